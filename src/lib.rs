@@ -1,0 +1,3 @@
+//! An OS-sandboxed tool executor for AI agents.
+
+pub mod policy;

@@ -1,0 +1,106 @@
+//! The environment of a command: empty but for what is named.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::fmt;
+
+/// The name of an environment variable: not empty, no `=`, no NUL.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct VarName(String);
+
+/// Why a text is not a [`VarName`].
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` cannot be the name of an environment variable")]
+pub struct VarNameError(pub String);
+
+impl VarName {
+    /// The name, if it can be one.
+    pub fn new(text: &str) -> Result<Self, VarNameError> {
+        if text.is_empty() || text.contains(['=', '\0']) {
+            Err(VarNameError(text.to_owned()))
+        } else {
+            Ok(Self(text.to_owned()))
+        }
+    }
+
+    /// The name.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for VarName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// What a command may find under one name.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum EnvRule {
+    /// Whatever Stockade's own environment holds there.
+    Pass,
+    /// Exactly this value.
+    Set(OsString),
+}
+
+/// The variables a command may see; every other name is absent.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Hash)]
+pub struct Environment(BTreeMap<VarName, EnvRule>);
+
+impl Environment {
+    /// Names the variable; a later `Set` replaces an earlier rule, a `Pass` never replaces a `Set`.
+    pub fn insert(&mut self, name: VarName, rule: EnvRule) {
+        match rule {
+            EnvRule::Set(_) => {
+                self.0.insert(name, rule);
+            }
+            EnvRule::Pass => {
+                self.0.entry(name).or_insert(rule);
+            }
+        }
+    }
+
+    /// The rules, sorted by name.
+    pub fn iter(&self) -> impl Iterator<Item = (&VarName, &EnvRule)> {
+        self.0.iter()
+    }
+
+    /// The rule for a name.
+    pub fn get(&self, name: &VarName) -> Option<&EnvRule> {
+        self.0.get(name)
+    }
+
+    /// What both permit: a passed variable meets a set one in the set value; unequal values meet in nothing.
+    #[must_use]
+    pub fn and(&self, other: &Self) -> Self {
+        let meet = |a: &EnvRule, b: &EnvRule| match (a, b) {
+            (EnvRule::Pass, rule) | (rule, EnvRule::Pass) => Some(rule.clone()),
+            (EnvRule::Set(x), EnvRule::Set(y)) => (x == y).then(|| a.clone()),
+        };
+        Self(
+            self.0
+                .iter()
+                .filter_map(|(name, a)| {
+                    other
+                        .0
+                        .get(name)
+                        .and_then(|b| meet(a, b))
+                        .map(|rule| (name.clone(), rule))
+                })
+                .collect(),
+        )
+    }
+
+    /// A variable that `self` permits and `other` does not, if there is one.
+    pub fn wider_than(&self, other: &Self) -> Option<&VarName> {
+        self.0.iter().find_map(|(name, rule)| {
+            let within = match (rule, other.0.get(name)) {
+                (_, Some(EnvRule::Pass)) => true,
+                (EnvRule::Set(a), Some(EnvRule::Set(b))) => a == b,
+                (EnvRule::Pass, Some(EnvRule::Set(_))) | (_, None) => false,
+            };
+            (!within).then_some(name)
+        })
+    }
+}

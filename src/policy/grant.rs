@@ -1,0 +1,235 @@
+//! Grants and denies: the clauses of the file-system part.
+
+use std::ffi::{OsStr, OsString};
+use std::fmt;
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use super::path::{self, AbsPath};
+use super::right::{Operation, Rights};
+use super::suffix::SuffixSet;
+
+/// Where a clause was written, for every message that must name it.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Origin {
+    /// A line of a file a person wrote.
+    File {
+        /// The file.
+        file: Arc<PathBuf>,
+        /// Its line, from 1.
+        line: u64,
+    },
+    /// A line of a shipped preset.
+    Preset {
+        /// The preset's name.
+        name: Arc<str>,
+        /// Its line, from 1.
+        line: u64,
+    },
+    /// A command-line flag.
+    Flag(Arc<str>),
+    /// Stockade itself: the private HOME and TMPDIR, the approval-tight rule.
+    Builtin(&'static str),
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::File { file, line } => write!(f, "{}:{line}", path::display(file.as_os_str())),
+            Self::Preset { name, line } => write!(f, "preset {name}:{line}"),
+            Self::Flag(flag) => write!(f, "{flag}"),
+            Self::Builtin(what) => write!(f, "built in: {what}"),
+        }
+    }
+}
+
+impl fmt::Debug for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+/// How far below its path a clause reaches.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Scope {
+    /// The one file at the path; never a listing.
+    File,
+    /// The path and everything below it, now and later.
+    Tree,
+    /// Only the listing of the directory and of those below it: names, never content.
+    Names,
+}
+
+/// The answer to "how much may be written here": ordered, so that less is stricter.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Access {
+    /// The operation is not permitted.
+    Denied,
+    /// Permitted for files of at most this many bytes (write only).
+    UpTo(u64),
+    /// Permitted.
+    Full,
+}
+
+/// A clause that permits.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Grant {
+    /// Where it applies.
+    pub path: AbsPath,
+    /// What it gives.
+    pub rights: Rights,
+    /// How far down it reaches.
+    pub scope: Scope,
+    /// If present, only files with one of these suffixes; listing is not narrowed by it.
+    pub suffixes: Option<SuffixSet>,
+    /// If present, the largest file that may be written, in bytes.
+    pub max_file_bytes: Option<u64>,
+    /// Where it was written.
+    pub origin: Origin,
+}
+
+impl Grant {
+    /// A plain grant of `rights` on `path` and everything below it.
+    pub fn tree(path: AbsPath, rights: Rights, origin: Origin) -> Self {
+        Self {
+            path,
+            rights,
+            scope: Scope::Tree,
+            suffixes: None,
+            max_file_bytes: None,
+            origin,
+        }
+    }
+
+    /// What this clause alone gives for `operation` on `path`.
+    pub fn gives(&self, operation: Operation, path: &AbsPath) -> Access {
+        let reaches = match self.scope {
+            Scope::File => operation != Operation::List && *path == self.path,
+            Scope::Tree => path.is_within(&self.path),
+            Scope::Names => operation == Operation::List && path.is_within(&self.path),
+        };
+        if !reaches || !self.rights.has(operation.right()) {
+            return Access::Denied;
+        }
+        if operation != Operation::List
+            && let Some(suffixes) = &self.suffixes
+            && !path.name().is_some_and(|name| suffixes.matches(name))
+        {
+            return Access::Denied;
+        }
+        match (operation, self.max_file_bytes) {
+            (Operation::Write, Some(bytes)) => Access::UpTo(bytes),
+            _ => Access::Full,
+        }
+    }
+}
+
+/// A clause that forbids; it wins over every grant, whatever the order.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Deny {
+    /// What it forbids: a path with everything below it, or names at any depth.
+    pub target: Target,
+    /// What it takes.
+    pub rights: Rights,
+    /// If present, files with one of these suffixes are left alone. Listing is not forbidden then.
+    pub except: Option<SuffixSet>,
+    /// If present, only writes that would make a file larger than this are forbidden.
+    pub beyond: Option<u64>,
+    /// Where it was written.
+    pub origin: Origin,
+}
+
+/// What a [`Deny`] forbids.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Target {
+    /// A path and everything below it.
+    Path(AbsPath),
+    /// Every entry below `root`, at any depth, whose name matches, with everything below it.
+    Pattern {
+        /// Where the pattern holds.
+        root: AbsPath,
+        /// Which names.
+        pattern: Pattern,
+    },
+}
+
+impl Target {
+    /// Whether `path` is meant.
+    pub fn covers(&self, path: &AbsPath) -> bool {
+        match self {
+            Self::Path(at) => path.is_within(at),
+            Self::Pattern { root, pattern } => path
+                .as_path()
+                .strip_prefix(root.as_path())
+                .is_ok_and(|below| below.iter().any(|name| pattern.matches(name))),
+        }
+    }
+}
+
+impl fmt::Display for Target {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Path(path) => fmt::Display::fmt(path, f),
+            Self::Pattern { root, pattern } => write!(f, "{pattern} below {root}"),
+        }
+    }
+}
+
+impl Deny {
+    /// A plain deny of `rights` on `path` and everything below it.
+    pub fn tree(path: AbsPath, rights: Rights, origin: Origin) -> Self {
+        Self {
+            target: Target::Path(path),
+            rights,
+            except: None,
+            beyond: None,
+            origin,
+        }
+    }
+
+    /// What this clause leaves of `operation` on `path`: all of it, where it does not reach.
+    pub fn leaves(&self, operation: Operation, path: &AbsPath) -> Access {
+        if !self.rights.has(operation.right()) || !self.target.covers(path) {
+            return Access::Full;
+        }
+        if let Some(except) = &self.except
+            && (operation == Operation::List || path.name().is_some_and(|name| except.matches(name)))
+        {
+            return Access::Full;
+        }
+        match (operation, self.beyond) {
+            (Operation::Write, Some(bytes)) => Access::UpTo(bytes),
+            (_, Some(_)) => Access::Full,
+            (_, None) => Access::Denied,
+        }
+    }
+}
+
+/// The names a pattern deny holds for: `name`, or `*suffix`.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Pattern {
+    /// Entries of exactly this name.
+    Name(OsString),
+    /// Entries whose name ends so.
+    Suffix(OsString),
+}
+
+impl Pattern {
+    /// Whether an entry of that name is meant.
+    pub fn matches(&self, name: &OsStr) -> bool {
+        match self {
+            Self::Name(exact) => name == exact,
+            Self::Suffix(end) => name.as_bytes().ends_with(end.as_bytes()),
+        }
+    }
+}
+
+impl fmt::Display for Pattern {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Name(name) => f.write_str(&path::display(name)),
+            Self::Suffix(end) => write!(f, "*{}", path::display(end)),
+        }
+    }
+}

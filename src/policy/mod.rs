@@ -1,0 +1,33 @@
+//! The vocabulary: what may be said about an agent's reach, before any operating system is named.
+//!
+//! A [`Policy`] is what one config says once every path in it is resolved: roots, base paths,
+//! network, limits, environment, shell rules. It is the oracle the rest is held against: a profile
+//! derived from it may permit less, never more.
+//!
+//! Nothing here does I/O, knows serde, or names a kernel facility.
+
+pub mod decision;
+pub mod environment;
+pub mod grant;
+pub mod limits;
+pub mod network;
+pub mod path;
+#[expect(clippy::module_inception, reason = "the policy is the idea this floor is named for")]
+mod policy;
+pub mod right;
+pub mod rule;
+pub mod suffix;
+
+pub use decision::{Demand, Mode, Requirement};
+pub use environment::{EnvRule, Environment, VarName};
+pub use grant::{Access, Deny, Grant, Origin, Pattern, Scope, Target};
+pub use limits::Limits;
+pub use network::{Network, UnixSockets};
+pub use path::AbsPath;
+pub use policy::{
+    BackendChoice, BasePath, DenyFallback, HomeChoice, Identity, OsSandbox, Policy, Protect, ProtectFallback,
+    Residuals, Root, ToolRule,
+};
+pub use right::{Operation, Right, Rights};
+pub use rule::ShellRule;
+pub use suffix::{Suffix, SuffixSet};

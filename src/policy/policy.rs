@@ -1,0 +1,215 @@
+//! One config, resolved.
+
+use std::collections::BTreeMap;
+
+use super::decision::{Demand, Mode};
+use super::environment::Environment;
+use super::grant::{Access, Deny, Grant, Origin, Scope};
+use super::limits::Limits;
+use super::network::{Network, UnixSockets};
+use super::path::AbsPath;
+use super::right::{Operation, Rights};
+use super::rule::ShellRule;
+use super::suffix::SuffixSet;
+
+/// What a config says, once its paths are absolute and its presets are merged in.
+///
+/// This is the oracle: [`Policy::access`] answers from the config's own words (the most specific
+/// root speaks), independently of how a profile is derived from it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Policy {
+    /// The named roots, sorted by path; no two have the same path.
+    pub roots: Vec<Root>,
+    /// System paths from presets: no tool names them; a root at or above one speaks for it no longer.
+    pub base: Vec<BasePath>,
+    /// Whether names the host will later trust or run are protected below writable roots.
+    pub protect: Protect,
+    /// What to do about protected names where a write-deny cannot be held.
+    pub protect_fallback: ProtectFallback,
+    /// What to do about a deny inside a granted root where it cannot be held.
+    pub deny_fallback: DenyFallback,
+    /// What to do about metadata that the regime cannot hide.
+    pub residuals: Residuals,
+    /// What a machine that cannot confine leads to.
+    pub os_sandbox: OsSandbox,
+    /// Which backend is asked for.
+    pub backend: BackendChoice,
+    /// IP reach of commands.
+    pub network: Network,
+    /// Unix-socket reach of commands.
+    pub unix_sockets: UnixSockets,
+    /// Which HOME a command gets.
+    pub home: HomeChoice,
+    /// The environment of commands, beyond what Stockade itself sets (HOME, TMPDIR, PATH).
+    pub environment: Environment,
+    /// Bounds on commands.
+    pub limits: Limits,
+    /// Shell rules in file order.
+    pub rules: Vec<ShellRule>,
+    /// What holds where no rule matches; its pattern is empty.
+    pub default_rule: ShellRule,
+    /// Per-tool overrides, by tool name.
+    pub tools: BTreeMap<String, ToolRule>,
+    /// How questions are answered unless a flag says otherwise.
+    pub mode: Mode,
+}
+
+/// A named directory (or file) that tools and commands may reach.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Root {
+    /// The name under `sandbox.paths`.
+    pub name: String,
+    /// Where it is; symlinks resolved.
+    pub path: AbsPath,
+    /// The inode it was when the config was resolved.
+    pub identity: Identity,
+    /// Whether it is one file or a directory.
+    pub scope: Scope,
+    /// What may be done below it.
+    pub rights: Rights,
+    /// If present, only files with one of these suffixes.
+    pub suffixes: Option<SuffixSet>,
+    /// If present, the largest file that may be written.
+    pub max_file_bytes: Option<u64>,
+    /// What reading below it demands.
+    pub read_approval: Demand,
+    /// What writing below it demands.
+    pub write_approval: Demand,
+    /// What is forbidden below it.
+    pub denies: Vec<Deny>,
+    /// Where it was written.
+    pub origin: Origin,
+}
+
+/// The device and inode a path led to when it was resolved; checked again where it is opened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Identity {
+    /// `st_dev`.
+    pub device: u64,
+    /// `st_ino`.
+    pub inode: u64,
+}
+
+/// A path that presets give to commands.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BasePath {
+    /// What it gives.
+    pub grant: Grant,
+    /// The inode it was when the config was resolved.
+    pub identity: Identity,
+}
+
+/// `sandbox.protect`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Protect {
+    /// Nothing is protected.
+    None,
+    /// The default names, and these files by path (the config itself).
+    Default(Vec<AbsPath>),
+}
+
+/// `sandbox.protect_fallback`. Ordered: less is stricter.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum ProtectFallback {
+    /// Refuse to start.
+    Refuse,
+    /// Restore protected names after the command.
+    Undo,
+}
+
+/// `sandbox.deny_fallback`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum DenyFallback {
+    /// Refuse to start, naming the clause.
+    Refuse,
+    /// Rule the siblings one by one; stricter, because the directories on the way are frozen.
+    Decompose,
+}
+
+/// `sandbox.residuals`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Residuals {
+    /// Refuse to start while the regime leaves anything open.
+    Refuse,
+    /// Name what it leaves open in the regime line.
+    Report,
+}
+
+/// `sandbox.require_os_sandbox` with `sandbox.os_sandbox_fallback`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum OsSandbox {
+    /// Refuse to start on a machine that cannot confine.
+    FailFast,
+    /// Start, and refuse every tool call with the reason.
+    RefuseTools,
+    /// Run unconfined when no regime works, and say so with every outcome.
+    NotRequired,
+}
+
+/// `sandbox.backend`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BackendChoice {
+    /// The strongest that passes its self-test.
+    Auto,
+    /// Landlock and seccomp.
+    Landlock,
+}
+
+/// `shell.home`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum HomeChoice {
+    /// An empty folder of the session's own.
+    Private,
+    /// The user's own HOME variable; what lies there is reachable only as far as roots grant it.
+    Real,
+}
+
+/// One entry of `tools:`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ToolRule {
+    /// What the tool demands, whatever it says itself; it never un-blocks.
+    pub approval: Demand,
+    /// Where it was written.
+    pub origin: Origin,
+}
+
+impl Policy {
+    /// What the config gives for `operation` on `path`, in its own words.
+    ///
+    /// The most specific root above the path speaks, and base paths below that root add to it.
+    /// Denies of every root win over all of it.
+    pub fn access(&self, operation: Operation, path: &AbsPath) -> Access {
+        let speaker = self.speaker(path);
+        let from_root = speaker.map_or(Access::Denied, |root| root.grant().gives(operation, path));
+        let from_base = self
+            .base
+            .iter()
+            .filter(|base| speaker.is_none_or(|root| base.grant.path.is_below(&root.path)))
+            .map(|base| base.grant.gives(operation, path));
+        let given = from_base.fold(from_root, Access::max);
+        let denies = self.roots.iter().flat_map(|root| &root.denies);
+        denies.map(|deny| deny.leaves(operation, path)).fold(given, Access::min)
+    }
+
+    /// The most specific root above `path`.
+    pub fn speaker(&self, path: &AbsPath) -> Option<&Root> {
+        self.roots
+            .iter()
+            .filter(|root| path.is_within(&root.path))
+            .max_by_key(|root| root.path.as_path().components().count())
+    }
+}
+
+impl Root {
+    /// The root as a clause, its denies aside.
+    pub fn grant(&self) -> Grant {
+        Grant {
+            path: self.path.clone(),
+            rights: self.rights,
+            scope: self.scope,
+            suffixes: self.suffixes.clone(),
+            max_file_bytes: self.max_file_bytes,
+            origin: self.origin.clone(),
+        }
+    }
+}
