@@ -1,3 +1,4 @@
 //! An OS-sandboxed tool executor for AI agents.
 
+pub mod backend;
 pub mod policy;

@@ -1,0 +1,32 @@
+//! Profile → plan: data that says exactly what a kernel will be told, and a reader of that data.
+//!
+//! Lowering is pure: it takes a profile, what the [`host`] can do and a [`survey`] of the
+//! directories that must be ruled entry by entry, and gives plan data. Each backend file has the
+//! same two halves: `lower`, and a reader that answers from the plan alone what it permits. At every
+//! start the reader's view is held against the profile; a plan that permits more is not applied.
+
+pub mod host;
+pub mod landlock;
+pub mod seccomp;
+pub mod status;
+pub mod survey;
+
+use serde::{Deserialize, Serialize};
+
+/// How a command is held. Ordered: stronger is greater.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum Regime {
+    /// Not at all; only where the config says that confinement is not required.
+    None,
+    /// Landlock and seccomp.
+    Landlock,
+}
+
+/// Everything the kernel is told for one profile.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Plan {
+    /// The Landlock layer.
+    pub landlock: landlock::LandlockPlan,
+    /// The filters, in the order they are installed.
+    pub seccomp: seccomp::SeccompPlan,
+}
