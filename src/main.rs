@@ -1,1 +1,14 @@
-fn main() {}
+//! The `stockade` program. The stage is decided here, before any runtime or argument parser exists.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let mut arguments = std::env::args_os().skip(1);
+    match arguments.next() {
+        Some(first) if first == stockade::confine::stage::SUBCOMMAND => stockade::confine::stage::main(),
+        Some(first) if first == stockade::backend::host::PROBE => {
+            stockade::backend::host::probe_main(&arguments.collect::<Vec<_>>())
+        }
+        _ => stockade::cli::main(),
+    }
+}

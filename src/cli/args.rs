@@ -1,0 +1,210 @@
+//! The command line, as clap reads it.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, Parser, ValueEnum};
+
+use crate::policy::Mode;
+
+/// Run an AI agent's commands confined by the kernel: one YAML file says what they may do.
+#[derive(Debug, Parser)]
+#[command(name = "stockade", version, max_term_width = 100, after_help = "Exit codes of `run`: the command's own · 124 timed out · 125 Stockade could not · 126 blocked or denied · 127 not found · 128+N killed by signal N")]
+pub struct Arguments {
+    /// What to do.
+    #[command(subcommand)]
+    pub subcommand: Subcommand,
+}
+
+/// The subcommands.
+#[derive(Debug, clap::Subcommand)]
+pub enum Subcommand {
+    /// Run one command confined, and return its output and exit code.
+    #[command(after_help = "\
+Examples:
+  stockade run -- cargo test                     this directory writable, no network, the system readable
+  stockade run -c 'make -j2 && ./check.sh'       a shell line instead of a program
+  stockade run --ro src --rw out -- make         nothing but the system, src to read and out to write
+  stockade run --config agent.yaml -c 'git push' what agent.yaml says, asking where it asks
+
+Without --config, ./stockade.yaml is used when there is one and it is trusted (see `stockade trust`);
+otherwise the preset `workspace-write`.")]
+    Run(RunArgs),
+    /// Read a config and say what is wrong with it, line by line.
+    #[command(after_help = "Example:\n  stockade check agent.yaml")]
+    Check(CheckArgs),
+    /// Write a commented config to start from.
+    #[command(after_help = "Example:\n  stockade init            writes ./stockade.yaml")]
+    Init(InitArgs),
+    /// Print the JSON Schema of the config, for editors.
+    #[command(after_help = "Example:\n  stockade schema > stockade.schema.json")]
+    Schema,
+    /// Record that you have read a config found in a working directory, so that it may be used.
+    #[command(after_help = "Example:\n  stockade trust ./stockade.yaml      after reading it; a later change must be trusted again")]
+    Trust(TrustArgs),
+    /// Say what this machine can enforce, by trying it. Exit code 0 only if commands could run confined.
+    #[command(after_help = "Example:\n  stockade doctor --json | jq .regime")]
+    Doctor(DoctorArgs),
+    /// Print a completion script for a shell.
+    #[command(after_help = "Example:\n  stockade completions bash > ~/.local/share/bash-completion/completions/stockade")]
+    Completions {
+        /// For which shell.
+        shell: clap_complete::Shell,
+    },
+    /// Print the manual page, or write one page for each subcommand.
+    #[command(after_help = "Example:\n  stockade man | man -l -")]
+    Man {
+        /// Write all pages into this directory.
+        #[arg(long = "out", value_name = "DIR")]
+        directory: Option<PathBuf>,
+    },
+}
+
+/// The flags that say which policy holds.
+#[derive(Debug, Clone, Args)]
+pub struct PolicyFlags {
+    /// Use this config; naming it is trusting it.
+    #[arg(long, value_name = "FILE", conflicts_with = "preset")]
+    pub config: Option<PathBuf>,
+    /// Use a shipped preset (`workspace-write`, `system`, …).
+    #[arg(long, value_name = "NAME")]
+    pub preset: Option<String>,
+    /// Let this directory be written (may be repeated). Without a config it stands on the system preset alone; with one it only narrows.
+    #[arg(long, value_name = "DIR")]
+    pub rw: Vec<PathBuf>,
+    /// Let this directory be read (may be repeated).
+    #[arg(long, value_name = "DIR")]
+    pub ro: Vec<PathBuf>,
+    /// Forbid this path with everything below it (may be repeated).
+    #[arg(long, value_name = "PATH")]
+    pub deny: Vec<PathBuf>,
+    /// Network reach: `off` or `on`.
+    #[arg(long, value_name = "off|on")]
+    pub net: Option<String>,
+    /// What to do about a deny inside a granted directory where the regime cannot hold it: refuse, or rule its siblings one by one.
+    #[arg(long, value_enum, value_name = "HOW")]
+    pub deny_fallback: Option<DenyFallbackFlag>,
+    /// Who answers questions.
+    #[arg(long, value_enum, value_name = "MODE")]
+    pub mode: Option<ModeFlag>,
+    /// Which backend holds the commands.
+    #[arg(long, value_enum, value_name = "BACKEND", default_value = "auto")]
+    pub backend: BackendFlag,
+}
+
+/// `stockade run`.
+#[derive(Debug, Args)]
+pub struct RunArgs {
+    /// Which policy holds.
+    #[command(flatten)]
+    pub policy: PolicyFlags,
+    /// Start the command in this directory.
+    #[arg(long, value_name = "DIR")]
+    pub cwd: Option<PathBuf>,
+    /// Set a variable for the command (may be repeated).
+    #[arg(long = "env", value_name = "K=V", value_parser = variable)]
+    pub env: Vec<(OsString, OsString)>,
+    /// Kill the command and everything it started after this time (`90s`, `5m`).
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    pub timeout: Option<Duration>,
+    /// Print one JSON object with the outcome instead of streaming the output.
+    #[arg(long)]
+    pub json: bool,
+    /// Do not print the regime line.
+    #[arg(long, short)]
+    pub quiet: bool,
+    /// Run this shell line.
+    #[arg(short = 'c', value_name = "LINE", conflicts_with = "argv", required_unless_present = "argv")]
+    pub line: Option<OsString>,
+    /// Run this program with these arguments.
+    #[arg(last = true, value_name = "ARGV")]
+    pub argv: Vec<OsString>,
+}
+
+/// `stockade check`.
+#[derive(Debug, Args)]
+pub struct CheckArgs {
+    /// The config; `stockade.yaml` here when left out.
+    pub file: Option<PathBuf>,
+    /// Print one JSON object.
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `stockade init`.
+#[derive(Debug, Args)]
+pub struct InitArgs {
+    /// Where to write it.
+    #[arg(default_value = "stockade.yaml")]
+    pub file: PathBuf,
+}
+
+/// `stockade trust`.
+#[derive(Debug, Args)]
+pub struct TrustArgs {
+    /// The config; `stockade.yaml` here when left out.
+    pub file: Option<PathBuf>,
+    /// Print one JSON object.
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `stockade doctor`.
+#[derive(Debug, Args)]
+pub struct DoctorArgs {
+    /// Print one JSON object.
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `--deny-fallback`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum DenyFallbackFlag {
+    /// Refuse to start, naming the clause.
+    Refuse,
+    /// Rule the siblings one by one: stricter, because the directories on the way are frozen.
+    Decompose,
+}
+
+/// `--mode`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+#[value(rename_all = "snake_case")]
+pub enum ModeFlag {
+    /// A person at the terminal.
+    Interactive,
+    /// Yes to everything that is not blocked.
+    ApproveAll,
+    /// No to everything that needs approval.
+    Strict,
+}
+
+impl From<ModeFlag> for Mode {
+    fn from(flag: ModeFlag) -> Self {
+        match flag {
+            ModeFlag::Interactive => Self::Interactive,
+            ModeFlag::ApproveAll => Self::ApproveAll,
+            ModeFlag::Strict => Self::Strict,
+        }
+    }
+}
+
+/// `--backend`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum BackendFlag {
+    /// The strongest that passes its self-test.
+    Auto,
+    /// Landlock and seccomp.
+    Landlock,
+}
+
+fn variable(text: &str) -> Result<(OsString, OsString), String> {
+    match text.split_once('=') {
+        Some((name, value)) if !name.is_empty() => Ok((name.into(), value.into())),
+        _ => Err("write it as NAME=VALUE".to_owned()),
+    }
+}
+
+fn duration(text: &str) -> Result<Duration, String> {
+    crate::config::units::duration(text).map_err(|error| error.to_string())
+}

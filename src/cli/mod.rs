@@ -1,0 +1,49 @@
+//! People → tools: arguments in, text and an exit code out.
+//!
+//! One file per subcommand; [`policy`] turns the policy flags they share into a policy, [`exit`] is the
+//! one table of exit codes, [`complain`] says what failed, why, and what to do.
+
+mod args;
+mod check;
+mod complain;
+mod doctor;
+mod exit;
+mod init;
+mod policy;
+mod run;
+mod shells;
+mod trust;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+pub use args::{Arguments, Subcommand};
+use complain::Complaint;
+use exit::Exit;
+
+/// Runs the program; never panics on closed output.
+pub fn main() -> ExitCode {
+    let arguments = match Arguments::try_parse() {
+        Ok(arguments) => arguments,
+        Err(error) => return usage(&error),
+    };
+    let done = match arguments.subcommand {
+        Subcommand::Run(args) => run::run(args),
+        Subcommand::Check(args) => check::check(&args),
+        Subcommand::Init(args) => init::init(&args),
+        Subcommand::Schema => init::schema(),
+        Subcommand::Trust(args) => trust::trust(&args),
+        Subcommand::Doctor(args) => doctor::doctor(&args),
+        Subcommand::Completions { shell } => shells::completions(shell),
+        Subcommand::Man { directory } => shells::man(directory.as_deref()),
+    };
+    done.unwrap_or_else(|complaint: Complaint| complaint.tell()).into()
+}
+
+/// clap's own words; a usage error is Stockade's failure, not the command's.
+fn usage(error: &clap::Error) -> ExitCode {
+    // Nothing is left to say when neither stream can be written.
+    let _printed = error.print();
+    if error.use_stderr() { Exit::Failed.into() } else { ExitCode::SUCCESS }
+}

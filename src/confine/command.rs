@@ -1,0 +1,169 @@
+//! The child that becomes the command: its streams, its bounds, its layers, then `execve`.
+//!
+//! It is a fork of the single-threaded runner, so it may allocate. What fails is told to the runner
+//! over the handover socket, which `execve` closes.
+
+use std::ffi::{CString, OsString};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::Path;
+
+use nix::errno::Errno;
+use nix::sys::prctl;
+use nix::sys::resource::{Resource, setrlimit};
+use nix::sys::signal::Signal;
+use nix::unistd::{Pid, chdir, dup2_stderr, dup2_stdin, dup2_stdout, execve, getppid, setsid};
+use serde::{Deserialize, Serialize};
+
+use super::protocol::{CommandLimits, Start, StartFailure, Step, send};
+use super::selftest::{self, Canaries};
+use super::worker::{Compiled, install};
+use super::{ruleset, sys};
+use crate::policy::path::display;
+
+/// What the child says before it becomes the command.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) enum Handover {
+    /// The descriptor that attribute calls arrive at rides along.
+    Listener,
+    /// The command will not be started.
+    Failed(StartFailure),
+}
+
+/// Everything the child takes with it.
+#[derive(Debug)]
+pub(crate) struct Command {
+    /// The command.
+    pub(crate) start: Start,
+    /// Its standard streams.
+    pub(crate) streams: [OwnedFd; 3],
+    /// Its plan.
+    pub(crate) compiled: Compiled,
+    /// Where failures go.
+    pub(crate) handover: OwnedFd,
+    /// The runner.
+    pub(crate) runner: Pid,
+    /// What the self-test tries.
+    pub(crate) canaries: Canaries,
+}
+
+impl Command {
+    /// Becomes the command, or reports why not and ends.
+    pub(crate) fn execute(self) -> ! {
+        let handover = match self.handover.try_clone() {
+            Ok(handover) => handover,
+            Err(_) => sys::exit_now(125),
+        };
+        let failure = match self.become_command() {
+            Ok(never) => match never {},
+            Err(failure) => failure,
+        };
+        // If even this fails the runner sees a child that exited with 125.
+        let _told = send(&handover, &Handover::Failed(failure), &[]);
+        sys::exit_now(125)
+    }
+
+    fn become_command(self) -> Result<std::convert::Infallible, StartFailure> {
+        let at = |step| StartFailure::at(step);
+        setsid().map_err(at(Step::Session))?;
+        sys::reset_signals().map_err(at(Step::Session))?;
+        self.take_streams()?;
+        // Before any layer: the runner reads this process's memory when it judges attribute calls.
+        prctl::set_dumpable(true).map_err(at(Step::Session))?;
+        set_limits(self.start.limits).map_err(at(Step::Limits))?;
+        chdir(Path::new(&self.start.directory))
+            .map_err(|errno| StartFailure::new(Step::Directory, errno, display(&self.start.directory)))?;
+        let argv = c_strings(&self.start.argv)?;
+        let environment = environment(&self.start.environment)?;
+        prctl::set_pdeathsig(Signal::SIGKILL).map_err(at(Step::ParentDeath))?;
+        if getppid() != self.runner {
+            return Err(StartFailure::new(Step::ParentDeath, Errno::ESRCH, "the runner is gone"));
+        }
+        if let (Some(layer), Some(plan)) = (self.compiled.layer, &self.compiled.plan.confinement) {
+            ruleset::apply(layer)?;
+            install(&plan.seccomp)?;
+            if let Some(program) = &plan.seccomp.notify {
+                let listener = sys::install_notify_filter(program).map_err(at(Step::Seccomp))?;
+                send(&self.handover, &Handover::Listener, &[listener.as_raw_fd()])
+                    .map_err(|error| StartFailure::new(Step::Broker, Errno::EIO, error.to_string()))?;
+            }
+            selftest::command(&self.canaries, self.runner)
+                .map_err(|hole| StartFailure::new(Step::SelfTest, Errno::EPERM, hole))?;
+        }
+        Err(execute(&argv, &environment, &self.start.environment))
+    }
+
+    fn take_streams(&self) -> Result<(), StartFailure> {
+        let at = StartFailure::at(Step::Streams);
+        let [stdin, stdout, stderr] = &self.streams;
+        if self.start.terminal {
+            sys::set_controlling_terminal(stdin.as_fd()).map_err(&at)?;
+        }
+        dup2_stdin(stdin).map_err(&at)?;
+        dup2_stdout(stdout).map_err(&at)?;
+        dup2_stderr(stderr).map_err(&at)
+    }
+}
+
+fn set_limits(limits: CommandLimits) -> nix::Result<()> {
+    for (resource, bound) in
+        [(Resource::RLIMIT_NOFILE, limits.open_files), (Resource::RLIMIT_FSIZE, limits.file_size)]
+    {
+        if let Some(bound) = bound {
+            let (_, hard) = nix::sys::resource::getrlimit(resource)?;
+            let bound = bound.min(hard);
+            setrlimit(resource, bound, bound)?;
+        }
+    }
+    Ok(())
+}
+
+fn c_strings(words: &[OsString]) -> Result<Vec<CString>, StartFailure> {
+    words
+        .iter()
+        .map(|word| {
+            CString::new(word.as_bytes())
+                .map_err(|_| StartFailure::new(Step::Argument, Errno::EINVAL, format!("a NUL byte in {}", display(word))))
+        })
+        .collect()
+}
+
+fn environment(variables: &[(OsString, OsString)]) -> Result<Vec<CString>, StartFailure> {
+    let lines: Vec<OsString> = variables
+        .iter()
+        .map(|(name, value)| {
+            let mut line = name.clone();
+            line.push("=");
+            line.push(value);
+            line
+        })
+        .collect();
+    c_strings(&lines)
+}
+
+/// Tries the program at its path, or in each directory of PATH in turn, as `execvp` does.
+fn execute(argv: &[CString], environment: &[CString], variables: &[(OsString, OsString)]) -> StartFailure {
+    let Some(program) = argv.first() else { return StartFailure::new(Step::Argument, Errno::EINVAL, "an empty command") };
+    let shown = display(std::ffi::OsStr::from_bytes(program.to_bytes()));
+    let failed = |errno| StartFailure::new(Step::Execute, errno, shown.clone());
+    if program.to_bytes().contains(&b'/') {
+        return match execve(program, argv, environment) {
+            Ok(never) => match never {},
+            Err(errno) => failed(errno),
+        };
+    }
+    let mut verdict = Errno::ENOENT;
+    let path = variables.iter().find(|(name, _)| name == "PATH").map(|(_, value)| value.clone()).unwrap_or_default();
+    for directory in path.into_vec().split(|byte| *byte == b':').filter(|directory| directory.starts_with(b"/")) {
+        let mut candidate = directory.to_vec();
+        candidate.push(b'/');
+        candidate.extend_from_slice(program.to_bytes());
+        let Ok(candidate) = CString::new(candidate) else { continue };
+        match execve(&candidate, argv, environment) {
+            Ok(never) => match never {},
+            Err(Errno::ENOENT | Errno::ENOTDIR) => {}
+            Err(errno) => verdict = errno,
+        }
+    }
+    failed(verdict)
+}

@@ -1,0 +1,241 @@
+//! The parent's handle on a confined worker.
+
+use std::collections::HashMap;
+use std::ffi::OsString;
+use std::io::{self, IoSlice};
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::os::unix::net::UnixStream as StdUnixStream;
+use std::process::{Child, Command, Stdio};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use nix::errno::Errno;
+use nix::sys::signal::Signal;
+use nix::sys::socket::{ControlMessage, MsgFlags, UnixAddr, sendmsg};
+use tokio::io::{AsyncReadExt, Interest};
+use tokio::net::UnixStream;
+use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
+
+use super::error::ConfineError;
+use super::protocol::{
+    CommandLimits, CommandPlan, Ended, PlanDigest, ProtectSetup, Reply, Request, SetupMessage, Start, body_length, decode,
+    encode,
+};
+use super::session::Session;
+use super::stage;
+use crate::backend::Plan;
+
+/// What a session is started with.
+#[derive(Debug)]
+pub struct Setup {
+    /// How the worker itself is confined; `None` only where the config permits running unconfined.
+    pub worker: Option<Plan>,
+    /// The session directory; the keeper removes it.
+    pub session: Session,
+    /// Protected names to watch.
+    pub protect: Option<ProtectSetup>,
+}
+
+/// One command to launch.
+#[derive(Debug)]
+pub struct Launch {
+    /// A plan that was [defined](Confinement::define).
+    pub plan: PlanDigest,
+    /// The program and its arguments.
+    pub argv: Vec<OsString>,
+    /// The whole environment.
+    pub environment: Vec<(OsString, OsString)>,
+    /// Where it starts.
+    pub directory: OsString,
+    /// Its bounds.
+    pub limits: CommandLimits,
+    /// Standard input, output and error.
+    pub streams: [OwnedFd; 3],
+    /// Whether standard input is the pty that becomes its controlling terminal.
+    pub terminal: bool,
+}
+
+/// A worker that is confined and has passed its self-test.
+///
+/// Dropping it ends every command and removes the session directory, but does not wait for that;
+/// [`finish`](Self::finish) does.
+#[derive(Debug)]
+pub struct Confinement {
+    writer: OwnedWriteHalf,
+    reader: JoinHandle<()>,
+    pending: Pending,
+    stage: Child,
+    calls: u64,
+    session: Session,
+}
+
+type Pending = Arc<Mutex<Waiting>>;
+
+#[derive(Debug, Default)]
+struct Waiting {
+    calls: HashMap<u64, oneshot::Sender<Result<Ended, ConfineError>>>,
+    closed: bool,
+}
+
+/// A command under way.
+#[derive(Debug)]
+pub struct Running {
+    call: u64,
+    ended: oneshot::Receiver<Result<Ended, ConfineError>>,
+}
+
+impl Confinement {
+    /// Starts a worker. When this returns, it is confined, its self-test has passed, and no command runs.
+    pub async fn start(setup: Setup) -> Result<Self, ConfineError> {
+        let (ours, theirs) = StdUnixStream::pair().map_err(ConfineError::Spawn)?;
+        let stage = spawn_stage(theirs)?;
+        ours.set_nonblocking(true).map_err(ConfineError::Channel)?;
+        let (mut reader, writer) = UnixStream::from_std(ours).map_err(ConfineError::Channel)?.into_split();
+        let message = SetupMessage {
+            worker: setup.worker,
+            session: setup.session.path().as_os_str().to_owned(),
+            protect: setup.protect,
+        };
+        send(&writer, &message, &[]).await?;
+        match next_reply(&mut reader).await? {
+            Some(Reply::Ready) => {}
+            Some(Reply::Refused(failure)) => return Err(ConfineError::Step(failure)),
+            Some(Reply::Leaky(hole)) => return Err(ConfineError::SelfTest(hole)),
+            Some(Reply::Ended(_)) => return Err(ConfineError::Malformed),
+            None => return Err(ConfineError::WorkerDied),
+        }
+        let pending = Pending::default();
+        let reader = tokio::spawn(dispatch(reader, Arc::clone(&pending)));
+        Ok(Self { writer, reader, pending, stage, calls: 0, session: setup.session })
+    }
+
+    /// The session directory.
+    pub fn session(&self) -> &Session {
+        &self.session
+    }
+
+    /// The process id of the stage, for a caller that must know its children.
+    pub fn stage_pid(&self) -> u32 {
+        self.stage.id()
+    }
+
+    /// Makes a plan known to the worker, which compiles it once.
+    pub async fn define(&mut self, digest: PlanDigest, plan: CommandPlan) -> Result<(), ConfineError> {
+        send(&self.writer, &Request::Define(digest, Box::new(plan)), &[]).await
+    }
+
+    /// Starts a command.
+    pub async fn launch(&mut self, launch: Launch) -> Result<Running, ConfineError> {
+        self.calls += 1;
+        let call = self.calls;
+        let (sender, ended) = oneshot::channel();
+        {
+            let mut waiting = self.pending.lock().unwrap_or_else(PoisonError::into_inner);
+            if waiting.closed {
+                return Err(ConfineError::WorkerDied);
+            }
+            waiting.calls.insert(call, sender);
+        }
+        let Launch { plan, argv, environment, directory, limits, streams, terminal } = launch;
+        let start = Start { call, plan, argv, environment, directory, limits, terminal };
+        send(&self.writer, &Request::Start(start), &streams).await?;
+        Ok(Running { call, ended })
+    }
+
+    /// Tells a command to stop: `signal` now, SIGKILL for its whole tree after the grace period, or at
+    /// once when told a second time.
+    pub async fn cancel(&self, running: &Running, signal: Signal) -> Result<(), ConfineError> {
+        send(&self.writer, &Request::Cancel { call: running.call, signal: signal as i32 }, &[]).await
+    }
+
+    /// Ends every command, waits until nothing of the session is left.
+    pub async fn finish(self) {
+        let Self { writer, reader, mut stage, .. } = self;
+        reader.abort();
+        // The reader's half of the socket is closed when its task is gone.
+        let _aborted = reader.await;
+        drop(writer);
+        // A stage that cannot be waited for has been reaped by somebody else.
+        let _reaped = tokio::task::spawn_blocking(move || stage.wait()).await;
+    }
+}
+
+impl Running {
+    /// How it ended; its whole tree is dead by then.
+    pub async fn ended(&mut self) -> Result<Ended, ConfineError> {
+        (&mut self.ended).await.unwrap_or(Err(ConfineError::WorkerDied))
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "this is the one place that starts a process")]
+fn spawn_stage(control: StdUnixStream) -> Result<Child, ConfineError> {
+    Command::new("/proc/self/exe")
+        .arg(stage::SUBCOMMAND)
+        .env_clear()
+        .current_dir("/")
+        .stdin(OwnedFd::from(control))
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .map_err(ConfineError::Spawn)
+}
+
+async fn dispatch(mut reader: OwnedReadHalf, pending: Pending) {
+    let last = loop {
+        match next_reply(&mut reader).await {
+            Ok(Some(Reply::Ended(ended))) => {
+                let mut waiting = pending.lock().unwrap_or_else(PoisonError::into_inner);
+                let Some(sender) = waiting.calls.remove(&ended.call) else { break ConfineError::Malformed };
+                // Nobody waits for it any more: its outcome is dropped with the receiver.
+                let _unread = sender.send(Ok(ended));
+            }
+            Ok(Some(Reply::Refused(failure))) => break ConfineError::Step(failure),
+            Ok(Some(Reply::Ready | Reply::Leaky(_))) => break ConfineError::Malformed,
+            Ok(None) => break ConfineError::WorkerDied,
+            Err(error) => break error,
+        }
+    };
+    let mut waiting = pending.lock().unwrap_or_else(PoisonError::into_inner);
+    waiting.closed = true;
+    let mut last = Some(last);
+    for (_, sender) in waiting.calls.drain() {
+        let _unread = sender.send(Err(last.take().unwrap_or(ConfineError::WorkerDied)));
+    }
+}
+
+async fn next_reply(reader: &mut OwnedReadHalf) -> Result<Option<Reply>, ConfineError> {
+    let mut prefix = [0u8; 4];
+    match reader.read_exact(&mut prefix).await {
+        Ok(_) => {}
+        Err(error) if matches!(error.kind(), io::ErrorKind::UnexpectedEof | io::ErrorKind::ConnectionReset) => return Ok(None),
+        Err(error) => return Err(ConfineError::Channel(error)),
+    }
+    let length = body_length(prefix).map_err(|_| ConfineError::Malformed)?;
+    let mut body = vec![0u8; length];
+    reader.read_exact(&mut body).await.map_err(ConfineError::Channel)?;
+    decode(&body).map(Some).map_err(|_| ConfineError::Malformed)
+}
+
+async fn send<T: serde::Serialize>(writer: &OwnedWriteHalf, message: &T, fds: &[OwnedFd]) -> Result<(), ConfineError> {
+    let frame = encode(message).map_err(ConfineError::Channel)?;
+    let raw: Vec<RawFd> = fds.iter().map(AsRawFd::as_raw_fd).collect();
+    let stream: &UnixStream = writer.as_ref();
+    let mut sent = 0;
+    while let Some(rest) = frame.get(sent..).filter(|rest| !rest.is_empty()) {
+        stream.writable().await.map_err(ConfineError::Channel)?;
+        let rights = [ControlMessage::ScmRights(&raw)];
+        let control: &[ControlMessage<'_>] = if sent == 0 && !raw.is_empty() { &rights } else { &[] };
+        let done = stream.try_io(Interest::WRITABLE, || {
+            sendmsg::<UnixAddr>(stream.as_raw_fd(), &[IoSlice::new(rest)], control, MsgFlags::MSG_NOSIGNAL, None)
+                .map_err(io::Error::from)
+        });
+        match done {
+            Ok(n) => sent += n,
+            Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {}
+            Err(error) if error.raw_os_error() == Some(Errno::EPIPE as i32) => return Err(ConfineError::WorkerDied),
+            Err(error) => return Err(ConfineError::Channel(error)),
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,49 @@
+//! What can go wrong between a plan and its outcome.
+
+use std::io;
+use std::path::PathBuf;
+
+use super::protocol::{StartFailure, Step};
+use crate::policy::path::display;
+
+/// Why a command could not be confined, or its outcome not be had. Each of these means: it did not
+/// run, or it was killed.
+#[derive(Debug, thiserror::Error)]
+pub enum ConfineError {
+    /// The session directory could not be made.
+    #[error("failed to make the session directory {}: {source}", display(path))]
+    SessionDirectory {
+        /// Where.
+        path: PathBuf,
+        /// The system's word.
+        source: io::Error,
+    },
+    /// The stage could not be started.
+    #[error("failed to start the confined stage: {0}")]
+    Spawn(#[source] io::Error),
+    /// A step of the stage, the worker or the command failed; nothing was run.
+    #[error("failed to confine: {0}")]
+    Step(#[from] StartFailure),
+    /// A self-test found the confinement not to hold.
+    #[error("the self-test found that {0}; nothing was run")]
+    SelfTest(String),
+    /// The socket to the worker failed.
+    #[error("lost the connection to the confined worker: {0}")]
+    Channel(#[source] io::Error),
+    /// The worker went away in mid-call.
+    #[error("the confined worker died; every process of the command was killed")]
+    WorkerDied,
+    /// The worker sent something that is not a message.
+    #[error("the confined worker sent a malformed message; it was killed")]
+    Malformed,
+    /// The protected names could not be recorded, so the command was not started.
+    #[error("failed to record protected names before the command: {0}")]
+    Protect(String),
+}
+
+impl ConfineError {
+    /// A failure of `step`, in the child, with the system's word for it.
+    pub fn step(step: Step, errno: nix::errno::Errno) -> Self {
+        Self::Step(StartFailure { step, errno: errno as i32, detail: String::new() })
+    }
+}

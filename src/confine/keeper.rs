@@ -1,0 +1,204 @@
+//! The keeper: the stage after its fork, unconfined by Landlock but idle, and the root of the tree.
+//!
+//! It runs no agent code and takes only the fixed messages of [`KeeperRequest`]. It is there for what
+//! must outlive the worker: when the parent or the worker is gone it ends every process that
+//! descends from it, restores protected names and removes the session directory. It also
+//! samples the limits that no rlimit holds for a whole tree, because the worker cannot read /proc.
+
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::prctl;
+use nix::sys::signal::{SigSet, Signal, kill};
+use nix::sys::signalfd::{SfdFlags, SignalFd};
+use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
+use nix::unistd::Pid;
+
+use super::protocol::{CommandLimits, KeeperReply, KeeperRequest, ProtectSetup, Violation, receive, send};
+use super::{protect, session, sweep, sys};
+use crate::policy::path::display;
+
+/// How often a watched tree is measured.
+const SAMPLE_EVERY: Duration = Duration::from_millis(50);
+/// How long a worker that lost its parent may take to end its commands itself.
+const WORKER_GRACE: Duration = Duration::from_millis(300);
+
+/// The keeper's state.
+#[derive(Debug)]
+pub(crate) struct Keeper<'a> {
+    control: &'a OwnedFd,
+    link: OwnedFd,
+    worker: Pid,
+    session: PathBuf,
+    protect: Option<ProtectSetup>,
+    guard: Option<protect::Guard>,
+    prepared: bool,
+    watched: Vec<(Pid, CommandLimits)>,
+}
+
+impl<'a> Keeper<'a> {
+    /// A keeper for this session.
+    pub(crate) fn new(
+        control: &'a OwnedFd,
+        link: OwnedFd,
+        worker: Pid,
+        session: PathBuf,
+        protect: Option<ProtectSetup>,
+    ) -> Self {
+        Self { control, link, worker, session, protect, guard: None, prepared: false, watched: Vec::new() }
+    }
+
+    /// Serves until parent or worker is gone, cleans up, and ends the process.
+    pub(crate) fn serve(mut self) -> ! {
+        // The name only helps a person reading a process list.
+        let _named = prctl::set_name(c"stockade-keep");
+        let _lock = session::hold(&self.session);
+        session::sweep_stale(&self.session);
+        // The first command starts at once in most sessions: record for it while the worker confines itself.
+        self.prepared = matches!(self.snapshot(), KeeperReply::Recorded);
+        self.watch_over();
+        self.finish()
+    }
+
+    fn watch_over(&mut self) {
+        let mut mask = SigSet::empty();
+        mask.add(Signal::SIGCHLD);
+        let Ok(signals) = mask
+            .thread_block()
+            .and_then(|()| SignalFd::with_flags(&mask, SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK))
+        else {
+            return;
+        };
+        while !self.worker_is_gone() {
+            let timeout = if self.watched.is_empty() {
+                PollTimeout::NONE
+            } else {
+                PollTimeout::try_from(SAMPLE_EVERY).unwrap_or(PollTimeout::ZERO)
+            };
+            let mut fds = [
+                PollFd::new(self.control.as_fd(), PollFlags::POLLRDHUP),
+                PollFd::new(self.link.as_fd(), PollFlags::POLLIN),
+                PollFd::new(signals.as_fd(), PollFlags::POLLIN),
+            ];
+            match poll(&mut fds, timeout) {
+                Ok(_) | Err(nix::errno::Errno::EINTR) => {}
+                Err(_) => return,
+            }
+            let [control, link, child] = fds.map(|fd| fd.revents().unwrap_or(PollFlags::POLLERR));
+            if !control.is_empty() {
+                return;
+            }
+            if !child.is_empty() {
+                while let Ok(Some(_)) = signals.read_signal() {}
+            }
+            if !link.is_empty() && !self.answer() {
+                return;
+            }
+            self.sample();
+        }
+    }
+
+    /// Answers one message; `false` when the worker's end is closed or broken.
+    fn answer(&mut self) -> bool {
+        let Ok(Some((request, _))) = receive::<KeeperRequest>(&self.link) else { return false };
+        let reply = match request {
+            KeeperRequest::Snapshot if std::mem::take(&mut self.prepared) => KeeperReply::Recorded,
+            KeeperRequest::Snapshot => self.snapshot(),
+            KeeperRequest::Settle => self.settle(),
+            KeeperRequest::Watch { runner, limits } => {
+                self.watched.push((Pid::from_raw(runner), limits));
+                return true;
+            }
+            KeeperRequest::Unwatch { runner } => {
+                self.watched.retain(|(pid, _)| pid.as_raw() != runner);
+                return true;
+            }
+        };
+        send(&self.link, &reply, &[]).is_ok()
+    }
+
+    fn snapshot(&mut self) -> KeeperReply {
+        let Some(setup) = &self.protect else { return KeeperReply::Recorded };
+        let roots: Vec<PathBuf> = setup.roots.iter().map(PathBuf::from).collect();
+        let extra: Vec<PathBuf> = setup.extra.iter().map(PathBuf::from).collect();
+        // An older guard is settled before it is replaced, so that nothing escapes between two commands.
+        if self.guard.is_some()
+            && let KeeperReply::Failed(why) = self.settle()
+        {
+            return KeeperReply::Failed(why);
+        }
+        match protect::Guard::snapshot(&roots, &extra, setup.store.as_ref()) {
+            Ok(guard) => {
+                self.guard = Some(guard);
+                KeeperReply::Recorded
+            }
+            Err(error) => KeeperReply::Failed(error.to_string()),
+        }
+    }
+
+    fn settle(&mut self) -> KeeperReply {
+        let Some(guard) = self.guard.take() else { return KeeperReply::Settled(Vec::new()) };
+        match guard.settle() {
+            Ok(violations) => KeeperReply::Settled(
+                violations
+                    .into_iter()
+                    .map(|violation| Violation {
+                        path: violation.path.into_os_string(),
+                        what: violation.what.to_string(),
+                        quarantined: violation.quarantined.map(PathBuf::into_os_string),
+                    })
+                    .collect(),
+            ),
+            Err(error) => KeeperReply::Failed(error.to_string()),
+        }
+    }
+
+    fn sample(&mut self) {
+        if self.watched.is_empty() {
+            return;
+        }
+        let table = sweep::Table::read();
+        for (runner, limits) in &self.watched {
+            let usage = table.usage_below(*runner);
+            let signal = if limits.processes.is_some_and(|most| usage.processes > most) {
+                Signal::SIGUSR2
+            } else if limits.memory.is_some_and(|most| usage.resident > most) {
+                Signal::SIGUSR1
+            } else {
+                continue;
+            };
+            // A runner that is gone already has nothing left to limit.
+            let _signalled = kill(*runner, signal);
+        }
+    }
+
+    fn worker_is_gone(&self) -> bool {
+        loop {
+            match waitpid(Pid::from_raw(-1), Some(WaitPidFlag::WNOHANG)) {
+                Ok(WaitStatus::StillAlive) => return false,
+                Ok(status) if status.pid() == Some(self.worker) => return true,
+                // An orphan of the worker's tree, reparented here.
+                Ok(_) | Err(nix::errno::Errno::EINTR) => {}
+                Err(_) => return true,
+            }
+        }
+    }
+
+    fn finish(&mut self) -> ! {
+        let deadline = Instant::now() + WORKER_GRACE;
+        while !self.worker_is_gone() && Instant::now() < deadline {
+            std::thread::sleep(Duration::from_micros(200));
+        }
+        // Gone already, or ended now; either way the sweep below reaps it.
+        let _killed = kill(self.worker, Signal::SIGKILL);
+        sweep::kill_descendants();
+        if let KeeperReply::Failed(why) = self.settle() {
+            // The journal stays; the next start restores from it.
+            let _unsaid = display(&why);
+        }
+        session::remove(&self.session);
+        sys::exit_now(0)
+    }
+}

@@ -1,0 +1,30 @@
+//! Plan → running child → outcome.
+//!
+//! The parent (the [`Confinement`] handle) re-executes this binary as the [`stage`], hands it the
+//! plan over a socketpair, and never opens a path an agent chose. The stage gives up what it can and
+//! forks: itself it stays as the [`keeper`], which outlives everything else and leaves nothing
+//! behind; its child is the [`worker`], confined for good and self-tested, which for each command
+//! forks a [`runner`]; the runner forks the [`command`], judges its attribute calls, and kills the
+//! whole tree before it reports. Every failing step exits; none continues.
+//!
+//! Only [`sys`] has `unsafe` code.
+
+pub mod command;
+pub mod confinement;
+pub mod error;
+pub mod keeper;
+pub mod privilege;
+pub mod protocol;
+pub mod ruleset;
+pub mod runner;
+pub mod selftest;
+pub mod session;
+pub mod stage;
+pub(crate) mod sweep;
+pub mod sys;
+pub mod worker;
+
+pub use confinement::{Confinement, Launch, Running, Setup};
+pub use error::ConfineError;
+pub use protocol::{CommandLimits, End, LimitKind, PlanDigest, StartFailure, Step};
+pub use session::Session;

@@ -1,0 +1,396 @@
+//! The messages between parent, worker, keeper and runner.
+//!
+//! A frame is a length (four bytes, little endian) and that many bytes of postcard; descriptors ride
+//! on its first byte. The parent treats every frame from the worker as hostile: lengths are capped
+//! and anything that does not parse ends the session.
+
+use std::ffi::OsString;
+use std::fmt;
+use std::io::{self, IoSlice, IoSliceMut};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
+
+use nix::errno::Errno;
+use nix::sys::socket::{ControlMessage, ControlMessageOwned, MsgFlags, UnixAddr, recvmsg, sendmsg};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+use crate::backend::Plan;
+use crate::backend::attributes::AttributePlan;
+
+/// The largest frame either side accepts: a plan with 20,000 rules is about 2 MiB.
+pub const MAX_FRAME: usize = 16 * 1024 * 1024;
+/// The most descriptors one frame carries.
+pub const MAX_FDS: usize = 3;
+
+/// The name of a plan: a digest of all that it permits.
+pub type PlanDigest = [u8; 32];
+
+/// What the stage is told first.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct SetupMessage {
+    /// How the worker itself is confined; `None` only where the config permits running unconfined.
+    pub worker: Option<Plan>,
+    /// The session directory.
+    pub session: OsString,
+    /// Writable roots whose protected names are watched, and where the journal lies; `None`: none.
+    pub protect: Option<ProtectSetup>,
+}
+
+/// What the keeper needs to watch protected names.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProtectSetup {
+    /// The writable roots.
+    pub roots: Vec<OsString>,
+    /// Protected files by path.
+    pub extra: Vec<OsString>,
+    /// The directory, outside every root, that holds journal and quarantine.
+    pub store: OsString,
+}
+
+/// How one profile is applied to a command.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CommandPlan {
+    /// Landlock and seccomp; `None` only where the config permits running unconfined.
+    pub confinement: Option<Plan>,
+    /// Where attributes may be changed.
+    pub attributes: AttributePlan,
+}
+
+/// Parent → worker.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub enum Request {
+    /// Makes a plan known, to be compiled once.
+    Define(PlanDigest, Box<CommandPlan>),
+    /// Starts a command; its standard streams ride along.
+    Start(Start),
+    /// Ends a command: first with this signal, then, after the grace period, with SIGKILL.
+    Cancel {
+        /// Which call.
+        call: u64,
+        /// The first signal.
+        signal: i32,
+    },
+}
+
+/// One command.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Start {
+    /// The caller's number for it.
+    pub call: u64,
+    /// Which plan confines it.
+    pub plan: PlanDigest,
+    /// The program and its arguments; not empty.
+    pub argv: Vec<OsString>,
+    /// The whole environment.
+    pub environment: Vec<(OsString, OsString)>,
+    /// Where it starts.
+    pub directory: OsString,
+    /// Its bounds.
+    pub limits: CommandLimits,
+    /// Whether its standard input is the pty that becomes its controlling terminal.
+    pub terminal: bool,
+}
+
+/// The bounds that runner, rlimits and keeper hold.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct CommandLimits {
+    /// Wall-clock milliseconds.
+    pub timeout_ms: Option<u64>,
+    /// Resident bytes of the tree; sampled.
+    pub memory: Option<u64>,
+    /// Processes of the tree; sampled.
+    pub processes: Option<u64>,
+    /// Open files of one process.
+    pub open_files: Option<u64>,
+    /// Bytes of one file.
+    pub file_size: Option<u64>,
+}
+
+/// Worker → parent.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub enum Reply {
+    /// The worker is confined and its self-test passed.
+    Ready,
+    /// The session cannot start; the worker has exited.
+    Refused(StartFailure),
+    /// A self-test found a hole; the worker has exited.
+    Leaky(String),
+    /// A command ended, and its whole tree with it.
+    Ended(Ended),
+}
+
+/// How a command ended.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Ended {
+    /// Which call.
+    pub call: u64,
+    /// How.
+    pub end: End,
+    /// Protected names that were restored, as the keeper reports them.
+    pub violations: Vec<Violation>,
+    /// Why protected names could not be settled, if they could not.
+    pub unsettled: Option<String>,
+}
+
+/// A protected name that a command changed, and what was done about it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Violation {
+    /// The protected path.
+    pub path: OsString,
+    /// What the command did to it.
+    pub what: String,
+    /// Where the intruder is kept.
+    pub quarantined: Option<OsString>,
+}
+
+/// How a command's first process ended, or why there was none.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum End {
+    /// It exited with this code.
+    Exited(i32),
+    /// It was killed by this signal.
+    Signaled(i32),
+    /// It ran out of time and was killed.
+    TimedOut,
+    /// It was cancelled and killed.
+    Cancelled,
+    /// Its tree went over a limit and was killed.
+    OverLimit(LimitKind),
+    /// It was never started.
+    NotStarted(StartFailure),
+    /// Its runner was killed; every process of every command of the session was killed with it.
+    Lost,
+}
+
+/// A limit that is sampled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum LimitKind {
+    /// Resident memory of the tree.
+    Memory,
+    /// Number of processes of the tree.
+    Processes,
+}
+
+/// The steps of stage, worker, runner and command that can fail.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Step {
+    /// Reading the setup.
+    Setup,
+    /// Leaving the session and its descriptors.
+    Session,
+    /// Restoring what a crashed session left.
+    Recover,
+    /// Giving up capabilities, groups and secure bits.
+    Privilege,
+    /// Setting resource limits.
+    Limits,
+    /// Tying the child's life to its parent's.
+    ParentDeath,
+    /// Setting `no_new_privs`.
+    NoNewPrivileges,
+    /// Opening a path of the plan, or finding another inode there.
+    OpenRule,
+    /// Building or applying the Landlock layer.
+    Landlock,
+    /// Installing the filters.
+    Seccomp,
+    /// Proving the layer by trying what must fail.
+    SelfTest,
+    /// Forking.
+    Fork,
+    /// Recording protected names.
+    Protect,
+    /// Entering the working directory.
+    Directory,
+    /// Setting up standard streams or the terminal.
+    Streams,
+    /// Serving attribute calls.
+    Broker,
+    /// Executing the program.
+    Execute,
+    /// An argument that cannot be passed on (NUL byte, unknown plan).
+    Argument,
+}
+
+impl fmt::Display for Step {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Setup => "reading the setup",
+            Self::Session => "leaving the caller's session",
+            Self::Recover => "restoring what an interrupted session left",
+            Self::Privilege => "dropping capabilities",
+            Self::Limits => "setting resource limits",
+            Self::ParentDeath => "tying the child's life to its parent's",
+            Self::NoNewPrivileges => "setting no_new_privs",
+            Self::OpenRule => "opening a path of the plan",
+            Self::Landlock => "applying the Landlock layer",
+            Self::Seccomp => "installing the seccomp filters",
+            Self::SelfTest => "testing the confinement",
+            Self::Fork => "forking",
+            Self::Protect => "recording protected names",
+            Self::Directory => "entering the working directory",
+            Self::Streams => "setting up standard streams",
+            Self::Broker => "starting the attribute broker",
+            Self::Execute => "executing the program",
+            Self::Argument => "checking the arguments",
+        })
+    }
+}
+
+/// A step that failed, with the system's word for it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
+#[error("{step}: {}{}", Errno::from_raw(*errno).desc(), if detail.is_empty() { String::new() } else { format!(" ({detail})") })]
+pub struct StartFailure {
+    /// Which step.
+    pub step: Step,
+    /// `errno`.
+    pub errno: i32,
+    /// What it was about, escaped for a terminal.
+    pub detail: String,
+}
+
+impl StartFailure {
+    /// A failure of `step`.
+    pub fn new(step: Step, errno: Errno, detail: impl Into<String>) -> Self {
+        Self { step, errno: errno as i32, detail: detail.into() }
+    }
+
+    /// For `map_err`: a failure of `step` without detail.
+    pub fn at(step: Step) -> impl Fn(Errno) -> Self {
+        move |errno| Self::new(step, errno, "")
+    }
+}
+
+/// Worker → keeper.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+pub enum KeeperRequest {
+    /// Record protected names; a command is about to start.
+    Snapshot,
+    /// Compare and restore; no process of the command is left.
+    Settle,
+    /// Sample the tree of this runner against these limits until told otherwise.
+    Watch {
+        /// The runner.
+        runner: i32,
+        /// Its bounds.
+        limits: CommandLimits,
+    },
+    /// The runner is gone.
+    Unwatch {
+        /// The runner.
+        runner: i32,
+    },
+}
+
+/// Keeper → worker.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub enum KeeperReply {
+    /// Protected names are recorded.
+    Recorded,
+    /// Protected names are as they were.
+    Settled(Vec<Violation>),
+    /// They could not be recorded or restored.
+    Failed(String),
+}
+
+/// Runner → worker: how the command ended; sent when its tree is dead and reaped.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct RunnerReport {
+    /// How.
+    pub end: End,
+}
+
+/// Worker → runner.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+pub struct Stop {
+    /// The first signal to send.
+    pub signal: i32,
+}
+
+/// Encodes a message as one frame.
+pub fn encode<T: Serialize>(message: &T) -> io::Result<Vec<u8>> {
+    let mut frame = postcard::to_extend(message, vec![0u8; 4]).map_err(io::Error::other)?;
+    let length = frame.len() - 4;
+    if length > MAX_FRAME {
+        return Err(io::Error::other("message too large"));
+    }
+    let prefix = u32::try_from(length).map_err(io::Error::other)?.to_le_bytes();
+    frame.iter_mut().zip(prefix).for_each(|(to, from)| *to = from);
+    Ok(frame)
+}
+
+/// Decodes the body of a frame; trailing bytes are an error.
+pub fn decode<T: DeserializeOwned>(body: &[u8]) -> io::Result<T> {
+    match postcard::take_from_bytes(body) {
+        Ok((message, [])) => Ok(message),
+        Ok(_) => Err(io::Error::new(io::ErrorKind::InvalidData, "trailing bytes in a message")),
+        Err(error) => Err(io::Error::new(io::ErrorKind::InvalidData, error)),
+    }
+}
+
+/// The body length a frame's prefix announces, if it is acceptable.
+pub fn body_length(prefix: [u8; 4]) -> io::Result<usize> {
+    let length = usize::try_from(u32::from_le_bytes(prefix)).map_err(io::Error::other)?;
+    if length > MAX_FRAME {
+        return Err(io::Error::new(io::ErrorKind::InvalidData, "a message announces too many bytes"));
+    }
+    Ok(length)
+}
+
+/// Sends one message over a blocking socket, with descriptors on its first byte.
+pub fn send<T: Serialize>(socket: impl AsFd, message: &T, fds: &[RawFd]) -> io::Result<()> {
+    let frame = encode(message)?;
+    let mut sent = 0;
+    while let Some(rest) = frame.get(sent..).filter(|rest| !rest.is_empty()) {
+        let rights = [ControlMessage::ScmRights(fds)];
+        let control: &[ControlMessage<'_>] = if sent == 0 && !fds.is_empty() { &rights } else { &[] };
+        match sendmsg::<UnixAddr>(socket.as_fd().as_raw_fd(), &[IoSlice::new(rest)], control, MsgFlags::MSG_NOSIGNAL, None) {
+            Ok(n) => sent += n,
+            Err(Errno::EINTR) => {}
+            Err(errno) => return Err(errno.into()),
+        }
+    }
+    Ok(())
+}
+
+/// Receives one message from a blocking socket; `None` at end of file before its first byte.
+pub fn receive<T: DeserializeOwned>(socket: impl AsFd) -> io::Result<Option<(T, Vec<OwnedFd>)>> {
+    let mut prefix = [0u8; 4];
+    let mut fds = Vec::new();
+    if !receive_exact(&socket, &mut prefix, &mut fds)? {
+        return Ok(None);
+    }
+    let mut body = vec![0u8; body_length(prefix)?];
+    if !body.is_empty() && !receive_exact(&socket, &mut body, &mut fds)? {
+        return Err(io::ErrorKind::UnexpectedEof.into());
+    }
+    decode(&body).map(|message| Some((message, fds)))
+}
+
+fn receive_exact(socket: &impl AsFd, mut buffer: &mut [u8], fds: &mut Vec<OwnedFd>) -> io::Result<bool> {
+    let whole = buffer.len();
+    while !buffer.is_empty() {
+        match receive_some(socket, buffer, fds) {
+            Ok(0) if buffer.len() == whole => return Ok(false),
+            Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
+            Ok(n) => buffer = buffer.get_mut(n..).unwrap_or_default(),
+            Err(Errno::EINTR) => {}
+            Err(errno) => return Err(errno.into()),
+        }
+    }
+    Ok(true)
+}
+
+/// One `recvmsg`: bytes into `buffer`, descriptors (close-on-exec) into `fds`.
+pub fn receive_some(socket: &impl AsFd, buffer: &mut [u8], fds: &mut Vec<OwnedFd>) -> nix::Result<usize> {
+    let mut space = nix::cmsg_space!([RawFd; MAX_FDS]);
+    let mut slices = [IoSliceMut::new(buffer)];
+    let message =
+        recvmsg::<UnixAddr>(socket.as_fd().as_raw_fd(), &mut slices, Some(&mut space), MsgFlags::MSG_CMSG_CLOEXEC)?;
+    for control in message.cmsgs()? {
+        if let ControlMessageOwned::ScmRights(raw) = control {
+            fds.extend(super::sys::adopt(&raw));
+        }
+    }
+    Ok(message.bytes)
+}

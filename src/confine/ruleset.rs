@@ -1,0 +1,107 @@
+//! A Landlock plan → a ruleset the kernel holds, ready to be applied.
+
+use std::os::fd::{AsFd, OwnedFd};
+
+use landlock::{
+    ABI, Access, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible, PathBeneath, PathFd, RestrictionStatus, Ruleset,
+    RulesetAttr, RulesetCreated, RulesetCreatedAttr, RulesetStatus, Scope,
+};
+use nix::errno::Errno;
+use nix::fcntl::{OFlag, open};
+use nix::sys::stat::{Mode, SFlag, fstat};
+
+use super::protocol::{StartFailure, Step};
+use crate::backend::landlock::{Beneath, LandlockPlan, Rule};
+use crate::policy::path::display;
+
+/// Opens every path of the plan, checks that each is the inode that was ruled, and builds the ruleset.
+///
+/// Hard requirement throughout: a right the kernel does not know is an error, never left out.
+pub(crate) fn compile(plan: &LandlockPlan) -> Result<RulesetCreated, StartFailure> {
+    let abi = ABI::from(i32::try_from(plan.abi).unwrap_or(0));
+    if abi < ABI::V6 {
+        return Err(StartFailure::new(Step::Landlock, Errno::ENOSYS, "Landlock ABI 6 is the floor"));
+    }
+    let mut ruleset = Ruleset::default()
+        .set_compatibility(CompatLevel::HardRequirement)
+        .handle_access(AccessFs::from_all(abi))
+        .map_err(failed)?
+        .scope(BitFlags::<Scope>::all())
+        .map_err(failed)?;
+    if plan.handle_tcp {
+        ruleset = ruleset.handle_access(AccessNet::from_all(ABI::V6)).map_err(failed)?;
+    }
+    let mut created = ruleset.create().map_err(failed)?;
+    for rule in &plan.rules {
+        let fd = open_ruled(rule)?;
+        let access = BitFlags::<AccessFs>::from_bits(rule.access)
+            .map_err(|_| StartFailure::new(Step::Landlock, Errno::EINVAL, "unknown access bits in the plan"))?;
+        created = created.add_rule(PathBeneath::new(fd, access)).map_err(failed)?;
+    }
+    Ok(created)
+}
+
+/// The runner's own layer: it takes nothing from the file system, and makes the runner's signals reach
+/// only its own tree. `REFER` must be handled and given back, or every layer denies it.
+pub(crate) fn scope_only() -> Result<RulesetCreated, StartFailure> {
+    Ruleset::default()
+        .set_compatibility(CompatLevel::HardRequirement)
+        .handle_access(AccessFs::Refer)
+        .map_err(failed)?
+        .scope(BitFlags::<Scope>::all())
+        .map_err(failed)?
+        .create()
+        .map_err(failed)?
+        .add_rule(PathBeneath::new(
+            PathFd::new("/").map_err(|error| StartFailure::new(Step::Landlock, Errno::last(), error.to_string()))?,
+            AccessFs::Refer,
+        ))
+        .map_err(failed)
+}
+
+/// Applies a compiled ruleset to this single-threaded process, for good.
+pub(crate) fn apply(ruleset: RulesetCreated) -> Result<(), StartFailure> {
+    let RestrictionStatus { ruleset, no_new_privs, .. } = ruleset.restrict_self().map_err(failed)?;
+    match ruleset {
+        RulesetStatus::FullyEnforced if no_new_privs => Ok(()),
+        RulesetStatus::FullyEnforced | RulesetStatus::PartiallyEnforced | RulesetStatus::NotEnforced => {
+            Err(StartFailure::new(Step::Landlock, Errno::ENOTSUP, "the kernel did not enforce all of the layer"))
+        }
+    }
+}
+
+fn open_ruled(rule: &Rule) -> Result<OwnedFd, StartFailure> {
+    let at = |errno| StartFailure::new(Step::OpenRule, errno, display(&rule.path));
+    let fd = open(rule.path.as_os_str(), OFlag::O_PATH | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC, Mode::empty()).map_err(at)?;
+    let stat = fstat(fd.as_fd()).map_err(at)?;
+    if stat.st_dev != rule.device || stat.st_ino != rule.inode {
+        return Err(StartFailure::new(
+            Step::OpenRule,
+            Errno::ESTALE,
+            format!("{} was replaced since the config was read", display(&rule.path)),
+        ));
+    }
+    let is_directory = SFlag::from_bits_truncate(stat.st_mode) & SFlag::S_IFMT == SFlag::S_IFDIR;
+    match (rule.beneath, is_directory) {
+        (Beneath::Directory, true) | (Beneath::File, false) => Ok(fd),
+        (Beneath::Directory, false) => Err(at(Errno::ENOTDIR)),
+        (Beneath::File, true) => Err(at(Errno::EISDIR)),
+    }
+}
+
+fn failed(error: landlock::RulesetError) -> StartFailure {
+    use std::error::Error as _;
+    let mut source = error.source();
+    let mut errno = Errno::ENOTSUP;
+    while let Some(cause) = source {
+        if let Some(raw) = cause.downcast_ref::<std::io::Error>().and_then(std::io::Error::raw_os_error) {
+            errno = Errno::from_raw(raw);
+        }
+        source = cause.source();
+    }
+    let detail = match errno {
+        Errno::E2BIG => "this process is already inside 16 Landlock layers; start Stockade outside of them".to_owned(),
+        _ => error.to_string(),
+    };
+    StartFailure::new(Step::Landlock, errno, detail)
+}

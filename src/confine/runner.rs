@@ -1,0 +1,268 @@
+//! The runner: one small process per command.
+//!
+//! It stands in a Landlock layer of its own, one inside the worker's and one outside the command's.
+//! So its signals reach the command's whole tree and nothing else, and nothing of the tree reaches
+//! it: when the command ends, times out or is stopped, one `kill(-1)` ends every descendant,
+//! whatever session or parent it chose. It judges the attribute calls of the tree meanwhile.
+
+use std::os::fd::{AsFd, OwnedFd};
+use std::time::{Duration, Instant};
+
+use nix::errno::Errno;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::prctl;
+use nix::sys::signal::{SigSet, Signal, kill};
+use nix::sys::signalfd::{SfdFlags, SignalFd};
+use nix::sys::socket::{AddressFamily, SockFlag, SockType, socketpair};
+use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
+use nix::unistd::{Pid, getpid, getppid};
+
+use super::broker::{Broker, Served};
+use super::command::{Command, Handover};
+use super::protocol::{End, LimitKind, RunnerReport, Start, StartFailure, Step, Stop, receive, send};
+use super::selftest::{Canaries, signals_are_scoped};
+use super::worker::{Compiled, kill_scoped};
+use super::{ruleset, sweep, sys};
+
+/// How long a command that was told to stop may take before it is killed.
+const GRACE: Duration = Duration::from_secs(2);
+
+/// Everything a runner takes with it.
+#[derive(Debug)]
+pub(crate) struct Runner {
+    /// The command.
+    pub(crate) start: Start,
+    /// Its standard streams.
+    pub(crate) streams: [OwnedFd; 3],
+    /// Its plan.
+    pub(crate) compiled: Compiled,
+    /// Where the report goes and stops come from.
+    pub(crate) report: OwnedFd,
+    /// The worker.
+    pub(crate) worker: Pid,
+    /// Whether commands are confined at all.
+    pub(crate) confined: bool,
+    /// What the command's self-test tries.
+    pub(crate) canaries: Canaries,
+}
+
+/// A command under way.
+struct Underway {
+    child: Pid,
+    handover: Option<OwnedFd>,
+    broker: Option<Broker>,
+    failure: Option<StartFailure>,
+    deadline: Option<Instant>,
+    kill_at: Option<Instant>,
+    why: Option<End>,
+}
+
+impl Runner {
+    /// Runs the command to its end, reports, and ends the process.
+    pub(crate) fn run(self) -> ! {
+        let confined = self.confined;
+        let report = match self.report.try_clone() {
+            Ok(report) => report,
+            Err(_) => sys::exit_now(1),
+        };
+        let end = self.supervise().unwrap_or_else(End::NotStarted);
+        finish_tree(confined);
+        // The worker reads end-of-file if this fails, and treats the command as lost.
+        let _reported = send(&report, &RunnerReport { end }, &[]);
+        sys::exit_now(0)
+    }
+
+    fn supervise(self) -> Result<End, StartFailure> {
+        let at = |step| StartFailure::at(step);
+        // The name only helps a person reading a process list.
+        let _named = prctl::set_name(c"stockade-run");
+        let mut mask = SigSet::empty();
+        for signal in [Signal::SIGCHLD, Signal::SIGTERM, Signal::SIGUSR1, Signal::SIGUSR2] {
+            mask.add(signal);
+        }
+        mask.thread_block().map_err(at(Step::Fork))?;
+        let signals =
+            SignalFd::with_flags(&mask, SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK).map_err(at(Step::Fork))?;
+        prctl::set_pdeathsig(Signal::SIGTERM).map_err(at(Step::ParentDeath))?;
+        if getppid() != self.worker {
+            return Err(StartFailure::new(Step::ParentDeath, Errno::ESRCH, "the worker is gone"));
+        }
+        prctl::set_child_subreaper(true).map_err(at(Step::ParentDeath))?;
+        if self.confined {
+            ruleset::apply(ruleset::scope_only()?)?;
+            if !signals_are_scoped(self.worker) {
+                return Err(StartFailure::new(Step::SelfTest, Errno::EPERM, "the runner can signal the worker"));
+            }
+        }
+        let Self { start, streams, compiled, report, canaries, .. } = self;
+        let (ours, theirs) =
+            socketpair(AddressFamily::Unix, SockType::Stream, None, SockFlag::SOCK_CLOEXEC).map_err(at(Step::Fork))?;
+        let attributes = compiled.plan.attributes.clone();
+        let deadline = start.limits.timeout_ms.and_then(|ms| Instant::now().checked_add(Duration::from_millis(ms)));
+        let runner = getpid();
+        let child = match sys::fork().map_err(at(Step::Fork))? {
+            None => {
+                drop((ours, report));
+                Command { start, streams, compiled, handover: theirs, runner, canaries }.execute()
+            }
+            Some(child) => child,
+        };
+        drop((theirs, streams, compiled));
+        let mut underway =
+            Underway { child, handover: Some(ours), broker: None, failure: None, deadline, kill_at: None, why: None };
+        underway.watch(&signals, &report, &attributes)
+    }
+}
+
+/// Ends what is left of the tree and reaps it.
+fn finish_tree(confined: bool) {
+    if confined && signals_are_scoped(getppid()) {
+        kill_scoped();
+    } else {
+        sweep::kill_descendants();
+    }
+}
+
+impl Underway {
+    fn watch(
+        &mut self,
+        signals: &SignalFd,
+        report: &OwnedFd,
+        attributes: &crate::backend::attributes::AttributePlan,
+    ) -> Result<End, StartFailure> {
+        loop {
+            let mut fds = vec![
+                PollFd::new(signals.as_fd(), PollFlags::POLLIN),
+                PollFd::new(report.as_fd(), PollFlags::POLLIN),
+            ];
+            let handover_at = self.handover.as_ref().map(|fd| {
+                fds.push(PollFd::new(fd.as_fd(), PollFlags::POLLIN));
+                fds.len() - 1
+            });
+            let broker_at = self.broker.as_ref().map(|broker| {
+                fds.push(PollFd::new(broker.as_fd(), PollFlags::POLLIN));
+                fds.len() - 1
+            });
+            match poll(&mut fds, self.next_timeout()) {
+                Ok(_) | Err(Errno::EINTR) => {}
+                Err(errno) => return Err(StartFailure::new(Step::Fork, errno, "waiting for the command")),
+            }
+            let ready = |at: usize| fds.get(at).and_then(PollFd::any).unwrap_or(true);
+            let (signalled, reported) = (ready(0), ready(1));
+            let (handed, asked) = (handover_at.is_some_and(ready), broker_at.is_some_and(ready));
+            if handed {
+                self.take_handover(attributes)?;
+            }
+            if asked && let Some(broker) = &mut self.broker {
+                match broker.serve() {
+                    Served::Idle | Served::Answered | Served::Departed => {}
+                    // No process is left that could call; the child's end is on its way.
+                    Served::Over => self.broker = None,
+                    Served::Broken(errno) => {
+                        return Err(StartFailure::new(Step::Broker, errno, "the listener broke; the command was killed"));
+                    }
+                }
+            }
+            if reported {
+                match receive::<Stop>(report) {
+                    Ok(Some((stop, _))) => self.stop(Signal::try_from(stop.signal).unwrap_or(Signal::SIGKILL)),
+                    Ok(None) | Err(_) => return Ok(End::Cancelled),
+                }
+            }
+            if signalled && let Some(end) = self.take_signals(signals) {
+                return Ok(end);
+            }
+            if let Some(end) = self.out_of_time() {
+                return Ok(end);
+            }
+        }
+    }
+
+    /// Reads what the child says before it becomes the command.
+    fn take_handover(&mut self, attributes: &crate::backend::attributes::AttributePlan) -> Result<(), StartFailure> {
+        let Some(handover) = &self.handover else { return Ok(()) };
+        match receive::<Handover>(handover) {
+            Ok(Some((Handover::Listener, fds))) => {
+                let Some(listener) = fds.into_iter().next() else {
+                    return Err(StartFailure::new(Step::Broker, Errno::EBADF, "no listener arrived"));
+                };
+                let broker = Broker::new(listener, attributes.clone())
+                    .map_err(|error| StartFailure::new(Step::Broker, Errno::EIO, error.to_string()))?;
+                self.broker = Some(broker);
+            }
+            Ok(Some((Handover::Failed(failure), _))) => self.failure = Some(failure),
+            // Closed by execve, or by the child's death.
+            Ok(None) | Err(_) => self.handover = None,
+        }
+        Ok(())
+    }
+
+    fn take_signals(&mut self, signals: &SignalFd) -> Option<End> {
+        while let Ok(Some(info)) = signals.read_signal() {
+            match i32::try_from(info.ssi_signo).ok().and_then(|raw| Signal::try_from(raw).ok()) {
+                Some(Signal::SIGUSR1) => return Some(End::OverLimit(LimitKind::Memory)),
+                Some(Signal::SIGUSR2) => return Some(End::OverLimit(LimitKind::Processes)),
+                Some(Signal::SIGTERM) => return Some(End::Cancelled),
+                _ => {}
+            }
+        }
+        loop {
+            match waitpid(Pid::from_raw(-1), Some(WaitPidFlag::WNOHANG)) {
+                Ok(WaitStatus::StillAlive) | Err(Errno::ECHILD) => return None,
+                Ok(WaitStatus::Exited(pid, code)) if pid == self.child => return Some(self.ended(End::Exited(code))),
+                Ok(WaitStatus::Signaled(pid, signal, _)) if pid == self.child => {
+                    return Some(self.ended(End::Signaled(signal as i32)));
+                }
+                Ok(_) | Err(Errno::EINTR) => {}
+                Err(_) => return None,
+            }
+        }
+    }
+
+    /// The end to report for the first process, which has just ended.
+    fn ended(&mut self, end: End) -> End {
+        // Its last words may still lie in the socket.
+        while let Some(handover) = &self.handover {
+            match receive::<Handover>(handover) {
+                Ok(Some((Handover::Failed(failure), _))) => self.failure = Some(failure),
+                Ok(Some((Handover::Listener, _))) => {}
+                Ok(None) | Err(_) => self.handover = None,
+            }
+        }
+        match (self.failure.take(), self.why.take()) {
+            (Some(failure), _) => End::NotStarted(failure),
+            (None, Some(why)) => why,
+            (None, None) => end,
+        }
+    }
+
+    /// Sends the first signal of a stop; a second stop kills at once.
+    fn stop(&mut self, signal: Signal) {
+        let now = Instant::now();
+        if self.kill_at.is_some() || signal == Signal::SIGKILL {
+            self.kill_at = Some(now);
+        } else {
+            self.kill_at = Some(now + GRACE);
+            // The command leads a session of its own, and a group of the same number. It may be gone.
+            let _signalled = kill(Pid::from_raw(-self.child.as_raw()), signal);
+        }
+        self.why = Some(End::Cancelled);
+    }
+
+    fn next_timeout(&self) -> PollTimeout {
+        match [self.deadline, self.kill_at].into_iter().flatten().min() {
+            None => PollTimeout::NONE,
+            // Rounded up: waking a millisecond early would spin.
+            Some(at) => PollTimeout::try_from(at.saturating_duration_since(Instant::now()) + Duration::from_millis(1))
+                .unwrap_or(PollTimeout::MAX),
+        }
+    }
+
+    fn out_of_time(&self) -> Option<End> {
+        let now = Instant::now();
+        if self.deadline.is_some_and(|at| at <= now) {
+            return Some(End::TimedOut);
+        }
+        self.kill_at.is_some_and(|at| at <= now).then_some(End::Cancelled)
+    }
+}

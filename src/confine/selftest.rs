@@ -1,0 +1,101 @@
+//! The self-test: what must fail is really tried, each time.
+//!
+//! Two canaries lie in the session directory. `closed` is granted to nobody; `readable` is granted for
+//! reading. They belong to this user and their modes permit everything, so a refusal can only come
+//! from the layer under test; and reading `readable` must work, or the test proves nothing.
+
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::{Path, PathBuf};
+
+use nix::errno::Errno;
+use nix::fcntl::{OFlag, open};
+use nix::sys::signal::kill;
+use nix::sys::socket::{AddressFamily, SockFlag, SockType, socket};
+use nix::sys::stat::Mode;
+use nix::unistd::Pid;
+
+use super::sys;
+use crate::backend::Plan;
+use crate::backend::seccomp::SocketReach;
+
+/// The name of the canary that nothing may open.
+pub(crate) const CLOSED: &str = "closed";
+/// The name of the canary that may be read and not written.
+pub(crate) const READABLE: &str = "readable";
+
+/// Where the canaries lie.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Canaries {
+    closed: PathBuf,
+    readable: PathBuf,
+}
+
+impl Canaries {
+    /// The canaries of a session directory.
+    pub(crate) fn of(session: &Path) -> Self {
+        Self { closed: session.join(CLOSED), readable: session.join(READABLE) }
+    }
+
+    /// Tries all three; the text says which succeeded that must not, or the reverse.
+    fn files(&self) -> Result<(), String> {
+        let try_open = |path: &Path, flags: OFlag| -> Result<OwnedFd, Errno> {
+            open(path, flags | OFlag::O_CLOEXEC | OFlag::O_NOFOLLOW, Mode::empty())
+        };
+        try_open(&self.readable, OFlag::O_RDONLY)
+            .map_err(|errno| format!("a file that is granted cannot be read ({})", errno.desc()))?;
+        match try_open(&self.readable, OFlag::O_WRONLY) {
+            Err(Errno::EACCES) => {}
+            Ok(_) => return Err("a file that is granted for reading can be written".to_owned()),
+            Err(errno) => return Err(format!("writing a read-only file fails for another reason: {}", errno.desc())),
+        }
+        match try_open(&self.closed, OFlag::O_RDONLY) {
+            Err(Errno::EACCES) => Ok(()),
+            Ok(_) => Err("a file outside every grant can be read".to_owned()),
+            Err(errno) => Err(format!("reading a file outside fails for another reason: {}", errno.desc())),
+        }
+    }
+}
+
+/// Whether a signal to a process outside this layer is refused. `outside` has the same user, so
+/// only the scope can refuse it.
+pub(crate) fn signals_are_scoped(outside: Pid) -> bool {
+    kill(outside, None) == Err(Errno::EPERM)
+}
+
+/// Tries what the worker must not be able to do.
+pub(crate) fn worker(canaries: &Canaries, keeper: Pid, plan: &Plan) -> Result<(), String> {
+    canaries.files()?;
+    if !signals_are_scoped(keeper) {
+        return Err("a process outside can be signalled".to_owned());
+    }
+    if !sys::ptrace_attach_fails(keeper) {
+        return Err("a process outside can be traced".to_owned());
+    }
+    for (family, reach) in [
+        (AddressFamily::Inet, SocketReach::Ip),
+        (AddressFamily::Inet6, SocketReach::Ip),
+        (AddressFamily::Unix, SocketReach::Unix),
+        (AddressFamily::Packet, SocketReach::Other),
+    ] {
+        let opened = socket(family, SockType::Datagram, SockFlag::SOCK_CLOEXEC, None).is_ok();
+        if opened && !plan.seccomp.opens(reach) {
+            return Err(format!("a {family:?} socket can be opened"));
+        }
+    }
+    Ok(())
+}
+
+/// Tries what a command must not be able to do, in its own layer, just before it is executed.
+pub(crate) fn command(canaries: &Canaries, runner: Pid) -> Result<(), String> {
+    canaries.files()?;
+    if !signals_are_scoped(runner) {
+        return Err("the runner can be signalled".to_owned());
+    }
+    let readable = open(&canaries.readable, OFlag::O_RDONLY | OFlag::O_CLOEXEC, Mode::empty())
+        .map_err(|errno| format!("a file that is granted cannot be read ({})", errno.desc()))?;
+    match nix::sys::stat::fchmod(readable.as_fd(), Mode::from_bits_truncate(0o640)) {
+        Err(Errno::EPERM) => Ok(()),
+        Ok(()) => Err("attributes outside the writable roots can be changed".to_owned()),
+        Err(errno) => Err(format!("changing attributes outside fails for another reason: {}", errno.desc())),
+    }
+}

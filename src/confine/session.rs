@@ -1,0 +1,267 @@
+//! The session directory: private HOMEs and TMPDIRs, the canaries, and nothing after the session.
+//!
+//! The parent makes it; the keeper holds its lock and removes it, whoever dies. Directories that a
+//! crash left (all processes killed at once) have an unheld lock and go at the next start.
+
+use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::io;
+use std::os::fd::AsFd;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use nix::errno::Errno;
+use nix::fcntl::{AtFlags, Flock, FlockArg, OFlag, openat, renameat};
+use nix::sys::stat::{FchmodatFlags, Mode, fchmodat};
+use nix::unistd::{UnlinkatFlags, geteuid, unlinkat};
+
+use super::error::ConfineError;
+use super::selftest::{CLOSED, READABLE};
+use crate::policy::path::AbsPath;
+
+/// The file whose lock says that a session is alive.
+const LOCK: &str = "lock";
+/// The directory of the HOMEs and TMPDIRs.
+const PRIVATE: &str = "private";
+
+/// A session directory, made by the parent.
+#[derive(Debug)]
+pub struct Session {
+    path: PathBuf,
+    _lock: Flock<File>,
+}
+
+/// The two private directories of one profile.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PrivateDirectories {
+    /// HOME.
+    pub home: PathBuf,
+    /// TMPDIR.
+    pub tmp: PathBuf,
+}
+
+impl Session {
+    /// A new session directory below the first base that `acceptable` admits: the system's
+    /// temporary directories, in order. The caller admits only what lies outside every grant.
+    pub fn create(acceptable: impl Fn(&AbsPath) -> bool) -> Result<Self, ConfineError> {
+        let mut refused = PathBuf::from("/tmp");
+        for parent in [std::env::temp_dir(), PathBuf::from("/tmp"), PathBuf::from("/var/tmp"), PathBuf::from("/dev/shm")] {
+            let Ok(parent) = fs::canonicalize(&parent) else { continue };
+            let base = parent.join(format!("stockade-{}", geteuid()));
+            match AbsPath::new(&base) {
+                Ok(path) if acceptable(&path) => return Self::below(&base),
+                Ok(_) | Err(_) => refused = base,
+            }
+        }
+        let source = io::Error::other("every temporary directory lies inside a granted root; set TMPDIR to one that does not");
+        Err(ConfineError::SessionDirectory { path: refused, source })
+    }
+
+    fn below(base: &Path) -> Result<Self, ConfineError> {
+        let failed = |source| ConfineError::SessionDirectory { path: base.to_owned(), source };
+        let mut tries = 0;
+        loop {
+            match Self::try_below(base) {
+                // A keeper that just ended may have removed the base in between.
+                Err(error) if error.kind() == io::ErrorKind::NotFound && tries < 8 => tries += 1,
+                other => return other.map_err(failed),
+            }
+        }
+    }
+
+    fn try_below(base: &Path) -> io::Result<Self> {
+        match DirBuilder::new().mode(0o700).create(base) {
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
+            Ok(()) | Err(_) => {}
+        }
+        let meta = fs::symlink_metadata(base)?;
+        if !meta.is_dir() || meta.uid() != geteuid().as_raw() || meta.mode() & 0o077 != 0 {
+            return Err(io::Error::new(
+                io::ErrorKind::PermissionDenied,
+                "it exists and is not a private directory of this user; remove it or set TMPDIR",
+            ));
+        }
+        let path = tempfile::Builder::new().prefix("s-").rand_bytes(12).tempdir_in(base)?.keep();
+        let _lock = lock(&path)?;
+        DirBuilder::new().mode(0o700).create(path.join(PRIVATE))?;
+        for canary in [CLOSED, READABLE] {
+            OpenOptions::new().write(true).create_new(true).mode(0o600).open(path.join(canary))?;
+        }
+        Ok(Self { path, _lock })
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The directory below which every private HOME and TMPDIR lies.
+    pub fn private(&self) -> PathBuf {
+        self.path.join(PRIVATE)
+    }
+
+    /// The canary that every profile must grant for reading.
+    pub fn readable(&self) -> PathBuf {
+        self.path.join(READABLE)
+    }
+
+    /// HOME and TMPDIR of the profile with this name, made when first asked for.
+    pub fn private_directories(&self, name: &str) -> Result<PrivateDirectories, ConfineError> {
+        let both = PrivateDirectories { home: self.private().join(name).join("home"), tmp: self.private().join(name).join("tmp") };
+        for path in [&both.home, &both.tmp] {
+            DirBuilder::new()
+                .recursive(true)
+                .mode(0o700)
+                .create(path)
+                .map_err(|source| ConfineError::SessionDirectory { path: path.clone(), source })?;
+        }
+        Ok(both)
+    }
+}
+
+fn lock(session: &Path) -> io::Result<Flock<File>> {
+    let file = OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .mode(0o600)
+        .custom_flags(OFlag::O_NOFOLLOW.bits())
+        .open(session.join(LOCK))?;
+    Flock::lock(file, FlockArg::LockSharedNonblock).map_err(|(_, errno)| errno.into())
+}
+
+/// The keeper's hold on the session's lock.
+pub(crate) fn hold(session: &Path) -> Option<Flock<File>> {
+    lock(session).ok()
+}
+
+/// Removes the sessions beside this one that nobody holds.
+pub(crate) fn sweep_stale(session: &Path) {
+    let Some(entries) = session.parent().and_then(|base| fs::read_dir(base).ok()) else { return };
+    for entry in entries.flatten() {
+        let path = entry.path();
+        if path == session {
+            continue;
+        }
+        // Without a lock file it is a session that is just being made.
+        let Ok(file) = OpenOptions::new().write(true).custom_flags(OFlag::O_NOFOLLOW.bits()).open(path.join(LOCK)) else {
+            continue;
+        };
+        if let Ok(_held) = Flock::lock(file, FlockArg::LockExclusiveNonblock) {
+            remove(&path);
+        }
+    }
+}
+
+/// Removes a session whose processes are dead, and its base when it was the last.
+///
+/// What cannot be removed stays for the next sweep; there is nobody left to tell.
+pub(crate) fn remove(session: &Path) {
+    let _left = remove_tree(session);
+    if let Some(base) = session.parent() {
+        let _others = fs::remove_dir(base);
+    }
+}
+
+/// Removes a tree of any depth with two descriptors: each directory found is moved up to the top
+/// first. Directories the command made unreadable are made readable again.
+fn remove_tree(top: &Path) -> nix::Result<()> {
+    let flags = OFlag::O_RDONLY | OFlag::O_DIRECTORY | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
+    let root = nix::fcntl::open(top, flags, Mode::empty())?;
+    let mut serial: u64 = 0;
+    loop {
+        let entries = list(&root)?;
+        if entries.is_empty() {
+            break;
+        }
+        for name in &entries {
+            if unlinkat(&root, name.as_c_str(), UnlinkatFlags::NoRemoveDir).is_ok() {
+                continue;
+            }
+            fchmodat(&root, name.as_c_str(), Mode::S_IRWXU, FchmodatFlags::FollowSymlink)?;
+            let directory = openat(&root, name.as_c_str(), flags, Mode::empty())?;
+            for child in list(&directory)? {
+                if unlinkat(&directory, child.as_c_str(), UnlinkatFlags::NoRemoveDir).is_ok() {
+                    continue;
+                }
+                // Moving a directory changes its `..`, so it must be writable itself.
+                fchmodat(&directory, child.as_c_str(), Mode::S_IRWXU, FchmodatFlags::FollowSymlink)?;
+                serial += 1;
+                renameat(&directory, child.as_c_str(), &root, format!("r-{serial}-{}", std::process::id()).as_str())?;
+            }
+            unlinkat(&root, name.as_c_str(), UnlinkatFlags::RemoveDir)?;
+        }
+    }
+    nix::unistd::unlinkat(nix::fcntl::AT_FDCWD, top, UnlinkatFlags::RemoveDir)
+}
+
+fn list(directory: &impl AsFd) -> nix::Result<Vec<std::ffi::CString>> {
+    let copy = openat(
+        directory,
+        ".",
+        OFlag::O_RDONLY | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC,
+        Mode::empty(),
+    )?;
+    let mut names = Vec::new();
+    for entry in nix::dir::Dir::from_fd(copy)?.iter() {
+        let name = entry?.file_name().to_owned();
+        if !matches!(name.as_bytes(), b"." | b"..") {
+            names.push(name);
+        }
+    }
+    Ok(names)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tree_deeper_than_the_descriptor_limit_is_removed() {
+        let base = tempfile::tempdir().unwrap();
+        let top = base.path().join("s");
+        fs::create_dir(&top).unwrap();
+        std::thread::spawn({
+            let top = top.clone();
+            move || {
+                let mut at = nix::fcntl::open(&top, OFlag::O_DIRECTORY | OFlag::O_CLOEXEC, Mode::empty()).unwrap();
+                for _ in 0..3000 {
+                    nix::sys::stat::mkdirat(&at, "d", Mode::S_IRWXU).unwrap();
+                    at = openat(&at, "d", OFlag::O_DIRECTORY | OFlag::O_CLOEXEC, Mode::empty()).unwrap();
+                }
+            }
+        })
+        .join()
+        .unwrap();
+        remove_tree(&top).unwrap();
+        assert!(!top.exists());
+    }
+
+    #[test]
+    fn a_link_in_the_tree_is_removed_and_not_followed() {
+        let base = tempfile::tempdir().unwrap();
+        let (top, outside) = (base.path().join("s"), base.path().join("outside"));
+        fs::create_dir(&top).unwrap();
+        fs::create_dir(&outside).unwrap();
+        fs::write(outside.join("kept"), "x").unwrap();
+        std::os::unix::fs::symlink(&outside, top.join("link")).unwrap();
+        fs::create_dir(top.join("dir")).unwrap();
+        std::os::unix::fs::symlink(&outside, top.join("dir/link")).unwrap();
+        remove_tree(&top).unwrap();
+        assert!(!top.exists());
+        assert!(outside.join("kept").exists());
+    }
+
+    #[test]
+    fn a_session_that_nobody_holds_is_swept_and_a_live_one_is_not() {
+        let base = tempfile::tempdir().unwrap();
+        let base = base.path().join("stockade-test");
+        let (ours, other) = (Session::try_below(&base).unwrap(), Session::try_below(&base).unwrap());
+        sweep_stale(ours.path());
+        assert!(other.path().exists());
+        let dead = other.path().to_owned();
+        drop(other);
+        sweep_stale(ours.path());
+        assert!(!dead.exists());
+        assert!(ours.path().exists());
+    }
+}

@@ -1,0 +1,253 @@
+//! The worker: confined once, then serving commands until its parent is gone.
+//!
+//! Each command gets a runner of its own; the worker compiles each plan once, asks the keeper to
+//! record and settle protected names around a command, and passes the runner's report on.
+
+use std::collections::BTreeMap;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+
+use landlock::RulesetCreated;
+use nix::errno::Errno;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::prctl;
+use nix::sys::signal::{Signal, kill};
+use nix::sys::socket::{AddressFamily, SockFlag, SockType, socketpair};
+use nix::sys::wait::waitpid;
+use nix::unistd::{Pid, getpid, getppid};
+
+use super::protocol::{
+    CommandPlan, End, Ended, KeeperReply, KeeperRequest, PlanDigest, Reply, Request, RunnerReport, SetupMessage, Start,
+    StartFailure, Step, Stop, Violation, receive, send,
+};
+use super::runner::Runner;
+use super::{ruleset, selftest, stage, sweep, sys};
+use crate::backend::seccomp::SeccompPlan;
+
+/// A plan in the form the kernel takes.
+#[derive(Debug)]
+pub(crate) struct Compiled {
+    /// The Landlock layer, if commands are confined.
+    pub(crate) layer: Option<RulesetCreated>,
+    /// The plan it was compiled from.
+    pub(crate) plan: CommandPlan,
+}
+
+struct Worker<'a> {
+    control: &'a OwnedFd,
+    link: OwnedFd,
+    keeper: Pid,
+    confined: bool,
+    canaries: selftest::Canaries,
+    plans: BTreeMap<PlanDigest, Compiled>,
+    active: BTreeMap<u64, Active>,
+}
+
+struct Active {
+    runner: Pid,
+    report: OwnedFd,
+}
+
+/// Confines this process as the setup says, proves it, and serves; never returns.
+pub(crate) fn main(control: &OwnedFd, link: OwnedFd, keeper: Pid, setup: &SetupMessage) -> ! {
+    let canaries = selftest::Canaries::of(setup.session.as_ref());
+    if let Err(failure) = confine(keeper, setup) {
+        stage::refuse(control, failure);
+    }
+    if let Some(plan) = &setup.worker
+        && let Err(hole) = selftest::worker(&canaries, keeper, plan)
+    {
+        let _told = send(control, &Reply::Leaky(hole), &[]);
+        sys::exit_now(1);
+    }
+    if send(control, &Reply::Ready, &[]).is_err() {
+        sys::exit_now(1);
+    }
+    let confined = setup.worker.is_some();
+    Worker { control, link, keeper, confined, canaries, plans: BTreeMap::new(), active: BTreeMap::new() }.serve()
+}
+
+fn confine(keeper: Pid, setup: &SetupMessage) -> Result<(), StartFailure> {
+    let at = |step| StartFailure::at(step);
+    // The name only helps a person reading a process list.
+    let _named = prctl::set_name(c"stockade-work");
+    prctl::set_pdeathsig(Signal::SIGKILL).map_err(at(Step::ParentDeath))?;
+    if getppid() != keeper {
+        return Err(StartFailure::new(Step::ParentDeath, Errno::ESRCH, "the keeper is gone"));
+    }
+    prctl::set_child_subreaper(true).map_err(at(Step::ParentDeath))?;
+    let Some(plan) = &setup.worker else { return Ok(()) };
+    ruleset::apply(ruleset::compile(&plan.landlock)?)?;
+    install(&plan.seccomp)
+}
+
+/// Installs the filters that answer by themselves.
+pub(crate) fn install(plan: &SeccompPlan) -> Result<(), StartFailure> {
+    plan.programs.iter().try_for_each(|program| sys::install_filter(program)).map_err(StartFailure::at(Step::Seccomp))
+}
+
+impl Worker<'_> {
+    fn serve(mut self) -> ! {
+        loop {
+            let calls: Vec<u64> = self.active.keys().copied().collect();
+            let mut fds = vec![PollFd::new(self.control.as_fd(), PollFlags::POLLIN)];
+            fds.extend(self.active.values().map(|active| PollFd::new(active.report.as_fd(), PollFlags::POLLIN)));
+            match poll(&mut fds, PollTimeout::NONE) {
+                Ok(_) => {}
+                Err(Errno::EINTR) => continue,
+                Err(_) => self.end(),
+            }
+            let ready: Vec<bool> = fds.iter().map(|fd| fd.any().unwrap_or(true)).collect();
+            for (call, _) in calls.iter().zip(ready.iter().skip(1)).filter(|(_, ready)| **ready) {
+                self.conclude(*call);
+            }
+            if ready.first().copied().unwrap_or(true) {
+                match receive::<Request>(self.control) {
+                    Ok(Some((request, fds))) => self.take(request, fds),
+                    Ok(None) | Err(_) => self.end(),
+                }
+            }
+        }
+    }
+
+    fn take(&mut self, request: Request, fds: Vec<OwnedFd>) {
+        match request {
+            Request::Define(digest, plan) => match Compiled::new(*plan) {
+                Ok(compiled) => {
+                    self.plans.insert(digest, compiled);
+                }
+                Err(failure) => stage::refuse(self.control, failure),
+            },
+            Request::Start(start) => {
+                let call = start.call;
+                if let Err(failure) = self.start(start, fds) {
+                    self.reply(Ended { call, end: End::NotStarted(failure), violations: Vec::new(), unsettled: None });
+                }
+            }
+            Request::Cancel { call, signal } => {
+                if let Some(active) = self.active.get(&call) {
+                    // A runner that has just ended needs no stop.
+                    let _sent = send(&active.report, &Stop { signal }, &[]);
+                }
+            }
+        }
+    }
+
+    fn start(&mut self, start: Start, fds: Vec<OwnedFd>) -> Result<(), StartFailure> {
+        let Ok(streams) = <[OwnedFd; 3]>::try_from(fds) else {
+            return Err(StartFailure::new(Step::Streams, Errno::EBADF, "three descriptors are needed"));
+        };
+        if start.argv.is_empty() {
+            return Err(StartFailure::new(Step::Argument, Errno::EINVAL, "an empty command"));
+        }
+        if !self.plans.contains_key(&start.plan) {
+            return Err(StartFailure::new(Step::Argument, Errno::ENOENT, "an unknown plan"));
+        }
+        match self.ask(KeeperRequest::Snapshot) {
+            KeeperReply::Recorded => {}
+            KeeperReply::Settled(_) => return Err(StartFailure::new(Step::Protect, Errno::EPROTO, "")),
+            KeeperReply::Failed(why) => return Err(StartFailure::new(Step::Protect, Errno::EIO, why)),
+        }
+        let (ours, theirs) =
+            socketpair(AddressFamily::Unix, SockType::Stream, None, SockFlag::SOCK_CLOEXEC).map_err(StartFailure::at(Step::Fork))?;
+        let worker = getpid();
+        let (call, limits) = (start.call, start.limits);
+        match sys::fork().map_err(StartFailure::at(Step::Fork))? {
+            None => {
+                drop(ours);
+                let Some(compiled) = self.plans.remove(&start.plan) else { sys::exit_now(1) };
+                self.active.clear();
+                for held in [self.control.as_raw_fd(), self.link.as_raw_fd()] {
+                    sys::close_raw(held);
+                }
+                let canaries = std::mem::take(&mut self.canaries);
+                Runner { start, streams, compiled, report: theirs, worker, confined: self.confined, canaries }.run()
+            }
+            Some(runner) => {
+                if limits.memory.is_some() || limits.processes.is_some() {
+                    self.tell(KeeperRequest::Watch { runner: runner.as_raw(), limits });
+                }
+                self.active.insert(call, Active { runner, report: ours });
+                Ok(())
+            }
+        }
+    }
+
+    /// Takes a runner's report; the command's tree is dead by then, or is killed here.
+    fn conclude(&mut self, call: u64) {
+        let Some(active) = self.active.remove(&call) else { return };
+        let end = match receive::<RunnerReport>(&active.report) {
+            Ok(Some((report, _))) => report.end,
+            // A runner never ends without a report unless it was killed. Its command's processes are
+            // now children of the worker, mixed with those of other calls, so everything goes.
+            Ok(None) | Err(_) => {
+                self.kill_everything();
+                End::Lost
+            }
+        };
+        // It has reported, or is dead: this does not block.
+        let _reaped = waitpid(active.runner, None);
+        self.tell(KeeperRequest::Unwatch { runner: active.runner.as_raw() });
+        let (violations, unsettled) = match self.ask(KeeperRequest::Settle) {
+            KeeperReply::Settled(violations) => (violations, None),
+            KeeperReply::Recorded => (Vec::new(), Some("the keeper answered out of turn".to_owned())),
+            KeeperReply::Failed(why) => (Vec::<Violation>::new(), Some(why)),
+        };
+        self.reply(Ended { call, end, violations, unsettled });
+    }
+
+    fn reply(&self, ended: Ended) {
+        if send(self.control, &Reply::Ended(ended), &[]).is_err() {
+            self.end();
+        }
+    }
+
+    fn tell(&self, request: KeeperRequest) {
+        if send(&self.link, &request, &[]).is_err() {
+            self.end();
+        }
+    }
+
+    fn ask(&self, request: KeeperRequest) -> KeeperReply {
+        self.tell(request);
+        match receive::<KeeperReply>(&self.link) {
+            Ok(Some((reply, _))) => reply,
+            Ok(None) | Err(_) => self.end(),
+        }
+    }
+
+    fn kill_everything(&self) {
+        if self.confined && selftest::signals_are_scoped(self.keeper) {
+            kill_scoped();
+        } else {
+            sweep::kill_descendants();
+        }
+    }
+
+    fn end(&self) -> ! {
+        self.kill_everything();
+        sys::exit_now(0)
+    }
+}
+
+/// Kills everything this process may signal, and reaps it. The caller has made sure that the Landlock
+/// signal scope confines it to its own tree; then no fork bomb and no daemon escapes it, because the
+/// kernel walks all processes under the lock that `fork` needs.
+pub(crate) fn kill_scoped() {
+    let mut pause = std::time::Duration::from_micros(50);
+    loop {
+        // ESRCH: nothing left to signal.
+        let _killed = kill(Pid::from_raw(-1), Signal::SIGKILL);
+        if sweep::reap() == sweep::Reaped::NoneLeft {
+            return;
+        }
+        std::thread::sleep(pause);
+        pause = (pause * 2).min(std::time::Duration::from_millis(5));
+    }
+}
+
+impl Compiled {
+    fn new(plan: CommandPlan) -> Result<Self, StartFailure> {
+        let layer = plan.confinement.as_ref().map(|plan| ruleset::compile(&plan.landlock)).transpose()?;
+        Ok(Self { layer, plan })
+    }
+}

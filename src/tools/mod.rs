@@ -1,0 +1,18 @@
+//! Call → assess → approve → confine → [`Outcome`]: the only floor that sees both approval and confine.
+//!
+//! [`plan`] lowers a profile and holds each arrow of the never-weaker promise before anything
+//! starts; [`environment`] makes the environment of a command; [`shell`] is the shell tool: it judges
+//! the line, asks, confines, runs and reports. [`regime`] says in one line what holds.
+
+pub mod environment;
+pub mod identity;
+pub mod narrowing;
+pub mod outcome;
+pub mod plan;
+pub mod regime;
+pub mod shell;
+
+pub use narrowing::Narrowing;
+pub use outcome::{Outcome, Status};
+pub use plan::PlanError;
+pub use shell::{Executor, ShellCall, ShellCommand, ToolError};

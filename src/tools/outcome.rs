@@ -1,0 +1,122 @@
+//! What came of a call.
+
+use std::time::Duration;
+
+use serde::Serialize;
+
+use crate::confine::protocol::Violation;
+use crate::confine::{End, LimitKind};
+use crate::policy::path::display;
+
+/// How a call ended, for people, agents and `--json`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Outcome {
+    /// How.
+    #[serde(flatten)]
+    pub status: Status,
+    /// What confined it.
+    pub regime: String,
+    /// How long it took, approval not counted.
+    #[serde(serialize_with = "seconds")]
+    pub duration: Duration,
+    /// Bytes written to standard output and error, kept or not.
+    pub output_bytes: u64,
+    /// Standard output as far as it was kept; empty when it was streamed.
+    pub stdout: String,
+    /// Standard error as far as it was kept; empty when it was streamed.
+    pub stderr: String,
+    /// Protected names that the command changed and that were restored.
+    pub restored: Vec<Restored>,
+    /// Why protected names could not be restored, if they could not.
+    pub unsettled: Option<String>,
+}
+
+/// A protected name that was restored.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Restored {
+    /// The protected path, escaped.
+    pub path: String,
+    /// What the command did to it.
+    pub what: String,
+    /// Where the intruder is kept, escaped.
+    pub quarantined: Option<String>,
+}
+
+impl From<Violation> for Restored {
+    fn from(violation: Violation) -> Self {
+        Self {
+            path: display(&violation.path),
+            what: violation.what,
+            quarantined: violation.quarantined.as_ref().map(display),
+        }
+    }
+}
+
+/// How a call ended.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(tag = "status", rename_all = "snake_case")]
+pub enum Status {
+    /// The command ended by itself.
+    Exited {
+        /// Its exit code.
+        code: i32,
+    },
+    /// A signal killed it.
+    Signaled {
+        /// Which.
+        signal: i32,
+    },
+    /// It ran out of time; its tree was killed.
+    TimedOut,
+    /// It was cancelled; its tree was killed.
+    Cancelled,
+    /// Its tree went over a limit and was killed.
+    OverLimit {
+        /// Which.
+        limit: String,
+    },
+    /// The program does not exist in the command's world.
+    NotFound {
+        /// Which program.
+        program: String,
+    },
+    /// The program exists and may not be executed.
+    NotExecutable {
+        /// Which program, and the system's word.
+        why: String,
+    },
+    /// Confinement failed on the way; nothing ran, or it was killed.
+    Failed {
+        /// Why.
+        why: String,
+    },
+}
+
+impl Status {
+    /// The status of a command that ended so.
+    pub fn of(end: End) -> Self {
+        use crate::confine::Step;
+        use nix::errno::Errno;
+        match end {
+            End::Exited(code) => Self::Exited { code },
+            End::Signaled(signal) => Self::Signaled { signal },
+            End::TimedOut => Self::TimedOut,
+            End::Cancelled => Self::Cancelled,
+            End::OverLimit(LimitKind::Memory) => Self::OverLimit { limit: "memory".to_owned() },
+            End::OverLimit(LimitKind::Processes) => Self::OverLimit { limit: "processes".to_owned() },
+            End::Lost => Self::Failed {
+                why: "the process that watched the command was killed; every process of the session was killed with it"
+                    .to_owned(),
+            },
+            End::NotStarted(failure) => match (failure.step, Errno::from_raw(failure.errno)) {
+                (Step::Execute, Errno::ENOENT | Errno::ENOTDIR) => Self::NotFound { program: failure.detail },
+                (Step::Execute, errno) => Self::NotExecutable { why: format!("{}: {}", failure.detail, errno.desc()) },
+                _ => Self::Failed { why: failure.to_string() },
+            },
+        }
+    }
+}
+
+fn seconds<S: serde::Serializer>(duration: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_f64(duration.as_secs_f64())
+}
