@@ -1,4 +1,5 @@
 //! An OS-sandboxed tool executor for AI agents.
 
 pub mod backend;
+pub mod confine;
 pub mod policy;

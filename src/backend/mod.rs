@@ -5,6 +5,7 @@
 //! same two halves: `lower`, and a reader that answers from the plan alone what it permits. At every
 //! start the reader's view is held against the profile; a plan that permits more is not applied.
 
+pub mod attributes;
 pub mod host;
 pub mod landlock;
 pub mod seccomp;

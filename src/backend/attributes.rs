@@ -1,0 +1,247 @@
+//! Profile → where file attributes may change, and the reader of that plan.
+//!
+//! chmod, chown, utime and the xattr calls go past Landlock. A seccomp filter hands them to the
+//! broker, which judges the object that a call reaches by this plan. Only plain write grants are
+//! carried over: a grant narrowed by suffixes or a size limit says what content may be written where,
+//! which an attribute change cannot be held against, so it gives none (`stricter`); for the same
+//! reason a deny with exceptions takes all.
+
+use std::ffi::OsString;
+
+use serde::{Deserialize, Serialize};
+
+use crate::policy::{AbsPath, Deny, Grant, Pattern, Right, Scope, Target};
+
+/// Where the broker may change attributes: within `writable`, outside `denied`. Empty: nowhere.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
+pub struct AttributePlan {
+    /// Where changes are permitted, sorted.
+    pub writable: Vec<Writable>,
+    /// Where they are forbidden all the same, sorted.
+    pub denied: Vec<Denied>,
+}
+
+/// One place where attributes may change.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum Writable {
+    /// The one object at this path.
+    File(OsString),
+    /// The path and everything below it.
+    Tree(OsString),
+}
+
+/// One place where they may not.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum Denied {
+    /// The path and everything below it.
+    Tree(OsString),
+    /// Every entry of that name below `root`, at any depth, with everything below it.
+    Name {
+        /// Where the name is forbidden.
+        root: OsString,
+        /// The name.
+        name: OsString,
+    },
+    /// Every entry whose name ends so below `root`, at any depth, with everything below it.
+    Suffix {
+        /// Where the ending is forbidden.
+        root: OsString,
+        /// The ending.
+        end: OsString,
+    },
+}
+
+/// The plan for the clauses of one profile.
+pub fn lower(grants: &[Grant], denies: &[Deny]) -> AttributePlan {
+    let mut writable: Vec<_> = grants.iter().filter_map(Writable::of).collect();
+    writable.sort();
+    writable.dedup();
+    let mut forbidden: Vec<_> = denies.iter().filter_map(Denied::of).collect();
+    forbidden.sort();
+    forbidden.dedup();
+    AttributePlan {
+        writable,
+        denied: forbidden,
+    }
+}
+
+impl AttributePlan {
+    /// Whether attributes of the object at `path` may change.
+    pub fn permits(&self, path: &AbsPath) -> bool {
+        self.writable.iter().any(|place| place.covers(path)) && !self.denied.iter().any(|place| place.covers(path))
+    }
+}
+
+impl Writable {
+    fn of(grant: &Grant) -> Option<Self> {
+        if !grant.rights.has(Right::Write) || grant.suffixes.is_some() || grant.max_file_bytes.is_some() {
+            return None;
+        }
+        let path = grant.path.as_path().as_os_str().to_owned();
+        match grant.scope {
+            Scope::File => Some(Self::File(path)),
+            Scope::Tree => Some(Self::Tree(path)),
+            Scope::Names => None,
+        }
+    }
+
+    /// A place that is no absolute path covers nothing.
+    fn covers(&self, path: &AbsPath) -> bool {
+        match self {
+            Self::File(at) => AbsPath::new(at).is_ok_and(|at| *path == at),
+            Self::Tree(at) => AbsPath::new(at).is_ok_and(|at| path.is_within(&at)),
+        }
+    }
+}
+
+impl Denied {
+    fn of(deny: &Deny) -> Option<Self> {
+        deny.rights.has(Right::Write).then(|| match &deny.target {
+            Target::Path(path) => Self::Tree(path.as_path().as_os_str().to_owned()),
+            Target::Pattern { root, pattern } => {
+                let root = root.as_path().as_os_str().to_owned();
+                match pattern {
+                    Pattern::Name(name) => Self::Name {
+                        root,
+                        name: name.clone(),
+                    },
+                    Pattern::Suffix(end) => Self::Suffix { root, end: end.clone() },
+                }
+            }
+        })
+    }
+
+    /// A place that is no absolute path covers everything.
+    fn covers(&self, path: &AbsPath) -> bool {
+        let target = match self {
+            Self::Tree(at) => AbsPath::new(at).map(Target::Path),
+            Self::Name { root, name } => AbsPath::new(root).map(|root| Target::Pattern {
+                root,
+                pattern: Pattern::Name(name.clone()),
+            }),
+            Self::Suffix { root, end } => AbsPath::new(root).map(|root| Target::Pattern {
+                root,
+                pattern: Pattern::Suffix(end.clone()),
+            }),
+        };
+        target.map_or(true, |target| target.covers(path))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::ffi::OsStr;
+    use std::os::unix::ffi::OsStrExt;
+
+    use super::*;
+    use crate::policy::{Access, Operation, Origin, Rights, Suffix};
+
+    const HERE: Origin = Origin::Builtin("test");
+
+    fn at(path: impl AsRef<OsStr>) -> AbsPath {
+        AbsPath::new(path.as_ref()).unwrap()
+    }
+
+    fn tree(path: &str, rights: Rights) -> Grant {
+        Grant::tree(at(path), rights, HERE)
+    }
+
+    #[test]
+    fn a_write_grant_permits_itself_and_below_but_no_sibling() {
+        let plan = lower(&[tree("/w", Rights::ALL)], &[]);
+        assert!(plan.permits(&at("/w")));
+        assert!(plan.permits(&at("/w/a/b")));
+        assert!(plan.permits(&at(OsStr::from_bytes(b"/w/\xff\n\""))));
+        assert!(!plan.permits(&at("/wx")));
+        assert!(!plan.permits(&at("/")));
+    }
+
+    #[test]
+    fn no_grant_permits_nothing() {
+        assert!(!lower(&[], &[]).permits(&at("/")));
+    }
+
+    #[test]
+    fn a_read_only_grant_gives_no_attribute_change() {
+        assert!(!lower(&[tree("/r", Rights::READ | Rights::EXECUTE)], &[]).permits(&at("/r/a")));
+    }
+
+    #[test]
+    fn a_file_grant_permits_that_file_alone() {
+        let mut grant = tree("/d/f", Rights::WRITE);
+        grant.scope = Scope::File;
+        let plan = lower(&[grant], &[]);
+        assert!(plan.permits(&at("/d/f")));
+        assert!(!plan.permits(&at("/d")));
+        assert!(!plan.permits(&at("/d/f/x")));
+    }
+
+    #[test]
+    fn narrowed_grants_permit_nothing() {
+        let mut by_suffix = tree("/s", Rights::ALL);
+        by_suffix.suffixes = Some([Suffix::new(".md").unwrap()].into_iter().collect());
+        let mut by_size = tree("/m", Rights::ALL);
+        by_size.max_file_bytes = Some(1);
+        let mut names = tree("/n", Rights::ALL);
+        names.scope = Scope::Names;
+        assert_eq!(lower(&[by_suffix, by_size, names], &[]), AttributePlan::default());
+    }
+
+    #[test]
+    fn a_write_deny_wins_and_a_read_deny_is_not_its_business() {
+        let denies = [
+            Deny::tree(at("/w/no"), Rights::WRITE, HERE),
+            Deny::tree(at("/w/unread"), Rights::READ, HERE),
+        ];
+        let plan = lower(&[tree("/w", Rights::ALL), tree("/w/no/in", Rights::ALL)], &denies);
+        assert!(!plan.permits(&at("/w/no")));
+        assert!(!plan.permits(&at("/w/no/in/x")));
+        assert!(plan.permits(&at("/w/nox")));
+        assert!(plan.permits(&at("/w/unread")));
+    }
+
+    #[test]
+    fn pattern_denies_hold_at_any_depth() {
+        let deny = |pattern| Deny {
+            target: Target::Pattern {
+                root: at("/w"),
+                pattern,
+            },
+            ..Deny::tree(at("/"), Rights::WRITE, HERE)
+        };
+        let denies = [deny(Pattern::Name(".env".into())), deny(Pattern::Suffix(".pem".into()))];
+        let plan = lower(&[tree("/w", Rights::ALL)], &denies);
+        assert!(!plan.permits(&at("/w/a/.env")));
+        assert!(!plan.permits(&at("/w/.env/below")));
+        assert!(!plan.permits(&at("/w/a/k.pem")));
+        assert!(plan.permits(&at("/w/a/k.pem.txt")));
+    }
+
+    #[test]
+    fn what_the_plan_permits_the_clauses_permit_in_full() {
+        let grants = [tree("/w", Rights::ALL), tree("/r", Rights::READ)];
+        let denies = [Deny {
+            beyond: Some(5),
+            ..Deny::tree(at("/w/small"), Rights::ALL, HERE)
+        }];
+        let plan = lower(&grants, &denies);
+        for path in ["/", "/w", "/w/x", "/w/small", "/w/small/x", "/r", "/r/x"].map(at) {
+            let given = grants.iter().map(|g| g.gives(Operation::Write, &path)).max().unwrap();
+            let left = denies.iter().map(|d| d.leaves(Operation::Write, &path)).min().unwrap();
+            assert!(!plan.permits(&path) || given.min(left) == Access::Full, "{path}");
+        }
+    }
+
+    #[test]
+    fn a_plan_with_a_malformed_path_fails_closed() {
+        let mut plan = AttributePlan {
+            writable: vec![Writable::Tree("".into()), Writable::Tree("../w".into())],
+            denied: vec![],
+        };
+        assert!(!plan.permits(&at("/w")));
+        plan.writable.push(Writable::Tree("/w".into()));
+        assert!(plan.permits(&at("/w")));
+        plan.denied.push(Denied::Tree("w/x".into()));
+        assert!(!plan.permits(&at("/w")));
+    }
+}

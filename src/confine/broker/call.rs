@@ -1,0 +1,349 @@
+//! A notification → what it asks for, in the order in which the kernel reads its arguments.
+
+use std::ffi::CString;
+
+use nix::errno::Errno;
+use nix::unistd::{Gid, Uid};
+
+use super::caller::Caller;
+use super::change::Change;
+use super::target::{EmptyPath, LastLink, Target};
+
+/// The architecture whose calls are understood; the command's filter lets no other through.
+#[cfg(target_arch = "x86_64")]
+const ARCHITECTURE: u32 = 0xc000_003e;
+#[cfg(target_arch = "aarch64")]
+const ARCHITECTURE: u32 = 0xc000_00b7;
+
+/// Calls that the libc crate does not name yet; the same number on every architecture.
+const SYS_SETXATTRAT: i64 = 463;
+const SYS_REMOVEXATTRAT: i64 = 466;
+
+const PATH_MAX: usize = 4096;
+const XATTR_NAME_ROOM: usize = 256;
+const XATTR_SIZE_MAX: u64 = 65536;
+const XATTR_ARGS_SIZE: usize = 16;
+const PAGE_SIZE: u64 = 4096;
+
+/// What a call asks for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Call {
+    /// Nothing: it succeeds without a look at its target.
+    Nothing,
+    /// A change.
+    Change {
+        /// Of what.
+        target: Target,
+        /// Which.
+        change: Change,
+    },
+}
+
+/// Reads what the notified call asks for. The error is the caller's answer.
+pub(super) fn decode(caller: &Caller<'_>, data: &libc::seccomp_data) -> Result<Call, Errno> {
+    if data.arch != ARCHITECTURE {
+        return Err(Errno::EPERM);
+    }
+    let args = Arguments {
+        caller,
+        args: data.args,
+    };
+    match i64::from(data.nr) {
+        libc::SYS_fchmod => asks(Target::Descriptor(args.int(0)), args.mode(1)),
+        libc::SYS_fchmodat => asks(args.path(Some(0), 1, LastLink::Follow)?, args.mode(2)),
+        libc::SYS_fchmodat2 => {
+            let at = args.at_flags(3)?;
+            asks(args.path_at(0, 1, at)?, args.mode(2))
+        }
+        libc::SYS_fchown => asks(Target::Descriptor(args.int(0)), args.owner(1)),
+        libc::SYS_fchownat => {
+            let at = args.at_flags(4)?;
+            asks(args.path_at(0, 1, at)?, args.owner(2))
+        }
+        libc::SYS_utimensat => args.utimensat(),
+        libc::SYS_setxattr => args.set_xattr(LastLink::Follow),
+        libc::SYS_lsetxattr => args.set_xattr(LastLink::Keep),
+        libc::SYS_fsetxattr => {
+            let change = args.new_xattr(1, args.args[2], args.args[3], args.args[4])?;
+            asks(Target::Descriptor(args.int(0)), change)
+        }
+        libc::SYS_removexattr => args.remove_xattr(LastLink::Follow),
+        libc::SYS_lremovexattr => args.remove_xattr(LastLink::Keep),
+        libc::SYS_fremovexattr => {
+            let name = args.xattr_name(1)?;
+            asks(Target::Descriptor(args.int(0)), Change::RemoveXattr { name })
+        }
+        SYS_SETXATTRAT => args.setxattrat(),
+        SYS_REMOVEXATTRAT => {
+            let at = args.at_flags(2)?;
+            let name = args.xattr_name(3)?;
+            asks(args.xattr_path_at(at)?, Change::RemoveXattr { name })
+        }
+        #[cfg(target_arch = "x86_64")]
+        number => args.older(number),
+        #[cfg(not(target_arch = "x86_64"))]
+        _ => Err(Errno::EPERM),
+    }
+}
+
+#[expect(clippy::unnecessary_wraps, reason = "the end of every arm of the table")]
+fn asks(target: Target, change: Change) -> Result<Call, Errno> {
+    Ok(Call::Change { target, change })
+}
+
+/// `AT_SYMLINK_NOFOLLOW` and `AT_EMPTY_PATH`.
+#[derive(Clone, Copy)]
+struct AtFlags {
+    last: LastLink,
+    empty: EmptyPath,
+}
+
+/// The arguments of one call. An `int` is the low half of its register.
+struct Arguments<'c> {
+    caller: &'c Caller<'c>,
+    args: [u64; 6],
+}
+
+impl Arguments<'_> {
+    /// Calls that only this architecture still has.
+    #[cfg(target_arch = "x86_64")]
+    fn older(&self, number: i64) -> Result<Call, Errno> {
+        match number {
+            libc::SYS_chmod => asks(self.path(None, 0, LastLink::Follow)?, self.mode(1)),
+            libc::SYS_chown => asks(self.path(None, 0, LastLink::Follow)?, self.owner(1)),
+            libc::SYS_lchown => asks(self.path(None, 0, LastLink::Keep)?, self.owner(1)),
+            libc::SYS_utime => self.utime(),
+            libc::SYS_utimes => {
+                let times = self.timevals(self.args[1])?;
+                asks(self.path(None, 0, LastLink::Follow)?, Change::Times(times))
+            }
+            libc::SYS_futimesat => {
+                let times = self.timevals(self.args[2])?;
+                asks(
+                    self.path_or_descriptor(LastLink::Follow, EmptyPath::Nothing)?,
+                    Change::Times(times),
+                )
+            }
+            _ => Err(Errno::EPERM),
+        }
+    }
+
+    #[expect(clippy::cast_possible_truncation, reason = "the kernel takes the low half, too")]
+    fn uint(&self, index: usize) -> u32 {
+        self.args[index] as u32
+    }
+
+    fn int(&self, index: usize) -> i32 {
+        self.uint(index).cast_signed()
+    }
+
+    fn mode(&self, index: usize) -> Change {
+        Change::Mode(self.uint(index) & 0o7777)
+    }
+
+    fn owner(&self, index: usize) -> Change {
+        let id = |index| Some(self.uint(index)).filter(|id| *id != u32::MAX);
+        Change::Owner {
+            user: id(index).map(Uid::from_raw),
+            group: id(index + 1).map(Gid::from_raw),
+        }
+    }
+
+    fn at_flags(&self, index: usize) -> Result<AtFlags, Errno> {
+        let flags = self.int(index);
+        if flags & !(libc::AT_SYMLINK_NOFOLLOW | libc::AT_EMPTY_PATH) != 0 {
+            return Err(Errno::EINVAL);
+        }
+        let last = if flags & libc::AT_SYMLINK_NOFOLLOW == 0 {
+            LastLink::Follow
+        } else {
+            LastLink::Keep
+        };
+        let empty = if flags & libc::AT_EMPTY_PATH == 0 {
+            EmptyPath::Nothing
+        } else {
+            EmptyPath::Base
+        };
+        Ok(AtFlags { last, empty })
+    }
+
+    fn text(&self, index: usize) -> Result<CString, Errno> {
+        self.caller.string(self.args[index], PATH_MAX, Errno::ENAMETOOLONG)
+    }
+
+    /// A path relative to the descriptor in argument `base`, or to the working directory.
+    fn path(&self, base: Option<usize>, path: usize, last: LastLink) -> Result<Target, Errno> {
+        Ok(Target::Path {
+            base: base.map_or(libc::AT_FDCWD, |index| self.int(index)),
+            path: self.text(path)?,
+            last,
+            empty: EmptyPath::Nothing,
+        })
+    }
+
+    fn path_at(&self, base: usize, path: usize, at: AtFlags) -> Result<Target, Errno> {
+        Ok(Target::Path {
+            base: self.int(base),
+            path: self.text(path)?,
+            last: at.last,
+            empty: at.empty,
+        })
+    }
+
+    /// For the xattr calls an empty path means the open file, and a null one is empty.
+    fn xattr_path_at(&self, at: AtFlags) -> Result<Target, Errno> {
+        let base = self.int(0);
+        let path = match at.empty {
+            EmptyPath::Base if self.args[1] == 0 => CString::default(),
+            EmptyPath::Base | EmptyPath::Nothing => self.text(1)?,
+        };
+        Ok(match at.empty {
+            EmptyPath::Base if path.is_empty() && base >= 0 => Target::Descriptor(base),
+            EmptyPath::Base | EmptyPath::Nothing => Target::Path {
+                base,
+                path,
+                last: at.last,
+                empty: at.empty,
+            },
+        })
+    }
+
+    /// For the utime calls a null path with a descriptor means the open file.
+    fn path_or_descriptor(&self, last: LastLink, empty: EmptyPath) -> Result<Target, Errno> {
+        if self.args[1] == 0 && self.int(0) != libc::AT_FDCWD {
+            Ok(Target::Descriptor(self.int(0)))
+        } else {
+            self.path_at(0, 1, AtFlags { last, empty })
+        }
+    }
+
+    fn utimensat(&self) -> Result<Call, Errno> {
+        let times = match self.args[2] {
+            0 => NOW,
+            address => self
+                .two_pairs(address)?
+                .map(|(tv_sec, tv_nsec)| libc::timespec { tv_sec, tv_nsec }),
+        };
+        if times.iter().all(|time| time.tv_nsec == libc::UTIME_OMIT) {
+            return Ok(Call::Nothing);
+        }
+        let by_descriptor = self.args[1] == 0 && self.int(0) != libc::AT_FDCWD;
+        if by_descriptor && self.int(3) != 0 {
+            return Err(Errno::EINVAL);
+        }
+        let at = self.at_flags(3)?;
+        asks(self.path_or_descriptor(at.last, at.empty)?, Change::Times(times))
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    fn utime(&self) -> Result<Call, Errno> {
+        let times = match self.args[1] {
+            0 => NOW,
+            address => {
+                let (access, modification) = pair(self.caller.array(address)?);
+                [access, modification].map(|tv_sec| libc::timespec { tv_sec, tv_nsec: 0 })
+            }
+        };
+        asks(self.path(None, 0, LastLink::Follow)?, Change::Times(times))
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    fn timevals(&self, address: u64) -> Result<[libc::timespec; 2], Errno> {
+        if address == 0 {
+            return Ok(NOW);
+        }
+        let pairs = self.two_pairs(address)?;
+        if pairs.iter().any(|(_, micros)| !(0..1_000_000).contains(micros)) {
+            return Err(Errno::EINVAL);
+        }
+        Ok(pairs.map(|(tv_sec, micros)| libc::timespec {
+            tv_sec,
+            tv_nsec: micros * 1000,
+        }))
+    }
+
+    fn two_pairs(&self, address: u64) -> Result<[(i64, i64); 2], Errno> {
+        let bytes: [u8; 32] = self.caller.array(address)?;
+        let (first, second) = bytes.split_at(16);
+        let half = |half: &[u8]| half.try_into().map(pair).map_err(|_| Errno::EFAULT);
+        Ok([half(first)?, half(second)?])
+    }
+
+    fn xattr_name(&self, index: usize) -> Result<CString, Errno> {
+        let name = self.caller.string(self.args[index], XATTR_NAME_ROOM, Errno::ERANGE)?;
+        if name.is_empty() { Err(Errno::ERANGE) } else { Ok(name) }
+    }
+
+    fn new_xattr(&self, name: usize, value: u64, size: u64, flags: u64) -> Result<Change, Errno> {
+        #[expect(clippy::cast_possible_truncation, reason = "the kernel takes the low half, too")]
+        let flags = (flags as u32).cast_signed();
+        if flags & !(libc::XATTR_CREATE | libc::XATTR_REPLACE) != 0 {
+            return Err(Errno::EINVAL);
+        }
+        let name = self.xattr_name(name)?;
+        if size > XATTR_SIZE_MAX {
+            return Err(Errno::E2BIG);
+        }
+        let size = usize::try_from(size).map_err(|_| Errno::E2BIG)?;
+        let value = if size == 0 {
+            Vec::new()
+        } else {
+            self.caller.bytes(value, size)?
+        };
+        Ok(Change::SetXattr { name, value, flags })
+    }
+
+    fn set_xattr(&self, last: LastLink) -> Result<Call, Errno> {
+        let change = self.new_xattr(1, self.args[2], self.args[3], self.args[4])?;
+        asks(self.path(None, 0, last)?, change)
+    }
+
+    fn remove_xattr(&self, last: LastLink) -> Result<Call, Errno> {
+        let name = self.xattr_name(1)?;
+        asks(self.path(None, 0, last)?, Change::RemoveXattr { name })
+    }
+
+    /// `setxattrat(base, path, at_flags, name, struct xattr_args { u64 value; u32 size, flags; }, size)`.
+    fn setxattrat(&self) -> Result<Call, Errno> {
+        let (address, size) = (self.args[4], self.args[5]);
+        if size < XATTR_ARGS_SIZE as u64 {
+            return Err(Errno::EINVAL);
+        }
+        if size > PAGE_SIZE {
+            return Err(Errno::E2BIG);
+        }
+        let size = usize::try_from(size).map_err(|_| Errno::E2BIG)?;
+        let bytes = self.caller.bytes(address, size)?;
+        let (known, newer) = bytes.split_first_chunk::<XATTR_ARGS_SIZE>().ok_or(Errno::EINVAL)?;
+        // Fields this code does not know ask for something it cannot judge.
+        if newer.iter().any(|byte| *byte != 0) {
+            return Err(Errno::E2BIG);
+        }
+        let (value, rest) = pair(*known);
+        let rest = rest.cast_unsigned();
+        let (value_size, flags) = if cfg!(target_endian = "little") {
+            (rest & u64::from(u32::MAX), rest >> 32)
+        } else {
+            (rest >> 32, rest & u64::from(u32::MAX))
+        };
+        let at = self.at_flags(2)?;
+        let change = self.new_xattr(3, value.cast_unsigned(), value_size, flags)?;
+        asks(self.xattr_path_at(at)?, change)
+    }
+}
+
+/// Two null times.
+const NOW: [libc::timespec; 2] = [libc::timespec {
+    tv_sec: 0,
+    tv_nsec: libc::UTIME_NOW,
+}; 2];
+
+/// Two 64-bit words in the order of the machine.
+fn pair(bytes: [u8; 16]) -> (i64, i64) {
+    let word = |range: std::ops::Range<usize>| {
+        let mut word = [0; 8];
+        word.copy_from_slice(&bytes[range]);
+        i64::from_ne_bytes(word)
+    };
+    (word(0..8), word(8..16))
+}

@@ -1,0 +1,193 @@
+//! What a call wants changed, whether it may be, and the change itself.
+//!
+//! What is refused with `EPERM` beyond the plan: everything that is not a file, directory, symlink,
+//! FIFO or socket with a path (device nodes, pipes, anonymous inodes); everything on proc; setuid on
+//! anything and setgid on anything but a directory, so that an agent running as root plants no program
+//! that gives its user away; and every extended attribute but `user.*` and ACLs.
+
+use std::ffi::{CStr, CString};
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use nix::errno::Errno;
+use nix::fcntl::AtFlags;
+use nix::sys::stat::{FileStat, SFlag, fstat};
+use nix::sys::statfs::{PROC_SUPER_MAGIC, fstatfs};
+use nix::unistd::{Gid, Uid, fchownat};
+
+use super::caller::Proc;
+use crate::backend::attributes::AttributePlan;
+use crate::confine::sys::attributes as sys;
+use crate::policy::AbsPath;
+
+/// What the kernel appends to the path of an object that was unlinked.
+const DELETED: &[u8] = b" (deleted)";
+
+/// One attribute change.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Change {
+    /// chmod.
+    Mode(u32),
+    /// chown; `None` leaves the id alone.
+    Owner {
+        /// The new user.
+        user: Option<Uid>,
+        /// The new group.
+        group: Option<Gid>,
+    },
+    /// utime: access, then modification.
+    Times([libc::timespec; 2]),
+    /// setxattr.
+    SetXattr {
+        /// Its name.
+        name: CString,
+        /// Its value.
+        value: Vec<u8>,
+        /// `XATTR_CREATE` or `XATTR_REPLACE` or 0.
+        flags: i32,
+    },
+    /// removexattr.
+    RemoveXattr {
+        /// Its name.
+        name: CString,
+    },
+}
+
+impl Change {
+    /// `EPERM` unless the plan permits this change of `object`.
+    pub(super) fn judge(&self, plan: &AttributePlan, proc: &Proc, object: &OwnedFd) -> Result<(), Errno> {
+        let stat = fstat(object).map_err(|_| Errno::EPERM)?;
+        let filesystem = fstatfs(object).map_err(|_| Errno::EPERM)?;
+        if filesystem.filesystem_type() == PROC_SUPER_MAGIC {
+            return Err(Errno::EPERM);
+        }
+        // A path too long for the kernel to tell cannot be judged.
+        let path = proc.path_of(object).map_err(|_| Errno::EPERM)?;
+        if !permits(plan, &path) {
+            return Err(Errno::EPERM);
+        }
+        self.suits(&stat)
+    }
+
+    /// Whether objects of that kind may have this change at all.
+    fn suits(&self, stat: &FileStat) -> Result<(), Errno> {
+        let kind = SFlag::from_bits_truncate(stat.st_mode) & SFlag::S_IFMT;
+        let directory = kind == SFlag::S_IFDIR;
+        let plain = [SFlag::S_IFREG, SFlag::S_IFLNK, SFlag::S_IFIFO, SFlag::S_IFSOCK].contains(&kind);
+        if !directory && !plain {
+            return Err(Errno::EPERM);
+        }
+        match self {
+            Self::Mode(mode) => {
+                let setuid = mode & libc::S_ISUID != 0;
+                let setgid = mode & libc::S_ISGID != 0 && !directory;
+                if setuid || setgid { Err(Errno::EPERM) } else { Ok(()) }
+            }
+            Self::Owner { .. } | Self::Times(_) => Ok(()),
+            Self::SetXattr { name, .. } | Self::RemoveXattr { name } => xattr_may_change(name),
+        }
+    }
+
+    /// Makes the change. The errors are the kernel's own.
+    pub(super) fn perform(&self, object: &OwnedFd) -> Result<(), Errno> {
+        match self {
+            Self::Mode(mode) => sys::change_mode(object, *mode),
+            Self::Owner { user, group } => fchownat(object, c"", *user, *group, AtFlags::AT_EMPTY_PATH),
+            Self::Times(times) => sys::change_times(object, times),
+            Self::SetXattr { name, value, flags } => sys::set_xattr(&own_path(object)?, name, value, *flags),
+            Self::RemoveXattr { name } => sys::remove_xattr(&own_path(object)?, name),
+        }
+    }
+}
+
+/// The xattr calls take no `O_PATH` descriptor, but its link in `/proc` leads to the very same object.
+fn own_path(object: &OwnedFd) -> Result<CString, Errno> {
+    CString::new(format!("/proc/self/fd/{}", object.as_raw_fd())).map_err(|_| Errno::EPERM)
+}
+
+fn xattr_may_change(name: &CStr) -> Result<(), Errno> {
+    let name = name.to_bytes();
+    if name.starts_with(b"user.") || name == b"system.posix_acl_access" || name == b"system.posix_acl_default" {
+        return Ok(());
+    }
+    let guarded = [b"security.".as_slice(), b"trusted.", b"system."]
+        .iter()
+        .any(|class| name.starts_with(class));
+    // What the kernel says of a class that a file system does not have.
+    Err(if guarded { Errno::EPERM } else { Errno::EOPNOTSUPP })
+}
+
+/// Whether the plan permits the object that the kernel shows as `path`.
+///
+/// An object without a path (`pipe:[1]`, `(unreachable)/x`) is nowhere. A name that ends in
+/// ` (deleted)` may be an unlinked `name` or really be called so: it must be permitted as both.
+fn permits(plan: &AttributePlan, path: &Path) -> bool {
+    let shown = |path: &Path| AbsPath::new(path).is_ok_and(|path| plan.permits(&path));
+    let before = path.as_os_str().as_bytes().strip_suffix(DELETED);
+    shown(path) && before.is_none_or(|before| shown(&PathBuf::from(std::ffi::OsStr::from_bytes(before))))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::ffi::OsStr;
+
+    use super::*;
+    use crate::backend::attributes::{Denied, Writable};
+
+    fn plan() -> AttributePlan {
+        AttributePlan {
+            writable: vec![Writable::Tree("/w".into()), Writable::File("/f".into())],
+            denied: vec![Denied::Tree("/w/no".into())],
+        }
+    }
+
+    #[test]
+    fn an_object_without_a_path_is_nowhere() {
+        let everywhere = AttributePlan {
+            writable: vec![Writable::Tree("/".into())],
+            denied: vec![],
+        };
+        for shown in [
+            "pipe:[1]",
+            "anon_inode:[eventfd]",
+            "(unreachable)/w/x",
+            "socket:[7]",
+            "",
+        ] {
+            assert!(!permits(&everywhere, Path::new(shown)), "{shown}");
+        }
+        assert!(permits(&everywhere, Path::new("/w/x")));
+    }
+
+    #[test]
+    fn a_deleted_name_is_judged_as_both_of_its_readings() {
+        assert!(permits(&plan(), Path::new("/w/x (deleted)")));
+        assert!(!permits(&plan(), Path::new("/w/no (deleted)")));
+        assert!(!permits(&plan(), Path::new("/f (deleted)")));
+        assert!(permits(&plan(), Path::new("/f")));
+        assert!(!permits(&plan(), Path::new("/ (deleted)")));
+    }
+
+    #[test]
+    fn names_of_any_bytes_are_judged_by_component() {
+        assert!(permits(&plan(), Path::new(OsStr::from_bytes(b"/w/\xff\n'\""))));
+        assert!(!permits(&plan(), Path::new(OsStr::from_bytes(b"/w\n/x"))));
+    }
+
+    #[test]
+    fn only_user_attributes_and_acls_may_change() {
+        for name in [c"user.x", c"system.posix_acl_access", c"system.posix_acl_default"] {
+            assert_eq!(xattr_may_change(name), Ok(()), "{name:?}");
+        }
+        for name in [
+            c"security.capability",
+            c"trusted.x",
+            c"system.posix_acl_accessx",
+            c"system.nfs4_acl",
+        ] {
+            assert_eq!(xattr_may_change(name), Err(Errno::EPERM), "{name:?}");
+        }
+        assert_eq!(xattr_may_change(c"USER.x"), Err(Errno::EOPNOTSUPP));
+    }
+}
