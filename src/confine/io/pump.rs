@@ -1,0 +1,298 @@
+//! Bytes between a command and the caller, while the command lives.
+//!
+//! Each output is one loop: read a piece, hand it to the sink, wait until the sink took it. Nothing is queued beyond
+//! that piece, so a slow reader makes the command wait, not Stockade grow. A loop ends at end of file. A background
+//! child would keep the pipe open, so the caller says when the tree is dead; from then on what is left is read, and
+//! a pipe that still stays open is given up after [`GRACE`].
+//!
+//! When the caller's stdout is closed (`stockade run … | head -1`) the relay returns at once with `broken_pipe`; the
+//! caller kills the tree and ends as SIGPIPE would have ended it.
+
+use std::future::Future;
+use std::io::{self, ErrorKind};
+use std::os::fd::{AsFd, OwnedFd};
+use std::time::Duration;
+
+use nix::errno::Errno;
+use nix::fcntl::{FcntlArg, OFlag, fcntl};
+use nix::sys::termios::{LocalFlags, tcgetattr};
+use nix::unistd::isatty;
+use tokio::io::Interest;
+use tokio::io::unix::AsyncFd;
+use tokio::sync::watch;
+
+use super::IoError;
+use super::capture::{Captured, HeadTail, StreamCap};
+use super::host::{HostReader, HostWriter};
+use super::stdio::{Input, OutputMode, ParentEnds};
+use super::terminal::Session;
+use crate::confine::sys;
+
+/// How long a silent pipe is waited for once the tree is dead. Its end of file is normally there already.
+pub const GRACE: Duration = Duration::from_millis(500);
+
+/// Bytes moved at once: what a pipe holds by default.
+const PIECE: usize = 64 * 1024;
+
+/// How a relay ended.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Relayed {
+    /// What the command wrote to stdout; counted only, where it was streamed.
+    pub stdout: Captured,
+    /// What the command wrote to stderr; counted only, where it was streamed.
+    pub stderr: Captured,
+    /// The caller's stdout, or stderr, was closed by its reader. The tree may be alive still, and is to be killed.
+    pub broken_pipe: bool,
+}
+
+impl ParentEnds {
+    /// Serves the streams until `tree_is_dead` and the output is drained, or until the caller's stdout is closed.
+    ///
+    /// `limit` caps each stream, head and tail; a terminal is not capped. Dropping the future stops at once and gives
+    /// the user's terminal its settings back. Needs a runtime with I/O and time.
+    pub async fn relay(self, limit: Option<u64>, tree_is_dead: impl Future<Output = ()>) -> Result<Relayed, IoError> {
+        let Self {
+            input,
+            stdout,
+            stderr,
+            terminal,
+            mode,
+            own,
+        } = self;
+        let (tell, dead) = watch::channel(false);
+        let waited = async {
+            tree_is_dead.await;
+            // Nobody listens when every output has ended already.
+            let _unheard = tell.send(true);
+            Ok(())
+        };
+        let sink = |to: &OwnedFd| -> Result<Sink, IoError> {
+            Ok(match mode {
+                OutputMode::Stream => Sink::Stream {
+                    cap: StreamCap::new(limit),
+                    to: HostWriter::new(to.try_clone().map_err(IoError::Copy)?),
+                },
+                OutputMode::Capture => Sink::Capture(HeadTail::new(limit)),
+            })
+        };
+        let (stdout_sink, stderr_sink) = (sink(&own.stdout)?, sink(&own.stderr)?);
+        let output = async {
+            tokio::try_join!(
+                drain(stdout, stdout_sink, dead.clone()),
+                drain(stderr, stderr_sink, dead.clone()),
+                waited
+            )
+        };
+        let ended = match terminal {
+            None => {
+                let feed = feed(input);
+                serve(output, feed).await
+            }
+            Some(terminal) => {
+                let master = Channel::new(terminal.master)?;
+                let user = HostReader::new(own.stdin).map_err(IoError::Watch)?;
+                let mut session = Session::start(user.fd(), master.0.get_ref().as_fd())?;
+                let to = HostWriter::new(own.stdout.try_clone().map_err(IoError::Copy)?);
+                let shown = Sink::Stream {
+                    cap: StreamCap::new(None),
+                    to,
+                };
+                let output = async {
+                    let (shown, (_, stderr, ())) = tokio::try_join!(drain_from(&master, shown, dead.clone()), output)?;
+                    Ok((shown, stderr, ()))
+                };
+                tokio::select! {
+                    ended = serve(output, keys(&user, &master)) => ended,
+                    Err(error) = session.follow() => Err(error),
+                }
+            }
+        };
+        match ended {
+            Ok((stdout, stderr, ())) => Ok(Relayed {
+                stdout,
+                stderr,
+                broken_pipe: false,
+            }),
+            Err(IoError::Write(error)) if error.kind() == ErrorKind::BrokenPipe => Ok(Relayed {
+                broken_pipe: true,
+                ..Relayed::default()
+            }),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+/// Waits for `output`, feeding the command meanwhile; that the input has ended ends nothing.
+async fn serve<T>(output: impl Future<Output = T>, input: impl Future<Output = ()>) -> T {
+    let input = async {
+        input.await;
+        std::future::pending::<T>().await
+    };
+    tokio::select! {
+        ended = output => ended,
+        never = input => never,
+    }
+}
+
+/// Where the pieces of an output go.
+#[derive(Debug)]
+enum Sink {
+    Stream { cap: StreamCap, to: HostWriter },
+    Capture(HeadTail),
+}
+
+impl Sink {
+    async fn take(&mut self, piece: &[u8]) -> Result<(), IoError> {
+        match self {
+            Self::Stream { cap, to } => {
+                let head = cap.push(piece).to_vec();
+                to.write(head).await.map_err(IoError::Write)
+            }
+            Self::Capture(kept) => {
+                kept.push(piece);
+                Ok(())
+            }
+        }
+    }
+
+    async fn finish(self) -> Result<Captured, IoError> {
+        match self {
+            Self::Stream { cap, mut to } => {
+                let total = cap.total();
+                to.write(cap.finish()).await.map_err(IoError::Write)?;
+                Ok(Captured {
+                    total,
+                    ..Captured::default()
+                })
+            }
+            Self::Capture(kept) => Ok(kept.finish()),
+        }
+    }
+}
+
+async fn drain(from: Option<OwnedFd>, sink: Sink, dead: watch::Receiver<bool>) -> Result<Captured, IoError> {
+    match from {
+        Some(from) => drain_from(&Channel::new(from)?, sink, dead).await,
+        None => Ok(Captured::default()),
+    }
+}
+
+async fn drain_from(from: &Channel, mut sink: Sink, mut dead: watch::Receiver<bool>) -> Result<Captured, IoError> {
+    let mut piece = vec![0; PIECE];
+    loop {
+        let known_dead = *dead.borrow_and_update();
+        let count = if known_dead {
+            match tokio::time::timeout(GRACE, from.read(&mut piece)).await {
+                Ok(count) => count.map_err(IoError::Read)?,
+                Err(_elapsed) => 0,
+            }
+        } else {
+            tokio::select! {
+                count = from.read(&mut piece) => count.map_err(IoError::Read)?,
+                // An error says that the teller is gone, which is as good as having told.
+                _told_or_gone = dead.wait_for(|dead| *dead) => continue,
+            }
+        };
+        if count == 0 {
+            return sink.finish().await;
+        }
+        sink.take(&piece[..count]).await?;
+    }
+}
+
+/// Feeds a command's stdin until its source ends or the command closes it. What fails here is the end of the input.
+async fn feed(input: Input) {
+    let _ended: io::Result<()> = match input {
+        Input::Nothing => Ok(()),
+        Input::Bytes { bytes, to } => feed_bytes(&bytes, to).await,
+        Input::Pumped { from, to } => feed_from(from, to).await,
+    };
+}
+
+async fn feed_bytes(bytes: &[u8], to: OwnedFd) -> io::Result<()> {
+    nonblocking(to)?.write_all(bytes).await
+}
+
+async fn feed_from(from: OwnedFd, to: OwnedFd) -> io::Result<()> {
+    let to = nonblocking(to)?;
+    let from = HostReader::new(from)?;
+    let terminal = isatty(from.fd()).unwrap_or(false);
+    let mut piece = vec![0; PIECE];
+    loop {
+        if terminal {
+            // Keys belong to whoever made the terminal raw: a pager at the end of the pipeline.
+            from.ready().await?;
+            if !tcgetattr(from.fd())?.local_flags.contains(LocalFlags::ICANON) {
+                return std::future::pending().await;
+            }
+        }
+        let count = if terminal {
+            from.read_in_foreground(&mut piece).await?
+        } else {
+            from.read(&mut piece).await?
+        };
+        if count == 0 {
+            return Ok(());
+        }
+        to.write_all(&piece[..count]).await?;
+    }
+}
+
+/// Passes keys to a command's terminal until either terminal is gone.
+async fn keys(user: &HostReader, master: &Channel) {
+    let mut piece = vec![0; 4096];
+    while let Ok(count) = user.read_in_foreground(&mut piece).await {
+        if count == 0 || master.write_all(&piece[..count]).await.is_err() {
+            return;
+        }
+    }
+}
+
+fn nonblocking(fd: OwnedFd) -> io::Result<Channel> {
+    Channel::new(fd).map_err(io::Error::other)
+}
+
+/// The parent's end of a pipe or terminal that it made itself, and may therefore make non-blocking: the command's
+/// end is another open file.
+#[derive(Debug)]
+struct Channel(AsyncFd<OwnedFd>);
+
+impl Channel {
+    fn new(fd: OwnedFd) -> Result<Self, IoError> {
+        let flags = fcntl(&fd, FcntlArg::F_GETFL).map_err(|errno| IoError::Watch(errno.into()))?;
+        let flags = OFlag::from_bits_retain(flags) | OFlag::O_NONBLOCK;
+        fcntl(&fd, FcntlArg::F_SETFL(flags)).map_err(|errno| IoError::Watch(errno.into()))?;
+        let interest = Interest::READABLE | Interest::WRITABLE;
+        Ok(Self(
+            sys::watch_readiness(fd, interest).map_err(|(_closed, error)| IoError::Watch(error))?,
+        ))
+    }
+
+    /// The next bytes; 0 at the end.
+    async fn read(&self, piece: &mut [u8]) -> io::Result<usize> {
+        loop {
+            let mut ready = self.0.readable().await?;
+            match ready.try_io(|fd| Ok(nix::unistd::read(fd.get_ref(), piece)?)) {
+                Ok(Ok(count)) => return Ok(count),
+                // A terminal's way of saying that its last slave was closed.
+                Ok(Err(error)) if error.raw_os_error() == Some(Errno::EIO as i32) => return Ok(0),
+                Ok(Err(error)) if error.kind() == ErrorKind::Interrupted => {}
+                Ok(Err(error)) => return Err(error),
+                Err(_would_block) => {}
+            }
+        }
+    }
+
+    async fn write_all(&self, mut bytes: &[u8]) -> io::Result<()> {
+        while !bytes.is_empty() {
+            let mut ready = self.0.writable().await?;
+            match ready.try_io(|fd| Ok(nix::unistd::write(fd.get_ref(), bytes)?)) {
+                Ok(Ok(count)) => bytes = &bytes[count..],
+                Ok(Err(error)) if error.kind() == ErrorKind::Interrupted => {}
+                Ok(Err(error)) => return Err(error),
+                Err(_would_block) => {}
+            }
+        }
+        Ok(())
+    }
+}
