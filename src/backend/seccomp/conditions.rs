@@ -1,0 +1,280 @@
+//! The rows whose answer depends on an argument.
+//!
+//! Arguments are `int`s to the kernel, so only their low 32 bits are looked at: a comparison of 64
+//! would let `socket(2 | 1 << 32)` by.
+
+use libc as l;
+
+use super::table::{Clause, Errno, Row, Say, Test, Under, UnixDomain};
+use crate::policy::Network;
+use Test::{Bits, Is, IsNot};
+
+const AF_UNIX: u32 = 1;
+const AF_INET: u32 = 2;
+const AF_INET6: u32 = 10;
+const AF_NETLINK: u32 = 16;
+/// `AF_INET` and `AF_INET6`, and no other family: they differ in this bit.
+const INET_EITHER: Test = Bits(0, !(AF_INET ^ AF_INET6), AF_INET);
+
+/// Address family, by whether `AF_UNIX` is among the permitted ones.
+const NO_FAMILY_BUT_UNIX: &[Clause] = &[&[IsNot(0, AF_UNIX)]];
+const NO_FAMILY_BUT_INET: &[Clause] = &[
+    &[IsNot(0, AF_INET), IsNot(0, AF_INET6), IsNot(0, AF_NETLINK)],
+    &[Is(0, AF_NETLINK), IsNot(2, 0)],
+];
+const NO_FAMILY_BUT_INET_AND_UNIX: &[Clause] = &[
+    &[
+        IsNot(0, AF_INET),
+        IsNot(0, AF_INET6),
+        IsNot(0, AF_NETLINK),
+        IsNot(0, AF_UNIX),
+    ],
+    &[Is(0, AF_NETLINK), IsNot(2, 0)],
+];
+
+/// IP sockets other than TCP, UDP and ICMP. Type 4 and above (`SEQPACKET`, `DCCP`) means SCTP or DCCP
+/// even with protocol 0; raw sockets stay with the kernel, which asks for a capability.
+const ODD_PROTOCOL: &[Clause] = &[
+    &[INET_EITHER, Bits(1, 4, 4)],
+    &[INET_EITHER, Bits(1, 8, 8)],
+    &[
+        INET_EITHER,
+        IsNot(2, 0),
+        IsNot(2, 6),
+        IsNot(2, 17),
+        IsNot(2, 1),
+        IsNot(2, 58),
+    ],
+];
+
+/// Pairs other than `STREAM` (1) and `SEQPACKET` (5): a datagram pair can be sent anywhere.
+const ODD_PAIR: &[Clause] = &[
+    &[IsNot(0, AF_UNIX)],
+    &[Bits(1, 1, 0)],
+    &[Bits(1, 2, 2)],
+    &[Bits(1, 8, 8)],
+];
+
+const MSG_FASTOPEN: u32 = 0x2000_0000;
+
+/// `CLONE_NEW*` of `clone`, bit by bit.
+const NEW_NAMESPACE: &[Clause] = &[
+    &[Bits(0, 0x0000_0080, 0x0000_0080)],
+    &[Bits(0, 0x0002_0000, 0x0002_0000)],
+    &[Bits(0, 0x0200_0000, 0x0200_0000)],
+    &[Bits(0, 0x0400_0000, 0x0400_0000)],
+    &[Bits(0, 0x0800_0000, 0x0800_0000)],
+    &[Bits(0, 0x1000_0000, 0x1000_0000)],
+    &[Bits(0, 0x2000_0000, 0x2000_0000)],
+    &[Bits(0, 0x4000_0000, 0x4000_0000)],
+];
+
+/// Everything but combinations of `CLONE_FS`, `CLONE_FILES` and `CLONE_SYSVSEM`, which share less, not more.
+const UNSHARES_A_NAMESPACE: &[Clause] = &[&[
+    IsNot(0, 0),
+    IsNot(0, 0x200),
+    IsNot(0, 0x400),
+    IsNot(0, 0x600),
+    IsNot(0, 0x4_0000),
+    IsNot(0, 0x4_0200),
+    IsNot(0, 0x4_0400),
+    IsNot(0, 0x4_0600),
+]];
+
+const ANOTHER_PID: &[Clause] = &[&[IsNot(0, 0)]];
+
+/// `ioctl` requests, by the rule that a request's type is its second byte.
+const IOCTLS: &[Clause] = &[
+    // Input to, or a hold over, a terminal that others use.
+    &[Is(1, 0x5412)], // TIOCSTI
+    &[Is(1, 0x541C)], // TIOCLINUX
+    &[Is(1, 0x5423)], // TIOCSETD
+    &[Is(1, 0x541D)], // TIOCCONS
+    // Attributes of a file through a descriptor open for reading.
+    &[Is(1, 0x4008_7602)], // FS_IOC_SETVERSION
+    &[Is(1, 0x4004_7602)], // FS_IOC32_SETVERSION
+    &[Is(1, 0x4004_7211)], // FAT_IOCTL_SET_ATTRIBUTES
+    // Type 'X': all but FS_IOC_FSGETXATTR.
+    &[Bits(1, 0xFF00, 0x5800), IsNot(1, 0x801C_581F)],
+    // Type 'f': all but the ones that read (GETFLAGS, GETFLAGS of 32 bits, FIEMAP, EXT4 GETVERSION,
+    // GET_ENCRYPTION_POLICY_EX, MEASURE_VERITY). SETFLAGS and ENABLE_VERITY are of this type.
+    &[
+        Bits(1, 0xFF00, 0x6600),
+        IsNot(1, 0x8008_6601),
+        IsNot(1, 0x8004_6601),
+        IsNot(1, 0xC020_660B),
+        IsNot(1, 0x8008_6603),
+        IsNot(1, 0xC009_6616),
+        IsNot(1, 0xC004_6686),
+    ],
+    // Type 0x94, btrfs and the generic ones: all but FICLONE, FICLONERANGE, FIDEDUPERANGE.
+    &[
+        Bits(1, 0xFF00, 0x9400),
+        IsNot(1, 0x4004_9409),
+        IsNot(1, 0x4020_940D),
+        IsNot(1, 0xC018_9436),
+    ],
+];
+
+/// The execution domains that change nothing a filter relies on: none, `ADDR_NO_RANDOMIZE`, `UNAME26`, and the query.
+const ODD_PERSONALITY: &[Clause] = &[&[
+    IsNot(0, 0),
+    IsNot(0, 0x4_0000),
+    IsNot(0, 0x2_0000),
+    IsNot(0, 0xFFFF_FFFF),
+]];
+
+/// `PR_SET_MM`, and `PR_SET_PTRACER`, which lets a tracer in.
+const PRCTL: &[Clause] = &[&[Is(0, 35)], &[Is(0, 0x5961_6D61)]];
+
+const SET_UID: u32 = 0o4000;
+const SET_GID: u32 = 0o2000;
+const O_CREAT: u32 = 0o100;
+/// The bit of `O_TMPFILE` that is not `O_DIRECTORY`.
+const O_TMPFILE: u32 = 0o20_000_000;
+
+const OPENAT_SETUID: &[Clause] = &[
+    &[Bits(3, SET_UID, SET_UID), Bits(2, O_CREAT, O_CREAT)],
+    &[Bits(3, SET_GID, SET_GID), Bits(2, O_CREAT, O_CREAT)],
+    &[Bits(3, SET_UID, SET_UID), Bits(2, O_TMPFILE, O_TMPFILE)],
+    &[Bits(3, SET_GID, SET_GID), Bits(2, O_TMPFILE, O_TMPFILE)],
+];
+const MKNODAT_SETUID: &[Clause] = &[&[Bits(2, SET_UID, SET_UID)], &[Bits(2, SET_GID, SET_GID)]];
+
+/// A `socket` row for one setting.
+const fn socket(network: Network, unix: UnixDomain, say: Say) -> Row {
+    Row::both("no family that could leave the sandbox", &[l::SYS_socket], say).under(Under::Sockets(network, unix))
+}
+
+/// The rows of every architecture.
+pub(super) const ROWS: &[Row] = &[
+    socket(Network::Off, UnixDomain::Refused, Say::Always(Errno::AfNoSupport)),
+    socket(
+        Network::Off,
+        UnixDomain::Allowed,
+        Say::When(Errno::AfNoSupport, NO_FAMILY_BUT_UNIX),
+    ),
+    socket(
+        Network::Full,
+        UnixDomain::Refused,
+        Say::When(Errno::AfNoSupport, NO_FAMILY_BUT_INET),
+    ),
+    socket(
+        Network::Full,
+        UnixDomain::Allowed,
+        Say::When(Errno::AfNoSupport, NO_FAMILY_BUT_INET_AND_UNIX),
+    ),
+    Row::both(
+        "rare transports (MPTCP, SCTP, DCCP) are kernel surface; runtimes fall back to TCP",
+        &[l::SYS_socket],
+        Say::When(Errno::ProtoNoSupport, ODD_PROTOCOL),
+    )
+    .under(Under::Network(Network::Full)),
+    Row::both(
+        "a datagram pair can be sent to any socket that has a path",
+        &[l::SYS_socketpair],
+        Say::When(Errno::AfNoSupport, ODD_PAIR),
+    ),
+    Row::both(
+        "fast open connects without connect",
+        &[l::SYS_sendto, l::SYS_sendmmsg],
+        Say::When(Errno::OpNotSupp, &[&[Bits(3, MSG_FASTOPEN, MSG_FASTOPEN)]]),
+    )
+    .under(Under::Network(Network::Off)),
+    Row::both(
+        "fast open connects without connect",
+        &[l::SYS_sendmsg],
+        Say::When(Errno::OpNotSupp, &[&[Bits(2, MSG_FASTOPEN, MSG_FASTOPEN)]]),
+    )
+    .under(Under::Network(Network::Off)),
+    Row::both(
+        "a new user namespace gives every capability",
+        &[l::SYS_clone],
+        Say::When(Errno::Perm, NEW_NAMESPACE),
+    ),
+    Row::both(
+        "a new user namespace gives every capability",
+        &[l::SYS_unshare],
+        Say::When(Errno::Perm, UNSHARES_A_NAMESPACE),
+    ),
+    Row::both(
+        "changes another process",
+        &[
+            l::SYS_sched_setaffinity,
+            l::SYS_sched_setscheduler,
+            l::SYS_sched_setparam,
+            l::SYS_sched_setattr,
+            l::SYS_migrate_pages,
+            l::SYS_move_pages,
+        ],
+        Say::When(Errno::Perm, ANOTHER_PID),
+    ),
+    // The runner may set the limits of its command.
+    Row::command(
+        "changes another process",
+        &[l::SYS_prlimit64],
+        Say::When(Errno::Perm, ANOTHER_PID),
+    ),
+    // 2 is PRIO_USER: every process of the uid.
+    Row::both(
+        "changes another process",
+        &[l::SYS_setpriority],
+        Say::When(Errno::Perm, &[&[Is(0, 2)], &[IsNot(1, 0)]]),
+    ),
+    // 3 is IOPRIO_WHO_USER.
+    Row::both(
+        "changes another process",
+        &[l::SYS_ioprio_set],
+        Say::When(Errno::Perm, &[&[Is(0, 3)], &[IsNot(1, 0)]]),
+    ),
+    Row::both(
+        "speaks to a terminal, or changes attributes",
+        &[l::SYS_ioctl],
+        Say::When(Errno::Perm, IOCTLS),
+    ),
+    Row::both(
+        "makes readable memory executable",
+        &[l::SYS_personality],
+        Say::When(Errno::Perm, ODD_PERSONALITY),
+    ),
+    Row::both("lets a tracer in", &[l::SYS_prctl], Say::When(Errno::Perm, PRCTL)),
+    Row::both(
+        "would leave a set-uid file on the host",
+        &[l::SYS_openat],
+        Say::When(Errno::Perm, OPENAT_SETUID),
+    ),
+    Row::both(
+        "would leave a set-uid file on the host",
+        &[l::SYS_mknodat],
+        Say::When(Errno::Perm, MKNODAT_SETUID),
+    ),
+];
+
+/// The rows of calls that only this architecture has.
+#[cfg(target_arch = "x86_64")]
+pub(super) const LEGACY: &[Row] = &[
+    Row::both(
+        "would leave a set-uid file on the host",
+        &[l::SYS_open],
+        Say::When(
+            Errno::Perm,
+            &[
+                &[Bits(2, SET_UID, SET_UID), Bits(1, O_CREAT, O_CREAT)],
+                &[Bits(2, SET_GID, SET_GID), Bits(1, O_CREAT, O_CREAT)],
+                &[Bits(2, SET_UID, SET_UID), Bits(1, O_TMPFILE, O_TMPFILE)],
+                &[Bits(2, SET_GID, SET_GID), Bits(1, O_TMPFILE, O_TMPFILE)],
+            ],
+        ),
+    ),
+    Row::both(
+        "would leave a set-uid file on the host",
+        &[l::SYS_creat, l::SYS_mknod],
+        Say::When(
+            Errno::Perm,
+            &[&[Bits(1, SET_UID, SET_UID)], &[Bits(1, SET_GID, SET_GID)]],
+        ),
+    ),
+];
+/// The rows of calls that only this architecture has: none.
+#[cfg(target_arch = "aarch64")]
+pub(super) const LEGACY: &[Row] = &[];

@@ -1,0 +1,159 @@
+//! The table → filters.
+//!
+//! seccompiler writes filters that answer one thing, so there is one filter per error number, one
+//! that notifies, and a hand-made frame for what no rule per number can say: another architecture's
+//! table (killed), and numbers beyond the known ones, x32's among them (`ENOSYS`).
+
+use std::collections::BTreeMap;
+
+use seccompiler::{
+    BackendError, BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter,
+    SeccompRule, TargetArch,
+};
+
+use super::number::{GAP, HIGHEST, NATIVE_ARCH};
+use super::table::{Clause, Errno, Say, Table, Test};
+use super::{Instruction, Program, Role, SeccompPlan, Settings};
+
+const RET_ALLOW: u32 = 0x7FFF_0000;
+const RET_KILL_PROCESS: u32 = 0x8000_0000;
+const RET_ERRNO: u32 = 0x0005_0000;
+const RET_USER_NOTIF: u32 = 0x7FC0_0000;
+
+#[cfg(target_arch = "x86_64")]
+const TARGET: TargetArch = TargetArch::x86_64;
+#[cfg(target_arch = "aarch64")]
+const TARGET: TargetArch = TargetArch::aarch64;
+
+/// Why no filters could be made.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SeccompError {
+    /// The table's own mistake: two answers of one kind for one call.
+    #[error("the table answers call {number} the same twice")]
+    AnsweredTwice {
+        /// The call.
+        number: u32,
+    },
+    /// seccompiler refused.
+    #[error("compile the filter that answers {answer}")]
+    Compile {
+        /// What the filter answers.
+        answer: String,
+        /// Why.
+        source: BackendError,
+    },
+}
+
+/// Rules per call number; no rule means: whatever the arguments.
+type Rules = BTreeMap<i64, Vec<SeccompRule>>;
+
+/// The filters for these settings.
+pub fn lower(settings: Settings) -> Result<SeccompPlan, SeccompError> {
+    let table = Table::of(settings);
+    let mut errors: BTreeMap<Errno, Rules> = BTreeMap::new();
+    let mut notified = Rules::new();
+    for (number, standing) in table.spoken() {
+        for answer in standing {
+            let (rules, chain) = match answer.say {
+                Say::Allow => continue,
+                Say::Notify => (&mut notified, Vec::new()),
+                Say::Always(errno) => (errors.entry(errno).or_default(), Vec::new()),
+                Say::When(errno, clauses) => {
+                    let chain = clauses.iter().map(rule);
+                    let chain = chain
+                        .collect::<Result<_, _>>()
+                        .map_err(|source| failed(errno, source))?;
+                    (errors.entry(errno).or_default(), chain)
+                }
+            };
+            if rules.insert(number.into(), chain).is_some() {
+                return Err(SeccompError::AnsweredTwice { number });
+            }
+        }
+    }
+    let mut programs = vec![frame()];
+    for (errno, rules) in errors {
+        let action = SeccompAction::Errno(errno.code().into());
+        programs.push(compile(rules, action).map_err(|source| failed(errno, source))?);
+    }
+    let notify = match settings.role {
+        Role::Worker => None,
+        Role::Command => Some(notifying(notified)?),
+    };
+    Ok(SeccompPlan { programs, notify })
+}
+
+/// The error for a filter that answers an error number.
+fn failed(errno: Errno, source: BackendError) -> SeccompError {
+    SeccompError::Compile {
+        answer: format!("error {}", errno.code()),
+        source,
+    }
+}
+
+/// One rule: all tests of the clause, on the low 32 bits.
+fn rule(clause: &Clause) -> Result<SeccompRule, BackendError> {
+    let condition = |test: &Test| {
+        let (operator, value) = match *test {
+            Test::Is(_, value) => (SeccompCmpOp::Eq, value),
+            Test::IsNot(_, value) => (SeccompCmpOp::Ne, value),
+            Test::Bits(_, mask, value) => (SeccompCmpOp::MaskedEq(mask.into()), value),
+        };
+        SeccompCondition::new(test.arg(), SeccompCmpArgLen::Dword, operator, value.into())
+    };
+    SeccompRule::new(clause.iter().map(condition).collect::<Result<_, _>>()?)
+}
+
+/// A filter that answers one thing to the calls of some rules and allows the rest.
+pub(super) fn compile(rules: Rules, action: SeccompAction) -> Result<Program, BackendError> {
+    let filter = SeccompFilter::new(rules, SeccompAction::Allow, action, TARGET)?;
+    let program = BpfProgram::try_from(filter)?;
+    Ok(program
+        .into_iter()
+        .map(|i| Instruction {
+            code: i.code,
+            jt: i.jt,
+            jf: i.jf,
+            k: i.k,
+        })
+        .collect())
+}
+
+/// The filter that hands calls to a listener. seccompiler has no such action: `Log`, which no other
+/// filter uses, holds its place.
+fn notifying(rules: Rules) -> Result<Program, SeccompError> {
+    let placeholder = u32::from(SeccompAction::Log);
+    let mut program = compile(rules, SeccompAction::Log).map_err(|source| SeccompError::Compile {
+        answer: "notify".to_owned(),
+        source,
+    })?;
+    for instruction in &mut program {
+        if instruction.code == RETURN && instruction.k == placeholder {
+            instruction.k = RET_USER_NOTIF;
+        }
+    }
+    Ok(program)
+}
+
+const LOAD: u16 = 0x20;
+const JUMP_EQUAL: u16 = 0x15;
+const JUMP_GREATER: u16 = 0x25;
+const JUMP_GREATER_EQUAL: u16 = 0x35;
+const RETURN: u16 = 0x06;
+
+/// The first filter: architecture, and which numbers are known at all.
+fn frame() -> Program {
+    let step = |code, jt, jf, k| Instruction { code, jt, jf, k };
+    let enosys = RET_ERRNO | u32::from(Errno::NoSys.code());
+    vec![
+        step(LOAD, 0, 0, 4), // arch
+        step(JUMP_EQUAL, 1, 0, NATIVE_ARCH),
+        step(RETURN, 0, 0, RET_KILL_PROCESS),
+        step(LOAD, 0, 0, 0), // nr
+        step(JUMP_GREATER, 3, 0, HIGHEST),
+        step(JUMP_GREATER, 1, 0, *GAP.end()),
+        step(JUMP_GREATER_EQUAL, 1, 0, *GAP.start()),
+        step(RETURN, 0, 0, RET_ALLOW),
+        step(RETURN, 0, 0, enosys),
+    ]
+}

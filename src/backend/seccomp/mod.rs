@@ -1,0 +1,76 @@
+//! Profile → BPF filters, and the reader that interprets them back.
+//!
+//! [`table`] is the decision, as data: what each system call is answered, per role and settings.
+//! [`lower`] turns it into stacked filters, one per error number, because a filter that answers one
+//! thing for a number stays in the kernel's bitmap of allowed calls and costs nothing. [`reader`] runs
+//! such filters in user space, and [`validate`] holds what it sees against the table at every start.
+//!
+//! Landlock guards what has a path; this guards what has none: sockets, other processes, keyrings,
+//! the kernel's own surface, and (through a listener) the attributes of files.
+
+mod conditions;
+mod lower;
+mod number;
+mod reader;
+mod rows;
+pub mod table;
+#[cfg(test)]
+mod tests;
+mod validate;
+
+use serde::{Deserialize, Serialize};
+
+use crate::policy::{Network, UnixSockets};
+
+pub use lower::{SeccompError, lower};
+pub use number::{HIGHEST, NATIVE_ARCH};
+pub use reader::{Call, Filter, Malformed, Verdict, stacked};
+pub use validate::{SeccompWitness, validate};
+
+/// One classic BPF instruction, as `struct sock_filter` has it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Instruction {
+    /// Operation.
+    pub code: u16,
+    /// Jump when true.
+    pub jt: u8,
+    /// Jump when false.
+    pub jf: u8,
+    /// Operand.
+    pub k: u32,
+}
+
+/// One filter program.
+pub type Program = Vec<Instruction>;
+
+/// Whose filters these are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum Role {
+    /// The worker and its runners: Stockade's own code, which must read a command's memory to judge
+    /// attribute calls and perform them.
+    Worker,
+    /// A command.
+    Command,
+}
+
+/// What decides between the variants of the filters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Settings {
+    /// Reach over IP.
+    pub network: Network,
+    /// Reach over Unix sockets.
+    pub unix_sockets: UnixSockets,
+    /// The Landlock ABI the other half of the plan uses; from 9 on Landlock holds pathname sockets.
+    pub landlock_abi: u32,
+    /// Whose filters.
+    pub role: Role,
+}
+
+/// The filters of one role.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct SeccompPlan {
+    /// Filters that answer by themselves, in the order they are installed; the strictest answer wins.
+    pub programs: Vec<Program>,
+    /// The filter that hands attribute calls to the broker; installed last, with a listener.
+    pub notify: Option<Program>,
+}

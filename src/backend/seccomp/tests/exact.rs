@@ -1,0 +1,260 @@
+//! Untouched filters answer exactly as the table.
+
+use super::*;
+
+#[test]
+fn the_filters_answer_every_number_exactly_as_the_table() {
+    for settings in all_settings() {
+        let plan = lower(settings).unwrap();
+        let filters = read(&plan).unwrap();
+        let table = Table::of(settings);
+        for call in plain_calls() {
+            assert_eq!(stacked(&filters, &call), table.answer(&call).0, "{settings:?}: {call}");
+        }
+    }
+}
+
+#[test]
+fn the_filters_answer_awkward_arguments_exactly_as_the_table() {
+    for settings in all_settings() {
+        let plan = lower(settings).unwrap();
+        let filters = read(&plan).unwrap();
+        let table = Table::of(settings);
+        let bits = |call: Call| {
+            (0..64).map(move |bit| Call {
+                args: call.args.map(|arg| arg ^ (1 << bit)),
+                ..call
+            })
+        };
+        let edges = awkward_calls(&table)
+            .chain(socket_calls())
+            .chain(combined_calls(&table));
+        for call in edges.chain(awkward_calls(&table).flat_map(bits)) {
+            assert_eq!(stacked(&filters, &call), table.answer(&call).0, "{settings:?}: {call}");
+        }
+    }
+}
+
+#[test]
+fn every_lowered_plan_is_found_valid() {
+    for settings in all_settings() {
+        let plan = lower(settings).unwrap();
+        assert_eq!(validate(&plan, settings), Ok(()), "{settings:?}");
+    }
+}
+
+#[test]
+fn every_clause_can_be_met() {
+    for settings in all_settings() {
+        for (number, standing) in Table::of(settings).spoken() {
+            for clause in clauses(standing) {
+                for test in clause {
+                    assert!(test.passes(meeting_value(clause, test.arg())), "{number}: {clause:?}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn every_row_speaks_of_known_numbers() {
+    let rows: Vec<&Row> = [rows::ROWS, rows::LEGACY, conditions::ROWS, conditions::LEGACY]
+        .into_iter()
+        .flatten()
+        .collect();
+    for row in rows {
+        for number in row.calls {
+            let number = u32::try_from(*number).unwrap();
+            assert!(number <= HIGHEST && !GAP.contains(&number), "{}: {number}", row.reason);
+        }
+    }
+}
+
+#[test]
+fn the_worker_may_do_all_that_a_command_may() {
+    for command in all_settings()
+        .into_iter()
+        .filter(|settings| settings.role == Role::Command)
+    {
+        let worker = Settings {
+            role: Role::Worker,
+            ..command
+        };
+        let (command, worker) = (Table::of(command), Table::of(worker));
+        for call in plain_calls()
+            .chain(combined_calls(&command))
+            .chain(combined_calls(&worker))
+        {
+            assert!(command.answer(&call).0.at_least(worker.answer(&call).0), "{call}");
+        }
+    }
+}
+
+#[test]
+fn calls_of_daily_life_are_allowed_whatever_their_arguments() {
+    for settings in all_settings() {
+        let plan = lower(settings).unwrap();
+        for number in [
+            libc::SYS_read,
+            libc::SYS_write,
+            libc::SYS_close,
+            libc::SYS_execve,
+            libc::SYS_futex,
+            libc::SYS_mmap,
+            libc::SYS_newfstatat,
+            libc::SYS_getdents64,
+            libc::SYS_statx,
+            libc::SYS_pidfd_open,
+            libc::SYS_memfd_create,
+            libc::SYS_execveat,
+            libc::SYS_inotify_add_watch,
+            libc::SYS_seccomp,
+            libc::SYS_setsid,
+            libc::SYS_flock,
+        ] {
+            for program in plan.programs.iter().chain(&plan.notify) {
+                assert!(
+                    allows_unseen(program, u32::try_from(number).unwrap()),
+                    "{number} is not in the kernel's bitmap"
+                );
+            }
+        }
+    }
+}
+
+/// What the kernel does to fill its bitmap: whether a program allows a number without reading an argument.
+fn allows_unseen(program: &Program, number: u32) -> bool {
+    let (mut at, mut accumulator) = (0, 0);
+    loop {
+        let step = program[at];
+        at += 1;
+        match (step.code, step.k) {
+            (0x20, 0) => accumulator = number,
+            (0x20, 4) => accumulator = NATIVE_ARCH,
+            (0x54, k) => accumulator &= k,
+            (0x05, k) => at += k as usize,
+            (JUMP_EQUAL, k) => at += usize::from(if accumulator == k { step.jt } else { step.jf }),
+            (0x25, k) => at += usize::from(if accumulator > k { step.jt } else { step.jf }),
+            (0x35, k) => at += usize::from(if accumulator >= k { step.jt } else { step.jf }),
+            (RETURN, k) => return k == 0x7FFF_0000,
+            _ => return false,
+        }
+    }
+}
+
+#[test]
+fn the_stack_stays_small() {
+    for settings in all_settings() {
+        let plan = lower(settings).unwrap();
+        let total: usize = plan
+            .programs
+            .iter()
+            .chain(&plan.notify)
+            .map(|program| program.len() + 4)
+            .sum();
+        assert!(
+            plan.programs.len() <= 5 && total < 1200,
+            "{settings:?}: {} programs, {total}",
+            plan.programs.len()
+        );
+    }
+}
+
+#[test]
+fn a_call_through_another_architecture_kills_and_an_x32_number_does_not_exist() {
+    let plan = lower(strict(Role::Command)).unwrap();
+    let filters = read(&plan).unwrap();
+    let i386 = Call {
+        arch: 0x4000_0003,
+        nr: 1,
+        args: [0; 6],
+    };
+    let x32 = Call {
+        arch: NATIVE_ARCH,
+        nr: 0x4000_0000,
+        args: [0; 6],
+    };
+    let native = Call { nr: 1, ..x32 };
+    assert_eq!(stacked(&filters, &i386), Verdict::KillProcess);
+    assert_eq!(stacked(&filters, &x32), Verdict::Errno(38));
+    assert_eq!(stacked(&filters, &native), Verdict::Allow);
+}
+
+#[test]
+fn high_bits_hide_nothing() {
+    let off = strict(Role::Command);
+    assert_eq!(answer(off, libc::SYS_ioctl, &[0, 0x1_0000_5412]), Verdict::Errno(1));
+    assert_eq!(answer(off, libc::SYS_ioctl, &[0, 0x5401]), Verdict::Allow);
+    assert_eq!(
+        answer(open(Role::Command), libc::SYS_socket, &[0x11 | 1 << 32, 3, 0]),
+        Verdict::Errno(97)
+    );
+    assert_eq!(
+        answer(open(Role::Command), libc::SYS_socket, &[2 | 1 << 32, 1, 0]),
+        Verdict::Allow
+    );
+    assert_eq!(answer(off, libc::SYS_prlimit64, &[1 | 1 << 32]), Verdict::Errno(1));
+    assert_eq!(answer(off, libc::SYS_prlimit64, &[1 << 32]), Verdict::Allow);
+}
+
+#[test]
+fn unix_sockets_within_roots_wait_for_a_landlock_that_holds_them() {
+    let settings = |abi| Settings {
+        unix_sockets: UnixSockets::WithinRoots,
+        landlock_abi: abi,
+        ..strict(Role::Command)
+    };
+    assert_eq!(answer(settings(8), libc::SYS_socket, &[1, 1, 0]), Verdict::Errno(97));
+    assert_eq!(answer(settings(9), libc::SYS_socket, &[1, 1, 0]), Verdict::Allow);
+}
+
+#[test]
+fn attribute_calls_go_to_the_broker_and_the_worker_makes_them() {
+    for number in [
+        libc::SYS_fchmodat,
+        libc::SYS_fchownat,
+        libc::SYS_utimensat,
+        libc::SYS_fsetxattr,
+        452,
+        463,
+        466,
+    ] {
+        assert_eq!(answer(strict(Role::Command), number, &[]), Verdict::Notify);
+        assert_eq!(answer(strict(Role::Worker), number, &[]), Verdict::Allow);
+    }
+}
+
+#[test]
+fn a_set_uid_mode_counts_only_where_a_file_is_made() {
+    let command = strict(Role::Command);
+    assert_eq!(
+        answer(command, libc::SYS_openat, &[0, 0, 0o101, 0o4755]),
+        Verdict::Errno(1)
+    );
+    assert_eq!(
+        answer(command, libc::SYS_openat, &[0, 0, 0o20_200_001, 0o2755]),
+        Verdict::Errno(1)
+    );
+    assert_eq!(answer(command, libc::SYS_openat, &[0, 0, 0o101, 0o755]), Verdict::Allow);
+    assert_eq!(answer(command, libc::SYS_openat, &[0, 0, 0, 0o4755]), Verdict::Allow);
+}
+
+#[test]
+fn a_plan_survives_the_wire() {
+    let plan = lower(strict(Role::Command)).unwrap();
+    let bytes = postcard::to_stdvec(&plan).unwrap();
+    assert_eq!(postcard::from_bytes::<SeccompPlan>(&bytes).unwrap(), plan);
+}
+
+#[test]
+fn tests_look_at_low_halves_only() {
+    let call = Call {
+        arch: NATIVE_ARCH,
+        nr: 0,
+        args: [7 | 9 << 32, 0, 0, 0, 0, 0],
+    };
+    assert!(Test::Is(0, 7).holds(&call));
+    assert!(!Test::IsNot(0, 7).holds(&call));
+    assert!(Test::Bits(0, 4, 4).holds(&call));
+    assert!(Say::Allow != Say::Notify);
+}

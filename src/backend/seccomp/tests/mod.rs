@@ -1,0 +1,95 @@
+//! The filters against the table, and the reader against filters that were tampered with.
+
+mod exact;
+mod tampered;
+
+use super::number::GAP;
+use super::table::{Row, Say, Table, Test};
+use super::validate::{awkward_calls, borders, clauses, meeting_value, plain_calls, read, socket_calls};
+use super::*;
+
+const RETURN: u16 = 0x06;
+const JUMP_EQUAL: u16 = 0x15;
+
+fn all_settings() -> Vec<Settings> {
+    let mut all = Vec::new();
+    for network in [Network::Off, Network::Full] {
+        for unix_sockets in [UnixSockets::None, UnixSockets::WithinRoots, UnixSockets::All] {
+            for landlock_abi in [6, 9] {
+                for role in [Role::Worker, Role::Command] {
+                    all.push(Settings {
+                        network,
+                        unix_sockets,
+                        landlock_abi,
+                        role,
+                    });
+                }
+            }
+        }
+    }
+    all
+}
+
+fn strict(role: Role) -> Settings {
+    Settings {
+        network: Network::Off,
+        unix_sockets: UnixSockets::None,
+        landlock_abi: 7,
+        role,
+    }
+}
+
+fn open(role: Role) -> Settings {
+    Settings {
+        network: Network::Full,
+        unix_sockets: UnixSockets::All,
+        landlock_abi: 7,
+        role,
+    }
+}
+
+fn answer(settings: Settings, number: i64, args: &[u64]) -> Verdict {
+    let plan = lower(settings).unwrap();
+    let filters = read(&plan).unwrap();
+    let mut call = Call {
+        arch: NATIVE_ARCH,
+        nr: u32::try_from(number).unwrap(),
+        args: [0; 6],
+    };
+    call.args[..args.len()].copy_from_slice(args);
+    stacked(&filters, &call)
+}
+
+/// Every combination of border values of the tested arguments.
+fn combined_calls(table: &Table) -> Vec<Call> {
+    let mut calls = Vec::new();
+    for (nr, standing) in table.spoken() {
+        let mut values: [Vec<u64>; 6] = std::array::from_fn(|_| vec![0]);
+        for test in clauses(standing).flatten() {
+            let slot = &mut values[usize::from(test.arg())];
+            slot.extend(borders(*test).into_iter().map(u64::from));
+            slot.extend([u64::MAX, 0x8000_0000, 1 << 32]);
+            slot.sort_unstable();
+            slot.dedup();
+        }
+        let mut sets: Vec<[u64; 6]> = vec![[0; 6]];
+        for (index, slot) in values.iter().enumerate() {
+            sets = sets
+                .iter()
+                .flat_map(|args| {
+                    slot.iter().map(|value| {
+                        let mut args = *args;
+                        args[index] = *value;
+                        args
+                    })
+                })
+                .collect();
+        }
+        calls.extend(sets.into_iter().map(|args| Call {
+            arch: NATIVE_ARCH,
+            nr,
+            args,
+        }));
+    }
+    calls
+}

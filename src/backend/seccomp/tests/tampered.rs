@@ -1,0 +1,184 @@
+//! Filters weakened by hand do not pass.
+
+use super::*;
+
+/// Whether the weakened plan is caught by a call of this number.
+fn caught(plan: &SeccompPlan, settings: Settings, number: i64) -> bool {
+    match validate(plan, settings) {
+        Err(SeccompWitness::Weaker { call, .. }) => i64::from(call.nr) == number,
+        _ => false,
+    }
+}
+
+#[test]
+fn a_plan_without_one_of_its_filters_is_caught() {
+    for settings in all_settings() {
+        let whole = lower(settings).unwrap();
+        for index in 0..whole.programs.len() {
+            let mut plan = whole.clone();
+            plan.programs.remove(index);
+            assert!(
+                validate(&plan, settings).is_err(),
+                "{settings:?} without filter {index}"
+            );
+        }
+        let plan = SeccompPlan { notify: None, ..whole };
+        assert_eq!(validate(&plan, settings).is_err(), settings.role == Role::Command);
+    }
+}
+
+#[test]
+fn a_return_that_allows_instead_of_refusing_is_caught_wherever_it_stands() {
+    for settings in [strict(Role::Command), open(Role::Command), open(Role::Worker)] {
+        let whole = lower(settings).unwrap();
+        for (index, program) in whole.programs.iter().enumerate().skip(1) {
+            for (at, step) in program.iter().enumerate() {
+                if step.code == RETURN && step.k & 0xFFFF_0000 == 0x0005_0000 {
+                    let mut plan = whole.clone();
+                    plan.programs[index][at].k = 0x7FFF_0000;
+                    assert!(validate(&plan, settings).is_err(), "filter {index}, instruction {at}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_changed_constant_is_caught_wherever_it_stands() {
+    for settings in [strict(Role::Command), open(Role::Command), open(Role::Worker)] {
+        let whole = lower(settings).unwrap();
+        for (index, program) in whole.programs.iter().chain(&whole.notify).enumerate().skip(1) {
+            for (at, step) in program.iter().enumerate().filter(|(_, step)| step.code == JUMP_EQUAL) {
+                let mut plan = whole.clone();
+                let target = plan.programs.get_mut(index).or(plan.notify.as_mut()).unwrap();
+                // A constant moved to where nothing meets it: the equality never holds.
+                target[at].k = 0xDEAD_BEEF;
+                let weaker = validate(&plan, settings);
+                // `IsNot` tests turn stricter when their constant goes: they jump away on equality.
+                let is_not = step.jt > step.jf;
+                assert!(weaker.is_err() || is_not, "filter {index}, instruction {at}: {step:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_dropped_instruction_is_caught_or_changes_nothing() {
+    let settings = open(Role::Command);
+    let whole = lower(settings).unwrap();
+    let table = Table::of(settings);
+    let calls: Vec<Call> = plain_calls().chain(combined_calls(&table)).collect();
+    for (index, program) in whole.programs.iter().enumerate() {
+        for at in (0..program.len()).step_by(7) {
+            let mut plan = whole.clone();
+            plan.programs[index].remove(at);
+            if validate(&plan, settings).is_err() {
+                continue;
+            }
+            let filters = read(&plan).unwrap();
+            for call in &calls {
+                assert!(
+                    stacked(&filters, call).at_least(table.answer(call).0),
+                    "filter {index} without instruction {at} passed, and lets {call} by"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn a_comparison_of_all_64_bits_is_caught() {
+    let settings = strict(Role::Command);
+    let mut plan = lower(settings).unwrap();
+    let condition = seccompiler::SeccompCondition::new(
+        1,
+        seccompiler::SeccompCmpArgLen::Qword,
+        seccompiler::SeccompCmpOp::Eq,
+        0x5412,
+    );
+    let rule = seccompiler::SeccompRule::new(vec![condition.unwrap()]).unwrap();
+    let rules = [(libc::SYS_ioctl, vec![rule])].into_iter().collect();
+    let wide = lower::compile(rules, seccompiler::SeccompAction::Errno(1)).unwrap();
+    // The low half is still compared, so only the high bits tell the two apart.
+    for program in &mut plan.programs {
+        for step in program
+            .iter_mut()
+            .filter(|step| step.code == JUMP_EQUAL && step.k == 0x5412)
+        {
+            step.k = 0xDEAD_BEEF;
+        }
+    }
+    plan.programs.push(wide);
+    assert!(caught(&plan, settings, libc::SYS_ioctl));
+}
+
+#[test]
+fn a_notification_turned_into_permission_is_caught() {
+    let settings = strict(Role::Command);
+    let mut plan = lower(settings).unwrap();
+    for step in plan.notify.as_mut().unwrap() {
+        if step.code == RETURN && step.k == 0x7FC0_0000 {
+            step.k = 0x7FFC_0000;
+        }
+    }
+    assert!(matches!(
+        validate(&plan, settings),
+        Err(SeccompWitness::Weaker {
+            table: Verdict::Notify,
+            ..
+        })
+    ));
+}
+
+#[test]
+fn a_witness_says_the_call_and_both_answers() {
+    let settings = strict(Role::Command);
+    let mut plan = lower(settings).unwrap();
+    plan.programs.truncate(1);
+    let witness = validate(&plan, settings).unwrap_err().to_string();
+    assert!(witness.contains("allow by the filters, error"), "{witness}");
+}
+
+#[test]
+fn a_malformed_program_is_refused_with_what_is_wrong() {
+    let ret = Instruction {
+        code: RETURN,
+        jt: 0,
+        jf: 0,
+        k: 0x7FFF_0000,
+    };
+    let step = |code, jt, jf, k| Instruction { code, jt, jf, k };
+    let refused = |program: Program| Filter::read(&program).map(|_| ()).unwrap_err();
+    assert_eq!(refused(vec![]), Malformed::Empty);
+    assert_eq!(refused(vec![ret; 4097]), Malformed::TooLong(4097));
+    assert_eq!(refused(vec![ret, step(0x20, 0, 0, 0)]), Malformed::NoReturn);
+    assert_eq!(
+        refused(vec![step(JUMP_EQUAL, 0, 1, 0), ret]),
+        Malformed::BadJump { at: 0 }
+    );
+    assert_eq!(
+        refused(vec![step(0x05, 0, 0, u32::MAX), ret]),
+        Malformed::BadJump { at: 0 }
+    );
+    assert_eq!(
+        refused(vec![step(0x20, 0, 0, 64), ret]),
+        Malformed::BadLoad { at: 0, offset: 64 }
+    );
+    assert_eq!(
+        refused(vec![step(0x20, 0, 0, 2), ret]),
+        Malformed::BadLoad { at: 0, offset: 2 }
+    );
+    assert_eq!(
+        refused(vec![step(0x16, 0, 0, 0), ret]),
+        Malformed::Unknown { at: 0, code: 0x16 }
+    );
+    assert_eq!(
+        refused(vec![step(RETURN, 0, 0, 0x1234_0000), ret]),
+        Malformed::BadReturn {
+            at: 0,
+            value: 0x1234_0000
+        }
+    );
+    let plain = vec![ret];
+    assert!(Filter::read(&plain).is_ok());
+}

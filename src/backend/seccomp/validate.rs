@@ -1,0 +1,206 @@
+//! The filters held against the table.
+//!
+//! Every number is tried on the native architecture and on foreign ones, and every call whose answer
+//! hangs on an argument with the values around each test, each also with high bits the kernel drops.
+//! Where the table allows, nothing is to be shown: any answer is at least as strict.
+
+use std::collections::BTreeSet;
+use std::fmt;
+
+use super::number::NATIVE_ARCH;
+use super::reader::{Call, Filter, Malformed, Verdict, stacked};
+use super::table::{Clause, Say, Standing, Table, Test};
+use super::{Role, SeccompPlan, Settings};
+
+/// `AUDIT_ARCH_*` of tables a process of this machine could switch to, and of some it could not.
+const FOREIGN: [u32; 6] = [0x4000_0003, 0x4000_0028, 0xC000_003E, 0xC000_00B7, 0xC000_00F3, 0];
+/// The bit of an x32 number.
+const X32: u32 = 0x4000_0000;
+/// The numbers tried one by one.
+const NUMBERS: std::ops::Range<u32> = 0..1024;
+/// What the kernel drops from an `int`.
+const HIGH: u64 = 1 << 32;
+
+/// What the filters permit though the table does not.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SeccompWitness {
+    /// A filter that is no filter.
+    Malformed {
+        /// Its place in the plan.
+        program: usize,
+        /// What is wrong.
+        why: Malformed,
+    },
+    /// A listener where none is meant to be, or none where one is.
+    Listener(Role),
+    /// A call that is answered more weakly.
+    Weaker {
+        /// The call.
+        call: Call,
+        /// The filters' answer.
+        filters: Verdict,
+        /// The table's answer.
+        table: Verdict,
+        /// The table's reason.
+        reason: &'static str,
+    },
+}
+
+impl fmt::Display for SeccompWitness {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Malformed { program, why } => write!(f, "filter {program} is malformed: {why}"),
+            Self::Listener(Role::Worker) => f.write_str("the worker's filters wait for a listener that does not exist"),
+            Self::Listener(Role::Command) => f.write_str("the command's filters hand nothing to the broker"),
+            Self::Weaker {
+                call,
+                filters,
+                table,
+                reason,
+            } => {
+                write!(f, "{call}: {filters} by the filters, {table} by the table ({reason})")
+            }
+        }
+    }
+}
+
+impl std::error::Error for SeccompWitness {}
+
+/// Checks that the plan is at least as strict as the table of its settings.
+pub fn validate(plan: &SeccompPlan, settings: Settings) -> Result<(), SeccompWitness> {
+    if plan.notify.is_some() != (settings.role == Role::Command) {
+        return Err(SeccompWitness::Listener(settings.role));
+    }
+    let filters = read(plan)?;
+    let table = Table::of(settings);
+    for call in plain_calls().chain(awkward_calls(&table)).chain(socket_calls()) {
+        let (expected, reason) = table.answer(&call);
+        if expected == Verdict::Allow {
+            continue;
+        }
+        let answer = stacked(&filters, &call);
+        if !answer.at_least(expected) {
+            return Err(SeccompWitness::Weaker {
+                call,
+                filters: answer,
+                table: expected,
+                reason,
+            });
+        }
+    }
+    Ok(())
+}
+
+/// The plan's filters in the order they are installed.
+pub(super) fn read(plan: &SeccompPlan) -> Result<Vec<Filter<'_>>, SeccompWitness> {
+    let programs = plan.programs.iter().chain(&plan.notify).enumerate();
+    programs
+        .map(|(index, program)| Filter::read(program).map_err(|why| SeccompWitness::Malformed { program: index, why }))
+        .collect()
+}
+
+/// Every number without arguments: native, x32 and foreign, and the ends of the range.
+pub(super) fn plain_calls() -> impl Iterator<Item = Call> {
+    let numbers = || NUMBERS.chain([X32 - 1, X32 | 1023, 0x7FFF_FFFF, 0x8000_0000, u32::MAX]);
+    let of = |arch: u32| move |nr: u32| Call { arch, nr, args: [0; 6] };
+    let native = numbers().chain(NUMBERS.map(|nr| X32 | nr)).map(of(NATIVE_ARCH));
+    let foreign = FOREIGN.into_iter().filter(|arch| *arch != NATIVE_ARCH);
+    native.chain(foreign.flat_map(move |arch| numbers().map(of(arch))))
+}
+
+/// The calls around each test of each conditioned call.
+pub(super) fn awkward_calls(table: &Table) -> impl Iterator<Item = Call> {
+    table.spoken().flat_map(|(nr, standing)| {
+        let clauses: Vec<Clause> = clauses(standing).collect();
+        let mut tried: BTreeSet<[u64; 6]> = BTreeSet::new();
+        for clause in &clauses {
+            around(clause, &mut tried);
+        }
+        let high: Vec<_> = tried.iter().map(|args| args.map(|arg| arg | HIGH)).collect();
+        let top: Vec<_> = tried.iter().map(|args| args.map(|arg| arg | !0xFFFF_FFFF)).collect();
+        tried.into_iter().chain(high).chain(top).map(move |args| Call {
+            arch: NATIVE_ARCH,
+            nr,
+            args,
+        })
+    })
+}
+
+/// Every family, type and protocol, for what makes sockets.
+pub(super) fn socket_calls() -> impl Iterator<Item = Call> {
+    let families = (0..48).map(|family| [family, 1, 0, 0, 0, 0]);
+    let types = [1, 2, 10]
+        .into_iter()
+        .flat_map(|family| (0..16).map(move |kind| [family, kind | 0x8_0800, 0, 0, 0, 0]));
+    let protocols = (0..=136).chain([143, 255, 262]);
+    let protocols = protocols.flat_map(|protocol| [[2, 1, protocol, 0, 0, 0], [16, 3, protocol, 0, 0, 0]]);
+    let numbers = [libc::SYS_socket, libc::SYS_socketpair]
+        .into_iter()
+        .filter_map(|number| u32::try_from(number).ok());
+    let args = families.chain(types).chain(protocols);
+    numbers.flat_map(move |nr| {
+        args.clone().map(move |args| Call {
+            arch: NATIVE_ARCH,
+            nr,
+            args,
+        })
+    })
+}
+
+/// The clauses of the answers that hang on an argument.
+pub(super) fn clauses(standing: &[Standing]) -> impl Iterator<Item = Clause> {
+    standing
+        .iter()
+        .flat_map(|standing| match standing.say {
+            Say::When(_, clauses) => clauses,
+            Say::Allow | Say::Notify | Say::Always(_) => &[],
+        })
+        .copied()
+}
+
+/// Arguments that meet a clause, and the same with each tested argument moved across each test.
+fn around(clause: Clause, tried: &mut BTreeSet<[u64; 6]>) {
+    let mut meeting = [0u64; 6];
+    for (arg, slot) in (0u8..).zip(&mut meeting) {
+        *slot = meeting_value(clause, arg).into();
+    }
+    tried.insert(meeting);
+    for test in clause {
+        for value in borders(*test) {
+            let mut args = meeting;
+            if let Some(slot) = args.get_mut(usize::from(test.arg())) {
+                *slot = value.into();
+            }
+            tried.insert(args);
+        }
+    }
+}
+
+/// A value of one argument that passes all its tests in a clause; 0 where it is not tested.
+pub(super) fn meeting_value(clause: Clause, arg: u8) -> u32 {
+    let tests = || clause.iter().filter(|test| test.arg() == arg);
+    let base = tests().fold(0, |base, test| match test {
+        Test::Is(_, value) | Test::Bits(_, _, value) => base | value,
+        Test::IsNot(..) => base,
+    });
+    let nearby = (0..32).map(|bit| base ^ (1 << bit));
+    std::iter::once(base)
+        .chain(nearby)
+        .find(|value| tests().all(|test| test.passes(*value)))
+        .unwrap_or(base)
+}
+
+/// The values on both sides of a test.
+pub(super) fn borders(test: Test) -> Vec<u32> {
+    match test {
+        Test::Is(_, value) | Test::IsNot(_, value) => vec![value, value.wrapping_add(1), value.wrapping_sub(1)],
+        Test::Bits(_, mask, value) => {
+            vec![
+                value,
+                value | !mask,
+                !value & mask,
+                value ^ (mask & mask.wrapping_neg()),
+            ]
+        }
+    }
+}
