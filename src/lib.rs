@@ -3,3 +3,4 @@
 pub mod backend;
 pub mod confine;
 pub mod policy;
+pub mod profile;

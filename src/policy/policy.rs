@@ -179,7 +179,11 @@ impl Policy {
     /// The most specific root above the path speaks, and base paths below that root add to it.
     /// Denies of every root win over all of it.
     pub fn access(&self, operation: Operation, path: &AbsPath) -> Access {
-        let speaker = self.speaker(path);
+        let speaker = match operation {
+            // A file has no listing, so a one-file root leaves that answer to the root around it.
+            Operation::List => self.speaker_among(path, |root| root.scope != Scope::File),
+            Operation::Read | Operation::Write | Operation::Execute => self.speaker(path),
+        };
         let from_root = speaker.map_or(Access::Denied, |root| root.grant().gives(operation, path));
         let from_base = self
             .base
@@ -191,11 +195,19 @@ impl Policy {
         denies.map(|deny| deny.leaves(operation, path)).fold(given, Access::min)
     }
 
-    /// The most specific root above `path`.
+    /// The most specific root above `path`. A one-file root speaks for that very path only.
     pub fn speaker(&self, path: &AbsPath) -> Option<&Root> {
+        self.speaker_among(path, |_| true)
+    }
+
+    fn speaker_among(&self, path: &AbsPath, may_speak: impl Fn(&Root) -> bool) -> Option<&Root> {
         self.roots
             .iter()
-            .filter(|root| path.is_within(&root.path))
+            .filter(|root| may_speak(root))
+            .filter(|root| match root.scope {
+                Scope::File => *path == root.path,
+                Scope::Tree | Scope::Names => path.is_within(&root.path),
+            })
             .max_by_key(|root| root.path.as_path().components().count())
     }
 }

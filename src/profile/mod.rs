@@ -2,20 +2,23 @@
 //!
 //! The story, file by file: [`derive`] turns a policy and what was asked of a person into a
 //! profile; [`order`] decides whether one reach lies within another and gives a witness when not;
-//! [`intersect`] is the greatest profile below two. Every start checks `config ⊒ profile` and
+//! [`intersect`] is the greatest profile below two, in the form that [`canonical`] gives. Every start checks `config ⊒ profile` and
 //! `profile ⊒ plan` with the same procedure.
 
+pub mod canonical;
 pub mod derive;
+pub mod index;
 pub mod intersect;
 pub mod order;
+mod representatives;
 
 use std::collections::BTreeMap;
 
-use crate::policy::{AbsPath, Access, Deny, Environment, Grant, Identity, Limits, Network, Operation, UnixSockets};
+use crate::policy::{AbsPath, Deny, Environment, Grant, Identity, Limits, Network, Origin, Rights, UnixSockets};
 
 pub use derive::{Asked, Call, derive};
 pub use intersect::intersect;
-pub use order::{FileReach, Landmarks, Witness, files_within, within};
+pub use order::{FileReach, Landmarks, Reach, Witness, files_within, within};
 
 /// The permitted operations of one call: an operation is permitted iff some grant covers it and no
 /// deny covers it. Deny wins; the order of clauses never matters.
@@ -35,4 +38,17 @@ pub struct Profile {
     pub limits: Limits,
     /// The variables a command may see.
     pub environment: Environment,
+}
+
+impl Profile {
+    /// The profile with the session's own directories (HOME, TMPDIR), where everything is permitted.
+    #[must_use]
+    pub fn with_private(mut self, directories: impl IntoIterator<Item = (AbsPath, Identity)>) -> Self {
+        for (path, identity) in directories {
+            let origin = Origin::Builtin("private directory");
+            self.grants.push(Grant::tree(path.clone(), Rights::ALL, origin));
+            self.identities.insert(path, identity);
+        }
+        self
+    }
 }

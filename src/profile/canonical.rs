@@ -1,0 +1,165 @@
+//! One way to write a profile: no clause that another makes idle, sorted.
+//!
+//! Two profiles made of the same clauses by different routes end up equal, up to which of two equal
+//! clauses gets to be named as the origin.
+
+use super::Profile;
+use super::index::Index;
+use crate::policy::{AbsPath, Deny, Grant, Rights, Scope, Suffix, SuffixSet, Target};
+
+impl Profile {
+    /// The same reach without idle clauses: rights that a plain deny takes are not granted, nothing
+    /// is said twice, everything is sorted.
+    #[must_use]
+    pub fn canonical(mut self) -> Self {
+        let denies = std::mem::take(&mut self.denies);
+        self.denies = maximal(
+            denies.into_iter().filter_map(tidy_deny).collect(),
+            deny_path,
+            deny_within,
+        );
+
+        let plain: Index<'_, Rights> = self
+            .denies
+            .iter()
+            .filter(|deny| deny.except.is_none() && deny.beyond.is_none())
+            .filter_map(|deny| deny_path(deny).map(|path| (path, deny.rights)))
+            .collect();
+        let grants = std::mem::take(&mut self.grants);
+        let left = grants.into_iter().filter_map(|grant| {
+            let taken = plain.above(&grant.path).fold(Rights::NONE, |all, rights| all | *rights);
+            tidy_grant(Grant {
+                rights: grant.rights.without(taken),
+                ..grant
+            })
+        });
+        let left: Vec<Grant> = left.collect();
+        drop(plain);
+        self.grants = maximal(left, |grant| Some(&grant.path), grant_within);
+
+        let granted: Index<'_, ()> = self.grants.iter().map(|grant| (&grant.path, ())).collect();
+        self.identities.retain(|path, _| !granted.exactly(path).is_empty());
+        self
+    }
+}
+
+/// Whether names that `a` lets through are all let through by `b`; `None` lets every name through.
+pub(super) fn names_within(a: Option<&SuffixSet>, b: Option<&SuffixSet>) -> bool {
+    match (a, b) {
+        (_, None) => true,
+        (None, Some(_)) => false,
+        (Some(a), Some(b)) => a.iter().all(|long| b.iter().any(|short| ends_with(long, short))),
+    }
+}
+
+fn ends_with(long: &Suffix, short: &Suffix) -> bool {
+    long.as_str().ends_with(short.as_str())
+}
+
+/// Only the shortest suffixes: `.tar.gz` beside `.gz` says nothing.
+fn shortest(set: &SuffixSet) -> SuffixSet {
+    let idle = |long: &Suffix| set.iter().any(|short| short != long && ends_with(long, short));
+    set.iter().filter(|suffix| !idle(suffix)).cloned().collect()
+}
+
+fn tidy_grant(mut grant: Grant) -> Option<Grant> {
+    match grant.scope {
+        Scope::Names => {
+            grant.rights = grant.rights.and(Rights::READ);
+            grant.suffixes = None;
+        }
+        Scope::File => {
+            if let (Some(suffixes), Some(name)) = (&grant.suffixes, grant.path.name()) {
+                if !suffixes.matches(name) {
+                    return None;
+                }
+                grant.suffixes = None;
+            }
+        }
+        Scope::Tree => grant.suffixes = grant.suffixes.as_ref().map(shortest),
+    }
+    if !grant.rights.contains(Rights::WRITE) {
+        grant.max_file_bytes = None;
+    }
+    (!grant.rights.is_empty()).then_some(grant)
+}
+
+fn tidy_deny(mut deny: Deny) -> Option<Deny> {
+    deny.except = deny.except.as_ref().map(shortest);
+    if deny.beyond.is_some() {
+        deny.rights = deny.rights.and(Rights::WRITE);
+    }
+    (!deny.rights.is_empty()).then_some(deny)
+}
+
+fn deny_path(deny: &Deny) -> Option<&AbsPath> {
+    match &deny.target {
+        Target::Path(path) => Some(path),
+        Target::Pattern { .. } => None,
+    }
+}
+
+fn grant_within(a: &Grant, b: &Grant) -> bool {
+    let scope = match (a.scope, b.scope) {
+        (Scope::File, Scope::File) => a.path == b.path,
+        (Scope::File | Scope::Tree | Scope::Names, Scope::Tree) | (Scope::Names, Scope::Names) => {
+            a.path.is_within(&b.path)
+        }
+        (Scope::File | Scope::Tree, Scope::Names) | (Scope::Tree | Scope::Names, Scope::File) => false,
+    };
+    // A listing is not narrowed by suffixes.
+    let names = a.scope == Scope::Names || names_within(a.suffixes.as_ref(), b.suffixes.as_ref());
+    scope && names && b.rights.contains(a.rights) && size_within(a.max_file_bytes, b.max_file_bytes, a.rights)
+}
+
+fn size_within(a: Option<u64>, b: Option<u64>, rights: Rights) -> bool {
+    !rights.contains(Rights::WRITE) || b.is_none_or(|most| a.is_some_and(|bytes| bytes <= most))
+}
+
+/// Whether `b` forbids all that `a` forbids.
+fn deny_within(a: &Deny, b: &Deny) -> bool {
+    let target = match (&a.target, &b.target) {
+        (Target::Path(a), Target::Path(b)) => a.is_within(b),
+        (Target::Pattern { root: x, pattern: p }, Target::Pattern { root: y, pattern: q }) => x.is_within(y) && p == q,
+        (Target::Pattern { root, .. }, Target::Path(path)) => root.is_within(path),
+        (Target::Path(path), Target::Pattern { .. }) => b.target.covers(path),
+    };
+    // What `b` excepts, `a` must except too.
+    let names = match (&a.except, &b.except) {
+        (_, None) => true,
+        (None, Some(_)) => false,
+        (Some(a), Some(b)) => names_within(Some(b), Some(a)),
+    };
+    let size = b
+        .beyond
+        .is_none_or(|least| a.beyond.is_some_and(|bytes| least <= bytes));
+    target && names && size && b.rights.contains(a.rights)
+}
+
+/// The clauses that no other makes idle; of equal ones the smallest. Clauses without a path are
+/// few and compared with all.
+fn maximal<T: Ord + Clone>(
+    mut all: Vec<T>,
+    path: impl Fn(&T) -> Option<&AbsPath>,
+    within: impl Fn(&T, &T) -> bool,
+) -> Vec<T> {
+    all.sort();
+    all.dedup();
+    let mut placed: Index<'_, usize> = Index::default();
+    let mut loose = Vec::new();
+    for (i, clause) in all.iter().enumerate() {
+        match path(clause) {
+            Some(at) => placed.insert(at, i),
+            None => loose.push(i),
+        }
+    }
+    let everything: Vec<usize> = (0..all.len()).collect();
+    let idle = |i: usize| {
+        let beaten = |j: usize| j != i && within(&all[i], &all[j]) && (j < i || !within(&all[j], &all[i]));
+        match path(&all[i]) {
+            Some(at) => placed.above(at).chain(&loose).any(|&j| beaten(j)),
+            None => everything.iter().any(|&j| beaten(j)),
+        }
+    };
+    (0..all.len()).filter(|&i| !idle(i)).map(|i| all[i].clone()).collect()
+}

@@ -1,0 +1,263 @@
+//! Policy and call → profile.
+//!
+//! In a policy the most specific root speaks; in a profile deny wins. So a nested root becomes a
+//! grant of its own and a deny of whatever the clauses around it would give beyond it. A deny cuts
+//! everything below, so a third root inside the second gets back no right that the second lost to
+//! the first: the profile is stricter there, never weaker.
+//!
+//! Two rules make the result monotone in what was asked. Grants only shrink when less was asked;
+//! and what a nested root must cut is judged by what the clauses around it give *at most*, not by
+//! what is left of them in this call, so denies only grow.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::Profile;
+use super::canonical;
+use super::index::Index;
+use crate::policy::{AbsPath, BasePath, Demand, Deny, Grant, Origin, Policy, Right, Rights, Root, Scope, Target};
+
+/// What a person, session memory or `approve_all` said yes to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Asked {
+    /// Nothing was asked.
+    Nobody,
+    /// A request that named these roots.
+    Roots(BTreeSet<String>),
+    /// A request that named all of them.
+    Everything,
+}
+
+impl Asked {
+    fn covers(&self, root: &Root) -> bool {
+        match self {
+            Self::Nobody => false,
+            Self::Roots(names) => names.contains(&root.name),
+            Self::Everything => true,
+        }
+    }
+}
+
+/// One call, as far as its reach depends on it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Call {
+    /// Who said yes to what.
+    pub asked: Asked,
+    /// A rule's `sandbox_paths`: the names of the only roots that writes reach.
+    pub narrow: Option<Vec<String>>,
+}
+
+impl Call {
+    /// What is left of a root's rights in this call.
+    fn leaves(&self, root: &Root) -> Rights {
+        let open = |demand: Demand| match demand {
+            Demand::None => true,
+            Demand::OncePerSession | Demand::Required => self.asked.covers(root),
+            Demand::Deny => false,
+        };
+        if !open(root.read_approval) {
+            return Rights::NONE;
+        }
+        let writable = open(root.write_approval) && self.may_write_in(Some(root));
+        if writable {
+            root.rights
+        } else {
+            root.rights.without(Rights::WRITE)
+        }
+    }
+
+    fn may_write_in(&self, root: Option<&Root>) -> bool {
+        self.narrow
+            .as_ref()
+            .is_none_or(|names| root.is_some_and(|root| names.contains(&root.name)))
+    }
+
+    /// What is left of a base path's rights, given the root that it adds to.
+    fn leaves_of_base(&self, base: &BasePath, speaker: Option<&Root>) -> Rights {
+        let given = base.grant.rights;
+        // What a root's approval demands holds for everything below the root, whoever gives it.
+        let kept = speaker.map_or(given, |root| given.without(self.refused(root)));
+        // `sandbox_paths` names places for data; single device files such as /dev/null are none.
+        let device = base.grant.scope == Scope::File && base.grant.path.as_bytes().starts_with(b"/dev/");
+        if self.may_write_in(speaker) || device {
+            kept
+        } else {
+            kept.without(Rights::WRITE)
+        }
+    }
+
+    /// The rights that approval takes from everything below a root, had or not.
+    fn refused(&self, root: &Root) -> Rights {
+        let everything = Root {
+            rights: Rights::ALL,
+            ..root.clone()
+        };
+        let unnarrowed = Self {
+            narrow: None,
+            ..self.clone()
+        };
+        Rights::ALL.without(unnarrowed.leaves(&everything))
+    }
+}
+
+/// The profile of one call: never weaker than the policy.
+pub fn derive(policy: &Policy, call: &Call) -> Profile {
+    let speakers: Index<'_, &Root> = policy
+        .roots
+        .iter()
+        .filter(|root| root.scope != Scope::File)
+        .map(|root| (&root.path, root))
+        .collect();
+    // A root at a base path's own path replaces it.
+    let bases: Vec<&BasePath> = policy
+        .base
+        .iter()
+        .filter(|base| speakers.exactly(&base.grant.path).is_empty())
+        .collect();
+
+    let full: Vec<Grant> = policy.roots.iter().map(Root::grant).collect();
+    let around: Index<'_, &Grant> = full
+        .iter()
+        .chain(bases.iter().map(|base| &base.grant))
+        .map(|grant| (&grant.path, grant))
+        .collect();
+
+    let mut draft = Draft::default();
+    for base in bases {
+        let speaker = speakers.above(&base.grant.path).last().copied();
+        let rights = call.leaves_of_base(base, speaker);
+        draft.grant(
+            Grant {
+                rights,
+                ..base.grant.clone()
+            },
+            base.identity,
+        );
+    }
+    // Sorted, outer roots come first, so that a cut below a cut is not written twice.
+    let mut roots: Vec<&Root> = policy.roots.iter().collect();
+    roots.sort_by(|a, b| a.path.cmp(&b.path));
+    let mut cuts: Index<'_, Rights> = Index::default();
+    for root in roots {
+        let left = Grant {
+            rights: call.leaves(root),
+            ..root.grant()
+        };
+        let already = cuts.above(&root.path).fold(Rights::NONE, |all, cut| all | *cut);
+        let outer = around
+            .above(&root.path)
+            .copied()
+            .filter(|grant| !is_the_root(grant, root));
+        let cut = Cut::between(&left, outer, already);
+        cuts.insert(&root.path, cut.plain);
+        draft.denies.extend(cut.denies(&left));
+        draft.denies.extend(root.denies.iter().cloned());
+        draft.grant(left, root.identity);
+    }
+
+    Profile {
+        grants: draft.grants,
+        denies: draft.denies,
+        identities: draft.identities,
+        network: policy.network,
+        unix_sockets: policy.unix_sockets,
+        limits: policy.limits.clone(),
+        environment: policy.environment.clone(),
+    }
+}
+
+/// No two roots share a path, so path and scope of a root's own grant tell it from every other.
+fn is_the_root(grant: &Grant, root: &Root) -> bool {
+    *grant == root.grant()
+}
+
+#[derive(Default)]
+struct Draft {
+    grants: Vec<Grant>,
+    denies: Vec<Deny>,
+    identities: BTreeMap<AbsPath, crate::policy::Identity>,
+}
+
+impl Draft {
+    fn grant(&mut self, grant: Grant, identity: crate::policy::Identity) {
+        if grant.rights.is_empty() {
+            return;
+        }
+        let known = *self.identities.entry(grant.path.clone()).or_insert(identity);
+        if known == identity {
+            self.grants.push(grant);
+        } else {
+            // Two clauses saw two different things at one path: neither can be trusted.
+            let origin = Origin::Builtin("the path led to two different files");
+            self.denies.push(Deny::tree(grant.path, Rights::ALL, origin));
+        }
+    }
+}
+
+/// What a nested root must take from the clauses around it.
+#[derive(Default)]
+struct Cut {
+    /// Rights that the root does not give at all.
+    plain: Rights,
+    /// Rights that it gives for its suffixes only.
+    by_name: Rights,
+    /// Whether it limits sizes that others do not.
+    by_size: bool,
+}
+
+impl Cut {
+    fn between<'a>(root: &Grant, outer: impl Iterator<Item = &'a Grant>, already: Rights) -> Self {
+        let content = match root.scope {
+            Scope::File | Scope::Tree => root.rights,
+            Scope::Names => Rights::NONE,
+        };
+        let mut cut = Self::default();
+        for source in outer.filter(|source| source.scope != Scope::File || source.path == root.path) {
+            let missing = source.rights.without(content);
+            cut.plain = cut.plain | missing;
+            if source.scope == Scope::Names {
+                continue;
+            }
+            let shared = source.rights.and(content);
+            if !canonical::names_within(source.suffixes.as_ref(), root.suffixes.as_ref()) {
+                cut.by_name = cut.by_name | shared;
+            }
+            if let Some(most) = root.max_file_bytes
+                && shared.has(Right::Write)
+            {
+                cut.by_size |= source.max_file_bytes.is_none_or(|bytes| bytes > most);
+            }
+        }
+        cut.plain = cut.plain.without(already);
+        cut.by_name = cut.by_name.without(already);
+        cut.by_size &= !already.has(Right::Write);
+        cut
+    }
+
+    fn denies(&self, root: &Grant) -> Vec<Deny> {
+        let at = || Target::Path(root.path.clone());
+        let deny = |rights| Deny {
+            target: at(),
+            rights,
+            except: None,
+            beyond: None,
+            origin: root.origin.clone(),
+        };
+        let mut denies = Vec::new();
+        if !self.plain.is_empty() {
+            denies.push(deny(self.plain));
+        }
+        if !self.by_name.is_empty() {
+            denies.push(Deny {
+                except: root.suffixes.clone(),
+                ..deny(self.by_name)
+            });
+        }
+        if self.by_size {
+            denies.push(Deny {
+                beyond: root.max_file_bytes,
+                ..deny(Rights::WRITE)
+            });
+        }
+        denies
+    }
+}

@@ -1,0 +1,73 @@
+//! Clauses by path: what stands at a path or above it is found in as many steps as the path is deep.
+
+use std::collections::HashMap;
+
+use crate::policy::AbsPath;
+
+/// Values filed under paths.
+#[derive(Debug, Clone)]
+pub struct Index<'a, T> {
+    at: HashMap<&'a [u8], Vec<T>>,
+}
+
+impl<T> Default for Index<'_, T> {
+    fn default() -> Self {
+        Self { at: HashMap::new() }
+    }
+}
+
+impl<'a, T> Index<'a, T> {
+    /// Files `value` under `path`.
+    pub fn insert(&mut self, path: &'a AbsPath, value: T) {
+        self.at.entry(path.as_bytes()).or_default().push(value);
+    }
+
+    /// The values at the path and at its ancestors, from `/` down.
+    pub fn above(&self, path: &AbsPath) -> impl Iterator<Item = &T> {
+        prefixes(path.as_bytes())
+            .filter_map(|prefix| self.at.get(prefix))
+            .flatten()
+    }
+
+    /// The values at exactly that path.
+    pub fn exactly(&self, path: &AbsPath) -> &[T] {
+        self.at.get(path.as_bytes()).map_or(&[], Vec::as_slice)
+    }
+}
+
+impl<'a, T> FromIterator<(&'a AbsPath, T)> for Index<'a, T> {
+    fn from_iter<I: IntoIterator<Item = (&'a AbsPath, T)>>(pairs: I) -> Self {
+        let mut index = Self::default();
+        for (path, value) in pairs {
+            index.insert(path, value);
+        }
+        index
+    }
+}
+
+/// `/`, `/a`, `/a/b` for `/a/b`: a normal path needs no parsing.
+fn prefixes(path: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let inner = (1..path.len()).filter(|&i| path[i] == b'/').map(|i| &path[..i]);
+    let last = (path.len() > 1).then_some(path);
+    std::iter::once(&path[..1]).chain(inner).chain(last)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn path(text: &str) -> AbsPath {
+        AbsPath::new(text).unwrap()
+    }
+
+    #[test]
+    fn what_stands_above_is_found_from_the_root_down() {
+        let (root, a, ab, abc) = (path("/"), path("/a"), path("/a/b"), path("/ab"));
+        let index: Index<'_, u8> = [(&ab, 3), (&root, 1), (&a, 2), (&abc, 9)].into_iter().collect();
+        let found = |at: &str| index.above(&path(at)).copied().collect::<Vec<u8>>();
+        assert_eq!(found("/a/b/c"), [1, 2, 3]);
+        assert_eq!(found("/a/b"), [1, 2, 3]);
+        assert_eq!(found("/"), [1]);
+        assert_eq!(found("/ab"), [1, 9]);
+    }
+}

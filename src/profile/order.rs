@@ -1,0 +1,261 @@
+//! The order: `a ⊑ b` iff everything `a` permits, `b` permits. Decided, not sampled; a failure comes
+//! with a witness. Why finitely many paths suffice is told in `representatives`.
+
+use std::fmt;
+
+use super::Profile;
+use super::index::Index;
+pub use super::representatives::Landmarks;
+use crate::policy::{
+    AbsPath, Access, BasePath, Deny, Grant, Network, Operation, Policy, Root, Scope, Target, UnixSockets, VarName,
+};
+
+/// What is permitted at one path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Reach([Access; 4]);
+
+impl Reach {
+    /// Asks `access` for each operation.
+    pub fn of(access: impl FnMut(Operation) -> Access) -> Self {
+        Self(Operation::ALL.map(access))
+    }
+
+    /// The answer for one operation.
+    pub const fn get(&self, operation: Operation) -> Access {
+        let [read, list, write, execute] = self.0;
+        match operation {
+            Operation::Read => read,
+            Operation::List => list,
+            Operation::Write => write,
+            Operation::Execute => execute,
+        }
+    }
+}
+
+/// Something that says what may be done on which path: a policy, a profile, a plan.
+pub trait FileReach {
+    /// What it is called in a witness: `the config`, `the profile`, `the plan`.
+    fn name(&self) -> &'static str;
+
+    /// Names the paths, endings and patterns that its answers depend on; nothing else may matter.
+    fn landmarks(&self, landmarks: &mut Landmarks);
+
+    /// Its answers, prepared for many questions.
+    fn prepared(&self) -> Box<dyn Fn(&AbsPath) -> Reach + '_>;
+
+    /// One answer.
+    fn access(&self, operation: Operation, path: &AbsPath) -> Access {
+        self.prepared()(path).get(operation)
+    }
+}
+
+/// One thing that the first side permits and the second does not.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{what}: permitted by {wide}, not by {tight}")]
+pub struct Witness {
+    /// What it is.
+    pub what: Permission,
+    /// Who permits it.
+    pub wide: &'static str,
+    /// Who does not.
+    pub tight: &'static str,
+}
+
+/// A thing that can be permitted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Permission {
+    /// An operation on a path.
+    File {
+        /// The operation.
+        operation: Operation,
+        /// The path.
+        path: AbsPath,
+        /// How much of it: [`Access::UpTo`] for writes within a size.
+        access: Access,
+    },
+    /// IP.
+    Network(Network),
+    /// Unix sockets.
+    UnixSockets(UnixSockets),
+    /// Going beyond a limit of that name.
+    Limit(&'static str),
+    /// Seeing an environment variable.
+    Variable(VarName),
+    /// Something only a plan can say.
+    Kernel(String),
+}
+
+impl fmt::Display for Permission {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::File {
+                operation,
+                path,
+                access,
+            } => {
+                write!(f, "{operation} {path}")?;
+                match access {
+                    Access::UpTo(bytes) => write!(f, " up to {bytes} bytes"),
+                    Access::Denied | Access::Full => Ok(()),
+                }
+            }
+            Self::Network(network) => write!(f, "network {network}"),
+            Self::UnixSockets(sockets) => write!(f, "unix sockets {sockets}"),
+            Self::Limit(name) => write!(f, "going beyond the limit `{name}`"),
+            Self::Variable(name) => write!(f, "the environment variable {name}"),
+            Self::Kernel(what) => f.write_str(what),
+        }
+    }
+}
+
+/// Whether every file operation that `a` permits is permitted by `b`, to the same size.
+pub fn files_within(a: &dyn FileReach, b: &dyn FileReach) -> Result<(), Witness> {
+    let mut landmarks = Landmarks::default();
+    a.landmarks(&mut landmarks);
+    b.landmarks(&mut landmarks);
+    let (in_a, in_b) = (a.prepared(), b.prepared());
+    let found = landmarks.search(|path| {
+        let (wide, tight) = (in_a(path), in_b(path));
+        let operation = Operation::ALL.into_iter().find(|&op| wide.get(op) > tight.get(op))?;
+        Some(Permission::File {
+            operation,
+            path: path.clone(),
+            access: wide.get(operation),
+        })
+    });
+    found.map_or(Ok(()), |what| {
+        Err(Witness {
+            what,
+            wide: a.name(),
+            tight: b.name(),
+        })
+    })
+}
+
+/// Whether everything that profile `a` permits is permitted by `b`: files, network, sockets, limits
+/// and environment.
+pub fn within(a: &Profile, b: &Profile) -> Result<(), Witness> {
+    files_within(a, b)?;
+    let network = (a.network > b.network).then_some(Permission::Network(a.network));
+    let sockets = (a.unix_sockets > b.unix_sockets).then_some(Permission::UnixSockets(a.unix_sockets));
+    let limit = a.limits.wider_than(&b.limits).map(Permission::Limit);
+    let variable = a
+        .environment
+        .wider_than(&b.environment)
+        .cloned()
+        .map(Permission::Variable);
+    match network.or(sockets).or(limit).or(variable) {
+        Some(what) => Err(Witness {
+            what,
+            wide: "the first profile",
+            tight: "the second",
+        }),
+        None => Ok(()),
+    }
+}
+
+impl FileReach for Profile {
+    fn name(&self) -> &'static str {
+        "the profile"
+    }
+
+    fn landmarks(&self, landmarks: &mut Landmarks) {
+        self.grants.iter().for_each(|grant| mark_grant(landmarks, grant));
+        self.denies.iter().for_each(|deny| mark_deny(landmarks, deny));
+    }
+
+    fn prepared(&self) -> Box<dyn Fn(&AbsPath) -> Reach + '_> {
+        let grants: Index<'_, &Grant> = self.grants.iter().map(|grant| (&grant.path, grant)).collect();
+        let denies = place(self.denies.iter());
+        Box::new(move |path| {
+            Reach::of(|operation| {
+                let given = grants.above(path).map(|grant| grant.gives(operation, path));
+                cut(&denies, operation, path, given.fold(Access::Denied, Access::max))
+            })
+        })
+    }
+}
+
+impl FileReach for Policy {
+    fn name(&self) -> &'static str {
+        "the config"
+    }
+
+    fn landmarks(&self, landmarks: &mut Landmarks) {
+        for root in &self.roots {
+            mark_grant(landmarks, &root.grant());
+            root.denies.iter().for_each(|deny| mark_deny(landmarks, deny));
+        }
+        self.base.iter().for_each(|base| mark_grant(landmarks, &base.grant));
+    }
+
+    /// [`Policy::access`] over an index: the most specific root speaks.
+    fn prepared(&self) -> Box<dyn Fn(&AbsPath) -> Reach + '_> {
+        let roots: Index<'_, (&Root, Grant)> = self
+            .roots
+            .iter()
+            .map(|root| (&root.path, (root, root.grant())))
+            .collect();
+        let base: Index<'_, &BasePath> = self.base.iter().map(|base| (&base.grant.path, base)).collect();
+        let denies = place(self.roots.iter().flat_map(|root| &root.denies));
+        Box::new(move |path| {
+            Reach::of(|operation| {
+                let speaks = |root: &Root| match root.scope {
+                    Scope::File => root.path == *path && operation != Operation::List,
+                    Scope::Tree | Scope::Names => true,
+                };
+                let speaker = roots.above(path).filter(|(root, _)| speaks(root)).last();
+                let from_root = speaker.map_or(Access::Denied, |(_, grant)| grant.gives(operation, path));
+                let adds = |base: &&&BasePath| speaker.is_none_or(|(root, _)| base.grant.path.is_below(&root.path));
+                let from_base = base
+                    .above(path)
+                    .filter(adds)
+                    .map(|base| base.grant.gives(operation, path));
+                cut(&denies, operation, path, from_base.fold(from_root, Access::max))
+            })
+        })
+    }
+
+    fn access(&self, operation: Operation, path: &AbsPath) -> Access {
+        Self::access(self, operation, path)
+    }
+}
+
+/// Denies under the path they name, or under their pattern's root.
+fn place<'a>(denies: impl Iterator<Item = &'a Deny>) -> Index<'a, &'a Deny> {
+    denies.map(|deny| (where_it_holds(deny), deny)).collect()
+}
+
+fn where_it_holds(deny: &Deny) -> &AbsPath {
+    match &deny.target {
+        Target::Path(path) | Target::Pattern { root: path, .. } => path,
+    }
+}
+
+fn cut(denies: &Index<'_, &Deny>, operation: Operation, path: &AbsPath, given: Access) -> Access {
+    if given == Access::Denied {
+        return given;
+    }
+    denies
+        .above(path)
+        .map(|deny| deny.leaves(operation, path))
+        .fold(given, Access::min)
+}
+
+fn mark_grant(landmarks: &mut Landmarks, grant: &Grant) {
+    landmarks.path(&grant.path);
+    if let Some(suffixes) = &grant.suffixes {
+        landmarks.suffixes(&grant.path, suffixes);
+    }
+}
+
+fn mark_deny(landmarks: &mut Landmarks, deny: &Deny) {
+    let path = where_it_holds(deny);
+    landmarks.path(path);
+    if let Target::Pattern { root, pattern } = &deny.target {
+        landmarks.pattern(root, pattern);
+    }
+    if let Some(except) = &deny.except {
+        landmarks.suffixes(path, except);
+    }
+}

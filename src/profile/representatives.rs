@@ -1,0 +1,234 @@
+//! Finitely many paths that stand for all of them.
+//!
+//! What a clause says of a path depends on three things only: which *landmarks* (paths named by
+//! some clause, and their ancestors) the path is or lies below; how its last name ends; and which
+//! pattern denies match one of its names. Let `q = d/c1/…/ck` where `d` is the deepest landmark at
+//! or above `q`. If `k = 0`, `q` is a landmark and is tried itself. Otherwise suppose `q` is a
+//! witness: A gives it more than B does.
+//!
+//! * B gives too little by its grants, by a deny of a path, or by a pattern that matches inside `d`
+//!   or matches `ck`. Then `d/ck` is a witness as well: B's reason depends on `d` and `ck` alone, and
+//!   with fewer names fewer of A's patterns match, so A gives no less. Where `d/ck` is itself a
+//!   landmark, a neutral name in between (one that no pattern matches) keeps clear of it.
+//! * B's pattern matches `ci`, `i < k`. Then `d/ci/ck` is a witness, for the same reasons.
+//!
+//! It remains to choose names. Clauses tell two names apart by whether they equal a pattern's exact
+//! name, and by which *endings* (suffixes and `*suffix` patterns) they have. The endings of a name are
+//! those of its longest one, `t`, and of nothing longer, because an ending of `t` is an ending of the
+//! name. A suffix asks for something before it and a pattern does not, so a name that *is* `t` counts
+//! apart from one that is longer. So: every exact name, every ending as a whole name, and for every
+//! ending (the empty one included) one longer name in which no longer ending begins to show. That is
+//! how a pattern `*.tar.gz` meets a suffix `.gz`: each is the longest ending of a name of its own.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::rc::Rc;
+
+use crate::policy::{AbsPath, Pattern, SuffixSet};
+
+/// The paths, endings and patterns that decide what a reach permits.
+#[derive(Debug, Clone, Default)]
+pub struct Landmarks {
+    at: BTreeMap<AbsPath, Marks>,
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+struct Marks {
+    endings: BTreeSet<Vec<u8>>,
+    patterns: BTreeSet<Pattern>,
+}
+
+impl Marks {
+    fn is_empty(&self) -> bool {
+        self.endings.is_empty() && self.patterns.is_empty()
+    }
+}
+
+impl Landmarks {
+    /// A clause names this path.
+    pub fn path(&mut self, path: &AbsPath) {
+        if !self.at.contains_key(path) {
+            self.at.insert(path.clone(), Marks::default());
+        }
+    }
+
+    /// A clause at this path looks at how names end.
+    pub fn suffixes(&mut self, path: &AbsPath, suffixes: &SuffixSet) {
+        let marks = self.at.entry(path.clone()).or_default();
+        marks
+            .endings
+            .extend(suffixes.iter().map(|suffix| suffix.as_str().as_bytes().to_vec()));
+    }
+
+    /// A clause matches names below this path.
+    pub fn pattern(&mut self, root: &AbsPath, pattern: &Pattern) {
+        let marks = self.at.entry(root.clone()).or_default();
+        marks.patterns.insert(pattern.clone());
+        if let Pattern::Suffix(end) = pattern {
+            marks.endings.insert(end.as_bytes().to_vec());
+        }
+    }
+
+    /// Calls `try_path` with a representative of every class of paths until it answers with something.
+    pub(super) fn search<T>(mut self, mut try_path: impl FnMut(&AbsPath) -> Option<T>) -> Option<T> {
+        self.path(&AbsPath::root());
+        let ancestors: BTreeSet<AbsPath> = self
+            .at
+            .keys()
+            .filter_map(AbsPath::parent)
+            .filter(|parent| !self.at.contains_key(parent))
+            .flat_map(|parent| parent.ancestors().collect::<Vec<_>>())
+            .collect();
+        for ancestor in &ancestors {
+            self.path(ancestor);
+        }
+
+        // Landmarks come sorted, parents before what lies below them, so a stack holds the way down.
+        let mut way: Vec<(&AbsPath, Rc<Names>)> = Vec::new();
+        for (path, marks) in &self.at {
+            while way.last().is_some_and(|(above, _)| !path.is_within(above)) {
+                way.pop();
+            }
+            let inherited = way.last().map_or_else(Rc::default, |(_, names)| Rc::clone(names));
+            let names = if marks.is_empty() && !inherited.free.is_empty() {
+                inherited
+            } else {
+                Rc::new(inherited.with(marks))
+            };
+            way.push((path, Rc::clone(&names)));
+            let found = try_path(path).or_else(|| {
+                names
+                    .below(path, |p| self.at.contains_key(p))
+                    .find_map(|p| try_path(&p))
+            });
+            if found.is_some() {
+                return found;
+            }
+        }
+        None
+    }
+}
+
+/// The names worth trying below a landmark.
+#[derive(Debug, Clone, Default)]
+struct Names {
+    marks: Marks,
+    /// Every class of names, once.
+    free: Vec<OsString>,
+    /// Those of them that a pattern matches.
+    matched: Vec<OsString>,
+    /// Names that no pattern matches, or as few patterns as can be.
+    between: Vec<OsString>,
+}
+
+impl Names {
+    fn with(&self, more: &Marks) -> Self {
+        let mut marks = self.marks.clone();
+        marks.endings.extend(more.endings.iter().cloned());
+        marks.patterns.extend(more.patterns.iter().cloned());
+        let mut names: BTreeSet<Vec<u8>> = marks.endings.clone();
+        for pattern in &marks.patterns {
+            if let Pattern::Name(name) = pattern {
+                names.insert(name.as_bytes().to_vec());
+            }
+        }
+        let exact = names.clone();
+        let mut between = Vec::new();
+        for longest in marks.endings.iter().cloned().chain([Vec::new()]) {
+            let longer = names_ending(&longest, &marks.endings, &exact);
+            if longest.is_empty() {
+                between.extend(longer.iter().cloned().map(OsString::from_vec));
+            }
+            names.extend(longer);
+        }
+        let free: Vec<OsString> = names.into_iter().map(OsString::from_vec).collect();
+        let is_matched = |name: &&OsString| marks.patterns.iter().any(|pattern| pattern.matches(name));
+        let matched: Vec<OsString> = free.iter().filter(is_matched).cloned().collect();
+        if between.is_empty() {
+            // Every name has some ending: no name is neutral, so each class takes its turn.
+            between.clone_from(&free);
+        }
+        Self {
+            marks,
+            free,
+            matched,
+            between,
+        }
+    }
+
+    fn below<'a>(
+        &'a self,
+        path: &'a AbsPath,
+        taken: impl Fn(&AbsPath) -> bool + 'a,
+    ) -> impl Iterator<Item = AbsPath> + 'a {
+        let taken = Rc::new(taken);
+        let clear = move |path: AbsPath| -> Vec<AbsPath> {
+            if taken(&path) {
+                // Keep clear of the landmark by a directory in between.
+                let (Some(parent), Some(name)) = (path.parent(), path.name()) else {
+                    return Vec::new();
+                };
+                let apart = self.between.iter().filter_map(|name| untaken(&parent, name, &*taken));
+                apart.filter_map(|between| between.child(name)).collect()
+            } else {
+                vec![path]
+            }
+        };
+        let clear = Rc::new(clear);
+        let direct = self.free.iter().filter_map(|name| path.child(name));
+        let direct = direct.flat_map({
+            let clear = Rc::clone(&clear);
+            move |p| clear(p)
+        });
+        let matched = self
+            .matched
+            .iter()
+            .filter_map(|name| path.child(name))
+            .flat_map(move |p| clear(p));
+        let deeper = matched.flat_map(|dir| self.free.iter().filter_map(move |name| dir.child(name)));
+        direct.chain(deeper)
+    }
+}
+
+/// `name` in `dir`, made longer at the front until it is no landmark; what it ends with stays.
+fn untaken(dir: &AbsPath, name: &OsStr, taken: &dyn Fn(&AbsPath) -> bool) -> Option<AbsPath> {
+    let mut longer = name.to_owned();
+    loop {
+        let path = dir.child(&longer)?;
+        if !taken(&path) {
+            return Some(path);
+        }
+        let mut bytes = STEM.to_vec();
+        bytes.extend_from_slice(longer.as_bytes());
+        longer = OsString::from_vec(bytes);
+    }
+}
+
+const STEM: &[u8] = b"ne";
+
+/// Names longer than `longest` whose longest ending is exactly that: one, where any name of the class
+/// is as good as another; all of them in the odd case that the endings leave only finitely many.
+fn names_ending(longest: &[u8], endings: &BTreeSet<Vec<u8>>, exact: &BTreeSet<Vec<u8>>) -> Vec<Vec<u8>> {
+    let mut finite = Vec::new();
+    let mut tails = vec![longest.to_vec()];
+    while let Some(tail) = tails.pop() {
+        // `w` first: it makes readable names.
+        for byte in std::iter::once(b'w').chain((1..=255).filter(|&b| b != b'/')) {
+            let mut longer = vec![byte];
+            longer.extend_from_slice(&tail);
+            if !endings.iter().any(|end| end.ends_with(&longer)) {
+                let mut name = longer;
+                while exact.contains(&name) || name.len() < 3 {
+                    name.splice(0..0, STEM.iter().copied());
+                }
+                return vec![name];
+            }
+            if !endings.contains(&longer) {
+                finite.push(longer.clone());
+                tails.push(longer);
+            }
+        }
+    }
+    finite
+}

@@ -1,0 +1,119 @@
+//! The oracle: what clauses mean, written a second time as plainly as can be. It shares no code with
+//! the crate but the types, scans every clause for every question, and works on raw names.
+
+use std::os::unix::ffi::OsStrExt;
+
+use stockade::policy::{
+    AbsPath, Access, Deny, Grant, Operation, Pattern, Policy, Rights, Root, Scope, SuffixSet, Target,
+};
+use stockade::profile::Profile;
+
+/// A path as the list of its names.
+pub(crate) type Names = Vec<Vec<u8>>;
+
+pub(crate) fn names(path: &AbsPath) -> Names {
+    path.as_bytes()
+        .split(|&b| b == b'/')
+        .filter(|name| !name.is_empty())
+        .map(<[u8]>::to_vec)
+        .collect()
+}
+
+fn right(operation: Operation) -> Rights {
+    match operation {
+        Operation::Read | Operation::List => Rights::READ,
+        Operation::Write => Rights::WRITE,
+        Operation::Execute => Rights::EXECUTE,
+    }
+}
+
+fn has_suffix(set: &SuffixSet, path: &Names) -> bool {
+    path.last().is_some_and(|name| {
+        set.iter().any(|suffix| {
+            let end = suffix.as_str().as_bytes();
+            name.len() > end.len() && &name[name.len() - end.len()..] == end
+        })
+    })
+}
+
+fn grant_gives(grant: &Grant, operation: Operation, path: &Names) -> Access {
+    let at = names(&grant.path);
+    let reaches = match grant.scope {
+        Scope::File => operation != Operation::List && *path == at,
+        Scope::Tree => path.starts_with(&at),
+        Scope::Names => operation == Operation::List && path.starts_with(&at),
+    };
+    let has = grant.rights.contains(right(operation));
+    let named = operation == Operation::List || grant.suffixes.as_ref().is_none_or(|set| has_suffix(set, path));
+    match (reaches && has && named, grant.max_file_bytes) {
+        (false, _) => Access::Denied,
+        (true, Some(most)) if operation == Operation::Write => Access::UpTo(most),
+        (true, _) => Access::Full,
+    }
+}
+
+fn deny_leaves(deny: &Deny, operation: Operation, path: &Names) -> Access {
+    let covers = match &deny.target {
+        Target::Path(at) => path.starts_with(&names(at)),
+        Target::Pattern { root, pattern } => {
+            let root = names(root);
+            path.starts_with(&root)
+                && path[root.len()..].iter().any(|name| match pattern {
+                    Pattern::Name(exact) => name == exact.as_bytes(),
+                    Pattern::Suffix(end) => name.ends_with(end.as_bytes()),
+                })
+        }
+    };
+    let excepted = deny
+        .except
+        .as_ref()
+        .is_some_and(|set| operation == Operation::List || has_suffix(set, path));
+    if !covers || !deny.rights.contains(right(operation)) || excepted {
+        return Access::Full;
+    }
+    match deny.beyond {
+        None => Access::Denied,
+        Some(most) if operation == Operation::Write => Access::UpTo(most),
+        Some(_) => Access::Full,
+    }
+}
+
+pub(crate) fn profile(profile: &Profile, operation: Operation, path: &Names) -> Access {
+    let given = profile
+        .grants
+        .iter()
+        .map(|g| grant_gives(g, operation, path))
+        .max()
+        .unwrap_or(Access::Denied);
+    profile
+        .denies
+        .iter()
+        .map(|d| deny_leaves(d, operation, path))
+        .fold(given, Ord::min)
+}
+
+/// The root that speaks: the one with the longest path. A file's root speaks for no listing.
+pub(crate) fn speaker<'a>(policy: &'a Policy, operation: Operation, path: &Names) -> Option<&'a Root> {
+    let above = policy.roots.iter().filter(|root| match root.scope {
+        Scope::File => operation != Operation::List && names(&root.path) == *path,
+        Scope::Tree | Scope::Names => path.starts_with(&names(&root.path)),
+    });
+    above.max_by_key(|root| names(&root.path).len())
+}
+
+pub(crate) fn policy(policy: &Policy, operation: Operation, path: &Names) -> Access {
+    let root = speaker(policy, operation, path);
+    let mut given = root.map_or(Access::Denied, |root| grant_gives(&root.grant(), operation, path));
+    for base in &policy.base {
+        let at = names(&base.grant.path);
+        let adds = root.is_none_or(|root| {
+            let root = names(&root.path);
+            at.len() > root.len() && at.starts_with(&root)
+        });
+        if adds {
+            given = given.max(grant_gives(&base.grant, operation, path));
+        }
+    }
+    let denies = policy.roots.iter().flat_map(|root| &root.denies);
+    denies.map(|d| deny_leaves(d, operation, path)).fold(given, Ord::min)
+}
