@@ -16,6 +16,7 @@ pub mod path;
 mod policy;
 pub mod right;
 pub mod rule;
+pub mod shell;
 pub mod suffix;
 
 pub use decision::{Demand, Mode, Requirement};

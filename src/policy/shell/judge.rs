@@ -1,0 +1,241 @@
+//! The strictest answer over everything a line does.
+
+use std::ffi::OsStr;
+
+use super::matching::{Match, Roots, demand, forbids, matches};
+use super::walk::{Reading, Simple};
+use super::word::Word;
+use crate::policy::{Demand, Requirement, ShellRule, path};
+
+/// What a command line demands, and why.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Judgement {
+    /// Whether it may run.
+    pub requirement: Requirement,
+    /// The strictest demand of its parts.
+    pub demand: Demand,
+    /// What it does, part by part, in the order found.
+    pub parts: Vec<Part>,
+    /// Why it is blocked, as the first rule that blocks it tells.
+    pub reason: Option<String>,
+    /// The only roots that its writes may reach; `None` if no rule narrows them.
+    ///
+    /// Where several rules narrow, what all of them name; that may be nothing.
+    pub narrow: Option<Vec<String>>,
+    /// What in it is not understood.
+    pub not_understood: Option<String>,
+}
+
+/// One thing a line does: a simple command, an assignment, a write by redirection.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Part {
+    /// Its words, quotes removed; as written where they are known only when it runs.
+    pub words: Vec<String>,
+    /// What decided.
+    pub rule: RuleRef,
+    /// What it demands.
+    pub demand: Demand,
+    /// Whether it may run.
+    pub requirement: Requirement,
+}
+
+/// What decided about a part.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RuleRef {
+    /// The rule at this place in the list.
+    Rule(usize),
+    /// `shell.default`.
+    Default,
+}
+
+/// Judges a shell line; `roots` says whether a path argument lies in the named roots.
+///
+/// With no rules and a default that asks nothing, nothing depends on what the line says: it is
+/// pre-approved unread. Otherwise a line that is not understood needs approval at least.
+///
+/// Assignments, and writes by redirection that no matching rule's `sandbox_paths` covers, are no
+/// part of any pattern: the default speaks for them.
+pub fn judge(
+    line: &str,
+    rules: &[ShellRule],
+    default: &ShellRule,
+    roots: &dyn Fn(&str, &[String]) -> bool,
+) -> Judgement {
+    if asks_nothing(rules, default) {
+        return unread();
+    }
+    decide(&Reading::of_line(line), rules, default, roots)
+}
+
+/// Judges a command given as words, without a shell.
+///
+/// A word that is not UTF-8 equals no pattern word and lies in no root.
+pub fn judge_argv<S: AsRef<OsStr>>(
+    argv: &[S],
+    rules: &[ShellRule],
+    default: &ShellRule,
+    roots: &dyn Fn(&str, &[String]) -> bool,
+) -> Judgement {
+    if asks_nothing(rules, default) {
+        return unread();
+    }
+    let word = |word: &S| match word.as_ref().to_str() {
+        Some(text) => Word::Literal(text.to_owned()),
+        None => Word::Dynamic(path::display(word.as_ref())),
+    };
+    decide(
+        &Reading::of_words(argv.iter().map(word).collect()),
+        rules,
+        default,
+        roots,
+    )
+}
+
+/// Whether some simple command of the line matches the rule: what a `match` example claims.
+///
+/// Where paths lie is not asked: roots need not be resolved to check an example.
+pub fn rule_matches(rule: &ShellRule, line: &str) -> bool {
+    let reading = Reading::of_line(line);
+    reading
+        .commands
+        .iter()
+        .any(|command| matches(rule, command, false, &|_, _| true) == Match::Yes)
+}
+
+/// Whether the rule alone decides about the line: what a `not_match` example denies.
+///
+/// A rule that forbids does so as soon as one command may match; a rule that allows must match every
+/// command, and leave nothing over.
+pub fn rule_covers(rule: &ShellRule, line: &str) -> bool {
+    let reading = Reading::of_line(line);
+    let answer = |command: &Simple| matches(rule, command, false, &|_, _| true);
+    if forbids(rule) {
+        return reading.commands.iter().any(|command| answer(command) != Match::No);
+    }
+    let leftover = reading.doubt.is_some() || !reading.assignments.is_empty() || !reading.outputs.is_empty();
+    let covered = |command: &Simple| {
+        answer(command) == Match::Yes && (command.outputs.is_empty() || rule.sandbox_paths.is_some())
+    };
+    !leftover && !reading.commands.is_empty() && reading.commands.iter().all(covered)
+}
+
+fn asks_nothing(rules: &[ShellRule], default: &ShellRule) -> bool {
+    rules.is_empty() && demand(default) == Demand::None && default.sandbox_paths.is_none()
+}
+
+fn unread() -> Judgement {
+    Judgement {
+        requirement: Requirement::PreApproved,
+        demand: Demand::None,
+        parts: Vec::new(),
+        reason: None,
+        narrow: None,
+        not_understood: None,
+    }
+}
+
+fn decide(reading: &Reading, rules: &[ShellRule], default: &ShellRule, roots: &Roots<'_>) -> Judgement {
+    let mut verdict = Judgement {
+        not_understood: reading.doubt.clone(),
+        ..unread()
+    };
+    for command in &reading.commands {
+        verdict.command(command, reading.moved, rules, default, roots);
+    }
+    for assignment in &reading.assignments {
+        verdict.by_default(vec![assignment.clone()], default);
+    }
+    for output in &reading.outputs {
+        verdict.by_default(vec![">".to_owned(), output.shown().to_owned()], default);
+    }
+    if verdict.parts.is_empty() {
+        // Nothing runs, as far as can be seen.
+        verdict.stricter(demand(default), default);
+    }
+    if verdict.not_understood.is_some() {
+        verdict.stricter(demand(default).max(Demand::Required), default);
+    }
+    verdict
+}
+
+impl Judgement {
+    fn command(&mut self, command: &Simple, moved: bool, rules: &[ShellRule], default: &ShellRule, roots: &Roots<'_>) {
+        let answers: Vec<Match> = rules.iter().map(|rule| matches(rule, command, moved, roots)).collect();
+        let mut decided = None;
+        let mut strictest = Demand::None;
+        for (index, (rule, answer)) in rules.iter().zip(&answers).enumerate() {
+            match answer {
+                Match::Yes if forbids(rule) => {
+                    decided = Some((index, rule));
+                    strictest = Demand::Deny;
+                    break;
+                }
+                Match::Maybe if forbids(rule) => {
+                    self.not_understood
+                        .get_or_insert_with(|| format!("it may be `{}`", rule.pattern.join(" ")));
+                }
+                Match::Maybe if decided.is_none() => strictest = strictest.max(rule.approval),
+                Match::Yes if decided.is_none() => {
+                    decided = Some((index, rule));
+                    strictest = strictest.max(rule.approval);
+                }
+                Match::No | Match::Maybe | Match::Yes => {}
+            }
+        }
+        let (rule_ref, rule) = decided.map_or((RuleRef::Default, default), |(index, rule)| {
+            (RuleRef::Rule(index), rule)
+        });
+        self.part(
+            command.words.iter().map(|word| word.shown().to_owned()).collect(),
+            rule_ref,
+            rule,
+            strictest,
+        );
+        if matches!(rule_ref, RuleRef::Default) || rule.sandbox_paths.is_none() {
+            for output in &command.outputs {
+                self.by_default(vec![">".to_owned(), output.shown().to_owned()], default);
+            }
+        }
+    }
+
+    fn by_default(&mut self, words: Vec<String>, default: &ShellRule) {
+        self.part(words, RuleRef::Default, default, Demand::None);
+    }
+
+    fn part(&mut self, words: Vec<String>, rule_ref: RuleRef, rule: &ShellRule, at_least: Demand) {
+        let demand = demand(rule).max(at_least);
+        self.parts.push(Part {
+            words,
+            rule: rule_ref,
+            demand,
+            requirement: demand.requirement(),
+        });
+        self.stricter(demand, rule);
+        if let Some(names) = &rule.sandbox_paths {
+            let kept = match self.narrow.take() {
+                None => names.clone(),
+                Some(before) => before.into_iter().filter(|name| names.contains(name)).collect(),
+            };
+            self.narrow = Some(kept);
+        }
+    }
+
+    fn stricter(&mut self, demand: Demand, rule: &ShellRule) {
+        if demand == Demand::Deny && self.reason.is_none() {
+            self.reason = Some(
+                rule.reason
+                    .clone()
+                    .or_else(|| rule.description.clone())
+                    .unwrap_or_else(|| {
+                        if rule.pattern.is_empty() {
+                            "shell.default allows no command that no rule matches".to_owned()
+                        } else {
+                            format!("a rule forbids `{}`", rule.pattern.join(" "))
+                        }
+                    }),
+            );
+        }
+        self.demand = self.demand.max(demand);
+        self.requirement = self.demand.requirement();
+    }
+}

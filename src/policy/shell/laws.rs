@@ -1,0 +1,236 @@
+//! Laws that hold for every line.
+
+use std::time::{Duration, Instant};
+
+use proptest::prelude::*;
+
+use super::sentences::{ask, roots, rule, rules};
+use super::*;
+use crate::policy::{Demand, Requirement};
+
+fn requirement(line: &str) -> Requirement {
+    judge(line, &rules(), &ask(), &roots).requirement
+}
+
+/// Lines made of pieces that mean something to a shell, well formed or not.
+fn soup() -> impl Strategy<Value = String> {
+    let piece = prop::sample::select(vec![
+        "rm",
+        "git",
+        "status",
+        "echo",
+        "a",
+        " ",
+        " ",
+        " ",
+        "\n",
+        ";",
+        "&",
+        "&&",
+        "||",
+        "|",
+        "(",
+        ")",
+        "{ ",
+        " }",
+        "$(",
+        "`",
+        "\"",
+        "'",
+        "\\",
+        "$",
+        "${",
+        "}",
+        "<<E\n",
+        "\nE\n",
+        "<",
+        ">",
+        ">>",
+        ">&",
+        "<<<",
+        "#",
+        "if ",
+        "then ",
+        "fi",
+        "while ",
+        "do ",
+        "done",
+        "case ",
+        " in ",
+        "esac",
+        ";;",
+        "$((",
+        "))",
+        "[[ ",
+        " ]]",
+        "x=",
+        "=",
+        "~",
+        "*",
+        "!",
+        "1",
+        "-c",
+        "sh ",
+        "env ",
+        "xargs ",
+        "find ",
+        "-exec ",
+        "[",
+        "]",
+        "<(",
+        "-",
+        "for ",
+        "function ",
+        "()",
+        "\t",
+        "é",
+        "\0",
+    ]);
+    prop::collection::vec(piece, 0..24).prop_map(|pieces| pieces.concat())
+}
+
+/// Well-formed lines.
+fn sentence() -> impl Strategy<Value = String> {
+    let leaf = prop::sample::select(vec![
+        "git status",
+        "rm x",
+        "echo 'a b'",
+        "make -j2",
+        "cat < in",
+        "echo a > out",
+        "x=1 cat",
+        "eval y",
+        "cat <<< z",
+        "env git status",
+        "sh -c 'echo a'",
+        "$x",
+        "echo \"${x:-y}\"",
+        "true",
+    ]);
+    leaf.prop_map(str::to_owned).prop_recursive(4, 16, 2, |inner| {
+        let pair = (inner.clone(), inner.clone());
+        prop_oneof![
+            (
+                pair.clone(),
+                prop::sample::select(vec!["; ", " && ", " || ", " | ", " & ", "\n"])
+            )
+                .prop_map(|((a, b), operator)| format!("{a}{operator}{b}")),
+            inner.clone().prop_map(|a| format!("({a})")),
+            inner.clone().prop_map(|a| format!("{{ {a}; }}")),
+            inner.clone().prop_map(|a| format!("echo $({a})")),
+            pair.clone().prop_map(|(a, b)| format!("if {a}; then {b}; fi")),
+            pair.prop_map(|(a, b)| format!("while {a}; do {b}; done")),
+        ]
+    })
+}
+
+/// Spellings of the word `rm`.
+fn spelled_rm() -> impl Strategy<Value = String> {
+    let quoted = |c: char| {
+        prop::sample::select(vec![
+            format!("{c}"),
+            format!("'{c}'"),
+            format!("\"{c}\""),
+            format!("\\{c}"),
+            format!("''{c}"),
+            format!("{c}\"\""),
+        ])
+    };
+    let place = prop::sample::select(vec!["", "/bin/", "./", "/usr/../bin/"]);
+    (place, quoted('r'), quoted('m')).prop_map(|(place, r, m)| format!("{place}{r}{m}"))
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 2_000, ..ProptestConfig::default() })]
+
+    #[test]
+    fn no_text_panics_or_takes_long(line in prop_oneof![soup(), any::<String>()]) {
+        let start = Instant::now();
+        let _requirement = requirement(&line);
+        prop_assert!(start.elapsed() < Duration::from_secs(2), "{line:?}");
+    }
+
+    #[test]
+    fn adding_a_command_never_lowers_what_a_line_needs(a in sentence(), b in sentence()) {
+        let most = requirement(&a).max(requirement(&b));
+        for both in [format!("{a}; {b}"), format!("{a} | {b}"), format!("{a}\n{b}"), format!("{a} && ( {b} )")] {
+            prop_assert!(requirement(&both) >= most, "{both:?}");
+        }
+        let inside = format!("echo $({a})");
+        prop_assert!(requirement(&inside) >= requirement(&a), "{inside:?}");
+    }
+
+    #[test]
+    fn a_forbidden_word_stays_forbidden_however_it_is_spelled_and_wrapped(
+        rm in spelled_rm(),
+        wraps in prop::collection::vec(
+            prop::sample::select(vec!["env A=b", "nice -n 3", "nohup", "timeout 5", "command", "exec", "sudo -u x", "xargs -0", "busybox", "> out", "x=1"]),
+            0..4,
+        ),
+    ) {
+        // Redirections and assignments are shell, not arguments: they stand before the first wrapper.
+        let (shell, wrappers): (Vec<&str>, Vec<&str>) = wraps.iter().partition(|wrap| wrap.starts_with(['>', 'x']) && !wrap.starts_with("xargs"));
+        let line = [shell, wrappers, vec![rm.as_str(), "-rf y"]].concat().join(" ");
+        prop_assert_eq!(requirement(&line), Requirement::Blocked, "{:?}", line);
+    }
+
+    #[test]
+    fn a_forbidding_rule_never_loosens(line in prop_oneof![soup(), sentence()]) {
+        let without = judge(&line, &rules(), &ask(), &roots).requirement;
+        let mut more = rules();
+        more.push(rule("echo", Demand::Deny));
+        prop_assert!(judge(&line, &more, &ask(), &roots).requirement >= without);
+    }
+}
+
+#[test]
+fn deep_nesting_is_answered_quickly_and_not_understood() {
+    let start = Instant::now();
+    for (open, close) in [
+        ("{ ", " }"),
+        ("(", ")"),
+        ("$(", ")"),
+        ("`", "`"),
+        ("${a:-", "}"),
+        ("$((", "))"),
+        ("$((", ""),
+        ("((", "))"),
+        ("if ", "; fi"),
+        ("\"$(", ")\""),
+        ("${a[", "]}"),
+        ("a[", "]"),
+        ("a[$((", "))]"),
+        ("a[`", "`]"),
+        ("a[b[", "]]"),
+        ("<(", ")"),
+        ("! ", ""),
+        ("case x in a) ", ";; esac"),
+        ("f() ", ""),
+        ("x=(", ")"),
+        ("cat <<E\n$(", ")\nE\n"),
+        ("while ", ""),
+        ("{", "}"),
+        ("[[ ( ", " ) ]]"),
+        ("a=$(", ")"),
+        ("sh -c '", "'"),
+        ("env ", ""),
+        ("time ", ""),
+        ("$", ""),
+        ("\\", ""),
+        ("\"", ""),
+        ("coproc ", ""),
+        ("function f ", ""),
+        ("!", ""),
+        ("a;", ""),
+        ("a|", ""),
+        ("a&&", ""),
+        ("(a);", ""),
+    ] {
+        for count in [3, 9, 12, 24, 100, 3_000] {
+            let line = format!("{}x{}", open.repeat(count), close.repeat(count));
+            let requirement = requirement(&line);
+            assert!(requirement != Requirement::PreApproved, "{open:?} × {count}");
+        }
+    }
+    assert!(start.elapsed() < Duration::from_secs(10), "{:?}", start.elapsed());
+}

@@ -1,0 +1,149 @@
+//! One rule against one simple command.
+//!
+//! Three answers, because a word may be known only when it runs: a rule that *may* match is as
+//! strict as one that does, and pre-approves nothing.
+
+use super::walk::Simple;
+use super::word::Word;
+use crate::policy::{Demand, ShellRule};
+
+/// Whether a path argument lies in the named roots.
+pub(super) type Roots<'a> = dyn Fn(&str, &[String]) -> bool + 'a;
+
+/// Whether a rule speaks for a command.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Match {
+    No,
+    /// Depends on what is known only when the command runs.
+    Maybe,
+    Yes,
+}
+
+/// Whether the rule forbids what it matches.
+pub(super) fn forbids(rule: &ShellRule) -> bool {
+    !rule.allowed || rule.approval == Demand::Deny
+}
+
+/// What the rule demands of what it matches.
+pub(super) fn demand(rule: &ShellRule) -> Demand {
+    if forbids(rule) { Demand::Deny } else { rule.approval }
+}
+
+/// The last component of a command's name.
+pub(super) fn base_name(name: &str) -> &str {
+    name.rsplit('/').next().unwrap_or(name)
+}
+
+/// Whether `rule` speaks for `command`; `moved` says that relative paths cannot be resolved.
+pub(super) fn matches(rule: &ShellRule, command: &Simple, moved: bool, roots: &Roots<'_>) -> Match {
+    let by_words = words_match(rule, &command.words);
+    if by_words == Match::No {
+        return Match::No;
+    }
+    let by_paths = rule.sandbox_paths.as_ref().map_or(Match::Yes, |names| {
+        paths_match(rule, command, moved, &|path| roots(path, names))
+    });
+    by_words.min(by_paths)
+}
+
+fn words_match(rule: &ShellRule, words: &[Word]) -> Match {
+    if rule.pattern.is_empty() {
+        return Match::No;
+    }
+    let mut answer = Match::Yes;
+    for (index, wanted) in rule.pattern.iter().enumerate() {
+        let equal = match words.get(index) {
+            // A word known only when it runs may be several words, or none.
+            Some(Word::Dynamic(_)) => return answer.min(Match::Maybe),
+            Some(Word::Literal(word)) if index == 0 => names_match(rule, wanted, word),
+            Some(Word::Literal(word)) if word == wanted => Match::Yes,
+            Some(Word::Literal(_)) | None => Match::No,
+        };
+        answer = answer.min(equal);
+        if answer == Match::No {
+            // `git -C x push` runs what `git push` runs: options may stand before the subcommand.
+            let shifted = index > 0
+                && equal == Match::No
+                && words
+                    .get(index)
+                    .and_then(Word::literal)
+                    .is_some_and(|word| word.starts_with('-'))
+                && demand(rule) != Demand::None
+                && in_order(&rule.pattern[index..], &words[index..]);
+            answer = if shifted { Match::Maybe } else { Match::No };
+            break;
+        }
+    }
+    answer
+}
+
+/// Whether the wanted words stand among `words` in this order, or may.
+fn in_order(wanted: &[String], words: &[Word]) -> bool {
+    let mut wanted = wanted.iter();
+    let mut next = wanted.next();
+    for word in words {
+        match (next, word) {
+            (None, _) | (Some(_), Word::Dynamic(_)) => return true,
+            (Some(text), Word::Literal(word)) if word == text => next = wanted.next(),
+            (Some(_), Word::Literal(_)) => {}
+        }
+    }
+    next.is_none()
+}
+
+/// A bare name in a rule that forbids stands for every path to a program of that name; in a rule
+/// that allows, only for itself, since `./git` is whatever somebody put there.
+fn names_match(rule: &ShellRule, wanted: &str, word: &str) -> Match {
+    let alias = base_name(word) == wanted || !word.contains('/') && base_name(wanted) == word;
+    if word == wanted || alias && forbids(rule) {
+        Match::Yes
+    } else if alias {
+        Match::Maybe
+    } else {
+        Match::No
+    }
+}
+
+/// Whether the path arguments lie where the rule says.
+///
+/// To allow, each must lie there. To forbid, one that lies there is enough, and so is a command that names no path.
+fn paths_match(rule: &ShellRule, command: &Simple, moved: bool, lies: &dyn Fn(&str) -> bool) -> Match {
+    let paths = paths(rule, command);
+    let mut answers = paths.iter().map(|path| match path {
+        Word::Dynamic(_) => Match::Maybe,
+        Word::Literal(path) if moved && !path.starts_with('/') => Match::Maybe,
+        Word::Literal(path) if lies(path) => Match::Yes,
+        Word::Literal(_) => Match::No,
+    });
+    if forbids(rule) && !paths.is_empty() {
+        answers.max().unwrap_or(Match::Yes)
+    } else {
+        answers.by_ref().min().unwrap_or(Match::Yes)
+    }
+}
+
+/// Every word, or part of a word, that may be a path.
+fn paths(rule: &ShellRule, command: &Simple) -> Vec<Word> {
+    let mut paths: Vec<Word> = command.inputs.iter().chain(&command.outputs).cloned().collect();
+    let mut options = true;
+    for word in command.words.iter().skip(rule.pattern.len()) {
+        let Some(text) = word.literal() else {
+            paths.push(word.clone());
+            continue;
+        };
+        if options && text == "--" {
+            options = false;
+            continue;
+        }
+        if let Some((_, value)) = text.split_once('=') {
+            paths.push(Word::Literal(value.to_owned()));
+        }
+        if !(options && text.starts_with('-')) {
+            paths.push(word.clone());
+        } else if !text.starts_with("--") && text.contains('/') {
+            // `-I/usr/include`, `-o../x`: the value is attached to a letter.
+            paths.push(Word::Literal(text.chars().skip(2).collect()));
+        }
+    }
+    paths
+}

@@ -1,0 +1,115 @@
+//! Command line → syntax tree, behind caps on everything that makes the parser slow or deep.
+//!
+//! The parser recurses per nesting level and tries alternatives per parenthesis, so depth is capped
+//! on the very tokens that it will see, before it sees them.
+
+use brush_parser::{ParserOptions, Token, TokenizerOptions, ast::Program};
+
+/// The longest line that is read, in bytes.
+const MAX_LINE: usize = 16 * 1024;
+/// How many substitutions and quotations may open in one line.
+const MAX_OPENERS: usize = 128;
+/// How many parentheses may be open at once; each level doubles the parser's work on a bad line.
+const MAX_PARENTHESES: usize = 8;
+/// How many compound commands may be open at once; each level is a few kilobytes of stack.
+const MAX_COMPOUND: usize = 24;
+/// The longest file descriptor number before a redirection; the parser panics on those beyond i32.
+const MAX_FD_DIGITS: usize = 4;
+
+/// The tree of `line`, or why it is not understood.
+pub(super) fn parse(line: &str) -> Result<Program, String> {
+    check_text(line)?;
+    let tokens = brush_parser::uncached_tokenize_str(
+        line,
+        &TokenizerOptions {
+            enable_extended_globbing: false,
+            posix_mode: false,
+            sh_mode: false,
+        },
+    )
+    .map_err(|_| "the line is not complete shell syntax".to_owned())?;
+    check_tokens(&tokens)?;
+    let options = ParserOptions {
+        enable_extended_globbing: false,
+        ..ParserOptions::default()
+    };
+    brush_parser::parse_tokens(&tokens, &options).map_err(|_| "the line is not valid shell syntax".to_owned())
+}
+
+/// Refuses text that tokenizers disagree about, and text that makes this one recurse too deep.
+fn check_text(line: &str) -> Result<(), String> {
+    if line.len() > MAX_LINE {
+        return Err(format!("the line is longer than {MAX_LINE} bytes"));
+    }
+    if line
+        .chars()
+        .any(|c| (c.is_control() && c != '\n' && c != '\t') || (c.is_whitespace() && !c.is_ascii()))
+    {
+        return Err("the line has control characters or unusual blanks".to_owned());
+    }
+    let bytes = line.as_bytes();
+    let openers = bytes
+        .windows(2)
+        .filter(|pair| matches!(pair, [b'$', b'(' | b'{' | b'['] | [b'<' | b'>', b'(']))
+        .count();
+    let backquotes = line.matches('`').count();
+    if openers + backquotes > MAX_OPENERS {
+        return Err(format!("the line has more than {MAX_OPENERS} substitutions"));
+    }
+    // A continued line joins the words around the break in every shell, but not in every parser.
+    let glued = bytes
+        .windows(3)
+        .any(|w| w[1] == b'\\' && w[2] == b'\n' && w[0] != b' ' && w[0] != b'\t');
+    if glued || bytes.starts_with(b"\\\n") {
+        return Err("a line is continued in the middle of a word".to_owned());
+    }
+    Ok(())
+}
+
+/// Refuses nesting that is too deep for the parser.
+fn check_tokens(tokens: &[Token]) -> Result<(), String> {
+    let (mut parentheses, mut compound) = (0_usize, 0_usize);
+    for (index, token) in tokens.iter().enumerate() {
+        match token {
+            Token::Operator(text, _) => match text.as_str() {
+                "(" | "((" => parentheses += text.len(),
+                ")" => parentheses = parentheses.saturating_sub(1),
+                _ => {}
+            },
+            Token::Word(text, _) => {
+                let redirects =
+                    matches!(tokens.get(index + 1), Some(Token::Operator(next, _)) if next.starts_with(['<', '>']));
+                if redirects && text.len() > MAX_FD_DIGITS && text.bytes().all(|b| b.is_ascii_digit()) {
+                    return Err("a file descriptor number is too large".to_owned());
+                }
+                if has_deep_subscript(text) {
+                    return Err("an array subscript is evaluated".to_owned());
+                }
+                // A reserved word that is only an argument is counted too, and never closed: that
+                // errs towards asking.
+                match text.as_str() {
+                    "{" | "if" | "while" | "until" | "for" | "case" | "select" | "function" | "coproc" | "[[" | "!" => {
+                        compound += 1;
+                    }
+                    "}" | "fi" | "done" | "esac" | "]]" => compound = compound.saturating_sub(1),
+                    _ => {}
+                }
+            }
+        }
+        if parentheses > MAX_PARENTHESES || compound > MAX_COMPOUND {
+            return Err("the line is nested too deeply".to_owned());
+        }
+    }
+    Ok(())
+}
+
+/// Whether the word is `name[…` with more inside than plain text: the parser takes it for an array
+/// element and tries every reading of the subscript.
+fn has_deep_subscript(word: &str) -> bool {
+    let Some((name, subscript)) = word.split_once('[') else {
+        return false;
+    };
+    !name.is_empty()
+        && name.bytes().all(|b| b == b'_' || b.is_ascii_alphanumeric())
+        && subscript.contains(['$', '`', '(', '['])
+}

@@ -1,0 +1,332 @@
+//! Syntax tree → every simple command in it, wherever it stands.
+
+use brush_parser::ast;
+
+use super::word::{self, Word};
+use super::{parse, wrapper};
+
+/// How deep substitutions and wrappers may nest.
+const MAX_DEPTH: usize = 8;
+/// How many simple commands one line may hold.
+const MAX_COMMANDS: usize = 512;
+
+/// One simple command.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Simple {
+    /// Its name and arguments.
+    pub(super) words: Vec<Word>,
+    /// Files it reads by redirection.
+    pub(super) inputs: Vec<Word>,
+    /// Files it writes by redirection.
+    pub(super) outputs: Vec<Word>,
+}
+
+/// Everything a line was found to do.
+#[derive(Debug, Default)]
+pub(super) struct Reading {
+    /// Its simple commands, those inside others included.
+    pub(super) commands: Vec<Simple>,
+    /// Variables it sets.
+    pub(super) assignments: Vec<String>,
+    /// Files written by redirections of compound commands or of no command.
+    pub(super) outputs: Vec<Word>,
+    /// Whether a command may have left the directory, so that relative paths are unknown.
+    pub(super) moved: bool,
+    /// Why it is not understood; the first reason is enough.
+    pub(super) doubt: Option<String>,
+}
+
+impl Reading {
+    /// What `line` does.
+    pub(super) fn of_line(line: &str) -> Self {
+        let mut reading = Self::default();
+        reading.line(line, 0);
+        reading
+    }
+
+    /// What a single command with these words does.
+    pub(super) fn of_words(words: Vec<Word>) -> Self {
+        let mut reading = Self::default();
+        reading.command(
+            Simple {
+                words,
+                inputs: Vec::new(),
+                outputs: Vec::new(),
+            },
+            0,
+        );
+        reading
+    }
+
+    pub(super) fn doubt(&mut self, why: impl Into<String>) {
+        self.doubt.get_or_insert(why.into());
+    }
+
+    pub(super) fn assign(&mut self, what: String) {
+        self.assignments.push(what);
+    }
+
+    pub(super) fn line(&mut self, line: &str, depth: usize) {
+        if depth > MAX_DEPTH {
+            return self.doubt("commands are nested too deeply");
+        }
+        match parse::parse(line) {
+            Ok(program) => program.complete_commands.iter().for_each(|list| self.list(list, depth)),
+            Err(why) => self.doubt(why),
+        }
+    }
+
+    /// Takes one command, and what it starts in its turn.
+    pub(super) fn command(&mut self, simple: Simple, depth: usize) {
+        if depth > MAX_DEPTH || self.commands.len() >= MAX_COMMANDS {
+            return self.doubt("the line holds too many commands");
+        }
+        let words = simple.words.clone();
+        self.commands.push(simple);
+        wrapper::open(&words, self, depth);
+    }
+
+    fn list(&mut self, list: &ast::CompoundList, depth: usize) {
+        for ast::CompoundListItem(and_or, separator) in &list.0 {
+            match separator {
+                ast::SeparatorOperator::Async | ast::SeparatorOperator::Sequence => {}
+            }
+            self.pipeline(&and_or.first, depth);
+            for next in &and_or.additional {
+                match next {
+                    ast::AndOr::And(pipeline) | ast::AndOr::Or(pipeline) => self.pipeline(pipeline, depth),
+                }
+            }
+        }
+    }
+
+    fn pipeline(&mut self, pipeline: &ast::Pipeline, depth: usize) {
+        for command in &pipeline.seq {
+            match command {
+                ast::Command::Simple(simple) => self.simple(simple, pipeline.timed.is_some(), depth),
+                ast::Command::Compound(compound, redirects) => {
+                    self.compound(compound, depth);
+                    self.redirects(redirects.as_ref(), depth);
+                }
+                ast::Command::Function(function) => {
+                    self.doubt("a function may take the name of a command");
+                    let ast::FunctionBody(body, redirects) = &function.body;
+                    self.compound(body, depth);
+                    self.redirects(redirects.as_ref(), depth);
+                }
+                ast::Command::ExtendedTest(test, redirects) => {
+                    self.doubt("[[ … ]] is not understood by every shell");
+                    self.test(&test.expr, depth);
+                    self.redirects(redirects.as_ref(), depth);
+                }
+            }
+        }
+    }
+
+    fn compound(&mut self, compound: &ast::CompoundCommand, depth: usize) {
+        match compound {
+            ast::CompoundCommand::Arithmetic(command) => {
+                self.doubt("(( … )) is not understood by every shell");
+                // To a POSIX sh, and to every shell when a blank stands between, it is two subshells.
+                self.line(&command.expr.value, depth + 1);
+            }
+            ast::CompoundCommand::ArithmeticForClause(clause) => {
+                self.doubt("for (( … )) is not understood by every shell");
+                self.list(&clause.body.list, depth);
+            }
+            ast::CompoundCommand::BraceGroup(group) => self.list(&group.list, depth),
+            ast::CompoundCommand::Subshell(subshell) => self.list(&subshell.list, depth),
+            ast::CompoundCommand::ForClause(clause) => {
+                self.assign(clause.variable_name.clone());
+                for value in clause.values.iter().flatten() {
+                    let _value = word::read(&value.value, self, depth);
+                }
+                self.list(&clause.body.list, depth);
+            }
+            ast::CompoundCommand::CaseClause(clause) => {
+                let _value = word::read(&clause.value.value, self, depth);
+                for case in &clause.cases {
+                    for pattern in &case.patterns {
+                        let _pattern = word::read(&pattern.value, self, depth);
+                    }
+                    if let Some(body) = &case.cmd {
+                        self.list(body, depth);
+                    }
+                }
+            }
+            ast::CompoundCommand::IfClause(clause) => {
+                self.list(&clause.condition, depth);
+                self.list(&clause.then, depth);
+                for branch in clause.elses.iter().flatten() {
+                    if let Some(condition) = &branch.condition {
+                        self.list(condition, depth);
+                    }
+                    self.list(&branch.body, depth);
+                }
+            }
+            ast::CompoundCommand::WhileClause(clause) | ast::CompoundCommand::UntilClause(clause) => {
+                let ast::WhileOrUntilClauseCommand(condition, body, _) = clause;
+                self.list(condition, depth);
+                self.list(&body.list, depth);
+            }
+            ast::CompoundCommand::Coprocess(_) => self.doubt("coproc is not understood by every shell"),
+        }
+    }
+
+    fn test(&mut self, test: &ast::ExtendedTestExpr, depth: usize) {
+        match test {
+            ast::ExtendedTestExpr::And(left, right) | ast::ExtendedTestExpr::Or(left, right) => {
+                self.test(left, depth);
+                self.test(right, depth);
+            }
+            ast::ExtendedTestExpr::Not(inner) | ast::ExtendedTestExpr::Parenthesized(inner) => self.test(inner, depth),
+            ast::ExtendedTestExpr::UnaryTest(_, word) => {
+                let _word = word::read(&word.value, self, depth);
+            }
+            ast::ExtendedTestExpr::BinaryTest(_, left, right) => {
+                let _left = word::read(&left.value, self, depth);
+                let _right = word::read(&right.value, self, depth);
+            }
+        }
+    }
+
+    fn simple(&mut self, command: &ast::SimpleCommand, timed: bool, depth: usize) {
+        let mut simple = Simple {
+            words: Vec::new(),
+            inputs: Vec::new(),
+            outputs: Vec::new(),
+        };
+        for item in command.prefix.iter().flat_map(|prefix| &prefix.0) {
+            self.item(item, Place::BeforeName, &mut simple, depth);
+        }
+        if let Some(name) = &command.word_or_name {
+            let name = word::read(&name.value, self, depth);
+            simple.words.push(name);
+        }
+        for item in command.suffix.iter().flat_map(|suffix| &suffix.0) {
+            self.item(item, Place::AfterName, &mut simple, depth);
+        }
+        match simple.words.first() {
+            None => self.outputs.append(&mut simple.outputs),
+            Some(name) => {
+                if timed && name.shown().starts_with('-') {
+                    self.doubt("options of time differ from shell to shell");
+                }
+                self.command(simple, depth);
+            }
+        }
+    }
+
+    fn item(&mut self, item: &ast::CommandPrefixOrSuffixItem, place: Place, simple: &mut Simple, depth: usize) {
+        match item {
+            ast::CommandPrefixOrSuffixItem::IoRedirect(redirect) => self.redirect(redirect, simple, depth),
+            ast::CommandPrefixOrSuffixItem::Word(word) => simple.words.push(word::read(&word.value, self, depth)),
+            ast::CommandPrefixOrSuffixItem::AssignmentWord(assignment, raw) => match place {
+                Place::BeforeName => self.assignment(assignment, raw, depth),
+                Place::AfterName => simple.words.push(word::read(&raw.value, self, depth)),
+            },
+            ast::CommandPrefixOrSuffixItem::ProcessSubstitution(_, subshell) => {
+                self.list(&subshell.list, depth);
+                simple.words.push(Word::Dynamic("<(…)".to_owned()));
+            }
+        }
+    }
+
+    fn assignment(&mut self, assignment: &ast::Assignment, raw: &ast::Word, depth: usize) {
+        self.assign(raw.value.clone());
+        match &assignment.name {
+            ast::AssignmentName::VariableName(_) => {}
+            ast::AssignmentName::ArrayElementName(..) => self.doubt("an array subscript is evaluated"),
+        }
+        match &assignment.value {
+            ast::AssignmentValue::Scalar(value) => {
+                let _value = word::read(&value.value, self, depth);
+            }
+            ast::AssignmentValue::Array(elements) => {
+                for (key, value) in elements {
+                    if key.is_some() {
+                        self.doubt("an array subscript is evaluated");
+                    }
+                    let _value = word::read(&value.value, self, depth);
+                }
+            }
+        }
+    }
+
+    fn redirects(&mut self, redirects: Option<&ast::RedirectList>, depth: usize) {
+        let mut simple = Simple {
+            words: Vec::new(),
+            inputs: Vec::new(),
+            outputs: Vec::new(),
+        };
+        for redirect in redirects.iter().flat_map(|list| &list.0) {
+            self.redirect(redirect, &mut simple, depth);
+        }
+        self.outputs.append(&mut simple.outputs);
+    }
+
+    fn redirect(&mut self, redirect: &ast::IoRedirect, simple: &mut Simple, depth: usize) {
+        match redirect {
+            ast::IoRedirect::File(_, kind, target) => self.file(kind, target, simple, depth),
+            ast::IoRedirect::HereDocument(_, document) => {
+                let end = &document.here_end.value;
+                let bare = end.trim_matches(|c| c == '\'' || c == '"');
+                if bare.is_empty() || !bare.bytes().all(|b| b == b'_' || b.is_ascii_alphanumeric()) {
+                    self.doubt("the end mark of a here-document is not a plain word");
+                }
+                if document.requires_expansion {
+                    word::read_document(&document.doc.value, self, depth);
+                }
+            }
+            ast::IoRedirect::HereString(_, text) => {
+                let _text = word::read(&text.value, self, depth);
+            }
+            ast::IoRedirect::OutputAndError(target, _append) => {
+                let target = word::read(&target.value, self, depth);
+                simple.outputs.push(target);
+            }
+        }
+    }
+
+    fn file(
+        &mut self,
+        kind: &ast::IoFileRedirectKind,
+        target: &ast::IoFileRedirectTarget,
+        simple: &mut Simple,
+        depth: usize,
+    ) {
+        let target = match target {
+            ast::IoFileRedirectTarget::Fd(_) => return,
+            ast::IoFileRedirectTarget::ProcessSubstitution(_, subshell) => return self.list(&subshell.list, depth),
+            ast::IoFileRedirectTarget::Filename(word) => word::read(&word.value, self, depth),
+            ast::IoFileRedirectTarget::Duplicate(word) => match word::read(&word.value, self, depth) {
+                Word::Literal(text) if is_descriptor(&text) => return,
+                other => other,
+            },
+        };
+        match kind {
+            ast::IoFileRedirectKind::Read | ast::IoFileRedirectKind::DuplicateInput => simple.inputs.push(target),
+            ast::IoFileRedirectKind::Write
+            | ast::IoFileRedirectKind::Append
+            | ast::IoFileRedirectKind::ReadAndWrite
+            | ast::IoFileRedirectKind::Clobber
+            | ast::IoFileRedirectKind::DuplicateOutput => {
+                if target.literal() != Some("/dev/null") {
+                    simple.outputs.push(target);
+                }
+            }
+        }
+    }
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Place {
+    BeforeName,
+    AfterName,
+}
+
+/// Whether the target of `>&` is a descriptor to copy (`1`), move (`1-`) or close (`-`).
+fn is_descriptor(text: &str) -> bool {
+    let digits = text.strip_suffix('-').unwrap_or(text);
+    !text.is_empty() && digits.bytes().all(|b| b.is_ascii_digit())
+}
