@@ -78,7 +78,8 @@ impl<'a> Keeper<'a> {
                 PollTimeout::try_from(SAMPLE_EVERY).unwrap_or(PollTimeout::ZERO)
             };
             let mut fds = [
-                PollFd::new(self.control.as_fd(), PollFlags::POLLRDHUP),
+                // No event is asked for: what is reported is the hang-up.
+                PollFd::new(self.control.as_fd(), PollFlags::empty()),
                 PollFd::new(self.link.as_fd(), PollFlags::POLLIN),
                 PollFd::new(signals.as_fd(), PollFlags::POLLIN),
             ];
@@ -120,7 +121,7 @@ impl<'a> Keeper<'a> {
     }
 
     fn snapshot(&mut self) -> KeeperReply {
-        let Some(setup) = &self.protect else { return KeeperReply::Recorded };
+        let Some(setup) = self.protect.clone() else { return KeeperReply::Recorded };
         let roots: Vec<PathBuf> = setup.roots.iter().map(PathBuf::from).collect();
         let extra: Vec<PathBuf> = setup.extra.iter().map(PathBuf::from).collect();
         // An older guard is settled before it is replaced, so that nothing escapes between two commands.

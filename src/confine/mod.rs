@@ -9,11 +9,14 @@
 //!
 //! Only [`sys`] has `unsafe` code.
 
+pub mod broker;
 pub mod command;
 pub mod confinement;
 pub mod error;
+pub mod io;
 pub mod keeper;
 pub mod privilege;
+pub mod protect;
 pub mod protocol;
 pub mod ruleset;
 pub mod runner;

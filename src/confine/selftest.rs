@@ -16,7 +16,7 @@ use nix::unistd::Pid;
 
 use super::sys;
 use crate::backend::Plan;
-use crate::backend::seccomp::SocketReach;
+use crate::backend::seccomp::{Call, Filter, NATIVE_ARCH, Verdict, stacked};
 
 /// The name of the canary that nothing may open.
 pub(crate) const CLOSED: &str = "closed";
@@ -71,18 +71,23 @@ pub(crate) fn worker(canaries: &Canaries, keeper: Pid, plan: &Plan) -> Result<()
     if !sys::ptrace_attach_fails(keeper) {
         return Err("a process outside can be traced".to_owned());
     }
-    for (family, reach) in [
-        (AddressFamily::Inet, SocketReach::Ip),
-        (AddressFamily::Inet6, SocketReach::Ip),
-        (AddressFamily::Unix, SocketReach::Unix),
-        (AddressFamily::Packet, SocketReach::Other),
-    ] {
+    for family in [AddressFamily::Inet, AddressFamily::Inet6, AddressFamily::Unix, AddressFamily::Packet] {
         let opened = socket(family, SockType::Datagram, SockFlag::SOCK_CLOEXEC, None).is_ok();
-        if opened && !plan.seccomp.opens(reach) {
+        if opened && !opens_socket(plan, family) {
             return Err(format!("a {family:?} socket can be opened"));
         }
     }
     Ok(())
+}
+
+/// Whether the plan's own filters let a datagram socket of this family be opened. A plan that cannot be
+/// read opens nothing.
+fn opens_socket(plan: &Plan, family: AddressFamily) -> bool {
+    let Ok(filters) = plan.seccomp.programs.iter().map(Filter::read).collect::<Result<Vec<_>, _>>() else { return false };
+    let Ok(number) = u32::try_from(libc::SYS_socket) else { return false };
+    let flags = (libc::SOCK_DGRAM | libc::SOCK_CLOEXEC) as u64;
+    let call = Call { arch: NATIVE_ARCH, nr: number, args: [family as u64, flags, 0, 0, 0, 0] };
+    stacked(&filters, &call) == Verdict::Allow
 }
 
 /// Tries what a command must not be able to do, in its own layer, just before it is executed.

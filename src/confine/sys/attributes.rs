@@ -1,0 +1,129 @@
+//! Seccomp notifications, and attribute calls that act on a descriptor opened with `O_PATH`.
+
+use std::ffi::CStr;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+
+use nix::errno::Errno;
+
+/// The listening end of a filter that hands calls over, with buffers as large as this kernel asks for.
+#[derive(Debug)]
+pub(crate) struct Listener {
+    fd: OwnedFd,
+    request: Vec<u64>,
+    response: Vec<u64>,
+}
+
+impl Listener {
+    /// The listener `fd`, sized for this kernel.
+    pub(crate) fn new(fd: OwnedFd) -> Result<Self, Errno> {
+        let mut sizes = libc::seccomp_notif_sizes {
+            seccomp_notif: 0,
+            seccomp_notif_resp: 0,
+            seccomp_data: 0,
+        };
+        // SAFETY: SECCOMP_GET_NOTIF_SIZES takes no flags and writes one `seccomp_notif_sizes` at the
+        // pointer, which comes from an exclusive reference to one.
+        let result = unsafe { libc::syscall(libc::SYS_seccomp, libc::SECCOMP_GET_NOTIF_SIZES, 0, &raw mut sizes) };
+        Errno::result(result)?;
+        let words = |kernel: u16, ours: usize| vec![0; usize::from(kernel).max(ours).div_ceil(size_of::<u64>())];
+        Ok(Self {
+            fd,
+            request: words(sizes.seccomp_notif, size_of::<libc::seccomp_notif>()),
+            response: words(sizes.seccomp_notif_resp, size_of::<libc::seccomp_notif_resp>()),
+        })
+    }
+
+    /// The next call that waits. Blocks when none does; `ENOENT` when its caller is gone already.
+    pub(crate) fn receive(&mut self) -> Result<libc::seccomp_notif, Errno> {
+        // The kernel refuses a buffer that is not zeroed.
+        self.request.fill(0);
+        // SAFETY: RECV writes one `seccomp_notif` of the kernel's own size at the pointer; the buffer
+        // is at least that large (`new`), aligned for it, and exclusively borrowed.
+        let result = unsafe {
+            libc::ioctl(
+                self.fd.as_raw_fd(),
+                libc::SECCOMP_IOCTL_NOTIF_RECV,
+                self.request.as_mut_ptr(),
+            )
+        };
+        Errno::result(result)?;
+        // SAFETY: the buffer is at least as large and as aligned as `seccomp_notif` (`new`), and any
+        // bytes are a valid value of that plain-integer struct.
+        Ok(unsafe { self.request.as_ptr().cast::<libc::seccomp_notif>().read() })
+    }
+
+    /// Whether the caller of the call `id` still waits in it; if so, its pid still means that thread.
+    pub(crate) fn waits(&self, id: u64) -> bool {
+        // SAFETY: ID_VALID only reads one u64 from the pointer, which comes from a reference to one.
+        let result = unsafe { libc::ioctl(self.fd.as_raw_fd(), libc::SECCOMP_IOCTL_NOTIF_ID_VALID, &raw const id) };
+        result == 0
+    }
+
+    /// Ends the call `id` with 0 or an error. There are no flags: the call itself never runs.
+    /// `ENOENT` when its caller is gone.
+    pub(crate) fn answer(&mut self, id: u64, answer: Result<(), Errno>) -> Result<(), Errno> {
+        self.response.fill(0);
+        let response = libc::seccomp_notif_resp {
+            id,
+            val: 0,
+            error: answer.err().map_or(0, |errno| -(errno as i32)),
+            flags: 0,
+        };
+        // SAFETY: the buffer is at least as large and as aligned as `seccomp_notif_resp` (`new`), and
+        // is exclusively borrowed.
+        unsafe {
+            self.response
+                .as_mut_ptr()
+                .cast::<libc::seccomp_notif_resp>()
+                .write(response);
+        }
+        // SAFETY: SEND reads one `seccomp_notif_resp` of the kernel's own size at the pointer; the
+        // buffer is at least that large (`new`) and initialised.
+        let result = unsafe {
+            libc::ioctl(
+                self.fd.as_raw_fd(),
+                libc::SECCOMP_IOCTL_NOTIF_SEND,
+                self.response.as_mut_ptr(),
+            )
+        };
+        Errno::result(result).map(drop)
+    }
+}
+
+impl AsFd for Listener {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+}
+
+/// `fchmodat2(fd, "", mode, AT_EMPTY_PATH)`.
+pub(crate) fn change_mode(fd: impl AsFd, mode: u32) -> Result<(), Errno> {
+    let fd = fd.as_fd().as_raw_fd();
+    // SAFETY: the path is a NUL-terminated literal; everything else goes by value.
+    let result = unsafe { libc::syscall(libc::SYS_fchmodat2, fd, c"".as_ptr(), mode, libc::AT_EMPTY_PATH) };
+    Errno::result(result).map(drop)
+}
+
+/// `utimensat(fd, "", times, AT_EMPTY_PATH)`.
+pub(crate) fn change_times(fd: impl AsFd, times: &[libc::timespec; 2]) -> Result<(), Errno> {
+    let fd = fd.as_fd().as_raw_fd();
+    // SAFETY: the path is a NUL-terminated literal, and the kernel only reads the two `timespec`
+    // behind the reference.
+    let result = unsafe { libc::utimensat(fd, c"".as_ptr(), times.as_ptr(), libc::AT_EMPTY_PATH) };
+    Errno::result(result).map(drop)
+}
+
+/// `setxattr`, following links.
+pub(crate) fn set_xattr(path: &CStr, name: &CStr, value: &[u8], flags: i32) -> Result<(), Errno> {
+    // SAFETY: both strings are NUL-terminated, and the kernel reads no more than `value.len()` bytes
+    // of the value.
+    let result = unsafe { libc::setxattr(path.as_ptr(), name.as_ptr(), value.as_ptr().cast(), value.len(), flags) };
+    Errno::result(result).map(drop)
+}
+
+/// `removexattr`, following links.
+pub(crate) fn remove_xattr(path: &CStr, name: &CStr) -> Result<(), Errno> {
+    // SAFETY: both strings are NUL-terminated.
+    let result = unsafe { libc::removexattr(path.as_ptr(), name.as_ptr()) };
+    Errno::result(result).map(drop)
+}

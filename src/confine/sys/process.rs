@@ -1,0 +1,128 @@
+//! Processes: forking, descriptors, signals, filters.
+
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+
+use nix::errno::Errno;
+use nix::unistd::{ForkResult, Pid};
+
+/// Duplicates the process.
+///
+/// Call it only from a single-threaded process (the stage and what descends from it): then the child
+/// may allocate and lock, because no other thread can have held a lock across the fork.
+pub(crate) fn fork() -> nix::Result<Option<Pid>> {
+    // SAFETY: the stage is a fresh process that starts no thread, and only it and its descendants
+    // call this, so the child inherits no lock held by a thread that does not exist in it.
+    match unsafe { nix::unistd::fork() }? {
+        ForkResult::Parent { child } => Ok(Some(child)),
+        ForkResult::Child => Ok(None),
+    }
+}
+
+/// Takes ownership of descriptors that `recvmsg` has just installed.
+pub(crate) fn adopt(fds: &[RawFd]) -> Vec<OwnedFd> {
+    // SAFETY: the kernel created these descriptors for this very message; nothing else knows them.
+    fds.iter().map(|fd| unsafe { OwnedFd::from_raw_fd(*fd) }).collect()
+}
+
+/// Closes every descriptor from `first` on.
+///
+/// The caller must hold no `OwnedFd` at or above `first`; the stage calls it before it opens any.
+pub(crate) fn close_from(first: RawFd) -> nix::Result<()> {
+    let first = u32::try_from(first).map_err(|_| Errno::EBADF)?;
+    // SAFETY: close_range takes integers only; the stage owns nothing at or above `first` yet, so no
+    // owner is left with a descriptor that was closed under it.
+    let done = unsafe { libc::syscall(libc::SYS_close_range, first, u32::MAX, 0) };
+    Errno::result(done).map(drop)
+}
+
+/// Takes descriptor 0, which the parent set to the control socket, and leaves /dev/null in its place.
+pub(crate) fn take_stdin(null: BorrowedFd<'_>) -> nix::Result<OwnedFd> {
+    // SAFETY: fcntl with F_DUPFD_CLOEXEC takes integers only and returns a fresh descriptor.
+    let copy = Errno::result(unsafe { libc::fcntl(0, libc::F_DUPFD_CLOEXEC, 3) })?;
+    // SAFETY: dup2 takes integers only; descriptor 0 has no Rust owner that would close it.
+    Errno::result(unsafe { libc::dup2(null.as_raw_fd(), 0) })?;
+    // SAFETY: `copy` was created just above and is known to nobody else.
+    Ok(unsafe { OwnedFd::from_raw_fd(copy) })
+}
+
+/// Makes the terminal the controlling terminal of this session.
+pub(crate) fn set_controlling_terminal(terminal: BorrowedFd<'_>) -> nix::Result<()> {
+    // SAFETY: TIOCSCTTY takes an integer argument; the descriptor is borrowed, so it is open.
+    Errno::result(unsafe { libc::ioctl(terminal.as_raw_fd(), libc::TIOCSCTTY, 0) }).map(drop)
+}
+
+/// Locks the secure bits so that uid 0 regains no capability by `execve`.
+pub(crate) fn lock_securebits() -> nix::Result<()> {
+    const NOROOT: libc::c_ulong = 1;
+    const NO_SETUID_FIXUP: libc::c_ulong = 1 << 2;
+    const KEEP_CAPS_LOCKED: libc::c_ulong = 1 << 5;
+    const NO_CAP_AMBIENT_RAISE: libc::c_ulong = 1 << 6;
+    let bits = NOROOT
+        | NOROOT << 1
+        | NO_SETUID_FIXUP
+        | NO_SETUID_FIXUP << 1
+        | KEEP_CAPS_LOCKED
+        | NO_CAP_AMBIENT_RAISE
+        | NO_CAP_AMBIENT_RAISE << 1;
+    // SAFETY: PR_SET_SECUREBITS takes integers only.
+    Errno::result(unsafe { libc::prctl(libc::PR_SET_SECUREBITS, bits, 0, 0, 0) }).map(drop)
+}
+
+/// Installs one filter on the calling thread, which must have `no_new_privs`.
+pub(crate) fn install_filter(program: &[crate::backend::seccomp::Instruction]) -> nix::Result<()> {
+    seccomp(program, 0).map(drop)
+}
+
+/// Installs one filter on the calling thread and returns the descriptor its notifications arrive at.
+pub(crate) fn install_notify_filter(program: &[crate::backend::seccomp::Instruction]) -> nix::Result<OwnedFd> {
+    let fd = seccomp(program, libc::SECCOMP_FILTER_FLAG_NEW_LISTENER)?;
+    let fd = RawFd::try_from(fd).map_err(|_| Errno::EBADF)?;
+    // SAFETY: with NEW_LISTENER the call returns a fresh descriptor known to nobody else.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+fn seccomp(program: &[crate::backend::seccomp::Instruction], flags: libc::c_ulong) -> nix::Result<libc::c_long> {
+    let mut filter: Vec<libc::sock_filter> =
+        program.iter().map(|i| libc::sock_filter { code: i.code, jt: i.jt, jf: i.jf, k: i.k }).collect();
+    let len = u16::try_from(filter.len()).map_err(|_| Errno::EINVAL)?;
+    let program = libc::sock_fprog { len, filter: filter.as_mut_ptr() };
+    // SAFETY: `program` points at `filter`, which holds exactly `len` instructions and outlives the
+    // call; the kernel copies it and keeps no pointer.
+    let done = unsafe {
+        libc::syscall(libc::SYS_seccomp, libc::SECCOMP_SET_MODE_FILTER, flags, std::ptr::from_ref(&program))
+    };
+    Errno::result(done)
+}
+
+/// Ends the process at once: no destructor, no exit handler, nothing inherited across the fork runs twice.
+pub(crate) fn exit_now(code: i32) -> ! {
+    // SAFETY: _exit takes an integer and does not return.
+    unsafe { libc::_exit(code) }
+}
+
+/// Gives every signal its default action and unblocks all of them, as a fresh program expects.
+pub(crate) fn reset_signals() -> nix::Result<()> {
+    use nix::sys::signal::{SigHandler, SigSet, SigmaskHow, Signal, signal, sigprocmask};
+    for each in Signal::iterator() {
+        if matches!(each, Signal::SIGKILL | Signal::SIGSTOP) {
+            continue;
+        }
+        // SAFETY: the default action is installed, so no Rust code runs in a signal handler.
+        unsafe { signal(each, SigHandler::SigDfl) }?;
+    }
+    sigprocmask(SigmaskHow::SIG_SETMASK, Some(&SigSet::empty()), None)
+}
+
+/// Whether `ptrace(PTRACE_ATTACH)` on `target` is refused; used by the self-test on a process outside.
+pub(crate) fn ptrace_attach_fails(target: Pid) -> bool {
+    // SAFETY: PTRACE_ATTACH takes a pid and ignores addr and data.
+    let done = unsafe { libc::ptrace(libc::PTRACE_ATTACH, target.as_raw(), 0, 0) };
+    done == -1
+}
+
+/// Closes a descriptor whose owner will never be dropped, because this fork never returns to it.
+pub(crate) fn close_raw(fd: RawFd) {
+    // SAFETY: called in the runner right after the fork for descriptors that only the worker's
+    // borrowed state refers to; the runner ends by `exit_now`, so no owner closes them again.
+    unsafe { libc::close(fd) };
+}
