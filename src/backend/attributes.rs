@@ -10,7 +10,9 @@ use std::ffi::OsString;
 
 use serde::{Deserialize, Serialize};
 
-use crate::policy::{AbsPath, Deny, Grant, Pattern, Right, Scope, Target};
+use crate::policy::path::PathError;
+use crate::policy::{AbsPath, Access, Deny, Grant, Operation, Pattern, Right, Scope, Target};
+use crate::profile::{FileReach, Landmarks, Reach};
 
 /// Where the broker may change attributes: within `writable`, outside `denied`. Empty: nowhere.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
@@ -72,6 +74,40 @@ impl AttributePlan {
     }
 }
 
+impl FileReach for AttributePlan {
+    fn name(&self) -> &'static str {
+        "the attribute plan"
+    }
+
+    fn landmarks(&self, landmarks: &mut Landmarks) {
+        for place in &self.writable {
+            let (Writable::File(at) | Writable::Tree(at)) = place;
+            if let Ok(path) = AbsPath::new(at) {
+                landmarks.path(&path);
+            }
+        }
+        for target in self.denied.iter().filter_map(|place| place.target().ok()) {
+            match target {
+                Target::Path(path) => landmarks.path(&path),
+                Target::Pattern { root, pattern } => landmarks.pattern(&root, &pattern),
+            }
+        }
+    }
+
+    fn prepared(&self) -> Box<dyn Fn(&AbsPath) -> Reach + '_> {
+        Box::new(|path| {
+            let permitted = self.permits(path);
+            Reach::of(|operation| {
+                if operation == Operation::Write && permitted {
+                    Access::Full
+                } else {
+                    Access::Denied
+                }
+            })
+        })
+    }
+}
+
 impl Writable {
     fn of(grant: &Grant) -> Option<Self> {
         if !grant.rights.has(Right::Write) || grant.suffixes.is_some() || grant.max_file_bytes.is_some() {
@@ -79,6 +115,8 @@ impl Writable {
         }
         let path = grant.path.as_path().as_os_str().to_owned();
         match grant.scope {
+            // A device such as /dev/null is the host's: writing to it is no right to change its mode.
+            Scope::File if grant.path.as_bytes().starts_with(b"/dev/") => None,
             Scope::File => Some(Self::File(path)),
             Scope::Tree => Some(Self::Tree(path)),
             Scope::Names => None,
@@ -113,7 +151,11 @@ impl Denied {
 
     /// A place that is no absolute path covers everything.
     fn covers(&self, path: &AbsPath) -> bool {
-        let target = match self {
+        self.target().map_or(true, |target| target.covers(path))
+    }
+
+    fn target(&self) -> Result<Target, PathError> {
+        match self {
             Self::Tree(at) => AbsPath::new(at).map(Target::Path),
             Self::Name { root, name } => AbsPath::new(root).map(|root| Target::Pattern {
                 root,
@@ -123,8 +165,7 @@ impl Denied {
                 root,
                 pattern: Pattern::Suffix(end.clone()),
             }),
-        };
-        target.map_or(true, |target| target.covers(path))
+        }
     }
 }
 
@@ -134,7 +175,7 @@ mod tests {
     use std::os::unix::ffi::OsStrExt;
 
     use super::*;
-    use crate::policy::{Access, Operation, Origin, Rights, Suffix};
+    use crate::policy::{Origin, Rights, Suffix};
 
     const HERE: Origin = Origin::Builtin("test");
 
@@ -174,6 +215,13 @@ mod tests {
         assert!(plan.permits(&at("/d/f")));
         assert!(!plan.permits(&at("/d")));
         assert!(!plan.permits(&at("/d/f/x")));
+    }
+
+    #[test]
+    fn a_device_that_may_be_written_keeps_its_attributes() {
+        let mut null = tree("/dev/null", Rights::READ | Rights::WRITE);
+        null.scope = Scope::File;
+        assert!(!lower(&[null], &[]).permits(&at("/dev/null")));
     }
 
     #[test]

@@ -106,9 +106,10 @@ impl Command {
 }
 
 fn set_limits(limits: CommandLimits) -> nix::Result<()> {
-    for (resource, bound) in
-        [(Resource::RLIMIT_NOFILE, limits.open_files), (Resource::RLIMIT_FSIZE, limits.file_size)]
-    {
+    for (resource, bound) in [
+        (Resource::RLIMIT_NOFILE, limits.open_files),
+        (Resource::RLIMIT_FSIZE, limits.file_size),
+    ] {
         if let Some(bound) = bound {
             let (_, hard) = nix::sys::resource::getrlimit(resource)?;
             let bound = bound.min(hard);
@@ -122,8 +123,13 @@ fn c_strings(words: &[OsString]) -> Result<Vec<CString>, StartFailure> {
     words
         .iter()
         .map(|word| {
-            CString::new(word.as_bytes())
-                .map_err(|_| StartFailure::new(Step::Argument, Errno::EINVAL, format!("a NUL byte in {}", display(word))))
+            CString::new(word.as_bytes()).map_err(|_| {
+                StartFailure::new(
+                    Step::Argument,
+                    Errno::EINVAL,
+                    format!("a NUL byte in {}", display(word)),
+                )
+            })
         })
         .collect()
 }
@@ -143,7 +149,9 @@ fn environment(variables: &[(OsString, OsString)]) -> Result<Vec<CString>, Start
 
 /// Tries the program at its path, or in each directory of PATH in turn, as `execvp` does.
 fn execute(argv: &[CString], environment: &[CString], variables: &[(OsString, OsString)]) -> StartFailure {
-    let Some(program) = argv.first() else { return StartFailure::new(Step::Argument, Errno::EINVAL, "an empty command") };
+    let Some(program) = argv.first() else {
+        return StartFailure::new(Step::Argument, Errno::EINVAL, "an empty command");
+    };
     let shown = display(std::ffi::OsStr::from_bytes(program.to_bytes()));
     let failed = |errno| StartFailure::new(Step::Execute, errno, shown.clone());
     if program.to_bytes().contains(&b'/') {
@@ -153,12 +161,22 @@ fn execute(argv: &[CString], environment: &[CString], variables: &[(OsString, Os
         };
     }
     let mut verdict = Errno::ENOENT;
-    let path = variables.iter().find(|(name, _)| name == "PATH").map(|(_, value)| value.clone()).unwrap_or_default();
-    for directory in path.into_vec().split(|byte| *byte == b':').filter(|directory| directory.starts_with(b"/")) {
+    let path = variables
+        .iter()
+        .find(|(name, _)| name == "PATH")
+        .map(|(_, value)| value.clone())
+        .unwrap_or_default();
+    for directory in path
+        .into_vec()
+        .split(|byte| *byte == b':')
+        .filter(|directory| directory.starts_with(b"/"))
+    {
         let mut candidate = directory.to_vec();
         candidate.push(b'/');
         candidate.extend_from_slice(program.to_bytes());
-        let Ok(candidate) = CString::new(candidate) else { continue };
+        let Ok(candidate) = CString::new(candidate) else {
+            continue;
+        };
         match execve(&candidate, argv, environment) {
             Ok(never) => match never {},
             Err(Errno::ENOENT | Errno::ENOTDIR) => {}

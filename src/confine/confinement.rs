@@ -19,8 +19,8 @@ use tokio::task::JoinHandle;
 
 use super::error::ConfineError;
 use super::protocol::{
-    CommandLimits, CommandPlan, Ended, PlanDigest, ProtectSetup, Reply, Request, SetupMessage, Start, body_length, decode,
-    encode,
+    CommandLimits, CommandPlan, Ended, PlanDigest, ProtectSetup, Reply, Request, SetupMessage, Start, body_length,
+    decode, encode,
 };
 use super::session::Session;
 use super::stage;
@@ -107,7 +107,14 @@ impl Confinement {
         }
         let pending = Pending::default();
         let reader = tokio::spawn(dispatch(reader, Arc::clone(&pending)));
-        Ok(Self { writer, reader, pending, stage, calls: 0, session: setup.session })
+        Ok(Self {
+            writer,
+            reader,
+            pending,
+            stage,
+            calls: 0,
+            session: setup.session,
+        })
     }
 
     /// The session directory.
@@ -137,8 +144,24 @@ impl Confinement {
             }
             waiting.calls.insert(call, sender);
         }
-        let Launch { plan, argv, environment, directory, limits, streams, terminal } = launch;
-        let start = Start { call, plan, argv, environment, directory, limits, terminal };
+        let Launch {
+            plan,
+            argv,
+            environment,
+            directory,
+            limits,
+            streams,
+            terminal,
+        } = launch;
+        let start = Start {
+            call,
+            plan,
+            argv,
+            environment,
+            directory,
+            limits,
+            terminal,
+        };
         send(&self.writer, &Request::Start(start), &streams).await?;
         Ok(Running { call, ended })
     }
@@ -146,12 +169,25 @@ impl Confinement {
     /// Tells a command to stop: `signal` now, SIGKILL for its whole tree after the grace period, or at
     /// once when told a second time.
     pub async fn cancel(&self, running: &Running, signal: Signal) -> Result<(), ConfineError> {
-        send(&self.writer, &Request::Cancel { call: running.call, signal: signal as i32 }, &[]).await
+        send(
+            &self.writer,
+            &Request::Cancel {
+                call: running.call,
+                signal: signal as i32,
+            },
+            &[],
+        )
+        .await
     }
 
     /// Ends every command, waits until nothing of the session is left.
     pub async fn finish(self) {
-        let Self { writer, reader, mut stage, .. } = self;
+        let Self {
+            writer,
+            reader,
+            mut stage,
+            ..
+        } = self;
         reader.abort();
         // The reader's half of the socket is closed when its task is gone.
         let _aborted = reader.await;
@@ -186,7 +222,9 @@ async fn dispatch(mut reader: OwnedReadHalf, pending: Pending) {
         match next_reply(&mut reader).await {
             Ok(Some(Reply::Ended(ended))) => {
                 let mut waiting = pending.lock().unwrap_or_else(PoisonError::into_inner);
-                let Some(sender) = waiting.calls.remove(&ended.call) else { break ConfineError::Malformed };
+                let Some(sender) = waiting.calls.remove(&ended.call) else {
+                    break ConfineError::Malformed;
+                };
                 // Nobody waits for it any more: its outcome is dropped with the receiver.
                 let _unread = sender.send(Ok(ended));
             }
@@ -208,7 +246,14 @@ async fn next_reply(reader: &mut OwnedReadHalf) -> Result<Option<Reply>, Confine
     let mut prefix = [0u8; 4];
     match reader.read_exact(&mut prefix).await {
         Ok(_) => {}
-        Err(error) if matches!(error.kind(), io::ErrorKind::UnexpectedEof | io::ErrorKind::ConnectionReset) => return Ok(None),
+        Err(error)
+            if matches!(
+                error.kind(),
+                io::ErrorKind::UnexpectedEof | io::ErrorKind::ConnectionReset
+            ) =>
+        {
+            return Ok(None);
+        }
         Err(error) => return Err(ConfineError::Channel(error)),
     }
     let length = body_length(prefix).map_err(|_| ConfineError::Malformed)?;
@@ -227,8 +272,14 @@ async fn send<T: serde::Serialize>(writer: &OwnedWriteHalf, message: &T, fds: &[
         let rights = [ControlMessage::ScmRights(&raw)];
         let control: &[ControlMessage<'_>] = if sent == 0 && !raw.is_empty() { &rights } else { &[] };
         let done = stream.try_io(Interest::WRITABLE, || {
-            sendmsg::<UnixAddr>(stream.as_raw_fd(), &[IoSlice::new(rest)], control, MsgFlags::MSG_NOSIGNAL, None)
-                .map_err(io::Error::from)
+            sendmsg::<UnixAddr>(
+                stream.as_raw_fd(),
+                &[IoSlice::new(rest)],
+                control,
+                MsgFlags::MSG_NOSIGNAL,
+                None,
+            )
+            .map_err(io::Error::from)
         });
         match done {
             Ok(n) => sent += n,

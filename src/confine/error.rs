@@ -44,6 +44,10 @@ pub enum ConfineError {
 impl ConfineError {
     /// A failure of `step`, in the child, with the system's word for it.
     pub fn step(step: Step, errno: nix::errno::Errno) -> Self {
-        Self::Step(StartFailure { step, errno: errno as i32, detail: String::new() })
+        Self::Step(StartFailure {
+            step,
+            errno: errno as i32,
+            detail: String::new(),
+        })
     }
 }

@@ -47,7 +47,16 @@ impl<'a> Keeper<'a> {
         session: PathBuf,
         protect: Option<ProtectSetup>,
     ) -> Self {
-        Self { control, link, worker, session, protect, guard: None, prepared: false, watched: Vec::new() }
+        Self {
+            control,
+            link,
+            worker,
+            session,
+            protect,
+            guard: None,
+            prepared: false,
+            watched: Vec::new(),
+        }
     }
 
     /// Serves until parent or worker is gone, cleans up, and ends the process.
@@ -103,7 +112,9 @@ impl<'a> Keeper<'a> {
 
     /// Answers one message; `false` when the worker's end is closed or broken.
     fn answer(&mut self) -> bool {
-        let Ok(Some((request, _))) = receive::<KeeperRequest>(&self.link) else { return false };
+        let Ok(Some((request, _))) = receive::<KeeperRequest>(&self.link) else {
+            return false;
+        };
         let reply = match request {
             KeeperRequest::Snapshot if std::mem::take(&mut self.prepared) => KeeperReply::Recorded,
             KeeperRequest::Snapshot => self.snapshot(),
@@ -121,7 +132,9 @@ impl<'a> Keeper<'a> {
     }
 
     fn snapshot(&mut self) -> KeeperReply {
-        let Some(setup) = self.protect.clone() else { return KeeperReply::Recorded };
+        let Some(setup) = self.protect.clone() else {
+            return KeeperReply::Recorded;
+        };
         let roots: Vec<PathBuf> = setup.roots.iter().map(PathBuf::from).collect();
         let extra: Vec<PathBuf> = setup.extra.iter().map(PathBuf::from).collect();
         // An older guard is settled before it is replaced, so that nothing escapes between two commands.
@@ -140,7 +153,9 @@ impl<'a> Keeper<'a> {
     }
 
     fn settle(&mut self) -> KeeperReply {
-        let Some(guard) = self.guard.take() else { return KeeperReply::Settled(Vec::new()) };
+        let Some(guard) = self.guard.take() else {
+            return KeeperReply::Settled(Vec::new());
+        };
         match guard.settle() {
             Ok(violations) => KeeperReply::Settled(
                 violations

@@ -33,17 +33,30 @@ pub(crate) fn drop_all() -> Result<(), StartFailure> {
     // identity to switch back to.
     let (uid, gid): (Uid, Gid) = (getuid(), getgid());
     if uid != geteuid() || gid != getegid() {
-        return Err(StartFailure::new(Step::Privilege, Errno::EPERM, "real and effective ids differ"));
+        return Err(StartFailure::new(
+            Step::Privilege,
+            Errno::EPERM,
+            "real and effective ids differ",
+        ));
     }
     setresgid(gid, gid, gid).map_err(nix("group ids"))?;
     setresuid(uid, uid, uid).map_err(nix("user ids"))?;
     for set in [CapSet::Effective, CapSet::Inheritable, CapSet::Permitted] {
         caps::clear(None, set).map_err(failed("capabilities"))?;
     }
-    for set in [CapSet::Effective, CapSet::Permitted, CapSet::Inheritable, CapSet::Ambient] {
+    for set in [
+        CapSet::Effective,
+        CapSet::Permitted,
+        CapSet::Inheritable,
+        CapSet::Ambient,
+    ] {
         let left = caps::read(None, set).map_err(failed("reading back"))?;
         if !left.is_empty() {
-            return Err(StartFailure::new(Step::Privilege, Errno::EPERM, format!("{set:?} set is not empty")));
+            return Err(StartFailure::new(
+                Step::Privilege,
+                Errno::EPERM,
+                format!("{set:?} set is not empty"),
+            ));
         }
     }
     Ok(())

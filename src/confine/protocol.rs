@@ -252,7 +252,11 @@ pub struct StartFailure {
 impl StartFailure {
     /// A failure of `step`.
     pub fn new(step: Step, errno: Errno, detail: impl Into<String>) -> Self {
-        Self { step, errno: errno as i32, detail: detail.into() }
+        Self {
+            step,
+            errno: errno as i32,
+            detail: detail.into(),
+        }
     }
 
     /// For `map_err`: a failure of `step` without detail.
@@ -323,7 +327,10 @@ pub fn encode<T: Serialize>(message: &T) -> io::Result<Vec<u8>> {
 pub fn decode<T: DeserializeOwned>(body: &[u8]) -> io::Result<T> {
     match postcard::take_from_bytes(body) {
         Ok((message, [])) => Ok(message),
-        Ok(_) => Err(io::Error::new(io::ErrorKind::InvalidData, "trailing bytes in a message")),
+        Ok(_) => Err(io::Error::new(
+            io::ErrorKind::InvalidData,
+            "trailing bytes in a message",
+        )),
         Err(error) => Err(io::Error::new(io::ErrorKind::InvalidData, error)),
     }
 }
@@ -332,7 +339,10 @@ pub fn decode<T: DeserializeOwned>(body: &[u8]) -> io::Result<T> {
 pub fn body_length(prefix: [u8; 4]) -> io::Result<usize> {
     let length = usize::try_from(u32::from_le_bytes(prefix)).map_err(io::Error::other)?;
     if length > MAX_FRAME {
-        return Err(io::Error::new(io::ErrorKind::InvalidData, "a message announces too many bytes"));
+        return Err(io::Error::new(
+            io::ErrorKind::InvalidData,
+            "a message announces too many bytes",
+        ));
     }
     Ok(length)
 }
@@ -344,7 +354,13 @@ pub fn send<T: Serialize>(socket: impl AsFd, message: &T, fds: &[RawFd]) -> io::
     while let Some(rest) = frame.get(sent..).filter(|rest| !rest.is_empty()) {
         let rights = [ControlMessage::ScmRights(fds)];
         let control: &[ControlMessage<'_>] = if sent == 0 && !fds.is_empty() { &rights } else { &[] };
-        match sendmsg::<UnixAddr>(socket.as_fd().as_raw_fd(), &[IoSlice::new(rest)], control, MsgFlags::MSG_NOSIGNAL, None) {
+        match sendmsg::<UnixAddr>(
+            socket.as_fd().as_raw_fd(),
+            &[IoSlice::new(rest)],
+            control,
+            MsgFlags::MSG_NOSIGNAL,
+            None,
+        ) {
             Ok(n) => sent += n,
             Err(Errno::EINTR) => {}
             Err(errno) => return Err(errno.into()),
@@ -385,8 +401,12 @@ fn receive_exact(socket: &impl AsFd, mut buffer: &mut [u8], fds: &mut Vec<OwnedF
 pub fn receive_some(socket: &impl AsFd, buffer: &mut [u8], fds: &mut Vec<OwnedFd>) -> nix::Result<usize> {
     let mut space = nix::cmsg_space!([RawFd; MAX_FDS]);
     let mut slices = [IoSliceMut::new(buffer)];
-    let message =
-        recvmsg::<UnixAddr>(socket.as_fd().as_raw_fd(), &mut slices, Some(&mut space), MsgFlags::MSG_CMSG_CLOEXEC)?;
+    let message = recvmsg::<UnixAddr>(
+        socket.as_fd().as_raw_fd(),
+        &mut slices,
+        Some(&mut space),
+        MsgFlags::MSG_CMSG_CLOEXEC,
+    )?;
     for control in message.cmsgs()? {
         if let ControlMessageOwned::ScmRights(raw) = control {
             fds.extend(super::sys::adopt(&raw));

@@ -3,8 +3,8 @@
 use std::os::fd::{AsFd, OwnedFd};
 
 use landlock::{
-    ABI, Access, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible, PathBeneath, PathFd, RestrictionStatus, Ruleset,
-    RulesetAttr, RulesetCreated, RulesetCreatedAttr, RulesetStatus, Scope,
+    ABI, Access, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible, PathBeneath, PathFd, RestrictionStatus,
+    Ruleset, RulesetAttr, RulesetCreated, RulesetCreatedAttr, RulesetStatus, Scope,
 };
 use nix::errno::Errno;
 use nix::fcntl::{OFlag, open};
@@ -20,7 +20,11 @@ use crate::policy::path::display;
 pub(crate) fn compile(plan: &LandlockPlan) -> Result<RulesetCreated, StartFailure> {
     let abi = ABI::from(i32::try_from(plan.abi).unwrap_or(0));
     if abi < ABI::V6 {
-        return Err(StartFailure::new(Step::Landlock, Errno::ENOSYS, "Landlock ABI 6 is the floor"));
+        return Err(StartFailure::new(
+            Step::Landlock,
+            Errno::ENOSYS,
+            "Landlock ABI 6 is the floor",
+        ));
     }
     let mut ruleset = Ruleset::default()
         .set_compatibility(CompatLevel::HardRequirement)
@@ -61,18 +65,29 @@ pub(crate) fn scope_only() -> Result<RulesetCreated, StartFailure> {
 
 /// Applies a compiled ruleset to this single-threaded process, for good.
 pub(crate) fn apply(ruleset: RulesetCreated) -> Result<(), StartFailure> {
-    let RestrictionStatus { ruleset, no_new_privs, .. } = ruleset.restrict_self().map_err(failed)?;
+    let RestrictionStatus {
+        ruleset, no_new_privs, ..
+    } = ruleset.restrict_self().map_err(failed)?;
     match ruleset {
         RulesetStatus::FullyEnforced if no_new_privs => Ok(()),
         RulesetStatus::FullyEnforced | RulesetStatus::PartiallyEnforced | RulesetStatus::NotEnforced => {
-            Err(StartFailure::new(Step::Landlock, Errno::ENOTSUP, "the kernel did not enforce all of the layer"))
+            Err(StartFailure::new(
+                Step::Landlock,
+                Errno::ENOTSUP,
+                "the kernel did not enforce all of the layer",
+            ))
         }
     }
 }
 
 fn open_ruled(rule: &Rule) -> Result<OwnedFd, StartFailure> {
     let at = |errno| StartFailure::new(Step::OpenRule, errno, display(&rule.path));
-    let fd = open(rule.path.as_os_str(), OFlag::O_PATH | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC, Mode::empty()).map_err(at)?;
+    let fd = open(
+        rule.path.as_os_str(),
+        OFlag::O_PATH | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC,
+        Mode::empty(),
+    )
+    .map_err(at)?;
     let stat = fstat(fd.as_fd()).map_err(at)?;
     if stat.st_dev != rule.device || stat.st_ino != rule.inode {
         return Err(StartFailure::new(
@@ -94,7 +109,10 @@ fn failed(error: landlock::RulesetError) -> StartFailure {
     let mut source = error.source();
     let mut errno = Errno::ENOTSUP;
     while let Some(cause) = source {
-        if let Some(raw) = cause.downcast_ref::<std::io::Error>().and_then(std::io::Error::raw_os_error) {
+        if let Some(raw) = cause
+            .downcast_ref::<std::io::Error>()
+            .and_then(std::io::Error::raw_os_error)
+        {
             errno = Errno::from_raw(raw);
         }
         source = cause.source();

@@ -91,25 +91,54 @@ impl Runner {
         if self.confined {
             ruleset::apply(ruleset::scope_only()?)?;
             if !signals_are_scoped(self.worker) {
-                return Err(StartFailure::new(Step::SelfTest, Errno::EPERM, "the runner can signal the worker"));
+                return Err(StartFailure::new(
+                    Step::SelfTest,
+                    Errno::EPERM,
+                    "the runner can signal the worker",
+                ));
             }
         }
-        let Self { start, streams, compiled, report, canaries, .. } = self;
+        let Self {
+            start,
+            streams,
+            compiled,
+            report,
+            canaries,
+            ..
+        } = self;
         let (ours, theirs) =
             socketpair(AddressFamily::Unix, SockType::Stream, None, SockFlag::SOCK_CLOEXEC).map_err(at(Step::Fork))?;
         let attributes = compiled.plan.attributes.clone();
-        let deadline = start.limits.timeout_ms.and_then(|ms| Instant::now().checked_add(Duration::from_millis(ms)));
+        let deadline = start
+            .limits
+            .timeout_ms
+            .and_then(|ms| Instant::now().checked_add(Duration::from_millis(ms)));
         let runner = getpid();
         let child = match sys::fork().map_err(at(Step::Fork))? {
             None => {
                 drop((ours, report));
-                Command { start, streams, compiled, handover: theirs, runner, canaries }.execute()
+                Command {
+                    start,
+                    streams,
+                    compiled,
+                    handover: theirs,
+                    runner,
+                    canaries,
+                }
+                .execute()
             }
             Some(child) => child,
         };
         drop((theirs, streams, compiled));
-        let mut underway =
-            Underway { child, handover: Some(ours), broker: None, failure: None, deadline, kill_at: None, why: None };
+        let mut underway = Underway {
+            child,
+            handover: Some(ours),
+            broker: None,
+            failure: None,
+            deadline,
+            kill_at: None,
+            why: None,
+        };
         underway.watch(&signals, &report, &attributes)
     }
 }
@@ -159,7 +188,11 @@ impl Underway {
                     // No process is left that could call; the child's end is on its way.
                     Served::Over => self.broker = None,
                     Served::Broken(errno) => {
-                        return Err(StartFailure::new(Step::Broker, errno, "the listener broke; the command was killed"));
+                        return Err(StartFailure::new(
+                            Step::Broker,
+                            errno,
+                            "the listener broke; the command was killed",
+                        ));
                     }
                 }
             }
@@ -199,7 +232,10 @@ impl Underway {
 
     fn take_signals(&mut self, signals: &SignalFd) -> Option<End> {
         while let Ok(Some(info)) = signals.read_signal() {
-            match i32::try_from(info.ssi_signo).ok().and_then(|raw| Signal::try_from(raw).ok()) {
+            match i32::try_from(info.ssi_signo)
+                .ok()
+                .and_then(|raw| Signal::try_from(raw).ok())
+            {
                 Some(Signal::SIGUSR1) => return Some(End::OverLimit(LimitKind::Memory)),
                 Some(Signal::SIGUSR2) => return Some(End::OverLimit(LimitKind::Processes)),
                 Some(Signal::SIGTERM) => return Some(End::Cancelled),

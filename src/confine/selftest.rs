@@ -33,7 +33,10 @@ pub(crate) struct Canaries {
 impl Canaries {
     /// The canaries of a session directory.
     pub(crate) fn of(session: &Path) -> Self {
-        Self { closed: session.join(CLOSED), readable: session.join(READABLE) }
+        Self {
+            closed: session.join(CLOSED),
+            readable: session.join(READABLE),
+        }
     }
 
     /// Tries all three; the text says which succeeded that must not, or the reverse.
@@ -46,12 +49,20 @@ impl Canaries {
         match try_open(&self.readable, OFlag::O_WRONLY) {
             Err(Errno::EACCES) => {}
             Ok(_) => return Err("a file that is granted for reading can be written".to_owned()),
-            Err(errno) => return Err(format!("writing a read-only file fails for another reason: {}", errno.desc())),
+            Err(errno) => {
+                return Err(format!(
+                    "writing a read-only file fails for another reason: {}",
+                    errno.desc()
+                ));
+            }
         }
         match try_open(&self.closed, OFlag::O_RDONLY) {
             Err(Errno::EACCES) => Ok(()),
             Ok(_) => Err("a file outside every grant can be read".to_owned()),
-            Err(errno) => Err(format!("reading a file outside fails for another reason: {}", errno.desc())),
+            Err(errno) => Err(format!(
+                "reading a file outside fails for another reason: {}",
+                errno.desc()
+            )),
         }
     }
 }
@@ -71,7 +82,12 @@ pub(crate) fn worker(canaries: &Canaries, keeper: Pid, plan: &Plan) -> Result<()
     if !sys::ptrace_attach_fails(keeper) {
         return Err("a process outside can be traced".to_owned());
     }
-    for family in [AddressFamily::Inet, AddressFamily::Inet6, AddressFamily::Unix, AddressFamily::Packet] {
+    for family in [
+        AddressFamily::Inet,
+        AddressFamily::Inet6,
+        AddressFamily::Unix,
+        AddressFamily::Packet,
+    ] {
         let opened = socket(family, SockType::Datagram, SockFlag::SOCK_CLOEXEC, None).is_ok();
         if opened && !opens_socket(plan, family) {
             return Err(format!("a {family:?} socket can be opened"));
@@ -83,10 +99,24 @@ pub(crate) fn worker(canaries: &Canaries, keeper: Pid, plan: &Plan) -> Result<()
 /// Whether the plan's own filters let a datagram socket of this family be opened. A plan that cannot be
 /// read opens nothing.
 fn opens_socket(plan: &Plan, family: AddressFamily) -> bool {
-    let Ok(filters) = plan.seccomp.programs.iter().map(Filter::read).collect::<Result<Vec<_>, _>>() else { return false };
-    let Ok(number) = u32::try_from(libc::SYS_socket) else { return false };
+    let Ok(filters) = plan
+        .seccomp
+        .programs
+        .iter()
+        .map(Filter::read)
+        .collect::<Result<Vec<_>, _>>()
+    else {
+        return false;
+    };
+    let Ok(number) = u32::try_from(libc::SYS_socket) else {
+        return false;
+    };
     let flags = (libc::SOCK_DGRAM | libc::SOCK_CLOEXEC) as u64;
-    let call = Call { arch: NATIVE_ARCH, nr: number, args: [family as u64, flags, 0, 0, 0, 0] };
+    let call = Call {
+        arch: NATIVE_ARCH,
+        nr: number,
+        args: [family as u64, flags, 0, 0, 0, 0],
+    };
     stacked(&filters, &call) == Verdict::Allow
 }
 
@@ -101,6 +131,9 @@ pub(crate) fn command(canaries: &Canaries, runner: Pid) -> Result<(), String> {
     match nix::sys::stat::fchmod(readable.as_fd(), Mode::from_bits_truncate(0o640)) {
         Err(Errno::EPERM) => Ok(()),
         Ok(()) => Err("attributes outside the writable roots can be changed".to_owned()),
-        Err(errno) => Err(format!("changing attributes outside fails for another reason: {}", errno.desc())),
+        Err(errno) => Err(format!(
+            "changing attributes outside fails for another reason: {}",
+            errno.desc()
+        )),
     }
 }

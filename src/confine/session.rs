@@ -43,20 +43,31 @@ impl Session {
     /// temporary directories, in order. The caller admits only what lies outside every grant.
     pub fn create(acceptable: impl Fn(&AbsPath) -> bool) -> Result<Self, ConfineError> {
         let mut refused = PathBuf::from("/tmp");
-        for parent in [std::env::temp_dir(), PathBuf::from("/tmp"), PathBuf::from("/var/tmp"), PathBuf::from("/dev/shm")] {
-            let Ok(parent) = fs::canonicalize(&parent) else { continue };
+        for parent in [
+            std::env::temp_dir(),
+            PathBuf::from("/tmp"),
+            PathBuf::from("/var/tmp"),
+            PathBuf::from("/dev/shm"),
+        ] {
+            let Ok(parent) = fs::canonicalize(&parent) else {
+                continue;
+            };
             let base = parent.join(format!("stockade-{}", geteuid()));
             match AbsPath::new(&base) {
                 Ok(path) if acceptable(&path) => return Self::below(&base),
                 Ok(_) | Err(_) => refused = base,
             }
         }
-        let source = io::Error::other("every temporary directory lies inside a granted root; set TMPDIR to one that does not");
+        let source =
+            io::Error::other("every temporary directory lies inside a granted root; set TMPDIR to one that does not");
         Err(ConfineError::SessionDirectory { path: refused, source })
     }
 
     fn below(base: &Path) -> Result<Self, ConfineError> {
-        let failed = |source| ConfineError::SessionDirectory { path: base.to_owned(), source };
+        let failed = |source| ConfineError::SessionDirectory {
+            path: base.to_owned(),
+            source,
+        };
         let mut tries = 0;
         loop {
             match Self::try_below(base) {
@@ -79,11 +90,19 @@ impl Session {
                 "it exists and is not a private directory of this user; remove it or set TMPDIR",
             ));
         }
-        let path = tempfile::Builder::new().prefix("s-").rand_bytes(12).tempdir_in(base)?.keep();
+        let path = tempfile::Builder::new()
+            .prefix("s-")
+            .rand_bytes(12)
+            .tempdir_in(base)?
+            .keep();
         let _lock = lock(&path)?;
         DirBuilder::new().mode(0o700).create(path.join(PRIVATE))?;
         for canary in [CLOSED, READABLE] {
-            OpenOptions::new().write(true).create_new(true).mode(0o600).open(path.join(canary))?;
+            OpenOptions::new()
+                .write(true)
+                .create_new(true)
+                .mode(0o600)
+                .open(path.join(canary))?;
         }
         Ok(Self { path, _lock })
     }
@@ -105,13 +124,19 @@ impl Session {
 
     /// HOME and TMPDIR of the profile with this name, made when first asked for.
     pub fn private_directories(&self, name: &str) -> Result<PrivateDirectories, ConfineError> {
-        let both = PrivateDirectories { home: self.private().join(name).join("home"), tmp: self.private().join(name).join("tmp") };
+        let both = PrivateDirectories {
+            home: self.private().join(name).join("home"),
+            tmp: self.private().join(name).join("tmp"),
+        };
         for path in [&both.home, &both.tmp] {
             DirBuilder::new()
                 .recursive(true)
                 .mode(0o700)
                 .create(path)
-                .map_err(|source| ConfineError::SessionDirectory { path: path.clone(), source })?;
+                .map_err(|source| ConfineError::SessionDirectory {
+                    path: path.clone(),
+                    source,
+                })?;
         }
         Ok(both)
     }
@@ -135,14 +160,20 @@ pub(crate) fn hold(session: &Path) -> Option<Flock<File>> {
 
 /// Removes the sessions beside this one that nobody holds.
 pub(crate) fn sweep_stale(session: &Path) {
-    let Some(entries) = session.parent().and_then(|base| fs::read_dir(base).ok()) else { return };
+    let Some(entries) = session.parent().and_then(|base| fs::read_dir(base).ok()) else {
+        return;
+    };
     for entry in entries.flatten() {
         let path = entry.path();
         if path == session {
             continue;
         }
         // Without a lock file it is a session that is just being made.
-        let Ok(file) = OpenOptions::new().write(true).custom_flags(OFlag::O_NOFOLLOW.bits()).open(path.join(LOCK)) else {
+        let Ok(file) = OpenOptions::new()
+            .write(true)
+            .custom_flags(OFlag::O_NOFOLLOW.bits())
+            .open(path.join(LOCK))
+        else {
             continue;
         };
         if let Ok(_held) = Flock::lock(file, FlockArg::LockExclusiveNonblock) {
@@ -183,9 +214,19 @@ fn remove_tree(top: &Path) -> nix::Result<()> {
                     continue;
                 }
                 // Moving a directory changes its `..`, so it must be writable itself.
-                fchmodat(&directory, child.as_c_str(), Mode::S_IRWXU, FchmodatFlags::FollowSymlink)?;
+                fchmodat(
+                    &directory,
+                    child.as_c_str(),
+                    Mode::S_IRWXU,
+                    FchmodatFlags::FollowSymlink,
+                )?;
                 serial += 1;
-                renameat(&directory, child.as_c_str(), &root, format!("r-{serial}-{}", std::process::id()).as_str())?;
+                renameat(
+                    &directory,
+                    child.as_c_str(),
+                    &root,
+                    format!("r-{serial}-{}", std::process::id()).as_str(),
+                )?;
             }
             unlinkat(&root, name.as_c_str(), UnlinkatFlags::RemoveDir)?;
         }

@@ -25,7 +25,9 @@ const NOT_A_STAGE: i32 = 125;
 
 /// Becomes the stage: never returns. Standard input must be the parent's control socket.
 pub fn main() -> ! {
-    let Ok(control) = enter() else { sys::exit_now(NOT_A_STAGE) };
+    let Ok(control) = enter() else {
+        sys::exit_now(NOT_A_STAGE)
+    };
     let failure = match prepare(&control) {
         Ok(setup) => become_both(&control, &setup),
         Err(failure) => failure,
@@ -80,7 +82,14 @@ fn become_both(control: &OwnedFd, setup: &SetupMessage) -> StartFailure {
     match sys::fork() {
         Ok(Some(worker)) => {
             drop(worker_end);
-            keeper::Keeper::new(control, keeper_end, worker, PathBuf::from(&setup.session), setup.protect.clone()).serve()
+            keeper::Keeper::new(
+                control,
+                keeper_end,
+                worker,
+                PathBuf::from(&setup.session),
+                setup.protect.clone(),
+            )
+            .serve()
         }
         Ok(None) => {
             drop(keeper_end);

@@ -31,12 +31,24 @@ impl Table {
     /// The table as it is now; a process that ends while it is read is left out.
     pub(crate) fn read() -> Self {
         let mut table = Self::default();
-        let page = sysconf(SysconfVar::PAGE_SIZE).ok().flatten().and_then(|n| u64::try_from(n).ok()).unwrap_or(4096);
-        let Ok(entries) = std::fs::read_dir("/proc") else { return table };
+        let page = sysconf(SysconfVar::PAGE_SIZE)
+            .ok()
+            .flatten()
+            .and_then(|n| u64::try_from(n).ok())
+            .unwrap_or(4096);
+        let Ok(entries) = std::fs::read_dir("/proc") else {
+            return table;
+        };
         for entry in entries.flatten() {
-            let Some(pid) = entry.file_name().to_str().and_then(|name| name.parse::<i32>().ok()) else { continue };
-            let Ok(stat) = std::fs::read(entry.path().join("stat")) else { continue };
-            let Some((parent, resident)) = parse_stat(&stat) else { continue };
+            let Some(pid) = entry.file_name().to_str().and_then(|name| name.parse::<i32>().ok()) else {
+                continue;
+            };
+            let Ok(stat) = std::fs::read(entry.path().join("stat")) else {
+                continue;
+            };
+            let Some((parent, resident)) = parse_stat(&stat) else {
+                continue;
+            };
             table.children.entry(parent).or_default().push(pid);
             table.resident.insert(pid, resident.saturating_mul(page));
         }

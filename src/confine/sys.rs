@@ -7,7 +7,10 @@
 //! open for the length of the call; every pointer handed to the kernel is made from a reference whose
 //! pointee has exactly the type the call reads or writes; results are checked before they become owned
 //! values; and the functions that fork say what the caller must uphold.
-#![expect(unsafe_code, reason = "the one place that talks to the kernel where no safe wrapper exists")]
+#![expect(
+    unsafe_code,
+    reason = "the one place that talks to the kernel where no safe wrapper exists"
+)]
 
 pub(crate) mod attributes;
 mod process;

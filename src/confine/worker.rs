@@ -63,7 +63,16 @@ pub(crate) fn main(control: &OwnedFd, link: OwnedFd, keeper: Pid, setup: &SetupM
         sys::exit_now(1);
     }
     let confined = setup.worker.is_some();
-    Worker { control, link, keeper, confined, canaries, plans: BTreeMap::new(), active: BTreeMap::new() }.serve()
+    Worker {
+        control,
+        link,
+        keeper,
+        confined,
+        canaries,
+        plans: BTreeMap::new(),
+        active: BTreeMap::new(),
+    }
+    .serve()
 }
 
 fn confine(keeper: Pid, setup: &SetupMessage) -> Result<(), StartFailure> {
@@ -82,7 +91,10 @@ fn confine(keeper: Pid, setup: &SetupMessage) -> Result<(), StartFailure> {
 
 /// Installs the filters that answer by themselves.
 pub(crate) fn install(plan: &SeccompPlan) -> Result<(), StartFailure> {
-    plan.programs.iter().try_for_each(|program| sys::install_filter(program)).map_err(StartFailure::at(Step::Seccomp))
+    plan.programs
+        .iter()
+        .try_for_each(|program| sys::install_filter(program))
+        .map_err(StartFailure::at(Step::Seccomp))
 }
 
 impl Worker<'_> {
@@ -90,7 +102,11 @@ impl Worker<'_> {
         loop {
             let calls: Vec<u64> = self.active.keys().copied().collect();
             let mut fds = vec![PollFd::new(self.control.as_fd(), PollFlags::POLLIN)];
-            fds.extend(self.active.values().map(|active| PollFd::new(active.report.as_fd(), PollFlags::POLLIN)));
+            fds.extend(
+                self.active
+                    .values()
+                    .map(|active| PollFd::new(active.report.as_fd(), PollFlags::POLLIN)),
+            );
             match poll(&mut fds, PollTimeout::NONE) {
                 Ok(_) => {}
                 Err(Errno::EINTR) => continue,
@@ -120,7 +136,12 @@ impl Worker<'_> {
             Request::Start(start) => {
                 let call = start.call;
                 if let Err(failure) = self.start(start, fds) {
-                    self.reply(Ended { call, end: End::NotStarted(failure), violations: Vec::new(), unsettled: None });
+                    self.reply(Ended {
+                        call,
+                        end: End::NotStarted(failure),
+                        violations: Vec::new(),
+                        unsettled: None,
+                    });
                 }
             }
             Request::Cancel { call, signal } => {
@@ -134,7 +155,11 @@ impl Worker<'_> {
 
     fn start(&mut self, start: Start, fds: Vec<OwnedFd>) -> Result<(), StartFailure> {
         let Ok(streams) = <[OwnedFd; 3]>::try_from(fds) else {
-            return Err(StartFailure::new(Step::Streams, Errno::EBADF, "three descriptors are needed"));
+            return Err(StartFailure::new(
+                Step::Streams,
+                Errno::EBADF,
+                "three descriptors are needed",
+            ));
         };
         if start.argv.is_empty() {
             return Err(StartFailure::new(Step::Argument, Errno::EINVAL, "an empty command"));
@@ -147,24 +172,38 @@ impl Worker<'_> {
             KeeperReply::Settled(_) => return Err(StartFailure::new(Step::Protect, Errno::EPROTO, "")),
             KeeperReply::Failed(why) => return Err(StartFailure::new(Step::Protect, Errno::EIO, why)),
         }
-        let (ours, theirs) =
-            socketpair(AddressFamily::Unix, SockType::Stream, None, SockFlag::SOCK_CLOEXEC).map_err(StartFailure::at(Step::Fork))?;
+        let (ours, theirs) = socketpair(AddressFamily::Unix, SockType::Stream, None, SockFlag::SOCK_CLOEXEC)
+            .map_err(StartFailure::at(Step::Fork))?;
         let worker = getpid();
         let (call, limits) = (start.call, start.limits);
         match sys::fork().map_err(StartFailure::at(Step::Fork))? {
             None => {
                 drop(ours);
-                let Some(compiled) = self.plans.remove(&start.plan) else { sys::exit_now(1) };
+                let Some(compiled) = self.plans.remove(&start.plan) else {
+                    sys::exit_now(1)
+                };
                 self.active.clear();
                 for held in [self.control.as_raw_fd(), self.link.as_raw_fd()] {
                     sys::close_raw(held);
                 }
                 let canaries = std::mem::take(&mut self.canaries);
-                Runner { start, streams, compiled, report: theirs, worker, confined: self.confined, canaries }.run()
+                Runner {
+                    start,
+                    streams,
+                    compiled,
+                    report: theirs,
+                    worker,
+                    confined: self.confined,
+                    canaries,
+                }
+                .run()
             }
             Some(runner) => {
                 if limits.memory.is_some() || limits.processes.is_some() {
-                    self.tell(KeeperRequest::Watch { runner: runner.as_raw(), limits });
+                    self.tell(KeeperRequest::Watch {
+                        runner: runner.as_raw(),
+                        limits,
+                    });
                 }
                 self.active.insert(call, Active { runner, report: ours });
                 Ok(())
@@ -174,7 +213,9 @@ impl Worker<'_> {
 
     /// Takes a runner's report; the command's tree is dead by then, or is killed here.
     fn conclude(&mut self, call: u64) {
-        let Some(active) = self.active.remove(&call) else { return };
+        let Some(active) = self.active.remove(&call) else {
+            return;
+        };
         let end = match receive::<RunnerReport>(&active.report) {
             Ok(Some((report, _))) => report.end,
             // A runner never ends without a report unless it was killed. Its command's processes are
@@ -186,13 +227,20 @@ impl Worker<'_> {
         };
         // It has reported, or is dead: this does not block.
         let _reaped = waitpid(active.runner, None);
-        self.tell(KeeperRequest::Unwatch { runner: active.runner.as_raw() });
+        self.tell(KeeperRequest::Unwatch {
+            runner: active.runner.as_raw(),
+        });
         let (violations, unsettled) = match self.ask(KeeperRequest::Settle) {
             KeeperReply::Settled(violations) => (violations, None),
             KeeperReply::Recorded => (Vec::new(), Some("the keeper answered out of turn".to_owned())),
             KeeperReply::Failed(why) => (Vec::<Violation>::new(), Some(why)),
         };
-        self.reply(Ended { call, end, violations, unsettled });
+        self.reply(Ended {
+            call,
+            end,
+            violations,
+            unsettled,
+        });
     }
 
     fn reply(&self, ended: Ended) {
@@ -247,7 +295,11 @@ pub(crate) fn kill_scoped() {
 
 impl Compiled {
     fn new(plan: CommandPlan) -> Result<Self, StartFailure> {
-        let layer = plan.confinement.as_ref().map(|plan| ruleset::compile(&plan.landlock)).transpose()?;
+        let layer = plan
+            .confinement
+            .as_ref()
+            .map(|plan| ruleset::compile(&plan.landlock))
+            .transpose()?;
         Ok(Self { layer, plan })
     }
 }

@@ -82,14 +82,29 @@ pub(crate) fn install_notify_filter(program: &[crate::backend::seccomp::Instruct
 }
 
 fn seccomp(program: &[crate::backend::seccomp::Instruction], flags: libc::c_ulong) -> nix::Result<libc::c_long> {
-    let mut filter: Vec<libc::sock_filter> =
-        program.iter().map(|i| libc::sock_filter { code: i.code, jt: i.jt, jf: i.jf, k: i.k }).collect();
+    let mut filter: Vec<libc::sock_filter> = program
+        .iter()
+        .map(|i| libc::sock_filter {
+            code: i.code,
+            jt: i.jt,
+            jf: i.jf,
+            k: i.k,
+        })
+        .collect();
     let len = u16::try_from(filter.len()).map_err(|_| Errno::EINVAL)?;
-    let program = libc::sock_fprog { len, filter: filter.as_mut_ptr() };
+    let program = libc::sock_fprog {
+        len,
+        filter: filter.as_mut_ptr(),
+    };
     // SAFETY: `program` points at `filter`, which holds exactly `len` instructions and outlives the
     // call; the kernel copies it and keeps no pointer.
     let done = unsafe {
-        libc::syscall(libc::SYS_seccomp, libc::SECCOMP_SET_MODE_FILTER, flags, std::ptr::from_ref(&program))
+        libc::syscall(
+            libc::SYS_seccomp,
+            libc::SECCOMP_SET_MODE_FILTER,
+            flags,
+            std::ptr::from_ref(&program),
+        )
     };
     Errno::result(done)
 }
