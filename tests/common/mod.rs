@@ -1,0 +1,77 @@
+//! What the tests of the built binary share: a scratch world, the people who act in it, and what must be left of it.
+//!
+//! A [`Fixture`] is a temporary folder with a workspace, a home and things outside the workspace, all owned by one
+//! [`Actor`]: root, or an ordinary user (`STOCKADE_TEST_UID`, 1000 by default, where the tests run as root).
+//!
+//! **What the host must provide** is declared, never guessed: `STOCKADE_TEST_REQUIRE` is a comma-separated list of
+//! `root`, `user` and names of programs (`git`, `rsync`, …). What is listed and missing fails the test; what is not
+//! listed and missing is passed over. Unset means that everything is required; `none` that nothing is.
+#![allow(
+    dead_code,
+    unused_imports,
+    unused_macros,
+    reason = "each test file uses its own part of this"
+)]
+
+mod process;
+mod world;
+
+pub(crate) use process::{
+    Invocation, Run, Running, assert_gone_within, assert_no_process_left, descendants, kill_marked, marker,
+    wait_for_processes,
+};
+pub(crate) use world::{Actor, Fixture, SECRET, Snapshot, assert_nothing_left_behind, find_program};
+
+/// Whether the declaration in `STOCKADE_TEST_REQUIRE` asks for `thing`.
+pub(crate) fn required(thing: &str) -> bool {
+    match std::env::var("STOCKADE_TEST_REQUIRE") {
+        Err(_) => true,
+        Ok(list) => list.split(',').any(|word| word.trim() == thing),
+    }
+}
+
+/// The fixture for `actor`, with `programs` on its path; `None` where one is missing and not required.
+pub(crate) fn world_with(actor: Actor, programs: &[&str]) -> Option<Fixture> {
+    if !actor.is_possible() {
+        assert!(
+            !required(actor.name()),
+            "these tests must run as root to act as {}",
+            actor.name()
+        );
+        return None;
+    }
+    for program in programs {
+        if find_program(actor, program).is_none() {
+            assert!(
+                !required(program),
+                "{} has no {program}; see STOCKADE_TEST_REQUIRE",
+                actor.name()
+            );
+            return None;
+        }
+    }
+    Some(Fixture::new(actor))
+}
+
+/// Declares one test per actor for each function that takes a fixture: `as_root::name` and `as_user::name`.
+macro_rules! as_root_and_as_user {
+    ($($(#[$attribute:meta])* $name:ident [$($program:literal),*];)*) => {
+        #[cfg(test)]
+        mod as_root {
+            $($(#[$attribute])* #[test] fn $name() {
+                if let Some(world) = crate::common::world_with(crate::common::Actor::Root, &[$($program),*]) {
+                    super::$name(&world);
+                }
+            })*
+        }
+        #[cfg(test)]
+        mod as_user {
+            $($(#[$attribute])* #[test] fn $name() {
+                if let Some(world) = crate::common::world_with(crate::common::Actor::User, &[$($program),*]) {
+                    super::$name(&world);
+                }
+            })*
+        }
+    };
+}
+pub(crate) use as_root_and_as_user;

@@ -1,0 +1,266 @@
+//! The scratch world: who acts, where, and what is there before and after.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use nix::unistd::{Uid, geteuid};
+use tempfile::TempDir;
+
+use super::process::Invocation;
+
+/// Who runs Stockade in a test.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Actor {
+    Root,
+    User,
+}
+
+impl Actor {
+    /// Who runs the tests.
+    pub(crate) fn invoker() -> Self {
+        if geteuid().is_root() { Self::Root } else { Self::User }
+    }
+
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Root => "root",
+            Self::User => "user",
+        }
+    }
+
+    pub(crate) fn is_possible(self) -> bool {
+        match self {
+            Self::Root => geteuid().is_root(),
+            Self::User => true,
+        }
+    }
+
+    pub(crate) fn uid(self) -> u32 {
+        match self {
+            Self::Root => 0,
+            Self::User if !geteuid().is_root() => geteuid().as_raw(),
+            Self::User => std::env::var("STOCKADE_TEST_UID").map_or(1000, |uid| uid.parse().unwrap()),
+        }
+    }
+
+    /// The id to switch to, where the actor is not who runs the tests.
+    pub(crate) fn switch_to(self) -> Option<u32> {
+        (Uid::from_raw(self.uid()) != geteuid()).then(|| self.uid())
+    }
+
+    /// The invoker's own PATH; for somebody else the system's.
+    pub(crate) fn path(self) -> String {
+        match self.switch_to() {
+            None => std::env::var("PATH").unwrap(),
+            Some(_) => "/usr/local/bin:/usr/bin:/bin".to_owned(),
+        }
+    }
+}
+
+/// Where `actor` finds `program`.
+pub(crate) fn find_program(actor: Actor, program: &str) -> Option<PathBuf> {
+    let path = actor.path();
+    let mut candidates = path.split(':').map(|folder| Path::new(folder).join(program));
+    candidates.find(|file| fs::metadata(file).is_ok_and(|file| file.is_file() && file.mode() & 0o111 != 0))
+}
+
+/// A temporary folder, world-searchable and owned by the actor, with `workspace`, `home`, `outside` and `run` in it.
+#[derive(Debug)]
+pub(crate) struct Fixture {
+    base: TempDir,
+    pub(crate) actor: Actor,
+    binary: PathBuf,
+}
+
+/// What the secret file in the fixture's home says.
+pub(crate) const SECRET: &str = "the-private-key-of-the-fixture";
+
+impl Fixture {
+    pub(crate) fn new(actor: Actor) -> Self {
+        let base = tempfile::Builder::new().prefix("stockade-test-").tempdir().unwrap();
+        let binary = reachable_binary(base.path());
+        let world = Self { base, actor, binary };
+        world.own(world.base.path(), 0o755);
+        for (folder, mode) in [
+            ("workspace", 0o755),
+            ("home", 0o755),
+            ("outside", 0o755),
+            ("run", 0o700),
+        ] {
+            fs::create_dir(world.base.path().join(folder)).unwrap();
+            world.own(&world.base.path().join(folder), mode);
+        }
+        fs::create_dir(world.home().join(".ssh")).unwrap();
+        world.own(&world.home().join(".ssh"), 0o700);
+        world.write(world.home().join(".ssh/id_ed25519"), SECRET);
+        world.write(world.outside().join("secret"), SECRET);
+        world
+    }
+
+    /// The directory that the command is started in.
+    pub(crate) fn workspace(&self) -> PathBuf {
+        self.base.path().join("workspace")
+    }
+
+    /// The actor's HOME.
+    pub(crate) fn home(&self) -> PathBuf {
+        self.base.path().join("home")
+    }
+
+    /// A folder beside the workspace, in which everything belongs to the actor; it holds a file `secret`.
+    pub(crate) fn outside(&self) -> PathBuf {
+        self.base.path().join("outside")
+    }
+
+    /// The fixture's folder.
+    pub(crate) fn base(&self) -> &Path {
+        self.base.path()
+    }
+
+    /// The binary under test, at a path that the actor can reach.
+    pub(crate) fn binary(&self) -> &Path {
+        &self.binary
+    }
+
+    fn own(&self, path: &Path, mode: u32) {
+        fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+        if let Some(uid) = self.actor.switch_to() {
+            chown(path, Some(uid), Some(uid)).unwrap();
+        }
+    }
+
+    /// Writes a file of the actor's; a relative path lies in the workspace. Missing folders are made.
+    pub(crate) fn write(&self, path: impl AsRef<Path>, content: impl AsRef<[u8]>) -> PathBuf {
+        let path = self.workspace().join(path);
+        let mut missing: Vec<_> = path.ancestors().skip(1).take_while(|folder| !folder.exists()).collect();
+        while let Some(folder) = missing.pop() {
+            fs::create_dir(folder).unwrap();
+            self.own(folder, 0o755);
+        }
+        fs::write(&path, content).unwrap();
+        self.own(&path, 0o644);
+        path
+    }
+
+    /// `program` as the actor, in the workspace, with a small environment; nothing confines it.
+    pub(crate) fn bare(&self, program: impl AsRef<Path>) -> Invocation {
+        Invocation::new(program.as_ref(), self.actor.switch_to(), &self.workspace())
+            .env("PATH", self.actor.path())
+            .env("HOME", self.home())
+            .env("XDG_RUNTIME_DIR", self.base().join("run"))
+            .env("LANG", "C.UTF-8")
+            .env("TERM", "dumb")
+    }
+
+    /// The binary under test.
+    pub(crate) fn stockade(&self, args: &[&str]) -> Invocation {
+        self.bare(&self.binary).args(args)
+    }
+
+    /// `stockade run -- ARGV`, with the default preset.
+    pub(crate) fn run(&self, argv: &[&str]) -> Invocation {
+        self.stockade(&["run", "--"]).args(argv)
+    }
+
+    /// `stockade run -c LINE`, with the default preset.
+    pub(crate) fn shell(&self, line: &str) -> Invocation {
+        self.stockade(&["run", "-c", line])
+    }
+}
+
+/// The binary, or a copy of it where a folder above it is closed to others.
+fn reachable_binary(base: &Path) -> PathBuf {
+    let built = PathBuf::from(env!("CARGO_BIN_EXE_stockade"));
+    let open = |folder: &Path| fs::metadata(folder).is_ok_and(|folder| folder.mode() & 0o001 != 0);
+    if built.ancestors().skip(1).all(open) {
+        return built;
+    }
+    let copy = base.join("stockade");
+    fs::copy(&built, &copy).unwrap();
+    fs::set_permissions(&copy, fs::Permissions::from_mode(0o755)).unwrap();
+    copy
+}
+
+/// All that a run could leave on the host: everything in the fixture but the workspace, and whatever bears
+/// Stockade's name in the shared temporary folders.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Snapshot(BTreeMap<PathBuf, String>);
+
+/// The state noted for an entry of a folder that all tests share.
+const SHARED: &str = "shared";
+
+impl Snapshot {
+    pub(crate) fn of(world: &Fixture) -> Self {
+        let mut seen = BTreeMap::new();
+        for folder in [world.home(), world.outside(), world.base().join("run")] {
+            record(&folder, &mut seen);
+        }
+        let user_runtime = PathBuf::from(format!("/run/user/{}", world.actor.uid()));
+        for shared in [
+            Path::new("/tmp"),
+            Path::new("/var/tmp"),
+            Path::new("/dev/shm"),
+            Path::new("/run"),
+            &user_runtime,
+        ] {
+            for entry in fs::read_dir(shared).into_iter().flatten().flatten() {
+                let name = entry.file_name();
+                let bytes = name.as_bytes();
+                let ours = bytes.windows(8).any(|part| part == b"stockade") && !bytes.starts_with(b"stockade-test-");
+                if ours && fs::metadata(entry.path()).is_ok_and(|entry| entry.uid() == world.actor.uid()) {
+                    seen.insert(entry.path(), SHARED.to_owned());
+                }
+            }
+        }
+        Self(seen)
+    }
+}
+
+fn record(path: &Path, seen: &mut BTreeMap<PathBuf, String>) {
+    let Ok(metadata) = fs::symlink_metadata(path) else {
+        return;
+    };
+    let size = if metadata.is_file() { metadata.len() } else { 0 };
+    seen.insert(path.to_owned(), format!("{:o} {size}", metadata.mode()));
+    if metadata.is_dir() {
+        for entry in fs::read_dir(path).into_iter().flatten().flatten() {
+            record(&entry.path(), seen);
+        }
+    }
+}
+
+/// Fails, naming what appeared, changed or vanished since `before`.
+///
+/// What lies in the world must be as it was within a second. What lies in shared folders may be a concurrent test's
+/// and is only waited for: a leak stays, a session ends.
+#[track_caller]
+pub(crate) fn assert_nothing_left_behind(before: &Snapshot, world: &Fixture) {
+    let start = Instant::now();
+    loop {
+        let after = Snapshot::of(world);
+        let fresh: Vec<_> = after
+            .0
+            .iter()
+            .filter(|(path, state)| before.0.get(*path) != Some(state))
+            .collect();
+        let lost: Vec<_> = before
+            .0
+            .iter()
+            .filter(|(path, state)| !after.0.contains_key(*path) && *state != SHARED)
+            .collect();
+        if fresh.is_empty() && lost.is_empty() {
+            return;
+        }
+        let only_shared = lost.is_empty() && fresh.iter().all(|(_, state)| *state == SHARED);
+        let patience = Duration::from_secs(if only_shared { 30 } else { 1 });
+        assert!(
+            start.elapsed() < patience,
+            "left behind or changed: {fresh:?}; lost: {lost:?}"
+        );
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}

@@ -1,0 +1,120 @@
+//! Interactive programs on Stockade's own terminal, played by a script that sits at a pseudo-terminal.
+#![allow(missing_docs, reason = "a test file")]
+
+#[cfg(test)]
+mod common;
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use crate::common::{Fixture, as_root_and_as_user};
+
+    as_root_and_as_user! {
+        a_python_prompt_works ["python3"];
+        the_window_size_passes_and_follows ["python3", "stty"];
+        ctrl_c_reaches_the_command_and_not_stockade ["python3"];
+        a_command_has_a_controlling_terminal_that_is_not_the_caller_s ["python3", "tty"];
+        a_full_screen_program_works ["python3", "top"];
+        an_editor_saves_a_file ["python3", "vi"];
+        a_timeout_gives_the_terminal_back ["python3"];
+        a_pipeline_keeps_the_terminal_s_settings ["python3", "bash"];
+    }
+
+    /// Plays `steps` against `stockade ARGS`; fails when a step never came true or the terminal was not restored.
+    #[track_caller]
+    fn play(world: &Fixture, steps: &Value, args: &[&str]) -> (i64, String) {
+        play_bare(world, steps, &[&[world.binary().to_str().unwrap()], args].concat())
+    }
+
+    #[track_caller]
+    fn play_bare(world: &Fixture, steps: &Value, argv: &[&str]) -> (i64, String) {
+        let driver = world.write(world.base().join("terminal.py"), include_str!("common/terminal.py"));
+        let run = world
+            .bare("/usr/bin/python3")
+            .args([driver])
+            .args([&steps.to_string(), "--"])
+            .args(argv);
+        let answer: Value = serde_json::from_str(&run.env("TERM", "xterm").output().ok()).unwrap();
+        assert_eq!(answer["failed"], Value::Null, "{answer}");
+        assert_eq!(answer["restored"], Value::Bool(true), "{answer}");
+        (
+            answer["code"].as_i64().unwrap(),
+            answer["shown"].as_str().unwrap().to_owned(),
+        )
+    }
+
+    fn a_python_prompt_works(world: &Fixture) {
+        let steps = json!([
+            ["expect", ">>> "],
+            ["send", "6 * 7\r"],
+            ["expect", "42"],
+            ["expect", ">>> "],
+            ["send", "exit(5)\r"]
+        ]);
+        let (code, _) = play(world, &steps, &["run", "--", "/usr/bin/python3", "-q"]);
+        assert_eq!(code, 5);
+    }
+
+    fn the_window_size_passes_and_follows(world: &Fixture) {
+        let line = "stty size; trap 'stty size; exit 0' WINCH; while :; do sleep 0.1; done";
+        let steps = json!([
+            ["expect", "24 80"],
+            ["sleep", 0.3],
+            ["resize", 31, 97],
+            ["expect", "31 97"]
+        ]);
+        assert_eq!(play(world, &steps, &["run", "-c", line]).0, 0);
+    }
+
+    fn ctrl_c_reaches_the_command_and_not_stockade(world: &Fixture) {
+        let line = "trap 'echo caught; exit 9' INT; echo ready; while :; do sleep 0.1; done";
+        let steps = json!([["expect", "ready"], ["send", "\u{3}"], ["expect", "caught"]]);
+        assert_eq!(play(world, &steps, &["run", "-c", line]).0, 9);
+    }
+
+    fn a_command_has_a_controlling_terminal_that_is_not_the_caller_s(world: &Fixture) {
+        let (_, bare) = play_bare(world, &json!([]), &["/bin/sh", "-c", "tty"]);
+        let line = "test -t 0 && test -t 1 && test -t 2 && echo hello > /dev/tty; tty";
+        let (_, inside) = play(world, &json!([["expect", "hello"]]), &["run", "-c", line]);
+        assert!(!inside.contains(bare.trim()), "{inside:?} {bare:?}");
+    }
+
+    fn a_full_screen_program_works(world: &Fixture) {
+        // Without a /proc of its own `top` has nothing to list, but must say so and leave the terminal alone.
+        let (_, shown) = play(world, &json!([["sleep", 1.0], ["send", "q"]]), &["run", "--", "top"]);
+        assert!(!shown.is_empty());
+    }
+
+    fn an_editor_saves_a_file(world: &Fixture) {
+        let steps = json!([
+            ["sleep", 1.0],
+            ["send", "ihello from vi\u{1b}"],
+            ["sleep", 0.3],
+            ["send", ":wq\r"]
+        ]);
+        let (code, shown) = play(world, &steps, &["run", "--", "vi", "note.txt"]);
+        assert_eq!(code, 0, "{shown}");
+        assert_eq!(
+            std::fs::read_to_string(world.workspace().join("note.txt")).unwrap(),
+            "hello from vi\n"
+        );
+    }
+
+    fn a_timeout_gives_the_terminal_back(world: &Fixture) {
+        let line = "stty raw -echo; echo ready; sleep 60";
+        let (code, _) = play(
+            world,
+            &json!([["expect", "ready"]]),
+            &["run", "--timeout", "2s", "-c", line],
+        );
+        assert_eq!(code, 124);
+    }
+
+    fn a_pipeline_keeps_the_terminal_s_settings(world: &Fixture) {
+        let line = "\"$0\" run -- sh -c 'read line; echo got $line' | cat";
+        let steps = json!([["sleep", 0.5], ["send", "typed\r"], ["expect", "got typed"]]);
+        let argv = ["/bin/bash", "-c", line, world.binary().to_str().unwrap()];
+        assert_eq!(play_bare(world, &steps, &argv).0, 0);
+    }
+}

@@ -1,0 +1,190 @@
+//! Nothing of a command's tree outlives it: whoever dies first, and however.
+#![allow(missing_docs, reason = "a test file")]
+
+#[cfg(test)]
+mod common;
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::time::Duration;
+
+    use nix::sys::signal::{Signal, kill};
+    use nix::unistd::Pid;
+
+    use crate::common::{
+        Fixture, Running, Snapshot, as_root_and_as_user, assert_gone_within, assert_no_process_left,
+        assert_nothing_left_behind, descendants, kill_marked, marker, wait_for_processes,
+    };
+
+    const A_SECOND: Duration = Duration::from_secs(1);
+
+    as_root_and_as_user! {
+        daemons_are_dead_when_the_command_has_ended ["setsid"];
+        a_child_that_holds_the_output_open_does_not_hold_up_the_end [];
+        a_timeout_kills_daemons_too ["setsid"];
+        ctrl_c_ends_the_tree_and_then_stockade ["setsid"];
+        sigterm_ends_the_tree_and_then_stockade ["setsid"];
+        the_tree_dies_with_a_killed_parent ["setsid"];
+        the_tree_dies_with_any_killed_helper ["setsid"];
+        a_tree_that_ignores_signals_dies_all_the_same ["setsid"];
+        a_swarm_of_daemons_dies ["python3"];
+        a_closed_output_ends_the_tree ["bash"];
+        a_command_that_ends_leaves_nothing_on_the_host [];
+    }
+
+    /// A line that leaves three kinds of daemon behind, each `sleep MARKER`.
+    fn daemons(marker: &str) -> String {
+        format!("sleep {marker} & setsid sleep {marker} & (setsid sh -c 'sleep {marker} & exit' &)")
+    }
+
+    /// Starts daemons and a foreground that waits for ever.
+    fn busy(world: &Fixture, marker: &str) -> Running {
+        let running = world.shell(&format!("{}; sleep {marker}", daemons(marker))).spawn();
+        wait_for_processes(marker, 4);
+        running
+    }
+
+    fn daemons_are_dead_when_the_command_has_ended(world: &Fixture) {
+        let (marker, before) = (marker(), Snapshot::of(world));
+        world
+            .shell(&format!("{}; sleep 0.5; echo ended", daemons(&marker)))
+            .output()
+            .exits(0);
+        assert_no_process_left(&marker);
+        assert_nothing_left_behind(&before, world);
+        // The twin: without Stockade they live on.
+        let bare = world
+            .bare("/bin/sh")
+            .args(["-c", &format!("setsid sleep {marker} >/dev/null 2>&1 & sleep 0.3")]);
+        bare.output().exits(0);
+        wait_for_processes(&marker, 1);
+        kill_marked(&marker);
+        assert_gone_within(&marker, A_SECOND);
+    }
+
+    fn a_child_that_holds_the_output_open_does_not_hold_up_the_end(world: &Fixture) {
+        let marker = marker();
+        let run = world.shell(&format!("sleep {marker} & echo done")).output().exits(0);
+        assert_eq!(run.out(), "done\n");
+        assert!(run.took < Duration::from_secs(10));
+        assert_no_process_left(&marker);
+    }
+
+    fn a_timeout_kills_daemons_too(world: &Fixture) {
+        let marker = marker();
+        let line = format!("{}; sleep {marker}", daemons(&marker));
+        world
+            .stockade(&["run", "--timeout", "1s", "-c", &line])
+            .output()
+            .exits(124);
+        assert_no_process_left(&marker);
+    }
+
+    fn ctrl_c_ends_the_tree_and_then_stockade(world: &Fixture) {
+        let (marker, before) = (marker(), Snapshot::of(world));
+        let running = busy(world, &marker);
+        running.signal_group(Signal::SIGINT);
+        running.wait().exits(130);
+        assert_no_process_left(&marker);
+        assert_nothing_left_behind(&before, world);
+    }
+
+    fn sigterm_ends_the_tree_and_then_stockade(world: &Fixture) {
+        let (marker, before) = (marker(), Snapshot::of(world));
+        let running = busy(world, &marker);
+        running.signal(Signal::SIGTERM);
+        running.wait().exits(143);
+        assert_no_process_left(&marker);
+        assert_nothing_left_behind(&before, world);
+    }
+
+    fn the_tree_dies_with_a_killed_parent(world: &Fixture) {
+        let (marker, before) = (marker(), Snapshot::of(world));
+        let running = busy(world, &marker);
+        let helpers = descendants(running.pid());
+        assert!(helpers.len() >= 4, "{helpers:?}");
+        running.signal(Signal::SIGKILL);
+        assert_gone_within(&marker, A_SECOND);
+        running.wait().exits(137);
+        for helper in helpers {
+            assert!(!is_stage(helper), "helper {helper} outlived its parent");
+        }
+        assert_nothing_left_behind(&before, world);
+    }
+
+    fn is_stage(pid: i32) -> bool {
+        let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        line.windows(7).any(|part| part == b"__stage")
+    }
+
+    /// Kills, in one run each, every process of Stockade's between the parent and the command.
+    fn the_tree_dies_with_any_killed_helper(world: &Fixture) {
+        let mut nth = 0;
+        loop {
+            let (marker, before) = (marker(), Snapshot::of(world));
+            let running = busy(world, &marker);
+            let helpers: Vec<_> = descendants(running.pid())
+                .into_iter()
+                .filter(|pid| is_stage(*pid))
+                .collect();
+            let Some(victim) = helpers.get(nth) else {
+                assert!(nth > 0, "no helper was found");
+                running.signal(Signal::SIGINT);
+                running.wait();
+                return;
+            };
+            kill(Pid::from_raw(*victim), Signal::SIGKILL).unwrap();
+            let run = running.wait();
+            assert_ne!(run.code(), 0, "helper {nth}");
+            assert!(!run.stderr.is_empty(), "the failure of helper {nth} was not explained");
+            assert_gone_within(&marker, A_SECOND);
+            assert_nothing_left_behind(&before, world);
+            nth += 1;
+        }
+    }
+
+    fn a_tree_that_ignores_signals_dies_all_the_same(world: &Fixture) {
+        let marker = marker();
+        let line = format!(
+            "trap '' INT TERM HUP QUIT; {}; sleep {marker}; sleep {marker}",
+            daemons(&marker)
+        );
+        let running = world.shell(&line).spawn();
+        wait_for_processes(&marker, 4);
+        running.signal_group(Signal::SIGINT);
+        running.wait().exits(130);
+        assert_no_process_left(&marker);
+    }
+
+    fn a_swarm_of_daemons_dies(world: &Fixture) {
+        let marker = marker();
+        let code = format!(
+            "import os\nfor _ in range(100):\n if os.fork() == 0:\n  os.setsid()\n  if os.fork(): os._exit(0)\n  os.execvp('sleep', ['sleep', '{marker}'])\n"
+        );
+        world.run(&["/usr/bin/python3", "-c", &code]).output().exits(0);
+        assert_no_process_left(&marker);
+    }
+
+    fn a_closed_output_ends_the_tree(world: &Fixture) {
+        let marker = marker();
+        let pipeline = r#""$0" run -c "sleep $1 & yes" | head -1; echo "${PIPESTATUS[0]}""#;
+        let run = world
+            .bare("/bin/bash")
+            .args(["-c", pipeline])
+            .args([world.binary()])
+            .args([&marker])
+            .output();
+        assert!(run.took < Duration::from_secs(20));
+        assert_eq!(run.out(), "y\n141\n");
+        assert_gone_within(&marker, A_SECOND);
+    }
+
+    fn a_command_that_ends_leaves_nothing_on_the_host(world: &Fixture) {
+        let before = Snapshot::of(world);
+        let line = "echo x > \"$TMPDIR/a\"; echo y > \"$HOME/b\"; mkdir -m 0 \"$TMPDIR/closed\"; touch kept";
+        world.shell(line).output().exits(0);
+        assert_nothing_left_behind(&before, world);
+        assert!(world.workspace().join("kept").exists());
+    }
+}
