@@ -1,0 +1,116 @@
+//! `sandbox.base` → base paths: what commands get besides the roots.
+//!
+//! Missing paths are skipped: a preset lists what it may find on any machine. Symlinks are
+//! resolved, and what a granted directory already holds is not listed again.
+
+use serde_yaml::Location;
+
+use super::context::Context;
+use super::error::Diagnostic;
+use super::layers::{Layer, Layers};
+use super::paths::{self, Variables};
+use super::scalar::At;
+use crate::policy::{AbsPath, BasePath, Grant, Rights, Scope};
+
+/// The base paths of all layers, sorted by path; none that goes through a link in a `writable` root.
+pub(crate) fn resolve(
+    layers: &Layers,
+    writable: &[AbsPath],
+    context: &Context,
+    warnings: &mut Vec<Diagnostic>,
+) -> Result<Vec<BasePath>, Box<Diagnostic>> {
+    let mut found: Vec<BasePath> = Vec::new();
+    for layer in &layers.layers {
+        let Some(base) = layer.raw.sandbox.as_ref().and_then(|s| s.base.as_ref()) else {
+            continue;
+        };
+        let lists = [
+            (&base.read, Rights::READ, Scope::Tree),
+            (&base.read_execute, Rights::READ | Rights::EXECUTE, Scope::Tree),
+            (&base.read_write, Rights::READ | Rights::WRITE, Scope::Tree),
+            (&base.list, Rights::READ, Scope::Names),
+        ];
+        for (entries, rights, scope) in lists {
+            for entry in entries.iter().flatten() {
+                if let Some(path) = one(layer, entry, rights, scope, writable, context, warnings)? {
+                    add(&mut found, path);
+                }
+            }
+        }
+    }
+    let trees = found.clone();
+    let held = |a: &BasePath, b: &BasePath| {
+        b.grant.scope == Scope::Tree && a.grant.path.is_below(&b.grant.path) && b.grant.rights.contains(a.grant.rights)
+    };
+    found.retain(|path| !trees.iter().any(|tree| held(path, tree)));
+    found.sort_by(|a, b| a.grant.path.cmp(&b.grant.path));
+    Ok(found)
+}
+
+/// Adds a path; the same place named twice gets both rights.
+fn add(found: &mut Vec<BasePath>, new: BasePath) {
+    let same = |old: &&mut BasePath| old.grant.path == new.grant.path && old.grant.scope == new.grant.scope;
+    match found.iter_mut().find(same) {
+        Some(old) => old.grant.rights = old.grant.rights | new.grant.rights,
+        None => found.push(new),
+    }
+}
+
+fn one(
+    layer: &Layer,
+    entry: &At<String>,
+    rights: Rights,
+    scope: Scope,
+    writable: &[AbsPath],
+    context: &Context,
+    warnings: &mut Vec<Diagnostic>,
+) -> Result<Option<BasePath>, Box<Diagnostic>> {
+    let text = entry.value.as_str();
+    let wrong = |why: String| {
+        Diagnostic::error(format!("base path `{text}`: {why}")).at(layer.source.place(entry.at), "not a base path")
+    };
+    let variables = if layer.source.is_preset() {
+        Variables::Expand
+    } else {
+        Variables::Refuse
+    };
+    if !text.starts_with(['/', '~', '$']) {
+        return Err(
+            wrong("not an absolute path".into()).hint("a relative place is a root: name it under `sandbox.paths`")
+        );
+    }
+    let expanded =
+        paths::expand(text, &AbsPath::root(), variables, context).map_err(|error| wrong(error.to_string()))?;
+    let Some(path) = expanded else {
+        return Ok(None);
+    };
+    // Whatever cannot be looked at is not granted.
+    let Ok(walked) = paths::walk(&path) else {
+        return Ok(None);
+    };
+    let (Some(metadata), Some(identity)) = (&walked.found, walked.identity()) else {
+        return Ok(None);
+    };
+    let held = |link: &&AbsPath| writable.iter().any(|root| link.is_within(root));
+    if let Some(link) = walked.links.iter().find(held) {
+        let told = format!("base path `{text}` is left out: the symlink {link} lies inside a writable root");
+        warnings.push(*Diagnostic::warning(told).at(layer.source.place(entry.at), "the agent could re-point it"));
+        return Ok(None);
+    }
+    let scope = match (metadata.is_dir(), scope) {
+        (true, scope) => scope,
+        (false, Scope::Names) => return Ok(None),
+        (false, Scope::File | Scope::Tree) => Scope::File,
+    };
+    Ok(Some(BasePath {
+        grant: grant(layer, walked.path, rights, scope, entry.at),
+        identity,
+    }))
+}
+
+fn grant(layer: &Layer, path: AbsPath, rights: Rights, scope: Scope, at: Location) -> Grant {
+    Grant {
+        scope,
+        ..Grant::tree(path, rights, layer.source.origin(at))
+    }
+}

@@ -1,0 +1,52 @@
+//! What a config is resolved against: the user's home, the environment, the presets.
+
+use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
+
+use crate::policy::{AbsPath, ShellRule};
+
+/// How a rule is held against an example line.
+#[derive(Debug, Clone, Copy)]
+pub struct Matchers {
+    /// Whether some simple command of the line matches the rule.
+    pub matches: fn(&ShellRule, &str) -> bool,
+    /// Whether the rule alone settles the whole line: each of its simple commands matches.
+    pub settles: fn(&ShellRule, &str) -> bool,
+}
+
+/// Everything outside the file that its meaning depends on.
+#[derive(Debug, Clone)]
+pub struct Context {
+    /// The home directory that the passwd entry of this uid names. Never the variable: whoever
+    /// sets the environment does not choose where trust is kept.
+    pub home: Option<AbsPath>,
+    /// The environment, for presets and for refusing HOME as a workspace.
+    pub variables: BTreeMap<OsString, OsString>,
+    /// How rule examples are checked.
+    pub matchers: Matchers,
+    /// The text of a preset, by name.
+    pub(crate) presets: fn(&str) -> Option<&'static str>,
+}
+
+impl Context {
+    /// The context of this process.
+    pub fn host(matchers: Matchers) -> Self {
+        // A uid without a passwd entry has no home: paths that need one are refused or skipped.
+        let user = nix::unistd::User::from_uid(nix::unistd::Uid::effective())
+            .ok()
+            .flatten();
+        Self {
+            home: user.and_then(|user| AbsPath::new(user.dir).ok()),
+            variables: std::env::vars_os().collect(),
+            matchers,
+            presets: super::presets::text,
+        }
+    }
+
+    /// An absolute path in a variable of the environment.
+    pub(crate) fn path_variable(&self, name: &str) -> Option<AbsPath> {
+        self.variables
+            .get(OsStr::new(name))
+            .and_then(|value| AbsPath::new(value).ok())
+    }
+}

@@ -1,0 +1,102 @@
+//! What no single root can see: clauses that speak against each other, and links the agent holds.
+
+use super::context::Context;
+use super::error::Diagnostic;
+use super::layers::Layers;
+use super::paths;
+use super::roots::Draft;
+use super::trust;
+use crate::policy::{AbsPath, Rights};
+
+/// Refuses a grant under a deny of the same right, and links the agent could re-point.
+pub(crate) fn check(layers: &Layers, drafts: &[Draft<'_>]) -> Result<(), Box<Diagnostic>> {
+    for draft in drafts {
+        grants_under_denies(drafts, draft)?;
+        links(layers, drafts, draft)?;
+    }
+    Ok(())
+}
+
+/// Refuses a writable root around Stockade's own state: the agent could write its own trust.
+pub(crate) fn state_stays_outside(drafts: &[Draft<'_>], context: &Context) -> Result<(), Box<Diagnostic>> {
+    let Some(state) = trust::state_dir(context) else {
+        return Ok(());
+    };
+    // Where it really is, however the way there is linked; as written where that cannot be told.
+    let state = paths::walk(state.as_path()).map_or(state, |walked| walked.path);
+    match drafts
+        .iter()
+        .find(|d| d.rights.contains(Rights::WRITE) && (state.is_within(&d.path) || d.path.is_within(&state)))
+    {
+        None => Ok(()),
+        Some(draft) => Err(Diagnostic::error(format!(
+            "root `{}` would make stockade's own state writable: {state}",
+            draft.name.value
+        ))
+        .at(
+            draft.layer.source.place(draft.raw.root.at),
+            "the agent could write its own trust",
+        )
+        .hint("use `mode: ro`, or name narrower roots")),
+    }
+}
+
+fn grants_under_denies(drafts: &[Draft<'_>], granted: &Draft<'_>) -> Result<(), Box<Diagnostic>> {
+    for denying in drafts {
+        for deny in &denying.denies {
+            let both = deny.deny.rights.and(granted.rights);
+            if both.is_empty() || !deny.deny.target.covers(&granted.path) {
+                continue;
+            }
+            return Err(Diagnostic::error(format!(
+                "root `{}` lies under a deny: a deny always wins",
+                granted.name.value
+            ))
+            .at(
+                granted.layer.source.place(granted.raw.root.at),
+                format!("grants {both} on {}", granted.path),
+            )
+            .and(
+                denying.layer.source.place(deny.entry.at),
+                format!("denies {}", deny.deny.target),
+            )
+            .hint("drop the root, or narrow the deny"));
+        }
+    }
+    Ok(())
+}
+
+fn links(layers: &Layers, drafts: &[Draft<'_>], draft: &Draft<'_>) -> Result<(), Box<Diagnostic>> {
+    let source = &draft.layer.source;
+    let of_root = draft
+        .links
+        .iter()
+        .map(|link| (link, draft.raw.root.at, draft.raw.root.value.as_str()));
+    let of_denies = draft
+        .denies
+        .iter()
+        .flat_map(|d| d.links.iter().map(|link| (link, d.entry.at, d.entry.value.as_str())));
+    for (link, at, text) in of_root.chain(of_denies) {
+        let held = if layers.config_dir.as_ref().is_some_and(|dir| link.is_below(dir)) {
+            "beside this config, where whoever writes the project could re-point it".to_owned()
+        } else if let Some(root) = writable_around(drafts, link) {
+            format!(
+                "inside the writable root `{}`, where the agent could re-point it",
+                root.name.value
+            )
+        } else {
+            continue;
+        };
+        return Err(Diagnostic::error(format!("`{text}` goes through the symlink {link}"))
+            .at(source.place(at), "leads where the link says today")
+            .hint(format!("the link lies {held}: write the path it leads to")));
+    }
+    Ok(())
+}
+
+/// A writable root that holds `path`.
+pub(crate) fn writable_around<'a, 'b>(drafts: &'b [Draft<'a>], path: &AbsPath) -> Option<&'b Draft<'a>> {
+    drafts
+        .iter()
+        .find(|d| d.rights.contains(Rights::WRITE) && path.is_within(&d.path))
+}

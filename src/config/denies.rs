@@ -1,0 +1,89 @@
+//! `deny:` entries of a root.
+
+use std::ffi::OsString;
+use std::path::Path;
+
+use super::context::Context;
+use super::error::Diagnostic;
+use super::layers::Layer;
+use super::paths::{self, Variables};
+use super::scalar::At;
+use crate::policy::{AbsPath, Deny, Pattern, Rights, Target};
+
+/// A deny, with the links that were followed to reach it.
+#[derive(Debug)]
+pub(crate) struct DenyDraft {
+    pub(crate) deny: Deny,
+    pub(crate) entry: At<String>,
+    pub(crate) links: Vec<AbsPath>,
+}
+
+const SYNTAX: &str = "without a slash an entry is a `name` or a `*suffix` at any depth; with one it is a path, such as `secrets/` or `./secrets`";
+
+/// One entry, inside `root`.
+pub(crate) fn draft(
+    layer: &Layer,
+    root: &AbsPath,
+    entry: &At<String>,
+    context: &Context,
+) -> Result<DenyDraft, Box<Diagnostic>> {
+    let text = entry.value.as_str();
+    let wrong = |message: String, label: &str| Diagnostic::error(message).at(layer.source.place(entry.at), label);
+    let (target, links) = if text.contains('/') {
+        if text.contains(['*', '?', '[']) {
+            return Err(wrong(format!("`{text}` is not a deny"), "a path with a wildcard").hint(SYNTAX));
+        }
+        let path = place(layer, root, text, context).map_err(|why| wrong(why, "cannot be denied"))?;
+        if !path.0.is_within(root) {
+            let told = format!("`{text}` leads to {}, outside the root {root}", path.0);
+            return Err(wrong(told, "denies nothing here")
+                .hint("a deny takes from its own root; move it to the root it is about"));
+        }
+        (Target::Path(path.0), path.1)
+    } else {
+        let pattern =
+            pattern(text).ok_or_else(|| wrong(format!("`{text}` is not a deny"), "not a name").hint(SYNTAX))?;
+        let root = root.clone();
+        (Target::Pattern { root, pattern }, Vec::new())
+    };
+    Ok(DenyDraft {
+        deny: Deny {
+            target,
+            rights: Rights::ALL,
+            except: None,
+            beyond: None,
+            origin: layer.source.origin(entry.at),
+        },
+        entry: entry.clone(),
+        links,
+    })
+}
+
+/// Where a path entry leads; missing is fine, since it may be made later.
+fn place(layer: &Layer, root: &AbsPath, text: &str, context: &Context) -> Result<(AbsPath, Vec<AbsPath>), String> {
+    let variables = if layer.source.is_preset() {
+        Variables::Expand
+    } else {
+        Variables::Refuse
+    };
+    let told = |error: paths::PathError| format!("`{text}`: {error}");
+    let path = paths::expand(text, root, variables, context)
+        .map_err(told)?
+        .ok_or_else(|| format!("`{text}` names what this user does not have"))?;
+    resolve(&path).map_err(told)
+}
+
+/// [`place`] for a path that is already absolute.
+pub(crate) fn resolve(path: &Path) -> Result<(AbsPath, Vec<AbsPath>), paths::PathError> {
+    paths::walk(path).map(|walked| (walked.path, walked.links))
+}
+
+/// `name` or `*suffix`.
+fn pattern(text: &str) -> Option<Pattern> {
+    let plain = |part: &str| !part.is_empty() && !part.contains(['*', '?', '[', '\0']);
+    if let Some(end) = text.strip_prefix('*') {
+        return plain(end).then(|| Pattern::Suffix(OsString::from(end)));
+    }
+    let name = plain(text) && !matches!(text, "." | "..") && !text.starts_with('~');
+    name.then(|| Pattern::Name(OsString::from(text)))
+}

@@ -1,0 +1,190 @@
+//! What is wrong with a config, and where.
+
+use std::fmt;
+use std::io;
+use std::path::PathBuf;
+
+use annotate_snippets::{AnnotationKind, Level, Renderer, Snippet};
+
+use super::source::Place;
+use crate::policy::path::{display, escape};
+
+/// Why there is no policy.
+#[derive(Debug, thiserror::Error)]
+pub enum ConfigError {
+    /// The config, or a file it depends on, could not be read.
+    #[error("failed to read {}: {source}", display(.path))]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// The config is not a file.
+    #[error("{} is not a regular file", display(.0))]
+    NotAFile(PathBuf),
+    /// The config is larger than any config a person writes.
+    #[error("{} is larger than 1 MiB: not read", display(.0))]
+    TooLarge(PathBuf),
+    /// The text says something that does not stand.
+    #[error("{0}")]
+    Invalid(Box<Diagnostic>),
+    /// A ceiling file exists, and this version would not honour it.
+    #[error(
+        "{} is a ceiling, and this version of stockade does not read ceilings: nothing is started rather than ignore it",
+        display(.0)
+    )]
+    Ceiling(PathBuf),
+    /// A ceiling file may exist, and it cannot be told.
+    #[error("failed to find out whether the ceiling {} exists: {source}", display(.path))]
+    CeilingUnknown {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// A config that came with the working directory is not trusted.
+    #[error(
+        "{} is not trusted: {why}\n\nIt lies in the working directory, so it may have come with the files there. Read it, then run\n\n    stockade trust\n\nor name it yourself with --config.",
+        display(.path)
+    )]
+    Untrusted {
+        /// The config.
+        path: PathBuf,
+        /// What speaks against it.
+        why: String,
+    },
+    /// The trust store is not usable.
+    #[error("failed to use the trust store {}: {why}", display(.path))]
+    TrustStore {
+        /// The store.
+        path: PathBuf,
+        /// Why.
+        why: String,
+    },
+}
+
+impl From<Box<Diagnostic>> for ConfigError {
+    fn from(diagnostic: Box<Diagnostic>) -> Self {
+        Self::Invalid(diagnostic)
+    }
+}
+
+/// How bad it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Severity {
+    /// There is no policy.
+    Error,
+    /// There is one, and this line of it may not mean what its writer thinks.
+    Warning,
+}
+
+/// One finding in a config, with the place it stands and what to do about it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Diagnostic {
+    /// How bad it is.
+    pub severity: Severity,
+    /// One line; safe to print.
+    pub message: String,
+    /// Where, and what to write under the line there.
+    pub place: Option<(Place, String)>,
+    /// Other lines that matter.
+    pub related: Vec<(Place, String)>,
+    /// What would help.
+    pub hints: Vec<String>,
+}
+
+impl Diagnostic {
+    /// An error without a place.
+    pub fn error(message: impl AsRef<str>) -> Box<Self> {
+        Box::new(Self {
+            severity: Severity::Error,
+            message: escape(message.as_ref().as_bytes()),
+            place: None,
+            related: Vec::new(),
+            hints: Vec::new(),
+        })
+    }
+
+    /// A warning without a place.
+    pub fn warning(message: impl AsRef<str>) -> Box<Self> {
+        let mut diagnostic = Self::error(message);
+        diagnostic.severity = Severity::Warning;
+        diagnostic
+    }
+
+    /// With the place it stands and a label for it.
+    #[must_use]
+    pub fn at(mut self: Box<Self>, place: Place, label: impl AsRef<str>) -> Box<Self> {
+        self.place = Some((place, escape(label.as_ref().as_bytes())));
+        self
+    }
+
+    /// With another line that matters.
+    #[must_use]
+    pub fn and(mut self: Box<Self>, place: Place, label: impl AsRef<str>) -> Box<Self> {
+        self.related.push((place, escape(label.as_ref().as_bytes())));
+        self
+    }
+
+    /// With what would help.
+    #[must_use]
+    pub fn hint(mut self: Box<Self>, hint: impl AsRef<str>) -> Box<Self> {
+        self.hints.push(escape(hint.as_ref().as_bytes()));
+        self
+    }
+
+    /// With the nearest of `known` as a hint, else with all of them.
+    #[must_use]
+    pub fn did_you_mean<'a>(self: Box<Self>, found: &str, known: impl IntoIterator<Item = &'a str>) -> Box<Self> {
+        let known: Vec<&str> = known.into_iter().collect();
+        match nearest(found, &known) {
+            Some(near) => self.hint(format!("did you mean `{near}`?")),
+            None if known.is_empty() => self,
+            None => self.hint(format!("known here: {}", known.join(", "))),
+        }
+    }
+}
+
+/// The one of `known` that `found` is most likely a slip of.
+fn nearest<'a>(found: &str, known: &[&'a str]) -> Option<&'a str> {
+    known
+        .iter()
+        .map(|k| (strsim::damerau_levenshtein(found, k), *k))
+        .filter(|(distance, k)| *distance <= (k.chars().count() / 3).max(1))
+        .min_by_key(|(distance, _)| *distance)
+        .map(|(_, k)| k)
+}
+
+impl fmt::Display for Diagnostic {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let level = match self.severity {
+            Severity::Error => Level::ERROR,
+            Severity::Warning => Level::WARNING,
+        };
+        // One snippet per source; related lines of the same source are folded into it.
+        let mut group = level
+            .primary_title(self.message.as_str())
+            .elements(Vec::<Snippet<'_, annotate_snippets::Annotation<'_>>>::new());
+        let mut drawn: Vec<&Place> = Vec::new();
+        let marks = self.place.iter().map(|m| (AnnotationKind::Primary, m));
+        let marks: Vec<_> = marks
+            .chain(self.related.iter().map(|m| (AnnotationKind::Context, m)))
+            .collect();
+        for (_, (place, _)) in &marks {
+            if drawn.iter().any(|d| d.source == place.source) {
+                continue;
+            }
+            drawn.push(place);
+            let mut snippet = Snippet::source(place.source.shown()).path(place.source.name.to_string());
+            for (kind, (mark, label)) in marks.iter().filter(|(_, (m, _))| m.source == place.source) {
+                snippet = snippet.annotation(kind.span(mark.range()).label(label.as_str()));
+            }
+            group = group.element(snippet);
+        }
+        for hint in &self.hints {
+            group = group.element(Level::HELP.message(hint.as_str()));
+        }
+        f.write_str(&Renderer::plain().render(&[group]))
+    }
+}

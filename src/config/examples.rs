@@ -1,0 +1,55 @@
+//! The `match` and `not_match` lines of shell rules, checked when the file is loaded.
+
+use super::context::Matchers;
+use super::error::Diagnostic;
+use super::raw::RawRule;
+use super::source::Source;
+use crate::policy::ShellRule;
+use std::sync::Arc;
+
+/// An error for the first example the rule does not bear out.
+///
+/// A rule that lets something through must not settle a `not_match` line by itself: in
+/// `git status; rm x` the rule `git status` matches a part, and that is not enough. A rule that
+/// blocks must not match any part of it.
+pub(crate) fn check(
+    source: &Arc<Source>,
+    raw: &RawRule,
+    rule: &ShellRule,
+    how: &Matchers,
+) -> Result<(), Box<Diagnostic>> {
+    let pattern = rule.pattern.join(" ");
+    for line in raw.matches.iter().flatten() {
+        if !(how.matches)(rule, &line.value) {
+            return Err(
+                Diagnostic::error(format!("the rule `{pattern}` does not match its own example"))
+                    .at(
+                        source.place(line.at),
+                        "in `match`, but no command of this line begins so",
+                    )
+                    .and(source.place(raw.pattern.at), "the rule"),
+            );
+        }
+    }
+    for line in raw.not_matches.iter().flatten() {
+        let (hit, label) = if rule.allowed {
+            (
+                (how.settles)(rule, &line.value),
+                "in `not_match`, but the rule covers this whole line",
+            )
+        } else {
+            (
+                (how.matches)(rule, &line.value),
+                "in `not_match`, but the rule blocks this line",
+            )
+        };
+        if hit {
+            return Err(
+                Diagnostic::error(format!("the rule `{pattern}` matches its own counter-example"))
+                    .at(source.place(line.at), label)
+                    .and(source.place(raw.pattern.at), "the rule"),
+            );
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,161 @@
+//! `--rw`, `--ro`, `--deny` and `--net` → a policy on the `system` preset alone.
+
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
+
+use super::context::Context;
+use super::error::{ConfigError, Diagnostic};
+use super::load::{self, Loaded};
+use super::paths;
+use super::trust;
+use crate::policy::path::display;
+use crate::policy::{AbsPath, Demand, Deny, Network, Origin, ProtectFallback, Rights, Root, Scope, ShellRule};
+
+/// What the flags say.
+#[derive(Debug, Clone)]
+pub struct FlagPolicy {
+    /// Directories or files that are readable, writable and executable.
+    pub rw: Vec<PathBuf>,
+    /// Directories or files that are readable and executable.
+    pub ro: Vec<PathBuf>,
+    /// What is taken out of them again.
+    pub deny: Vec<PathBuf>,
+    /// Reach over IP.
+    pub net: Network,
+}
+
+/// The policy the flags come to; relative paths start at `cwd`. Nothing in it asks a question:
+/// the person at the keyboard has just said what may be reached.
+pub fn from_flags(flags: &FlagPolicy, cwd: &Path, context: &Context) -> Result<Loaded, ConfigError> {
+    let cwd = load::canonical(cwd)?;
+    let mut roots: Vec<Root> = Vec::new();
+    let mut links: Vec<(AbsPath, String)> = Vec::new();
+    let named = [
+        ("--rw", &flags.rw, Rights::ALL),
+        ("--ro", &flags.ro, Rights::READ | Rights::EXECUTE),
+    ];
+    for (flag, paths, rights) in named {
+        for (index, path) in paths.iter().enumerate() {
+            let told = format!("{flag} {}", display(path));
+            let name = format!("{}{}", flag.trim_start_matches('-'), index + 1);
+            let (root, met) = root(name, path, rights, &told, &cwd)?;
+            if let Some(first) = roots
+                .iter()
+                .find(|r| r.path == root.path || r.identity == root.identity)
+            {
+                return Err(refused(&told, format!("the same place is given by {}", first.origin)));
+            }
+            links.extend(met.into_iter().map(|link| (link, told.clone())));
+            roots.push(root);
+        }
+    }
+    roots.sort_by(|a, b| a.path.cmp(&b.path));
+    for path in &flags.deny {
+        links.extend(deny(path, &cwd, &mut roots)?);
+    }
+    let writable: Vec<AbsPath> = roots
+        .iter()
+        .filter(|r| r.rights.has(crate::policy::Right::Write))
+        .map(|r| r.path.clone())
+        .collect();
+    if let Some((link, told)) = links
+        .iter()
+        .find(|(link, _)| writable.iter().any(|root| link.is_within(root)))
+    {
+        return Err(refused(
+            told,
+            format!("the symlink {link} lies inside a writable root, where the agent could re-point it"),
+        ));
+    }
+    under_denies(&roots)?;
+    if let Some(state) = trust::state_dir(context) {
+        let state = paths::walk(state.as_path()).map_or(state, |walked| walked.path);
+        if let Some(root) = writable
+            .iter()
+            .find(|root| state.is_within(root) || root.is_within(&state))
+        {
+            return Err(refused(
+                &format!("--rw {root}"),
+                format!("would make stockade's own state writable: {state}"),
+            ));
+        }
+    }
+    let mut loaded = load::preset_below("system", &cwd, &writable, context)?;
+    loaded.policy.roots = roots;
+    loaded.policy.network = flags.net;
+    loaded.policy.protect_fallback = ProtectFallback::Undo;
+    loaded.policy.default_rule = ShellRule {
+        approval: Demand::None,
+        origin: Origin::Flag("command line".into()),
+        ..loaded.policy.default_rule
+    };
+    Ok(loaded)
+}
+
+fn refused(flag: &str, why: impl AsRef<str>) -> ConfigError {
+    Diagnostic::error(format!("{flag}: {}", why.as_ref())).into()
+}
+
+fn root(
+    name: String,
+    path: &Path,
+    rights: Rights,
+    told: &str,
+    cwd: &AbsPath,
+) -> Result<(Root, Vec<AbsPath>), ConfigError> {
+    let walked = walk(path, told, cwd)?;
+    let (Some(found), Some(identity)) = (&walked.found, walked.identity()) else {
+        return Err(refused(told, "does not exist"));
+    };
+    let scope = match (found.is_dir(), found.is_file()) {
+        (true, _) => Scope::Tree,
+        (_, true) => Scope::File,
+        (false, false) => return Err(refused(told, "neither a file nor a directory")),
+    };
+    let root = Root {
+        name,
+        path: walked.path,
+        identity,
+        scope,
+        rights,
+        suffixes: None,
+        max_file_bytes: None,
+        read_approval: Demand::None,
+        write_approval: Demand::None,
+        denies: Vec::new(),
+        origin: Origin::Flag(told.into()),
+    };
+    Ok((root, walked.links))
+}
+
+fn walk(path: &Path, told: &str, cwd: &AbsPath) -> Result<paths::Walked, ConfigError> {
+    if path.as_os_str().is_empty() || path.as_os_str().as_bytes().contains(&0) {
+        return Err(refused(told, "not a path"));
+    }
+    paths::walk(&cwd.as_path().join(path)).map_err(|error| refused(told, error.to_string()))
+}
+
+/// Adds a deny to the innermost root around it.
+fn deny(path: &Path, cwd: &AbsPath, roots: &mut [Root]) -> Result<Vec<(AbsPath, String)>, ConfigError> {
+    let told = format!("--deny {}", display(path));
+    let walked = walk(path, &told, cwd)?;
+    let around = roots.iter_mut().filter(|root| walked.path.is_within(&root.path));
+    let Some(root) = around.max_by_key(|root| root.path.as_path().components().count()) else {
+        return Err(refused(&told, "lies in no --rw or --ro, so nothing grants it"));
+    };
+    root.denies
+        .push(Deny::tree(walked.path, Rights::ALL, Origin::Flag(told.as_str().into())));
+    Ok(walked.links.into_iter().map(|link| (link, told.clone())).collect())
+}
+
+fn under_denies(roots: &[Root]) -> Result<(), ConfigError> {
+    for deny in roots.iter().flat_map(|root| &root.denies) {
+        if let Some(root) = roots.iter().find(|root| deny.target.covers(&root.path)) {
+            return Err(refused(
+                &root.origin.to_string(),
+                format!("lies under {}, and a deny always wins", deny.origin),
+            ));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,124 @@
+//! A file and the presets it extends, in the order in which they win.
+
+use std::sync::Arc;
+
+use super::context::Context;
+use super::error::Diagnostic;
+use super::presets;
+use super::raw::{RawConfig, RawShell};
+use super::scalar::At;
+use super::source::{Place, Source, SourceName};
+use super::yaml;
+use crate::policy::{AbsPath, Origin};
+
+/// One parsed text.
+#[derive(Debug)]
+pub(crate) struct Layer {
+    pub(crate) source: Arc<Source>,
+    pub(crate) raw: RawConfig,
+}
+
+/// Everything that speaks, first the file itself.
+#[derive(Debug)]
+pub(crate) struct Layers {
+    /// The file, then its presets depth-first; each preset once.
+    pub(crate) layers: Vec<Layer>,
+    /// Where relative paths start.
+    pub(crate) base: AbsPath,
+    /// The directory the config lies in; `None` for a bare preset or flags.
+    pub(crate) config_dir: Option<AbsPath>,
+    /// The config's own paths, protected against the agent.
+    pub(crate) config_files: Vec<AbsPath>,
+    /// Writable places that no layer speaks of: flags.
+    pub(crate) writable: Vec<AbsPath>,
+}
+
+impl Layers {
+    /// The first value any layer gives, with the layer.
+    pub(crate) fn first<'a, T>(
+        &'a self,
+        get: impl Fn(&'a RawConfig) -> Option<&'a At<T>>,
+    ) -> Option<(&'a Layer, &'a At<T>)> {
+        self.layers
+            .iter()
+            .find_map(|layer| get(&layer.raw).map(|found| (layer, found)))
+    }
+
+    /// Every `shell:`, the file's own first.
+    pub(crate) fn shells(&self) -> impl Iterator<Item = (&Layer, &RawShell)> {
+        self.layers
+            .iter()
+            .filter_map(|layer| layer.raw.shell.as_ref().map(|shell| (layer, shell)))
+    }
+
+    /// The line an origin names, if it lies in one of the layers.
+    pub(crate) fn place_of(&self, origin: &Origin) -> Option<Place> {
+        let (name, line) = match origin {
+            Origin::File { file, line } => (SourceName::File(Arc::clone(file)), *line),
+            Origin::Preset { name, line } => (SourceName::Preset(Arc::clone(name)), *line),
+            Origin::Flag(_) | Origin::Builtin(_) => return None,
+        };
+        let source = self
+            .layers
+            .iter()
+            .map(|layer| &layer.source)
+            .find(|source| source.name == name)?;
+        Some(source.line(line))
+    }
+}
+
+/// `raw` and, after it, every preset it extends.
+pub(crate) fn stack(source: Arc<Source>, raw: RawConfig, context: &Context) -> Result<Vec<Layer>, Box<Diagnostic>> {
+    let mut layers = Vec::new();
+    let mut open = Vec::new();
+    push(source, raw, context, &mut open, &mut layers)?;
+    Ok(layers)
+}
+
+fn push(
+    source: Arc<Source>,
+    raw: RawConfig,
+    context: &Context,
+    open: &mut Vec<Arc<str>>,
+    layers: &mut Vec<Layer>,
+) -> Result<(), Box<Diagnostic>> {
+    let wanted = raw.extends.clone().unwrap_or_default();
+    layers.push(Layer {
+        source: Arc::clone(&source),
+        raw,
+    });
+    for name in wanted {
+        let key: Arc<str> = name.value.as_str().into();
+        if open.contains(&key) {
+            let chain: Vec<&str> = open.iter().map(AsRef::as_ref).chain([&*key]).collect();
+            return Err(
+                Diagnostic::error(format!("presets extend each other in a circle: {}", chain.join(" → ")))
+                    .at(source.place(name.at), "closes the circle"),
+            );
+        }
+        if layers
+            .iter()
+            .any(|layer| layer.source.name == SourceName::Preset(Arc::clone(&key)))
+        {
+            continue;
+        }
+        let (inner, raw) = preset(&key, context, |found| found.at(source.place(name.at), "no such preset"))?;
+        open.push(key);
+        push(inner, raw, context, open, layers)?;
+        open.pop();
+    }
+    Ok(())
+}
+
+/// A preset, parsed.
+pub(crate) fn preset(
+    name: &Arc<str>,
+    context: &Context,
+    placed: impl Fn(Box<Diagnostic>) -> Box<Diagnostic>,
+) -> Result<(Arc<Source>, RawConfig), Box<Diagnostic>> {
+    let Some(text) = (context.presets)(name) else {
+        let unknown = placed(Diagnostic::error(format!("unknown preset `{name}`")));
+        return Err(unknown.did_you_mean(name, presets::names()));
+    };
+    yaml::parse(SourceName::Preset(Arc::clone(name)), text.as_bytes())
+}

@@ -1,0 +1,179 @@
+//! Finding and reading a config, and what comes out of it.
+
+use std::ffi::OsStr;
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read as _};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use sha2::{Digest as _, Sha256};
+
+use super::ceilings;
+use super::context::Context;
+use super::error::{ConfigError, Diagnostic};
+use super::layers::{self, Layers};
+use super::resolve::{self, Resolved};
+use super::source::SourceName;
+use super::tools::CustomTool;
+use super::yaml;
+use crate::policy::{AbsPath, Policy};
+
+/// Larger than any config a person writes.
+const MAX_BYTES: u64 = 1 << 20;
+
+/// A file that a config's meaning depends on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NamedFile {
+    /// Where it is.
+    pub path: PathBuf,
+    /// The hash of the bytes that were read.
+    pub sha256: [u8; 32],
+}
+
+/// A policy and what it came from.
+#[derive(Debug, Clone)]
+pub struct Loaded {
+    /// What the config says.
+    pub policy: Policy,
+    /// Custom tools, checked but not offered by this version.
+    pub custom_tools: Vec<CustomTool>,
+    /// The config, and every file it names. Empty for a preset or flags. Presets are built in.
+    pub files: Vec<NamedFile>,
+    /// What a reader may not expect.
+    pub warnings: Vec<Diagnostic>,
+    /// Roots whose directory was made by this load, by name.
+    pub made: Vec<String>,
+}
+
+/// What to do when the config itself is a symlink.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Links {
+    /// A person named the file: follow.
+    Follow,
+    /// It was found lying there: refuse.
+    Refuse,
+}
+
+/// The bytes of a config, read once, with their hash.
+#[derive(Debug)]
+pub(crate) struct ConfigFile {
+    pub(crate) file: NamedFile,
+    pub(crate) bytes: Vec<u8>,
+}
+
+/// The config a person named. Naming it is trusting it.
+pub fn load(path: &Path, context: &Context) -> Result<Loaded, ConfigError> {
+    ceilings::refuse_if_present(context)?;
+    let config = read(path, Links::Follow)?;
+    build(config, context)
+}
+
+/// A built-in preset on its own; where it says `.` it means `workspace`.
+pub fn preset(name: &str, workspace: &Path, context: &Context) -> Result<Loaded, ConfigError> {
+    preset_below(name, &canonical(workspace)?, &[], context)
+}
+
+/// [`preset`], with writable roots that are added afterwards.
+pub(crate) fn preset_below(
+    name: &str,
+    base: &AbsPath,
+    writable: &[AbsPath],
+    context: &Context,
+) -> Result<Loaded, ConfigError> {
+    ceilings::refuse_if_present(context)?;
+    let (source, raw) = layers::preset(&Arc::from(name), context, |unplaced| unplaced)?;
+    let layers = Layers {
+        layers: layers::stack(source, raw, context)?,
+        base: base.clone(),
+        config_dir: None,
+        config_files: Vec::new(),
+        writable: writable.to_owned(),
+    };
+    Ok(loaded(resolve::resolve(&layers, context)?, Vec::new()))
+}
+
+/// `stockade.yaml` in `cwd`, and nowhere else.
+pub fn discover(cwd: &Path) -> Option<PathBuf> {
+    let path = cwd.join("stockade.yaml");
+    // Anything of that name is the config; what cannot be used is an error later, not a fallback.
+    match std::fs::symlink_metadata(&path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+        Ok(_) | Err(_) => Some(path),
+    }
+}
+
+/// Reads a config once.
+pub(crate) fn read(path: &Path, links: Links) -> Result<ConfigFile, ConfigError> {
+    let failed = |source| ConfigError::Read {
+        path: path.to_owned(),
+        source,
+    };
+    let file = open(path, links).map_err(failed)?;
+    if !file.metadata().map_err(failed)?.is_file() {
+        return Err(ConfigError::NotAFile(path.to_owned()));
+    }
+    let mut bytes = Vec::new();
+    file.take(MAX_BYTES + 1).read_to_end(&mut bytes).map_err(failed)?;
+    if u64::try_from(bytes.len()).is_ok_and(|len| len > MAX_BYTES) {
+        return Err(ConfigError::TooLarge(path.to_owned()));
+    }
+    let sha256 = Sha256::digest(&bytes).into();
+    let path = std::path::absolute(path).map_err(failed)?;
+    Ok(ConfigFile {
+        file: NamedFile { path, sha256 },
+        bytes,
+    })
+}
+
+fn open(path: &Path, links: Links) -> io::Result<File> {
+    // A FIFO must not hang the start, a terminal must not become ours.
+    let flags = libc::O_NONBLOCK | libc::O_NOCTTY;
+    let flags = match links {
+        Links::Follow => flags,
+        Links::Refuse => flags | libc::O_NOFOLLOW,
+    };
+    OpenOptions::new().read(true).custom_flags(flags).open(path)
+}
+
+/// The policy of a config that was read.
+pub(crate) fn build(config: ConfigFile, context: &Context) -> Result<Loaded, ConfigError> {
+    let ConfigFile { file, bytes } = config;
+    let (source, raw) = yaml::parse(SourceName::File(Arc::new(file.path.clone())), &bytes)?;
+    let dir = canonical(file.path.parent().unwrap_or(Path::new("/")))?;
+    let named = dir.child(file.path.file_name().unwrap_or(OsStr::new("")));
+    let target = std::fs::canonicalize(&file.path)
+        .ok()
+        .and_then(|path| AbsPath::new(path).ok());
+    let mut config_files: Vec<AbsPath> = named.into_iter().chain(target).collect();
+    config_files.sort();
+    config_files.dedup();
+    let layers = Layers {
+        layers: layers::stack(source, raw, context)?,
+        base: dir.clone(),
+        config_dir: Some(dir),
+        config_files,
+        writable: Vec::new(),
+    };
+    Ok(loaded(resolve::resolve(&layers, context)?, vec![file]))
+}
+
+/// A directory that must exist, without links.
+pub(crate) fn canonical(path: &Path) -> Result<AbsPath, ConfigError> {
+    let failed = |source| ConfigError::Read {
+        path: path.to_owned(),
+        source,
+    };
+    let real = std::fs::canonicalize(path).map_err(failed)?;
+    AbsPath::new(real).map_err(|error| failed(io::Error::new(io::ErrorKind::InvalidInput, error)))
+}
+
+fn loaded(resolved: Resolved, files: Vec<NamedFile>) -> Loaded {
+    Loaded {
+        policy: resolved.policy,
+        custom_tools: resolved.custom_tools,
+        files,
+        warnings: resolved.warnings,
+        made: resolved.made,
+    }
+}

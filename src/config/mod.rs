@@ -1,0 +1,48 @@
+//! YAML text → raw mirror → one resolved [`Policy`](crate::policy::Policy).
+//!
+//! The story, file by file: `load` finds and reads a file once; `yaml` turns its bytes into the
+//! raw mirror (`raw`, `scalar`, `words`) or into one error that says where; `layers` stacks the
+//! presets it extends below it; `resolve` brings the stack to a policy, with a file for each part:
+//! `roots` and `denies` (through `paths`, which finds every symlink), `base`, `environment`,
+//! `rules` and their `examples`, `tools`; `contradictions` holds the parts against each other.
+//! Beside that: [`trust`] for configs found in the working directory, [`ceilings`], which this
+//! version refuses to run beside, `flags` for policies without a file, [`schema`] for editors.
+
+mod base;
+pub mod ceilings;
+mod context;
+mod contradictions;
+mod denies;
+mod environment;
+mod error;
+mod examples;
+mod flags;
+mod layers;
+mod load;
+mod paths;
+mod presets;
+mod raw;
+mod resolve;
+mod roots;
+mod rules;
+mod scalar;
+mod schema;
+mod source;
+mod tools;
+pub mod trust;
+mod units;
+mod values;
+mod words;
+mod yaml;
+
+#[cfg(test)]
+mod tests;
+
+pub use context::{Context, Matchers};
+pub use error::{ConfigError, Diagnostic, Severity};
+pub use flags::{FlagPolicy, from_flags};
+pub use load::{Loaded, NamedFile, discover, load, preset};
+pub use presets::{names as preset_names, text as preset_text};
+pub use schema::{TEMPLATE, schema};
+pub use source::{Place, Source, SourceName};
+pub use tools::{ArgKind, CustomArg, CustomTool, TOOL_NAMES};

@@ -1,0 +1,184 @@
+//! A path as it was typed → where it leads, with every symlink met on the way.
+//!
+//! The kernel would follow links without a word. The walk here goes one component at a time, so
+//! that a link the agent could re-point before the next start is found and refused.
+
+use std::collections::VecDeque;
+use std::ffi::OsString;
+use std::fs::Metadata;
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Component, Path, PathBuf};
+
+use super::context::Context;
+use crate::policy::path::display;
+use crate::policy::{AbsPath, Identity};
+
+/// As many links as the kernel follows.
+const MAX_LINKS: usize = 40;
+
+/// Why a path leads nowhere.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum PathError {
+    /// The text is empty or holds a NUL byte.
+    #[error("not a path")]
+    NotAPath,
+    /// `~/` without a passwd entry.
+    #[error("`~` cannot be resolved: this user has no passwd entry")]
+    NoHome,
+    /// `~name`.
+    #[error("another user's home is not looked up")]
+    OtherHome,
+    /// `$NAME` outside a preset.
+    #[error("variables are not expanded here")]
+    Variable,
+    /// The kernel would not say.
+    #[error("failed to look at {}: {source}", display(.path))]
+    Look {
+        /// How far the walk had come.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// More links than the kernel would follow.
+    #[error("too many symlinks")]
+    Loop,
+}
+
+/// Where a path leads.
+#[derive(Debug)]
+pub(crate) struct Walked {
+    /// The path with every link resolved; its last components may be missing.
+    pub(crate) path: AbsPath,
+    /// What is there; `None` when it is missing.
+    pub(crate) found: Option<Metadata>,
+    /// Where each link stood that was followed.
+    pub(crate) links: Vec<AbsPath>,
+}
+
+impl Walked {
+    /// Device and inode of what is there.
+    pub(crate) fn identity(&self) -> Option<Identity> {
+        self.found.as_ref().map(identity)
+    }
+}
+
+/// Device and inode.
+pub(crate) fn identity(metadata: &Metadata) -> Identity {
+    Identity {
+        device: metadata.dev(),
+        inode: metadata.ino(),
+    }
+}
+
+/// Whether a text may use `$NAME/…`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Variables {
+    /// It stands in a preset.
+    Expand,
+    /// It stands in a file a person wrote.
+    Refuse,
+}
+
+/// The path a text means, not yet looked at. `None` where a preset names what this user does not have.
+pub(crate) fn expand(
+    text: &str,
+    base: &AbsPath,
+    variables: Variables,
+    context: &Context,
+) -> Result<Option<PathBuf>, PathError> {
+    if text.is_empty() || text.contains('\0') {
+        return Err(PathError::NotAPath);
+    }
+    let below = |start: &AbsPath, rest: &str| start.as_path().join(rest.trim_start_matches('/'));
+    if let Some(rest) = text.strip_prefix('~') {
+        if !rest.is_empty() && !rest.starts_with('/') {
+            return Err(PathError::OtherHome);
+        }
+        return match (&context.home, variables) {
+            (Some(home), _) => Ok(Some(below(home, rest))),
+            (None, Variables::Expand) => Ok(None),
+            (None, Variables::Refuse) => Err(PathError::NoHome),
+        };
+    }
+    if let Some(rest) = text.strip_prefix('$') {
+        if variables == Variables::Refuse {
+            return Err(PathError::Variable);
+        }
+        let (name, rest) = rest.split_once('/').unwrap_or((rest, ""));
+        return Ok(context.path_variable(name).map(|start| below(&start, rest)));
+    }
+    Ok(Some(base.as_path().join(text)))
+}
+
+/// Where an absolute path leads.
+pub(crate) fn walk(path: &Path) -> Result<Walked, PathError> {
+    let mut todo: VecDeque<OsString> = VecDeque::new();
+    let mut at = AbsPath::root();
+    let mut found = Some(look(at.as_path())?);
+    let mut links = Vec::new();
+    push_front(&mut todo, path);
+    while let Some(name) = todo.pop_front() {
+        if name.as_bytes() == b".." {
+            // What is missing has no parent the kernel would agree on.
+            if found.is_none() {
+                return Err(PathError::Look {
+                    path: at.as_path().to_owned(),
+                    source: io::ErrorKind::NotFound.into(),
+                });
+            }
+            at = at.parent().unwrap_or(at);
+            found = Some(look(at.as_path())?);
+            continue;
+        }
+        let next = at.child(&name).ok_or(PathError::NotAPath)?;
+        if found.is_none() {
+            at = next;
+            continue;
+        }
+        match look(next.as_path()) {
+            Ok(metadata) if metadata.is_symlink() => {
+                if links.len() == MAX_LINKS {
+                    return Err(PathError::Loop);
+                }
+                let target = std::fs::read_link(&next).map_err(|source| PathError::Look {
+                    path: next.as_path().to_owned(),
+                    source,
+                })?;
+                if target.is_absolute() {
+                    at = AbsPath::root();
+                }
+                push_front(&mut todo, &target);
+                links.push(next);
+            }
+            Ok(metadata) => {
+                at = next;
+                found = Some(metadata);
+            }
+            Err(PathError::Look { source, .. }) if source.kind() == io::ErrorKind::NotFound => {
+                at = next;
+                found = None;
+            }
+            Err(other) => return Err(other),
+        }
+    }
+    Ok(Walked { path: at, found, links })
+}
+
+fn look(path: &Path) -> Result<Metadata, PathError> {
+    std::fs::symlink_metadata(path).map_err(|source| PathError::Look {
+        path: path.to_owned(),
+        source,
+    })
+}
+
+fn push_front(todo: &mut VecDeque<OsString>, path: &Path) {
+    for component in path.components().rev() {
+        match component {
+            Component::Normal(name) => todo.push_front(name.to_owned()),
+            Component::ParentDir => todo.push_front("..".into()),
+            Component::RootDir | Component::CurDir | Component::Prefix(_) => {}
+        }
+    }
+}

@@ -1,0 +1,231 @@
+//! Layers → one [`Policy`]. Scalars: the first layer that speaks wins. Lists: all of them, the
+//! file's own first.
+
+use super::base;
+use super::context::Context;
+use super::contradictions;
+use super::environment;
+use super::error::Diagnostic;
+use super::layers::{Layer, Layers};
+use super::raw::{RawConfig, RawSandbox, RawShell};
+use super::roots;
+use super::rules;
+use super::scalar::{At, RawNetwork};
+use super::tools::{self, CustomTool};
+use super::values;
+use super::words::{
+    RawApprovalMode, RawBackend, RawDenyFallback, RawFallback, RawHome, RawProtect, RawProtectFallback, RawResiduals,
+    RawUnixSockets,
+};
+use crate::policy::{
+    AbsPath, BackendChoice, DenyFallback, HomeChoice, Mode, Network, OsSandbox, Policy, Protect, ProtectFallback,
+    Residuals, Rights, UnixSockets,
+};
+
+/// What a stack of layers comes to.
+#[derive(Debug)]
+pub(crate) struct Resolved {
+    pub(crate) policy: Policy,
+    pub(crate) custom_tools: Vec<CustomTool>,
+    pub(crate) warnings: Vec<Diagnostic>,
+    /// Roots whose directory was made just now, by name.
+    pub(crate) made: Vec<String>,
+}
+
+/// The policy the layers come to. Missing `create: true` roots are made at the very end.
+pub(crate) fn resolve(layers: &Layers, context: &Context) -> Result<Resolved, Box<Diagnostic>> {
+    refuse_later_features(layers)?;
+    let mut warnings = Vec::new();
+    let drafts = roots::drafts(layers, context, &mut warnings)?;
+    contradictions::check(layers, &drafts)?;
+    contradictions::state_stays_outside(&drafts, context)?;
+    let names: Vec<&str> = drafts.iter().map(|d| d.name.value.as_str()).collect();
+    let of_roots = drafts
+        .iter()
+        .filter(|d| d.rights.contains(Rights::WRITE))
+        .map(|d| &d.path);
+    let writable: Vec<AbsPath> = of_roots.chain(&layers.writable).cloned().collect();
+    let base = base::resolve(layers, &writable, context, &mut warnings)?;
+    let custom_tools = tools::custom(layers, &names)?;
+    let tools = tools::overrides(layers, &custom_tools)?;
+    let rules = rules::rules(layers, &names, context)?;
+    let default_rule = rules::default_rule(layers)?;
+    let environment = environment::environment(layers, context, &mut warnings)?;
+    let limits = environment::limits(layers)?;
+    let network = network(layers)?;
+    let mut made = Vec::new();
+    let mut finished = Vec::new();
+    for draft in drafts {
+        let (root, is_new) = draft.finish()?;
+        if is_new {
+            made.push(root.name.clone());
+        }
+        finished.push(root);
+    }
+    warnings.extend(tools::switched_off(layers, &tools, &finished, &rules));
+    for tool in &custom_tools {
+        let told = format!(
+            "custom tool `{}` ({}) is checked, but this version does not offer it",
+            tool.name, tool.origin
+        );
+        warnings.push(*Diagnostic::warning(told));
+    }
+    let policy = Policy {
+        roots: finished,
+        base,
+        protect: protect(layers),
+        protect_fallback: protect_fallback(layers),
+        deny_fallback: deny_fallback(layers),
+        residuals: residuals(layers),
+        os_sandbox: os_sandbox(layers),
+        backend: backend(layers)?,
+        network,
+        unix_sockets: unix_sockets(layers),
+        home: home(layers),
+        environment,
+        limits,
+        rules,
+        default_rule,
+        tools,
+        mode: mode(layers),
+    };
+    Ok(Resolved {
+        policy,
+        custom_tools,
+        warnings,
+        made,
+    })
+}
+
+fn sandbox<'a, T>(layers: &'a Layers, get: fn(&'a RawSandbox) -> &'a Option<At<T>>) -> Option<(&'a Layer, &'a At<T>)> {
+    layers.first(|raw: &'a RawConfig| raw.sandbox.as_ref().and_then(|s| get(s).as_ref()))
+}
+
+fn shell<'a, T>(layers: &'a Layers, get: fn(&'a RawShell) -> &'a Option<At<T>>) -> Option<(&'a Layer, &'a At<T>)> {
+    layers.first(|raw: &'a RawConfig| raw.shell.as_ref().and_then(|s| get(s).as_ref()))
+}
+
+/// What the schema knows and this version cannot hold is refused, never ignored.
+fn refuse_later_features(layers: &Layers) -> Result<(), Box<Diagnostic>> {
+    let not_yet = |layer: &Layer, at, what: &str, hint: &str| {
+        Diagnostic::error(format!("{what} is not supported by this version"))
+            .at(layer.source.place(at), "would be ignored, so it is refused")
+            .hint(hint)
+    };
+    if let Some((layer, found)) = sandbox(layers, |s| &s.os_profile) {
+        return Err(not_yet(
+            layer,
+            found.at,
+            "`os_profile`",
+            "say in `sandbox.paths` what may be reached, and remove this line",
+        ));
+    }
+    if let Some((layer, found)) = layers.first(|raw| raw.audit.as_ref().and_then(|a| a.log.as_ref())) {
+        return Err(not_yet(
+            layer,
+            found.at,
+            "`audit.log`",
+            "remove this line: nothing is recorded",
+        ));
+    }
+    Ok(())
+}
+
+fn network(layers: &Layers) -> Result<Network, Box<Diagnostic>> {
+    let Some((layer, found)) = shell(layers, |s| &s.network) else {
+        return Ok(Network::Off);
+    };
+    match &found.value {
+        RawNetwork::Off => Ok(Network::Off),
+        RawNetwork::Full => Ok(Network::Full),
+        RawNetwork::Allow => Err(
+            Diagnostic::error("a network allow-list is not supported by this version")
+                .at(layer.source.place(found.at), "cannot be enforced, so it is refused")
+                .hint("write `network: false` (nothing) or `network: true` (everything)"),
+        ),
+        RawNetwork::Other(word) => {
+            let unknown = values::unknown_word(&layer.source, found.at, word);
+            Err(unknown.hint("network is `true`, `false` or `{allow: [HOST:PORT]}`"))
+        }
+    }
+}
+
+fn backend(layers: &Layers) -> Result<BackendChoice, Box<Diagnostic>> {
+    let Some((layer, found)) = sandbox(layers, |s| &s.backend) else {
+        return Ok(BackendChoice::Auto);
+    };
+    let name = match found.value {
+        RawBackend::Auto => return Ok(BackendChoice::Auto),
+        RawBackend::Landlock => return Ok(BackendChoice::Landlock),
+        RawBackend::Bwrap => "bwrap",
+        RawBackend::Seatbelt => "seatbelt",
+    };
+    Err(
+        Diagnostic::error(format!("the backend `{name}` is not supported by this version"))
+            .at(layer.source.place(found.at), "cannot confine")
+            .hint("write `backend: auto` or `backend: landlock`"),
+    )
+}
+
+fn protect(layers: &Layers) -> Protect {
+    match sandbox(layers, |s| &s.protect).map(|(_, found)| found.value) {
+        None | Some(RawProtect::Default) => Protect::Default(layers.config_files.clone()),
+        Some(RawProtect::None) => Protect::None,
+    }
+}
+
+fn protect_fallback(layers: &Layers) -> ProtectFallback {
+    match sandbox(layers, |s| &s.protect_fallback).map(|(_, found)| found.value) {
+        None | Some(RawProtectFallback::Refuse) => ProtectFallback::Refuse,
+        Some(RawProtectFallback::Undo) => ProtectFallback::Undo,
+    }
+}
+
+fn deny_fallback(layers: &Layers) -> DenyFallback {
+    match sandbox(layers, |s| &s.deny_fallback).map(|(_, found)| found.value) {
+        None | Some(RawDenyFallback::Refuse) => DenyFallback::Refuse,
+        Some(RawDenyFallback::Decompose) => DenyFallback::Decompose,
+    }
+}
+
+fn residuals(layers: &Layers) -> Residuals {
+    match sandbox(layers, |s| &s.residuals).map(|(_, found)| found.value) {
+        None | Some(RawResiduals::Report) => Residuals::Report,
+        Some(RawResiduals::Refuse) => Residuals::Refuse,
+    }
+}
+
+/// `require_os_sandbox: false` still confines wherever confining works.
+fn os_sandbox(layers: &Layers) -> OsSandbox {
+    let required = sandbox(layers, |s| &s.require_os_sandbox).is_none_or(|(_, found)| found.value);
+    let fallback = sandbox(layers, |s| &s.os_sandbox_fallback).map(|(_, found)| found.value);
+    match (required, fallback) {
+        (false, _) => OsSandbox::NotRequired,
+        (true, None | Some(RawFallback::FailFast)) => OsSandbox::FailFast,
+        (true, Some(RawFallback::RefuseTools)) => OsSandbox::RefuseTools,
+    }
+}
+
+fn unix_sockets(layers: &Layers) -> UnixSockets {
+    match shell(layers, |s| &s.unix_sockets).map(|(_, found)| found.value) {
+        None | Some(RawUnixSockets::None) => UnixSockets::None,
+        Some(RawUnixSockets::WithinRoots) => UnixSockets::WithinRoots,
+        Some(RawUnixSockets::All) => UnixSockets::All,
+    }
+}
+
+fn home(layers: &Layers) -> HomeChoice {
+    match shell(layers, |s| &s.home).map(|(_, found)| found.value) {
+        None | Some(RawHome::Private) => HomeChoice::Private,
+        Some(RawHome::Real) => HomeChoice::Real,
+    }
+}
+
+fn mode(layers: &Layers) -> Mode {
+    let found = layers.first(|raw| raw.approval.as_ref().and_then(|a| a.mode.as_ref()));
+    match found.map(|(_, found)| found.value) {
+        None | Some(RawApprovalMode::Interactive) => Mode::Interactive,
+        Some(RawApprovalMode::ApproveAll) => Mode::ApproveAll,
+        Some(RawApprovalMode::Strict) => Mode::Strict,
+    }
+}

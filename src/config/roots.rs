@@ -1,0 +1,310 @@
+//! `sandbox.paths` → roots at the places they lead to.
+//!
+//! Drafts first, nothing made; the checks that need all of them (`contradictions`) next; missing
+//! directories last, when nothing else can go wrong.
+
+use std::fs::FileType;
+
+use super::context::Context;
+use super::denies::{self, DenyDraft};
+use super::error::Diagnostic;
+use super::layers::{Layer, Layers};
+use super::paths::{self, Variables, Walked};
+use super::raw::RawRoot;
+use super::scalar::At;
+use super::units;
+use super::values;
+use super::words::RawMode;
+use crate::policy::path::display;
+use crate::policy::{AbsPath, Demand, Identity, Rights, Root, Scope, Suffix, SuffixSet};
+
+/// A root before missing directories are made.
+#[derive(Debug)]
+pub(crate) struct Draft<'a> {
+    pub(crate) layer: &'a Layer,
+    pub(crate) name: &'a At<String>,
+    pub(crate) raw: &'a RawRoot,
+    pub(crate) path: AbsPath,
+    /// `None` until the directory is made.
+    pub(crate) identity: Option<Identity>,
+    pub(crate) scope: Scope,
+    pub(crate) rights: Rights,
+    pub(crate) links: Vec<AbsPath>,
+    pub(crate) denies: Vec<DenyDraft>,
+}
+
+/// The roots of all layers. A root of the file replaces a preset's of the same name or place.
+pub(crate) fn drafts<'a>(
+    layers: &'a Layers,
+    context: &Context,
+    warnings: &mut Vec<Diagnostic>,
+) -> Result<Vec<Draft<'a>>, Box<Diagnostic>> {
+    let mut drafts: Vec<Draft<'a>> = Vec::new();
+    for layer in &layers.layers {
+        let paths = layer.raw.sandbox.as_ref().and_then(|s| s.paths.as_ref());
+        for (name, raw) in paths.iter().flat_map(|paths| &paths.0) {
+            if drafts.iter().any(|d| d.name.value == name.value) {
+                continue;
+            }
+            let Some(draft) = draft(layers, layer, name, raw, context)? else {
+                continue;
+            };
+            match drafts
+                .iter()
+                .find(|d| d.path == draft.path || (d.identity.is_some() && d.identity == draft.identity))
+            {
+                None => {
+                    if layer.source.is_preset() {
+                        refuse_home(&draft, context)?;
+                    }
+                    drafts.push(draft);
+                }
+                Some(first) if !std::ptr::eq(first.layer, layer) => warnings.push(replaced(first, &draft)),
+                Some(first) => return Err(same_place(first, &draft)),
+            }
+        }
+    }
+    drafts.sort_by(|a, b| a.path.cmp(&b.path));
+    Ok(drafts)
+}
+
+fn replaced(first: &Draft<'_>, second: &Draft<'_>) -> Diagnostic {
+    *Diagnostic::warning(format!(
+        "`{}` replaces the root `{}` of {}",
+        first.name.value, second.name.value, second.layer.source.name
+    ))
+    .at(
+        first.layer.source.place(first.raw.root.at),
+        "speaks for this place alone",
+    )
+    .and(second.layer.source.place(second.raw.root.at), "is not used")
+}
+
+fn same_place(first: &Draft<'_>, second: &Draft<'_>) -> Box<Diagnostic> {
+    Diagnostic::error(format!("two roots lead to {}", second.path))
+        .at(
+            second.layer.source.place(second.raw.root.at),
+            format!("`{}` is the same place", second.name.value),
+        )
+        .and(
+            first.layer.source.place(first.raw.root.at),
+            format!("`{}` leads there", first.name.value),
+        )
+        .hint("one place has one root: merge them")
+}
+
+/// `/`, a home directory or what lies above one is nobody's workspace.
+fn refuse_home(draft: &Draft<'_>, context: &Context) -> Result<(), Box<Diagnostic>> {
+    let real = |path: &AbsPath| paths::walk(path.as_path()).map_or_else(|_| path.clone(), |w| w.path);
+    let homes = [context.home.clone(), context.path_variable("HOME")];
+    let mut homes = homes.iter().flatten().flat_map(|home| [home.clone(), real(home)]);
+    let what = if draft.path == AbsPath::root() {
+        "the whole file system".to_owned()
+    } else if let Some(home) = homes.find(|home| home.is_within(&draft.path)) {
+        format!("the home directory {home}")
+    } else {
+        return Ok(());
+    };
+    Err(
+        Diagnostic::error(format!("{} cannot be the workspace: it holds {what}", draft.path))
+            .at(draft.layer.source.place(draft.raw.root.at), "would be writable")
+            .hint("start in a project directory, or write a config that names what may be written"),
+    )
+}
+
+fn draft<'a>(
+    layers: &Layers,
+    layer: &'a Layer,
+    name: &'a At<String>,
+    raw: &'a RawRoot,
+    context: &Context,
+) -> Result<Option<Draft<'a>>, Box<Diagnostic>> {
+    let place = |at| layer.source.place(at);
+    check_name(name).map_err(|why| Diagnostic::error(why).at(place(name.at), "not a root name"))?;
+    let text = raw.root.value.as_str();
+    let lost = |error: paths::PathError| {
+        let hint = match &error {
+            paths::PathError::Variable => {
+                Some("write the path out, or begin it with `~/`; `./$x` means a file of that name")
+            }
+            paths::PathError::OtherHome => Some("write the path out; `~/` is your own home"),
+            _ => None,
+        };
+        let error = Diagnostic::error(format!("root `{}`: `{text}`: {error}", name.value))
+            .at(place(raw.root.at), "leads nowhere");
+        hint.into_iter().fold(error, Diagnostic::hint)
+    };
+    let variables = if layer.source.is_preset() {
+        Variables::Expand
+    } else {
+        Variables::Refuse
+    };
+    let Some(path) = paths::expand(text, &layers.base, variables, context).map_err(lost)? else {
+        return Ok(None);
+    };
+    let walked = paths::walk(&path).map_err(lost)?;
+    let on = |flag: &Option<At<bool>>| flag.as_ref().is_some_and(|f| f.value);
+    let scope = match &walked.found {
+        Some(found) => scope(found.file_type()).ok_or_else(|| {
+            Diagnostic::error(format!(
+                "root `{}`: {} is neither a file nor a directory",
+                name.value, walked.path
+            ))
+            .at(place(raw.root.at), "cannot be a root")
+        })?,
+        None if on(&raw.create) => Scope::Tree,
+        None if on(&raw.optional) => return Ok(None),
+        None => {
+            return Err(
+                Diagnostic::error(format!("root `{}` does not exist: {}", name.value, display(path)))
+                    .at(place(raw.root.at), "nothing there")
+                    .hint("make it, or add `create: true` (make it at start) or `optional: true` (do without it)"),
+            );
+        }
+    };
+    let rights = match raw.mode.as_ref().map(|m| m.value) {
+        None | Some(RawMode::Ro) => Rights::READ,
+        Some(RawMode::Rw) => Rights::READ | Rights::WRITE,
+    };
+    let execute = if on(&raw.execute) {
+        Rights::EXECUTE
+    } else {
+        Rights::NONE
+    };
+    let entries = raw.deny.iter().flatten();
+    let denies = entries
+        .map(|entry| denies::draft(layer, &walked.path, entry, context))
+        .collect::<Result<_, _>>()?;
+    let identity = walked.identity();
+    let Walked { path, links, .. } = walked;
+    Ok(Some(Draft {
+        layer,
+        name,
+        raw,
+        path,
+        identity,
+        scope,
+        rights: rights | execute,
+        links,
+        denies,
+    }))
+}
+
+fn scope(kind: FileType) -> Option<Scope> {
+    match (kind.is_dir(), kind.is_file()) {
+        (true, _) => Some(Scope::Tree),
+        (_, true) => Some(Scope::File),
+        (false, false) => None,
+    }
+}
+
+fn check_name(name: &At<String>) -> Result<(), String> {
+    let good = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+    let text = name.value.as_str();
+    if !text.is_empty() && text.chars().all(good) && !text.starts_with(['-', '.']) {
+        return Ok(());
+    }
+    Err(format!(
+        "`{text}` cannot name a root: use letters, digits, `-`, `_` and `.` (tools write `name:path`)"
+    ))
+}
+
+impl Draft<'_> {
+    /// The root, its directory made if it was asked for and missing.
+    pub(crate) fn finish(self) -> Result<(Root, bool), Box<Diagnostic>> {
+        let source = &self.layer.source;
+        let (identity, made) = match self.identity {
+            Some(identity) => (identity, false),
+            None => {
+                let failed = |error: std::io::Error| {
+                    Diagnostic::error(format!(
+                        "failed to make root `{}`: {}: {error}",
+                        self.name.value, self.path
+                    ))
+                    .at(source.place(self.raw.root.at), "`create: true`")
+                };
+                std::fs::create_dir_all(&self.path).map_err(failed)?;
+                let made = std::fs::symlink_metadata(&self.path).map_err(failed)?;
+                if !made.is_dir() {
+                    return Err(failed(std::io::ErrorKind::NotADirectory.into()));
+                }
+                (paths::identity(&made), true)
+            }
+        };
+        let (read_approval, write_approval) = self.approvals()?;
+        let root = Root {
+            name: self.name.value.clone(),
+            identity,
+            scope: self.scope,
+            rights: self.rights,
+            suffixes: self.suffixes()?,
+            max_file_bytes: match &self.raw.max_file_bytes {
+                Some(size) => Some(values::unit(
+                    source,
+                    size.at,
+                    units::size(&size.value.0),
+                    units::SIZE_HINT,
+                )?),
+                None => None,
+            },
+            read_approval,
+            write_approval,
+            origin: source.origin(self.name.at),
+            denies: self.denies.into_iter().map(|d| d.deny).collect(),
+            path: self.path,
+        };
+        Ok((root, made))
+    }
+
+    fn suffixes(&self) -> Result<Option<SuffixSet>, Box<Diagnostic>> {
+        let Some(list) = &self.raw.suffixes else {
+            return Ok(None);
+        };
+        let one = |text: &At<String>| {
+            Suffix::new(&text.value).map_err(|error| {
+                let found = Diagnostic::error(error.to_string()).at(self.layer.source.place(text.at), "not a suffix");
+                let bare = text.value.trim_start_matches('*').trim_start_matches('.');
+                if bare.is_empty() {
+                    found
+                } else {
+                    found.hint(format!("write `.{bare}`"))
+                }
+            })
+        };
+        list.iter().map(one).collect::<Result<SuffixSet, _>>().map(Some)
+    }
+
+    /// What reading and writing demand; one spelling each.
+    fn approvals(&self) -> Result<(Demand, Demand), Box<Diagnostic>> {
+        let source = &self.layer.source;
+        let long = self.raw.approval.as_ref();
+        let pick = |right: &str, long: Option<&At<_>>, short: Option<&At<bool>>, default| match (long, short) {
+            (Some(long), Some(short)) => Err(Diagnostic::error(format!("the {right} approval is given twice"))
+                .at(source.place(short.at), "the short form")
+                .and(source.place(long.at), "the long form")
+                .hint("keep one of them")),
+            (Some(long), None) => match values::demand(source, long)? {
+                Demand::Deny => Err(Diagnostic::error("a root cannot deny by approval")
+                    .at(source.place(long.at), "asks a question whose answer is always no")
+                    .hint("use `mode: ro`, or `deny: [...]`")),
+                demand => Ok(demand),
+            },
+            (None, Some(short)) => Ok(if short.value { Demand::Required } else { Demand::None }),
+            (None, None) => Ok(default),
+        };
+        let both = long.map(|l| &l.value);
+        let read = pick(
+            "read",
+            both.and_then(|l| l.read.as_ref()),
+            self.raw.read_approval.as_ref(),
+            Demand::None,
+        )?;
+        let write = pick(
+            "write",
+            both.and_then(|l| l.write.as_ref()),
+            self.raw.write_approval.as_ref(),
+            Demand::Required,
+        )?;
+        Ok((read, write))
+    }
+}

@@ -1,0 +1,139 @@
+//! `shell.rules` and `shell.default`.
+
+use super::context::Context;
+use super::error::Diagnostic;
+use super::examples;
+use super::layers::{Layer, Layers};
+use super::raw::RawRule;
+use super::scalar::At;
+use super::values;
+use crate::policy::{Demand, Origin, ShellRule};
+
+/// The rules, the file's own first.
+pub(crate) fn rules(layers: &Layers, roots: &[&str], context: &Context) -> Result<Vec<ShellRule>, Box<Diagnostic>> {
+    let mut rules = Vec::new();
+    for (layer, shell) in layers.shells() {
+        for raw in shell.rules.iter().flatten() {
+            let rule = rule(layer, raw, roots)?;
+            examples::check(&layer.source, &raw.value, &rule, &context.matchers)?;
+            rules.push(rule);
+        }
+    }
+    Ok(rules)
+}
+
+fn rule(layer: &Layer, at: &At<RawRule>, roots: &[&str]) -> Result<ShellRule, Box<Diagnostic>> {
+    let (source, raw) = (&layer.source, &at.value);
+    let allowed = raw.allowed.as_ref().is_none_or(|a| a.value);
+    let approval = match (&raw.approval, allowed) {
+        (Some(demand), false) => {
+            return Err(Diagnostic::error("a rule that blocks has nothing to approve")
+                .at(source.place(demand.at), "no answer changes `allowed: false`")
+                .hint("drop one of the two"));
+        }
+        (Some(demand), true) => match values::demand(source, demand)? {
+            Demand::Deny => {
+                return Err(
+                    Diagnostic::error("a rule blocks with `allowed: false`, not by approval")
+                        .at(source.place(demand.at), "not for rules"),
+                );
+            }
+            other => other,
+        },
+        (None, true) => Demand::Required,
+        (None, false) => Demand::Deny,
+    };
+    for root in raw.sandbox_paths.iter().flatten() {
+        if !roots.contains(&root.value.as_str()) {
+            let unknown = Diagnostic::error(format!("no root is called `{}`", root.value))
+                .at(source.place(root.at), "not a root");
+            return Err(unknown.did_you_mean(&root.value, roots.iter().copied()));
+        }
+    }
+    let texts = |list: &Option<Vec<At<String>>>| list.iter().flatten().map(|t| t.value.clone()).collect();
+    Ok(ShellRule {
+        pattern: words(layer, &raw.pattern)?,
+        allowed,
+        approval,
+        sandbox_paths: raw
+            .sandbox_paths
+            .as_ref()
+            .map(|list| list.iter().map(|t| t.value.clone()).collect()),
+        description: raw.description.clone(),
+        reason: raw.reason.clone(),
+        matches: texts(&raw.matches),
+        not_matches: texts(&raw.not_matches),
+        origin: source.origin(at.at),
+    })
+}
+
+/// The words of a pattern.
+fn words(layer: &Layer, pattern: &At<String>) -> Result<Vec<String>, Box<Diagnostic>> {
+    let wrong = |why: &str, hint: &str| {
+        Err(Diagnostic::error(format!("`{}` is not a rule pattern", pattern.value))
+            .at(layer.source.place(pattern.at), why)
+            .hint(hint))
+    };
+    if pattern.value.contains(['\'', '"', '\\', '`']) {
+        return wrong(
+            "holds a quote",
+            "a pattern is split at spaces, and a word cannot hold one: leave the quotes out",
+        );
+    }
+    if pattern.value.contains(['*', '?', '[']) {
+        return wrong(
+            "holds a wildcard",
+            "a pattern matches every command that begins with its words: leave the wildcard out",
+        );
+    }
+    if pattern.value.contains(['$', ';', '|', '&', '<', '>', '(', ')', '\n']) {
+        return wrong(
+            "holds shell syntax",
+            "a pattern is the first words of one simple command; lines are taken apart before rules are asked",
+        );
+    }
+    let words: Vec<String> = pattern.value.split_whitespace().map(ToOwned::to_owned).collect();
+    if words.is_empty() {
+        return wrong(
+            "is empty",
+            "what holds for every other command stands in `shell.default`",
+        );
+    }
+    Ok(words)
+}
+
+/// What holds where no rule matches.
+pub(crate) fn default_rule(layers: &Layers) -> Result<ShellRule, Box<Diagnostic>> {
+    let found = layers.first(|raw| raw.shell.as_ref()?.default.as_ref());
+    let mut rule = ShellRule {
+        pattern: Vec::new(),
+        allowed: true,
+        approval: Demand::Required,
+        sandbox_paths: None,
+        description: None,
+        reason: None,
+        matches: Vec::new(),
+        not_matches: Vec::new(),
+        origin: Origin::Builtin("commands need approval unless a rule says otherwise"),
+    };
+    let Some((layer, raw)) = found else {
+        return Ok(rule);
+    };
+    rule.allowed = raw.value.allowed.as_ref().is_none_or(|a| a.value);
+    rule.reason.clone_from(&raw.value.reason);
+    rule.origin = layer.source.origin(raw.at);
+    match &raw.value.approval {
+        Some(demand) => match values::demand(&layer.source, demand)? {
+            Demand::Deny => {
+                return Err(
+                    Diagnostic::error("the default blocks with `allowed: false`, not by approval")
+                        .at(layer.source.place(demand.at), "not for rules"),
+                );
+            }
+            other => rule.approval = other,
+        },
+        None if !rule.allowed => rule.approval = Demand::Deny,
+        None => {}
+    }
+    Ok(rule)
+}

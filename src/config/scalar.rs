@@ -1,0 +1,227 @@
+//! The building blocks of the raw mirror: values that know where they stand.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::de::{Deserialize, Deserializer, Error, MapAccess, Visitor, value::MapAccessDeserializer};
+use serde_yaml::{Location, Spanned};
+
+use super::raw::RawAllow;
+
+/// A value and where it stands.
+#[derive(Debug, Clone)]
+pub(crate) struct At<T> {
+    pub(crate) value: T,
+    pub(crate) at: Location,
+}
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for At<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let spanned = Spanned::<T>::deserialize(deserializer)?;
+        Ok(Self {
+            value: spanned.value,
+            at: spanned.referenced,
+        })
+    }
+}
+
+impl<T: JsonSchema> JsonSchema for At<T> {
+    fn inline_schema() -> bool {
+        T::inline_schema()
+    }
+    fn schema_name() -> Cow<'static, str> {
+        T::schema_name()
+    }
+    fn schema_id() -> Cow<'static, str> {
+        T::schema_id()
+    }
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        T::json_schema(generator)
+    }
+}
+
+/// A mapping from names a person chose, in file order.
+#[derive(Debug, Clone)]
+pub(crate) struct Entries<V>(pub(crate) Vec<(At<String>, V)>);
+
+impl<V> Default for Entries<V> {
+    fn default() -> Self {
+        Self(Vec::new())
+    }
+}
+
+impl<'de, V: Deserialize<'de>> Deserialize<'de> for Entries<V> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Pairs<V>(std::marker::PhantomData<V>);
+        impl<'de, V: Deserialize<'de>> Visitor<'de> for Pairs<V> {
+            type Value = Entries<V>;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a mapping from names")
+            }
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Entries<V>, A::Error> {
+                let mut pairs = Vec::new();
+                while let Some(pair) = map.next_entry()? {
+                    pairs.push(pair);
+                }
+                Ok(Entries(pairs))
+            }
+            fn visit_unit<E: Error>(self) -> Result<Entries<V>, E> {
+                Ok(Entries(Vec::new()))
+            }
+        }
+        deserializer.deserialize_map(Pairs(std::marker::PhantomData))
+    }
+}
+
+impl<V: JsonSchema> JsonSchema for Entries<V> {
+    fn inline_schema() -> bool {
+        true
+    }
+    fn schema_name() -> Cow<'static, str> {
+        format!("Map_of_{}", V::schema_name()).into()
+    }
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        json_schema!({"type": "object", "additionalProperties": generator.subschema_for::<V>()})
+    }
+}
+
+/// `approval:` wherever it is one word.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum RawDemand {
+    None,
+    Required,
+    OncePerSession,
+    Deny,
+    /// Some other word: refused where its place is known.
+    Other(String),
+}
+
+pub(crate) const DEMANDS: &[&str] = &["required", "none", "once_per_session", "deny"];
+
+impl<'de> Deserialize<'de> for RawDemand {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Word;
+        impl Visitor<'_> for Word {
+            type Value = RawDemand;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("one of required, none, once_per_session, deny, true, false")
+            }
+            fn visit_bool<E: Error>(self, required: bool) -> Result<RawDemand, E> {
+                Ok(if required { RawDemand::Required } else { RawDemand::None })
+            }
+            fn visit_str<E: Error>(self, word: &str) -> Result<RawDemand, E> {
+                Ok(match word {
+                    "required" => RawDemand::Required,
+                    "none" => RawDemand::None,
+                    "once_per_session" => RawDemand::OncePerSession,
+                    "deny" => RawDemand::Deny,
+                    other => RawDemand::Other(other.to_owned()),
+                })
+            }
+        }
+        deserializer.deserialize_any(Word)
+    }
+}
+
+impl JsonSchema for RawDemand {
+    fn schema_name() -> Cow<'static, str> {
+        "Approval".into()
+    }
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({
+            "description": "Whether a person is asked. `true` means required, `false` means none.",
+            "enum": ["required", "none", "once_per_session", "deny", true, false]
+        })
+    }
+}
+
+/// `shell.network`.
+#[derive(Debug, Clone)]
+pub(crate) enum RawNetwork {
+    Off,
+    Full,
+    /// Read by its own mirror, so that a slip in it is told; what it says is refused whole.
+    Allow,
+    /// Some word: refused where its place is known.
+    Other(String),
+}
+
+impl<'de> Deserialize<'de> for RawNetwork {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Reach;
+        impl<'de> Visitor<'de> for Reach {
+            type Value = RawNetwork;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("`true`, `false` or `{allow: [HOST:PORT]}`")
+            }
+            fn visit_bool<E: Error>(self, full: bool) -> Result<RawNetwork, E> {
+                Ok(if full { RawNetwork::Full } else { RawNetwork::Off })
+            }
+            fn visit_str<E: Error>(self, word: &str) -> Result<RawNetwork, E> {
+                Ok(RawNetwork::Other(word.to_owned()))
+            }
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<RawNetwork, A::Error> {
+                RawAllow::deserialize(MapAccessDeserializer::new(map)).map(|_| RawNetwork::Allow)
+            }
+        }
+        deserializer.deserialize_any(Reach)
+    }
+}
+
+impl JsonSchema for RawNetwork {
+    fn schema_name() -> Cow<'static, str> {
+        "Network".into()
+    }
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        json_schema!({"anyOf": [{"type": "boolean"}, generator.subschema_for::<RawAllow>()]})
+    }
+}
+
+/// A byte count with its unit, as it was written: `1MiB`, or a plain number of bytes.
+#[derive(Debug, Clone)]
+pub(crate) struct RawSize(pub(crate) String);
+
+/// A duration with its unit, as it was written: `120s`.
+#[derive(Debug, Clone)]
+pub(crate) struct RawTime(pub(crate) String);
+
+impl<'de> Deserialize<'de> for RawSize {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        String::deserialize(deserializer).map(Self)
+    }
+}
+
+impl<'de> Deserialize<'de> for RawTime {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        String::deserialize(deserializer).map(Self)
+    }
+}
+
+impl JsonSchema for RawSize {
+    fn schema_name() -> Cow<'static, str> {
+        "Size".into()
+    }
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({
+            "description": "Bytes: a whole number with B, KiB, MiB, GiB, TiB, kB, MB, GB or TB; a plain number is bytes.",
+            "anyOf": [
+                {"type": "integer", "minimum": 0},
+                {"type": "string", "pattern": "^[0-9]+ ?(B|KiB|MiB|GiB|TiB|kB|KB|MB|GB|TB)?$"}
+            ]
+        })
+    }
+}
+
+impl JsonSchema for RawTime {
+    fn schema_name() -> Cow<'static, str> {
+        "Duration".into()
+    }
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({
+            "description": "A whole number with its unit: ms, s, m or h.",
+            "type": "string",
+            "pattern": "^[0-9]+ ?(ms|s|m|h)$"
+        })
+    }
+}

@@ -1,0 +1,184 @@
+//! The text a config was read from, and places in it.
+
+use std::fmt;
+use std::ops::Range;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use serde_yaml::Location;
+
+use crate::policy::Origin;
+use crate::policy::path::{display, escape};
+
+/// Where a text came from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SourceName {
+    /// A file a person wrote.
+    File(Arc<PathBuf>),
+    /// A shipped preset.
+    Preset(Arc<str>),
+}
+
+impl fmt::Display for SourceName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::File(path) => f.write_str(&display(path.as_os_str())),
+            Self::Preset(name) => write!(f, "preset {name}"),
+        }
+    }
+}
+
+/// One text, kept for the messages that point into it.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Source {
+    /// Where it came from.
+    pub name: SourceName,
+    /// The text with every character that could hide or reorder others replaced one for one, so
+    /// that lines and columns stay what they are in the file.
+    shown: String,
+}
+
+impl Source {
+    /// The source, made safe to print.
+    pub fn new(name: SourceName, text: &str) -> Arc<Self> {
+        let shown = text.chars().map(harmless).collect();
+        Arc::new(Self { name, shown })
+    }
+
+    /// The text, safe to print.
+    pub fn shown(&self) -> &str {
+        &self.shown
+    }
+
+    /// The place the parser reported.
+    pub fn place(self: &Arc<Self>, at: Location) -> Place {
+        Place {
+            source: Arc::clone(self),
+            line: at.line().max(1),
+            column: at.column().max(1),
+            length: at.span().len(),
+        }
+    }
+
+    /// The whole of a line, its indentation aside.
+    pub fn line(self: &Arc<Self>, line: u64) -> Place {
+        let index = usize::try_from(line.saturating_sub(1)).unwrap_or(usize::MAX);
+        let text = self.shown.lines().nth(index).unwrap_or_default();
+        let count = |text: &str| u64::try_from(text.chars().count()).unwrap_or(u64::MAX);
+        Place {
+            source: Arc::clone(self),
+            line,
+            column: count(text).saturating_sub(count(text.trim_start())) + 1,
+            length: count(text.trim()),
+        }
+    }
+
+    /// The clause origin for the place the parser reported.
+    pub fn origin(&self, at: Location) -> Origin {
+        let line = at.line().max(1);
+        match &self.name {
+            SourceName::File(file) => Origin::File {
+                file: Arc::clone(file),
+                line,
+            },
+            SourceName::Preset(name) => Origin::Preset {
+                name: Arc::clone(name),
+                line,
+            },
+        }
+    }
+
+    /// Whether the text is a shipped preset.
+    pub fn is_preset(&self) -> bool {
+        matches!(self.name, SourceName::Preset(_))
+    }
+}
+
+/// The character itself if it shows as itself, else a replacement of the same width in columns.
+fn harmless(c: char) -> char {
+    let mut bytes = [0; 4];
+    let text: &str = c.encode_utf8(&mut bytes);
+    if c == '\n' || escape(text.as_bytes()) == text {
+        c
+    } else if c == '\t' || c == '\r' {
+        ' '
+    } else {
+        char::REPLACEMENT_CHARACTER
+    }
+}
+
+/// A stretch of a source.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Place {
+    /// The text.
+    pub source: Arc<Source>,
+    /// The line, from 1.
+    pub line: u64,
+    /// The column in characters, from 1.
+    pub column: u64,
+    /// How many characters it is long; 0 where only the start is known.
+    pub length: u64,
+}
+
+impl Place {
+    /// The byte range in [`Source::shown`], at least one character long and within one line.
+    pub fn range(&self) -> Range<usize> {
+        let text = self.source.shown();
+        let skip = usize::try_from(self.line.saturating_sub(1)).unwrap_or(usize::MAX);
+        let column = usize::try_from(self.column.saturating_sub(1)).unwrap_or(usize::MAX);
+        let length = usize::try_from(self.length).unwrap_or(usize::MAX).max(1);
+        let Some(line) = text.split_inclusive('\n').nth(skip) else {
+            return text.len()..text.len();
+        };
+        let line_start = line.as_ptr().addr() - text.as_ptr().addr();
+        let line = line.trim_end_matches('\n');
+        let byte_of = |chars: usize| line.char_indices().nth(chars).map_or(line.len(), |(at, _)| at);
+        let start = byte_of(column);
+        let end = byte_of(column.saturating_add(length)).max(start);
+        line_start + start..line_start + end
+    }
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}:{}", self.source.name, self.line, self.column)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn place(text: &str, line: u64, column: u64, length: u64) -> Place {
+        Place {
+            source: Source::new(SourceName::Preset("t".into()), text),
+            line,
+            column,
+            length,
+        }
+    }
+
+    #[test]
+    fn a_range_counts_characters_not_bytes() {
+        let at = place("é: ü\nx: ö y\n", 2, 4, 1);
+        assert_eq!(&at.source.shown()[at.range()], "ö");
+    }
+
+    #[test]
+    fn a_range_ends_with_its_line() {
+        let at = place("ab\ncd\n", 1, 2, 99);
+        assert_eq!(&at.source.shown()[at.range()], "b");
+    }
+
+    #[test]
+    fn a_place_past_the_end_is_the_end() {
+        assert!(place("ab", 7, 1, 1).range().is_empty());
+        assert!(place("ab", 1, 70, 1).range().is_empty());
+    }
+
+    #[test]
+    fn a_text_that_reorders_is_shown_harmless() {
+        let source = Source::new(SourceName::Preset("t".into()), "a\u{202e}b\u{1b}[2J\tc");
+        assert_eq!(source.shown(), "a\u{fffd}b\u{fffd}[2J c");
+    }
+}

@@ -1,0 +1,276 @@
+//! `tools:` and `custom_tools:`.
+
+use std::collections::BTreeMap;
+
+use super::error::Diagnostic;
+use super::layers::{Layer, Layers};
+use super::raw::{RawArg, RawCustomTool, RawTool};
+use super::scalar::At;
+use super::values;
+use super::words::RawArgKind;
+use crate::policy::{Demand, Origin, Root, ShellRule, ToolRule};
+
+/// The tools every config can speak of.
+pub const TOOL_NAMES: &[&str] = &[
+    "read_file",
+    "write_file",
+    "edit_file",
+    "patch_file",
+    "list_files",
+    "search_files",
+    "delete_file",
+    "move_file",
+    "make_directory",
+    "shell",
+];
+
+/// Tools that write; a root's write demand is theirs.
+const WRITERS: &[&str] = &[
+    "write_file",
+    "edit_file",
+    "patch_file",
+    "delete_file",
+    "move_file",
+    "make_directory",
+];
+/// Tools that read.
+const READERS: &[&str] = &["read_file", "list_files", "search_files"];
+
+/// A command with named arguments. Validated here; this version does not offer it as a tool.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CustomTool {
+    /// Its name.
+    pub name: String,
+    /// What it does.
+    pub description: String,
+    /// The program and its arguments, with `{name}` where an argument goes.
+    pub command: Vec<String>,
+    /// The arguments.
+    pub args: Vec<CustomArg>,
+    /// What a call demands.
+    pub approval: Demand,
+    /// Where it was written.
+    pub origin: Origin,
+}
+
+/// One argument of a custom tool.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CustomArg {
+    /// Its name.
+    pub name: String,
+    /// Its type.
+    pub kind: ArgKind,
+    /// Told to the agent.
+    pub description: Option<String>,
+}
+
+/// The type of a custom tool's argument.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ArgKind {
+    /// A path inside the root of that name, or in any root.
+    Path(Option<String>),
+    /// Any text.
+    Text,
+    /// A whole number.
+    Integer,
+    /// `true` or `false`.
+    Boolean,
+    /// One of these.
+    Choice(Vec<String>),
+}
+
+/// The overrides, the file's own winning.
+pub(crate) fn overrides(layers: &Layers, custom: &[CustomTool]) -> Result<BTreeMap<String, ToolRule>, Box<Diagnostic>> {
+    let known = || TOOL_NAMES.iter().copied().chain(custom.iter().map(|c| c.name.as_str()));
+    let mut tools = BTreeMap::new();
+    for layer in &layers.layers {
+        for (name, raw) in layer.raw.tools.iter().flat_map(|tools| &tools.0) {
+            if !known().any(|k| k == name.value) {
+                let unknown = Diagnostic::error(format!("unknown tool `{}`", name.value))
+                    .at(layer.source.place(name.at), "no such tool");
+                return Err(unknown.did_you_mean(&name.value, known()));
+            }
+            let rule = ToolRule {
+                approval: override_demand(layer, name, raw)?,
+                origin: layer.source.origin(name.at),
+            };
+            tools.entry(name.value.clone()).or_insert(rule);
+        }
+    }
+    Ok(tools)
+}
+
+fn override_demand(layer: &Layer, name: &At<String>, raw: &RawTool) -> Result<Demand, Box<Diagnostic>> {
+    let place = |at| layer.source.place(at);
+    match (&raw.approval, &raw.pre_approved) {
+        (Some(long), Some(short)) => Err(
+            Diagnostic::error(format!("the approval of `{}` is given twice", name.value))
+                .at(place(short.at), "`pre_approved`")
+                .and(place(long.at), "`approval`")
+                .hint("keep one of them"),
+        ),
+        (Some(long), None) => values::demand(&layer.source, long),
+        (None, Some(short)) => Ok(if short.value { Demand::None } else { Demand::Required }),
+        (None, None) => Err(
+            Diagnostic::error(format!("the entry for `{}` says nothing", name.value))
+                .at(place(name.at), "no `approval`")
+                .hint("write `approval: required`, `none`, `once_per_session` or `deny`"),
+        ),
+    }
+}
+
+/// A warning for each override that switches off what a root or a rule demands.
+pub(crate) fn switched_off(
+    layers: &Layers,
+    tools: &BTreeMap<String, ToolRule>,
+    roots: &[Root],
+    rules: &[ShellRule],
+) -> Vec<Diagnostic> {
+    let mut warnings = Vec::new();
+    for (name, rule) in tools.iter().filter(|(_, rule)| rule.approval == Demand::None) {
+        let demands_write = roots
+            .iter()
+            .filter(|r| WRITERS.contains(&name.as_str()) && r.write_approval > Demand::None);
+        let demands_read = roots
+            .iter()
+            .filter(|r| READERS.contains(&name.as_str()) && r.read_approval > Demand::None);
+        let of_roots = demands_write
+            .chain(demands_read)
+            .map(|r| (format!("root `{}`", r.name), &r.origin));
+        let asked = rules
+            .iter()
+            .filter(|r| name == "shell" && matches!(r.approval, Demand::Required | Demand::OncePerSession));
+        let of_rules = asked.map(|r| (format!("rule `{}`", r.pattern.join(" ")), &r.origin));
+        for (what, origin) in of_roots.chain(of_rules) {
+            let told = format!(
+                "`tools: {name}` ({}) switches off what {what} ({origin}) demands",
+                rule.origin
+            );
+            let mut warning = Diagnostic::warning(told);
+            for (origin, label) in [(&rule.origin, "asks nobody"), (origin, "demands approval")] {
+                if let Some(place) = layers.place_of(origin) {
+                    warning = if warning.place.is_none() {
+                        warning.at(place, label)
+                    } else {
+                        warning.and(place, label)
+                    };
+                }
+            }
+            warnings.push(*warning);
+        }
+    }
+    warnings
+}
+
+/// The custom tools of all layers.
+pub(crate) fn custom(layers: &Layers, roots: &[&str]) -> Result<Vec<CustomTool>, Box<Diagnostic>> {
+    let mut tools: Vec<CustomTool> = Vec::new();
+    for layer in &layers.layers {
+        for (name, raw) in layer.raw.custom_tools.iter().flat_map(|tools| &tools.0) {
+            if !tools.iter().any(|t| t.name == name.value) {
+                tools.push(custom_tool(layer, name, raw, roots)?);
+            }
+        }
+    }
+    Ok(tools)
+}
+
+fn custom_tool(
+    layer: &Layer,
+    name: &At<String>,
+    raw: &RawCustomTool,
+    roots: &[&str],
+) -> Result<CustomTool, Box<Diagnostic>> {
+    let place = |at| layer.source.place(at);
+    let good = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+    if TOOL_NAMES.contains(&name.value.as_str())
+        || name.value.is_empty()
+        || name.value.len() > 64
+        || !name.value.chars().all(good)
+    {
+        return Err(Diagnostic::error(format!("`{}` cannot name a custom tool", name.value))
+            .at(place(name.at), "taken, or not a name")
+            .hint("use up to 64 letters, digits, `_` and `-`, and no built-in tool's name"));
+    }
+    let pairs: Vec<&(At<String>, At<RawArg>)> = raw.args.iter().flat_map(|args| &args.0).collect();
+    let names: Vec<&str> = pairs.iter().map(|(arg, _)| arg.value.as_str()).collect();
+    let args = pairs.iter().map(|(name, raw)| {
+        Ok(CustomArg {
+            name: name.value.clone(),
+            kind: arg_kind(layer, name, raw, roots)?,
+            description: raw.value.description.clone(),
+        })
+    });
+    let args = args.collect::<Result<Vec<_>, Box<Diagnostic>>>()?;
+    let mut used = Vec::new();
+    for (index, word) in raw.command.iter().enumerate() {
+        for placeholder in placeholders(&word.value) {
+            if index == 0 {
+                return Err(Diagnostic::error("the program of a custom tool is fixed")
+                    .at(place(word.at), "an argument would choose what runs"));
+            }
+            if !names.contains(&placeholder) {
+                let unknown = Diagnostic::error(format!("`{{{placeholder}}}` names no argument"))
+                    .at(place(word.at), "no such argument");
+                return Err(unknown.did_you_mean(placeholder, names.iter().copied()));
+            }
+            used.push(placeholder);
+        }
+    }
+    if raw.command.first().is_none_or(|program| program.value.is_empty()) {
+        return Err(
+            Diagnostic::error(format!("custom tool `{}` has no command", name.value))
+                .at(place(name.at), "`command` is empty"),
+        );
+    }
+    if let Some((unused, _)) = pairs.iter().find(|(arg, _)| !used.contains(&arg.value.as_str())) {
+        return Err(Diagnostic::error(format!("argument `{}` is not used", unused.value))
+            .at(place(unused.at), "not in the command")
+            .hint(format!("write `{{{}}}` where it goes", unused.value)));
+    }
+    Ok(CustomTool {
+        name: name.value.clone(),
+        description: raw.description.clone(),
+        command: raw.command.iter().map(|word| word.value.clone()).collect(),
+        args,
+        approval: match &raw.approval {
+            Some(demand) => values::demand(&layer.source, demand)?,
+            None => Demand::Required,
+        },
+        origin: layer.source.origin(name.at),
+    })
+}
+
+/// What stands between `{` and `}` in a word of the command.
+fn placeholders(word: &str) -> impl Iterator<Item = &str> {
+    word.split('{')
+        .skip(1)
+        .filter_map(|rest| rest.split_once('}').map(|(name, _)| name))
+}
+
+fn arg_kind(layer: &Layer, name: &At<String>, raw: &At<RawArg>, roots: &[&str]) -> Result<ArgKind, Box<Diagnostic>> {
+    let place = |at| layer.source.place(at);
+    let only_for = |at, key: &str, kind: &str| {
+        Err(Diagnostic::error(format!("`{key}` is for arguments of type {kind}"))
+            .at(place(at), format!("`{}` is of another type", name.value)))
+    };
+    let arg = &raw.value;
+    match (arg.kind.value, &arg.root, &arg.choices) {
+        (RawArgKind::Path, Some(root), None) if !roots.contains(&root.value.as_str()) => {
+            let unknown =
+                Diagnostic::error(format!("no root is called `{}`", root.value)).at(place(root.at), "not a root");
+            Err(unknown.did_you_mean(&root.value, roots.iter().copied()))
+        }
+        (RawArgKind::Path, root, None) => Ok(ArgKind::Path(root.as_ref().map(|r| r.value.clone()))),
+        (_, Some(root), _) => only_for(root.at, "root", "path"),
+        (RawArgKind::Choice, None, Some(choices)) if !choices.is_empty() => {
+            Ok(ArgKind::Choice(choices.iter().map(|c| c.value.clone()).collect()))
+        }
+        (RawArgKind::Choice, None, _) => Err(Diagnostic::error("a choice needs `choices`")
+            .at(place(arg.kind.at), format!("nothing to choose for `{}`", name.value))),
+        (_, None, Some(_)) => only_for(arg.kind.at, "choices", "choice"),
+        (RawArgKind::String, None, None) => Ok(ArgKind::Text),
+        (RawArgKind::Integer, None, None) => Ok(ArgKind::Integer),
+        (RawArgKind::Boolean, None, None) => Ok(ArgKind::Boolean),
+    }
+}

@@ -1,0 +1,297 @@
+//! Trust in configs that were found in the working directory, kept outside every root.
+//!
+//! A config that came with a repository speaks only after a person said so. What is recorded is
+//! its path, the hash of its bytes, every file it names and each root with its inode: a change in
+//! any of them asks again. The store is found through the passwd entry, not the environment.
+
+use std::fmt::Write as _;
+use std::fs::{DirBuilder, File, OpenOptions};
+use std::io::{self, Read as _, Write as _};
+use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use super::ceilings;
+use super::context::Context;
+use super::error::ConfigError;
+use super::load::{self, Links, Loaded, NamedFile};
+use crate::policy::{AbsPath, Root};
+
+const VERSION: u32 = 1;
+const MAX_BYTES: u64 = 8 << 20;
+
+/// A path as text where it is text, as bytes where it is not.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+enum StoredPath {
+    Text(String),
+    Bytes(Vec<u8>),
+}
+
+impl StoredPath {
+    fn new(path: &Path) -> Self {
+        let bytes = path.as_os_str().as_bytes();
+        std::str::from_utf8(bytes).map_or_else(|_| Self::Bytes(bytes.to_owned()), |text| Self::Text(text.to_owned()))
+    }
+
+    fn to_path(&self) -> PathBuf {
+        match self {
+            Self::Text(text) => PathBuf::from(text),
+            Self::Bytes(bytes) => PathBuf::from(std::ffi::OsString::from_vec(bytes.clone())),
+        }
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+struct StoredFile {
+    path: StoredPath,
+    sha256: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+struct StoredRoot {
+    name: String,
+    path: StoredPath,
+    device: u64,
+    inode: u64,
+}
+
+/// One trusted config.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Entry {
+    files: Vec<StoredFile>,
+    roots: Vec<StoredRoot>,
+}
+
+#[derive(Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Content {
+    version: u32,
+    configs: Vec<Entry>,
+}
+
+/// The directory of Stockade's own state; `None` for a user without a passwd entry.
+pub fn state_dir(context: &Context) -> Option<AbsPath> {
+    let home = context.home.as_ref()?;
+    [".local", "state", "stockade"]
+        .iter()
+        .try_fold(home.clone(), |dir, name| dir.child(name))
+}
+
+/// The trust store.
+#[derive(Debug)]
+pub struct Store {
+    path: PathBuf,
+    content: Content,
+}
+
+impl Store {
+    /// The store of this user; empty if there is none yet.
+    pub fn open(context: &Context) -> Result<Self, ConfigError> {
+        let dir = state_dir(context).ok_or_else(|| ConfigError::TrustStore {
+            path: PathBuf::from("trust.json"),
+            why: "this user has no passwd entry, so no home to keep it in".to_owned(),
+        })?;
+        let path = dir.as_path().join("trust.json");
+        let failed = |why: String| ConfigError::TrustStore {
+            path: path.clone(),
+            why,
+        };
+        let content = match read(&path) {
+            Ok(bytes) => serde_json::from_slice::<Content>(&bytes).map_err(|error| failed(error.to_string()))?,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Content {
+                version: VERSION,
+                configs: Vec::new(),
+            },
+            Err(error) => return Err(failed(error.to_string())),
+        };
+        if content.version != VERSION {
+            return Err(failed(format!(
+                "it is of version {}, this is version {VERSION}",
+                content.version
+            )));
+        }
+        Ok(Self { path, content })
+    }
+
+    /// The paths of the trusted configs.
+    pub fn configs(&self) -> impl Iterator<Item = PathBuf> {
+        self.content
+            .configs
+            .iter()
+            .filter_map(|entry| entry.files.first())
+            .map(|file| file.path.to_path())
+    }
+
+    /// Trusts what was loaded, in place of what was trusted at that path before.
+    pub fn trust(&mut self, loaded: &Loaded) {
+        if let Some(config) = loaded.files.first() {
+            self.forget(&config.path);
+            self.content.configs.push(Entry {
+                files: loaded.files.iter().map(stored_file).collect(),
+                roots: loaded.policy.roots.iter().map(stored_root).collect(),
+            });
+        }
+    }
+
+    /// Withdraws trust; whether there was any.
+    pub fn forget(&mut self, config: &Path) -> bool {
+        let before = self.content.configs.len();
+        let key = StoredPath::new(config);
+        self.content
+            .configs
+            .retain(|entry| entry.files.first().is_none_or(|file| file.path != key));
+        self.content.configs.len() != before
+    }
+
+    /// Replaces the store on disk, all at once.
+    pub fn save(&self) -> Result<(), ConfigError> {
+        self.write().map_err(|error| ConfigError::TrustStore {
+            path: self.path.clone(),
+            why: error.to_string(),
+        })
+    }
+
+    fn write(&self) -> io::Result<()> {
+        let dir = self.path.parent().ok_or(io::ErrorKind::InvalidInput)?;
+        DirBuilder::new().recursive(true).mode(0o700).create(dir)?;
+        let found = std::fs::symlink_metadata(dir)?;
+        only_ours(found.is_dir(), found.uid(), found.mode() & 0o022)?;
+        // tempfile makes it 0600, under a name of its own, following nothing.
+        let mut temporary = tempfile::NamedTempFile::new_in(dir)?;
+        serde_json::to_writer_pretty(&mut temporary, &self.content)?;
+        temporary.as_file_mut().flush()?;
+        temporary.as_file().sync_all()?;
+        temporary.persist(&self.path).map_err(|error| error.error)?;
+        File::open(dir)?.sync_all()
+    }
+
+    /// The record for these bytes at this path, or what speaks against them.
+    fn entry(&self, config: &NamedFile) -> Result<&Entry, String> {
+        let key = StoredPath::new(&config.path);
+        let of_path = self
+            .content
+            .configs
+            .iter()
+            .find(|entry| entry.files.first().is_some_and(|file| file.path == key));
+        let entry = of_path.ok_or("nobody has said that it may be used")?;
+        let same = entry.files.first().is_some_and(|file| *file == stored_file(config));
+        if same {
+            Ok(entry)
+        } else {
+            Err("it has changed since it was trusted".to_owned())
+        }
+    }
+}
+
+/// The config found in the working directory, if it is trusted as it stands. Nothing of it is
+/// acted on before its bytes are known to be the trusted ones.
+pub fn load_discovered(path: &Path, context: &Context) -> Result<Loaded, ConfigError> {
+    ceilings::refuse_if_present(context)?;
+    let config = load::read(path, Links::Refuse)?;
+    let untrusted = |why| ConfigError::Untrusted {
+        path: path.to_owned(),
+        why,
+    };
+    let store = Store::open(context)?;
+    let entry = store.entry(&config.file).map_err(untrusted)?;
+    let loaded = load::build(config, context)?;
+    same_reach(entry, &loaded).map_err(untrusted)?;
+    Ok(loaded)
+}
+
+/// Reads the config at `path`, following no link, and trusts it.
+pub fn record(path: &Path, context: &Context) -> Result<Loaded, ConfigError> {
+    ceilings::refuse_if_present(context)?;
+    let loaded = load::build(load::read(path, Links::Refuse)?, context)?;
+    let mut store = Store::open(context)?;
+    store.trust(&loaded);
+    store.save()?;
+    Ok(loaded)
+}
+
+/// Whether a loaded config is trusted as it stands.
+pub fn is_trusted(loaded: &Loaded, context: &Context) -> Result<bool, ConfigError> {
+    let store = Store::open(context)?;
+    let entry = loaded.files.first().and_then(|config| store.entry(config).ok());
+    Ok(entry.is_some_and(|entry| same_reach(entry, loaded).is_ok()))
+}
+
+/// Whether the same text still means the same places.
+fn same_reach(entry: &Entry, loaded: &Loaded) -> Result<(), String> {
+    let files: Vec<StoredFile> = loaded.files.iter().map(stored_file).collect();
+    if files != entry.files {
+        return Err("a file it names has changed since it was trusted".to_owned());
+    }
+    for root in &loaded.policy.roots {
+        let now = stored_root(root);
+        let then = entry
+            .roots
+            .iter()
+            .find(|then| then.name == now.name && then.path == now.path);
+        match then {
+            Some(then) if *then == now || loaded.made.contains(&root.name) => {}
+            Some(_) => {
+                return Err(format!(
+                    "root `{}` is another directory than the one that was trusted: {}",
+                    root.name, root.path
+                ));
+            }
+            None => {
+                return Err(format!(
+                    "root `{}` leads to {}, which was not so when it was trusted",
+                    root.name, root.path
+                ));
+            }
+        }
+    }
+    Ok(())
+}
+
+fn stored_file(file: &NamedFile) -> StoredFile {
+    let mut sha256 = String::with_capacity(64);
+    for byte in file.sha256 {
+        // Writing to a String cannot fail.
+        let _infallible = write!(sha256, "{byte:02x}");
+    }
+    StoredFile {
+        path: StoredPath::new(&file.path),
+        sha256,
+    }
+}
+
+fn stored_root(root: &Root) -> StoredRoot {
+    StoredRoot {
+        name: root.name.clone(),
+        path: StoredPath::new(root.path.as_path()),
+        device: root.identity.device,
+        inode: root.identity.inode,
+    }
+}
+
+fn read(path: &Path) -> io::Result<Vec<u8>> {
+    let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK | libc::O_NOCTTY;
+    let file = OpenOptions::new().read(true).custom_flags(flags).open(path)?;
+    let found = file.metadata()?;
+    only_ours(found.is_file(), found.uid(), found.mode() & 0o077)?;
+    let mut bytes = Vec::new();
+    file.take(MAX_BYTES).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// What somebody else could have written says nothing.
+fn only_ours(right_kind: bool, owner: u32, open_to_others: u32) -> io::Result<()> {
+    let told = if !right_kind {
+        "it is not what stockade made"
+    } else if owner != nix::unistd::Uid::effective().as_raw() {
+        "it belongs to another user"
+    } else if open_to_others != 0 {
+        "others can reach it: its mode must be 0600, its directory's 0700"
+    } else {
+        return Ok(());
+    };
+    Err(io::Error::new(io::ErrorKind::PermissionDenied, told))
+}

@@ -1,0 +1,53 @@
+//! Raw words and numbers → values of the vocabulary.
+
+use std::sync::Arc;
+
+use serde_yaml::Location;
+
+use super::error::Diagnostic;
+use super::scalar::{At, DEMANDS, RawDemand};
+use super::source::Source;
+use super::units::UnitError;
+use super::yaml::BOOLEANS;
+use crate::policy::Demand;
+
+/// The demand a word means.
+pub(crate) fn demand(source: &Arc<Source>, raw: &At<RawDemand>) -> Result<Demand, Box<Diagnostic>> {
+    match &raw.value {
+        RawDemand::None => Ok(Demand::None),
+        RawDemand::Required => Ok(Demand::Required),
+        RawDemand::OncePerSession => Ok(Demand::OncePerSession),
+        RawDemand::Deny => Ok(Demand::Deny),
+        RawDemand::Other(word) => {
+            let wrong = unknown_word(source, raw.at, word);
+            Err(wrong.did_you_mean(word, DEMANDS.iter().copied()))
+        }
+    }
+}
+
+/// The error for a word that is none of the known ones.
+pub(crate) fn unknown_word(source: &Arc<Source>, at: Location, word: &str) -> Box<Diagnostic> {
+    let wrong = Diagnostic::error(format!("unknown value `{word}`")).at(source.place(at), "not a value here");
+    if matches!(
+        word,
+        "yes" | "no" | "on" | "off" | "y" | "n" | "Yes" | "No" | "On" | "Off"
+    ) {
+        wrong.hint(BOOLEANS)
+    } else {
+        wrong
+    }
+}
+
+/// A size or duration, or the error with the units that would do.
+pub(crate) fn unit<T>(
+    source: &Arc<Source>,
+    at: Location,
+    value: Result<T, UnitError>,
+    hint: &str,
+) -> Result<T, Box<Diagnostic>> {
+    value.map_err(|error| {
+        Diagnostic::error(error.to_string())
+            .at(source.place(at), "not understood")
+            .hint(hint)
+    })
+}

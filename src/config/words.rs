@@ -1,0 +1,76 @@
+//! The closed word lists of the raw mirror.
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+/// One list: a name, its doc line, its words.
+macro_rules! words {
+    ($($(#[$doc:meta])* $name:ident { $($(#[$word_doc:meta])* $word:ident),+ $(,)? })+) => {$(
+        $(#[$doc])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+        #[serde(rename_all = "snake_case")]
+        pub(crate) enum $name { $($(#[$word_doc])* $word),+ }
+    )+};
+}
+
+words! {
+    /// What a machine that cannot confine leads to.
+    RawFallback {
+        /// Refuse to start.
+        FailFast,
+        /// Start, and refuse every tool call with the reason.
+        RefuseTools,
+    }
+    /// Which backend confines.
+    RawBackend { Auto, Landlock, Bwrap, Seatbelt }
+    /// What may be done below a root.
+    RawMode {
+        /// Read.
+        Ro,
+        /// Read and write.
+        Rw,
+    }
+    /// Whether names the host will later trust or run are protected.
+    RawProtect { Default, None }
+    /// What to do about protected names where a write-deny cannot be held.
+    RawProtectFallback {
+        /// Refuse to start.
+        Refuse,
+        /// Restore them after each command.
+        Undo,
+    }
+    /// What to do about a deny inside a root where it cannot be held.
+    RawDenyFallback {
+        /// Refuse to start.
+        Refuse,
+        /// Rule the siblings one by one.
+        Decompose,
+    }
+    /// What to do about metadata the regime cannot hide.
+    RawResiduals {
+        /// Name it in the regime line.
+        Report,
+        /// Refuse to start.
+        Refuse,
+    }
+    /// Reach over Unix sockets.
+    RawUnixSockets { None, WithinRoots, All }
+    /// Which HOME a command gets.
+    RawHome {
+        /// An empty folder of the session's own.
+        Private,
+        /// The user's own.
+        Real,
+    }
+    /// How questions are answered.
+    RawApprovalMode {
+        /// A person is asked.
+        Interactive,
+        /// Everything that is not blocked is approved.
+        ApproveAll,
+        /// Nobody is asked: what needs approval is denied.
+        Strict,
+    }
+    /// The type of a custom tool's argument.
+    RawArgKind { Path, String, Integer, Boolean, Choice }
+}

@@ -1,0 +1,169 @@
+//! YAML text → raw mirror, or one error that says where.
+
+use std::sync::Arc;
+
+use serde_yaml::budget::BudgetBreach;
+use serde_yaml::options::{DuplicateKeyPolicy, MergeKeyPolicy};
+use serde_yaml::{Error, Location, MessageFormatter as _, Options, UserMessageFormatter};
+
+use super::error::Diagnostic;
+use super::raw::RawConfig;
+use super::source::{Place, Source, SourceName};
+
+/// Deeper than any config needs, and shallow enough that no parser stack notices.
+const MAX_DEPTH: usize = 24;
+/// More aliases than a person writes, and too few to grow a megabyte of text into anything.
+const MAX_ALIASES: usize = 64;
+const MAX_ALIAS_EVENTS: usize = 10_000;
+
+fn options() -> Options {
+    serde_yaml::options! {
+        strict_booleans: true,
+        duplicate_keys: DuplicateKeyPolicy::Error,
+        merge_keys: MergeKeyPolicy::Error,
+        reject_unsupported_tags: true,
+        reject_tagged_field_names: true,
+        with_snippet: false,
+        emit_comments: false,
+        budget: serde_yaml::budget! {
+            max_depth: MAX_DEPTH,
+            max_aliases: MAX_ALIASES,
+            max_anchors: MAX_ALIASES,
+            max_nodes: 100_000,
+            max_events: 300_000,
+            max_documents: 1,
+        },
+        alias_limits: serde_yaml::alias_limits! {
+            max_total_replayed_events: MAX_ALIAS_EVENTS,
+            max_replay_stack_depth: 8,
+            max_alias_expansions_per_anchor: MAX_ALIASES,
+        },
+    }
+}
+
+/// The raw mirror of `bytes`, with the source that later messages point into.
+pub(crate) fn parse(name: SourceName, bytes: &[u8]) -> Result<(Arc<Source>, RawConfig), Box<Diagnostic>> {
+    let text = match std::str::from_utf8(bytes) {
+        Ok(text) => text,
+        Err(error) => return Err(not_text(name, bytes, error.valid_up_to())),
+    };
+    let source = Source::new(name, text);
+    let meaningful =
+        |line: &str| !matches!(line.trim(), "" | "---" | "..." | "{}" | "null" | "~") && !line.trim().starts_with('#');
+    if !text.lines().any(meaningful) {
+        return Err(Diagnostic::error("the config is empty")
+            .at(start(&source), "nothing is granted here")
+            .hint("`stockade init` writes a commented one to start from"));
+    }
+    match serde_yaml::from_str_with_options(text, options()) {
+        Ok(raw) => Ok((source, raw)),
+        Err(error) => Err(explain(&source, &error)),
+    }
+}
+
+fn start(source: &Arc<Source>) -> Place {
+    Place {
+        source: Arc::clone(source),
+        line: 1,
+        column: 1,
+        length: 0,
+    }
+}
+
+fn not_text(name: SourceName, bytes: &[u8], valid: usize) -> Box<Diagnostic> {
+    let before = &bytes[..valid];
+    let line_start = before.iter().rposition(|b| *b == b'\n').map_or(0, |at| at + 1);
+    let count = |n: usize| u64::try_from(n).unwrap_or(u64::MAX);
+    let place = Place {
+        source: Source::new(name, &String::from_utf8_lossy(bytes)),
+        line: count(before.iter().filter(|b| **b == b'\n').count()) + 1,
+        column: count(String::from_utf8_lossy(&before[line_start..]).chars().count()) + 1,
+        length: 1,
+    };
+    Diagnostic::error("the config is not UTF-8 text").at(place, "not UTF-8 from here")
+}
+
+/// What a parser error means to the person who wrote the file.
+fn explain(source: &Arc<Source>, error: &Error) -> Box<Diagnostic> {
+    if let Error::AliasError { error, locations, .. } = error {
+        let inner = explain(source, error);
+        return inner.and(source.place(locations.reference_location), "used here");
+    }
+    let at = error.location().unwrap_or(Location::UNKNOWN);
+    let (message, label) = headline(error);
+    let found = Diagnostic::error(message).at(source.place(at), label);
+    match error {
+        Error::SerdeUnknownField { field, expected, .. } => found.did_you_mean(field, expected.iter().copied()),
+        Error::SerdeUnknownVariant { variant, expected, .. } => found.did_you_mean(variant, expected.iter().copied()),
+        Error::InvalidBooleanStrict { .. } => found.hint(BOOLEANS),
+        Error::DuplicateMappingKey { .. } => found.hint("each key may stand once: merge the two, or drop one"),
+        Error::MergeKeyNotAllowed { .. } => {
+            found.hint("write the keys out: what a line grants must stand on that line")
+        }
+        Error::NullIntoString { .. } => {
+            found.hint("`~` alone means \"nothing\" in YAML; for the home directory write `~/`")
+        }
+        Error::MultipleDocuments { .. } => found.hint("a config is one document: remove what follows `---`"),
+        _ => found,
+    }
+}
+
+pub(crate) const BOOLEANS: &str = "write `true` or `false`: `yes`, `no`, `on` and `off` are plain words in YAML 1.2";
+
+/// The message, and the label under the line.
+fn headline(error: &Error) -> (String, String) {
+    let both = |message: &str, label: &str| (message.to_owned(), label.to_owned());
+    match error {
+        Error::SerdeUnknownField { field, .. } => (format!("unknown key `{field}`"), "not a key here".to_owned()),
+        Error::SerdeUnknownVariant { variant, .. } => {
+            (format!("unknown value `{variant}`"), "not a value here".to_owned())
+        }
+        Error::SerdeMissingField { field, .. } => {
+            (format!("missing key `{field}`"), format!("`{field}` is needed here"))
+        }
+        Error::SerdeInvalidType {
+            unexpected, expected, ..
+        }
+        | Error::SerdeInvalidValue {
+            unexpected, expected, ..
+        } => (
+            format!("expected {expected}, found {unexpected}"),
+            format!("expected {expected}"),
+        ),
+        Error::DuplicateMappingKey { key: Some(key), .. } => {
+            (format!("duplicate key `{key}`"), "stands a second time".to_owned())
+        }
+        Error::DuplicateMappingKey { key: None, .. } => both("duplicate key", "stands a second time"),
+        Error::MergeKeyNotAllowed { .. } => both("merge keys (`<<`) are not read", "here"),
+        Error::Unexpected { expected, .. } => {
+            let wanted = match *expected {
+                "mapping start" => "a mapping (`key: value`)",
+                "sequence start" => "a list (`[a, b]`)",
+                other => other,
+            };
+            (format!("expected {wanted}"), "here".to_owned())
+        }
+        Error::InvalidScalar { .. } => both("expected a whole number", "not one"),
+        Error::InvalidBooleanStrict { .. } => both("not a boolean", "expected `true` or `false`"),
+        Error::NullIntoString { .. } => both("expected text, found nothing", "nothing here"),
+        Error::MultipleDocuments { .. } => both("more than one YAML document", "a second one starts here"),
+        Error::Budget { breach, .. } => match breach {
+            BudgetBreach::Depth { .. } => both("nested too deep", "no config needs this many levels"),
+            BudgetBreach::Aliases { .. } | BudgetBreach::Anchors { .. } | BudgetBreach::AliasAnchorRatio { .. } => {
+                both("too many aliases: refused as an alias bomb", "here")
+            }
+            _ => both("the config is too large", "read up to here"),
+        },
+        Error::AliasReplayLimitExceeded { .. }
+        | Error::AliasExpansionLimitExceeded { .. }
+        | Error::AliasReplayStackDepthExceeded { .. }
+        | Error::AliasReplayCounterOverflow { .. } => both(
+            "the aliases grow without measure: refused as an alias bomb",
+            "expanded up to here",
+        ),
+        other => (
+            UserMessageFormatter.format_message(other).into_owned(),
+            "here".to_owned(),
+        ),
+    }
+}
