@@ -1,5 +1,6 @@
 //! An OS-sandboxed tool executor for AI agents.
 
+pub mod approval;
 pub mod backend;
 pub mod confine;
 pub mod policy;

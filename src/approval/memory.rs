@@ -1,0 +1,71 @@
+//! What was approved for the session, and exactly for what.
+
+use std::collections::BTreeMap;
+use std::time::SystemTime;
+
+use super::request::{ApprovalRequest, Fingerprint};
+
+/// Approvals that hold for the session; gone with it.
+#[derive(Debug, Default)]
+pub struct Memory {
+    approvals: BTreeMap<(String, Fingerprint), Approval>,
+    last_id: u64,
+}
+
+/// One approval that holds for the session.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Approval {
+    /// The number by which it can be revoked; never used twice.
+    pub id: u64,
+    /// The tool it holds for.
+    pub tool_name: String,
+    /// The payload it holds for.
+    pub fingerprint: Fingerprint,
+    /// What the person was asked.
+    pub description: String,
+    /// When.
+    pub at: SystemTime,
+}
+
+impl Memory {
+    /// Whether this tool was approved with this payload.
+    pub fn covers(&self, request: &ApprovalRequest) -> bool {
+        self.approvals.contains_key(&key(request))
+    }
+
+    /// Keeps an approval; a later one for the same call replaces it.
+    pub fn keep(&mut self, request: &ApprovalRequest) {
+        self.last_id += 1;
+        let key = key(request);
+        let approval = Approval {
+            id: self.last_id,
+            tool_name: key.0.clone(),
+            fingerprint: key.1,
+            description: request.description.clone(),
+            at: SystemTime::now(),
+        };
+        self.approvals.insert(key, approval);
+    }
+
+    /// Everything that holds, oldest first.
+    pub fn list(&self) -> Vec<&Approval> {
+        let mut list: Vec<&Approval> = self.approvals.values().collect();
+        list.sort_by_key(|approval| approval.id);
+        list
+    }
+
+    /// Takes one approval back; the same call is asked about again. `None` if no approval has the number.
+    pub fn revoke(&mut self, id: u64) -> Option<Approval> {
+        let key = self.approvals.iter().find(|(_, approval)| approval.id == id)?.0.clone();
+        self.approvals.remove(&key)
+    }
+
+    /// Takes every approval back.
+    pub fn clear(&mut self) {
+        self.approvals.clear();
+    }
+}
+
+fn key(request: &ApprovalRequest) -> (String, Fingerprint) {
+    (request.tool_name.clone(), Fingerprint::of(&request.payload))
+}

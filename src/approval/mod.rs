@@ -1,0 +1,25 @@
+//! Request → decision: whether this call, with exactly these arguments, should happen.
+//!
+//! A tool that needs a yes makes an [`ApprovalRequest`]; the [`Controller`] answers it from the
+//! mode, from what was approved for the session ([`Memory`]), or by asking an [`Approver`]. The
+//! presentation is built only when somebody is really asked. Everything that goes wrong on the way
+//! is a denial, and every decision is kept in the history.
+//!
+//! Knows no kernel: what confinement does is told to the person, never decided here.
+
+mod approver;
+mod controller;
+mod memory;
+mod request;
+mod screen;
+mod terminal;
+mod tty;
+
+#[cfg(test)]
+mod on_a_terminal;
+
+pub use approver::{Approver, ApproverError};
+pub use controller::{Controller, DecidedBy, Record, Verdict};
+pub use memory::{Approval, Memory};
+pub use request::{ApprovalDecision, ApprovalRequest, CommandView, Fingerprint, Lazy, Presentation, Remember};
+pub use terminal::TerminalApprover;

@@ -1,0 +1,267 @@
+//! The terminal approver on a real pseudo-terminal: a child of its own session asks, the test types.
+
+use std::fs::File;
+use std::io::{Read as _, Write as _};
+use std::os::fd::OwnedFd;
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::time::{Duration, Instant};
+
+use nix::pty::openpty;
+use nix::sys::termios::{LocalFlags, tcgetattr};
+
+use super::*;
+
+const CHILD: &str = "approval::on_a_terminal::child_that_asks";
+const PATIENCE: Duration = Duration::from_secs(20);
+
+#[test]
+#[ignore = "started by the other tests, on a terminal of its own"]
+fn child_that_asks() {
+    let mut approver = TerminalApprover::new(|_| Some(80));
+    if let Some(millis) = std::env::var("ASK_TIMEOUT_MS").ok().and_then(|text| text.parse().ok()) {
+        approver = approver.with_timeout(Duration::from_millis(millis));
+    }
+    let mut controller = Controller::new(crate::policy::Mode::Interactive, Box::new(approver));
+    let request = ApprovalRequest {
+        required: true,
+        tool_name: "shell".to_owned(),
+        description: "run make".to_owned(),
+        payload: b"make".to_vec(),
+        presentation: Lazy::new(|| Ok(Presentation::Text("make".to_owned()))),
+        group_id: None,
+        remember: Remember::None,
+        allowed_by: "a rule would allow it".to_owned(),
+    };
+    let count = std::env::var("ASK_COUNT")
+        .ok()
+        .and_then(|text| text.parse().ok())
+        .unwrap_or(1);
+    for _ in 0..count {
+        let verdict = controller.decide(&request);
+        println!(
+            "\nVERDICT {} {:?} {:?}",
+            verdict.decision.approved, verdict.decision.remember, verdict.by
+        );
+    }
+}
+
+/// A child on a pseudo-terminal, and what it shows there.
+struct Session {
+    child: Child,
+    master: File,
+    slave: OwnedFd,
+    shown: String,
+    output: Receiver<Vec<u8>>,
+}
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "a test starts itself again on a terminal of its own"
+)]
+fn start(typed_ahead: &str, wrap: &str, envs: &[(&str, &str)]) -> Session {
+    let pty = openpty(None, None).unwrap();
+    let mut master = File::from(pty.master);
+    master.write_all(typed_ahead.as_bytes()).unwrap();
+    let mut command = Command::new("setsid");
+    command.args(["--ctty", "--wait"]);
+    if wrap.is_empty() {
+        command.arg(std::env::current_exe().unwrap());
+    } else {
+        command.args(["bash", "-c", wrap]).arg(std::env::current_exe().unwrap());
+    }
+    let child = command
+        .args([CHILD, "--exact", "--ignored", "--nocapture"])
+        .env("TERM", "xterm")
+        .env_remove("NO_COLOR")
+        .envs(envs.iter().copied())
+        .stdin(Stdio::from(pty.slave.try_clone().unwrap()))
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let (sender, output) = channel();
+    let mut reader = master.try_clone().unwrap();
+    std::thread::spawn(move || {
+        let mut buffer = [0; 4096];
+        while let Ok(count) = reader.read(&mut buffer) {
+            if count == 0 || sender.send(buffer[..count].to_vec()).is_err() {
+                break;
+            }
+        }
+    });
+    Session {
+        child,
+        master,
+        slave: pty.slave,
+        shown: String::new(),
+        output,
+    }
+}
+
+impl Session {
+    /// Waits until the prompt stands on the screen once more.
+    fn prompt(&mut self, count: usize) -> &mut Self {
+        let start = Instant::now();
+        while self.shown.matches("approve? [y/n/s] ").count() < count {
+            assert!(start.elapsed() < PATIENCE, "no prompt: {:?}", self.shown);
+            match self.output.recv_timeout(Duration::from_millis(100)) {
+                Ok(bytes) => self.shown.push_str(std::str::from_utf8(&bytes).unwrap()),
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => panic!("the terminal closed: {:?}", self.shown),
+            }
+        }
+        self
+    }
+
+    fn type_in(&mut self, text: &str) -> &mut Self {
+        self.master.write_all(text.as_bytes()).unwrap();
+        self
+    }
+
+    fn still_asks(&mut self) -> &mut Self {
+        std::thread::sleep(Duration::from_millis(300));
+        assert!(
+            self.child.try_wait().unwrap().is_none(),
+            "it did not wait for an answer"
+        );
+        self
+    }
+
+    /// The lines that tell the decisions.
+    fn verdicts(mut self) -> Vec<String> {
+        let start = Instant::now();
+        while self.child.try_wait().unwrap().is_none() {
+            if start.elapsed() > PATIENCE {
+                let _gone = self.child.kill();
+                panic!("the child hangs: {:?}", self.shown);
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        let mut text = String::new();
+        self.child.stdout.take().unwrap().read_to_string(&mut text).unwrap();
+        let settings = tcgetattr(&self.slave).unwrap();
+        assert!(
+            settings.local_flags.contains(LocalFlags::ISIG),
+            "the terminal was not put back"
+        );
+        text.lines()
+            .filter_map(|line| line.strip_prefix("VERDICT "))
+            .map(str::to_owned)
+            .collect()
+    }
+}
+
+#[test]
+fn each_key_gives_its_decision() {
+    for (typed, verdict) in [
+        ("y\n", "true None Approver"),
+        ("yes\n", "true None Approver"),
+        ("s\n", "true Session Approver"),
+        ("n\n", "false None Approver"),
+        ("no\r", "false None Approver"),
+    ] {
+        let mut session = start("", "", &[]);
+        session.prompt(1).type_in(typed);
+        assert_eq!(session.verdicts(), [verdict], "{typed:?}");
+    }
+}
+
+#[test]
+fn what_was_typed_before_the_question_is_no_answer() {
+    let mut session = start("y\ny\ny", "", &[]);
+    session.prompt(1).still_asks().type_in("n\n");
+    assert_eq!(session.verdicts(), ["false None Approver"]);
+}
+
+#[test]
+fn what_was_typed_before_the_second_question_is_no_answer_to_it() {
+    let mut session = start("", "", &[("ASK_COUNT", "2")]);
+    session.prompt(1).type_in("n\ny\n");
+    session.prompt(2).still_asks().type_in("n\n");
+    assert_eq!(session.verdicts(), ["false None Approver", "false None Approver"]);
+}
+
+#[test]
+fn an_answer_that_is_not_understood_is_asked_for_twice_more_and_then_denied() {
+    let mut session = start("", "", &[]);
+    session
+        .prompt(1)
+        .type_in("Y\n")
+        .prompt(2)
+        .type_in("yy\n")
+        .prompt(3)
+        .type_in("\n");
+    assert_eq!(
+        session.verdicts(),
+        ["false None Failure(\"the answer was not understood\")"]
+    );
+    let mut session = start("", "", &[]);
+    session.prompt(1).type_in("sure\n").prompt(2).type_in("y\n");
+    assert_eq!(session.verdicts(), ["true None Approver"]);
+}
+
+#[test]
+fn end_of_input_denies() {
+    let mut session = start("", "", &[]);
+    session.prompt(1).type_in("\x04");
+    assert_eq!(
+        session.verdicts(),
+        ["false None Failure(\"the terminal gave no answer (end of input)\")"]
+    );
+}
+
+#[test]
+fn ctrl_c_denies_the_question_and_does_not_end_the_session() {
+    for key in ["\x03", "y\x03", "\x1c"] {
+        let mut session = start("", "", &[("ASK_COUNT", "2")]);
+        session.prompt(1).type_in(key).prompt(2).type_in("y\n");
+        let denied = "false None Failure(\"the question was interrupted\")";
+        assert_eq!(session.verdicts(), [denied, "true None Approver"], "{key:?}");
+    }
+}
+
+#[test]
+fn no_answer_in_time_denies() {
+    let mut session = start("", "", &[("ASK_TIMEOUT_MS", "200")]);
+    session.prompt(1);
+    assert_eq!(session.verdicts(), ["false None Failure(\"no answer within 200ms\")"]);
+}
+
+#[test]
+fn a_background_job_is_denied_at_once() {
+    // With job control on, bash gives the child a process group that does not hold the terminal.
+    let session = start("", "set -m; \"$0\" \"$@\" & wait", &[]);
+    let verdicts = session.verdicts();
+    assert_eq!(verdicts.len(), 1);
+    assert!(verdicts[0].contains("belongs to another job"), "{verdicts:?}");
+}
+
+#[test]
+#[expect(clippy::disallowed_methods, reason = "a test starts itself again without a terminal")]
+fn without_a_terminal_it_is_denied_at_once() {
+    let start = Instant::now();
+    let output = Command::new("setsid")
+        .arg("--wait")
+        .arg(std::env::current_exe().unwrap())
+        .args([CHILD, "--exact", "--ignored", "--nocapture"])
+        .stdin(Stdio::null())
+        .output()
+        .unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(
+        text.contains("VERDICT false None Failure(\"there is no terminal to ask on"),
+        "{text}"
+    );
+    assert!(start.elapsed() < Duration::from_secs(5));
+}
+
+#[test]
+fn colours_are_left_out_where_no_color_says_so() {
+    for (envs, coloured) in [(&[("NO_COLOR", "1")][..], false), (&[][..], true)] {
+        let mut session = start("", "", envs);
+        session.prompt(1).type_in("y\n");
+        assert_eq!(session.shown.contains("\x1b[1m"), coloured);
+        assert_eq!(session.verdicts(), ["true None Approver"]);
+    }
+}

@@ -1,0 +1,119 @@
+//! What is asked, and what is answered.
+
+use std::fmt;
+use std::path::PathBuf;
+
+use sha2::{Digest as _, Sha256};
+
+/// A question: may this tool do this?
+#[derive(Debug)]
+pub struct ApprovalRequest {
+    /// Whether `strict` mode denies it; a request that is not required is approved there.
+    pub required: bool,
+    /// The tool that wants to act.
+    pub tool_name: String,
+    /// What it wants, in a line; a rule's `description` if it has one.
+    pub description: String,
+    /// What exactly would run, in bytes that differ whenever it differs: the key of session memory.
+    ///
+    /// For a command: the words or the line, the directory, the profile digest, hashes of writable
+    /// files that it names. Secrets are left out or hashed by the tool.
+    pub payload: Vec<u8>,
+    /// What a person is shown; built only when somebody is asked.
+    pub presentation: Lazy,
+    /// Requests with the same group may be asked as one.
+    pub group_id: Option<String>,
+    /// How long a plain yes holds; `Session` where the config says `once_per_session`.
+    pub remember: Remember,
+    /// What in the config would allow it, told with a denial.
+    pub allowed_by: String,
+}
+
+/// An answer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ApprovalDecision {
+    /// Yes or no.
+    pub approved: bool,
+    /// What the person wants the agent to know.
+    pub note: Option<String>,
+    /// How long the answer holds.
+    pub remember: Remember,
+}
+
+/// How long a yes holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Remember {
+    /// For this call.
+    None,
+    /// For every call of the session with the same tool and payload.
+    Session,
+}
+
+/// What a person is shown.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Presentation {
+    /// Lines of text.
+    Text(String),
+    /// A command and its reach.
+    Command(CommandView),
+}
+
+/// A command as it would run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CommandView {
+    /// The line, or the words quoted for a shell.
+    pub command: Vec<u8>,
+    /// Where it would run.
+    pub directory: PathBuf,
+    /// What would confine it.
+    pub regime: String,
+    /// Where it may write.
+    pub may_write: Vec<PathBuf>,
+    /// What it may reach on the network.
+    pub may_reach: String,
+}
+
+type Build = dyn Fn() -> Result<Presentation, String> + Send + Sync;
+
+/// A presentation that is built when it is needed; building it may fail, which denies the request.
+pub struct Lazy(Box<Build>);
+
+impl Lazy {
+    /// Built by `build`.
+    pub fn new(build: impl Fn() -> Result<Presentation, String> + Send + Sync + 'static) -> Self {
+        Self(Box::new(build))
+    }
+
+    pub(super) fn build(&self) -> Result<Presentation, String> {
+        (self.0)()
+    }
+}
+
+impl fmt::Debug for Lazy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Lazy")
+    }
+}
+
+/// SHA-256 of a payload.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Fingerprint([u8; 32]);
+
+impl Fingerprint {
+    /// The fingerprint of these bytes.
+    pub fn of(payload: &[u8]) -> Self {
+        Self(Sha256::digest(payload).into())
+    }
+}
+
+impl fmt::Display for Fingerprint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+impl fmt::Debug for Fingerprint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}

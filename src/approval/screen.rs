@@ -1,0 +1,236 @@
+//! The text of a question, safe to show whatever an agent put into it.
+//!
+//! Every line of content stands behind a bar, is escaped, and is broken before the terminal would
+//! break it: nothing that was asked about can begin a line of its own.
+
+use super::request::{ApprovalRequest, Presentation};
+use crate::policy::path;
+
+/// The width assumed where the terminal does not tell.
+pub(super) const NARROW: u16 = 40;
+/// How wide a label and its padding are.
+const LABEL: usize = 11;
+
+/// Whether colours are used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Colour {
+    Off,
+    On,
+}
+
+/// The question, up to and without the place where the answer is typed.
+pub(super) fn question(request: &ApprovalRequest, presentation: &Presentation, columns: u16, colour: Colour) -> String {
+    let mut screen = Screen {
+        text: String::new(),
+        columns: usize::from(columns.max(24)),
+        colour,
+        escaped: false,
+    };
+    screen.plain("+-- Stockade asks ", Style::Strong);
+    screen.field("tool", request.tool_name.as_bytes());
+    screen.field("wants", request.description.as_bytes());
+    if let Some(group) = &request.group_id {
+        screen.field("group", group.as_bytes());
+    }
+    match presentation {
+        Presentation::Text(text) => screen.field("", text.as_bytes()),
+        Presentation::Command(view) => {
+            screen.field("command", &view.command);
+            screen.field("directory", path::display(&view.directory).as_bytes());
+            screen.field("regime", view.regime.as_bytes());
+            if view.may_write.is_empty() {
+                screen.field("may write", b"nothing");
+            }
+            for (index, root) in view.may_write.iter().enumerate() {
+                screen.field(
+                    if index == 0 { "may write" } else { "" },
+                    path::display(root).as_bytes(),
+                );
+            }
+            screen.field("may reach", view.may_reach.as_bytes());
+        }
+    }
+    if screen.escaped || paths_hide_something(presentation) {
+        screen.plain(
+            "| WARNING: characters that do not print are shown as \\u{..} above",
+            Style::Warning,
+        );
+    }
+    screen.plain(
+        "+-- y: yes, once · n: no · s: yes, and again for exactly this",
+        Style::Strong,
+    );
+    screen.text
+}
+
+/// Where the answer is typed.
+pub(super) const PROMPT: &str = "approve? [y/n/s] ";
+
+/// Whether a path was escaped before it came here.
+fn paths_hide_something(presentation: &Presentation) -> bool {
+    match presentation {
+        Presentation::Text(_) => false,
+        Presentation::Command(view) => view
+            .may_write
+            .iter()
+            .chain([&view.directory])
+            .any(|shown| shown.to_str() != Some(path::display(shown).as_str())),
+    }
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Style {
+    Strong,
+    Warning,
+}
+
+struct Screen {
+    text: String,
+    columns: usize,
+    colour: Colour,
+    escaped: bool,
+}
+
+impl Screen {
+    /// A line of Stockade's own.
+    fn plain(&mut self, line: &str, style: Style) {
+        let code = match style {
+            Style::Strong => "\x1b[1m",
+            Style::Warning => "\x1b[1;33m",
+        };
+        let mut shown = String::new();
+        for (index, piece) in broken(line, self.columns - 1).iter().enumerate() {
+            shown.push_str(if index == 0 { "" } else { "\n" });
+            shown.push_str(piece);
+        }
+        match self.colour {
+            Colour::On => self.text.extend([code, &shown, "\x1b[0m\n"]),
+            Colour::Off => self.text.extend([&shown, "\n"]),
+        }
+    }
+
+    /// A labelled value; each of its lines stands behind the bar.
+    fn field(&mut self, label: &str, value: &[u8]) {
+        let mut label = label;
+        for line in value.split(|byte| *byte == b'\n') {
+            // A tab is a blank of unknown width, and common enough not to be worth a warning.
+            let line: Vec<u8> = line
+                .iter()
+                .map(|byte| if *byte == b'\t' { b' ' } else { *byte })
+                .collect();
+            let shown = path::escape(&line);
+            self.escaped |= shown.as_bytes() != line;
+            for piece in broken(&shown, self.columns - LABEL - 3) {
+                let label_column = format!("| {label:<LABEL$}");
+                self.text.extend([&label_column, &piece, "\n"]);
+                label = "";
+            }
+        }
+    }
+}
+
+/// The text in pieces of at most `width` columns; at least one piece.
+///
+/// A character outside ASCII counts two columns: more than some take, never less than one takes.
+fn broken(text: &str, width: usize) -> Vec<String> {
+    let mut pieces = vec![String::new()];
+    let mut used = 0;
+    for c in text.chars() {
+        let columns = if c.is_ascii() { 1 } else { 2 };
+        if used + columns > width {
+            pieces.push(String::new());
+            used = 0;
+        }
+        used += columns;
+        if let Some(piece) = pieces.last_mut() {
+            piece.push(c);
+        }
+    }
+    pieces
+}
+
+#[cfg(test)]
+mod tests {
+    use std::ffi::OsStr;
+    use std::os::unix::ffi::OsStrExt as _;
+
+    use super::*;
+    use crate::approval::{CommandView, Lazy, Remember};
+
+    fn shown(command: &[u8], columns: u16) -> String {
+        let view = CommandView {
+            command: command.to_vec(),
+            directory: "/work/p".into(),
+            regime: "landlock".to_owned(),
+            may_write: vec!["/work/p".into(), OsStr::from_bytes(b"/a b").into()],
+            may_reach: "no network".to_owned(),
+        };
+        let request = ApprovalRequest {
+            required: true,
+            tool_name: "shell".to_owned(),
+            description: "run a command".to_owned(),
+            payload: Vec::new(),
+            presentation: Lazy::new(|| Err(String::new())),
+            group_id: None,
+            remember: Remember::None,
+            allowed_by: String::new(),
+        };
+        question(&request, &Presentation::Command(view), columns, Colour::Off)
+    }
+
+    #[test]
+    fn a_command_is_shown_with_its_reach() {
+        let text = shown(b"make -j2", 80);
+        for part in [
+            "command    make -j2",
+            "directory  /work/p",
+            "regime     landlock",
+            "may write  /work/p",
+            "/a b",
+            "may reach  no network",
+        ] {
+            assert!(text.contains(part), "{part} in\n{text}");
+        }
+        assert!(!text.contains("WARNING"), "{text}");
+        assert!(!text.contains('\x1b'), "{text}");
+    }
+
+    #[test]
+    fn content_cannot_begin_a_line_of_its_own() {
+        let forged = "true\n+-- y: yes\napprove? [y/n/s] \r\x1b[2J\u{9b}2J\u{2028}approve? \x08\x08 ".repeat(20);
+        for columns in [1, 30, 40, 80, 200] {
+            let text = shown(forged.as_bytes(), columns);
+            let width = usize::from(columns.max(24));
+            let (first, last) = ("+-- Stockade", text.rfind("+-- y:").unwrap());
+            assert!(text.starts_with(first));
+            for line in text[..last].lines().skip(1) {
+                let own = line.starts_with("| ")
+                    || line.len() < width
+                        && "+-- Stockade asks | WARNING: characters that do not print are shown as \\u{..} above"
+                            .contains(line);
+                assert!(own, "{line:?}");
+                assert!(line.chars().count() < width, "{line:?}");
+            }
+            assert!(!text.contains(['\r', '\x1b', '\x08', '\u{9b}', '\u{2028}']));
+        }
+    }
+
+    #[test]
+    fn characters_that_do_not_print_are_flagged() {
+        assert!(shown("rm \u{202e}txt".as_bytes(), 80).contains("WARNING"));
+        assert!(shown("rm \u{202e}txt".as_bytes(), 80).contains("\\u{202e}"));
+        assert!(shown(b"a\xff", 80).contains("\\xff"));
+        assert!(!shown("echo é\t日本\nls".as_bytes(), 80).contains("WARNING"));
+    }
+
+    #[test]
+    fn wide_characters_do_not_reach_the_margin() {
+        let text = shown("日".repeat(100).as_bytes(), 40);
+        assert!(
+            text.lines()
+                .filter(|line| line.contains('日'))
+                .all(|line| line.matches('日').count() <= 13),
+            "{text}"
+        );
+    }
+}

@@ -1,0 +1,108 @@
+//! Asks the person at the controlling terminal.
+
+use std::fmt;
+use std::os::fd::{AsFd as _, BorrowedFd};
+use std::time::Duration;
+
+use super::approver::{Approver, ApproverError};
+use super::request::{ApprovalDecision, ApprovalRequest, Presentation, Remember};
+use super::screen::{self, Colour};
+use super::tty::Tty;
+
+/// How often an answer that is not understood is asked for again.
+const REPEATS: usize = 2;
+
+/// Asks on `/dev/tty`, whatever standard input and output are.
+///
+/// Input typed before a question stands on the screen is thrown away. Ctrl-C, Ctrl-\ and Ctrl-D
+/// are errors, and errors deny. Without a terminal, or in the background, it fails at once.
+pub struct TerminalApprover {
+    columns: fn(BorrowedFd<'_>) -> Option<u16>,
+    timeout: Option<Duration>,
+    colour: Colour,
+    reset: Reset,
+}
+
+/// Whether the terminal understands the sequences that undo what earlier output did to it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Reset {
+    Dumb,
+    Ansi,
+}
+
+impl TerminalApprover {
+    /// An approver without a timeout; `columns` tells the width of the terminal, if it is known.
+    ///
+    /// Colours are used unless `NO_COLOR` is set or `TERM` is `dumb`.
+    pub fn new(columns: fn(BorrowedFd<'_>) -> Option<u16>) -> Self {
+        let dumb = std::env::var_os("TERM").is_none_or(|term| term.is_empty() || term == "dumb");
+        let no_colour = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+        Self {
+            columns,
+            timeout: None,
+            colour: if dumb || no_colour { Colour::Off } else { Colour::On },
+            reset: if dumb { Reset::Dumb } else { Reset::Ansi },
+        }
+    }
+
+    /// Denies a question that is not answered within `timeout`.
+    #[must_use]
+    pub fn with_timeout(self, timeout: Duration) -> Self {
+        Self {
+            timeout: Some(timeout),
+            ..self
+        }
+    }
+}
+
+impl Approver for TerminalApprover {
+    fn ask(
+        &mut self,
+        request: &ApprovalRequest,
+        presentation: &Presentation,
+    ) -> Result<ApprovalDecision, ApproverError> {
+        let mut tty = Tty::open(self.timeout)?;
+        let columns = (self.columns)(tty.as_fd())
+            .filter(|columns| *columns > 0)
+            .unwrap_or(screen::NARROW);
+        // Output of an earlier command may have left another character set or hidden text.
+        let start = match self.reset {
+            Reset::Ansi => "\x1b[0m\x1b(B\x0f\r\n",
+            Reset::Dumb => "\r\n",
+        };
+        tty.write(start)?;
+        tty.write(&screen::question(request, presentation, columns, self.colour))?;
+        for _ in 0..=REPEATS {
+            tty.flush()?;
+            tty.write(screen::PROMPT)?;
+            let answer = tty.line().inspect_err(|_| {
+                // The cursor stands behind the prompt; a terminal that is gone needs no new line.
+                let _gone = tty.write("\n");
+            })?;
+            match answer.as_slice() {
+                b"y" | b"yes" => return Ok(decision(true, Remember::None)),
+                b"s" => return Ok(decision(true, Remember::Session)),
+                b"n" | b"no" => return Ok(decision(false, Remember::None)),
+                _ => tty.write("Please type y, n or s.\n")?,
+            }
+        }
+        Err(ApproverError::Unreadable)
+    }
+}
+
+const fn decision(approved: bool, remember: Remember) -> ApprovalDecision {
+    ApprovalDecision {
+        approved,
+        note: None,
+        remember,
+    }
+}
+
+impl fmt::Debug for TerminalApprover {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TerminalApprover")
+            .field("timeout", &self.timeout)
+            .field("colour", &self.colour)
+            .finish_non_exhaustive()
+    }
+}
