@@ -302,7 +302,7 @@ pub(crate) const SYS_SETXATTRAT: i64 = 463;
 pub(crate) const SYS_REMOVEXATTRAT: i64 = 466;
 
 /// Installs the notify filter on this thread.
-fn listen() -> OwnedFd {
+pub(crate) fn listen() -> OwnedFd {
     let step = |code, jt, jf, k| libc::sock_filter { code, jt, jf, k };
     let mut program = vec![step(0x20, 0, 0, 0)];
     for number in NOTIFIED {

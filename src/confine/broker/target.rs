@@ -91,15 +91,11 @@ fn walk(base: impl AsFd, path: &[u8], last: LastLink) -> Result<OwnedFd, Errno> 
     let how = OpenHow::new()
         .flags(flags | OFlag::O_PATH | OFlag::O_CLOEXEC)
         .resolve(ResolveFlag::RESOLVE_NO_MAGICLINKS);
-    loop {
-        match openat2(&base, path, how) {
-            // A rename or mount raced with a `..` of the walk; the kernel wants it tried again.
-            Err(Errno::EAGAIN | Errno::EINTR) => {}
-            // Our own descriptors ran out, or our memory: not an answer the caller could make sense of.
-            Err(Errno::EMFILE | Errno::ENFILE | Errno::ENOMEM) => return Err(Errno::EPERM),
-            answer => return answer,
-        }
-    }
+    openat2(base, path, how).map_err(|errno| match errno {
+        // Our own descriptors ran out, or our memory: not an answer the caller could make sense of.
+        Errno::EMFILE | Errno::ENFILE | Errno::ENOMEM => Errno::EPERM,
+        errno => errno,
+    })
 }
 
 fn open_base(caller: &Caller<'_>, base: i32) -> Result<OwnedFd, Errno> {
