@@ -1,0 +1,174 @@
+//! Files by descriptor and relative path, never through a symlink.
+//!
+//! The agent owns the tree, so no path in it is trusted to lead where it led before: every path is
+//! resolved from the descriptor of a root with `RESOLVE_NO_SYMLINKS`, and nothing here blocks on what
+//! it opens. Paths are bytes relative to the root, without a leading slash; empty is the root itself.
+
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use nix::errno::Errno;
+use nix::fcntl::{AtFlags, OFlag, OpenHow, ResolveFlag, openat, openat2};
+use nix::sys::stat::{FchmodatFlags, FileStat, Mode, fchmodat, fstat, fstatat};
+
+/// Longest path given to the kernel in one piece, well below `PATH_MAX`.
+const PIECE: usize = 3500;
+
+/// A path's directory and its last component.
+pub(super) fn split(path: &[u8]) -> (&[u8], &[u8]) {
+    match path.iter().rposition(|&b| b == b'/') {
+        Some(slash) => (&path[..slash], &path[slash + 1..]),
+        None => (b"", path),
+    }
+}
+
+/// `directory` and `name` as one path.
+pub(super) fn join(directory: &[u8], name: &[u8]) -> Vec<u8> {
+    let mut path = Vec::with_capacity(directory.len() + 1 + name.len());
+    path.extend_from_slice(directory);
+    if !directory.is_empty() && !name.is_empty() {
+        path.push(b'/');
+    }
+    path.extend_from_slice(name);
+    path
+}
+
+/// Whether `path` is `ancestor` or lies below it.
+pub(super) fn is_within(path: &[u8], ancestor: &[u8]) -> bool {
+    ancestor.is_empty()
+        || path == ancestor
+        || (path.len() > ancestor.len() && path.starts_with(ancestor) && path[ancestor.len()] == b'/')
+}
+
+/// Opens the directory `path` for reading its entries or for work relative to it.
+pub(super) fn open_directory(root: impl AsFd, path: &[u8]) -> nix::Result<OwnedFd> {
+    open(root.as_fd(), path, OFlag::O_RDONLY | OFlag::O_DIRECTORY)
+}
+
+/// Opens the directory `path` as a mere place: needs no right to read it.
+pub(super) fn open_place(root: impl AsFd, path: &[u8]) -> nix::Result<OwnedFd> {
+    open(root.as_fd(), path, OFlag::O_PATH | OFlag::O_DIRECTORY)
+}
+
+fn open(root: BorrowedFd<'_>, path: &[u8], flags: OFlag) -> nix::Result<OwnedFd> {
+    let mut at: Option<OwnedFd> = None;
+    let mut rest = path;
+    while rest.len() > PIECE {
+        let cut = rest[..PIECE]
+            .iter()
+            .rposition(|&b| b == b'/')
+            .ok_or(Errno::ENAMETOOLONG)?;
+        let from = at.as_ref().map_or(root, AsFd::as_fd);
+        at = Some(step(from, &rest[..cut], OFlag::O_PATH | OFlag::O_DIRECTORY)?);
+        rest = &rest[cut + 1..];
+    }
+    step(at.as_ref().map_or(root, AsFd::as_fd), rest, flags)
+}
+
+fn step(from: BorrowedFd<'_>, path: &[u8], flags: OFlag) -> nix::Result<OwnedFd> {
+    let flags = flags | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
+    let name: &[u8] = if path.is_empty() { b"." } else { path };
+    let how = OpenHow::new()
+        .flags(flags)
+        .resolve(ResolveFlag::RESOLVE_NO_SYMLINKS | ResolveFlag::RESOLVE_BENEATH);
+    loop {
+        match openat2(from, name, how) {
+            Err(Errno::EINTR | Errno::EAGAIN) => {}
+            // An outer filter that does not know the call: component by component comes to the same.
+            Err(Errno::ENOSYS) => return step_by_step(from, name, flags),
+            result => return result,
+        }
+    }
+}
+
+fn step_by_step(from: BorrowedFd<'_>, path: &[u8], flags: OFlag) -> nix::Result<OwnedFd> {
+    let way = OFlag::O_PATH | OFlag::O_DIRECTORY | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
+    let mut at = openat(from, ".", way, Mode::empty())?;
+    let (directory, last) = split(path);
+    for name in directory.split(|&b| b == b'/').filter(|n| !n.is_empty()) {
+        at = openat(&at, name, way, Mode::empty())?;
+    }
+    openat(&at, last, flags, Mode::empty())
+}
+
+/// What is at `path`, itself and not what it points to.
+pub(super) fn stat(root: impl AsFd, path: &[u8]) -> nix::Result<FileStat> {
+    if path.is_empty() {
+        return fstat(root);
+    }
+    let (directory, name) = split(path);
+    fstatat(open_place(root, directory)?, name, AtFlags::AT_SYMLINK_NOFOLLOW)
+}
+
+/// Inode and device of a file: what it is, wherever it has been moved to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
+pub(super) struct Identity {
+    pub(super) device: u64,
+    pub(super) inode: u64,
+}
+
+impl Identity {
+    pub(super) fn of(stat: &FileStat) -> Self {
+        Self {
+            device: stat.st_dev,
+            inode: stat.st_ino,
+        }
+    }
+}
+
+/// The kind bits of a mode.
+pub(super) fn kind(stat: &FileStat) -> u32 {
+    stat.st_mode & libc::S_IFMT
+}
+
+/// The permission bits of a mode.
+pub(super) fn permissions(stat: &FileStat) -> u32 {
+    stat.st_mode & 0o7777
+}
+
+/// Runs `work`; if the directory `path` or `entry` in it forbids that and is our own, opens it up for the
+/// length of a second try and sets its mode back.
+///
+/// An agent that makes a directory unreadable or unwritable must not thereby hide what it put there.
+pub(super) fn insisting<T>(
+    root: impl AsFd,
+    directory: &[u8],
+    entry: Option<&[u8]>,
+    work: impl Fn() -> nix::Result<T>,
+) -> nix::Result<T> {
+    let first = match work() {
+        Err(error @ (Errno::EACCES | Errno::EPERM)) => error,
+        result => return result,
+    };
+    let root = root.as_fd();
+    let mut opened = Vec::new();
+    for path in [Some(directory.to_vec()), entry.map(|name| join(directory, name))]
+        .into_iter()
+        .flatten()
+    {
+        if path.is_empty() {
+            continue;
+        }
+        let (parent, name) = split(&path);
+        let parent = open_place(root, parent)?;
+        let stat = fstatat(&parent, name, AtFlags::AT_SYMLINK_NOFOLLOW)?;
+        if kind(&stat) == libc::S_IFDIR && permissions(&stat) & 0o700 != 0o700 {
+            let mode = Mode::from_bits_truncate(permissions(&stat));
+            fchmodat(&parent, name, mode | Mode::S_IRWXU, FchmodatFlags::NoFollowSymlink).map_err(|_| first)?;
+            opened.push((Identity::of(&stat), path.clone(), mode));
+        }
+    }
+    if opened.is_empty() {
+        return Err(first);
+    }
+    let result = work();
+    for (identity, path, mode) in opened.into_iter().rev() {
+        let (parent, name) = split(&path);
+        // The entry may be what `work` moved away; then its mode is no longer at this path, nor matters.
+        if let Ok(parent) = open_place(root, parent)
+            && fstatat(&parent, name, AtFlags::AT_SYMLINK_NOFOLLOW).is_ok_and(|stat| Identity::of(&stat) == identity)
+        {
+            fchmodat(&parent, name, mode, FchmodatFlags::NoFollowSymlink)?;
+        }
+    }
+    result
+}

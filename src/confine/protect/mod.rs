@@ -1,0 +1,152 @@
+//! Protected names: before a command they are written down, after it they are put back (`undone`).
+//!
+//! The story, file by file: [`names`] and [`place`] say what is protected; [`walk`] finds it below the
+//! writable [`roots`]; [`state`] reads it; [`snapshot`] writes it to the [`journal`], outside every root,
+//! before the command may start; [`settle`] walks again when the command's tree is dead, has [`inspect`] and
+//! [`gitconfig`] judge what is new, moves intruders to the [`quarantine`] and lets [`restore`] put back the
+//! rest. After a crash [`recover`] does the same from the journal. [`at`] and [`evict`] reach files without
+//! ever following a link.
+//!
+//! What passes without a violation: anything in a git directory that is not config, hooks or a redirection
+//! (so commits, checkouts, fetches and gc do); what [`inspect`] recognises as git's own making; a config
+//! change that [`gitconfig`] knows as harmless; and the removal of a protected entry together with the
+//! directory that held it, because nothing is then left for the host to trust. Everything else is undone:
+//! also the renaming of a directory above a protected entry, which a read-only bind would have refused.
+//!
+//! Bounds: a protected file has at most [`MAX_FILE`] bytes and all together [`MAX_TOTAL`]; above that the
+//! snapshot fails and the command may not start. Owner, access lists and extended attributes are not kept.
+//! What a protected symlink points to is protected only where that has a protected name itself. On file
+//! systems that fold case only `.git` is recognised in other spellings.
+
+mod at;
+mod evict;
+mod gitconfig;
+mod inspect;
+mod journal;
+mod names;
+mod place;
+mod quarantine;
+mod restore;
+mod roots;
+mod settle;
+mod snapshot;
+mod state;
+#[cfg(test)]
+mod tests;
+mod walk;
+
+use std::ffi::OsStr;
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
+
+pub use settle::recover;
+pub use snapshot::Guard;
+
+use crate::policy::path::display;
+
+/// Longest protected file that can be restored, in bytes.
+const MAX_FILE: u64 = 16 * 1024 * 1024;
+/// Bytes of protected files in all.
+const MAX_TOTAL: u64 = 64 * 1024 * 1024;
+
+/// A protected name that a command changed, and that has been put back.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Violation {
+    /// The protected entry, or the moved directory that held some.
+    pub path: PathBuf,
+    /// What the command did to it.
+    pub what: What,
+    /// Where the intruder is kept, if there was one.
+    pub quarantined: Option<PathBuf>,
+}
+
+/// What a command did to a protected name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum What {
+    /// It was there and became something else.
+    Changed,
+    /// It was not there.
+    Created,
+    /// It was there and went: deleted, or moved with a directory that held it.
+    Removed,
+}
+
+impl What {
+    /// The word for people and manifests.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Changed => "changed",
+            Self::Created => "created",
+            Self::Removed => "removed",
+        }
+    }
+}
+
+/// Why protected names could not be written down or put back.
+#[derive(Debug, thiserror::Error)]
+pub enum ProtectError {
+    /// A step on one file failed.
+    #[error("failed to {step} {}: {source}", display(.path))]
+    Io {
+        /// The step, as a verb.
+        step: &'static str,
+        /// The file.
+        path: PathBuf,
+        /// The cause.
+        source: io::Error,
+    },
+    /// A protected file is too large to be restored.
+    #[error("{} has a protected name and {length} bytes; at most {limit} can be kept to restore it", display(.path))]
+    TooLarge {
+        /// The file.
+        path: PathBuf,
+        /// Its bytes.
+        length: u64,
+        /// The limit it exceeds: of one file, or what the others left of all.
+        limit: u64,
+    },
+    /// A directory lies too deep to be looked into.
+    #[error("{} lies too deep below a writable root to be protected", display(.0))]
+    TooDeep(PathBuf),
+    /// More directories than can be watched.
+    #[error("the writable roots hold too many directories to protect names in them")]
+    TooMany,
+    /// A journal that is not one.
+    #[error("{} cannot be read as a journal of protected names; look at it, then remove it", display(.0))]
+    Journal(PathBuf),
+    /// The tree would not come to rest.
+    #[error("{} could not be restored: it changes as fast as it is put back", display(.0))]
+    Restless(PathBuf),
+}
+
+impl ProtectError {
+    fn io(step: &'static str, path: PathBuf, error: nix::errno::Errno) -> Self {
+        Self::Io {
+            step,
+            path,
+            source: error.into(),
+        }
+    }
+}
+
+/// The absolute path of an entry of a root.
+fn shown(root: &roots::Root, path: &[u8]) -> PathBuf {
+    if path.is_empty() {
+        root.path.clone()
+    } else {
+        root.path.join(OsStr::from_bytes(path))
+    }
+}
+
+/// A name that sorts by time and is this process's own.
+fn stamp() -> String {
+    let now = std::time::SystemTime::now();
+    let since = now.duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+    format!(
+        "{:012}{:09}-{}",
+        since.as_secs(),
+        since.subsec_nanos(),
+        std::process::id()
+    )
+}

@@ -1,0 +1,321 @@
+//! What a directory means to the walk, and what each name in it is.
+//!
+//! Two things decide: the [`Place`] (a plain directory, a git directory, inside a tree that is protected
+//! whole) and how far the path so far has matched a pattern, held as a node of a small tree of names.
+//! Patterns and files protected by path share that tree: the first hang on the node every directory has
+//! beside its own, the second on the node of their root.
+
+use super::names::{NAMES, is_dot_git};
+
+/// What a directory is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Place {
+    /// Nothing special.
+    Plain,
+    /// What git accepts as a git directory, or a `.git` that may become one.
+    Git,
+    /// `modules` of a git directory: git directories at any depth.
+    Modules,
+    /// `worktrees` of a git directory: its children are git directories.
+    Worktrees,
+    /// `objects` of a git directory.
+    Objects,
+    /// Protected with everything below it; the role its members have.
+    Whole(Role),
+}
+
+/// What a protected entry is to the host.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub(super) enum Role {
+    /// A directory called `.git`.
+    GitDirectory,
+    /// Anything else called `.git`: a file that names a git directory, a symlink.
+    GitLink,
+    /// `config` or `config.worktree` of a git directory.
+    GitConfig,
+    /// `commondir` of a git directory.
+    GitCommon,
+    /// `gitdir` of a git directory: the way back to a worktree.
+    GitBack,
+    /// The `hooks` of a git directory, and what is in it.
+    GitHook,
+    /// A symlink where the way to something protected needs a directory.
+    Way,
+    /// A name of the table, or a member of a directory of the table.
+    Name,
+    /// Deeper than the walk goes.
+    TooDeep,
+}
+
+/// What an entry is by the directory listing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    Directory,
+    Symlink,
+    Other,
+}
+
+/// What the walk does with an entry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Verdict {
+    /// Protected, and as what.
+    pub(super) protect: Option<Role>,
+    /// To be walked, and as what.
+    pub(super) descend: Option<Context>,
+}
+
+/// A directory's place and how far patterns have matched on the way to it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Context {
+    pub(super) place: Place,
+    /// Node of the pattern tree; [`Patterns::ANYWHERE`] when no pattern is under way.
+    pattern: u32,
+    /// Node of the tree of files protected by path; [`Patterns::NOWHERE`] when none lies below.
+    path: u32,
+}
+
+impl Context {
+    /// Whether the directory lies on the way to something that a pattern or path below it names.
+    pub(super) fn is_under_way(self) -> bool {
+        self.pattern != Patterns::ANYWHERE || self.path != Patterns::NOWHERE
+    }
+}
+
+/// The tree of protected names.
+#[derive(Debug)]
+pub(super) struct Patterns {
+    nodes: Vec<Node>,
+    /// Patterns beginning with `*`: the rest of the name.
+    suffixes: Vec<Vec<u8>>,
+}
+
+#[derive(Debug, Default)]
+struct Node {
+    children: Vec<(Vec<u8>, u32)>,
+    end: End,
+}
+
+/// What ends at a node.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+enum End {
+    /// Nothing: the way to something longer.
+    #[default]
+    Way,
+    /// A pattern that names this entry.
+    Entry,
+    /// A pattern that names this entry with everything in it.
+    Whole,
+}
+
+impl Patterns {
+    const ANYWHERE: u32 = 0;
+    const NOWHERE: u32 = 1;
+
+    /// The default names.
+    pub(super) fn new() -> Self {
+        let mut patterns = Self {
+            nodes: vec![Node::default(), Node::default()],
+            suffixes: Vec::new(),
+        };
+        for name in NAMES {
+            let bytes = name.pattern.as_bytes();
+            match bytes.strip_prefix(b"*") {
+                Some(suffix) => patterns.suffixes.push(suffix.to_vec()),
+                None => match bytes.strip_suffix(b"/**") {
+                    Some(directory) => patterns.insert(Self::ANYWHERE, directory, End::Whole),
+                    None => patterns.insert(Self::ANYWHERE, bytes, End::Entry),
+                },
+            }
+        }
+        patterns
+    }
+
+    /// A new root below which files are protected by path.
+    pub(super) fn root(&mut self) -> u32 {
+        self.push()
+    }
+
+    /// Protects the file `path`, relative to the root that [`Patterns::root`] gave.
+    pub(super) fn protect(&mut self, root: u32, path: &[u8]) {
+        self.insert(root, path, End::Entry);
+    }
+
+    /// The context of a root directory whose absolute path is `path`.
+    ///
+    /// A root may itself lie in a git directory or in a directory of the table, so the names on the way
+    /// to it count.
+    pub(super) fn start(&self, root: u32, path: &[u8]) -> Context {
+        let mut context = Context {
+            place: Place::Plain,
+            pattern: Self::ANYWHERE,
+            path: Self::NOWHERE,
+        };
+        for name in path.split(|&b| b == b'/').filter(|n| !n.is_empty()) {
+            if let Some(next) = self.judge(context, name, Kind::Directory).descend {
+                context = next;
+            }
+        }
+        Context { path: root, ..context }
+    }
+
+    fn push(&mut self) -> u32 {
+        self.nodes.push(Node::default());
+        u32::try_from(self.nodes.len() - 1).unwrap_or(Self::NOWHERE)
+    }
+
+    fn insert(&mut self, from: u32, path: &[u8], end: End) {
+        let mut at = from;
+        for name in path.split(|&b| b == b'/').filter(|n| !n.is_empty()) {
+            at = match self.step(at, name) {
+                Some(next) => next,
+                None => {
+                    let next = self.push();
+                    self.nodes[at as usize].children.push((name.to_vec(), next));
+                    next
+                }
+            };
+        }
+        self.nodes[at as usize].end = end;
+    }
+
+    fn step(&self, from: u32, name: &[u8]) -> Option<u32> {
+        let children = &self.nodes[from as usize].children;
+        children.iter().find(|(n, _)| n == name).map(|&(_, next)| next)
+    }
+
+    /// What the entry `name` of a directory is.
+    pub(super) fn judge(&self, context: Context, name: &[u8], kind: Kind) -> Verdict {
+        let nested = (context.pattern != Self::ANYWHERE)
+            .then(|| self.step(context.pattern, name))
+            .flatten();
+        // Every pattern that may begin here begins with a dot, `s` (this program's config) or `*`.
+        let fresh = match name.first() {
+            Some(b'.' | b's') => self.step(Self::ANYWHERE, name),
+            Some(_) | None => None,
+        };
+        let pattern = nested.or(fresh);
+        let path = self.step(context.path, name);
+        let mut protect = None;
+        let mut whole = None;
+        for node in [pattern, path].into_iter().flatten() {
+            match (self.nodes[node as usize].end, kind) {
+                (End::Entry, _) => protect = Some(Role::Name),
+                (End::Whole, _) => {
+                    protect = Some(Role::Name);
+                    whole = Some(Role::Name);
+                }
+                (End::Way, Kind::Symlink) => protect = protect.or(Some(Role::Way)),
+                (End::Way, Kind::Directory | Kind::Other) => {}
+            }
+        }
+        if protect.is_none() && self.suffixes.iter().any(|suffix| name.ends_with(suffix)) {
+            protect = Some(Role::Name);
+        }
+        // A directory where a single file is meant: whatever is in it came with it.
+        if protect == Some(Role::Name) {
+            whole = Some(Role::Name);
+        }
+        let (role, place) = of_git(context.place, name, kind);
+        let place = match (place, whole) {
+            (None, _) => None,
+            (Some(Place::Plain), Some(role)) => Some(Place::Whole(role)),
+            (Some(place), _) => Some(place),
+        };
+        let descend = match kind {
+            Kind::Symlink | Kind::Other => None,
+            Kind::Directory => place.map(|place| Context {
+                place,
+                pattern: pattern.unwrap_or(Self::ANYWHERE),
+                path: path.unwrap_or(Self::NOWHERE),
+            }),
+        };
+        Verdict {
+            protect: role.or(protect),
+            descend,
+        }
+    }
+}
+
+/// What git makes of an entry: its role, and its place if it is a directory to walk.
+fn of_git(place: Place, name: &[u8], kind: Kind) -> (Option<Role>, Option<Place>) {
+    if let Place::Whole(role) = place {
+        return (Some(role), Some(place));
+    }
+    if is_dot_git(name) {
+        return match kind {
+            Kind::Directory => (Some(Role::GitDirectory), Some(Place::Git)),
+            Kind::Symlink | Kind::Other => (Some(Role::GitLink), None),
+        };
+    }
+    let file = |role| match kind {
+        Kind::Directory => (Some(role), Some(Place::Whole(role))),
+        Kind::Symlink | Kind::Other => (Some(role), None),
+    };
+    let directory = |place| match kind {
+        Kind::Directory => (None, Some(place)),
+        Kind::Symlink => (Some(Role::Way), None),
+        Kind::Other => (None, None),
+    };
+    match (place, name) {
+        (Place::Git, b"config" | b"config.worktree") => file(Role::GitConfig),
+        (Place::Git, b"commondir") => file(Role::GitCommon),
+        (Place::Git, b"gitdir") => file(Role::GitBack),
+        (Place::Git, b"hooks") => file(Role::GitHook),
+        (Place::Git, b"modules") => directory(Place::Modules),
+        (Place::Git, b"worktrees") => directory(Place::Worktrees),
+        (Place::Git, b"objects") => match kind {
+            Kind::Directory => (None, Some(Place::Objects)),
+            Kind::Symlink | Kind::Other => (None, None),
+        },
+        // A submodule may be called `config`; only what could become a git directory's file counts here.
+        (Place::Modules, b"config" | b"config.worktree") if kind != Kind::Directory => file(Role::GitConfig),
+        (Place::Modules, b"commondir") if kind != Kind::Directory => file(Role::GitCommon),
+        (Place::Modules, b"gitdir") if kind != Kind::Directory => file(Role::GitBack),
+        (Place::Modules, _) => (None, Some(Place::Modules)),
+        (Place::Worktrees, _) => (None, Some(Place::Git)),
+        // Thousands of loose objects and the packs. Nothing git reads on its own points in here for more
+        // than object data: a `.git` file or symlink that did is itself protected.
+        (Place::Objects, b"pack") => (None, None),
+        (Place::Objects, [a, b]) if a.is_ascii_hexdigit() && b.is_ascii_hexdigit() => (None, None),
+        (Place::Objects | Place::Plain | Place::Git | Place::Whole(_), _) => (None, Some(Place::Plain)),
+    }
+}
+
+/// Which of the names by which git knows a git directory have been seen in a listing.
+#[derive(Debug, Default, Clone, Copy)]
+pub(super) struct Markers {
+    head: bool,
+    objects: bool,
+    refs: bool,
+    common: bool,
+}
+
+impl Markers {
+    /// Notes a name.
+    pub(super) fn see(&mut self, name: &[u8]) {
+        match name {
+            b"HEAD" => self.head = true,
+            b"objects" => self.objects = true,
+            b"refs" => self.refs = true,
+            b"commondir" => self.common = true,
+            _ => {}
+        }
+    }
+
+    /// Whether git would accept the directory: it asks for a HEAD, and for objects and refs either here
+    /// or where `commondir` points. Their kinds are not looked at: git accepts more kinds than one.
+    pub(super) fn is_git_directory(self) -> bool {
+        self.head && (self.common || (self.objects && self.refs))
+    }
+
+    /// The context the directory has, given what it holds.
+    pub(super) fn refine(self, context: Context) -> Context {
+        match context.place {
+            Place::Plain | Place::Modules if self.is_git_directory() => Context {
+                place: Place::Git,
+                ..context
+            },
+            Place::Plain | Place::Modules | Place::Git | Place::Worktrees | Place::Objects | Place::Whole(_) => context,
+        }
+    }
+}

@@ -1,0 +1,118 @@
+//! Where intruders go: out of the tree, kept for a person to look at, never run.
+//!
+//! One batch per settling, `quarantine/<time>-<pid>/` in the store, with the things moved there as `0`,
+//! `1`, … and a `manifest.json` that says where each came from. A directory is shut (mode 0) once it is
+//! there: a git directory among the things would otherwise be obeyed by any prompt that runs git where a
+//! person looks around. On another file system the thing is copied, up to a limit, then removed.
+
+use std::fs::File;
+use std::io::Write;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use nix::errno::Errno;
+use nix::fcntl::{OFlag, RenameFlags, open, renameat2};
+use nix::sys::stat::{FchmodatFlags, Mode, fchmodat};
+
+use super::at::{self, split};
+use super::roots::Root;
+use super::{ProtectError, What, evict, journal, shown};
+
+/// The batch of one settling; nothing exists until something is moved.
+#[derive(Debug)]
+pub(super) struct Quarantine {
+    store: PathBuf,
+    batch: Option<(PathBuf, OwnedFd)>,
+    manifest: Vec<Item>,
+}
+
+/// A line of the manifest.
+#[derive(Debug, serde::Serialize)]
+struct Item {
+    item: String,
+    /// For people.
+    path: String,
+    /// For programs: the path's bytes.
+    path_bytes: Vec<u8>,
+    what: &'static str,
+    /// Whether everything that was there is here.
+    complete: bool,
+}
+
+impl Quarantine {
+    pub(super) fn new(store: &Path) -> Self {
+        Self {
+            store: store.to_owned(),
+            batch: None,
+            manifest: Vec::new(),
+        }
+    }
+
+    /// Moves the entry `path` out of the root; where it is now.
+    pub(super) fn take(&mut self, root: &Root, path: &[u8], what: What) -> Result<PathBuf, ProtectError> {
+        let item = self.manifest.len().to_string();
+        let (folder, batch) = match &mut self.batch {
+            Some(batch) => batch,
+            none @ None => none.insert(create(&self.store)?),
+        };
+        let (directory, name) = split(path);
+        let fail = |step, error| ProtectError::io(step, shown(root, path), error);
+        let moved = at::insisting(&root.fd, directory, Some(name), || {
+            let parent = at::open_place(&root.fd, directory)?;
+            renameat2(
+                &parent,
+                name,
+                batch.as_fd(),
+                item.as_str(),
+                RenameFlags::RENAME_NOREPLACE,
+            )
+        });
+        let complete = match moved {
+            Ok(()) => true,
+            // EINVAL: a file system without RENAME_NOREPLACE.
+            Err(Errno::EXDEV | Errno::EINVAL | Errno::ENOSYS) => {
+                let copied = evict::copy(root, path, batch.as_fd(), item.as_bytes());
+                evict::remove(root, path).map_err(|error| fail("remove", error))?;
+                copied.is_ok()
+            }
+            Err(error) => return Err(fail("move to quarantine", error)),
+        };
+        let place = folder.join(&item);
+        if complete && std::fs::symlink_metadata(&place).is_ok_and(|found| found.is_dir()) {
+            // Best effort: the folder above is private in any case.
+            let _shut = fchmodat(&*batch, item.as_str(), Mode::empty(), FchmodatFlags::NoFollowSymlink);
+        }
+        let origin = shown(root, path);
+        self.manifest.push(Item {
+            item,
+            path: crate::policy::path::display(&origin),
+            path_bytes: origin.as_os_str().as_bytes().to_vec(),
+            what: what.word(),
+            complete,
+        });
+        self.write_manifest()?;
+        Ok(place)
+    }
+
+    fn write_manifest(&self) -> Result<(), ProtectError> {
+        let Some((folder, _)) = &self.batch else { return Ok(()) };
+        let path = folder.join("manifest.json");
+        let written = serde_json::to_vec_pretty(&self.manifest)
+            .map_err(std::io::Error::from)
+            .and_then(|text| File::create(&path)?.write_all(&text));
+        written.map_err(|source| ProtectError::Io {
+            step: "write",
+            path,
+            source,
+        })
+    }
+}
+
+fn create(store: &Path) -> Result<(PathBuf, OwnedFd), ProtectError> {
+    let folder = journal::folder(store, "quarantine")?.join(super::stamp());
+    let folder = journal::folder(&folder, "")?;
+    let flags = OFlag::O_PATH | OFlag::O_DIRECTORY | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
+    let fd = open(&folder, flags, Mode::empty()).map_err(|error| ProtectError::io("open", folder.clone(), error))?;
+    Ok((folder, fd))
+}

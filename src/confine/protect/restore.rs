@@ -1,0 +1,139 @@
+//! Putting entries back as they were.
+//!
+//! Nothing is written through what the agent left: a file is made anew under a name of our own in the
+//! directory, reached without links, and renamed into place. So a file that had other hard links gets an
+//! inode of its own, and the other links keep what the command wrote to them.
+
+use std::fs::File;
+use std::io::Write;
+use std::os::fd::OwnedFd;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use nix::errno::Errno;
+use nix::fcntl::{OFlag, RenameFlags, openat, renameat, renameat2};
+use nix::sys::stat::{FchmodatFlags, Mode, fchmod, fchmodat, futimens, mkdirat};
+use nix::sys::time::TimeSpec;
+use nix::unistd::{UnlinkatFlags, mkfifoat, symlinkat, unlinkat};
+
+use super::at::{self, join, split};
+use super::quarantine::Quarantine;
+use super::roots::Root;
+use super::state::State;
+use super::{ProtectError, What, shown};
+
+/// Makes the entry `path`, where nothing may be, as `state` says.
+pub(super) fn put(root: &Root, path: &[u8], state: &State, quarantine: &mut Quarantine) -> Result<(), ProtectError> {
+    let (directory, name) = split(path);
+    make_way(root, directory, quarantine)?;
+    let made = at::insisting(&root.fd, directory, None, || {
+        let parent = at::open_place(&root.fd, directory)?;
+        match state {
+            State::File {
+                mode,
+                modified,
+                content,
+            } => {
+                let times = TimeSpec::new(modified.seconds, modified.nanoseconds);
+                put_file(&parent, name, Mode::from_bits_truncate(*mode), times, content)
+            }
+            State::Symlink { target } => symlinkat(target.as_slice(), &parent, name),
+            State::Directory { mode } => {
+                mkdirat(&parent, name, Mode::S_IRWXU)?;
+                fchmodat(
+                    &parent,
+                    name,
+                    Mode::from_bits_truncate(*mode),
+                    FchmodatFlags::NoFollowSymlink,
+                )
+            }
+            State::Special { mode, .. } if mode & libc::S_IFMT == libc::S_IFIFO => {
+                mkfifoat(&parent, name, Mode::from_bits_truncate(mode & 0o7777))
+            }
+            // A socket belongs to the process that bound it, and a device needs privileges.
+            State::Special { .. } => Err(Errno::EOPNOTSUPP),
+        }
+    });
+    made.map_err(|error| ProtectError::io("restore", shown(root, path), error))
+}
+
+fn put_file(parent: &OwnedFd, name: &[u8], mode: Mode, modified: TimeSpec, content: &[u8]) -> nix::Result<()> {
+    static COUNT: AtomicU64 = AtomicU64::new(0);
+    let count = COUNT.fetch_add(1, Ordering::Relaxed);
+    let temporary = format!(".stockade-restore-{}-{count}", super::stamp());
+    let flags = OFlag::O_WRONLY | OFlag::O_CREAT | OFlag::O_EXCL | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
+    let mut file = File::from(openat(
+        parent,
+        temporary.as_str(),
+        flags,
+        Mode::S_IRUSR | Mode::S_IWUSR,
+    )?);
+    let written = file
+        .write_all(content)
+        .map_err(|error| Errno::from_raw(error.raw_os_error().unwrap_or(libc::EIO)))
+        .and_then(|()| fchmod(&file, mode))
+        .and_then(|()| futimens(&file, &TimeSpec::UTIME_OMIT, &modified))
+        .and_then(|()| renameat(parent, temporary.as_str(), parent, name));
+    if written.is_err() {
+        // Nothing may stay behind in the tree; the first error is the one that counts.
+        let _gone = unlinkat(parent, temporary.as_str(), UnlinkatFlags::NoRemoveDir);
+    }
+    written
+}
+
+/// Sets the permission bits of the entry `path`, which is otherwise as it was.
+pub(super) fn set_mode(root: &Root, path: &[u8], mode: u32) -> Result<(), ProtectError> {
+    let (directory, name) = split(path);
+    let set = at::insisting(&root.fd, directory, None, || {
+        let parent = at::open_place(&root.fd, directory)?;
+        fchmodat(
+            &parent,
+            name,
+            Mode::from_bits_truncate(mode),
+            FchmodatFlags::NoFollowSymlink,
+        )
+    });
+    set.map_err(|error| ProtectError::io("restore the mode of", shown(root, path), error))
+}
+
+/// Makes the directory `path` and those above it, quarantining what stands in the way.
+pub(super) fn make_way(root: &Root, path: &[u8], quarantine: &mut Quarantine) -> Result<(), ProtectError> {
+    if path.is_empty() || at::open_place(&root.fd, path).is_ok() {
+        return Ok(());
+    }
+    let mut done = Vec::new();
+    for name in path.split(|&b| b == b'/') {
+        let next = join(&done, name);
+        match at::stat(&root.fd, &next) {
+            Ok(found) if at::kind(&found) == libc::S_IFDIR => {}
+            Ok(_) => {
+                quarantine.take(root, &next, What::Created)?;
+                make_directory(root, &done, &next)?;
+            }
+            Err(Errno::ENOENT) => make_directory(root, &done, &next)?,
+            Err(error) => return Err(ProtectError::io("look at", shown(root, &next), error)),
+        }
+        done = next;
+    }
+    Ok(())
+}
+
+fn make_directory(root: &Root, parent: &[u8], path: &[u8]) -> Result<(), ProtectError> {
+    let made = at::insisting(&root.fd, parent, None, || {
+        let mode = Mode::S_IRWXU | Mode::S_IRGRP | Mode::S_IXGRP | Mode::S_IROTH | Mode::S_IXOTH;
+        mkdirat(at::open_place(&root.fd, parent)?, split(path).1, mode)
+    });
+    made.map_err(|error| ProtectError::io("make", shown(root, path), error))
+}
+
+/// Moves an entry, over nothing or in exchange.
+pub(super) fn rename(from: (&Root, &[u8]), to: (&Root, &[u8]), how: RenameFlags) -> nix::Result<()> {
+    let (from_directory, from_name) = split(from.1);
+    let (to_directory, to_name) = split(to.1);
+    at::insisting(&from.0.fd, from_directory, Some(from_name), || {
+        at::insisting(&to.0.fd, to_directory, None, || {
+            let from_parent = at::open_place(&from.0.fd, from_directory)?;
+            let to_parent = at::open_place(&to.0.fd, to_directory)?;
+            renameat2(&from_parent, from_name, &to_parent, to_name, how)
+        })
+    })
+}

@@ -1,0 +1,122 @@
+//! Writing down what is protected, before a command may start.
+
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use super::at::{self, split};
+use super::journal::{Journal, Kept, Record};
+use super::place::{Patterns, Role};
+use super::roots::{Root, open_roots};
+use super::state::{Seen, State, look};
+use super::walk::{Sight, walk};
+use super::{MAX_FILE, MAX_TOTAL, ProtectError, Violation, settle, shown};
+
+/// The protected names below the writable roots, written down; a command may run until [`Guard::settle`].
+///
+/// # Warning
+/// Dropping a guard leaves its journal: [`super::recover`] then restores at the next start.
+#[derive(Debug)]
+#[must_use = "a guard that is not settled leaves the protected names as the command left them"]
+pub struct Guard {
+    roots: Vec<Root>,
+    patterns: Patterns,
+    record: Record,
+    sight: Sight,
+    journal: Journal,
+    store: PathBuf,
+}
+
+impl Guard {
+    /// Writes down every protected name below `roots`, and the files `extra` where they lie in one.
+    ///
+    /// `store` is a directory outside every root, for the journal and the quarantine. On an error the
+    /// command must not start.
+    pub fn snapshot(roots: &[PathBuf], extra: &[PathBuf], store: &Path) -> Result<Self, ProtectError> {
+        let mut patterns = Patterns::new();
+        let roots = open_roots(roots, extra, &mut patterns)?;
+        let sight = walk(&roots, &patterns, None)?;
+        let record = Record {
+            roots: roots
+                .iter()
+                .map(|r| (r.path.as_os_str().as_bytes().to_vec(), r.identity))
+                .collect(),
+            extra: extra.iter().map(|path| path.as_os_str().as_bytes().to_vec()).collect(),
+            entries: keep(&roots, &sight)?,
+            holders: sight.holders(&roots),
+        };
+        let journal = Journal::write(store, &record)?;
+        Ok(Self {
+            roots,
+            patterns,
+            record,
+            sight,
+            journal,
+            store: store.to_owned(),
+        })
+    }
+
+    /// Puts back what the command changed, and says what that was. Every process of it must be dead.
+    ///
+    /// On an error the journal stays, for another try at the next start.
+    pub fn settle(self) -> Result<Vec<Violation>, ProtectError> {
+        let violations = settle::settle(
+            &self.roots,
+            &self.patterns,
+            &self.record,
+            Some(&self.sight),
+            &self.store,
+        )?;
+        self.journal.remove()?;
+        Ok(violations)
+    }
+
+    /// How many directories and protected entries the guard watches.
+    pub fn size(&self) -> (usize, usize) {
+        (self.sight.len(), self.record.entries.len())
+    }
+}
+
+/// Reads every protected entry.
+fn keep(roots: &[Root], sight: &Sight) -> Result<Vec<Kept>, ProtectError> {
+    let mut left = MAX_TOTAL;
+    let mut kept = Vec::new();
+    let mut open: Option<(u16, Vec<u8>, std::os::fd::OwnedFd)> = None;
+    for found in sight.found() {
+        let root = &roots[usize::from(found.root)];
+        if found.role == Role::TooDeep {
+            return Err(ProtectError::TooDeep(shown(root, &found.path)));
+        }
+        let (directory, name) = split(&found.path);
+        // Entries of one directory follow each other.
+        let place = match open.take() {
+            Some((number, path, fd)) if number == found.root && path == directory => fd,
+            Some(_) | None => {
+                let opened = at::open_place(&root.fd, directory);
+                opened.map_err(|error| ProtectError::io("open", shown(root, directory), error))?
+            }
+        };
+        let limit = MAX_FILE.min(left);
+        let seen = look(&place, name, limit);
+        open = Some((found.root, directory.to_vec(), place));
+        let state = match seen {
+            Seen::Present(state) => state,
+            Seen::Absent => continue,
+            Seen::Long { length } => {
+                let path = shown(root, &found.path);
+                return Err(ProtectError::TooLarge { path, length, limit });
+            }
+            Seen::Unreadable(error) => return Err(ProtectError::io("read", shown(root, &found.path), error)),
+        };
+        if let State::File { content, .. } = &state {
+            left = left.saturating_sub(content.len() as u64);
+        }
+        kept.push(Kept {
+            root: found.root,
+            path: found.path,
+            role: found.role,
+            anchor: found.anchor,
+            state,
+        });
+    }
+    Ok(kept)
+}

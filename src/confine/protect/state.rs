@@ -1,0 +1,119 @@
+//! What is at a protected path: enough to tell whether it changed, and to put it back.
+
+use std::fs::File;
+use std::io::Read;
+use std::os::fd::AsFd;
+use std::os::unix::ffi::OsStringExt;
+
+use nix::errno::Errno;
+use nix::fcntl::{AtFlags, OFlag, openat, readlinkat};
+use nix::sys::stat::{FileStat, Mode, fstat, fstatat};
+
+use super::at;
+
+/// An entry as it is or was.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub(super) enum State {
+    /// A regular file. Its modification time is kept for restoring, not for comparing.
+    File {
+        mode: u32,
+        modified: Modified,
+        content: Vec<u8>,
+    },
+    /// A symlink.
+    Symlink { target: Vec<u8> },
+    /// A directory that is itself protected; what is in it has states of its own.
+    Directory { mode: u32 },
+    /// A FIFO, socket or device.
+    Special { mode: u32, device: u64 },
+}
+
+/// A modification time; equal to every other, so that states compare by what they hold.
+#[derive(Debug, Clone, Copy, serde::Serialize, serde::Deserialize)]
+pub(super) struct Modified {
+    pub(super) seconds: i64,
+    pub(super) nanoseconds: i64,
+}
+
+impl PartialEq for Modified {
+    fn eq(&self, _other: &Self) -> bool {
+        true
+    }
+}
+
+impl Eq for Modified {}
+
+/// What was found where an entry is looked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Seen {
+    /// Nothing.
+    Absent,
+    /// This.
+    Present(State),
+    /// A regular file longer than the limit that was given; its mode and length.
+    Long { length: u64 },
+    /// Something that cannot be read.
+    Unreadable(Errno),
+}
+
+/// Looks at the entry `name` of the open directory, reading at most `limit` bytes of a file.
+///
+/// Never follows a symlink and never waits for the other end of a FIFO.
+pub(super) fn look(directory: impl AsFd, name: &[u8], limit: u64) -> Seen {
+    match try_look(directory, name, limit) {
+        Ok(seen) => seen,
+        Err(Errno::ENOENT | Errno::ENOTDIR) => Seen::Absent,
+        Err(error) => Seen::Unreadable(error),
+    }
+}
+
+fn try_look(directory: impl AsFd, name: &[u8], limit: u64) -> nix::Result<Seen> {
+    let directory = directory.as_fd();
+    let stat = fstatat(directory, name, AtFlags::AT_SYMLINK_NOFOLLOW)?;
+    let mode = at::permissions(&stat);
+    Ok(match at::kind(&stat) {
+        libc::S_IFREG => return read(directory, name, limit),
+        libc::S_IFLNK => Seen::Present(State::Symlink {
+            target: readlinkat(directory, name)?.into_vec(),
+        }),
+        libc::S_IFDIR => Seen::Present(State::Directory { mode }),
+        _ => Seen::Present(State::Special {
+            mode: stat.st_mode,
+            device: stat.st_rdev,
+        }),
+    })
+}
+
+fn read(directory: impl AsFd, name: &[u8], limit: u64) -> nix::Result<Seen> {
+    let flags = OFlag::O_RDONLY | OFlag::O_NONBLOCK | OFlag::O_NOFOLLOW | OFlag::O_NOCTTY | OFlag::O_CLOEXEC;
+    let mut file = File::from(openat(directory, name, flags, Mode::empty())?);
+    let stat = fstat(&file)?;
+    if at::kind(&stat) != libc::S_IFREG {
+        return Err(Errno::EAGAIN);
+    }
+    let length = u64::try_from(stat.st_size).unwrap_or(u64::MAX);
+    if length > limit {
+        return Ok(Seen::Long { length });
+    }
+    let mut content = Vec::with_capacity(usize::try_from(length).unwrap_or(0));
+    let read = Read::by_ref(&mut file)
+        .take(limit.saturating_add(1))
+        .read_to_end(&mut content);
+    read.map_err(|error| Errno::from_raw(error.raw_os_error().unwrap_or(libc::EIO)))?;
+    let length = content.len() as u64;
+    if length > limit {
+        return Ok(Seen::Long { length });
+    }
+    Ok(Seen::Present(State::File {
+        mode: at::permissions(&stat),
+        modified: modified(&stat),
+        content,
+    }))
+}
+
+fn modified(stat: &FileStat) -> Modified {
+    Modified {
+        seconds: stat.st_mtime,
+        nanoseconds: stat.st_mtime_nsec,
+    }
+}

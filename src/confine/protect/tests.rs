@@ -1,0 +1,116 @@
+//! Attacks, played by plain file operations between snapshot and settle, each beside what must pass.
+
+mod attacks;
+mod crash;
+mod hostile;
+mod ordinary;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use super::{Guard, Violation, What};
+
+/// A root with a repository in it, and a store outside.
+struct Scene {
+    folder: tempfile::TempDir,
+}
+
+impl Scene {
+    /// A root that holds a git repository with one commit and an active hook.
+    fn new() -> Self {
+        let scene = Self::empty();
+        scene.git(&["init", "-q", "-b", "main"]);
+        scene.write("file", "text");
+        scene.git(&["add", "."]);
+        scene.git(&["commit", "-qm", "first"]);
+        scene.write(".git/hooks/pre-push", "#!/bin/sh\nexit 1\n");
+        scene
+    }
+
+    fn empty() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        fs::create_dir(folder.path().join("root")).unwrap();
+        fs::create_dir(folder.path().join("store")).unwrap();
+        Self { folder }
+    }
+
+    fn root(&self) -> PathBuf {
+        self.folder.path().join("root")
+    }
+
+    fn store(&self) -> PathBuf {
+        self.folder.path().join("store")
+    }
+
+    fn at(&self, path: impl AsRef<Path>) -> PathBuf {
+        self.root().join(path)
+    }
+
+    fn write(&self, path: impl AsRef<Path>, text: &str) {
+        let path = self.at(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+
+    fn read(&self, path: impl AsRef<Path>) -> String {
+        fs::read_to_string(self.at(path)).unwrap()
+    }
+
+    fn exists(&self, path: impl AsRef<Path>) -> bool {
+        self.at(path).symlink_metadata().is_ok()
+    }
+
+    fn git(&self, arguments: &[&str]) {
+        self.git_in(".", arguments);
+    }
+
+    #[expect(clippy::disallowed_methods, reason = "plays the command that would be confined")]
+    fn git_in(&self, directory: &str, arguments: &[&str]) {
+        let status = Command::new("git")
+            .args([
+                "-c",
+                "user.name=A",
+                "-c",
+                "user.email=a@example.org",
+                "-c",
+                "protocol.file.allow=always",
+            ])
+            .args(arguments)
+            .current_dir(self.at(directory))
+            .env("GIT_CONFIG_GLOBAL", "/dev/null")
+            .env("GIT_CONFIG_SYSTEM", "/dev/null")
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .status()
+            .unwrap();
+        assert!(status.success(), "git {arguments:?}");
+    }
+
+    fn guard(&self) -> Guard {
+        Guard::snapshot(&[self.root()], &[], &self.store()).unwrap()
+    }
+
+    /// What settling reports when `command` ran in between.
+    fn run(&self, command: impl FnOnce(&Self)) -> Vec<Violation> {
+        let guard = self.guard();
+        command(self);
+        let violations = guard.settle().unwrap();
+        assert_eq!(fs::read_dir(self.store().join("journal")).unwrap().count(), 0);
+        violations
+    }
+
+    /// The violations as path below the root and what happened.
+    fn report(&self, command: impl FnOnce(&Self)) -> Vec<(PathBuf, What)> {
+        let found = self.run(command);
+        let root = self.root();
+        found
+            .into_iter()
+            .map(|v| (v.path.strip_prefix(&root).unwrap().to_owned(), v.what))
+            .collect()
+    }
+}
+
+fn one(path: &str, what: What) -> Vec<(PathBuf, What)> {
+    vec![(PathBuf::from(path), what)]
+}

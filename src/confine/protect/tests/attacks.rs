@@ -1,0 +1,344 @@
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, symlink};
+
+use super::super::{Guard, What};
+use super::{Scene, one};
+
+const EVIL: &str = "[core]\n\tfsmonitor = evil\n";
+
+#[test]
+fn a_created_hook_goes_to_quarantine_with_its_content() {
+    let scene = Scene::new();
+    let found = scene.run(|s| s.write(".git/hooks/pre-commit", "evil"));
+    assert_eq!(found.len(), 1);
+    assert_eq!(
+        (found[0].path.clone(), found[0].what),
+        (scene.at(".git/hooks/pre-commit"), What::Created)
+    );
+    assert!(!scene.exists(".git/hooks/pre-commit"));
+    let kept = found[0].quarantined.clone().unwrap();
+    assert_eq!(fs::read_to_string(&kept).unwrap(), "evil");
+    assert!(kept.starts_with(scene.store()));
+    let manifest = fs::read_to_string(kept.with_file_name("manifest.json")).unwrap();
+    assert!(manifest.contains("hooks/pre-commit"));
+}
+
+#[test]
+fn an_edited_hook_is_restored() {
+    let scene = Scene::new();
+    assert_eq!(
+        scene.report(|s| s.write(".git/hooks/pre-push", "evil")),
+        one(".git/hooks/pre-push", What::Changed)
+    );
+    assert_eq!(scene.read(".git/hooks/pre-push"), "#!/bin/sh\nexit 1\n");
+}
+
+#[test]
+fn a_hook_made_executable_is_made_inert_again() {
+    let scene = Scene::new();
+    let mode = |bits| fs::set_permissions(scene.at(".git/hooks/pre-push"), fs::Permissions::from_mode(bits)).unwrap();
+    mode(0o644);
+    assert_eq!(scene.report(|_| mode(0o755)), one(".git/hooks/pre-push", What::Changed));
+    assert_eq!(
+        fs::metadata(scene.at(".git/hooks/pre-push"))
+            .unwrap()
+            .permissions()
+            .mode()
+            & 0o777,
+        0o644
+    );
+}
+
+#[test]
+fn deleted_hooks_come_back() {
+    let scene = Scene::new();
+    let found = scene.report(|s| fs::remove_dir_all(s.at(".git/hooks")).unwrap());
+    assert_eq!(found, one(".git/hooks", What::Removed));
+    assert_eq!(scene.read(".git/hooks/pre-push"), "#!/bin/sh\nexit 1\n");
+}
+
+#[test]
+fn a_config_that_runs_a_program_is_undone() {
+    let scene = Scene::new();
+    let before = scene.read(".git/config");
+    assert_eq!(
+        scene.report(|s| s.git(&["config", "core.fsmonitor", "evil"])),
+        one(".git/config", What::Changed)
+    );
+    assert_eq!(scene.read(".git/config"), before);
+}
+
+#[test]
+fn a_new_config_worktree_or_commondir_that_redirects_is_removed() {
+    let scene = Scene::new();
+    let found = scene.report(|s| {
+        s.write(".git/config.worktree", EVIL);
+        s.write(".git/commondir", "../evil\n");
+    });
+    assert_eq!(found.len(), 2);
+    assert!(!scene.exists(".git/config.worktree") && !scene.exists(".git/commondir"));
+}
+
+#[test]
+fn a_git_directory_replaced_by_a_symlink_comes_back_whole() {
+    let scene = Scene::new();
+    let found = scene.report(|s| {
+        fs::rename(s.at(".git"), s.at("aside")).unwrap();
+        s.write("evil/config", EVIL);
+        symlink("evil", s.at(".git")).unwrap();
+    });
+    assert_eq!(found, one(".git", What::Removed));
+    assert!(fs::symlink_metadata(scene.at(".git")).unwrap().is_dir());
+    scene.git(&["log", "-1"]);
+    assert!(!scene.exists("aside"));
+}
+
+#[test]
+fn a_git_directory_replaced_by_a_file_comes_back() {
+    let scene = Scene::new();
+    let found = scene.report(|s| {
+        fs::remove_dir_all(s.at(".git")).unwrap();
+        s.write(".git", "gitdir: /elsewhere\n");
+    });
+    assert_eq!(found, one(".git", What::Changed));
+    assert_eq!(scene.read(".git/hooks/pre-push"), "#!/bin/sh\nexit 1\n");
+}
+
+#[test]
+fn a_git_directory_moved_away_and_back_changed_is_restored() {
+    let scene = Scene::new();
+    let found = scene.report(|s| {
+        fs::rename(s.at(".git"), s.at("x")).unwrap();
+        s.write("x/hooks/post-commit", "evil");
+        fs::rename(s.at("x"), s.at(".git")).unwrap();
+    });
+    assert_eq!(found, one(".git/hooks/post-commit", What::Created));
+}
+
+#[test]
+fn a_git_directory_swapped_for_an_evil_one_is_swapped_back() {
+    let scene = Scene::new();
+    let found = scene.run(|s| {
+        fs::rename(s.at(".git"), s.at("x")).unwrap();
+        s.git(&["init", "-q"]);
+        s.write(".git/config", EVIL);
+    });
+    assert!(
+        found
+            .iter()
+            .any(|v| v.path == scene.at(".git") && v.quarantined.is_some()),
+        "{found:?}"
+    );
+    scene.git(&["log", "-1"]);
+    assert!(!scene.read(".git/config").contains("evil"));
+}
+
+#[test]
+fn a_renamed_parent_is_renamed_back_and_what_took_its_place_kept() {
+    let scene = Scene::empty();
+    scene.write("a/b/.envrc", "mine");
+    scene.write("a/b/work", "work");
+    let found = scene.report(|s| {
+        fs::rename(s.at("a"), s.at("z")).unwrap();
+        s.write("a/b/.envrc", "evil");
+        s.write("a/b/new", "new");
+    });
+    assert!(found.contains(&("a".into(), What::Removed)), "{found:?}");
+    assert_eq!(scene.read("a/b/.envrc"), "mine");
+    assert_eq!(scene.read("a/b/work"), "work");
+    assert_eq!(scene.read("z/b/new"), "new");
+    assert!(!scene.exists("z/b/.envrc"));
+}
+
+#[test]
+fn parents_turned_inside_out_are_put_right() {
+    let scene = Scene::empty();
+    scene.write("a/b/.envrc", "mine");
+    scene.run(|s| {
+        fs::rename(s.at("a/b"), s.at("b")).unwrap();
+        fs::rename(s.at("a"), s.at("b/b")).unwrap();
+        fs::rename(s.at("b"), s.at("a")).unwrap();
+    });
+    assert_eq!(scene.read("a/b/.envrc"), "mine");
+}
+
+#[test]
+fn a_bare_repository_planted_deep_loses_its_teeth() {
+    let scene = Scene::empty();
+    let found = scene.report(|s| {
+        s.write("a/b/c/HEAD", "ref: refs/heads/main\n");
+        s.write("a/b/c/config", EVIL);
+        s.write("a/b/c/hooks/post-checkout", "evil");
+        fs::create_dir(s.at("a/b/c/objects")).unwrap();
+        fs::create_dir(s.at("a/b/c/refs")).unwrap();
+    });
+    assert_eq!(found.len(), 2, "{found:?}");
+    assert!(!scene.exists("a/b/c/config") && !scene.exists("a/b/c/hooks/post-checkout"));
+}
+
+#[test]
+fn the_root_itself_made_a_bare_repository_loses_its_config() {
+    let scene = Scene::empty();
+    scene.run(|s| {
+        s.write("HEAD", "ref: refs/heads/main\n");
+        s.write("objects/x", "");
+        s.write("refs/x", "");
+        s.write("config", EVIL);
+    });
+    assert!(!scene.exists("config"));
+}
+
+#[test]
+fn a_plain_file_called_config_stays_where_git_would_not_look() {
+    let scene = Scene::empty();
+    assert_eq!(scene.report(|s| s.write("a/config", EVIL)), []);
+}
+
+#[test]
+fn a_name_created_below_a_directory_that_is_then_renamed_is_found() {
+    let scene = Scene::empty();
+    scene.write("a/b/work", "");
+    let found = scene.report(|s| {
+        s.write("a/b/.envrc", "evil");
+        fs::rename(s.at("a"), s.at("z")).unwrap();
+    });
+    assert_eq!(found, one("z/b/.envrc", What::Created));
+    assert!(scene.exists("z/b/work"));
+}
+
+#[test]
+fn a_nested_submodule_config_and_a_planted_one_are_guarded() {
+    let scene = Scene::new();
+    scene.git(&["init", "-q", "--bare", ".git/modules/a/b"]);
+    let found = scene.report(|s| {
+        s.write(".git/modules/a/b/config", EVIL);
+        s.write(".git/modules/new/config", EVIL);
+    });
+    assert_eq!(found.len(), 2, "{found:?}");
+    assert!(!scene.read(".git/modules/a/b/config").contains("evil"));
+    assert!(!scene.exists(".git/modules/new/config"));
+}
+
+#[test]
+fn a_worktrees_commondir_is_restored() {
+    let scene = Scene::new();
+    scene.git(&["worktree", "add", "-q", "tree"]);
+    let found = scene.report(|s| s.write(".git/worktrees/tree/commondir", "/elsewhere\n"));
+    assert_eq!(found, one(".git/worktrees/tree/commondir", What::Changed));
+    scene.git_in("tree", &["status"]);
+}
+
+#[test]
+fn a_git_file_may_not_lead_through_a_symlink_or_out() {
+    for target in [
+        "gitdir: /tmp\n",
+        "gitdir: link/../.git\n",
+        "gitdir: ../nowhere\n",
+        "gitdir: ../.git",
+    ] {
+        let scene = Scene::new();
+        let found = scene.report(|s| {
+            symlink("/tmp", s.at("link")).unwrap();
+            s.write("sub/.git", target);
+        });
+        assert_eq!(found, one("sub/.git", What::Created), "{target}");
+    }
+    let scene = Scene::new();
+    assert_eq!(scene.report(|s| s.write("sub/.git", "gitdir: ../.git\n")), []);
+}
+
+#[test]
+fn dot_git_counts_in_any_case() {
+    let scene = Scene::empty();
+    assert_eq!(
+        scene.report(|s| s.write("sub/.GiT", "gitdir: x\n")),
+        one("sub/.GiT", What::Created)
+    );
+}
+
+#[test]
+fn a_repository_created_with_a_commanding_config_goes_whole() {
+    let scene = Scene::empty();
+    fs::create_dir(scene.at("sub")).unwrap();
+    let found = scene.report(|s| {
+        s.git_in("sub", &["init", "-q"]);
+        s.git_in("sub", &["config", "core.pager", "evil"]);
+    });
+    assert_eq!(found, one("sub/.git", What::Created));
+    assert!(!scene.exists("sub/.git"));
+}
+
+#[test]
+fn each_kind_of_name_is_guarded_and_its_neighbour_is_not() {
+    for (name, neighbour) in [
+        (".bashrc", "bashrc"),
+        (".vscode/tasks.json", ".vscode/notes.json"),
+        (".idea/a/b.xml", "idea/a/b.xml"),
+        (".claude/hooks/x.sh", "claude/x.sh"),
+        (".config/fish/config.fish", ".config/other"),
+        ("x.code-workspace", "x.code"),
+        (".cargo/config.toml", ".cargo/other"),
+        ("stockade.yaml", "stockade.txt"),
+    ] {
+        let scene = Scene::empty();
+        assert_eq!(scene.report(|s| s.write(neighbour, "x")), [], "{neighbour}");
+        assert_eq!(scene.report(|s| s.write(name, "x")).len(), 1, "{name}");
+        assert!(!scene.exists(name), "{name}");
+    }
+}
+
+#[test]
+fn a_symlink_where_a_protected_name_needs_a_directory_is_removed() {
+    let scene = Scene::empty();
+    let found = scene.report(|s| {
+        s.write("evil/tasks.json", "evil");
+        symlink("evil", s.at(".vscode")).unwrap();
+    });
+    assert_eq!(found, one(".vscode", What::Created));
+}
+
+#[test]
+fn a_file_protected_by_path_is_restored_and_its_directory_cannot_go() {
+    let scene = Scene::empty();
+    scene.write("conf/mine.yaml", "mine");
+    for attack in [
+        (|s: &Scene| s.write("conf/mine.yaml", "evil")) as fn(&Scene),
+        |s| fs::remove_dir_all(s.at("conf")).unwrap(),
+        |s| fs::rename(s.at("conf"), s.at("x")).unwrap(),
+        |s| {
+            fs::remove_dir_all(s.at("conf")).unwrap();
+            symlink("/tmp", s.at("conf")).unwrap();
+        },
+    ] {
+        let guard = Guard::snapshot(&[scene.root()], &[scene.at("conf/mine.yaml")], &scene.store()).unwrap();
+        attack(&scene);
+        let found = guard.settle().unwrap();
+        assert!(!found.is_empty() && found.len() < 3, "{found:?}");
+        assert_eq!(scene.read("conf/mine.yaml"), "mine");
+        assert!(!scene.exists("x"));
+    }
+}
+
+#[test]
+fn a_change_through_another_hard_link_is_undone() {
+    let scene = Scene::empty();
+    scene.write(".envrc", "mine");
+    fs::hard_link(scene.at(".envrc"), scene.at("other")).unwrap();
+    assert_eq!(scene.report(|s| s.write("other", "evil")), one(".envrc", What::Changed));
+    assert_eq!(scene.read(".envrc"), "mine");
+    assert_eq!(scene.read("other"), "evil");
+}
+
+#[test]
+fn a_directory_made_unreadable_hides_nothing() {
+    let scene = Scene::empty();
+    scene.write("a/work", "");
+    let mode = |bits| fs::set_permissions(scene.at("a"), fs::Permissions::from_mode(bits)).unwrap();
+    let found = scene.report(|s| {
+        s.write("a/.envrc", "evil");
+        mode(0);
+    });
+    assert_eq!(found, one("a/.envrc", What::Created));
+    mode(0o755);
+    assert!(!scene.exists("a/.envrc"));
+}

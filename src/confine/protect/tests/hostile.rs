@@ -1,0 +1,110 @@
+use std::ffi::OsStr;
+use std::fs;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::symlink;
+use std::os::unix::net::UnixListener;
+
+use nix::fcntl::{AT_FDCWD, OFlag, openat};
+use nix::sys::stat::{Mode, mkdirat};
+
+use super::super::{Guard, ProtectError, What};
+use super::{Scene, one};
+
+#[test]
+fn a_fifo_or_socket_under_a_protected_name_blocks_nothing() {
+    let scene = Scene::empty();
+    let found = scene.report(|s| {
+        nix::unistd::mkfifo(&s.at(".envrc"), Mode::S_IRWXU).unwrap();
+        let _listener = UnixListener::bind(s.at(".npmrc")).unwrap();
+    });
+    assert_eq!(found.len(), 2);
+    assert!(!scene.exists(".envrc") && !scene.exists(".npmrc"));
+}
+
+#[test]
+fn a_fifo_that_was_there_is_put_back() {
+    let scene = Scene::empty();
+    nix::unistd::mkfifo(&scene.at(".envrc"), Mode::S_IRWXU).unwrap();
+    let found = scene.report(|s| {
+        fs::remove_file(s.at(".envrc")).unwrap();
+        s.write(".envrc", "evil");
+    });
+    assert_eq!(found, one(".envrc", What::Changed));
+    assert!(!fs::metadata(scene.at(".envrc")).unwrap().is_file());
+}
+
+#[test]
+fn names_of_any_bytes_lead_to_the_same_place() {
+    for name in [b"new\nline".as_slice(), b"\xff\xfe", b"'\"$(x)", b" ", b"-rf"] {
+        let scene = Scene::empty();
+        let directory = scene.at(OsStr::from_bytes(name));
+        fs::create_dir(&directory).unwrap();
+        fs::write(directory.join(".envrc"), "mine").unwrap();
+        let found = scene.run(|_| {
+            fs::write(directory.join(".envrc"), "evil").unwrap();
+            fs::write(directory.join(".bashrc"), "evil").unwrap();
+        });
+        assert_eq!(found.len(), 2);
+        assert_eq!(fs::read(directory.join(".envrc")).unwrap(), b"mine");
+        assert!(!directory.join(".bashrc").exists());
+    }
+}
+
+#[test]
+fn two_thousand_levels_deep_is_looked_into() {
+    let scene = Scene::empty();
+    let mut at = openat(AT_FDCWD, &scene.root(), OFlag::O_RDONLY, Mode::empty()).unwrap();
+    let deepen = |at: &mut std::os::fd::OwnedFd| {
+        for _ in 0..1000 {
+            mkdirat(&*at, "deep", Mode::S_IRWXU).unwrap();
+            *at = openat(&*at, "deep", OFlag::O_RDONLY, Mode::empty()).unwrap();
+        }
+    };
+    deepen(&mut at);
+    let found = scene.run(|_| {
+        deepen(&mut at);
+        mkdirat(&at, ".claude", Mode::S_IRWXU).unwrap();
+    });
+    assert_eq!(found.len(), 1);
+    assert!(openat(&at, ".claude", OFlag::O_RDONLY, Mode::empty()).is_err());
+}
+
+#[test]
+fn a_symlink_is_never_followed_out_of_the_root() {
+    let scene = Scene::empty();
+    let outside = scene.folder.path().join("outside");
+    fs::create_dir(&outside).unwrap();
+    fs::write(outside.join(".envrc"), "outside").unwrap();
+    scene.write("a/.envrc", "mine");
+    let found = scene.report(|s| {
+        fs::remove_dir_all(s.at("a")).unwrap();
+        symlink(&outside, s.at("a")).unwrap();
+        symlink("/", s.at("everything")).unwrap();
+    });
+    assert_eq!(found, one("a/.envrc", What::Removed));
+    assert_eq!(fs::read_to_string(outside.join(".envrc")).unwrap(), "outside");
+    assert_eq!(scene.read("a/.envrc"), "mine");
+    assert!(!fs::symlink_metadata(scene.at("a")).unwrap().is_symlink());
+}
+
+#[test]
+fn a_huge_intruder_is_moved_and_a_huge_protected_file_refuses_the_start() {
+    let scene = Scene::empty();
+    let huge = || fs::File::create(scene.at(".envrc")).unwrap().set_len(1 << 40).unwrap();
+    assert_eq!(scene.report(|_| huge()), one(".envrc", What::Created));
+    huge();
+    let refused = Guard::snapshot(&[scene.root()], &[], &scene.store());
+    assert!(matches!(refused, Err(ProtectError::TooLarge { path, .. }) if path == scene.at(".envrc")));
+}
+
+#[test]
+fn a_root_that_is_a_symlink_or_missing_refuses_the_start() {
+    let scene = Scene::empty();
+    symlink(scene.root(), scene.folder.path().join("link")).unwrap();
+    for name in ["link", "missing"] {
+        assert!(
+            Guard::snapshot(&[scene.folder.path().join(name)], &[], &scene.store()).is_err(),
+            "{name}"
+        );
+    }
+}

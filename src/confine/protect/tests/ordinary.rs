@@ -1,0 +1,91 @@
+use std::fs;
+
+use super::super::What;
+use super::{Scene, one};
+
+#[test]
+fn commits_branches_checkouts_and_gc_pass() {
+    let scene = Scene::new();
+    fs::remove_file(scene.at(".git/hooks/pre-push")).unwrap();
+    let found = scene.report(|s| {
+        s.write("other", "text");
+        s.git(&["add", "."]);
+        s.git(&["commit", "-qm", "second"]);
+        s.git(&["checkout", "-qb", "topic/one"]);
+        s.git(&["tag", "v1"]);
+        s.git(&["stash", "list"]);
+        s.git(&["gc", "-q"]);
+        s.git(&["checkout", "-q", "main"]);
+    });
+    assert_eq!(found, []);
+}
+
+#[test]
+fn init_clone_and_new_worktrees_pass() {
+    let scene = Scene::new();
+    let found = scene.report(|s| {
+        s.git(&["init", "-q", "fresh"]);
+        s.git(&["clone", "-q", ".", "copy"]);
+        s.git(&["clone", "-q", "--bare", ".", "copy.git"]);
+        s.git(&["worktree", "add", "-q", "tree"]);
+    });
+    assert_eq!(found, []);
+    scene.git_in("copy", &["log", "-1"]);
+    scene.git_in("tree", &["status"]);
+}
+
+#[test]
+fn a_worktree_and_a_clone_may_be_removed_again() {
+    let scene = Scene::new();
+    scene.git(&["clone", "-q", ".", "copy"]);
+    scene.git(&["worktree", "add", "-q", "tree"]);
+    let found = scene.report(|s| {
+        s.git(&["worktree", "remove", "tree"]);
+        fs::remove_dir_all(s.at("copy")).unwrap();
+    });
+    assert_eq!(found, []);
+    assert!(!scene.exists("copy") && !scene.exists("tree"));
+}
+
+#[test]
+fn a_new_remote_and_a_user_name_pass_but_a_redirected_remote_does_not() {
+    let scene = Scene::new();
+    scene.git(&["remote", "add", "origin", "https://example.org/x.git"]);
+    let found = scene.report(|s| {
+        s.git(&["remote", "add", "fork", "https://example.org/y.git"]);
+        s.git(&["config", "user.name", "A B"]);
+    });
+    assert_eq!(found, []);
+    assert!(scene.read(".git/config").contains("fork"));
+    let found = scene.report(|s| s.git(&["remote", "set-url", "origin", "https://example.net/x.git"]));
+    assert_eq!(found, one(".git/config", What::Changed));
+}
+
+#[test]
+fn a_directory_renamed_without_anything_protected_in_it_stays_renamed() {
+    let scene = Scene::new();
+    scene.write("a/b/c", "");
+    assert_eq!(scene.report(|s| fs::rename(s.at("a"), s.at("z")).unwrap()), []);
+    assert!(scene.exists("z/b/c"));
+}
+
+#[test]
+fn a_new_directory_with_a_deleted_ones_number_is_not_taken_for_it() {
+    let scene = Scene::empty();
+    scene.write("a/.envrc", "mine");
+    let found = scene.report(|s| {
+        fs::remove_dir_all(s.at("a")).unwrap();
+        for n in 0..20 {
+            s.write(format!("d{n}/work"), "");
+        }
+    });
+    assert_eq!(found, []);
+    assert!((0..20).all(|n| scene.exists(format!("d{n}/work"))));
+}
+
+#[test]
+fn nothing_is_left_in_the_tree_and_no_quarantine_made_when_nothing_happened() {
+    let scene = Scene::new();
+    assert_eq!(scene.report(|_| {}), []);
+    assert!(!scene.store().join("quarantine").exists());
+}

@@ -1,0 +1,606 @@
+//! The fast walk over every directory of the roots.
+//!
+//! Breadth first over one flat table: a directory's children lie side by side in it, so neither depth
+//! nor width needs a stack, and a path is found by climbing parents. Symlinks are never followed;
+//! mounts inside a root are.
+//!
+//! A second walk is given the first: a directory whose identity and change time are as they were is not
+//! read again. That is sound because adding, removing or renaming an entry sets the directory's change
+//! time, and no system call sets a change time: utimensat(2) sets the other two and itself moves this
+//! one. It can only come out equal when the change falls into the clock tick of the stamp, so a stamp
+//! taken less than [`TICK`] after its time is not relied on; nor is one of a file system that
+//! keeps time by another clock or coarsely (network, FUSE, FAT).
+
+use std::collections::HashMap;
+use std::os::fd::{AsFd, OwnedFd};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use nix::errno::Errno;
+use nix::fcntl::AtFlags;
+use nix::sys::stat::{FileStat, fstat, fstatat};
+use nix::sys::statfs::{self, FsType, fstatfs};
+
+use super::at::{self, Identity};
+use super::names::is_dot_git;
+use super::place::{Context, Kind, Markers, Patterns, Place, Role};
+use super::roots::Root;
+use super::{ProtectError, shown};
+use crate::confine::sys;
+
+/// The coarsest clock by which a local file system stamps changes, with room: 100 Hz.
+const TICK: Duration = Duration::from_millis(20);
+/// Levels below a root.
+const MAX_DEPTH: u32 = 8192;
+/// Directories in all.
+const MAX_DIRECTORIES: usize = 4_000_000;
+/// Bytes of listing asked for at once.
+const BUFFER: usize = 64 * 1024;
+/// No earlier record of a directory.
+const NONE: u32 = u32::MAX;
+
+/// When a directory last changed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Stamp {
+    changed: (i64, i64),
+    modified: (i64, i64),
+}
+
+impl Stamp {
+    fn of(stat: &FileStat) -> Self {
+        Self {
+            changed: (stat.st_ctime, stat.st_ctime_nsec),
+            modified: (stat.st_mtime, stat.st_mtime_nsec),
+        }
+    }
+}
+
+/// A name in the arena of a [`Sight`].
+#[derive(Debug, Clone, Copy)]
+struct Span {
+    start: u32,
+    length: u16,
+}
+
+/// A range of a table.
+#[derive(Debug, Clone, Copy, Default)]
+struct Run {
+    start: u32,
+    length: u32,
+}
+
+impl Run {
+    fn range(self) -> std::ops::Range<usize> {
+        self.start as usize..self.start as usize + self.length as usize
+    }
+}
+
+/// A directory that was seen.
+#[derive(Debug, Clone)]
+struct Directory {
+    root: u16,
+    parent: u32,
+    depth: u32,
+    name: Span,
+    /// What its parent makes of it.
+    given: Context,
+    /// What it is, seeing what it holds.
+    context: Context,
+    identity: Identity,
+    /// `None` when it cannot tell whether the directory has changed.
+    stamp: Option<Stamp>,
+    children: Run,
+    found: Run,
+    /// The same directory in the walk before this one.
+    earlier: u32,
+    /// The nearest directory at or above it that is not itself part of something protected.
+    anchor: u32,
+    /// False when left alone: gone while the walk was under way, or not ours to look into.
+    read: bool,
+}
+
+/// A protected entry that was seen.
+#[derive(Debug, Clone, Copy)]
+struct Entry {
+    directory: u32,
+    name: Span,
+    role: Role,
+}
+
+/// A protected entry and where it is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Found {
+    pub(super) root: u16,
+    pub(super) path: Vec<u8>,
+    pub(super) role: Role,
+    /// The directory whose removal removes the entry rightfully: the one that holds what is protected.
+    pub(super) anchor: Vec<u8>,
+}
+
+/// A directory that holds protected entries, at some depth.
+#[derive(Debug, Clone, serde::Serialize, serde::Deserialize)]
+pub(super) struct Holder {
+    pub(super) root: u16,
+    pub(super) path: Vec<u8>,
+    pub(super) identity: Identity,
+    /// When it was made; without that a deleted directory's number on a new one would look like a move.
+    pub(super) born: Option<(i64, u32)>,
+}
+
+/// When the directory `path` was made, if that can be known.
+pub(super) fn born(root: &Root, path: &[u8]) -> Option<(i64, u32)> {
+    sys::birth_time(at::open_place(&root.fd, path).ok()?).ok()?
+}
+
+/// Everything one walk saw.
+#[derive(Debug, Default)]
+pub(super) struct Sight {
+    directories: Vec<Directory>,
+    entries: Vec<Entry>,
+    names: Vec<u8>,
+}
+
+impl Sight {
+    fn name(&self, span: Span) -> &[u8] {
+        &self.names[span.start as usize..span.start as usize + usize::from(span.length)]
+    }
+
+    /// The path of a directory, relative to its root.
+    fn path(&self, index: u32) -> Vec<u8> {
+        let mut names = Vec::new();
+        let mut at = &self.directories[index as usize];
+        while at.depth > 0 {
+            names.push(self.name(at.name));
+            at = &self.directories[at.parent as usize];
+        }
+        names.reverse();
+        names.join(&b'/')
+    }
+
+    /// The protected entries, in the order of the walk: what holds another comes first.
+    pub(super) fn found(&self) -> impl Iterator<Item = Found> + '_ {
+        let mut last = (NONE, Vec::new());
+        self.entries.iter().map(move |entry| {
+            if last.0 != entry.directory {
+                last = (entry.directory, self.path(entry.directory));
+            }
+            Found {
+                root: self.directories[entry.directory as usize].root,
+                path: at::join(&last.1, self.name(entry.name)),
+                role: entry.role,
+                anchor: self.path(self.directories[entry.directory as usize].anchor),
+            }
+        })
+    }
+
+    /// The directories that hold protected entries, and those on the way to them, with who they are.
+    pub(super) fn holders(&self, roots: &[Root]) -> Vec<Holder> {
+        let mut wanted = vec![false; self.directories.len()];
+        for entry in &self.entries {
+            let mut at = entry.directory as usize;
+            while !wanted[at] {
+                wanted[at] = true;
+                at = self.directories[at].parent as usize;
+            }
+        }
+        let holders = self.directories.iter().zip(0_u32..).zip(wanted);
+        holders
+            .filter(|((directory, _), wanted)| *wanted && directory.depth > 0)
+            .map(|((directory, index), _)| {
+                let path = self.path(index);
+                Holder {
+                    root: directory.root,
+                    identity: directory.identity,
+                    born: born(&roots[usize::from(directory.root)], &path),
+                    path,
+                }
+            })
+            .collect()
+    }
+
+    /// Where each directory with one of these identities is now.
+    pub(super) fn locate(&self, wanted: &std::collections::HashSet<Identity>) -> HashMap<Identity, (u16, Vec<u8>)> {
+        let places = self.directories.iter().zip(0_u32..);
+        places
+            .filter(|(directory, _)| wanted.contains(&directory.identity))
+            .map(|(directory, index)| (directory.identity, (directory.root, self.path(index))))
+            .collect()
+    }
+
+    /// The git directories, by path.
+    pub(super) fn git_directories(&self) -> std::collections::HashSet<(u16, Vec<u8>)> {
+        let places = self.directories.iter().zip(0_u32..);
+        places
+            .filter(|(directory, _)| directory.context.place == Place::Git)
+            .map(|(directory, index)| (directory.root, self.path(index)))
+            .collect()
+    }
+
+    /// How many directories were seen.
+    pub(super) fn len(&self) -> usize {
+        self.directories.len()
+    }
+
+    fn keep(&mut self, name: &[u8]) -> Result<Span, ProtectError> {
+        let span = Span {
+            start: u32::try_from(self.names.len()).map_err(|_| ProtectError::TooMany)?,
+            length: u16::try_from(name.len()).map_err(|_| ProtectError::TooMany)?,
+        };
+        self.names.extend_from_slice(name);
+        Ok(span)
+    }
+}
+
+/// Walks the roots.
+pub(super) fn walk(roots: &[Root], patterns: &Patterns, earlier: Option<&Sight>) -> Result<Sight, ProtectError> {
+    let mut walker = Walker {
+        roots,
+        patterns,
+        earlier,
+        sight: Sight::default(),
+        buffer: vec![0; BUFFER],
+        listing: Vec::new(),
+        relied_on: HashMap::new(),
+        trusted_until: now().saturating_sub(TICK),
+    };
+    for (root, number) in roots.iter().zip(0_u16..) {
+        let same_roots = earlier.and_then(|sight| sight.directories.get(usize::from(number)));
+        walker.sight.directories.push(Directory {
+            root: number,
+            parent: u32::from(number),
+            depth: 0,
+            name: Span { start: 0, length: 0 },
+            given: root.context,
+            context: root.context,
+            identity: root.identity,
+            stamp: None,
+            children: Run::default(),
+            found: Run::default(),
+            earlier: same_roots.map_or(NONE, |_| u32::from(number)),
+            anchor: u32::from(number),
+            read: false,
+        });
+    }
+    let mut index = 0;
+    while index < walker.sight.directories.len() {
+        if index > MAX_DIRECTORIES {
+            return Err(ProtectError::TooMany);
+        }
+        walker.visit(u32::try_from(index).map_err(|_| ProtectError::TooMany)?)?;
+        index += 1;
+    }
+    Ok(walker.sight)
+}
+
+fn now() -> Duration {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
+}
+
+struct Walker<'a> {
+    roots: &'a [Root],
+    patterns: &'a Patterns,
+    earlier: Option<&'a Sight>,
+    sight: Sight,
+    buffer: Vec<u8>,
+    /// The directory being read: each entry's name in the arena and its kind.
+    listing: Vec<(Span, Kind)>,
+    /// What is known of the file systems met.
+    relied_on: HashMap<u64, FileSystem>,
+    /// Stamps from before this time have ended their tick.
+    trusted_until: Duration,
+}
+
+/// What the walk makes of a file system.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum FileSystem {
+    /// Stamps changes by the kernel's clock, finely.
+    Stamped,
+    /// Anything else that holds files.
+    Other,
+    /// Made by the kernel: nobody can put a name into it.
+    Kernel,
+}
+
+impl Walker<'_> {
+    fn visit(&mut self, index: u32) -> Result<(), ProtectError> {
+        let directory = self.sight.directories[index as usize].clone();
+        let path = self.sight.path(index);
+        if let Some(earlier) = self.earlier
+            && directory.earlier != NONE
+            && self.reuse(index, &directory, &path, earlier)?
+        {
+            return Ok(());
+        }
+        let root = &self.roots[usize::from(directory.root)];
+        let fail = |step, source: Errno| ProtectError::io(step, shown(root, &path), source);
+        let (parent, name) = at::split(&path);
+        let opened = at::insisting(&root.fd, parent, (!name.is_empty()).then_some(name), || {
+            at::open_directory(&root.fd, &path)
+        });
+        let fd = match opened {
+            Ok(fd) => fd,
+            // Gone, or replaced by something that is not a directory, since its parent was read.
+            Err(Errno::ENOENT | Errno::ENOTDIR | Errno::ELOOP) if directory.depth > 0 => return Ok(()),
+            Err(Errno::EACCES) if !self.could_be_written(&directory, &path) => return Ok(()),
+            Err(error) => return Err(fail("open", error)),
+        };
+        let stat = fstat(&fd).map_err(|error| fail("look at", error))?;
+        let identity = Identity::of(&stat);
+        let file_system = self.file_system(&fd, identity.device);
+        let stamp = Stamp::of(&stat);
+        let stamp = (file_system == FileSystem::Stamped && self.is_past(stamp)).then_some(stamp);
+        self.anchor(index);
+        let record = &mut self.sight.directories[index as usize];
+        record.identity = identity;
+        if file_system == FileSystem::Kernel {
+            return Ok(());
+        }
+        record.read = true;
+        record.stamp = stamp;
+        self.list(&fd).map_err(|error| match error {
+            ListError::Io(errno) => fail("list", errno),
+            ListError::TooMany => ProtectError::TooMany,
+        })?;
+        self.take(index, &directory)
+    }
+
+    /// Takes over an unchanged directory; whether it was one.
+    fn reuse(&mut self, index: u32, directory: &Directory, path: &[u8], earlier: &Sight) -> Result<bool, ProtectError> {
+        let before = &earlier.directories[directory.earlier as usize];
+        let Some(stamp) = before.stamp else { return Ok(false) };
+        let root = &self.roots[usize::from(directory.root)];
+        // One call where the path allows it. A symlink on the way cannot deceive it: it is the identity
+        // of what is reached that is compared, and every directory above has just been found unchanged.
+        let stat = match path.len() {
+            0 => fstat(&root.fd),
+            1..3500 => fstatat(&root.fd, path, AtFlags::AT_SYMLINK_NOFOLLOW),
+            _ => at::stat(&root.fd, path),
+        };
+        let same = stat.is_ok_and(|stat| {
+            Identity::of(&stat) == before.identity && Stamp::of(&stat) == stamp && at::kind(&stat) == libc::S_IFDIR
+        });
+        if !same || before.given != directory.given {
+            return Ok(false);
+        }
+        let children = self.sight.directories.len();
+        for child in before.children.range() {
+            let known = &earlier.directories[child];
+            let name = self.sight.keep(earlier.name(known.name))?;
+            let child = u32::try_from(child).map_err(|_| ProtectError::TooMany)?;
+            self.sight.directories.push(Directory {
+                parent: index,
+                name,
+                stamp: None,
+                children: Run::default(),
+                found: Run::default(),
+                earlier: child,
+                read: false,
+                ..known.clone()
+            });
+        }
+        let found = self.sight.entries.len();
+        for entry in &earlier.entries[before.found.range()] {
+            let name = self.sight.keep(earlier.name(entry.name))?;
+            self.sight.entries.push(Entry {
+                directory: index,
+                name,
+                role: entry.role,
+            });
+        }
+        self.close(index, children, found)?;
+        let record = &mut self.sight.directories[index as usize];
+        record.identity = before.identity;
+        record.context = before.context;
+        record.stamp = Some(stamp);
+        record.read = true;
+        self.anchor(index);
+        Ok(true)
+    }
+
+    /// Reads a listing into `self.listing`.
+    fn list(&mut self, fd: &OwnedFd) -> Result<(), ListError> {
+        self.listing.clear();
+        loop {
+            let read = match sys::getdents(fd, &mut self.buffer) {
+                Ok(0) => return Ok(()),
+                Ok(read) => read,
+                Err(Errno::EINTR) => continue,
+                // Removed while open: empty.
+                Err(Errno::ENOENT) => return Ok(()),
+                Err(error) => return Err(ListError::Io(error)),
+            };
+            for (name, kind) in sys::entries(&self.buffer[..read]) {
+                let kind = match kind {
+                    libc::DT_DIR => Kind::Directory,
+                    libc::DT_LNK => Kind::Symlink,
+                    libc::DT_UNKNOWN => kind_of(fd, name)?,
+                    _ => Kind::Other,
+                };
+                let start = u32::try_from(self.sight.names.len()).map_err(|_| ListError::TooMany)?;
+                let length = u16::try_from(name.len()).map_err(|_| ListError::TooMany)?;
+                self.sight.names.extend_from_slice(name);
+                self.listing.push((Span { start, length }, kind));
+            }
+        }
+    }
+
+    /// Judges the listing and appends what it holds.
+    fn take(&mut self, index: u32, directory: &Directory) -> Result<(), ProtectError> {
+        let mut markers = Markers::default();
+        for &(name, _) in &self.listing {
+            markers.see(self.sight.name(name));
+        }
+        let context = markers.refine(directory.given);
+        self.sight.directories[index as usize].context = context;
+        self.anchor(index);
+        let mut known: HashMap<&[u8], u32> = HashMap::new();
+        if let Some(earlier) = self.earlier
+            && directory.earlier != NONE
+        {
+            let run = earlier.directories[directory.earlier as usize].children;
+            known = (run.start..run.start + run.length)
+                .map(|child| (earlier.name(earlier.directories[child as usize].name), child))
+                .collect();
+        }
+        let children = self.sight.directories.len();
+        let found = self.sight.entries.len();
+        let listing = std::mem::take(&mut self.listing);
+        // The arena keeps a name only if something points to it: move the kept ones down as we go.
+        let mut end = listing
+            .first()
+            .map_or(self.sight.names.len(), |(span, _)| span.start as usize);
+        for &(span, kind) in &listing {
+            let name = self.sight.name(span);
+            let verdict = self.patterns.judge(context, name, kind);
+            let earlier = known.get(name).copied().unwrap_or(NONE);
+            if verdict.protect.is_none() && verdict.descend.is_none() {
+                continue;
+            }
+            let from = span.start as usize;
+            self.sight.names.copy_within(from..from + usize::from(span.length), end);
+            let name = Span {
+                start: u32::try_from(end).map_err(|_| ProtectError::TooMany)?,
+                ..span
+            };
+            end += usize::from(span.length);
+            let too_deep = verdict.descend.is_some() && directory.depth >= MAX_DEPTH;
+            if let Some(role) = too_deep.then_some(Role::TooDeep).or(verdict.protect) {
+                self.sight.entries.push(Entry {
+                    directory: index,
+                    name,
+                    role,
+                });
+            }
+            if let Some(context) = verdict.descend
+                && !too_deep
+            {
+                self.sight.directories.push(Directory {
+                    root: directory.root,
+                    parent: index,
+                    depth: directory.depth + 1,
+                    name,
+                    given: context,
+                    context,
+                    identity: Identity { device: 0, inode: 0 },
+                    stamp: None,
+                    children: Run::default(),
+                    found: Run::default(),
+                    earlier,
+                    anchor: index,
+                    read: false,
+                });
+            }
+        }
+        self.sight.names.truncate(end);
+        self.listing = listing;
+        self.close(index, children, found)
+    }
+
+    /// Finds a directory's anchor, its context being known.
+    fn anchor(&mut self, index: u32) {
+        let directory = &self.sight.directories[index as usize];
+        let part_of_parent = match directory.context.place {
+            Place::Whole(_) => true,
+            Place::Git => is_dot_git(self.sight.name(directory.name)),
+            Place::Plain | Place::Modules | Place::Worktrees | Place::Objects => directory.context.is_under_way(),
+        };
+        if directory.depth > 0 && part_of_parent {
+            let anchor = self.sight.directories[directory.parent as usize].anchor;
+            self.sight.directories[index as usize].anchor = anchor;
+        } else {
+            self.sight.directories[index as usize].anchor = index;
+        }
+    }
+
+    /// Notes where a directory's children and entries, just appended, lie.
+    fn close(&mut self, index: u32, children: usize, found: usize) -> Result<(), ProtectError> {
+        let run = |start: usize, end: usize| {
+            Some(Run {
+                start: u32::try_from(start).ok()?,
+                length: u32::try_from(end - start).ok()?,
+            })
+        };
+        let children = run(children, self.sight.directories.len()).ok_or(ProtectError::TooMany)?;
+        let found = run(found, self.sight.entries.len()).ok_or(ProtectError::TooMany)?;
+        let record = &mut self.sight.directories[index as usize];
+        record.children = children;
+        record.found = found;
+        Ok(())
+    }
+
+    fn is_past(&self, stamp: Stamp) -> bool {
+        let (seconds, nanoseconds) = stamp.changed;
+        match (u64::try_from(seconds), u32::try_from(nanoseconds)) {
+            (Ok(seconds), Ok(nanoseconds)) => Duration::new(seconds, nanoseconds) < self.trusted_until,
+            (Err(_), _) | (_, Err(_)) => false,
+        }
+    }
+
+    fn file_system(&mut self, fd: &OwnedFd, device: u64) -> FileSystem {
+        *self.relied_on.entry(device).or_insert_with(|| {
+            // One that cannot be asked is read every time.
+            fstatfs(fd).map_or(FileSystem::Other, |stat| classify(stat.filesystem_type()))
+        })
+    }
+
+    /// Whether a directory that we may not read could still be given entries by this user.
+    fn could_be_written(&self, directory: &Directory, path: &[u8]) -> bool {
+        let root = &self.roots[usize::from(directory.root)];
+        match at::stat(&root.fd, path) {
+            Ok(stat) => stat.st_uid == nix::unistd::geteuid().as_raw() || at::permissions(&stat) & 0o022 != 0,
+            // Not even reachable: then not by the agent either, who has the same user and no more rights.
+            Err(_) => false,
+        }
+    }
+}
+
+enum ListError {
+    Io(Errno),
+    TooMany,
+}
+
+impl From<Errno> for ListError {
+    fn from(errno: Errno) -> Self {
+        Self::Io(errno)
+    }
+}
+
+/// The kind of an entry of a file system that does not list kinds.
+fn kind_of(fd: impl AsFd, name: &[u8]) -> nix::Result<Kind> {
+    match fstatat(fd, name, AtFlags::AT_SYMLINK_NOFOLLOW) {
+        Ok(stat) => Ok(match at::kind(&stat) {
+            libc::S_IFDIR => Kind::Directory,
+            libc::S_IFLNK => Kind::Symlink,
+            _ => Kind::Other,
+        }),
+        Err(Errno::ENOENT) => Ok(Kind::Other),
+        Err(error) => Err(error),
+    }
+}
+
+/// zfs, bcachefs and f2fs are absent from the list of stamped ones on purpose: untested.
+fn classify(kind: FsType) -> FileSystem {
+    const KERNEL: [FsType; 8] = [
+        statfs::PROC_SUPER_MAGIC,
+        statfs::SYSFS_MAGIC,
+        statfs::CGROUP_SUPER_MAGIC,
+        statfs::CGROUP2_SUPER_MAGIC,
+        statfs::DEVPTS_SUPER_MAGIC,
+        statfs::DEBUGFS_MAGIC,
+        statfs::TRACEFS_MAGIC,
+        statfs::SECURITYFS_MAGIC,
+    ];
+    const STAMPED: [FsType; 5] = [
+        statfs::EXT4_SUPER_MAGIC,
+        statfs::XFS_SUPER_MAGIC,
+        statfs::BTRFS_SUPER_MAGIC,
+        statfs::TMPFS_MAGIC,
+        statfs::OVERLAYFS_SUPER_MAGIC,
+    ];
+    if KERNEL.contains(&kind) {
+        FileSystem::Kernel
+    } else if STAMPED.contains(&kind) {
+        FileSystem::Stamped
+    } else {
+        FileSystem::Other
+    }
+}
