@@ -2,6 +2,7 @@
 
 pub mod approval;
 pub mod backend;
+pub mod config;
 pub mod confine;
 pub mod policy;
 pub mod profile;

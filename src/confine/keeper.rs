@@ -162,7 +162,7 @@ impl<'a> Keeper<'a> {
                     .into_iter()
                     .map(|violation| Violation {
                         path: violation.path.into_os_string(),
-                        what: violation.what.to_string(),
+                        what: violation.what.word().to_owned(),
                         quarantined: violation.quarantined.map(PathBuf::into_os_string),
                     })
                     .collect(),

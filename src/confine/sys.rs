@@ -13,8 +13,10 @@
 )]
 
 pub(crate) mod attributes;
+mod directory;
 mod process;
 mod terminal;
 
+pub(crate) use directory::*;
 pub(crate) use process::*;
 pub(crate) use terminal::*;
