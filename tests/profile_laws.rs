@@ -1,7 +1,9 @@
 //! The laws of the access model, held against an oracle that is written independently.
 
+#[cfg(test)]
 #[path = "laws/make.rs"]
 mod make;
+#[cfg(test)]
 #[path = "laws/naive.rs"]
 mod naive;
 

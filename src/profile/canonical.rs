@@ -52,6 +52,10 @@ pub(super) fn names_within(a: Option<&SuffixSet>, b: Option<&SuffixSet>) -> bool
     }
 }
 
+fn lets_through(suffixes: Option<&SuffixSet>, path: &AbsPath) -> bool {
+    suffixes.is_none_or(|suffixes| path.name().is_some_and(|name| suffixes.matches(name)))
+}
+
 fn ends_with(long: &Suffix, short: &Suffix) -> bool {
     long.as_str().ends_with(short.as_str())
 }
@@ -69,11 +73,9 @@ fn tidy_grant(mut grant: Grant) -> Option<Grant> {
             grant.suffixes = None;
         }
         Scope::File => {
-            if let (Some(suffixes), Some(name)) = (&grant.suffixes, grant.path.name()) {
-                if !suffixes.matches(name) {
-                    return None;
-                }
-                grant.suffixes = None;
+            let suffixes = grant.suffixes.take();
+            if !lets_through(suffixes.as_ref(), &grant.path) {
+                return None;
             }
         }
         Scope::Tree => grant.suffixes = grant.suffixes.as_ref().map(shortest),
@@ -107,8 +109,12 @@ fn grant_within(a: &Grant, b: &Grant) -> bool {
         }
         (Scope::File | Scope::Tree, Scope::Names) | (Scope::Tree | Scope::Names, Scope::File) => false,
     };
-    // A listing is not narrowed by suffixes.
-    let names = a.scope == Scope::Names || names_within(a.suffixes.as_ref(), b.suffixes.as_ref());
+    let names = match a.scope {
+        // A listing is not narrowed by suffixes.
+        Scope::Names => true,
+        Scope::File => lets_through(b.suffixes.as_ref(), &a.path),
+        Scope::Tree => names_within(a.suffixes.as_ref(), b.suffixes.as_ref()),
+    };
     scope && names && b.rights.contains(a.rights) && size_within(a.max_file_bytes, b.max_file_bytes, a.rights)
 }
 
@@ -119,8 +125,14 @@ fn size_within(a: Option<u64>, b: Option<u64>, rights: Rights) -> bool {
 /// Whether `b` forbids all that `a` forbids.
 fn deny_within(a: &Deny, b: &Deny) -> bool {
     let target = match (&a.target, &b.target) {
-        (Target::Path(a), Target::Path(b)) => a.is_within(b),
-        (Target::Pattern { root: x, pattern: p }, Target::Pattern { root: y, pattern: q }) => x.is_within(y) && p == q,
+        (Target::Path(inner), Target::Path(outer)) => inner.is_within(outer),
+        (
+            Target::Pattern { root: inner, pattern },
+            Target::Pattern {
+                root: outer,
+                pattern: same,
+            },
+        ) => inner.is_within(outer) && pattern == same,
         (Target::Pattern { root, .. }, Target::Path(path)) => root.is_within(path),
         (Target::Path(path), Target::Pattern { .. }) => b.target.covers(path),
     };

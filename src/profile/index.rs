@@ -19,7 +19,12 @@ impl<T> Default for Index<'_, T> {
 impl<'a, T> Index<'a, T> {
     /// Files `value` under `path`.
     pub fn insert(&mut self, path: &'a AbsPath, value: T) {
-        self.at.entry(path.as_bytes()).or_default().push(value);
+        self.insert_bytes(path.as_bytes(), value);
+    }
+
+    /// Files `value` under the bytes of a normal, absolute path.
+    pub fn insert_bytes(&mut self, path: &'a [u8], value: T) {
+        self.at.entry(path).or_default().push(value);
     }
 
     /// The values at the path and at its ancestors, from `/` down.

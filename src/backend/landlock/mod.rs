@@ -1,7 +1,22 @@
 //! Profile → Landlock rules, and the reader of those rules.
+//!
+//! The story, file by file: [`rights`] names the kernel's bits and says which of them an operation
+//! is; `obstacles` knows where denies stand in the way of a plain rule; [`lower`] turns grants into
+//! rules, one per tree where it can and one per entry where it must; [`reader`] answers from the
+//! rules alone what they permit, and [`validate`] holds that against the profile.
+
+pub mod lower;
+mod obstacles;
+pub mod reader;
+pub mod rights;
+#[cfg(test)]
+mod tests;
 
 use serde::{Deserialize, Serialize};
 use std::ffi::OsString;
+
+pub use lower::{Lowered, Options, lower, survey};
+pub use reader::validate;
 
 /// What one Landlock rule ties rights to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]

@@ -1,0 +1,415 @@
+//! Grants → rules.
+//!
+//! A grant with nothing in its way is one rule. Where a deny, a suffix or a pattern holds for part
+//! of a tree, the operations it touches cannot be given to the directory, because Landlock's rights
+//! are a union up the path; they are given to its entries instead, one by one and only to those that
+//! are there now. Operations that nothing touches stay with the directory, so a tree with a read-only
+//! corner is still readable by one rule.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::obstacles::{Granted, Obstacles, Operations, Standing, at, given, in_words, touches};
+use super::rights::{IOCTL_DEV, OLDEST_ABI, RESOLVE_UNIX, RESOLVE_UNIX_ABI, handled, to_give};
+use super::{Beneath, LandlockPlan, Rule};
+use crate::backend::Regime;
+use crate::backend::status::{ClauseStatus, Refusal, Status, metadata};
+use crate::backend::survey::{Kind, Mounts, Node, Survey, SurveyError};
+use crate::policy::{
+    AbsPath, Access, Deny, DenyFallback, Grant, Network, Operation, Residuals, Right, Scope, UnixSockets,
+};
+use crate::profile::index::Index;
+use crate::profile::{FileReach, Profile, Reach};
+
+/// What a lowering depends on besides profile and survey.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Options {
+    /// The Landlock ABI of the kernel.
+    pub abi: u32,
+    /// What to do about a deny inside a granted tree.
+    pub deny_fallback: DenyFallback,
+    /// What to do about metadata, which Landlock does not hide.
+    pub residuals: Residuals,
+}
+
+/// A plan, and what becomes of each clause in it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Lowered {
+    /// The layer.
+    pub plan: LandlockPlan,
+    /// One status per clause, and those of the regime itself.
+    pub statuses: Vec<ClauseStatus>,
+}
+
+/// Looks at what [`lower`] will ask about.
+pub fn survey(profile: &Profile, options: &Options) -> Result<Survey, SurveyError> {
+    let mounts = if profile.denies.is_empty() {
+        Mounts::default()
+    } else {
+        Mounts::take()?
+    };
+    let obstacles = Obstacles::new(profile);
+    let grants: Index<'_, &Grant> = profile.grants.iter().map(|grant| (&grant.path, grant)).collect();
+    let opens = |path: &AbsPath| {
+        grants.above(path).any(|grant| {
+            let (by_name, denied) = in_the_way(grant, path, &obstacles);
+            let ruled_by_entry = match options.deny_fallback {
+                // A deny in the way refuses the start whatever the entries are.
+                DenyFallback::Refuse => denied.is_empty() && !by_name.is_empty(),
+                DenyFallback::Decompose => !by_name.is_empty() || !denied.is_empty(),
+            };
+            grant.scope != Scope::File && ruled_by_entry
+        })
+    };
+    let root = AbsPath::root();
+    let paths = profile
+        .grants
+        .iter()
+        .map(|grant| &grant.path)
+        .chain(std::iter::once(&root));
+    Survey::take(paths, opens, mounts)
+}
+
+/// The operations of a grant that suffixes, and that denies, keep from being given to the whole directory.
+fn in_the_way(grant: &Grant, path: &AbsPath, obstacles: &Obstacles<'_>) -> (Operations, Operations) {
+    let operations = given(grant);
+    let by_name = operations.iter().filter(|op| is_by_name(grant, *op)).collect();
+    let denied = operations.iter().filter(|op| match obstacles.standing(*op, path) {
+        Standing::Clear => false,
+        Standing::Mixed => true,
+        // Nothing to give, but the names that lead here must be looked at.
+        Standing::Gone => grant.path != *path,
+    });
+    (by_name, denied.collect())
+}
+
+fn is_by_name(grant: &Grant, operation: Operation) -> bool {
+    grant.suffixes.is_some() && operation != Operation::List
+}
+
+/// The plan for a profile, or the reason why there is none.
+pub fn lower(profile: &Profile, survey: &Survey, options: &Options) -> Result<Lowered, Refusal> {
+    if options.abi < OLDEST_ABI {
+        return Err(Refusal::Abi {
+            have: options.abi,
+            need: OLDEST_ABI,
+        });
+    }
+    let mut statuses = vec![metadata(Regime::Landlock, options.residuals)?];
+    let obstacles = Obstacles::new(profile);
+    refuse_aliases(profile, survey)?;
+
+    let mut lowering = Lowering {
+        profile,
+        says: profile.prepared(),
+        survey,
+        options,
+        obstacles,
+        rules: BTreeMap::new(),
+        linked: BTreeSet::new(),
+    };
+    for grant in &profile.grants {
+        let losses = lowering.grant(grant)?;
+        statuses.push(ClauseStatus {
+            clause: say_grant(grant),
+            origin: grant.origin.to_string(),
+            status: if losses.is_empty() {
+                Status::Enforced
+            } else {
+                Status::Stricter(losses.join("; "))
+            },
+        });
+    }
+    statuses.extend(profile.denies.iter().map(deny_status));
+    statuses.push(lowering.sockets()?);
+
+    let rules = lowering.rules.into_iter().map(|(path, (beneath, node, access))| Rule {
+        path: path.as_path().as_os_str().to_owned(),
+        device: node.identity.device,
+        inode: node.identity.inode,
+        beneath,
+        access,
+    });
+    let plan = LandlockPlan {
+        abi: options.abi,
+        handle_tcp: profile.network == Network::Off,
+        rules: rules.filter(|rule| rule.access != 0).collect(),
+    };
+    Ok(Lowered { plan, statuses })
+}
+
+struct Lowering<'a> {
+    profile: &'a Profile,
+    says: Box<dyn Fn(&AbsPath) -> Reach + 'a>,
+    survey: &'a Survey,
+    options: &'a Options,
+    obstacles: Obstacles<'a>,
+    rules: BTreeMap<AbsPath, (Beneath, Node, u64)>,
+    /// Denied directories whose files were checked for other names.
+    linked: BTreeSet<AbsPath>,
+}
+
+impl Lowering<'_> {
+    /// Adds the rules of one grant; answers with what the OS blocks beyond it.
+    fn grant(&mut self, grant: &Grant) -> Result<Vec<String>, Refusal> {
+        let mut losses = Vec::new();
+        if grant.max_file_bytes.is_some() && grant.rights.has(Right::Write) {
+            losses.push("a size limit cannot be held for commands: nothing here can be written by them".to_owned());
+        }
+        if grant.rights.has(Right::Execute) && !grant.rights.has(Right::Read) {
+            losses.push("the kernel reads what it executes: nothing here runs without the read right".to_owned());
+        }
+        let Some(node) = self.survey.node(&grant.path) else {
+            losses.push("there is nothing at this path, and what appears later is not reachable".to_owned());
+            return Ok(losses);
+        };
+        if self
+            .profile
+            .identities
+            .get(&grant.path)
+            .is_some_and(|identity| *identity != node.identity)
+        {
+            return Err(Refusal::Replaced(grant.path.clone()));
+        }
+        match (grant.scope, node.kind) {
+            (_, Kind::Symlink) => return Err(Refusal::Symlink(grant.path.clone())),
+            (Scope::Tree | Scope::Names, Kind::Directory) => {
+                if self.tree(grant, node)? {
+                    losses.push(frozen(grant));
+                }
+            }
+            (Scope::File, Kind::Directory) => losses.push("a directory is where a file was granted".to_owned()),
+            (Scope::File | Scope::Tree, Kind::File | Kind::Device | Kind::Fifo | Kind::Socket) => {
+                self.entry(grant, &grant.path, node, given(grant));
+            }
+            (Scope::Names, Kind::File | Kind::Device | Kind::Fifo | Kind::Socket) => {
+                losses.push("this is not a directory: there is nothing to list".to_owned());
+            }
+        }
+        Ok(losses)
+    }
+
+    /// Rules a tree; answers whether parts of it had to be ruled entry by entry.
+    fn tree(&mut self, grant: &Grant, node: Node) -> Result<bool, Refusal> {
+        let mut by_entry = false;
+        let mut todo = vec![(grant.path.clone(), node, given(grant))];
+        while let Some((path, node, operations)) = todo.pop() {
+            let (mut clear, mut open, mut denied) = <(Operations, Operations, Operations)>::default();
+            for operation in operations.iter() {
+                match self.obstacles.standing(operation, &path) {
+                    Standing::Gone if path != grant.path => {
+                        self.refuse_links_below(&path, operation)?;
+                    }
+                    Standing::Gone => {}
+                    Standing::Mixed => {
+                        open.add(operation);
+                        denied.add(operation);
+                    }
+                    Standing::Clear if is_by_name(grant, operation) => open.add(operation),
+                    Standing::Clear => clear.add(operation),
+                }
+            }
+            self.rule(&path, Beneath::Directory, node, bits(clear, Beneath::Directory));
+            if open.is_empty() {
+                continue;
+            }
+            if self.options.deny_fallback == DenyFallback::Refuse
+                && let Some(deny) = self.obstacles.culprit(denied, &path)
+            {
+                return Err(Refusal::DenyBelowGrant {
+                    clause: say_deny(deny),
+                    origin: deny.origin.to_string(),
+                    granted: grant.path.clone(),
+                });
+            }
+            by_entry = true;
+            let entries = self
+                .survey
+                .entries(&path)
+                .ok_or_else(|| Refusal::NotSurveyed(path.clone()))?;
+            for child in entries {
+                let node = self
+                    .survey
+                    .node(&child)
+                    .ok_or_else(|| Refusal::NotSurveyed(child.clone()))?;
+                match node.kind {
+                    Kind::Directory => todo.push((child, node, open)),
+                    Kind::File | Kind::Device | Kind::Fifo | Kind::Socket => {
+                        self.refuse_link(&child, node, open)?;
+                        self.entry(grant, &child, node, open);
+                    }
+                    // A rule would hold for the link itself, and links lead nowhere by themselves.
+                    Kind::Symlink => {}
+                }
+            }
+        }
+        Ok(by_entry)
+    }
+
+    /// Rules one thing that is not a directory.
+    fn entry(&mut self, grant: &Grant, path: &AbsPath, node: Node, operations: Operations) {
+        let reach = (self.says)(path);
+        let permitted: Operations = operations
+            .iter()
+            .filter(|op| *op != Operation::List)
+            .filter(|op| grant.gives(*op, path) == Access::Full && reach.get(*op) == Access::Full)
+            .collect();
+        let mut access = bits(permitted, Beneath::File);
+        // A terminal is of no use without ioctl. Only a clause that names the device itself asks for that.
+        let named = *path == grant.path && path.as_bytes().starts_with(b"/dev/");
+        let device = named && node.kind == Kind::Device;
+        if device && permitted.has(Operation::Read) && permitted.has(Operation::Write) {
+            access |= IOCTL_DEV;
+        }
+        self.rule(path, Beneath::File, node, access);
+    }
+
+    fn rule(&mut self, path: &AbsPath, beneath: Beneath, node: Node, access: u64) {
+        let governs_sockets = self.profile.unix_sockets == UnixSockets::WithinRoots;
+        let sockets = if governs_sockets && beneath == Beneath::Directory && writes(access) {
+            RESOLVE_UNIX
+        } else {
+            0
+        };
+        let access = (access | sockets) & handled(self.options.abi);
+        if access != 0 {
+            self.rules.entry(path.clone()).or_insert((beneath, node, 0)).2 |= access;
+        }
+    }
+
+    /// Refuses when a denied file below a granted tree has another name.
+    fn refuse_link(&self, path: &AbsPath, node: Node, operations: Operations) -> Result<(), Refusal> {
+        if node.links < 2 {
+            return Ok(());
+        }
+        let takes = |deny: &&Deny| operations.iter().any(|op| deny.leaves(op, path) != Access::Full);
+        match self.profile.denies.iter().find(takes) {
+            Some(deny) => Err(Refusal::HardLink {
+                path: path.clone(),
+                clause: say_deny(deny),
+                origin: deny.origin.to_string(),
+            }),
+            None => Ok(()),
+        }
+    }
+
+    fn refuse_links_below(&mut self, directory: &AbsPath, operation: Operation) -> Result<(), Refusal> {
+        let operations = [operation].into_iter().collect();
+        let mut todo = vec![directory.clone()];
+        while let Some(path) = todo.pop() {
+            if !self.linked.insert(path.clone()) {
+                continue;
+            }
+            let entries = self
+                .survey
+                .entries(&path)
+                .ok_or_else(|| Refusal::NotSurveyed(path.clone()))?;
+            for child in entries {
+                let node = self
+                    .survey
+                    .node(&child)
+                    .ok_or_else(|| Refusal::NotSurveyed(child.clone()))?;
+                match node.kind {
+                    Kind::Directory => todo.push(child),
+                    Kind::File | Kind::Device | Kind::Fifo | Kind::Socket => {
+                        self.refuse_link(&child, node, operations)?;
+                    }
+                    Kind::Symlink => {}
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn sockets(&mut self) -> Result<ClauseStatus, Refusal> {
+        let sockets = self.profile.unix_sockets;
+        let governed = self.options.abi >= RESOLVE_UNIX_ABI;
+        let status = match sockets {
+            UnixSockets::None => Status::Enforced,
+            UnixSockets::WithinRoots if governed => Status::Enforced,
+            UnixSockets::WithinRoots => Status::Stricter(format!(
+                "below Landlock ABI {RESOLVE_UNIX_ABI} sockets cannot be told apart by path: all are refused"
+            )),
+            UnixSockets::All => {
+                if governed {
+                    let root = AbsPath::root();
+                    let node = self
+                        .survey
+                        .node(&root)
+                        .ok_or_else(|| Refusal::NotSurveyed(root.clone()))?;
+                    self.rule(&root, Beneath::Directory, node, RESOLVE_UNIX);
+                }
+                Status::Enforced
+            }
+        };
+        Ok(ClauseStatus {
+            clause: format!("unix sockets {sockets}"),
+            origin: "shell.unix_sockets".to_owned(),
+            status,
+        })
+    }
+}
+
+/// Refuses when a mount shows a denied path where a grant reaches it.
+fn refuse_aliases(profile: &Profile, survey: &Survey) -> Result<(), Refusal> {
+    let granted = Granted::new(profile);
+    for deny in &profile.denies {
+        for alias in survey.mounts().aliases(at(deny)) {
+            if granted.near(deny.rights, &alias) {
+                return Err(Refusal::Alias {
+                    alias,
+                    clause: say_deny(deny),
+                    origin: deny.origin.to_string(),
+                });
+            }
+        }
+    }
+    Ok(())
+}
+
+fn bits(operations: Operations, beneath: Beneath) -> u64 {
+    operations
+        .iter()
+        .fold(0, |bits, operation| bits | to_give(operation, beneath))
+}
+
+const fn writes(access: u64) -> bool {
+    access & super::rights::WRITE_FILE != 0
+}
+
+fn frozen(grant: &Grant) -> String {
+    let what = match grant.suffixes {
+        Some(_) => "only files that match when the command starts are reachable",
+        None => "some directories are ruled entry by entry",
+    };
+    format!("{what}; entries created later are not reachable there, and none can be created or removed")
+}
+
+fn say_grant(grant: &Grant) -> String {
+    let text = match grant.scope {
+        Scope::Tree | Scope::File => in_words("grant", grant.rights, &grant.path),
+        Scope::Names => format!("grant the names in {}", grant.path),
+    };
+    let suffixes = grant.suffixes.as_ref().map(|suffixes| format!(" {suffixes}"));
+    text + &suffixes.unwrap_or_default()
+}
+
+fn say_deny(deny: &Deny) -> String {
+    let text = in_words("deny", deny.rights, &deny.target);
+    let except = deny.except.as_ref().map(|except| format!(" but {except}"));
+    let beyond = deny.beyond.map(|bytes| format!(" beyond {bytes} bytes"));
+    text + &except.unwrap_or_default() + &beyond.unwrap_or_default()
+}
+
+fn deny_status(deny: &Deny) -> ClauseStatus {
+    let sized = deny.beyond.is_some() && touches(deny, Operation::Write);
+    let status = if sized {
+        Status::Stricter("a size limit cannot be held for commands: they write nothing there".to_owned())
+    } else {
+        Status::Enforced
+    };
+    ClauseStatus {
+        clause: say_deny(deny),
+        origin: deny.origin.to_string(),
+        status,
+    }
+}

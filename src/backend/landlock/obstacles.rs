@@ -1,0 +1,197 @@
+//! Where denies stand in the way of a rule that reaches everything below it.
+
+use std::collections::HashMap;
+
+use crate::policy::{AbsPath, Deny, Grant, Operation, Right, Rights, Scope, Target};
+use crate::profile::Profile;
+use crate::profile::index::Index;
+
+/// A set of operations.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Operations(u8);
+
+impl Operations {
+    const fn bit(operation: Operation) -> u8 {
+        match operation {
+            Operation::Read => 1,
+            Operation::List => 2,
+            Operation::Write => 4,
+            Operation::Execute => 8,
+        }
+    }
+
+    pub(super) fn add(&mut self, operation: Operation) {
+        self.0 |= Self::bit(operation);
+    }
+
+    pub(super) const fn has(self, operation: Operation) -> bool {
+        self.0 & Self::bit(operation) != 0
+    }
+
+    pub(super) const fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+
+    pub(super) fn iter(self) -> impl Iterator<Item = Operation> {
+        Operation::ALL.into_iter().filter(move |operation| self.has(*operation))
+    }
+}
+
+impl FromIterator<Operation> for Operations {
+    fn from_iter<I: IntoIterator<Item = Operation>>(operations: I) -> Self {
+        let mut set = Self::default();
+        operations.into_iter().for_each(|operation| set.add(operation));
+        set
+    }
+}
+
+/// How an operation stands at a directory and below it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Standing {
+    /// No deny reaches anything below.
+    Clear,
+    /// Denies reach some of it.
+    Mixed,
+    /// A deny reaches all of it.
+    Gone,
+}
+
+/// The denies of a profile, ready to be asked.
+pub(super) struct Obstacles<'a> {
+    placed: Index<'a, &'a Deny>,
+    /// For every path with a deny at it or below it: what those denies touch.
+    below: HashMap<Vec<u8>, Operations>,
+    all: &'a [Deny],
+}
+
+impl<'a> Obstacles<'a> {
+    pub(super) fn new(profile: &'a Profile) -> Self {
+        let placed = profile.denies.iter().map(|deny| (at(deny), deny)).collect();
+        let mut below: HashMap<Vec<u8>, Operations> = HashMap::new();
+        for deny in &profile.denies {
+            for path in at(deny).ancestors() {
+                let touched = below.entry(path.as_bytes().to_vec()).or_default();
+                Operation::ALL
+                    .into_iter()
+                    .filter(|op| touches(deny, *op))
+                    .for_each(|op| touched.add(op));
+            }
+        }
+        Self {
+            placed,
+            below,
+            all: &profile.denies,
+        }
+    }
+
+    pub(super) fn standing(&self, operation: Operation, path: &AbsPath) -> Standing {
+        let mut standing = Standing::Clear;
+        if self
+            .below
+            .get(path.as_bytes())
+            .is_some_and(|touched| touched.has(operation))
+        {
+            standing = Standing::Mixed;
+        }
+        for deny in self.placed.above(path).filter(|deny| touches(deny, operation)) {
+            if deny.target.covers(path) && takes_all(deny, operation) {
+                return Standing::Gone;
+            }
+            standing = Standing::Mixed;
+        }
+        standing
+    }
+
+    /// A deny that touches one of the operations at, above or below the path.
+    pub(super) fn culprit(&self, operations: Operations, path: &AbsPath) -> Option<&'a Deny> {
+        let near = |deny: &Deny| path.is_within(at(deny)) || at(deny).is_within(path);
+        self.all
+            .iter()
+            .find(|deny| near(deny) && operations.iter().any(|op| touches(deny, op)))
+    }
+}
+
+/// Where a deny begins to hold.
+pub(super) fn at(deny: &Deny) -> &AbsPath {
+    match &deny.target {
+        Target::Path(path) | Target::Pattern { root: path, .. } => path,
+    }
+}
+
+/// Whether the deny takes anything of the operation.
+pub(super) fn touches(deny: &Deny, operation: Operation) -> bool {
+    deny.rights.has(operation.right())
+        && !(operation == Operation::List && deny.except.is_some())
+        && (operation == Operation::Write || deny.beyond.is_none())
+}
+
+/// Whether it leaves nothing that Landlock could give: a size limit cannot be ruled.
+fn takes_all(deny: &Deny, operation: Operation) -> bool {
+    touches(deny, operation) && deny.except.is_none()
+}
+
+/// The operations a grant gives on everything below it, or on the names it is for.
+pub(super) fn given(grant: &Grant) -> Operations {
+    let mut operations = Operations::default();
+    for operation in Operation::ALL {
+        let in_scope = match grant.scope {
+            Scope::Tree => true,
+            Scope::File => operation != Operation::List,
+            Scope::Names => operation == Operation::List,
+        };
+        let unsized_write = operation != Operation::Write || grant.max_file_bytes.is_none();
+        if in_scope && unsized_write && grant.rights.has(operation.right()) {
+            operations.add(operation);
+        }
+    }
+    operations
+}
+
+/// Whether the profile grants some of `rights` at the path, above it or below it, a plain deny aside.
+pub(super) struct Granted<'a> {
+    placed: Index<'a, &'a Grant>,
+    below: HashMap<Vec<u8>, Rights>,
+    plain: Index<'a, Rights>,
+}
+
+impl<'a> Granted<'a> {
+    pub(super) fn new(profile: &'a Profile) -> Self {
+        let mut below: HashMap<Vec<u8>, Rights> = HashMap::new();
+        for grant in &profile.grants {
+            for path in grant.path.ancestors() {
+                let rights = below.entry(path.as_bytes().to_vec()).or_default();
+                *rights = *rights | grant.rights;
+            }
+        }
+        let plain = |deny: &&Deny| deny.except.is_none() && deny.beyond.is_none();
+        let path = |deny: &'a Deny| match &deny.target {
+            Target::Path(path) => Some((path, deny.rights)),
+            Target::Pattern { .. } => None,
+        };
+        Self {
+            placed: profile.grants.iter().map(|grant| (&grant.path, grant)).collect(),
+            below,
+            plain: profile.denies.iter().filter(plain).filter_map(path).collect(),
+        }
+    }
+
+    pub(super) fn near(&self, rights: Rights, path: &AbsPath) -> bool {
+        let taken = self.plain.above(path).fold(Rights::NONE, |all, rights| all | *rights);
+        let above = self
+            .placed
+            .above(path)
+            .fold(Rights::NONE, |all, grant| all | grant.rights);
+        let below = self.below.get(path.as_bytes()).copied().unwrap_or_default();
+        !(above | below).and(rights).without(taken).is_empty()
+    }
+}
+
+/// All rights, in words that a person would use for a clause.
+pub(super) fn in_words(verb: &str, rights: Rights, place: &dyn std::fmt::Display) -> String {
+    let all = Right::ALL.into_iter().all(|right| rights.has(right));
+    if all {
+        format!("{verb} all {place}")
+    } else {
+        format!("{verb} {rights} {place}")
+    }
+}

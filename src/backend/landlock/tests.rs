@@ -1,0 +1,1 @@
+//! What lowering and reading promise, each denial beside a twin that passes.

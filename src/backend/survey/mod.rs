@@ -1,0 +1,262 @@
+//! What lies in the directories that must be ruled entry by entry.
+//!
+//! A survey is data: lowering reads it and nothing else, so tests make surveys of their own.
+//! [`Survey::take`] fills one from the file system without ever following a link.
+
+mod mounts;
+
+use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt;
+
+use nix::dir::Dir;
+use nix::errno::Errno;
+use nix::fcntl::{AT_FDCWD, AtFlags, OFlag, OpenHow, ResolveFlag, openat2};
+use nix::sys::stat::{FileStat, SFlag, fstat, fstatat};
+
+use crate::policy::{AbsPath, Identity};
+pub use mounts::{Mount, Mounts};
+
+/// The most entries one survey lists; beyond it the start is refused.
+pub const MOST_ENTRIES: usize = 200_000;
+
+/// What a path leads to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Kind {
+    /// A directory.
+    Directory,
+    /// A regular file.
+    File,
+    /// A character or block device.
+    Device,
+    /// A symbolic link; never followed and never ruled.
+    Symlink,
+    /// A FIFO.
+    Fifo,
+    /// A Unix socket.
+    Socket,
+}
+
+/// One thing in the file system.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Node {
+    /// What it is.
+    pub kind: Kind,
+    /// Which inode it is.
+    pub identity: Identity,
+    /// How many names it has.
+    pub links: u64,
+}
+
+/// Named paths, the entries of the opened directories, and the mounts.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Survey {
+    nodes: BTreeMap<AbsPath, Node>,
+    entries: BTreeMap<AbsPath, Vec<OsString>>,
+    mounts: Mounts,
+}
+
+/// Why the file system could not be surveyed; each refuses the start.
+#[derive(Debug, thiserror::Error)]
+pub enum SurveyError {
+    /// A path could not be looked at.
+    #[error("failed to look at {path}: {source}")]
+    Look {
+        /// The path.
+        path: AbsPath,
+        /// What the OS said.
+        source: io::Error,
+    },
+    /// A directory could not be listed.
+    #[error("failed to list {path}: {source}")]
+    List {
+        /// The directory.
+        path: AbsPath,
+        /// What the OS said.
+        source: io::Error,
+    },
+    /// A directory was exchanged while it was surveyed.
+    #[error("{0} was replaced while it was looked at")]
+    Changed(AbsPath),
+    /// A thing of a kind that no OS has.
+    #[error("{0} is of an unknown file type")]
+    Unknown(AbsPath),
+    /// Too many entries.
+    #[error("more than {MOST_ENTRIES} entries would have to be ruled one by one (reached in {0}): narrow the clause")]
+    TooMany(AbsPath),
+    /// `/proc/self/mountinfo` could not be read.
+    #[error("failed to read /proc/self/mountinfo: {0}")]
+    ReadMounts(#[source] io::Error),
+    /// A line of `/proc/self/mountinfo` could not be understood.
+    #[error("a line of /proc/self/mountinfo cannot be understood: {0}")]
+    Mountinfo(String),
+}
+
+impl Survey {
+    /// Looks at `paths`, and lists those directories, at and below them, that `opens` names.
+    pub fn take<'a>(
+        paths: impl IntoIterator<Item = &'a AbsPath>,
+        opens: impl Fn(&AbsPath) -> bool,
+        mounts: Mounts,
+    ) -> Result<Self, SurveyError> {
+        let mut survey = Self {
+            mounts,
+            ..Self::default()
+        };
+        let mut open = Vec::new();
+        for path in paths {
+            if !survey.nodes.contains_key(path)
+                && let Some(node) = look(path)?
+            {
+                survey.nodes.insert(path.clone(), node);
+                open.push(path.clone());
+            }
+        }
+        let mut listed = 0;
+        while let Some(path) = open.pop() {
+            let Some(node) = survey.nodes.get(&path).copied() else {
+                continue;
+            };
+            if node.kind != Kind::Directory || survey.entries.contains_key(&path) || !opens(&path) {
+                continue;
+            }
+            let found = list(&path, node.identity, MOST_ENTRIES - listed)?;
+            listed += found.len();
+            let mut names = Vec::with_capacity(found.len());
+            for (name, child, node) in found {
+                names.push(name);
+                open.push(child.clone());
+                survey.nodes.insert(child, node);
+            }
+            survey.entries.insert(path, names);
+        }
+        Ok(survey)
+    }
+
+    /// Records what a path leads to.
+    pub fn insert(&mut self, path: AbsPath, node: Node) {
+        self.nodes.insert(path, node);
+    }
+
+    /// Records the names in a directory.
+    pub fn insert_entries(&mut self, directory: AbsPath, names: Vec<OsString>) {
+        self.entries.insert(directory, names);
+    }
+
+    /// Records the mounts.
+    pub fn set_mounts(&mut self, mounts: Mounts) {
+        self.mounts = mounts;
+    }
+
+    /// What the path leads to; `None` if there is nothing, or if it was not looked at.
+    pub fn node(&self, path: &AbsPath) -> Option<Node> {
+        self.nodes.get(path).copied()
+    }
+
+    /// The entries of a directory that was listed.
+    pub fn entries(&self, directory: &AbsPath) -> Option<impl Iterator<Item = AbsPath>> {
+        let names = self.entries.get(directory)?;
+        Some(names.iter().filter_map(|name| directory.child(name)))
+    }
+
+    /// The mounts.
+    pub const fn mounts(&self) -> &Mounts {
+        &self.mounts
+    }
+}
+
+/// Opens without following a link anywhere in the path.
+fn open(path: &AbsPath, flags: OFlag) -> Result<OwnedFd, Errno> {
+    openat2(
+        AT_FDCWD,
+        path.as_path(),
+        OpenHow::new().flags(flags | OFlag::O_CLOEXEC).resolve(no_links()),
+    )
+}
+
+fn no_links() -> ResolveFlag {
+    ResolveFlag::RESOLVE_NO_SYMLINKS | ResolveFlag::RESOLVE_NO_MAGICLINKS
+}
+
+fn look(path: &AbsPath) -> Result<Option<Node>, SurveyError> {
+    let failed = |errno: Errno| SurveyError::Look {
+        path: path.clone(),
+        source: errno.into(),
+    };
+    let Some(parent) = path.parent() else {
+        let fd = open(path, OFlag::O_PATH).map_err(failed)?;
+        return node_of(path, &fstat(&fd).map_err(failed)?).map(Some);
+    };
+    let directory = match open(&parent, OFlag::O_PATH | OFlag::O_DIRECTORY) {
+        Ok(fd) => fd,
+        Err(Errno::ENOENT | Errno::ENOTDIR) => return Ok(None),
+        Err(errno) => return Err(failed(errno)),
+    };
+    let name = path.name().unwrap_or_else(|| OsStr::new("."));
+    match fstatat(&directory, name, AtFlags::AT_SYMLINK_NOFOLLOW) {
+        Ok(stat) => node_of(path, &stat).map(Some),
+        Err(Errno::ENOENT) => Ok(None),
+        Err(errno) => Err(failed(errno)),
+    }
+}
+
+fn list(path: &AbsPath, expected: Identity, most: usize) -> Result<Vec<(OsString, AbsPath, Node)>, SurveyError> {
+    let failed = |errno: Errno| SurveyError::List {
+        path: path.clone(),
+        source: errno.into(),
+    };
+    let fd = open(path, OFlag::O_RDONLY | OFlag::O_DIRECTORY).map_err(failed)?;
+    if node_of(path, &fstat(&fd).map_err(failed)?)?.identity != expected {
+        return Err(SurveyError::Changed(path.clone()));
+    }
+    let directory = fd.try_clone().map_err(|source| SurveyError::List {
+        path: path.clone(),
+        source,
+    })?;
+    let mut found = Vec::new();
+    for entry in Dir::from_fd(fd).map_err(failed)? {
+        let entry = entry.map_err(failed)?;
+        let name = OsStr::from_bytes(entry.file_name().to_bytes());
+        let Some(child) = path.child(name) else { continue };
+        if found.len() >= most {
+            return Err(SurveyError::TooMany(path.clone()));
+        }
+        match fstatat(&directory, name, AtFlags::AT_SYMLINK_NOFOLLOW) {
+            Ok(stat) => {
+                let node = node_of(&child, &stat)?;
+                found.push((name.to_owned(), child, node));
+            }
+            // Gone since: nothing to rule.
+            Err(Errno::ENOENT) => {}
+            Err(errno) => {
+                return Err(SurveyError::Look {
+                    path: child,
+                    source: errno.into(),
+                });
+            }
+        }
+    }
+    Ok(found)
+}
+
+fn node_of(path: &AbsPath, stat: &FileStat) -> Result<Node, SurveyError> {
+    let kind = match SFlag::from_bits_truncate(stat.st_mode) & SFlag::S_IFMT {
+        SFlag::S_IFDIR => Kind::Directory,
+        SFlag::S_IFREG => Kind::File,
+        SFlag::S_IFCHR | SFlag::S_IFBLK => Kind::Device,
+        SFlag::S_IFLNK => Kind::Symlink,
+        SFlag::S_IFIFO => Kind::Fifo,
+        SFlag::S_IFSOCK => Kind::Socket,
+        _ => return Err(SurveyError::Unknown(path.clone())),
+    };
+    Ok(Node {
+        kind,
+        identity: Identity {
+            device: stat.st_dev,
+            inode: stat.st_ino,
+        },
+        links: stat.st_nlink,
+    })
+}
