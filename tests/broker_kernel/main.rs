@@ -6,10 +6,21 @@
 //! as an ordinary user, where the tests may.
 
 #![expect(unsafe_code, reason = "a command makes system calls that no wrapper would make")]
+#![expect(
+    clippy::cast_sign_loss,
+    clippy::cast_possible_wrap,
+    reason = "a register is a register"
+)]
 
+#[cfg(test)]
 mod denials;
+#[cfg(test)]
 mod hostile;
+#[cfg(test)]
 mod races;
+#[cfg(test)]
 mod same_as_kernel;
+#[cfg(test)]
 mod tools;
+#[cfg(test)]
 mod world;

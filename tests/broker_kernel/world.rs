@@ -324,11 +324,10 @@ pub(crate) fn listen() -> OwnedFd {
 }
 
 /// One raw system call: its value, or minus its errno.
-#[expect(clippy::cast_possible_wrap, reason = "a register is a register")]
 pub(crate) fn call(number: i64, args: [u64; 6]) -> i64 {
-    let [a, b, c, d, e, f] = args;
+    let args = args.map(|arg| arg as i64);
     // SAFETY: the tests pass valid pointers, or ones that the kernel is meant to refuse.
-    let result = unsafe { libc::syscall(number, a as i64, b as i64, c as i64, d as i64, e as i64, f as i64) };
+    let result = unsafe { libc::syscall(number, args[0], args[1], args[2], args[3], args[4], args[5]) };
     if result == -1 {
         -i64::from(nix::errno::Errno::last_raw())
     } else {

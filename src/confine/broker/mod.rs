@@ -13,6 +13,7 @@
 //!
 //! When the broker dies its listener closes, and every later call fails with `ENOSYS`.
 
+mod arguments;
 mod call;
 mod caller;
 mod change;
