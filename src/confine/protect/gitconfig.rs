@@ -95,8 +95,11 @@ fn is_listed(setting: &Setting<'_>) -> bool {
     }
     match (setting.section.as_slice(), setting.subsection, setting.key.as_slice()) {
         (b"core", None, b"repositoryformatversion") => matches!(value, b"0" | b"1"),
-        (b"core", None, b"filemode" | b"bare" | b"logallrefupdates" | b"ignorecase" | b"precomposeunicode")
-        | (b"core", None, b"symlinks")
+        (
+            b"core",
+            None,
+            b"filemode" | b"bare" | b"logallrefupdates" | b"ignorecase" | b"precomposeunicode" | b"symlinks",
+        )
         | (b"extensions", None, b"relativeworktrees")
         | (b"pull", None, b"rebase")
         | (b"push", None, b"autosetupremote")
@@ -106,11 +109,12 @@ fn is_listed(setting: &Setting<'_>) -> bool {
             matches!(value, b"sha1" | b"sha256" | b"files" | b"reftable")
         }
         (b"user", None, b"name" | b"email") => true,
-        (b"init", None, b"defaultbranch") | (b"push", None, b"default") => is_name(value),
+        // A branch's remote may also be a URL; only a name passes.
+        (b"init", None, b"defaultbranch") | (b"push", None, b"default") | (b"branch", Some(_), b"remote") => {
+            is_name(value)
+        }
         (b"remote", Some(name), b"url" | b"pushurl") => is_name(name) && is_url(value),
         (b"remote", Some(name), b"fetch") => is_name(name) && is_refspec(value),
-        // A branch's remote may also be a URL; only a name passes.
-        (b"branch", Some(_), b"remote") => is_name(value),
         (b"branch", Some(_), b"merge") => value.starts_with(b"refs/") && is_name(value),
         _ => false,
     }

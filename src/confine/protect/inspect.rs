@@ -98,7 +98,7 @@ fn leads_to_git_directory(entry: &Found, content: &[u8], around: &Surroundings<'
                 path.pop();
             }
             Component::RootDir | Component::Normal(_) | Component::CurDir | Component::Prefix(_) => {
-                path.push(component)
+                path.push(component);
             }
         }
     }

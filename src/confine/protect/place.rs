@@ -166,13 +166,12 @@ impl Patterns {
     fn insert(&mut self, from: u32, path: &[u8], end: End) {
         let mut at = from;
         for name in path.split(|&b| b == b'/').filter(|n| !n.is_empty()) {
-            at = match self.step(at, name) {
-                Some(next) => next,
-                None => {
-                    let next = self.push();
-                    self.nodes[at as usize].children.push((name.to_vec(), next));
-                    next
-                }
+            at = if let Some(next) = self.step(at, name) {
+                next
+            } else {
+                let next = self.push();
+                self.nodes[at as usize].children.push((name.to_vec(), next));
+                next
             };
         }
         self.nodes[at as usize].end = end;
@@ -283,6 +282,7 @@ fn of_git(place: Place, name: &[u8], kind: Kind) -> (Option<Role>, Option<Place>
 
 /// Which of the names by which git knows a git directory have been seen in a listing.
 #[derive(Debug, Default, Clone, Copy)]
+#[expect(clippy::struct_excessive_bools, reason = "four names, each seen or not")]
 pub(super) struct Markers {
     head: bool,
     objects: bool,

@@ -30,7 +30,8 @@ pub(super) struct Quarantine {
 /// A line of the manifest.
 #[derive(Debug, serde::Serialize)]
 struct Item {
-    item: String,
+    /// Its name in the batch.
+    name: String,
     /// For people.
     path: String,
     /// For programs: the path's bytes.
@@ -85,7 +86,7 @@ impl Quarantine {
         }
         let origin = shown(root, path);
         self.manifest.push(Item {
-            item,
+            name: item,
             path: crate::policy::path::display(&origin),
             path_bytes: origin.as_os_str().as_bytes().to_vec(),
             what: what.word(),

@@ -7,6 +7,7 @@
 use std::fs::File;
 use std::io::Write;
 use std::os::fd::OwnedFd;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use nix::errno::Errno;
@@ -21,10 +22,15 @@ use super::roots::Root;
 use super::state::State;
 use super::{ProtectError, What, shown};
 
-/// Makes the entry `path`, where nothing may be, as `state` says.
-pub(super) fn put(root: &Root, path: &[u8], state: &State, quarantine: &mut Quarantine) -> Result<(), ProtectError> {
+/// Makes the entry `path`, where nothing may be, as `state` says; what stood in the way is quarantined and named.
+pub(super) fn put(
+    root: &Root,
+    path: &[u8],
+    state: &State,
+    quarantine: &mut Quarantine,
+) -> Result<Option<PathBuf>, ProtectError> {
     let (directory, name) = split(path);
-    make_way(root, directory, quarantine)?;
+    let in_the_way = make_way(root, directory, quarantine)?;
     let made = at::insisting(&root.fd, directory, None, || {
         let parent = at::open_place(&root.fd, directory)?;
         match state {
@@ -53,7 +59,10 @@ pub(super) fn put(root: &Root, path: &[u8], state: &State, quarantine: &mut Quar
             State::Special { .. } => Err(Errno::EOPNOTSUPP),
         }
     });
-    made.map_err(|error| ProtectError::io("restore", shown(root, path), error))
+    match made {
+        Ok(()) => Ok(in_the_way),
+        Err(error) => Err(ProtectError::io("restore", shown(root, path), error)),
+    }
 }
 
 fn put_file(parent: &OwnedFd, name: &[u8], mode: Mode, modified: TimeSpec, content: &[u8]) -> nix::Result<()> {
@@ -95,10 +104,11 @@ pub(super) fn set_mode(root: &Root, path: &[u8], mode: u32) -> Result<(), Protec
     set.map_err(|error| ProtectError::io("restore the mode of", shown(root, path), error))
 }
 
-/// Makes the directory `path` and those above it, quarantining what stands in the way.
-pub(super) fn make_way(root: &Root, path: &[u8], quarantine: &mut Quarantine) -> Result<(), ProtectError> {
+/// Makes the directory `path` and those above it, quarantining what stands in the way and naming it.
+pub(super) fn make_way(root: &Root, path: &[u8], quarantine: &mut Quarantine) -> Result<Option<PathBuf>, ProtectError> {
+    let mut in_the_way = None;
     if path.is_empty() || at::open_place(&root.fd, path).is_ok() {
-        return Ok(());
+        return Ok(in_the_way);
     }
     let mut done = Vec::new();
     for name in path.split(|&b| b == b'/') {
@@ -106,7 +116,7 @@ pub(super) fn make_way(root: &Root, path: &[u8], quarantine: &mut Quarantine) ->
         match at::stat(&root.fd, &next) {
             Ok(found) if at::kind(&found) == libc::S_IFDIR => {}
             Ok(_) => {
-                quarantine.take(root, &next, What::Created)?;
+                in_the_way = Some(quarantine.take(root, &next, What::Created)?);
                 make_directory(root, &done, &next)?;
             }
             Err(Errno::ENOENT) => make_directory(root, &done, &next)?,
@@ -114,7 +124,7 @@ pub(super) fn make_way(root: &Root, path: &[u8], quarantine: &mut Quarantine) ->
         }
         done = next;
     }
-    Ok(())
+    Ok(in_the_way)
 }
 
 fn make_directory(root: &Root, parent: &[u8], path: &[u8]) -> Result<(), ProtectError> {

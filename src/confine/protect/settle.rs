@@ -87,7 +87,10 @@ pub(super) fn settle(
         let before = work.violations.len();
         let sight = work.bring_back(patterns, earlier)?;
         work.compare()?;
-        work.inspect(&sight)?;
+        // What was put back is not what the walk saw; the next round judges the new.
+        if work.violations.len() == before {
+            work.inspect(&sight)?;
+        }
         if work.violations.len() == before {
             return Ok(work.violations);
         }
@@ -161,8 +164,7 @@ impl Settling<'_> {
         let now = &self.roots[usize::from(root)];
         let fail = |error| ProtectError::io("move back", shown(home, &holder.path), error);
         let (directory, name) = split(&holder.path);
-        make_way(home, directory, &mut self.quarantine)?;
-        let mut quarantined = None;
+        let mut quarantined = make_way(home, directory, &mut self.quarantine)?;
         let mut how = RenameFlags::RENAME_NOREPLACE;
         if let Ok(occupant) = at::stat(&home.fd, &holder.path) {
             let occupant = Identity::of(&occupant);
@@ -270,8 +272,8 @@ impl Settling<'_> {
                 Some(self.quarantine.take(root, &kept.path, What::Changed)?),
             ),
         };
-        put(root, &kept.path, &kept.state, &mut self.quarantine)?;
-        Ok(Some((what, quarantined)))
+        let in_the_way = put(root, &kept.path, &kept.state, &mut self.quarantine)?;
+        Ok(Some((what, quarantined.or(in_the_way))))
     }
 
     /// Whether something that is not a directory stands where the way to an entry was.

@@ -401,11 +401,10 @@ impl Walker<'_> {
         self.listing.clear();
         loop {
             let read = match sys::getdents(fd, &mut self.buffer) {
-                Ok(0) => return Ok(()),
+                // The end; or removed while open, which leaves nothing to list.
+                Ok(0) | Err(Errno::ENOENT) => return Ok(()),
                 Ok(read) => read,
                 Err(Errno::EINTR) => continue,
-                // Removed while open: empty.
-                Err(Errno::ENOENT) => return Ok(()),
                 Err(error) => return Err(ListError::Io(error)),
             };
             for (name, kind) in sys::entries(&self.buffer[..read]) {
