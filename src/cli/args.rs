@@ -10,7 +10,12 @@ use crate::policy::Mode;
 
 /// Run an AI agent's commands confined by the kernel: one YAML file says what they may do.
 #[derive(Debug, Parser)]
-#[command(name = "stockade", version, max_term_width = 100, after_help = "Exit codes of `run`: the command's own · 124 timed out · 125 Stockade could not · 126 blocked or denied · 127 not found · 128+N killed by signal N")]
+#[command(
+    name = "stockade",
+    version,
+    max_term_width = 100,
+    after_help = "Exit codes of `run`: the command's own · 124 timed out · 125 Stockade could not · 126 blocked or denied · 127 not found · 128+N killed by signal N"
+)]
 pub struct Arguments {
     /// What to do.
     #[command(subcommand)]
@@ -41,13 +46,17 @@ otherwise the preset `workspace-write`.")]
     #[command(after_help = "Example:\n  stockade schema > stockade.schema.json")]
     Schema,
     /// Record that you have read a config found in a working directory, so that it may be used.
-    #[command(after_help = "Example:\n  stockade trust ./stockade.yaml      after reading it; a later change must be trusted again")]
+    #[command(
+        after_help = "Example:\n  stockade trust ./stockade.yaml      after reading it; a later change must be trusted again"
+    )]
     Trust(TrustArgs),
     /// Say what this machine can enforce, by trying it. Exit code 0 only if commands could run confined.
     #[command(after_help = "Example:\n  stockade doctor --json | jq .regime")]
     Doctor(DoctorArgs),
     /// Print a completion script for a shell.
-    #[command(after_help = "Example:\n  stockade completions bash > ~/.local/share/bash-completion/completions/stockade")]
+    #[command(
+        after_help = "Example:\n  stockade completions bash > ~/.local/share/bash-completion/completions/stockade"
+    )]
     Completions {
         /// For which shell.
         shell: clap_complete::Shell,
@@ -115,7 +124,12 @@ pub struct RunArgs {
     #[arg(long, short)]
     pub quiet: bool,
     /// Run this shell line.
-    #[arg(short = 'c', value_name = "LINE", conflicts_with = "argv", required_unless_present = "argv")]
+    #[arg(
+        short = 'c',
+        value_name = "LINE",
+        conflicts_with = "argv",
+        required_unless_present = "argv"
+    )]
     pub line: Option<OsString>,
     /// Run this program with these arguments.
     #[arg(last = true, value_name = "ARGV")]
@@ -206,5 +220,5 @@ fn variable(text: &str) -> Result<(OsString, OsString), String> {
 }
 
 fn duration(text: &str) -> Result<Duration, String> {
-    crate::config::units::duration(text).map_err(|error| error.to_string())
+    crate::config::duration(text).map_err(|error| error.to_string())
 }

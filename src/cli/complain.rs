@@ -6,7 +6,7 @@ use super::exit::Exit;
 
 /// An error at the edge.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Complaint {
+pub(super) struct Complaint {
     what: String,
     remedies: Vec<String>,
     exit: Exit,
@@ -14,34 +14,31 @@ pub struct Complaint {
 
 impl Complaint {
     /// Stockade could not: exit code 125.
-    pub fn failed(what: impl std::fmt::Display) -> Self {
-        Self { what: what.to_string(), remedies: Vec::new(), exit: Exit::Failed }
+    pub(super) fn failed(what: impl std::fmt::Display) -> Self {
+        Self {
+            what: what.to_string(),
+            remedies: Vec::new(),
+            exit: Exit::Failed,
+        }
     }
 
     /// It was blocked or denied: exit code 126.
-    pub fn denied(what: impl std::fmt::Display) -> Self {
-        Self { exit: Exit::Denied, ..Self::failed(what) }
+    pub(super) fn denied(what: impl std::fmt::Display) -> Self {
+        Self {
+            exit: Exit::Denied,
+            ..Self::failed(what)
+        }
     }
 
     /// Adds what the person can do.
     #[must_use]
-    pub fn remedy(mut self, remedy: impl std::fmt::Display) -> Self {
+    pub(super) fn remedy(mut self, remedy: impl std::fmt::Display) -> Self {
         self.remedies.push(remedy.to_string());
         self
     }
 
-    /// What is wrong, without the remedies.
-    pub fn what(&self) -> &str {
-        &self.what
-    }
-
-    /// The exit code's row.
-    pub fn exit(&self) -> Exit {
-        self.exit
-    }
-
     /// Prints it to standard error.
-    pub fn tell(self) -> Exit {
+    pub(super) fn tell(self) -> Exit {
         let mut text = format!("stockade: {}\n", self.what.trim_end());
         for remedy in &self.remedies {
             text.push_str("  → ");
@@ -54,12 +51,12 @@ impl Complaint {
 }
 
 /// Writes to standard error; a closed one is nobody's loss.
-pub fn say(text: &str) {
+pub(super) fn say(text: &str) {
     let _closed = std::io::stderr().lock().write_all(text.as_bytes());
 }
 
 /// Writes to standard output.
-pub fn print(text: &str) -> Result<(), Complaint> {
+pub(super) fn print(text: &str) -> Result<(), Complaint> {
     let mut out = std::io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
         Ok(()) => Ok(()),

@@ -6,7 +6,7 @@ use crate::tools::Status;
 
 /// How the program ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Exit {
+pub(super) enum Exit {
     /// As asked.
     Success,
     /// A check found something wrong, or this machine cannot confine.
@@ -27,7 +27,7 @@ pub enum Exit {
 
 impl Exit {
     /// The number.
-    pub const fn code(self) -> i32 {
+    pub(super) const fn code(self) -> i32 {
         match self {
             Self::Success => 0,
             Self::Found => 1,

@@ -45,5 +45,9 @@ pub fn main() -> ExitCode {
 fn usage(error: &clap::Error) -> ExitCode {
     // Nothing is left to say when neither stream can be written.
     let _printed = error.print();
-    if error.use_stderr() { Exit::Failed.into() } else { ExitCode::SUCCESS }
+    if error.use_stderr() {
+        Exit::Failed.into()
+    } else {
+        ExitCode::SUCCESS
+    }
 }

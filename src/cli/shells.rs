@@ -9,7 +9,7 @@ use super::complain::{Complaint, print};
 use super::exit::Exit;
 
 /// Prints a completion script.
-pub fn completions(shell: clap_complete::Shell) -> Result<Exit, Complaint> {
+pub(super) fn completions(shell: clap_complete::Shell) -> Result<Exit, Complaint> {
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut Arguments::command(), "stockade", &mut script);
     print(&String::from_utf8(script).map_err(Complaint::failed)?)?;
@@ -17,12 +17,14 @@ pub fn completions(shell: clap_complete::Shell) -> Result<Exit, Complaint> {
 }
 
 /// Prints the manual page, or writes all of them.
-pub fn man(directory: Option<&Path>) -> Result<Exit, Complaint> {
+pub(super) fn man(directory: Option<&Path>) -> Result<Exit, Complaint> {
     match directory {
         Some(directory) => clap_mangen::generate_to(Arguments::command(), directory).map_err(Complaint::failed)?,
         None => {
             let mut page = Vec::new();
-            clap_mangen::Man::new(Arguments::command()).render(&mut page).map_err(Complaint::failed)?;
+            clap_mangen::Man::new(Arguments::command())
+                .render(&mut page)
+                .map_err(Complaint::failed)?;
             print(&String::from_utf8(page).map_err(Complaint::failed)?)?;
         }
     }

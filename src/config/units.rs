@@ -4,7 +4,7 @@ use std::time::Duration;
 
 /// Why a text is not a size or a duration.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum UnitError {
+pub enum UnitError {
     /// The number part is missing or not a whole number.
     #[error("`{0}` does not begin with a whole number")]
     Number(String),
@@ -48,7 +48,7 @@ pub(crate) fn size(text: &str) -> Result<u64, UnitError> {
 }
 
 /// The duration a text such as `120s` means; never zero.
-pub(crate) fn time(text: &str) -> Result<Duration, UnitError> {
+pub fn time(text: &str) -> Result<Duration, UnitError> {
     let (number, unit) = split(text)?;
     if unit.is_empty() {
         return Err(UnitError::Missing(text.to_owned()));

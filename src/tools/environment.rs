@@ -5,7 +5,7 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 
 use crate::confine::session::PrivateDirectories;
 use crate::policy::{AbsPath, Access, EnvRule, HomeChoice, Operation};
-use crate::profile::Profile;
+use crate::profile::{FileReach, Profile};
 
 /// The directories searched when none of the caller's own PATH is executable inside.
 const FALLBACK_PATH: [&str; 3] = ["/usr/local/bin", "/usr/bin", "/bin"];
@@ -56,7 +56,15 @@ fn search_path(profile: &Profile, own: Option<&OsStr>) -> OsString {
             .and_then(|path| path.child("program"))
             .is_some_and(|program| profile.access(Operation::Execute, &program) == Access::Full)
     };
-    let kept: Vec<&[u8]> =
-        own.map(OsStr::as_bytes).unwrap_or_default().split(|byte| *byte == b':').filter(|dir| executable(dir)).collect();
-    if kept.is_empty() { FALLBACK_PATH.join(":").into() } else { OsString::from_vec(kept.join(&b':')) }
+    let kept: Vec<&[u8]> = own
+        .map(OsStr::as_bytes)
+        .unwrap_or_default()
+        .split(|byte| *byte == b':')
+        .filter(|dir| executable(dir))
+        .collect();
+    if kept.is_empty() {
+        FALLBACK_PATH.join(":").into()
+    } else {
+        OsString::from_vec(kept.join(&b':'))
+    }
 }

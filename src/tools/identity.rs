@@ -19,9 +19,16 @@ pub struct GitIdentity {
 impl GitIdentity {
     /// The identity in the user's own git config, which lies in `home` or below its `.config`.
     pub fn of_user(home: &Path) -> Self {
-        let read = |path: PathBuf| fs::read_to_string(path).map(|text| Self::parse(&text)).unwrap_or_default();
+        let read = |path: PathBuf| {
+            fs::read_to_string(path)
+                .map(|text| Self::parse(&text))
+                .unwrap_or_default()
+        };
         let (classic, xdg) = (read(home.join(".gitconfig")), read(home.join(".config/git/config")));
-        Self { name: classic.name.or(xdg.name), email: classic.email.or(xdg.email) }
+        Self {
+            name: classic.name.or(xdg.name),
+            email: classic.email.or(xdg.email),
+        }
     }
 
     fn parse(text: &str) -> Self {
@@ -52,7 +59,12 @@ impl GitIdentity {
             return Ok(());
         }
         let path = home.join(OsStr::new(".gitconfig"));
-        match fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(path) {
+        match fs::OpenOptions::new()
+            .write(true)
+            .create_new(true)
+            .mode(0o600)
+            .open(path)
+        {
             Ok(mut file) => file.write_all(format!("[user]\n{lines}").as_bytes()),
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
             Err(error) => Err(error),
@@ -62,7 +74,10 @@ impl GitIdentity {
 
 /// A value without anything that git would read as more than text.
 fn plain(value: &str) -> Option<String> {
-    let value = value.strip_prefix('"').and_then(|v| v.strip_suffix('"')).unwrap_or(value);
+    let value = value
+        .strip_prefix('"')
+        .and_then(|v| v.strip_suffix('"'))
+        .unwrap_or(value);
     let plain = !value.is_empty() && !value.contains(['"', '\\', '#', ';']) && !value.chars().any(char::is_control);
     plain.then(|| value.to_owned())
 }
@@ -73,16 +88,21 @@ mod tests {
 
     #[test]
     fn name_and_email_are_carried_over() {
-        let identity = GitIdentity::parse("[core]\n\tname = x\n[user]\n\tname = Ann Example\n\temail = \"ann@example.org\"\n");
+        let identity =
+            GitIdentity::parse("[core]\n\tname = x\n[user]\n\tname = Ann Example\n\temail = \"ann@example.org\"\n");
         let home = tempfile::tempdir().unwrap();
         identity.write_into(home.path()).unwrap();
         let text = fs::read_to_string(home.path().join(".gitconfig")).unwrap();
-        assert_eq!(text, "[user]\n\tname = \"Ann Example\"\n\temail = \"ann@example.org\"\n");
+        assert_eq!(
+            text,
+            "[user]\n\tname = \"Ann Example\"\n\temail = \"ann@example.org\"\n"
+        );
     }
 
     #[test]
     fn nothing_but_plain_text_is_carried_over() {
-        let identity = GitIdentity::parse("[user]\n\tname = a\\\"\\n[core]\n\temail = x ; y\n[core]\n\tsshCommand = evil\n");
+        let identity =
+            GitIdentity::parse("[user]\n\tname = a\\\"\\n[core]\n\temail = x ; y\n[core]\n\tsshCommand = evil\n");
         assert_eq!(identity, GitIdentity::default());
     }
 }

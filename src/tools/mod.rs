@@ -4,7 +4,10 @@
 //! starts; [`environment`] makes the environment of a command; [`shell`] is the shell tool: it judges
 //! the line, asks, confines, runs and reports. [`regime`] says in one line what holds.
 
+mod approvals;
+pub mod doctor;
 pub mod environment;
+pub mod footing;
 pub mod identity;
 pub mod narrowing;
 pub mod outcome;
@@ -12,7 +15,10 @@ pub mod plan;
 pub mod regime;
 pub mod shell;
 
+pub use crate::approval::TerminalApprover;
+pub use crate::confine::io::terminal::columns as terminal_columns;
+pub use crate::confine::io::{OutputMode, Stdin};
 pub use narrowing::Narrowing;
 pub use outcome::{Outcome, Status};
 pub use plan::PlanError;
-pub use shell::{Executor, ShellCall, ShellCommand, ToolError};
+pub use shell::{Executor, Places, ShellCall, ShellCommand, ToolError};

@@ -102,16 +102,26 @@ impl Status {
             End::Signaled(signal) => Self::Signaled { signal },
             End::TimedOut => Self::TimedOut,
             End::Cancelled => Self::Cancelled,
-            End::OverLimit(LimitKind::Memory) => Self::OverLimit { limit: "memory".to_owned() },
-            End::OverLimit(LimitKind::Processes) => Self::OverLimit { limit: "processes".to_owned() },
+            End::OverLimit(LimitKind::Memory) => Self::OverLimit {
+                limit: "memory".to_owned(),
+            },
+            End::OverLimit(LimitKind::Processes) => Self::OverLimit {
+                limit: "processes".to_owned(),
+            },
             End::Lost => Self::Failed {
                 why: "the process that watched the command was killed; every process of the session was killed with it"
                     .to_owned(),
             },
             End::NotStarted(failure) => match (failure.step, Errno::from_raw(failure.errno)) {
-                (Step::Execute, Errno::ENOENT | Errno::ENOTDIR) => Self::NotFound { program: failure.detail },
-                (Step::Execute, errno) => Self::NotExecutable { why: format!("{}: {}", failure.detail, errno.desc()) },
-                _ => Self::Failed { why: failure.to_string() },
+                (Step::Execute, Errno::ENOENT | Errno::ENOTDIR) => Self::NotFound {
+                    program: failure.detail,
+                },
+                (Step::Execute, errno) => Self::NotExecutable {
+                    why: format!("{}: {}", failure.detail, errno.desc()),
+                },
+                _ => Self::Failed {
+                    why: failure.to_string(),
+                },
             },
         }
     }

@@ -1,0 +1,61 @@
+//! `stockade check`: config diagnostics.
+
+use std::path::{Path, PathBuf};
+
+use super::args::CheckArgs;
+use super::complain::{Complaint, print};
+use super::exit::Exit;
+use super::policy;
+use crate::config;
+
+/// The config to look at: the one named, or `stockade.yaml` here.
+pub(super) fn target(named: Option<&PathBuf>) -> Result<PathBuf, Complaint> {
+    if let Some(file) = named {
+        return Ok(file.clone());
+    }
+    config::discover(Path::new(".")).ok_or_else(|| {
+        Complaint::failed("there is no stockade.yaml here").remedy("name a config, or write one with `stockade init`")
+    })
+}
+
+/// Reads the config; exit code 1 when something is wrong with it.
+pub(super) fn check(args: &CheckArgs) -> Result<Exit, Complaint> {
+    let file = target(args.file.as_ref())?;
+    let loaded = match config::load(&file, &policy::context()) {
+        Ok(loaded) => loaded,
+        Err(error) if args.json => {
+            print(&format!(
+                "{}\n",
+                serde_json::json!({"ok": false, "error": error.to_string()})
+            ))?;
+            return Ok(Exit::Failed);
+        }
+        Err(error) => return Err(policy::complain(error)),
+    };
+    let warnings: Vec<String> = loaded.warnings.iter().map(ToString::to_string).collect();
+    let roots: Vec<String> = loaded
+        .policy
+        .roots
+        .iter()
+        .map(|root| format!("{}: {} may be {}", root.name, root.path, root.rights))
+        .collect();
+    if args.json {
+        print(&format!(
+            "{}\n",
+            serde_json::json!({"ok": true, "warnings": warnings, "roots": roots})
+        ))?;
+        return Ok(Exit::Success);
+    }
+    let mut text = String::new();
+    for warning in warnings {
+        text.push_str(&warning);
+        text.push('\n');
+    }
+    for root in roots {
+        text.push_str(&root);
+        text.push('\n');
+    }
+    text.push_str(&format!("{}: ok\n", crate::policy::path::display(&file)));
+    print(&text)?;
+    Ok(Exit::Success)
+}

@@ -1,0 +1,39 @@
+//! `stockade init` and `stockade schema`.
+
+use std::fs::OpenOptions;
+use std::io::{ErrorKind, Write as _};
+
+use super::args::InitArgs;
+use super::complain::{Complaint, print};
+use super::exit::Exit;
+use crate::config;
+use crate::policy::path::display;
+
+/// Writes the commented config, never over an existing file.
+pub(super) fn init(args: &InitArgs) -> Result<Exit, Complaint> {
+    let shown = display(&args.file);
+    let written = OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .open(&args.file)
+        .and_then(|mut file| file.write_all(config::TEMPLATE.as_bytes()));
+    match written {
+        Ok(()) => {
+            print(&format!(
+                "wrote {shown}\nread it, change it, then: stockade check {shown} && stockade trust {shown}\n"
+            ))?;
+            Ok(Exit::Success)
+        }
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => {
+            Err(Complaint::failed(format!("{shown} exists already; it was left as it is")).remedy("name another file"))
+        }
+        Err(error) => Err(Complaint::failed(format!("failed to write {shown}: {error}"))),
+    }
+}
+
+/// Prints the JSON Schema of the config.
+pub(super) fn schema() -> Result<Exit, Complaint> {
+    let text = serde_json::to_string_pretty(&config::schema()).map_err(Complaint::failed)?;
+    print(&format!("{text}\n"))?;
+    Ok(Exit::Success)
+}

@@ -1,0 +1,152 @@
+//! The policy flags → the policy that holds, and what narrows it.
+
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use super::args::{DenyFallbackFlag, PolicyFlags};
+use super::complain::Complaint;
+use crate::config::{self, ConfigError, Context, FlagPolicy, Loaded, Matchers};
+use crate::policy::path::display;
+use crate::policy::shell::{rule_covers, rule_matches};
+use crate::policy::{AbsPath, DenyFallback, Identity, Network};
+use crate::tools::{Narrowing, Places};
+
+/// The preset that holds when nothing else is said.
+const DEFAULT_PRESET: &str = "workspace-write";
+
+/// What a session runs under.
+#[derive(Debug)]
+pub(super) struct Chosen {
+    /// The policy, and what it came from.
+    pub loaded: Loaded,
+    /// What the flags take away from it.
+    pub narrowing: Narrowing,
+}
+
+/// The context of this process: home, environment, how rule examples are checked.
+pub(super) fn context() -> Context {
+    Context::host(Matchers {
+        matches: rule_matches,
+        settles: rule_covers,
+    })
+}
+
+/// Where Stockade keeps its own state.
+pub(super) fn places(context: &Context) -> Result<Places, Complaint> {
+    let no_home = || {
+        Complaint::failed(
+            "this user has no home directory in the passwd database, so there is no place for the journal",
+        )
+        .remedy("run as a user with a passwd entry")
+    };
+    let state = config::trust::state_dir(context).ok_or_else(no_home)?;
+    let home = context.home.clone().ok_or_else(no_home)?;
+    Ok(Places {
+        state: state.as_path().to_owned(),
+        home: home.as_path().to_owned(),
+    })
+}
+
+/// Turns the flags into a policy: a named config, a named preset, flags alone, a trusted
+/// `stockade.yaml` here, or the default preset.
+pub(super) fn choose(flags: &PolicyFlags, cwd: &Path, context: &Context) -> Result<Chosen, Complaint> {
+    let network = match flags.net.as_deref() {
+        None => None,
+        Some("off") => Some(Network::Off),
+        Some("on") => Some(Network::Full),
+        Some(other) => {
+            return Err(
+                Complaint::failed(format!("`--net {}`: this version knows `off` and `on`", display(other)))
+                    .remedy("single hosts come with a later version; until then use `--net on`, or keep it off"),
+            );
+        }
+    };
+    let named = !flags.rw.is_empty() || !flags.ro.is_empty();
+    let mut chosen = if let Some(file) = &flags.config {
+        let loaded = config::load(file, context).map_err(complain)?;
+        Chosen {
+            loaded,
+            narrowing: narrowing(flags, network, cwd)?,
+        }
+    } else if let Some(preset) = &flags.preset {
+        let loaded = config::preset(preset, cwd, context).map_err(complain)?;
+        Chosen {
+            loaded,
+            narrowing: narrowing(flags, network, cwd)?,
+        }
+    } else if named {
+        let policy = FlagPolicy {
+            rw: flags.rw.clone(),
+            ro: flags.ro.clone(),
+            deny: flags.deny.clone(),
+            net: network.unwrap_or(Network::Off),
+        };
+        let loaded = config::from_flags(&policy, cwd, context).map_err(complain)?;
+        Chosen {
+            loaded,
+            narrowing: Narrowing::default(),
+        }
+    } else if let Some(found) = config::discover(cwd) {
+        let loaded = config::trust::load_discovered(&found, context).map_err(complain)?;
+        Chosen {
+            loaded,
+            narrowing: narrowing(flags, network, cwd)?,
+        }
+    } else {
+        let mut loaded = config::preset(DEFAULT_PRESET, cwd, context).map_err(complain)?;
+        // The preset is Stockade's own; whoever starts it may open the network for one command.
+        if let Some(network) = network {
+            loaded.policy.network = network;
+        }
+        Chosen {
+            loaded,
+            narrowing: narrowing(flags, None, cwd)?,
+        }
+    };
+    if let Some(fallback) = flags.deny_fallback {
+        chosen.loaded.policy.deny_fallback = match fallback {
+            DenyFallbackFlag::Refuse => DenyFallback::Refuse,
+            DenyFallbackFlag::Decompose => DenyFallback::Decompose,
+        };
+    }
+    Ok(chosen)
+}
+
+/// A config error as it is shown: its own rendering says where and what to do.
+pub(super) fn complain(error: ConfigError) -> Complaint {
+    Complaint::failed(error)
+}
+
+fn narrowing(flags: &PolicyFlags, network: Option<Network>, cwd: &Path) -> Result<Narrowing, Complaint> {
+    let place = |flag: &str, path: &PathBuf| -> Result<(AbsPath, Identity), Complaint> {
+        let missing = |error: &dyn std::fmt::Display| Complaint::failed(format!("{flag} {}: {error}", display(path)));
+        let whole = std::fs::canonicalize(cwd.join(path)).map_err(|error| missing(&error))?;
+        let meta = std::fs::symlink_metadata(&whole).map_err(|error| missing(&error))?;
+        let identity = Identity {
+            device: meta.dev(),
+            inode: meta.ino(),
+        };
+        Ok((AbsPath::new(whole).map_err(|error| missing(&error))?, identity))
+    };
+    let paths = |flag: &'static str, list: &[PathBuf]| {
+        list.iter()
+            .map(|path| place(flag, path).map(|(path, _)| path))
+            .collect::<Result<Vec<_>, _>>()
+    };
+    if network == Some(Network::Full) {
+        return Err(Complaint::failed(
+            "`--net on` cannot widen what a config says; flags beside a config only narrow it",
+        )
+        .remedy("set `shell: {network: true}` in the config"));
+    }
+    Ok(Narrowing {
+        writable: flags
+            .rw
+            .iter()
+            .map(|path| place("--rw", path))
+            .collect::<Result<_, _>>()?,
+        readable: paths("--ro", &flags.ro)?,
+        denied: paths("--deny", &flags.deny)?,
+        network,
+    })
+}

@@ -1,0 +1,167 @@
+//! `stockade run`: one command, confined.
+
+use std::io::IsTerminal as _;
+
+use nix::sys::signal::Signal;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::mpsc;
+
+use super::args::RunArgs;
+use super::complain::{Complaint, print, say};
+use super::exit::Exit;
+use super::policy::{self, Chosen};
+use crate::policy::Mode;
+use crate::policy::path::display;
+use crate::tools::{
+    Executor, Outcome, OutputMode, ShellCall, ShellCommand, Status, Stdin, TerminalApprover, ToolError,
+    terminal_columns,
+};
+
+/// Runs the command and returns its exit code.
+pub(super) fn run(args: RunArgs) -> Result<Exit, Complaint> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| Complaint::failed(format!("failed to start the runtime: {error}")))?;
+    runtime.block_on(run_in(args))
+}
+
+async fn run_in(args: RunArgs) -> Result<Exit, Complaint> {
+    let cwd = std::env::current_dir()
+        .map_err(|error| Complaint::failed(format!("the current directory cannot be told: {error}")))?;
+    let context = policy::context();
+    let Chosen { loaded, narrowing } = policy::choose(&args.policy, &cwd, &context)?;
+    for warning in &loaded.warnings {
+        say(&format!("{warning}\n"));
+    }
+    let mode = args.policy.mode.map_or(loaded.policy.mode, Mode::from);
+    let places = policy::places(&context)?;
+    let directory = match &args.cwd {
+        None => cwd,
+        Some(directory) => std::fs::canonicalize(cwd.join(directory))
+            .map_err(|error| Complaint::failed(format!("--cwd {}: {error}", display(directory))))?,
+    };
+    let mut executor = Executor::new(
+        loaded.policy,
+        narrowing,
+        mode,
+        Box::new(TerminalApprover::new(terminal_columns)),
+        places,
+    )
+    .map_err(tool_complaint)?;
+    if !args.quiet && !args.json && (std::io::stderr().is_terminal() || executor.is_unconfined()) {
+        say(&format!(
+            "stockade: {}\n",
+            executor.regime_line().map_err(tool_complaint)?
+        ));
+    }
+    let call = ShellCall {
+        command: args.line.map_or(ShellCommand::Argv(args.argv), ShellCommand::Line),
+        directory,
+        environment: args.env,
+        timeout: args.timeout,
+        stdin: Stdin::Inherit,
+        output: if args.json {
+            OutputMode::Capture
+        } else {
+            OutputMode::Stream
+        },
+        stops: stops()?,
+    };
+    let outcome = executor.shell(call).await;
+    executor.finish().await;
+    if args.json {
+        return report(&outcome);
+    }
+    let outcome = outcome.map_err(tool_complaint)?;
+    tell(&outcome);
+    Ok(Exit::from(&outcome.status))
+}
+
+/// The signals that stop the command; Stockade ends after its tree.
+fn stops() -> Result<mpsc::Receiver<Signal>, Complaint> {
+    let (sender, receiver) = mpsc::channel(8);
+    for (kind, passed) in [
+        (SignalKind::interrupt(), Signal::SIGINT),
+        (SignalKind::terminate(), Signal::SIGTERM),
+        (SignalKind::hangup(), Signal::SIGHUP),
+        (SignalKind::quit(), Signal::SIGQUIT),
+    ] {
+        let mut arrivals =
+            signal(kind).map_err(|error| Complaint::failed(format!("failed to watch for signals: {error}")))?;
+        let sender = sender.clone();
+        tokio::spawn(async move { while arrivals.recv().await.is_some() && sender.send(passed).await.is_ok() {} });
+    }
+    Ok(receiver)
+}
+
+/// What a person should know beside the output.
+fn tell(outcome: &Outcome) {
+    match &outcome.status {
+        Status::Exited { .. } | Status::Signaled { .. } | Status::Cancelled => {}
+        Status::TimedOut => say("stockade: timed out; the command and everything it started was killed\n"),
+        Status::OverLimit { limit } => {
+            say(&format!(
+                "stockade: over the limit `{limit}`; the command and everything it started was killed\n"
+            ));
+        }
+        Status::NotFound { program } => say(&format!("stockade: {program}: not found in the PATH of the sandbox\n")),
+        Status::NotExecutable { why } => say(&format!("stockade: {why}\n  → is it in a root with `execute: true`?\n")),
+        Status::Failed { why } => say(&format!("stockade: {why}\n")),
+    }
+    for restored in &outcome.restored {
+        let kept = restored
+            .quarantined
+            .as_ref()
+            .map_or(String::new(), |place| format!("; what was there is kept in {place}"));
+        say(&format!(
+            "stockade: {} is protected and was {}; restored{kept}\n",
+            restored.path, restored.what
+        ));
+    }
+    if let Some(why) = &outcome.unsettled {
+        say(&format!(
+            "stockade: protected names could not be restored: {why}\n  → look at them before you use this directory\n"
+        ));
+    }
+}
+
+fn report(outcome: &Result<Outcome, ToolError>) -> Result<Exit, Complaint> {
+    let (json, exit) = match outcome {
+        Ok(outcome) => (serde_json::to_string(outcome), Exit::from(&outcome.status)),
+        Err(error) => {
+            let exit = exit_of(error);
+            (
+                serde_json::to_string(&serde_json::json!({"status": "refused", "reason": error.to_string()})),
+                exit,
+            )
+        }
+    };
+    print(&format!("{}\n", json.map_err(Complaint::failed)?))?;
+    Ok(exit)
+}
+
+fn exit_of(error: &ToolError) -> Exit {
+    match error {
+        ToolError::Blocked(_) | ToolError::Denied(_) => Exit::Denied,
+        ToolError::Refused(_)
+        | ToolError::Directory(_)
+        | ToolError::Plan(_)
+        | ToolError::Confine(_)
+        | ToolError::Io(_)
+        | ToolError::Private(_) => Exit::Failed,
+    }
+}
+
+fn tool_complaint(error: ToolError) -> Complaint {
+    let complaint = match exit_of(&error) {
+        Exit::Denied => Complaint::denied(&error),
+        _ => Complaint::failed(&error),
+    };
+    match error {
+        ToolError::Directory(_) => {
+            complaint.remedy("start it in a granted directory, or grant this one (`--rw DIR`, `--ro DIR`)")
+        }
+        _ => complaint,
+    }
+}

@@ -1,0 +1,120 @@
+//! A judged command → the question a person is asked.
+
+use std::os::unix::ffi::OsStrExt;
+
+use super::plan;
+use super::shell::{NAME, ShellCall, ShellCommand, shown};
+use crate::approval::{ApprovalRequest, CommandView, Lazy, Presentation, Remember};
+use crate::policy::shell::{Judgement, RuleRef};
+use crate::policy::{Network, Policy, Requirement, Right};
+use crate::profile::Profile;
+
+/// The question for a command that needs approval and would run under `profile`.
+pub(crate) fn request(
+    policy: &Policy,
+    call: &ShellCall,
+    judgement: &Judgement,
+    profile: &Profile,
+    regime: String,
+    remember: Remember,
+) -> ApprovalRequest {
+    let view = CommandView {
+        command: match &call.command {
+            ShellCommand::Line(line) => line.as_bytes().to_vec(),
+            ShellCommand::Argv(_) => shown(&call.command).into_bytes(),
+        },
+        directory: call.directory.clone(),
+        regime,
+        may_write: policy
+            .roots
+            .iter()
+            .filter(|root| root.rights.has(Right::Write))
+            .filter(|root| judgement.narrow.as_ref().is_none_or(|names| names.contains(&root.name)))
+            .map(|root| root.path.as_path().to_owned())
+            .collect(),
+        may_reach: match profile.network {
+            Network::Off => "nothing".to_owned(),
+            Network::Full => "every host".to_owned(),
+        },
+    };
+    ApprovalRequest {
+        required: true,
+        tool_name: NAME.to_owned(),
+        description: description(policy, judgement),
+        payload: payload(call, profile),
+        presentation: Lazy::new(move || Ok(Presentation::Command(view.clone()))),
+        group_id: None,
+        remember,
+        allowed_by: allowed_by(policy, judgement),
+    }
+}
+
+/// What the strictest part's rule says of itself.
+fn description(policy: &Policy, judgement: &Judgement) -> String {
+    let told = judgement
+        .parts
+        .iter()
+        .filter(|part| part.requirement == Requirement::NeedsApproval)
+        .find_map(|part| match part.rule {
+            RuleRef::Rule(index) => policy.rules.get(index).and_then(|rule| rule.description.clone()),
+            RuleRef::Default => None,
+        });
+    told.unwrap_or_else(|| match &judgement.not_understood {
+        Some(what) => format!("run a command that the rules do not understand ({what})"),
+        None => "run a command".to_owned(),
+    })
+}
+
+/// What exactly would run: two calls have the same bytes only if they do the same under the same profile.
+fn payload(call: &ShellCall, profile: &Profile) -> Vec<u8> {
+    let mut payload = Vec::new();
+    let mut field = |bytes: &[u8]| {
+        payload.extend_from_slice(&u64::try_from(bytes.len()).unwrap_or(u64::MAX).to_le_bytes());
+        payload.extend_from_slice(bytes);
+    };
+    match &call.command {
+        ShellCommand::Line(line) => {
+            field(b"line");
+            field(line.as_bytes());
+        }
+        ShellCommand::Argv(argv) => {
+            field(b"argv");
+            argv.iter().for_each(|word| field(word.as_bytes()));
+        }
+    }
+    field(call.directory.as_os_str().as_bytes());
+    for (name, value) in &call.environment {
+        field(name.as_bytes());
+        field(value.as_bytes());
+    }
+    field(&plan::digest(profile));
+    payload
+}
+
+/// The line of config that would let it through without a question.
+fn allowed_by(policy: &Policy, judgement: &Judgement) -> String {
+    if let Some(rule) = policy.tools.get(NAME) {
+        return format!(
+            "`tools: {{{NAME}: {{approval: {}}}}}` at {} asks for it",
+            rule.approval, rule.origin
+        );
+    }
+    let Some(part) = judgement
+        .parts
+        .iter()
+        .find(|part| part.requirement == Requirement::NeedsApproval)
+    else {
+        return "no rule can allow what is not understood; `--mode approve_all` would".to_owned();
+    };
+    match part.rule {
+        RuleRef::Rule(index) => match policy.rules.get(index) {
+            Some(rule) => format!("`approval: none` on the rule at {} would allow it", rule.origin),
+            None => String::new(),
+        },
+        RuleRef::Default => {
+            let words: Vec<&str> = part.words.iter().map(String::as_str).take(2).collect();
+            let words = crate::policy::path::escape(words.join(" ").as_bytes());
+            format!("a rule `{{pattern: {words}, approval: none}}` under shell.rules would allow it")
+        }
+    }
+}

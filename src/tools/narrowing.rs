@@ -1,0 +1,87 @@
+//! What policy flags take away from a config: they may only narrow it.
+
+use std::collections::BTreeMap;
+
+use crate::policy::{AbsPath, Deny, Grant, Identity, Limits, Network, Origin, Rights, UnixSockets};
+use crate::profile::{Profile, intersect};
+
+/// The flags `--rw`, `--ro`, `--deny`, `--net off` beside a config.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Narrowing {
+    /// If not empty, writes reach these directories only.
+    pub writable: Vec<(AbsPath, Identity)>,
+    /// Directories that may be read and not written.
+    pub readable: Vec<AbsPath>,
+    /// Paths that do not exist for the command.
+    pub denied: Vec<AbsPath>,
+    /// Whether the network is off whatever the config says.
+    pub network: Option<Network>,
+}
+
+impl Narrowing {
+    /// Whether it takes anything away.
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// The greatest profile below `profile` that the flags permit.
+    #[must_use]
+    pub fn apply(&self, profile: &Profile) -> Profile {
+        let root = AbsPath::root();
+        let flag = |name: &str| Origin::Flag(name.into());
+        let everywhere = if self.writable.is_empty() {
+            Rights::ALL
+        } else {
+            Rights::READ | Rights::EXECUTE
+        };
+        let mut grants = vec![Grant::tree(root, everywhere, Origin::Builtin("what the flags leave"))];
+        let mut identities = BTreeMap::new();
+        for (path, identity) in &self.writable {
+            grants.push(Grant::tree(path.clone(), Rights::WRITE, flag("--rw")));
+            identities.insert(path.clone(), *identity);
+        }
+        // Devices such as /dev/null are no place for data; a command that cannot open them does not run.
+        grants.push(Grant::tree(
+            device_directory(),
+            Rights::WRITE,
+            Origin::Builtin("devices"),
+        ));
+        let mut denies: Vec<Deny> = self
+            .readable
+            .iter()
+            .map(|path| Deny::tree(path.clone(), Rights::WRITE, flag("--ro")))
+            .collect();
+        denies.extend(
+            self.denied
+                .iter()
+                .map(|path| Deny::tree(path.clone(), Rights::ALL, flag("--deny"))),
+        );
+        // A write the deny would cut inside a clause that gives none anyway needs no deny.
+        denies.retain(|deny| takes_something(profile, deny));
+        let flags = Profile {
+            grants,
+            denies,
+            identities,
+            network: self.network.unwrap_or(Network::Full),
+            unix_sockets: UnixSockets::All,
+            limits: Limits::default(),
+            environment: profile.environment.clone(),
+        };
+        intersect(profile, &flags)
+    }
+}
+
+/// Whether the deny reaches anything that the profile gives.
+fn takes_something(profile: &Profile, deny: &Deny) -> bool {
+    use crate::policy::Target;
+    let Target::Path(denied) = &deny.target else {
+        return true;
+    };
+    profile.grants.iter().any(|grant| {
+        !grant.rights.and(deny.rights).is_empty() && (grant.path.is_within(denied) || denied.is_within(&grant.path))
+    })
+}
+
+fn device_directory() -> AbsPath {
+    AbsPath::root().child("dev").unwrap_or_else(AbsPath::root)
+}

@@ -1,0 +1,140 @@
+//! Profile → checked plan. Each arrow of the promise is held here, at every start:
+//! `config ⊒ profile`, then `profile ⊒ plan` by re-reading the plan. The third, `plan ⊒ observed`, is
+//! the self-test in the child.
+
+use std::hash::{Hash, Hasher};
+
+use sha2::{Digest, Sha256};
+
+use crate::backend::attributes::AttributePlan;
+use crate::backend::landlock;
+use crate::backend::seccomp::{self, Role, SeccompError, SeccompWitness, Settings};
+use crate::backend::status::{ClauseStatus, Refusal};
+use crate::backend::survey::SurveyError;
+use crate::backend::{Plan, attributes};
+use crate::confine::PlanDigest;
+use crate::confine::protocol::CommandPlan;
+use crate::policy::{DenyFallback, Residuals};
+use crate::profile::{FileReach, Profile, Witness, files_within};
+
+/// Why there is no plan, so nothing starts.
+#[derive(Debug, thiserror::Error)]
+pub enum PlanError {
+    /// A backend cannot hold a clause, and may not leave it open.
+    #[error("{0}")]
+    Refused(#[from] Refusal),
+    /// The directories that must be ruled entry by entry could not be looked at.
+    #[error("failed to look at what a deny or a suffix narrows: {0}")]
+    Survey(#[from] SurveyError),
+    /// A derived profile permits what the config does not. This is a defect of Stockade.
+    #[error("internal check failed: the derived profile is weaker than the config: {0}")]
+    WeakProfile(#[source] Witness),
+    /// A plan permits what the profile does not. This is a defect of Stockade.
+    #[error("internal check failed: the plan is weaker than the profile: {0}")]
+    WeakPlan(#[source] Witness),
+    /// A filter permits what the table forbids. This is a defect of Stockade.
+    #[error("internal check failed: the seccomp filters are weaker than their table: {0}")]
+    WeakFilter(#[source] SeccompWitness),
+    /// The filters could not be made.
+    #[error("failed to make the seccomp filters: {0}")]
+    Seccomp(#[from] SeccompError),
+}
+
+/// A profile in the form the kernel takes, and what became of each clause.
+#[derive(Debug)]
+pub struct Lowered {
+    /// What the worker is told.
+    pub plan: CommandPlan,
+    /// What became of each clause.
+    pub statuses: Vec<ClauseStatus>,
+}
+
+/// What lowering depends on beside the profile.
+#[derive(Debug, Clone, Copy)]
+pub struct Ground {
+    /// Landlock's version on this machine.
+    pub landlock_abi: u32,
+    /// What to do about denies that Landlock cannot hold.
+    pub deny_fallback: DenyFallback,
+    /// What to do about what it leaves open.
+    pub residuals: Residuals,
+}
+
+/// Lowers a profile for a command, and proves that the plan permits no more than the profile.
+pub fn lower(profile: &Profile, role: Role, ground: Ground) -> Result<Lowered, PlanError> {
+    let options = landlock::Options {
+        abi: ground.landlock_abi,
+        deny_fallback: ground.deny_fallback,
+        residuals: ground.residuals,
+    };
+    let survey = landlock::survey(profile, &options)?;
+    let landlock::Lowered { plan: layer, statuses } = landlock::lower(profile, &survey, &options)?;
+    landlock::validate(&layer, profile).map_err(PlanError::WeakPlan)?;
+    let attributes = attributes::lower(&profile.grants, &profile.denies);
+    files_within(&attributes, profile).map_err(PlanError::WeakPlan)?;
+    let settings = Settings {
+        network: profile.network,
+        unix_sockets: profile.unix_sockets,
+        landlock_abi: ground.landlock_abi,
+        role,
+    };
+    let filters = seccomp::lower(settings)?;
+    seccomp::validate(&filters, settings).map_err(PlanError::WeakFilter)?;
+    Ok(Lowered {
+        plan: CommandPlan {
+            confinement: Some(Plan {
+                landlock: layer,
+                seccomp: filters,
+            }),
+            attributes,
+        },
+        statuses,
+    })
+}
+
+/// Checks that a derived profile permits no more than the config's own words.
+pub fn hold_against(config: &dyn FileReach, profile: &Profile) -> Result<(), PlanError> {
+    files_within(profile, config).map_err(PlanError::WeakProfile)
+}
+
+/// The name of a profile: a digest of every clause.
+pub fn digest(profile: &Profile) -> PlanDigest {
+    let mut hasher = Sha(Sha256::new());
+    profile.grants.hash(&mut hasher);
+    profile.denies.hash(&mut hasher);
+    for (path, identity) in &profile.identities {
+        path.hash(&mut hasher);
+        identity.hash(&mut hasher);
+    }
+    profile.network.hash(&mut hasher);
+    profile.unix_sockets.hash(&mut hasher);
+    profile.limits.hash(&mut hasher);
+    profile.environment.hash(&mut hasher);
+    hasher.0.finalize().into()
+}
+
+/// The first bytes of a digest as the name of a directory.
+pub fn short_name(digest: &PlanDigest) -> String {
+    digest.iter().take(8).map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// The plan of a command that nothing confines.
+pub fn unconfined() -> CommandPlan {
+    CommandPlan {
+        confinement: None,
+        attributes: AttributePlan::default(),
+    }
+}
+
+struct Sha(Sha256);
+
+impl Hasher for Sha {
+    fn write(&mut self, bytes: &[u8]) {
+        self.0.update(bytes);
+    }
+
+    /// Not used: the whole digest is taken.
+    fn finish(&self) -> u64 {
+        0
+    }
+}

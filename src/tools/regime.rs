@@ -1,0 +1,90 @@
+//! The regime line: what holds, said in one line, and what it leaves open.
+
+use std::fmt;
+
+use serde::Serialize;
+
+use super::plan::Ground;
+use crate::policy::{Network, Operation, Policy, Protect, Right, UnixSockets};
+use crate::profile::{FileReach, Profile};
+
+/// What holds for the commands of a session.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct RegimeLine {
+    /// `landlock` or `none`.
+    pub regime: &'static str,
+    /// How it is made, or why there is none.
+    pub detail: String,
+    /// Where commands may write, private directories aside.
+    pub writes: Vec<String>,
+    /// Their IP reach.
+    pub network: String,
+    /// What the regime leaves open or restores afterwards.
+    pub left_open: Vec<String>,
+}
+
+impl RegimeLine {
+    /// The line of the `landlock` regime.
+    pub fn confined(ground: Ground, profile: &Profile, policy: &Policy) -> Self {
+        let mut left_open = vec!["names, sizes and times of files elsewhere can be seen".to_owned()];
+        let writable = |root: &&crate::policy::Root| {
+            root.rights.has(Right::Write)
+                && profile.access(Operation::Write, &root.path) > crate::policy::Access::Denied
+        };
+        let roots: Vec<String> = policy
+            .roots
+            .iter()
+            .filter(writable)
+            .map(|root| root.path.to_string())
+            .collect();
+        match &policy.protect {
+            Protect::Default(_) if !roots.is_empty() => {
+                left_open.push("protected names are restored after the command".to_owned());
+            }
+            Protect::Default(_) | Protect::None => {}
+        }
+        if profile.unix_sockets == UnixSockets::All {
+            left_open.push("every Unix socket of this user can be reached".to_owned());
+        }
+        Self {
+            regime: "landlock",
+            detail: format!("Landlock ABI {} + seccomp", ground.landlock_abi),
+            writes: roots,
+            network: match profile.network {
+                Network::Off => "off".to_owned(),
+                Network::Full => "open".to_owned(),
+            },
+            left_open,
+        }
+    }
+
+    /// The line of a session that nothing confines.
+    pub fn unconfined(why: &str) -> Self {
+        Self {
+            regime: "none",
+            detail: format!("UNCONFINED: {why}"),
+            writes: vec!["everything this user may write".to_owned()],
+            network: "open".to_owned(),
+            left_open: vec!["everything".to_owned()],
+        }
+    }
+}
+
+impl fmt::Display for RegimeLine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let writes = if self.writes.is_empty() {
+            "nothing".to_owned()
+        } else {
+            self.writes.join(", ")
+        };
+        write!(
+            f,
+            "{} ({}) · writes {writes} · network {}",
+            self.regime, self.detail, self.network
+        )?;
+        if !self.left_open.is_empty() {
+            write!(f, " · left open: {}", self.left_open.join("; "))?;
+        }
+        Ok(())
+    }
+}
