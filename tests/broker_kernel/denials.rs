@@ -291,7 +291,7 @@ fn what_has_no_place_or_is_a_device_is_left_alone() {
             assert_eq!(call(libc::SYS_fchmod, a([raw(&socket.into()), 0o600])), EPERM);
             assert_eq!(chmod("file"), 0);
         });
-        let memory = world.brokered(&world.plan(), || {
+        let memory = world.brokered(&everything, || {
             let fd = call(libc::SYS_memfd_create, a([p(c"in/file"), 1]));
             // SAFETY: the call just returned it as a new descriptor.
             let fd = unsafe { OwnedFd::from_raw_fd(i32::try_from(fd).unwrap()) };
@@ -318,6 +318,69 @@ fn only_user_attributes_may_be_set() {
                 assert_eq!((set(name), remove(name)), (EPERM, EPERM), "{name:?}");
             }
             assert_eq!((set(c"user.test"), remove(c"user.test")), (0, 0));
+        });
+        world.end();
+    }
+}
+
+#[test]
+fn a_path_on_a_detached_mount_is_not_one_of_ours() {
+    let world = World::new(Who::all()[0]);
+    let clone = u64::from(libc::OPEN_TREE_CLONE | libc::OPEN_TREE_CLOEXEC);
+    let tree = call(libc::SYS_open_tree, a([CWD, p(&world.c("")), clone]));
+    if tree == EPERM {
+        // Only who may mount can make one.
+        return;
+    }
+    // SAFETY: the call just returned it as a new descriptor.
+    let tree = unsafe { OwnedFd::from_raw_fd(i32::try_from(tree).unwrap()) };
+    let before = world.attributes();
+    let plan = AttributePlan {
+        // What the kernel shows for the file on the detached mount, and what it is called here.
+        writable: vec![
+            Writable::Tree("/in".into()),
+            Writable::File(world.root.join("in/other").into()),
+        ],
+        denied: vec![],
+    };
+    let below = |path: &CStr| call(libc::SYS_fchmodat, a([raw(&tree), p(path), 0o600]));
+    world.brokered(&plan, || {
+        assert_eq!(below(c"in/file"), EPERM);
+        assert_eq!(below(c"in/other"), EPERM);
+        assert_eq!(world.attributes(), before);
+        assert_eq!(chmod("other"), 0);
+    });
+    world.end();
+}
+
+#[test]
+fn the_brokers_own_process_is_not_taken_for_the_callers() {
+    let everything = AttributePlan {
+        writable: vec![Writable::Tree("/".into())],
+        denied: vec![],
+    };
+    for who in Who::all() {
+        let world = World::new(who);
+        std::os::unix::fs::symlink("/proc/self/cwd", world.root.join("in/here")).unwrap();
+        world.give_away();
+        // In the broker these lead to places of its own.
+        let detours = [
+            "/proc/self/cwd",
+            "/proc/self/exe",
+            "/proc/thread-self/cwd",
+            "here",
+            "/proc/1/cwd",
+        ];
+        let kept = libc::AT_SYMLINK_NOFOLLOW as u64;
+        world.brokered(&everything, || {
+            for path in detours {
+                assert!(chmod(path) < 0, "{path}");
+                assert!(chmod(format!("{path}/.")) < 0, "{path}");
+            }
+            let file = open(c"file", libc::O_RDONLY);
+            let link = c(format!("/proc/self/fd/{}", raw(&file)));
+            assert_eq!(call(libc::SYS_fchownat, a([CWD, p(&link), KEEP, KEEP, kept])), EPERM);
+            assert_eq!(chmod(format!("/proc/self/fd/{}", raw(&file))), 0);
         });
         world.end();
     }

@@ -7,8 +7,6 @@
 
 use std::ffi::{CStr, CString};
 use std::os::fd::{AsRawFd, OwnedFd};
-use std::os::unix::ffi::OsStrExt;
-use std::path::{Path, PathBuf};
 
 use nix::errno::Errno;
 use nix::fcntl::AtFlags;
@@ -17,12 +15,9 @@ use nix::sys::statfs::{PROC_SUPER_MAGIC, fstatfs};
 use nix::unistd::{Gid, Uid, fchownat};
 
 use super::caller::Proc;
+use super::place;
 use crate::backend::attributes::AttributePlan;
 use crate::confine::sys::attributes as sys;
-use crate::policy::AbsPath;
-
-/// What the kernel appends to the path of an object that was unlinked.
-const DELETED: &[u8] = b" (deleted)";
 
 /// One attribute change.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -62,9 +57,7 @@ impl Change {
         if filesystem.filesystem_type() == PROC_SUPER_MAGIC {
             return Err(Errno::EPERM);
         }
-        // A path too long for the kernel to tell cannot be judged.
-        let path = proc.path_of(object).map_err(|_| Errno::EPERM)?;
-        if !permits(plan, &path) {
+        if !place::permitted(plan, proc, object) {
             return Err(Errno::EPERM);
         }
         self.suits(&stat)
@@ -118,62 +111,9 @@ fn xattr_may_change(name: &CStr) -> Result<(), Errno> {
     Err(if guarded { Errno::EPERM } else { Errno::EOPNOTSUPP })
 }
 
-/// Whether the plan permits the object that the kernel shows as `path`.
-///
-/// An object without a path (`pipe:[1]`, `(unreachable)/x`) is nowhere. A name that ends in
-/// ` (deleted)` may be an unlinked `name` or really be called so: it must be permitted as both.
-fn permits(plan: &AttributePlan, path: &Path) -> bool {
-    let shown = |path: &Path| AbsPath::new(path).is_ok_and(|path| plan.permits(&path));
-    let before = path.as_os_str().as_bytes().strip_suffix(DELETED);
-    shown(path) && before.is_none_or(|before| shown(&PathBuf::from(std::ffi::OsStr::from_bytes(before))))
-}
-
 #[cfg(test)]
 mod tests {
-    use std::ffi::OsStr;
-
     use super::*;
-    use crate::backend::attributes::{Denied, Writable};
-
-    fn plan() -> AttributePlan {
-        AttributePlan {
-            writable: vec![Writable::Tree("/w".into()), Writable::File("/f".into())],
-            denied: vec![Denied::Tree("/w/no".into())],
-        }
-    }
-
-    #[test]
-    fn an_object_without_a_path_is_nowhere() {
-        let everywhere = AttributePlan {
-            writable: vec![Writable::Tree("/".into())],
-            denied: vec![],
-        };
-        for shown in [
-            "pipe:[1]",
-            "anon_inode:[eventfd]",
-            "(unreachable)/w/x",
-            "socket:[7]",
-            "",
-        ] {
-            assert!(!permits(&everywhere, Path::new(shown)), "{shown}");
-        }
-        assert!(permits(&everywhere, Path::new("/w/x")));
-    }
-
-    #[test]
-    fn a_deleted_name_is_judged_as_both_of_its_readings() {
-        assert!(permits(&plan(), Path::new("/w/x (deleted)")));
-        assert!(!permits(&plan(), Path::new("/w/no (deleted)")));
-        assert!(!permits(&plan(), Path::new("/f (deleted)")));
-        assert!(permits(&plan(), Path::new("/f")));
-        assert!(!permits(&plan(), Path::new("/ (deleted)")));
-    }
-
-    #[test]
-    fn names_of_any_bytes_are_judged_by_component() {
-        assert!(permits(&plan(), Path::new(OsStr::from_bytes(b"/w/\xff\n'\""))));
-        assert!(!permits(&plan(), Path::new(OsStr::from_bytes(b"/w\n/x"))));
-    }
 
     #[test]
     fn only_user_attributes_and_acls_may_change() {

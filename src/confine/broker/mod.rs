@@ -2,7 +2,7 @@
 //!
 //! chmod, chown, utime and the xattr calls go past Landlock, so a command's filter hands them to its
 //! runner, which serves them here. [`call`] reads from the caller what it asks for, [`target`] resolves
-//! the object meant to a descriptor, [`change`] holds that descriptor against the plan and acts on it.
+//! the object meant to a descriptor, [`place`] holds that against the plan, [`change`] acts on it.
 //!
 //! The call itself never runs: what the caller's memory or the tree says after the broker looked at it
 //! changes nothing. The object that was judged is the object that is changed, because both go through
@@ -17,6 +17,7 @@ mod arguments;
 mod call;
 mod caller;
 mod change;
+mod place;
 mod target;
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};

@@ -162,7 +162,7 @@ fn chmod_with_flags_is_the_kernels() {
 fn a_descriptor_named_by_a_path_is_the_callers() {
     use libc::SYS_fchmodat as N;
     fn go(path: String) -> i64 {
-        call(N, a([CWD, p(&c(path)), 0o600]))
+        call(N, a([CWD, p(&c(path)), 0o700]))
     }
     let me = std::process::id();
     hold(&[
