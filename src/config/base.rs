@@ -20,7 +20,7 @@ pub(crate) fn resolve(
     warnings: &mut Vec<Diagnostic>,
 ) -> Result<Vec<BasePath>, Box<Diagnostic>> {
     let mut found: Vec<BasePath> = Vec::new();
-    for layer in &layers.layers {
+    for layer in &layers.stack {
         let Some(base) = layer.raw.sandbox.as_ref().and_then(|s| s.base.as_ref()) else {
             continue;
         };

@@ -22,7 +22,7 @@ pub(crate) struct Layer {
 #[derive(Debug)]
 pub(crate) struct Layers {
     /// The file, then its presets depth-first; each preset once.
-    pub(crate) layers: Vec<Layer>,
+    pub(crate) stack: Vec<Layer>,
     /// Where relative paths start.
     pub(crate) base: AbsPath,
     /// The directory the config lies in; `None` for a bare preset or flags.
@@ -39,14 +39,14 @@ impl Layers {
         &'a self,
         get: impl Fn(&'a RawConfig) -> Option<&'a At<T>>,
     ) -> Option<(&'a Layer, &'a At<T>)> {
-        self.layers
+        self.stack
             .iter()
             .find_map(|layer| get(&layer.raw).map(|found| (layer, found)))
     }
 
     /// Every `shell:`, the file's own first.
     pub(crate) fn shells(&self) -> impl Iterator<Item = (&Layer, &RawShell)> {
-        self.layers
+        self.stack
             .iter()
             .filter_map(|layer| layer.raw.shell.as_ref().map(|shell| (layer, shell)))
     }
@@ -59,7 +59,7 @@ impl Layers {
             Origin::Flag(_) | Origin::Builtin(_) => return None,
         };
         let source = self
-            .layers
+            .stack
             .iter()
             .map(|layer| &layer.source)
             .find(|source| source.name == name)?;
@@ -83,17 +83,15 @@ fn push(
     layers: &mut Vec<Layer>,
 ) -> Result<(), Box<Diagnostic>> {
     let wanted = raw.extends.clone().unwrap_or_default();
-    layers.push(Layer {
-        source: Arc::clone(&source),
-        raw,
-    });
+    let outer = Arc::clone(&source);
+    layers.push(Layer { source, raw });
     for name in wanted {
         let key: Arc<str> = name.value.as_str().into();
         if open.contains(&key) {
             let chain: Vec<&str> = open.iter().map(AsRef::as_ref).chain([&*key]).collect();
             return Err(
                 Diagnostic::error(format!("presets extend each other in a circle: {}", chain.join(" → ")))
-                    .at(source.place(name.at), "closes the circle"),
+                    .at(outer.place(name.at), "closes the circle"),
             );
         }
         if layers
@@ -102,7 +100,7 @@ fn push(
         {
             continue;
         }
-        let (inner, raw) = preset(&key, context, |found| found.at(source.place(name.at), "no such preset"))?;
+        let (inner, raw) = preset(&key, context, |found| found.at(outer.place(name.at), "no such preset"))?;
         open.push(key);
         push(inner, raw, context, open, layers)?;
         open.pop();

@@ -84,7 +84,7 @@ pub(crate) fn preset_below(
     ceilings::refuse_if_present(context)?;
     let (source, raw) = layers::preset(&Arc::from(name), context, |unplaced| unplaced)?;
     let layers = Layers {
-        layers: layers::stack(source, raw, context)?,
+        stack: layers::stack(source, raw, context)?,
         base: base.clone(),
         config_dir: None,
         config_files: Vec::new(),
@@ -149,7 +149,7 @@ pub(crate) fn build(config: ConfigFile, context: &Context) -> Result<Loaded, Con
     config_files.sort();
     config_files.dedup();
     let layers = Layers {
-        layers: layers::stack(source, raw, context)?,
+        stack: layers::stack(source, raw, context)?,
         base: dir.clone(),
         config_dir: Some(dir),
         config_files,

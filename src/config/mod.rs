@@ -3,7 +3,7 @@
 //! The story, file by file: `load` finds and reads a file once; `yaml` turns its bytes into the
 //! raw mirror (`raw`, `scalar`, `words`) or into one error that says where; `layers` stacks the
 //! presets it extends below it; `resolve` brings the stack to a policy, with a file for each part:
-//! `roots` and `denies` (through `paths`, which finds every symlink), `base`, `environment`,
+//! `roots`, `denies` and `finish` (through `paths`, which finds every symlink), `base`, `environment`,
 //! `rules` and their `examples`, `tools`; `contradictions` holds the parts against each other.
 //! Beside that: [`trust`] for configs found in the working directory, [`ceilings`], which this
 //! version refuses to run beside, `flags` for policies without a file, [`schema`] for editors.
@@ -16,6 +16,7 @@ mod denies;
 mod environment;
 mod error;
 mod examples;
+mod finish;
 mod flags;
 mod layers;
 mod load;

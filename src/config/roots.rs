@@ -12,10 +12,7 @@ use super::layers::{Layer, Layers};
 use super::paths::{self, Variables, Walked};
 use super::raw::RawRoot;
 use super::scalar::At;
-use super::units;
-use super::values;
 use super::words::RawMode;
-use crate::policy::path::display;
 use crate::policy::{AbsPath, Demand, Identity, Rights, Root, Scope, Suffix, SuffixSet};
 
 /// A root before missing directories are made.
@@ -40,7 +37,7 @@ pub(crate) fn drafts<'a>(
     warnings: &mut Vec<Diagnostic>,
 ) -> Result<Vec<Draft<'a>>, Box<Diagnostic>> {
     let mut drafts: Vec<Draft<'a>> = Vec::new();
-    for layer in &layers.layers {
+    for layer in &layers.stack {
         let paths = layer.raw.sandbox.as_ref().and_then(|s| s.paths.as_ref());
         for (name, raw) in paths.iter().flat_map(|paths| &paths.0) {
             if drafts.iter().any(|d| d.name.value == name.value) {
@@ -156,7 +153,7 @@ fn draft<'a>(
         None if on(&raw.optional) => return Ok(None),
         None => {
             return Err(
-                Diagnostic::error(format!("root `{}` does not exist: {}", name.value, display(path)))
+                Diagnostic::error(format!("root `{}` does not exist: {}", name.value, walked.path))
                     .at(place(raw.root.at), "nothing there")
                     .hint("make it, or add `create: true` (make it at start) or `optional: true` (do without it)"),
             );
@@ -207,104 +204,4 @@ fn check_name(name: &At<String>) -> Result<(), String> {
     Err(format!(
         "`{text}` cannot name a root: use letters, digits, `-`, `_` and `.` (tools write `name:path`)"
     ))
-}
-
-impl Draft<'_> {
-    /// The root, its directory made if it was asked for and missing.
-    pub(crate) fn finish(self) -> Result<(Root, bool), Box<Diagnostic>> {
-        let source = &self.layer.source;
-        let (identity, made) = match self.identity {
-            Some(identity) => (identity, false),
-            None => {
-                let failed = |error: std::io::Error| {
-                    Diagnostic::error(format!(
-                        "failed to make root `{}`: {}: {error}",
-                        self.name.value, self.path
-                    ))
-                    .at(source.place(self.raw.root.at), "`create: true`")
-                };
-                std::fs::create_dir_all(&self.path).map_err(failed)?;
-                let made = std::fs::symlink_metadata(&self.path).map_err(failed)?;
-                if !made.is_dir() {
-                    return Err(failed(std::io::ErrorKind::NotADirectory.into()));
-                }
-                (paths::identity(&made), true)
-            }
-        };
-        let (read_approval, write_approval) = self.approvals()?;
-        let root = Root {
-            name: self.name.value.clone(),
-            identity,
-            scope: self.scope,
-            rights: self.rights,
-            suffixes: self.suffixes()?,
-            max_file_bytes: match &self.raw.max_file_bytes {
-                Some(size) => Some(values::unit(
-                    source,
-                    size.at,
-                    units::size(&size.value.0),
-                    units::SIZE_HINT,
-                )?),
-                None => None,
-            },
-            read_approval,
-            write_approval,
-            origin: source.origin(self.name.at),
-            denies: self.denies.into_iter().map(|d| d.deny).collect(),
-            path: self.path,
-        };
-        Ok((root, made))
-    }
-
-    fn suffixes(&self) -> Result<Option<SuffixSet>, Box<Diagnostic>> {
-        let Some(list) = &self.raw.suffixes else {
-            return Ok(None);
-        };
-        let one = |text: &At<String>| {
-            Suffix::new(&text.value).map_err(|error| {
-                let found = Diagnostic::error(error.to_string()).at(self.layer.source.place(text.at), "not a suffix");
-                let bare = text.value.trim_start_matches('*').trim_start_matches('.');
-                if bare.is_empty() {
-                    found
-                } else {
-                    found.hint(format!("write `.{bare}`"))
-                }
-            })
-        };
-        list.iter().map(one).collect::<Result<SuffixSet, _>>().map(Some)
-    }
-
-    /// What reading and writing demand; one spelling each.
-    fn approvals(&self) -> Result<(Demand, Demand), Box<Diagnostic>> {
-        let source = &self.layer.source;
-        let long = self.raw.approval.as_ref();
-        let pick = |right: &str, long: Option<&At<_>>, short: Option<&At<bool>>, default| match (long, short) {
-            (Some(long), Some(short)) => Err(Diagnostic::error(format!("the {right} approval is given twice"))
-                .at(source.place(short.at), "the short form")
-                .and(source.place(long.at), "the long form")
-                .hint("keep one of them")),
-            (Some(long), None) => match values::demand(source, long)? {
-                Demand::Deny => Err(Diagnostic::error("a root cannot deny by approval")
-                    .at(source.place(long.at), "asks a question whose answer is always no")
-                    .hint("use `mode: ro`, or `deny: [...]`")),
-                demand => Ok(demand),
-            },
-            (None, Some(short)) => Ok(if short.value { Demand::Required } else { Demand::None }),
-            (None, None) => Ok(default),
-        };
-        let both = long.map(|l| &l.value);
-        let read = pick(
-            "read",
-            both.and_then(|l| l.read.as_ref()),
-            self.raw.read_approval.as_ref(),
-            Demand::None,
-        )?;
-        let write = pick(
-            "write",
-            both.and_then(|l| l.write.as_ref()),
-            self.raw.write_approval.as_ref(),
-            Demand::Required,
-        )?;
-        Ok((read, write))
-    }
 }

@@ -83,7 +83,7 @@ pub enum ArgKind {
 pub(crate) fn overrides(layers: &Layers, custom: &[CustomTool]) -> Result<BTreeMap<String, ToolRule>, Box<Diagnostic>> {
     let known = || TOOL_NAMES.iter().copied().chain(custom.iter().map(|c| c.name.as_str()));
     let mut tools = BTreeMap::new();
-    for layer in &layers.layers {
+    for layer in &layers.stack {
         for (name, raw) in layer.raw.tools.iter().flat_map(|tools| &tools.0) {
             if !known().any(|k| k == name.value) {
                 let unknown = Diagnostic::error(format!("unknown tool `{}`", name.value))
@@ -165,7 +165,7 @@ pub(crate) fn switched_off(
 /// The custom tools of all layers.
 pub(crate) fn custom(layers: &Layers, roots: &[&str]) -> Result<Vec<CustomTool>, Box<Diagnostic>> {
     let mut tools: Vec<CustomTool> = Vec::new();
-    for layer in &layers.layers {
+    for layer in &layers.stack {
         for (name, raw) in layer.raw.custom_tools.iter().flat_map(|tools| &tools.0) {
             if !tools.iter().any(|t| t.name == name.value) {
                 tools.push(custom_tool(layer, name, raw, roots)?);

@@ -90,8 +90,8 @@ pub struct Store {
 
 impl Store {
     /// The store of this user; empty if there is none yet.
-    pub fn open(context: &Context) -> Result<Self, ConfigError> {
-        let dir = state_dir(context).ok_or_else(|| ConfigError::TrustStore {
+    pub fn open(user: &Context) -> Result<Self, ConfigError> {
+        let dir = state_dir(user).ok_or_else(|| ConfigError::TrustStore {
             path: PathBuf::from("trust.json"),
             why: "this user has no passwd entry, so no home to keep it in".to_owned(),
         })?;

@@ -71,13 +71,15 @@ fn start(source: &Arc<Source>) -> Place {
 }
 
 fn not_text(name: SourceName, bytes: &[u8], valid: usize) -> Box<Diagnostic> {
-    let before = &bytes[..valid];
-    let line_start = before.iter().rposition(|b| *b == b'\n').map_or(0, |at| at + 1);
+    let before = String::from_utf8_lossy(&bytes[..valid]);
+    let (lines, last) = before
+        .rsplit_once('\n')
+        .map_or(("", &*before), |(_, last)| (&before[..before.len() - last.len()], last));
     let count = |n: usize| u64::try_from(n).unwrap_or(u64::MAX);
     let place = Place {
         source: Source::new(name, &String::from_utf8_lossy(bytes)),
-        line: count(before.iter().filter(|b| **b == b'\n').count()) + 1,
-        column: count(String::from_utf8_lossy(&before[line_start..]).chars().count()) + 1,
+        line: count(lines.matches('\n').count()) + 1,
+        column: count(last.chars().count()) + 1,
         length: 1,
     };
     Diagnostic::error("the config is not UTF-8 text").at(place, "not UTF-8 from here")
@@ -154,6 +156,9 @@ fn headline(error: &Error) -> (String, String) {
             }
             _ => both("the config is too large", "read up to here"),
         },
+        Error::ExternalMessage { msg, .. } if msg == "recursion limit exceeded" => {
+            both("nested too deep", "no config needs this many levels")
+        }
         Error::AliasReplayLimitExceeded { .. }
         | Error::AliasExpansionLimitExceeded { .. }
         | Error::AliasReplayStackDepthExceeded { .. }

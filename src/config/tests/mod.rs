@@ -1,6 +1,7 @@
 //! Tests of the whole way from text to policy, in a directory of their own each.
 
 mod errors;
+mod places;
 mod presets;
 mod robust;
 mod schema;

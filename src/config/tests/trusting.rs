@@ -1,1 +1,200 @@
-//! x
+//! Trust, ceilings and how a config file is opened.
+
+use std::os::unix::fs::PermissionsExt as _;
+
+use super::World;
+use crate::config::trust::{Store, is_trusted, load_discovered, record, state_dir};
+use crate::config::{ConfigError, ceilings, discover, load};
+
+const TEXT: &str = "sandbox: {paths: {a: {root: a}}}\n";
+
+fn world() -> World {
+    let world = World::new();
+    world.mkdir("a");
+    world.write(TEXT);
+    world
+}
+
+#[test]
+fn a_config_lying_there_is_refused_until_it_is_trusted() {
+    let world = world();
+    let path = discover(&world.project()).unwrap();
+    let error = load_discovered(&path, &world.context).unwrap_err();
+    assert!(matches!(error, ConfigError::Untrusted { .. }));
+    assert!(error.to_string().contains("stockade trust"));
+    record(&path, &world.context).unwrap();
+    let loaded = load_discovered(&path, &world.context).unwrap();
+    assert_eq!(loaded.policy.roots[0].name, "a");
+    assert!(is_trusted(&loaded, &world.context).unwrap());
+}
+
+#[test]
+fn a_config_that_was_named_needs_no_trust() {
+    let world = world();
+    let loaded = load(&world.project().join("stockade.yaml"), &world.context).unwrap();
+    assert!(!is_trusted(&loaded, &world.context).unwrap());
+}
+
+#[test]
+fn one_changed_byte_asks_again() {
+    let world = world();
+    let path = world.project().join("stockade.yaml");
+    record(&path, &world.context).unwrap();
+    std::fs::write(&path, format!("{TEXT}#")).unwrap();
+    let error = load_discovered(&path, &world.context).unwrap_err().to_string();
+    assert!(error.contains("has changed since it was trusted"), "{error}");
+    std::fs::write(&path, TEXT).unwrap();
+    assert!(load_discovered(&path, &world.context).is_ok());
+}
+
+#[test]
+fn another_directory_under_the_same_name_asks_again() {
+    let world = world();
+    let path = world.project().join("stockade.yaml");
+    record(&path, &world.context).unwrap();
+    std::fs::rename(world.project().join("a"), world.project().join("old")).unwrap();
+    world.mkdir("a");
+    let error = load_discovered(&path, &world.context).unwrap_err().to_string();
+    assert!(error.contains("is another directory"), "{error}");
+}
+
+#[test]
+fn a_root_that_is_made_at_start_may_be_made_again() {
+    let world = World::new();
+    let path = world.write("sandbox: {paths: {a: {root: a, create: true}}}\n");
+    record(&path, &world.context).unwrap();
+    std::fs::remove_dir(world.project().join("a")).unwrap();
+    assert!(load_discovered(&path, &world.context).is_ok());
+}
+
+#[test]
+fn nothing_is_made_for_a_config_that_is_not_trusted() {
+    let world = World::new();
+    let path = world.write("sandbox: {paths: {a: {root: a, create: true}}}\n");
+    assert!(load_discovered(&path, &world.context).is_err());
+    assert!(!world.project().join("a").exists());
+}
+
+#[test]
+fn a_copy_elsewhere_is_another_config() {
+    let world = world();
+    record(&world.project().join("stockade.yaml"), &world.context).unwrap();
+    world.mkdir("b/a");
+    let copy = world.project().join("b/stockade.yaml");
+    std::fs::write(&copy, TEXT).unwrap();
+    assert!(matches!(
+        load_discovered(&copy, &world.context),
+        Err(ConfigError::Untrusted { .. })
+    ));
+}
+
+#[test]
+fn trust_can_be_withdrawn() {
+    let world = world();
+    let path = world.project().join("stockade.yaml");
+    record(&path, &world.context).unwrap();
+    let mut store = Store::open(&world.context).unwrap();
+    assert_eq!(store.configs().collect::<Vec<_>>(), [path.clone()]);
+    assert!(store.forget(&path));
+    store.save().unwrap();
+    assert!(load_discovered(&path, &world.context).is_err());
+}
+
+#[test]
+fn the_store_is_private_and_a_loose_one_says_nothing() {
+    let world = world();
+    let path = world.project().join("stockade.yaml");
+    record(&path, &world.context).unwrap();
+    let store = state_dir(&world.context).unwrap().as_path().join("trust.json");
+    let mode = |path: &std::path::Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    assert_eq!((mode(&store), mode(store.parent().unwrap())), (0o600, 0o700));
+    std::fs::set_permissions(&store, std::fs::Permissions::from_mode(0o660)).unwrap();
+    assert!(matches!(
+        load_discovered(&path, &world.context),
+        Err(ConfigError::TrustStore { .. })
+    ));
+}
+
+#[test]
+fn a_store_that_is_a_symlink_is_not_followed() {
+    let world = world();
+    let path = world.project().join("stockade.yaml");
+    record(&path, &world.context).unwrap();
+    let store = state_dir(&world.context).unwrap().as_path().join("trust.json");
+    let moved = world.home().join("moved.json");
+    std::fs::rename(&store, &moved).unwrap();
+    std::os::unix::fs::symlink(&moved, &store).unwrap();
+    assert!(matches!(
+        load_discovered(&path, &world.context),
+        Err(ConfigError::TrustStore { .. })
+    ));
+}
+
+#[test]
+fn a_path_that_is_not_text_can_be_trusted() {
+    use std::os::unix::ffi::OsStrExt as _;
+    let world = World::new();
+    let dir = world.project().join(std::ffi::OsStr::from_bytes(b"x\xff\n'\""));
+    std::fs::create_dir(&dir).unwrap();
+    let path = dir.join("stockade.yaml");
+    std::fs::write(&path, "sandbox: {paths: {here: {root: .}}}\n").unwrap();
+    record(&path, &world.context).unwrap();
+    assert!(load_discovered(&path, &world.context).is_ok());
+}
+
+#[test]
+fn a_found_config_that_is_a_symlink_is_refused_and_a_named_one_is_followed() {
+    let world = world();
+    let path = world.project().join("stockade.yaml");
+    let real = world.project().join("real.yaml");
+    std::fs::rename(&path, &real).unwrap();
+    std::os::unix::fs::symlink(&real, &path).unwrap();
+    assert!(matches!(record(&path, &world.context), Err(ConfigError::Read { .. })));
+    let loaded = load(&path, &world.context).unwrap();
+    let crate::policy::Protect::Default(protected) = loaded.policy.protect else {
+        panic!("protected by default")
+    };
+    assert_eq!(protected.len(), 2);
+}
+
+#[test]
+fn a_fifo_or_directory_is_no_config() {
+    let world = World::new();
+    let path = world.project().join("stockade.yaml");
+    nix::unistd::mkfifo(&path, nix::sys::stat::Mode::S_IRWXU).unwrap();
+    assert!(matches!(load(&path, &world.context), Err(ConfigError::NotAFile(_))));
+    assert!(matches!(
+        load(&world.project(), &world.context),
+        Err(ConfigError::NotAFile(_))
+    ));
+}
+
+#[test]
+fn only_the_working_directory_itself_is_looked_in() {
+    let world = world();
+    world.mkdir("a/b");
+    assert!(discover(&world.project()).is_some());
+    assert!(discover(&world.project().join("a/b")).is_none());
+}
+
+#[test]
+fn a_ceiling_is_never_ignored() {
+    let mut world = world();
+    let path = world.project().join("stockade.yaml");
+    assert!(load(&path, &world.context).is_ok());
+    let users = world.home().join(".config/stockade");
+    std::fs::create_dir_all(&users).unwrap();
+    std::os::unix::fs::symlink("/nowhere", users.join("ceiling.yaml")).unwrap();
+    assert!(matches!(load(&path, &world.context), Err(ConfigError::Ceiling(_))));
+    std::fs::remove_file(users.join("ceiling.yaml")).unwrap();
+    world
+        .context
+        .variables
+        .insert("XDG_CONFIG_HOME".into(), world.project().into());
+    world.mkdir("stockade");
+    std::fs::write(world.project().join("stockade/ceiling.yaml"), "").unwrap();
+    assert!(matches!(
+        ceilings::refuse_if_present(&world.context),
+        Err(ConfigError::Ceiling(_))
+    ));
+}

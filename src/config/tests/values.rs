@@ -1,1 +1,371 @@
-//! x
+//! What a config that is right comes to.
+
+use std::time::Duration;
+
+use super::{World, root};
+use crate::config::ArgKind;
+use crate::policy::{
+    BackendChoice, Demand, DenyFallback, EnvRule, HomeChoice, Mode, Network, Origin, OsSandbox, Pattern, Protect,
+    ProtectFallback, Residuals, Right, Rights, Scope, Target, UnixSockets, VarName,
+};
+
+/// The example of the design, less what a later version holds.
+const WHOLE: &str = r#"
+extends: [workspace-write, git]
+sandbox:
+  require_os_sandbox: true
+  os_sandbox_fallback: refuse_tools
+  backend: auto
+  paths:
+    notes:  {root: ./notes, mode: rw, suffixes: [.md, .txt], max_file_bytes: 1MiB, approval: {write: required, read: none}}
+    cache:  {root: ./cache, mode: rw, write_approval: false}
+    src:    {root: ., mode: ro, deny: [.env, "*.pem"]}
+  protect: default
+  deny_fallback: decompose
+  residuals: refuse
+shell:
+  network: false
+  unix_sockets: none
+  env: {pass: [LANG, TERM], set: {CI: "1"}}
+  limits: {timeout: 120s, memory: 2GiB, processes: 256, output: 1MiB}
+  default: {allowed: true, approval: required}
+  rules:
+    - {pattern: git status, approval: none, match: ["git status -s"], not_match: ["git status; rm x"]}
+    - {pattern: pytest, approval: none, sandbox_paths: [cache]}
+    - {pattern: rm, allowed: false, reason: "delete through delete_file"}
+tools:
+  delete_file: {approval: required}
+custom_tools:
+  lint: {description: Run the linter, command: [ruff, check, "{path}"], args: {path: {type: path, root: src}}, approval: none}
+approval: {mode: strict}
+"#;
+
+#[test]
+fn the_example_of_the_design_means_what_it_says() {
+    let world = World::new();
+    world.mkdir("notes");
+    world.mkdir("cache");
+    let loaded = world.ok(WHOLE);
+    let policy = &loaded.policy;
+    let notes = root(&loaded, "notes");
+    assert_eq!(notes.rights, Rights::READ | Rights::WRITE);
+    assert_eq!(notes.max_file_bytes, Some(1 << 20));
+    assert_eq!(notes.suffixes.as_ref().unwrap().to_string(), "[.md, .txt]");
+    assert_eq!(
+        (notes.read_approval, notes.write_approval),
+        (Demand::None, Demand::Required)
+    );
+    assert_eq!(root(&loaded, "cache").write_approval, Demand::None);
+    let src = root(&loaded, "src");
+    assert_eq!((src.rights, src.scope), (Rights::READ, Scope::Tree));
+    let patterns: Vec<_> = src.denies.iter().map(|deny| deny.target.clone()).collect();
+    let pattern = |pattern| Target::Pattern {
+        root: src.path.clone(),
+        pattern,
+    };
+    assert_eq!(
+        patterns,
+        [
+            pattern(Pattern::Name(".env".into())),
+            pattern(Pattern::Suffix(".pem".into()))
+        ]
+    );
+    assert_eq!(policy.os_sandbox, OsSandbox::RefuseTools);
+    assert_eq!(
+        (policy.deny_fallback, policy.residuals),
+        (DenyFallback::Decompose, Residuals::Refuse)
+    );
+    assert_eq!(policy.limits.timeout, Some(Duration::from_mins(2)));
+    assert_eq!(
+        (policy.limits.memory, policy.limits.processes, policy.limits.output),
+        (Some(2 << 30), Some(256), Some(1 << 20))
+    );
+    assert_eq!(
+        policy.environment.get(&VarName::new("CI").unwrap()),
+        Some(&EnvRule::Set("1".into()))
+    );
+    assert_eq!(
+        policy.environment.get(&VarName::new("LANG").unwrap()),
+        Some(&EnvRule::Pass)
+    );
+    let patterns: Vec<_> = policy.rules.iter().map(|rule| rule.pattern.join(" ")).collect();
+    assert_eq!(patterns, ["git status", "pytest", "rm"]);
+    assert_eq!(policy.rules[1].sandbox_paths, Some(vec!["cache".to_owned()]));
+    assert_eq!(
+        (policy.rules[2].allowed, policy.rules[2].approval),
+        (false, Demand::Deny)
+    );
+    assert_eq!(policy.tools["delete_file"].approval, Demand::Required);
+    assert_eq!(policy.mode, Mode::Strict);
+    assert_eq!(
+        loaded.custom_tools[0].args[0].kind,
+        ArgKind::Path(Some("src".to_owned()))
+    );
+    assert_eq!(
+        policy.protect,
+        Protect::Default(vec![
+            crate::policy::AbsPath::new(world.project().join("stockade.yaml")).unwrap()
+        ])
+    );
+}
+
+#[test]
+fn the_files_own_root_replaces_a_presets_at_the_same_place_and_a_warning_says_so() {
+    let world = World::new();
+    let loaded = world.ok("extends: [workspace-write]\nsandbox: {paths: {src: {root: ., mode: ro}}}\n");
+    assert_eq!(loaded.policy.roots.len(), 1);
+    assert_eq!(loaded.policy.roots[0].name, "src");
+    assert!(!loaded.policy.roots[0].rights.has(Right::Write));
+    assert!(
+        loaded.warnings[0].to_string().contains("replaces the root `workspace`"),
+        "{}",
+        loaded.warnings[0]
+    );
+}
+
+#[test]
+fn scalars_of_the_file_win_over_a_presets() {
+    let world = World::new();
+    let own = world
+        .ok("extends: [workspace-write]\nsandbox: {protect_fallback: refuse}\nshell: {default: {approval: required}}\n")
+        .policy;
+    assert_eq!(
+        (own.protect_fallback, own.default_rule.approval),
+        (ProtectFallback::Refuse, Demand::Required)
+    );
+    let preset = world.ok("extends: [workspace-write]\n").policy;
+    assert_eq!(
+        (preset.protect_fallback, preset.default_rule.approval),
+        (ProtectFallback::Undo, Demand::None)
+    );
+}
+
+#[test]
+fn without_a_preset_nothing_is_granted_and_everything_is_asked() {
+    let policy = World::new().ok("shell: {network: false}\n").policy;
+    assert!(policy.roots.is_empty() && policy.base.is_empty() && policy.rules.is_empty());
+    assert_eq!(policy.environment.iter().count(), 0);
+    assert_eq!(
+        (policy.network, policy.unix_sockets, policy.home),
+        (Network::Off, UnixSockets::None, HomeChoice::Private)
+    );
+    assert_eq!(
+        (policy.default_rule.allowed, policy.default_rule.approval),
+        (true, Demand::Required)
+    );
+    assert_eq!(
+        (policy.os_sandbox, policy.backend, policy.mode),
+        (OsSandbox::FailFast, BackendChoice::Auto, Mode::Interactive)
+    );
+    assert_eq!(
+        (policy.protect_fallback, policy.deny_fallback),
+        (ProtectFallback::Refuse, DenyFallback::Refuse)
+    );
+}
+
+#[test]
+fn a_root_that_says_nothing_else_is_read_only_and_asks_before_writes() {
+    let world = World::new();
+    let loaded = world.ok("sandbox: {paths: {a: {root: .}}}\n");
+    let a = root(&loaded, "a");
+    assert_eq!(
+        (a.rights, a.read_approval, a.write_approval),
+        (Rights::READ, Demand::None, Demand::Required)
+    );
+}
+
+#[test]
+fn both_spellings_of_approval_mean_the_same() {
+    let world = World::new();
+    for (long, short) in [
+        ("{write: required}", "true"),
+        ("{write: none}", "false"),
+        ("{write: true}", "true"),
+    ] {
+        let a = world.ok(&format!(
+            "sandbox: {{paths: {{a: {{root: ., mode: rw, approval: {long}}}}}}}\n"
+        ));
+        let b = world.ok(&format!(
+            "sandbox: {{paths: {{a: {{root: ., mode: rw, write_approval: {short}}}}}}}\n"
+        ));
+        assert_eq!(a.policy, b.policy);
+    }
+}
+
+#[test]
+fn pre_approved_is_a_synonym_of_none() {
+    let world = World::new();
+    let text = |entry: &str| format!("tools: {{read_file: {{{entry}}}}}\n");
+    assert_eq!(
+        world.ok(&text("pre_approved: true")).policy,
+        world.ok(&text("approval: none")).policy
+    );
+    assert!(
+        world
+            .error(text("pre_approved: true, approval: none"))
+            .contains("given twice")
+    );
+    assert!(world.error(text("")).contains("says nothing"));
+}
+
+#[test]
+fn a_nested_root_and_a_deny_by_path_are_resolved() {
+    let world = World::new();
+    world.mkdir("a/b");
+    let loaded = world.ok("sandbox: {paths: {a: {root: a, mode: rw, deny: [secret/]}, b: {root: a/b}}}\n");
+    let secret = crate::policy::AbsPath::new(world.project().join("a/secret")).unwrap();
+    assert_eq!(root(&loaded, "a").denies[0].target, Target::Path(secret));
+    assert_eq!(root(&loaded, "a").denies[0].rights, Rights::ALL);
+    assert_eq!(loaded.policy.speaker(&root(&loaded, "b").path).unwrap().name, "b");
+}
+
+#[test]
+fn an_absolute_deny_inside_its_root_is_the_same_as_a_relative_one() {
+    let world = World::new();
+    let absolute = world.project().join("x").display().to_string();
+    let a = world.ok(&format!(
+        "sandbox: {{paths: {{a: {{root: ., deny: ['{absolute}']}}}}}}\n"
+    ));
+    let b = world.ok("sandbox: {paths: {a: {root: ., deny: [x/]}}}\n");
+    assert_eq!(a.policy, b.policy);
+}
+
+#[test]
+fn a_root_knows_its_inode_and_its_line() {
+    use std::os::unix::fs::MetadataExt as _;
+    let world = World::new();
+    let loaded = world.ok("sandbox:\n  paths:\n    a: {root: .}\n");
+    let found = std::fs::metadata(world.project()).unwrap();
+    assert_eq!(
+        (
+            loaded.policy.roots[0].identity.device,
+            loaded.policy.roots[0].identity.inode
+        ),
+        (found.dev(), found.ino())
+    );
+    assert!(matches!(&loaded.policy.roots[0].origin, Origin::File { line: 3, .. }));
+}
+
+#[test]
+fn a_file_can_be_a_root() {
+    let world = World::new();
+    std::fs::write(world.project().join("f"), "").unwrap();
+    assert_eq!(
+        world.ok("sandbox: {paths: {f: {root: f}}}\n").policy.roots[0].scope,
+        Scope::File
+    );
+}
+
+#[test]
+fn an_empty_suffix_list_matches_no_file() {
+    let world = World::new();
+    let loaded = world.ok("sandbox: {paths: {a: {root: ., suffixes: []}}}\n");
+    assert!(!root(&loaded, "a").suffixes.as_ref().unwrap().matches("a.md".as_ref()));
+}
+
+#[test]
+fn an_override_that_switches_off_a_demand_is_warned_about_with_both_lines() {
+    let world = World::new();
+    let text = "sandbox:\n  paths:\n    a: {root: ., mode: rw}\ntools:\n  write_file: {approval: none}\n";
+    let warning = world.shown(&world.ok(text).warnings[0].to_string());
+    insta::assert_snapshot!(warning, @r#"
+    warning: `tools: write_file` (/dir/project/stockade.yaml:5) switches off what root `a` (/dir/project/stockade.yaml:3) demands
+     --> /dir/project/stockade.yaml:5:3
+      |
+    3 |     a: {root: ., mode: rw}
+      |     ---------------------- demands approval
+    4 | tools:
+    5 |   write_file: {approval: none}
+      |   ^^^^^^^^^^^^^^^^^^^^^^^^^^^^ asks nobody
+    "#);
+    let quiet = text.replace("approval: none", "approval: required");
+    assert!(world.ok(&quiet).warnings.is_empty());
+}
+
+#[test]
+fn a_base_path_in_a_config_is_granted_as_it_says() {
+    let world = World::new();
+    world.mkdir("x");
+    let x = world.project().join("x").display().to_string();
+    let policy = world
+        .ok(&format!("sandbox: {{base: {{read: ['{x}', /gone], list: [/proc]}}}}\n"))
+        .policy;
+    let found: Vec<_> = policy
+        .base
+        .iter()
+        .map(|b| (b.grant.path.to_string(), b.grant.rights, b.grant.scope))
+        .collect();
+    assert!(found.contains(&(x, Rights::READ, Scope::Tree)));
+    assert!(found.contains(&("/proc".to_owned(), Rights::READ, Scope::Names)));
+    assert_eq!(found.len(), 2);
+    assert!(
+        world
+            .error("sandbox: {base: {read: [x]}}\n")
+            .contains("not an absolute path")
+    );
+}
+
+#[test]
+fn a_base_path_through_a_link_in_a_writable_root_is_left_out_with_a_warning() {
+    let world = World::new();
+    world.mkdir("rw/real");
+    world.link("real", "rw/door");
+    let door = world.project().join("rw/door").display().to_string();
+    let loaded = world.ok(&format!(
+        "sandbox: {{paths: {{rw: {{root: rw, mode: rw}}}}, base: {{read: ['{door}']}}}}\n"
+    ));
+    assert!(loaded.policy.base.is_empty());
+    assert!(loaded.warnings[0].message.contains("is left out"));
+}
+
+#[test]
+fn custom_tools_are_checked() {
+    let world = World::new();
+    let tool = |body: &str| {
+        world.error(format!(
+            "sandbox: {{paths: {{src: {{root: .}}}}}}\ncustom_tools: {{lint: {{description: d, {body}}}}}\n"
+        ))
+    };
+    assert!(tool("command: [ruff, '{path}']").contains("`{path}` names no argument"));
+    assert!(tool("command: ['{p}'], args: {p: {type: string}}").contains("program of a custom tool is fixed"));
+    assert!(tool("command: [ruff], args: {p: {type: string}}").contains("argument `p` is not used"));
+    assert!(tool("command: []").contains("has no command"));
+    assert!(tool("command: [a, '{p}'], args: {p: {type: path, root: scr}}").contains("did you mean `src`?"));
+    assert!(
+        tool("command: [a, '{p}'], args: {p: {type: string, root: src}}")
+            .contains("`root` is for arguments of type path")
+    );
+    assert!(tool("command: [a, '{p}'], args: {p: {type: choice}}").contains("a choice needs `choices`"));
+    assert!(tool("command: [a, '{p}'], args: {p: {type: nope}}").contains("unknown value `nope`"));
+    let fine =
+        "custom_tools: {lint: {description: d, command: [a, '--x={p}'], args: {p: {type: choice, choices: [a, b]}}}}\n";
+    let loaded = world.ok(fine);
+    assert_eq!(
+        loaded.custom_tools[0].args[0].kind,
+        ArgKind::Choice(vec!["a".into(), "b".into()])
+    );
+    assert!(loaded.warnings[0].message.contains("does not offer it"));
+}
+
+#[test]
+fn variables_that_stockade_sets_and_patterns_are_refused() {
+    let world = World::new();
+    assert!(
+        world
+            .error("shell: {env: {pass: [HOME]}}\n")
+            .contains("set by stockade itself")
+    );
+    assert!(
+        world
+            .error("shell: {env: {set: {TMPDIR: /tmp}}}\n")
+            .contains("set by stockade itself")
+    );
+    assert!(world.error("shell: {env: {pass: ['LC_*']}}\n").contains("is a pattern"));
+    assert!(
+        world
+            .error("shell: {env: {pass: ['A=B']}}\n")
+            .contains("cannot be the name")
+    );
+    let loaded = world.ok("shell: {env: {set: {A: $HOME}}}\n");
+    assert!(loaded.warnings[0].message.contains("values are not expanded"));
+}
