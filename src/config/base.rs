@@ -8,7 +8,7 @@ use serde_yaml::Location;
 use super::context::Context;
 use super::error::Diagnostic;
 use super::layers::{Layer, Layers};
-use super::paths::{self, Variables};
+use super::paths::{self, Variables, real};
 use super::scalar::At;
 use crate::policy::{AbsPath, BasePath, Grant, Rights, Scope};
 
@@ -97,6 +97,11 @@ fn one(
         warnings.push(*Diagnostic::warning(told).at(layer.source.place(entry.at), "the agent could re-point it"));
         return Ok(None);
     }
+    if text.starts_with('$') && holds_home(&walked.path, context) {
+        let told = format!("base path `{text}` is left out: {} holds a home directory", walked.path);
+        warnings.push(*Diagnostic::warning(told).at(layer.source.place(entry.at), "the variable leads too far up"));
+        return Ok(None);
+    }
     let scope = match (metadata.is_dir(), scope) {
         (true, scope) => scope,
         (false, Scope::Names) => return Ok(None),
@@ -106,6 +111,17 @@ fn one(
         grant: grant(layer, walked.path, rights, scope, entry.at),
         identity,
     }))
+}
+
+/// Whether granting `path` would grant somebody's whole home: a variable set to `/` or to HOME is
+/// no toolchain.
+fn holds_home(path: &AbsPath, context: &Context) -> bool {
+    let homes = [context.home.clone(), context.path_variable("HOME")];
+    *path == AbsPath::root()
+        || homes
+            .iter()
+            .flatten()
+            .any(|home| real(home).is_within(path) || home.is_within(path))
 }
 
 fn grant(layer: &Layer, path: AbsPath, rights: Rights, scope: Scope, at: Location) -> Grant {

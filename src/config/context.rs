@@ -10,8 +10,9 @@ use crate::policy::{AbsPath, ShellRule};
 pub struct Matchers {
     /// Whether some simple command of the line matches the rule.
     pub matches: fn(&ShellRule, &str) -> bool,
-    /// Whether the rule alone settles the whole line: each of its simple commands matches.
-    pub settles: fn(&ShellRule, &str) -> bool,
+    /// Whether the rule alone decides about the line: one that allows matches each of its simple
+    /// commands, one that forbids matches any.
+    pub covers: fn(&ShellRule, &str) -> bool,
 }
 
 /// Everything outside the file that its meaning depends on.

@@ -22,8 +22,7 @@ pub(crate) fn state_stays_outside(drafts: &[Draft<'_>], context: &Context) -> Re
     let Some(state) = trust::state_dir(context) else {
         return Ok(());
     };
-    // Where it really is, however the way there is linked; as written where that cannot be told.
-    let state = paths::walk(state.as_path()).map_or(state, |walked| walked.path);
+    let state = paths::real(&state);
     match drafts
         .iter()
         .find(|d| d.rights.contains(Rights::WRITE) && (state.is_within(&d.path) || d.path.is_within(&state)))

@@ -9,9 +9,8 @@ use std::sync::Arc;
 
 /// An error for the first example the rule does not bear out.
 ///
-/// A rule that lets something through must not settle a `not_match` line by itself: in
-/// `git status; rm x` the rule `git status` matches a part, and that is not enough. A rule that
-/// blocks must not match any part of it.
+/// A rule that lets something through must not cover a `not_match` line by itself: in
+/// `git status; rm x` the rule `git status` matches a part, and that is not enough.
 pub(crate) fn check(
     source: &Arc<Source>,
     raw: &RawRule,
@@ -32,21 +31,15 @@ pub(crate) fn check(
         }
     }
     for line in raw.not_matches.iter().flatten() {
-        let (hit, label) = if rule.allowed {
-            (
-                (how.settles)(rule, &line.value),
-                "in `not_match`, but the rule covers this whole line",
-            )
-        } else {
-            (
-                (how.matches)(rule, &line.value),
-                "in `not_match`, but the rule blocks this line",
-            )
-        };
-        if hit {
+        if (how.covers)(rule, &line.value) {
+            let label = if rule.allowed {
+                "covers this whole line"
+            } else {
+                "blocks this line"
+            };
             return Err(
                 Diagnostic::error(format!("the rule `{pattern}` matches its own counter-example"))
-                    .at(source.place(line.at), label)
+                    .at(source.place(line.at), format!("in `not_match`, but the rule {label}"))
                     .and(source.place(raw.pattern.at), "the rule"),
             );
         }

@@ -68,8 +68,11 @@ pub fn from_flags(flags: &FlagPolicy, cwd: &Path, context: &Context) -> Result<L
         ));
     }
     under_denies(&roots)?;
+    if writable.contains(&AbsPath::root()) {
+        return Err(refused("--rw /", "the whole file system cannot be writable"));
+    }
     if let Some(state) = trust::state_dir(context) {
-        let state = paths::walk(state.as_path()).map_or(state, |walked| walked.path);
+        let state = paths::real(&state);
         if let Some(root) = writable
             .iter()
             .find(|root| state.is_within(root) || root.is_within(&state))

@@ -166,6 +166,11 @@ pub(crate) fn walk(path: &Path) -> Result<Walked, PathError> {
     Ok(Walked { path: at, found, links })
 }
 
+/// The path with its links resolved; as it stands where that cannot be told.
+pub(crate) fn real(path: &AbsPath) -> AbsPath {
+    walk(path.as_path()).map_or_else(|_| path.clone(), |walked| walked.path)
+}
+
 fn look(path: &Path) -> Result<Metadata, PathError> {
     std::fs::symlink_metadata(path).map_err(|source| PathError::Look {
         path: path.to_owned(),

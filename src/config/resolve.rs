@@ -70,6 +70,7 @@ pub(crate) fn resolve(layers: &Layers, context: &Context) -> Result<Resolved, Bo
         );
         warnings.push(*Diagnostic::warning(told));
     }
+    warnings.extend(unprotected_config(layers, &writable));
     let policy = Policy {
         roots: finished,
         base,
@@ -165,6 +166,19 @@ fn backend(layers: &Layers) -> Result<BackendChoice, Box<Diagnostic>> {
             .at(layer.source.place(found.at), "cannot confine")
             .hint("write `backend: auto` or `backend: landlock`"),
     )
+}
+
+/// Without protection the agent may write the config it runs under: it would speak at the next start.
+fn unprotected_config(layers: &Layers, writable: &[AbsPath]) -> Option<Diagnostic> {
+    let (layer, found) = sandbox(layers, |s| &s.protect)?;
+    let config = layers
+        .config_files
+        .iter()
+        .find(|file| writable.iter().any(|root| file.is_within(root)))?;
+    (found.value == RawProtect::None).then(|| {
+        *Diagnostic::warning(format!("`protect: none` leaves {config} to the agent"))
+            .at(layer.source.place(found.at), "the next start would obey what it wrote")
+    })
 }
 
 fn protect(layers: &Layers) -> Protect {

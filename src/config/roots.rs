@@ -13,7 +13,7 @@ use super::paths::{self, Variables, Walked};
 use super::raw::RawRoot;
 use super::scalar::At;
 use super::words::RawMode;
-use crate::policy::{AbsPath, Demand, Identity, Rights, Root, Scope, Suffix, SuffixSet};
+use crate::policy::{AbsPath, Identity, Rights, Scope};
 
 /// A root before missing directories are made.
 #[derive(Debug)]
@@ -92,9 +92,11 @@ fn same_place(first: &Draft<'_>, second: &Draft<'_>) -> Box<Diagnostic> {
 
 /// `/`, a home directory or what lies above one is nobody's workspace.
 fn refuse_home(draft: &Draft<'_>, context: &Context) -> Result<(), Box<Diagnostic>> {
-    let real = |path: &AbsPath| paths::walk(path.as_path()).map_or_else(|_| path.clone(), |w| w.path);
     let homes = [context.home.clone(), context.path_variable("HOME")];
-    let mut homes = homes.iter().flatten().flat_map(|home| [home.clone(), real(home)]);
+    let mut homes = homes
+        .iter()
+        .flatten()
+        .flat_map(|home| [home.clone(), paths::real(home)]);
     let what = if draft.path == AbsPath::root() {
         "the whole file system".to_owned()
     } else if let Some(home) = homes.find(|home| home.is_within(&draft.path)) {

@@ -203,14 +203,19 @@ pub fn load_discovered(path: &Path, context: &Context) -> Result<Loaded, ConfigE
     Ok(loaded)
 }
 
-/// Reads the config at `path`, following no link, and trusts it.
-pub fn record(path: &Path, context: &Context) -> Result<Loaded, ConfigError> {
+/// The config at `path` with its text, for a person to read before [`record`]; no link is followed.
+pub fn review(path: &Path, context: &Context) -> Result<(Loaded, Vec<u8>), ConfigError> {
     ceilings::refuse_if_present(context)?;
-    let loaded = load::build(load::read(path, Links::Refuse)?, context)?;
+    let config = load::read(path, Links::Refuse)?;
+    let text = config.bytes.clone();
+    Ok((load::build(config, context)?, text))
+}
+
+/// Trusts exactly what was loaded: the bytes a person has seen, whatever the file holds by now.
+pub fn record(loaded: &Loaded, context: &Context) -> Result<(), ConfigError> {
     let mut store = Store::open(context)?;
-    store.trust(&loaded);
-    store.save()?;
-    Ok(loaded)
+    store.trust(loaded);
+    store.save()
 }
 
 /// Whether a loaded config is trusted as it stands.

@@ -1,10 +1,12 @@
 //! Tests of the whole way from text to policy, in a directory of their own each.
 
+mod clauses;
 mod errors;
 mod places;
 mod presets;
 mod robust;
 mod schema;
+mod text;
 mod trusting;
 mod values;
 
@@ -37,7 +39,14 @@ impl World {
             home: Some(home),
             matchers: Matchers {
                 matches: |rule, line| line.split(';').any(|part| begins(rule, part)),
-                settles: |rule, line| line.split(';').all(|part| begins(rule, part)),
+                covers: |rule, line| {
+                    let mut parts = line.split(';').map(|part| begins(rule, part));
+                    if rule.allowed {
+                        parts.all(|hit| hit)
+                    } else {
+                        parts.any(|hit| hit)
+                    }
+                },
             },
             presets: shipped::text,
         };

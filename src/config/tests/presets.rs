@@ -211,3 +211,17 @@ fn flags_that_contradict_each_other_are_refused() {
     assert!(refused(&flags(&[&world.home()], &[], &[])).contains("stockade's own state"));
     assert!(from_flags(&flags(&[a], &[b], &[]), &world.project(), &world.context).is_ok());
 }
+
+#[test]
+fn a_toolchain_variable_that_leads_to_a_home_or_the_root_grants_nothing() {
+    let mut world = World::new();
+    for far in [world.home(), "/".into()] {
+        world.context.variables.insert("JAVA_HOME".into(), far.clone().into());
+        let loaded = preset("java", &world.project(), &world.context).unwrap();
+        assert!(loaded.warnings[0].message.contains("holds a home directory"));
+        assert_eq!(
+            loaded.policy.access(Operation::Read, &at(world.home().join("x"))),
+            Access::Denied
+        );
+    }
+}

@@ -3,7 +3,7 @@
 use std::os::unix::fs::PermissionsExt as _;
 
 use super::World;
-use crate::config::trust::{Store, is_trusted, load_discovered, record, state_dir};
+use crate::config::trust::{Store, is_trusted, load_discovered, record, review, state_dir};
 use crate::config::{ConfigError, ceilings, discover, load};
 
 const TEXT: &str = "sandbox: {paths: {a: {root: a}}}\n";
@@ -15,6 +15,10 @@ fn world() -> World {
     world
 }
 
+fn trust(world: &World, path: &std::path::Path) {
+    record(&review(path, &world.context).unwrap().0, &world.context).unwrap();
+}
+
 #[test]
 fn a_config_lying_there_is_refused_until_it_is_trusted() {
     let world = world();
@@ -22,7 +26,7 @@ fn a_config_lying_there_is_refused_until_it_is_trusted() {
     let error = load_discovered(&path, &world.context).unwrap_err();
     assert!(matches!(error, ConfigError::Untrusted { .. }));
     assert!(error.to_string().contains("stockade trust"));
-    record(&path, &world.context).unwrap();
+    trust(&world, &path);
     let loaded = load_discovered(&path, &world.context).unwrap();
     assert_eq!(loaded.policy.roots[0].name, "a");
     assert!(is_trusted(&loaded, &world.context).unwrap());
@@ -39,7 +43,7 @@ fn a_config_that_was_named_needs_no_trust() {
 fn one_changed_byte_asks_again() {
     let world = world();
     let path = world.project().join("stockade.yaml");
-    record(&path, &world.context).unwrap();
+    trust(&world, &path);
     std::fs::write(&path, format!("{TEXT}#")).unwrap();
     let error = load_discovered(&path, &world.context).unwrap_err().to_string();
     assert!(error.contains("has changed since it was trusted"), "{error}");
@@ -51,7 +55,7 @@ fn one_changed_byte_asks_again() {
 fn another_directory_under_the_same_name_asks_again() {
     let world = world();
     let path = world.project().join("stockade.yaml");
-    record(&path, &world.context).unwrap();
+    trust(&world, &path);
     std::fs::rename(world.project().join("a"), world.project().join("old")).unwrap();
     world.mkdir("a");
     let error = load_discovered(&path, &world.context).unwrap_err().to_string();
@@ -62,7 +66,7 @@ fn another_directory_under_the_same_name_asks_again() {
 fn a_root_that_is_made_at_start_may_be_made_again() {
     let world = World::new();
     let path = world.write("sandbox: {paths: {a: {root: a, create: true}}}\n");
-    record(&path, &world.context).unwrap();
+    trust(&world, &path);
     std::fs::remove_dir(world.project().join("a")).unwrap();
     assert!(load_discovered(&path, &world.context).is_ok());
 }
@@ -78,7 +82,7 @@ fn nothing_is_made_for_a_config_that_is_not_trusted() {
 #[test]
 fn a_copy_elsewhere_is_another_config() {
     let world = world();
-    record(&world.project().join("stockade.yaml"), &world.context).unwrap();
+    trust(&world, &world.project().join("stockade.yaml"));
     world.mkdir("b/a");
     let copy = world.project().join("b/stockade.yaml");
     std::fs::write(&copy, TEXT).unwrap();
@@ -92,9 +96,9 @@ fn a_copy_elsewhere_is_another_config() {
 fn trust_can_be_withdrawn() {
     let world = world();
     let path = world.project().join("stockade.yaml");
-    record(&path, &world.context).unwrap();
+    trust(&world, &path);
     let mut store = Store::open(&world.context).unwrap();
-    assert_eq!(store.configs().collect::<Vec<_>>(), [path.clone()]);
+    assert!(store.configs().eq(std::iter::once(path.clone())));
     assert!(store.forget(&path));
     store.save().unwrap();
     assert!(load_discovered(&path, &world.context).is_err());
@@ -104,7 +108,7 @@ fn trust_can_be_withdrawn() {
 fn the_store_is_private_and_a_loose_one_says_nothing() {
     let world = world();
     let path = world.project().join("stockade.yaml");
-    record(&path, &world.context).unwrap();
+    trust(&world, &path);
     let store = state_dir(&world.context).unwrap().as_path().join("trust.json");
     let mode = |path: &std::path::Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
     assert_eq!((mode(&store), mode(store.parent().unwrap())), (0o600, 0o700));
@@ -119,7 +123,7 @@ fn the_store_is_private_and_a_loose_one_says_nothing() {
 fn a_store_that_is_a_symlink_is_not_followed() {
     let world = world();
     let path = world.project().join("stockade.yaml");
-    record(&path, &world.context).unwrap();
+    trust(&world, &path);
     let store = state_dir(&world.context).unwrap().as_path().join("trust.json");
     let moved = world.home().join("moved.json");
     std::fs::rename(&store, &moved).unwrap();
@@ -138,7 +142,7 @@ fn a_path_that_is_not_text_can_be_trusted() {
     std::fs::create_dir(&dir).unwrap();
     let path = dir.join("stockade.yaml");
     std::fs::write(&path, "sandbox: {paths: {here: {root: .}}}\n").unwrap();
-    record(&path, &world.context).unwrap();
+    trust(&world, &path);
     assert!(load_discovered(&path, &world.context).is_ok());
 }
 
@@ -149,7 +153,7 @@ fn a_found_config_that_is_a_symlink_is_refused_and_a_named_one_is_followed() {
     let real = world.project().join("real.yaml");
     std::fs::rename(&path, &real).unwrap();
     std::os::unix::fs::symlink(&real, &path).unwrap();
-    assert!(matches!(record(&path, &world.context), Err(ConfigError::Read { .. })));
+    assert!(matches!(review(&path, &world.context), Err(ConfigError::Read { .. })));
     let loaded = load(&path, &world.context).unwrap();
     let crate::policy::Protect::Default(protected) = loaded.policy.protect else {
         panic!("protected by default")
@@ -196,5 +200,19 @@ fn a_ceiling_is_never_ignored() {
     assert!(matches!(
         ceilings::refuse_if_present(&world.context),
         Err(ConfigError::Ceiling(_))
+    ));
+}
+
+#[test]
+fn what_a_person_read_is_trusted_and_not_what_was_swapped_in() {
+    let world = world();
+    let path = world.project().join("stockade.yaml");
+    let (read, text) = review(&path, &world.context).unwrap();
+    assert_eq!(text, TEXT.as_bytes());
+    std::fs::write(&path, "sandbox: {paths: {a: {root: a, mode: rw}}}\n").unwrap();
+    record(&read, &world.context).unwrap();
+    assert!(matches!(
+        load_discovered(&path, &world.context),
+        Err(ConfigError::Untrusted { .. })
     ));
 }

@@ -1,0 +1,153 @@
+//! What roots, denies, base paths and tools of a config that is right come to.
+
+use super::{World, root};
+use crate::config::ArgKind;
+use crate::policy::{Origin, Rights, Scope, Target};
+
+#[test]
+fn a_nested_root_and_a_deny_by_path_are_resolved() {
+    let world = World::new();
+    world.mkdir("a/b");
+    let loaded = world.ok("sandbox: {paths: {a: {root: a, mode: rw, deny: [secret/]}, b: {root: a/b}}}\n");
+    let secret = crate::policy::AbsPath::new(world.project().join("a/secret")).unwrap();
+    assert_eq!(root(&loaded, "a").denies[0].target, Target::Path(secret));
+    assert_eq!(root(&loaded, "a").denies[0].rights, Rights::ALL);
+    assert_eq!(loaded.policy.speaker(&root(&loaded, "b").path).unwrap().name, "b");
+}
+
+#[test]
+fn an_absolute_deny_inside_its_root_is_the_same_as_a_relative_one() {
+    let world = World::new();
+    let absolute = world.project().join("x").display().to_string();
+    let a = world.ok(&format!(
+        "sandbox: {{paths: {{a: {{root: ., deny: ['{absolute}']}}}}}}\n"
+    ));
+    let b = world.ok("sandbox: {paths: {a: {root: ., deny: [x/]}}}\n");
+    assert_eq!(a.policy, b.policy);
+}
+
+#[test]
+fn a_root_knows_its_inode_and_its_line() {
+    use std::os::unix::fs::MetadataExt as _;
+    let world = World::new();
+    let loaded = world.ok("sandbox:\n  paths:\n    a: {root: .}\n");
+    let found = std::fs::metadata(world.project()).unwrap();
+    assert_eq!(
+        (
+            loaded.policy.roots[0].identity.device,
+            loaded.policy.roots[0].identity.inode
+        ),
+        (found.dev(), found.ino())
+    );
+    assert!(matches!(&loaded.policy.roots[0].origin, Origin::File { line: 3, .. }));
+}
+
+#[test]
+fn a_file_can_be_a_root() {
+    let world = World::new();
+    std::fs::write(world.project().join("f"), "").unwrap();
+    assert_eq!(
+        world.ok("sandbox: {paths: {f: {root: f}}}\n").policy.roots[0].scope,
+        Scope::File
+    );
+}
+
+#[test]
+fn an_empty_suffix_list_matches_no_file() {
+    let world = World::new();
+    let loaded = world.ok("sandbox: {paths: {a: {root: ., suffixes: []}}}\n");
+    assert!(!root(&loaded, "a").suffixes.as_ref().unwrap().matches("a.md".as_ref()));
+}
+
+#[test]
+fn an_override_that_switches_off_a_demand_is_warned_about_with_both_lines() {
+    let world = World::new();
+    let text = "sandbox:\n  paths:\n    a: {root: ., mode: rw}\ntools:\n  write_file: {approval: none}\n";
+    let warning = world.shown(&world.ok(text).warnings[0].to_string());
+    insta::assert_snapshot!(warning, @r#"
+    warning: `tools: write_file` (/dir/project/stockade.yaml:5) switches off what root `a` (/dir/project/stockade.yaml:3) demands
+     --> /dir/project/stockade.yaml:5:3
+      |
+    3 |     a: {root: ., mode: rw}
+      |     ---------------------- demands approval
+    4 | tools:
+    5 |   write_file: {approval: none}
+      |   ^^^^^^^^^^^^^^^^^^^^^^^^^^^^ asks nobody
+    "#);
+    let quiet = text.replace("approval: none", "approval: required");
+    assert!(world.ok(&quiet).warnings.is_empty());
+}
+
+#[test]
+fn a_base_path_in_a_config_is_granted_as_it_says() {
+    let world = World::new();
+    world.mkdir("x");
+    let x = world.project().join("x").display().to_string();
+    let policy = world
+        .ok(&format!("sandbox: {{base: {{read: ['{x}', /gone], list: [/proc]}}}}\n"))
+        .policy;
+    let found: Vec<_> = policy
+        .base
+        .iter()
+        .map(|b| (b.grant.path.to_string(), b.grant.rights, b.grant.scope))
+        .collect();
+    assert!(found.contains(&(x, Rights::READ, Scope::Tree)));
+    assert!(found.contains(&("/proc".to_owned(), Rights::READ, Scope::Names)));
+    assert_eq!(found.len(), 2);
+    assert!(
+        world
+            .error("sandbox: {base: {read: [x]}}\n")
+            .contains("not an absolute path")
+    );
+}
+
+#[test]
+fn a_base_path_through_a_link_in_a_writable_root_is_left_out_with_a_warning() {
+    let world = World::new();
+    world.mkdir("rw/real");
+    world.link("real", "rw/door");
+    let door = world.project().join("rw/door").display().to_string();
+    let loaded = world.ok(&format!(
+        "sandbox: {{paths: {{rw: {{root: rw, mode: rw}}}}, base: {{read: ['{door}']}}}}\n"
+    ));
+    assert!(loaded.policy.base.is_empty());
+    assert!(loaded.warnings[0].message.contains("is left out"));
+}
+
+#[test]
+fn custom_tools_are_checked() {
+    let world = World::new();
+    let tool = |body: &str| {
+        world.error(format!(
+            "sandbox: {{paths: {{src: {{root: .}}}}}}\ncustom_tools: {{lint: {{description: d, {body}}}}}\n"
+        ))
+    };
+    assert!(tool("command: [ruff, '{path}']").contains("`{path}` names no argument"));
+    assert!(tool("command: ['{p}'], args: {p: {type: string}}").contains("program of a custom tool is fixed"));
+    assert!(tool("command: [ruff], args: {p: {type: string}}").contains("argument `p` is not used"));
+    assert!(tool("command: []").contains("has no command"));
+    assert!(tool("command: [a, '{p}'], args: {p: {type: path, root: scr}}").contains("did you mean `src`?"));
+    assert!(
+        tool("command: [a, '{p}'], args: {p: {type: string, root: src}}")
+            .contains("`root` is for arguments of type path")
+    );
+    assert!(tool("command: [a, '{p}'], args: {p: {type: choice}}").contains("a choice needs `choices`"));
+    assert!(tool("command: [a, '{p}'], args: {p: {type: nope}}").contains("unknown value `nope`"));
+    let fine =
+        "custom_tools: {lint: {description: d, command: [a, '--x={p}'], args: {p: {type: choice, choices: [a, b]}}}}\n";
+    let loaded = world.ok(fine);
+    assert_eq!(
+        loaded.custom_tools[0].args[0].kind,
+        ArgKind::Choice(vec!["a".into(), "b".into()])
+    );
+    assert!(loaded.warnings[0].message.contains("does not offer it"));
+}
+
+#[test]
+fn a_config_left_to_the_agent_is_warned_about() {
+    let world = World::new();
+    let text = "sandbox: {protect: none, paths: {a: {root: ., mode: rw}}}\n";
+    assert!(world.ok(text).warnings[0].message.contains("to the agent"));
+    assert!(world.ok(&text.replace("protect: none, ", "")).warnings.is_empty());
+    assert!(world.ok(&text.replace("rw", "ro")).warnings.is_empty());
+}

@@ -1,0 +1,184 @@
+//! Each way the text itself can be wrong, as a person sees it.
+
+use super::World;
+use insta::assert_snapshot;
+use std::fmt::Write as _;
+
+#[test]
+fn an_unknown_key_is_shown_with_the_nearest_known_one() {
+    assert_snapshot!(World::new().error("sandbox:\n  paths:\n    notes: {root: ., mode: rw, sufixes: [.md]}\n"), @r#"
+    error: unknown key `sufixes`
+     --> /dir/project/stockade.yaml:3:32
+      |
+    3 |     notes: {root: ., mode: rw, sufixes: [.md]}
+      |                                ^^^^^^^ not a key here
+      |
+      = help: did you mean `suffixes`?
+    "#);
+}
+
+#[test]
+fn an_unknown_key_unlike_any_other_lists_the_known_ones() {
+    assert_snapshot!(World::new().error("sandbox: {}\nblah: 1\n"), @r#"
+    error: unknown key `blah`
+     --> /dir/project/stockade.yaml:2:1
+      |
+    2 | blah: 1
+      | ^^^^ not a key here
+      |
+      = help: known here: extends, sandbox, shell, tools, custom_tools, approval, audit
+    "#);
+}
+
+#[test]
+fn a_duplicate_key_is_an_error() {
+    assert_snapshot!(World::new().error("shell:\n  network: false\n  network: true\n"), @r#"
+    error: duplicate key `network`
+     --> /dir/project/stockade.yaml:3:3
+      |
+    3 |   network: true
+      |   ^^^^^^^ stands a second time
+      |
+      = help: each key may stand once: merge the two, or drop one
+    "#);
+}
+
+#[test]
+fn yes_is_not_a_boolean() {
+    assert_snapshot!(World::new().error("sandbox:\n  require_os_sandbox: yes\n"), @r#"
+    error: not a boolean
+     --> /dir/project/stockade.yaml:2:23
+      |
+    2 |   require_os_sandbox: yes
+      |                       ^^^ expected `true` or `false`
+      |
+      = help: write `true` or `false`: `yes`, `no`, `on` and `off` are plain words in YAML 1.2
+    "#);
+    assert_snapshot!(World::new().error("shell:\n  network: no\n"), @r#"
+    error: unknown value `no`
+     --> /dir/project/stockade.yaml:2:12
+      |
+    2 |   network: no
+      |            ^^ not a value here
+      |
+      = help: write `true` or `false`: `yes`, `no`, `on` and `off` are plain words in YAML 1.2
+      = help: network is `true`, `false` or `{allow: [HOST:PORT]}`
+    "#);
+}
+
+#[test]
+fn an_alias_bomb_is_refused() {
+    let aliases: Vec<String> = (0..70).map(|n| format!("  t{n}: *a")).collect();
+    let many = format!("tools:\n  shell: &a {{approval: none}}\n{}\n", aliases.join("\n"));
+    assert_snapshot!(World::new().error(&many), @r#"
+    error: too many aliases: refused as an alias bomb
+      --> /dir/project/stockade.yaml:67:8
+       |
+    67 |   t64: *a
+       |        ^^ here
+    "#);
+}
+
+#[test]
+fn aliases_that_multiply_never_unfold() {
+    let mut text = "x0: &a0 [A, B, C, D, E, F, G, H, I]\n".to_owned();
+    for level in 1..30 {
+        let refs = vec![format!("*a{}", level - 1); 9].join(", ");
+        let _infallible = writeln!(text, "x{level}: &a{level} [{refs}]");
+    }
+    let start = std::time::Instant::now();
+    for wrapped in [
+        text.clone(),
+        format!("tools: {{shell: &a0 {{}}}}\n{text}"),
+        text.replace("x0", "extends"),
+    ] {
+        assert!(World::new().error(&wrapped).starts_with("error: "));
+    }
+    assert!(start.elapsed().as_secs() < 5);
+}
+
+#[test]
+fn deep_nesting_is_refused() {
+    for depth in [300, 5000, 200_000] {
+        let text = format!("shell: {{rules: {}{}}}\n", "[".repeat(depth), "]".repeat(depth));
+        let error = World::new().error(&text);
+        assert!(
+            error.starts_with("error: nested too deep\n --> /dir/project/stockade.yaml:1:"),
+            "{error}"
+        );
+        let text: Vec<String> = (0..depth.min(1000)).map(|n| format!("{}a:\n", " ".repeat(n))).collect();
+        let text = text.concat();
+        assert!(World::new().error(text).starts_with("error: "));
+    }
+}
+
+#[test]
+fn merge_keys_and_tags_are_not_read() {
+    assert_snapshot!(World::new().error("shell: &s {network: false}\nsandbox:\n  <<: *s\n"), @r#"
+    error: merge keys (`<<`) are not read
+     --> /dir/project/stockade.yaml:3:3
+      |
+    3 |   <<: *s
+      |   ^^ here
+      |
+      = help: write the keys out: what a line grants must stand on that line
+    "#);
+    assert_snapshot!(World::new().error("shell: !foo {network: true}\n"), @r#"
+    error: unsupported tag `!foo`
+     --> /dir/project/stockade.yaml:1:13
+      |
+    1 | shell: !foo {network: true}
+      |             ^ here
+    "#);
+}
+
+#[test]
+fn an_empty_file_is_an_error() {
+    assert_snapshot!(World::new().error(""), @r#"
+    error: the config is empty
+     --> /dir/project/stockade.yaml:1:1
+      |
+    1 |
+      | ^ nothing is granted here
+      |
+      = help: `stockade init` writes a commented one to start from
+    "#);
+    assert!(
+        World::new()
+            .error("# nothing\n---\n")
+            .starts_with("error: the config is empty")
+    );
+}
+
+#[test]
+fn bytes_that_are_not_text_are_an_error_with_a_place() {
+    assert_snapshot!(World::new().error(b"shell:\n  network: \xff\n"), @r#"
+    error: the config is not UTF-8 text
+     --> /dir/project/stockade.yaml:2:12
+      |
+    2 |   network: �
+      |            ^ not UTF-8 from here
+    "#);
+}
+
+#[test]
+fn a_file_larger_than_any_config_is_not_read() {
+    let world = World::new();
+    assert_snapshot!(world.error("#".repeat((1 << 20) + 1)), @"/dir/project/stockade.yaml is larger than 1 MiB: not read");
+    assert!(
+        world
+            .load(format!("shell: {{network: false}}\n{}", "#".repeat(1 << 19)))
+            .is_ok()
+    );
+}
+
+#[test]
+fn a_hostile_line_is_shown_harmless() {
+    let error = World::new().error("shell: {network: false}\n\"bad\\e[2J\u{202e}key\": 1 # \u{200b}\u{2066}\n");
+    assert!(
+        !error
+            .chars()
+            .any(|c| c != '\n' && (c.is_control() || "\u{202e}\u{200b}\u{2066}".contains(c))),
+        "{error:?}"
+    );
+}
