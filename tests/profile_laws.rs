@@ -1,6 +1,9 @@
 //! The laws of the access model, held against an oracle that is written independently.
 
 #[cfg(test)]
+#[path = "laws/landlock.rs"]
+mod landlock;
+#[cfg(test)]
 #[path = "laws/make.rs"]
 mod make;
 #[cfg(test)]
@@ -12,7 +15,7 @@ mod tests {
     use std::sync::LazyLock;
 
     use proptest::prelude::*;
-    use stockade::policy::{AbsPath, Access, Demand, Identity, Operation, Origin, Policy};
+    use stockade::policy::{AbsPath, Access, Demand, Identity, Operation, Origin, Policy, Rights, Root, Scope};
     use stockade::profile::order::Permission;
     use stockade::profile::{Asked, Call, FileReach, Profile, derive, files_within, intersect, within};
 
@@ -293,5 +296,129 @@ mod tests {
             }
             prop_assert_eq!(within(&meet, &b), Ok(()));
         }
+    }
+
+    fn root(name: &str, path: &str, rights: Rights) -> Root {
+        let path = AbsPath::new(path).unwrap();
+        Root {
+            name: name.to_owned(),
+            identity: make::identity(&path),
+            path,
+            scope: Scope::Tree,
+            rights,
+            suffixes: None,
+            max_file_bytes: None,
+            read_approval: Demand::None,
+            write_approval: Demand::None,
+            denies: Vec::new(),
+            origin: Origin::Builtin("test"),
+        }
+    }
+
+    fn access(policy: &Policy, call: &Call, operation: Operation, path: &str) -> Access {
+        derive(policy, call).access(operation, &AbsPath::new(path).unwrap())
+    }
+
+    #[test]
+    fn a_nested_root_replaces_the_outer_one_below_it() {
+        let roots = vec![
+            root("out", "/w", Rights::READ | Rights::WRITE),
+            root("in", "/w/vendor", Rights::READ),
+        ];
+        let policy = make::with(roots, Vec::new());
+        let asked = call(Asked::Nobody);
+        assert_eq!(access(&policy, &asked, Operation::Write, "/w/a"), Access::Full);
+        assert_eq!(access(&policy, &asked, Operation::Write, "/w/vendor/a"), Access::Denied);
+        assert_eq!(access(&policy, &asked, Operation::Read, "/w/vendor/a"), Access::Full);
+    }
+
+    #[test]
+    fn a_nested_root_may_give_what_the_outer_one_does_not() {
+        let roots = vec![
+            root("src", "/w", Rights::READ),
+            root("cache", "/w/cache", Rights::READ | Rights::WRITE),
+        ];
+        let policy = make::with(roots, Vec::new());
+        let asked = call(Asked::Nobody);
+        assert_eq!(access(&policy, &asked, Operation::Write, "/w/cache/a"), Access::Full);
+        assert_eq!(access(&policy, &asked, Operation::Write, "/w/a"), Access::Denied);
+        assert_eq!(derive(&policy, &asked).denies, []);
+    }
+
+    #[test]
+    fn a_root_that_was_asked_about_by_name_is_open_and_its_neighbour_is_not() {
+        let mut roots = vec![root("a", "/a", Rights::ALL), root("b", "/b", Rights::ALL)];
+        for root in &mut roots {
+            root.write_approval = Demand::Required;
+        }
+        let policy = make::with(roots, Vec::new());
+        let asked = call(Asked::Roots(["a".to_owned()].into()));
+        assert_eq!(access(&policy, &asked, Operation::Write, "/a/x"), Access::Full);
+        assert_eq!(access(&policy, &asked, Operation::Write, "/b/x"), Access::Denied);
+        assert_eq!(access(&policy, &asked, Operation::Read, "/b/x"), Access::Full);
+    }
+
+    #[test]
+    fn a_witness_says_who_permits_what() {
+        let asked = call(Asked::Nobody);
+        let policy = make::with(vec![root("a", "/srv", Rights::READ)], Vec::new());
+        let mut profile = derive(&policy, &asked);
+        profile.grants[0].rights = Rights::READ | Rights::WRITE;
+        let witness = files_within(&profile, &policy).unwrap_err();
+        assert_eq!(
+            witness.to_string(),
+            "write /srv: permitted by the profile, not by the config"
+        );
+    }
+
+    #[test]
+    fn the_private_directories_are_open_whatever_was_narrowed() {
+        let policy = make::with(vec![root("a", "/a", Rights::ALL)], Vec::new());
+        let narrowed = Call {
+            asked: Asked::Nobody,
+            narrow: Some(Vec::new()),
+        };
+        let home = AbsPath::new("/run/s/home").unwrap();
+        let profile = derive(&policy, &narrowed).with_private([(home.clone(), make::identity(&home))]);
+        assert_eq!(
+            profile.access(Operation::Write, &home.child("x").unwrap()),
+            Access::Full
+        );
+        assert_eq!(
+            profile.access(Operation::Write, &AbsPath::new("/a/x").unwrap()),
+            Access::Denied
+        );
+    }
+
+    #[test]
+    #[ignore = "a measurement: run it with --release --nocapture"]
+    fn twenty_thousand_roots() {
+        use stockade::backend::landlock::{Options, lower, validate};
+        use stockade::backend::survey::{Kind, Node, Survey};
+        let roots = (0..20_000).map(|i| root(&format!("r{i}"), &format!("/srv/d{}/r{i}", i % 200), Rights::ALL));
+        let policy = make::with(roots.collect(), Vec::new());
+        let mut survey = Survey::default();
+        for root in &policy.roots {
+            let node = Node {
+                kind: Kind::Directory,
+                identity: root.identity,
+                links: 2,
+            };
+            survey.insert(root.path.clone(), node);
+        }
+        let options = Options {
+            abi: 7,
+            deny_fallback: policy.deny_fallback,
+            residuals: policy.residuals,
+        };
+        let start = std::time::Instant::now();
+        let profile = derive(&policy, &call(Asked::Nobody));
+        println!("derive {:?}", start.elapsed());
+        files_within(&profile, &policy).unwrap();
+        println!("check {:?}", start.elapsed());
+        let lowered = lower(&profile, &survey, &options).unwrap();
+        println!("lower {:?}", start.elapsed());
+        validate(&lowered.plan, &profile).unwrap();
+        println!("validate {:?}", start.elapsed());
     }
 }

@@ -8,8 +8,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::obstacles::{Granted, Obstacles, Operations, Standing, at, given, in_words, touches};
+use super::obstacles::{Granted, Obstacles, Operations, Standing, at, given};
 use super::rights::{IOCTL_DEV, OLDEST_ABI, RESOLVE_UNIX, RESOLVE_UNIX_ABI, handled, to_give};
+use super::words::{deny_status, frozen, say_deny, say_grant};
 use super::{Beneath, LandlockPlan, Rule};
 use crate::backend::Regime;
 use crate::backend::status::{ClauseStatus, Refusal, Status, metadata};
@@ -374,42 +375,4 @@ fn bits(operations: Operations, beneath: Beneath) -> u64 {
 
 const fn writes(access: u64) -> bool {
     access & super::rights::WRITE_FILE != 0
-}
-
-fn frozen(grant: &Grant) -> String {
-    let what = match grant.suffixes {
-        Some(_) => "only files that match when the command starts are reachable",
-        None => "some directories are ruled entry by entry",
-    };
-    format!("{what}; entries created later are not reachable there, and none can be created or removed")
-}
-
-fn say_grant(grant: &Grant) -> String {
-    let text = match grant.scope {
-        Scope::Tree | Scope::File => in_words("grant", grant.rights, &grant.path),
-        Scope::Names => format!("grant the names in {}", grant.path),
-    };
-    let suffixes = grant.suffixes.as_ref().map(|suffixes| format!(" {suffixes}"));
-    text + &suffixes.unwrap_or_default()
-}
-
-fn say_deny(deny: &Deny) -> String {
-    let text = in_words("deny", deny.rights, &deny.target);
-    let except = deny.except.as_ref().map(|except| format!(" but {except}"));
-    let beyond = deny.beyond.map(|bytes| format!(" beyond {bytes} bytes"));
-    text + &except.unwrap_or_default() + &beyond.unwrap_or_default()
-}
-
-fn deny_status(deny: &Deny) -> ClauseStatus {
-    let sized = deny.beyond.is_some() && touches(deny, Operation::Write);
-    let status = if sized {
-        Status::Stricter("a size limit cannot be held for commands: they write nothing there".to_owned())
-    } else {
-        Status::Enforced
-    };
-    ClauseStatus {
-        clause: say_deny(deny),
-        origin: deny.origin.to_string(),
-        status,
-    }
 }

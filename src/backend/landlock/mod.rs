@@ -11,6 +11,7 @@ pub mod reader;
 pub mod rights;
 #[cfg(test)]
 mod tests;
+mod words;
 
 use serde::{Deserialize, Serialize};
 use std::ffi::OsString;

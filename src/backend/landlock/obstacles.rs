@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use crate::policy::{AbsPath, Deny, Grant, Operation, Right, Rights, Scope, Target};
+use crate::policy::{AbsPath, Deny, Grant, Operation, Rights, Scope, Target};
 use crate::profile::Profile;
 use crate::profile::index::Index;
 
@@ -183,15 +183,5 @@ impl<'a> Granted<'a> {
             .fold(Rights::NONE, |all, grant| all | grant.rights);
         let below = self.below.get(path.as_bytes()).copied().unwrap_or_default();
         !(above | below).and(rights).without(taken).is_empty()
-    }
-}
-
-/// All rights, in words that a person would use for a clause.
-pub(super) fn in_words(verb: &str, rights: Rights, place: &dyn std::fmt::Display) -> String {
-    let all = Right::ALL.into_iter().all(|right| rights.has(right));
-    if all {
-        format!("{verb} all {place}")
-    } else {
-        format!("{verb} {rights} {place}")
     }
 }

@@ -260,3 +260,80 @@ fn node_of(path: &AbsPath, stat: &FileStat) -> Result<Node, SurveyError> {
         links: stat.st_nlink,
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::ffi::OsStringExt;
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    fn scratch() -> (tempfile::TempDir, AbsPath) {
+        let dir = tempfile::tempdir().unwrap();
+        let path = AbsPath::new(dir.path().canonicalize().unwrap()).unwrap();
+        (dir, path)
+    }
+
+    #[test]
+    fn only_the_directories_that_must_be_opened_are_listed() {
+        let (_dir, root) = scratch();
+        fs::create_dir_all(root.as_path().join("open/in")).unwrap();
+        fs::create_dir_all(root.as_path().join("shut/in")).unwrap();
+        let shut = root.child("shut").unwrap();
+        let survey = Survey::take([&root], |path| !path.is_within(&shut), Mounts::default()).unwrap();
+        assert!(survey.entries(&root.child("open").unwrap()).is_some());
+        assert!(survey.node(&shut).is_some());
+        assert!(survey.entries(&shut).is_none());
+        assert!(survey.node(&shut.child("in").unwrap()).is_none());
+    }
+
+    #[test]
+    fn links_are_seen_and_never_followed() {
+        let (_dir, root) = scratch();
+        fs::create_dir(root.as_path().join("real")).unwrap();
+        fs::write(root.as_path().join("real/file"), "x").unwrap();
+        symlink("real", root.as_path().join("link")).unwrap();
+        let link = root.child("link").unwrap();
+        let survey = Survey::take([&root], |_| true, Mounts::default()).unwrap();
+        assert_eq!(survey.node(&link).unwrap().kind, Kind::Symlink);
+        assert!(survey.entries(&link).is_none());
+        let real = root.child("real").unwrap();
+        assert_eq!(survey.node(&real.child("file").unwrap()).unwrap().kind, Kind::File);
+        // A path that leads through a link is refused, not followed.
+        let through = link.child("file").unwrap();
+        assert!(Survey::take([&through], |_| true, Mounts::default()).is_err());
+        let direct = real.child("file").unwrap();
+        assert!(
+            Survey::take([&direct], |_| true, Mounts::default())
+                .unwrap()
+                .node(&direct)
+                .is_some()
+        );
+    }
+
+    #[test]
+    fn hostile_names_and_hard_links_are_seen_as_they_are() {
+        let (_dir, root) = scratch();
+        let hostile = root.child(OsString::from_vec(b"a'\"\n\xff".to_vec())).unwrap();
+        fs::write(hostile.as_path(), "x").unwrap();
+        fs::hard_link(hostile.as_path(), root.as_path().join("twin")).unwrap();
+        let survey = Survey::take([&root], |_| true, Mounts::default()).unwrap();
+        let twin = survey.node(&root.child("twin").unwrap()).unwrap();
+        assert_eq!(survey.node(&hostile), Some(twin));
+        assert_eq!(twin.links, 2);
+    }
+
+    #[test]
+    fn what_does_not_exist_is_absent() {
+        let (_dir, root) = scratch();
+        let absent = root.child("no").unwrap().child("such").unwrap();
+        let survey = Survey::take([&absent], |_| true, Mounts::default()).unwrap();
+        assert_eq!(survey.node(&absent), None);
+    }
+
+    #[test]
+    fn the_mounts_of_this_machine_can_be_parsed() {
+        assert_ne!(Mounts::take().unwrap(), Mounts::default());
+    }
+}
