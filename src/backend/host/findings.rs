@@ -1,0 +1,212 @@
+//! What was found, for people: what it means, and how to get what is missing.
+
+use serde::Serialize;
+
+use super::regimes::LANDLOCK_FLOOR;
+use super::{Bwrap, Host, Probe};
+
+/// How something stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Standing {
+    /// It is there and works.
+    Works,
+    /// It is missing, and tools cannot run confined without it.
+    Missing,
+    /// It is missing, and no regime of this version needs it.
+    Absent,
+}
+
+impl Standing {
+    /// Whether tools can run confined as far as this goes.
+    pub const fn ok(self) -> bool {
+        match self {
+            Self::Works | Self::Absent => true,
+            Self::Missing => false,
+        }
+    }
+}
+
+/// One line of the report.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Finding {
+    /// What was looked at.
+    pub name: &'static str,
+    /// How it stands.
+    pub standing: Standing,
+    /// What was found.
+    pub detail: String,
+    /// What that means.
+    pub means: String,
+    /// How to get it, where it is missing.
+    pub get: Option<String>,
+}
+
+impl Host {
+    /// What was found, one finding per mechanism.
+    pub fn findings(&self) -> Vec<Finding> {
+        vec![
+            self.landlock_finding(),
+            self.seccomp_finding(),
+            self.namespaces_finding(),
+            self.bwrap_finding(),
+        ]
+    }
+
+    fn landlock_finding(&self) -> Finding {
+        let floor = format!("ABI {LANDLOCK_FLOOR} (Linux 6.12)");
+        let (standing, detail) = match (&self.landlock, self.landlock_abi) {
+            (Probe::Works, Some(abi)) if abi >= LANDLOCK_FLOOR => (Standing::Works, format!("ABI {abi}")),
+            (Probe::Works, Some(abi)) => (Standing::Missing, format!("ABI {abi}, below the floor of {floor}")),
+            (Probe::Works, None) => (Standing::Missing, "no ABI named".to_owned()),
+            (Probe::Fails(why), _) => (Standing::Missing, why.clone()),
+            (Probe::Untried, _) => (Standing::Missing, "not tried".to_owned()),
+        };
+        let means = match standing {
+            Standing::Works => "commands reach only the files the config grants, and no process outside",
+            Standing::Missing | Standing::Absent => "commands cannot be kept to the files the config grants",
+        };
+        let get = (!standing.ok()).then(|| {
+            format!(
+                "use a kernel with Landlock {floor} or later, built with CONFIG_SECURITY_LANDLOCK=y and with `landlock` in \
+                 the `lsm=` boot parameter; in a container, use a seccomp profile that allows the landlock_* calls"
+            )
+        });
+        Finding {
+            name: "landlock",
+            standing,
+            detail,
+            means: means.to_owned(),
+            get,
+        }
+    }
+
+    fn seccomp_finding(&self) -> Finding {
+        let (standing, detail) = match &self.seccomp {
+            Probe::Works => (Standing::Works, "filters act".to_owned()),
+            Probe::Fails(why) => (Standing::Missing, why.clone()),
+            Probe::Untried => (Standing::Missing, "not tried".to_owned()),
+        };
+        let means = match standing {
+            Standing::Works => "sockets, other processes, keyrings and attributes outside the roots are out of reach",
+            Standing::Missing | Standing::Absent => "sockets, other processes and attributes cannot be guarded",
+        };
+        let get = (!standing.ok()).then(|| "use a kernel built with CONFIG_SECCOMP_FILTER=y".to_owned());
+        Finding {
+            name: "seccomp",
+            standing,
+            detail,
+            means: means.to_owned(),
+            get,
+        }
+    }
+
+    fn namespaces_finding(&self) -> Finding {
+        let (standing, detail, get) = match &self.user_namespaces {
+            Probe::Works => (Standing::Works, "entered, and mounted in".to_owned(), None),
+            Probe::Untried => (Standing::Absent, "not tried".to_owned(), None),
+            Probe::Fails(why) => (
+                Standing::Absent,
+                why.clone(),
+                Some(
+                    "an administrator can allow them (user.max_user_namespaces, kernel.unprivileged_userns_clone, or an \
+                     AppArmor profile for the program); containers usually forbid them"
+                        .to_owned(),
+                ),
+            ),
+        };
+        let means = "the `landlock` regime does not use them".to_owned();
+        Finding {
+            name: "user_namespaces",
+            standing,
+            detail,
+            means,
+            get,
+        }
+    }
+
+    fn bwrap_finding(&self) -> Finding {
+        let (standing, detail, get) = match &self.bwrap {
+            None => (
+                Standing::Absent,
+                "not in a system directory".to_owned(),
+                Some("install bubblewrap".to_owned()),
+            ),
+            Some(bwrap) if bwrap.acceptable() => (Standing::Works, shown(bwrap), None),
+            Some(bwrap) => {
+                let get = "install a bwrap that root owns, others cannot write, and that is not set-uid";
+                (Standing::Absent, shown(bwrap), Some(get.to_owned()))
+            }
+        };
+        let means = "the `landlock` regime does not use it".to_owned();
+        Finding {
+            name: "bwrap",
+            standing,
+            detail,
+            means,
+            get,
+        }
+    }
+}
+
+/// A bwrap in words.
+fn shown(bwrap: &Bwrap) -> String {
+    let version = bwrap.version.map_or_else(
+        || "of unknown version".to_owned(),
+        |(major, minor, patch)| format!("{major}.{minor}.{patch}"),
+    );
+    let setuid = if bwrap.setuid { ", set-uid: refused" } else { "" };
+    let writable = if bwrap.writable_by_others {
+        ", others may change it: refused"
+    } else {
+        ""
+    };
+    format!("{} {version}{setuid}{writable}", bwrap.path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::backend::Regime;
+
+    fn host(abi: Option<u32>, landlock: Probe) -> Host {
+        let kernel = "6.1.0".to_owned();
+        Host {
+            kernel,
+            landlock_abi: abi,
+            landlock,
+            seccomp: Probe::Works,
+            user_namespaces: Probe::Untried,
+            bwrap: None,
+        }
+    }
+
+    #[test]
+    fn an_abi_that_does_not_act_is_no_abi() {
+        let host = host(Some(7), Probe::Fails("a forbidden open succeeded".to_owned()));
+        assert_eq!(host.regime(), Regime::None);
+        assert_eq!(host.landlock_lacks(), ["Landlock: a forbidden open succeeded"]);
+        let finding = &host.findings()[0];
+        assert_eq!(finding.standing, Standing::Missing);
+        assert!(finding.get.is_some());
+    }
+
+    #[test]
+    fn a_setuid_bwrap_is_named_as_refused() {
+        let bwrap = Bwrap {
+            path: "/usr/bin/bwrap",
+            version: None,
+            setuid: true,
+            writable_by_others: false,
+        };
+        let host = Host {
+            bwrap: Some(bwrap),
+            ..host(Some(7), Probe::Works)
+        };
+        let finding = host.findings().remove(3);
+        assert_eq!(
+            (finding.standing, finding.detail.contains("set-uid: refused")),
+            (Standing::Absent, true)
+        );
+    }
+}

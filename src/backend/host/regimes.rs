@@ -1,0 +1,209 @@
+//! Which regime works here, what it lacks, and what it cannot hold.
+
+use serde::Serialize;
+
+use super::{Host, Probe};
+use crate::backend::Regime;
+
+/// The ABI below which the `landlock` regime is refused.
+pub const LANDLOCK_FLOOR: u32 = 6;
+
+/// What one Landlock ABI is needed for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct AbiNeed {
+    /// The ABI.
+    pub abi: u32,
+    /// The kernel that brought it.
+    pub kernel: &'static str,
+    /// The clause that needs it.
+    pub clause: &'static str,
+}
+
+/// The ABIs that a clause waits for, oldest first.
+pub const ABIS: &[AbiNeed] = &[
+    AbiNeed {
+        abi: 1,
+        kernel: "5.13",
+        clause: "roots: reading, writing and executing only what is granted",
+    },
+    AbiNeed {
+        abi: 2,
+        kernel: "5.19",
+        clause: "writable roots: moving and linking files between directories",
+    },
+    AbiNeed {
+        abi: 3,
+        kernel: "6.2",
+        clause: "read-only roots: a file in them cannot be emptied",
+    },
+    AbiNeed {
+        abi: 4,
+        kernel: "6.7",
+        clause: "network off: TCP, as a second wall behind the filters",
+    },
+    AbiNeed {
+        abi: 5,
+        kernel: "6.10",
+        clause: "devices: no control calls on device files outside the grants",
+    },
+    AbiNeed {
+        abi: 6,
+        kernel: "6.12",
+        clause: "processes: signals and abstract sockets stay inside the sandbox",
+    },
+    AbiNeed {
+        abi: 9,
+        kernel: "7.1",
+        clause: "unix_sockets: within_roots (refused below it)",
+    },
+];
+
+/// What one regime can do on this machine.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct RegimeReport {
+    /// The regime.
+    pub regime: Regime,
+    /// Whether it would hold here.
+    pub ready: bool,
+    /// What it lacks here.
+    pub missing: Vec<String>,
+    /// What it cannot hold anywhere, or not on this machine.
+    pub cannot_hold: Vec<String>,
+}
+
+impl Host {
+    /// The strongest regime that works here.
+    pub fn regime(&self) -> Regime {
+        if self.landlock_lacks().is_empty() {
+            Regime::Landlock
+        } else {
+            Regime::None
+        }
+    }
+
+    /// What the `landlock` regime lacks here, one sentence each; empty where it can be used.
+    pub fn landlock_lacks(&self) -> Vec<String> {
+        let mut lacks = Vec::new();
+        match (&self.landlock, self.landlock_abi) {
+            (Probe::Works, Some(abi)) if abi >= LANDLOCK_FLOOR => {}
+            (Probe::Works, Some(abi)) => {
+                lacks.extend(
+                    ABIS.iter()
+                        .filter(|need| need.abi > abi && need.abi <= LANDLOCK_FLOOR)
+                        .map(|need| {
+                            format!(
+                                "{} needs Landlock ABI {} (Linux {}); this kernel has {abi}",
+                                need.clause, need.abi, need.kernel
+                            )
+                        }),
+                );
+            }
+            (Probe::Works, None) => lacks.push("Landlock: the kernel does not name its ABI".to_owned()),
+            (Probe::Fails(why), _) => lacks.push(format!("Landlock: {why}")),
+            (Probe::Untried, _) => lacks.push("Landlock: not tried".to_owned()),
+        }
+        match &self.seccomp {
+            Probe::Works => {}
+            Probe::Fails(why) => lacks.push(format!("seccomp: {why}")),
+            Probe::Untried => lacks.push("seccomp: not tried".to_owned()),
+        }
+        lacks
+    }
+
+    /// Each regime, strongest first.
+    pub fn regimes(&self) -> Vec<RegimeReport> {
+        let missing = self.landlock_lacks();
+        vec![
+            RegimeReport {
+                regime: Regime::Landlock,
+                ready: missing.is_empty(),
+                missing,
+                cannot_hold: self.landlock_cannot_hold(),
+            },
+            RegimeReport {
+                regime: Regime::None,
+                ready: true,
+                missing: Vec::new(),
+                cannot_hold: vec!["anything: commands run with all that the user may do".to_owned()],
+            },
+        ]
+    }
+
+    /// What stays open in the `landlock` regime, or is refused in it.
+    fn landlock_cannot_hold(&self) -> Vec<String> {
+        let mut cannot = vec![
+            "names, sizes and times: whether a path outside the roots exists can be found out by guessing it"
+                .to_owned(),
+            "a deny below a granted root: refused, or decomposed where the config says so".to_owned(),
+            "protected names: undone after the command instead of prevented".to_owned(),
+            "memory and process limits of the whole tree: sampled, not exact".to_owned(),
+            "locks: a file that may be read may be locked".to_owned(),
+        ];
+        if self.landlock_abi.is_none_or(|abi| abi < 9) {
+            cannot.push(
+                "unix_sockets: within_roots: all Unix sockets with a path are refused below Landlock ABI 9 (Linux 7.1)"
+                    .to_owned(),
+            );
+        }
+        cannot
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn host(abi: Option<u32>, landlock: Probe) -> Host {
+        let kernel = "6.1.0".to_owned();
+        Host {
+            kernel,
+            landlock_abi: abi,
+            landlock,
+            seccomp: Probe::Works,
+            user_namespaces: Probe::Untried,
+            bwrap: None,
+        }
+    }
+
+    #[test]
+    fn the_floor_is_enough_for_the_landlock_regime() {
+        let host = host(Some(6), Probe::Works);
+        assert_eq!((host.regime(), host.landlock_lacks()), (Regime::Landlock, vec![]));
+        assert!(host.findings().iter().all(|finding| finding.standing.ok()));
+    }
+
+    #[test]
+    fn a_kernel_below_the_floor_is_told_which_clause_needs_what() {
+        let host = host(Some(4), Probe::Works);
+        assert_eq!(host.regime(), Regime::None);
+        let lacks = host.landlock_lacks().join("\n");
+        assert!(lacks.contains("processes: signals and abstract sockets stay inside the sandbox needs Landlock ABI 6 (Linux 6.12); this kernel has 4"), "{lacks}");
+        assert!(
+            lacks.contains("ABI 5 (Linux 6.10)") && !lacks.contains("ABI 9"),
+            "{lacks}"
+        );
+    }
+
+    #[test]
+    fn without_seccomp_there_is_no_regime() {
+        let host = Host {
+            seccomp: Probe::Fails("no".to_owned()),
+            ..host(Some(7), Probe::Works)
+        };
+        assert_eq!(
+            (host.regime(), host.landlock_lacks()),
+            (Regime::None, vec!["seccomp: no".to_owned()])
+        );
+    }
+
+    #[test]
+    fn within_roots_is_named_as_lost_only_below_its_abi() {
+        let names = |abi| {
+            host(Some(abi), Probe::Works).regimes()[0]
+                .cannot_hold
+                .join("\n")
+                .contains("within_roots")
+        };
+        assert!(names(8) && !names(9));
+    }
+}
