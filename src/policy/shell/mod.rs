@@ -16,6 +16,8 @@ mod word;
 mod wrapper;
 
 #[cfg(test)]
+mod differential;
+#[cfg(test)]
 mod laws;
 #[cfg(test)]
 mod sentences;

@@ -56,12 +56,39 @@ fn check_text(line: &str) -> Result<(), String> {
     if openers + backquotes > MAX_OPENERS {
         return Err(format!("the line has more than {MAX_OPENERS} substitutions"));
     }
+    check_documents(line)?;
     // A continued line joins the words around the break in every shell, but not in every parser.
     let glued = bytes
         .windows(3)
         .any(|w| w[1] == b'\\' && w[2] == b'\n' && w[0] != b' ' && w[0] != b'\t');
     if glued || bytes.starts_with(b"\\\n") {
         return Err("a line is continued in the middle of a word".to_owned());
+    }
+    Ok(())
+}
+
+/// Refuses a here-document that may be pending while a substitution is open: the tokenizer panics on
+/// some of those.
+fn check_documents(line: &str) -> Result<(), String> {
+    const SUBSTITUTIONS: [&str; 3] = ["$(", "${", "$["];
+    let opens = |text: &str| SUBSTITUTIONS.iter().any(|open| text.contains(open));
+    let mut seen = 0;
+    while let Some(at) = line[seen..].find("<<").map(|at| seen + at) {
+        let after = &line[at + 2..];
+        if let Some(text) = after.strip_prefix('<') {
+            seen = line.len() - text.len();
+            continue;
+        }
+        seen = at + 2;
+        let rest = after.split('\n').next().unwrap_or_default();
+        let mark = rest.strip_prefix('-').unwrap_or(rest).trim_start();
+        let unmarked = ['\'', '"']
+            .iter()
+            .find_map(|quote| mark.strip_prefix(*quote)?.split_once(*quote));
+        let (_, rest) = unmarked.unwrap_or(("", mark));
+        if opens(&line[..at]) || opens(rest) || rest.contains(['\'', '"', '\\', '`']) {
+            return Err("a here-document shares a line with a quotation or follows a substitution".to_owned());
+        }
     }
     Ok(())
 }
@@ -77,10 +104,11 @@ fn check_tokens(tokens: &[Token]) -> Result<(), String> {
                 _ => {}
             },
             Token::Word(text, _) => {
-                let redirects =
-                    matches!(tokens.get(index + 1), Some(Token::Operator(next, _)) if next.starts_with(['<', '>']));
-                if redirects && text.len() > MAX_FD_DIGITS && text.bytes().all(|b| b.is_ascii_digit()) {
-                    return Err("a file descriptor number is too large".to_owned());
+                let redirects = is_redirection(tokens.get(index + 1));
+                let number = redirects && text.bytes().all(|b| b.is_ascii_digit());
+                let target = index > 0 && is_redirection(tokens.get(index - 1));
+                if number && (text.len() > MAX_FD_DIGITS || target) {
+                    return Err("the number before a redirection is no file descriptor".to_owned());
                 }
                 if has_deep_subscript(text) {
                     return Err("an array subscript is evaluated".to_owned());
@@ -101,6 +129,10 @@ fn check_tokens(tokens: &[Token]) -> Result<(), String> {
         }
     }
     Ok(())
+}
+
+fn is_redirection(token: Option<&Token>) -> bool {
+    matches!(token, Some(Token::Operator(text, _)) if text.starts_with(['<', '>']))
 }
 
 /// Whether the word is `name[…` with more inside than plain text: the parser takes it for an array

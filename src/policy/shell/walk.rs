@@ -101,6 +101,9 @@ impl Reading {
     }
 
     fn pipeline(&mut self, pipeline: &ast::Pipeline, depth: usize) {
+        if pipeline.seq.is_empty() {
+            self.doubt("a pipeline has no command");
+        }
         for command in &pipeline.seq {
             match command {
                 ast::Command::Simple(simple) => self.simple(simple, pipeline.timed.is_some(), depth),
@@ -206,6 +209,7 @@ impl Reading {
         for item in command.suffix.iter().flat_map(|suffix| &suffix.0) {
             self.item(item, Place::AfterName, &mut simple, depth);
         }
+        self.both_outputs(command);
         match simple.words.first() {
             None => self.outputs.append(&mut simple.outputs),
             Some(name) => {
@@ -214,6 +218,25 @@ impl Reading {
                 }
                 self.command(simple, depth);
             }
+        }
+    }
+
+    /// `a &>f b` is one command to bash; to a POSIX sh it is `a &` and then `>f b`.
+    fn both_outputs(&mut self, command: &ast::SimpleCommand) {
+        let both = |item: &ast::CommandPrefixOrSuffixItem| {
+            matches!(
+                item,
+                ast::CommandPrefixOrSuffixItem::IoRedirect(ast::IoRedirect::OutputAndError(..))
+            )
+        };
+        let before = command.prefix.iter().flat_map(|prefix| &prefix.0).any(both);
+        let after = command
+            .suffix
+            .iter()
+            .flat_map(|suffix| &suffix.0)
+            .skip_while(|item| !both(item));
+        if before || after.skip(1).any(|item| !both(item)) {
+            self.doubt("what follows &>… is another command to a POSIX sh");
         }
     }
 

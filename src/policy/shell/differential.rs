@@ -1,0 +1,224 @@
+//! What is pre-approved, run by real shells: a forbidden command must not start.
+//!
+//! The forbidden program exists only inside the test, and leaves a mark when it starts.
+
+use std::fs;
+use std::os::unix::fs::{PermissionsExt as _, symlink};
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use proptest::prelude::*;
+use proptest::strategy::ValueTree as _;
+use proptest::test_runner::TestRunner;
+
+use super::sentences::rule;
+use super::*;
+use crate::policy::{Demand, Requirement};
+
+const PIECES: &[&str] = &[
+    "zap",
+    "zap",
+    "zap ",
+    "'",
+    "'",
+    "\"",
+    "\"",
+    "\\",
+    "$(",
+    "$(",
+    ")",
+    ")",
+    "`",
+    "\n",
+    "\n",
+    "<<E\n",
+    "E\n",
+    "<<'E'\n",
+    "<<-E\n",
+    "\nE\n",
+    "\t",
+    "#",
+    " #",
+    "echo ",
+    "echo ",
+    "; ",
+    ";",
+    " ",
+    " ",
+    "{ ",
+    "; }",
+    "(",
+    "case a in a) ",
+    ";; esac",
+    "case a in (a) ",
+    "${x:-",
+    "${x",
+    "}",
+    "$((",
+    "))",
+    "((",
+    "1",
+    "if ",
+    "then ",
+    "fi",
+    "; then ",
+    "; fi",
+    "else ",
+    " & ",
+    " && ",
+    " | ",
+    "||",
+    ">",
+    "<",
+    ">&",
+    "&>",
+    "<>",
+    "<(",
+    "<<<",
+    "=",
+    "x=",
+    "! ",
+    "[[ ",
+    " ]]",
+    "time ",
+    "env ",
+    "xargs ",
+    "sh -c ",
+    "find . -exec ",
+    " \\; ",
+    "nice ",
+    "timeout 1 ",
+    "command ",
+    "exec ",
+    "$",
+    "$x",
+    "~",
+    "*",
+    "[",
+    "]",
+    "{a,",
+    ",",
+    "{}",
+    "-",
+    "--",
+    "-c ",
+    "é",
+    "for i in a; do ",
+    "; done",
+    "while ",
+    "until ",
+    "a",
+    "\\\n",
+    " \\\n",
+    "$'",
+    "$\"",
+    "|&",
+    "@(",
+    "!(",
+    ":",
+    "%",
+    "2>",
+    "<&",
+    "1>&2",
+    "a[",
+    "]=",
+    "+=",
+    "set -e;",
+    "then",
+    "do",
+    "in",
+];
+
+/// A line of pieces that shells are prone to read differently.
+pub(super) fn soup() -> impl Strategy<Value = String> {
+    prop::collection::vec(prop::sample::select(PIECES), 2..14).prop_map(|pieces| pieces.concat())
+}
+
+/// Runs the line; says whether the forbidden program started.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "a test runs the shells that the judge is compared with"
+)]
+fn zaps(shell: &str, line: &str, dir: &Path) -> bool {
+    let mark = dir.join("zapped");
+    let _status = Command::new("timeout")
+        .args(["-s", "KILL", "1", shell, "-c", "--", line])
+        .env_clear()
+        .env("PATH", dir.join("bin"))
+        .env("HOME", dir)
+        .current_dir(dir.join("cwd"))
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status()
+        .unwrap();
+    fs::remove_file(mark).is_ok()
+}
+
+#[expect(clippy::disallowed_methods, reason = "a test asks a shell whether a line is valid")]
+fn valid(line: &str) -> bool {
+    let status = Command::new("/bin/bash")
+        .args(["-n", "-c", "--", line])
+        .stderr(Stdio::null())
+        .status();
+    status.unwrap().success()
+}
+
+fn world() -> tempfile::TempDir {
+    let dir = tempfile::tempdir().unwrap();
+    let bin = dir.path().join("bin");
+    fs::create_dir(&bin).unwrap();
+    fs::create_dir(dir.path().join("cwd")).unwrap();
+    for tool in ["env", "xargs", "find", "nice", "timeout", "sh", "cat", "bash"] {
+        let real = ["/usr/bin", "/bin"]
+            .iter()
+            .map(|place| Path::new(place).join(tool))
+            .find(|path| path.exists());
+        symlink(real.unwrap(), bin.join(tool)).unwrap();
+    }
+    let zap = bin.join("zap");
+    fs::write(
+        &zap,
+        format!("#!/bin/sh\n: > '{}'\n", dir.path().join("zapped").display()),
+    )
+    .unwrap();
+    fs::set_permissions(&zap, fs::Permissions::from_mode(0o755)).unwrap();
+    dir
+}
+
+/// Lines to run; more on demand.
+fn wanted() -> usize {
+    std::env::var("STOCKADE_SHELL_CASES")
+        .ok()
+        .and_then(|text| text.parse().ok())
+        .unwrap_or(100)
+}
+
+#[test]
+fn no_shell_starts_a_forbidden_command_from_a_pre_approved_line() {
+    let world = world();
+    assert!(
+        zaps("/bin/bash", "zap", world.path()) && zaps("/bin/sh", "env zap", world.path()),
+        "the mark works"
+    );
+    let rules = [rule("zap", Demand::Deny)];
+    let free = rule("", Demand::None);
+    let mut runner = TestRunner::default();
+    let (mut ran, mut wrong) = (0, Vec::new());
+    while ran < wanted() {
+        let line = soup().new_tree(&mut runner).unwrap().current();
+        if !line.contains("zap") || judge(&line, &rules, &free, &|_, _| true).requirement != Requirement::PreApproved {
+            continue;
+        }
+        ran += 1;
+        for shell in ["/bin/bash", "/bin/sh"] {
+            if zaps(shell, &line, world.path()) {
+                wrong.push(format!("{shell} starts it in {line:?}"));
+            }
+        }
+        if !valid(&line) {
+            wrong.push(format!("not valid: {line:?}"));
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
