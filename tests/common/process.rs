@@ -78,7 +78,7 @@ impl Invocation {
         let (mut to, bytes) = (child.stdin.take().unwrap(), self.stdin);
         // A program that does not read its input is not at fault.
         std::thread::spawn(move || to.write_all(&bytes));
-        let (stdout, stderr) = (collect(child.stdout.take()), collect(child.stderr.take()));
+        let (stdout, stderr) = (Some(collect(child.stdout.take())), Some(collect(child.stderr.take())));
         Running {
             child,
             started: Instant::now(),
@@ -107,8 +107,18 @@ fn collect(stream: Option<impl Read + Send + 'static>) -> JoinHandle<Vec<u8>> {
 pub(crate) struct Running {
     child: Child,
     started: Instant,
-    stdout: JoinHandle<Vec<u8>>,
-    stderr: JoinHandle<Vec<u8>>,
+    stdout: Option<JoinHandle<Vec<u8>>>,
+    stderr: Option<JoinHandle<Vec<u8>>>,
+}
+
+/// A failing test leaves no process behind.
+impl Drop for Running {
+    fn drop(&mut self) {
+        if let Ok(None) = self.child.try_wait() {
+            let _dying = self.child.kill();
+            let _reaped = self.child.wait();
+        }
+    }
 }
 
 impl Running {
@@ -144,11 +154,12 @@ impl Running {
             std::thread::sleep(Duration::from_millis(5));
         };
         let took = self.started.elapsed();
+        let text = |stream: &mut Option<JoinHandle<Vec<u8>>>| stream.take().unwrap().join().unwrap();
         Run {
             status,
             took,
-            stdout: self.stdout.join().unwrap(),
-            stderr: self.stderr.join().unwrap(),
+            stdout: text(&mut self.stdout),
+            stderr: text(&mut self.stderr),
         }
     }
 }
@@ -208,6 +219,7 @@ impl Run {
             "Permission denied",
             "Operation not permitted",
             "No such file or directory",
+            "Invalid cross-device link",
             "Address family not supported",
             "Function not implemented",
             "No such process",
@@ -259,14 +271,13 @@ pub(crate) fn kill_marked(marker: &str) {
 /// Waits until `count` processes `sleep MARKER` run.
 pub(crate) fn wait_for_processes(marker: &str, count: usize) {
     let start = Instant::now();
-    let sleeps = || {
-        let lines = command_lines();
-        lines
-            .iter()
-            .filter(|(_, line)| *line == format!("sleep\0{marker}\0").as_bytes())
-            .count()
+    let wanted = format!("sleep\0{marker}\0");
+    // However the program was named: `sleep`, `/bin/sleep`.
+    let sleeps = |line: &[u8]| {
+        line.strip_suffix(wanted.as_bytes())
+            .is_some_and(|folder| !folder.contains(&0))
     };
-    while sleeps() < count {
+    while command_lines().iter().filter(|(_, line)| sleeps(line)).count() < count {
         assert!(
             start.elapsed() < Duration::from_secs(30),
             "{count} processes `sleep {marker}` never appeared"

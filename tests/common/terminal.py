@@ -39,22 +39,19 @@ def main():
 
     def read(seconds):
         nonlocal shown
-        if not select.select([master], [], [], seconds)[0]:
-            return True
-        try:
-            piece = os.read(master, 65536)
-        except OSError:
-            return False
-        shown += piece
-        return bool(piece)
+        # The slave is open here too, so the end of the command shows as silence and never as end of file.
+        if select.select([master], [], [], seconds)[0]:
+            shown += os.read(master, 65536)
 
     for step in steps:
         deadline = time.monotonic() + PATIENCE
         if step[0] == "expect":
             wanted = step[1].encode()
             while wanted not in shown[seen:] and time.monotonic() < deadline:
-                ended = os.waitpid(child, os.WNOHANG | os.WNOWAIT)[0] if hasattr(os, "WNOWAIT") else 0
-                if not read(0.1) or (ended and not read(0)):
+                ended = os.waitid(os.P_PID, child, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+                before_read = len(shown)
+                read(0.1)
+                if ended and len(shown) == before_read:
                     break
             if wanted not in shown[seen:]:
                 failed = step
@@ -78,7 +75,6 @@ def main():
             failed = failed or ["exit"]
             os.kill(child, signal.SIGKILL)
             status = os.waitpid(child, 0)[1]
-    # The slave is still open here, so the end shows as silence.
     length = -1
     while length != len(shown):
         length = len(shown)
