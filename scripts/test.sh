@@ -1,0 +1,258 @@
+#!/usr/bin/env bash
+# Everything: format, lints, all tests as root and as an ordinary user, doc tests, documentation, a release build that
+# runs a command. Ends with `N passed, N failed`; the exit code is 0 only if nothing failed.
+#
+#   scripts/test.sh               all of it
+#   scripts/test.sh --no-install  fail, instead of installing, where a Debian package is missing
+#
+# Who runs the tests. As root, they run as root first; then what depends on the user runs again as a user that is made
+# for the purpose and removed at the end. As an ordinary user it is the other way round, through sudo; without sudo
+# nothing runs as root, and the script says so.
+#
+# What must be there. Kernel and programs are declared, never guessed: a regime or a program that is missing fails its
+# tests. STOCKADE_TEST_REQUIRE narrows the declaration, as a comma-separated list of `root`, `user` and programs (`git`,
+# `rsync`, …): what is listed and missing fails, what is not listed and missing is passed over, `none` requires nothing.
+set -euo pipefail
+umask 022
+PATH="$PATH:/usr/sbin:/sbin"
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+export CARGO_TERM_COLOR="${CARGO_TERM_COLOR:-never}" INSTA_UPDATE=no
+
+say() { printf '\n== %s\n' "$*"; }
+die() { printf 'test.sh: %s\n' "$*" >&2; exit 1; }
+
+install=yes
+for argument in "$@"; do
+    case "$argument" in
+        --no-install) install=no ;;
+        *) die "unknown argument $argument; see the top of scripts/test.sh" ;;
+    esac
+done
+
+invoker_is_root() { [[ $EUID -eq 0 ]]; }
+# Only where somebody can type a password may sudo ask for one.
+sudo_flags=(-n); [[ -t 0 ]] && sudo_flags=()
+can_sudo() { command -v sudo >/dev/null && sudo "${sudo_flags[@]}" true 2>/dev/null; }
+as_root() { if invoker_is_root; then "$@"; else sudo "${sudo_flags[@]}" "$@"; fi; }
+
+# ---- 1. What the tests need -------------------------------------------------------------------------------------
+
+# Debian packages that are missing, by the program that the tests start.
+missing_packages() {
+    local program package
+    while read -r program package; do
+        command -v "$program" >/dev/null || echo "$package"
+    done <<-'LIST'
+		gcc gcc
+		ld binutils
+		make make
+		git git
+		python3 python3
+		tar tar
+		find findutils
+		rsync rsync
+		tmux tmux
+		node nodejs
+		npm npm
+		setfacl acl
+		setfattr attr
+		ps procps
+		setpriv util-linux
+	LIST
+    # The system's python, which is the one an ordinary user gets.
+    /usr/bin/python3 -c 'import ensurepip, venv' 2>/dev/null || echo python3-venv
+}
+
+provide_packages() {
+    local -a missing
+    mapfile -t missing < <(missing_packages | sort -u)
+    [[ ${#missing[@]} -eq 0 ]] && return
+    [[ $install == yes ]] || die "missing packages: ${missing[*]}"
+    command -v apt-get >/dev/null || die "install what provides these Debian packages, then run again: ${missing[*]}"
+    say "installing ${missing[*]}"
+    as_root env DEBIAN_FRONTEND=noninteractive apt-get -qq update
+    as_root env DEBIAN_FRONTEND=noninteractive apt-get -qq install --yes --no-install-recommends "${missing[@]}" >/dev/null
+}
+
+provide_toolchain() {
+    command -v cargo >/dev/null || die "cargo is not on PATH; install Rust first"
+    local component
+    for component in fmt clippy; do
+        cargo "$component" --version >/dev/null 2>&1 && continue
+        command -v rustup >/dev/null || die "cargo $component is missing; install it with your Rust"
+        rustup component add "${component/fmt/rustfmt}"
+    done
+}
+
+# ---- 2. The other user ------------------------------------------------------------------------------------------
+
+# Not TMPDIR or /tmp: it may have to hold a build, and another user must reach it.
+scratch=$(mktemp -d /var/tmp/stockade-scripts.XXXXXX)
+chmod 755 "$scratch"
+test_user="" other_uid="" other_gid=""
+clean_up() {
+    [[ -z $test_user ]] || userdel "$test_user" 2>/dev/null || true
+    rm -rf "$scratch"
+}
+trap clean_up EXIT
+trap 'exit 130' INT TERM HUP
+
+make_test_user() {
+    if useradd --no-create-home --home-dir /nonexistent --shell /usr/sbin/nologin --user-group "stockade-test-$$" 2>/dev/null; then
+        test_user="stockade-test-$$"
+        other_uid=$(id -u "$test_user") other_gid=$(id -g "$test_user")
+    else
+        # No account can be made here; the kernel does not mind.
+        other_uid=12345 other_gid=12345
+    fi
+    mkdir "$scratch/home" && chown "$other_uid:$other_gid" "$scratch/home"
+    export STOCKADE_TEST_UID="$other_uid"
+}
+
+# Runs a program as the other one: an ordinary user for root, root for an ordinary user.
+as_other() {
+    local -a env=(
+        "PATH=$other_path" "LANG=C.UTF-8" "TERM=dumb" "RUST_BACKTRACE=${RUST_BACKTRACE:-0}" "INSTA_UPDATE=no"
+        "CARGO_MANIFEST_DIR=$PWD" "CARGO_PKG_NAME=stockade" "STOCKADE_TEST_REQUIRE=$other_required"
+    )
+    [[ -z ${RUSTUP_HOME:-} ]] || env+=("RUSTUP_HOME=$RUSTUP_HOME")
+    if invoker_is_root; then
+        setpriv --reuid="$other_uid" --regid="$other_gid" --clear-groups --inh-caps=-all \
+            env -i "${env[@]}" HOME="$scratch/home" "$@" </dev/null
+    else
+        sudo "${sudo_flags[@]}" env -i "${env[@]}" HOME=/root STOCKADE_TEST_UID="$(id -u)" "$@" </dev/null
+    fi
+}
+programs=git,make,python3,tar,find,rsync,npm,node
+other_path=/usr/local/bin:/usr/bin:/bin other_required=none
+
+# A checkout that the ordinary user cannot read is copied to where it can be, and tested there.
+test_a_copy_if_closed() {
+    local target="${CARGO_TARGET_DIR:-target}"
+    mkdir -p "$target"
+    # shellcheck disable=SC2016 # expanded by the inner shell
+    if as_other sh -c 'cd "$1" && cd "$2" && cd "$1" && test -z "$(find . -path ./target -prune -o -path ./.git -prune -o ! -readable -print)"' \
+        sh "$PWD" "$target" 2>/dev/null
+    then
+        return
+    fi
+    say "this checkout is closed to other users: testing a copy of it"
+    mkdir "$scratch/copy"
+    tar --exclude=./target --exclude=./.git -cf - . | tar -C "$scratch/copy" --no-same-owner -xf -
+    chmod -R a+rX "$scratch/copy"
+    unset CARGO_TARGET_DIR
+    cd "$scratch/copy"
+}
+
+# ---- 3. Running and counting ------------------------------------------------------------------------------------
+
+passed=0 failed=0
+failures=()
+fail() { failed=$((failed + ${2:-1})); failures+=("$1"); }
+
+# step NAME COMMAND…: one check that passes or fails.
+step() {
+    say "$1"
+    if "${@:2}"; then passed=$((passed + 1)); else fail "$1"; fi
+}
+
+# suite NAME COMMAND…: counts what libtest and nextest report; a suite that breaks without a report is one failure.
+suite() {
+    say "$1"
+    local log="$scratch/log" status=0 good bad
+    "${@:2}" 2>&1 | tee "$log" || status=$?
+    read -r good bad < <(sed -E 's/\x1b\[[0-9;]*m//g' "$log" | awk '
+        /^test result: / || /^ *Summary \[/ {
+            for (i = 2; i <= NF; i++) {
+                word = $i; sub(/[^a-z].*$/, "", word)
+                if (word == "passed") good += $(i - 1)
+                # A test that ran out of time or left something running has not passed.
+                if (word == "failed" || word == "timed") bad += $(i - 1)
+            }
+        }
+        END { print good + 0, bad + 0 }')
+    passed=$((passed + good))
+    if [[ $bad -gt 0 ]]; then fail "$1" "$bad"; elif [[ $status -ne 0 ]]; then fail "$1"; fi
+}
+
+run_as_invoker() {
+    if cargo nextest --version >/dev/null 2>&1; then
+        NEXTEST_HIDE_PROGRESS_BAR=1 cargo nextest run --locked --status-level fail --final-status-level fail
+    else
+        cargo test --locked --no-fail-fast --tests --quiet
+    fi
+}
+
+# The test programs that depend on who runs them, one a line.
+test_programs() {
+    cargo test --locked --no-run --tests --message-format=json 2>/dev/null | python3 -c '
+import json, sys
+for line in sys.stdin:
+    message = json.loads(line)
+    built = message.get("reason") == "compiler-artifact" and message["profile"]["test"] and message["executable"]
+    if built and message["target"]["name"] not in ("architecture", "profile_laws"):
+        print(message["executable"])'
+}
+
+run_as_other() {
+    local program status=0
+    while read -r program <&3; do
+        printf '%s\n' "-- ${program##*/}"
+        as_other timeout --kill-after=10 900 "$program" --quiet || status=1
+    done 3< <(test_programs)
+    return $status
+}
+
+nothing_is_left() {
+    local left
+    left=$(ps -o pid=,args= -u "$other_uid"; find /tmp /var/tmp /dev/shm /run -xdev -user "$other_uid" -not -path "$scratch*" 2>/dev/null)
+    [[ -z $left ]] || { printf 'left behind by the tests:\n%s\n' "$left"; return 1; }
+}
+
+# The first command of the README, in a repository of its own.
+release_runs_a_command() (
+    cargo build --release --locked || return
+    target=$(cd "${CARGO_TARGET_DIR:-target}" && pwd)
+    mkdir "$scratch/first" && cd "$scratch/first" || return
+    git init --quiet && "$target/release/stockade" run -- git status
+)
+
+provide_packages
+provide_toolchain
+if invoker_is_root; then
+    make_test_user
+    test_a_copy_if_closed
+    toolchain=$(dirname "$(command -v cargo)")
+    if as_other "$toolchain/cargo" --version >/dev/null 2>&1; then
+        other_path="$toolchain:$other_path" programs="$programs,cargo"
+    else
+        say "this toolchain is closed to other users: what runs cargo confined is tested as root only"
+    fi
+    # An ordinary user cannot be root, whatever is required.
+    other="an ordinary user" other_required=${STOCKADE_TEST_REQUIRE-user,$programs}
+    other_required=${other_required//root/}
+else
+    other=root other_required=${STOCKADE_TEST_REQUIRE-root,user,$programs}
+    export STOCKADE_TEST_REQUIRE="${STOCKADE_TEST_REQUIRE-user,$programs,cargo}"
+    STOCKADE_TEST_REQUIRE=${STOCKADE_TEST_REQUIRE//root/}
+    if ! can_sudo; then
+        say "no sudo: NOTHING IS TESTED AS ROOT; run this as root for the other half"
+        other=""
+    fi
+fi
+
+step "format" cargo fmt --check
+step "lints" cargo clippy --locked --all-targets -- -D warnings
+say "building the tests"
+cargo test --locked --no-run || die "the tests do not compile"
+suite "tests as $(id -un)" run_as_invoker
+[[ -z $other ]] || suite "tests as $other" run_as_other
+! invoker_is_root || step "nothing is left of the tests" nothing_is_left
+suite "doc tests" cargo test --locked --doc --quiet
+step "documentation" env RUSTDOCFLAGS="-D warnings" cargo doc --locked --no-deps --document-private-items --quiet
+step "release build, and the first command of the README" release_runs_a_command
+
+say "done"
+for failure in "${failures[@]}"; do printf 'failed: %s\n' "$failure"; done
+printf '%d passed, %d failed\n' "$passed" "$failed"
+[[ $failed -eq 0 ]]
