@@ -98,14 +98,16 @@ trap clean_up EXIT
 trap 'exit 130' INT TERM HUP
 
 make_test_user() {
-    if useradd --no-create-home --home-dir /nonexistent --shell /usr/sbin/nologin --user-group "stockade-test-$$" 2>/dev/null; then
+    # Stockade finds its own state through the passwd entry, so the account has a home that is its own.
+    mkdir "$scratch/home"
+    if useradd --no-create-home --home-dir "$scratch/home" --shell /usr/sbin/nologin --user-group "stockade-test-$$" 2>/dev/null; then
         test_user="stockade-test-$$"
         other_uid=$(id -u "$test_user") other_gid=$(id -g "$test_user")
     else
-        # No account can be made here; the kernel does not mind.
+        say "no account can be made here: the tests of an ordinary user run without a passwd entry"
         other_uid=12345 other_gid=12345
     fi
-    mkdir "$scratch/home" && chown "$other_uid:$other_gid" "$scratch/home"
+    chown "$other_uid:$other_gid" "$scratch/home"
     export STOCKADE_TEST_UID="$other_uid"
 }
 

@@ -187,7 +187,7 @@ mod tests {
 
     #[test]
     fn comments_and_literals_are_not_imports() {
-        let text = r####"
+        let text = r###"
             // use crate::cli::a;
             /// See [`crate::cli`]. /* " */
             /* use crate::cli::b; /* nested */ use crate::cli::c; */
@@ -196,7 +196,7 @@ mod tests {
             const C: &[u8] = b"crate::cli::h";
             const D: [char; 3] = ['"', '\'', '\\'];
             const E: &'static str = r#"crate::cli::"#;
-        "####;
+        "###;
         assert_clean(&climbs("policy/x.rs", text));
         let after = format!("{text} use crate::cli::i;");
         assert_found(&climbs("policy/x.rs", &after), "policy/ reaches cli/");
