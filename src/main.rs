@@ -6,7 +6,7 @@ fn main() -> ExitCode {
     let mut arguments = std::env::args_os().skip(1);
     match arguments.next() {
         Some(first) if first == stockade::confine::stage::SUBCOMMAND => stockade::confine::stage::main(),
-        Some(first) if first == stockade::backend::host::PROBE => {
+        Some(first) if first == stockade::backend::host::PROBE_ARGUMENT => {
             stockade::backend::host::probe_main(&arguments.collect::<Vec<_>>())
         }
         _ => stockade::cli::main(),

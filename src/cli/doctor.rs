@@ -1,6 +1,18 @@
-//! temporary
-use super::{args::DoctorArgs, complain::Complaint, exit::Exit};
-/// x
-pub(super) fn doctor(_: &DoctorArgs) -> Result<Exit, Complaint> {
-    Ok(Exit::Success)
+//! `stockade doctor`: what this machine can enforce.
+
+use super::args::DoctorArgs;
+use super::complain::{Complaint, print};
+use super::exit::Exit;
+use crate::tools::doctor::Report;
+
+/// Prints the report; exit code 1 when commands could not run confined.
+pub(super) fn doctor(args: &DoctorArgs) -> Result<Exit, Complaint> {
+    let report = Report::make();
+    let text = if args.json {
+        serde_json::to_string_pretty(&report).map_err(Complaint::failed)?
+    } else {
+        report.text()
+    };
+    print(&format!("{text}\n"))?;
+    Ok(if report.confines() { Exit::Success } else { Exit::Found })
 }

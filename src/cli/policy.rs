@@ -27,7 +27,7 @@ pub(super) struct Chosen {
 pub(super) fn context() -> Context {
     Context::host(Matchers {
         matches: rule_matches,
-        settles: rule_covers,
+        covers: rule_covers,
     })
 }
 

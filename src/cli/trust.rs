@@ -10,7 +10,9 @@ use crate::policy::path::display;
 /// Records path, content and resolved roots of the config.
 pub(super) fn trust(args: &TrustArgs) -> Result<Exit, Complaint> {
     let file = check::target(args.file.as_ref())?;
-    let loaded = trust::record(&file, &policy::context()).map_err(policy::complain)?;
+    let context = policy::context();
+    let (loaded, _) = trust::review(&file, &context).map_err(policy::complain)?;
+    trust::record(&loaded, &context).map_err(policy::complain)?;
     let roots: Vec<String> = loaded
         .policy
         .roots

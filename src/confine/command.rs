@@ -81,9 +81,7 @@ impl Command {
         }
         if let (Some(layer), Some(plan)) = (self.compiled.layer, &self.compiled.plan.confinement) {
             ruleset::apply(layer)?;
-            install(&plan.seccomp)?;
-            if let Some(program) = &plan.seccomp.notify {
-                let listener = sys::install_notify_filter(program).map_err(at(Step::Seccomp))?;
+            if let Some(listener) = install(&plan.seccomp)? {
                 send(&self.handover, &Handover::Listener, &[listener.as_raw_fd()])
                     .map_err(|error| StartFailure::new(Step::Broker, Errno::EIO, error.to_string()))?;
             }

@@ -13,6 +13,7 @@ pub mod broker;
 pub mod command;
 pub mod confinement;
 pub mod error;
+pub mod filter;
 pub mod io;
 pub mod keeper;
 pub mod privilege;

@@ -14,6 +14,7 @@
 
 pub(crate) mod attributes;
 mod directory;
+pub(crate) mod filters;
 mod process;
 mod terminal;
 

@@ -15,6 +15,7 @@ use nix::sys::socket::{AddressFamily, SockFlag, SockType, socketpair};
 use nix::sys::wait::waitpid;
 use nix::unistd::{Pid, getpid, getppid};
 
+use super::filter::{self, FilterError};
 use super::protocol::{
     CommandPlan, End, Ended, KeeperReply, KeeperRequest, PlanDigest, Reply, Request, RunnerReport, SetupMessage, Start,
     StartFailure, Step, Stop, Violation, receive, send,
@@ -86,15 +87,23 @@ fn confine(keeper: Pid, setup: &SetupMessage) -> Result<(), StartFailure> {
     prctl::set_child_subreaper(true).map_err(at(Step::ParentDeath))?;
     let Some(plan) = &setup.worker else { return Ok(()) };
     ruleset::apply(ruleset::compile(&plan.landlock)?)?;
-    install(&plan.seccomp)
+    match install(&plan.seccomp)? {
+        None => Ok(()),
+        Some(_) => Err(StartFailure::new(
+            Step::Seccomp,
+            Errno::EINVAL,
+            "the worker's plan has a listener",
+        )),
+    }
 }
 
-/// Installs the filters that answer by themselves.
-pub(crate) fn install(plan: &SeccompPlan) -> Result<(), StartFailure> {
-    plan.programs
-        .iter()
-        .try_for_each(|program| sys::install_filter(program))
-        .map_err(StartFailure::at(Step::Seccomp))
+/// Installs the filters of a plan; gives the listener of attribute calls where it has one.
+pub(crate) fn install(plan: &SeccompPlan) -> Result<Option<OwnedFd>, StartFailure> {
+    filter::install(plan).map_err(|error| {
+        let (FilterError::NoNewPrivs(errno) | FilterError::Install { source: errno, .. } | FilterError::Listen(errno)) =
+            error;
+        StartFailure::new(Step::Seccomp, errno, error.to_string())
+    })
 }
 
 impl Worker<'_> {

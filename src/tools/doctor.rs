@@ -1,1 +1,76 @@
-//! temporary
+//! What this machine can enforce, as data.
+
+use serde::Serialize;
+
+use crate::backend::Regime;
+use crate::backend::host::{Finding, Host, RegimeReport, Standing};
+
+/// The report of `stockade doctor`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Report {
+    /// The regime that `run` would use; `None` stands for "refuse".
+    pub regime: Regime,
+    /// The kernel's release.
+    pub kernel: String,
+    /// Each mechanism.
+    pub findings: Vec<Finding>,
+    /// Each regime, strongest first.
+    pub regimes: Vec<RegimeReport>,
+}
+
+impl Report {
+    /// Tries everything; takes a moment, because processes are started for it.
+    pub fn make() -> Self {
+        let host = Host::full();
+        Self {
+            regime: host.regime(),
+            kernel: host.kernel.clone(),
+            findings: host.findings(),
+            regimes: host.regimes(),
+        }
+    }
+
+    /// Whether commands could run confined.
+    pub fn confines(&self) -> bool {
+        match self.regime {
+            Regime::None => false,
+            Regime::Landlock => true,
+        }
+    }
+
+    /// The report as text, for a person.
+    pub fn text(&self) -> String {
+        let mut lines = vec![format!("Linux {}", self.kernel), String::new()];
+        for finding in &self.findings {
+            let mark = match finding.standing {
+                Standing::Works => "works  ",
+                Standing::Missing => "MISSING",
+                Standing::Absent => "absent ",
+            };
+            lines.push(format!("{mark}  {}: {}", finding.name, finding.detail));
+            lines.push(format!("         {}", finding.means));
+            lines.extend(finding.get.iter().map(|get| format!("         → {get}")));
+        }
+        for report in &self.regimes {
+            let ready = if report.ready { "ready" } else { "not available here" };
+            lines.push(String::new());
+            lines.push(format!("regime {}: {ready}", name(report.regime)));
+            lines.extend(report.missing.iter().map(|missing| format!("  lacks: {missing}")));
+            lines.extend(report.cannot_hold.iter().map(|what| format!("  cannot hold: {what}")));
+        }
+        lines.push(String::new());
+        lines.push(match self.regime {
+            Regime::None => "commands would be refused: nothing here can confine them".to_owned(),
+            Regime::Landlock => "commands would run confined, in the `landlock` regime".to_owned(),
+        });
+        lines.push("the `namespaces` regime and macOS come with a later version".to_owned());
+        lines.join("\n")
+    }
+}
+
+fn name(regime: Regime) -> &'static str {
+    match regime {
+        Regime::None => "none",
+        Regime::Landlock => "landlock",
+    }
+}

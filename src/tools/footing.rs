@@ -2,7 +2,7 @@
 
 use super::plan::Ground;
 use crate::backend::host::Host;
-use crate::backend::landlock::rights::OLDEST_ABI;
+use crate::backend::landlock::rights::{OLDEST_ABI, RESOLVE_UNIX_ABI};
 use crate::policy::{OsSandbox, Policy};
 
 /// How commands of a session are held.
@@ -20,17 +20,27 @@ impl Footing {
     /// What this machine can do for the policy; an error where the policy wants to fail at once.
     pub fn find(policy: &Policy) -> Result<Self, String> {
         let host = Host::quick();
-        match (host.landlock_regime(), policy.os_sandbox) {
-            (Ok(landlock_abi), OsSandbox::FailFast | OsSandbox::RefuseTools | OsSandbox::NotRequired) => {
+        let lacks = host.landlock_lacks();
+        let why = || {
+            if lacks.is_empty() {
+                "Landlock does not name its version".to_owned()
+            } else {
+                lacks.join("; ")
+            }
+        };
+        match (host.landlock_abi, policy.os_sandbox) {
+            (Some(landlock_abi), OsSandbox::FailFast | OsSandbox::RefuseTools | OsSandbox::NotRequired)
+                if lacks.is_empty() =>
+            {
                 Ok(Self::Confined(Ground {
-                    landlock_abi,
+                    landlock_abi: landlock_abi.min(RESOLVE_UNIX_ABI),
                     deny_fallback: policy.deny_fallback,
                     residuals: policy.residuals,
                 }))
             }
-            (Err(why), OsSandbox::FailFast) => Err(cannot_confine(&why)),
-            (Err(why), OsSandbox::RefuseTools) => Ok(Self::Refused(cannot_confine(&why))),
-            (Err(why), OsSandbox::NotRequired) => Ok(Self::Unconfined(why)),
+            (_, OsSandbox::FailFast) => Err(cannot_confine(&why())),
+            (_, OsSandbox::RefuseTools) => Ok(Self::Refused(cannot_confine(&why()))),
+            (_, OsSandbox::NotRequired) => Ok(Self::Unconfined(why())),
         }
     }
 }

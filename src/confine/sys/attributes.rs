@@ -127,3 +127,26 @@ pub(crate) fn remove_xattr(path: &CStr, name: &CStr) -> Result<(), Errno> {
     let result = unsafe { libc::removexattr(path.as_ptr(), name.as_ptr()) };
     Errno::result(result).map(drop)
 }
+/// The number of the mount that `fd` is on; no two mounts that exist have the same.
+pub(crate) fn mount_of(fd: impl AsFd) -> Result<u64, Errno> {
+    let mut stat = std::mem::MaybeUninit::<libc::statx>::zeroed();
+    let fd = fd.as_fd().as_raw_fd();
+    // SAFETY: the path is a NUL-terminated literal, and the kernel writes one `statx` at the pointer,
+    // which comes from an exclusive reference to room for one.
+    let result = unsafe {
+        libc::statx(
+            fd,
+            c"".as_ptr(),
+            libc::AT_EMPTY_PATH,
+            libc::STATX_MNT_ID,
+            stat.as_mut_ptr(),
+        )
+    };
+    Errno::result(result)?;
+    // SAFETY: zeroed, any bytes are a valid value of that plain-integer struct.
+    let stat = unsafe { stat.assume_init() };
+    if stat.stx_mask & libc::STATX_MNT_ID == 0 {
+        return Err(Errno::ENOSYS);
+    }
+    Ok(stat.stx_mnt_id)
+}

@@ -68,47 +68,6 @@ pub(crate) fn lock_securebits() -> nix::Result<()> {
     Errno::result(unsafe { libc::prctl(libc::PR_SET_SECUREBITS, bits, 0, 0, 0) }).map(drop)
 }
 
-/// Installs one filter on the calling thread, which must have `no_new_privs`.
-pub(crate) fn install_filter(program: &[crate::backend::seccomp::Instruction]) -> nix::Result<()> {
-    seccomp(program, 0).map(drop)
-}
-
-/// Installs one filter on the calling thread and returns the descriptor its notifications arrive at.
-pub(crate) fn install_notify_filter(program: &[crate::backend::seccomp::Instruction]) -> nix::Result<OwnedFd> {
-    let fd = seccomp(program, libc::SECCOMP_FILTER_FLAG_NEW_LISTENER)?;
-    let fd = RawFd::try_from(fd).map_err(|_| Errno::EBADF)?;
-    // SAFETY: with NEW_LISTENER the call returns a fresh descriptor known to nobody else.
-    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
-}
-
-fn seccomp(program: &[crate::backend::seccomp::Instruction], flags: libc::c_ulong) -> nix::Result<libc::c_long> {
-    let mut filter: Vec<libc::sock_filter> = program
-        .iter()
-        .map(|i| libc::sock_filter {
-            code: i.code,
-            jt: i.jt,
-            jf: i.jf,
-            k: i.k,
-        })
-        .collect();
-    let len = u16::try_from(filter.len()).map_err(|_| Errno::EINVAL)?;
-    let program = libc::sock_fprog {
-        len,
-        filter: filter.as_mut_ptr(),
-    };
-    // SAFETY: `program` points at `filter`, which holds exactly `len` instructions and outlives the
-    // call; the kernel copies it and keeps no pointer.
-    let done = unsafe {
-        libc::syscall(
-            libc::SYS_seccomp,
-            libc::SECCOMP_SET_MODE_FILTER,
-            flags,
-            std::ptr::from_ref(&program),
-        )
-    };
-    Errno::result(done)
-}
-
 /// Ends the process at once: no destructor, no exit handler, nothing inherited across the fork runs twice.
 pub(crate) fn exit_now(code: i32) -> ! {
     // SAFETY: _exit takes an integer and does not return.
