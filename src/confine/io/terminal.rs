@@ -56,6 +56,8 @@ pub(super) struct Session<'a> {
     user: BorrowedFd<'a>,
     master: BorrowedFd<'a>,
     guard: Option<RawGuard>,
+    /// Whether Stockade was started in the background, and so found the settings of the shell's line editor.
+    late: bool,
     resized: Signal,
     continued: Signal,
 }
@@ -69,10 +71,12 @@ impl<'a> Session<'a> {
             user,
             master,
             guard: None,
+            late: false,
             resized,
             continued,
         };
         session.refresh()?;
+        session.late = session.guard.is_none();
         Ok(session)
     }
 
@@ -100,6 +104,10 @@ impl<'a> Session<'a> {
                 step: "make the user's terminal raw",
                 source,
             })?;
+            if self.late {
+                // Only now are the user's settings those that a command is to start with.
+                let _gone = tcsetattr(self.master, SetArg::TCSANOW, &guard.before);
+            }
             self.guard = Some(guard);
         }
         if let Ok(size) = sys::window_size(self.user) {
