@@ -8,6 +8,7 @@
 //! Landlock guards what has a path; this guards what has none: sockets, other processes, keyrings,
 //! the kernel's own surface, and (through a listener) the attributes of files.
 
+mod call;
 mod conditions;
 mod lower;
 mod number;
@@ -22,9 +23,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::policy::{Network, UnixSockets};
 
+pub use call::{Call, Verdict};
 pub use lower::{SeccompError, lower};
 pub use number::{HIGHEST, NATIVE_ARCH};
-pub use reader::{Call, Filter, Malformed, Verdict, stacked};
+pub use reader::{Entered, Filter, Malformed, stacked};
 pub use validate::{SeccompWitness, validate};
 
 /// One classic BPF instruction, as `struct sock_filter` has it.

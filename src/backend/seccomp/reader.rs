@@ -3,8 +3,7 @@
 //! It knows the few instructions [`super::lower`] has a use for. Anything else (arithmetic, memory,
 //! computed returns) is refused rather than understood, so a plan that holds it is never applied.
 
-use std::fmt;
-
+use super::call::{ARCH_OFFSET, Call, DATA_SIZE, Verdict};
 use super::{Instruction, Program};
 
 const LOAD_WORD: u16 = 0x20;
@@ -18,132 +17,6 @@ const RETURN: u16 = 0x06;
 
 /// `BPF_MAXINSNS`.
 const LONGEST: usize = 4096;
-/// `sizeof(struct seccomp_data)`.
-const DATA_SIZE: u32 = 64;
-
-/// One system call, as `struct seccomp_data` shows it to a filter.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Call {
-    /// `AUDIT_ARCH_*`.
-    pub arch: u32,
-    /// The number.
-    pub nr: u32,
-    /// The arguments.
-    pub args: [u64; 6],
-}
-
-impl Call {
-    /// The low 32 bits of an argument; 0 for one that does not exist.
-    pub fn low(&self, arg: u8) -> u32 {
-        self.args.get(usize::from(arg)).map_or(0, |value| low_half(*value))
-    }
-
-    /// The word at a byte offset of `struct seccomp_data`; the instruction pointer reads as 0.
-    fn word(&self, offset: u32) -> u32 {
-        match offset {
-            0 => self.nr,
-            4 => self.arch,
-            16..DATA_SIZE => {
-                let value = usize::try_from((offset - 16) / 8)
-                    .ok()
-                    .and_then(|index| self.args.get(index));
-                let value = value.copied().unwrap_or(0);
-                // Little-endian, as every architecture of the table is: the low half comes first.
-                if offset.is_multiple_of(8) {
-                    low_half(value)
-                } else {
-                    low_half(value >> 32)
-                }
-            }
-            _ => 0,
-        }
-    }
-}
-
-/// The low 32 bits.
-fn low_half(value: u64) -> u32 {
-    u32::try_from(value & 0xFFFF_FFFF).unwrap_or(0)
-}
-
-impl fmt::Display for Call {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "call {} of architecture {:#x} with", self.nr, self.arch)?;
-        self.args.iter().try_for_each(|arg| write!(f, " {arg:#x}"))
-    }
-}
-
-/// A filter's answer. Ordered as the kernel orders them: stricter is greater.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Verdict {
-    /// The call proceeds.
-    Allow,
-    /// The call proceeds and is logged.
-    Log,
-    /// A tracer decides.
-    Trace,
-    /// The listener decides.
-    Notify,
-    /// The call fails with this number.
-    Errno(u16),
-    /// The caller gets `SIGSYS`.
-    Trap,
-    /// The thread dies.
-    KillThread,
-    /// The process dies.
-    KillProcess,
-}
-
-impl Verdict {
-    /// The answer a return value means; `None` for one the kernel has no name for.
-    pub fn from_return(value: u32) -> Option<Self> {
-        Some(match value & 0xFFFF_0000 {
-            0x8000_0000 => Self::KillProcess,
-            0x0000_0000 => Self::KillThread,
-            0x0003_0000 => Self::Trap,
-            0x0005_0000 => Self::Errno(u16::try_from(value & 0xFFFF).unwrap_or(0)),
-            0x7FC0_0000 => Self::Notify,
-            0x7FF0_0000 => Self::Trace,
-            0x7FFC_0000 => Self::Log,
-            0x7FFF_0000 => Self::Allow,
-            _ => return None,
-        })
-    }
-
-    /// The place in the kernel's order; `Errno(0)` is a call that does nothing and says it succeeded, still not made.
-    const fn rank(self) -> u8 {
-        match self {
-            Self::Allow => 0,
-            Self::Log => 1,
-            Self::Trace => 2,
-            Self::Notify => 3,
-            Self::Errno(_) => 4,
-            Self::Trap => 5,
-            Self::KillThread => 6,
-            Self::KillProcess => 7,
-        }
-    }
-
-    /// Whether nothing gets by this answer that the other would stop.
-    pub const fn at_least(self, other: Self) -> bool {
-        self.rank() >= other.rank()
-    }
-}
-
-impl fmt::Display for Verdict {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Allow => f.write_str("allow"),
-            Self::Log => f.write_str("log"),
-            Self::Trace => f.write_str("trace"),
-            Self::Notify => f.write_str("notify"),
-            Self::Errno(number) => write!(f, "error {number}"),
-            Self::Trap => f.write_str("trap"),
-            Self::KillThread => f.write_str("kill the thread"),
-            Self::KillProcess => f.write_str("kill the process"),
-        }
-    }
-}
-
 /// Why a program cannot be relied on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Malformed {
@@ -213,26 +86,79 @@ impl<'a> Filter<'a> {
 
     /// The answer to a call.
     pub fn answer(&self, call: &Call) -> Verdict {
-        let mut accumulator = 0;
-        let mut at = 0;
+        self.run(State::default(), call, Arguments::Shown)
+            .unwrap_or(Verdict::Allow)
+    }
+
+    /// The filter as far as it goes on architecture and number alone.
+    pub fn enter(&self, call: &Call) -> Entered<'a> {
+        Entered {
+            filter: *self,
+            reached: self.run(State::default(), call, Arguments::Hidden),
+        }
+    }
+
+    /// Runs from a state to the answer, or to the first look at a hidden argument.
+    fn run(&self, mut state: State, call: &Call, arguments: Arguments) -> Result<Verdict, State> {
         // Jumps only go forward and the last instruction returns, so this ends; were it not so, the
         // weakest answer is the one a validation must assume.
-        while let Some(instruction) = self.code.get(at) {
-            let k = instruction.k;
+        while let Some(instruction) = self.code.get(state.at) {
+            let (k, accumulator) = (instruction.k, state.accumulator);
             let branch = |taken: bool| usize::from(if taken { instruction.jt } else { instruction.jf });
-            at += 1;
-            match instruction.code {
-                LOAD_WORD => accumulator = call.word(k),
-                AND => accumulator &= k,
-                JUMP => at = at.saturating_add(k as usize),
-                JUMP_EQUAL => at += branch(accumulator == k),
-                JUMP_GREATER => at += branch(accumulator > k),
-                JUMP_GREATER_EQUAL => at += branch(accumulator >= k),
-                JUMP_ANY_BIT => at += branch(accumulator & k != 0),
-                _ => return Verdict::from_return(k).unwrap_or(Verdict::Allow),
-            }
+            let onward = match instruction.code {
+                LOAD_WORD if k > ARCH_OFFSET && arguments == Arguments::Hidden => return Err(state),
+                LOAD_WORD => {
+                    state.accumulator = call.word(k);
+                    0
+                }
+                AND => {
+                    state.accumulator &= k;
+                    0
+                }
+                JUMP => k as usize,
+                JUMP_EQUAL => branch(accumulator == k),
+                JUMP_GREATER => branch(accumulator > k),
+                JUMP_GREATER_EQUAL => branch(accumulator >= k),
+                JUMP_ANY_BIT => branch(accumulator & k != 0),
+                _ => return Ok(Verdict::from_return(k).unwrap_or(Verdict::Allow)),
+            };
+            state.at = state.at.saturating_add(1).saturating_add(onward);
         }
-        Verdict::Allow
+        Ok(Verdict::Allow)
+    }
+}
+
+/// Where a run stands.
+#[derive(Debug, Clone, Copy, Default)]
+struct State {
+    at: usize,
+    accumulator: u32,
+}
+
+/// Whether a run may look at the arguments.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Arguments {
+    Shown,
+    Hidden,
+}
+
+/// A filter that knows architecture and number: the many calls that differ in arguments only share the long way here.
+#[derive(Debug, Clone, Copy)]
+pub struct Entered<'a> {
+    filter: Filter<'a>,
+    reached: Result<Verdict, State>,
+}
+
+impl Entered<'_> {
+    /// The answer to a call of the same architecture and number.
+    pub fn answer(&self, call: &Call) -> Verdict {
+        self.reached
+            .unwrap_or_else(|state| self.filter.run(state, call, Arguments::Shown).unwrap_or(Verdict::Allow))
+    }
+
+    /// The answer whatever the arguments, if there is one; an `Allow` of this kind is in the kernel's bitmap.
+    pub fn constant(&self) -> Option<Verdict> {
+        self.reached.ok()
     }
 }
 

@@ -2,8 +2,8 @@
 //!
 //! A call that no row names is allowed if its number is known, and answered `ENOSYS` if it is not.
 
+use super::call::{Call, Verdict};
 use super::number::{GAP, HIGHEST, NATIVE_ARCH};
-use super::reader::{Call, Verdict};
 use super::{Role, Settings, conditions, rows};
 use crate::policy::{Network, UnixSockets};
 
