@@ -1,11 +1,13 @@
 //! The table → filters.
 //!
-//! seccompiler writes filters that answer one thing, so there are two per error number (what is
-//! refused always, and what by its arguments), one that notifies, and a hand-made frame for what no rule per number can say: another architecture's
-//! table (killed), and numbers beyond the known ones, x32's among them (`ENOSYS`).
+//! seccompiler writes filters that answer one thing, so there are two per error number: what is
+//! refused always, and what by its arguments. A hand-made frame before them says what no rule per
+//! number can: another architecture's table (killed), and numbers beyond the known ones, x32's among
+//! them (`ENOSYS`). All are joined into one, because each filter of a stack costs every judged call
+//! anew; only the one that notifies stays apart, for it is installed with a listener.
 //!
-//! A call that one filter judges by its arguments runs through all of them, so each begins with a
-//! short way out for the frequent calls of that kind that it says nothing of.
+//! A call whose arguments are judged walks the whole filter, so each part begins with a short way
+//! out for the frequent calls of that kind that it says nothing of.
 
 use std::collections::BTreeMap;
 
@@ -50,10 +52,10 @@ pub enum SeccompError {
 /// Which half of an error's filters a call is in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Part {
-    /// Many numbers, none of them frequent: the long walk that the frequent calls must be spared.
-    Always,
     /// Few numbers, some frequent.
     ByArgument,
+    /// Many numbers, none of them frequent: the long walk that the frequent calls must be spared.
+    Always,
 }
 
 /// The frequent calls among those whose arguments some filter looks at, most frequent first.
@@ -72,20 +74,20 @@ type Rules = BTreeMap<i64, Vec<SeccompRule>>;
 /// The filters for these settings.
 pub fn lower(settings: Settings) -> Result<SeccompPlan, SeccompError> {
     let table = Table::of(settings);
-    let mut errors: BTreeMap<(Errno, Part), Rules> = BTreeMap::new();
+    let mut errors: BTreeMap<(Part, Errno), Rules> = BTreeMap::new();
     let mut notified = Rules::new();
     for (number, standing) in table.spoken() {
         for answer in standing {
             let (rules, chain) = match answer.say {
                 Say::Allow => continue,
                 Say::Notify => (&mut notified, Vec::new()),
-                Say::Always(errno) => (errors.entry((errno, Part::Always)).or_default(), Vec::new()),
+                Say::Always(errno) => (errors.entry((Part::Always, errno)).or_default(), Vec::new()),
                 Say::When(errno, clauses) => {
                     let chain = clauses.iter().map(rule);
                     let chain = chain
                         .collect::<Result<_, _>>()
                         .map_err(|source| failed(errno, source))?;
-                    (errors.entry((errno, Part::ByArgument)).or_default(), chain)
+                    (errors.entry((Part::ByArgument, errno)).or_default(), chain)
                 }
             };
             if rules.insert(number.into(), chain).is_some() {
@@ -93,16 +95,19 @@ pub fn lower(settings: Settings) -> Result<SeccompPlan, SeccompError> {
             }
         }
     }
-    let mut programs = vec![frame()];
-    for ((errno, _), rules) in errors {
+    let mut parts = vec![frame()];
+    for ((_, errno), rules) in errors {
         let action = SeccompAction::Errno(errno.code().into());
-        programs.push(compile(rules, action).map_err(|source| failed(errno, source))?);
+        parts.push(compile(rules, action).map_err(|source| failed(errno, source))?);
     }
     let notify = match settings.role {
         Role::Worker => None,
         Role::Command => Some(notifying(notified)?),
     };
-    Ok(SeccompPlan { programs, notify })
+    Ok(SeccompPlan {
+        programs: vec![join(parts)],
+        notify,
+    })
 }
 
 /// The error for a filter that answers an error number.
@@ -139,6 +144,25 @@ pub(super) fn compile(rules: Rules, action: SeccompAction) -> Result<Program, Ba
     Ok(program)
 }
 
+/// One filter that asks each part in turn: where a part allows, the next one is asked.
+fn join(parts: Vec<Program>) -> Program {
+    let last = parts.len().saturating_sub(1);
+    let mut joined = Program::new();
+    for (index, mut part) in parts.into_iter().enumerate() {
+        if index < last {
+            let distances = (0..part.len()).rev();
+            for (instruction, distance) in part.iter_mut().zip(distances) {
+                if *instruction == step(RETURN, 0, 0, RET_ALLOW) {
+                    // A distance past u32 would be refused by the reader as a jump past the end.
+                    *instruction = step(JUMP, 0, 0, u32::try_from(distance).unwrap_or(u32::MAX));
+                }
+            }
+        }
+        joined.append(&mut part);
+    }
+    joined
+}
+
 /// Puts a way out for some numbers right behind the load of the number.
 fn hasten(program: &mut Program, numbers: &[i64]) {
     let Some(load) = program
@@ -158,7 +182,8 @@ fn hasten(program: &mut Program, numbers: &[i64]) {
         .chain([step(JUMP, 0, 0, 1), step(RETURN, 0, 0, RET_ALLOW)])
         .collect();
     // Jumps are relative and none leads from before this place to behind it, so nothing else moves.
-    program.splice(load + 1..load + 1, way_out);
+    let behind = load + 1;
+    program.splice(behind..behind, way_out);
 }
 
 /// The filter that hands calls to a listener. seccompiler has no such action: `Log`, which no other

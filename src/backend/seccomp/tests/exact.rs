@@ -135,7 +135,7 @@ fn the_stack_stays_small() {
             .map(|program| program.len() + 4)
             .sum();
         assert!(
-            plan.programs.len() <= 7 && total < 1200,
+            plan.programs.len() == 1 && total < 1200,
             "{settings:?}: {} programs, {total}",
             plan.programs.len()
         );

@@ -31,7 +31,7 @@ fn a_plan_without_one_of_its_filters_is_caught() {
 fn a_return_that_allows_instead_of_refusing_is_caught_wherever_it_stands() {
     for settings in [strict(Role::Command), open(Role::Command), open(Role::Worker)] {
         let whole = lower(settings).unwrap();
-        for (index, program) in whole.programs.iter().enumerate().skip(1) {
+        for (index, program) in whole.programs.iter().enumerate() {
             for (at, step) in program.iter().enumerate() {
                 if step.code == RETURN && step.k & 0xFFFF_0000 == 0x0005_0000 {
                     let mut plan = whole.clone();
@@ -47,7 +47,7 @@ fn a_return_that_allows_instead_of_refusing_is_caught_wherever_it_stands() {
 fn a_changed_constant_is_caught_wherever_it_stands() {
     for settings in [strict(Role::Command), open(Role::Command), open(Role::Worker)] {
         let whole = lower(settings).unwrap();
-        for (index, program) in whole.programs.iter().chain(&whole.notify).enumerate().skip(1) {
+        for (index, program) in whole.programs.iter().chain(&whole.notify).enumerate() {
             for (at, step) in program.iter().enumerate().filter(|(_, step)| step.code == JUMP_EQUAL) {
                 let mut plan = whole.clone();
                 let target = plan.programs.get_mut(index).or(plan.notify.as_mut()).unwrap();
@@ -69,7 +69,7 @@ fn a_dropped_instruction_is_caught_or_changes_nothing() {
     let table = Table::of(settings);
     let calls: Vec<Call> = plain_calls().chain(combined_calls(&table)).collect();
     for (index, program) in whole.programs.iter().enumerate() {
-        for at in (0..program.len()).step_by(7) {
+        for at in (0..program.len()).step_by(3) {
             let mut plan = whole.clone();
             plan.programs[index].remove(at);
             if validate(&plan, settings).is_err() {
@@ -134,7 +134,7 @@ fn a_notification_turned_into_permission_is_caught() {
 fn a_witness_says_the_call_and_both_answers() {
     let settings = strict(Role::Command);
     let mut plan = lower(settings).unwrap();
-    plan.programs.truncate(1);
+    plan.programs.clear();
     let witness = validate(&plan, settings).unwrap_err().to_string();
     assert!(witness.contains("allow by the filters, error"), "{witness}");
 }
