@@ -91,6 +91,11 @@ fn one(
     let (Some(metadata), Some(identity)) = (&walked.found, walked.identity()) else {
         return Ok(None);
     };
+    // A base path has no name, asks nothing and is not protected: what a person keeps is a root.
+    if rights.contains(Rights::WRITE) && (metadata.is_dir() || metadata.is_file()) {
+        return Err(wrong("only a device can be a writable base path".into())
+            .hint("a writable file or directory is a root: name it under `sandbox.paths`"));
+    }
     let held = |link: &&AbsPath| writable.iter().any(|root| link.is_within(root));
     if let Some(link) = walked.links.iter().find(held) {
         let told = format!("base path `{text}` is left out: the symlink {link} lies inside a writable root");

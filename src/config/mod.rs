@@ -4,8 +4,9 @@
 //! raw mirror (`raw`, `scalar`, `words`) or into one error that says where; `layers` stacks the
 //! presets it extends below it; `resolve` brings the stack to a policy, with a file for each part:
 //! `roots`, `denies` and `finish` (through `paths`, which finds every symlink), `base`, `environment`,
-//! `rules` and their `examples`, `tools`; `contradictions` holds the parts against each other.
-//! Beside that: [`trust`] for configs found in the working directory, [`ceilings`], which this
+//! `rules` and their `examples`, `tools`; `contradictions` holds the parts against each other, and `warnings`
+//! tells what stands but may surprise.
+//! Beside that: [`trust`] (and `stored`) for configs found in the working directory, [`ceilings`], which this
 //! version refuses to run beside, `flags` for policies without a file, [`schema`] for editors.
 
 mod base;
@@ -29,10 +30,12 @@ mod rules;
 mod scalar;
 mod schema;
 mod source;
+mod stored;
 mod tools;
 pub mod trust;
 mod units;
 mod values;
+mod warnings;
 mod words;
 mod yaml;
 

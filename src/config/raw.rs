@@ -104,7 +104,7 @@ pub(crate) struct RawBase {
     pub(crate) read: Option<Vec<At<String>>>,
     /// Readable and executable.
     pub(crate) read_execute: Option<Vec<At<String>>>,
-    /// Readable and writable.
+    /// Devices that are readable and writable.
     pub(crate) read_write: Option<Vec<At<String>>>,
     /// Only the names in it, never content.
     pub(crate) list: Option<Vec<At<String>>>,

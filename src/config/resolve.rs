@@ -13,13 +13,14 @@ use super::rules;
 use super::scalar::{At, RawNetwork};
 use super::tools::{self, CustomTool};
 use super::values;
+use super::warnings;
 use super::words::{
     RawApprovalMode, RawBackend, RawDenyFallback, RawFallback, RawHome, RawProtect, RawProtectFallback, RawResiduals,
     RawUnixSockets,
 };
 use crate::policy::{
     AbsPath, BackendChoice, DenyFallback, HomeChoice, Mode, Network, OsSandbox, Policy, Protect, ProtectFallback,
-    Residuals, Rights, UnixSockets,
+    Residuals, Rights, ShellRule, UnixSockets,
 };
 
 /// What a stack of layers comes to.
@@ -35,8 +36,8 @@ pub(crate) struct Resolved {
 /// The policy the layers come to. Missing `create: true` roots are made at the very end.
 pub(crate) fn resolve(layers: &Layers, context: &Context) -> Result<Resolved, Box<Diagnostic>> {
     refuse_later_features(layers)?;
-    let mut warnings = Vec::new();
-    let drafts = roots::drafts(layers, context, &mut warnings)?;
+    let mut found = Vec::new();
+    let drafts = roots::drafts(layers, context, &mut found)?;
     contradictions::check(layers, &drafts)?;
     contradictions::state_stays_outside(&drafts, context)?;
     let names: Vec<&str> = drafts.iter().map(|d| d.name.value.as_str()).collect();
@@ -45,12 +46,12 @@ pub(crate) fn resolve(layers: &Layers, context: &Context) -> Result<Resolved, Bo
         .filter(|d| d.rights.contains(Rights::WRITE))
         .map(|d| &d.path);
     let writable: Vec<AbsPath> = of_roots.chain(&layers.writable).cloned().collect();
-    let base = base::resolve(layers, &writable, context, &mut warnings)?;
+    let base = base::resolve(layers, &writable, context, &mut found)?;
     let custom_tools = tools::custom(layers, &names)?;
     let tools = tools::overrides(layers, &custom_tools)?;
     let rules = rules::rules(layers, &names, context)?;
     let default_rule = rules::default_rule(layers)?;
-    let environment = environment::environment(layers, context, &mut warnings)?;
+    let environment = environment::environment(layers, context, &mut found)?;
     let limits = environment::limits(layers)?;
     let network = network(layers)?;
     let mut made = Vec::new();
@@ -62,15 +63,10 @@ pub(crate) fn resolve(layers: &Layers, context: &Context) -> Result<Resolved, Bo
         }
         finished.push(root);
     }
-    warnings.extend(tools::switched_off(layers, &tools, &finished, &rules));
-    for tool in &custom_tools {
-        let told = format!(
-            "custom tool `{}` ({}) is checked, but this version does not offer it",
-            tool.name, tool.origin
-        );
-        warnings.push(*Diagnostic::warning(told));
-    }
-    warnings.extend(unprotected_config(layers, &writable));
+    let asking: Vec<&ShellRule> = rules.iter().chain([&default_rule]).collect();
+    found.extend(warnings::switched_off(layers, &tools, &finished, &asking));
+    found.extend(warnings::not_offered(&custom_tools));
+    found.extend(warnings::unprotected_config(layers, &writable));
     let policy = Policy {
         roots: finished,
         base,
@@ -93,12 +89,15 @@ pub(crate) fn resolve(layers: &Layers, context: &Context) -> Result<Resolved, Bo
     Ok(Resolved {
         policy,
         custom_tools,
-        warnings,
+        warnings: found,
         made,
     })
 }
 
-fn sandbox<'a, T>(layers: &'a Layers, get: fn(&'a RawSandbox) -> &'a Option<At<T>>) -> Option<(&'a Layer, &'a At<T>)> {
+pub(crate) fn sandbox<'a, T>(
+    layers: &'a Layers,
+    get: fn(&'a RawSandbox) -> &'a Option<At<T>>,
+) -> Option<(&'a Layer, &'a At<T>)> {
     layers.first(|raw: &'a RawConfig| raw.sandbox.as_ref().and_then(|s| get(s).as_ref()))
 }
 
@@ -166,19 +165,6 @@ fn backend(layers: &Layers) -> Result<BackendChoice, Box<Diagnostic>> {
             .at(layer.source.place(found.at), "cannot confine")
             .hint("write `backend: auto` or `backend: landlock`"),
     )
-}
-
-/// Without protection the agent may write the config it runs under: it would speak at the next start.
-fn unprotected_config(layers: &Layers, writable: &[AbsPath]) -> Option<Diagnostic> {
-    let (layer, found) = sandbox(layers, |s| &s.protect)?;
-    let config = layers
-        .config_files
-        .iter()
-        .find(|file| writable.iter().any(|root| file.is_within(root)))?;
-    (found.value == RawProtect::None).then(|| {
-        *Diagnostic::warning(format!("`protect: none` leaves {config} to the agent"))
-            .at(layer.source.place(found.at), "the next start would obey what it wrote")
-    })
 }
 
 fn protect(layers: &Layers) -> Protect {

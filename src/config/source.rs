@@ -96,9 +96,13 @@ impl Source {
 
 /// The character itself if it shows as itself, else a replacement of the same width in columns.
 fn harmless(c: char) -> char {
+    // Nearly every character of every config; the tables behind `escape` are not asked for these.
+    if c == '\n' || c == ' ' || c.is_ascii_graphic() {
+        return c;
+    }
     let mut bytes = [0; 4];
     let text: &str = c.encode_utf8(&mut bytes);
-    if c == '\n' || escape(text.as_bytes()) == text {
+    if escape(text.as_bytes()) == text {
         c
     } else if c == '\t' || c == '\r' {
         ' '

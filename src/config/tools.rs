@@ -8,7 +8,7 @@ use super::raw::{RawArg, RawCustomTool, RawTool};
 use super::scalar::At;
 use super::values;
 use super::words::RawArgKind;
-use crate::policy::{Demand, Origin, Root, ShellRule, ToolRule};
+use crate::policy::{Demand, Origin, ToolRule};
 
 /// The tools every config can speak of.
 pub const TOOL_NAMES: &[&str] = &[
@@ -23,18 +23,6 @@ pub const TOOL_NAMES: &[&str] = &[
     "make_directory",
     "shell",
 ];
-
-/// Tools that write; a root's write demand is theirs.
-const WRITERS: &[&str] = &[
-    "write_file",
-    "edit_file",
-    "patch_file",
-    "delete_file",
-    "move_file",
-    "make_directory",
-];
-/// Tools that read.
-const READERS: &[&str] = &["read_file", "list_files", "search_files"];
 
 /// A command with named arguments. Validated here; this version does not offer it as a tool.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -117,49 +105,6 @@ fn override_demand(layer: &Layer, name: &At<String>, raw: &RawTool) -> Result<De
                 .hint("write `approval: required`, `none`, `once_per_session` or `deny`"),
         ),
     }
-}
-
-/// A warning for each override that switches off what a root or a rule demands.
-pub(crate) fn switched_off(
-    layers: &Layers,
-    tools: &BTreeMap<String, ToolRule>,
-    roots: &[Root],
-    rules: &[ShellRule],
-) -> Vec<Diagnostic> {
-    let mut warnings = Vec::new();
-    for (name, rule) in tools.iter().filter(|(_, rule)| rule.approval == Demand::None) {
-        let demands_write = roots
-            .iter()
-            .filter(|r| WRITERS.contains(&name.as_str()) && r.write_approval > Demand::None);
-        let demands_read = roots
-            .iter()
-            .filter(|r| READERS.contains(&name.as_str()) && r.read_approval > Demand::None);
-        let of_roots = demands_write
-            .chain(demands_read)
-            .map(|r| (format!("root `{}`", r.name), &r.origin));
-        let asked = rules
-            .iter()
-            .filter(|r| name == "shell" && matches!(r.approval, Demand::Required | Demand::OncePerSession));
-        let of_rules = asked.map(|r| (format!("rule `{}`", r.pattern.join(" ")), &r.origin));
-        for (what, origin) in of_roots.chain(of_rules) {
-            let told = format!(
-                "`tools: {name}` ({}) switches off what {what} ({origin}) demands",
-                rule.origin
-            );
-            let mut warning = Diagnostic::warning(told);
-            for (origin, label) in [(&rule.origin, "asks nobody"), (origin, "demands approval")] {
-                if let Some(place) = layers.place_of(origin) {
-                    warning = if warning.place.is_none() {
-                        warning.at(place, label)
-                    } else {
-                        warning.and(place, label)
-                    };
-                }
-            }
-            warnings.push(*warning);
-        }
-    }
-    warnings
 }
 
 /// The custom tools of all layers.

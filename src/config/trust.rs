@@ -4,10 +4,8 @@
 //! its path, the hash of its bytes, every file it names and each root with its inode: a change in
 //! any of them asks again. The store is found through the passwd entry, not the environment.
 
-use std::fmt::Write as _;
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::{self, Read as _, Write as _};
-use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
@@ -17,46 +15,11 @@ use super::ceilings;
 use super::context::Context;
 use super::error::ConfigError;
 use super::load::{self, Links, Loaded, NamedFile};
-use crate::policy::{AbsPath, Root};
+use super::stored::{StoredFile, StoredPath, StoredRoot, stored_file, stored_root};
+use crate::policy::AbsPath;
 
 const VERSION: u32 = 1;
 const MAX_BYTES: u64 = 8 << 20;
-
-/// A path as text where it is text, as bytes where it is not.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(untagged)]
-enum StoredPath {
-    Text(String),
-    Bytes(Vec<u8>),
-}
-
-impl StoredPath {
-    fn new(path: &Path) -> Self {
-        let bytes = path.as_os_str().as_bytes();
-        std::str::from_utf8(bytes).map_or_else(|_| Self::Bytes(bytes.to_owned()), |text| Self::Text(text.to_owned()))
-    }
-
-    fn to_path(&self) -> PathBuf {
-        match self {
-            Self::Text(text) => PathBuf::from(text),
-            Self::Bytes(bytes) => PathBuf::from(std::ffi::OsString::from_vec(bytes.clone())),
-        }
-    }
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-struct StoredFile {
-    path: StoredPath,
-    sha256: String,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-struct StoredRoot {
-    name: String,
-    path: StoredPath,
-    device: u64,
-    inode: u64,
-}
 
 /// One trusted config.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -254,27 +217,6 @@ fn same_reach(entry: &Entry, loaded: &Loaded) -> Result<(), String> {
         }
     }
     Ok(())
-}
-
-fn stored_file(file: &NamedFile) -> StoredFile {
-    let mut sha256 = String::with_capacity(64);
-    for byte in file.sha256 {
-        // Writing to a String cannot fail.
-        let _infallible = write!(sha256, "{byte:02x}");
-    }
-    StoredFile {
-        path: StoredPath::new(&file.path),
-        sha256,
-    }
-}
-
-fn stored_root(root: &Root) -> StoredRoot {
-    StoredRoot {
-        name: root.name.clone(),
-        path: StoredPath::new(root.path.as_path()),
-        device: root.identity.device,
-        inode: root.identity.inode,
-    }
 }
 
 fn read(path: &Path) -> io::Result<Vec<u8>> {

@@ -151,3 +151,42 @@ fn a_config_left_to_the_agent_is_warned_about() {
     assert!(world.ok(&text.replace("protect: none, ", "")).warnings.is_empty());
     assert!(world.ok(&text.replace("rw", "ro")).warnings.is_empty());
 }
+
+#[test]
+fn a_writable_base_path_is_a_device_and_nothing_else() {
+    let world = World::new();
+    world.mkdir("d");
+    std::fs::write(world.home().join(".bashrc"), "").unwrap();
+    let project = world.project().join("d").display().to_string();
+    for kept in [project.as_str(), "~/.bashrc"] {
+        let error = world.error(format!("sandbox: {{base: {{read_write: ['{kept}']}}}}\n"));
+        assert!(error.contains("only a device"), "{error}");
+    }
+    assert_eq!(
+        world
+            .ok("sandbox: {base: {read_write: [/dev/null]}}\n")
+            .policy
+            .base
+            .len(),
+        1
+    );
+}
+
+#[test]
+fn a_shell_override_that_switches_off_the_default_is_warned_about() {
+    let world = World::new();
+    let told = |text: &str| {
+        world
+            .ok(text)
+            .warnings
+            .iter()
+            .map(|w| w.message.clone())
+            .collect::<Vec<_>>()
+            .join("\n")
+    };
+    assert!(told("tools: {shell: {approval: none}}\n").contains("switches off what `shell.default`"));
+    assert_eq!(
+        told("tools: {shell: {approval: none}}\nshell: {default: {approval: none}}\n"),
+        ""
+    );
+}

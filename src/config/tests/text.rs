@@ -182,3 +182,19 @@ fn a_hostile_line_is_shown_harmless() {
         "{error:?}"
     );
 }
+
+#[test]
+fn line_endings_and_a_byte_order_mark_change_nothing() {
+    let world = World::new();
+    let plain = "shell:\n  network: true\n  env: {set: {A: b}}\n";
+    let policy = world.ok(plain).policy;
+    for other in [
+        plain.replace('\n', "\r\n"),
+        format!("\u{feff}{plain}"),
+        format!("---\n{plain}...\n").replace("---\n", "%YAML 1.2\n---\n"),
+    ] {
+        assert_eq!(world.ok(&other).policy.environment, policy.environment, "{other:?}");
+    }
+    let error = world.error("shell:\r\n  netwrk: true\r\n");
+    assert!(error.contains(":2:3") && !error.contains('\r'), "{error}");
+}

@@ -1,0 +1,95 @@
+//! Lines that stand, and may not mean what their writer thinks.
+
+use std::collections::BTreeMap;
+
+use super::error::Diagnostic;
+use super::layers::Layers;
+use super::resolve::sandbox;
+use super::tools::CustomTool;
+use super::words::RawProtect;
+use crate::policy::{AbsPath, Demand, Origin, Rights, Root, ShellRule, ToolRule};
+
+/// Tools that write; a root's write demand is theirs.
+const WRITERS: &[&str] = &[
+    "write_file",
+    "edit_file",
+    "patch_file",
+    "delete_file",
+    "move_file",
+    "make_directory",
+];
+/// Tools that read.
+const READERS: &[&str] = &["read_file", "list_files", "search_files"];
+
+/// A warning for each override that switches off what a root or a rule demands.
+pub(crate) fn switched_off(
+    layers: &Layers,
+    tools: &BTreeMap<String, ToolRule>,
+    roots: &[Root],
+    rules: &[&ShellRule],
+) -> Vec<Diagnostic> {
+    let mut found = Vec::new();
+    for (name, rule) in tools.iter().filter(|(_, rule)| rule.approval == Demand::None) {
+        let writes = |r: &&Root| {
+            WRITERS.contains(&name.as_str()) && r.rights.contains(Rights::WRITE) && r.write_approval > Demand::None
+        };
+        let reads = |r: &&Root| READERS.contains(&name.as_str()) && r.read_approval > Demand::None;
+        for root in roots.iter().filter(|root| writes(root) || reads(root)) {
+            found.push(overridden(
+                layers,
+                name,
+                rule,
+                &format!("root `{}`", root.name),
+                &root.origin,
+            ));
+        }
+        let asks = |r: &&&ShellRule| name == "shell" && matches!(r.approval, Demand::Required | Demand::OncePerSession);
+        for asking in rules.iter().filter(asks) {
+            let what = if asking.pattern.is_empty() {
+                "`shell.default`".to_owned()
+            } else {
+                format!("rule `{}`", asking.pattern.join(" "))
+            };
+            found.push(overridden(layers, name, rule, &what, &asking.origin));
+        }
+    }
+    found
+}
+
+fn overridden(layers: &Layers, tool: &str, rule: &ToolRule, what: &str, origin: &Origin) -> Diagnostic {
+    let told = format!(
+        "`tools: {tool}` ({}) switches off what {what} ({origin}) demands",
+        rule.origin
+    );
+    let mut warning = Diagnostic::warning(told);
+    for (origin, label) in [(&rule.origin, "asks nobody"), (origin, "demands approval")] {
+        warning = match (layers.place_of(origin), &warning.place) {
+            (Some(place), None) => warning.at(place, label),
+            (Some(place), Some(_)) => warning.and(place, label),
+            (None, _) => warning,
+        };
+    }
+    *warning
+}
+
+/// Without protection the agent may write the config it runs under: it would speak at the next start.
+pub(crate) fn unprotected_config(layers: &Layers, writable: &[AbsPath]) -> Option<Diagnostic> {
+    let (layer, found) = sandbox(layers, |s| &s.protect)?;
+    let mut files = layers.config_files.iter();
+    let config = files.find(|file| writable.iter().any(|root| file.is_within(root)))?;
+    (found.value == RawProtect::None).then(|| {
+        *Diagnostic::warning(format!("`protect: none` leaves {config} to the agent"))
+            .at(layer.source.place(found.at), "the next start would obey what it wrote")
+    })
+}
+
+/// Custom tools are read so that a config is ready for them, and nothing more.
+pub(crate) fn not_offered(tools: &[CustomTool]) -> impl Iterator<Item = Diagnostic> {
+    tools.iter().map(|tool| {
+        let told = format!(
+            "custom tool `{}` ({}) is checked, but this version does not offer it",
+            tool.name, tool.origin
+        );
+        *Diagnostic::warning(told)
+    })
+}
