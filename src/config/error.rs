@@ -5,6 +5,7 @@ use std::io;
 use std::path::PathBuf;
 
 use annotate_snippets::{AnnotationKind, Level, Renderer, Snippet};
+use serde::Serialize;
 
 use super::source::Place;
 use crate::policy::path::{display, escape};
@@ -71,7 +72,8 @@ impl From<Box<Diagnostic>> for ConfigError {
 }
 
 /// How bad it is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Severity {
     /// There is no policy.
     Error,
@@ -79,17 +81,34 @@ pub enum Severity {
     Warning,
 }
 
+/// A place and what is written under it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Mark {
+    /// The place.
+    #[serde(flatten)]
+    pub place: Place,
+    /// What to write there; safe to print.
+    pub label: String,
+}
+
+impl Mark {
+    fn new(place: Place, label: &str) -> Self {
+        let label = told(label);
+        Self { place, label }
+    }
+}
+
 /// One finding in a config, with the place it stands and what to do about it.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Diagnostic {
     /// How bad it is.
     pub severity: Severity,
     /// One line; safe to print.
     pub message: String,
-    /// Where, and what to write under the line there.
-    pub place: Option<(Place, String)>,
+    /// Where.
+    pub place: Option<Mark>,
     /// Other lines that matter.
-    pub related: Vec<(Place, String)>,
+    pub related: Vec<Mark>,
     /// What would help.
     pub hints: Vec<String>,
 }
@@ -99,7 +118,7 @@ impl Diagnostic {
     pub fn error(message: impl AsRef<str>) -> Box<Self> {
         Box::new(Self {
             severity: Severity::Error,
-            message: escape(message.as_ref().as_bytes()),
+            message: told(message.as_ref()),
             place: None,
             related: Vec::new(),
             hints: Vec::new(),
@@ -116,21 +135,21 @@ impl Diagnostic {
     /// With the place it stands and a label for it.
     #[must_use]
     pub fn at(mut self: Box<Self>, place: Place, label: impl AsRef<str>) -> Box<Self> {
-        self.place = Some((place, escape(label.as_ref().as_bytes())));
+        self.place = Some(Mark::new(place, label.as_ref()));
         self
     }
 
     /// With another line that matters.
     #[must_use]
     pub fn and(mut self: Box<Self>, place: Place, label: impl AsRef<str>) -> Box<Self> {
-        self.related.push((place, escape(label.as_ref().as_bytes())));
+        self.related.push(Mark::new(place, label.as_ref()));
         self
     }
 
     /// With what would help.
     #[must_use]
     pub fn hint(mut self: Box<Self>, hint: impl AsRef<str>) -> Box<Self> {
-        self.hints.push(escape(hint.as_ref().as_bytes()));
+        self.hints.push(told(hint.as_ref()));
         self
     }
 
@@ -146,8 +165,22 @@ impl Diagnostic {
     }
 }
 
+/// A text that quotes the file: safe to print, and not as long as the file may be.
+fn told(text: &str) -> String {
+    const LONGEST: usize = 1000;
+    let shown = escape(text.as_bytes());
+    match shown.char_indices().nth(LONGEST) {
+        Some((end, _)) => format!("{}…", &shown[..end]),
+        None => shown,
+    }
+}
+
 /// The one of `known` that `found` is most likely a slip of.
 fn nearest<'a>(found: &str, known: &[&'a str]) -> Option<&'a str> {
+    // The distance costs the product of the lengths, and a word of a megabyte is no slip.
+    if found.len() > 64 {
+        return None;
+    }
     known
         .iter()
         .map(|k| (strsim::damerau_levenshtein(found, k), *k))
@@ -171,14 +204,14 @@ impl fmt::Display for Diagnostic {
         let marks: Vec<_> = marks
             .chain(self.related.iter().map(|m| (AnnotationKind::Context, m)))
             .collect();
-        for (_, (place, _)) in &marks {
+        for place in marks.iter().map(|(_, mark)| &mark.place) {
             if drawn.iter().any(|d| d.source == place.source) {
                 continue;
             }
             drawn.push(place);
             let mut snippet = Snippet::source(place.source.shown()).path(place.source.name.to_string());
-            for (kind, (mark, label)) in marks.iter().filter(|(_, (m, _))| m.source == place.source) {
-                snippet = snippet.annotation(kind.span(mark.range()).label(label.as_str()));
+            for (kind, mark) in marks.iter().filter(|(_, mark)| mark.place.source == place.source) {
+                snippet = snippet.annotation(kind.span(mark.place.range()).label(mark.label.as_str()));
             }
             group = group.element(snippet);
         }

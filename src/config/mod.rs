@@ -43,7 +43,7 @@ mod yaml;
 mod tests;
 
 pub use context::{Context, Matchers};
-pub use error::{ConfigError, Diagnostic, Severity};
+pub use error::{ConfigError, Diagnostic, Mark, Severity};
 pub use flags::{FlagPolicy, from_flags};
 pub use load::{Loaded, NamedFile, discover, load, preset};
 pub use presets::{names as preset_names, text as preset_text};

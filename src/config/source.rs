@@ -5,6 +5,7 @@ use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use serde::ser::{Serialize, SerializeStruct as _, Serializer};
 use serde_yaml::Location;
 
 use crate::policy::Origin;
@@ -140,6 +141,17 @@ impl Place {
         let start = byte_of(column);
         let end = byte_of(column.saturating_add(length)).max(start);
         line_start + start..line_start + end
+    }
+}
+
+impl Serialize for Place {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut fields = serializer.serialize_struct("Place", 4)?;
+        fields.serialize_field("source", &self.source.name.to_string())?;
+        fields.serialize_field("line", &self.line)?;
+        fields.serialize_field("column", &self.column)?;
+        fields.serialize_field("length", &self.length)?;
+        fields.end()
     }
 }
 

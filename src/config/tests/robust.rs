@@ -30,10 +30,8 @@ fn holds(world: &World, bytes: &[u8]) -> Result<(), TestCaseError> {
     match world.load(bytes) {
         Ok(_) => Ok(()),
         Err(ConfigError::Invalid(diagnostic)) => {
-            let (place, _) = diagnostic
-                .place
-                .as_ref()
-                .ok_or_else(|| TestCaseError::fail(format!("no place: {diagnostic}")))?;
+            let none = || TestCaseError::fail(format!("no place: {diagnostic}"));
+            let place = &diagnostic.place.as_ref().ok_or_else(none)?.place;
             prop_assert!(place.line >= 1 && place.column >= 1);
             let shown = diagnostic.to_string();
             prop_assert!(!shown.chars().any(|c| c != '\n' && c.is_control()), "{:?}", shown);

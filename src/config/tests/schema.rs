@@ -1,4 +1,4 @@
-//! The JSON Schema and the file to start from.
+//! What programs read: the JSON Schema and findings as JSON.
 
 use crate::config::schema;
 use serde_json::Value;
@@ -71,4 +71,19 @@ fn the_schema_describes_what_a_person_types() {
     let text = whole.to_string();
     assert!(!text.contains("Spanned") && !text.contains("At_"), "{text}");
     assert!(text.contains("absolute, `~/…`, or relative to this file"));
+}
+
+#[test]
+fn a_finding_is_json_for_programs() {
+    let world = super::World::new();
+    let Err(crate::config::ConfigError::Invalid(found)) = world.load("shell: {netwrk: false}\n") else {
+        panic!("a slip is an error");
+    };
+    let json = serde_json::to_value(&found).unwrap();
+    let place = serde_json::json!({
+        "source": world.project().join("stockade.yaml").to_str().unwrap(), "line": 1, "column": 9, "length": 6, "label": "not a key here"
+    });
+    assert_eq!(json["severity"], "error");
+    assert_eq!(json["place"], place);
+    assert_eq!(json["hints"], serde_json::json!(["did you mean `network`?"]));
 }

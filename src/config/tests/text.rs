@@ -198,3 +198,16 @@ fn line_endings_and_a_byte_order_mark_change_nothing() {
     let error = world.error("shell:\r\n  netwrk: true\r\n");
     assert!(error.contains(":2:3") && !error.contains('\r'), "{error}");
 }
+
+#[test]
+fn a_word_as_long_as_the_file_may_be_is_told_quickly() {
+    let world = World::new();
+    let start = std::time::Instant::now();
+    let error = world.error(format!("sandbox: {{backend: {}}}\n", "x".repeat(1_000_000)));
+    assert!(
+        error.starts_with("error: unknown value") && error.len() < 5000,
+        "{}",
+        error.len()
+    );
+    assert!(start.elapsed().as_secs() < 20);
+}
