@@ -27,15 +27,9 @@ mod tests {
         nothing_is_left_on_the_host ["git", "python3"];
     }
 
-    /// The invoker's world, and the flags that add a toolchain to `workspace-write`.
-    fn with_toolchain<'a>(programs: &[&str], preset: &'a str) -> Option<(Fixture, [&'a str; 5])> {
-        let world = world_with(Actor::invoker(), programs)?;
-        Some((world, ["run", "--preset", "workspace-write", "--preset", preset]))
-    }
-
     #[test]
     fn cargo_builds_and_runs_a_crate_without_dependencies() {
-        let Some((world, flags)) = with_toolchain(&["cargo"], "rust") else {
+        let Some(world) = world_with(Actor::invoker(), &["cargo"]) else {
             return;
         };
         world.write(
@@ -46,16 +40,20 @@ mod tests {
             "src/main.rs",
             "fn main() { println!(\"hello from {}\", env!(\"CARGO_PKG_NAME\")); }\n",
         );
-        world.stockade(&flags).args(["--", "cargo", "build"]).output().ok();
+        world.stockade(&["run"]).args(["--", "cargo", "build"]).output().ok();
         assert_eq!(
-            world.stockade(&flags).args(["--", "cargo", "run", "-q"]).output().ok(),
+            world
+                .stockade(&["run"])
+                .args(["--", "cargo", "run", "-q"])
+                .output()
+                .ok(),
             "hello from hello\n"
         );
     }
 
     #[test]
     fn cargo_builds_tests_and_runs_a_crate_with_a_vendored_dependency_and_a_build_script() {
-        let Some((world, flags)) = with_toolchain(&["cargo"], "rust") else {
+        let Some(world) = world_with(Actor::invoker(), &["cargo"]) else {
             return;
         };
         world.write(
@@ -78,21 +76,21 @@ mod tests {
             "vendor/greet/src/lib.rs",
             "pub fn greet() -> &'static str { \"hello\" }\n",
         );
-        let run = |argv: &[&str]| world.stockade(&flags).args(["--"]).args(argv).output();
+        let run = |argv: &[&str]| world.stockade(&["run"]).args(["--"]).args(argv).output();
         assert_eq!(run(&["cargo", "run", "-q", "--offline"]).ok(), "hello by script\n");
         assert!(run(&["cargo", "test", "-q", "--offline"]).ok().contains("1 passed"));
     }
 
     #[test]
     fn npm_makes_a_package() {
-        let Some((world, flags)) = with_toolchain(&["npm", "node"], "node") else {
+        let Some(world) = world_with(Actor::invoker(), &["npm", "node"]) else {
             return;
         };
-        world.stockade(&flags).args(["--", "npm", "init", "-y"]).output().ok();
+        world.stockade(&["run"]).args(["--", "npm", "init", "-y"]).output().ok();
         let made = fs::read_to_string(world.workspace().join("package.json")).unwrap();
         assert!(made.contains("\"name\": \"workspace\""), "{made}");
         let line = "require('fs').writeFileSync('out', String(require('./package.json').version))";
-        world.stockade(&flags).args(["--", "node", "-e", line]).output().ok();
+        world.stockade(&["run"]).args(["--", "node", "-e", line]).output().ok();
         assert_eq!(fs::read_to_string(world.workspace().join("out")).unwrap(), "1.0.0");
     }
 

@@ -47,7 +47,7 @@ impl From<&Status> for Exit {
             Status::Exited { code } => Self::Command(*code),
             Status::Signaled { signal } => Self::Signaled(*signal),
             Status::TimedOut => Self::TimedOut,
-            Status::Cancelled => Self::Signaled(2),
+            Status::Cancelled { signal } => Self::Signaled(*signal),
             Status::OverLimit { .. } => Self::Signaled(9),
             Status::NotFound { .. } => Self::NotFound,
             Status::NotExecutable { .. } => Self::Denied,

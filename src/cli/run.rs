@@ -98,7 +98,7 @@ fn stops() -> Result<mpsc::Receiver<Signal>, Complaint> {
 /// What a person should know beside the output.
 fn tell(outcome: &Outcome) {
     match &outcome.status {
-        Status::Exited { .. } | Status::Signaled { .. } | Status::Cancelled => {}
+        Status::Exited { .. } | Status::Signaled { .. } | Status::Cancelled { .. } => {}
         Status::TimedOut => say("stockade: timed out; the command and everything it started was killed\n"),
         Status::OverLimit { limit } => {
             say(&format!(

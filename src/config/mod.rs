@@ -50,4 +50,5 @@ pub use presets::{names as preset_names, text as preset_text};
 pub use schema::{TEMPLATE, schema};
 pub use source::{Place, Source, SourceName};
 pub use tools::{ArgKind, CustomArg, CustomTool, TOOL_NAMES};
+
 pub use units::{UnitError, time as duration};

@@ -22,7 +22,7 @@ use super::protocol::{
     CommandLimits, CommandPlan, Ended, PlanDigest, ProtectSetup, Reply, Request, SetupMessage, Start, body_length,
     decode, encode,
 };
-use super::session::Session;
+use super::session::{self, Session};
 use super::stage;
 use crate::backend::Plan;
 
@@ -186,6 +186,7 @@ impl Confinement {
             writer,
             reader,
             mut stage,
+            session,
             ..
         } = self;
         reader.abort();
@@ -194,6 +195,10 @@ impl Confinement {
         drop(writer);
         // A stage that cannot be waited for has been reaped by somebody else.
         let _reaped = tokio::task::spawn_blocking(move || stage.wait()).await;
+        // The keeper has done this, unless somebody killed it.
+        if session.path().exists() {
+            session::remove(session.path());
+        }
     }
 }
 

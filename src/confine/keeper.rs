@@ -18,7 +18,6 @@ use nix::unistd::Pid;
 
 use super::protocol::{CommandLimits, KeeperReply, KeeperRequest, ProtectSetup, Violation, receive, send};
 use super::{protect, session, sweep, sys};
-use crate::policy::path::display;
 
 /// How often a watched tree is measured.
 const SAMPLE_EVERY: Duration = Duration::from_millis(50);
@@ -35,6 +34,8 @@ pub(crate) struct Keeper<'a> {
     protect: Option<ProtectSetup>,
     guard: Option<protect::Guard>,
     prepared: bool,
+    recovered: Vec<Violation>,
+    unrecovered: Option<String>,
     watched: Vec<(Pid, CommandLimits)>,
 }
 
@@ -55,6 +56,8 @@ impl<'a> Keeper<'a> {
             protect,
             guard: None,
             prepared: false,
+            recovered: Vec::new(),
+            unrecovered: None,
             watched: Vec::new(),
         }
     }
@@ -65,6 +68,7 @@ impl<'a> Keeper<'a> {
         let _named = prctl::set_name(c"stockade-keep");
         let _lock = session::hold(&self.session);
         session::sweep_stale(&self.session);
+        self.recover();
         // The first command starts at once in most sessions: record for it while the worker confines itself.
         self.prepared = matches!(self.snapshot(), KeeperReply::Recorded);
         self.watch_over();
@@ -135,6 +139,9 @@ impl<'a> Keeper<'a> {
         let Some(setup) = self.protect.clone() else {
             return KeeperReply::Recorded;
         };
+        if let Some(why) = &self.unrecovered {
+            return KeeperReply::Failed(format!("an interrupted session could not be undone: {why}"));
+        }
         let roots: Vec<PathBuf> = setup.roots.iter().map(PathBuf::from).collect();
         let extra: Vec<PathBuf> = setup.extra.iter().map(PathBuf::from).collect();
         // An older guard is settled before it is replaced, so that nothing escapes between two commands.
@@ -153,21 +160,26 @@ impl<'a> Keeper<'a> {
     }
 
     fn settle(&mut self) -> KeeperReply {
+        let mut settled = std::mem::take(&mut self.recovered);
         let Some(guard) = self.guard.take() else {
-            return KeeperReply::Settled(Vec::new());
+            return KeeperReply::Settled(settled);
         };
         match guard.settle() {
-            Ok(violations) => KeeperReply::Settled(
-                violations
-                    .into_iter()
-                    .map(|violation| Violation {
-                        path: violation.path.into_os_string(),
-                        what: violation.what.word().to_owned(),
-                        quarantined: violation.quarantined.map(PathBuf::into_os_string),
-                    })
-                    .collect(),
-            ),
+            Ok(violations) => {
+                settled.extend(violations.into_iter().map(reported));
+                KeeperReply::Settled(settled)
+            }
             Err(error) => KeeperReply::Failed(error.to_string()),
+        }
+    }
+
+    /// Restores what a session that was killed with all its processes left; told with the next command.
+    fn recover(&mut self) {
+        let Some(setup) = &self.protect else { return };
+        match protect::recover(setup.store.as_ref()) {
+            Ok(violations) => self.recovered.extend(violations.into_iter().map(reported)),
+            // Names that cannot be put back now would be taken for the state to keep.
+            Err(error) => self.unrecovered = Some(error.to_string()),
         }
     }
 
@@ -210,11 +222,17 @@ impl<'a> Keeper<'a> {
         // Gone already, or ended now; either way the sweep below reaps it.
         let _killed = kill(self.worker, Signal::SIGKILL);
         sweep::kill_descendants();
-        if let KeeperReply::Failed(why) = self.settle() {
-            // The journal stays; the next start restores from it.
-            let _unsaid = display(&why);
-        }
+        // If this fails the journal stays, and the next start restores from it.
+        let _restored = self.settle();
         session::remove(&self.session);
         sys::exit_now(0)
+    }
+}
+
+fn reported(violation: protect::Violation) -> Violation {
+    Violation {
+        path: violation.path.into_os_string(),
+        what: violation.what.word().to_owned(),
+        quarantined: violation.quarantined.map(PathBuf::into_os_string),
     }
 }

@@ -9,6 +9,7 @@ use landlock::{
 use nix::errno::Errno;
 use nix::fcntl::{OFlag, open};
 use nix::sys::stat::{Mode, SFlag, fstat};
+use nix::sys::statfs::{PROC_SUPER_MAGIC, fstatfs};
 
 use super::protocol::{StartFailure, Step};
 use crate::backend::landlock::{Beneath, LandlockPlan, Rule};
@@ -89,7 +90,9 @@ fn open_ruled(rule: &Rule) -> Result<OwnedFd, StartFailure> {
     )
     .map_err(at)?;
     let stat = fstat(fd.as_fd()).map_err(at)?;
-    if stat.st_dev != rule.device || stat.st_ino != rule.inode {
+    // The kernel numbers files of procfs anew when it has forgotten them; nobody can replace one.
+    let renumbered = fstatfs(fd.as_fd()).map_err(at)?.filesystem_type() == PROC_SUPER_MAGIC;
+    if stat.st_dev != rule.device || (stat.st_ino != rule.inode && !renumbered) {
         return Err(StartFailure::new(
             Step::OpenRule,
             Errno::ESTALE,

@@ -69,7 +69,10 @@ pub enum Status {
     /// It ran out of time; its tree was killed.
     TimedOut,
     /// It was cancelled; its tree was killed.
-    Cancelled,
+    Cancelled {
+        /// The signal that Stockade was stopped with; 9 when it was not a signal.
+        signal: i32,
+    },
     /// Its tree went over a limit and was killed.
     OverLimit {
         /// Which.
@@ -94,14 +97,18 @@ pub enum Status {
 
 impl Status {
     /// The status of a command that ended so.
-    pub fn of(end: End) -> Self {
+    ///
+    /// `stopped` is the signal it was cancelled with, if it was.
+    pub fn of(end: End, stopped: Option<i32>) -> Self {
         use crate::confine::Step;
         use nix::errno::Errno;
         match end {
             End::Exited(code) => Self::Exited { code },
             End::Signaled(signal) => Self::Signaled { signal },
             End::TimedOut => Self::TimedOut,
-            End::Cancelled => Self::Cancelled,
+            End::Cancelled => Self::Cancelled {
+                signal: stopped.unwrap_or(9),
+            },
             End::OverLimit(LimitKind::Memory) => Self::OverLimit {
                 limit: "memory".to_owned(),
             },

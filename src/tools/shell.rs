@@ -178,9 +178,10 @@ impl Executor {
         if let Footing::Refused(why) = &self.footing {
             return Err(ToolError::Refused(why.clone()));
         }
-        let directory = self.directory(&call.directory)?;
+        let directory = AbsPath::new(&call.directory).map_err(|_| ToolError::Directory(call.directory.clone()))?;
         let judgement = self.judge(&call.command, &directory);
         let (asked, narrow) = self.permission(&call, &judgement)?;
+        self.hold_directory(&directory)?;
         self.start_session().await?;
         let prepared = self.prepare(&asked, narrow)?;
         let limits = command_limits(&prepared.profile.limits, call.timeout);
@@ -215,7 +216,7 @@ impl Executor {
             .await?;
         let confinement = &live.confinement;
         let (dead, tree_is_dead) = tokio::sync::oneshot::channel::<()>();
-        let (broken, mut broken_pipe) = tokio::sync::oneshot::channel::<()>();
+        let (broken, mut broken_pipe) = mpsc::channel::<()>(1);
         let relay = async {
             let relayed = parent
                 .relay(output, async {
@@ -225,18 +226,24 @@ impl Executor {
                 .await;
             if relayed.as_ref().map_or(true, |relayed| relayed.broken_pipe) {
                 // Nobody listens when the command has ended already.
-                let _told = broken.send(());
-            } else {
-                std::mem::forget(broken);
+                let _told = broken.send(()).await;
             }
             relayed
         };
+        let mut stopped = None;
+        let stops = &mut call.stops;
         let ended = async {
             let ended = loop {
                 tokio::select! {
                     ended = running.ended() => break ended,
-                    Some(signal) = call.stops.recv() => confinement.cancel(&running, signal).await?,
-                    Ok(()) = &mut broken_pipe => confinement.cancel(&running, Signal::SIGKILL).await?,
+                    Some(signal) = stops.recv() => {
+                        stopped.get_or_insert(signal as i32);
+                        confinement.cancel(&running, signal).await?;
+                    }
+                    Some(()) = broken_pipe.recv() => {
+                        stopped.get_or_insert(Signal::SIGPIPE as i32);
+                        confinement.cancel(&running, Signal::SIGKILL).await?;
+                    }
                 }
             };
             let _drained = dead.send(());
@@ -245,16 +252,8 @@ impl Executor {
         let (relayed, ended) = tokio::join!(relay, ended);
         let ended = ended?;
         let relayed = relayed?;
-        let broke = relayed.broken_pipe;
-        let status = Status::of(ended.end);
         Ok(Outcome {
-            status: if broke {
-                Status::Signaled {
-                    signal: Signal::SIGPIPE as i32,
-                }
-            } else {
-                status
-            },
+            status: Status::of(ended.end, stopped),
             regime,
             duration: started.elapsed(),
             output_bytes: relayed.stdout.total + relayed.stderr.total,
@@ -272,14 +271,14 @@ impl Executor {
         }
     }
 
-    fn directory(&self, directory: &Path) -> Result<AbsPath, ToolError> {
-        let bad = || ToolError::Directory(directory.to_owned());
-        let path = AbsPath::new(directory).map_err(|_| bad())?;
+    /// A command that cannot read where it starts fails in puzzling ways: better said at once.
+    fn hold_directory(&self, directory: &AbsPath) -> Result<(), ToolError> {
         let profile = self.profile(&Asked::Everything, None)?;
-        if matches!(self.footing, Footing::Confined(_)) && profile.access(Operation::List, &path) == Access::Denied {
-            return Err(bad());
+        let confined = matches!(self.footing, Footing::Confined(_));
+        if confined && profile.access(Operation::List, directory) == Access::Denied {
+            return Err(ToolError::Directory(directory.as_path().to_owned()));
         }
-        Ok(path)
+        Ok(())
     }
 
     fn judge(&self, command: &ShellCommand, directory: &AbsPath) -> Judgement {
