@@ -168,8 +168,10 @@ impl FileReach for Profile {
         let grants: Index<'_, &Grant> = self.grants.iter().map(|grant| (&grant.path, grant)).collect();
         let denies = place(self.denies.iter());
         Box::new(move |path| {
+            let grants: Vec<&Grant> = grants.above(path).copied().collect();
+            let denies: Vec<&Deny> = denies.above(path).copied().collect();
             Reach::of(|operation| {
-                let given = grants.above(path).map(|grant| grant.gives(operation, path));
+                let given = grants.iter().map(|grant| grant.gives(operation, path));
                 cut(&denies, operation, path, given.fold(Access::Denied, Access::max))
             })
         })
@@ -199,18 +201,18 @@ impl FileReach for Policy {
         let base: Index<'_, &BasePath> = self.base.iter().map(|base| (&base.grant.path, base)).collect();
         let denies = place(self.roots.iter().flat_map(|root| &root.denies));
         Box::new(move |path| {
+            let roots: Vec<&(&Root, Grant)> = roots.above(path).collect();
+            let base: Vec<&BasePath> = base.above(path).copied().collect();
+            let denies: Vec<&Deny> = denies.above(path).copied().collect();
             Reach::of(|operation| {
                 let speaks = |root: &Root| match root.scope {
                     Scope::File => root.path == *path && operation != Operation::List,
                     Scope::Tree | Scope::Names => true,
                 };
-                let speaker = roots.above(path).filter(|(root, _)| speaks(root)).last();
+                let speaker = roots.iter().rev().find(|(root, _)| speaks(root));
                 let from_root = speaker.map_or(Access::Denied, |(_, grant)| grant.gives(operation, path));
                 let adds = |base: &&&BasePath| speaker.is_none_or(|(root, _)| base.grant.path.is_below(&root.path));
-                let from_base = base
-                    .above(path)
-                    .filter(adds)
-                    .map(|base| base.grant.gives(operation, path));
+                let from_base = base.iter().filter(adds).map(|base| base.grant.gives(operation, path));
                 cut(&denies, operation, path, from_base.fold(from_root, Access::max))
             })
         })
@@ -232,12 +234,12 @@ fn where_it_holds(deny: &Deny) -> &AbsPath {
     }
 }
 
-fn cut(denies: &Index<'_, &Deny>, operation: Operation, path: &AbsPath, given: Access) -> Access {
+fn cut(denies: &[&Deny], operation: Operation, path: &AbsPath, given: Access) -> Access {
     if given == Access::Denied {
         return given;
     }
     denies
-        .above(path)
+        .iter()
         .map(|deny| deny.leaves(operation, path))
         .fold(given, Access::min)
 }
