@@ -87,7 +87,7 @@ mod tests {
     }
 
     // Together at least 20,000 cases; PROPTEST_CASES changes the number per law.
-    const CASES: u32 = 1_600;
+    const CASES: u32 = 1_100;
 
     fn cases() -> ProptestConfig {
         let default = ProptestConfig::default();

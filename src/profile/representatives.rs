@@ -232,3 +232,85 @@ fn names_ending(longest: &[u8], endings: &BTreeSet<Vec<u8>>, exact: &BTreeSet<Ve
     }
     finite
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::policy::Suffix;
+
+    fn tried(landmarks: Landmarks) -> Vec<AbsPath> {
+        let mut all = Vec::new();
+        let found: Option<()> = landmarks.search(|path| {
+            all.push(path.clone());
+            None
+        });
+        assert_eq!(found, None);
+        all
+    }
+
+    fn set(text: &str) -> SuffixSet {
+        [Suffix::new(text).unwrap()].into_iter().collect()
+    }
+
+    #[test]
+    fn every_landmark_its_ancestors_and_a_new_name_below_each_are_tried() {
+        let mut landmarks = Landmarks::default();
+        landmarks.path(&AbsPath::new("/a/new").unwrap());
+        let tried = tried(landmarks);
+        for wanted in ["/", "/a", "/a/new", "/a/new/new"] {
+            assert!(tried.contains(&AbsPath::new(wanted).unwrap()), "{wanted}: {tried:?}");
+        }
+        // `/a/new` is taken, so the new name below `/a` is another one.
+        let below = tried.iter().filter(|path| path.is_below(&AbsPath::new("/a").unwrap()));
+        assert!(
+            below
+                .into_iter()
+                .any(|path| !path.is_within(&AbsPath::new("/a/new").unwrap())),
+            "{tried:?}"
+        );
+    }
+
+    #[test]
+    fn a_pattern_that_overlaps_a_suffix_gets_names_of_its_own() {
+        let root = AbsPath::new("/r").unwrap();
+        let mut landmarks = Landmarks::default();
+        landmarks.suffixes(&root, &set(".gz"));
+        landmarks.pattern(&root, &Pattern::Suffix(".tar.gz".into()));
+        let tried = tried(landmarks);
+        let ends = |path: &AbsPath, end: &str| path.as_bytes().ends_with(end.as_bytes());
+        let direct = |path: &&AbsPath| path.parent().as_ref() == Some(&root);
+        assert!(
+            tried
+                .iter()
+                .filter(direct)
+                .any(|path| ends(path, ".gz") && !ends(path, ".tar.gz"))
+        );
+        assert!(tried.iter().filter(direct).any(|path| ends(path, ".tar.gz")));
+        assert!(tried.contains(&root.child(".gz").unwrap()));
+        // A directory that the pattern matches, and names of every kind in it.
+        assert!(
+            tried
+                .iter()
+                .any(|path| path.parent().is_some_and(|dir| ends(&dir, ".tar.gz")))
+        );
+    }
+
+    #[test]
+    fn a_new_name_never_begins_to_show_a_longer_ending() {
+        let endings: BTreeSet<Vec<u8>> = [b".gz".to_vec(), b"w.gz".to_vec(), b"xw".to_vec()].into();
+        for longest in [&b""[..], b".gz", b"w.gz", b"xw"] {
+            for name in names_ending(longest, &endings, &BTreeSet::new()) {
+                let found = endings.iter().filter(|end| name.ends_with(end)).map(Vec::len).max();
+                assert_eq!(found.unwrap_or(0), longest.len(), "{name:?}");
+                assert!(name.len() > longest.len());
+            }
+        }
+    }
+
+    #[test]
+    fn names_are_found_even_when_every_byte_is_an_ending() {
+        let endings: BTreeSet<Vec<u8>> = (1..=255).filter(|&b| b != b'/').map(|b| vec![b]).collect();
+        assert!(names_ending(b"", &endings, &BTreeSet::new()).is_empty());
+        assert_eq!(names_ending(b"a", &endings, &BTreeSet::new()).len(), 1);
+    }
+}

@@ -1,13 +1,16 @@
 //! A Landlock plan never permits more than its profile, whatever lies on the disk.
 
 use std::ffi::OsStr;
+use std::fs;
 use std::os::unix::ffi::OsStrExt;
+use std::sync::LazyLock;
 
 use proptest::collection::vec;
 use proptest::prelude::*;
 use stockade::backend::landlock::{self, Options, lower, validate};
+use stockade::backend::status::Refusal;
 use stockade::backend::survey::{Kind, Node, Survey};
-use stockade::policy::{AbsPath, Access, DenyFallback, Operation, Residuals, Scope, UnixSockets};
+use stockade::policy::{AbsPath, Access, DenyFallback, Operation, Residuals, Scope, Target, UnixSockets};
 use stockade::profile::{FileReach, Profile};
 
 use crate::make::{self, NAMES, identity};
@@ -180,4 +183,46 @@ proptest! {
             }
         }
     }
+
+    #[test]
+    fn the_survey_of_a_real_disk_holds_all_that_lowering_asks_about(mut profile in make::profile(), at in any::<bool>()) {
+        static DISK: LazyLock<tempfile::TempDir> = LazyLock::new(real_disk);
+        let root = AbsPath::new(DISK.path().canonicalize().unwrap()).unwrap();
+        let moved = |path: &AbsPath| AbsPath::new(root.as_path().join(path.as_path().strip_prefix("/").unwrap())).unwrap();
+        profile.identities.clear();
+        profile.grants.iter_mut().for_each(|grant| grant.path = moved(&grant.path));
+        for deny in &mut profile.denies {
+            let (Target::Path(path) | Target::Pattern { root: path, .. }) = &mut deny.target;
+            *path = moved(path);
+        }
+        let fallback = if at { DenyFallback::Decompose } else { DenyFallback::Refuse };
+        let options = options(7, fallback);
+        let survey = landlock::survey(&profile, &options).unwrap();
+        match lower(&profile, &survey, &options) {
+            Ok(lowered) => prop_assert_eq!(validate(&lowered.plan, &profile), Ok(())),
+            Err(refusal) => prop_assert!(matches!(refusal, Refusal::DenyBelowGrant { .. }), "{}", refusal),
+        }
+    }
+}
+
+/// Two levels of every name, a directory or a file by turns.
+fn real_disk() -> tempfile::TempDir {
+    let disk = tempfile::tempdir().unwrap();
+    for (i, name) in NAMES.iter().enumerate() {
+        let outer = disk.path().join(OsStr::from_bytes(name));
+        if i % 3 == 2 {
+            fs::write(&outer, "x").unwrap();
+            continue;
+        }
+        for (j, name) in NAMES.iter().enumerate() {
+            let inner = outer.join(OsStr::from_bytes(name));
+            if (i + j) % 2 == 0 {
+                fs::create_dir_all(inner).unwrap();
+            } else {
+                fs::create_dir_all(&outer).unwrap();
+                fs::write(inner, "x").unwrap();
+            }
+        }
+    }
+    disk
 }

@@ -18,7 +18,16 @@ use stockade::profile::{Asked, Call, Profile};
 use super::naive::{Names, names};
 
 /// Names that suffixes and patterns treat differently, and one that is hostile in every way a name can be.
-pub(crate) const NAMES: [&[u8]; 7] = [b"a", b"b", b"k.gz", b"k.tar.gz", b".gz", b"n.md", b"'\"\n\x1b\xff.md"];
+pub(crate) const NAMES: [&[u8]; 8] = [
+    b"or.gz",
+    b"a",
+    b"b",
+    b"k.gz",
+    b"k.tar.gz",
+    b".gz",
+    b"n.md",
+    b"'\"\n\x1b\xff.md",
+];
 
 /// Every path of at most three such names.
 pub(crate) fn universe() -> Vec<(AbsPath, Names)> {

@@ -19,6 +19,21 @@ pub(crate) fn names(path: &AbsPath) -> Names {
         .collect()
 }
 
+fn parts(path: &AbsPath) -> impl Iterator<Item = &[u8]> {
+    path.as_bytes().split(|&b| b == b'/').filter(|name| !name.is_empty())
+}
+
+/// How many names of `path` lie below `at`; `None` when `path` is elsewhere.
+fn below(path: &Names, at: &AbsPath) -> Option<usize> {
+    let mut left = path.iter();
+    for part in parts(at) {
+        if left.next()? != part {
+            return None;
+        }
+    }
+    Some(left.len())
+}
+
 fn right(operation: Operation) -> Rights {
     match operation {
         Operation::Read | Operation::List => Rights::READ,
@@ -37,11 +52,11 @@ fn has_suffix(set: &SuffixSet, path: &Names) -> bool {
 }
 
 fn grant_gives(grant: &Grant, operation: Operation, path: &Names) -> Access {
-    let at = names(&grant.path);
+    let below = below(path, &grant.path);
     let reaches = match grant.scope {
-        Scope::File => operation != Operation::List && *path == at,
-        Scope::Tree => path.starts_with(&at),
-        Scope::Names => operation == Operation::List && path.starts_with(&at),
+        Scope::File => operation != Operation::List && below == Some(0),
+        Scope::Tree => below.is_some(),
+        Scope::Names => operation == Operation::List && below.is_some(),
     };
     let has = grant.rights.contains(right(operation));
     let named = operation == Operation::List || grant.suffixes.as_ref().is_none_or(|set| has_suffix(set, path));
@@ -54,15 +69,13 @@ fn grant_gives(grant: &Grant, operation: Operation, path: &Names) -> Access {
 
 fn deny_leaves(deny: &Deny, operation: Operation, path: &Names) -> Access {
     let covers = match &deny.target {
-        Target::Path(at) => path.starts_with(&names(at)),
-        Target::Pattern { root, pattern } => {
-            let root = names(root);
-            path.starts_with(&root)
-                && path[root.len()..].iter().any(|name| match pattern {
-                    Pattern::Name(exact) => name == exact.as_bytes(),
-                    Pattern::Suffix(end) => name.ends_with(end.as_bytes()),
-                })
-        }
+        Target::Path(at) => below(path, at).is_some(),
+        Target::Pattern { root, pattern } => below(path, root).is_some_and(|count| {
+            path[path.len() - count..].iter().any(|name| match pattern {
+                Pattern::Name(exact) => name == exact.as_bytes(),
+                Pattern::Suffix(end) => name.ends_with(end.as_bytes()),
+            })
+        }),
     };
     let excepted = deny
         .except
@@ -95,10 +108,10 @@ pub(crate) fn profile(profile: &Profile, operation: Operation, path: &Names) -> 
 /// The root that speaks: the one with the longest path. A file's root speaks for no listing.
 pub(crate) fn speaker<'a>(policy: &'a Policy, operation: Operation, path: &Names) -> Option<&'a Root> {
     let above = policy.roots.iter().filter(|root| match root.scope {
-        Scope::File => operation != Operation::List && names(&root.path) == *path,
-        Scope::Tree | Scope::Names => path.starts_with(&names(&root.path)),
+        Scope::File => operation != Operation::List && below(path, &root.path) == Some(0),
+        Scope::Tree | Scope::Names => below(path, &root.path).is_some(),
     });
-    above.max_by_key(|root| names(&root.path).len())
+    above.max_by_key(|root| parts(&root.path).count())
 }
 
 pub(crate) fn policy(policy: &Policy, operation: Operation, path: &Names) -> Access {

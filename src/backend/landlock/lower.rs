@@ -6,9 +6,11 @@
 //! are there now. Operations that nothing touches stay with the directory, so a tree with a read-only
 //! corner is still readable by one rule.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
-use super::obstacles::{Granted, Obstacles, Operations, Standing, at, given};
+use super::aliases::refuse_aliases;
+use super::links::Links;
+use super::obstacles::{Obstacles, Operations, Standing, given};
 use super::rights::{IOCTL_DEV, OLDEST_ABI, RESOLVE_UNIX, RESOLVE_UNIX_ABI, handled, to_give};
 use super::words::{deny_status, frozen, say_deny, say_grant};
 use super::{Beneath, LandlockPlan, Rule};
@@ -16,7 +18,7 @@ use crate::backend::Regime;
 use crate::backend::status::{ClauseStatus, Refusal, Status, metadata};
 use crate::backend::survey::{Kind, Mounts, Node, Survey, SurveyError};
 use crate::policy::{
-    AbsPath, Access, Deny, DenyFallback, Grant, Network, Operation, Residuals, Right, Scope, UnixSockets,
+    AbsPath, Access, DenyFallback, Grant, Network, Operation, Residuals, Right, Scope, Target, UnixSockets,
 };
 use crate::profile::index::Index;
 use crate::profile::{FileReach, Profile, Reach};
@@ -51,36 +53,32 @@ pub fn survey(profile: &Profile, options: &Options) -> Result<Survey, SurveyErro
     let obstacles = Obstacles::new(profile);
     let grants: Index<'_, &Grant> = profile.grants.iter().map(|grant| (&grant.path, grant)).collect();
     let opens = |path: &AbsPath| {
-        grants.above(path).any(|grant| {
-            let (by_name, denied) = in_the_way(grant, path, &obstacles);
-            let ruled_by_entry = match options.deny_fallback {
-                // A deny in the way refuses the start whatever the entries are.
-                DenyFallback::Refuse => denied.is_empty() && !by_name.is_empty(),
-                DenyFallback::Decompose => !by_name.is_empty() || !denied.is_empty(),
-            };
-            grant.scope != Scope::File && ruled_by_entry
-        })
+        grants
+            .above(path)
+            .any(|grant| by_entry(grant, path, &obstacles, options.deny_fallback))
     };
     let root = AbsPath::root();
-    let paths = profile
-        .grants
-        .iter()
-        .map(|grant| &grant.path)
-        .chain(std::iter::once(&root));
+    let denied = profile.denies.iter().filter_map(|deny| match &deny.target {
+        Target::Path(path) => Some(path),
+        Target::Pattern { .. } => None,
+    });
+    let granted = profile.grants.iter().map(|grant| &grant.path);
+    let paths = granted.chain(denied).chain(std::iter::once(&root));
     Survey::take(paths, opens, mounts)
 }
 
-/// The operations of a grant that suffixes, and that denies, keep from being given to the whole directory.
-fn in_the_way(grant: &Grant, path: &AbsPath, obstacles: &Obstacles<'_>) -> (Operations, Operations) {
+/// Whether lowering the grant may look at the entries of this directory.
+fn by_entry(grant: &Grant, path: &AbsPath, obstacles: &Obstacles<'_>, fallback: DenyFallback) -> bool {
     let operations = given(grant);
-    let by_name = operations.iter().filter(|op| is_by_name(grant, *op)).collect();
-    let denied = operations.iter().filter(|op| match obstacles.standing(*op, path) {
-        Standing::Clear => false,
-        Standing::Mixed => true,
-        // Nothing to give, but the names that lead here must be looked at.
-        Standing::Gone => grant.path != *path,
-    });
-    (by_name, denied.collect())
+    let stands = |standing| operations.iter().any(|op| obstacles.standing(op, path) == standing);
+    let named = operations.iter().any(|op| is_by_name(grant, op));
+    let needed = match fallback {
+        // A deny in the way refuses the start whatever the entries are.
+        DenyFallback::Refuse => named && !stands(Standing::Mixed),
+        // Where all is denied there is nothing to give, but files with a second name are looked for.
+        DenyFallback::Decompose => named || stands(Standing::Mixed) || grant.path != *path && stands(Standing::Gone),
+    };
+    grant.scope != Scope::File && needed
 }
 
 fn is_by_name(grant: &Grant, operation: Operation) -> bool {
@@ -106,8 +104,9 @@ pub fn lower(profile: &Profile, survey: &Survey, options: &Options) -> Result<Lo
         options,
         obstacles,
         rules: BTreeMap::new(),
-        linked: BTreeSet::new(),
+        links: Links::new(profile, survey),
     };
+    lowering.links.refuse_targets()?;
     for grant in &profile.grants {
         let losses = lowering.grant(grant)?;
         statuses.push(ClauseStatus {
@@ -145,8 +144,7 @@ struct Lowering<'a> {
     options: &'a Options,
     obstacles: Obstacles<'a>,
     rules: BTreeMap<AbsPath, (Beneath, Node, u64)>,
-    /// Denied directories whose files were checked for other names.
-    linked: BTreeSet<AbsPath>,
+    links: Links<'a>,
 }
 
 impl Lowering<'_> {
@@ -160,7 +158,7 @@ impl Lowering<'_> {
             losses.push("the kernel reads what it executes: nothing here runs without the read right".to_owned());
         }
         let Some(node) = self.survey.node(&grant.path) else {
-            losses.push("there is nothing at this path, and what appears later is not reachable".to_owned());
+            losses.push("there is nothing to get to at this path, and what appears later is not reachable".to_owned());
             return Ok(losses);
         };
         if self
@@ -198,7 +196,7 @@ impl Lowering<'_> {
             for operation in operations.iter() {
                 match self.obstacles.standing(operation, &path) {
                     Standing::Gone if path != grant.path => {
-                        self.refuse_links_below(&path, operation)?;
+                        self.links.refuse_below(&path, operation)?;
                     }
                     Standing::Gone => {}
                     Standing::Mixed => {
@@ -235,7 +233,7 @@ impl Lowering<'_> {
                 match node.kind {
                     Kind::Directory => todo.push((child, node, open)),
                     Kind::File | Kind::Device | Kind::Fifo | Kind::Socket => {
-                        self.refuse_link(&child, node, open)?;
+                        self.links.refuse(&child, node, open)?;
                         self.entry(grant, &child, node, open);
                     }
                     // A rule would hold for the link itself, and links lead nowhere by themselves.
@@ -277,50 +275,6 @@ impl Lowering<'_> {
         }
     }
 
-    /// Refuses when a denied file below a granted tree has another name.
-    fn refuse_link(&self, path: &AbsPath, node: Node, operations: Operations) -> Result<(), Refusal> {
-        if node.links < 2 {
-            return Ok(());
-        }
-        let takes = |deny: &&Deny| operations.iter().any(|op| deny.leaves(op, path) != Access::Full);
-        match self.profile.denies.iter().find(takes) {
-            Some(deny) => Err(Refusal::HardLink {
-                path: path.clone(),
-                clause: say_deny(deny),
-                origin: deny.origin.to_string(),
-            }),
-            None => Ok(()),
-        }
-    }
-
-    fn refuse_links_below(&mut self, directory: &AbsPath, operation: Operation) -> Result<(), Refusal> {
-        let operations = [operation].into_iter().collect();
-        let mut todo = vec![directory.clone()];
-        while let Some(path) = todo.pop() {
-            if !self.linked.insert(path.clone()) {
-                continue;
-            }
-            let entries = self
-                .survey
-                .entries(&path)
-                .ok_or_else(|| Refusal::NotSurveyed(path.clone()))?;
-            for child in entries {
-                let node = self
-                    .survey
-                    .node(&child)
-                    .ok_or_else(|| Refusal::NotSurveyed(child.clone()))?;
-                match node.kind {
-                    Kind::Directory => todo.push(child),
-                    Kind::File | Kind::Device | Kind::Fifo | Kind::Socket => {
-                        self.refuse_link(&child, node, operations)?;
-                    }
-                    Kind::Symlink => {}
-                }
-            }
-        }
-        Ok(())
-    }
-
     fn sockets(&mut self) -> Result<ClauseStatus, Refusal> {
         let sockets = self.profile.unix_sockets;
         let governed = self.options.abi >= RESOLVE_UNIX_ABI;
@@ -348,23 +302,6 @@ impl Lowering<'_> {
             status,
         })
     }
-}
-
-/// Refuses when a mount shows a denied path where a grant reaches it.
-fn refuse_aliases(profile: &Profile, survey: &Survey) -> Result<(), Refusal> {
-    let granted = Granted::new(profile);
-    for deny in &profile.denies {
-        for alias in survey.mounts().aliases(at(deny)) {
-            if granted.near(deny.rights, &alias) {
-                return Err(Refusal::Alias {
-                    alias,
-                    clause: say_deny(deny),
-                    origin: deny.origin.to_string(),
-                });
-            }
-        }
-    }
-    Ok(())
 }
 
 fn bits(operations: Operations, beneath: Beneath) -> u64 {

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use crate::policy::{AbsPath, Deny, Grant, Operation, Rights, Scope, Target};
+use crate::policy::{AbsPath, Deny, Grant, Operation, Scope, Target};
 use crate::profile::Profile;
 use crate::profile::index::Index;
 
@@ -145,43 +145,4 @@ pub(super) fn given(grant: &Grant) -> Operations {
         }
     }
     operations
-}
-
-/// Whether the profile grants some of `rights` at the path, above it or below it, a plain deny aside.
-pub(super) struct Granted<'a> {
-    placed: Index<'a, &'a Grant>,
-    below: HashMap<Vec<u8>, Rights>,
-    plain: Index<'a, Rights>,
-}
-
-impl<'a> Granted<'a> {
-    pub(super) fn new(profile: &'a Profile) -> Self {
-        let mut below: HashMap<Vec<u8>, Rights> = HashMap::new();
-        for grant in &profile.grants {
-            for path in grant.path.ancestors() {
-                let rights = below.entry(path.as_bytes().to_vec()).or_default();
-                *rights = *rights | grant.rights;
-            }
-        }
-        let plain = |deny: &&Deny| deny.except.is_none() && deny.beyond.is_none();
-        let path = |deny: &'a Deny| match &deny.target {
-            Target::Path(path) => Some((path, deny.rights)),
-            Target::Pattern { .. } => None,
-        };
-        Self {
-            placed: profile.grants.iter().map(|grant| (&grant.path, grant)).collect(),
-            below,
-            plain: profile.denies.iter().filter(plain).filter_map(path).collect(),
-        }
-    }
-
-    pub(super) fn near(&self, rights: Rights, path: &AbsPath) -> bool {
-        let taken = self.plain.above(path).fold(Rights::NONE, |all, rights| all | *rights);
-        let above = self
-            .placed
-            .above(path)
-            .fold(Rights::NONE, |all, grant| all | grant.rights);
-        let below = self.below.get(path.as_bytes()).copied().unwrap_or_default();
-        !(above | below).and(rights).without(taken).is_empty()
-    }
 }

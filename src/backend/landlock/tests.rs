@@ -314,6 +314,26 @@ fn a_denied_file_with_two_names_is_refused_and_one_with_one_is_not() {
 }
 
 #[test]
+fn a_denied_file_outside_every_grant_may_not_have_two_names_either() {
+    let profile = profile(vec![grant("/w", Rights::READ)], vec![deny("/s/key", Rights::READ)]);
+    let mut survey = disk(&["/", "/w/", "/s/", "/s/key"]);
+    assert!(lower(&profile, &survey, &OPTIONS).is_ok());
+    let key = path("/s/key");
+    survey.insert(
+        key.clone(),
+        Node {
+            kind: Kind::File,
+            identity: identity(&key),
+            links: 2,
+        },
+    );
+    assert!(matches!(
+        lower(&profile, &survey, &OPTIONS),
+        Err(Refusal::HardLink { .. })
+    ));
+}
+
+#[test]
 fn a_mount_that_shows_a_denied_path_under_a_grant_is_refused() {
     let mount = |root: &str, point: &str| Mount {
         device: "8:1".into(),

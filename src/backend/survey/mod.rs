@@ -150,7 +150,7 @@ impl Survey {
         self.mounts = mounts;
     }
 
-    /// What the path leads to; `None` if there is nothing, or if it was not looked at.
+    /// What the path leads to; `None` if there is nothing this user can get to, or if it was not looked at.
     pub fn node(&self, path: &AbsPath) -> Option<Node> {
         self.nodes.get(path).copied()
     }
@@ -191,7 +191,8 @@ fn look(path: &AbsPath) -> Result<Option<Node>, SurveyError> {
     };
     let directory = match open(&parent, OFlag::O_PATH | OFlag::O_DIRECTORY) {
         Ok(fd) => fd,
-        Err(Errno::ENOENT | Errno::ENOTDIR) => return Ok(None),
+        // What this user cannot get to, no command of this user can.
+        Err(Errno::ENOENT | Errno::ENOTDIR | Errno::EACCES) => return Ok(None),
         Err(errno) => return Err(failed(errno)),
     };
     let name = path.name().unwrap_or_else(|| OsStr::new("."));

@@ -1,0 +1,67 @@
+//! Denied paths that a mount shows where a grant reaches them: Landlock would let those through.
+
+use std::collections::HashMap;
+
+use super::obstacles::at;
+use super::words::say_deny;
+use crate::backend::status::Refusal;
+use crate::backend::survey::Survey;
+use crate::policy::{AbsPath, Deny, Grant, Rights, Target};
+use crate::profile::Profile;
+use crate::profile::index::Index;
+
+/// Refuses when a mount shows a denied path where a grant reaches it.
+pub(super) fn refuse_aliases(profile: &Profile, survey: &Survey) -> Result<(), Refusal> {
+    let granted = Granted::new(profile);
+    for deny in &profile.denies {
+        for alias in survey.mounts().aliases(at(deny)) {
+            if granted.near(deny.rights, &alias) {
+                return Err(Refusal::Alias {
+                    alias,
+                    clause: say_deny(deny),
+                    origin: deny.origin.to_string(),
+                });
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Whether the profile grants some of `rights` at the path, above it or below it, a plain deny aside.
+struct Granted<'a> {
+    placed: Index<'a, &'a Grant>,
+    below: HashMap<Vec<u8>, Rights>,
+    plain: Index<'a, Rights>,
+}
+
+impl<'a> Granted<'a> {
+    fn new(profile: &'a Profile) -> Self {
+        let mut below: HashMap<Vec<u8>, Rights> = HashMap::new();
+        for grant in &profile.grants {
+            for path in grant.path.ancestors() {
+                let rights = below.entry(path.as_bytes().to_vec()).or_default();
+                *rights = *rights | grant.rights;
+            }
+        }
+        let plain = |deny: &&Deny| deny.except.is_none() && deny.beyond.is_none();
+        let path = |deny: &'a Deny| match &deny.target {
+            Target::Path(path) => Some((path, deny.rights)),
+            Target::Pattern { .. } => None,
+        };
+        Self {
+            placed: profile.grants.iter().map(|grant| (&grant.path, grant)).collect(),
+            below,
+            plain: profile.denies.iter().filter(plain).filter_map(path).collect(),
+        }
+    }
+
+    fn near(&self, rights: Rights, path: &AbsPath) -> bool {
+        let taken = self.plain.above(path).fold(Rights::NONE, |all, rights| all | *rights);
+        let above = self
+            .placed
+            .above(path)
+            .fold(Rights::NONE, |all, grant| all | grant.rights);
+        let below = self.below.get(path.as_bytes()).copied().unwrap_or_default();
+        !(above | below).and(rights).without(taken).is_empty()
+    }
+}

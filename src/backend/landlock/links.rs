@@ -1,0 +1,84 @@
+//! Denied files with a second name: a hard link elsewhere is the same file, and a rule there would hold
+//! for it. Nobody can say where the other name is, so the start is refused.
+
+use std::collections::BTreeSet;
+
+use super::obstacles::Operations;
+use super::words::say_deny;
+use crate::backend::status::Refusal;
+use crate::backend::survey::{Kind, Node, Survey};
+use crate::policy::{AbsPath, Access, Deny, Operation, Target};
+use crate::profile::Profile;
+
+pub(super) struct Links<'a> {
+    profile: &'a Profile,
+    survey: &'a Survey,
+    /// Directories and operations that were gone through.
+    seen: BTreeSet<(AbsPath, Operation)>,
+}
+
+impl<'a> Links<'a> {
+    pub(super) const fn new(profile: &'a Profile, survey: &'a Survey) -> Self {
+        Self {
+            profile,
+            survey,
+            seen: BTreeSet::new(),
+        }
+    }
+
+    /// Refuses when a file that a deny names has another name, wherever it lies.
+    pub(super) fn refuse_targets(&self) -> Result<(), Refusal> {
+        for deny in &self.profile.denies {
+            if let Target::Path(path) = &deny.target
+                && let Some(node) = self.survey.node(path)
+                && node.kind != Kind::Directory
+            {
+                self.refuse(path, node, Operation::ALL.into_iter().collect())?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Refuses when the file has another name and a deny takes one of the operations from it.
+    pub(super) fn refuse(&self, path: &AbsPath, node: Node, operations: Operations) -> Result<(), Refusal> {
+        if node.links < 2 {
+            return Ok(());
+        }
+        let takes = |deny: &&Deny| operations.iter().any(|op| deny.leaves(op, path) != Access::Full);
+        match self.profile.denies.iter().find(takes) {
+            Some(deny) => Err(Refusal::HardLink {
+                path: path.clone(),
+                clause: say_deny(deny),
+                origin: deny.origin.to_string(),
+            }),
+            None => Ok(()),
+        }
+    }
+
+    /// The same for every file below a denied directory.
+    pub(super) fn refuse_below(&mut self, directory: &AbsPath, operation: Operation) -> Result<(), Refusal> {
+        let operations = [operation].into_iter().collect();
+        let mut todo = vec![directory.clone()];
+        while let Some(path) = todo.pop() {
+            if !self.seen.insert((path.clone(), operation)) {
+                continue;
+            }
+            let entries = self
+                .survey
+                .entries(&path)
+                .ok_or_else(|| Refusal::NotSurveyed(path.clone()))?;
+            for child in entries {
+                let node = self
+                    .survey
+                    .node(&child)
+                    .ok_or_else(|| Refusal::NotSurveyed(child.clone()))?;
+                match node.kind {
+                    Kind::Directory => todo.push(child),
+                    Kind::File | Kind::Device | Kind::Fifo | Kind::Socket => self.refuse(&child, node, operations)?,
+                    Kind::Symlink => {}
+                }
+            }
+        }
+        Ok(())
+    }
+}
