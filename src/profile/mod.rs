@@ -1,9 +1,10 @@
 //! Policy and call → [`Profile`]: the set of operations one call may perform, free of any OS name.
 //!
-//! The story, file by file: [`derive`] turns a policy and what was asked of a person into a
+//! The story, file by file: [`derive()`] turns a policy and what was asked of a person into a
 //! profile; [`order`] decides whether one reach lies within another and gives a witness when not;
-//! [`intersect`] is the greatest profile below two, in the form that [`canonical`] gives. Every start checks `config ⊒ profile` and
-//! `profile ⊒ plan` with the same procedure.
+//! [`intersect()`] is the greatest profile below two, in the form that [`canonical`] gives; [`index`]
+//! keeps all of it fast. Every start checks `config ⊒ profile` and `profile ⊒ plan` with the same
+//! procedure.
 
 pub mod canonical;
 pub mod derive;

@@ -2,7 +2,7 @@
 //!
 //! The story, file by file: [`rights`] names the kernel's bits and says which of them an operation
 //! is; `obstacles` knows where denies stand in the way of a plain rule, `aliases` and `links` where a mount
-//! or a hard link leads around a deny; [`lower`] turns grants into rules, one per tree where it can and one per entry
+//! or a hard link leads around a deny; [`lower()`] turns grants into rules, one per tree where it can and one per entry
 //! where it must, and says in `words` what is lost; [`reader`] answers from the
 //! rules alone what they permit, and [`validate`] holds that against the profile.
 
