@@ -41,7 +41,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
 pub use settle::recover;
-pub use snapshot::Guard;
+pub use snapshot::{Guard, Known};
 
 use crate::policy::path::display;
 

@@ -81,6 +81,9 @@ impl Context {
     }
 }
 
+/// How every pattern begins that begins neither with a dot nor with `*`.
+const OWN: &[u8] = b"stockade.";
+
 /// The tree of protected names.
 #[derive(Debug)]
 pub(super) struct Patterns {
@@ -187,11 +190,9 @@ impl Patterns {
         let nested = (context.pattern != Self::ANYWHERE)
             .then(|| self.step(context.pattern, name))
             .flatten();
-        // Every pattern that may begin here begins with a dot, `s` (this program's config) or `*`.
-        let fresh = match name.first() {
-            Some(b'.' | b's') => self.step(Self::ANYWHERE, name),
-            Some(_) | None => None,
-        };
+        // Most names are none of ours, and this is asked of every name of the tree.
+        let may_be_ours = name.starts_with(b".") || name.starts_with(OWN);
+        let fresh = may_be_ours.then(|| self.step(Self::ANYWHERE, name)).flatten();
         let pattern = nested.or(fresh);
         let path = self.step(context.path, name);
         let mut protect = None;
@@ -317,5 +318,37 @@ impl Markers {
             },
             Place::Plain | Place::Modules | Place::Git | Place::Worktrees | Place::Objects | Place::Whole(_) => context,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_pattern_is_found_by_its_first_letters() {
+        for name in NAMES {
+            let first = name.pattern.as_bytes();
+            assert!(
+                first.starts_with(b".") || first.starts_with(b"*") || first.starts_with(OWN),
+                "{}",
+                name.pattern
+            );
+        }
+    }
+
+    #[test]
+    fn a_git_directory_is_known_by_what_git_asks_for() {
+        let holds = |names: &[&str]| {
+            let mut markers = Markers::default();
+            for name in names {
+                markers.see(name.as_bytes());
+            }
+            markers.is_git_directory()
+        };
+        assert!(holds(&["HEAD", "objects", "refs"]));
+        assert!(holds(&["HEAD", "commondir"]));
+        assert!(!holds(&["objects", "refs", "config"]));
+        assert!(!holds(&["HEAD", "refs"]));
     }
 }

@@ -59,7 +59,7 @@ pub fn recover(store: &Path) -> Result<Vec<Violation>, ProtectError> {
         }
         record.entries.retain_mut(|kept| renumber(&mut kept.root, &numbers));
         record.holders.retain_mut(|holder| renumber(&mut holder.root, &numbers));
-        violations.extend(settle(&roots, &patterns, &record, None, store)?);
+        violations.extend(settle(&roots, &patterns, &record, None, store)?.0);
         journal.remove()?;
     }
     Ok(violations)
@@ -69,14 +69,14 @@ fn renumber(root: &mut u16, numbers: &BTreeMap<u16, u16>) -> bool {
     numbers.get(root).map(|&number| *root = number).is_some()
 }
 
-/// Undoes every difference between the record and the roots.
+/// Undoes every difference between the record and the roots; the violations and the last walk.
 pub(super) fn settle(
     roots: &[Root],
     patterns: &Patterns,
     record: &Record,
     earlier: Option<&Sight>,
     store: &Path,
-) -> Result<Vec<Violation>, ProtectError> {
+) -> Result<(Vec<Violation>, Sight), ProtectError> {
     let mut work = Settling {
         roots,
         record,
@@ -92,7 +92,7 @@ pub(super) fn settle(
             work.inspect(&sight)?;
         }
         if work.violations.len() == before {
-            return Ok(work.violations);
+            return Ok((work.violations, sight));
         }
     }
     let path = work.violations.last().map(|violation| violation.path.clone());

@@ -3,7 +3,7 @@
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use super::at::{self, split};
+use super::at::{self, Identity, split};
 use super::journal::{Journal, Kept, Record};
 use super::place::{Patterns, Role};
 use super::roots::{Root, open_roots};
@@ -23,6 +23,7 @@ pub struct Guard {
     record: Record,
     sight: Sight,
     journal: Journal,
+    extra: Vec<PathBuf>,
     store: PathBuf,
 }
 
@@ -32,9 +33,21 @@ impl Guard {
     /// `store` is a directory outside every root, for the journal and the quarantine. On an error the
     /// command must not start.
     pub fn snapshot(roots: &[PathBuf], extra: &[PathBuf], store: &Path) -> Result<Self, ProtectError> {
+        Self::snapshot_knowing(roots, extra, store, None)
+    }
+
+    /// [`Guard::snapshot`] that does not read again what has not changed since an earlier guard of the same
+    /// process settled; for the second command and every one after it.
+    pub fn snapshot_knowing(
+        roots: &[PathBuf],
+        extra: &[PathBuf],
+        store: &Path,
+        known: Option<&Known>,
+    ) -> Result<Self, ProtectError> {
         let mut patterns = Patterns::new();
         let roots = open_roots(roots, extra, &mut patterns)?;
-        let sight = walk(&roots, &patterns, None)?;
+        let known = known.filter(|known| known.roots == who(&roots) && known.extra == extra);
+        let sight = walk(&roots, &patterns, known.map(|known| &known.sight))?;
         let record = Record {
             roots: roots
                 .iter()
@@ -51,6 +64,7 @@ impl Guard {
             record,
             sight,
             journal,
+            extra: extra.to_vec(),
             store: store.to_owned(),
         })
     }
@@ -59,7 +73,12 @@ impl Guard {
     ///
     /// On an error the journal stays, for another try at the next start.
     pub fn settle(self) -> Result<Vec<Violation>, ProtectError> {
-        let violations = settle::settle(
+        self.settle_knowing().map(|(violations, _)| violations)
+    }
+
+    /// [`Guard::settle`], with what it saw, for [`Guard::snapshot_knowing`].
+    pub fn settle_knowing(self) -> Result<(Vec<Violation>, Known), ProtectError> {
+        let (violations, sight) = settle::settle(
             &self.roots,
             &self.patterns,
             &self.record,
@@ -67,13 +86,34 @@ impl Guard {
             &self.store,
         )?;
         self.journal.remove()?;
-        Ok(violations)
+        let known = Known {
+            roots: self.record.roots,
+            extra: self.extra,
+            sight,
+        };
+        Ok((violations, known))
     }
 
     /// How many directories and protected entries the guard watches.
     pub fn size(&self) -> (usize, usize) {
         (self.sight.len(), self.record.entries.len())
     }
+}
+
+/// What a settled guard saw of the tree.
+#[derive(Debug)]
+pub struct Known {
+    roots: Vec<(Vec<u8>, Identity)>,
+    extra: Vec<PathBuf>,
+    sight: Sight,
+}
+
+/// The roots by path and identity.
+fn who(roots: &[Root]) -> Vec<(Vec<u8>, Identity)> {
+    roots
+        .iter()
+        .map(|root| (root.path.as_os_str().as_bytes().to_vec(), root.identity))
+        .collect()
 }
 
 /// Reads every protected entry.

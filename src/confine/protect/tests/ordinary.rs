@@ -1,6 +1,6 @@
 use std::fs;
 
-use super::super::What;
+use super::super::{Guard, What};
 use super::{Scene, one};
 
 #[test]
@@ -88,4 +88,17 @@ fn nothing_is_left_in_the_tree_and_no_quarantine_made_when_nothing_happened() {
     let scene = Scene::new();
     assert_eq!(scene.report(|_| {}), []);
     assert!(!scene.store().join("quarantine").exists());
+}
+
+#[test]
+fn a_guard_that_knows_an_earlier_walk_sees_what_changed_since() {
+    let scene = Scene::new();
+    std::thread::sleep(std::time::Duration::from_millis(60));
+    let (_, known) = scene.guard().settle_knowing().unwrap();
+    scene.write("sub/.envrc", "mine");
+    let guard = Guard::snapshot_knowing(&[scene.root()], &[], &scene.store(), Some(&known)).unwrap();
+    scene.write("sub/.envrc", "evil");
+    scene.write("sub/.bashrc", "evil");
+    assert_eq!(guard.settle().unwrap().len(), 2);
+    assert_eq!(scene.read("sub/.envrc"), "mine");
 }
