@@ -8,7 +8,7 @@
 use super::names::{NAMES, is_dot_git};
 
 /// What a directory is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub(super) enum Place {
     /// Nothing special.
     Plain,
@@ -65,7 +65,7 @@ pub(super) struct Verdict {
 }
 
 /// A directory's place and how far patterns have matched on the way to it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub(super) struct Context {
     pub(super) place: Place,
     /// Node of the pattern tree; [`Patterns::ANYWHERE`] when no pattern is under way.

@@ -9,7 +9,7 @@ use super::place::{Patterns, Role};
 use super::roots::{Root, open_roots};
 use super::state::{Seen, State, look};
 use super::walk::{Sight, walk};
-use super::{MAX_FILE, MAX_TOTAL, ProtectError, Violation, settle, shown};
+use super::{MAX_FILE, MAX_TOTAL, ProtectError, Violation, known, settle, shown};
 
 /// The protected names below the writable roots, written down; a command may run until [`Guard::settle`].
 ///
@@ -37,7 +37,7 @@ impl Guard {
     }
 
     /// [`Guard::snapshot`] that does not read again what has not changed since an earlier guard of the same
-    /// process settled; for the second command and every one after it.
+    /// process settled. Without `known`, what the store keeps of earlier processes is used.
     pub fn snapshot_knowing(
         roots: &[PathBuf],
         extra: &[PathBuf],
@@ -46,8 +46,12 @@ impl Guard {
     ) -> Result<Self, ProtectError> {
         let mut patterns = Patterns::new();
         let roots = open_roots(roots, extra, &mut patterns)?;
-        let known = known.filter(|known| known.roots == who(&roots) && known.extra == extra);
-        let sight = walk(&roots, &patterns, known.map(|known| &known.sight))?;
+        let who = who(&roots);
+        let known = known.filter(|known| known.roots == who && known.extra == extra);
+        let sight = match known {
+            Some(known) => walk(&roots, &patterns, Some(&known.sight))?,
+            None => walk(&roots, &patterns, known::load(store, &who, extra).as_ref())?,
+        };
         let record = Record {
             roots: roots
                 .iter()
@@ -86,6 +90,9 @@ impl Guard {
             &self.store,
         )?;
         self.journal.remove()?;
+        if !(self.sight.is_taken_over() && sight.is_taken_over()) {
+            known::save(&self.store, &self.record.roots, &self.extra, &sight)?;
+        }
         let known = Known {
             roots: self.record.roots,
             extra: self.extra,

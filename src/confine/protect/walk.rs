@@ -39,7 +39,7 @@ const BUFFER: usize = 64 * 1024;
 const NONE: u32 = u32::MAX;
 
 /// When a directory last changed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 struct Stamp {
     changed: (i64, i64),
     modified: (i64, i64),
@@ -55,14 +55,14 @@ impl Stamp {
 }
 
 /// A name in the arena of a [`Sight`].
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, serde::Serialize, serde::Deserialize)]
 struct Span {
     start: u32,
     length: u16,
 }
 
 /// A range of a table.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy, Default, serde::Serialize, serde::Deserialize)]
 struct Run {
     start: u32,
     length: u32,
@@ -75,7 +75,7 @@ impl Run {
 }
 
 /// A directory that was seen.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, serde::Serialize, serde::Deserialize)]
 struct Directory {
     root: u16,
     parent: u32,
@@ -99,7 +99,7 @@ struct Directory {
 }
 
 /// A protected entry that was seen.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, serde::Serialize, serde::Deserialize)]
 struct Entry {
     directory: u32,
     name: Span,
@@ -132,11 +132,13 @@ pub(super) fn born(root: &Root, path: &[u8]) -> Option<(i64, u32)> {
 }
 
 /// Everything one walk saw.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, serde::Serialize, serde::Deserialize)]
 pub(super) struct Sight {
     directories: Vec<Directory>,
     entries: Vec<Entry>,
     names: Vec<u8>,
+    /// How many directories were read, not taken over from an earlier walk.
+    reads: u32,
 }
 
 impl Sight {
@@ -213,6 +215,11 @@ impl Sight {
             .filter(|(directory, _)| directory.context.place == Place::Git)
             .map(|(directory, index)| (directory.root, self.path(index)))
             .collect()
+    }
+
+    /// Whether it holds nothing that the earlier walk did not.
+    pub(super) fn is_taken_over(&self) -> bool {
+        self.reads == 0
     }
 
     /// How many directories were seen.
@@ -340,6 +347,7 @@ impl Walker<'_> {
             ListError::Io(errno) => fail("list", errno),
             ListError::TooMany => ProtectError::TooMany,
         })?;
+        self.sight.reads += 1;
         self.take(index, &directory)
     }
 

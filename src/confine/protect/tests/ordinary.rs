@@ -102,3 +102,27 @@ fn a_guard_that_knows_an_earlier_walk_sees_what_changed_since() {
     assert_eq!(guard.settle().unwrap().len(), 2);
     assert_eq!(scene.read("sub/.envrc"), "mine");
 }
+
+#[test]
+fn what_the_store_knows_is_used_only_while_it_is_whole() {
+    let scene = Scene::new();
+    std::thread::sleep(std::time::Duration::from_millis(60));
+    for damage in [
+        |_: &mut Vec<u8>| {},
+        |b: &mut Vec<u8>| b.truncate(100),
+        |b: &mut Vec<u8>| b[40] ^= 1,
+        Vec::clear,
+    ] {
+        assert_eq!(scene.report(|_| {}), []);
+        for entry in std::fs::read_dir(scene.store().join("known")).unwrap() {
+            let path = entry.unwrap().path();
+            let mut bytes = std::fs::read(&path).unwrap();
+            damage(&mut bytes);
+            std::fs::write(&path, bytes).unwrap();
+        }
+        assert_eq!(
+            scene.report(|s| s.write(".git/hooks/pre-push", "evil")),
+            one(".git/hooks/pre-push", What::Changed)
+        );
+    }
+}
