@@ -125,7 +125,7 @@ pub(super) fn permissions(stat: &FileStat) -> u32 {
     stat.st_mode & 0o7777
 }
 
-/// Runs `work`; if the directory `path` or `entry` in it forbids that and is our own, opens it up for the
+/// Runs `work`; if `directory`, one above it or `entry` in it forbids that and is our own, opens it up for the
 /// length of a second try and sets its mode back.
 ///
 /// An agent that makes a directory unreadable or unwritable must not thereby hide what it put there.
@@ -141,10 +141,11 @@ pub(super) fn insisting<T>(
     };
     let root = root.as_fd();
     let mut opened = Vec::new();
-    for path in [Some(directory.to_vec()), entry.map(|name| join(directory, name))]
-        .into_iter()
-        .flatten()
-    {
+    let full = entry.map_or_else(|| directory.to_vec(), |name| join(directory, name));
+    let ends = full.iter().enumerate().filter(|(_, b)| **b == b'/').map(|(end, _)| end);
+    // From the outermost: one that may not be searched hides all below it.
+    for end in ends.chain([full.len()]) {
+        let path = full[..end].to_vec();
         if path.is_empty() {
             continue;
         }

@@ -554,8 +554,9 @@ impl Walker<'_> {
         let root = &self.roots[usize::from(directory.root)];
         match at::stat(&root.fd, path) {
             Ok(stat) => stat.st_uid == nix::unistd::geteuid().as_raw() || at::permissions(&stat) & 0o022 != 0,
-            // Not even reachable: then not by the agent either, who has the same user and no more rights.
-            Err(_) => false,
+            Err(Errno::ENOENT | Errno::ENOTDIR | Errno::ELOOP) => false,
+            // Not even reachable, which may change: not certain is not safe.
+            Err(_) => true,
         }
     }
 }

@@ -342,3 +342,22 @@ fn a_directory_made_unreadable_hides_nothing() {
     mode(0o755);
     assert!(!scene.exists("a/.envrc"));
 }
+
+#[test]
+fn neither_an_unsearchable_directory_above_nor_an_unwritable_one_keeps_an_intruder() {
+    let scene = Scene::empty();
+    scene.write("a/b/c/d/work", "");
+    let mode = |path: &str, bits| fs::set_permissions(scene.at(path), fs::Permissions::from_mode(bits)).unwrap();
+    let found = scene.report(|s| {
+        s.write("a/b/c/d/.envrc", "evil");
+        s.write("a/b/c/.claude/settings.json", "evil");
+        mode("a/b/c/d", 0o555);
+        mode("a/b/c/.claude", 0o500);
+        mode("a", 0);
+    });
+    assert_eq!(found.len(), 2, "{found:?}");
+    assert_eq!(fs::metadata(scene.at("a")).unwrap().permissions().mode() & 0o777, 0);
+    mode("a", 0o755);
+    mode("a/b/c/d", 0o755);
+    assert!(!scene.exists("a/b/c/d/.envrc") && !scene.exists("a/b/c/.claude"));
+}
