@@ -21,9 +21,9 @@ use super::place::{Patterns, Role};
 use super::quarantine::Quarantine;
 use super::restore::{make_way, put, rename, set_mode};
 use super::roots::{Root, open_roots};
-use super::state::{Seen, State, look};
+use super::state::{Seen, State, glance};
 use super::walk::{Found, Holder, Sight, born, walk};
-use super::{MAX_FILE, ProtectError, Violation, What, gitconfig, shown};
+use super::{ProtectError, Violation, What, gitconfig, shown};
 
 /// Rounds of undoing before the tree counts as restless.
 const ROUNDS: usize = 8;
@@ -214,27 +214,13 @@ impl Settling<'_> {
 
     fn undo(&mut self, kept: &Kept) -> Result<Option<(What, Option<PathBuf>)>, ProtectError> {
         let root = &self.roots[usize::from(kept.root)];
-        let fail = |error| ProtectError::io("look at", shown(root, &kept.path), error);
-        let (directory, name) = split(&kept.path);
         let limit = match &kept.state {
             // A config may have been added to.
             State::File { content, .. } if kept.role == Role::GitConfig => (content.len() as u64).max(1 << 20),
             State::File { content, .. } => content.len() as u64,
             State::Symlink { .. } | State::Directory { .. } | State::Special { .. } => 0,
         };
-        let opened = at::insisting(&root.fd, directory, None, || {
-            let place = at::open_place(&root.fd, directory)?;
-            match look(&place, name, limit) {
-                Seen::Unreadable(error @ (Errno::EACCES | Errno::EPERM)) => Err(error),
-                seen => Ok(seen),
-            }
-        });
-        let seen = match opened {
-            Ok(seen) => seen,
-            Err(Errno::ENOENT | Errno::ENOTDIR | Errno::ELOOP) => Seen::Absent,
-            Err(error @ (Errno::EACCES | Errno::EPERM)) => Seen::Unreadable(error),
-            Err(error) => return Err(fail(error)),
-        };
+        let seen = glance(&root.fd, &kept.path, limit);
         match (&kept.state, &seen) {
             (old, Seen::Present(new)) if old == new => return Ok(None),
             (State::Directory { mode }, Seen::Present(State::Directory { .. })) => {
@@ -314,12 +300,7 @@ impl Settling<'_> {
         let mut intruders: BTreeSet<(u16, &[u8])> = BTreeSet::new();
         for found in &new {
             let root = self.root(found.root);
-            let (directory, name) = split(&found.path);
-            let seen = match at::open_place(&root.fd, directory) {
-                Ok(place) => look(&place, name, MAX_FILE.min(1 << 20)),
-                Err(Errno::ENOENT | Errno::ENOTDIR | Errno::ELOOP) => Seen::Absent,
-                Err(error) => Seen::Unreadable(error),
-            };
+            let seen = glance(&root.fd, &found.path, 1 << 20);
             if may_stay(found, &seen, &around) {
                 continue;
             }

@@ -3,11 +3,11 @@
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use super::at::{self, Identity, split};
+use super::at::Identity;
 use super::journal::{Journal, Kept, Record};
 use super::place::{Patterns, Role};
 use super::roots::{Root, open_roots};
-use super::state::{Seen, State, look};
+use super::state::{Seen, State, glance};
 use super::walk::{Sight, walk};
 use super::{MAX_FILE, MAX_TOTAL, ProtectError, Violation, known, settle, shown};
 
@@ -127,24 +127,13 @@ fn who(roots: &[Root]) -> Vec<(Vec<u8>, Identity)> {
 fn keep(roots: &[Root], sight: &Sight) -> Result<Vec<Kept>, ProtectError> {
     let mut left = MAX_TOTAL;
     let mut kept = Vec::new();
-    let mut open: Option<(u16, Vec<u8>, std::os::fd::OwnedFd)> = None;
     for found in sight.found() {
         let root = &roots[usize::from(found.root)];
         if found.role == Role::TooDeep {
             return Err(ProtectError::TooDeep(shown(root, &found.path)));
         }
-        let (directory, name) = split(&found.path);
-        // Entries of one directory follow each other.
-        let place = match open.take() {
-            Some((number, path, fd)) if number == found.root && path == directory => fd,
-            Some(_) | None => {
-                let opened = at::open_place(&root.fd, directory);
-                opened.map_err(|error| ProtectError::io("open", shown(root, directory), error))?
-            }
-        };
         let limit = MAX_FILE.min(left);
-        let seen = look(&place, name, limit);
-        open = Some((found.root, directory.to_vec(), place));
+        let seen = glance(&root.fd, &found.path, limit);
         let state = match seen {
             Seen::Present(state) => state,
             Seen::Absent => continue,

@@ -56,10 +56,27 @@ pub(super) enum Seen {
     Unreadable(Errno),
 }
 
+/// Looks at the entry `path` of a root, insisting where the way to it is shut; see [`look`].
+pub(super) fn glance(root: impl AsFd, path: &[u8], limit: u64) -> Seen {
+    let (directory, name) = at::split(path);
+    let root = root.as_fd();
+    let seen = at::insisting(root, directory, None, || {
+        match look(at::open_place(root, directory)?, name, limit) {
+            Seen::Unreadable(error @ (Errno::EACCES | Errno::EPERM)) => Err(error),
+            seen => Ok(seen),
+        }
+    });
+    match seen {
+        Ok(seen) => seen,
+        Err(Errno::ENOENT | Errno::ENOTDIR | Errno::ELOOP) => Seen::Absent,
+        Err(error) => Seen::Unreadable(error),
+    }
+}
+
 /// Looks at the entry `name` of the open directory, reading at most `limit` bytes of a file.
 ///
 /// Never follows a symlink and never waits for the other end of a FIFO.
-pub(super) fn look(directory: impl AsFd, name: &[u8], limit: u64) -> Seen {
+fn look(directory: impl AsFd, name: &[u8], limit: u64) -> Seen {
     match try_look(directory, name, limit) {
         Ok(seen) => seen,
         Err(Errno::ENOENT | Errno::ENOTDIR) => Seen::Absent,
