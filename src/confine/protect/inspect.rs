@@ -13,8 +13,8 @@ use super::at::split;
 use super::gitconfig;
 use super::place::Role;
 use super::roots::Root;
+use super::sight::Found;
 use super::state::{Seen, State};
-use super::walk::Found;
 
 /// What there is to compare a new entry with.
 pub(super) struct Surroundings<'a> {

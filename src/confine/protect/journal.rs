@@ -33,7 +33,7 @@ pub(super) struct Record {
     /// The protected entries, holders before what they hold.
     pub(super) entries: Vec<Kept>,
     /// The directories on the way to them, outer ones first.
-    pub(super) holders: Vec<super::walk::Holder>,
+    pub(super) holders: Vec<super::sight::Holder>,
 }
 
 /// A protected entry as it was.

@@ -17,7 +17,7 @@ use super::ProtectError;
 use super::at::Identity;
 use super::journal::folder;
 use super::names::NAMES;
-use super::walk::Sight;
+use super::sight::Sight;
 
 /// Changes with the format of the file.
 const FORMAT: &str = "stockade known directories 1";

@@ -21,8 +21,9 @@ use super::place::{Patterns, Role};
 use super::quarantine::Quarantine;
 use super::restore::{make_way, put, rename, set_mode};
 use super::roots::{Root, open_roots};
+use super::sight::{Found, Holder, Sight, born};
 use super::state::{Seen, State, glance};
-use super::walk::{Found, Holder, Sight, born, walk};
+use super::walk::walk;
 use super::{ProtectError, Violation, What, gitconfig, shown};
 
 /// Rounds of undoing before the tree counts as restless.

@@ -7,8 +7,9 @@ use super::at::Identity;
 use super::journal::{Journal, Kept, Record};
 use super::place::{Patterns, Role};
 use super::roots::{Root, open_roots};
+use super::sight::Sight;
 use super::state::{Seen, State, glance};
-use super::walk::{Sight, walk};
+use super::walk::walk;
 use super::{MAX_FILE, MAX_TOTAL, ProtectError, Violation, known, settle, shown};
 
 /// The protected names below the writable roots, written down; a command may run until [`Guard::settle`].

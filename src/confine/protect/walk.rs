@@ -17,13 +17,15 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use nix::errno::Errno;
 use nix::fcntl::AtFlags;
-use nix::sys::stat::{FileStat, fstat, fstatat};
-use nix::sys::statfs::{self, FsType, fstatfs};
+use nix::sys::stat::{fstat, fstatat};
+use nix::sys::statfs::fstatfs;
 
 use super::at::{self, Identity};
 use super::names::is_dot_git;
-use super::place::{Context, Kind, Markers, Patterns, Place, Role};
+use super::place::{Kind, Markers, Patterns, Place, Role};
 use super::roots::Root;
+use super::sight::{Directory, Entry, NONE, Run, Sight, Span};
+use super::stamp::{FileSystem, Stamp, classify};
 use super::{ProtectError, shown};
 use crate::confine::sys;
 
@@ -35,208 +37,6 @@ const MAX_DEPTH: u32 = 8192;
 const MAX_DIRECTORIES: usize = 4_000_000;
 /// Bytes of listing asked for at once.
 const BUFFER: usize = 64 * 1024;
-/// No earlier record of a directory.
-const NONE: u32 = u32::MAX;
-
-/// When a directory last changed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-struct Stamp {
-    changed: (i64, i64),
-    modified: (i64, i64),
-}
-
-impl Stamp {
-    fn of(stat: &FileStat) -> Self {
-        Self {
-            changed: (stat.st_ctime, stat.st_ctime_nsec),
-            modified: (stat.st_mtime, stat.st_mtime_nsec),
-        }
-    }
-}
-
-/// A name in the arena of a [`Sight`].
-#[derive(Debug, Clone, Copy, serde::Serialize, serde::Deserialize)]
-struct Span {
-    start: u32,
-    length: u16,
-}
-
-/// A range of a table.
-#[derive(Debug, Clone, Copy, Default, serde::Serialize, serde::Deserialize)]
-struct Run {
-    start: u32,
-    length: u32,
-}
-
-impl Run {
-    fn range(self) -> std::ops::Range<usize> {
-        self.start as usize..self.start as usize + self.length as usize
-    }
-}
-
-/// A directory that was seen.
-#[derive(Debug, Clone, serde::Serialize, serde::Deserialize)]
-struct Directory {
-    root: u16,
-    parent: u32,
-    depth: u32,
-    name: Span,
-    /// What its parent makes of it.
-    given: Context,
-    /// What it is, seeing what it holds.
-    context: Context,
-    identity: Identity,
-    /// `None` when it cannot tell whether the directory has changed.
-    stamp: Option<Stamp>,
-    children: Run,
-    found: Run,
-    /// The same directory in the walk before this one.
-    earlier: u32,
-    /// The nearest directory at or above it that is not itself part of something protected.
-    anchor: u32,
-    /// False when left alone: gone while the walk was under way, or not ours to look into.
-    read: bool,
-}
-
-/// A protected entry that was seen.
-#[derive(Debug, Clone, Copy, serde::Serialize, serde::Deserialize)]
-struct Entry {
-    directory: u32,
-    name: Span,
-    role: Role,
-}
-
-/// A protected entry and where it is.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Found {
-    pub(super) root: u16,
-    pub(super) path: Vec<u8>,
-    pub(super) role: Role,
-    /// The directory whose removal removes the entry rightfully: the one that holds what is protected.
-    pub(super) anchor: Vec<u8>,
-}
-
-/// A directory that holds protected entries, at some depth.
-#[derive(Debug, Clone, serde::Serialize, serde::Deserialize)]
-pub(super) struct Holder {
-    pub(super) root: u16,
-    pub(super) path: Vec<u8>,
-    pub(super) identity: Identity,
-    /// When it was made; without that a deleted directory's number on a new one would look like a move.
-    pub(super) born: Option<(i64, u32)>,
-}
-
-/// When the directory `path` was made, if that can be known.
-pub(super) fn born(root: &Root, path: &[u8]) -> Option<(i64, u32)> {
-    sys::birth_time(at::open_place(&root.fd, path).ok()?).ok()?
-}
-
-/// Everything one walk saw.
-#[derive(Debug, Default, serde::Serialize, serde::Deserialize)]
-pub(super) struct Sight {
-    directories: Vec<Directory>,
-    entries: Vec<Entry>,
-    names: Vec<u8>,
-    /// How many directories were read, not taken over from an earlier walk.
-    reads: u32,
-}
-
-impl Sight {
-    fn name(&self, span: Span) -> &[u8] {
-        &self.names[span.start as usize..span.start as usize + usize::from(span.length)]
-    }
-
-    /// The path of a directory, relative to its root.
-    fn path(&self, index: u32) -> Vec<u8> {
-        let mut names = Vec::new();
-        let mut at = &self.directories[index as usize];
-        while at.depth > 0 {
-            names.push(self.name(at.name));
-            at = &self.directories[at.parent as usize];
-        }
-        names.reverse();
-        names.join(&b'/')
-    }
-
-    /// The protected entries, in the order of the walk: what holds another comes first.
-    pub(super) fn found(&self) -> impl Iterator<Item = Found> + '_ {
-        let mut last = (NONE, Vec::new());
-        self.entries.iter().map(move |entry| {
-            if last.0 != entry.directory {
-                last = (entry.directory, self.path(entry.directory));
-            }
-            Found {
-                root: self.directories[entry.directory as usize].root,
-                path: at::join(&last.1, self.name(entry.name)),
-                role: entry.role,
-                anchor: self.path(self.directories[entry.directory as usize].anchor),
-            }
-        })
-    }
-
-    /// The directories that hold protected entries, and those on the way to them, with who they are.
-    pub(super) fn holders(&self, roots: &[Root]) -> Vec<Holder> {
-        let mut wanted = vec![false; self.directories.len()];
-        for entry in &self.entries {
-            let mut at = entry.directory as usize;
-            while !wanted[at] {
-                wanted[at] = true;
-                at = self.directories[at].parent as usize;
-            }
-        }
-        let holders = self.directories.iter().zip(0_u32..).zip(wanted);
-        holders
-            .filter(|((directory, _), wanted)| *wanted && directory.depth > 0)
-            .map(|((directory, index), _)| {
-                let path = self.path(index);
-                Holder {
-                    root: directory.root,
-                    identity: directory.identity,
-                    born: born(&roots[usize::from(directory.root)], &path),
-                    path,
-                }
-            })
-            .collect()
-    }
-
-    /// Where each directory with one of these identities is now.
-    pub(super) fn locate(&self, wanted: &std::collections::HashSet<Identity>) -> HashMap<Identity, (u16, Vec<u8>)> {
-        let places = self.directories.iter().zip(0_u32..);
-        places
-            .filter(|(directory, _)| wanted.contains(&directory.identity))
-            .map(|(directory, index)| (directory.identity, (directory.root, self.path(index))))
-            .collect()
-    }
-
-    /// The git directories, by path.
-    pub(super) fn git_directories(&self) -> std::collections::HashSet<(u16, Vec<u8>)> {
-        let places = self.directories.iter().zip(0_u32..);
-        places
-            .filter(|(directory, _)| directory.context.place == Place::Git)
-            .map(|(directory, index)| (directory.root, self.path(index)))
-            .collect()
-    }
-
-    /// Whether it holds nothing that the earlier walk did not.
-    pub(super) fn is_taken_over(&self) -> bool {
-        self.reads == 0
-    }
-
-    /// How many directories were seen.
-    pub(super) fn len(&self) -> usize {
-        self.directories.len()
-    }
-
-    fn keep(&mut self, name: &[u8]) -> Result<Span, ProtectError> {
-        let span = Span {
-            start: u32::try_from(self.names.len()).map_err(|_| ProtectError::TooMany)?,
-            length: u16::try_from(name.len()).map_err(|_| ProtectError::TooMany)?,
-        };
-        self.names.extend_from_slice(name);
-        Ok(span)
-    }
-}
-
 /// Walks the roots.
 pub(super) fn walk(roots: &[Root], patterns: &Patterns, earlier: Option<&Sight>) -> Result<Sight, ProtectError> {
     let mut walker = Walker {
@@ -294,17 +94,6 @@ struct Walker<'a> {
     relied_on: HashMap<u64, FileSystem>,
     /// Stamps from before this time have ended their tick.
     trusted_until: Duration,
-}
-
-/// What the walk makes of a file system.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum FileSystem {
-    /// Stamps changes by the kernel's clock, finely.
-    Stamped,
-    /// Anything else that holds files.
-    Other,
-    /// Made by the kernel: nobody can put a name into it.
-    Kernel,
 }
 
 impl Walker<'_> {
@@ -582,33 +371,5 @@ fn kind_of(fd: impl AsFd, name: &[u8]) -> nix::Result<Kind> {
         }),
         Err(Errno::ENOENT) => Ok(Kind::Other),
         Err(error) => Err(error),
-    }
-}
-
-/// zfs, bcachefs and f2fs are absent from the list of stamped ones on purpose: untested.
-fn classify(kind: FsType) -> FileSystem {
-    const KERNEL: [FsType; 8] = [
-        statfs::PROC_SUPER_MAGIC,
-        statfs::SYSFS_MAGIC,
-        statfs::CGROUP_SUPER_MAGIC,
-        statfs::CGROUP2_SUPER_MAGIC,
-        statfs::DEVPTS_SUPER_MAGIC,
-        statfs::DEBUGFS_MAGIC,
-        statfs::TRACEFS_MAGIC,
-        statfs::SECURITYFS_MAGIC,
-    ];
-    const STAMPED: [FsType; 5] = [
-        statfs::EXT4_SUPER_MAGIC,
-        statfs::XFS_SUPER_MAGIC,
-        statfs::BTRFS_SUPER_MAGIC,
-        statfs::TMPFS_MAGIC,
-        statfs::OVERLAYFS_SUPER_MAGIC,
-    ];
-    if KERNEL.contains(&kind) {
-        FileSystem::Kernel
-    } else if STAMPED.contains(&kind) {
-        FileSystem::Stamped
-    } else {
-        FileSystem::Other
     }
 }

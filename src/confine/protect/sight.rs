@@ -1,0 +1,196 @@
+//! What a walk saw: one flat table of directories, one of protected entries, one arena of names.
+
+use std::collections::{HashMap, HashSet};
+
+use super::ProtectError;
+use super::at::{self, Identity};
+use super::place::{Context, Place, Role};
+use super::roots::Root;
+use super::stamp::Stamp;
+use crate::confine::sys;
+
+/// No earlier record of a directory.
+pub(super) const NONE: u32 = u32::MAX;
+
+/// A name in the arena of a [`Sight`].
+#[derive(Debug, Clone, Copy, serde::Serialize, serde::Deserialize)]
+pub(super) struct Span {
+    pub(super) start: u32,
+    pub(super) length: u16,
+}
+
+/// A range of a table.
+#[derive(Debug, Clone, Copy, Default, serde::Serialize, serde::Deserialize)]
+pub(super) struct Run {
+    pub(super) start: u32,
+    pub(super) length: u32,
+}
+
+impl Run {
+    pub(super) fn range(self) -> std::ops::Range<usize> {
+        self.start as usize..self.start as usize + self.length as usize
+    }
+}
+
+/// A directory that was seen.
+#[derive(Debug, Clone, serde::Serialize, serde::Deserialize)]
+pub(super) struct Directory {
+    pub(super) root: u16,
+    pub(super) parent: u32,
+    pub(super) depth: u32,
+    pub(super) name: Span,
+    /// What its parent makes of it.
+    pub(super) given: Context,
+    /// What it is, seeing what it holds.
+    pub(super) context: Context,
+    pub(super) identity: Identity,
+    /// `None` when it cannot tell whether the directory has changed.
+    pub(super) stamp: Option<Stamp>,
+    pub(super) children: Run,
+    pub(super) found: Run,
+    /// The same directory in the walk before this one.
+    pub(super) earlier: u32,
+    /// The nearest directory at or above it that is not itself part of something protected.
+    pub(super) anchor: u32,
+    /// False when left alone: gone while the walk was under way, or not ours to look into.
+    pub(super) read: bool,
+}
+
+/// A protected entry that was seen.
+#[derive(Debug, Clone, Copy, serde::Serialize, serde::Deserialize)]
+pub(super) struct Entry {
+    pub(super) directory: u32,
+    pub(super) name: Span,
+    pub(super) role: Role,
+}
+
+/// A protected entry and where it is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Found {
+    pub(super) root: u16,
+    pub(super) path: Vec<u8>,
+    pub(super) role: Role,
+    /// The directory whose removal removes the entry rightfully: the one that holds what is protected.
+    pub(super) anchor: Vec<u8>,
+}
+
+/// A directory that holds protected entries, at some depth.
+#[derive(Debug, Clone, serde::Serialize, serde::Deserialize)]
+pub(super) struct Holder {
+    pub(super) root: u16,
+    pub(super) path: Vec<u8>,
+    pub(super) identity: Identity,
+    /// When it was made; without that a deleted directory's number on a new one would look like a move.
+    pub(super) born: Option<(i64, u32)>,
+}
+
+/// When the directory `path` was made, if that can be known.
+pub(super) fn born(root: &Root, path: &[u8]) -> Option<(i64, u32)> {
+    sys::birth_time(at::open_place(&root.fd, path).ok()?).ok()?
+}
+
+/// Everything one walk saw.
+#[derive(Debug, Default, serde::Serialize, serde::Deserialize)]
+pub(super) struct Sight {
+    pub(super) directories: Vec<Directory>,
+    pub(super) entries: Vec<Entry>,
+    pub(super) names: Vec<u8>,
+    /// How many directories were read, not taken over from an earlier walk.
+    pub(super) reads: u32,
+}
+
+impl Sight {
+    pub(super) fn name(&self, span: Span) -> &[u8] {
+        &self.names[span.start as usize..span.start as usize + usize::from(span.length)]
+    }
+
+    /// The path of a directory, relative to its root.
+    pub(super) fn path(&self, index: u32) -> Vec<u8> {
+        let mut names = Vec::new();
+        let mut at = &self.directories[index as usize];
+        while at.depth > 0 {
+            names.push(self.name(at.name));
+            at = &self.directories[at.parent as usize];
+        }
+        names.reverse();
+        names.join(&b'/')
+    }
+
+    /// The protected entries, in the order of the walk: what holds another comes first.
+    pub(super) fn found(&self) -> impl Iterator<Item = Found> + '_ {
+        let mut last = (NONE, Vec::new());
+        self.entries.iter().map(move |entry| {
+            if last.0 != entry.directory {
+                last = (entry.directory, self.path(entry.directory));
+            }
+            Found {
+                root: self.directories[entry.directory as usize].root,
+                path: at::join(&last.1, self.name(entry.name)),
+                role: entry.role,
+                anchor: self.path(self.directories[entry.directory as usize].anchor),
+            }
+        })
+    }
+
+    /// The directories that hold protected entries, and those on the way to them, with who they are.
+    pub(super) fn holders(&self, roots: &[Root]) -> Vec<Holder> {
+        let mut wanted = vec![false; self.directories.len()];
+        for entry in &self.entries {
+            let mut at = entry.directory as usize;
+            while !wanted[at] {
+                wanted[at] = true;
+                at = self.directories[at].parent as usize;
+            }
+        }
+        let holders = self.directories.iter().zip(0_u32..).zip(wanted);
+        holders
+            .filter(|((directory, _), wanted)| *wanted && directory.depth > 0)
+            .map(|((directory, index), _)| {
+                let path = self.path(index);
+                Holder {
+                    root: directory.root,
+                    identity: directory.identity,
+                    born: born(&roots[usize::from(directory.root)], &path),
+                    path,
+                }
+            })
+            .collect()
+    }
+
+    /// Where each directory with one of these identities is now.
+    pub(super) fn locate(&self, wanted: &HashSet<Identity>) -> HashMap<Identity, (u16, Vec<u8>)> {
+        let places = self.directories.iter().zip(0_u32..);
+        places
+            .filter(|(directory, _)| wanted.contains(&directory.identity))
+            .map(|(directory, index)| (directory.identity, (directory.root, self.path(index))))
+            .collect()
+    }
+
+    /// The git directories, by path.
+    pub(super) fn git_directories(&self) -> HashSet<(u16, Vec<u8>)> {
+        let places = self.directories.iter().zip(0_u32..);
+        places
+            .filter(|(directory, _)| directory.context.place == Place::Git)
+            .map(|(directory, index)| (directory.root, self.path(index)))
+            .collect()
+    }
+
+    /// Whether it holds nothing that the earlier walk did not.
+    pub(super) fn is_taken_over(&self) -> bool {
+        self.reads == 0
+    }
+
+    /// How many directories were seen.
+    pub(super) fn len(&self) -> usize {
+        self.directories.len()
+    }
+
+    pub(super) fn keep(&mut self, name: &[u8]) -> Result<Span, ProtectError> {
+        let span = Span {
+            start: u32::try_from(self.names.len()).map_err(|_| ProtectError::TooMany)?,
+            length: u16::try_from(name.len()).map_err(|_| ProtectError::TooMany)?,
+        };
+        self.names.extend_from_slice(name);
+        Ok(span)
+    }
+}
