@@ -1,19 +1,19 @@
 //! Protected names: before a command they are written down, after it they are put back (`undone`).
 //!
-//! The story, file by file: [`names`] and [`place`] say what is protected; [`walk`] finds it below the
-//! writable [`roots`], as a [`sight`] with change [`stamp`]s; [`state`] reads it; [`snapshot`] writes it to the [`journal`], outside every root,
-//! before the command may start; [`settle`] walks again when the command's tree is dead, has [`inspect`] and
-//! [`gitconfig`] judge what is new, moves intruders to the [`quarantine`] and lets [`restore`] put back the
-//! rest. What both walks saw is [`known`] to the next. After a crash [`recover`] does the same from the journal. [`at`] and [`evict`] reach files without
+//! The story, file by file: `names` and `place` say what is protected; `walk` finds it below the
+//! writable `roots`, as a `sight` with change `stamp`s; `state` reads it; `snapshot` writes it to the `journal`, outside every root,
+//! before the command may start; `settle` walks again when the command's tree is dead, has `inspect` and
+//! `gitconfig` judge what is new, moves intruders to the `quarantine` and lets `restore` put back the
+//! rest. What both walks saw is `known` to the next. After a crash [`recover`] does the same from the journal. `at` and `evict` reach files without
 //! ever following a link.
 //!
 //! What passes without a violation: anything in a git directory that is not config, hooks or a redirection
-//! (so commits, checkouts, fetches and gc do); what [`inspect`] recognises as git's own making; a config
-//! change that [`gitconfig`] knows as harmless; and the removal of a protected entry together with the
+//! (so commits, checkouts, fetches and gc do); what `inspect` recognises as git's own making; a config
+//! change that `gitconfig` knows as harmless; and the removal of a protected entry together with the
 //! directory that held it, because nothing is then left for the host to trust. Everything else is undone:
 //! also the renaming of a directory above a protected entry, which a read-only bind would have refused.
 //!
-//! Bounds: a protected file has at most [`MAX_FILE`] bytes and all together [`MAX_TOTAL`]; above that the
+//! Bounds: a protected file has at most `MAX_FILE` bytes and all together `MAX_TOTAL`; above that the
 //! snapshot fails and the command may not start. Owner, access lists and extended attributes are not kept.
 //! What a protected symlink points to is protected only where that has a protected name itself. On file
 //! systems that fold case only `.git` is recognised in other spellings.
