@@ -186,12 +186,15 @@ fn world() -> tempfile::TempDir {
     dir
 }
 
-/// Lines to run; more on demand.
-fn wanted() -> usize {
-    std::env::var("STOCKADE_SHELL_CASES")
+/// Lines to run: always the same hundred, or as many others as asked for.
+fn wanted() -> (usize, TestRunner) {
+    match std::env::var("STOCKADE_SHELL_CASES")
         .ok()
         .and_then(|text| text.parse().ok())
-        .unwrap_or(100)
+    {
+        Some(count) => (count, TestRunner::default()),
+        None => (100, TestRunner::deterministic()),
+    }
 }
 
 #[test]
@@ -203,9 +206,9 @@ fn no_shell_starts_a_forbidden_command_from_a_pre_approved_line() {
     );
     let rules = [rule("zap", Demand::Deny)];
     let free = rule("", Demand::None);
-    let mut runner = TestRunner::default();
+    let (wanted, mut runner) = wanted();
     let (mut ran, mut wrong) = (0, Vec::new());
-    while ran < wanted() {
+    while ran < wanted {
         let line = soup().new_tree(&mut runner).unwrap().current();
         if !line.contains("zap") || judge(&line, &rules, &free, &|_, _| true).requirement != Requirement::PreApproved {
             continue;

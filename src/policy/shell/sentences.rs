@@ -327,6 +327,8 @@ fn what_is_not_understood_needs_approval() {
         "sudo -i",
         "sudo -s rm",
         "a[$x]=1",
+        ">&-rm",
+        "echo <&-'rm'",
         "echo > 1>&2",
         "time &",
         "! &",

@@ -322,10 +322,15 @@ impl Reading {
             ast::IoFileRedirectTarget::Fd(_) => return,
             ast::IoFileRedirectTarget::ProcessSubstitution(_, subshell) => return self.list(&subshell.list, depth),
             ast::IoFileRedirectTarget::Filename(word) => word::read(&word.value, self, depth),
-            ast::IoFileRedirectTarget::Duplicate(word) => match word::read(&word.value, self, depth) {
-                Word::Literal(text) if is_descriptor(&text) => return,
-                other => other,
-            },
+            ast::IoFileRedirectTarget::Duplicate(word) => {
+                if word.value.starts_with('-') && word.value != "-" {
+                    self.doubt("what follows >&- is a word of its own to some shells");
+                }
+                match word::read(&word.value, self, depth) {
+                    Word::Literal(text) if is_descriptor(&text) => return,
+                    other => other,
+                }
+            }
         };
         match kind {
             ast::IoFileRedirectKind::Read | ast::IoFileRedirectKind::DuplicateInput => simple.inputs.push(target),
