@@ -16,6 +16,8 @@ mod terminal;
 mod tty;
 
 #[cfg(test)]
+mod decisions;
+#[cfg(test)]
 mod on_a_terminal;
 
 pub use approver::{Approver, ApproverError};

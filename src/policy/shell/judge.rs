@@ -3,7 +3,7 @@
 use std::ffi::OsStr;
 
 use super::matching::{Match, Roots, demand, forbids, matches};
-use super::walk::{Reading, Simple};
+use super::reading::{Reading, Simple};
 use super::word::Word;
 use crate::policy::{Demand, Requirement, ShellRule, path};
 

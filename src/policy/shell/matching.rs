@@ -3,7 +3,7 @@
 //! Three answers, because a word may be known only when it runs: a rule that *may* match is as
 //! strict as one that does, and pre-approves nothing.
 
-use super::walk::Simple;
+use super::reading::Simple;
 use super::word::Word;
 use crate::policy::{Demand, ShellRule};
 

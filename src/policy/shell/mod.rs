@@ -9,8 +9,11 @@
 //! sh counts as understood. Rules are the user's convenience; the sandbox is the boundary.
 
 mod judge;
+mod known;
 mod matching;
 mod parse;
+mod reading;
+mod substitution;
 mod walk;
 mod word;
 mod wrapper;

@@ -2,91 +2,11 @@
 
 use brush_parser::ast;
 
+use super::reading::{Reading, Simple};
 use super::word::{self, Word};
-use super::{parse, wrapper};
-
-/// How deep substitutions and wrappers may nest.
-const MAX_DEPTH: usize = 8;
-/// How many simple commands one line may hold.
-const MAX_COMMANDS: usize = 512;
-
-/// One simple command.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Simple {
-    /// Its name and arguments.
-    pub(super) words: Vec<Word>,
-    /// Files it reads by redirection.
-    pub(super) inputs: Vec<Word>,
-    /// Files it writes by redirection.
-    pub(super) outputs: Vec<Word>,
-}
-
-/// Everything a line was found to do.
-#[derive(Debug, Default)]
-pub(super) struct Reading {
-    /// Its simple commands, those inside others included.
-    pub(super) commands: Vec<Simple>,
-    /// Variables it sets.
-    pub(super) assignments: Vec<String>,
-    /// Files written by redirections of compound commands or of no command.
-    pub(super) outputs: Vec<Word>,
-    /// Whether a command may have left the directory, so that relative paths are unknown.
-    pub(super) moved: bool,
-    /// Why it is not understood; the first reason is enough.
-    pub(super) doubt: Option<String>,
-}
 
 impl Reading {
-    /// What `line` does.
-    pub(super) fn of_line(line: &str) -> Self {
-        let mut reading = Self::default();
-        reading.line(line, 0);
-        reading
-    }
-
-    /// What a single command with these words does.
-    pub(super) fn of_words(words: Vec<Word>) -> Self {
-        let mut reading = Self::default();
-        reading.command(
-            Simple {
-                words,
-                inputs: Vec::new(),
-                outputs: Vec::new(),
-            },
-            0,
-        );
-        reading
-    }
-
-    pub(super) fn doubt(&mut self, why: impl Into<String>) {
-        self.doubt.get_or_insert(why.into());
-    }
-
-    pub(super) fn assign(&mut self, what: String) {
-        self.assignments.push(what);
-    }
-
-    pub(super) fn line(&mut self, line: &str, depth: usize) {
-        if depth > MAX_DEPTH {
-            return self.doubt("commands are nested too deeply");
-        }
-        match parse::parse(line) {
-            Ok(program) => program.complete_commands.iter().for_each(|list| self.list(list, depth)),
-            Err(why) => self.doubt(why),
-        }
-    }
-
-    /// Takes one command, and what it starts in its turn.
-    pub(super) fn command(&mut self, simple: Simple, depth: usize) {
-        if depth > MAX_DEPTH || self.commands.len() >= MAX_COMMANDS {
-            return self.doubt("the line holds too many commands");
-        }
-        let words = simple.words.clone();
-        self.commands.push(simple);
-        wrapper::open(&words, self, depth);
-    }
-
-    fn list(&mut self, list: &ast::CompoundList, depth: usize) {
+    pub(super) fn list(&mut self, list: &ast::CompoundList, depth: usize) {
         for ast::CompoundListItem(and_or, separator) in &list.0 {
             match separator {
                 ast::SeparatorOperator::Async | ast::SeparatorOperator::Sequence => {}

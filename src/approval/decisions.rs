@@ -1,0 +1,209 @@
+//! Decisions, mode by mode and answer by answer.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use super::*;
+use crate::policy::Mode;
+
+const fn yes() -> ApprovalDecision {
+    ApprovalDecision {
+        approved: true,
+        note: None,
+        remember: Remember::None,
+    }
+}
+
+const fn no() -> ApprovalDecision {
+    ApprovalDecision {
+        approved: false,
+        note: None,
+        remember: Remember::None,
+    }
+}
+
+/// Gives the same answer each time and counts the questions.
+struct Scripted(fn() -> Result<ApprovalDecision, ApproverError>, Arc<AtomicUsize>);
+
+impl Approver for Scripted {
+    fn ask(&mut self, _: &ApprovalRequest, _: &Presentation) -> Result<ApprovalDecision, ApproverError> {
+        self.1.fetch_add(1, Ordering::SeqCst);
+        (self.0)()
+    }
+}
+
+fn controller(mode: Mode, answer: fn() -> Result<ApprovalDecision, ApproverError>) -> (Controller, Arc<AtomicUsize>) {
+    let asked = Arc::new(AtomicUsize::new(0));
+    (Controller::new(mode, Box::new(Scripted(answer, asked.clone()))), asked)
+}
+
+fn request(required: bool, payload: &str) -> ApprovalRequest {
+    ApprovalRequest {
+        required,
+        tool_name: "shell".to_owned(),
+        description: "run make".to_owned(),
+        payload: payload.as_bytes().to_vec(),
+        presentation: Lazy::new(|| Ok(Presentation::Text("make".to_owned()))),
+        group_id: None,
+        remember: Remember::None,
+        allowed_by: "a rule `{pattern: make, approval: none}` would allow it".to_owned(),
+    }
+}
+
+#[expect(
+    clippy::unnecessary_wraps,
+    reason = "one of several answers, some of which are errors"
+)]
+fn session() -> Result<ApprovalDecision, ApproverError> {
+    Ok(ApprovalDecision {
+        remember: Remember::Session,
+        ..yes()
+    })
+}
+
+#[test]
+fn the_mode_table_holds() {
+    for (mode, required, approved, questions) in [
+        (Mode::Interactive, true, true, 1),
+        (Mode::Interactive, false, true, 1),
+        (Mode::ApproveAll, true, true, 0),
+        (Mode::ApproveAll, false, true, 0),
+        (Mode::Strict, true, false, 0),
+        (Mode::Strict, false, true, 0),
+    ] {
+        let (mut controller, asked) = controller(mode, || Ok(yes()));
+        let verdict = controller.decide(&request(required, "a"));
+        assert_eq!(verdict.decision.approved, approved, "{mode} {required}");
+        assert_eq!(verdict.denial.is_some(), !approved);
+        assert_eq!(asked.load(Ordering::SeqCst), questions, "{mode} {required}");
+    }
+}
+
+#[test]
+fn a_session_approval_covers_the_same_call_and_no_other() {
+    let (mut controller, asked) = controller(Mode::Interactive, session);
+    controller.decide(&request(true, "a"));
+    assert_eq!(controller.decide(&request(true, "a")).by, DecidedBy::Memory);
+    assert_eq!(controller.decide(&request(true, "b")).by, DecidedBy::Approver);
+    let other_tool = ApprovalRequest {
+        tool_name: "write_file".to_owned(),
+        ..request(true, "a")
+    };
+    assert_eq!(controller.decide(&other_tool).by, DecidedBy::Approver);
+    assert_eq!(asked.load(Ordering::SeqCst), 3);
+}
+
+#[test]
+fn a_plain_yes_is_remembered_only_where_once_per_session_is_enough() {
+    let (mut controller, asked) = controller(Mode::Interactive, || Ok(yes()));
+    controller.decide(&request(true, "a"));
+    controller.decide(&request(true, "a"));
+    assert_eq!(asked.load(Ordering::SeqCst), 2);
+    let once = ApprovalRequest {
+        remember: Remember::Session,
+        ..request(true, "b")
+    };
+    controller.decide(&once);
+    controller.decide(&once);
+    assert_eq!(asked.load(Ordering::SeqCst), 3);
+}
+
+#[test]
+fn a_no_is_not_remembered() {
+    let (mut controller, asked) = controller(Mode::Interactive, || {
+        Ok(ApprovalDecision {
+            remember: Remember::Session,
+            ..no()
+        })
+    });
+    controller.decide(&request(true, "a"));
+    controller.decide(&request(true, "a"));
+    assert_eq!(asked.load(Ordering::SeqCst), 2);
+    assert!(controller.memory().list().is_empty());
+}
+
+#[test]
+fn a_revoked_approval_is_asked_about_again() {
+    let (mut controller, asked) = controller(Mode::Interactive, session);
+    controller.decide(&request(true, "a"));
+    controller.decide(&request(true, "b"));
+    let ids: Vec<u64> = controller.memory().list().iter().map(|approval| approval.id).collect();
+    assert_eq!(ids, [1, 2]);
+    assert!(controller.memory_mut().revoke(1).is_some());
+    assert!(controller.memory_mut().revoke(1).is_none());
+    controller.decide(&request(true, "a"));
+    controller.decide(&request(true, "b"));
+    assert_eq!(asked.load(Ordering::SeqCst), 3);
+    controller.memory_mut().clear();
+    controller.decide(&request(true, "b"));
+    assert_eq!(asked.load(Ordering::SeqCst), 4);
+}
+
+#[test]
+fn the_presentation_is_built_only_when_somebody_is_asked() {
+    let built = Arc::new(AtomicUsize::new(0));
+    let counted = || {
+        let built = built.clone();
+        let presentation = Lazy::new(move || {
+            built.fetch_add(1, Ordering::SeqCst);
+            Ok(Presentation::Text(String::new()))
+        });
+        ApprovalRequest {
+            presentation,
+            ..request(true, "a")
+        }
+    };
+    for mode in [Mode::Strict, Mode::ApproveAll] {
+        controller(mode, session).0.decide(&counted());
+    }
+    assert_eq!(built.load(Ordering::SeqCst), 0);
+    let (mut controller, _) = controller(Mode::Interactive, session);
+    controller.decide(&counted());
+    controller.decide(&counted());
+    assert_eq!(built.load(Ordering::SeqCst), 1);
+}
+
+#[test]
+fn an_approver_that_fails_denies_and_says_what_would_allow_it() {
+    let (mut controller, _) = controller(Mode::Interactive, || Err(ApproverError::EndOfInput));
+    let verdict = controller.decide(&request(false, "a"));
+    assert!(!verdict.decision.approved);
+    let denial = verdict.denial.unwrap();
+    assert!(
+        denial.starts_with("permission denied: nobody could approve shell: the terminal gave no answer"),
+        "{denial}"
+    );
+    assert!(
+        denial.ends_with("a rule `{pattern: make, approval: none}` would allow it"),
+        "{denial}"
+    );
+}
+
+#[test]
+fn what_cannot_be_shown_is_denied_unasked() {
+    let (mut controller, asked) = controller(Mode::Interactive, session);
+    let hidden = ApprovalRequest {
+        presentation: Lazy::new(|| Err("no diff".to_owned())),
+        ..request(true, "a")
+    };
+    assert!(!controller.decide(&hidden).decision.approved);
+    assert_eq!(asked.load(Ordering::SeqCst), 0);
+}
+
+#[test]
+fn a_denial_tells_the_note_and_every_decision_is_in_the_history() {
+    let (mut controller, _) = controller(Mode::Interactive, || {
+        Ok(ApprovalDecision {
+            note: Some("not now".to_owned()),
+            ..no()
+        })
+    });
+    let verdict = controller.decide(&request(true, "a"));
+    assert_eq!(
+        verdict.denial.as_deref(),
+        Some("permission denied: user denied shell: not now")
+    );
+    assert_eq!(controller.history().len(), 1);
+    assert_eq!(controller.history()[0].verdict, verdict);
+    assert_eq!(controller.history()[0].fingerprint, Fingerprint::of(b"a"));
+}
