@@ -166,3 +166,33 @@ fn deep_nesting_is_answered_quickly_and_not_understood() {
     }
     assert!(start.elapsed() < Duration::from_secs(10), "{:?}", start.elapsed());
 }
+
+#[test]
+fn many_nested_siblings_before_a_mistake_are_answered_quickly() {
+    for sibling in [
+        "( ( ( ( ( ( ( ( a ) ) ) ) ) ) ) );",
+        "((((((((a))))))));",
+        "((((((((a;",
+        "{ { { { a; }; }; }; };",
+        "if a; then if a; then if a; then a; fi; fi; fi;",
+        "case x in a) case x in a) case x in a) a;; esac;; esac;; esac;",
+        "[[ ( ( ( a ) ) ) ]];",
+        "a $(a $(a $(a)));",
+        "a ${a:-${a:-${a}}};",
+        "a | a && a || ! a &",
+        "a <<E\n$(a)\nE\n",
+        "x=(a b c) ",
+        "for i in a b; do (((a))); done;",
+    ] {
+        for end in ["", ")", "}", "fi", "'", "$(", "((", "&& ||"] {
+            let start = Instant::now();
+            let line = format!("{}{end}", sibling.repeat(16_000 / sibling.len()));
+            let _requirement = requirement(&line);
+            assert!(
+                start.elapsed() < Duration::from_secs(4),
+                "{sibling:?} … {end:?}: {:?}",
+                start.elapsed()
+            );
+        }
+    }
+}
