@@ -57,7 +57,7 @@ pub(super) fn question(request: &ApprovalRequest, presentation: &Presentation, c
         );
     }
     screen.plain(
-        "+-- y: yes, once · n: no · s: yes, and again for exactly this",
+        "+-- y: yes, once; n: no; s: yes, and again for exactly this",
         Style::Strong,
     );
     screen.text

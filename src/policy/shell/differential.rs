@@ -134,6 +134,40 @@ pub(super) fn soup() -> impl Strategy<Value = String> {
     prop::collection::vec(prop::sample::select(PIECES), 2..14).prop_map(|pieces| pieces.concat())
 }
 
+/// Lines in which the forbidden word is only ever text, until pieces are put in.
+const HARMLESS: &[&str] = &[
+    "echo 'zap' \"zap\" zap",
+    "cat <<E\nzap\nE\necho a",
+    "cat <<'E' | cat\nzap $(zap) `zap`\nE\n",
+    "echo $(echo zap; echo 'b)') zap",
+    "echo $(echo \"zap )\" $(echo zap)) zap",
+    "case a in zap) echo zap;; *) echo;; esac",
+    "echo a # zap ' zap\necho b",
+    "sh -c 'echo zap \"zap\"' zap",
+    "echo ${x:-zap} `echo zap` ${x%zap}",
+    "if echo zap; then echo zap; fi > zap",
+    "x=zap echo zap 2>&1 < /dev/null",
+    "find . -exec echo zap {} \\; -name zap",
+    "env -u zap nice -n 1 timeout 1 echo zap | xargs -n 1 echo zap",
+    "echo \"a\\\"zap\" 'b'\\''zap' \\; zap",
+    "for i in zap; do echo zap; done & echo zap",
+    "{ echo zap; } && ( echo zap ) || ! echo zap",
+    "command echo zap; command -v zap; exec echo zap",
+];
+
+/// Harmless lines with a few pieces put in anywhere.
+fn disturbed() -> impl Strategy<Value = String> {
+    let piece = (any::<prop::sample::Index>(), prop::sample::select(PIECES));
+    (prop::sample::select(HARMLESS), prop::collection::vec(piece, 1..4)).prop_map(|(line, pieces)| {
+        let mut line: Vec<char> = line.chars().collect();
+        for (place, piece) in pieces {
+            let at = place.index(line.len() + 1);
+            line.splice(at..at, piece.chars());
+        }
+        line.into_iter().collect()
+    })
+}
+
 /// Runs the line; says whether the forbidden program started.
 #[expect(
     clippy::disallowed_methods,
@@ -207,9 +241,10 @@ fn no_shell_starts_a_forbidden_command_from_a_pre_approved_line() {
     let rules = [rule("zap", Demand::Deny)];
     let free = rule("", Demand::None);
     let (wanted, mut runner) = wanted();
+    let lines = prop_oneof![1 => soup(), 3 => disturbed()];
     let (mut ran, mut wrong) = (0, Vec::new());
     while ran < wanted {
-        let line = soup().new_tree(&mut runner).unwrap().current();
+        let line = lines.new_tree(&mut runner).unwrap().current();
         if !line.contains("zap") || judge(&line, &rules, &free, &|_, _| true).requirement != Requirement::PreApproved {
             continue;
         }

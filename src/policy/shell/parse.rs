@@ -99,7 +99,13 @@ fn check_tokens(tokens: &[Token]) -> Result<(), String> {
     for (index, token) in tokens.iter().enumerate() {
         match token {
             Token::Operator(text, _) => match text.as_str() {
-                "(" | "((" => parentheses += text.len(),
+                "(" | "((" => {
+                    let before = index.checked_sub(1).and_then(|before| tokens.get(before));
+                    if is_redirection(before) && before.is_some_and(|before| !touch(before, token)) {
+                        return Err("a redirection to a parenthesis".to_owned());
+                    }
+                    parentheses += text.len();
+                }
                 ")" => parentheses = parentheses.saturating_sub(1),
                 _ => {}
             },
@@ -109,6 +115,9 @@ fn check_tokens(tokens: &[Token]) -> Result<(), String> {
                 let target = index > 0 && is_redirection(tokens.get(index - 1));
                 if number && (text.len() > MAX_FD_DIGITS || target) {
                     return Err("the number before a redirection is no file descriptor".to_owned());
+                }
+                if index > 0 && is_closer(text) && leaves_no_name(&tokens[..index]) {
+                    return Err("a reserved word stands where shells take it for a command".to_owned());
                 }
                 if has_deep_subscript(text) {
                     return Err("an array subscript is evaluated".to_owned());
@@ -129,6 +138,29 @@ fn check_tokens(tokens: &[Token]) -> Result<(), String> {
         }
     }
     Ok(())
+}
+
+/// Whether nothing stands between two tokens.
+fn touch(left: &Token, right: &Token) -> bool {
+    left.location().end.index == right.location().start.index
+}
+
+/// Whether the word ends or divides a compound command.
+fn is_closer(word: &str) -> bool {
+    matches!(
+        word,
+        "then" | "do" | "done" | "fi" | "esac" | "elif" | "else" | "}" | "in"
+    )
+}
+
+/// Whether the tokens end in an assignment or a redirection, after which the next word is a command
+/// to shells, whatever it is called.
+fn leaves_no_name(tokens: &[Token]) -> bool {
+    match tokens {
+        [.., before, Token::Word(last, _)] => last.contains('=') || is_redirection(Some(before)),
+        [Token::Word(last, _)] => last.contains('='),
+        _ => false,
+    }
 }
 
 fn is_redirection(token: Option<&Token>) -> bool {

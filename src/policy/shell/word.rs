@@ -109,6 +109,9 @@ impl Scanner<'_> {
                 '"' if within == Within::Quotes => return Ok(()),
                 '}' if within == Within::Braces => return Ok(()),
                 '\'' | '"' | '\\' if within == Within::Braces => return Err("quotes inside ${…}"),
+                '<' | '>' if within == Within::Braces && self.peek() == Some('(') => {
+                    return Err("a process substitution inside ${…}");
+                }
                 '\\' => self.backslash(within)?,
                 '$' => self.dollar(within)?,
                 '`' => self.backquotes()?,
