@@ -175,6 +175,9 @@ fn disturbed() -> impl Strategy<Value = String> {
 )]
 fn zaps(shell: &str, line: &str, dir: &Path) -> bool {
     let mark = dir.join("zapped");
+    // What one line leaves behind is no script for the next.
+    fs::remove_dir_all(dir.join("cwd")).unwrap();
+    fs::create_dir(dir.join("cwd")).unwrap();
     let _status = Command::new("timeout")
         .args(["-s", "KILL", "1", shell, "-c", "--", line])
         .env_clear()

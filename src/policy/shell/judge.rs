@@ -110,7 +110,11 @@ pub fn rule_covers(rule: &ShellRule, line: &str) -> bool {
     let reading = Reading::of_line(line);
     let answer = |command: &Simple| matches(rule, command, false, &|_, _| true);
     if forbids(rule) {
-        return reading.commands.iter().any(|command| answer(command) != Match::No);
+        return reading
+            .commands
+            .iter()
+            .chain(&reading.scripts)
+            .any(|command| answer(command) != Match::No);
     }
     let leftover = reading.doubt.is_some() || !reading.assignments.is_empty() || !reading.outputs.is_empty();
     let covered = |command: &Simple| {
@@ -141,6 +145,9 @@ fn decide(reading: &Reading, rules: &[ShellRule], default: &ShellRule, roots: &R
     };
     for command in &reading.commands {
         verdict.command(command, reading.moved, rules, default, roots);
+    }
+    for script in &reading.scripts {
+        verdict.script(script, reading.moved, rules, roots);
     }
     for assignment in &reading.assignments {
         verdict.by_default(vec![assignment.clone()], default);
@@ -194,6 +201,23 @@ impl Judgement {
         if matches!(rule_ref, RuleRef::Default) || rule.sandbox_paths.is_none() {
             for output in &command.outputs {
                 self.by_default(vec![">".to_owned(), output.shown().to_owned()], default);
+            }
+        }
+    }
+
+    /// A script is read by a shell that was judged already; only what forbids it by name is asked.
+    fn script(&mut self, script: &Simple, moved: bool, rules: &[ShellRule], roots: &Roots<'_>) {
+        for (index, rule) in rules.iter().enumerate().filter(|(_, rule)| forbids(rule)) {
+            match matches(rule, script, moved, roots) {
+                Match::No => {}
+                Match::Maybe => {
+                    self.not_understood
+                        .get_or_insert_with(|| format!("it may be `{}`", rule.pattern.join(" ")));
+                }
+                Match::Yes => {
+                    let words = script.words.iter().map(|word| word.shown().to_owned()).collect();
+                    self.part(words, RuleRef::Rule(index), rule, Demand::Deny);
+                }
             }
         }
     }

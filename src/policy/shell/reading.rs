@@ -24,6 +24,9 @@ pub(super) struct Simple {
 pub(super) struct Reading {
     /// Its simple commands, those inside others included.
     pub(super) commands: Vec<Simple>,
+    /// Script files it gives to a shell, with their arguments: as the name of a command would, they
+    /// name what a rule may forbid.
+    pub(super) scripts: Vec<Simple>,
     /// Variables it sets.
     pub(super) assignments: Vec<String>,
     /// Files written by redirections of compound commands or of no command.

@@ -137,6 +137,7 @@ fn what_the_rules_allow_is_pre_approved() {
             "echo a \\\n b",
             "set -euo pipefail; git status",
             "[ -f x ] && echo y",
+            "bash -e build.sh x",
             "echo 'x$' \"x$\"",
             "echo a=b HEAD~1",
         ],
@@ -259,6 +260,8 @@ fn a_forbidden_command_blocks_however_it_is_spelled_and_wrapped() {
             "setsid -f rm x",
             "stdbuf -oL rm x",
             "toybox rm",
+            "sh rm",
+            "bash -e ./bin/rm x",
         ],
     );
 }

@@ -177,6 +177,12 @@ fn shell(rest: &[Word], reading: &mut Reading, depth: usize) {
         } else if line_follows {
             return reading.line(text, depth + 1);
         } else {
+            let words = std::iter::once(word).chain(words).cloned().collect();
+            reading.scripts.push(Simple {
+                words,
+                inputs: Vec::new(),
+                outputs: Vec::new(),
+            });
             return;
         }
     }
