@@ -6,7 +6,7 @@
 //! samples the limits that no rlimit holds for a whole tree, because the worker cannot read /proc.
 
 use std::os::fd::{AsFd, OwnedFd};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
@@ -18,6 +18,7 @@ use nix::unistd::Pid;
 
 use super::protocol::{CommandLimits, KeeperReply, KeeperRequest, ProtectSetup, Violation, receive, send};
 use super::{protect, session, sweep, sys};
+use crate::policy::path::display;
 
 /// How often a watched tree is measured.
 const SAMPLE_EVERY: Duration = Duration::from_millis(50);
@@ -140,7 +141,11 @@ impl<'a> Keeper<'a> {
             return KeeperReply::Recorded;
         };
         if let Some(why) = &self.unrecovered {
-            return KeeperReply::Failed(format!("an interrupted session could not be undone: {why}"));
+            return KeeperReply::Failed(format!(
+                "an interrupted session could not be undone: {why}; put right what it names, or look at the journals in {} \
+                 and remove them",
+                display(Path::new(&setup.store).join("journal"))
+            ));
         }
         let roots: Vec<PathBuf> = setup.roots.iter().map(PathBuf::from).collect();
         let extra: Vec<PathBuf> = setup.extra.iter().map(PathBuf::from).collect();

@@ -491,7 +491,8 @@ fn argv(command: ShellCommand) -> Vec<OsString> {
             } else {
                 "/bin/sh"
             };
-            vec![shell.into(), "-c".into(), line]
+            // The dashes end the options: a line may begin with one itself.
+            vec![shell.into(), "-c".into(), "--".into(), line]
         }
     }
 }
