@@ -99,7 +99,7 @@ mod tests {
     fn a_blocked_command_is_126_and_its_neighbour_runs() {
         let world = world();
         let rules = "extends: [workspace-write]\nshell:\n  default: {allowed: true, approval: none}\n  rules:\n    - {pattern: touch, allowed: false, reason: none of that}\n";
-        let config = world.write(world.outside().join("rules.yaml"), rules);
+        let config = world.write("rules.yaml", rules);
         let config = config.to_str().unwrap();
         let run = world
             .stockade(&["run", "--config", config, "-c", "touch x"])
@@ -117,7 +117,7 @@ mod tests {
     fn a_command_that_needs_a_yes_is_126_where_nobody_can_be_asked() {
         let world = world();
         let config = world.write(
-            world.outside().join("ask.yaml"),
+            "ask.yaml",
             "extends: [workspace-write]\nshell:\n  default: {allowed: true, approval: required}\n",
         );
         let config = config.to_str().unwrap();
