@@ -35,7 +35,7 @@ Examples:
 
 Without --config, ./stockade.yaml is used when there is one and it is trusted (see `stockade trust`);
 otherwise the preset `workspace-write`.")]
-    Run(RunArgs),
+    Run(Box<RunArgs>),
     /// Read a config and say what is wrong with it, line by line.
     #[command(after_help = "Example:\n  stockade check agent.yaml")]
     Check(CheckArgs),

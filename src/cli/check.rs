@@ -55,7 +55,7 @@ pub(super) fn check(args: &CheckArgs) -> Result<Exit, Complaint> {
         text.push_str(&root);
         text.push('\n');
     }
-    text.push_str(&format!("{}: ok\n", crate::policy::path::display(&file)));
+    text.extend([crate::policy::path::display(&file).as_str(), ": ok\n"]);
     print(&text)?;
     Ok(Exit::Success)
 }

@@ -45,9 +45,8 @@ impl From<&Status> for Exit {
     fn from(status: &Status) -> Self {
         match status {
             Status::Exited { code } => Self::Command(*code),
-            Status::Signaled { signal } => Self::Signaled(*signal),
+            Status::Signaled { signal } | Status::Cancelled { signal } => Self::Signaled(*signal),
             Status::TimedOut => Self::TimedOut,
-            Status::Cancelled { signal } => Self::Signaled(*signal),
             Status::OverLimit { .. } => Self::Signaled(9),
             Status::NotFound { .. } => Self::NotFound,
             Status::NotExecutable { .. } => Self::Denied,

@@ -29,7 +29,7 @@ pub fn main() -> ExitCode {
         Err(error) => return usage(&error),
     };
     let done = match arguments.subcommand {
-        Subcommand::Run(args) => run::run(args),
+        Subcommand::Run(args) => run::run(*args),
         Subcommand::Check(args) => check::check(&args),
         Subcommand::Init(args) => init::init(&args),
         Subcommand::Schema => init::schema(),

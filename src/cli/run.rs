@@ -153,6 +153,7 @@ fn exit_of(error: &ToolError) -> Exit {
     }
 }
 
+#[expect(clippy::needless_pass_by_value, reason = "it is the argument of map_err")]
 fn tool_complaint(error: ToolError) -> Complaint {
     let complaint = match exit_of(&error) {
         Exit::Denied => Complaint::denied(&error),

@@ -18,15 +18,14 @@ pub(super) fn completions(shell: clap_complete::Shell) -> Result<Exit, Complaint
 
 /// Prints the manual page, or writes all of them.
 pub(super) fn man(directory: Option<&Path>) -> Result<Exit, Complaint> {
-    match directory {
-        Some(directory) => clap_mangen::generate_to(Arguments::command(), directory).map_err(Complaint::failed)?,
-        None => {
-            let mut page = Vec::new();
-            clap_mangen::Man::new(Arguments::command())
-                .render(&mut page)
-                .map_err(Complaint::failed)?;
-            print(&String::from_utf8(page).map_err(Complaint::failed)?)?;
-        }
+    if let Some(directory) = directory {
+        clap_mangen::generate_to(Arguments::command(), directory).map_err(Complaint::failed)?;
+    } else {
+        let mut page = Vec::new();
+        clap_mangen::Man::new(Arguments::command())
+            .render(&mut page)
+            .map_err(Complaint::failed)?;
+        print(&String::from_utf8(page).map_err(Complaint::failed)?)?;
     }
     Ok(Exit::Success)
 }

@@ -26,8 +26,8 @@ pub(super) fn trust(args: &TrustArgs) -> Result<Exit, Complaint> {
         ))?;
     } else {
         let mut text = format!("trusted {}; a later change must be trusted again\n", display(&file));
-        for root in roots {
-            text.push_str(&format!("  {root}\n"));
+        for root in &roots {
+            text.extend(["  ", root.as_str(), "\n"]);
         }
         print(&text)?;
     }

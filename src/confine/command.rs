@@ -15,8 +15,9 @@ use nix::sys::signal::Signal;
 use nix::unistd::{Pid, chdir, dup2_stderr, dup2_stdin, dup2_stdout, execve, getppid, setsid};
 use serde::{Deserialize, Serialize};
 
-use super::protocol::{CommandLimits, Start, StartFailure, Step, send};
+use super::protocol::{CommandLimits, Start, StartFailure, Step};
 use super::selftest::{self, Canaries};
+use super::wire::send;
 use super::worker::{Compiled, install};
 use super::{ruleset, sys};
 use crate::policy::path::display;
@@ -50,9 +51,8 @@ pub(crate) struct Command {
 impl Command {
     /// Becomes the command, or reports why not and ends.
     pub(crate) fn execute(self) -> ! {
-        let handover = match self.handover.try_clone() {
-            Ok(handover) => handover,
-            Err(_) => sys::exit_now(125),
+        let Ok(handover) = self.handover.try_clone() else {
+            sys::exit_now(125)
         };
         let failure = match self.become_command() {
             Ok(never) => match never {},

@@ -19,11 +19,11 @@ use tokio::task::JoinHandle;
 
 use super::error::ConfineError;
 use super::protocol::{
-    CommandLimits, CommandPlan, Ended, PlanDigest, ProtectSetup, Reply, Request, SetupMessage, Start, body_length,
-    decode, encode,
+    CommandLimits, CommandPlan, Ended, PlanDigest, ProtectSetup, Reply, Request, SetupMessage, Start,
 };
 use super::session::{self, Session};
 use super::stage;
+use super::wire::{body_length, decode, encode};
 use crate::backend::Plan;
 
 /// What a session is started with.

@@ -16,7 +16,8 @@ use nix::sys::signalfd::{SfdFlags, SignalFd};
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::Pid;
 
-use super::protocol::{CommandLimits, KeeperReply, KeeperRequest, ProtectSetup, Violation, receive, send};
+use super::protocol::{CommandLimits, KeeperReply, KeeperRequest, ProtectSetup, Violation};
+use super::wire::{receive, send};
 use super::{protect, session, sweep, sys};
 use crate::policy::path::display;
 

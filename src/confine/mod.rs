@@ -26,6 +26,7 @@ pub mod session;
 pub mod stage;
 pub(crate) mod sweep;
 pub mod sys;
+pub mod wire;
 pub mod worker;
 
 pub use confinement::{Confinement, Launch, Running, Setup};

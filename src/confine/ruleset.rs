@@ -107,6 +107,7 @@ fn open_ruled(rule: &Rule) -> Result<OwnedFd, StartFailure> {
     }
 }
 
+#[expect(clippy::needless_pass_by_value, reason = "it is the argument of map_err")]
 fn failed(error: landlock::RulesetError) -> StartFailure {
     use std::error::Error as _;
     let mut source = error.source();

@@ -19,8 +19,9 @@ use nix::unistd::{Pid, getpid, getppid};
 
 use super::broker::{Broker, Served};
 use super::command::{Command, Handover};
-use super::protocol::{End, LimitKind, RunnerReport, Start, StartFailure, Step, Stop, receive, send};
+use super::protocol::{End, LimitKind, RunnerReport, Start, StartFailure, Step, Stop};
 use super::selftest::{Canaries, signals_are_scoped};
+use super::wire::{receive, send};
 use super::worker::{Compiled, kill_scoped};
 use super::{ruleset, sweep, sys};
 
@@ -61,9 +62,8 @@ impl Runner {
     /// Runs the command to its end, reports, and ends the process.
     pub(crate) fn run(self) -> ! {
         let confined = self.confined;
-        let report = match self.report.try_clone() {
-            Ok(report) => report,
-            Err(_) => sys::exit_now(1),
+        let Ok(report) = self.report.try_clone() else {
+            sys::exit_now(1)
         };
         let end = self.supervise().unwrap_or_else(End::NotStarted);
         finish_tree(confined);
@@ -114,20 +114,17 @@ impl Runner {
             .timeout_ms
             .and_then(|ms| Instant::now().checked_add(Duration::from_millis(ms)));
         let runner = getpid();
-        let child = match sys::fork().map_err(at(Step::Fork))? {
-            None => {
-                drop((ours, report));
-                Command {
-                    start,
-                    streams,
-                    compiled,
-                    handover: theirs,
-                    runner,
-                    canaries,
-                }
-                .execute()
+        let Some(child) = sys::fork().map_err(at(Step::Fork))? else {
+            drop((ours, report));
+            Command {
+                start,
+                streams,
+                compiled,
+                handover: theirs,
+                runner,
+                canaries,
             }
-            Some(child) => child,
+            .execute()
         };
         drop((theirs, streams, compiled));
         let mut underway = Underway {

@@ -26,7 +26,9 @@ const PRIVATE: &str = "private";
 #[derive(Debug)]
 pub struct Session {
     path: PathBuf,
-    _lock: Flock<File>,
+    // Held, never used: dropping it lets the next start sweep the directory.
+    #[expect(dead_code, reason = "a lock is held by existing")]
+    lock: Flock<File>,
 }
 
 /// The two private directories of one profile.
@@ -95,7 +97,7 @@ impl Session {
             .rand_bytes(12)
             .tempdir_in(base)?
             .keep();
-        let _lock = lock(&path)?;
+        let lock = lock(&path)?;
         DirBuilder::new().mode(0o700).create(path.join(PRIVATE))?;
         for canary in [CLOSED, READABLE] {
             OpenOptions::new()
@@ -104,7 +106,7 @@ impl Session {
                 .mode(0o600)
                 .open(path.join(canary))?;
         }
-        Ok(Self { path, _lock })
+        Ok(Self { path, lock })
     }
 
     /// Where it is.

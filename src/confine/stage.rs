@@ -14,7 +14,8 @@ use nix::sys::socket::{AddressFamily, SockFlag, SockType, getsockopt, socketpair
 use nix::sys::stat::Mode;
 use nix::unistd::{chdir, getpid, setsid};
 
-use super::protocol::{Reply, SetupMessage, StartFailure, Step, receive, send};
+use super::protocol::{Reply, SetupMessage, StartFailure, Step};
+use super::wire::{receive, send};
 use super::{keeper, privilege, sys, worker};
 
 /// The hidden subcommand that makes a process the stage.

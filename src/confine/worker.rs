@@ -18,9 +18,10 @@ use nix::unistd::{Pid, getpid, getppid};
 use super::filter::{self, FilterError};
 use super::protocol::{
     CommandPlan, End, Ended, KeeperReply, KeeperRequest, PlanDigest, Reply, Request, RunnerReport, SetupMessage, Start,
-    StartFailure, Step, Stop, Violation, receive, send,
+    StartFailure, Step, Stop, Violation,
 };
 use super::runner::Runner;
+use super::wire::{receive, send};
 use super::{ruleset, selftest, stage, sweep, sys};
 use crate::backend::seccomp::SeccompPlan;
 
@@ -225,14 +226,13 @@ impl Worker<'_> {
         let Some(active) = self.active.remove(&call) else {
             return;
         };
-        let end = match receive::<RunnerReport>(&active.report) {
-            Ok(Some((report, _))) => report.end,
+        let end = if let Ok(Some((report, _))) = receive::<RunnerReport>(&active.report) {
+            report.end
+        } else {
             // A runner never ends without a report unless it was killed. Its command's processes are
             // now children of the worker, mixed with those of other calls, so everything goes.
-            Ok(None) | Err(_) => {
-                self.kill_everything();
-                End::Lost
-            }
+            self.kill_everything();
+            End::Lost
         };
         // It has reported, or is dead: this does not block.
         let _reaped = waitpid(active.runner, None);

@@ -2,8 +2,9 @@
 
 use std::os::unix::ffi::OsStrExt;
 
+use super::call::{ShellCall, ShellCommand, shown};
 use super::plan;
-use super::shell::{NAME, ShellCall, ShellCommand, shown};
+use super::shell::NAME;
 use crate::approval::{ApprovalRequest, CommandView, Lazy, Presentation, Remember};
 use crate::policy::shell::{Judgement, RuleRef};
 use crate::policy::{Network, Policy, Requirement, Right};
@@ -79,7 +80,9 @@ fn payload(call: &ShellCall, profile: &Profile) -> Vec<u8> {
         }
         ShellCommand::Argv(argv) => {
             field(b"argv");
-            argv.iter().for_each(|word| field(word.as_bytes()));
+            for word in argv {
+                field(word.as_bytes());
+            }
         }
     }
     field(call.directory.as_os_str().as_bytes());

@@ -51,8 +51,13 @@ pub fn build(
 
 fn search_path(profile: &Profile, own: Option<&OsStr>) -> OsString {
     let executable = |directory: &[u8]| {
-        AbsPath::new(OsStr::from_bytes(directory))
+        if !directory.starts_with(b"/") {
+            return false;
+        }
+        // Where /bin is a link to /usr/bin, the profile knows the latter.
+        std::fs::canonicalize(OsStr::from_bytes(directory))
             .ok()
+            .and_then(|directory| AbsPath::new(directory).ok())
             .and_then(|path| path.child("program"))
             .is_some_and(|program| profile.access(Operation::Execute, &program) == Access::Full)
     };

@@ -5,8 +5,10 @@
 //! the line, asks, confines, runs and reports. [`regime`] says in one line what holds.
 
 mod approvals;
+pub mod call;
 pub mod doctor;
 pub mod environment;
+pub mod executor;
 pub mod footing;
 pub mod identity;
 pub mod narrowing;
@@ -18,7 +20,8 @@ pub mod shell;
 pub use crate::approval::TerminalApprover;
 pub use crate::confine::io::terminal::columns as terminal_columns;
 pub use crate::confine::io::{OutputMode, Stdin};
+pub use call::{ShellCall, ShellCommand, ToolError};
+pub use executor::{Executor, Places};
 pub use narrowing::Narrowing;
 pub use outcome::{Outcome, Status};
 pub use plan::PlanError;
-pub use shell::{Executor, Places, ShellCall, ShellCommand, ToolError};

@@ -115,7 +115,10 @@ pub fn digest(profile: &Profile) -> PlanDigest {
 
 /// The first bytes of a digest as the name of a directory.
 pub fn short_name(digest: &PlanDigest) -> String {
-    digest.iter().take(8).map(|byte| format!("{byte:02x}")).collect()
+    digest
+        .iter()
+        .take(8)
+        .fold(String::new(), |name, byte| format!("{name}{byte:02x}"))
 }
 
 /// The plan of a command that nothing confines.

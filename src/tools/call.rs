@@ -1,0 +1,111 @@
+//! A call of the shell tool: what is asked for, and why it may give no outcome.
+
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use nix::sys::signal::Signal;
+use tokio::sync::mpsc;
+
+use super::plan::PlanError;
+use crate::confine::ConfineError;
+use crate::confine::io::{IoError, OutputMode, Stdin};
+use crate::policy::path::display;
+
+/// What to run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ShellCommand {
+    /// A shell line, run by `bash -c`, or `sh -c` where there is no bash.
+    Line(OsString),
+    /// A program and its arguments, run without a shell.
+    Argv(Vec<OsString>),
+}
+
+/// One call of the shell tool.
+#[derive(Debug)]
+pub struct ShellCall {
+    /// What to run.
+    pub command: ShellCommand,
+    /// Where it starts; an absolute path.
+    pub directory: PathBuf,
+    /// Variables set beside the config's.
+    pub environment: Vec<(OsString, OsString)>,
+    /// A time limit tighter than the config's.
+    pub timeout: Option<Duration>,
+    /// Its standard input.
+    pub stdin: Stdin,
+    /// Where its output goes.
+    pub output: OutputMode,
+    /// Signals that stop it: the first is passed on and the tree killed after a grace period, the
+    /// second kills at once.
+    pub stops: mpsc::Receiver<Signal>,
+}
+
+/// Why a call gave no outcome. Nothing ran, or it was killed.
+#[derive(Debug, thiserror::Error)]
+pub enum ToolError {
+    /// This machine cannot confine, and the config wants every call refused then.
+    #[error("{0}")]
+    Refused(String),
+    /// A rule forbids it.
+    #[error("blocked: {0}")]
+    Blocked(String),
+    /// A person or the mode said no.
+    #[error("{0}")]
+    Denied(String),
+    /// The working directory lies in no root.
+    #[error("the working directory {} is not readable in this sandbox", display(.0))]
+    Directory(PathBuf),
+    /// No plan could be made.
+    #[error(transparent)]
+    Plan(#[from] PlanError),
+    /// The child could not be confined, or was lost.
+    #[error(transparent)]
+    Confine(#[from] ConfineError),
+    /// The standard streams failed.
+    #[error(transparent)]
+    Io(#[from] IoError),
+    /// The private directories could not be prepared.
+    #[error("failed to prepare the private directories: {0}")]
+    Private(#[source] std::io::Error),
+}
+
+/// The program and arguments that run the command.
+///
+/// Rules read a line as bash reads it, so bash runs it where there is one.
+pub(crate) fn argv(command: ShellCommand) -> Vec<OsString> {
+    match command {
+        ShellCommand::Argv(argv) => argv,
+        ShellCommand::Line(line) => {
+            let shell = if Path::new("/bin/bash").exists() {
+                "/bin/bash"
+            } else {
+                "/bin/sh"
+            };
+            // The dashes end the options: a line may begin with one itself.
+            vec![shell.into(), "-c".into(), "--".into(), line]
+        }
+    }
+}
+
+/// The words of a command as a person reads them.
+pub fn shown(command: &ShellCommand) -> String {
+    match command {
+        ShellCommand::Line(line) => display(line),
+        ShellCommand::Argv(argv) => argv.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" "),
+    }
+}
+
+fn quoted(word: &OsStr) -> String {
+    let plain = !word.is_empty()
+        && word
+            .as_bytes()
+            .iter()
+            .all(|b| b.is_ascii_alphanumeric() || b"_-./=:@%+,".contains(b));
+    if plain {
+        display(word)
+    } else {
+        format!("'{}'", display(word).replace('\'', "'\\''"))
+    }
+}

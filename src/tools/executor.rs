@@ -1,0 +1,244 @@
+//! The executor: one policy, one footing, one session, any number of calls.
+//!
+//! It derives the profile of each call and holds it against the config, starts the confined worker
+//! when the first call needs it, and prepares what a launch needs. [`super::shell`] uses it.
+
+use std::collections::BTreeSet;
+use std::ffi::OsString;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use super::call::ToolError;
+use super::footing::Footing;
+use super::identity;
+use super::narrowing::Narrowing;
+use super::plan::{self, PlanError};
+use super::regime::RegimeLine;
+use crate::approval::{Approver, Controller};
+use crate::backend::Regime;
+use crate::backend::seccomp::Role;
+use crate::backend::status::protected;
+use crate::confine::protocol::{CommandPlan, ProtectSetup};
+use crate::confine::session::PrivateDirectories;
+use crate::confine::{ConfineError, Confinement, PlanDigest, Session, Setup};
+use crate::policy::{AbsPath, Access, Grant, Identity, Mode, Operation, Origin, Policy, Protect, Right, Rights, Scope};
+use crate::profile::{Asked, Call, FileReach, Profile, derive};
+
+/// Where the journal and the quarantine of protected names lie, and the user's home.
+#[derive(Debug, Clone)]
+pub struct Places {
+    /// `~/.local/state/stockade`.
+    pub state: PathBuf,
+    /// The user's home, as the passwd entry has it.
+    pub home: PathBuf,
+}
+
+/// Runs calls of one session under one policy.
+#[derive(Debug)]
+pub struct Executor {
+    pub(super) policy: Policy,
+    pub(super) narrowing: Narrowing,
+    pub(super) footing: Footing,
+    pub(super) controller: Controller,
+    pub(super) places: Places,
+    pub(super) session: Option<Live>,
+}
+
+#[derive(Debug)]
+pub(super) struct Live {
+    pub(super) confinement: Confinement,
+    pub(super) defined: BTreeSet<PlanDigest>,
+}
+
+/// A profile with everything that a launch needs.
+pub(super) struct Prepared {
+    pub(super) digest: PlanDigest,
+    pub(super) plan: CommandPlan,
+    pub(super) profile: Profile,
+    pub(super) private: PrivateDirectories,
+}
+
+impl Executor {
+    /// An executor for this policy. On a machine that cannot confine this fails, or gives an executor
+    /// that refuses every call, as the policy says.
+    pub fn new(
+        policy: Policy,
+        narrowing: Narrowing,
+        mode: Mode,
+        approver: Box<dyn Approver + Send>,
+        places: Places,
+    ) -> Result<Self, ToolError> {
+        let footing = Footing::find(&policy).map_err(ToolError::Refused)?;
+        if let Footing::Confined(_) = &footing
+            && policy.roots.iter().any(|root| root.rights.has(Right::Write))
+        {
+            let Policy {
+                protect,
+                protect_fallback,
+                residuals,
+                ..
+            } = &policy;
+            protected(protect, *protect_fallback, *residuals, Regime::Landlock).map_err(PlanError::from)?;
+        }
+        Ok(Self {
+            policy,
+            narrowing,
+            footing,
+            controller: Controller::new(mode, approver),
+            places,
+            session: None,
+        })
+    }
+
+    /// Whether commands of this session run unconfined.
+    pub fn is_unconfined(&self) -> bool {
+        matches!(self.footing, Footing::Unconfined(_))
+    }
+
+    /// What holds, in one line.
+    pub fn regime_line(&self) -> Result<RegimeLine, ToolError> {
+        let profile = self.profile(&Asked::Everything, None)?;
+        match &self.footing {
+            Footing::Confined(ground) => Ok(RegimeLine::confined(*ground, &profile, &self.policy)),
+            Footing::Unconfined(why) => Ok(RegimeLine::unconfined(why)),
+            Footing::Refused(why) => Err(ToolError::Refused(why.clone())),
+        }
+    }
+
+    /// Ends the session and waits until nothing of it is left.
+    pub async fn finish(self) {
+        if let Some(live) = self.session {
+            live.confinement.finish().await;
+        }
+    }
+
+    /// The profile of a call, held against the config, flags applied.
+    pub(super) fn profile(&self, asked: &Asked, narrow: Option<Vec<String>>) -> Result<Profile, ToolError> {
+        let profile = derive(
+            &self.policy,
+            &Call {
+                asked: asked.clone(),
+                narrow,
+            },
+        );
+        plan::hold_against(&self.policy, &profile)?;
+        Ok(if self.narrowing.is_empty() {
+            profile
+        } else {
+            self.narrowing.apply(&profile)
+        })
+    }
+
+    pub(super) async fn start_session(&mut self) -> Result<(), ToolError> {
+        if self.session.is_some() {
+            return Ok(());
+        }
+        let envelope = self.profile(&Asked::Everything, None)?;
+        let outside = |path: &AbsPath| {
+            Operation::ALL.into_iter().all(|operation| {
+                envelope.access(operation, path) == Access::Denied
+                    && path
+                        .child("s")
+                        .is_none_or(|child| envelope.access(operation, &child) == Access::Denied)
+            })
+        };
+        let session = Session::create(outside)?;
+        let worker = match &self.footing {
+            Footing::Confined(ground) => {
+                let private = [own_directory(&session.private())?];
+                let profile = with_canary(envelope.clone().with_private(private), &session)?;
+                plan::lower(&profile, Role::Worker, *ground)?.plan.confinement
+            }
+            Footing::Unconfined(_) => None,
+            Footing::Refused(why) => return Err(ToolError::Refused(why.clone())),
+        };
+        let protect = self.protect_setup(&envelope);
+        let confinement = Confinement::start(Setup {
+            worker,
+            session,
+            protect,
+        })
+        .await?;
+        self.session = Some(Live {
+            confinement,
+            defined: BTreeSet::new(),
+        });
+        Ok(())
+    }
+
+    pub(super) fn prepare(&self, asked: &Asked, narrow: Option<Vec<String>>) -> Result<Prepared, ToolError> {
+        let Some(live) = &self.session else {
+            return Err(ConfineError::WorkerDied.into());
+        };
+        let session = live.confinement.session();
+        let profile = self.profile(asked, narrow)?;
+        let digest = plan::digest(&profile);
+        let private = session.private_directories(&plan::short_name(&digest))?;
+        identity::GitIdentity::of_user(&self.places.home)
+            .write_into(&private.home)
+            .map_err(ToolError::Private)?;
+        let plan = match &self.footing {
+            Footing::Confined(ground) => {
+                let own = [own_directory(&private.home)?, own_directory(&private.tmp)?];
+                let profile = with_canary(profile.clone().with_private(own), session)?;
+                plan::lower(&profile, Role::Command, *ground)?.plan
+            }
+            Footing::Unconfined(_) => plan::unconfined(),
+            Footing::Refused(why) => return Err(ToolError::Refused(why.clone())),
+        };
+        Ok(Prepared {
+            digest,
+            plan,
+            profile,
+            private,
+        })
+    }
+
+    fn protect_setup(&self, envelope: &Profile) -> Option<ProtectSetup> {
+        let Protect::Default(extra) = &self.policy.protect else {
+            return None;
+        };
+        let writable: BTreeSet<OsString> = self
+            .policy
+            .roots
+            .iter()
+            .filter(|root| {
+                root.rights.has(Right::Write) && envelope.access(Operation::List, &root.path) != Access::Denied
+            })
+            .map(|root| root.path.as_path().as_os_str().to_owned())
+            .collect();
+        if writable.is_empty() {
+            return None;
+        }
+        Some(ProtectSetup {
+            roots: writable.into_iter().collect(),
+            extra: extra.iter().map(|path| path.as_path().as_os_str().to_owned()).collect(),
+            store: self.places.state.clone().into_os_string(),
+        })
+    }
+}
+
+/// A directory of the session as a grant needs it: its path and its inode.
+fn own_directory(path: &Path) -> Result<(AbsPath, Identity), ToolError> {
+    let meta = std::fs::symlink_metadata(path).map_err(ToolError::Private)?;
+    let path = AbsPath::new(path).map_err(|error| ToolError::Private(std::io::Error::other(error)))?;
+    Ok((
+        path,
+        Identity {
+            device: meta.dev(),
+            inode: meta.ino(),
+        },
+    ))
+}
+
+/// Adds the canary that the self-test must be able to read.
+fn with_canary(mut profile: Profile, session: &Session) -> Result<Profile, ToolError> {
+    let (path, identity) = own_directory(&session.readable())?;
+    let canary = Grant {
+        scope: Scope::File,
+        ..Grant::tree(path.clone(), Rights::READ, Origin::Builtin("self-test"))
+    };
+    profile.grants.push(canary);
+    profile.identities.insert(path, identity);
+    Ok(profile)
+}
