@@ -61,7 +61,7 @@ pub(super) fn choose(flags: &PolicyFlags, cwd: &Path, context: &Context) -> Resu
             );
         }
     };
-    let named = !flags.rw.is_empty() || !flags.ro.is_empty();
+    let named = !flags.rw.is_empty() || !flags.ro.is_empty() || !flags.deny.is_empty() || network.is_some();
     let mut chosen = if let Some(file) = &flags.config {
         let loaded = config::load(file, context).map_err(complain)?;
         Chosen {
@@ -93,14 +93,9 @@ pub(super) fn choose(flags: &PolicyFlags, cwd: &Path, context: &Context) -> Resu
             narrowing: narrowing(flags, network, cwd)?,
         }
     } else {
-        let mut loaded = config::preset(DEFAULT_PRESET, cwd, context).map_err(complain)?;
-        // The preset is Stockade's own; whoever starts it may open the network for one command.
-        if let Some(network) = network {
-            loaded.policy.network = network;
-        }
         Chosen {
-            loaded,
-            narrowing: narrowing(flags, None, cwd)?,
+            loaded: config::preset(DEFAULT_PRESET, cwd, context).map_err(complain)?,
+            narrowing: Narrowing::default(),
         }
     };
     if let Some(fallback) = flags.deny_fallback {

@@ -38,6 +38,7 @@ pub struct Places {
 pub struct Executor {
     pub(super) policy: Policy,
     pub(super) narrowing: Narrowing,
+    pub(super) envelope: Profile,
     pub(super) footing: Footing,
     pub(super) controller: Controller,
     pub(super) places: Places,
@@ -80,9 +81,11 @@ impl Executor {
             } = &policy;
             protected(protect, *protect_fallback, *residuals, Regime::Landlock).map_err(PlanError::from)?;
         }
+        let envelope = held(&policy, &narrowing, &Asked::Everything, None)?;
         Ok(Self {
             policy,
             narrowing,
+            envelope,
             footing,
             controller: Controller::new(mode, approver),
             places,
@@ -97,9 +100,8 @@ impl Executor {
 
     /// What holds, in one line.
     pub fn regime_line(&self) -> Result<RegimeLine, ToolError> {
-        let profile = self.profile(&Asked::Everything, None)?;
         match &self.footing {
-            Footing::Confined(ground) => Ok(RegimeLine::confined(*ground, &profile, &self.policy)),
+            Footing::Confined(ground) => Ok(RegimeLine::confined(*ground, &self.envelope, &self.policy)),
             Footing::Unconfined(why) => Ok(RegimeLine::unconfined(why)),
             Footing::Refused(why) => Err(ToolError::Refused(why.clone())),
         }
@@ -112,28 +114,19 @@ impl Executor {
         }
     }
 
-    /// The profile of a call, held against the config, flags applied.
-    pub(super) fn profile(&self, asked: &Asked, narrow: Option<Vec<String>>) -> Result<Profile, ToolError> {
-        let profile = derive(
-            &self.policy,
-            &Call {
-                asked: asked.clone(),
-                narrow,
-            },
-        );
-        plan::hold_against(&self.policy, &profile)?;
-        Ok(if self.narrowing.is_empty() {
-            profile
-        } else {
-            self.narrowing.apply(&profile)
-        })
+    /// The profile of a call; everything that any call of the session may do is in the envelope.
+    pub(super) fn profile(&self, asked: &Asked, narrow: Option<&Vec<String>>) -> Result<Profile, ToolError> {
+        match (asked, narrow) {
+            (Asked::Everything, None) => Ok(self.envelope.clone()),
+            _ => held(&self.policy, &self.narrowing, asked, narrow),
+        }
     }
 
     pub(super) async fn start_session(&mut self) -> Result<(), ToolError> {
         if self.session.is_some() {
             return Ok(());
         }
-        let envelope = self.profile(&Asked::Everything, None)?;
+        let envelope = &self.envelope;
         let outside = |path: &AbsPath| {
             Operation::ALL.into_iter().all(|operation| {
                 envelope.access(operation, path) == Access::Denied
@@ -152,7 +145,7 @@ impl Executor {
             Footing::Unconfined(_) => None,
             Footing::Refused(why) => return Err(ToolError::Refused(why.clone())),
         };
-        let protect = self.protect_setup(&envelope);
+        let protect = self.protect_setup(envelope);
         let confinement = Confinement::start(Setup {
             worker,
             session,
@@ -166,7 +159,7 @@ impl Executor {
         Ok(())
     }
 
-    pub(super) fn prepare(&self, asked: &Asked, narrow: Option<Vec<String>>) -> Result<Prepared, ToolError> {
+    pub(super) fn prepare(&self, asked: &Asked, narrow: Option<&Vec<String>>) -> Result<Prepared, ToolError> {
         let Some(live) = &self.session else {
             return Err(ConfineError::WorkerDied.into());
         };
@@ -216,6 +209,25 @@ impl Executor {
             store: self.places.state.clone().into_os_string(),
         })
     }
+}
+
+/// The profile of a call, held against the config's own words, flags applied and held again.
+fn held(
+    policy: &Policy,
+    narrowing: &Narrowing,
+    asked: &Asked,
+    narrow: Option<&Vec<String>>,
+) -> Result<Profile, ToolError> {
+    let call = Call {
+        asked: asked.clone(),
+        narrow: narrow.cloned(),
+    };
+    let mut profile = derive(policy, &call);
+    if !narrowing.is_empty() {
+        profile = narrowing.apply(&profile);
+    }
+    plan::hold_against(policy, &profile)?;
+    Ok(profile)
 }
 
 /// A directory of the session as a grant needs it: its path and its inode.

@@ -31,7 +31,7 @@ impl Executor {
         let (asked, narrow) = self.permission(&call, &judgement)?;
         self.hold_directory(&directory)?;
         self.start_session().await?;
-        let prepared = self.prepare(&asked, narrow)?;
+        let prepared = self.prepare(&asked, narrow.as_ref())?;
         let limits = command_limits(&prepared.profile.limits, call.timeout);
         let output = prepared.profile.limits.output;
         let argv = argv(call.command.clone());
@@ -114,9 +114,8 @@ impl Executor {
 
     /// A command that cannot read where it starts fails in puzzling ways: better said at once.
     fn hold_directory(&self, directory: &AbsPath) -> Result<(), ToolError> {
-        let profile = self.profile(&Asked::Everything, None)?;
         let confined = matches!(self.footing, Footing::Confined(_));
-        if confined && profile.access(Operation::List, directory) == Access::Denied {
+        if confined && self.envelope.access(Operation::List, directory) == Access::Denied {
             return Err(ToolError::Directory(directory.as_path().to_owned()));
         }
         Ok(())
@@ -161,7 +160,7 @@ impl Executor {
                     .unwrap_or_else(|| "a rule of the config forbids it".to_owned()),
             )),
             Requirement::NeedsApproval => {
-                let profile = self.profile(&Asked::Everything, judgement.narrow.clone())?;
+                let profile = self.profile(&Asked::Everything, judgement.narrow.as_ref())?;
                 let remember = match demand {
                     Demand::OncePerSession => Remember::Session,
                     Demand::None | Demand::Required | Demand::Deny => Remember::None,
