@@ -16,6 +16,7 @@ mod tests {
         ctrl_c_reaches_the_command_and_not_stockade ["python3"];
         a_command_has_a_controlling_terminal_that_is_not_the_caller_s ["python3", "tty"];
         a_full_screen_program_works ["python3", "top"];
+        a_command_at_a_terminal_reads_its_own_process_and_no_other ["python3"];
         an_editor_saves_a_file ["python3", "vi"];
         a_timeout_gives_the_terminal_back ["python3"];
         a_pipeline_keeps_the_terminal_s_settings ["python3", "bash"];
@@ -83,9 +84,26 @@ mod tests {
     }
 
     fn a_full_screen_program_works(world: &Fixture) {
-        // Without a /proc of its own `top` has nothing to list, but must say so and leave the terminal alone.
-        let (_, shown) = play(world, &json!([["sleep", 1.0], ["send", "q"]]), &["run", "--", "top"]);
-        assert!(!shown.is_empty());
+        // `top` sees the one process whose /proc files its layer names: its own.
+        let steps = json!([["expect", "COMMAND"], ["sleep", 0.5], ["send", "q"]]);
+        let (code, shown) = play(world, &steps, &["run", "--", "top"]);
+        assert_eq!(code, 0, "{shown}");
+        assert!(shown.lines().any(|line| line.trim_end().ends_with("top")), "{shown}");
+    }
+
+    fn a_command_at_a_terminal_reads_its_own_process_and_no_other(world: &Fixture) {
+        let program = "import os\n\
+            def tried(path):\n\
+            \u{20}   try:\n\
+            \u{20}       open(path, 'rb').read(1); return 'read'\n\
+            \u{20}   except OSError: return 'denied'\n\
+            outside = [tried(f'/proc/{p}/{f}') for p in (1, os.getppid()) for f in ('stat', 'status', 'cmdline', 'maps')]\n\
+            own = [tried('/proc/self/' + f) for f in ('environ', 'mem', 'net/unix', 'mountinfo')]\n\
+            print('own', tried('/proc/self/stat'), tried('/proc/self/maps'), 'others', set(outside + own))\n";
+        world.write("look.py", program);
+        let (code, shown) = play(world, &json!([]), &["run", "--", "/usr/bin/python3", "look.py"]);
+        assert_eq!(code, 0, "{shown}");
+        assert!(shown.contains("own read read others {'denied'}"), "{shown}");
     }
 
     fn an_editor_saves_a_file(world: &Fixture) {

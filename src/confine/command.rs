@@ -80,6 +80,12 @@ impl Command {
             return Err(StartFailure::new(Step::ParentDeath, Errno::ESRCH, "the runner is gone"));
         }
         if let (Some(layer), Some(plan)) = (self.compiled.layer, &self.compiled.plan.confinement) {
+            let layer = if self.start.terminal {
+                // Compiled anew: a rule added to the shared ruleset would stay for every later command.
+                ruleset::with_own_process(ruleset::compile(&plan.landlock)?)?
+            } else {
+                layer
+            };
             ruleset::apply(layer)?;
             if let Some(listener) = install(&plan.seccomp)? {
                 send(&self.handover, &Handover::Listener, &[listener.as_raw_fd()])

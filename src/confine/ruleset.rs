@@ -10,6 +10,7 @@ use nix::errno::Errno;
 use nix::fcntl::{OFlag, open};
 use nix::sys::stat::{Mode, SFlag, fstat};
 use nix::sys::statfs::{PROC_SUPER_MAGIC, fstatfs};
+use nix::unistd::{Pid, getpid};
 
 use super::protocol::{StartFailure, Step};
 use crate::backend::landlock::{Beneath, LandlockPlan, Rule};
@@ -44,6 +45,39 @@ pub(crate) fn compile(plan: &LandlockPlan) -> Result<RulesetCreated, StartFailur
         created = created.add_rule(PathBeneath::new(fd, access)).map_err(failed)?;
     }
     Ok(created)
+}
+
+/// What a command at a terminal may read of its own first process: what `top`, interpreters and
+/// debuggers of themselves look at. Never `net`, `root`, `environ` or `mem`.
+const OWN_PROCESS: [&str; 7] = ["stat", "status", "statm", "cmdline", "comm", "maps", "limits"];
+
+/// Adds to a layer the reading of the calling process's own files in /proc, by inode: no other process
+/// has them, and the layer of another command never names them.
+pub(crate) fn with_own_process(mut layer: RulesetCreated) -> Result<RulesetCreated, StartFailure> {
+    for file in own_process_files(getpid()) {
+        layer = layer
+            .add_rule(PathBeneath::new(file, AccessFs::ReadFile))
+            .map_err(failed)?;
+    }
+    Ok(layer)
+}
+
+/// The files of [`with_own_process`] for the process `pid`, opened without a right to read. Whoever
+/// holds them keeps the kernel from numbering them anew. One that is not there is left out.
+pub(crate) fn own_process_files(pid: Pid) -> Vec<OwnedFd> {
+    OWN_PROCESS
+        .iter()
+        .filter_map(|name| {
+            let path = format!("/proc/{pid}/{name}");
+            let fd = open(
+                path.as_str(),
+                OFlag::O_PATH | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC,
+                Mode::empty(),
+            )
+            .ok()?;
+            (fstatfs(&fd).ok()?.filesystem_type() == PROC_SUPER_MAGIC).then_some(fd)
+        })
+        .collect()
 }
 
 /// The runner's own layer: it takes nothing from the file system, and makes the runner's signals reach

@@ -52,6 +52,9 @@ struct Underway {
     child: Pid,
     handover: Option<OwnedFd>,
     broker: Option<Broker>,
+    /// The command's own files in /proc, held so that they stay what its layer names.
+    own_files: Vec<OwnedFd>,
+    terminal: bool,
     failure: Option<StartFailure>,
     deadline: Option<Instant>,
     kill_at: Option<Instant>,
@@ -109,6 +112,7 @@ impl Runner {
         let (ours, theirs) =
             socketpair(AddressFamily::Unix, SockType::Stream, None, SockFlag::SOCK_CLOEXEC).map_err(at(Step::Fork))?;
         let attributes = compiled.plan.attributes.clone();
+        let terminal = start.terminal;
         let deadline = start
             .limits
             .timeout_ms
@@ -131,6 +135,8 @@ impl Runner {
             child,
             handover: Some(ours),
             broker: None,
+            own_files: Vec::new(),
+            terminal,
             failure: None,
             deadline,
             kill_at: None,
@@ -219,6 +225,9 @@ impl Underway {
                 let broker = Broker::new(listener, attributes.clone())
                     .map_err(|error| StartFailure::new(Step::Broker, Errno::EIO, error.to_string()))?;
                 self.broker = Some(broker);
+                if self.terminal {
+                    self.own_files = ruleset::own_process_files(self.child);
+                }
             }
             Ok(Some((Handover::Failed(failure), _))) => self.failure = Some(failure),
             // Closed by execve, or by the child's death.

@@ -45,6 +45,15 @@ pub struct Executor {
     pub(super) session: Option<Live>,
 }
 
+/// Whether a command runs at a terminal of its own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Terminal {
+    /// It has none.
+    None,
+    /// Stockade's own pty.
+    Own,
+}
+
 #[derive(Debug)]
 pub(super) struct Live {
     pub(super) confinement: Confinement,
@@ -122,7 +131,10 @@ impl Executor {
         }
     }
 
-    pub(super) async fn start_session(&mut self) -> Result<(), ToolError> {
+    /// Starts the worker if there is none yet. `first` says whether the call it is started for runs at a
+    /// terminal: then the worker's layer lets files of /proc be read, so that the narrower layer of the
+    /// command can name the command's own.
+    pub(super) async fn start_session(&mut self, first: Terminal) -> Result<(), ToolError> {
         if self.session.is_some() {
             return Ok(());
         }
@@ -139,7 +151,14 @@ impl Executor {
         let worker = match &self.footing {
             Footing::Confined(ground) => {
                 let private = [own_directory(&session.private())?];
-                let profile = with_canary(envelope.clone().with_private(private), &session)?;
+                let mut profile = with_canary(envelope.clone().with_private(private), &session)?;
+                if first == Terminal::Own {
+                    let (path, identity) = own_directory(Path::new("/proc"))?;
+                    profile
+                        .grants
+                        .push(Grant::tree(path.clone(), Rights::READ, Origin::Builtin("own process")));
+                    profile.identities.insert(path, identity);
+                }
                 plan::lower(&profile, Role::Worker, *ground)?.plan.confinement
             }
             Footing::Unconfined(_) => None,

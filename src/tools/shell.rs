@@ -6,7 +6,7 @@ use nix::sys::signal::Signal;
 use tokio::sync::mpsc;
 
 use super::call::{ShellCall, ShellCommand, ToolError, argv};
-use super::executor::Executor;
+use super::executor::{Executor, Terminal};
 use super::footing::Footing;
 use super::outcome::{Outcome, Status};
 use super::{approvals, environment};
@@ -30,7 +30,13 @@ impl Executor {
         let judgement = self.judge(&call.command, &directory);
         let (asked, narrow) = self.permission(&call, &judgement)?;
         self.hold_directory(&directory)?;
-        self.start_session().await?;
+        let (child, parent) = prepare(std::mem::replace(&mut call.stdin, Stdin::Null), call.output)?;
+        let terminal = if child.controlling_terminal {
+            Terminal::Own
+        } else {
+            Terminal::None
+        };
+        self.start_session(terminal).await?;
         let prepared = self.prepare(&asked, narrow.as_ref())?;
         let limits = command_limits(&prepared.profile.limits, call.timeout);
         let output = prepared.profile.limits.output;
@@ -48,7 +54,6 @@ impl Executor {
         if live.defined.insert(prepared.digest) {
             live.confinement.define(prepared.digest, prepared.plan).await?;
         }
-        let (child, parent) = prepare(std::mem::replace(&mut call.stdin, Stdin::Null), call.output)?;
         let started = Instant::now();
         let mut running = live
             .confinement
