@@ -120,7 +120,7 @@ pub struct RunArgs {
     /// Print one JSON object with the outcome instead of streaming the output.
     #[arg(long)]
     pub json: bool,
-    /// Do not print the regime line.
+    /// Do not print the regime line, unless it says that nothing confines the command.
     #[arg(long, short)]
     pub quiet: bool,
     /// Run this shell line.

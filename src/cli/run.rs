@@ -49,7 +49,9 @@ async fn run_in(args: RunArgs) -> Result<Exit, Complaint> {
         places,
     )
     .map_err(tool_complaint)?;
-    if !args.quiet && !args.json && (std::io::stderr().is_terminal() || executor.is_unconfined()) {
+    // That nothing confines it is said whatever was asked for; with --json the outcome says it.
+    let told = executor.is_unconfined() || (!args.quiet && std::io::stderr().is_terminal());
+    if told && !args.json {
         say(&format!(
             "stockade: {}\n",
             executor.regime_line().map_err(tool_complaint)?
