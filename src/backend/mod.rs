@@ -16,6 +16,7 @@ use serde::{Deserialize, Serialize};
 
 /// How a command is held. Ordered: stronger is greater.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Regime {
     /// Not at all; only where the config says that confinement is not required.
     None,
