@@ -52,7 +52,11 @@ impl Report {
             lines.extend(finding.get.iter().map(|get| format!("         → {get}")));
         }
         for report in &self.regimes {
-            let ready = if report.ready { "ready" } else { "not available here" };
+            let ready = match (report.regime, report.ready) {
+                (Regime::None, _) => "only where the config says `require_os_sandbox: false` and no other works",
+                (Regime::Landlock, true) => "ready",
+                (Regime::Landlock, false) => "not available here",
+            };
             lines.push(String::new());
             lines.push(format!("regime {}: {ready}", name(report.regime)));
             lines.extend(report.missing.iter().map(|missing| format!("  lacks: {missing}")));

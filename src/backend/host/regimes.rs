@@ -92,7 +92,7 @@ impl Host {
                         .filter(|need| need.abi > abi && need.abi <= LANDLOCK_FLOOR)
                         .map(|need| {
                             format!(
-                                "{} needs Landlock ABI {} (Linux {}); this kernel has {abi}",
+                                "`{}` needs Landlock ABI {} (Linux {}), this kernel has {abi}",
                                 need.clause, need.abi, need.kernel
                             )
                         }),
@@ -177,7 +177,7 @@ mod tests {
         let host = host(Some(4), Probe::Works);
         assert_eq!(host.regime(), Regime::None);
         let lacks = host.landlock_lacks().join("\n");
-        assert!(lacks.contains("processes: signals and abstract sockets stay inside the sandbox needs Landlock ABI 6 (Linux 6.12); this kernel has 4"), "{lacks}");
+        assert!(lacks.contains("`processes: signals and abstract sockets stay inside the sandbox` needs Landlock ABI 6 (Linux 6.12), this kernel has 4"), "{lacks}");
         assert!(
             lacks.contains("ABI 5 (Linux 6.10)") && !lacks.contains("ABI 9"),
             "{lacks}"
