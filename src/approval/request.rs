@@ -67,6 +67,8 @@ pub struct CommandView {
     pub directory: PathBuf,
     /// What would confine it.
     pub regime: String,
+    /// Where it may read because of this approval, and could not without.
+    pub may_read: Vec<PathBuf>,
     /// Where it may write.
     pub may_write: Vec<PathBuf>,
     /// What it may reach on the network.

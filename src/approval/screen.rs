@@ -3,6 +3,8 @@
 //! Every line of content stands behind a bar, is escaped, and is broken before the terminal would
 //! break it: nothing that was asked about can begin a line of its own.
 
+use std::path::PathBuf;
+
 use super::request::{ApprovalRequest, Presentation};
 use crate::policy::path;
 
@@ -38,15 +40,11 @@ pub(super) fn question(request: &ApprovalRequest, presentation: &Presentation, c
             screen.field("command", &view.command);
             screen.field("directory", path::display(&view.directory).as_bytes());
             screen.field("regime", view.regime.as_bytes());
+            screen.paths("may read", &view.may_read);
             if view.may_write.is_empty() {
                 screen.field("may write", b"nothing");
             }
-            for (index, root) in view.may_write.iter().enumerate() {
-                screen.field(
-                    if index == 0 { "may write" } else { "" },
-                    path::display(root).as_bytes(),
-                );
-            }
+            screen.paths("may write", &view.may_write);
             screen.field("may reach", view.may_reach.as_bytes());
         }
     }
@@ -73,6 +71,7 @@ fn paths_hide_something(presentation: &Presentation) -> bool {
         Presentation::Command(view) => view
             .may_write
             .iter()
+            .chain(&view.may_read)
             .chain([&view.directory])
             .any(|shown| shown.to_str() != Some(path::display(shown).as_str())),
     }
@@ -110,6 +109,13 @@ impl Screen {
     }
 
     /// A labelled value; each of its lines stands behind the bar.
+    /// One path a line; nothing where there are none.
+    fn paths(&mut self, label: &str, paths: &[PathBuf]) {
+        for (index, path) in paths.iter().enumerate() {
+            self.field(if index == 0 { label } else { "" }, path::display(path).as_bytes());
+        }
+    }
+
     fn field(&mut self, label: &str, value: &[u8]) {
         let mut label = label;
         for line in value.split(|byte| *byte == b'\n') {
@@ -162,6 +168,7 @@ mod tests {
             command: command.to_vec(),
             directory: "/work/p".into(),
             regime: "landlock".to_owned(),
+            may_read: vec!["/work/asked".into()],
             may_write: vec!["/work/p".into(), OsStr::from_bytes(b"/a b").into()],
             may_reach: "no network".to_owned(),
         };

@@ -2,7 +2,7 @@
 
 use std::os::unix::ffi::OsStrExt;
 
-use super::call::{ShellCall, ShellCommand, shown};
+use super::call::{ShellCall, ShellCommand, words};
 use super::plan;
 use super::shell::NAME;
 use crate::approval::{ApprovalRequest, CommandView, Lazy, Presentation, Remember};
@@ -20,12 +20,15 @@ pub(crate) fn request(
     remember: Remember,
 ) -> ApprovalRequest {
     let view = CommandView {
-        command: match &call.command {
-            ShellCommand::Line(line) => line.as_bytes().to_vec(),
-            ShellCommand::Argv(_) => shown(&call.command).into_bytes(),
-        },
+        command: words(&call.command),
         directory: call.directory.clone(),
         regime,
+        may_read: policy
+            .roots
+            .iter()
+            .filter(|root| root.read_approval.requirement() == Requirement::NeedsApproval)
+            .map(|root| root.path.as_path().to_owned())
+            .collect(),
         may_write: policy
             .roots
             .iter()

@@ -89,23 +89,20 @@ pub(crate) fn argv(command: ShellCommand) -> Vec<OsString> {
     }
 }
 
-/// The words of a command as a person reads them.
-pub fn shown(command: &ShellCommand) -> String {
+/// The words of a command as a person would type them; whoever shows them escapes what does not print.
+pub fn words(command: &ShellCommand) -> Vec<u8> {
     match command {
-        ShellCommand::Line(line) => display(line),
-        ShellCommand::Argv(argv) => argv.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" "),
+        ShellCommand::Line(line) => line.as_bytes().to_vec(),
+        ShellCommand::Argv(argv) => argv.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(&b' '),
     }
 }
 
-fn quoted(word: &OsStr) -> String {
-    let plain = !word.is_empty()
-        && word
-            .as_bytes()
-            .iter()
-            .all(|b| b.is_ascii_alphanumeric() || b"_-./=:@%+,".contains(b));
-    if plain {
-        display(word)
-    } else {
-        format!("'{}'", display(word).replace('\'', "'\\''"))
+fn quoted(word: &OsStr) -> Vec<u8> {
+    let bytes = word.as_bytes();
+    let plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"_-./=:@%+,".contains(byte);
+    if !bytes.is_empty() && bytes.iter().all(plain) {
+        return bytes.to_vec();
     }
+    let inner: Vec<&[u8]> = bytes.split(|byte| *byte == b'\'').collect();
+    [b"'", inner.join(&b"'\\''"[..]).as_slice(), b"'"].concat()
 }
