@@ -24,6 +24,12 @@ pub enum ConfigError {
     /// The config is not a file.
     #[error("{} is not a regular file", display(.0))]
     NotAFile(PathBuf),
+    /// A config found in the working directory is a symlink, which its files could re-point.
+    #[error(
+        "{} is a symbolic link, and a config found in the working directory must be a file: replace it by the file, or name the file yourself with --config",
+        display(.0)
+    )]
+    Link(PathBuf),
     /// The config is larger than any config a person writes.
     #[error("{} is larger than 1 MiB: not read", display(.0))]
     TooLarge(PathBuf),

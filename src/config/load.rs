@@ -109,7 +109,10 @@ pub(crate) fn read(path: &Path, links: Links) -> Result<ConfigFile, ConfigError>
         path: path.to_owned(),
         source,
     };
-    let file = open(path, links).map_err(failed)?;
+    let file = open(path, links).map_err(|source| match (links, source.raw_os_error()) {
+        (Links::Refuse, Some(libc::ELOOP)) => ConfigError::Link(path.to_owned()),
+        (Links::Refuse | Links::Follow, _) => failed(source),
+    })?;
     if !file.metadata().map_err(failed)?.is_file() {
         return Err(ConfigError::NotAFile(path.to_owned()));
     }
