@@ -104,6 +104,7 @@ pub struct PolicyFlags {
 
 /// `stockade run`.
 #[derive(Debug, Args)]
+#[command(group = clap::ArgGroup::new("command").required(true).multiple(false))]
 pub struct RunArgs {
     /// Which policy holds.
     #[command(flatten)]
@@ -124,15 +125,10 @@ pub struct RunArgs {
     #[arg(long, short)]
     pub quiet: bool,
     /// Run this shell line.
-    #[arg(
-        short = 'c',
-        value_name = "LINE",
-        conflicts_with = "argv",
-        required_unless_present = "argv"
-    )]
+    #[arg(short = 'c', value_name = "LINE", group = "command")]
     pub line: Option<OsString>,
     /// Run this program with these arguments.
-    #[arg(last = true, value_name = "ARGV")]
+    #[arg(last = true, value_name = "ARGV", group = "command")]
     pub argv: Vec<OsString>,
 }
 
