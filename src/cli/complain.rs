@@ -39,14 +39,19 @@ impl Complaint {
 
     /// Prints it to standard error.
     pub(super) fn tell(self) -> Exit {
-        let mut text = format!("stockade: {}\n", self.what.trim_end());
+        let (text, exit) = self.into_parts();
+        say(&format!("stockade: {text}\n"));
+        exit
+    }
+
+    /// What a person reads, and the exit code.
+    pub(super) fn into_parts(self) -> (String, Exit) {
+        let mut text = self.what.trim_end().to_owned();
         for remedy in &self.remedies {
-            text.push_str("  → ");
+            text.push_str("\n  → ");
             text.push_str(remedy);
-            text.push('\n');
         }
-        say(&text);
-        self.exit
+        (text, self.exit)
     }
 }
 

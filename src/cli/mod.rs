@@ -29,6 +29,7 @@ pub fn main() -> ExitCode {
         Err(error) => return usage(&error),
     };
     let done = match arguments.subcommand {
+        Subcommand::Run(args) if args.json => run::run(*args).or_else(run::report_complaint),
         Subcommand::Run(args) => run::run(*args),
         Subcommand::Check(args) => check::check(&args),
         Subcommand::Init(args) => init::init(&args),

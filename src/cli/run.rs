@@ -132,15 +132,30 @@ fn report(outcome: &Result<Outcome, ToolError>) -> Result<Exit, Complaint> {
     let (json, exit) = match outcome {
         Ok(outcome) => (serde_json::to_string(outcome), Exit::from(&outcome.status)),
         Err(error) => {
-            let exit = exit_of(error);
-            (
-                serde_json::to_string(&serde_json::json!({"status": "refused", "reason": error.to_string()})),
-                exit,
-            )
+            let object = serde_json::json!({"status": status_of(error), "reason": error.to_string()});
+            (serde_json::to_string(&object), exit_of(error))
         }
     };
     print(&format!("{}\n", json.map_err(Complaint::failed)?))?;
     Ok(exit)
+}
+
+/// Who asked for JSON gets JSON, also where it never came to a call.
+pub(super) fn report_complaint(complaint: Complaint) -> Result<Exit, Complaint> {
+    let (reason, exit) = complaint.into_parts();
+    let object = serde_json::json!({"status": "refused", "reason": reason});
+    print(&format!("{object}\n"))?;
+    Ok(exit)
+}
+
+/// The word for a call that gave no outcome.
+fn status_of(error: &ToolError) -> &'static str {
+    match error {
+        ToolError::Blocked(_) => "blocked",
+        ToolError::Denied(_) => "denied",
+        ToolError::Refused(_) | ToolError::Directory(_) | ToolError::Plan(_) => "refused",
+        ToolError::Confine(_) | ToolError::Io(_) | ToolError::Private(_) => "failed",
+    }
 }
 
 fn exit_of(error: &ToolError) -> Exit {
