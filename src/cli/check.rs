@@ -6,7 +6,7 @@ use super::args::CheckArgs;
 use super::complain::{Complaint, print};
 use super::exit::Exit;
 use super::policy;
-use crate::config;
+use crate::config::{self, ConfigError};
 
 /// The config to look at: the one named, or `stockade.yaml` here.
 pub(super) fn target(named: Option<&PathBuf>) -> Result<PathBuf, Complaint> {
@@ -18,16 +18,18 @@ pub(super) fn target(named: Option<&PathBuf>) -> Result<PathBuf, Complaint> {
     })
 }
 
-/// Reads the config; exit code 1 when something is wrong with it.
+/// Reads the config; exit code 125, as `run` would give, when something is wrong with it.
 pub(super) fn check(args: &CheckArgs) -> Result<Exit, Complaint> {
     let file = target(args.file.as_ref())?;
     let loaded = match config::load(&file, &policy::context()) {
         Ok(loaded) => loaded,
         Err(error) if args.json => {
-            print(&format!(
-                "{}\n",
-                serde_json::json!({"ok": false, "error": error.to_string()})
-            ))?;
+            let diagnostic = match &error {
+                ConfigError::Invalid(diagnostic) => Some(diagnostic),
+                _ => None,
+            };
+            let object = serde_json::json!({"ok": false, "error": error.to_string(), "diagnostic": diagnostic});
+            print(&format!("{object}\n"))?;
             return Ok(Exit::Failed);
         }
         Err(error) => return Err(policy::complain(error)),
