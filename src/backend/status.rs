@@ -79,8 +79,8 @@ pub enum Refusal {
     /// Landlock cannot take back below what it gives above.
     #[error(
         "{origin}: `{clause}` lies inside what {granted} grants, and Landlock cannot forbid part of a granted tree; \
-         use the `namespaces` regime, which can, or set `sandbox.deny_fallback: decompose` to rule the entries around \
-         it one by one (the directories on the way can then not be listed or added to)"
+         keep it outside that tree, or have the entries around it ruled one by one with `--deny-fallback decompose` or \
+         `sandbox.deny_fallback: decompose` (the directories on the way can then not be listed or added to)"
     )]
     DenyBelowGrant {
         /// The deny.
