@@ -175,7 +175,7 @@ fn a_deny_inside_a_granted_tree_is_refused_and_both_ways_out_are_named() {
     for part in [
         "deny read /w/.env",
         "built in: test",
-        "namespaces",
+        "outside that tree",
         "deny_fallback: decompose",
     ] {
         assert!(refusal.contains(part), "{refusal}");

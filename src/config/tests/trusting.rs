@@ -153,7 +153,7 @@ fn a_found_config_that_is_a_symlink_is_refused_and_a_named_one_is_followed() {
     let real = world.project().join("real.yaml");
     std::fs::rename(&path, &real).unwrap();
     std::os::unix::fs::symlink(&real, &path).unwrap();
-    assert!(matches!(review(&path, &world.context), Err(ConfigError::Read { .. })));
+    assert!(matches!(review(&path, &world.context), Err(ConfigError::Link(_))));
     let loaded = load(&path, &world.context).unwrap();
     let crate::policy::Protect::Default(protected) = loaded.policy.protect else {
         panic!("protected by default")
