@@ -1,9 +1,11 @@
 //! The command line, as clap reads it.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use clap::builder::{OsStringValueParser, TypedValueParser};
 use clap::{Args, Parser, ValueEnum};
 
 use crate::policy::Mode;
@@ -26,7 +28,9 @@ pub struct Arguments {
 #[derive(Debug, clap::Subcommand)]
 pub enum Subcommand {
     /// Run one command confined, and return its output and exit code.
-    #[command(after_help = "\
+    #[command(
+        override_usage = "stockade run [OPTIONS] (-- ARGV... | -c LINE)",
+        after_help = "\
 Examples:
   stockade run -- cargo test                     this directory writable, no network, the system readable
   stockade run -c 'make -j2 && ./check.sh'       a shell line instead of a program
@@ -34,7 +38,8 @@ Examples:
   stockade run --config agent.yaml -c 'git push' what agent.yaml says, asking where it asks
 
 Without --config, ./stockade.yaml is used when there is one and it is trusted (see `stockade trust`);
-otherwise the preset `workspace-write`.")]
+otherwise the preset `workspace-write`."
+    )]
     Run(Box<RunArgs>),
     /// Read a config and say what is wrong with it, line by line.
     #[command(after_help = "Example:\n  stockade check agent.yaml")]
@@ -113,7 +118,7 @@ pub struct RunArgs {
     #[arg(long, value_name = "DIR")]
     pub cwd: Option<PathBuf>,
     /// Set a variable for the command (may be repeated).
-    #[arg(long = "env", value_name = "K=V", value_parser = variable)]
+    #[arg(long = "env", value_name = "K=V", value_parser = variable())]
     pub env: Vec<(OsString, OsString)>,
     /// Kill the command and everything it started after this time (`90s`, `5m`).
     #[arg(long, value_name = "TIME", value_parser = duration)]
@@ -208,11 +213,15 @@ pub enum BackendFlag {
     Landlock,
 }
 
-fn variable(text: &str) -> Result<(OsString, OsString), String> {
-    match text.split_once('=') {
-        Some((name, value)) if !name.is_empty() => Ok((name.into(), value.into())),
-        _ => Err("write it as NAME=VALUE".to_owned()),
-    }
+/// A variable of the environment; neither its name nor its value need be text.
+fn variable() -> impl TypedValueParser<Value = (OsString, OsString)> {
+    OsStringValueParser::new().try_map(|text| {
+        let mut parts = text.as_bytes().splitn(2, |byte| *byte == b'=').map(OsStr::from_bytes);
+        match (parts.next(), parts.next()) {
+            (Some(name), Some(value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
+            _ => Err("write it as NAME=VALUE"),
+        }
+    })
 }
 
 fn duration(text: &str) -> Result<Duration, String> {
