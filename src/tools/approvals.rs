@@ -6,6 +6,7 @@ use super::call::{ShellCall, ShellCommand, words};
 use super::plan;
 use super::shell::NAME;
 use crate::approval::{ApprovalRequest, CommandView, Lazy, Presentation, Remember};
+use crate::policy::path::escape;
 use crate::policy::shell::{Judgement, RuleRef};
 use crate::policy::{Network, Policy, Requirement, Right};
 use crate::profile::Profile;
@@ -117,10 +118,31 @@ fn allowed_by(policy: &Policy, judgement: &Judgement) -> String {
             Some(rule) => format!("`approval: none` on the rule at {} would allow it", rule.origin),
             None => String::new(),
         },
-        RuleRef::Default => {
-            let words: Vec<&str> = part.words.iter().map(String::as_str).take(2).collect();
-            let words = crate::policy::path::escape(words.join(" ").as_bytes());
-            format!("a rule `{{pattern: {words}, approval: none}}` under shell.rules would allow it")
+        RuleRef::Default => missing_rule(&part.words),
+    }
+}
+
+/// The rule that nobody has written yet. Patterns cover commands, not what the shell does around them.
+fn missing_rule(words: &[String]) -> String {
+    let shown = |text: &str| escape(text.as_bytes());
+    match words {
+        [sign, target] if sign == ">" => format!(
+            "a rule for the command that writes {} by redirection, with `sandbox_paths` naming its root, would allow it",
+            shown(target)
+        ),
+        [assignment] if assignment.contains('=') => format!(
+            "no rule covers the assignment {}; `shell.env.set` in the config sets variables",
+            shown(assignment)
+        ),
+        _ => {
+            let words = words.iter().map(String::as_str).take(2).collect::<Vec<_>>().join(" ");
+            let plain = words.chars().all(|c| c.is_ascii_alphanumeric() || " _-./".contains(c));
+            let pattern = if plain && !words.starts_with('-') {
+                words
+            } else {
+                format!("'{}'", shown(&words).replace('\'', "''"))
+            };
+            format!("a rule `{{pattern: {pattern}, approval: none}}` under shell.rules would allow it")
         }
     }
 }
