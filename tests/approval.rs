@@ -101,7 +101,11 @@ shell:
     }
 
     fn answered(answer: &str) -> Value {
-        json!([["expect", "exactly this"], ["expect", "approve? [y/n/s] "], ["send", answer]])
+        json!([
+            ["expect", "exactly this"],
+            ["expect", "approve? [y/n/s] "],
+            ["send", answer]
+        ])
     }
 
     #[track_caller]

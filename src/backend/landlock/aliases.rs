@@ -11,8 +11,7 @@ use crate::profile::Profile;
 use crate::profile::index::Index;
 
 /// Refuses when a mount shows a denied path where a grant reaches it.
-pub(super) fn refuse_aliases(profile: &Profile, survey: &Survey) -> Result<(), Refusal> {
-    let granted = Granted::new(profile);
+pub(super) fn refuse_aliases(profile: &Profile, granted: &Granted<'_>, survey: &Survey) -> Result<(), Refusal> {
     for deny in &profile.denies {
         for alias in survey.mounts().aliases(at(deny)) {
             if granted.near(deny.rights, &alias) {
@@ -28,14 +27,14 @@ pub(super) fn refuse_aliases(profile: &Profile, survey: &Survey) -> Result<(), R
 }
 
 /// Whether the profile grants some of `rights` at the path, above it or below it, a plain deny aside.
-struct Granted<'a> {
+pub(super) struct Granted<'a> {
     placed: Index<'a, &'a Grant>,
     below: HashMap<Vec<u8>, Rights>,
     plain: Index<'a, Rights>,
 }
 
 impl<'a> Granted<'a> {
-    fn new(profile: &'a Profile) -> Self {
+    pub(super) fn new(profile: &'a Profile) -> Self {
         let mut below: HashMap<Vec<u8>, Rights> = HashMap::new();
         for grant in &profile.grants {
             for path in grant.path.ancestors() {
@@ -55,7 +54,7 @@ impl<'a> Granted<'a> {
         }
     }
 
-    fn near(&self, rights: Rights, path: &AbsPath) -> bool {
+    pub(super) fn near(&self, rights: Rights, path: &AbsPath) -> bool {
         let taken = self.plain.above(path).fold(Rights::NONE, |all, rights| all | *rights);
         let above = self
             .placed

@@ -8,9 +8,9 @@
 
 use std::collections::BTreeMap;
 
-use super::aliases::refuse_aliases;
+use super::aliases::{Granted, refuse_aliases};
 use super::links::Links;
-use super::obstacles::{Obstacles, Operations, Standing, given};
+use super::obstacles::{Obstacles, Operations, Standing, at, given};
 use super::rights::{IOCTL_DEV, OLDEST_ABI, RESOLVE_UNIX, RESOLVE_UNIX_ABI, handled, to_give};
 use super::words::{deny_status, frozen, say_deny, say_grant};
 use super::{Beneath, LandlockPlan, Rule};
@@ -18,7 +18,7 @@ use crate::backend::Regime;
 use crate::backend::status::{ClauseStatus, Refusal, Status, metadata};
 use crate::backend::survey::{Kind, Mounts, Node, Survey, SurveyError};
 use crate::policy::{
-    AbsPath, Access, DenyFallback, Grant, Network, Operation, Residuals, Right, Scope, Target, UnixSockets,
+    AbsPath, Access, DenyFallback, Grant, Network, Operation, Residuals, Right, Rights, Scope, Target, UnixSockets,
 };
 use crate::profile::index::Index;
 use crate::profile::{FileReach, Profile, Reach};
@@ -95,7 +95,8 @@ pub fn lower(profile: &Profile, survey: &Survey, options: &Options) -> Result<Lo
     }
     let mut statuses = vec![metadata(Regime::Landlock, options.residuals)?];
     let obstacles = Obstacles::new(profile);
-    refuse_aliases(profile, survey)?;
+    let granted = Granted::new(profile);
+    refuse_aliases(profile, &granted, survey)?;
 
     let mut lowering = Lowering {
         profile,
@@ -119,7 +120,10 @@ pub fn lower(profile: &Profile, survey: &Survey, options: &Options) -> Result<Lo
             },
         });
     }
-    statuses.extend(profile.denies.iter().map(deny_status));
+    statuses.extend(profile.denies.iter().map(|deny| {
+        let executes = granted.near(Rights::EXECUTE, at(deny));
+        deny_status(deny, executes)
+    }));
     statuses.push(lowering.sockets()?);
 
     let rules = lowering.rules.into_iter().map(|(path, (beneath, node, access))| Rule {

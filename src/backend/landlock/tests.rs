@@ -122,6 +122,19 @@ fn a_plain_tree_is_one_rule() {
 }
 
 #[test]
+fn a_deny_of_reading_alone_says_that_nothing_runs_there_where_something_would() {
+    let said = |rights| {
+        let profile = profile(vec![grant("/w", rights)], vec![deny("/w/a", Rights::READ)]);
+        let lowered = lower(&profile, &disk(&["/", "/w/", "/w/a"]), &DECOMPOSE).unwrap();
+        stricter(&lowered)
+            .join("\n")
+            .contains("deny read /w/a: the kernel reads what it executes")
+    };
+    assert!(said(Rights::READ | Rights::EXECUTE));
+    assert!(!said(Rights::READ | Rights::WRITE));
+}
+
+#[test]
 fn a_tree_granted_on_what_is_a_file_carries_file_rights_only() {
     let profile = profile(vec![grant("/w/f", Rights::ALL)], vec![]);
     let lowered = lower(&profile, &disk(&["/", "/w/", "/w/f"]), &OPTIONS).unwrap();

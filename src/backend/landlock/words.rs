@@ -28,12 +28,21 @@ pub(super) fn say_deny(deny: &Deny) -> String {
     text + &except.unwrap_or_default() + &beyond.unwrap_or_default()
 }
 
-pub(super) fn deny_status(deny: &Deny) -> ClauseStatus {
+/// The status of a deny, given whether something may be executed where it holds.
+pub(super) fn deny_status(deny: &Deny, executes: bool) -> ClauseStatus {
     let sized = deny.beyond.is_some() && touches(deny, Operation::Write);
-    let status = if sized {
-        Status::Stricter("a size limit cannot be held for commands: they write nothing there".to_owned())
-    } else {
+    let unread = touches(deny, Operation::Read) && !touches(deny, Operation::Execute);
+    let mut losses = Vec::new();
+    if sized {
+        losses.push("a size limit cannot be held for commands: they write nothing there");
+    }
+    if unread && executes {
+        losses.push("the kernel reads what it executes: nothing there runs");
+    }
+    let status = if losses.is_empty() {
         Status::Enforced
+    } else {
+        Status::Stricter(losses.join("; "))
     };
     ClauseStatus {
         clause: say_deny(deny),
