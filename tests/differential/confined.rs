@@ -1,0 +1,166 @@
+//! One real session: a worker under one profile, a command under another, and what came of each operation.
+
+use std::fs::File;
+use std::io::{Read, Seek, Write};
+use std::os::fd::OwnedFd;
+use std::path::Path;
+
+use stockade::backend::host::Host;
+use stockade::backend::landlock::rights::RESOLVE_UNIX_ABI;
+use stockade::backend::seccomp::Role;
+use stockade::backend::status::{ClauseStatus, Status};
+use stockade::confine::{CommandLimits, Confinement, End, Launch, Session, Setup};
+use stockade::policy::{AbsPath, DenyFallback, Grant, Identity, Origin, Residuals, Rights, Scope};
+use stockade::profile::Profile;
+use stockade::tools::plan::{self, Ground, Lowered, PlanError};
+use tokio::runtime::{Builder, Runtime};
+
+use super::operations::Attempt;
+use super::tools::Tools;
+use super::tree::{abs, identity};
+
+/// What came of one operation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Outcome {
+    pub(crate) errno: i32,
+    /// The errno of reading by its new name what was moved; `None` where nothing was.
+    pub(crate) afterwards: Option<i32>,
+}
+
+/// What a session gave.
+#[derive(Debug)]
+pub(crate) struct Performed {
+    pub(crate) outcomes: Vec<Outcome>,
+    /// What is stricter than its clause, in the product's own words.
+    pub(crate) stricter: Vec<String>,
+}
+
+#[derive(Debug)]
+pub(crate) struct Machine {
+    runtime: Runtime,
+    landlock_abi: u32,
+}
+
+impl Machine {
+    pub(crate) fn new() -> Self {
+        let abi = Host::quick().landlock_abi.expect("Landlock");
+        Self {
+            runtime: Builder::new_current_thread().enable_all().build().unwrap(),
+            landlock_abi: abi.min(RESOLVE_UNIX_ABI),
+        }
+    }
+
+    /// Performs the attempts; `Err` says why the product refuses to start. A weaker plan panics.
+    pub(crate) fn perform(
+        &self,
+        worker: &Profile,
+        command: &Profile,
+        fallback: DenyFallback,
+        tools: &Tools,
+        attempts: &[Attempt],
+    ) -> Result<Performed, String> {
+        let ground = Ground {
+            landlock_abi: self.landlock_abi,
+            deny_fallback: fallback,
+            residuals: Residuals::Report,
+        };
+        // Before there is a session, so that a refusal leaves none behind.
+        let mut stricter = said(lower(worker, Role::Worker, ground)?);
+        stricter.extend(said(lower(command, Role::Command, ground)?));
+        let outcomes = self.runtime.block_on(session(worker, command, ground, tools, attempts));
+        Ok(Performed { outcomes, stricter })
+    }
+}
+
+fn lower(profile: &Profile, role: Role, ground: Ground) -> Result<Lowered, String> {
+    plan::lower(profile, role, ground).map_err(|error| match error {
+        PlanError::Refused(refusal) => refusal.to_string(),
+        error => panic!("{error}\n{profile:#?}"),
+    })
+}
+
+fn said(lowered: Lowered) -> Vec<String> {
+    let stricter = |clause: ClauseStatus| match clause.status {
+        Status::Stricter(what) => Some(what),
+        Status::Enforced | Status::Undone | Status::Residual(_) => None,
+    };
+    lowered.statuses.into_iter().filter_map(stricter).collect()
+}
+
+async fn session(
+    worker: &Profile,
+    command: &Profile,
+    ground: Ground,
+    tools: &Tools,
+    attempts: &[Attempt],
+) -> Vec<Outcome> {
+    let session = Session::create(|_| true).unwrap();
+    let canary = session.readable();
+    let digest = plan::digest(command);
+    let private = session.private_directories(&plan::short_name(&digest)).unwrap();
+    let worker = of_session(worker, &[&session.private()], &canary);
+    let command = of_session(command, &[&private.home, &private.tmp], &canary);
+    let worker = lower(&worker, Role::Worker, ground).unwrap().plan.confinement;
+    let command = lower(&command, Role::Command, ground).unwrap().plan;
+    let setup = Setup {
+        worker,
+        session,
+        protect: None,
+    };
+    let mut confinement = Confinement::start(setup).await.unwrap();
+    confinement.define(digest, command).await.unwrap();
+
+    let mut input = tempfile::tempfile().unwrap();
+    for attempt in attempts {
+        input.write_all(&attempt.encoded()).unwrap();
+    }
+    input.rewind().unwrap();
+    let mut output = tempfile::tempfile().unwrap();
+    let launch = Launch {
+        plan: digest,
+        argv: vec![tools.operate.clone().into_os_string()],
+        environment: Vec::new(),
+        directory: "/".into(),
+        limits: CommandLimits {
+            timeout_ms: Some(60_000),
+            ..CommandLimits::default()
+        },
+        streams: [input.into(), duplicate(&output), duplicate(&output)],
+        terminal: false,
+    };
+    let ended = confinement.launch(launch).await.unwrap().ended().await;
+    confinement.finish().await;
+    let mut text = String::new();
+    output.rewind().unwrap();
+    output.read_to_string(&mut text).unwrap();
+    assert_eq!(ended.unwrap().end, End::Exited(0), "{text}");
+    let outcomes: Vec<Outcome> = text.lines().map(outcome).collect();
+    assert_eq!(outcomes.len(), attempts.len(), "{text}");
+    outcomes
+}
+
+fn duplicate(file: &File) -> OwnedFd {
+    file.try_clone().unwrap().into()
+}
+
+fn outcome(line: &str) -> Outcome {
+    let (errno, afterwards) = line.split_once(' ').unwrap();
+    let afterwards: i32 = afterwards.parse().unwrap();
+    Outcome {
+        errno: errno.parse().unwrap(),
+        afterwards: (afterwards >= 0).then_some(afterwards),
+    }
+}
+
+/// The profile with what every session adds to it.
+fn of_session(profile: &Profile, private: &[&Path], canary: &Path) -> Profile {
+    let place = |path: &Path| -> (AbsPath, Identity) { (abs(path), identity(path)) };
+    let mut profile = profile.clone().with_private(private.iter().map(|path| place(path)));
+    let (path, identity) = place(canary);
+    profile.grants.push(Grant {
+        scope: Scope::File,
+        ..Grant::tree(path.clone(), Rights::READ, Origin::Builtin("self-test"))
+    });
+    profile.identities.insert(path, identity);
+    profile
+}

@@ -1,0 +1,41 @@
+//! Random profiles × random operations × a real confined child: the kernel against the model.
+//!
+//! Each case makes a scratch [`tree`], a random policy over it ([`policies`]), lowers it with the code that every start
+//! uses, and starts a real worker ([`confined`]) in which one small program really performs [`operations`] by system
+//! call. The [`oracle`] says what the profile permits. What the kernel permits beyond it fails the run; what it refuses
+//! beyond it must be for a reason on the declared list, and a declared reason must really hold.
+//!
+//! This program is its own stage, so it has its own `main`: [`trials`] speaks the language of libtest.
+//!
+//! `STOCKADE_DIFFERENTIAL_OPS` says how many operations to try, both users together (8,000 by default);
+//! `STOCKADE_DIFFERENTIAL_SEED` which ones (the default is fixed; `random` takes another each time, and prints it).
+
+#[cfg(test)]
+mod cases;
+#[cfg(test)]
+mod confined;
+#[cfg(test)]
+mod operations;
+#[cfg(test)]
+mod oracle;
+#[cfg(test)]
+mod policies;
+#[cfg(test)]
+mod random;
+#[cfg(test)]
+mod tools;
+#[cfg(test)]
+mod tree;
+#[cfg(test)]
+mod trials;
+
+fn main() -> std::process::ExitCode {
+    let mut arguments = std::env::args_os().skip(1);
+    if arguments
+        .next()
+        .is_some_and(|first| first == stockade::confine::stage::SUBCOMMAND)
+    {
+        stockade::confine::stage::main();
+    }
+    trials::main()
+}

@@ -1,0 +1,315 @@
+//! Random operations: how they are spelled for the program inside, and what they mean on canonical paths.
+//!
+//! All operations of a case share one tree. What one of them may remove, move or replace no later one names, so that
+//! each is judged on the state that the tree had at the start.
+
+use std::collections::BTreeSet;
+use std::ffi::OsStr;
+use std::fs;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use stockade::policy::{AbsPath, Grant, Operation};
+
+use super::random::Random;
+use super::tree::{Kind, Tree, abs};
+
+/// What an operation asks of the model.
+#[derive(Debug, Clone)]
+pub(crate) enum Deed {
+    /// Reaches the content of an object that is no folder.
+    Content {
+        operations: Vec<Operation>,
+        object: AbsPath,
+    },
+    /// Lists a folder.
+    List { folder: AbsPath },
+    /// Makes or removes a name.
+    Entry { entry: AbsPath },
+    /// Makes a symbolic link and writes through it.
+    Through { entry: AbsPath, object: AbsPath },
+    /// Renames, or gives a second name.
+    Move { from: AbsPath, to: AbsPath, kind: Kind },
+    /// Changes mode, owner, times or extended attributes.
+    Attributes { object: AbsPath },
+    /// Makes an internet socket.
+    Internet,
+    /// Makes a Unix socket.
+    UnixSocket,
+    /// Signals, traces or reads a process outside.
+    ProcessOutside,
+    /// Signals a child of its own.
+    OwnProcess,
+}
+
+/// One operation.
+#[derive(Debug, Clone)]
+pub(crate) struct Attempt {
+    /// What the program inside is told.
+    pub(crate) letter: u8,
+    pub(crate) arguments: [Vec<u8>; 2],
+    pub(crate) deed: Deed,
+}
+
+impl Attempt {
+    pub(crate) fn encoded(&self) -> Vec<u8> {
+        let [a, b] = &self.arguments;
+        [&[self.letter], a.as_slice(), b.as_slice()]
+            .map(|part| [part, b"\0"].concat())
+            .concat()
+    }
+
+    fn one(letter: u8, path: &Path, deed: Deed) -> Self {
+        Self::two(letter, path, Path::new(""), deed)
+    }
+
+    fn two(letter: u8, a: &Path, b: &Path, deed: Deed) -> Self {
+        let bytes = |path: &Path| path.as_os_str().as_bytes().to_vec();
+        Self {
+            letter,
+            arguments: [bytes(a), bytes(b)],
+            deed,
+        }
+    }
+}
+
+/// `count` operations on the tree as it is now, more of them where a profile grants something than elsewhere.
+pub(crate) fn attempts(random: &mut Random, tree: &Tree, granted: &[Grant], count: usize) -> Vec<Attempt> {
+    let named = |path: &Path| granted.iter().any(|grant| grant.path.as_path() == path);
+    let within = |path: &Path| granted.iter().any(|grant| path.starts_with(&grant.path));
+    let of = |hit: &dyn Fn(&Path) -> bool| tree.entries.iter().filter(|(path, _)| hit(path)).cloned().collect();
+    let mut planner = Planner {
+        random,
+        tree,
+        named: of(&named),
+        within: of(&within),
+        used_up: BTreeSet::new(),
+        fresh: 0,
+    };
+    let mut all = Vec::new();
+    while all.len() < count {
+        all.extend(planner.next());
+    }
+    all
+}
+
+struct Planner<'a> {
+    random: &'a mut Random,
+    tree: &'a Tree,
+    /// Entries that a grant names.
+    named: Vec<(PathBuf, Kind)>,
+    /// Entries that a grant reaches.
+    within: Vec<(PathBuf, Kind)>,
+    used_up: BTreeSet<PathBuf>,
+    fresh: usize,
+}
+
+impl Planner<'_> {
+    fn next(&mut self) -> Option<Attempt> {
+        match self.random.below(100) {
+            0..38 => self.content(),
+            38..48 => self.list(),
+            48..62 => self.make(),
+            62..70 => self.remove(),
+            70..82 => self.relocate(),
+            82..85 => self.through(),
+            85..96 => self.attributes(),
+            _ => Some(self.beyond_files()),
+        }
+    }
+
+    fn content(&mut self) -> Option<Attempt> {
+        use Operation::{Execute, Read, Write};
+        let ways: [(u8, &[Operation]); 12] = [
+            (b'r', &[Read]),
+            (b'p', &[Read]),
+            (b'h', &[Read]),
+            (b'w', &[Write]),
+            (b'a', &[Write]),
+            (b't', &[Write]),
+            (b'T', &[Write]),
+            (b'P', &[Write]),
+            (b'H', &[Write]),
+            (b'b', &[Read, Write]),
+            (b'x', &[Execute]),
+            (b'x', &[Execute]),
+        ];
+        let (letter, operations) = *self.random.pick(&ways);
+        let (path, object) = self.spelled(Kind::File)?;
+        let operations = operations.to_vec();
+        Some(Attempt::one(letter, &path, Deed::Content { operations, object }))
+    }
+
+    fn list(&mut self) -> Option<Attempt> {
+        let kind = if self.random.chance(80) {
+            Kind::Folder
+        } else {
+            Kind::Empty
+        };
+        let (path, folder) = self.spelled(kind)?;
+        Some(Attempt::one(b'l', &path, Deed::List { folder }))
+    }
+
+    fn make(&mut self) -> Option<Attempt> {
+        let letter = *self.random.pick(b"ccCdsfz");
+        let (path, entry) = self.new_name()?;
+        Some(Attempt::one(letter, &path, Deed::Entry { entry }))
+    }
+
+    fn remove(&mut self) -> Option<Attempt> {
+        let (letter, kind) = *self
+            .random
+            .pick(&[(b'u', Kind::File), (b'u', Kind::Link), (b'D', Kind::Empty)]);
+        let path = self.existing(kind)?;
+        self.used_up.insert(path.clone());
+        Some(Attempt::one(letter, &path, Deed::Entry { entry: abs(&path) }))
+    }
+
+    fn relocate(&mut self) -> Option<Attempt> {
+        let kinds = [
+            Kind::File,
+            Kind::File,
+            Kind::File,
+            Kind::File,
+            Kind::Link,
+            Kind::Empty,
+            Kind::Folder,
+        ];
+        let kind = *self.random.pick(&kinds);
+        let from = self.existing(kind)?;
+        let (path, to) = match self.random.below(10) {
+            0 if kind == Kind::File => {
+                let to = self.existing(Kind::File)?;
+                (to.clone(), abs(&to))
+            }
+            0..4 => self.new_name_in(from.parent()?.to_owned()),
+            _ => self.new_name()?,
+        };
+        let own_top = kind == Kind::Folder && from.parent() == self.tree.area[0].parent();
+        if to.is_within(&abs(&from)) || own_top {
+            return None;
+        }
+        let (letter, link) = if kind == Kind::File && self.random.chance(40) {
+            (b'k', true)
+        } else {
+            (b'm', false)
+        };
+        // A second name cannot take the place of a first one.
+        if link && fs::symlink_metadata(&to).is_ok() {
+            return None;
+        }
+        if !link {
+            self.used_up.insert(from.clone());
+        }
+        self.used_up.insert(to.as_path().to_owned());
+        let deed = Deed::Move {
+            from: abs(&from),
+            to,
+            kind,
+        };
+        Some(Attempt::two(letter, &from, &path, deed))
+    }
+
+    fn through(&mut self) -> Option<Attempt> {
+        let (path, entry) = self.new_name()?;
+        let (target, object) = self.spelled(Kind::File)?;
+        Some(Attempt::two(b'S', &path, &target, Deed::Through { entry, object }))
+    }
+
+    fn attributes(&mut self) -> Option<Attempt> {
+        let letter = *self.random.pick(b"oOig");
+        let kind = *self.random.pick(&[Kind::File, Kind::File, Kind::Folder, Kind::Empty]);
+        let (path, object) = self.spelled(kind)?;
+        Some(Attempt::one(letter, &path, Deed::Attributes { object }))
+    }
+
+    fn beyond_files(&mut self) -> Attempt {
+        let pid = std::process::id().to_string();
+        let (letter, deed) = match self.random.below(6) {
+            0 => (b'n', Deed::Internet),
+            1 => (b'N', Deed::UnixSocket),
+            2 => (b'K', Deed::ProcessOutside),
+            3 => (b'Y', Deed::ProcessOutside),
+            4 => (b'V', Deed::ProcessOutside),
+            _ => (b'j', Deed::OwnProcess),
+        };
+        Attempt::one(letter, Path::new(&pid), deed)
+    }
+
+    /// Whether no earlier operation may have touched the way to `path`.
+    fn is_free(&self, path: &Path) -> bool {
+        !self.used_up.iter().any(|used| path.starts_with(used))
+    }
+
+    /// A name of that kind, as the tree has it.
+    fn existing(&mut self, kind: Kind) -> Option<PathBuf> {
+        let from = match self.random.below(100) {
+            0..5 => &self.named,
+            5..60 => &self.within,
+            _ => &self.tree.entries,
+        };
+        let all: Vec<_> = from.iter().filter(|(_, is)| *is == kind).collect();
+        if all.is_empty() {
+            return None;
+        }
+        let (path, _) = *self.random.pick(&all);
+        self.is_free(path).then(|| path.clone())
+    }
+
+    /// A way to an object of that kind, and where it really is.
+    fn spelled(&mut self, kind: Kind) -> Option<(PathBuf, AbsPath)> {
+        let path = match self.random.below(6) {
+            0 => {
+                let path = self.existing(kind)?;
+                let detour = path.parent()?.join("empty");
+                if !self.is_free(&detour) || path.starts_with(&detour) {
+                    return None;
+                }
+                detour.join("..").join(path.file_name()?)
+            }
+            1 => self.existing(Kind::Link)?,
+            2 => {
+                let link = self.existing(Kind::Link)?;
+                let folder = fs::canonicalize(&link).unwrap();
+                let here = |(path, is): &&(PathBuf, Kind)| *is == kind && path.parent() == Some(&folder);
+                let all: Vec<_> = self.tree.entries.iter().filter(here).collect();
+                if all.is_empty() {
+                    return None;
+                }
+                link.join(self.random.pick(&all).0.file_name()?)
+            }
+            _ => self.existing(kind)?,
+        };
+        // Not every folder has one to make a detour through.
+        let canonical = fs::canonicalize(&path).ok()?;
+        let is = self.tree.entries.iter().find(|(entry, _)| *entry == canonical)?.1;
+        (is == kind && self.is_free(&canonical)).then(|| (path, abs(&canonical)))
+    }
+
+    /// A name that is not taken, in some folder.
+    fn new_name(&mut self) -> Option<(PathBuf, AbsPath)> {
+        let kind = if self.random.chance(85) {
+            Kind::Folder
+        } else {
+            Kind::Empty
+        };
+        let (folder, _) = self.spelled(kind)?;
+        let (path, entry) = self.new_name_in(folder);
+        // What is made in an empty folder keeps it from being removed later.
+        self.used_up.insert(entry.as_path().to_owned());
+        if kind == Kind::Empty {
+            self.used_up.insert(entry.as_path().parent()?.to_owned());
+        }
+        Some((path, entry))
+    }
+
+    fn new_name_in(&mut self, folder: PathBuf) -> (PathBuf, AbsPath) {
+        self.fresh += 1;
+        let endings: [&[u8]; 7] = [b"", b"", b".txt", b".md", b".pem", b"\n'\"", b"\xff"];
+        let start = if self.random.chance(20) { "-n" } else { "n" };
+        let name = [format!("{start}{}", self.fresh).as_bytes(), *self.random.pick(&endings)].concat();
+        let name = OsStr::from_bytes(&name);
+        let entry = abs(&fs::canonicalize(&folder).unwrap().join(name));
+        (folder.join(name), entry)
+    }
+}
