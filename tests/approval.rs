@@ -131,7 +131,7 @@ shell:
         // What is asked about is told: the command, where, and what it may do.
         for part in [
             "touch yes; exit 7",
-            &*world.workspace().to_string_lossy(),
+            world.workspace().to_str().unwrap(),
             "may write",
             "may reach",
         ] {
