@@ -10,7 +10,7 @@ use std::path::Path;
 
 use nix::errno::Errno;
 use nix::sys::prctl;
-use nix::sys::resource::{Resource, setrlimit};
+use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use nix::sys::signal::Signal;
 use nix::unistd::{Pid, chdir, dup2_stderr, dup2_stdin, dup2_stdout, execve, getppid, setsid};
 use serde::{Deserialize, Serialize};
@@ -110,12 +110,15 @@ impl Command {
 }
 
 fn set_limits(limits: CommandLimits) -> nix::Result<()> {
+    // The tree's memory is sampled; what one process may allocate at once is bounded by the kernel.
+    let data = limits.memory.map(|memory| memory.saturating_mul(2));
     for (resource, bound) in [
         (Resource::RLIMIT_NOFILE, limits.open_files),
         (Resource::RLIMIT_FSIZE, limits.file_size),
+        (Resource::RLIMIT_DATA, data),
     ] {
         if let Some(bound) = bound {
-            let (_, hard) = nix::sys::resource::getrlimit(resource)?;
+            let (_, hard) = getrlimit(resource)?;
             let bound = bound.min(hard);
             setrlimit(resource, bound, bound)?;
         }
