@@ -15,13 +15,13 @@ use nix::unistd::{Pid, SysconfVar, getpid, sysconf};
 #[derive(Debug, Default)]
 pub(crate) struct Table {
     children: BTreeMap<i32, Vec<i32>>,
-    resident: BTreeMap<i32, u64>,
+    used: BTreeMap<i32, Usage>,
 }
 
 /// What a tree uses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Usage {
-    /// Processes, the root of the tree not counted.
+    /// Processes and threads, the root of the tree not counted.
     pub(crate) processes: u64,
     /// Resident bytes; a page shared by two processes counts twice.
     pub(crate) resident: u64,
@@ -46,11 +46,15 @@ impl Table {
             let Ok(stat) = std::fs::read(entry.path().join("stat")) else {
                 continue;
             };
-            let Some((parent, resident)) = parse_stat(&stat) else {
+            let Some((parent, threads, pages)) = parse_stat(&stat) else {
                 continue;
             };
             table.children.entry(parent).or_default().push(pid);
-            table.resident.insert(pid, resident.saturating_mul(page));
+            let usage = Usage {
+                processes: threads,
+                resident: pages.saturating_mul(page),
+            };
+            table.used.insert(pid, usage);
         }
         table
     }
@@ -71,23 +75,24 @@ impl Table {
 
     /// What the tree below `root` uses.
     pub(crate) fn usage_below(&self, root: Pid) -> Usage {
-        let pids = self.below(root);
-        Usage {
-            processes: u64::try_from(pids.len()).unwrap_or(u64::MAX),
-            resident: pids.iter().filter_map(|pid| self.resident.get(pid)).sum(),
-        }
+        let used = self.below(root).into_iter().filter_map(|pid| self.used.get(&pid));
+        used.fold(Usage::default(), |all, one| Usage {
+            processes: all.processes + one.processes,
+            resident: all.resident + one.resident,
+        })
     }
 }
 
-/// Parent and resident pages of a `/proc/PID/stat` line. The command name may hold anything, a closing
+/// Parent, threads and resident pages of a `/proc/PID/stat` line. The command name may hold anything, a closing
 /// parenthesis included, so fields are counted after the last one.
-fn parse_stat(stat: &[u8]) -> Option<(i32, u64)> {
+fn parse_stat(stat: &[u8]) -> Option<(i32, u64, u64)> {
     let end = stat.iter().rposition(|byte| *byte == b')')?;
     let rest = std::str::from_utf8(stat.get(end + 1..)?).ok()?;
     let mut fields = rest.split_ascii_whitespace();
     let parent = fields.nth(1)?.parse().ok()?;
-    let resident = fields.nth(19)?.parse().ok()?;
-    Some((parent, resident))
+    let threads = fields.nth(15)?.parse().ok()?;
+    let resident = fields.nth(3)?.parse().ok()?;
+    Some((parent, threads, resident))
 }
 
 /// Kills and reaps everything that descends from this process, until nothing is left.
@@ -133,7 +138,7 @@ mod tests {
     #[test]
     fn a_command_name_with_parentheses_and_spaces_does_not_shift_the_fields() {
         let line = b"42 (a) b) 7 (c) S 17 1 1 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 100 4096 33 0 0";
-        assert_eq!(parse_stat(line), Some((17, 33)));
+        assert_eq!(parse_stat(line), Some((17, 1, 33)));
     }
 
     #[test]
