@@ -98,13 +98,10 @@ fn parse_stat(stat: &[u8]) -> Option<(i32, u64, u64)> {
 /// Kills and reaps everything that descends from this process, until nothing is left.
 pub(crate) fn kill_descendants() {
     let mut pause = Duration::from_micros(200);
-    loop {
+    while reap() == Reaped::SomeLeft {
         for pid in Table::read().below(getpid()) {
             // It may have ended since the table was read.
             let _killed = kill(Pid::from_raw(pid), Signal::SIGKILL);
-        }
-        if reap() == Reaped::NoneLeft {
-            return;
         }
         std::thread::sleep(pause);
         pause = (pause * 2).min(Duration::from_millis(10));

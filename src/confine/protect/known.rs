@@ -10,6 +10,7 @@ use std::fs::OpenOptions;
 use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 use sha2::{Digest, Sha256};
 
@@ -21,6 +22,9 @@ use super::sight::Sight;
 
 /// Changes with the format of the file.
 const FORMAT: &str = "stockade known directories 1";
+
+/// How many sets of roots are remembered.
+const MOST: usize = 64;
 
 /// What a sight depends on: nodes of the pattern tree are numbers that mean something only with these.
 fn key(roots: &[(Vec<u8>, Identity)], extra: &[PathBuf]) -> [u8; 32] {
@@ -80,11 +84,28 @@ pub(super) fn save(
             file.write_all(&body)?;
             std::fs::rename(&unfinished, &target)
         });
+    forget_oldest(&folder);
     written.map_err(|source| ProtectError::Io {
         step: "write",
         path: target,
         source,
     })
+}
+
+/// Removes the files that no start has used for longest, beyond [`MOST`]. One that stays only costs room.
+fn forget_oldest(folder: &Path) {
+    let Ok(entries) = std::fs::read_dir(folder) else { return };
+    let mut files: Vec<(SystemTime, PathBuf)> = entries
+        .flatten()
+        .filter_map(|entry| Some((entry.metadata().ok()?.modified().ok()?, entry.path())))
+        .collect();
+    if files.len() <= MOST {
+        return;
+    }
+    files.sort();
+    for (_, path) in files.iter().take(files.len() - MOST) {
+        let _stays = std::fs::remove_file(path);
+    }
 }
 
 /// Tells a file cut short or written for something else.
@@ -93,4 +114,23 @@ fn seal(key: &[u8; 32], body: &[u8]) -> [u8; 32] {
     hash.update(key);
     hash.update(body);
     hash.finalize().into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_newest_sights_are_kept() {
+        let folder = tempfile::tempdir().unwrap();
+        for number in 0..MOST + 5 {
+            let file = std::fs::File::create(folder.path().join(number.to_string())).unwrap();
+            let age = std::time::Duration::from_secs(1000 - u64::try_from(number).unwrap());
+            file.set_modified(SystemTime::now() - age).unwrap();
+        }
+        forget_oldest(folder.path());
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), MOST);
+        assert!(!folder.path().join("4").exists());
+        assert!(folder.path().join("5").exists());
+    }
 }
