@@ -1,6 +1,5 @@
 //! Whole cases: make a world, act in it, hold what came of it against the model.
 
-use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use stockade::policy::path::escape;
@@ -10,27 +9,15 @@ use stockade::tools::plan;
 
 use super::confined::{Machine, Outcome, Performed};
 use super::operations::{Attempt, Deed, attempts};
-use super::oracle::{Reason, permits, permitted, reason};
+use super::oracle::{is_ruled_alone, permits, permitted, reason};
 use super::policies;
 use super::random::Random;
+use super::report::Report;
 use super::tools::Tools;
 use super::tree::{Kind, Tree};
 
 /// How many operations share one world.
 const PER_CASE: usize = 40;
-
-/// What a run found.
-#[derive(Debug, Default)]
-pub(crate) struct Report {
-    pub(crate) operations: usize,
-    cases: usize,
-    refused: usize,
-    permitted: usize,
-    denied: usize,
-    by_another_name: usize,
-    pub(crate) stricter: BTreeMap<Reason, usize>,
-    pub(crate) findings: Vec<String>,
-}
 
 /// What is changed about the judgement, to see whether the run then fails.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -221,15 +208,17 @@ impl World<'_> {
         };
         let names = self.tree.other_names(object);
         operations.iter().all(|operation| {
-            let full = |name| self.model.access(*operation, name) == Access::Full;
-            full(object) || names.iter().any(full)
+            let may = self.model.access(*operation, object) == Access::Full;
+            may || names.iter().any(|name| is_ruled_alone(self.model, *operation, name))
         })
     }
 
     /// What was moved or linked is read by its new name only if one of its names may be read.
     fn nothing_gained(&self, deed: &Deed, outcome: Outcome) -> Result<(), String> {
-        let Deed::Move { from, to, kind } = deed else {
-            return Ok(());
+        let (from, to, kind) = match deed {
+            Deed::Move { from, to, kind } => (from, to, *kind),
+            Deed::Exchange { one, other } => (one, other, Kind::File),
+            _ => return Ok(()),
         };
         let operation = match kind {
             Kind::Folder | Kind::Empty => Operation::List,
@@ -290,7 +279,7 @@ fn is_permitted(outcome: Outcome) -> bool {
 /// Whether the sandbox has refused it, and nothing else.
 fn is_refused(outcome: Outcome, deed: &Deed) -> bool {
     let also: &[i32] = match deed {
-        Deed::Move { .. } => &[libc::EXDEV],
+        Deed::Move { .. } | Deed::Exchange { .. } => &[libc::EXDEV],
         Deed::Internet | Deed::UnixSocket => &[libc::EAFNOSUPPORT],
         Deed::Content { .. }
         | Deed::List { .. }
@@ -301,38 +290,4 @@ fn is_refused(outcome: Outcome, deed: &Deed) -> bool {
         | Deed::OwnProcess => &[],
     };
     [libc::EACCES, libc::EPERM].contains(&outcome.errno) || also.contains(&outcome.errno)
-}
-
-impl std::fmt::Display for Report {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let stricter: usize = self.stricter.values().sum();
-        writeln!(
-            f,
-            "{} operations in {} worlds ({} refused to start): {} permitted, {} denied, {} reached by another name, {stricter} stricter",
-            self.operations, self.cases, self.refused, self.permitted, self.denied, self.by_another_name
-        )?;
-        for (reason, count) in &self.stricter {
-            writeln!(f, "  {count:5} {reason}")?;
-        }
-        Ok(())
-    }
-}
-
-impl Report {
-    /// The verdict over the whole run.
-    pub(crate) fn hold(&self) {
-        println!("{self}");
-        assert!(
-            self.findings.is_empty(),
-            "{} findings\n{}",
-            self.findings.len(),
-            self.findings.join("\n")
-        );
-        // A run in which nearly everything goes the same way proves little.
-        let enough = self.operations / 10;
-        assert!(
-            self.permitted > enough && self.denied > enough,
-            "the cases are one-sided: {self}"
-        );
-    }
 }

@@ -7,7 +7,7 @@
 //!
 //! This program is its own stage, so it has its own `main`: [`trials`] speaks the language of libtest.
 //!
-//! `STOCKADE_DIFFERENTIAL_OPS` says how many operations to try, both users together (8,000 by default);
+//! `STOCKADE_DIFFERENTIAL_OPS` says how many operations to try, both users together (4,000 by default);
 //! `STOCKADE_DIFFERENTIAL_SEED` which ones (the default is fixed; `random` takes another each time, and prints it).
 
 #[cfg(test)]
@@ -22,6 +22,8 @@ mod oracle;
 mod policies;
 #[cfg(test)]
 mod random;
+#[cfg(test)]
+mod report;
 #[cfg(test)]
 mod tools;
 #[cfg(test)]

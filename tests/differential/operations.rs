@@ -30,6 +30,8 @@ pub(crate) enum Deed {
     Through { entry: AbsPath, object: AbsPath },
     /// Renames, or gives a second name.
     Move { from: AbsPath, to: AbsPath, kind: Kind },
+    /// Exchanges two files.
+    Exchange { one: AbsPath, other: AbsPath },
     /// Changes mode, owner, times or extended attributes.
     Attributes { object: AbsPath },
     /// Makes an internet socket.
@@ -81,7 +83,7 @@ pub(crate) fn attempts(random: &mut Random, tree: &Tree, granted: &[Grant], coun
     let mut planner = Planner {
         random,
         tree,
-        named: of(&named),
+        named: of(&|path| named(path) || !tree.other_names(&abs(path)).is_empty()),
         within: of(&within),
         used_up: BTreeSet::new(),
         fresh: 0,
@@ -96,7 +98,7 @@ pub(crate) fn attempts(random: &mut Random, tree: &Tree, granted: &[Grant], coun
 struct Planner<'a> {
     random: &'a mut Random,
     tree: &'a Tree,
-    /// Entries that a grant names.
+    /// Entries that a grant names, and those that have several names.
     named: Vec<(PathBuf, Kind)>,
     /// Entries that a grant reaches.
     within: Vec<(PathBuf, Kind)>,
@@ -107,11 +109,12 @@ struct Planner<'a> {
 impl Planner<'_> {
     fn next(&mut self) -> Option<Attempt> {
         match self.random.below(100) {
-            0..38 => self.content(),
-            38..48 => self.list(),
-            48..62 => self.make(),
-            62..70 => self.remove(),
-            70..82 => self.relocate(),
+            0..35 => self.content(),
+            35..43 => self.list(),
+            43..56 => self.make(),
+            56..64 => self.remove(),
+            64..80 => self.relocate(),
+            80..82 => self.exchange(),
             82..85 => self.through(),
             85..96 => self.attributes(),
             _ => Some(self.beyond_files()),
@@ -136,6 +139,7 @@ impl Planner<'_> {
         ];
         let (letter, operations) = *self.random.pick(&ways);
         let (path, object) = self.spelled(Kind::File)?;
+        let path = self.through_own_root(path);
         let operations = operations.to_vec();
         Some(Attempt::one(letter, &path, Deed::Content { operations, object }))
     }
@@ -147,6 +151,7 @@ impl Planner<'_> {
             Kind::Empty
         };
         let (path, folder) = self.spelled(kind)?;
+        let path = self.through_own_root(path);
         Some(Attempt::one(b'l', &path, Deed::List { folder }))
     }
 
@@ -170,9 +175,9 @@ impl Planner<'_> {
             Kind::File,
             Kind::File,
             Kind::File,
-            Kind::File,
             Kind::Link,
             Kind::Empty,
+            Kind::Folder,
             Kind::Folder,
         ];
         let kind = *self.random.pick(&kinds);
@@ -182,7 +187,7 @@ impl Planner<'_> {
                 let to = self.existing(Kind::File)?;
                 (to.clone(), abs(&to))
             }
-            0..4 => self.new_name_in(from.parent()?.to_owned()),
+            0..3 => self.new_name_in(from.parent()?),
             _ => self.new_name()?,
         };
         let own_top = kind == Kind::Folder && from.parent() == self.tree.area[0].parent();
@@ -208,6 +213,16 @@ impl Planner<'_> {
             kind,
         };
         Some(Attempt::two(letter, &from, &path, deed))
+    }
+
+    fn exchange(&mut self) -> Option<Attempt> {
+        let (one, other) = (self.existing(Kind::File)?, self.existing(Kind::File)?);
+        self.used_up.extend([one.clone(), other.clone()]);
+        let deed = Deed::Exchange {
+            one: abs(&one),
+            other: abs(&other),
+        };
+        Some(Attempt::two(b'e', &one, &other, deed))
     }
 
     fn through(&mut self) -> Option<Attempt> {
@@ -244,8 +259,8 @@ impl Planner<'_> {
     /// A name of that kind, as the tree has it.
     fn existing(&mut self, kind: Kind) -> Option<PathBuf> {
         let from = match self.random.below(100) {
-            0..5 => &self.named,
-            5..60 => &self.within,
+            0..15 => &self.named,
+            15..70 => &self.within,
             _ => &self.tree.entries,
         };
         let all: Vec<_> = from.iter().filter(|(_, is)| *is == kind).collect();
@@ -286,6 +301,14 @@ impl Planner<'_> {
         (is == kind && self.is_free(&canonical)).then(|| (path, abs(&canonical)))
     }
 
+    /// Now and then the same path through a link that only the kernel can make.
+    fn through_own_root(&mut self, path: PathBuf) -> PathBuf {
+        match path.strip_prefix("/") {
+            Ok(below) if self.random.chance(8) => Path::new("/proc/self/root").join(below),
+            Ok(_) | Err(_) => path,
+        }
+    }
+
     /// A name that is not taken, in some folder.
     fn new_name(&mut self) -> Option<(PathBuf, AbsPath)> {
         let kind = if self.random.chance(85) {
@@ -294,7 +317,7 @@ impl Planner<'_> {
             Kind::Empty
         };
         let (folder, _) = self.spelled(kind)?;
-        let (path, entry) = self.new_name_in(folder);
+        let (path, entry) = self.new_name_in(&folder);
         // What is made in an empty folder keeps it from being removed later.
         self.used_up.insert(entry.as_path().to_owned());
         if kind == Kind::Empty {
@@ -303,13 +326,13 @@ impl Planner<'_> {
         Some((path, entry))
     }
 
-    fn new_name_in(&mut self, folder: PathBuf) -> (PathBuf, AbsPath) {
+    fn new_name_in(&mut self, folder: &Path) -> (PathBuf, AbsPath) {
         self.fresh += 1;
         let endings: [&[u8]; 7] = [b"", b"", b".txt", b".md", b".pem", b"\n'\"", b"\xff"];
         let start = if self.random.chance(20) { "-n" } else { "n" };
         let name = [format!("{start}{}", self.fresh).as_bytes(), *self.random.pick(&endings)].concat();
         let name = OsStr::from_bytes(&name);
-        let entry = abs(&fs::canonicalize(&folder).unwrap().join(name));
+        let entry = abs(&fs::canonicalize(folder).unwrap().join(name));
         (folder.join(name), entry)
     }
 }

@@ -73,6 +73,7 @@ pub(crate) fn permits(says: &dyn FileReach, deed: &Deed) -> bool {
         Deed::Entry { entry } => may(Operation::Write, entry),
         Deed::Through { entry, object } => may(Operation::Write, entry) && may(Operation::Write, object),
         Deed::Move { from, to, .. } => may(Operation::Write, from) && may(Operation::Write, to),
+        Deed::Exchange { one, other } => may(Operation::Write, one) && may(Operation::Write, other),
         Deed::Attributes { object } => may(Operation::Write, object),
         Deed::Internet | Deed::UnixSocket | Deed::OwnProcess => true,
         Deed::ProcessOutside => false,
@@ -102,6 +103,11 @@ pub(crate) fn reason(layer: &Profile, deed: &Deed) -> Option<Reason> {
         Deed::Move { from, to, kind } => name(layer, from)
             .or_else(|| name(layer, to))
             .or_else(|| gains(layer, from, to, *kind).then_some(Reason::GainsByMoving)),
+        Deed::Exchange { one, other } => {
+            let gained = gains(layer, one, other, Kind::File) || gains(layer, other, one, Kind::File);
+            let names = name(layer, one).or_else(|| name(layer, other));
+            names.or(gained.then_some(Reason::GainsByMoving))
+        }
         Deed::Attributes { object } => attributes(layer, object),
         Deed::Internet | Deed::UnixSocket | Deed::OwnProcess | Deed::ProcessOutside => None,
     }
@@ -173,6 +179,14 @@ fn attributes(layer: &Profile, object: &AbsPath) -> Option<Reason> {
         Access::Full if !plain || denied => Some(Reason::AttributesByName),
         Access::Full | Access::Denied => None,
     }
+}
+
+/// Whether the operation is given to the object at the path by a rule for it alone.
+pub(crate) fn is_ruled_alone(layer: &Profile, operation: Operation, path: &AbsPath) -> bool {
+    let folder = path
+        .parent()
+        .is_some_and(|folder| holds_everywhere_in(layer, operation, &folder));
+    layer.access(operation, path) == Access::Full && !folder
 }
 
 /// The grants that give some of the operation at the path.

@@ -75,13 +75,13 @@ fn deny(random: &mut Random, tree: &Tree, root: &std::path::Path) -> Deny {
 
 fn root(random: &mut Random, tree: &Tree, number: usize) -> Root {
     let (path, scope) = match random.below(12) {
-        0 => {
+        0 | 1 => {
             let files: Vec<_> = tree.entries.iter().filter(|(_, kind)| *kind == Kind::File).collect();
             (random.pick(&files).0.clone(), Scope::File)
         }
-        1 => (random.pick(&tree.area).clone(), Scope::Names),
+        2 => (random.pick(&tree.area).clone(), Scope::Names),
         // The outer folders have more in them.
-        2..6 => (random.pick(&tree.area[..3]).clone(), Scope::Tree),
+        3..6 => (random.pick(&tree.area[..3]).clone(), Scope::Tree),
         _ => (random.pick(&tree.area).clone(), Scope::Tree),
     };
     let denies = (0..random.below(3) * random.below(2))
@@ -106,12 +106,50 @@ fn root(random: &mut Random, tree: &Tree, number: usize) -> Root {
     }
 }
 
+/// Some policies are made so that what is rare in the others happens in them.
+fn themed(random: &mut Random, tree: &Tree, roots: &mut Vec<Root>) {
+    let (r, w) = (Rights::READ, Rights::WRITE);
+    let plain = |number: usize, rights: Rights| {
+        let path = &tree.area[number];
+        Root {
+            name: format!("r{number}"),
+            path: abs(path),
+            identity: identity(path),
+            scope: Scope::Tree,
+            rights,
+            suffixes: None,
+            max_file_bytes: None,
+            read_approval: Demand::None,
+            write_approval: Demand::None,
+            denies: Vec::new(),
+            origin: HERE,
+        }
+    };
+    let theme = match random.below(100) {
+        // A richer root inside a poorer one.
+        0..12 => vec![plain(0, r | w), plain(1, Rights::ALL)],
+        // Suffixes all over.
+        12..24 => {
+            let mut by_name = plain(0, Rights::ALL);
+            by_name.suffixes = Some(suffixes(random));
+            vec![by_name, plain(2, r | w)]
+        }
+        // Small files only.
+        24..34 => {
+            let mut by_size = plain(0, Rights::ALL);
+            by_size.max_file_bytes = Some(4096);
+            vec![by_size, plain(2, r | w)]
+        }
+        _ => return,
+    };
+    roots.splice(.., theme);
+}
+
 /// A policy that grants, beside its random roots, the program that performs the operations.
 pub(crate) fn policy(random: &mut Random, tree: &Tree, tools: &Tools) -> Policy {
     let mut seen = BTreeSet::new();
-    let mut roots: Vec<Root> = (0..1 + random.below(5))
-        .map(|number| root(random, tree, number))
-        .collect();
+    let mut roots: Vec<Root> = (0..=random.below(5)).map(|number| root(random, tree, number)).collect();
+    themed(random, tree, &mut roots);
     roots.retain(|root| seen.insert(root.path.clone()));
     roots.sort_by(|a, b| a.path.cmp(&b.path));
     let program = Grant {

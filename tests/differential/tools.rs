@@ -22,19 +22,18 @@ pub(crate) struct Tools {
 
 impl Tools {
     pub(crate) fn ready() -> Self {
-        let (folder, kept) = match std::env::var_os(COMPILED) {
-            Some(folder) => (PathBuf::from(folder), None),
-            None => {
-                let kept = tempfile::Builder::new().prefix("stockade-tools-").tempdir().unwrap();
-                fs::set_permissions(kept.path(), fs::Permissions::from_mode(0o755)).unwrap();
-                compile("operate", kept.path(), &["-O1"]);
-                compile(
-                    "nothing",
-                    kept.path(),
-                    &["-Os", "-nostdlib", "-Wl,-z,noseparate-code,--build-id=none,-s"],
-                );
-                (kept.path().to_owned(), Some(kept))
-            }
+        let (folder, kept) = if let Some(folder) = std::env::var_os(COMPILED) {
+            (PathBuf::from(folder), None)
+        } else {
+            let kept = tempfile::Builder::new().prefix("stockade-tools-").tempdir().unwrap();
+            fs::set_permissions(kept.path(), fs::Permissions::from_mode(0o755)).unwrap();
+            compile("operate", kept.path(), &["-O1"]);
+            compile(
+                "nothing",
+                kept.path(),
+                &["-Os", "-nostdlib", "-Wl,-z,noseparate-code,--build-id=none,-s"],
+            );
+            (kept.path().to_owned(), Some(kept))
         };
         let folder = fs::canonicalize(folder).unwrap();
         Self {

