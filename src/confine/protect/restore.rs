@@ -113,7 +113,7 @@ pub(super) fn make_way(root: &Root, path: &[u8], quarantine: &mut Quarantine) ->
     let mut done = Vec::new();
     for name in path.split(|&b| b == b'/') {
         let next = join(&done, name);
-        match at::stat(&root.fd, &next) {
+        match at::insisting(&root.fd, &done, None, || at::stat(&root.fd, &next)) {
             Ok(found) if at::kind(&found) == libc::S_IFDIR => {}
             Ok(_) => {
                 in_the_way = Some(quarantine.take(root, &next, What::Created)?);
