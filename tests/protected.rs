@@ -282,7 +282,10 @@ mod tests {
                 .to_owned(),
         ] {
             let run = world.stockade(&["run", "--json", "-c", &line]).output().exits(0);
-            assert_eq!(restored(&run), [], "{line}");
+            // What a session elsewhere left at its death may be put back, and told, by any start.
+            let mut mine = restored(&run);
+            mine.retain(|(path, _)| Path::new(path).starts_with(world.base()));
+            assert_eq!(mine, [], "{line}");
         }
         world.bare("/usr/bin/git").args(["log", "--oneline"]).output().ok();
         assert!(world.workspace().join("c/f").exists());
@@ -330,7 +333,7 @@ mod tests {
         running.signal(Signal::SIGKILL);
         running.wait().exits(137);
         assert_gone_within(&marker, Duration::from_secs(1));
-        assert!(world.workspace().join(".envrc").exists());
+        // Any start may have done it by now; after this one it is done.
         world.shell("cat .git/config").output().exits(0);
         assert!(!world.workspace().join(".envrc").exists());
         assert!(!world.workspace().join("d/.vscode/tasks.json").exists());
