@@ -77,7 +77,7 @@ async fn run_in(args: RunArgs) -> Result<Exit, Complaint> {
     }
     let outcome = outcome.map_err(tool_complaint)?;
     tell(&outcome);
-    Ok(Exit::from(&outcome.status))
+    Ok(exit_of_outcome(&outcome))
 }
 
 /// The signals that stop the command; Stockade ends after its tree.
@@ -95,6 +95,15 @@ fn stops() -> Result<mpsc::Receiver<Signal>, Complaint> {
         tokio::spawn(async move { while arrivals.recv().await.is_some() && sender.send(passed).await.is_ok() {} });
     }
     Ok(receiver)
+}
+
+/// The command's own end, unless it left something behind that could not be put right.
+fn exit_of_outcome(outcome: &Outcome) -> Exit {
+    if outcome.unsettled.is_some() {
+        Exit::Failed
+    } else {
+        Exit::from(&outcome.status)
+    }
 }
 
 /// What a person should know beside the output.
@@ -130,7 +139,7 @@ fn tell(outcome: &Outcome) {
 
 fn report(outcome: &Result<Outcome, ToolError>) -> Result<Exit, Complaint> {
     let (json, exit) = match outcome {
-        Ok(outcome) => (serde_json::to_string(outcome), Exit::from(&outcome.status)),
+        Ok(outcome) => (serde_json::to_string(outcome), exit_of_outcome(outcome)),
         Err(error) => {
             let object = serde_json::json!({"status": status_of(error), "reason": error.to_string()});
             (serde_json::to_string(&object), exit_of(error))

@@ -56,10 +56,12 @@ fn enter() -> nix::Result<OwnedFd> {
 fn prepare(control: &OwnedFd) -> Result<SetupMessage, StartFailure> {
     let at = |step| StartFailure::at(step);
     sys::reset_signals().map_err(at(Step::Session))?;
+    sys::ignore_stops().map_err(at(Step::Session))?;
     setsid().map_err(at(Step::Session))?;
     chdir("/").map_err(at(Step::Session))?;
     prctl::set_dumpable(false).map_err(at(Step::Session))?;
-    setrlimit(Resource::RLIMIT_CORE, 0, 0).map_err(at(Step::Limits))?;
+    // One byte, not none: a core that is piped to a program ignores a limit of zero.
+    setrlimit(Resource::RLIMIT_CORE, 1, 1).map_err(at(Step::Limits))?;
     let setup = match receive::<SetupMessage>(control) {
         Ok(Some((setup, _))) => setup,
         Ok(None) => return Err(StartFailure::new(Step::Setup, Errno::EPIPE, "no setup arrived")),

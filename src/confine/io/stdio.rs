@@ -3,9 +3,9 @@
 //! | the caller's stdin | the command's stdin |
 //! |---|---|
 //! | a terminal, and stdout is one too | Stockade's own pseudo-terminal, for all streams that are terminals |
-//! | a pipe, FIFO or regular file open for reading only | that very descriptor |
+//! | a regular file or a FIFO with a name, open for reading only | that very descriptor |
 //! | `/dev/null` | `/dev/null`, for reading |
-//! | anything else: open for writing too, a socket, a device, a terminal in a pipeline | a pipe that Stockade fills |
+//! | anything else: a pipe, open for writing too, a socket, a device, a terminal in a pipeline | a pipe that Stockade fills |
 //!
 //! The descriptor itself is passed where it can be, because what the command leaves unread belongs to the next
 //! reader: `while read f; do stockade run -- check "$f"; done < list` must not lose the list.
@@ -13,10 +13,9 @@
 //! Output goes to pipes. Where the caller's stdout and stderr are one file (`2>&1`), the command gets one pipe for
 //! both, so that its lines stay in order.
 //!
-//! # Warning
-//! A process may open the other end of an *anonymous* pipe that it holds, through `/proc/self/fd`, where its `/proc`
-//! allows that; Landlock has no say. What a command could write there is seen by nobody but later readers of the
-//! caller's own pipe.
+//! An anonymous pipe is never passed on, although what the command leaves unread is lost then: a process may
+//! open the other end of an anonymous pipe that it holds through `/proc/self/fd`, and Landlock has no say. A
+//! script that a shell reads from a pipe could be rewritten that way.
 
 use std::fs::File;
 use std::io;
@@ -24,10 +23,14 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
+use nix::sys::statfs::{FsType, fstatfs};
 use nix::unistd::{isatty, pipe2};
 
 use super::IoError;
 use super::terminal::Terminal;
+
+/// `PIPEFS_MAGIC` of `linux/magic.h`.
+const PIPEFS_MAGIC: libc::c_long = 0x5049_5045;
 
 /// Where a command's input comes from.
 #[derive(Debug)]
@@ -198,7 +201,7 @@ fn on_terminal(own: Streams) -> Result<(ChildEnds, ParentEnds), IoError> {
 #[derive(Debug, PartialEq, Eq)]
 enum Kind {
     Terminal,
-    /// Open for reading only, and of a type through which nothing can be written.
+    /// Open for reading only, and a file or FIFO whose name Landlock judges when it is opened again.
     Passable,
     Null,
     Other,
@@ -221,12 +224,20 @@ impl Kind {
         let kind = metadata.file_type();
         if kind.is_char_device() && metadata.rdev() == nix::sys::stat::makedev(1, 3) {
             Self::Null
-        } else if read_only && (kind.is_fifo() || kind.is_file()) {
+        } else if read_only && (kind.is_fifo() || kind.is_file()) && has_a_name(&file, &metadata) {
             Self::Passable
         } else {
             Self::Other
         }
     }
+}
+
+/// Whether opening the file again, through `/proc/self/fd`, is something Landlock judges: the file lies in a
+/// directory. A command could open an anonymous pipe or a memfd for writing, and so feed whoever reads
+/// the caller's input after it.
+fn has_a_name(file: &File, metadata: &std::fs::Metadata) -> bool {
+    let Ok(file_system) = fstatfs(file) else { return false };
+    metadata.nlink() > 0 && file_system.filesystem_type() != FsType(PIPEFS_MAGIC)
 }
 
 fn same_file(a: &OwnedFd, b: &OwnedFd) -> bool {

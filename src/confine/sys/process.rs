@@ -87,6 +87,17 @@ pub(crate) fn reset_signals() -> nix::Result<()> {
     sigprocmask(SigmaskHow::SIG_SETMASK, Some(&SigSet::empty()), None)
 }
 
+/// Ignores the signals that ask a program to end: keeper and worker end when their parent does, so that
+/// whoever signals every process of a session still finds protected names restored.
+pub(crate) fn ignore_stops() -> nix::Result<()> {
+    use nix::sys::signal::{SigHandler, Signal, signal};
+    for each in [Signal::SIGTERM, Signal::SIGHUP, Signal::SIGINT, Signal::SIGQUIT] {
+        // SAFETY: the signal is ignored, so no Rust code runs in a signal handler.
+        unsafe { signal(each, SigHandler::SigIgn) }?;
+    }
+    Ok(())
+}
+
 /// Whether `ptrace(PTRACE_ATTACH)` on `target` is refused; used by the self-test on a process outside.
 pub(crate) fn ptrace_attach_fails(target: Pid) -> bool {
     // SAFETY: PTRACE_ATTACH takes a pid and ignores addr and data.
