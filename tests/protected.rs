@@ -218,9 +218,22 @@ mod tests {
 
     /// Root without capabilities is shut out by a mode like anybody else, but may change the mode of what it owns.
     fn closed_directories_do_not_keep_it_from_being_put_back(world: &Fixture) {
-        let line = "mkdir -p p && cd p && git init -q .";
-        world.bare("/bin/sh").args(["-c", line]).output().ok();
-        let config = world.workspace().join("p/.git/config");
+        closed_directories_in(world, &world.workspace());
+        // The same where the quarantine lies on another file system, so that intruders are copied.
+        let shared = world
+            .bare("/usr/bin/mktemp")
+            .args(["-d", "/dev/shm/stockade-test-XXXXXX"])
+            .output()
+            .ok();
+        let shared = Path::new(shared.trim());
+        closed_directories_in(world, shared);
+        fs::remove_dir_all(shared).unwrap();
+    }
+
+    fn closed_directories_in(world: &Fixture, workspace: &Path) {
+        let init = ["-c", "mkdir -p p && cd p && git init -q ."];
+        world.bare("/bin/sh").args(init).cwd(workspace).output().ok();
+        let config = workspace.join("p/.git/config");
         let before = fs::read(&config).unwrap();
         for close in [
             "chmod 000 p/.git",
@@ -228,19 +241,28 @@ mod tests {
             "chmod 000 p/.git/hooks p/.git p",
             "chmod 600 p",
             "chmod 000 p/.git/config",
+            "mkdir -p p/.git/hooks/post-merge/deep; chmod 000 p/.git/hooks/post-merge/deep p/.git/hooks/post-merge p",
         ] {
             let line = format!("echo evil >> p/.git/config; echo evil > p/.git/hooks/pre-commit; {close}");
-            let run = world.shell(&line).output().exits(0);
-            assert!(run.err().contains("protected"), "{close}: {}", run.err());
+            let run = world.shell(&line).cwd(workspace).output().exits(0);
             assert!(!run.err().contains("could not"), "{close}: {}", run.err());
+            for name in ["p/.git/config", "p/.git/hooks/pre-commit"] {
+                let told = run
+                    .err()
+                    .lines()
+                    .any(|line| line.contains(name) && line.contains("what was there is kept in"));
+                assert!(told, "{close}: {name} is not told of: {}", run.err());
+            }
             // Whatever mode the directories have now: nothing of it is left in them.
             for folder in ["p", "p/.git", "p/.git/hooks"] {
-                fs::set_permissions(world.workspace().join(folder), fs::Permissions::from_mode(0o755)).unwrap();
+                fs::set_permissions(workspace.join(folder), fs::Permissions::from_mode(0o755)).unwrap();
             }
             assert_eq!(fs::read(&config).unwrap(), before, "{close}");
-            assert!(!world.workspace().join("p/.git/hooks/pre-commit").exists(), "{close}");
+            for hook in ["pre-commit", "post-merge"] {
+                assert!(!workspace.join("p/.git/hooks").join(hook).exists(), "{close}");
+            }
             // And the next command starts.
-            world.shell("true").output().exits(0);
+            world.shell("true").cwd(workspace).output().exits(0);
         }
     }
 

@@ -193,7 +193,7 @@ impl Settling<'_> {
 
     /// Puts back what was there and is not, or not as it was.
     fn compare(&mut self) -> Result<(), ProtectError> {
-        // What is below a reported entry went with it.
+        // What is below a reported entry went with it; but what is kept aside is told of.
         let mut reported: BTreeSet<(u16, &[u8])> = BTreeSet::new();
         for kept in &self.record.entries {
             let Some((what, quarantined)) = self.undo(kept)? else {
@@ -206,7 +206,7 @@ impl Settling<'_> {
                 news &= !reported.contains(&(kept.root, above));
             }
             reported.insert((kept.root, &kept.path));
-            if news {
+            if news || quarantined.is_some() {
                 self.report(kept.root, &kept.path, what, quarantined);
             }
         }
