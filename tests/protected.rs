@@ -32,6 +32,7 @@ mod tests {
         ordinary_work_with_git_is_no_violation ["git"];
         a_killed_parent_does_not_keep_it_from_being_put_back ["git"];
         what_killed_helpers_left_is_put_back_at_the_next_start ["git"];
+        two_sessions_in_one_tree_do_not_keep_each_others_intruders ["git"];
         a_session_elsewhere_is_not_kept_from_starting [];
     }
 
@@ -360,6 +361,25 @@ mod tests {
         assert!(!world.workspace().join(".envrc").exists());
         assert!(!world.workspace().join("d/.vscode/tasks.json").exists());
         assert_eq!(fs::read(world.workspace().join(".git/config")).unwrap(), config);
+    }
+
+    /// Whoever ends last: what the other's command did is nobody's state to keep.
+    fn two_sessions_in_one_tree_do_not_keep_each_others_intruders(world: &Fixture) {
+        repository(world);
+        let config = fs::read(world.workspace().join(".git/config")).unwrap();
+        let (first, second) = (marker(), marker());
+        let line = format!("echo evil > .envrc; echo evil >> .git/config; rm -r .git/hooks; sleep {first}");
+        let one = world.shell(&line).spawn();
+        wait_for_processes(&first, 1);
+        let two = world.shell(&format!("echo kept > kept; sleep {second}")).spawn();
+        wait_for_processes(&second, 1);
+        for session in [one, two] {
+            session.signal_group(Signal::SIGINT);
+            session.wait().exits(130);
+            assert!(!world.workspace().join(".envrc").exists());
+            assert_eq!(fs::read(world.workspace().join(".git/config")).unwrap(), config);
+        }
+        assert!(world.workspace().join("kept").exists() && world.workspace().join(".git/hooks").is_dir());
     }
 
     fn a_session_elsewhere_is_not_kept_from_starting(world: &Fixture) {

@@ -134,15 +134,43 @@ pub(super) fn abandoned(store: &Path) -> Result<Vec<(Journal, Record)>, ProtectE
             }
             continue;
         }
-        let mut bytes = Vec::new();
-        file.read_to_end(&mut bytes).map_err(fail("read", &path))?;
-        let body = bytes
-            .strip_prefix(MAGIC)
-            .ok_or_else(|| ProtectError::Journal(path.clone()))?;
-        let record = postcard::from_bytes(body).map_err(|_| ProtectError::Journal(path.clone()))?;
+        let record = read(&mut file, &path)?;
         found.push((Journal { path, _lock: file }, record));
     }
     Ok(found)
+}
+
+/// What all finished journals say, oldest first, whether their owners live or not.
+pub(super) fn all(store: &Path) -> Result<Vec<Record>, ProtectError> {
+    let folder = folder(store, "journal")?;
+    let fail = |step, path: &Path| {
+        let path = path.to_owned();
+        move |source| ProtectError::Io { step, path, source }
+    };
+    let mut paths = Vec::new();
+    for entry in std::fs::read_dir(&folder).map_err(fail("list", &folder))? {
+        let entry = entry.map_err(fail("list", &folder))?;
+        if !entry.file_name().as_bytes().starts_with(UNFINISHED) {
+            paths.push(entry.path());
+        }
+    }
+    paths.sort();
+    paths
+        .into_iter()
+        .map(|path| read(&mut File::open(&path).map_err(fail("open", &path))?, &path))
+        .collect()
+}
+
+fn read(file: &mut File, path: &Path) -> Result<Record, ProtectError> {
+    let mut bytes = Vec::new();
+    file.read_to_end(&mut bytes).map_err(|source| ProtectError::Io {
+        step: "read",
+        path: path.to_owned(),
+        source,
+    })?;
+    let body = bytes.strip_prefix(MAGIC);
+    let body = body.ok_or_else(|| ProtectError::Journal(path.to_owned()))?;
+    postcard::from_bytes(body).map_err(|_| ProtectError::Journal(path.to_owned()))
 }
 
 /// A private folder of the store.

@@ -4,7 +4,9 @@
 //! writable `roots`, as a `sight` with change `stamp`s; `state` reads it; `snapshot` writes it to the `journal`, outside every root,
 //! before the command may start; `settle` walks again when the command's tree is dead, has `inspect` and
 //! `gitconfig` judge what is new, moves intruders to the `quarantine` and lets `restore` put back the
-//! rest. What both walks saw is `known` to the next. After a crash [`recover`] does the same from the journal. `at` and `evict` reach files without
+//! rest. What both walks saw is `known` to the next. After a crash [`recover`] does the same from the journal;
+//! `others` keeps sessions that run at the same time from taking each other's intruders for what was there.
+//! `at` and `evict` reach files without
 //! ever following a link.
 //!
 //! What passes without a violation: anything in a git directory that is not config, hooks or a redirection
@@ -25,6 +27,7 @@ mod inspect;
 mod journal;
 mod known;
 mod names;
+mod others;
 mod place;
 mod quarantine;
 mod restore;

@@ -17,6 +17,7 @@ use super::at::{self, Identity, is_within, split};
 use super::inspect::{Surroundings, may_stay};
 use super::journal::{Kept, Record, abandoned};
 use super::names::is_dot_git;
+use super::others::Gate;
 use super::place::{Patterns, Role};
 use super::quarantine::Quarantine;
 use super::restore::{make_way, put, rename, set_mode};
@@ -36,6 +37,7 @@ const MOVES: usize = 256;
 /// Leaves alone the journals of commands that are still running. A root that is gone, or that is
 /// another directory now, has nothing to be restored in.
 pub fn recover(store: &Path) -> Result<Vec<Violation>, ProtectError> {
+    let _gate = Gate::enter(store)?;
     let mut violations = Vec::new();
     for (journal, mut record) in abandoned(store)? {
         let path = |bytes: &[u8]| PathBuf::from(OsStr::from_bytes(bytes));

@@ -4,7 +4,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use super::at::Identity;
-use super::journal::{Journal, Kept, Record};
+use super::journal::{self, Journal, Kept, Record};
+use super::others::{self, Gate};
 use super::place::{Patterns, Role};
 use super::roots::{Root, open_roots};
 use super::sight::Sight;
@@ -49,11 +50,12 @@ impl Guard {
         let roots = open_roots(roots, extra, &mut patterns)?;
         let who = who(&roots);
         let known = known.filter(|known| known.roots == who && known.extra == extra);
+        let _gate = Gate::enter(store)?;
         let sight = match known {
             Some(known) => walk(&roots, &patterns, Some(&known.sight))?,
             None => walk(&roots, &patterns, known::load(store, &who, extra).as_ref())?,
         };
-        let record = Record {
+        let mut record = Record {
             roots: roots
                 .iter()
                 .map(|r| (r.path.as_os_str().as_bytes().to_vec(), r.identity))
@@ -62,6 +64,7 @@ impl Guard {
             entries: keep(&roots, &sight)?,
             holders: sight.holders(&roots),
         };
+        others::adopt(&mut record, journal::all(store)?);
         let journal = Journal::write(store, &record)?;
         Ok(Self {
             roots,
@@ -83,6 +86,7 @@ impl Guard {
 
     /// [`Guard::settle`], with what it saw, for [`Guard::snapshot_knowing`].
     pub fn settle_knowing(self) -> Result<(Vec<Violation>, Known), ProtectError> {
+        let _gate = Gate::enter(&self.store)?;
         let (violations, sight) = settle::settle(
             &self.roots,
             &self.patterns,

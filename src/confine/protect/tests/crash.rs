@@ -17,6 +17,29 @@ fn a_journal_that_a_crash_left_is_restored_at_the_next_start() {
 }
 
 #[test]
+fn what_one_command_leaves_is_not_what_another_finds() {
+    let scene = Scene::new();
+    let first = scene.guard();
+    scene.write(".git/hooks/pre-push", "evil");
+    scene.write("sub/.envrc", "evil");
+    fs::rename(scene.at("sub"), scene.at("moved")).unwrap();
+    fs::remove_file(scene.at(".git/config")).unwrap();
+    // The second begins while the first has its way with the tree, and ends last.
+    let second = scene.guard();
+    assert!(!first.settle().unwrap().is_empty());
+    assert_eq!(second.settle().unwrap(), []);
+    assert_eq!(scene.read(".git/hooks/pre-push"), "#!/bin/sh\nexit 1\n");
+    assert!(scene.exists(".git/config") && !scene.exists("sub/.envrc") && !scene.exists("moved/.envrc"));
+    // It is the same when the second ends first: what is not of the tree goes with whoever ends.
+    let first = scene.guard();
+    scene.write("sub/.envrc", "evil");
+    let second = scene.guard();
+    assert_eq!(second.settle().unwrap().len(), 1);
+    assert!(!scene.exists("sub/.envrc"));
+    assert_eq!(first.settle().unwrap(), []);
+}
+
+#[test]
 fn the_journal_of_a_running_command_is_left_alone() {
     let scene = Scene::new();
     let guard = scene.guard();
