@@ -19,9 +19,9 @@ use tokio::task::JoinHandle;
 
 use super::error::ConfineError;
 use super::protocol::{
-    CommandLimits, CommandPlan, Ended, PlanDigest, ProtectSetup, Reply, Request, SetupMessage, Start,
+    Announcement, CommandLimits, CommandPlan, Ended, PlanDigest, ProtectSetup, Reply, Request, SetupMessage, Start,
 };
-use super::session::{self, Session};
+use super::session::{self, Named, Session};
 use super::stage;
 use super::wire::{body_length, decode, encode};
 use crate::backend::Plan;
@@ -86,15 +86,15 @@ pub struct Running {
 }
 
 impl Confinement {
-    /// Starts a worker. When this returns, it is confined, its self-test has passed, and no command runs.
-    pub async fn start(setup: Setup) -> Result<Self, ConfineError> {
-        let (ours, theirs) = StdUnixStream::pair().map_err(ConfineError::Spawn)?;
-        let stage = spawn_stage(theirs)?;
-        ours.set_nonblocking(true).map_err(ConfineError::Channel)?;
-        let (mut reader, writer) = UnixStream::from_std(ours).map_err(ConfineError::Channel)?.into_split();
+    /// Confines a worker. When this returns, it is confined, its self-test has passed, and no command runs.
+    pub async fn start(stage: Stage, setup: Setup) -> Result<Self, ConfineError> {
+        let Stage {
+            mut reader,
+            writer,
+            child: stage,
+        } = stage;
         let message = SetupMessage {
             worker: setup.worker,
-            session: setup.session.path().as_os_str().to_owned(),
             protect: setup.protect,
         };
         send(&writer, &message, &[]).await?;
@@ -199,6 +199,35 @@ impl Confinement {
         if session.path().exists() {
             session::remove(session.path());
         }
+    }
+}
+
+/// A stage that was started and waits for its plan; what must be computed meanwhile costs no time then.
+///
+/// Dropping it ends it, and removes the session directory if that exists.
+#[derive(Debug)]
+pub struct Stage {
+    reader: OwnedReadHalf,
+    writer: OwnedWriteHalf,
+    child: Child,
+}
+
+impl Stage {
+    /// Starts a stage for the session of that name.
+    pub async fn spawn(session: &Named) -> Result<Self, ConfineError> {
+        let (ours, theirs) = StdUnixStream::pair().map_err(ConfineError::Spawn)?;
+        let child = spawn_stage(theirs)?;
+        ours.set_nonblocking(true).map_err(ConfineError::Channel)?;
+        let (reader, writer) = UnixStream::from_std(ours).map_err(ConfineError::Channel)?.into_split();
+        send(
+            &writer,
+            &Announcement {
+                session: session.path().as_os_str().to_owned(),
+            },
+            &[],
+        )
+        .await?;
+        Ok(Self { reader, writer, child })
     }
 }
 

@@ -29,7 +29,7 @@ pub mod sys;
 pub mod wire;
 pub mod worker;
 
-pub use confinement::{Confinement, Launch, Running, Setup};
+pub use confinement::{Confinement, Launch, Running, Setup, Stage};
 pub use error::ConfineError;
 pub use protocol::{CommandLimits, End, LimitKind, PlanDigest, StartFailure, Step};
-pub use session::Session;
+pub use session::{Named, Session};

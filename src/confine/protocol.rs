@@ -12,13 +12,18 @@ use crate::backend::attributes::AttributePlan;
 /// The name of a plan: a digest of all that it permits.
 pub type PlanDigest = [u8; 32];
 
-/// What the stage is told first.
+/// What the stage is told first, before the directory exists: what it must remove if the parent dies.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Announcement {
+    /// The session directory.
+    pub session: OsString,
+}
+
+/// What the stage is told next.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct SetupMessage {
     /// How the worker itself is confined; `None` only where the config permits running unconfined.
     pub worker: Option<Plan>,
-    /// The session directory.
-    pub session: OsString,
     /// Writable roots whose protected names are watched, and where the journal lies; `None`: none.
     pub protect: Option<ProtectSetup>,
 }

@@ -8,6 +8,7 @@ use std::io;
 use std::os::fd::AsFd;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use nix::fcntl::{Flock, FlockArg, OFlag, openat, renameat};
 use nix::sys::stat::{FchmodatFlags, Mode, fchmodat};
@@ -19,6 +20,8 @@ use crate::policy::path::AbsPath;
 
 /// The file whose lock says that a session is alive.
 const LOCK: &str = "lock";
+/// How old a directory without a lock must be to be somebody's remains.
+const STALE: Duration = Duration::from_secs(60);
 /// The directory of the HOMEs and TMPDIRs.
 const PRIVATE: &str = "private";
 
@@ -40,64 +43,97 @@ pub struct PrivateDirectories {
     pub tmp: PathBuf,
 }
 
-impl Session {
-    /// A new session directory below the first base that `acceptable` admits: the system's
+/// A session directory that is named and not made yet: the stage is told the name first, so that it can
+/// remove the directory whatever becomes of the parent.
+#[derive(Debug)]
+pub struct Named {
+    path: PathBuf,
+}
+
+impl Named {
+    /// A fresh name below the first base that `acceptable` admits and that can be written: the system's
     /// temporary directories, in order. The caller admits only what lies outside every grant.
-    pub fn create(acceptable: impl Fn(&AbsPath) -> bool) -> Result<Self, ConfineError> {
-        let mut refused = PathBuf::from("/tmp");
+    pub fn choose(acceptable: impl Fn(&AbsPath) -> bool) -> Result<Self, ConfineError> {
+        let mut refused = None;
         for parent in [
             std::env::temp_dir(),
-            PathBuf::from("/tmp"),
-            PathBuf::from("/var/tmp"),
-            PathBuf::from("/dev/shm"),
+            "/tmp".into(),
+            "/var/tmp".into(),
+            "/dev/shm".into(),
         ] {
             let Ok(parent) = fs::canonicalize(&parent) else {
                 continue;
             };
             let base = parent.join(format!("stockade-{}", geteuid()));
-            match AbsPath::new(&base) {
-                Ok(path) if acceptable(&path) => return Self::below(&base),
-                Ok(_) | Err(_) => refused = base,
+            let tried = match AbsPath::new(&base) {
+                Ok(path) if acceptable(&path) => make_base(&base).and_then(|()| name_below(&base)),
+                Ok(_) => Err(io::Error::other(
+                    "it lies inside a granted root; set TMPDIR to a place that does not",
+                )),
+                Err(error) => Err(io::Error::other(error)),
+            };
+            match tried {
+                Ok(path) => return Ok(Self { path }),
+                Err(source) => refused = refused.or(Some(ConfineError::SessionDirectory { path: base, source })),
             }
         }
-        let source =
-            io::Error::other("every temporary directory lies inside a granted root; set TMPDIR to one that does not");
-        Err(ConfineError::SessionDirectory { path: refused, source })
+        Err(refused.unwrap_or_else(|| ConfineError::SessionDirectory {
+            path: std::env::temp_dir(),
+            source: io::ErrorKind::NotFound.into(),
+        }))
     }
 
-    fn below(base: &Path) -> Result<Self, ConfineError> {
-        let failed = |source| ConfineError::SessionDirectory {
-            path: base.to_owned(),
-            source,
-        };
+    /// Where it will be.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Makes it.
+    pub fn create(self) -> Result<Session, ConfineError> {
+        let Self { path } = self;
         let mut tries = 0;
         loop {
-            match Self::try_below(base) {
+            match make_session(&path) {
                 // A keeper that just ended may have removed the base in between.
                 Err(error) if error.kind() == io::ErrorKind::NotFound && tries < 8 => tries += 1,
-                other => return other.map_err(failed),
+                Err(source) => return Err(ConfineError::SessionDirectory { path, source }),
+                Ok(lock) => return Ok(Session { path, lock }),
             }
         }
     }
+}
 
-    fn try_below(base: &Path) -> io::Result<Self> {
-        match DirBuilder::new().mode(0o700).create(base) {
-            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
-            Ok(()) | Err(_) => {}
-        }
-        let meta = fs::symlink_metadata(base)?;
-        if !meta.is_dir() || meta.uid() != geteuid().as_raw() || meta.mode() & 0o077 != 0 {
-            return Err(io::Error::new(
-                io::ErrorKind::PermissionDenied,
-                "it exists and is not a private directory of this user; remove it or set TMPDIR",
-            ));
-        }
-        let path = tempfile::Builder::new()
-            .prefix("s-")
-            .rand_bytes(12)
-            .tempdir_in(base)?
-            .keep();
-        let lock = lock(&path)?;
+fn make_base(base: &Path) -> io::Result<()> {
+    match DirBuilder::new().mode(0o700).create(base) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
+        Ok(()) | Err(_) => {}
+    }
+    let meta = fs::symlink_metadata(base)?;
+    if !meta.is_dir() || meta.uid() != geteuid().as_raw() || meta.mode() & 0o077 != 0 {
+        return Err(io::Error::new(
+            io::ErrorKind::PermissionDenied,
+            "it exists and is not a private directory of this user; remove it or set TMPDIR",
+        ));
+    }
+    Ok(())
+}
+
+fn name_below(base: &Path) -> io::Result<PathBuf> {
+    let mut random = [0u8; 9];
+    io::Read::read_exact(&mut File::open("/dev/urandom")?, &mut random)?;
+    let name = random
+        .iter()
+        .fold("s-".to_owned(), |name, byte| format!("{name}{byte:02x}"));
+    Ok(base.join(name))
+}
+
+fn make_session(path: &Path) -> io::Result<Flock<File>> {
+    if let Some(base) = path.parent() {
+        make_base(base)?;
+    }
+    DirBuilder::new().mode(0o700).create(path)?;
+    let made = (|| {
+        let held = lock(path)?;
         DirBuilder::new().mode(0o700).create(path.join(PRIVATE))?;
         for canary in [CLOSED, READABLE] {
             OpenOptions::new()
@@ -106,9 +142,15 @@ impl Session {
                 .mode(0o600)
                 .open(path.join(canary))?;
         }
-        Ok(Self { path, lock })
+        Ok(held)
+    })();
+    if made.is_err() {
+        remove(path);
     }
+    made
+}
 
+impl Session {
     /// Where it is.
     pub fn path(&self) -> &Path {
         &self.path
@@ -170,18 +212,28 @@ pub(crate) fn sweep_stale(session: &Path) {
         if path == session {
             continue;
         }
-        // Without a lock file it is a session that is just being made.
         let Ok(file) = OpenOptions::new()
             .write(true)
             .custom_flags(OFlag::O_NOFOLLOW.bits())
             .open(path.join(LOCK))
         else {
+            // Without a lock file it is a session that is just being made, or one half removed.
+            if is_old(&path) {
+                remove(&path);
+            }
             continue;
         };
         if let Ok(_held) = Flock::lock(file, FlockArg::LockExclusiveNonblock) {
             remove(&path);
         }
     }
+}
+
+fn is_old(path: &Path) -> bool {
+    let age = fs::symlink_metadata(path)
+        .and_then(|meta| meta.modified())
+        .map(|made| made.elapsed());
+    matches!(age, Ok(Ok(age)) if age > STALE)
 }
 
 /// Removes a session whose processes are dead, and its base when it was the last.
@@ -205,7 +257,12 @@ fn remove_tree(top: &Path) -> nix::Result<()> {
         if entries.is_empty() {
             break;
         }
-        for name in &entries {
+        // The lock goes last: without it nobody sweeps what is left when this is interrupted.
+        let only_the_lock = entries.len() == 1;
+        for name in entries
+            .iter()
+            .filter(|name| only_the_lock || name.as_bytes() != LOCK.as_bytes())
+        {
             if unlinkat(&root, name.as_c_str(), UnlinkatFlags::NoRemoveDir).is_ok() {
                 continue;
             }
@@ -297,7 +354,15 @@ mod tests {
     fn a_session_that_nobody_holds_is_swept_and_a_live_one_is_not() {
         let base = tempfile::tempdir().unwrap();
         let base = base.path().join("stockade-test");
-        let (ours, other) = (Session::try_below(&base).unwrap(), Session::try_below(&base).unwrap());
+        let made = || {
+            make_base(&base).unwrap();
+            Named {
+                path: name_below(&base).unwrap(),
+            }
+            .create()
+            .unwrap()
+        };
+        let (ours, other) = (made(), made());
         sweep_stale(ours.path());
         assert!(other.path().exists());
         let dead = other.path().to_owned();

@@ -4,7 +4,7 @@
 //! comes after the fork is told in [`super::keeper`] and [`super::worker`].
 
 use std::os::fd::{AsFd, OwnedFd};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use nix::errno::Errno;
 use nix::fcntl::{OFlag, open};
@@ -14,9 +14,9 @@ use nix::sys::socket::{AddressFamily, SockFlag, SockType, getsockopt, socketpair
 use nix::sys::stat::Mode;
 use nix::unistd::{chdir, getpid, setsid};
 
-use super::protocol::{Reply, SetupMessage, StartFailure, Step};
+use super::protocol::{Announcement, Reply, SetupMessage, StartFailure, Step};
 use super::wire::{receive, send};
-use super::{keeper, privilege, sys, worker};
+use super::{keeper, privilege, session, sys, worker};
 
 /// The hidden subcommand that makes a process the stage.
 pub const SUBCOMMAND: &str = "__stage";
@@ -29,10 +29,15 @@ pub fn main() -> ! {
     let Ok(control) = enter() else {
         sys::exit_now(NOT_A_STAGE)
     };
+    let session = match receive::<Announcement>(&control) {
+        Ok(Some((announcement, _))) => PathBuf::from(announcement.session),
+        Ok(None) | Err(_) => sys::exit_now(NOT_A_STAGE),
+    };
     let failure = match prepare(&control) {
-        Ok(setup) => become_both(&control, &setup),
+        Ok(setup) => become_both(&control, &session, &setup),
         Err(failure) => failure,
     };
+    session::remove(&session);
     refuse(&control, failure)
 }
 
@@ -62,17 +67,16 @@ fn prepare(control: &OwnedFd) -> Result<SetupMessage, StartFailure> {
     prctl::set_dumpable(false).map_err(at(Step::Session))?;
     // One byte, not none: a core that is piped to a program ignores a limit of zero.
     setrlimit(Resource::RLIMIT_CORE, 1, 1).map_err(at(Step::Limits))?;
-    let setup = match receive::<SetupMessage>(control) {
-        Ok(Some((setup, _))) => setup,
-        Ok(None) => return Err(StartFailure::new(Step::Setup, Errno::EPIPE, "no setup arrived")),
-        Err(error) => return Err(StartFailure::new(Step::Setup, Errno::EPROTO, error.to_string())),
-    };
     privilege::drop_all()?;
     prctl::set_no_new_privs().map_err(at(Step::NoNewPrivileges))?;
-    Ok(setup)
+    match receive::<SetupMessage>(control) {
+        Ok(Some((setup, _))) => Ok(setup),
+        Ok(None) => Err(StartFailure::new(Step::Setup, Errno::EPIPE, "no setup arrived")),
+        Err(error) => Err(StartFailure::new(Step::Setup, Errno::EPROTO, error.to_string())),
+    }
 }
 
-fn become_both(control: &OwnedFd, setup: &SetupMessage) -> StartFailure {
+fn become_both(control: &OwnedFd, session: &Path, setup: &SetupMessage) -> StartFailure {
     let linked = socketpair(AddressFamily::Unix, SockType::Stream, None, SockFlag::SOCK_CLOEXEC);
     let (keeper_end, worker_end) = match linked {
         Ok(ends) => ends,
@@ -85,18 +89,11 @@ fn become_both(control: &OwnedFd, setup: &SetupMessage) -> StartFailure {
     match sys::fork() {
         Ok(Some(worker)) => {
             drop(worker_end);
-            keeper::Keeper::new(
-                control,
-                keeper_end,
-                worker,
-                PathBuf::from(&setup.session),
-                setup.protect.clone(),
-            )
-            .serve()
+            keeper::Keeper::new(control, keeper_end, worker, session.to_owned(), setup.protect.clone()).serve()
         }
         Ok(None) => {
             drop(keeper_end);
-            worker::main(control, worker_end, keeper, setup)
+            worker::main(control, worker_end, keeper, session, setup)
         }
         Err(errno) => StartFailure::new(Step::Fork, errno, "the worker"),
     }

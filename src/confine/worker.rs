@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::path::Path;
 
 use landlock::RulesetCreated;
 use nix::errno::Errno;
@@ -50,8 +51,8 @@ struct Active {
 }
 
 /// Confines this process as the setup says, proves it, and serves; never returns.
-pub(crate) fn main(control: &OwnedFd, link: OwnedFd, keeper: Pid, setup: &SetupMessage) -> ! {
-    let canaries = selftest::Canaries::of(setup.session.as_ref());
+pub(crate) fn main(control: &OwnedFd, link: OwnedFd, keeper: Pid, session: &Path, setup: &SetupMessage) -> ! {
+    let canaries = selftest::Canaries::of(session);
     if let Err(failure) = confine(keeper, setup) {
         stage::refuse(control, failure);
     }

@@ -20,7 +20,7 @@ use crate::backend::seccomp::Role;
 use crate::backend::status::protected;
 use crate::confine::protocol::{CommandPlan, ProtectSetup};
 use crate::confine::session::PrivateDirectories;
-use crate::confine::{ConfineError, Confinement, PlanDigest, Session, Setup};
+use crate::confine::{ConfineError, Confinement, Named, PlanDigest, Session, Setup, Stage};
 use crate::policy::{AbsPath, Access, Grant, Identity, Mode, Operation, Origin, Policy, Protect, Right, Rights, Scope};
 use crate::profile::{Asked, Call, FileReach, Profile, derive};
 
@@ -147,7 +147,9 @@ impl Executor {
                         .is_none_or(|child| envelope.access(operation, &child) == Access::Denied)
             })
         };
-        let session = Session::create(outside)?;
+        let named = Named::choose(outside)?;
+        let stage = Stage::spawn(&named).await?;
+        let session = named.create()?;
         let worker = match &self.footing {
             Footing::Confined(ground) => {
                 let private = [own_directory(&session.private())?];
@@ -165,11 +167,14 @@ impl Executor {
             Footing::Refused(why) => return Err(ToolError::Refused(why.clone())),
         };
         let protect = self.protect_setup(envelope);
-        let confinement = Confinement::start(Setup {
-            worker,
-            session,
-            protect,
-        })
+        let confinement = Confinement::start(
+            stage,
+            Setup {
+                worker,
+                session,
+                protect,
+            },
+        )
         .await?;
         self.session = Some(Live {
             confinement,
