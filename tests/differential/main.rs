@@ -5,6 +5,10 @@
 //! call. The [`oracle`] says what the profile permits. What the kernel permits beyond it fails the run; what it refuses
 //! beyond it must be for a reason on the declared list, and a declared reason must really hold.
 //!
+//! Paths are judged as the child spells them, after links and `..`. One thing is judged by the object: a rule for a
+//! single file is tied to its inode, so where files are ruled one by one, each name that such a file had when the
+//! command started reaches it. What it gives is what one of its names gives.
+//!
 //! This program is its own stage, so it has its own `main`: [`trials`] speaks the language of libtest.
 //!
 //! `STOCKADE_DIFFERENTIAL_OPS` says how many operations to try, both users together (4,000 by default);

@@ -144,6 +144,8 @@ fn name(layer: &Profile, entry: &AbsPath) -> Option<Reason> {
         Some(Reason::Frozen)
     } else if around.iter().any(|grant| grant.suffixes.is_some()) {
         Some(Reason::Suffixes)
+    } else if around.iter().any(|grant| grant.max_file_bytes.is_some()) {
+        Some(Reason::SizeLimit)
     } else {
         None
     }
