@@ -19,9 +19,13 @@ mod cases;
 #[cfg(test)]
 mod confined;
 #[cfg(test)]
+mod judge;
+#[cfg(test)]
 mod operations;
 #[cfg(test)]
 mod oracle;
+#[cfg(test)]
+mod places;
 #[cfg(test)]
 mod policies;
 #[cfg(test)]

@@ -7,7 +7,8 @@ use std::process::{Command, ExitCode, Output};
 
 use nix::unistd::geteuid;
 
-use super::cases::{Judge, differential, one_after_another};
+use super::cases::{differential, one_after_another};
+use super::judge::Judge;
 use super::oracle::Reason;
 use super::report::Report;
 use super::tools::{COMPILED, Tools};
@@ -141,7 +142,7 @@ fn here(name: &str) {
     // Both users act in worlds of their own.
     let seed = seed ^ (u64::from(geteuid().is_root()) << 40);
     if name.ends_with("is_the_intersection") {
-        one_after_another(seed, operations / 10).hold();
+        one_after_another(seed, operations / 4).hold();
         return;
     }
     let report: Report = differential(seed, operations / 2, Judge::Honest);
@@ -184,7 +185,8 @@ fn as_user(name: &'static str) {
     command.uid(uid).gid(uid).env(COMPILED, &tools.folder);
     let Output { status, stdout, stderr } = command.output().unwrap();
     let said = format!("{}{}", stdout.escape_ascii(), stderr.escape_ascii()).replace("\\n", "\n");
-    println!("{said}");
+    // Not at the start of a line: it is not this program's own result.
+    println!("| {}", said.trim().replace('\n', "\n| "));
     assert!(status.success(), "{status}");
 }
 
