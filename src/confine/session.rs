@@ -3,10 +3,10 @@
 //! The parent makes it; the keeper holds its lock and removes it, whoever dies. Directories that a
 //! crash left (all processes killed at once) have an unheld lock and go at the next start.
 
-use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
 use std::io;
 use std::os::fd::AsFd;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -21,7 +21,7 @@ use crate::policy::path::AbsPath;
 /// The file whose lock says that a session is alive.
 const LOCK: &str = "lock";
 /// How old a directory without a lock must be to be somebody's remains.
-const STALE: Duration = Duration::from_secs(60);
+const STALE: Duration = Duration::from_mins(1);
 /// The directory of the HOMEs and TMPDIRs.
 const PRIVATE: &str = "private";
 
@@ -104,18 +104,30 @@ impl Named {
 }
 
 fn make_base(base: &Path) -> io::Result<()> {
-    match DirBuilder::new().mode(0o700).create(base) {
+    match make_directory(base) {
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
         Ok(()) | Err(_) => {}
     }
     let meta = fs::symlink_metadata(base)?;
-    if !meta.is_dir() || meta.uid() != geteuid().as_raw() || meta.mode() & 0o077 != 0 {
+    if !meta.is_dir() || meta.uid() != geteuid().as_raw() || meta.mode() & 0o777 != 0o700 {
         return Err(io::Error::new(
             io::ErrorKind::PermissionDenied,
             "it exists and is not a private directory of this user; remove it or set TMPDIR",
         ));
     }
     Ok(())
+}
+
+/// A directory for its owner alone, whatever the umask takes or leaves.
+fn make_directory(path: &Path) -> io::Result<()> {
+    DirBuilder::new().mode(0o700).create(path)?;
+    fs::set_permissions(path, Permissions::from_mode(0o700))
+}
+
+/// A file for its owner alone, whatever the umask takes or leaves.
+fn make_file(path: &Path) -> io::Result<()> {
+    let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
+    file.set_permissions(Permissions::from_mode(0o600))
 }
 
 fn name_below(base: &Path) -> io::Result<PathBuf> {
@@ -131,16 +143,13 @@ fn make_session(path: &Path) -> io::Result<Flock<File>> {
     if let Some(base) = path.parent() {
         make_base(base)?;
     }
-    DirBuilder::new().mode(0o700).create(path)?;
+    make_directory(path)?;
     let made = (|| {
+        make_file(&path.join(LOCK))?;
         let held = lock(path)?;
-        DirBuilder::new().mode(0o700).create(path.join(PRIVATE))?;
+        make_directory(&path.join(PRIVATE))?;
         for canary in [CLOSED, READABLE] {
-            OpenOptions::new()
-                .write(true)
-                .create_new(true)
-                .mode(0o600)
-                .open(path.join(canary))?;
+            make_file(&path.join(canary))?;
         }
         Ok(held)
     })();
@@ -172,15 +181,17 @@ impl Session {
             home: self.private().join(name).join("home"),
             tmp: self.private().join(name).join("tmp"),
         };
-        for path in [&both.home, &both.tmp] {
-            DirBuilder::new()
-                .recursive(true)
-                .mode(0o700)
-                .create(path)
-                .map_err(|source| ConfineError::SessionDirectory {
-                    path: path.clone(),
-                    source,
-                })?;
+        let name = self.private().join(name);
+        for path in [&name, &both.home, &both.tmp] {
+            match make_directory(path) {
+                Err(source) if source.kind() != io::ErrorKind::AlreadyExists => {
+                    return Err(ConfineError::SessionDirectory {
+                        path: path.clone(),
+                        source,
+                    });
+                }
+                Ok(()) | Err(_) => {}
+            }
         }
         Ok(both)
     }

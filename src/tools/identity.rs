@@ -5,9 +5,12 @@
 
 use std::ffi::OsStr;
 use std::fs;
-use std::io::{self, Write as _};
+use std::io::{self, Read as _, Write as _};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
+
+/// Longer than any git config a person writes.
+const LONGEST: u64 = 1 << 20;
 
 /// Who git says the user is.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -19,11 +22,7 @@ pub struct GitIdentity {
 impl GitIdentity {
     /// The identity in the user's own git config, which lies in `home` or below its `.config`.
     pub fn of_user(home: &Path) -> Self {
-        let read = |path: PathBuf| {
-            fs::read_to_string(path)
-                .map(|text| Self::parse(&text))
-                .unwrap_or_default()
-        };
+        let read = |path: PathBuf| small_file(&path).map(|text| Self::parse(&text)).unwrap_or_default();
         let (classic, xdg) = (read(home.join(".gitconfig")), read(home.join(".config/git/config")));
         Self {
             name: classic.name.or(xdg.name),
@@ -70,6 +69,21 @@ impl GitIdentity {
             Err(error) => Err(error),
         }
     }
+}
+
+/// The text of a regular file of at most [`LONGEST`] bytes; never waits for a FIFO.
+fn small_file(path: &Path) -> Option<String> {
+    let file = fs::OpenOptions::new()
+        .read(true)
+        .custom_flags(libc::O_NONBLOCK | libc::O_CLOEXEC)
+        .open(path)
+        .ok()?;
+    if !file.metadata().ok()?.is_file() {
+        return None;
+    }
+    let mut text = String::new();
+    file.take(LONGEST).read_to_string(&mut text).ok()?;
+    Some(text)
 }
 
 /// A value without anything that git would read as more than text.

@@ -9,7 +9,7 @@ use stockade::backend::host::Host;
 use stockade::backend::landlock::rights::RESOLVE_UNIX_ABI;
 use stockade::backend::seccomp::Role;
 use stockade::backend::status::{ClauseStatus, Status};
-use stockade::confine::{CommandLimits, Confinement, End, Launch, Session, Setup};
+use stockade::confine::{CommandLimits, Confinement, End, Launch, Named, Setup, Stage};
 use stockade::policy::{AbsPath, DenyFallback, Grant, Identity, Origin, Residuals, Rights, Scope};
 use stockade::profile::Profile;
 use stockade::tools::plan::{self, Ground, Lowered, PlanError};
@@ -94,7 +94,9 @@ async fn session(
     tools: &Tools,
     attempts: &[Attempt],
 ) -> Vec<Outcome> {
-    let session = Session::create(|_| true).unwrap();
+    let named = Named::choose(|_| true).unwrap();
+    let stage = Stage::spawn(&named).await.unwrap();
+    let session = named.create().unwrap();
     let canary = session.readable();
     let digest = plan::digest(command);
     let private = session.private_directories(&plan::short_name(&digest)).unwrap();
@@ -107,7 +109,7 @@ async fn session(
         session,
         protect: None,
     };
-    let mut confinement = Confinement::start(setup).await.unwrap();
+    let mut confinement = Confinement::start(stage, setup).await.unwrap();
     confinement.define(digest, command).await.unwrap();
 
     let mut input = tempfile::tempfile().unwrap();
