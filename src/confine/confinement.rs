@@ -33,8 +33,6 @@ pub struct Setup {
     pub worker: Option<Plan>,
     /// The session directory; the keeper removes it.
     pub session: Session,
-    /// Protected names to watch.
-    pub protect: Option<ProtectSetup>,
 }
 
 /// One command to launch.
@@ -56,7 +54,7 @@ pub struct Launch {
     pub terminal: bool,
 }
 
-/// A worker that is confined and has passed its self-test.
+/// A worker that confines itself, and serves once it has passed its self-test.
 ///
 /// Dropping it ends every command and removes the session directory, but does not wait for that;
 /// [`finish`](Self::finish) does.
@@ -64,6 +62,7 @@ pub struct Launch {
 pub struct Confinement {
     writer: OwnedWriteHalf,
     reader: JoinHandle<()>,
+    readiness: Option<oneshot::Receiver<Result<(), ConfineError>>>,
     pending: Pending,
     stage: Child,
     calls: u64,
@@ -86,35 +85,35 @@ pub struct Running {
 }
 
 impl Confinement {
-    /// Confines a worker. When this returns, it is confined, its self-test has passed, and no command runs.
+    /// Tells the worker its plan. It confines itself while the caller goes on; [`launch`](Self::launch) waits
+    /// until it has passed its self-test.
     pub async fn start(stage: Stage, setup: Setup) -> Result<Self, ConfineError> {
         let Stage {
-            mut reader,
+            reader,
             writer,
             child: stage,
         } = stage;
-        let message = SetupMessage {
-            worker: setup.worker,
-            protect: setup.protect,
-        };
-        send(&writer, &message, &[]).await?;
-        match next_reply(&mut reader).await? {
-            Some(Reply::Ready) => {}
-            Some(Reply::Refused(failure)) => return Err(ConfineError::Step(failure)),
-            Some(Reply::Leaky(hole)) => return Err(ConfineError::SelfTest(hole)),
-            Some(Reply::Ended(_)) => return Err(ConfineError::Malformed),
-            None => return Err(ConfineError::WorkerDied),
-        }
+        send(&writer, &SetupMessage { worker: setup.worker }, &[]).await?;
+        let (ready, readiness) = oneshot::channel();
         let pending = Pending::default();
-        let reader = tokio::spawn(dispatch(reader, Arc::clone(&pending)));
+        let reader = tokio::spawn(dispatch(reader, ready, Arc::clone(&pending)));
         Ok(Self {
             writer,
             reader,
+            readiness: Some(readiness),
             pending,
             stage,
             calls: 0,
             session: setup.session,
         })
+    }
+
+    /// Waits until the worker is confined and has passed its self-test.
+    async fn ready(&mut self) -> Result<(), ConfineError> {
+        match self.readiness.take() {
+            Some(readiness) => readiness.await.unwrap_or(Err(ConfineError::WorkerDied)),
+            None => Ok(()),
+        }
     }
 
     /// The session directory.
@@ -134,6 +133,7 @@ impl Confinement {
 
     /// Starts a command.
     pub async fn launch(&mut self, launch: Launch) -> Result<Running, ConfineError> {
+        self.ready().await?;
         self.calls += 1;
         let call = self.calls;
         let (sender, ended) = oneshot::channel();
@@ -214,19 +214,13 @@ pub struct Stage {
 
 impl Stage {
     /// Starts a stage for the session of that name.
-    pub async fn spawn(session: &Named) -> Result<Self, ConfineError> {
+    pub async fn spawn(session: &Named, protect: Option<ProtectSetup>) -> Result<Self, ConfineError> {
         let (ours, theirs) = StdUnixStream::pair().map_err(ConfineError::Spawn)?;
         let child = spawn_stage(theirs)?;
         ours.set_nonblocking(true).map_err(ConfineError::Channel)?;
         let (reader, writer) = UnixStream::from_std(ours).map_err(ConfineError::Channel)?.into_split();
-        send(
-            &writer,
-            &Announcement {
-                session: session.path().as_os_str().to_owned(),
-            },
-            &[],
-        )
-        .await?;
+        let session = session.path().as_os_str().to_owned();
+        send(&writer, &Announcement { session, protect }, &[]).await?;
         Ok(Self { reader, writer, child })
     }
 }
@@ -251,7 +245,22 @@ fn spawn_stage(control: StdUnixStream) -> Result<Child, ConfineError> {
         .map_err(ConfineError::Spawn)
 }
 
-async fn dispatch(mut reader: OwnedReadHalf, pending: Pending) {
+async fn dispatch(mut reader: OwnedReadHalf, ready: oneshot::Sender<Result<(), ConfineError>>, pending: Pending) {
+    let first = match next_reply(&mut reader).await {
+        Ok(Some(Reply::Ready)) => Ok(()),
+        Ok(Some(Reply::Refused(failure))) => Err(ConfineError::Step(failure)),
+        Ok(Some(Reply::Leaky(hole))) => Err(ConfineError::SelfTest(hole)),
+        Ok(Some(Reply::Ended(_))) => Err(ConfineError::Malformed),
+        Ok(None) => Err(ConfineError::WorkerDied),
+        Err(error) => Err(error),
+    };
+    let failed = first.is_err();
+    // A session that is given up before its first launch waits for nothing.
+    let _unread = ready.send(first);
+    if failed {
+        pending.lock().unwrap_or_else(PoisonError::into_inner).closed = true;
+        return;
+    }
     let last = loop {
         match next_reply(&mut reader).await {
             Ok(Some(Reply::Ended(ended))) => {

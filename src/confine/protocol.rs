@@ -17,15 +17,16 @@ pub type PlanDigest = [u8; 32];
 pub struct Announcement {
     /// The session directory.
     pub session: OsString,
+    /// Writable roots whose protected names are watched, and where the journal lies; `None`: none. The
+    /// keeper records them while the plan is still being made.
+    pub protect: Option<ProtectSetup>,
 }
 
-/// What the stage is told next.
+/// What the worker is told first.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct SetupMessage {
     /// How the worker itself is confined; `None` only where the config permits running unconfined.
     pub worker: Option<Plan>,
-    /// Writable roots whose protected names are watched, and where the journal lies; `None`: none.
-    pub protect: Option<ProtectSetup>,
 }
 
 /// What the keeper needs to watch protected names.

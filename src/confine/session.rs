@@ -208,9 +208,15 @@ fn lock(session: &Path) -> io::Result<Flock<File>> {
     Flock::lock(file, FlockArg::LockSharedNonblock).map_err(|(_, errno)| errno.into())
 }
 
-/// The keeper's hold on the session's lock.
+/// The keeper's hold on the session's lock. The parent makes the directory while the stage starts.
 pub(crate) fn hold(session: &Path) -> Option<Flock<File>> {
-    lock(session).ok()
+    for _ in 0..50 {
+        if session.join(READABLE).exists() {
+            return lock(session).ok();
+        }
+        std::thread::sleep(Duration::from_micros(200));
+    }
+    None
 }
 
 /// Removes the sessions beside this one that nobody holds.

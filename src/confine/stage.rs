@@ -14,7 +14,7 @@ use nix::sys::socket::{AddressFamily, SockFlag, SockType, getsockopt, socketpair
 use nix::sys::stat::Mode;
 use nix::unistd::{chdir, getpid, setsid};
 
-use super::protocol::{Announcement, Reply, SetupMessage, StartFailure, Step};
+use super::protocol::{Announcement, Reply, StartFailure, Step};
 use super::wire::{receive, send};
 use super::{keeper, privilege, session, sys, worker};
 
@@ -29,12 +29,12 @@ pub fn main() -> ! {
     let Ok(control) = enter() else {
         sys::exit_now(NOT_A_STAGE)
     };
-    let session = match receive::<Announcement>(&control) {
-        Ok(Some((announcement, _))) => PathBuf::from(announcement.session),
-        Ok(None) | Err(_) => sys::exit_now(NOT_A_STAGE),
+    let Ok(Some((announcement, _))) = receive::<Announcement>(&control) else {
+        sys::exit_now(NOT_A_STAGE)
     };
-    let failure = match prepare(&control) {
-        Ok(setup) => become_both(&control, &session, &setup),
+    let session = PathBuf::from(&announcement.session);
+    let failure = match prepare() {
+        Ok(()) => become_both(&control, &session, announcement),
         Err(failure) => failure,
     };
     session::remove(&session);
@@ -58,7 +58,7 @@ fn enter() -> nix::Result<OwnedFd> {
     }
 }
 
-fn prepare(control: &OwnedFd) -> Result<SetupMessage, StartFailure> {
+fn prepare() -> Result<(), StartFailure> {
     let at = |step| StartFailure::at(step);
     sys::reset_signals().map_err(at(Step::Session))?;
     sys::ignore_stops().map_err(at(Step::Session))?;
@@ -68,15 +68,10 @@ fn prepare(control: &OwnedFd) -> Result<SetupMessage, StartFailure> {
     // One byte, not none: a core that is piped to a program ignores a limit of zero.
     setrlimit(Resource::RLIMIT_CORE, 1, 1).map_err(at(Step::Limits))?;
     privilege::drop_all()?;
-    prctl::set_no_new_privs().map_err(at(Step::NoNewPrivileges))?;
-    match receive::<SetupMessage>(control) {
-        Ok(Some((setup, _))) => Ok(setup),
-        Ok(None) => Err(StartFailure::new(Step::Setup, Errno::EPIPE, "no setup arrived")),
-        Err(error) => Err(StartFailure::new(Step::Setup, Errno::EPROTO, error.to_string())),
-    }
+    prctl::set_no_new_privs().map_err(at(Step::NoNewPrivileges))
 }
 
-fn become_both(control: &OwnedFd, session: &Path, setup: &SetupMessage) -> StartFailure {
+fn become_both(control: &OwnedFd, session: &Path, announcement: Announcement) -> StartFailure {
     let linked = socketpair(AddressFamily::Unix, SockType::Stream, None, SockFlag::SOCK_CLOEXEC);
     let (keeper_end, worker_end) = match linked {
         Ok(ends) => ends,
@@ -89,11 +84,11 @@ fn become_both(control: &OwnedFd, session: &Path, setup: &SetupMessage) -> Start
     match sys::fork() {
         Ok(Some(worker)) => {
             drop(worker_end);
-            keeper::Keeper::new(control, keeper_end, worker, session.to_owned(), setup.protect.clone()).serve()
+            keeper::Keeper::new(control, keeper_end, worker, session.to_owned(), announcement.protect).serve()
         }
         Ok(None) => {
             drop(keeper_end);
-            worker::main(control, worker_end, keeper, session, setup)
+            worker::main(control, worker_end, keeper, session)
         }
         Err(errno) => StartFailure::new(Step::Fork, errno, "the worker"),
     }

@@ -51,9 +51,18 @@ struct Active {
 }
 
 /// Confines this process as the setup says, proves it, and serves; never returns.
-pub(crate) fn main(control: &OwnedFd, link: OwnedFd, keeper: Pid, session: &Path, setup: &SetupMessage) -> ! {
+pub(crate) fn main(control: &OwnedFd, link: OwnedFd, keeper: Pid, session: &Path) -> ! {
     let canaries = selftest::Canaries::of(session);
-    if let Err(failure) = confine(keeper, setup) {
+    let setup = match receive::<SetupMessage>(control) {
+        Ok(Some((setup, _))) => setup,
+        // The parent gave up, or is dead.
+        Ok(None) => sys::exit_now(0),
+        Err(error) => stage::refuse(
+            control,
+            StartFailure::new(Step::Setup, Errno::EPROTO, error.to_string()),
+        ),
+    };
+    if let Err(failure) = confine(keeper, &setup) {
         stage::refuse(control, failure);
     }
     if let Some(plan) = &setup.worker

@@ -148,7 +148,7 @@ impl Executor {
             })
         };
         let named = Named::choose(outside)?;
-        let stage = Stage::spawn(&named).await?;
+        let stage = Stage::spawn(&named, self.protect_setup(envelope)).await?;
         let session = named.create()?;
         let worker = match &self.footing {
             Footing::Confined(ground) => {
@@ -166,16 +166,7 @@ impl Executor {
             Footing::Unconfined(_) => None,
             Footing::Refused(why) => return Err(ToolError::Refused(why.clone())),
         };
-        let protect = self.protect_setup(envelope);
-        let confinement = Confinement::start(
-            stage,
-            Setup {
-                worker,
-                session,
-                protect,
-            },
-        )
-        .await?;
+        let confinement = Confinement::start(stage, Setup { worker, session }).await?;
         self.session = Some(Live {
             confinement,
             defined: BTreeSet::new(),

@@ -95,7 +95,7 @@ async fn session(
     attempts: &[Attempt],
 ) -> Vec<Outcome> {
     let named = Named::choose(|_| true).unwrap();
-    let stage = Stage::spawn(&named).await.unwrap();
+    let stage = Stage::spawn(&named, None).await.unwrap();
     let session = named.create().unwrap();
     let canary = session.readable();
     let digest = plan::digest(command);
@@ -104,11 +104,7 @@ async fn session(
     let command = of_session(command, &[&private.home, &private.tmp], &canary);
     let worker = lower(&worker, Role::Worker, ground).unwrap().plan.confinement;
     let command = lower(&command, Role::Command, ground).unwrap().plan;
-    let setup = Setup {
-        worker,
-        session,
-        protect: None,
-    };
+    let setup = Setup { worker, session };
     let mut confinement = Confinement::start(stage, setup).await.unwrap();
     confinement.define(digest, command).await.unwrap();
 
