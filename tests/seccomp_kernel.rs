@@ -95,6 +95,10 @@ mod tests {
         ("getaffinity", "ok"),
         ("setaffinity-self", "ok"),
         ("pidfd_open", "ok"),
+        ("pair-FIONREAD", "ok"),
+        ("pair-shutdown", "ok"),
+        ("lease-get", "ok"),
+        ("dup", "ok"),
         ("tty-size", "ok"),
         ("tty-size-high", "ok"),
         ("file", "ok"),
@@ -140,6 +144,82 @@ mod tests {
         ("create-setuid", "E1"),
         ("mknod-setuid", "E1"),
     ];
+
+    /// What comes of giving a pair a name: the kernel's own answers.
+    const PAIRS_BARE: &[(&str, &str)] = &[
+        ("pair-bind-abstract", "ok"),
+        ("pair-bind-file", "ok"),
+        ("pair-listen", "E22"),
+        ("pair-accept", "E22"),
+        ("pair-accept4", "E22"),
+        ("pair-connect", "E111"),
+    ];
+    const PAIRS_NAMELESS: &[(&str, &str)] = &[
+        ("pair-bind-abstract", "E95"),
+        ("pair-bind-file", "E95"),
+        ("pair-listen", "E95"),
+        ("pair-accept", "E95"),
+        ("pair-accept4", "E95"),
+        ("pair-connect", "E95"),
+    ];
+    const INTERFACES_SHOWN: &[(&str, &str)] = &[
+        ("SIOCGIFNAME", "ok"),
+        ("SIOCGIFNAME-high", "ok"),
+        ("SIOCGIFHWADDR", "ok"),
+    ];
+    const INTERFACES_HIDDEN: &[(&str, &str)] = &[
+        ("SIOCGIFNAME", "E1"),
+        ("SIOCGIFNAME-high", "E1"),
+        ("SIOCGIFHWADDR", "E1"),
+    ];
+    const LEASES_TAKEN: &[(&str, &str)] = &[
+        ("lease", "ok"),
+        ("lease-high", "ok"),
+        ("lease-end", "ok"),
+        ("notify", "ok"),
+        ("notify-high", "ok"),
+    ];
+    const LEASES_REFUSED: &[(&str, &str)] = &[
+        ("lease", "E1"),
+        ("lease-high", "E1"),
+        ("delegation", "E1"),
+        ("notify", "E1"),
+        ("notify-high", "E1"),
+    ];
+
+    #[test]
+    fn a_pair_takes_no_name_where_it_is_the_only_socket_and_stays_a_pair() {
+        expect(&attempts(None), PAIRS_BARE);
+        for role in [Role::Worker, Role::Command] {
+            for unix_sockets in [UnixSockets::None, UnixSockets::WithinRoots] {
+                let results = confined(Network::Off, unix_sockets, role);
+                expect(&results, PAIRS_NAMELESS);
+                expect(&results, TWINS);
+            }
+            expect(&confined(Network::Off, UnixSockets::All, role), PAIRS_BARE);
+            expect(&confined(Network::Full, UnixSockets::None, role), PAIRS_BARE);
+        }
+    }
+
+    #[test]
+    fn a_pair_shows_the_interfaces_of_the_machine_only_with_network() {
+        expect(&attempts(None), INTERFACES_SHOWN);
+        for role in [Role::Worker, Role::Command] {
+            for unix_sockets in [UnixSockets::None, UnixSockets::All] {
+                expect(&confined(Network::Off, unix_sockets, role), INTERFACES_HIDDEN);
+                expect(&confined(Network::Full, unix_sockets, role), INTERFACES_SHOWN);
+            }
+        }
+    }
+
+    #[test]
+    fn a_command_holds_up_no_writer_by_a_lease() {
+        expect(&attempts(None), LEASES_TAKEN);
+        for network in [Network::Off, Network::Full] {
+            expect(&confined(network, UnixSockets::None, Role::Command), LEASES_REFUSED);
+            expect(&confined(network, UnixSockets::None, Role::Worker), LEASES_TAKEN);
+        }
+    }
 
     #[test]
     fn the_attempts_reach_the_kernel_when_nothing_is_installed() {

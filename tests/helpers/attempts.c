@@ -102,6 +102,24 @@ int main(int argc, char **argv) {
             report("sendmmsg", call(SYS_sendmmsg, pair[0], 0, 0, 0, 0, 0));
             report("sendmmsg-fastopen", call(SYS_sendmmsg, pair[0], 0, 0, 0x20000000, 0, 0));
         }
+        if (result == 0 && type == 1) {
+            struct { unsigned short family; char name[32]; } abstract = {1, ""}, file = {1, "pair"};
+            int length = 2 + 1 + sprintf(abstract.name + 1, "stockade-pair-%d", getpid());
+            S("pair-bind-abstract", SYS_bind, pair[0], (long)&abstract, length, 0, 0, 0);
+            S("pair-bind-file", SYS_bind, pair[1], (long)&file, sizeof file, 0, 0, 0);
+            S("pair-listen", SYS_listen, pair[0], 1, 0, 0, 0, 0);
+            opens("pair-accept", call(SYS_accept, pair[0], 0, 0, 0, 0, 0));
+            opens("pair-accept4", call(SYS_accept4, pair[0], 0, 0, 0, 0, 0));
+            S("pair-connect", SYS_connect, pair[0], (long)&file, sizeof file, 0, 0, 0);
+            char interface[40] = {0};
+            interface[16] = 1; /* the index of lo */
+            int waiting;
+            S("pair-FIONREAD", SYS_ioctl, pair[0], 0x541B, (long)&waiting, 0, 0, 0);
+            S("SIOCGIFNAME", SYS_ioctl, pair[0], 0x8910, (long)interface, 0, 0, 0);
+            S("SIOCGIFNAME-high", SYS_ioctl, pair[0], 0x8910 | HIGH, (long)interface, 0, 0, 0);
+            S("SIOCGIFHWADDR", SYS_ioctl, pair[0], 0x8927, (long)interface, 0, 0, 0);
+            S("pair-shutdown", SYS_shutdown, pair[0], 2, 0, 0, 0, 0);
+        }
         if (result == 0) { close(pair[0]); close(pair[1]); }
     }
 
@@ -168,6 +186,18 @@ int main(int argc, char **argv) {
     opens("open-odd-mode", call(SYS_openat, AT_FDCWD, (long)"plain", O_RDONLY, 04755, 0, 0));
     S("mknod", SYS_mknodat, AT_FDCWD, (long)"node", 0100644, 0, 0, 0);
     S("mknod-setuid", SYS_mknodat, AT_FDCWD, (long)"snode", 0104755, 0, 0, 0);
+    int reading = open("plain", O_RDONLY), here = open(".", O_RDONLY | O_DIRECTORY);
+    unsigned short delegation[4] = {0}; /* d_type 0 is F_RDLCK */
+    S("lease-get", SYS_fcntl, reading, 1025, 0, 0, 0, 0);
+    S("lease", SYS_fcntl, reading, 1024, 0, 0, 0, 0);
+    S("lease-high", SYS_fcntl, reading, 1024 | HIGH, 0, 0, 0, 0);
+    S("lease-end", SYS_fcntl, reading, 1024, 2, 0, 0, 0);
+    S("delegation", SYS_fcntl, here, 1040, (long)delegation, 0, 0, 0);
+    S("notify", SYS_fcntl, here, 1026, 4, 0, 0, 0);
+    S("notify-high", SYS_fcntl, here, 1026 | HIGH, 0, 0, 0, 0);
+    opens("dup", call(SYS_fcntl, here, 1030, 0, 0, 0, 0));
+    close(reading);
+    close(here);
     unsigned long long how[3] = {0};
     opens("openat2", call(SYS_openat2, AT_FDCWD, (long)"plain", (long)how, sizeof how, 0, 0));
 

@@ -83,39 +83,6 @@ const UNSHARES_A_NAMESPACE: &[Clause] = &[&[
 
 const ANOTHER_PID: &[Clause] = &[&[IsNot(0, 0)]];
 
-/// `ioctl` requests, by the rule that a request's type is its second byte.
-const IOCTLS: &[Clause] = &[
-    // Input to, or a hold over, a terminal that others use.
-    &[Is(1, 0x5412)], // TIOCSTI
-    &[Is(1, 0x541C)], // TIOCLINUX
-    &[Is(1, 0x5423)], // TIOCSETD
-    &[Is(1, 0x541D)], // TIOCCONS
-    // Attributes of a file through a descriptor open for reading.
-    &[Is(1, 0x4008_7602)], // FS_IOC_SETVERSION
-    &[Is(1, 0x4004_7602)], // FS_IOC32_SETVERSION
-    &[Is(1, 0x4004_7211)], // FAT_IOCTL_SET_ATTRIBUTES
-    // Type 'X': all but FS_IOC_FSGETXATTR.
-    &[Bits(1, 0xFF00, 0x5800), IsNot(1, 0x801C_581F)],
-    // Type 'f': all but the ones that read (GETFLAGS, GETFLAGS of 32 bits, FIEMAP, EXT4 GETVERSION,
-    // GET_ENCRYPTION_POLICY_EX, MEASURE_VERITY). SETFLAGS and ENABLE_VERITY are of this type.
-    &[
-        Bits(1, 0xFF00, 0x6600),
-        IsNot(1, 0x8008_6601),
-        IsNot(1, 0x8004_6601),
-        IsNot(1, 0xC020_660B),
-        IsNot(1, 0x8008_6603),
-        IsNot(1, 0xC009_6616),
-        IsNot(1, 0xC004_6686),
-    ],
-    // Type 0x94, btrfs and the generic ones: all but FICLONE, FICLONERANGE, FIDEDUPERANGE.
-    &[
-        Bits(1, 0xFF00, 0x9400),
-        IsNot(1, 0x4004_9409),
-        IsNot(1, 0x4020_940D),
-        IsNot(1, 0xC018_9436),
-    ],
-];
-
 /// The execution domains that change nothing a filter relies on: none, `ADDR_NO_RANDOMIZE`, `UNAME26`, and the query.
 const ODD_PERSONALITY: &[Clause] = &[&[
     IsNot(0, 0),
@@ -164,6 +131,20 @@ pub(super) const ROWS: &[Row] = &[
         UnixDomain::Allowed,
         Say::When(Errno::AfNoSupport, NO_FAMILY_BUT_INET_AND_UNIX),
     ),
+    // A pair takes a name as well: a file, or an abstract one that a program of the host then finds in use.
+    // No program does this with a pair, and where no socket can be made there is nothing but pairs.
+    Row::both(
+        "gives a pair a name, or looks for one, where pairs are the only sockets",
+        &[
+            l::SYS_bind,
+            l::SYS_listen,
+            l::SYS_accept,
+            l::SYS_accept4,
+            l::SYS_connect,
+        ],
+        Say::Always(Errno::OpNotSupp),
+    )
+    .under(Under::Sockets(Network::Off, UnixDomain::Refused)),
     Row::both(
         "rare transports (MPTCP, SCTP, DCCP) are kernel surface; runtimes fall back to TCP",
         &[l::SYS_socket],
@@ -226,11 +207,6 @@ pub(super) const ROWS: &[Row] = &[
         "changes another process",
         &[l::SYS_ioprio_set],
         Say::When(Errno::Perm, &[&[Is(0, 3)], &[IsNot(1, 0)]]),
-    ),
-    Row::both(
-        "speaks to a terminal, or changes attributes",
-        &[l::SYS_ioctl],
-        Say::When(Errno::Perm, IOCTLS),
     ),
     Row::both(
         "makes readable memory executable",

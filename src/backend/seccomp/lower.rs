@@ -10,6 +10,7 @@
 //! out for the frequent calls of that kind that it says nothing of.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 
 use seccompiler::{
     BackendError, BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter,
@@ -33,7 +34,7 @@ const TARGET: TargetArch = TargetArch::aarch64;
 /// Why no filters could be made.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SeccompError {
-    /// The table's own mistake: two answers of one kind for one call.
+    /// The table's own mistake: one answer given twice whatever the arguments.
     #[error("the table answers call {number} the same twice")]
     AnsweredTwice {
         /// The call.
@@ -59,8 +60,9 @@ enum Part {
 }
 
 /// The frequent calls among those whose arguments some filter looks at, most frequent first.
-const FREQUENT: [i64; 6] = [
+const FREQUENT: [i64; 7] = [
     libc::SYS_openat,
+    libc::SYS_fcntl,
     libc::SYS_ioctl,
     libc::SYS_clone,
     libc::SYS_prctl,
@@ -90,8 +92,15 @@ pub fn lower(settings: Settings) -> Result<SeccompPlan, SeccompError> {
                     (errors.entry((Part::ByArgument, errno)).or_default(), chain)
                 }
             };
-            if rules.insert(number.into(), chain).is_some() {
-                return Err(SeccompError::AnsweredTwice { number });
+            match rules.entry(number.into()) {
+                Entry::Vacant(place) => {
+                    place.insert(chain);
+                }
+                // A further reason for the same answer: the clauses of both hold.
+                Entry::Occupied(mut place) if !place.get().is_empty() && !chain.is_empty() => {
+                    place.get_mut().extend(chain);
+                }
+                Entry::Occupied(_) => return Err(SeccompError::AnsweredTwice { number }),
             }
         }
     }

@@ -12,6 +12,7 @@ mod conditions;
 mod lower;
 mod number;
 mod reader;
+mod requests;
 mod rows;
 pub mod table;
 #[cfg(test)]

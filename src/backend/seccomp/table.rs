@@ -4,7 +4,7 @@
 
 use super::call::{Call, Verdict};
 use super::number::{GAP, HIGHEST, NATIVE_ARCH};
-use super::{Role, Settings, conditions, rows};
+use super::{Role, Settings, conditions, requests, rows};
 use crate::policy::{Network, UnixSockets};
 
 /// The error numbers the table answers.
@@ -21,7 +21,7 @@ pub enum Errno {
     AfNoSupport,
     /// No such protocol.
     ProtoNoSupport,
-    /// No such option on this socket.
+    /// Not with this socket.
     OpNotSupp,
 }
 
@@ -184,6 +184,7 @@ impl Table {
             .chain(rows::LEGACY)
             .chain(conditions::ROWS)
             .chain(conditions::LEGACY)
+            .chain(requests::ROWS)
         {
             let say = row.say(settings.role);
             if say == Say::Allow || !stands(row.under, settings) {

@@ -58,10 +58,16 @@ fn every_clause_can_be_met() {
 
 #[test]
 fn every_row_speaks_of_known_numbers() {
-    let rows: Vec<&Row> = [rows::ROWS, rows::LEGACY, conditions::ROWS, conditions::LEGACY]
-        .into_iter()
-        .flatten()
-        .collect();
+    let rows: Vec<&Row> = [
+        rows::ROWS,
+        rows::LEGACY,
+        conditions::ROWS,
+        conditions::LEGACY,
+        requests::ROWS,
+    ]
+    .into_iter()
+    .flatten()
+    .collect();
     for row in rows {
         for number in row.calls {
             let number = u32::try_from(*number).unwrap();
@@ -177,6 +183,70 @@ fn high_bits_hide_nothing() {
     );
     assert_eq!(answer(off, libc::SYS_prlimit64, &[1 | 1 << 32]), Verdict::Errno(1));
     assert_eq!(answer(off, libc::SYS_prlimit64, &[1 << 32]), Verdict::Allow);
+}
+
+#[test]
+fn a_pair_takes_no_name_exactly_where_no_other_socket_can_be() {
+    for settings in all_settings() {
+        let made = |family| answer(settings, libc::SYS_socket, &[family, 1, 0]) == Verdict::Allow;
+        let expected = if made(1) || made(2) {
+            Verdict::Allow
+        } else {
+            Verdict::Errno(95)
+        };
+        for number in [
+            libc::SYS_bind,
+            libc::SYS_listen,
+            libc::SYS_accept,
+            libc::SYS_accept4,
+            libc::SYS_connect,
+        ] {
+            assert_eq!(answer(settings, number, &[3, 0, 0]), expected, "{settings:?}: {number}");
+        }
+        for number in [libc::SYS_shutdown, libc::SYS_getsockname, libc::SYS_setsockopt] {
+            assert_eq!(
+                answer(settings, number, &[3, 0, 0]),
+                Verdict::Allow,
+                "{settings:?}: {number}"
+            );
+        }
+    }
+}
+
+#[test]
+fn interfaces_are_shown_only_with_network() {
+    for settings in all_settings() {
+        let asked = |request: u64| answer(settings, libc::SYS_ioctl, &[3, request]);
+        let expected = match settings.network {
+            Network::Off => Verdict::Errno(1),
+            Network::Full => Verdict::Allow,
+        };
+        // SIOCGIFNAME, SIOCGIFHWADDR, SIOCGSTAMP_NEW with its size, SIOCGIWNAME; the second under high bits.
+        for request in [0x8910, 0x7_0000_8927, 0x8010_8906, 0x8B01] {
+            assert_eq!(asked(request), expected, "{settings:?}: {request:#x}");
+        }
+        // FIONREAD, TIOCOUTQ, FIONBIO, and the types beside.
+        for request in [0x541B, 0x5411, 0x5421, 0x8810, 0x8A10, 0x8C01] {
+            assert_eq!(asked(request), Verdict::Allow, "{settings:?}: {request:#x}");
+        }
+    }
+}
+
+#[test]
+fn a_command_takes_no_lease_and_no_notification_by_signal() {
+    for settings in all_settings() {
+        let asked = |request: u64| answer(settings, libc::SYS_fcntl, &[3, request]);
+        let expected = match settings.role {
+            Role::Worker => Verdict::Allow,
+            Role::Command => Verdict::Errno(1),
+        };
+        for request in [0x400, 0x402, 0x410, 0x400 | 1 << 32, 0x402 | 1 << 63, 0x410 | 1 << 32] {
+            assert_eq!(asked(request), expected, "{settings:?}: {request:#x}");
+        }
+        for request in (0..48).chain(1025..1040).filter(|request| *request != 1026) {
+            assert_eq!(asked(request), Verdict::Allow, "{settings:?}: {request}");
+        }
+    }
 }
 
 #[test]
