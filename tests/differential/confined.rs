@@ -75,6 +75,8 @@ impl Machine {
 fn lower(profile: &Profile, role: Role, ground: Ground) -> Result<Lowered, String> {
     plan::lower(profile, role, ground).map_err(|error| match error {
         PlanError::Refused(refusal) => refusal.to_string(),
+        // A deny on a path that leads through a symlink cannot be looked at; that refuses as well.
+        PlanError::Survey(error) => error.to_string(),
         error => panic!("{error}\n{profile:#?}"),
     })
 }
