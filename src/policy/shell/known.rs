@@ -1,4 +1,4 @@
-//! Which programs run other commands, and how their words are read. Data only; [`super::wrapper`] reads it.
+//! Which programs run the rest of their words, and how those are read. Data only; [`super::wrapper`] reads it.
 
 /// How a wrapper's words divide into options and inner command.
 #[derive(Debug)]
@@ -8,7 +8,8 @@ pub(super) struct Wrapper {
     pub(super) flags: &'static str,
     /// Letters of options with a value, attached or in the next word.
     pub(super) values: &'static str,
-    /// Long options without a value; with `=` after the name, one with a value.
+    /// Long options without a value; with `=` after the name, one with a value; with `=?`, one whose
+    /// value can only be attached.
     pub(super) long: &'static [&'static str],
     /// How many operands stand before the inner command.
     pub(super) operands: usize,
@@ -132,10 +133,10 @@ pub(super) const WRAPPERS: &[Wrapper] = &[
             "--verbose",
             "--max-args=",
             "--max-procs=",
-            "--max-lines=",
+            "--max-lines=?",
             "--delimiter=",
             "--arg-file=",
-            "--replace=",
+            "--replace=?",
         ],
         operands: 0,
         kind: Kind::Appends,
@@ -173,104 +174,3 @@ pub(super) const WRAPPERS: &[Wrapper] = &[
         kind: Kind::Plain,
     },
 ];
-
-/// Programs that run a command in ways that are not followed here.
-pub(super) const OPAQUE: &[&str] = &[
-    "su",
-    "runuser",
-    "pkexec",
-    "chroot",
-    "unshare",
-    "nsenter",
-    "setpriv",
-    "capsh",
-    "bwrap",
-    "firejail",
-    "proot",
-    "fakeroot",
-    "strace",
-    "ltrace",
-    "gdb",
-    "script",
-    "scriptreplay",
-    "watch",
-    "parallel",
-    "flock",
-    "chrt",
-    "taskset",
-    "numactl",
-    "prlimit",
-    "setarch",
-    "linux32",
-    "linux64",
-    "unbuffer",
-    "expect",
-    "at",
-    "batch",
-    "crontab",
-    "systemd-run",
-    "start-stop-daemon",
-    "run-parts",
-    "tmux",
-    "screen",
-    "entr",
-    "fd",
-    "fdfind",
-    "rlwrap",
-    "catchsegv",
-    "valgrind",
-    "perf",
-    "dbus-run-session",
-    "ssh-agent",
-    "xvfb-run",
-    "choom",
-    "uclampset",
-    "coresched",
-    "cgexec",
-    "zsh",
-    "ksh",
-    "ksh93",
-    "mksh",
-    "fish",
-    "csh",
-    "tcsh",
-    "rbash",
-    "posh",
-    "yash",
-    "nu",
-    "pwsh",
-];
-
-/// Builtins that change how later words are understood, or evaluate their arguments as shell.
-pub(super) const DOUBTFUL: &[&str] = &[
-    "eval",
-    "source",
-    ".",
-    "trap",
-    "alias",
-    "unalias",
-    "coproc",
-    "let",
-    "declare",
-    "typeset",
-    "local",
-    "export",
-    "readonly",
-    "unset",
-    "read",
-    "mapfile",
-    "readarray",
-    "getopts",
-    "enable",
-    "hash",
-    "shopt",
-    "complete",
-    "compgen",
-    "compopt",
-    "bind",
-    "fc",
-    "history",
-];
-
-/// Shells whose `-c` line is read as shell.
-pub(super) const SHELLS: &[&str] = &["sh", "bash", "dash", "ash"];

@@ -1,8 +1,8 @@
 //! Shell rules: what a command line demands, judged by what it says rather than by how it looks.
 //!
 //! A line is read as shell ([`parse`]), every simple command anywhere in it is found ([`walk`]),
-//! words are unquoted and commands inside them found too ([`word`]), commands that start other
-//! commands are opened ([`wrapper`]), each is held against the rules ([`matching`]), and the
+//! words are unquoted and commands inside them found too ([`word`]), variables that shells act upon
+//! are told from others ([`variable`]), commands that start other commands are opened ([`wrapper`]), each is held against the rules ([`matching`]), and the
 //! strictest answer wins ([`judge`]).
 //!
 //! What is not understood needs approval at least. Only what means the same to bash and to a POSIX
@@ -14,12 +14,16 @@ mod matching;
 mod parse;
 mod reading;
 mod substitution;
+mod unknown;
+mod variable;
 mod walk;
 mod word;
 mod wrapper;
 
 #[cfg(test)]
 mod differential;
+#[cfg(test)]
+mod doubts;
 #[cfg(test)]
 mod laws;
 #[cfg(test)]

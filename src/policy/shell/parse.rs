@@ -119,6 +119,9 @@ fn check_tokens(tokens: &[Token]) -> Result<(), String> {
                 if index > 0 && is_closer(text) && leaves_no_name(&tokens[..index]) {
                     return Err("a reserved word stands where shells take it for a command".to_owned());
                 }
+                if redirects && text.starts_with('{') && text.contains('[') {
+                    return Err("an array subscript is evaluated".to_owned());
+                }
                 if has_deep_subscript(text) {
                     return Err("an array subscript is evaluated".to_owned());
                 }

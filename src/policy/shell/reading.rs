@@ -63,10 +63,6 @@ impl Reading {
         self.doubt.get_or_insert(why.into());
     }
 
-    pub(super) fn assign(&mut self, what: String) {
-        self.assignments.push(what);
-    }
-
     pub(super) fn line(&mut self, line: &str, depth: usize) {
         if depth > MAX_DEPTH {
             return self.doubt("commands are nested too deeply");

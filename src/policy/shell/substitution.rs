@@ -93,6 +93,7 @@ impl Scanner<'_> {
         if self.peek() == Some('#') && self.chars.get(self.at + 1) != Some(&'}') {
             self.at += 1;
         }
+        let start = self.at;
         match self.next() {
             Some(c) if c == '_' || c.is_ascii_alphabetic() => self.name(),
             Some(c) if c.is_ascii_digit() => {
@@ -104,6 +105,7 @@ impl Scanner<'_> {
             Some(_) => return Err("a parameter expansion that is not understood"),
             None => return Err(UNFINISHED),
         }
+        let name: String = self.chars[start..self.at].iter().collect();
         let colon = self.peek() == Some(':');
         if colon {
             self.at += 1;
@@ -113,7 +115,7 @@ impl Scanner<'_> {
             Some('-' | '+' | '?') => self.run(Within::Braces),
             Some('%' | '#') if !colon => self.run(Within::Braces),
             Some('=') => {
-                self.reading.assign("${…=…}".to_owned());
+                self.reading.assign("${…=…}".to_owned(), &name, None);
                 self.run(Within::Braces)
             }
             Some(_) => Err("a parameter expansion that is not understood"),

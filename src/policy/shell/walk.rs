@@ -60,7 +60,7 @@ impl Reading {
             ast::CompoundCommand::BraceGroup(group) => self.list(&group.list, depth),
             ast::CompoundCommand::Subshell(subshell) => self.list(&subshell.list, depth),
             ast::CompoundCommand::ForClause(clause) => {
-                self.assign(clause.variable_name.clone());
+                self.assign(clause.variable_name.clone(), &clause.variable_name, None);
                 for value in clause.values.iter().flatten() {
                     let _value = word::read(&value.value, self, depth);
                 }
@@ -176,16 +176,20 @@ impl Reading {
     }
 
     fn assignment(&mut self, assignment: &ast::Assignment, raw: &ast::Word, depth: usize) {
-        self.assign(raw.value.clone());
-        match &assignment.name {
-            ast::AssignmentName::VariableName(_) => {}
-            ast::AssignmentName::ArrayElementName(..) => self.doubt("an array subscript is evaluated"),
-        }
+        let name = match &assignment.name {
+            ast::AssignmentName::VariableName(name) => name,
+            ast::AssignmentName::ArrayElementName(name, _) => {
+                self.doubt("an array subscript is evaluated");
+                name
+            }
+        };
         match &assignment.value {
             ast::AssignmentValue::Scalar(value) => {
-                let _value = word::read(&value.value, self, depth);
+                let value = word::read(&value.value, self, depth);
+                self.assign(raw.value.clone(), name, Some(&value));
             }
             ast::AssignmentValue::Array(elements) => {
+                self.assign(raw.value.clone(), name, None);
                 for (key, value) in elements {
                     if key.is_some() {
                         self.doubt("an array subscript is evaluated");

@@ -4,9 +4,10 @@
 //! doubt. Programs that merely *can* run others when told to (git, make, an interpreter with a
 //! script) are programs like any other: their own words are judged.
 
-use super::known::{DOUBTFUL, Kind, OPAQUE, SHELLS, WRAPPERS, Wrapper};
+use super::known::{Kind, WRAPPERS, Wrapper};
 use super::matching::base_name;
 use super::reading::{Reading, Simple};
+use super::unknown::{is_doubtful, is_opaque, is_shell};
 use super::word::Word;
 
 /// Finds the command that `words` run, if they run one, and gives it to `reading`.
@@ -14,21 +15,25 @@ pub(super) fn open(words: &[Word], reading: &mut Reading, depth: usize) {
     let Some((name, rest)) = words.split_first() else {
         return;
     };
-    let Some(name) = name.literal().map(base_name) else {
+    let Some(path) = name.literal() else {
         return reading.doubt("the name of a command is known only when it runs");
     };
+    let name = base_name(path);
+    if is_nameless(path, reading.moved) {
+        return reading.doubt(format!("{path} stands for another program"));
+    }
     if let Some(wrapper) = WRAPPERS.iter().find(|wrapper| wrapper.name == name) {
         return wrapper.open(rest, reading, depth);
     }
     match name {
         "" => reading.doubt("a command has no name"),
         "find" => find(rest, reading, depth),
-        "cd" | "pushd" | "popd" => reading.moved = true,
+        "cd" | "chdir" | "pushd" | "popd" => reading.moved = true,
         "set" => set(rest, reading),
-        "printf" | "test" | "[" | "wait" => evaluates(name, rest, reading),
-        _ if SHELLS.contains(&name) => shell(rest, reading, depth),
-        _ if DOUBTFUL.contains(&name) => reading.doubt(format!("{name} changes what later words mean")),
-        _ if OPAQUE.contains(&name) => reading.doubt(format!("what {name} runs is not looked into")),
+        "printf" | "test" | "[" | "wait" | "jobs" => evaluates(name, rest, reading),
+        _ if is_shell(name) => shell(rest, reading, depth),
+        _ if is_doubtful(name) => reading.doubt(format!("{name} changes what later words mean")),
+        _ if is_opaque(name) => reading.doubt(format!("what {name} runs is not looked into")),
         // Reserved words are commands only to a shell that does not know them.
         "[[" | "select" | "function" => reading.doubt(format!("{name} is not understood by every shell")),
         _ => {}
@@ -56,7 +61,8 @@ impl Wrapper {
             }
             match self.option(text) {
                 Some(0) => rest = tail,
-                Some(_) if !tail.is_empty() => rest = &tail[1..],
+                // What is not a literal may be several words, the command among them.
+                Some(_) if tail.first().and_then(Word::literal).is_some() => rest = &tail[1..],
                 Some(_) | None => return reading.doubt(format!("an option of {} is not understood", self.name)),
             }
             if self.name == "env" && (text.starts_with("-C") || text.starts_with("--chdir")) {
@@ -64,6 +70,9 @@ impl Wrapper {
             }
         }
         if rest.len() > self.operands {
+            if rest[..self.operands].iter().any(|operand| operand.literal().is_none()) {
+                return reading.doubt(format!("what {} runs is known only when it runs", self.name));
+            }
             rest = &rest[self.operands..];
         } else if self.operands > 0 {
             return reading.doubt(format!("{} is given nothing to run", self.name));
@@ -73,7 +82,14 @@ impl Wrapper {
                 if !word.shown().contains('=') {
                     break;
                 }
-                reading.assign(word.shown().to_owned());
+                let Some((name, value)) = word.literal().and_then(|text| text.split_once('=')) else {
+                    reading.doubt(format!("what {} runs is known only when it runs", self.name));
+                    reading.assignments.push(word.shown().to_owned());
+                    rest = tail;
+                    continue;
+                };
+                let value = Word::Literal(value.to_owned());
+                reading.assign(word.shown().to_owned(), name, Some(&value));
                 rest = tail;
             }
         }
@@ -97,13 +113,11 @@ impl Wrapper {
     /// How many further words the option takes; `None` if it is not known.
     fn option(&self, text: &str) -> Option<usize> {
         if text.starts_with("--") {
+            let attachable = |known: &str, name| known.split_once('=').is_some_and(|(known, _)| known == name);
             return match text.split_once('=') {
-                Some((name, _)) => self
-                    .long
-                    .iter()
-                    .any(|known| known.strip_suffix('=') == Some(name))
-                    .then_some(0),
+                Some((name, _)) => self.long.iter().any(|known| attachable(known, name)).then_some(0),
                 None if self.long.contains(&text) => Some(0),
+                None if self.long.iter().any(|known| known.strip_suffix("=?") == Some(text)) => Some(0),
                 None => self
                     .long
                     .iter()
@@ -168,7 +182,8 @@ fn shell(rest: &[Word], reading: &mut Reading, depth: usize) {
         if let Some(letters) = text.strip_prefix('-').filter(|letters| !letters.is_empty()) {
             match letters {
                 "-norc" | "-noprofile" | "-posix" => {}
-                "o" => drop(words.next()),
+                // What is not a literal may be several words, and options among them.
+                "o" if words.next().and_then(Word::literal).is_some() => {}
                 _ if letters.bytes().all(|b| b"ceuxlfnv".contains(&b)) => line_follows |= letters.contains('c'),
                 _ => return reading.doubt("an option of a shell is not understood"),
             }
@@ -176,6 +191,8 @@ fn shell(rest: &[Word], reading: &mut Reading, depth: usize) {
             return reading.doubt("an option of a shell is not understood");
         } else if line_follows {
             return reading.line(text, depth + 1);
+        } else if is_nameless(text, reading.moved) {
+            return reading.doubt("what a shell runs is read from a descriptor");
         } else {
             let words = std::iter::once(word).chain(words).cloned().collect();
             reading.scripts.push(Simple {
@@ -203,13 +220,34 @@ fn set(rest: &[Word], reading: &mut Reading) {
     }
 }
 
-/// Builtins that evaluate an array subscript given with `-v` or `-p`.
+/// Builtins that evaluate an array subscript given with `-v` or `-p`, or run what follows `-x`.
+///
+/// Letters may stand together (`wait -fp`), and a value may be attached.
 fn evaluates(name: &str, rest: &[Word], reading: &mut Reading) {
     let evaluated = |word: &Word| match word.literal() {
-        Some(text) => text.starts_with("-v") || name == "wait" && text.starts_with("-p") || text == "-R",
+        Some(text) => match name {
+            "wait" => text.starts_with('-') && text.contains('p'),
+            "jobs" => text.starts_with('-') && text.contains('x'),
+            _ => text.starts_with("-v") || text == "-R",
+        },
         None => name != "printf" || rest.first() == Some(word),
     };
     if rest.iter().any(evaluated) {
         reading.doubt(format!("{name} may evaluate its arguments"));
     }
+}
+
+/// Whether the path names an open descriptor, a terminal or a process's own program, whatever that is.
+fn is_nameless(path: &str, moved: bool) -> bool {
+    let mut parts = path.split('/').filter(|part| !matches!(*part, "" | "."));
+    let device = path.starts_with('/') && parts.clone().next() == Some("dev");
+    let numbered = moved && base_name(path).bytes().all(|b| b.is_ascii_digit());
+    device
+        || numbered
+        || parts.any(|part| {
+            matches!(
+                part,
+                "proc" | "fd" | "exe" | "stdin" | "stdout" | "stderr" | "tty" | "pts"
+            )
+        })
 }

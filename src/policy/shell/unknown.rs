@@ -1,0 +1,75 @@
+//! Commands that run others in ways that are not followed, or change what later words mean. Data only.
+
+/// Whether what a program of this name runs is not looked into.
+pub(super) fn is_opaque(name: &str) -> bool {
+    // The dynamic loader runs the program it is given, and is called differently on every machine.
+    listed(OPAQUE, name) || name.starts_with("ld") && name.contains(".so")
+}
+
+/// Whether the builtin changes how later words are understood, or evaluates its arguments as shell.
+pub(super) fn is_doubtful(name: &str) -> bool {
+    listed(DOUBTFUL, name)
+}
+
+/// Whether the program is a shell whose `-c` line is read as shell.
+pub(super) fn is_shell(name: &str) -> bool {
+    listed("sh bash dash ash", name)
+}
+
+fn listed(names: &str, name: &str) -> bool {
+    names.split_ascii_whitespace().any(|known| known == name)
+}
+
+/// By line: other users; other namespaces and labels; other personalities (util-linux names a link
+/// after every machine); scheduling and limits; tracers; terminals; waiting and repeating; services;
+/// far machines; preloaders; pipes; shells that are not read.
+const OPAQUE: &str = "
+    su runuser pkexec sg newgrp gosu su-exec setuidgid envuidgid chpst sudoedit run0 sudo-rs dzdo pfexec
+    chroot unshare nsenter setpriv capsh bwrap firejail proot fakeroot fakeroot-sysv fakeroot-tcp fakechroot
+    runcon aa-exec minijail0 nsjail systemd-nspawn machinectl switch_root pivot_root run-init schroot pseudo
+    setarch uname26 linux32 linux64 i386 i486 i586 i686 x86_64 athlon aarch64 arm armh armv6l armv7l armv7h armv8l
+    arm64 ppc ppc32 ppc64 ppc64le powerpc s390 s390x sparc sparc32 sparc32bash sparc64 mips mips32 mips64 alpha
+    ia64 parisc parisc32 parisc64 hppa hppa64 riscv32 riscv64 loongarch64
+    chrt taskset numactl prlimit choom uclampset coresched cgexec softlimit cpulimit schedtool trickle nocache
+    enosys pipesz gtime gnice gnohup gtimeout gstdbuf genv gxargs gfind
+    strace ltrace gdb gdbserver rr valgrind perf catchsegv heaptrack hyperfine memusage uftrace bpftrace
+    script scriptreplay scriptlive unbuffer expect tmux screen dtach abduco rlwrap rlfe openvt cttyhack
+    xvfb-run xinit startx xterm x-terminal-emulator uxterm
+    watch watchexec parallel sem env_parallel entr fd fdfind run-parts run-one flock setlock lckdo logsave
+    start-stop-daemon daemon daemonize systemd-run systemd-cat systemd-inhibit systemd-socket-activate
+    systemd-notify runsv runit supervise dumb-init tini catatonit dbus-run-session dbus-launch
+    ssh-agent at batch crontab cron crond anacron inetd tcpsvd udpsvd
+    ssh rsh rlogin mosh autossh sshpass socat ncat nc netcat
+    faketime eatmydata proxychains proxychains4 torsocks torify tsocks padsp apulse optirun primusrun
+    chronic ifne mispipe pee zrun vipe xe rush
+    nix-shell guix flatpak-spawn host-spawn distrobox toolbox
+    zsh zsh-static ksh ksh93 mksh mksh-static lksh oksh loksh pdksh fish csh tcsh bsd-csh rbash rzsh rksh posh yash
+    nu pwsh hush lash msh sash osh ysh mrsh elvish xonsh rc es ion scsh bash-static busybox-static static-sh
+    git-shell
+";
+
+const DOUBTFUL: &str = "
+    eval source . trap alias unalias coproc let declare typeset local export readonly unset read mapfile readarray
+    getopts enable hash shopt complete compgen compopt bind fc history
+";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_dynamic_loader_is_opaque_under_each_of_its_names() {
+        for name in [
+            "ld.so",
+            "ld-linux-x86-64.so.2",
+            "ld-musl-x86_64.so.1",
+            "ld64.so.1",
+            "ld-2.31.so",
+        ] {
+            assert!(is_opaque(name), "{name}");
+        }
+        for name in ["ld", "ldd", "ld.gold", "libx.so"] {
+            assert!(!is_opaque(name), "{name}");
+        }
+    }
+}
