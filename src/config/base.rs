@@ -8,8 +8,9 @@ use serde_yaml::Location;
 use super::context::Context;
 use super::error::Diagnostic;
 use super::layers::{Layer, Layers};
-use super::paths::{self, Variables, real};
+use super::paths::{self, Variables};
 use super::scalar::At;
+use super::toolchains;
 use crate::policy::{AbsPath, BasePath, Grant, Rights, Scope};
 
 /// The base paths of all layers, sorted by path; none that goes through a link in a `writable` root.
@@ -102,9 +103,15 @@ fn one(
         warnings.push(*Diagnostic::warning(told).at(layer.source.place(entry.at), "the agent could re-point it"));
         return Ok(None);
     }
-    if text.starts_with('$') && holds_home(&walked.path, context) {
-        let told = format!("base path `{text}` is left out: {} holds a home directory", walked.path);
-        warnings.push(*Diagnostic::warning(told).at(layer.source.place(entry.at), "the variable leads too far up"));
+    if let Some(why) = text
+        .strip_prefix('$')
+        .and_then(|text| refused(text, &walked.path, context))
+    {
+        let name = text.split('/').next().unwrap_or(text);
+        let told = Diagnostic::warning(format!("`{name}` is not followed: {why}"));
+        if !warnings.iter().any(|warning| warning.message == told.message) {
+            warnings.push(*told.at(layer.source.place(entry.at), "grants nothing"));
+        }
         return Ok(None);
     }
     let scope = match (metadata.is_dir(), scope) {
@@ -118,15 +125,12 @@ fn one(
     }))
 }
 
-/// Whether granting `path` would grant somebody's whole home: a variable set to `/` or to HOME is
-/// no toolchain.
-fn holds_home(path: &AbsPath, context: &Context) -> bool {
-    let homes = [context.home.clone(), context.path_variable("HOME")];
-    *path == AbsPath::root()
-        || homes
-            .iter()
-            .flatten()
-            .any(|home| real(home).is_within(path) || home.is_within(path))
+/// Why an entry `NAME/rest` that leads to `place` grants nothing: whoever sets the environment must
+/// not widen a preset.
+fn refused(text: &str, place: &AbsPath, context: &Context) -> Option<String> {
+    let (name, _) = text.split_once('/').unwrap_or((text, ""));
+    let start = context.path_variable(name)?;
+    toolchains::objection(name, &start, context).or_else(|| toolchains::kept(place, context))
 }
 
 fn grant(layer: &Layer, path: AbsPath, rights: Rights, scope: Scope, at: Location) -> Grant {

@@ -2,6 +2,7 @@
 
 use super::context::Context;
 use super::error::Diagnostic;
+use super::ground::{holds, pseudo};
 use super::layers::Layers;
 use super::paths;
 use super::roots::Draft;
@@ -25,7 +26,7 @@ pub(crate) fn state_stays_outside(drafts: &[Draft<'_>], context: &Context) -> Re
     let state = paths::real(&state);
     match drafts
         .iter()
-        .find(|d| d.rights.contains(Rights::WRITE) && (state.is_within(&d.path) || d.path.is_within(&state)))
+        .find(|d| d.rights.contains(Rights::WRITE) && (holds(&d.path, &state) || holds(&state, &d.path)))
     {
         None => Ok(()),
         Some(draft) => Err(Diagnostic::error(format!(
@@ -38,6 +39,24 @@ pub(crate) fn state_stays_outside(drafts: &[Draft<'_>], context: &Context) -> Re
         )
         .hint("use `mode: ro`, or name narrower roots")),
     }
+}
+
+/// Refuses a writable root whose files are the kernel's switches: writing one acts on the host.
+pub(crate) fn writes_are_data(drafts: &[Draft<'_>]) -> Result<(), Box<Diagnostic>> {
+    for draft in drafts.iter().filter(|d| d.rights.contains(Rights::WRITE)) {
+        if let Some(kind) = pseudo(&draft.path) {
+            return Err(Diagnostic::error(format!(
+                "root `{}` cannot be writable: {} is on a file system of the kernel's ({kind})",
+                draft.name.value, draft.path
+            ))
+            .at(
+                draft.layer.source.place(draft.raw.root.at),
+                "a write here changes the host",
+            )
+            .hint("use `mode: ro`"));
+        }
+    }
+    Ok(())
 }
 
 fn grants_under_denies(drafts: &[Draft<'_>], granted: &Draft<'_>) -> Result<(), Box<Diagnostic>> {

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::context::Context;
 use super::error::{ConfigError, Diagnostic};
+use super::ground::{holds, pseudo};
 use super::load::{self, Loaded};
 use super::paths;
 use super::trust;
@@ -71,12 +72,15 @@ pub fn from_flags(flags: &FlagPolicy, cwd: &Path, context: &Context) -> Result<L
     if writable.contains(&AbsPath::root()) {
         return Err(refused("--rw /", "the whole file system cannot be writable"));
     }
+    for root in &writable {
+        if let Some(kind) = pseudo(root) {
+            let why = format!("on a file system of the kernel's ({kind}), where a write changes the host");
+            return Err(refused(&format!("--rw {root}"), why));
+        }
+    }
     if let Some(state) = trust::state_dir(context) {
         let state = paths::real(&state);
-        if let Some(root) = writable
-            .iter()
-            .find(|root| state.is_within(root) || root.is_within(&state))
-        {
+        if let Some(root) = writable.iter().find(|root| holds(root, &state) || holds(&state, root)) {
             return Err(refused(
                 &format!("--rw {root}"),
                 format!("would make stockade's own state writable: {state}"),

@@ -3,8 +3,9 @@
 //! The story, file by file: `load` finds and reads a file once; `yaml` turns its bytes into the
 //! raw mirror (`raw`, `scalar`, `words`) or into one error that says where; `layers` stacks the
 //! presets it extends below it; `resolve` brings the stack to a policy, with a file for each part:
-//! `roots`, `denies` and `finish` (through `paths`, which finds every symlink), `base`, `environment`,
-//! `rules` and their `examples`, `tools`; `contradictions` holds the parts against each other, and `warnings`
+//! `roots`, `denies` and `finish` (through `paths`, which finds every symlink, and `ground`, which knows the
+//! machine's own places), `base` and the `toolchains` that variables name, `environment`, `rules` and their
+//! `examples`, `tools`; `contradictions` holds the parts against each other, and `warnings`
 //! tells what stands but may surprise.
 //! Beside that: [`trust`] (and `stored`) for configs found in the working directory, [`ceilings`], which this
 //! version refuses to run beside, `flags` for policies without a file, [`schema`] for editors.
@@ -19,6 +20,7 @@ mod error;
 mod examples;
 mod finish;
 mod flags;
+mod ground;
 mod layers;
 mod load;
 mod paths;
@@ -31,6 +33,7 @@ mod scalar;
 mod schema;
 mod source;
 mod stored;
+mod toolchains;
 mod tools;
 pub mod trust;
 mod units;

@@ -8,6 +8,7 @@ use std::fs::FileType;
 use super::context::Context;
 use super::denies::{self, DenyDraft};
 use super::error::Diagnostic;
+use super::ground::{holds, system_part};
 use super::layers::{Layer, Layers};
 use super::paths::{self, Variables, Walked};
 use super::raw::RawRoot;
@@ -52,7 +53,7 @@ pub(crate) fn drafts<'a>(
             {
                 None => {
                     if layer.source.is_preset() {
-                        refuse_home(&draft, context)?;
+                        refuse_workspace(&draft, context)?;
                     }
                     drafts.push(draft);
                 }
@@ -90,22 +91,24 @@ fn same_place(first: &Draft<'_>, second: &Draft<'_>) -> Box<Diagnostic> {
         .hint("one place has one root: merge them")
 }
 
-/// `/`, a home directory or what lies above one is nobody's workspace.
-fn refuse_home(draft: &Draft<'_>, context: &Context) -> Result<(), Box<Diagnostic>> {
+/// `/`, a home directory, what lies above one and the machine's own places are nobody's workspace.
+fn refuse_workspace(draft: &Draft<'_>, context: &Context) -> Result<(), Box<Diagnostic>> {
     let homes = [context.home.clone(), context.path_variable("HOME")];
     let mut homes = homes
         .iter()
         .flatten()
         .flat_map(|home| [home.clone(), paths::real(home)]);
     let what = if draft.path == AbsPath::root() {
-        "the whole file system".to_owned()
-    } else if let Some(home) = homes.find(|home| home.is_within(&draft.path)) {
-        format!("the home directory {home}")
+        "it holds the whole file system".to_owned()
+    } else if let Some(home) = homes.find(|home| holds(&draft.path, home)) {
+        format!("it holds the home directory {home}")
+    } else if let Some(part) = system_part(&draft.path) {
+        format!("{part} is the machine's")
     } else {
         return Ok(());
     };
     Err(
-        Diagnostic::error(format!("{} cannot be the workspace: it holds {what}", draft.path))
+        Diagnostic::error(format!("{} cannot be the workspace: {what}", draft.path))
             .at(draft.layer.source.place(draft.raw.root.at), "would be writable")
             .hint("start in a project directory, or write a config that names what may be written"),
     )

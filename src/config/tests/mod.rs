@@ -2,6 +2,7 @@
 
 mod clauses;
 mod errors;
+mod mounts;
 mod places;
 mod presets;
 mod robust;

@@ -215,13 +215,136 @@ fn flags_that_contradict_each_other_are_refused() {
 #[test]
 fn a_toolchain_variable_that_leads_to_a_home_or_the_root_grants_nothing() {
     let mut world = World::new();
+    std::fs::create_dir(world.home().join("bin")).unwrap();
+    std::fs::write(world.home().join("bin/java"), "").unwrap();
     for far in [world.home(), "/".into()] {
         world.context.variables.insert("JAVA_HOME".into(), far.clone().into());
         let loaded = preset("java", &world.project(), &world.context).unwrap();
-        assert!(loaded.warnings[0].message.contains("holds a home directory"));
+        assert!(
+            loaded.warnings[0]
+                .message
+                .starts_with("`$JAVA_HOME` is not followed: /")
+        );
         assert_eq!(
             loaded.policy.access(Operation::Read, &at(world.home().join("x"))),
             Access::Denied
         );
+    }
+}
+
+/// The presets' variables with the thing that tells such a toolchain.
+const VARIABLES: &[(&str, &str, &str)] = &[
+    ("rust", "RUSTUP_HOME", "toolchains"),
+    ("python", "PYENV_ROOT", "versions"),
+    ("go", "GOROOT", "bin/go"),
+    ("java", "JAVA_HOME", "bin/java"),
+    ("node", "N_PREFIX", "bin/node"),
+];
+
+#[test]
+fn a_toolchain_variable_grants_no_place_without_its_toolchain() {
+    let mut world = World::new();
+    let elsewhere = world.project().join("elsewhere \n'");
+    for (name, variable, marker) in VARIABLES {
+        std::fs::create_dir_all(elsewhere.join("bin")).unwrap();
+        world
+            .context
+            .variables
+            .insert((*variable).into(), elsewhere.clone().into());
+        let loaded = preset(name, &world.project(), &world.context).unwrap();
+        let read = |loaded: &crate::config::Loaded| loaded.policy.access(Operation::Read, &at(elsewhere.join("bin/x")));
+        assert_eq!(read(&loaded), Access::Denied, "{variable}");
+        let told = &loaded.warnings[0].message;
+        assert!(told.contains(variable) && told.contains("elsewhere"), "{told}");
+        std::fs::create_dir_all(elsewhere.join(marker)).unwrap();
+        let loaded = preset(name, &world.project(), &world.context).unwrap();
+        assert_eq!(loaded.warnings, [], "{variable}");
+        assert_eq!(read(&loaded), Access::Full, "{variable}");
+        std::fs::remove_dir_all(&elsewhere).unwrap();
+    }
+}
+
+#[test]
+fn a_toolchain_variable_grants_nothing_that_a_person_or_the_machine_keeps() {
+    let mut world = World::new();
+    let ssh = world.home().join(".ssh");
+    let pyenv = world.home().join(".pyenv");
+    let state = world.home().join(".local/state/stockade");
+    for (name, variable, marker) in VARIABLES {
+        for place in [&ssh, &state, &pyenv] {
+            std::fs::create_dir_all(place.join(marker)).unwrap();
+        }
+        for place in [
+            &ssh,
+            &state,
+            Path::new("/etc"),
+            Path::new("/proc/self/root/etc"),
+            Path::new("/proc"),
+        ] {
+            world.context.variables.insert((*variable).into(), place.into());
+            let loaded = preset(name, &world.project(), &world.context).unwrap();
+            for secret in [
+                ssh.join("bin/id"),
+                state.join("bin/trust.json"),
+                "/etc/shadow".into(),
+                "/proc/1/environ".into(),
+            ] {
+                assert_eq!(
+                    loaded.policy.access(Operation::Read, &at(secret)),
+                    Access::Denied,
+                    "{variable}"
+                );
+            }
+        }
+        world.context.variables.insert((*variable).into(), pyenv.clone().into());
+        let loaded = preset(name, &world.project(), &world.context).unwrap();
+        assert_eq!(
+            loaded.policy.access(Operation::Read, &at(pyenv.join("bin/x"))),
+            Access::Full,
+            "{variable}"
+        );
+    }
+}
+
+#[test]
+fn a_link_in_a_toolchain_does_not_lead_out_of_it() {
+    let mut world = World::new();
+    let cargo = world.project().join("cargo");
+    std::fs::create_dir_all(cargo.join("registry/index")).unwrap();
+    std::os::unix::fs::symlink("/etc", cargo.join("git")).unwrap();
+    world
+        .context
+        .variables
+        .insert("CARGO_HOME".into(), cargo.clone().into());
+    let policy = preset("rust", &world.project(), &world.context).unwrap().policy;
+    assert_eq!(policy.access(Operation::Read, &at("/etc/shadow")), Access::Denied);
+    assert_eq!(
+        policy.access(Operation::Read, &at(cargo.join("registry/x"))),
+        Access::Full
+    );
+}
+
+#[test]
+fn the_machines_own_places_are_no_workspace() {
+    let world = World::new();
+    for place in ["/proc/sys/kernel", "/sys", "/dev", "/etc", "/usr/bin", "/var"] {
+        let error = preset("workspace-write", Path::new(place), &world.context)
+            .unwrap_err()
+            .to_string();
+        assert!(error.contains("cannot be the workspace"), "{error}");
+    }
+}
+
+#[test]
+fn the_kernels_switches_are_never_writable() {
+    let world = World::new();
+    let kernel = Path::new("/proc/sys/kernel");
+    let error = from_flags(&flags(&[kernel], &[], &[]), &world.project(), &world.context).unwrap_err();
+    assert!(error.to_string().contains("(proc)"), "{error}");
+    assert!(from_flags(&flags(&[], &[kernel], &[]), &world.project(), &world.context).is_ok());
+    for place in ["/proc/sys/kernel", "/sys/kernel", "/dev/pts"] {
+        let error = world.error(format!("sandbox: {{paths: {{k: {{root: {place}, mode: rw}}}}}}\n"));
+        assert!(error.contains("cannot be writable"), "{error}");
+        world.ok(&format!("sandbox: {{paths: {{k: {{root: {place}, mode: ro}}}}}}\n"));
     }
 }

@@ -1,0 +1,191 @@
+//! Places that hold the machine rather than somebody's work, and whether one place holds another.
+//!
+//! Paths alone do not tell: a bind mount shows a directory under a second path. So places are
+//! compared by path and by identity, and file systems are asked what they are.
+
+use std::os::unix::fs::MetadataExt as _;
+
+use nix::errno::Errno;
+use nix::sys::statfs::{self, FsType};
+
+use super::paths::{identity, real};
+use crate::policy::{AbsPath, Identity};
+
+/// File systems whose files are the kernel's switches: writing one acts on the host.
+const PSEUDO: &[(FsType, &str)] = &[
+    (statfs::PROC_SUPER_MAGIC, "proc"),
+    (statfs::SYSFS_MAGIC, "sysfs"),
+    (statfs::CGROUP_SUPER_MAGIC, "cgroup"),
+    (statfs::CGROUP2_SUPER_MAGIC, "cgroup2"),
+    (statfs::DEBUGFS_MAGIC, "debugfs"),
+    (statfs::TRACEFS_MAGIC, "tracefs"),
+    (statfs::SECURITYFS_MAGIC, "securityfs"),
+    (statfs::SELINUX_MAGIC, "selinuxfs"),
+    (statfs::SMACK_MAGIC, "smackfs"),
+    (statfs::BPF_FS_MAGIC, "bpf"),
+    (statfs::DEVPTS_SUPER_MAGIC, "devpts"),
+    (statfs::RDTGROUP_SUPER_MAGIC, "resctrl"),
+    (FsType(0xde5e_81e4), "efivarfs"),
+    (FsType(0x1980_0202), "mqueue"),
+    (FsType(0x6265_6570), "configfs"),
+    (FsType(0x6165_676c), "pstore"),
+    (FsType(0x4249_4e4d), "binfmt_misc"),
+    (FsType(0x6573_5543), "fusectl"),
+    (FsType(0x6e73_6673), "nsfs"),
+    (FsType(0x6e66_7364), "nfsd"),
+    (FsType(0x6759_6969), "rpc_pipefs"),
+];
+
+/// No workspace themselves; a project further down may be one.
+const TOPS: &[&str] = &[
+    "/usr",
+    "/usr/local",
+    "/usr/local/bin",
+    "/usr/local/sbin",
+    "/usr/local/lib",
+    "/usr/local/etc",
+    "/var",
+    "/var/lib",
+    "/var/log",
+    "/var/cache",
+    "/run",
+    "/home",
+    "/root",
+    "/opt",
+    "/srv",
+    "/mnt",
+    "/media",
+    "/nix",
+    "/gnu",
+];
+
+/// Neither themselves nor anything below.
+const SYSTEM: &[&str] = &[
+    "/etc",
+    "/boot",
+    "/efi",
+    "/dev",
+    "/proc",
+    "/sys",
+    "/bin",
+    "/sbin",
+    "/lib",
+    "/lib32",
+    "/lib64",
+    "/libx32",
+    "/usr/bin",
+    "/usr/sbin",
+    "/usr/lib",
+    "/usr/lib32",
+    "/usr/lib64",
+    "/usr/libx32",
+    "/usr/libexec",
+    "/run",
+    "/var/spool",
+    "/nix/store",
+    "/gnu/store",
+];
+
+/// Below [`SYSTEM`], and somebody's work all the same.
+const WITHIN_SYSTEM: &[&str] = &["/dev/shm", "/run/media"];
+
+/// Whether `inner` is `outer` or lies below it, under whatever path.
+pub(crate) fn holds(outer: &AbsPath, inner: &AbsPath) -> bool {
+    if inner.is_within(outer) {
+        return true;
+    }
+    let Some(outer) = identity_of(outer) else {
+        return false;
+    };
+    inner.ancestors().any(|above| identity_of(&above) == Some(outer))
+}
+
+/// The kind of file system, if its files are not data; a missing path is asked for where it would be made.
+pub(crate) fn pseudo(path: &AbsPath) -> Option<&'static str> {
+    let mut at = path.clone();
+    let kind = loop {
+        match statfs::statfs(at.as_path()) {
+            Ok(found) => break found.filesystem_type(),
+            Err(Errno::ENOENT) => at = at.parent()?,
+            // Whatever cannot be told is not written.
+            Err(_) => return Some("a file system that cannot be told"),
+        }
+    };
+    if let Some((_, name)) = PSEUDO.iter().find(|(pseudo, _)| *pseudo == kind) {
+        return Some(name);
+    }
+    // devtmpfs calls itself tmpfs; its number is that of /dev, unless /dev is plain disk.
+    let device = |path: &str| std::fs::metadata(path).map(|found| found.dev()).ok();
+    let here = std::fs::symlink_metadata(&at).map(|found| found.dev()).ok();
+    let shared = static_place("/dev/shm").is_some_and(|shm| holds(&shm, path));
+    (here == device("/dev") && device("/dev") != device("/") && !shared).then_some("devtmpfs")
+}
+
+/// The part of the machine that `path` is or lies in; `None` for a place where a person may work.
+pub(crate) fn system_part(path: &AbsPath) -> Option<AbsPath> {
+    let places = |list: &'static [&'static str]| list.iter().copied().filter_map(static_place);
+    let same = |top: &AbsPath| *top == *path || (identity_of(top).is_some() && identity_of(top) == identity_of(path));
+    if let Some(top) = places(TOPS).find(same) {
+        return Some(top);
+    }
+    if places(WITHIN_SYSTEM).any(|work| !same(&work) && holds(&work, path)) {
+        return None;
+    }
+    places(SYSTEM).find(|system| holds(system, path))
+}
+
+/// A path of one of the lists, its links resolved.
+fn static_place(path: &str) -> Option<AbsPath> {
+    AbsPath::new(path).ok().map(|path| real(&path))
+}
+
+fn identity_of(path: &AbsPath) -> Option<Identity> {
+    std::fs::symlink_metadata(path).ok().map(|found| identity(&found))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(path: &str) -> AbsPath {
+        AbsPath::new(path).unwrap()
+    }
+
+    #[test]
+    fn the_kernels_switches_are_told_from_files() {
+        assert_eq!(pseudo(&at("/proc/sys/kernel")), Some("proc"));
+        assert_eq!(pseudo(&at("/proc/sys/kernel/core_pattern")), Some("proc"));
+        assert_eq!(pseudo(&at("/sys")), Some("sysfs"));
+        let dir = tempfile::tempdir().unwrap();
+        let missing = AbsPath::new(dir.path().join("a/b")).unwrap();
+        assert_eq!(pseudo(&missing), None);
+    }
+
+    #[test]
+    fn the_system_is_no_place_to_work_and_a_project_in_it_is() {
+        for system in [
+            "/etc",
+            "/etc/ssl/certs",
+            "/usr",
+            "/usr/bin",
+            "/bin",
+            "/var",
+            "/var/spool/cron",
+            "/dev",
+            "/run",
+        ] {
+            assert!(system_part(&real(&at(system))).is_some(), "{system}");
+        }
+        for project in [
+            "/usr/local/src/x",
+            "/usr/src/app",
+            "/var/www",
+            "/dev/shm/x",
+            "/opt/x",
+            "/srv/x",
+            "/tmp",
+        ] {
+            assert_eq!(system_part(&real(&at(project))), None, "{project}");
+        }
+    }
+}

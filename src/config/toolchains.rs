@@ -1,0 +1,127 @@
+//! Places that variables of the environment name, and when they are believed.
+//!
+//! Presets follow variables such as `$JAVA_HOME` to installations that were moved. Whoever sets the
+//! environment must not widen the sandbox that way: a place counts only when it holds what the
+//! variable is for, and holds nothing and lies in nothing that a person or the machine keeps.
+
+use super::context::Context;
+use super::ground::{holds, pseudo};
+use super::paths::real;
+use super::trust;
+use crate::policy::AbsPath;
+
+/// Each variable that presets may follow, with what stands below it: any of these is enough.
+const MARKERS: &[(&str, &[&str])] = &[
+    (
+        "CARGO_HOME",
+        &["bin/cargo", "registry/index", "registry/cache", ".package-cache"],
+    ),
+    ("GOPATH", &["pkg/mod", "pkg/sumdb"]),
+    ("GOROOT", &["bin/go"]),
+    ("JAVA_HOME", &["bin/java", "jre/bin/java"]),
+    ("NVM_DIR", &["nvm.sh", "versions/node"]),
+    ("N_PREFIX", &["bin/node", "n/versions"]),
+    ("PYENV_ROOT", &["versions", "bin/pyenv", "libexec/pyenv"]),
+    ("RUSTUP_HOME", &["toolchains"]),
+    ("VOLTA_HOME", &["tools/image", "bin/volta"]),
+];
+
+/// Where the machine keeps what is nobody's toolchain.
+const MACHINE: &[&str] = &["/etc", "/boot", "/proc", "/sys", "/dev", "/run", "/var"];
+
+/// The hidden folders of a home that hold toolchains; every other one holds what its owner keeps.
+const KNOWN: &[&str] = &[
+    ".asdf/installs",
+    ".cargo",
+    ".gradle/jdks",
+    ".go",
+    ".goenv",
+    ".gvm",
+    ".jabba",
+    ".jdks",
+    ".jenv",
+    ".local/share/fnm",
+    ".local/share/mise/installs",
+    ".local/share/rtx/installs",
+    ".local/share/uv/python",
+    ".local/share/pyenv",
+    ".local/share/rustup",
+    ".local/share/cargo",
+    ".local/share/go",
+    ".local/share/nvm",
+    ".local/share/volta",
+    ".n",
+    ".nvm",
+    ".pyenv",
+    ".rustup",
+    ".sdkman/candidates",
+    ".volta",
+];
+
+/// Why the place a variable names grants nothing; `None` when it is a toolchain.
+pub(crate) fn objection(name: &str, start: &AbsPath, context: &Context) -> Option<String> {
+    let start = real(start);
+    let markers = MARKERS
+        .iter()
+        .find(|(known, _)| *known == name)
+        .map(|(_, markers)| *markers);
+    let Some(markers) = markers else {
+        return Some(format!("{start} is not known to be a toolchain"));
+    };
+    if !markers.iter().any(|marker| start.as_path().join(marker).exists()) {
+        return Some(format!("{start} holds no {}", markers.join(", no ")));
+    }
+    kept(&start, context)
+}
+
+/// What a person or the machine keeps at, below or around `place`.
+pub(crate) fn kept(place: &AbsPath, context: &Context) -> Option<String> {
+    let around = |kept: &AbsPath| holds(place, kept) || holds(kept, place);
+    if let Some(kind) = pseudo(place) {
+        return Some(format!("{place} is on a file system of the kernel's ({kind})"));
+    }
+    let machine = MACHINE
+        .iter()
+        .filter_map(|path| AbsPath::new(path).ok())
+        .map(|path| real(&path));
+    if let Some(kept) = machine.into_iter().find(around) {
+        return Some(format!("{place} holds or lies in {kept}"));
+    }
+    let root = AbsPath::new("/root").ok();
+    let homes = [context.home.clone(), context.path_variable("HOME"), root];
+    for home in homes.iter().flatten().map(real) {
+        if holds(place, &home) {
+            return Some(format!("{place} holds the home directory {home}"));
+        }
+        if let Some(folder) = hidden(place, &home) {
+            return Some(format!("{place} lies in {folder}, which holds more than toolchains"));
+        }
+    }
+    let state = trust::state_dir(context).map(|state| real(&state))?;
+    around(&state).then(|| format!("{place} holds or lies in stockade's own state {state}"))
+}
+
+/// The hidden folder of `home` that `place` lies in, unless it is known to hold toolchains.
+fn hidden(place: &AbsPath, home: &AbsPath) -> Option<AbsPath> {
+    let mut known = KNOWN
+        .iter()
+        .filter_map(|known| AbsPath::new(home.as_path().join(known)).ok());
+    if known.any(|known| holds(&real(&known), place)) {
+        return None;
+    }
+    if let Ok(below) = place.as_path().strip_prefix(home.as_path()) {
+        let first = below.components().next()?;
+        let folder = home.child(first.as_os_str())?;
+        return folder
+            .name()
+            .is_some_and(|name| name.as_encoded_bytes().starts_with(b"."))
+            .then_some(folder);
+    }
+    // The same folder under another path.
+    let entries = std::fs::read_dir(home).ok()?;
+    entries
+        .filter_map(Result::ok)
+        .filter(|entry| entry.file_name().as_encoded_bytes().starts_with(b"."))
+        .filter_map(|entry| home.child(entry.file_name()))
+        .find(|folder| holds(folder, place))
+}
