@@ -18,8 +18,6 @@ pub(super) enum Place {
     Modules,
     /// `worktrees` of a git directory: its children are git directories.
     Worktrees,
-    /// `objects` of a git directory.
-    Objects,
     /// Protected with everything below it; the role its members have.
     Whole(Role),
 }
@@ -263,21 +261,15 @@ fn of_git(place: Place, name: &[u8], kind: Kind) -> (Option<Role>, Option<Place>
         (Place::Git, b"hooks") => file(Role::GitHook),
         (Place::Git, b"modules") => directory(Place::Modules),
         (Place::Git, b"worktrees") => directory(Place::Worktrees),
-        (Place::Git, b"objects") => match kind {
-            Kind::Directory => (None, Some(Place::Objects)),
-            Kind::Symlink | Kind::Other => (None, None),
-        },
         // A submodule may be called `config`; only what could become a git directory's file counts here.
         (Place::Modules, b"config" | b"config.worktree") if kind != Kind::Directory => file(Role::GitConfig),
         (Place::Modules, b"commondir") if kind != Kind::Directory => file(Role::GitCommon),
         (Place::Modules, b"gitdir") if kind != Kind::Directory => file(Role::GitBack),
         (Place::Modules, _) => (None, Some(Place::Modules)),
         (Place::Worktrees, _) => (None, Some(Place::Git)),
-        // Thousands of loose objects and the packs. Nothing git reads on its own points in here for more
-        // than object data: a `.git` file or symlink that did is itself protected.
-        (Place::Objects, b"pack") => (None, None),
-        (Place::Objects, [a, b]) if a.is_ascii_hexdigit() && b.is_ascii_hexdigit() => (None, None),
-        (Place::Objects | Place::Plain | Place::Git | Place::Whole(_), _) => (None, Some(Place::Plain)),
+        // `objects` too: git keeps data alone in there, but it takes three empty files to make any directory
+        // a git directory, and nothing keeps a person from working below it.
+        (Place::Plain | Place::Git | Place::Whole(_), _) => (None, Some(Place::Plain)),
     }
 }
 
@@ -316,7 +308,7 @@ impl Markers {
                 place: Place::Git,
                 ..context
             },
-            Place::Plain | Place::Modules | Place::Git | Place::Worktrees | Place::Objects | Place::Whole(_) => context,
+            Place::Plain | Place::Modules | Place::Git | Place::Worktrees | Place::Whole(_) => context,
         }
     }
 }

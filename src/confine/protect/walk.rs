@@ -297,7 +297,7 @@ impl Walker<'_> {
         let part_of_parent = match directory.context.place {
             Place::Whole(_) => true,
             Place::Git => is_dot_git(self.sight.name(directory.name)),
-            Place::Plain | Place::Modules | Place::Worktrees | Place::Objects => directory.context.is_under_way(),
+            Place::Plain | Place::Modules | Place::Worktrees => directory.context.is_under_way(),
         };
         if directory.depth > 0 && part_of_parent {
             let anchor = self.sight.directories[directory.parent as usize].anchor;

@@ -361,3 +361,24 @@ fn neither_an_unsearchable_directory_above_nor_an_unwritable_one_keeps_an_intrud
     mode("a/b/c/d", 0o755);
     assert!(!scene.exists("a/b/c/d/.envrc") && !scene.exists("a/b/c/.claude"));
 }
+
+#[test]
+fn a_name_below_the_objects_of_a_git_directory_is_found() {
+    for git in [".git", "fake"] {
+        let scene = Scene::empty();
+        let base = |path: &str| format!("{git}/objects/{path}");
+        scene.write(format!("{git}/HEAD"), "ref: refs/heads/main\n");
+        scene.write(format!("{git}/refs/x"), "");
+        scene.write(base("3d/0123"), "object");
+        let found = scene.report(|s| {
+            s.write(base("pack/app/.git/hooks/pre-commit"), "evil");
+            s.write(base("3d/.envrc"), "evil");
+            s.write(base("ab/deep/.vscode/tasks.json"), "evil");
+            s.write(base("3d/4567"), "object");
+        });
+        assert_eq!(found.len(), 3, "{found:?}");
+        assert!(!scene.exists(base("pack/app/.git/hooks/pre-commit")));
+        assert!(!scene.exists(base("3d/.envrc")) && !scene.exists(base("ab/deep/.vscode/tasks.json")));
+        assert!(scene.exists(base("3d/4567")));
+    }
+}
