@@ -232,9 +232,10 @@ mod tests {
     }
 
     #[test]
-    fn a_read_only_pipe_is_passed_on_and_keeps_what_the_command_leaves() {
-        let (reader, writer) = pipe();
-        File::from(writer).write_all(b"first\nsecond\n").unwrap();
+    fn a_named_file_is_passed_on_and_keeps_what_the_command_leaves() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), b"first\nsecond\n").unwrap();
+        let reader = OwnedFd::from(File::open(file.path()).unwrap());
         let relayed = run(
             streams(&reader, &null(), &null()),
             Stdin::Inherit,
@@ -246,6 +247,42 @@ mod tests {
         File::from(reader).read_to_string(&mut rest).unwrap();
         assert_eq!(relayed.stdout.into_bytes(), b"first\n");
         assert_eq!(rest, "second\n");
+    }
+
+    #[test]
+    fn what_the_caller_reads_next_from_a_pipe_cannot_be_written_by_the_command() {
+        let (reader, writer) = pipe();
+        File::from(writer).write_all(b"first\n").unwrap();
+        let relayed = run(
+            streams(&reader, &null(), &null()),
+            Stdin::Inherit,
+            OutputMode::Capture,
+            None,
+            "cat; echo 'rm -rf x' > /proc/self/fd/0",
+        );
+        let mut rest = String::new();
+        File::from(reader).read_to_string(&mut rest).unwrap();
+        assert_eq!(relayed.stdout.into_bytes(), b"first\n");
+        assert_eq!(rest, "");
+    }
+
+    #[test]
+    fn an_unnamed_file_is_pumped_and_cannot_be_written_by_the_command() {
+        let mut file = tempfile::tempfile().unwrap();
+        file.write_all(b"content").unwrap();
+        let path = format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&file));
+        let reader = OwnedFd::from(File::open(path).unwrap());
+        run(
+            streams(&reader, &null(), &null()),
+            Stdin::Inherit,
+            OutputMode::Capture,
+            None,
+            "cat > /dev/null; echo evil > /proc/self/fd/0",
+        );
+        let mut content = String::new();
+        std::io::Seek::rewind(&mut file).unwrap();
+        file.read_to_string(&mut content).unwrap();
+        assert_eq!(content, "content");
     }
 
     #[test]
