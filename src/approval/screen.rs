@@ -1,8 +1,10 @@
 //! The text of a question, safe to show whatever an agent put into it.
 //!
 //! Every line of content stands behind a bar, is escaped, and is broken before the terminal would
-//! break it: nothing that was asked about can begin a line of its own.
+//! break it: nothing that was asked about can begin a line of its own. A line that ends in the command
+//! itself is told from one that was broken, and an escape from the same letters typed out.
 
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::PathBuf;
 
 use super::request::{ApprovalRequest, Presentation};
@@ -12,6 +14,8 @@ use crate::policy::path;
 pub(super) const NARROW: u16 = 40;
 /// How wide a label and its padding are.
 const LABEL: usize = 11;
+/// Stands before a line that the value itself begins.
+const NEW_LINE: &str = "(new line)";
 
 /// Whether colours are used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,7 +30,7 @@ pub(super) fn question(request: &ApprovalRequest, presentation: &Presentation, c
         text: String::new(),
         columns: usize::from(columns.max(24)),
         colour,
-        escaped: false,
+        hides: hides(request, presentation),
     };
     screen.plain("+-- Stockade asks ", Style::Strong);
     screen.field("tool", request.tool_name.as_bytes());
@@ -38,7 +42,7 @@ pub(super) fn question(request: &ApprovalRequest, presentation: &Presentation, c
         Presentation::Text(text) => screen.field("", text.as_bytes()),
         Presentation::Command(view) => {
             screen.field("command", &view.command);
-            screen.field("directory", path::display(&view.directory).as_bytes());
+            screen.paths("directory", std::slice::from_ref(&view.directory));
             screen.field("regime", view.regime.as_bytes());
             screen.paths("may read", &view.may_read);
             if view.may_write.is_empty() {
@@ -48,11 +52,8 @@ pub(super) fn question(request: &ApprovalRequest, presentation: &Presentation, c
             screen.field("may reach", view.may_reach.as_bytes());
         }
     }
-    if screen.escaped || paths_hide_something(presentation) {
-        screen.plain(
-            "| WARNING: characters that do not print are shown as \\u{..} above",
-            Style::Warning,
-        );
+    if screen.hides == Hides::Something {
+        screen.plain(WARNING, Style::Warning);
     }
     screen.plain(
         "+-- y: yes, once; n: no; s: yes, and again for exactly this",
@@ -64,16 +65,37 @@ pub(super) fn question(request: &ApprovalRequest, presentation: &Presentation, c
 /// Where the answer is typed.
 pub(super) const PROMPT: &str = "approve? [y/n/s] ";
 
-/// Whether a path was escaped before it came here.
-fn paths_hide_something(presentation: &Presentation) -> bool {
-    match presentation {
-        Presentation::Text(_) => false,
-        Presentation::Command(view) => view
-            .may_write
-            .iter()
-            .chain(&view.may_read)
-            .chain([&view.directory])
-            .any(|shown| shown.to_str() != Some(path::display(shown).as_str())),
+const WARNING: &str =
+    "| WARNING: characters that do not print are shown as \\u{..}, \\n or \\x.., and a backslash as \\\\ above";
+
+/// Whether something in a question does not print.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Hides {
+    Nothing,
+    Something,
+}
+
+fn hides(request: &ApprovalRequest, presentation: &Presentation) -> Hides {
+    // The end of a line is shown as one; a tab is a blank of unknown width, and common.
+    let text = |bytes: &[u8]| bytes.split(|byte| matches!(byte, b'\n' | b'\t')).any(path::is_escaped);
+    let asked = [&request.tool_name, &request.description]
+        .into_iter()
+        .chain(&request.group_id);
+    let shown = match presentation {
+        Presentation::Text(shown) => text(shown.as_bytes()),
+        Presentation::Command(view) => {
+            let mut paths = view.may_write.iter().chain(&view.may_read).chain([&view.directory]);
+            text(&view.command)
+                || [&view.regime, &view.may_reach]
+                    .into_iter()
+                    .any(|shown| text(shown.as_bytes()))
+                || paths.any(|shown| path::is_escaped(shown.as_os_str().as_bytes()))
+        }
+    };
+    if shown || asked.into_iter().any(|asked| text(asked.as_bytes())) {
+        Hides::Something
+    } else {
+        Hides::Nothing
     }
 }
 
@@ -87,7 +109,7 @@ struct Screen {
     text: String,
     columns: usize,
     colour: Colour,
-    escaped: bool,
+    hides: Hides,
 }
 
 impl Screen {
@@ -108,29 +130,42 @@ impl Screen {
         }
     }
 
-    /// A labelled value; each of its lines stands behind the bar.
     /// One path a line; nothing where there are none.
     fn paths(&mut self, label: &str, paths: &[PathBuf]) {
         for (index, path) in paths.iter().enumerate() {
-            self.field(if index == 0 { label } else { "" }, path::display(path).as_bytes());
+            let shown = self.escape(path.as_os_str().as_bytes());
+            self.lines(if index == 0 { label } else { "" }, &shown);
         }
     }
 
+    /// A labelled value; each of its lines stands behind the bar.
     fn field(&mut self, label: &str, value: &[u8]) {
         let mut label = label;
         for line in value.split(|byte| *byte == b'\n') {
-            // A tab is a blank of unknown width, and common enough not to be worth a warning.
             let line: Vec<u8> = line
                 .iter()
                 .map(|byte| if *byte == b'\t' { b' ' } else { *byte })
                 .collect();
-            let shown = path::escape(&line);
-            self.escaped |= shown.as_bytes() != line;
-            for piece in broken(&shown, self.columns - LABEL - 3) {
-                let label_column = format!("| {label:<LABEL$}");
-                self.text.extend([&label_column, &piece, "\n"]);
-                label = "";
-            }
+            let shown = self.escape(&line);
+            self.lines(label, &shown);
+            // Where a line is only broken, the label stays empty.
+            label = if label.is_empty() { "" } else { NEW_LINE };
+        }
+    }
+
+    /// With doubled backslashes as soon as anything is escaped: else a real one looks like one typed out.
+    fn escape(&self, bytes: &[u8]) -> String {
+        match self.hides {
+            Hides::Nothing => path::escape(bytes),
+            Hides::Something => path::escape_backslashes(bytes),
+        }
+    }
+
+    fn lines(&mut self, label: &str, shown: &str) {
+        for (index, piece) in broken(shown, self.columns - LABEL - 3).iter().enumerate() {
+            let label = if index == 0 { label } else { "" };
+            let label_column = format!("| {label:<LABEL$}");
+            self.text.extend([&label_column, piece, "\n"]);
         }
     }
 }
@@ -212,9 +247,7 @@ mod tests {
             assert!(text.starts_with(first));
             for line in text[..last].lines().skip(1) {
                 let own = line.starts_with("| ")
-                    || line.len() < width
-                        && "+-- Stockade asks | WARNING: characters that do not print are shown as \\u{..} above"
-                            .contains(line);
+                    || line.len() < width && format!("+-- Stockade asks {WARNING}").contains(line);
                 assert!(own, "{line:?}");
                 assert!(line.chars().count() < width, "{line:?}");
             }
@@ -239,5 +272,33 @@ mod tests {
                 .all(|line| line.matches('日').count() <= 13),
             "{text}"
         );
+    }
+
+    #[test]
+    fn a_new_line_of_the_command_looks_like_no_other_text() {
+        let real = shown(b"bash -c 'echo ok #\nrm -rf w'", 80);
+        let typed_out = shown(b"bash -c 'echo ok #\\nrm -rf w'", 80);
+        assert!(real.contains("echo ok #\n| (new line) rm -rf w'\n"), "{real}");
+        assert!(typed_out.contains("echo ok #\\nrm -rf w'\n"), "{typed_out}");
+        // A comment that fills its line does not look as if it went on in the next.
+        let room = 40 - LABEL - 3;
+        let filled = shown(format!("#{}\nrm -rf w", "-".repeat(room - 1)).as_bytes(), 40);
+        let broken = shown(format!("#{}rm -rf w", "-".repeat(room - 1)).as_bytes(), 40);
+        assert!(filled.contains("\n| (new line) rm -rf w\n"), "{filled}");
+        assert!(broken.contains(&format!("\n| {:LABEL$}rm -rf w\n", "")), "{broken}");
+    }
+
+    #[test]
+    fn an_escape_looks_like_no_letters_typed_out() {
+        for (hidden, letters) in [
+            ("a\u{202e}b".as_bytes(), "a\\u{202e}b".as_bytes()),
+            (b"a\xffb", b"a\\xffb"),
+            (b"a\x1bb", b"a\\u{1b}b"),
+        ] {
+            let (alone, typed_out) = (shown(hidden, 80), shown(letters, 80));
+            assert!(alone.contains("WARNING") && !typed_out.contains("WARNING"));
+            let both = shown(&[hidden, b" ", letters].concat(), 80);
+            assert!(both.contains("a\\") && both.contains(" a\\\\"), "{both}");
+        }
     }
 }

@@ -18,6 +18,7 @@ pub mod right;
 pub mod rule;
 pub mod shell;
 pub mod suffix;
+mod visible;
 
 pub use decision::{Demand, Mode, Requirement};
 pub use environment::{EnvRule, Environment, VarName};

@@ -7,6 +7,8 @@ use std::hash::{Hash, Hasher};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
 
+pub use super::visible::{display, escape, escape_backslashes, is_escaped};
+
 /// An absolute path without `.`, `..`, doubled or trailing slashes, or NUL.
 ///
 /// Compared by component, so `/a/b` lies within `/a` and `/ab` does not. Being normal says nothing
@@ -157,39 +159,6 @@ impl AsRef<Path> for AbsPath {
     }
 }
 
-/// The text in which a name of any bytes is shown to a person: printable characters as they are,
-/// everything that could move a cursor, hide or reorder text as an escape.
-pub fn display(path: impl AsRef<OsStr>) -> String {
-    escape(path.as_ref().as_bytes())
-}
-
-/// [`display`] for bytes that are not a path: a command line, a program's output.
-pub fn escape(bytes: &[u8]) -> String {
-    use std::fmt::Write as _;
-    use unicode_general_category::{GeneralCategory as Category, get_general_category};
-    let mut out = String::with_capacity(bytes.len());
-    for chunk in bytes.utf8_chunks() {
-        for c in chunk.valid().chars() {
-            match get_general_category(c) {
-                Category::Control
-                | Category::Format
-                | Category::LineSeparator
-                | Category::ParagraphSeparator
-                | Category::PrivateUse
-                | Category::Surrogate
-                | Category::Unassigned => out.extend(c.escape_default()),
-                Category::SpaceSeparator if c != ' ' => out.extend(c.escape_default()),
-                _ => out.push(c),
-            }
-        }
-        for byte in chunk.invalid() {
-            // Writing to a String cannot fail.
-            let _infallible = write!(out, "\\x{byte:02x}");
-        }
-    }
-    out
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -227,12 +196,5 @@ mod tests {
             AbsPath::new(OsStr::from_bytes(b"/a\0")),
             Err(PathError::Nul(_))
         ));
-    }
-
-    #[test]
-    fn hostile_names_are_shown_escaped() {
-        assert_eq!(display(OsStr::from_bytes(b"/a\n\x1b[2J\xff")), "/a\\n\\u{1b}[2J\\xff");
-        assert_eq!(display("/\u{202e}x"), "/\\u{202e}x");
-        assert_eq!(display("/é"), "/é");
     }
 }
