@@ -37,6 +37,9 @@ pub enum ApproverError {
     /// Ctrl-C or Ctrl-\ was pressed.
     #[error("the question was interrupted")]
     Interrupted,
+    /// The question was withdrawn through a [`CancelHandle`](super::CancelHandle).
+    #[error("the question was withdrawn before it was answered")]
+    Cancelled,
     /// No answer in time.
     #[error("no answer within {0:?}")]
     TimedOut(Duration),

@@ -8,6 +8,7 @@
 //! Knows no kernel: what confinement does is told to the person, never decided here.
 
 mod approver;
+mod cancel;
 mod controller;
 mod memory;
 mod request;
@@ -21,6 +22,7 @@ mod decisions;
 mod on_a_terminal;
 
 pub use approver::{Approver, ApproverError};
+pub use cancel::CancelHandle;
 pub use controller::{Controller, DecidedBy, Record, Verdict};
 pub use memory::{Approval, Memory};
 pub use request::{ApprovalDecision, ApprovalRequest, CommandView, Fingerprint, Lazy, Presentation, Remember};

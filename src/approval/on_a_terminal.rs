@@ -22,6 +22,22 @@ fn child_that_asks() {
     if let Some(millis) = std::env::var("ASK_TIMEOUT_MS").ok().and_then(|text| text.parse().ok()) {
         approver = approver.with_timeout(Duration::from_millis(millis));
     }
+    if let Some(when) = std::env::var_os("ASK_CANCEL_WHEN_EXISTS") {
+        let (cancellable, handle) = approver.cancellable().unwrap();
+        approver = cancellable;
+        let there = move || std::path::Path::new(&when).exists();
+        let cancel = move || handle.clone().cancel();
+        if there() {
+            cancel();
+        } else {
+            std::thread::spawn(move || {
+                while !there() {
+                    std::thread::sleep(Duration::from_millis(5));
+                }
+                cancel();
+            });
+        }
+    }
     let mut controller = Controller::new(crate::policy::Mode::Interactive, Box::new(approver));
     let request = ApprovalRequest {
         required: true,
@@ -264,4 +280,68 @@ fn colours_are_left_out_where_no_color_says_so() {
         assert_eq!(session.shown.contains("\x1b[1m"), coloured);
         assert_eq!(session.verdicts(), ["true None Approver"]);
     }
+}
+
+const WITHDRAWN: &str = "false None Failure(\"the question was withdrawn before it was answered\")";
+
+#[test]
+fn a_question_that_is_withdrawn_is_denied_at_once_and_so_is_every_later_one() {
+    let dir = tempfile::tempdir().unwrap();
+    let now = dir.path().join("now");
+    let mut session = start(
+        "",
+        "",
+        &[("ASK_COUNT", "3"), ("ASK_CANCEL_WHEN_EXISTS", now.to_str().unwrap())],
+    );
+    session.prompt(1).still_asks();
+    let asked = Instant::now();
+    std::fs::write(&now, "").unwrap();
+    let (shown, verdicts) = (session.shown.clone(), session.verdicts());
+    assert!(asked.elapsed() < Duration::from_secs(5));
+    assert_eq!(verdicts, [WITHDRAWN; 3]);
+    assert_eq!(shown.matches("approve?").count(), 1);
+}
+
+#[test]
+fn an_approver_that_can_be_cancelled_and_is_not_takes_an_answer() {
+    let dir = tempfile::tempdir().unwrap();
+    let never = dir.path().join("never");
+    let mut session = start("", "", &[("ASK_CANCEL_WHEN_EXISTS", never.to_str().unwrap())]);
+    session.prompt(1).still_asks().type_in("y\n");
+    assert_eq!(session.verdicts(), ["true None Approver"]);
+}
+
+#[test]
+fn a_yes_after_the_withdrawal_is_no_answer() {
+    let dir = tempfile::tempdir().unwrap();
+    let session = start(
+        "y\ny\n",
+        "",
+        &[("ASK_CANCEL_WHEN_EXISTS", dir.path().to_str().unwrap())],
+    );
+    assert_eq!(session.verdicts(), [WITHDRAWN]);
+}
+
+#[test]
+fn a_question_on_a_stopped_terminal_can_be_withdrawn() {
+    let dir = tempfile::tempdir().unwrap();
+    let now = dir.path().join("now");
+    let mut session = start("", "", &[("ASK_CANCEL_WHEN_EXISTS", now.to_str().unwrap())]);
+    session.prompt(1).type_in("\x13what\n").still_asks();
+    std::fs::write(&now, "").unwrap();
+    assert_eq!(session.verdicts(), [WITHDRAWN]);
+}
+
+#[test]
+fn a_dropped_handle_withdraws_nothing_and_both_may_change_threads() {
+    fn sent<T: Send + 'static>(value: T) -> T {
+        std::thread::spawn(move || value).join().unwrap()
+    }
+    let (cancel, cancelled) = cancel::CancelHandle::new().unwrap();
+    drop(sent(cancel.clone()));
+    assert!(cancelled.check().is_ok());
+    sent(cancel).cancel();
+    assert!(matches!(cancelled.check(), Err(ApproverError::Cancelled)));
+    let (approver, _handle) = sent(TerminalApprover::new(|_| None).cancellable().unwrap());
+    drop(approver);
 }

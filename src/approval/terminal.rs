@@ -1,10 +1,12 @@
 //! Asks the person at the controlling terminal.
 
 use std::fmt;
+use std::io;
 use std::os::fd::{AsFd as _, BorrowedFd};
 use std::time::Duration;
 
 use super::approver::{Approver, ApproverError};
+use super::cancel::{CancelHandle, Cancelled};
 use super::request::{ApprovalDecision, ApprovalRequest, Presentation, Remember};
 use super::screen::{self, Colour};
 use super::tty::Tty;
@@ -16,9 +18,12 @@ const REPEATS: usize = 2;
 ///
 /// Input typed before a question stands on the screen is thrown away. Ctrl-C, Ctrl-\ and Ctrl-D
 /// are errors, and errors deny. Without a terminal, or in the background, it fails at once.
+///
+/// It blocks the thread that asks; a [`CancelHandle`] ends that from another.
 pub struct TerminalApprover {
     columns: fn(BorrowedFd<'_>) -> Option<u16>,
     timeout: Option<Duration>,
+    cancelled: Option<Cancelled>,
     colour: Colour,
     reset: Reset,
 }
@@ -40,6 +45,7 @@ impl TerminalApprover {
         Self {
             columns,
             timeout: None,
+            cancelled: None,
             colour: if dumb || no_colour { Colour::Off } else { Colour::On },
             reset: if dumb { Reset::Dumb } else { Reset::Ansi },
         }
@@ -53,6 +59,18 @@ impl TerminalApprover {
             ..self
         }
     }
+
+    /// With a handle that withdraws its questions from another thread; fails if there is no pipe for it.
+    ///
+    /// A second call leaves the first handle without effect.
+    pub fn cancellable(self) -> io::Result<(Self, CancelHandle)> {
+        let (handle, cancelled) = CancelHandle::new()?;
+        let approver = Self {
+            cancelled: Some(cancelled),
+            ..self
+        };
+        Ok((approver, handle))
+    }
 }
 
 impl Approver for TerminalApprover {
@@ -61,7 +79,7 @@ impl Approver for TerminalApprover {
         request: &ApprovalRequest,
         presentation: &Presentation,
     ) -> Result<ApprovalDecision, ApproverError> {
-        let mut tty = Tty::open(self.timeout)?;
+        let mut tty = Tty::open(self.timeout, self.cancelled.as_ref())?;
         let columns = (self.columns)(tty.as_fd())
             .filter(|columns| *columns > 0)
             .unwrap_or(screen::NARROW);

@@ -19,6 +19,7 @@ use nix::sys::termios::{
 use nix::unistd::{getpgrp, tcgetpgrp};
 
 use super::approver::ApproverError;
+use super::cancel::Cancelled;
 
 const CTRL_C: u8 = 0x03;
 const CTRL_BACKSLASH: u8 = 0x1c;
@@ -27,16 +28,18 @@ const MAX_ANSWER: usize = 256;
 
 /// The terminal, set up for a question.
 #[derive(Debug)]
-pub(super) struct Tty {
+pub(super) struct Tty<'a> {
     file: File,
     before: Termios,
     started: Instant,
     timeout: Option<Duration>,
+    cancelled: Option<&'a Cancelled>,
 }
 
-impl Tty {
+impl<'a> Tty<'a> {
     /// Takes the terminal. Never waits for it: where another job holds it, that is an error.
-    pub(super) fn open(timeout: Option<Duration>) -> Result<Self, ApproverError> {
+    pub(super) fn open(timeout: Option<Duration>, cancelled: Option<&'a Cancelled>) -> Result<Self, ApproverError> {
+        cancelled.map_or(Ok(()), Cancelled::check)?;
         let file = OpenOptions::new()
             .read(true)
             .write(true)
@@ -56,6 +59,7 @@ impl Tty {
             before,
             started: Instant::now(),
             timeout,
+            cancelled,
         };
         let mut during = tty.before.clone();
         // Ctrl-C must deny the question, not end the session; as end-of-line characters Ctrl-C and
@@ -128,6 +132,8 @@ impl Tty {
             }
             if line.last() == Some(&b'\n') {
                 line.pop();
+                // An answer that comes together with the withdrawal is too late.
+                self.cancelled.map_or(Ok(()), Cancelled::check)?;
                 return Ok(line);
             }
             if line.len() > MAX_ANSWER {
@@ -146,26 +152,34 @@ impl Tty {
                     Some(left) => PollTimeout::try_from(left.as_millis().saturating_add(1)).unwrap_or(PollTimeout::MAX),
                 },
             };
-            match poll(&mut [PollFd::new(self.file.as_fd(), events)], left) {
+            self.cancelled.map_or(Ok(()), Cancelled::check)?;
+            let tty = PollFd::new(self.file.as_fd(), events);
+            let woken = match self.cancelled {
+                None => poll(&mut [tty], left),
+                Some(cancelled) => poll(&mut [tty, PollFd::new(cancelled.as_fd(), PollFlags::POLLIN)], left),
+            };
+            match woken {
                 Ok(0) | Err(Errno::EINTR) => {}
-                Ok(_) => return Ok(()),
+                Ok(_) => return self.cancelled.map_or(Ok(()), Cancelled::check),
                 Err(errno) => return Err(failed("waiting for it", errno)),
             }
         }
     }
 }
 
-impl AsFd for Tty {
+impl AsFd for Tty<'_> {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.file.as_fd()
     }
 }
 
-impl Drop for Tty {
+impl Drop for Tty<'_> {
     fn drop(&mut self) {
-        // What was typed after the answer was not meant for the program that reads next. A failure
-        // leaves nothing to do: the terminal is gone.
-        let _gone = tcsetattr(&self.file, SetArg::TCSAFLUSH, &self.before);
+        // Not after what was written is out: a stopped terminal would hang here. What was typed after
+        // the answer was not meant for the program that reads next. A failure leaves nothing to do:
+        // the terminal is gone.
+        let _gone = tcsetattr(&self.file, SetArg::TCSANOW, &self.before);
+        let _gone = tcflush(&self.file, FlushArg::TCIFLUSH);
     }
 }
 
