@@ -21,7 +21,13 @@ pub(super) fn target(named: Option<&PathBuf>) -> Result<PathBuf, Complaint> {
 /// Reads the config; exit code 125, as `run` would give, when something is wrong with it.
 pub(super) fn check(args: &CheckArgs) -> Result<Exit, Complaint> {
     let file = target(args.file.as_ref())?;
-    let loaded = match config::load(&file, &policy::context()) {
+    let context = policy::context();
+    // What was found here is held to what `run` holds it to; nothing is made either way.
+    let looked = match &args.file {
+        Some(file) => config::examine(file, &context),
+        None => config::trust::review(&file, &context).map(|(loaded, _)| loaded),
+    };
+    let loaded = match looked {
         Ok(loaded) => loaded,
         Err(error) if args.json => {
             let diagnostic = match &error {

@@ -13,6 +13,13 @@ use super::scalar::At;
 use super::toolchains;
 use crate::policy::{AbsPath, BasePath, Grant, Rights, Scope};
 
+/// What every entry is looked at with.
+struct Around<'a> {
+    layers: &'a Layers,
+    writable: &'a [AbsPath],
+    context: &'a Context,
+}
+
 /// The base paths of all layers, sorted by path; none that goes through a link in a `writable` root.
 pub(crate) fn resolve(
     layers: &Layers,
@@ -20,6 +27,11 @@ pub(crate) fn resolve(
     context: &Context,
     warnings: &mut Vec<Diagnostic>,
 ) -> Result<Vec<BasePath>, Box<Diagnostic>> {
+    let around = Around {
+        layers,
+        writable,
+        context,
+    };
     let mut found: Vec<BasePath> = Vec::new();
     for layer in &layers.stack {
         let Some(base) = layer.raw.sandbox.as_ref().and_then(|s| s.base.as_ref()) else {
@@ -33,7 +45,7 @@ pub(crate) fn resolve(
         ];
         for (entries, rights, scope) in lists {
             for entry in entries.iter().flatten() {
-                if let Some(path) = one(layer, entry, rights, scope, writable, context, warnings)? {
+                if let Some(path) = one(layer, entry, rights, scope, &around, warnings)? {
                     add(&mut found, path);
                 }
             }
@@ -62,8 +74,7 @@ fn one(
     entry: &At<String>,
     rights: Rights,
     scope: Scope,
-    writable: &[AbsPath],
-    context: &Context,
+    around: &Around<'_>,
     warnings: &mut Vec<Diagnostic>,
 ) -> Result<Option<BasePath>, Box<Diagnostic>> {
     let text = entry.value.as_str();
@@ -81,7 +92,7 @@ fn one(
         );
     }
     let expanded =
-        paths::expand(text, &AbsPath::root(), variables, context).map_err(|error| wrong(error.to_string()))?;
+        paths::expand(text, &AbsPath::root(), variables, around.context).map_err(|error| wrong(error.to_string()))?;
     let Some(path) = expanded else {
         return Ok(None);
     };
@@ -92,12 +103,19 @@ fn one(
     let (Some(metadata), Some(identity)) = (&walked.found, walked.identity()) else {
         return Ok(None);
     };
+    let beside = |link: &&AbsPath| around.layers.config_dir.as_ref().is_some_and(|dir| link.is_below(dir));
+    if let Some(link) = walked.links.iter().find(beside).filter(|_| !layer.source.is_preset()) {
+        return Err(wrong(format!("goes through the symlink {link}")).hint(
+            "the link lies beside this config, where whoever writes the project could re-point it: write the path it \
+             leads to",
+        ));
+    }
     // A base path has no name, asks nothing and is not protected: what a person keeps is a root.
     if rights.contains(Rights::WRITE) && (metadata.is_dir() || metadata.is_file()) {
         return Err(wrong("only a device can be a writable base path".into())
             .hint("a writable file or directory is a root: name it under `sandbox.paths`"));
     }
-    let held = |link: &&AbsPath| writable.iter().any(|root| link.is_within(root));
+    let held = |link: &&AbsPath| around.writable.iter().any(|root| link.is_within(root));
     if let Some(link) = walked.links.iter().find(held) {
         let told = format!("base path `{text}` is left out: the symlink {link} lies inside a writable root");
         warnings.push(*Diagnostic::warning(told).at(layer.source.place(entry.at), "the agent could re-point it"));
@@ -105,7 +123,7 @@ fn one(
     }
     if let Some(why) = text
         .strip_prefix('$')
-        .and_then(|text| refused(text, &walked.path, context))
+        .and_then(|text| refused(text, &walked.path, around.context))
     {
         let name = text.split('/').next().unwrap_or(text);
         let told = Diagnostic::warning(format!("`{name}` is not followed: {why}"));

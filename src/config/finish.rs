@@ -1,33 +1,23 @@
-//! A draft whose place is known → the root, its directory made if it was asked for and missing.
+//! A draft whose place is known → the root. Nothing is made here: a config may be looked at without being obeyed.
 
 use super::error::Diagnostic;
-use super::paths;
 use super::roots::Draft;
 use super::scalar::At;
+use super::source::Place;
 use super::units;
 use super::values;
-use crate::policy::{Demand, Root, Suffix, SuffixSet};
+use crate::policy::{Demand, Identity, Root, Suffix, SuffixSet};
+
+/// The identity of what is not there yet: no file has inode 0.
+const ABSENT: Identity = Identity { device: 0, inode: 0 };
 
 impl Draft<'_> {
-    /// The root, its directory made if it was asked for and missing.
-    pub(crate) fn finish(self) -> Result<(Root, bool), Box<Diagnostic>> {
+    /// The root, and the line that asks for its directory if that is missing.
+    pub(crate) fn finish(self) -> Result<(Root, Option<Place>), Box<Diagnostic>> {
         let source = &self.layer.source;
-        let (identity, made) = if let Some(identity) = self.identity {
-            (identity, false)
-        } else {
-            let failed = |error: std::io::Error| {
-                Diagnostic::error(format!(
-                    "failed to make root `{}`: {}: {error}",
-                    self.name.value, self.path
-                ))
-                .at(source.place(self.raw.root.at), "`create: true`")
-            };
-            std::fs::create_dir_all(&self.path).map_err(failed)?;
-            let made = std::fs::symlink_metadata(&self.path).map_err(failed)?;
-            if !made.is_dir() {
-                return Err(failed(std::io::ErrorKind::NotADirectory.into()));
-            }
-            (paths::identity(&made), true)
+        let (identity, wanted) = match self.identity {
+            Some(identity) => (identity, None),
+            None => (ABSENT, Some(source.place(self.raw.root.at))),
         };
         let (read_approval, write_approval) = self.approvals()?;
         let root = Root {
@@ -51,7 +41,7 @@ impl Draft<'_> {
             denies: self.denies.into_iter().map(|d| d.deny).collect(),
             path: self.path,
         };
-        Ok((root, made))
+        Ok((root, wanted))
     }
 
     fn suffixes(&self) -> Result<Option<SuffixSet>, Box<Diagnostic>> {

@@ -13,11 +13,12 @@ use super::ceilings;
 use super::context::Context;
 use super::error::{ConfigError, Diagnostic};
 use super::layers::{self, Layers};
+use super::paths;
 use super::resolve::{self, Resolved};
-use super::source::SourceName;
+use super::source::{Place, SourceName};
 use super::tools::CustomTool;
 use super::yaml;
-use crate::policy::{AbsPath, Policy};
+use crate::policy::{AbsPath, Identity, Policy};
 
 /// Larger than any config a person writes.
 const MAX_BYTES: u64 = 1 << 20;
@@ -42,8 +43,49 @@ pub struct Loaded {
     pub files: Vec<NamedFile>,
     /// What a reader may not expect.
     pub warnings: Vec<Diagnostic>,
+    /// Roots whose directory is missing and asked for (`create: true`). A config that is loaded to be
+    /// obeyed has none: its directories have been made.
+    pub missing: Vec<Missing>,
     /// Roots whose directory was made by this load, by name.
     pub made: Vec<String>,
+}
+
+/// A root whose directory is to be made.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Missing {
+    /// The root's name.
+    pub name: String,
+    /// The line that asks for it.
+    pub place: Place,
+}
+
+impl Loaded {
+    /// Makes what is missing. Whatever has appeared there meanwhile is not what the config was checked with.
+    pub(crate) fn make(&mut self) -> Result<(), ConfigError> {
+        for missing in std::mem::take(&mut self.missing) {
+            let Some(root) = self.policy.roots.iter_mut().find(|root| root.name == missing.name) else {
+                continue;
+            };
+            root.identity = make(&root.path).map_err(|error| {
+                Diagnostic::error(format!("failed to make root `{}`: {}: {error}", root.name, root.path))
+                    .at(missing.place, "`create: true`")
+            })?;
+            self.made.push(missing.name);
+        }
+        Ok(())
+    }
+}
+
+fn make(path: &AbsPath) -> io::Result<Identity> {
+    if let Some(parent) = path.parent() {
+        std::fs::create_dir_all(parent)?;
+    }
+    std::fs::create_dir(path)?;
+    let made = paths::walk(path.as_path()).map_err(io::Error::other)?;
+    match made.identity() {
+        Some(identity) if made.links.is_empty() => Ok(identity),
+        Some(_) | None => Err(io::Error::other("a symlink has appeared on the way")),
+    }
 }
 
 /// What to do when the config itself is a symlink.
@@ -64,9 +106,15 @@ pub(crate) struct ConfigFile {
 
 /// The config a person named. Naming it is trusting it.
 pub fn load(path: &Path, context: &Context) -> Result<Loaded, ConfigError> {
+    let mut loaded = examine(path, context)?;
+    loaded.make()?;
+    Ok(loaded)
+}
+
+/// The config a person named, to be looked at: nothing is made, and nothing may run under it.
+pub fn examine(path: &Path, context: &Context) -> Result<Loaded, ConfigError> {
     ceilings::refuse_if_present(context)?;
-    let config = read(path, Links::Follow)?;
-    build(config, context)
+    build(read(path, Links::Follow)?, context)
 }
 
 /// A built-in preset on its own; where it says `.` it means `workspace`.
@@ -90,7 +138,9 @@ pub(crate) fn preset_below(
         config_files: Vec::new(),
         writable: writable.to_owned(),
     };
-    Ok(loaded(resolve::resolve(&layers, context)?, Vec::new()))
+    let mut loaded = loaded(resolve::resolve(&layers, context)?, Vec::new());
+    loaded.make()?;
+    Ok(loaded)
 }
 
 /// `stockade.yaml` in `cwd`, and nowhere else.
@@ -139,7 +189,7 @@ fn open(path: &Path, links: Links) -> io::Result<File> {
     OpenOptions::new().read(true).custom_flags(flags).open(path)
 }
 
-/// The policy of a config that was read.
+/// The policy of a config that was read; nothing is made.
 pub(crate) fn build(config: ConfigFile, context: &Context) -> Result<Loaded, ConfigError> {
     let ConfigFile { file, bytes } = config;
     let (source, raw) = yaml::parse(SourceName::File(Arc::new(file.path.clone())), &bytes)?;
@@ -177,6 +227,7 @@ fn loaded(resolved: Resolved, files: Vec<NamedFile>) -> Loaded {
         custom_tools: resolved.custom_tools,
         files,
         warnings: resolved.warnings,
-        made: resolved.made,
+        missing: resolved.missing,
+        made: Vec::new(),
     }
 }

@@ -48,7 +48,7 @@ mod tests;
 pub use context::{Context, Matchers};
 pub use error::{ConfigError, Diagnostic, Mark, Severity};
 pub use flags::{FlagPolicy, from_flags};
-pub use load::{Loaded, NamedFile, discover, load, preset};
+pub use load::{Loaded, Missing, NamedFile, discover, examine, load, preset};
 pub use presets::{names as preset_names, text as preset_text};
 pub use schema::{TEMPLATE, schema};
 pub use source::{Place, Source, SourceName};

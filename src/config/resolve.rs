@@ -7,6 +7,7 @@ use super::contradictions;
 use super::environment;
 use super::error::Diagnostic;
 use super::layers::{Layer, Layers};
+use super::load::Missing;
 use super::raw::{RawConfig, RawSandbox, RawShell};
 use super::roots;
 use super::rules;
@@ -29,11 +30,11 @@ pub(crate) struct Resolved {
     pub(crate) policy: Policy,
     pub(crate) custom_tools: Vec<CustomTool>,
     pub(crate) warnings: Vec<Diagnostic>,
-    /// Roots whose directory was made just now, by name.
-    pub(crate) made: Vec<String>,
+    /// Roots whose directory is missing and asked for.
+    pub(crate) missing: Vec<Missing>,
 }
 
-/// The policy the layers come to. Missing `create: true` roots are made at the very end.
+/// The policy the layers come to. Nothing is made.
 pub(crate) fn resolve(layers: &Layers, context: &Context) -> Result<Resolved, Box<Diagnostic>> {
     refuse_later_features(layers)?;
     let mut found = Vec::new();
@@ -55,13 +56,14 @@ pub(crate) fn resolve(layers: &Layers, context: &Context) -> Result<Resolved, Bo
     let environment = environment::environment(layers, context, &mut found)?;
     let limits = environment::limits(layers)?;
     let network = network(layers)?;
-    let mut made = Vec::new();
+    let mut missing = Vec::new();
     let mut finished = Vec::new();
     for draft in drafts {
-        let (root, is_new) = draft.finish()?;
-        if is_new {
-            made.push(root.name.clone());
-        }
+        let (root, wanted) = draft.finish()?;
+        missing.extend(wanted.map(|place| Missing {
+            name: root.name.clone(),
+            place,
+        }));
         finished.push(root);
     }
     let asking: Vec<&ShellRule> = rules.iter().chain([&default_rule]).collect();
@@ -91,7 +93,7 @@ pub(crate) fn resolve(layers: &Layers, context: &Context) -> Result<Resolved, Bo
         policy,
         custom_tools,
         warnings: found,
-        made,
+        missing,
     })
 }
 

@@ -1,7 +1,7 @@
 //! `sandbox.paths` → roots at the places they lead to.
 //!
-//! Drafts first, nothing made; the checks that need all of them (`contradictions`) next; missing
-//! directories last, when nothing else can go wrong.
+//! Drafts first, nothing made; the checks that need all of them (`contradictions`) next. Missing
+//! directories are made when a config is loaded to be obeyed, and nothing else can go wrong.
 
 use std::fs::FileType;
 

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use super::load::NamedFile;
-use crate::policy::Root;
+use super::load::{Loaded, NamedFile};
+use crate::policy::{BasePath, Origin, Root, Scope};
 
 /// A path as text where it is text, as bytes where it is not.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -43,8 +43,20 @@ pub(crate) struct StoredFile {
 pub(crate) struct StoredRoot {
     pub(crate) name: String,
     pub(crate) path: StoredPath,
+    /// Both `None` where the directory was yet to be made.
+    pub(crate) device: Option<u64>,
+    pub(crate) inode: Option<u64>,
+}
+
+/// A base path of the config's own.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct StoredBase {
+    pub(crate) path: StoredPath,
     pub(crate) device: u64,
     pub(crate) inode: u64,
+    pub(crate) rights: String,
+    /// `tree`, `file` or `names`.
+    pub(crate) scope: String,
 }
 
 /// A file with the hash of the bytes that were read.
@@ -60,12 +72,42 @@ pub(crate) fn stored_file(file: &NamedFile) -> StoredFile {
     }
 }
 
-/// A root with the inode it leads to.
-pub(crate) fn stored_root(root: &Root) -> StoredRoot {
-    StoredRoot {
-        name: root.name.clone(),
-        path: StoredPath::new(root.path.as_path()),
-        device: root.identity.device,
-        inode: root.identity.inode,
-    }
+/// The roots with the inodes they lead to.
+pub(crate) fn stored_roots(loaded: &Loaded) -> Vec<StoredRoot> {
+    let one = |root: &Root| {
+        let there = !loaded.missing.iter().any(|missing| missing.name == root.name);
+        StoredRoot {
+            name: root.name.clone(),
+            path: StoredPath::new(root.path.as_path()),
+            device: there.then_some(root.identity.device),
+            inode: there.then_some(root.identity.inode),
+        }
+    };
+    loaded.policy.roots.iter().map(one).collect()
+}
+
+/// The base paths that the config itself names, not its presets.
+pub(crate) fn own_base(loaded: &Loaded) -> impl Iterator<Item = &BasePath> {
+    let own = |base: &&BasePath| match base.grant.origin {
+        Origin::File { .. } => true,
+        Origin::Preset { .. } | Origin::Flag(_) | Origin::Builtin(_) => false,
+    };
+    loaded.policy.base.iter().filter(own)
+}
+
+/// Those base paths with the inodes they lead to.
+pub(crate) fn stored_base(loaded: &Loaded) -> Vec<StoredBase> {
+    let one = |base: &BasePath| StoredBase {
+        path: StoredPath::new(base.grant.path.as_path()),
+        device: base.identity.device,
+        inode: base.identity.inode,
+        rights: base.grant.rights.to_string(),
+        scope: match base.grant.scope {
+            Scope::Tree => "tree",
+            Scope::File => "file",
+            Scope::Names => "names",
+        }
+        .to_owned(),
+    };
+    own_base(loaded).map(one).collect()
 }

@@ -1,8 +1,8 @@
 //! Trust in configs that were found in the working directory, kept outside every root.
 //!
 //! A config that came with a repository speaks only after a person said so. What is recorded is
-//! its path, the hash of its bytes, every file it names and each root with its inode: a change in
-//! any of them asks again. The store is found through the passwd entry, not the environment.
+//! its path, the hash of its bytes, every file it names, and each root and base path of its own with
+//! its inode: a change in any of them asks again. The store is found through the passwd entry, not the environment.
 
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::{self, Read as _, Write as _};
@@ -15,10 +15,10 @@ use super::ceilings;
 use super::context::Context;
 use super::error::ConfigError;
 use super::load::{self, Links, Loaded, NamedFile};
-use super::stored::{StoredFile, StoredPath, StoredRoot, stored_file, stored_root};
+use super::stored::{StoredBase, StoredFile, StoredPath, StoredRoot, own_base, stored_base, stored_file, stored_roots};
 use crate::policy::AbsPath;
 
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 const MAX_BYTES: u64 = 8 << 20;
 
 /// One trusted config.
@@ -27,6 +27,7 @@ const MAX_BYTES: u64 = 8 << 20;
 struct Entry {
     files: Vec<StoredFile>,
     roots: Vec<StoredRoot>,
+    base: Vec<StoredBase>,
 }
 
 #[derive(Debug, Default, Serialize, Deserialize)]
@@ -95,7 +96,8 @@ impl Store {
             self.forget(&config.path);
             self.content.configs.push(Entry {
                 files: loaded.files.iter().map(stored_file).collect(),
-                roots: loaded.policy.roots.iter().map(stored_root).collect(),
+                roots: stored_roots(loaded),
+                base: stored_base(loaded),
             });
         }
     }
@@ -159,10 +161,16 @@ pub fn load_discovered(path: &Path, context: &Context) -> Result<Loaded, ConfigE
         path: path.to_owned(),
         why,
     };
-    let store = Store::open(context)?;
+    let mut store = Store::open(context)?;
     let entry = store.entry(&config.file).map_err(untrusted)?;
-    let loaded = load::build(config, context)?;
+    let mut loaded = load::build(config, context)?;
     same_reach(entry, &loaded).map_err(untrusted)?;
+    if !loaded.missing.is_empty() {
+        loaded.make()?;
+        // From now on these directories are the trusted ones.
+        store.trust(&loaded);
+        store.save()?;
+    }
     Ok(loaded)
 }
 
@@ -194,26 +202,24 @@ fn same_reach(entry: &Entry, loaded: &Loaded) -> Result<(), String> {
     if files != entry.files {
         return Err("a file it names has changed since it was trusted".to_owned());
     }
-    for root in &loaded.policy.roots {
-        let now = stored_root(root);
-        let then = entry
-            .roots
-            .iter()
-            .find(|then| then.name == now.name && then.path == now.path);
-        match then {
-            Some(then) if *then == now || loaded.made.contains(&root.name) => {}
-            Some(_) => {
-                return Err(format!(
-                    "root `{}` is another directory than the one that was trusted: {}",
-                    root.name, root.path
-                ));
-            }
-            None => {
-                return Err(format!(
-                    "root `{}` leads to {}, which was not so when it was trusted",
-                    root.name, root.path
-                ));
-            }
+    for (now, root) in stored_roots(loaded).iter().zip(&loaded.policy.roots) {
+        let mut then = entry.roots.iter();
+        let then = then.find(|then| then.name == now.name && then.path == now.path);
+        let what = match then {
+            // What is missing is made anew, by us and empty.
+            Some(then) if then == now || now.inode.is_none() => continue,
+            Some(then) if then.inode.is_none() => "exists now, and was yet to be made when it was trusted:",
+            Some(_) => "is another directory than the one that was trusted:",
+            None => "leads elsewhere than when it was trusted:",
+        };
+        return Err(format!("root `{}` {what} {}", root.name, root.path));
+    }
+    for (now, base) in stored_base(loaded).iter().zip(own_base(loaded)) {
+        if !entry.base.contains(now) {
+            return Err(format!(
+                "base path {} is not what it was when it was trusted",
+                base.grant.path
+            ));
         }
     }
     Ok(())

@@ -4,7 +4,7 @@ use std::os::unix::fs::PermissionsExt as _;
 
 use super::World;
 use crate::config::trust::{Store, is_trusted, load_discovered, record, review, state_dir};
-use crate::config::{ConfigError, ceilings, discover, load};
+use crate::config::{ConfigError, ceilings, discover, examine, load};
 
 const TEXT: &str = "sandbox: {paths: {a: {root: a}}}\n";
 
@@ -67,8 +67,63 @@ fn a_root_that_is_made_at_start_may_be_made_again() {
     let world = World::new();
     let path = world.write("sandbox: {paths: {a: {root: a, create: true}}}\n");
     trust(&world, &path);
-    std::fs::remove_dir(world.project().join("a")).unwrap();
-    assert!(load_discovered(&path, &world.context).is_ok());
+    for _ in 0..2 {
+        assert_eq!(load_discovered(&path, &world.context).unwrap().made, ["a"]);
+        assert!(load_discovered(&path, &world.context).is_ok());
+        std::fs::remove_dir(world.project().join("a")).unwrap();
+    }
+}
+
+#[test]
+fn a_root_that_somebody_else_made_asks_again() {
+    let world = World::new();
+    let path = world.write("sandbox: {paths: {a: {root: a, create: true}}}\n");
+    trust(&world, &path);
+    world.mkdir("a");
+    let error = load_discovered(&path, &world.context).unwrap_err().to_string();
+    assert!(error.contains("was yet to be made"), "{error}");
+}
+
+#[test]
+fn looking_at_a_config_makes_nothing() {
+    let world = World::new();
+    let path = world.write("sandbox: {paths: {a: {root: a, create: true}}}\n");
+    trust(&world, &path);
+    assert_eq!(examine(&path, &world.context).unwrap().missing[0].name, "a");
+    assert!(!world.project().join("a").exists());
+}
+
+#[test]
+fn another_base_path_under_the_same_name_asks_again() {
+    let world = World::new();
+    let outside = world.home().join("tools \n'");
+    std::fs::create_dir(&outside).unwrap();
+    let path = world.write(format!(
+        "sandbox: {{base: {{read: [\"{}\"]}}}}\n",
+        outside.display().to_string().replace('\n', "\\n")
+    ));
+    trust(&world, &path);
+    assert_eq!(load_discovered(&path, &world.context).unwrap().policy.base.len(), 1);
+    std::fs::rename(&outside, world.home().join("old")).unwrap();
+    assert!(load_discovered(&path, &world.context).unwrap().policy.base.is_empty());
+    std::fs::create_dir(&outside).unwrap();
+    let error = load_discovered(&path, &world.context).unwrap_err().to_string();
+    assert!(error.contains("is not what it was"), "{error}");
+    std::fs::remove_dir(&outside).unwrap();
+    std::os::unix::fs::symlink("/etc", &outside).unwrap();
+    let error = load_discovered(&path, &world.context).unwrap_err().to_string();
+    assert!(error.contains("base path /etc is not what it was"), "{error}");
+}
+
+#[test]
+fn a_base_path_through_a_link_beside_the_config_is_an_error() {
+    let world = World::new();
+    world.mkdir("real");
+    world.link("real", "door");
+    let text = |name: &str| format!("sandbox: {{base: {{read: [{}/{name}]}}}}\n", world.project().display());
+    let error = world.error(text("door"));
+    assert!(error.contains("goes through the symlink"), "{error}");
+    world.ok(&text("real"));
 }
 
 #[test]
