@@ -1,11 +1,11 @@
-//! `stockade check`: config diagnostics.
+//! `stockade check`: config diagnostics, and what the config comes to.
 
 use std::path::{Path, PathBuf};
 
 use super::args::CheckArgs;
 use super::complain::{Complaint, print};
 use super::exit::Exit;
-use super::policy;
+use super::{policy, reach};
 use crate::config::{self, ConfigError};
 
 /// The config to look at: the one named, or `stockade.yaml` here.
@@ -41,17 +41,12 @@ pub(super) fn check(args: &CheckArgs) -> Result<Exit, Complaint> {
         Err(error) => return Err(policy::complain(error)),
     };
     let warnings: Vec<String> = loaded.warnings.iter().map(ToString::to_string).collect();
-    let roots: Vec<String> = loaded
-        .policy
-        .roots
-        .iter()
-        .map(|root| format!("{}: {} may be {}", root.name, root.path, root.rights))
-        .collect();
+    let reach = reach::of(&loaded);
     if args.json {
-        print(&format!(
-            "{}\n",
-            serde_json::json!({"ok": true, "warnings": warnings, "roots": roots})
-        ))?;
+        let mut object = reach::object(&reach);
+        object.insert("ok".to_owned(), true.into());
+        object.insert("warnings".to_owned(), warnings.into());
+        print(&format!("{}\n", serde_json::Value::Object(object)))?;
         return Ok(Exit::Success);
     }
     let mut text = String::new();
@@ -59,10 +54,7 @@ pub(super) fn check(args: &CheckArgs) -> Result<Exit, Complaint> {
         text.push_str(&warning);
         text.push('\n');
     }
-    for root in roots {
-        text.push_str(&root);
-        text.push('\n');
-    }
+    text.push_str(&reach::text(&reach));
     text.extend([crate::policy::path::display(&file).as_str(), ": ok\n"]);
     print(&text)?;
     Ok(Exit::Success)

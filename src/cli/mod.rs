@@ -10,6 +10,7 @@ mod doctor;
 mod exit;
 mod init;
 mod policy;
+mod reach;
 mod run;
 mod shells;
 mod trust;

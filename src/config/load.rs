@@ -1,6 +1,7 @@
 //! Finding and reading a config, and what comes out of it.
 
 use std::ffi::OsStr;
+use std::fmt::Write as _;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read as _};
 use std::os::unix::fs::OpenOptionsExt as _;
@@ -30,6 +31,18 @@ pub struct NamedFile {
     pub path: PathBuf,
     /// The hash of the bytes that were read.
     pub sha256: [u8; 32],
+}
+
+impl NamedFile {
+    /// The hash in hexadecimal, as `sha256sum` prints it.
+    pub fn hex(&self) -> String {
+        let mut hex = String::with_capacity(64);
+        for byte in self.sha256 {
+            // Writing to a String cannot fail.
+            let _infallible = write!(hex, "{byte:02x}");
+        }
+        hex
+    }
 }
 
 /// A policy and what it came from.

@@ -1,7 +1,7 @@
 //! YAML text → raw mirror → one resolved [`Policy`](crate::policy::Policy).
 //!
 //! The story, file by file: `load` finds and reads a file once; `yaml` turns its bytes into the
-//! raw mirror (`raw`, `scalar`, `words`) or into one error that says where; `layers` stacks the
+//! raw mirror (`raw`, `scalar`, `words`; `nothing` finds keys without a value) or into one error that says where; `layers` stacks the
 //! presets it extends below it; `resolve` brings the stack to a policy, with a file for each part:
 //! `roots`, `denies` and `finish` (through `paths`, which finds every symlink, and `ground`, which knows the
 //! machine's own places), `base` and the `toolchains` that variables name, `environment`, `rules` and their
@@ -23,6 +23,7 @@ mod flags;
 mod ground;
 mod layers;
 mod load;
+mod nothing;
 mod paths;
 mod presets;
 mod raw;
@@ -52,6 +53,7 @@ pub use load::{Loaded, Missing, NamedFile, discover, examine, load, preset};
 pub use presets::{names as preset_names, text as preset_text};
 pub use schema::{TEMPLATE, schema};
 pub use source::{Place, Source, SourceName};
+pub use stored::own_base;
 pub use tools::{ArgKind, CustomArg, CustomTool, TOOL_NAMES};
 
 pub use units::{UnitError, time as duration};

@@ -1,6 +1,5 @@
 //! What the trust store holds, in the form it has on disk.
 
-use std::fmt::Write as _;
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::{Path, PathBuf};
 
@@ -61,14 +60,9 @@ pub(crate) struct StoredBase {
 
 /// A file with the hash of the bytes that were read.
 pub(crate) fn stored_file(file: &NamedFile) -> StoredFile {
-    let mut sha256 = String::with_capacity(64);
-    for byte in file.sha256 {
-        // Writing to a String cannot fail.
-        let _infallible = write!(sha256, "{byte:02x}");
-    }
     StoredFile {
         path: StoredPath::new(&file.path),
-        sha256,
+        sha256: file.hex(),
     }
 }
 
@@ -87,7 +81,7 @@ pub(crate) fn stored_roots(loaded: &Loaded) -> Vec<StoredRoot> {
 }
 
 /// The base paths that the config itself names, not its presets.
-pub(crate) fn own_base(loaded: &Loaded) -> impl Iterator<Item = &BasePath> {
+pub fn own_base(loaded: &Loaded) -> impl Iterator<Item = &BasePath> {
     let own = |base: &&BasePath| match base.grant.origin {
         Origin::File { .. } => true,
         Origin::Preset { .. } | Origin::Flag(_) | Origin::Builtin(_) => false,

@@ -7,6 +7,7 @@ use serde_yaml::options::{DuplicateKeyPolicy, MergeKeyPolicy};
 use serde_yaml::{Error, Location, MessageFormatter as _, Options, UserMessageFormatter};
 
 use super::error::Diagnostic;
+use super::nothing::Node;
 use super::raw::RawConfig;
 use super::source::{Place, Source, SourceName};
 
@@ -56,7 +57,15 @@ pub(crate) fn parse(name: SourceName, bytes: &[u8]) -> Result<(Arc<Source>, RawC
             .hint("`stockade init` writes a commented one to start from"));
     }
     match serde_yaml::from_str_with_options(text, options()) {
-        Ok(raw) => Ok((source, raw)),
+        Ok(raw) => match serde_yaml::from_str_with_options::<Node>(text, options()) {
+            Ok(node) => node.nothing().map_or(Ok((Arc::clone(&source), raw)), |(key, at)| {
+                let what = key.map_or("a list entry".to_owned(), |key| format!("`{key}`"));
+                Err(Diagnostic::error(format!("{what} has no value"))
+                    .at(source.place(at), "nothing here")
+                    .hint("write a value, or remove the key: `[]` is an empty list, `{}` an empty mapping"))
+            }),
+            Err(error) => Err(explain(&source, &error)),
+        },
         Err(error) => Err(explain(&source, &error)),
     }
 }
@@ -105,7 +114,11 @@ fn explain(source: &Arc<Source>, error: &Error) -> Box<Diagnostic> {
         Error::NullIntoString { .. } => {
             found.hint("`~` alone means \"nothing\" in YAML; for the home directory write `~/`")
         }
-        Error::MultipleDocuments { .. } => found.hint("a config is one document: remove what follows `---`"),
+        Error::MultipleDocuments { .. }
+        | Error::Budget {
+            breach: BudgetBreach::Documents { .. },
+            ..
+        } => found.hint("a config is one document: remove what follows `---`"),
         _ => found,
     }
 }
@@ -154,6 +167,7 @@ fn headline(error: &Error) -> (String, String) {
             BudgetBreach::Aliases { .. } | BudgetBreach::Anchors { .. } | BudgetBreach::AliasAnchorRatio { .. } => {
                 both("too many aliases: refused as an alias bomb", "here")
             }
+            BudgetBreach::Documents { .. } => both("more than one YAML document", "another one starts here"),
             _ => both("the config is too large", "read up to here"),
         },
         Error::ExternalMessage { msg, .. } if msg == "recursion limit exceeded" => {

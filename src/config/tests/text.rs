@@ -211,3 +211,41 @@ fn a_word_as_long_as_the_file_may_be_is_told_quickly() {
     );
     assert!(start.elapsed().as_secs() < 20);
 }
+
+#[test]
+fn a_key_without_a_value_is_an_error_wherever_it_stands() {
+    let world = World::new();
+    for (key, text) in [
+        ("suffixes", "sandbox: {paths: {a: {root: ., suffixes: }}}\n"),
+        (
+            "max_file_bytes",
+            "sandbox: {paths: {a: {root: ., max_file_bytes: ~}}}\n",
+        ),
+        ("deny", "sandbox:\n  paths:\n    a:\n      root: .\n      deny:\n"),
+        (
+            "sandbox_paths",
+            "shell: {rules: [{pattern: ls, sandbox_paths: null}]}\n",
+        ),
+        ("allowed", "shell: {rules: [{pattern: ls, allowed: }]}\n"),
+        ("memory", "shell: {limits: {memory: }}\n"),
+        ("default", "shell:\n  default:\n"),
+        ("paths", "sandbox: {paths: }\n"),
+        ("shell", "sandbox: {protect: none}\nshell:\n"),
+        ("extends", "extends:\nshell: {network: false}\n"),
+    ] {
+        let error = world.error(text);
+        assert!(error.contains(&format!("`{key}` has no value")), "{error}");
+    }
+    world.ok(
+        "sandbox: {paths: {a: {root: ., suffixes: [.md], deny: []}}}\nshell: {rules: [], default: {reason: 'null'}}\n",
+    );
+}
+
+#[test]
+fn two_documents_are_told_as_two_documents() {
+    let error = World::new().error("shell: {network: false}\n---\nshell: {network: true}\n");
+    assert!(
+        error.contains("more than one YAML document") && error.contains("one document"),
+        "{error}"
+    );
+}

@@ -1,0 +1,204 @@
+//! What a config comes to, one thing a line: what a person reads before they trust it.
+
+use std::fmt::Write as _;
+
+use serde_json::{Map, Value};
+
+use crate::config::{Loaded, own_base};
+use crate::policy::{Demand, EnvRule, HomeChoice, OsSandbox, Protect, Root, Scope};
+
+/// The lines of [`of`] as text.
+pub(super) fn text(reach: &[(&'static str, Value)]) -> String {
+    let mut text = String::new();
+    let mut line = |key: &str, value: &Value| {
+        let value = value.as_str().map_or_else(|| value.to_string(), ToOwned::to_owned);
+        // Writing to a String cannot fail.
+        let _infallible = writeln!(text, "  {key}: {value}");
+    };
+    for (key, value) in reach {
+        match value {
+            Value::Array(entries) => entries.iter().for_each(|entry| line(key, entry)),
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Object(_) => line(key, value),
+        }
+    }
+    text
+}
+
+/// The same as an object.
+pub(super) fn object(reach: &[(&'static str, Value)]) -> Map<String, Value> {
+    reach
+        .iter()
+        .map(|(key, value)| ((*key).to_owned(), value.clone()))
+        .collect()
+}
+
+/// Everything that a config grants, switches off or asks, in the order in which it matters.
+pub(super) fn of(loaded: &Loaded) -> Vec<(&'static str, Value)> {
+    let policy = &loaded.policy;
+    let list = |lines: Vec<String>| Value::Array(lines.into_iter().map(Value::String).collect());
+    let free = policy
+        .rules
+        .iter()
+        .filter(|rule| rule.allowed && rule.approval == Demand::None);
+    let otherwise = &policy.default_rule;
+    vec![
+        ("roots", list(policy.roots.iter().map(|r| root(loaded, r)).collect())),
+        ("denies", list(denies(loaded))),
+        ("base", list(base(loaded))),
+        ("network", policy.network.to_string().into()),
+        ("unix_sockets", policy.unix_sockets.to_string().into()),
+        (
+            "home",
+            match policy.home {
+                HomeChoice::Private => "private",
+                HomeChoice::Real => "real",
+            }
+            .into(),
+        ),
+        ("env_passed", names(loaded, |rule| matches!(rule, EnvRule::Pass)).into()),
+        ("env_set", names(loaded, |rule| matches!(rule, EnvRule::Set(_))).into()),
+        (
+            "protect",
+            match policy.protect {
+                Protect::Default(_) => "default",
+                Protect::None => "none: what you will later trust or run may be changed",
+            }
+            .into(),
+        ),
+        (
+            "require_os_sandbox",
+            match policy.os_sandbox {
+                OsSandbox::FailFast | OsSandbox::RefuseTools => "true",
+                OsSandbox::NotRequired => "false: may run unconfined",
+            }
+            .into(),
+        ),
+        ("mode", policy.mode.to_string().into()),
+        ("rules_that_ask_nothing", free.count().into()),
+        (
+            "other_commands",
+            if otherwise.allowed {
+                format!("allowed, approval {}", otherwise.approval)
+            } else {
+                "blocked".to_owned()
+            }
+            .into(),
+        ),
+        (
+            "tools",
+            list(
+                policy
+                    .tools
+                    .iter()
+                    .map(|(name, rule)| format!("{name}: approval {}", rule.approval))
+                    .collect(),
+            ),
+        ),
+    ]
+}
+
+fn root(loaded: &Loaded, root: &Root) -> String {
+    let made = if loaded.missing.iter().any(|missing| missing.name == root.name) {
+        ", would be made"
+    } else {
+        ""
+    };
+    format!(
+        "{}: {} may be {}, read approval {}, write approval {}{made}",
+        root.name, root.path, root.rights, root.read_approval, root.write_approval
+    )
+}
+
+fn denies(loaded: &Loaded) -> Vec<String> {
+    let roots = loaded.policy.roots.iter();
+    roots
+        .flat_map(|root| root.denies.iter().map(|deny| deny.target.to_string()))
+        .collect()
+}
+
+/// The config's own base paths; those of presets are documented with them.
+fn base(loaded: &Loaded) -> Vec<String> {
+    own_base(loaded)
+        .map(|base| match base.grant.scope {
+            Scope::Tree | Scope::File => format!("{} may be {}", base.grant.path, base.grant.rights),
+            Scope::Names => format!("{} may be listed", base.grant.path),
+        })
+        .collect()
+}
+
+fn names(loaded: &Loaded, wanted: fn(&EnvRule) -> bool) -> String {
+    let rules = loaded.policy.environment.iter();
+    let names: Vec<String> = rules
+        .filter(|(_, rule)| wanted(rule))
+        .map(|(name, _)| crate::policy::path::escape(name.as_str().as_bytes()))
+        .collect();
+    if names.is_empty() {
+        "none".to_owned()
+    } else {
+        names.join(" ")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cli::policy;
+    use crate::config;
+
+    const TEXT: &str = "sandbox:
+  require_os_sandbox: false
+  protect: none
+  paths: {w: {root: ., mode: rw, deny: [.env]}, new: {root: ./new, create: true}}
+  base: {read: [/usr/share]}
+shell:
+  network: true
+  home: real
+  unix_sockets: all
+  env: {pass: [TOKEN], set: {CI: '1'}}
+  rules: [{pattern: ls, approval: none}, {pattern: rm, allowed: false}]
+approval: {mode: approve_all}
+";
+
+    fn examined(text: &str) -> (tempfile::TempDir, Loaded) {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("stockade.yaml");
+        std::fs::write(&file, text).unwrap();
+        let loaded = config::examine(&file, &policy::context()).unwrap();
+        (dir, loaded)
+    }
+
+    #[test]
+    fn everything_that_widens_is_a_line() {
+        let (_dir, loaded) = examined(TEXT);
+        let text = text(&of(&loaded));
+        for line in [
+            "  base: /usr/share may be read\n",
+            "  network: full\n",
+            "  home: real\n",
+            "  unix_sockets: all\n",
+            "  env_passed: TOKEN\n",
+            "  env_set: CI\n",
+            "  protect: none",
+            "  require_os_sandbox: false",
+            "  mode: approve_all\n",
+            "  rules_that_ask_nothing: 1\n",
+            ", would be made\n",
+            ".env",
+        ] {
+            assert!(text.contains(line), "`{line}` is not in:\n{text}");
+        }
+    }
+
+    #[test]
+    fn a_config_that_widens_nothing_says_so() {
+        let (_dir, loaded) = examined("sandbox: {paths: {w: {root: .}}}\n");
+        let object = object(&of(&loaded));
+        assert_eq!(object["base"], Value::Array(Vec::new()));
+        assert_eq!(object["rules_that_ask_nothing"], 0);
+        assert_eq!(
+            (&object["env_set"], &object["home"]),
+            (&"none".into(), &"private".into())
+        );
+        assert_eq!(object["other_commands"], "allowed, approval required");
+    }
+}
