@@ -121,10 +121,13 @@ fn tell(outcome: &Outcome) {
         Status::Failed { why } => say(&format!("stockade: {why}\n")),
     }
     for restored in &outcome.restored {
-        let kept = restored
-            .quarantined
-            .as_ref()
-            .map_or(String::new(), |place| format!("; what was there is kept in {place}"));
+        let kept = restored.quarantined.as_ref().map_or_else(
+            || match restored.what.as_str() {
+                "created" => "; what was there could not be kept".to_owned(),
+                _ => String::new(),
+            },
+            |place| format!("; what was there is kept in {place}"),
+        );
         say(&format!(
             "stockade: {} is protected and was {}; restored{kept}\n",
             restored.path, restored.what

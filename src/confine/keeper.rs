@@ -37,7 +37,7 @@ pub(crate) struct Keeper<'a> {
     guard: Option<protect::Guard>,
     prepared: bool,
     recovered: Vec<Violation>,
-    unrecovered: Option<String>,
+    unrecovered: Vec<protect::Unrecovered>,
     watched: Vec<(Pid, CommandLimits)>,
 }
 
@@ -59,7 +59,7 @@ impl<'a> Keeper<'a> {
             guard: None,
             prepared: false,
             recovered: Vec::new(),
-            unrecovered: None,
+            unrecovered: Vec::new(),
             watched: Vec::new(),
         }
     }
@@ -124,7 +124,10 @@ impl<'a> Keeper<'a> {
         let reply = match request {
             KeeperRequest::Snapshot if std::mem::take(&mut self.prepared) => KeeperReply::Recorded,
             KeeperRequest::Snapshot => self.snapshot(),
-            KeeperRequest::Settle => self.settle(),
+            KeeperRequest::Settle => {
+                let (violations, unsettled) = self.settle();
+                KeeperReply::Settled(violations, unsettled)
+            }
             KeeperRequest::Watch { runner, limits } => {
                 self.watched.push((Pid::from_raw(runner), limits));
                 return true;
@@ -141,20 +144,23 @@ impl<'a> Keeper<'a> {
         let Some(setup) = self.protect.clone() else {
             return KeeperReply::Recorded;
         };
-        if let Some(why) = &self.unrecovered {
+        let roots: Vec<PathBuf> = setup.roots.iter().map(PathBuf::from).collect();
+        if let Some(left) = self.unrecovered.iter().find(|left| left.concerns(&roots)) {
             return KeeperReply::Failed(format!(
-                "an interrupted session could not be undone: {why}; put right what it names, or look at the journals in {} \
+                "an interrupted session could not be undone: {}; put right what it names, or look at the journals in {} \
                  and remove them",
+                left.error,
                 display(Path::new(&setup.store).join("journal"))
             ));
         }
-        let roots: Vec<PathBuf> = setup.roots.iter().map(PathBuf::from).collect();
         let extra: Vec<PathBuf> = setup.extra.iter().map(PathBuf::from).collect();
         // An older guard is settled before it is replaced, so that nothing escapes between two commands.
-        if self.guard.is_some()
-            && let KeeperReply::Failed(why) = self.settle()
-        {
-            return KeeperReply::Failed(why);
+        if self.guard.is_some() {
+            let (violations, unsettled) = self.settle();
+            self.recovered = violations;
+            if let Some(why) = unsettled {
+                return KeeperReply::Failed(why);
+            }
         }
         match protect::Guard::snapshot(&roots, &extra, setup.store.as_ref()) {
             Ok(guard) => {
@@ -165,28 +171,24 @@ impl<'a> Keeper<'a> {
         }
     }
 
-    fn settle(&mut self) -> KeeperReply {
-        let mut settled = std::mem::take(&mut self.recovered);
+    /// What was put back, and why the rest could not be.
+    fn settle(&mut self) -> (Vec<Violation>, Option<String>) {
+        let mut violations = std::mem::take(&mut self.recovered);
         let Some(guard) = self.guard.take() else {
-            return KeeperReply::Settled(settled);
+            return (violations, None);
         };
-        match guard.settle() {
-            Ok(violations) => {
-                settled.extend(violations.into_iter().map(reported));
-                KeeperReply::Settled(settled)
-            }
-            Err(error) => KeeperReply::Failed(error.to_string()),
-        }
+        let settled = guard.settle();
+        violations.extend(settled.violations.into_iter().map(reported));
+        (violations, summary(&settled.errors))
     }
 
     /// Restores what a session that was killed with all its processes left; told with the next command.
     fn recover(&mut self) {
         let Some(setup) = &self.protect else { return };
-        match protect::recover(setup.store.as_ref()) {
-            Ok(violations) => self.recovered.extend(violations.into_iter().map(reported)),
-            // Names that cannot be put back now would be taken for the state to keep.
-            Err(error) => self.unrecovered = Some(error.to_string()),
-        }
+        let recovered = protect::recover(setup.store.as_ref());
+        self.recovered.extend(recovered.violations.into_iter().map(reported));
+        // Names that cannot be put back now would be taken for the state to keep.
+        self.unrecovered = recovered.failures;
     }
 
     fn sample(&mut self) {
@@ -232,6 +234,17 @@ impl<'a> Keeper<'a> {
         let _restored = self.settle();
         session::remove(&self.session);
         sys::exit_now(0)
+    }
+}
+
+/// The errors in one line; of very many only the first few.
+fn summary(errors: &[protect::ProtectError]) -> Option<String> {
+    const SHOWN: usize = 5;
+    let shown: Vec<String> = errors.iter().take(SHOWN).map(ToString::to_string).collect();
+    match errors.len() {
+        0 => None,
+        count if count > SHOWN => Some(format!("{}; and {} more", shown.join("; "), count - SHOWN)),
+        _ => Some(shown.join("; ")),
     }
 }
 

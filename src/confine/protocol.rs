@@ -284,9 +284,9 @@ pub enum KeeperRequest {
 pub enum KeeperReply {
     /// Protected names are recorded.
     Recorded,
-    /// Protected names are as they were.
-    Settled(Vec<Violation>),
-    /// They could not be recorded or restored.
+    /// What was put back, and why the rest could not be, if not all was.
+    Settled(Vec<Violation>, Option<String>),
+    /// They could not be recorded.
     Failed(String),
 }
 

@@ -189,7 +189,7 @@ impl Worker<'_> {
         }
         match self.ask(KeeperRequest::Snapshot) {
             KeeperReply::Recorded => {}
-            KeeperReply::Settled(_) => return Err(StartFailure::new(Step::Protect, Errno::EPROTO, "")),
+            KeeperReply::Settled(..) => return Err(StartFailure::new(Step::Protect, Errno::EPROTO, "")),
             KeeperReply::Failed(why) => return Err(StartFailure::new(Step::Protect, Errno::EIO, why)),
         }
         let (ours, theirs) = socketpair(AddressFamily::Unix, SockType::Stream, None, SockFlag::SOCK_CLOEXEC)
@@ -250,7 +250,7 @@ impl Worker<'_> {
             runner: active.runner.as_raw(),
         });
         let (violations, unsettled) = match self.ask(KeeperRequest::Settle) {
-            KeeperReply::Settled(violations) => (violations, None),
+            KeeperReply::Settled(violations, unsettled) => (violations, unsettled),
             KeeperReply::Recorded => (Vec::new(), Some("the keeper answered out of turn".to_owned())),
             KeeperReply::Failed(why) => (Vec::<Violation>::new(), Some(why)),
         };

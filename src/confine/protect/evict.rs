@@ -1,27 +1,40 @@
 //! Copying a thing out of the tree and removing it there: what a rename cannot do between file systems.
 //!
-//! Both list the tree below the thing breadth first, so depth costs nothing, and open everything from the
-//! root without following links.
+//! Neither lets depth or size cost more than it should: a copy has a budget, and the removal moves directories
+//! up while it goes, so that no path in it is long. Nothing follows a link.
 
+use std::cell::Cell;
 use std::io::{Read, Write};
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use nix::errno::Errno;
-use nix::fcntl::{AtFlags, OFlag, openat, readlinkat};
-use nix::sys::stat::{FchmodatFlags, Mode, fchmodat, fstatat, mkdirat};
+use nix::fcntl::{AtFlags, OFlag, RenameFlags, openat, readlinkat, renameat, renameat2};
+use nix::sys::stat::{FchmodatFlags, Mode, fchmodat, fstat, fstatat, mkdirat};
 use nix::unistd::{UnlinkatFlags, symlinkat, unlinkat};
 
 use super::at::{self, join, split};
 use super::roots::Root;
 use crate::confine::sys;
 
-/// Bytes copied of one thing; the rest is lost with it.
-const MAX_BYTES: u64 = 256 * 1024 * 1024;
-/// Entries copied or removed of one thing.
-const MAX_ENTRIES: usize = 4_000_000;
+/// What may still be copied by one settling.
+#[derive(Debug)]
+pub(super) struct Budget {
+    /// Bytes, by length: a sparse file becomes a full one.
+    bytes: u64,
+    entries: usize,
+}
 
-/// Everything at and below `path`, holders first, each with whether it is a directory.
-fn list(root: &Root, path: &[u8]) -> nix::Result<Vec<(Vec<u8>, bool)>> {
+impl Default for Budget {
+    fn default() -> Self {
+        Self {
+            bytes: 64 * 1024 * 1024,
+            entries: 10_000,
+        }
+    }
+}
+
+/// Everything at and below `path`, at most `most`, holders first, each with whether it is a directory.
+fn list(root: &Root, path: &[u8], most: usize) -> nix::Result<Vec<(Vec<u8>, bool)>> {
     let is_directory = at::kind(&at::stat(&root.fd, path)?) == libc::S_IFDIR;
     let mut all = vec![(path.to_vec(), is_directory)];
     let mut buffer = vec![0; 64 * 1024];
@@ -42,7 +55,7 @@ fn list(root: &Root, path: &[u8]) -> nix::Result<Vec<(Vec<u8>, bool)>> {
                 let found = fstatat(&fd, name, AtFlags::AT_SYMLINK_NOFOLLOW)?;
                 all.push((join(&path, name), at::kind(&found) == libc::S_IFDIR));
             }
-            if all.len() > MAX_ENTRIES {
+            if all.len() > most {
                 return Err(Errno::E2BIG);
             }
         }
@@ -65,45 +78,140 @@ fn open_up(root: &Root, path: &[u8]) -> nix::Result<()> {
 
 /// Removes the entry `path` with everything below it.
 pub(super) fn remove(root: &Root, path: &[u8]) -> nix::Result<()> {
-    at::insisting(&root.fd, path, None, || {
-        for (path, is_directory) in list(root, path)?.into_iter().rev() {
-            let (directory, name) = split(&path);
-            let flag = if is_directory {
-                UnlinkatFlags::RemoveDir
-            } else {
-                UnlinkatFlags::NoRemoveDir
-            };
-            unlinkat(at::open_place(&root.fd, directory)?, name, flag)?;
+    let (directory, name) = split(path);
+    at::insisting(&root.fd, directory, None, || {
+        let parent = at::open_place(&root.fd, directory)?;
+        if at::kind(&fstatat(&parent, name, AtFlags::AT_SYMLINK_NOFOLLOW)?) != libc::S_IFDIR {
+            return unlinkat(&parent, name, UnlinkatFlags::NoRemoveDir);
         }
-        Ok(())
+        open_up(root, path)?;
+        empty(&at::open_directory(&root.fd, path)?)?;
+        unlinkat(&parent, name, UnlinkatFlags::RemoveDir)
     })
 }
 
-/// Copies the entry `path` with everything below it to `item` in the open directory; sockets and devices
-/// are not copied, nor is a mode beyond the owner's.
-pub(super) fn copy(root: &Root, path: &[u8], target: BorrowedFd<'_>, item: &[u8]) -> nix::Result<()> {
-    // What could be shut out is shut out of the listing first, before anything is made in the target.
-    at::insisting(&root.fd, path, None, || copy_listed(root, path, target, item))
+/// Empties a directory: what its directories hold of directories is moved up into it until there are none.
+fn empty(top: &OwnedFd) -> nix::Result<()> {
+    let mut count = 0_u64;
+    loop {
+        let names = names(&at::open_directory(top, b"")?)?;
+        if names.is_empty() {
+            return Ok(());
+        }
+        for name in names {
+            let Some(directory) = clear(top, &name)? else { continue };
+            for child in self::names(&directory)? {
+                if clear(&directory, &child)?.is_none() {
+                    continue;
+                }
+                loop {
+                    count += 1;
+                    let free = format!(".stockade-{count}");
+                    match renameat2(
+                        &directory,
+                        child.as_slice(),
+                        top,
+                        free.as_str(),
+                        RenameFlags::RENAME_NOREPLACE,
+                    ) {
+                        Ok(()) => break,
+                        Err(Errno::EEXIST) => {}
+                        // A file system without RENAME_NOREPLACE: at worst an empty directory is replaced.
+                        Err(Errno::EINVAL) => {
+                            renameat(&directory, child.as_slice(), top, free.as_str())?;
+                            break;
+                        }
+                        Err(error) => return Err(error),
+                    }
+                }
+            }
+            unlinkat(top, name.as_slice(), UnlinkatFlags::RemoveDir)?;
+        }
+    }
 }
 
-fn copy_listed(root: &Root, path: &[u8], target: BorrowedFd<'_>, item: &[u8]) -> nix::Result<()> {
-    let mut left = MAX_BYTES;
-    for (from, is_directory) in list(root, path)? {
+/// Unlinks the entry unless it is a directory, which is opened instead, with the owner let in.
+fn clear(parent: &OwnedFd, name: &[u8]) -> nix::Result<Option<OwnedFd>> {
+    let found = match fstatat(parent, name, AtFlags::AT_SYMLINK_NOFOLLOW) {
+        Err(Errno::ENOENT) => return Ok(None),
+        found => found?,
+    };
+    if at::kind(&found) != libc::S_IFDIR {
+        return unlinkat(parent, name, UnlinkatFlags::NoRemoveDir).map(|()| None);
+    }
+    let mode = at::permissions(&found);
+    if mode & 0o700 != 0o700 {
+        let open = Mode::from_bits_truncate(mode) | Mode::S_IRWXU;
+        fchmodat(parent, name, open, FchmodatFlags::NoFollowSymlink)?;
+    }
+    at::open_directory(parent, name).map(Some)
+}
+
+fn names(directory: &OwnedFd) -> nix::Result<Vec<Vec<u8>>> {
+    let mut buffer = vec![0; 64 * 1024];
+    let mut all = Vec::new();
+    loop {
+        let read = sys::getdents(directory, &mut buffer)?;
+        if read == 0 {
+            return Ok(all);
+        }
+        all.extend(sys::names(&buffer[..read]).map(<[u8]>::to_vec));
+    }
+}
+
+/// Copies the entry `path` with everything below it to `item` in the open directory; sockets and devices
+/// are not copied, nor is a mode beyond the owner's, nor what the budget does not hold.
+pub(super) fn copy(
+    root: &Root,
+    path: &[u8],
+    target: BorrowedFd<'_>,
+    item: &[u8],
+    budget: &mut Budget,
+) -> nix::Result<()> {
+    // What could be shut out is shut out of the listing first, before anything is made in the target.
+    let all = at::insisting(&root.fd, path, None, || list(root, path, budget.entries))?;
+    budget.entries = budget.entries.saturating_sub(all.len());
+    let bytes = Cell::new(budget.bytes);
+    let copied = at::insisting(&root.fd, path, None, || {
+        copy_listed(root, path, &all, target, item, &bytes)
+    });
+    budget.bytes = bytes.get();
+    copied
+}
+
+fn copy_listed(
+    root: &Root,
+    path: &[u8],
+    all: &[(Vec<u8>, bool)],
+    target: BorrowedFd<'_>,
+    item: &[u8],
+    left: &Cell<u64>,
+) -> nix::Result<()> {
+    for (from, is_directory) in all {
         let to = join(item, from[path.len()..].strip_prefix(b"/").unwrap_or_default());
         let (target_directory, target_name) = split(&to);
         let target_directory = at::open_place(target, target_directory)?;
-        if is_directory {
+        if *is_directory {
             mkdirat(&target_directory, target_name, Mode::S_IRWXU)?;
             continue;
         }
-        let (directory, name) = split(&from);
+        let (directory, name) = split(from);
         let directory = at::open_place(&root.fd, directory)?;
         match at::kind(&fstatat(&directory, name, AtFlags::AT_SYMLINK_NOFOLLOW)?) {
             libc::S_IFLNK => {
                 let link = readlinkat(&directory, name)?;
                 symlinkat(link.as_os_str(), &target_directory, target_name)?;
             }
-            libc::S_IFREG => left -= copy_file(directory.as_fd(), name, target_directory.as_fd(), target_name, left)?,
+            libc::S_IFREG => {
+                let copied = copy_file(
+                    directory.as_fd(),
+                    name,
+                    target_directory.as_fd(),
+                    target_name,
+                    left.get(),
+                )?;
+                left.set(left.get().saturating_sub(copied));
+            }
             _ => {}
         }
     }
@@ -121,6 +229,10 @@ fn copy_file(from: BorrowedFd<'_>, name: &[u8], to: BorrowedFd<'_>, target: &[u8
         }
         opened => opened?,
     };
+    // Before anything is written: a length is made at no cost.
+    if u64::try_from(fstat(&source)?.st_size).is_ok_and(|length| length > limit) {
+        return Err(Errno::EFBIG);
+    }
     let source = std::fs::File::from(source);
     let mut sink = std::fs::File::from(openat(to, target, write, Mode::S_IRUSR | Mode::S_IWUSR)?);
     let errno = |error: std::io::Error| Errno::from_raw(error.raw_os_error().unwrap_or(libc::EIO));

@@ -19,7 +19,7 @@ use super::at::Identity;
 use super::state::State;
 
 /// First bytes of a journal; the last one is the version of the format.
-const MAGIC: &[u8] = b"stockade protect journal 1\n";
+const MAGIC: &[u8] = b"stockade protect journal 2\n";
 /// Begins the name of a journal that is being written.
 const UNFINISHED: &[u8] = b".";
 
@@ -28,6 +28,8 @@ const UNFINISHED: &[u8] = b".";
 pub(super) struct Record {
     /// The roots: absolute path and who is there.
     pub(super) roots: Vec<(Vec<u8>, Identity)>,
+    /// The permission bits of each root.
+    pub(super) modes: Vec<u32>,
     /// The files protected by path.
     pub(super) extra: Vec<Vec<u8>>,
     /// The protected entries, holders before what they hold.
@@ -89,76 +91,86 @@ impl Journal {
     }
 }
 
+/// A journal of ours now, or why it could not be read.
+pub(super) type Adopted = Result<(Journal, Record), ProtectError>;
+
 /// The journals whose owner is gone, now locked by us. Removes those that never were finished: their
 /// command did not start.
-pub(super) fn abandoned(store: &Path) -> Result<Vec<(Journal, Record)>, ProtectError> {
-    let folder = folder(store, "journal")?;
-    let fail = |step, path: &Path| {
-        let path = path.to_owned();
-        move |source| ProtectError::Io { step, path, source }
-    };
-    let mut paths = Vec::new();
-    for entry in std::fs::read_dir(&folder).map_err(fail("list", &folder))? {
-        paths.push(entry.map_err(fail("list", &folder))?.path());
-    }
-    // Names begin with a time: the oldest first.
-    paths.sort();
-    let mut found = Vec::new();
-    for path in paths {
-        let mut file = match File::open(&path) {
-            Ok(file) => file,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => continue,
-            Err(source) => return Err(fail("open", &path)(source)),
-        };
-        match file.try_lock() {
-            Ok(()) => {}
-            Err(TryLockError::WouldBlock) => continue,
-            Err(TryLockError::Error(source)) => return Err(fail("lock", &path)(source)),
-        }
-        // Settled, or finished under another name, between the listing and the lock.
-        let open = file.metadata().map_err(fail("look at", &path))?;
-        match std::fs::symlink_metadata(&path) {
-            Ok(named) if (named.dev(), named.ino()) == (open.dev(), open.ino()) => {}
-            Ok(_) | Err(_) => continue,
-        }
-        if path
-            .file_name()
-            .is_some_and(|name| name.as_bytes().starts_with(UNFINISHED))
-        {
-            // Created but not yet locked looks the same for an instant: only one with age is rubbish.
-            if open
-                .modified()
-                .is_ok_and(|then| then.elapsed().is_ok_and(|age| age.as_secs() > 60))
-            {
-                std::fs::remove_file(&path).map_err(fail("remove", &path))?;
-            }
-            continue;
-        }
-        let record = read(&mut file, &path)?;
-        found.push((Journal { path, _lock: file }, record));
-    }
-    Ok(found)
+pub(super) fn abandoned(store: &Path) -> Result<Vec<Adopted>, ProtectError> {
+    let found = paths(store)?;
+    Ok(found.into_iter().filter_map(|path| adopt(path).transpose()).collect())
 }
 
 /// What all finished journals say, oldest first, whether their owners live or not.
 pub(super) fn all(store: &Path) -> Result<Vec<Record>, ProtectError> {
+    let finished = paths(store)?.into_iter().filter(|path| !is_unfinished(path));
+    let records = finished.map(|path| match File::open(&path) {
+        Ok(mut file) => read(&mut file, &path),
+        Err(source) => Err(ProtectError::Io {
+            step: "open",
+            path,
+            source,
+        }),
+    });
+    records.collect()
+}
+
+/// What the journal folder holds, the oldest first.
+fn paths(store: &Path) -> Result<Vec<PathBuf>, ProtectError> {
     let folder = folder(store, "journal")?;
-    let fail = |step, path: &Path| {
-        let path = path.to_owned();
-        move |source| ProtectError::Io { step, path, source }
+    let fail = |source| ProtectError::Io {
+        step: "list",
+        path: folder.clone(),
+        source,
     };
     let mut paths = Vec::new();
-    for entry in std::fs::read_dir(&folder).map_err(fail("list", &folder))? {
-        let entry = entry.map_err(fail("list", &folder))?;
-        if !entry.file_name().as_bytes().starts_with(UNFINISHED) {
-            paths.push(entry.path());
-        }
+    for entry in std::fs::read_dir(&folder).map_err(fail)? {
+        paths.push(entry.map_err(fail)?.path());
     }
+    // Names begin with a time.
     paths.sort();
-    paths
-        .into_iter()
-        .map(|path| read(&mut File::open(&path).map_err(fail("open", &path))?, &path))
-        .collect()
+    Ok(paths)
+}
+
+/// Locks and reads a journal, unless it is not abandoned.
+fn adopt(path: PathBuf) -> Result<Option<(Journal, Record)>, ProtectError> {
+    let fail = |step| {
+        let path = path.clone();
+        move |source| ProtectError::Io { step, path, source }
+    };
+    let mut file = match File::open(&path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        Err(source) => return Err(fail("open")(source)),
+    };
+    match file.try_lock() {
+        Ok(()) => {}
+        Err(TryLockError::WouldBlock) => return Ok(None),
+        Err(TryLockError::Error(source)) => return Err(fail("lock")(source)),
+    }
+    // Settled, or finished under another name, between the listing and the lock.
+    let open = file.metadata().map_err(fail("look at"))?;
+    match std::fs::symlink_metadata(&path) {
+        Ok(named) if (named.dev(), named.ino()) == (open.dev(), open.ino()) => {}
+        Ok(_) | Err(_) => return Ok(None),
+    }
+    if is_unfinished(&path) {
+        // Created but not yet locked looks the same for an instant: only one with age is rubbish.
+        if open
+            .modified()
+            .is_ok_and(|then| then.elapsed().is_ok_and(|age| age.as_secs() > 60))
+        {
+            std::fs::remove_file(&path).map_err(fail("remove"))?;
+        }
+        return Ok(None);
+    }
+    let record = read(&mut file, &path)?;
+    Ok(Some((Journal { path, _lock: file }, record)))
+}
+
+fn is_unfinished(path: &Path) -> bool {
+    path.file_name()
+        .is_some_and(|name| name.as_bytes().starts_with(UNFINISHED))
 }
 
 fn read(file: &mut File, path: &Path) -> Result<Record, ProtectError> {

@@ -28,8 +28,10 @@ mod journal;
 mod known;
 mod names;
 mod others;
+mod overlap;
 mod place;
 mod quarantine;
+mod recover;
 mod restore;
 mod roots;
 mod settle;
@@ -46,7 +48,8 @@ use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
-pub use settle::recover;
+pub use recover::{Recovered, Unrecovered, recover};
+pub use settle::Settled;
 pub use snapshot::{Guard, Known};
 
 use crate::policy::path::display;
@@ -68,7 +71,7 @@ pub struct Violation {
 }
 
 /// What a command did to a protected name.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum What {
     /// It was there and became something else.
     Changed,
@@ -127,6 +130,16 @@ pub enum ProtectError {
 }
 
 impl ProtectError {
+    /// Whether a disk or a quota is full.
+    fn is_for_want_of_room(&self) -> bool {
+        match self {
+            Self::Io { source, .. } => {
+                matches!(source.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
+            }
+            Self::TooLarge { .. } | Self::TooDeep(_) | Self::TooMany | Self::Journal(_) | Self::Restless(_) => false,
+        }
+    }
+
     fn io(step: &'static str, path: PathBuf, error: nix::errno::Errno) -> Self {
         Self::Io {
             step,

@@ -3,7 +3,9 @@
 //! One batch per settling, `quarantine/<time>-<pid>/` in the store, with the things moved there as `0`,
 //! `1`, … and a `manifest.json` that says where each came from. A directory is shut (mode 0) once it is
 //! there: a git directory among the things would otherwise be obeyed by any prompt that runs git where a
-//! person looks around. On another file system the thing is copied, up to a limit, then removed.
+//! person looks around. On another file system the thing is copied, up to a limit for all, then removed.
+//!
+//! Removing comes before keeping: where nothing can be kept, the intruder is deleted.
 
 use std::fs::File;
 use std::io::Write;
@@ -16,6 +18,7 @@ use nix::fcntl::{OFlag, RenameFlags, open, renameat2};
 use nix::sys::stat::{FchmodatFlags, Mode, fchmodat};
 
 use super::at::{self, split};
+use super::evict::Budget;
 use super::roots::Root;
 use super::{ProtectError, What, evict, journal, shown};
 
@@ -25,6 +28,7 @@ pub(super) struct Quarantine {
     store: PathBuf,
     batch: Option<(PathBuf, OwnedFd)>,
     manifest: Vec<Item>,
+    budget: Budget,
 }
 
 /// A line of the manifest.
@@ -47,15 +51,19 @@ impl Quarantine {
             store: store.to_owned(),
             batch: None,
             manifest: Vec::new(),
+            budget: Budget::default(),
         }
     }
 
-    /// Moves the entry `path` out of the root; where it is now.
-    pub(super) fn take(&mut self, root: &Root, path: &[u8], what: What) -> Result<PathBuf, ProtectError> {
+    /// Moves the entry `path` out of the root; where it is now, if it could be kept.
+    pub(super) fn take(&mut self, root: &Root, path: &[u8], what: What) -> Result<Option<PathBuf>, ProtectError> {
         let item = self.manifest.len().to_string();
         let (folder, batch) = match &mut self.batch {
             Some(batch) => batch,
-            none @ None => none.insert(create(&self.store)?),
+            none @ None => match create(&self.store) {
+                Ok(batch) => none.insert(batch),
+                Err(error) => return evict::remove(root, path).map(|()| None).map_err(|_| error),
+            },
         };
         let (directory, name) = split(path);
         let fail = |step, error| ProtectError::io(step, shown(root, path), error);
@@ -73,14 +81,20 @@ impl Quarantine {
             Ok(()) => true,
             // EINVAL: a file system without RENAME_NOREPLACE.
             Err(Errno::EXDEV | Errno::EINVAL | Errno::ENOSYS) => {
-                let copied = evict::copy(root, path, batch.as_fd(), item.as_bytes());
+                let copied = evict::copy(root, path, batch.as_fd(), item.as_bytes(), &mut self.budget);
                 evict::remove(root, path).map_err(|error| fail("remove", error))?;
                 copied.is_ok()
             }
-            Err(error) => return Err(fail("move to quarantine", error)),
+            Err(error) => {
+                evict::remove(root, path).map_err(|_| fail("move to quarantine", error))?;
+                false
+            }
         };
         let place = folder.join(&item);
-        if complete && std::fs::symlink_metadata(&place).is_ok_and(|found| found.is_dir()) {
+        let Ok(kept) = std::fs::symlink_metadata(&place) else {
+            return Ok(None);
+        };
+        if kept.is_dir() {
             // Best effort: the folder above is private in any case.
             let _shut = fchmodat(&*batch, item.as_str(), Mode::empty(), FchmodatFlags::NoFollowSymlink);
         }
@@ -92,21 +106,17 @@ impl Quarantine {
             what: what.word(),
             complete,
         });
-        self.write_manifest()?;
-        Ok(place)
+        self.write_manifest();
+        Ok(Some(place))
     }
 
-    fn write_manifest(&self) -> Result<(), ProtectError> {
-        let Some((folder, _)) = &self.batch else { return Ok(()) };
+    /// Best effort: what is kept is named in the violation too.
+    fn write_manifest(&self) {
+        let Some((folder, _)) = &self.batch else { return };
         let path = folder.join("manifest.json");
-        let written = serde_json::to_vec_pretty(&self.manifest)
+        let _unwritten = serde_json::to_vec_pretty(&self.manifest)
             .map_err(std::io::Error::from)
             .and_then(|text| File::create(&path)?.write_all(&text));
-        written.map_err(|source| ProtectError::Io {
-            step: "write",
-            path,
-            source,
-        })
     }
 }
 

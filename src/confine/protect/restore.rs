@@ -116,7 +116,7 @@ pub(super) fn make_way(root: &Root, path: &[u8], quarantine: &mut Quarantine) ->
         match at::insisting(&root.fd, &done, None, || at::stat(&root.fd, &next)) {
             Ok(found) if at::kind(&found) == libc::S_IFDIR => {}
             Ok(_) => {
-                in_the_way = Some(quarantine.take(root, &next, What::Created)?);
+                in_the_way = quarantine.take(root, &next, What::Created)?;
                 make_directory(root, &done, &next)?;
             }
             Err(Errno::ENOENT) => make_directory(root, &done, &next)?,

@@ -1,15 +1,15 @@
 //! The writable roots, each held open from before the command starts.
 
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use nix::errno::Errno;
 use nix::fcntl::{OFlag, open};
-use nix::sys::stat::{Mode, fstat};
+use nix::sys::stat::{Mode, fchmod, fstat};
 
 use super::ProtectError;
-use super::at::Identity;
+use super::at::{self, Identity};
 use super::place::{Context, Patterns};
 
 /// A writable root.
@@ -18,7 +18,43 @@ pub(super) struct Root {
     pub(super) path: PathBuf,
     pub(super) fd: OwnedFd,
     pub(super) identity: Identity,
+    /// Its permission bits before the command.
+    pub(super) mode: u32,
     pub(super) context: Context,
+}
+
+impl Root {
+    /// Gives the owner his rights on the root, which a command may have taken to shut us out; whether any lacked.
+    pub(super) fn open_up(&self) -> bool {
+        let Ok(found) = fstat(&self.fd) else { return false };
+        let now = at::permissions(&found);
+        // Where it is not ours to change, the work itself will say what fails.
+        now & 0o700 != 0o700 && fchmod(&self.fd, Mode::from_bits_truncate(now | 0o700)).is_ok()
+    }
+
+    /// Sets the mode it had before the command.
+    pub(super) fn shut(&self) -> Result<(), ProtectError> {
+        fchmod(&self.fd, Mode::from_bits_truncate(self.mode))
+            .map_err(|error| ProtectError::io("restore the mode of", self.path.clone(), error))
+    }
+}
+
+/// Gives the owner his rights on a root that cannot be opened for want of them, if it is still that directory;
+/// whether it did.
+pub(super) fn unlock(path: &Path, identity: Identity) -> bool {
+    let flags = OFlag::O_PATH | OFlag::O_DIRECTORY | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
+    let Ok(fd) = open(path, flags, Mode::empty()) else {
+        return false;
+    };
+    let Ok(found) = fstat(&fd) else { return false };
+    let mode = at::permissions(&found);
+    if Identity::of(&found) != identity || mode & 0o700 == 0o700 {
+        return false;
+    }
+    // A mere place cannot be changed by its descriptor, only by the descriptor's name.
+    let name = format!("/proc/self/fd/{}", fd.as_raw_fd());
+    let mode = std::os::unix::fs::PermissionsExt::from_mode(mode | 0o700);
+    std::fs::set_permissions(name, mode).is_ok()
 }
 
 /// Opens the roots; one inside another is covered by it, and one that is not a directory can hold no names.
@@ -57,6 +93,7 @@ pub(super) fn open_roots(
             path: path.to_owned(),
             fd,
             identity: Identity::of(&stat),
+            mode: at::permissions(&stat),
             context: patterns.start(node, path.as_os_str().as_bytes()),
         });
     }

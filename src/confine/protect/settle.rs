@@ -5,9 +5,7 @@
 //! is inspected. Each round ends in another walk, so what a restored or quarantined thing uncovered
 //! is seen; a tree that is still not at rest after [`ROUNDS`] is an error, and its journal stays.
 
-use std::collections::{BTreeMap, BTreeSet, HashSet};
-use std::ffi::OsStr;
-use std::os::unix::ffi::OsStrExt;
+use std::collections::{BTreeSet, HashSet};
 use std::path::{Path, PathBuf};
 
 use nix::errno::Errno;
@@ -15,98 +13,69 @@ use nix::fcntl::RenameFlags;
 
 use super::at::{self, Identity, is_within, split};
 use super::inspect::{Surroundings, may_stay};
-use super::journal::{Kept, Record, abandoned};
+use super::journal::{Kept, Record};
 use super::names::is_dot_git;
-use super::others::Gate;
 use super::place::{Patterns, Role};
 use super::quarantine::Quarantine;
 use super::restore::{make_way, put, rename, set_mode};
-use super::roots::{Root, open_roots};
+use super::roots::Root;
 use super::sight::{Found, Holder, Sight, born};
 use super::state::{Seen, State, glance};
-use super::walk::walk;
+use super::walk::walk_through;
 use super::{ProtectError, Violation, What, gitconfig, shown};
 
 /// Rounds of undoing before the tree counts as restless.
-const ROUNDS: usize = 8;
+const ROUNDS: usize = 1000;
 /// Passes of bringing moved directories back, each of which brings at least one.
 const MOVES: usize = 256;
 
-/// Restores what commands left behind whose process died before it could; for every start.
+/// What an entry had become, where that is kept, and why the entry could not be put back.
+type Undone = (What, Option<PathBuf>, Option<ProtectError>);
+
+/// What settling came to.
+#[derive(Debug, Default)]
+pub struct Settled {
+    /// What was put back.
+    pub violations: Vec<Violation>,
+    /// What could not be put back; empty when everything is as it was.
+    pub errors: Vec<ProtectError>,
+}
+
+/// Undoes every difference between the record and the roots; with it the last walk, if one came through.
 ///
-/// Leaves alone the journals of commands that are still running. A root that is gone, or that is
-/// another directory now, has nothing to be restored in.
-pub fn recover(store: &Path) -> Result<Vec<Violation>, ProtectError> {
-    let _gate = Gate::enter(store)?;
-    let mut violations = Vec::new();
-    for (journal, mut record) in abandoned(store)? {
-        let path = |bytes: &[u8]| PathBuf::from(OsStr::from_bytes(bytes));
-        let extra: Vec<PathBuf> = record.extra.iter().map(|bytes| path(bytes)).collect();
-        let mut patterns = Patterns::new();
-        let mut roots = Vec::new();
-        let mut numbers = BTreeMap::new();
-        for ((bytes, identity), number) in record.roots.iter().zip(0_u16..) {
-            let opened = match open_roots(&[path(bytes)], &extra, &mut patterns) {
-                Ok(opened) => opened,
-                Err(ProtectError::Io { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => continue,
-                Err(error) => return Err(error),
-            };
-            for root in opened {
-                if root.identity == *identity
-                    && let Ok(now) = u16::try_from(roots.len())
-                {
-                    numbers.insert(number, now);
-                    roots.push(root);
-                }
-            }
-        }
-        record.entries.retain_mut(|kept| renumber(&mut kept.root, &numbers));
-        record.holders.retain_mut(|holder| renumber(&mut holder.root, &numbers));
-        violations.extend(settle(&roots, &patterns, &record, None, store)?.0);
-        journal.remove()?;
-    }
-    Ok(violations)
-}
-
-fn renumber(root: &mut u16, numbers: &BTreeMap<u16, u16>) -> bool {
-    numbers.get(root).map(|&number| *root = number).is_some()
-}
-
-/// Undoes every difference between the record and the roots; the violations and the last walk.
+/// An entry that cannot be put back does not keep the others from it.
 pub(super) fn settle(
     roots: &[Root],
     patterns: &Patterns,
     record: &Record,
     earlier: Option<&Sight>,
     store: &Path,
-) -> Result<(Vec<Violation>, Sight), ProtectError> {
+) -> (Settled, Option<Sight>) {
     let mut work = Settling {
         roots,
         record,
         quarantine: Quarantine::new(store),
-        violations: Vec::new(),
+        said: HashSet::new(),
+        changes: 0,
+        settled: Settled::default(),
     };
-    for _ in 0..ROUNDS {
-        let before = work.violations.len();
-        let sight = work.bring_back(patterns, earlier)?;
-        work.compare()?;
-        // What was put back is not what the walk saw; the next round judges the new.
-        if work.violations.len() == before {
-            work.inspect(&sight)?;
-        }
-        if work.violations.len() == before {
-            return Ok((work.violations, sight));
-        }
+    let unlocked: Vec<&Root> = roots.iter().filter(|root| root.open_up()).collect();
+    let sight = work.come_to_rest(patterns, earlier);
+    for root in unlocked {
+        work.settled.errors.extend(root.shut().err());
     }
-    let path = work.violations.last().map(|violation| violation.path.clone());
-    Err(ProtectError::Restless(path.unwrap_or_default()))
+    (work.settled, sight)
 }
 
 struct Settling<'a> {
     roots: &'a [Root],
     record: &'a Record,
     quarantine: Quarantine,
-    violations: Vec<Violation>,
+    /// What has been reported: a second try at an entry is no second violation.
+    said: HashSet<(PathBuf, What)>,
+    /// Changes made to the tree.
+    changes: usize,
+    settled: Settled,
 }
 
 impl Settling<'_> {
@@ -116,11 +85,46 @@ impl Settling<'_> {
 
     fn report(&mut self, root: u16, path: &[u8], what: What, quarantined: Option<PathBuf>) {
         let path = shown(self.root(root), path);
-        self.violations.push(Violation {
-            path,
-            what,
-            quarantined,
-        });
+        if self.said.insert((path.clone(), what)) || quarantined.is_some() {
+            self.settled.violations.push(Violation {
+                path,
+                what,
+                quarantined,
+            });
+        }
+    }
+
+    /// Rounds until one finds nothing to change; the last walk.
+    fn come_to_rest(&mut self, patterns: &Patterns, earlier: Option<&Sight>) -> Option<Sight> {
+        let mut last: Option<Sight> = None;
+        for _ in 0..ROUNDS {
+            // What failed may come right once other things are out of the way: the last round's errors count.
+            self.settled.errors.clear();
+            let before = self.changes;
+            let sight = match self.bring_back(patterns, last.as_ref().or(earlier)) {
+                Ok(sight) => Some(sight),
+                Err(error) => {
+                    self.settled.errors.push(error);
+                    None
+                }
+            };
+            self.compare();
+            // What was put back is not what the walk saw; the next round judges the new.
+            if self.changes == before
+                && let Some(sight) = &sight
+            {
+                self.inspect(sight);
+            }
+            if self.changes == before {
+                return sight;
+            }
+            last = sight.or(last);
+        }
+        let path = self.settled.violations.last().map(|violation| violation.path.clone());
+        self.settled
+            .errors
+            .push(ProtectError::Restless(path.unwrap_or_default()));
+        None
     }
 
     /// Moves holders that are elsewhere now back to where they were; the walk that found none moved.
@@ -128,7 +132,8 @@ impl Settling<'_> {
         let wanted: HashSet<Identity> = self.record.holders.iter().map(|holder| holder.identity).collect();
         let mut last = PathBuf::new();
         for _ in 0..MOVES {
-            let sight = walk(self.roots, patterns, earlier)?;
+            let mut errors = Vec::new();
+            let sight = walk_through(self.roots, patterns, earlier, &mut errors)?;
             let places = sight.locate(&wanted);
             let mut touched: Vec<(u16, Vec<u8>)> = Vec::new();
             for holder in &self.record.holders {
@@ -150,14 +155,19 @@ impl Settling<'_> {
                 if holder.born.is_none() || born(self.root(*root), path) != holder.born {
                     continue;
                 }
+                if let Err(error) = self.move_back(holder, *root, path) {
+                    errors.push(error);
+                    continue;
+                }
                 last = shown(self.root(holder.root), &holder.path);
-                self.move_back(holder, *root, path)?;
                 touched.push((*root, path.clone()));
                 touched.push((holder.root, holder.path.clone()));
             }
             if touched.is_empty() {
+                self.settled.errors.append(&mut errors);
                 return Ok(sight);
             }
+            self.changes += 1;
         }
         Err(ProtectError::Restless(last))
     }
@@ -177,7 +187,7 @@ impl Settling<'_> {
             if is_holder || !is_dot_git(name) {
                 how = RenameFlags::RENAME_EXCHANGE;
             } else {
-                quarantined = Some(self.quarantine.take(home, &holder.path, What::Changed)?);
+                quarantined = self.quarantine.take(home, &holder.path, What::Changed)?;
             }
         }
         match rename((now, path), (home, &holder.path), how) {
@@ -194,12 +204,27 @@ impl Settling<'_> {
     }
 
     /// Puts back what was there and is not, or not as it was.
-    fn compare(&mut self) -> Result<(), ProtectError> {
+    fn compare(&mut self) {
         // What is below a reported entry went with it; but what is kept aside is told of.
         let mut reported: BTreeSet<(u16, &[u8])> = BTreeSet::new();
         for kept in &self.record.entries {
-            let Some((what, quarantined)) = self.undo(kept)? else {
-                continue;
+            let (what, quarantined) = match self.undo(kept) {
+                Ok(None) => continue,
+                Ok(Some((what, quarantined, failed))) => {
+                    match failed {
+                        None => self.changes += 1,
+                        Some(error) => {
+                            // What is kept of it shows that there is one thing less in the way.
+                            self.changes += usize::from(quarantined.is_some());
+                            self.settled.errors.push(error);
+                        }
+                    }
+                    (what, quarantined)
+                }
+                Err(error) => {
+                    self.settled.errors.push(error);
+                    continue;
+                }
             };
             let mut above = kept.path.as_slice();
             let mut news = true;
@@ -212,10 +237,11 @@ impl Settling<'_> {
                 self.report(kept.root, &kept.path, what, quarantined);
             }
         }
-        Ok(())
     }
 
-    fn undo(&mut self, kept: &Kept) -> Result<Option<(What, Option<PathBuf>)>, ProtectError> {
+    /// Puts one entry back if it differs: what had become of it, where that is kept, and the error if nothing
+    /// could be put in its place.
+    fn undo(&mut self, kept: &Kept) -> Result<Option<Undone>, ProtectError> {
         let root = &self.roots[usize::from(kept.root)];
         let limit = match &kept.state {
             // A config may have been added to.
@@ -227,8 +253,8 @@ impl Settling<'_> {
         match (&kept.state, &seen) {
             (old, Seen::Present(new)) if old == new => return Ok(None),
             (State::Directory { mode }, Seen::Present(State::Directory { .. })) => {
-                set_mode(root, &kept.path, *mode)?;
-                return Ok(Some((What::Changed, None)));
+                let failed = set_mode(root, &kept.path, *mode).err();
+                return Ok(Some((What::Changed, None, failed)));
             }
             (
                 State::File { mode, content: old, .. },
@@ -239,8 +265,8 @@ impl Settling<'_> {
                 }),
             ) => {
                 if old == new {
-                    set_mode(root, &kept.path, *mode)?;
-                    return Ok(Some((What::Changed, None)));
+                    let failed = set_mode(root, &kept.path, *mode).err();
+                    return Ok(Some((What::Changed, None, failed)));
                 }
                 if kept.role == Role::GitConfig && mode == now && gitconfig::is_harmless_change(old, new) {
                     return Ok(None);
@@ -256,13 +282,24 @@ impl Settling<'_> {
         }
         let (what, quarantined) = match seen {
             Seen::Absent => (What::Removed, None),
-            Seen::Present(_) | Seen::Long { .. } | Seen::Unreadable(_) => (
-                What::Changed,
-                Some(self.quarantine.take(root, &kept.path, What::Changed)?),
-            ),
+            Seen::Present(_) | Seen::Long { .. } | Seen::Unreadable(_) => {
+                (What::Changed, self.quarantine.take(root, &kept.path, What::Changed)?)
+            }
         };
-        let in_the_way = put(root, &kept.path, &kept.state, &mut self.quarantine)?;
-        Ok(Some((what, quarantined.or(in_the_way))))
+        let mut quarantined = quarantined;
+        let mut made = put(root, &kept.path, &kept.state, &mut self.quarantine);
+        // Room for what was there counts for more than a copy of what took its place.
+        if made.as_ref().is_err_and(ProtectError::is_for_want_of_room)
+            && let Some(place) = &quarantined
+            && std::fs::remove_file(place).is_ok()
+        {
+            quarantined = None;
+            made = put(root, &kept.path, &kept.state, &mut self.quarantine);
+        }
+        Ok(Some(match made {
+            Ok(in_the_way) => (what, quarantined.or(in_the_way), None),
+            Err(error) => (what, quarantined, Some(error)),
+        }))
     }
 
     /// Whether something that is not a directory stands where the way to an entry was.
@@ -280,7 +317,7 @@ impl Settling<'_> {
     }
 
     /// Quarantines what was not there and may not stay.
-    fn inspect(&mut self, sight: &Sight) -> Result<(), ProtectError> {
+    fn inspect(&mut self, sight: &Sight) {
         let known: HashSet<(u16, &[u8])> = self
             .record
             .entries
@@ -322,12 +359,17 @@ impl Settling<'_> {
             if taken.iter().any(|(r, above)| *r == root && is_within(path, above)) {
                 continue;
             }
-            let place = self
+            match self
                 .quarantine
-                .take(&self.roots[usize::from(root)], path, What::Created)?;
-            self.report(root, path, What::Created, Some(place));
-            taken.push((root, path));
+                .take(&self.roots[usize::from(root)], path, What::Created)
+            {
+                Ok(place) => {
+                    self.changes += 1;
+                    self.report(root, path, What::Created, place);
+                    taken.push((root, path));
+                }
+                Err(error) => self.settled.errors.push(error),
+            }
         }
-        Ok(())
     }
 }

@@ -8,10 +8,11 @@ use super::journal::{self, Journal, Kept, Record};
 use super::others::{self, Gate};
 use super::place::{Patterns, Role};
 use super::roots::{Root, open_roots};
+use super::settle::Settled;
 use super::sight::Sight;
 use super::state::{Seen, State, glance};
 use super::walk::walk;
-use super::{MAX_FILE, MAX_TOTAL, ProtectError, Violation, known, settle, shown};
+use super::{MAX_FILE, MAX_TOTAL, ProtectError, known, settle, shown};
 
 /// The protected names below the writable roots, written down; a command may run until [`Guard::settle`].
 ///
@@ -60,6 +61,7 @@ impl Guard {
                 .iter()
                 .map(|r| (r.path.as_os_str().as_bytes().to_vec(), r.identity))
                 .collect(),
+            modes: roots.iter().map(|root| root.mode).collect(),
             extra: extra.iter().map(|path| path.as_os_str().as_bytes().to_vec()).collect(),
             entries: keep(&roots, &sight)?,
             holders: sight.holders(&roots),
@@ -79,31 +81,39 @@ impl Guard {
 
     /// Puts back what the command changed, and says what that was. Every process of it must be dead.
     ///
-    /// On an error the journal stays, for another try at the next start.
-    pub fn settle(self) -> Result<Vec<Violation>, ProtectError> {
-        self.settle_knowing().map(|(violations, _)| violations)
+    /// What can be put back is, whatever else fails. After an error the journal stays, for another try at the
+    /// next start.
+    pub fn settle(self) -> Settled {
+        self.settle_knowing().0
     }
 
     /// [`Guard::settle`], with what it saw, for [`Guard::snapshot_knowing`].
-    pub fn settle_knowing(self) -> Result<(Vec<Violation>, Known), ProtectError> {
-        let _gate = Gate::enter(&self.store)?;
-        let (violations, sight) = settle::settle(
+    pub fn settle_knowing(self) -> (Settled, Option<Known>) {
+        // Without the gate another session may write down a state in between; the names come first.
+        let gate = Gate::enter(&self.store);
+        let (mut settled, sight) = settle::settle(
             &self.roots,
             &self.patterns,
             &self.record,
             Some(&self.sight),
             &self.store,
-        )?;
-        self.journal.remove()?;
-        if !(self.sight.is_taken_over() && sight.is_taken_over()) {
-            known::save(&self.store, &self.record.roots, &self.extra, &sight)?;
+        );
+        let _gate = gate.map_err(|error| settled.errors.push(error));
+        if !settled.errors.is_empty() {
+            return (settled, None);
+        }
+        settled.errors.extend(self.journal.remove().err());
+        let Some(sight) = sight else { return (settled, None) };
+        if !(self.sight.is_taken_over() && sight.is_taken_over() && settled.violations.is_empty()) {
+            // It would only have spared the next start some reading.
+            let _unsaved = known::save(&self.store, &self.record.roots, &self.extra, &sight);
         }
         let known = Known {
             roots: self.record.roots,
             extra: self.extra,
             sight,
         };
-        Ok((violations, known))
+        (settled, Some(known))
     }
 
     /// How many directories and protected entries the guard watches.

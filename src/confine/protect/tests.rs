@@ -9,7 +9,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use super::{Guard, Violation, What};
+use super::{Guard, Settled, Violation, What};
 
 /// A root with a repository in it, and a store outside.
 struct Scene {
@@ -95,7 +95,7 @@ impl Scene {
     fn run(&self, command: impl FnOnce(&Self)) -> Vec<Violation> {
         let guard = self.guard();
         command(self);
-        let violations = guard.settle().unwrap();
+        let violations = whole(guard.settle());
         assert_eq!(fs::read_dir(self.store().join("journal")).unwrap().count(), 0);
         violations
     }
@@ -113,4 +113,11 @@ impl Scene {
 
 fn one(path: &str, what: What) -> Vec<(PathBuf, What)> {
     vec![(PathBuf::from(path), what)]
+}
+
+/// The violations of a settling that could do all it should.
+#[track_caller]
+fn whole(settled: Settled) -> Vec<Violation> {
+    assert!(settled.errors.is_empty(), "{:?}", settled.errors);
+    settled.violations
 }

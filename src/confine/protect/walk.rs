@@ -37,8 +37,23 @@ const MAX_DEPTH: u32 = 8192;
 const MAX_DIRECTORIES: usize = 4_000_000;
 /// Bytes of listing asked for at once.
 const BUFFER: usize = 64 * 1024;
-/// Walks the roots.
+/// Walks the roots; a directory that cannot be looked into is an error.
 pub(super) fn walk(roots: &[Root], patterns: &Patterns, earlier: Option<&Sight>) -> Result<Sight, ProtectError> {
+    let mut errors = Vec::new();
+    let sight = walk_through(roots, patterns, earlier, &mut errors)?;
+    match errors.into_iter().next() {
+        None => Ok(sight),
+        Some(error) => Err(error),
+    }
+}
+
+/// Walks the roots; directories that cannot be looked into are left out and named.
+pub(super) fn walk_through(
+    roots: &[Root],
+    patterns: &Patterns,
+    earlier: Option<&Sight>,
+    errors: &mut Vec<ProtectError>,
+) -> Result<Sight, ProtectError> {
     let mut walker = Walker {
         roots,
         patterns,
@@ -72,7 +87,11 @@ pub(super) fn walk(roots: &[Root], patterns: &Patterns, earlier: Option<&Sight>)
         if index > MAX_DIRECTORIES {
             return Err(ProtectError::TooMany);
         }
-        walker.visit(u32::try_from(index).map_err(|_| ProtectError::TooMany)?)?;
+        match walker.visit(u32::try_from(index).map_err(|_| ProtectError::TooMany)?) {
+            Ok(()) => {}
+            Err(error @ ProtectError::Io { .. }) => errors.push(error),
+            Err(error) => return Err(error),
+        }
         index += 1;
     }
     Ok(walker.sight)

@@ -1,8 +1,8 @@
 use std::fs;
-use std::os::unix::fs::{PermissionsExt, symlink};
+use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 
 use super::super::{Guard, What};
-use super::{Scene, one};
+use super::{Scene, one, whole};
 
 const EVIL: &str = "[core]\n\tfsmonitor = evil\n";
 
@@ -312,7 +312,7 @@ fn a_file_protected_by_path_is_restored_and_its_directory_cannot_go() {
     ] {
         let guard = Guard::snapshot(&[scene.root()], &[scene.at("conf/mine.yaml")], &scene.store()).unwrap();
         attack(&scene);
-        let found = guard.settle().unwrap();
+        let found = whole(guard.settle());
         assert!(!found.is_empty() && found.len() < 3, "{found:?}");
         assert_eq!(scene.read("conf/mine.yaml"), "mine");
         assert!(!scene.exists("x"));
@@ -380,5 +380,115 @@ fn a_name_below_the_objects_of_a_git_directory_is_found() {
         assert!(!scene.exists(base("pack/app/.git/hooks/pre-commit")));
         assert!(!scene.exists(base("3d/.envrc")) && !scene.exists(base("ab/deep/.vscode/tasks.json")));
         assert!(scene.exists(base("3d/4567")));
+    }
+}
+
+#[test]
+fn a_root_made_unwritable_keeps_no_intruder() {
+    for bits in [0o500, 0] {
+        let scene = Scene::empty();
+        scene.write(".npmrc", "mine");
+        let mode = || fs::metadata(scene.root()).unwrap().permissions().mode() & 0o777;
+        let before = mode();
+        let found = scene.report(|s| {
+            s.write(".envrc", "evil");
+            s.write(".npmrc", "evil");
+            s.write("sub/.envrc", "evil");
+            fs::set_permissions(s.root(), fs::Permissions::from_mode(bits)).unwrap();
+        });
+        assert_eq!(found.len(), 3, "{found:?}");
+        assert_eq!(mode(), before);
+        assert!(!scene.exists(".envrc") && !scene.exists("sub/.envrc"));
+        assert_eq!(scene.read(".npmrc"), "mine");
+    }
+}
+
+#[test]
+fn a_store_that_holds_nothing_more_keeps_no_intruder_and_nothing_from_being_restored() {
+    let scene = Scene::new();
+    let guard = scene.guard();
+    scene.write(".git/hooks/pre-push", "evil");
+    scene.write(".envrc", "evil");
+    scene.write("sub/.claude/settings.json", "evil");
+    // As good as a full disk: nothing can be made there.
+    fs::write(scene.store().join("quarantine"), "").unwrap();
+    let found = whole(guard.settle());
+    assert_eq!(found.len(), 3, "{found:?}");
+    assert!(found.iter().all(|violation| violation.quarantined.is_none()));
+    assert!(!scene.exists(".envrc") && !scene.exists("sub/.claude"));
+    assert_eq!(scene.read(".git/hooks/pre-push"), "#!/bin/sh\nexit 1\n");
+}
+
+#[test]
+fn one_entry_that_cannot_be_restored_keeps_no_other_from_it() {
+    let scene = Scene::empty();
+    scene.write("z/.envrc", "mine");
+    let listener = std::os::unix::net::UnixListener::bind(scene.at(".envrc")).unwrap();
+    let guard = scene.guard();
+    drop(listener);
+    fs::remove_file(scene.at(".envrc")).unwrap();
+    scene.write("z/.envrc", "evil");
+    scene.write("z/.npmrc", "evil");
+    let settled = guard.settle();
+    assert_eq!(settled.errors.len(), 1, "{settled:?}");
+    assert_eq!(settled.violations.len(), 3, "{settled:?}");
+    assert_eq!(scene.read("z/.envrc"), "mine");
+    assert!(!scene.exists("z/.npmrc"));
+    assert_eq!(fs::read_dir(scene.store().join("journal")).unwrap().count(), 1);
+}
+
+#[test]
+fn a_chain_of_git_directories_within_each_other_is_undone_to_its_end() {
+    let scene = Scene::new();
+    let mut path = ".git".to_owned();
+    scene.run(|s| {
+        for _ in 0..30 {
+            path.push_str("/worktrees/a");
+            s.write(format!("{path}/commondir"), "../..\n");
+            s.write(format!("{path}/gitdir"), "/x/.git\n");
+            s.write(format!("{path}/HEAD"), "ref: refs/heads/main\n");
+            s.write(format!("{path}/config.worktree"), EVIL);
+        }
+    });
+    let mut path = ".git".to_owned();
+    for _ in 0..30 {
+        path.push_str("/worktrees/a");
+        assert!(!scene.exists(format!("{path}/config.worktree")), "{path}");
+    }
+}
+
+#[test]
+fn what_a_copy_would_cost_too_much_for_is_removed_and_not_kept() {
+    let scene = Scene::empty();
+    // Two file systems, or else nothing is copied.
+    let Ok(shared) = tempfile::tempdir_in("/dev/shm") else {
+        return;
+    };
+    let store = shared.path().join("store");
+    fs::create_dir(&store).unwrap();
+    if fs::metadata(&store).unwrap().dev() == fs::metadata(scene.root()).unwrap().dev() {
+        return;
+    }
+    let guard = Guard::snapshot(&[scene.root()], &[], &store).unwrap();
+    scene.write(".envrc", "small");
+    fs::create_dir(scene.at("big")).unwrap();
+    fs::File::create(scene.at("big/.envrc"))
+        .unwrap()
+        .set_len(1 << 40)
+        .unwrap();
+    let mut deep = scene.at("wide/.claude");
+    for number in 0..40 {
+        deep = deep.join(format!("d{number}"));
+        fs::create_dir_all(deep.join("beside/below")).unwrap();
+        fs::write(deep.join("beside/below/file"), "x").unwrap();
+    }
+    for number in 0..11_000 {
+        fs::write(scene.at("wide/.claude").join(number.to_string()), "").unwrap();
+    }
+    let found = whole(guard.settle());
+    assert_eq!(found.len(), 3, "{found:?}");
+    for violation in found {
+        assert_eq!(violation.quarantined.is_some(), violation.path == scene.at(".envrc"));
+        assert!(violation.path.symlink_metadata().is_err());
     }
 }

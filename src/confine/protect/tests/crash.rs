@@ -1,7 +1,9 @@
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::UnixListener;
 
-use super::super::{What, recover};
-use super::Scene;
+use super::super::{Guard, Violation, What, recover};
+use super::{Scene, whole};
 
 #[test]
 fn a_journal_that_a_crash_left_is_restored_at_the_next_start() {
@@ -9,11 +11,11 @@ fn a_journal_that_a_crash_left_is_restored_at_the_next_start() {
     drop(scene.guard());
     scene.write(".git/hooks/pre-push", "evil");
     scene.write("sub/.envrc", "evil");
-    let found = recover(&scene.store()).unwrap();
+    let found = recovered(&scene);
     assert_eq!(found.len(), 2);
     assert_eq!(scene.read(".git/hooks/pre-push"), "#!/bin/sh\nexit 1\n");
     assert!(!scene.exists("sub/.envrc"));
-    assert_eq!(recover(&scene.store()).unwrap(), []);
+    assert_eq!(recovered(&scene), []);
 }
 
 #[test]
@@ -26,17 +28,17 @@ fn what_one_command_leaves_is_not_what_another_finds() {
     fs::remove_file(scene.at(".git/config")).unwrap();
     // The second begins while the first has its way with the tree, and ends last.
     let second = scene.guard();
-    assert!(!first.settle().unwrap().is_empty());
-    assert_eq!(second.settle().unwrap(), []);
+    assert!(!whole(first.settle()).is_empty());
+    assert_eq!(whole(second.settle()), []);
     assert_eq!(scene.read(".git/hooks/pre-push"), "#!/bin/sh\nexit 1\n");
     assert!(scene.exists(".git/config") && !scene.exists("sub/.envrc") && !scene.exists("moved/.envrc"));
     // It is the same when the second ends first: what is not of the tree goes with whoever ends.
     let first = scene.guard();
     scene.write("sub/.envrc", "evil");
     let second = scene.guard();
-    assert_eq!(second.settle().unwrap().len(), 1);
+    assert_eq!(whole(second.settle()).len(), 1);
     assert!(!scene.exists("sub/.envrc"));
-    assert_eq!(first.settle().unwrap(), []);
+    assert_eq!(whole(first.settle()), []);
 }
 
 #[test]
@@ -44,9 +46,9 @@ fn the_journal_of_a_running_command_is_left_alone() {
     let scene = Scene::new();
     let guard = scene.guard();
     scene.write(".git/hooks/pre-push", "evil");
-    assert_eq!(recover(&scene.store()).unwrap(), []);
+    assert_eq!(recovered(&scene), []);
     assert_eq!(scene.read(".git/hooks/pre-push"), "evil");
-    let found = guard.settle().unwrap();
+    let found = whole(guard.settle());
     assert_eq!((found.len(), found[0].what), (1, What::Changed));
 }
 
@@ -55,7 +57,7 @@ fn a_root_that_is_gone_does_not_hinder_the_next_start() {
     let scene = Scene::new();
     drop(scene.guard());
     fs::remove_dir_all(scene.root()).unwrap();
-    assert_eq!(recover(&scene.store()).unwrap(), []);
+    assert_eq!(recovered(&scene), []);
     assert_eq!(fs::read_dir(scene.store().join("journal")).unwrap().count(), 0);
 }
 
@@ -64,5 +66,63 @@ fn a_journal_of_rubbish_is_an_error_that_names_it() {
     let scene = Scene::empty();
     fs::create_dir(scene.store().join("journal")).unwrap();
     fs::write(scene.store().join("journal/1"), "rubbish").unwrap();
-    assert!(recover(&scene.store()).unwrap_err().to_string().contains("journal/1"));
+    let failures = recover(&scene.store()).failures;
+    assert!(failures[0].error.to_string().contains("journal/1"));
+    // Nobody knows what it is about.
+    assert!(failures[0].concerns(&[scene.root()]));
+}
+
+/// A directory whose file system is full is hard to come by; a protected socket cannot be made again either.
+fn cannot_be_restored(scene: &Scene, folder: &str) {
+    fs::create_dir_all(scene.at(folder)).unwrap();
+    let _listener = UnixListener::bind(scene.at(folder).join(".envrc")).unwrap();
+    drop(Guard::snapshot(&[scene.at(folder)], &[], &scene.store()).unwrap());
+    fs::remove_file(scene.at(folder).join(".envrc")).unwrap();
+}
+
+#[test]
+fn a_journal_that_cannot_be_seen_to_concerns_only_what_overlaps_its_roots() {
+    let scene = Scene::empty();
+    cannot_be_restored(&scene, "a/b");
+    fs::create_dir_all(scene.at("other")).unwrap();
+    scene.write("third/.envrc", "mine");
+    drop(Guard::snapshot(&[scene.at("third")], &[], &scene.store()).unwrap());
+    scene.write("third/.envrc", "evil");
+    let recovered = recover(&scene.store());
+    // The one after it was seen to.
+    assert_eq!(recovered.violations.len(), 2, "{recovered:?}");
+    assert_eq!(scene.read("third/.envrc"), "mine");
+    assert_eq!(recovered.failures.len(), 1);
+    let concerns = |path: &str| recovered.failures[0].concerns(&[scene.at(path)]);
+    assert!(concerns("a/b") && concerns("a") && concerns("") && concerns("a/b/c"));
+    assert!(!concerns("other") && !concerns("a/bc") && !concerns("third"));
+    // Another snapshot elsewhere goes through.
+    assert_eq!(
+        whole(
+            Guard::snapshot(&[scene.at("other")], &[], &scene.store())
+                .unwrap()
+                .settle()
+        ),
+        []
+    );
+}
+
+#[test]
+fn a_root_that_was_shut_is_restored_after_a_crash_and_open_again() {
+    let scene = Scene::empty();
+    drop(scene.guard());
+    scene.write(".envrc", "evil");
+    let mode = || fs::metadata(scene.root()).unwrap().permissions().mode() & 0o777;
+    let before = mode();
+    fs::set_permissions(scene.root(), fs::Permissions::from_mode(0o0)).unwrap();
+    assert_eq!(recovered(&scene).len(), 1);
+    assert_eq!(mode(), before);
+    assert!(!scene.exists(".envrc"));
+}
+
+#[track_caller]
+fn recovered(scene: &Scene) -> Vec<Violation> {
+    let recovered = recover(&scene.store());
+    assert!(recovered.failures.is_empty(), "{recovered:?}");
+    recovered.violations
 }

@@ -1,7 +1,7 @@
 use std::fs;
 
 use super::super::{Guard, What};
-use super::{Scene, one};
+use super::{Scene, one, whole};
 
 #[test]
 fn commits_branches_checkouts_and_gc_pass() {
@@ -94,12 +94,12 @@ fn nothing_is_left_in_the_tree_and_no_quarantine_made_when_nothing_happened() {
 fn a_guard_that_knows_an_earlier_walk_sees_what_changed_since() {
     let scene = Scene::new();
     std::thread::sleep(std::time::Duration::from_millis(60));
-    let (_, known) = scene.guard().settle_knowing().unwrap();
+    let (_, known) = scene.guard().settle_knowing();
     scene.write("sub/.envrc", "mine");
-    let guard = Guard::snapshot_knowing(&[scene.root()], &[], &scene.store(), Some(&known)).unwrap();
+    let guard = Guard::snapshot_knowing(&[scene.root()], &[], &scene.store(), known.as_ref()).unwrap();
     scene.write("sub/.envrc", "evil");
     scene.write("sub/.bashrc", "evil");
-    assert_eq!(guard.settle().unwrap().len(), 2);
+    assert_eq!(whole(guard.settle()).len(), 2);
     assert_eq!(scene.read("sub/.envrc"), "mine");
 }
 

@@ -1,0 +1,25 @@
+//! Whether two roots share files: one is the other, or lies above it, by path or by identity.
+
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+use super::at::Identity;
+
+/// Whether the root with this path and identity and the directory `other` share files.
+///
+/// By identity too, because a bind mount gives a directory a second path.
+pub(super) fn is_overlap((path, identity): (&Path, Identity), other: &Path) -> bool {
+    if path.starts_with(other) || other.starts_with(path) {
+        return true;
+    }
+    let is = |wanted: Identity| move |place: &Path| identify(place) == Some(wanted);
+    other.ancestors().any(is(identity)) || identify(other).is_some_and(|other| path.ancestors().any(is(other)))
+}
+
+fn identify(path: &Path) -> Option<Identity> {
+    let found = std::fs::metadata(path).ok()?;
+    Some(Identity {
+        device: found.dev(),
+        inode: found.ino(),
+    })
+}

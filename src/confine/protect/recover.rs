@@ -1,0 +1,134 @@
+//! Restoring what commands left behind whose process died before it could.
+//!
+//! Each journal stands for itself: one that cannot be seen to stays, with its error, and keeps only those
+//! commands from starting whose roots overlap its own.
+
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use super::at::Identity;
+use super::journal::{Record, abandoned};
+use super::others::Gate;
+use super::overlap;
+use super::place::Patterns;
+use super::roots::{open_roots, unlock};
+use super::settle::{Settled, settle};
+use super::{ProtectError, Violation};
+
+/// What [`recover`] came to.
+#[derive(Debug, Default)]
+pub struct Recovered {
+    /// What was put back.
+    pub violations: Vec<Violation>,
+    /// The journals that could not be seen to; they stay.
+    pub failures: Vec<Unrecovered>,
+}
+
+/// A journal that could not be seen to.
+#[derive(Debug)]
+pub struct Unrecovered {
+    /// Why.
+    pub error: ProtectError,
+    /// Its roots, if it could be read.
+    roots: Option<Vec<(PathBuf, Identity)>>,
+}
+
+impl Unrecovered {
+    /// Whether names below one of `roots` may not be as they were before the interrupted command.
+    pub fn concerns(&self, roots: &[PathBuf]) -> bool {
+        let Some(own) = &self.roots else { return true };
+        own.iter()
+            .any(|(path, identity)| roots.iter().any(|root| overlap::is_overlap((path, *identity), root)))
+    }
+}
+
+/// Restores what commands left behind whose process died before it could; for every start.
+///
+/// Leaves alone the journals of commands that are still running. A root that is gone, or that is
+/// another directory now, has nothing to be restored in.
+#[must_use]
+pub fn recover(store: &Path) -> Recovered {
+    let mut recovered = Recovered::default();
+    let opened = Gate::enter(store).and_then(|gate| Ok((gate, abandoned(store)?)));
+    let (_gate, journals) = match opened {
+        Ok(opened) => opened,
+        Err(error) => {
+            recovered.failures.push(Unrecovered { error, roots: None });
+            return recovered;
+        }
+    };
+    for journal in journals {
+        let (journal, record) = match journal {
+            Ok(found) => found,
+            Err(error) => {
+                recovered.failures.push(Unrecovered { error, roots: None });
+                continue;
+            }
+        };
+        let roots: Vec<(PathBuf, Identity)> = record.roots.iter().map(|(bytes, who)| (path(bytes), *who)).collect();
+        let mut settled = restore(record, store);
+        recovered.violations.append(&mut settled.violations);
+        if settled.errors.is_empty()
+            && let Err(error) = journal.remove()
+        {
+            settled.errors.push(error);
+        }
+        recovered
+            .failures
+            .extend(settled.errors.into_iter().map(|error| Unrecovered {
+                error,
+                roots: Some(roots.clone()),
+            }));
+    }
+    recovered
+}
+
+fn path(bytes: &[u8]) -> PathBuf {
+    PathBuf::from(OsStr::from_bytes(bytes))
+}
+
+fn restore(mut record: Record, store: &Path) -> Settled {
+    let extra: Vec<PathBuf> = record.extra.iter().map(|bytes| path(bytes)).collect();
+    let mut patterns = Patterns::new();
+    let mut roots = Vec::new();
+    let mut unlocked = Vec::new();
+    let mut numbers = BTreeMap::new();
+    let mut errors = Vec::new();
+    for (((bytes, identity), mode), number) in record.roots.iter().zip(&record.modes).zip(0_u16..) {
+        let was_locked = unlock(&path(bytes), *identity);
+        let opened = match open_roots(&[path(bytes)], &extra, &mut patterns) {
+            Ok(opened) => opened,
+            Err(ProtectError::Io { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => continue,
+            Err(error) => {
+                errors.push(error);
+                continue;
+            }
+        };
+        for mut root in opened {
+            if root.identity == *identity
+                && let Ok(now) = u16::try_from(roots.len())
+            {
+                numbers.insert(number, now);
+                root.mode = *mode;
+                if was_locked {
+                    unlocked.push(now);
+                }
+                roots.push(root);
+            }
+        }
+    }
+    record.entries.retain_mut(|kept| renumber(&mut kept.root, &numbers));
+    record.holders.retain_mut(|holder| renumber(&mut holder.root, &numbers));
+    let (mut settled, _) = settle(&roots, &patterns, &record, None, store);
+    for number in unlocked {
+        errors.extend(roots[usize::from(number)].shut().err());
+    }
+    settled.errors.append(&mut errors);
+    settled
+}
+
+fn renumber(root: &mut u16, numbers: &BTreeMap<u16, u16>) -> bool {
+    numbers.get(root).map(|&number| *root = number).is_some()
+}
