@@ -116,7 +116,7 @@ pub enum ProtectError {
         limit: u64,
     },
     /// A directory lies too deep to be looked into.
-    #[error("{} lies too deep below a writable root to be protected", display(.0))]
+    #[error("{} lies too deep below a writable root for the names in it to be protected; move it or remove it", display(.0))]
     TooDeep(PathBuf),
     /// More directories than can be watched.
     #[error("the writable roots hold too many directories to protect names in them")]

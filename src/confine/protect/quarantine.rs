@@ -106,12 +106,15 @@ impl Quarantine {
             what: what.word(),
             complete,
         });
-        self.write_manifest();
+        // Not each time, which for very many would cost their square; a crash loses the end of the list alone.
+        if self.manifest.len().is_power_of_two() {
+            self.write_manifest();
+        }
         Ok(Some(place))
     }
 
-    /// Best effort: what is kept is named in the violation too.
-    fn write_manifest(&self) {
+    /// Writes down where everything came from. Best effort: what is kept is named in the violation too.
+    pub(super) fn write_manifest(&self) {
         let Some((folder, _)) = &self.batch else { return };
         let path = folder.join("manifest.json");
         let _unwritten = serde_json::to_vec_pretty(&self.manifest)

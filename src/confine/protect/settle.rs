@@ -61,6 +61,7 @@ pub(super) fn settle(
     };
     let unlocked: Vec<&Root> = roots.iter().filter(|root| root.open_up()).collect();
     let sight = work.come_to_rest(patterns, earlier);
+    work.quarantine.write_manifest();
     for root in unlocked {
         work.settled.errors.extend(root.shut().err());
     }
@@ -336,7 +337,11 @@ impl Settling<'_> {
                 sight.git_directories()
             },
         };
-        let new_git: Vec<&Found> = new.iter().filter(|found| found.role == Role::GitDirectory).collect();
+        let new_git: HashSet<(u16, &[u8])> = new
+            .iter()
+            .filter(|found| found.role == Role::GitDirectory)
+            .map(|found| (found.root, found.path.as_slice()))
+            .collect();
         let mut intruders: BTreeSet<(u16, &[u8])> = BTreeSet::new();
         for found in &new {
             let root = self.root(found.root);
@@ -345,18 +350,13 @@ impl Settling<'_> {
                 continue;
             }
             // A new `.git` goes as one, with whatever in it does not pass.
-            let whole = new_git
-                .iter()
-                .find(|git| git.root == found.root && is_within(&found.path, &git.path));
-            intruders.insert((
-                found.root,
-                whole.map_or(found.path.as_slice(), |git| git.path.as_slice()),
-            ));
+            let whole = outermost(&new_git, found.root, &found.path);
+            intruders.insert((found.root, whole.unwrap_or(&found.path)));
         }
         // Sorted by bytes, an entry comes before what it holds.
-        let mut taken: Vec<(u16, &[u8])> = Vec::new();
+        let mut taken: HashSet<(u16, &[u8])> = HashSet::new();
         for (root, path) in intruders {
-            if taken.iter().any(|(r, above)| *r == root && is_within(path, above)) {
+            if outermost(&taken, root, path).is_some() {
                 continue;
             }
             match self
@@ -366,10 +366,17 @@ impl Settling<'_> {
                 Ok(place) => {
                     self.changes += 1;
                     self.report(root, path, What::Created, place);
-                    taken.push((root, path));
+                    taken.insert((root, path));
                 }
                 Err(error) => self.settled.errors.push(error),
             }
         }
     }
+}
+
+/// The outermost of `set` at or above the path.
+fn outermost<'a>(set: &HashSet<(u16, &[u8])>, root: u16, path: &'a [u8]) -> Option<&'a [u8]> {
+    let ends = path.iter().enumerate().filter(|(_, b)| **b == b'/').map(|(end, _)| end);
+    let mut above = ends.chain([path.len()]).map(|end| &path[..end]);
+    above.find(|above| set.contains(&(root, *above)))
 }

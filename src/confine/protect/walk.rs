@@ -31,8 +31,8 @@ use crate::confine::sys;
 
 /// The coarsest clock by which a local file system stamps changes, with room: 100 Hz.
 const TICK: Duration = Duration::from_millis(20);
-/// Levels below a root.
-const MAX_DEPTH: u32 = 8192;
+/// Levels below a root. No project goes as deep, and every step on a directory costs its depth.
+const MAX_DEPTH: u32 = 128;
 /// Directories in all.
 const MAX_DIRECTORIES: usize = 4_000_000;
 /// Bytes of listing asked for at once.

@@ -50,23 +50,61 @@ fn names_of_any_bytes_lead_to_the_same_place() {
     }
 }
 
-#[test]
-fn two_thousand_levels_deep_is_looked_into() {
-    let scene = Scene::empty();
+/// Makes that many directories in each other, and the last one's descriptor.
+fn deepen(scene: &Scene, levels: usize) -> std::os::fd::OwnedFd {
     let mut at = openat(AT_FDCWD, &scene.root(), OFlag::O_RDONLY, Mode::empty()).unwrap();
-    let deepen = |at: &mut std::os::fd::OwnedFd| {
-        for _ in 0..1000 {
-            mkdirat(&*at, "deep", Mode::S_IRWXU).unwrap();
-            *at = openat(&*at, "deep", OFlag::O_RDONLY, Mode::empty()).unwrap();
-        }
-    };
-    deepen(&mut at);
-    let found = scene.run(|_| {
-        deepen(&mut at);
-        mkdirat(&at, ".claude", Mode::S_IRWXU).unwrap();
+    for _ in 0..levels {
+        mkdirat(&at, "deep", Mode::S_IRWXU).unwrap();
+        at = openat(&at, "deep", OFlag::O_RDONLY, Mode::empty()).unwrap();
+    }
+    at
+}
+
+#[test]
+fn a_hundred_levels_deep_is_looked_into() {
+    let scene = Scene::empty();
+    let mut at = None;
+    let found = scene.run(|s| {
+        let bottom = at.insert(deepen(s, 100));
+        mkdirat(&*bottom, ".claude", Mode::S_IRWXU).unwrap();
     });
     assert_eq!(found.len(), 1);
-    assert!(openat(&at, ".claude", OFlag::O_RDONLY, Mode::empty()).is_err());
+    assert!(openat(at.unwrap(), ".claude", OFlag::O_RDONLY, Mode::empty()).is_err());
+}
+
+#[test]
+fn what_is_made_too_deep_to_be_looked_into_is_removed_at_once_and_what_was_there_refuses_the_start() {
+    let scene = Scene::empty();
+    let begun = std::time::Instant::now();
+    let found = scene.run(|s| {
+        let bottom = deepen(s, 3000);
+        for number in 0..3000 {
+            mkdirat(&bottom, number.to_string().as_str(), Mode::S_IRWXU).unwrap();
+        }
+    });
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert_eq!(found[0].path, scene.at(["deep"; 129].join("/")));
+    assert!(!scene.exists(["deep"; 129].join("/")) && scene.exists(["deep"; 128].join("/")));
+    assert!(begun.elapsed() < std::time::Duration::from_secs(10));
+    fs::create_dir(scene.at(["deep"; 129].join("/"))).unwrap();
+    let refused = Guard::snapshot(&[scene.root()], &[], &scene.store());
+    assert!(matches!(refused, Err(ProtectError::TooDeep(_))));
+}
+
+#[test]
+fn thousands_of_intruders_cost_no_more_than_their_number() {
+    let scene = Scene::empty();
+    let begun = std::time::Instant::now();
+    let found = scene.run(|s| {
+        for number in 0..3000 {
+            s.write(format!("{number}/.envrc"), "evil");
+        }
+    });
+    assert_eq!(found.len(), 3000);
+    assert!(begun.elapsed() < std::time::Duration::from_secs(10));
+    let kept = found[2999].quarantined.clone().unwrap();
+    let manifest = fs::read_to_string(kept.with_file_name("manifest.json")).unwrap();
+    assert_eq!(manifest.matches("\"complete\": true").count(), 3000);
 }
 
 #[test]
