@@ -23,6 +23,7 @@ mod tests {
         what_was_typed_before_the_question_is_no_answer ["python3"];
         an_answer_that_is_not_understood_is_asked_for_again_and_then_denied ["python3"];
         ctrl_c_at_the_question_denies_and_nothing_is_left ["python3"];
+        a_signal_withdraws_the_question_and_nothing_runs ["python3"];
         ctrl_d_at_the_question_denies ["python3"];
         the_question_is_asked_while_input_and_output_are_pipes ["python3", "bash"];
         without_a_terminal_it_is_denied_at_once ["setsid"];
@@ -197,6 +198,20 @@ shell:
             assert_eq!(code, 126, "{shown}");
             assert!(shown.contains("the question was interrupted"), "{shown}");
             assert_gone_within(&marker, Duration::from_secs(1));
+        }
+    }
+
+    fn a_signal_withdraws_the_question_and_nothing_runs(world: &Fixture) {
+        let config = config(world, "");
+        for (signal, code) in [("TERM", 143), ("INT", 130), ("HUP", 129)] {
+            let line = format!(
+                "(sleep 1; pkill -{signal} -P $$ -x stockade) & \"$0\" run --config \"$1\" -c 'touch never'; echo code $?"
+            );
+            let argv = ["/bin/bash", "-c", &line, world.binary().to_str().unwrap(), &config];
+            let steps = json!([["expect", "Stockade asks"], ["expect", format!("code {code}")]]);
+            let (_, shown) = play(world, &steps, &argv);
+            assert!(shown.contains(&format!("code {code}")), "{shown}");
+            assert!(!made(world, "never"));
         }
     }
 

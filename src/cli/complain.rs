@@ -22,10 +22,10 @@ impl Complaint {
         }
     }
 
-    /// It was blocked or denied: exit code 126.
-    pub(super) fn denied(what: impl std::fmt::Display) -> Self {
+    /// It ends with this row of the table.
+    pub(super) fn ending(what: impl std::fmt::Display, exit: Exit) -> Self {
         Self {
-            exit: Exit::Denied,
+            exit,
             ..Self::failed(what)
         }
     }

@@ -41,14 +41,12 @@ async fn run_in(args: RunArgs) -> Result<Exit, Complaint> {
         Some(directory) => std::fs::canonicalize(cwd.join(directory))
             .map_err(|error| Complaint::failed(format!("--cwd {}: {error}", display(directory))))?,
     };
-    let mut executor = Executor::new(
-        loaded.policy,
-        narrowing,
-        mode,
-        Box::new(TerminalApprover::new(terminal_columns)),
-        places,
-    )
-    .map_err(tool_complaint)?;
+    let (approver, withdraw) = TerminalApprover::new(terminal_columns)
+        .cancellable()
+        .map_err(|error| Complaint::failed(format!("failed to prepare the terminal approver: {error}")))?;
+    let mut executor = Executor::new(loaded.policy, narrowing, mode, Box::new(approver), places)
+        .map_err(tool_complaint)?
+        .withdrawing_with(withdraw);
     // That nothing confines it is said whatever was asked for; with --json the outcome says it.
     let told = executor.is_unconfined() || (!args.quiet && std::io::stderr().is_terminal());
     if told && !args.json {
@@ -165,6 +163,7 @@ fn status_of(error: &ToolError) -> &'static str {
     match error {
         ToolError::Blocked(_) => "blocked",
         ToolError::Denied(_) => "denied",
+        ToolError::Stopped(_) => "cancelled",
         ToolError::Refused(_) | ToolError::Directory(_) | ToolError::Plan(_) => "refused",
         ToolError::Confine(_) | ToolError::Io(_) | ToolError::Private(_) => "failed",
     }
@@ -173,6 +172,7 @@ fn status_of(error: &ToolError) -> &'static str {
 fn exit_of(error: &ToolError) -> Exit {
     match error {
         ToolError::Blocked(_) | ToolError::Denied(_) => Exit::Denied,
+        ToolError::Stopped(signal) => Exit::Signaled(*signal as i32),
         ToolError::Refused(_)
         | ToolError::Directory(_)
         | ToolError::Plan(_)
@@ -184,10 +184,7 @@ fn exit_of(error: &ToolError) -> Exit {
 
 #[expect(clippy::needless_pass_by_value, reason = "it is the argument of map_err")]
 fn tool_complaint(error: ToolError) -> Complaint {
-    let complaint = match exit_of(&error) {
-        Exit::Denied => Complaint::denied(&error),
-        _ => Complaint::failed(&error),
-    };
+    let complaint = Complaint::ending(&error, exit_of(&error));
     match error {
         ToolError::Directory(_) => {
             complaint.remedy("start it in a granted directory, or grant this one (`--rw DIR`, `--ro DIR`)")

@@ -54,6 +54,9 @@ pub enum ToolError {
     /// A person or the mode said no.
     #[error("{0}")]
     Denied(String),
+    /// It was stopped by this signal before it ran.
+    #[error("stopped by {0} before it ran")]
+    Stopped(Signal),
     /// The working directory lies in no root.
     #[error("the working directory {} is not readable in this sandbox", display(.0))]
     Directory(PathBuf),

@@ -14,7 +14,7 @@ use super::identity;
 use super::narrowing::Narrowing;
 use super::plan::{self, PlanError};
 use super::regime::RegimeLine;
-use crate::approval::{Approver, Controller};
+use crate::approval::{Approver, CancelHandle, Controller};
 use crate::backend::Regime;
 use crate::backend::seccomp::Role;
 use crate::backend::status::protected;
@@ -40,7 +40,9 @@ pub struct Executor {
     pub(super) narrowing: Narrowing,
     pub(super) envelope: Profile,
     pub(super) footing: Footing,
-    pub(super) controller: Controller,
+    /// Away while a question is open.
+    pub(super) controller: Option<Controller>,
+    pub(super) withdraw: Option<CancelHandle>,
     pub(super) places: Places,
     pub(super) session: Option<Live>,
 }
@@ -96,10 +98,20 @@ impl Executor {
             narrowing,
             envelope,
             footing,
-            controller: Controller::new(mode, approver),
+            controller: Some(Controller::new(mode, approver)),
+            withdraw: None,
             places,
             session: None,
         })
+    }
+
+    /// Withdraws an open question through this handle of the approver when the call is stopped.
+    #[must_use]
+    pub fn withdrawing_with(self, handle: CancelHandle) -> Self {
+        Self {
+            withdraw: Some(handle),
+            ..self
+        }
     }
 
     /// Whether commands of this session run unconfined.

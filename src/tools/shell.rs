@@ -10,7 +10,7 @@ use super::executor::{Executor, Terminal};
 use super::footing::Footing;
 use super::outcome::{Outcome, Status};
 use super::{approvals, environment};
-use crate::approval::Remember;
+use crate::approval::{ApprovalRequest, Remember, Verdict};
 use crate::confine::io::{Stdin, prepare};
 use crate::confine::{CommandLimits, ConfineError, Launch};
 use crate::policy::shell::{Judgement, judge, judge_argv};
@@ -28,7 +28,7 @@ impl Executor {
         }
         let directory = AbsPath::new(&call.directory).map_err(|_| ToolError::Directory(call.directory.clone()))?;
         let judgement = self.judge(&call.command, &directory);
-        let (asked, narrow) = self.permission(&call, &judgement)?;
+        let (asked, narrow) = self.permission(&mut call, &judgement).await?;
         self.hold_directory(&directory)?;
         let (child, parent) = prepare(std::mem::replace(&mut call.stdin, Stdin::Null), call.output)?;
         let terminal = if child.controlling_terminal {
@@ -147,9 +147,9 @@ impl Executor {
     }
 
     /// What was asked, and what a rule narrows the call to.
-    fn permission(
+    async fn permission(
         &mut self,
-        call: &ShellCall,
+        call: &mut ShellCall,
         judgement: &Judgement,
     ) -> Result<(Asked, Option<Vec<String>>), ToolError> {
         let (requirement, demand) = match (judgement.requirement, self.policy.tools.get(NAME)) {
@@ -172,12 +172,43 @@ impl Executor {
                 };
                 let regime = self.regime_line()?.to_string();
                 let request = approvals::request(&self.policy, call, judgement, &profile, regime, remember);
-                match self.controller.decide(&request).denial {
+                match self.decide(request, &mut call.stops).await?.denial {
                     None => Ok((Asked::Everything, judgement.narrow.clone())),
                     Some(denial) => Err(ToolError::Denied(denial)),
                 }
             }
         }
+    }
+
+    /// Waits for a decision on a thread of its own, so that a signal still stops the call: the question is
+    /// withdrawn then, and an answer that comes all the same counts for nothing.
+    async fn decide(
+        &mut self,
+        request: ApprovalRequest,
+        stops: &mut mpsc::Receiver<Signal>,
+    ) -> Result<Verdict, ToolError> {
+        let lost = || ToolError::Denied("the question was lost; nothing was run".to_owned());
+        let mut controller = self.controller.take().ok_or_else(lost)?;
+        let mut asking = tokio::task::spawn_blocking(move || {
+            let verdict = controller.decide(&request);
+            (controller, verdict)
+        });
+        let mut stopped = None;
+        let answered = loop {
+            tokio::select! {
+                biased;
+                Some(signal) = stops.recv(), if stopped.is_none() => {
+                    stopped = Some(signal);
+                    if let Some(withdraw) = &self.withdraw {
+                        withdraw.cancel();
+                    }
+                }
+                answered = &mut asking => break answered,
+            }
+        };
+        let (controller, verdict) = answered.map_err(|_| lost())?;
+        self.controller = Some(controller);
+        stopped.map_or(Ok(verdict), |signal| Err(ToolError::Stopped(signal)))
     }
 }
 

@@ -267,7 +267,6 @@ fn a_forbidden_command_blocks_however_it_is_spelled_and_wrapped() {
 }
 
 #[test]
-#[expect(clippy::too_many_lines, reason = "a table of sentences")]
 fn what_is_not_understood_needs_approval() {
     let lines = [
         "eval 'rm x'",
