@@ -38,6 +38,7 @@ fn builtins_that_evaluate_or_run_an_argument_are_doubted() {
         "command jobs -lx rm v",
         "jobs $x",
         "y='b[$(rm v)]'; exec {a[y]}>/dev/null",
+        "exec {BASH_ENV}>x",
     ]);
     free(&["true & wait", "true & wait -n", "jobs", "jobs -l", "builtin jobs -p"]);
 }
@@ -63,6 +64,8 @@ fn scripts_and_programs_named_by_a_descriptor_are_doubted() {
         "bash dev/setup.sh",
         "cd x; bash 3.sh",
         "cat /dev/stdin",
+        "tty",
+        "find . -exec cat {} \\; > x",
     ]);
 }
 

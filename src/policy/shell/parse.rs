@@ -119,8 +119,9 @@ fn check_tokens(tokens: &[Token]) -> Result<(), String> {
                 if index > 0 && is_closer(text) && leaves_no_name(&tokens[..index]) {
                     return Err("a reserved word stands where shells take it for a command".to_owned());
                 }
-                if redirects && text.starts_with('{') && text.contains('[') {
-                    return Err("an array subscript is evaluated".to_owned());
+                let named = text.len() > 2 && text.starts_with('{') && text.ends_with('}');
+                if redirects && named && tokens.get(index + 1).is_some_and(|next| touch(token, next)) {
+                    return Err("a name in braces before a redirection is set, or an argument".to_owned());
                 }
                 if has_deep_subscript(text) {
                     return Err("an array subscript is evaluated".to_owned());

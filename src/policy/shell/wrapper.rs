@@ -19,7 +19,7 @@ pub(super) fn open(words: &[Word], reading: &mut Reading, depth: usize) {
         return reading.doubt("the name of a command is known only when it runs");
     };
     let name = base_name(path);
-    if is_nameless(path, reading.moved) {
+    if path.contains('/') && is_nameless(path, reading.moved) {
         return reading.doubt(format!("{path} stands for another program"));
     }
     if let Some(wrapper) = WRAPPERS.iter().find(|wrapper| wrapper.name == name) {
