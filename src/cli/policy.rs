@@ -115,7 +115,10 @@ pub(super) fn complain(error: ConfigError) -> Complaint {
 fn narrowing(flags: &PolicyFlags, network: Option<Network>, cwd: &Path) -> Result<Narrowing, Complaint> {
     let place = |flag: &str, path: &PathBuf| -> Result<(AbsPath, Identity), Complaint> {
         let missing = |error: &dyn std::fmt::Display| Complaint::failed(format!("{flag} {}: {error}", display(path)));
-        let whole = std::fs::canonicalize(cwd.join(path)).map_err(|error| missing(&error))?;
+        let whole = std::fs::canonicalize(cwd.join(path)).map_err(|error| match error.kind() {
+            std::io::ErrorKind::NotFound => missing(&"does not exist"),
+            _ => missing(&error),
+        })?;
         let meta = std::fs::symlink_metadata(&whole).map_err(|error| missing(&error))?;
         let identity = Identity {
             device: meta.dev(),

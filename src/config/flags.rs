@@ -9,6 +9,7 @@ use super::ground::{holds, pseudo};
 use super::load::{self, Loaded};
 use super::paths;
 use super::trust;
+use super::warnings;
 use crate::policy::path::display;
 use crate::policy::{AbsPath, Demand, Deny, Network, Origin, ProtectFallback, Rights, Root, Scope, ShellRule};
 
@@ -88,6 +89,7 @@ pub fn from_flags(flags: &FlagPolicy, cwd: &Path, context: &Context) -> Result<L
         }
     }
     let mut loaded = load::preset_below("system", &cwd, &writable, context)?;
+    loaded.warnings.extend(warnings::lost_again(&roots, |_| None));
     loaded.policy.roots = roots;
     loaded.policy.network = flags.net;
     loaded.policy.protect_fallback = ProtectFallback::Undo;
@@ -146,6 +148,10 @@ fn walk(path: &Path, told: &str, cwd: &AbsPath) -> Result<paths::Walked, ConfigE
 fn deny(path: &Path, cwd: &AbsPath, roots: &mut [Root]) -> Result<Vec<(AbsPath, String)>, ConfigError> {
     let told = format!("--deny {}", display(path));
     let walked = walk(path, &told, cwd)?;
+    // A slip would deny nothing, and nobody would see it.
+    if walked.found.is_none() {
+        return Err(refused(&told, "does not exist"));
+    }
     let around = roots.iter_mut().filter(|root| walked.path.is_within(&root.path));
     let Some(root) = around.max_by_key(|root| root.path.as_path().components().count()) else {
         return Err(refused(&told, "lies in no --rw or --ro, so nothing grants it"));

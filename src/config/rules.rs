@@ -80,7 +80,9 @@ fn words(layer: &Layer, pattern: &At<String>) -> Result<Vec<String>, Box<Diagnos
             "a pattern is split at spaces, and a word cannot hold one: leave the quotes out",
         );
     }
-    if pattern.value.contains(['*', '?', '[']) {
+    // `[` alone is the test command.
+    let wild = |word: &str| word != "[" && word.contains(['*', '?', '[']);
+    if pattern.value.split_whitespace().any(wild) {
         return wrong(
             "holds a wildcard",
             "a pattern matches every command that begins with its words: leave the wildcard out",

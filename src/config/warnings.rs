@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use super::error::Diagnostic;
 use super::layers::Layers;
 use super::resolve::sandbox;
+use super::source::Place;
 use super::tools::CustomTool;
 use super::words::RawProtect;
 use crate::policy::{AbsPath, Demand, Origin, Rights, Root, ShellRule, ToolRule};
@@ -70,6 +71,42 @@ fn overridden(layers: &Layers, tool: &str, rule: &ToolRule, what: &str, origin: 
         };
     }
     *warning
+}
+
+/// A root gets back nothing that a root around it has taken from one further out: a profile holds
+/// the taking as a deny, and a deny always wins.
+pub(crate) fn lost_again(roots: &[Root], place_of: impl Fn(&Origin) -> Option<Place>) -> Vec<Diagnostic> {
+    let mut found = Vec::new();
+    for inner in roots {
+        let mut around: Vec<&Root> = roots.iter().filter(|root| inner.path.is_below(&root.path)).collect();
+        around.sort_by(|a, b| a.path.cmp(&b.path));
+        let taken = around.iter().enumerate().find_map(|(at, middle)| {
+            let outer = around[..at]
+                .iter()
+                .find(|outer| !outer.rights.without(middle.rights).and(inner.rights).is_empty())?;
+            Some((outer, middle, outer.rights.without(middle.rights).and(inner.rights)))
+        });
+        let Some((outer, middle, lost)) = taken else {
+            continue;
+        };
+        let told = format!(
+            "commands get no {lost} in root `{}` ({}): root `{}` ({}) around it takes that from root `{}`",
+            inner.name, inner.origin, middle.name, middle.origin, outer.name
+        );
+        let mut warning = Diagnostic::warning(told);
+        for (root, label) in [
+            (inner, "gives less than it says"),
+            (middle, "takes it from everything below"),
+        ] {
+            warning = match (place_of(&root.origin), &warning.place) {
+                (Some(place), None) => warning.at(place, label),
+                (Some(place), Some(_)) => warning.and(place, label),
+                (None, _) => warning,
+            };
+        }
+        found.push(*warning.hint("name narrower roots, so that none of them lies between"));
+    }
+    found
 }
 
 /// Without protection the agent may write the config it runs under: it would speak at the next start.

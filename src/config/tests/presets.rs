@@ -205,6 +205,8 @@ fn flags_that_contradict_each_other_are_refused() {
     let refused = |f: &FlagPolicy| from_flags(f, &world.project(), &world.context).unwrap_err().to_string();
     assert!(refused(&flags(&[a], &[a], &[])).contains("same place"));
     assert!(refused(&flags(&[a], &[b], &[b])).contains("lies under --deny"));
+    assert!(refused(&flags(&[b], &[], &[Path::new("c")])).contains("--deny c: does not exist"));
+    world.mkdir("c");
     assert!(refused(&flags(&[b], &[], &[Path::new("c")])).contains("nothing grants it"));
     assert!(refused(&flags(&[Path::new("gone")], &[], &[])).contains("does not exist"));
     assert!(refused(&flags(&[a], &[Path::new("a/door")], &[])).contains("symlink"));
@@ -347,4 +349,19 @@ fn the_kernels_switches_are_never_writable() {
         assert!(error.contains("cannot be writable"), "{error}");
         world.ok(&format!("sandbox: {{paths: {{k: {{root: {place}, mode: ro}}}}}}\n"));
     }
+}
+
+#[test]
+fn a_writable_flag_under_a_read_only_one_under_a_writable_one_warns() {
+    let world = World::new();
+    world.mkdir("a/b/c");
+    let (a, b, c) = (Path::new("a"), Path::new("a/b"), Path::new("a/b/c"));
+    let warned = |f: &FlagPolicy| from_flags(f, &world.project(), &world.context).unwrap().warnings;
+    let told = &warned(&flags(&[a, c], &[b], &[]))[0].message;
+    assert!(
+        told.contains("no write") && told.contains("--rw a/b/c") && told.contains("--ro a/b)"),
+        "{told}"
+    );
+    assert_eq!(warned(&flags(&[a], &[b, c], &[])), []);
+    assert_eq!(warned(&flags(&[c], &[b], &[])), []);
 }
