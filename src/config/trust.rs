@@ -18,7 +18,7 @@ use super::load::{self, Links, Loaded, NamedFile};
 use super::stored::{StoredBase, StoredFile, StoredPath, StoredRoot, own_base, stored_base, stored_file, stored_roots};
 use crate::policy::AbsPath;
 
-const VERSION: u32 = 2;
+const VERSION: u32 = 1;
 const MAX_BYTES: u64 = 8 << 20;
 
 /// One trusted config.
@@ -27,6 +27,8 @@ const MAX_BYTES: u64 = 8 << 20;
 struct Entry {
     files: Vec<StoredFile>,
     roots: Vec<StoredRoot>,
+    // A record without any speaks for none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     base: Vec<StoredBase>,
 }
 

@@ -271,3 +271,24 @@ fn what_a_person_read_is_trusted_and_not_what_was_swapped_in() {
         Err(ConfigError::Untrusted { .. })
     ));
 }
+
+#[test]
+fn a_record_without_base_paths_trusts_none() {
+    let world = World::new();
+    let path = world.write("sandbox: {base: {read: [/usr/share]}}\n");
+    trust(&world, &path);
+    assert!(load_discovered(&path, &world.context).is_ok());
+    let store = state_dir(&world.context).unwrap().as_path().join("trust.json");
+    let mut json: serde_json::Value = serde_json::from_slice(&std::fs::read(&store).unwrap()).unwrap();
+    assert!(
+        json["configs"][0]
+            .as_object_mut()
+            .and_then(|entry| entry.remove("base"))
+            .is_some()
+    );
+    std::fs::write(&store, json.to_string()).unwrap();
+    assert!(matches!(
+        load_discovered(&path, &world.context),
+        Err(ConfigError::Untrusted { .. })
+    ));
+}
