@@ -16,6 +16,9 @@ use super::roots::Root;
 use super::sight::Found;
 use super::state::{Seen, State};
 
+/// Longest new file that may stay, in bytes: the next snapshot must hold them all.
+pub(super) const MAX_NEW: usize = 64 * 1024;
+
 /// What there is to compare a new entry with.
 pub(super) struct Surroundings<'a> {
     pub(super) roots: &'a [Root],
@@ -36,8 +39,8 @@ pub(super) fn may_stay(entry: &Found, seen: &Seen, around: &Surroundings<'_>) ->
         (Role::GitDirectory, State::Directory { .. }) => true,
         (Role::GitHook, State::Directory { .. }) => name == b"hooks" && is_in_git_directory(entry, around),
         // Names that git never runs.
-        (Role::GitHook, State::File { .. }) => name.ends_with(b".sample"),
-        (Role::GitConfig, State::File { content, .. }) => gitconfig::is_harmless(content),
+        (Role::GitHook, State::File { content, .. }) => name.ends_with(b".sample") && content.len() <= MAX_NEW,
+        (Role::GitConfig, State::File { content, .. }) => content.len() <= MAX_NEW && gitconfig::is_harmless(content),
         (Role::GitCommon, State::File { content, .. }) => is_of_worktree(entry, around) && content == b"../..\n",
         (Role::GitBack, State::File { content, .. }) => is_of_worktree(entry, around) && is_way_back(content),
         (Role::GitLink, State::File { content, .. }) => leads_to_git_directory(entry, content, around),

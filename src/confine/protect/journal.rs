@@ -19,7 +19,7 @@ use super::at::Identity;
 use super::state::State;
 
 /// First bytes of a journal; the last one is the version of the format.
-const MAGIC: &[u8] = b"stockade protect journal 2\n";
+const MAGIC: &[u8] = b"stockade protect journal 1\n";
 /// Begins the name of a journal that is being written.
 const UNFINISHED: &[u8] = b".";
 
@@ -28,7 +28,8 @@ const UNFINISHED: &[u8] = b".";
 pub(super) struct Record {
     /// The roots: absolute path and who is there.
     pub(super) roots: Vec<(Vec<u8>, Identity)>,
-    /// The permission bits of each root.
+    /// The permission bits of each root; they follow the record, and journals of before them have none.
+    #[serde(skip)]
     pub(super) modes: Vec<u32>,
     /// The files protected by path.
     pub(super) extra: Vec<Vec<u8>>,
@@ -67,6 +68,7 @@ impl Journal {
             let path = path.to_owned();
             move |source| ProtectError::Io { step, path, source }
         };
+        let modes = postcard::to_stdvec(&record.modes).map_err(|_| ProtectError::Journal(path.clone()))?;
         let body = postcard::to_stdvec(record).map_err(|_| ProtectError::Journal(path.clone()))?;
         let mut file = OpenOptions::new()
             .write(true)
@@ -77,6 +79,7 @@ impl Journal {
         file.lock().map_err(fail("lock", &unfinished))?;
         file.write_all(MAGIC).map_err(fail("write", &unfinished))?;
         file.write_all(&body).map_err(fail("write", &unfinished))?;
+        file.write_all(&modes).map_err(fail("write", &unfinished))?;
         std::fs::rename(&unfinished, &path).map_err(fail("rename", &unfinished))?;
         Ok(Self { path, _lock: file })
     }
@@ -180,9 +183,13 @@ fn read(file: &mut File, path: &Path) -> Result<Record, ProtectError> {
         path: path.to_owned(),
         source,
     })?;
-    let body = bytes.strip_prefix(MAGIC);
-    let body = body.ok_or_else(|| ProtectError::Journal(path.to_owned()))?;
-    postcard::from_bytes(body).map_err(|_| ProtectError::Journal(path.to_owned()))
+    let broken = || ProtectError::Journal(path.to_owned());
+    let body = bytes.strip_prefix(MAGIC).ok_or_else(broken)?;
+    let (mut record, modes): (Record, _) = postcard::take_from_bytes(body).map_err(|_| broken())?;
+    if !modes.is_empty() {
+        record.modes = postcard::from_bytes(modes).map_err(|_| broken())?;
+    }
+    Ok(record)
 }
 
 /// A private folder of the store.

@@ -96,7 +96,7 @@ fn restore(mut record: Record, store: &Path) -> Settled {
     let mut unlocked = Vec::new();
     let mut numbers = BTreeMap::new();
     let mut errors = Vec::new();
-    for (((bytes, identity), mode), number) in record.roots.iter().zip(&record.modes).zip(0_u16..) {
+    for ((bytes, identity), number) in record.roots.iter().zip(0_u16..) {
         let was_locked = unlock(&path(bytes), *identity);
         let opened = match open_roots(&[path(bytes)], &extra, &mut patterns) {
             Ok(opened) => opened,
@@ -111,7 +111,7 @@ fn restore(mut record: Record, store: &Path) -> Settled {
                 && let Ok(now) = u16::try_from(roots.len())
             {
                 numbers.insert(number, now);
-                root.mode = *mode;
+                root.mode = record.modes.get(usize::from(number)).copied().unwrap_or(root.mode);
                 if was_locked {
                     unlocked.push(now);
                 }

@@ -12,7 +12,7 @@ use nix::errno::Errno;
 use nix::fcntl::RenameFlags;
 
 use super::at::{self, Identity, is_within, split};
-use super::inspect::{Surroundings, may_stay};
+use super::inspect::{MAX_NEW, Surroundings, may_stay};
 use super::journal::{Kept, Record};
 use super::names::is_dot_git;
 use super::place::{Patterns, Role};
@@ -22,7 +22,7 @@ use super::roots::Root;
 use super::sight::{Found, Holder, Sight, born};
 use super::state::{Seen, State, glance};
 use super::walk::walk_through;
-use super::{ProtectError, Violation, What, gitconfig, shown};
+use super::{MAX_TOTAL, ProtectError, Violation, What, gitconfig, shown};
 
 /// Rounds of undoing before the tree counts as restless.
 const ROUNDS: usize = 1000;
@@ -269,7 +269,11 @@ impl Settling<'_> {
                     let failed = set_mode(root, &kept.path, *mode).err();
                     return Ok(Some((What::Changed, None, failed)));
                 }
-                if kept.role == Role::GitConfig && mode == now && gitconfig::is_harmless_change(old, new) {
+                if kept.role == Role::GitConfig
+                    && mode == now
+                    && new.len() <= old.len().max(MAX_NEW)
+                    && gitconfig::is_harmless_change(old, new)
+                {
                     return Ok(None);
                 }
             }
@@ -342,11 +346,16 @@ impl Settling<'_> {
             .filter(|found| found.role == Role::GitDirectory)
             .map(|found| (found.root, found.path.as_slice()))
             .collect();
+        let kept: u64 = self.record.entries.iter().map(|kept| kept.state.length()).sum();
+        let mut spare = (MAX_TOTAL / 2).saturating_sub(kept);
         let mut intruders: BTreeSet<(u16, &[u8])> = BTreeSet::new();
         for found in &new {
             let root = self.root(found.root);
             let seen = glance(&root.fd, &found.path, 1 << 20);
-            if may_stay(found, &seen, &around) {
+            // What stays is in the next snapshot, which must not be made impossible by what each command adds.
+            let length = seen.length();
+            if may_stay(found, &seen, &around) && length <= spare {
+                spare -= length;
                 continue;
             }
             // A new `.git` goes as one, with whatever in it does not pass.

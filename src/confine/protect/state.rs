@@ -28,6 +28,16 @@ pub(super) enum State {
     Special { mode: u32, device: u64 },
 }
 
+impl State {
+    /// Bytes of content.
+    pub(super) fn length(&self) -> u64 {
+        match self {
+            Self::File { content, .. } => content.len() as u64,
+            Self::Symlink { .. } | Self::Directory { .. } | Self::Special { .. } => 0,
+        }
+    }
+}
+
 /// A modification time; equal to every other, so that states compare by what they hold.
 #[derive(Debug, Clone, Copy, serde::Serialize, serde::Deserialize)]
 pub(super) struct Modified {
@@ -54,6 +64,16 @@ pub(super) enum Seen {
     Long { length: u64 },
     /// Something that cannot be read.
     Unreadable(Errno),
+}
+
+impl Seen {
+    /// Bytes of content that were read.
+    pub(super) fn length(&self) -> u64 {
+        match self {
+            Self::Present(state) => state.length(),
+            Self::Absent | Self::Long { .. } | Self::Unreadable(_) => 0,
+        }
+    }
 }
 
 /// Looks at the entry `path` of a root, insisting where the way to it is shut; see [`look`].

@@ -146,3 +146,23 @@ fn a_root_that_is_a_symlink_or_missing_refuses_the_start() {
         );
     }
 }
+
+#[test]
+fn harmless_files_do_not_add_up_to_more_than_a_snapshot_holds() {
+    let scene = Scene::empty();
+    let plain = "[core]\n\tbare = false\n";
+    let long = format!("{plain}{}", "# a comment that says nothing\n".repeat(3000));
+    assert_eq!(
+        scene.report(|s| s.write("a/.git/config", &long)),
+        one("a/.git", What::Created)
+    );
+    assert_eq!(scene.report(|s| s.write("a/.git/config", plain)), []);
+    assert_eq!(
+        scene.report(|s| s.write("a/.git/config", &long)),
+        one("a/.git/config", What::Changed)
+    );
+    let long = &long[..60_000];
+    let found = scene.run(|s| (0..600).for_each(|number| s.write(format!("b/{number}/.git/config"), long)));
+    assert!(!found.is_empty() && found.len() < 100, "{}", found.len());
+    assert_eq!(scene.run(|s| s.write("c/.git/config", long)).len(), 1);
+}
