@@ -153,6 +153,9 @@ pub struct InitArgs {
     /// Where to write it.
     #[arg(default_value = "stockade.yaml")]
     pub file: PathBuf,
+    /// Print one JSON object.
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// `stockade trust`.

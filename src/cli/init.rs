@@ -18,6 +18,7 @@ pub(super) fn init(args: &InitArgs) -> Result<Exit, Complaint> {
         .open(&args.file)
         .and_then(|mut file| file.write_all(config::TEMPLATE.as_bytes()));
     match written {
+        Ok(()) if args.json => print(&format!("{}\n", serde_json::json!({"wrote": shown}))).map(|()| Exit::Success),
         Ok(()) => {
             print(&format!(
                 "wrote {shown}\nread it, change it, then: stockade check {shown} && stockade trust {shown}\n"
