@@ -72,6 +72,22 @@ pub(super) const NAMES: &[Name] = &[
     ),
     name(".ripgreprc", "may name a preprocessor that ripgrep runs"),
     name(".gdbinit", "run by gdb"),
+    name(".pdbrc", "run by python's debugger"),
+    name(".ghci", "run by ghci"),
+    name(".Rprofile", "run by every R session"),
+    name(".irbrc", "run by irb"),
+    name(".pryrc", "run by pry"),
+    name(".ocamlinit", "run by ocaml"),
+    name(
+        "mise.toml",
+        "sets the environment and runs hooks on entering the directory",
+    ),
+    name(
+        ".mise.toml",
+        "sets the environment and runs hooks on entering the directory",
+    ),
+    name(".hg/hgrc", "hooks and aliases of a Mercurial repository"),
+    name(".jj/repo/config.toml", "aliases and programs of a Jujutsu repository"),
     name(".lldbinit", "run by lldb"),
     name(".tmux.conf", "run by tmux"),
     name(".screenrc", "run by screen"),
@@ -88,6 +104,10 @@ pub(super) const NAMES: &[Name] = &[
     name(
         ".vscode/extensions.json",
         "extensions that the editor offers to install",
+    ),
+    name(
+        ".vscode/c_cpp_properties.json",
+        "names the compiler that the editor asks",
     ),
     name(".vscode/mcp.json", "servers that the editor starts"),
     name(".devcontainer/**", "a container that the editor builds and starts"),
@@ -119,6 +139,8 @@ pub(super) const NAMES: &[Name] = &[
     name(".continue/**", "settings and servers of an agent"),
     name(".windsurf/**", "settings and servers of an agent"),
     name(".aider.conf.yml", "names the commands that an agent runs"),
+    name(".kiro/**", "hooks, settings and servers of an agent"),
+    name(".opencode/**", "settings, plugins and servers of an agent"),
     name(".roo/**", "settings and servers of an agent"),
     // This program: what decides how the next command is confined.
     name("stockade.yaml", "the config of this program"),

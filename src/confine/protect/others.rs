@@ -55,11 +55,11 @@ fn adopt_one(record: &mut Record, other: Record) {
     let covered = |path: &[u8]| other.roots.iter().any(|(root, _)| is_within(path, root));
     // A file that only this session protects by its path is not in the other's journal however it was.
     let extra: HashSet<&Vec<u8>> = other.extra.iter().collect();
-    let own: HashSet<&Vec<u8>> = record.extra.iter().filter(|path| !extra.contains(path)).collect();
+    let own: Vec<&Vec<u8>> = record.extra.iter().filter(|path| !extra.contains(path)).collect();
     let roots = &record.roots;
     record.entries.retain(|kept| {
         let path = absolute(roots, kept.root, &kept.path);
-        !covered(&path) || own.contains(&path)
+        !covered(&path) || own.iter().any(|own| is_within(&path, own))
     });
     record
         .holders

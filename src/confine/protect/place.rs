@@ -81,6 +81,8 @@ impl Context {
 
 /// How every pattern begins that begins neither with a dot nor with `*`.
 const OWN: &[u8] = b"stockade.";
+/// The one other name without a dot.
+const MISE: &[u8] = b"mise.toml";
 
 /// The tree of protected names.
 #[derive(Debug)]
@@ -159,6 +161,20 @@ impl Patterns {
         Context { path: root, ..context }
     }
 
+    /// Whether the names alone protect `path` in a directory of this context.
+    pub(super) fn covers(&self, context: Context, path: &[u8]) -> bool {
+        let mut context = context;
+        for name in path.split(|&b| b == b'/').filter(|n| !n.is_empty()) {
+            let verdict = self.judge(context, name, Kind::Directory);
+            match (verdict.protect, verdict.descend) {
+                (None | Some(Role::GitDirectory), Some(next)) => context = next,
+                (Some(_), _) => return true,
+                (None, None) => return false,
+            }
+        }
+        false
+    }
+
     fn push(&mut self) -> u32 {
         self.nodes.push(Node::default());
         u32::try_from(self.nodes.len() - 1).unwrap_or(Self::NOWHERE)
@@ -189,7 +205,7 @@ impl Patterns {
             .then(|| self.step(context.pattern, name))
             .flatten();
         // Most names are none of ours, and this is asked of every name of the tree.
-        let may_be_ours = name.starts_with(b".") || name.starts_with(OWN);
+        let may_be_ours = name.starts_with(b".") || name.starts_with(OWN) || name == MISE;
         let fresh = may_be_ours.then(|| self.step(Self::ANYWHERE, name)).flatten();
         let pattern = nested.or(fresh);
         let path = self.step(context.path, name);
@@ -322,7 +338,7 @@ mod tests {
         for name in NAMES {
             let first = name.pattern.as_bytes();
             assert!(
-                first.starts_with(b".") || first.starts_with(b"*") || first.starts_with(OWN),
+                first.starts_with(b".") || first.starts_with(b"*") || first.starts_with(OWN) || first == MISE,
                 "{}",
                 name.pattern
             );

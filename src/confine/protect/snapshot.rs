@@ -12,7 +12,7 @@ use super::settle::Settled;
 use super::sight::Sight;
 use super::state::{Seen, State, glance};
 use super::walk::walk;
-use super::{MAX_FILE, MAX_TOTAL, ProtectError, known, settle, shown};
+use super::{MAX_FILE, MAX_TOTAL, ProtectError, known, settle, shown, targets};
 
 /// The protected names below the writable roots, written down; a command may run until [`Guard::settle`].
 ///
@@ -47,15 +47,19 @@ impl Guard {
         store: &Path,
         known: Option<&Known>,
     ) -> Result<Self, ProtectError> {
-        let mut patterns = Patterns::new();
-        let roots = open_roots(roots, extra, &mut patterns)?;
-        let who = who(&roots);
-        let known = known.filter(|known| known.roots == who && known.extra == extra);
         let _gate = Gate::enter(store)?;
-        let sight = match known {
-            Some(known) => walk(&roots, &patterns, Some(&known.sight))?,
-            None => walk(&roots, &patterns, known::load(store, &who, extra).as_ref())?,
-        };
+        let mut seen = look(roots, extra, store, known)?;
+        let mut extra = extra.to_vec();
+        let targets = targets::of(&seen.roots, &seen.patterns, &seen.sight);
+        if !targets.is_empty() {
+            if !seen.sight.is_taken_over() {
+                // It would only have spared the next start some reading.
+                let _unsaved = known::save(store, &who(&seen.roots), &extra, &seen.sight);
+            }
+            extra.extend(targets);
+            seen = look(roots, &extra, store, None)?;
+        }
+        let Look { roots, patterns, sight } = seen;
         let mut record = Record {
             roots: roots
                 .iter()
@@ -74,7 +78,7 @@ impl Guard {
             record,
             sight,
             journal,
-            extra: extra.to_vec(),
+            extra,
             store: store.to_owned(),
         })
     }
@@ -136,6 +140,25 @@ fn who(roots: &[Root]) -> Vec<(Vec<u8>, Identity)> {
         .iter()
         .map(|root| (root.path.as_os_str().as_bytes().to_vec(), root.identity))
         .collect()
+}
+
+/// The roots, open, and what a walk saw in them.
+struct Look {
+    roots: Vec<Root>,
+    patterns: Patterns,
+    sight: Sight,
+}
+
+fn look(paths: &[PathBuf], extra: &[PathBuf], store: &Path, known: Option<&Known>) -> Result<Look, ProtectError> {
+    let mut patterns = Patterns::new();
+    let roots = open_roots(paths, extra, &mut patterns)?;
+    let who = who(&roots);
+    let known = known.filter(|known| known.roots == who && known.extra == extra);
+    let sight = match known {
+        Some(known) => walk(&roots, &patterns, Some(&known.sight))?,
+        None => walk(&roots, &patterns, known::load(store, &who, extra).as_ref())?,
+    };
+    Ok(Look { roots, patterns, sight })
 }
 
 /// Reads every protected entry.

@@ -279,6 +279,13 @@ fn each_kind_of_name_is_guarded_and_its_neighbour_is_not() {
         ("x.code-workspace", "x.code"),
         (".cargo/config.toml", ".cargo/other"),
         ("stockade.yaml", "stockade.txt"),
+        ("mise.toml", "mise.txt"),
+        (".hg/hgrc", ".hg/store/x"),
+        (".jj/repo/config.toml", ".jj/repo/x"),
+        (".kiro/hooks/x", "kiro/x"),
+        (".opencode/x", ".opencodes"),
+        (".Rprofile", ".rprofile.txt"),
+        (".vscode/c_cpp_properties.json", ".vscode/x.json"),
     ] {
         let scene = Scene::empty();
         assert_eq!(scene.report(|s| s.write(neighbour, "x")), [], "{neighbour}");
@@ -491,4 +498,40 @@ fn what_a_copy_would_cost_too_much_for_is_removed_and_not_kept() {
         assert_eq!(violation.quarantined.is_some(), violation.path == scene.at(".envrc"));
         assert!(violation.path.symlink_metadata().is_err());
     }
+}
+
+#[test]
+fn files_that_a_repositorys_config_leads_git_to_are_guarded() {
+    let scene = Scene::new();
+    scene.write("tools/hooks/pre-commit", "mine");
+    scene.write(
+        "shared.inc",
+        "[user]\n\tname = A\n[include]\n\tpath = more/deeper.inc\n",
+    );
+    scene.git(&["config", "core.hooksPath", "tools/hooks"]);
+    scene.git(&["config", "include.path", "../shared.inc"]);
+    scene.git(&["config", "includeIf.onbranch:x.path", "../missing.inc"]);
+    for _ in 0..2 {
+        let found = scene.report(|s| {
+            s.write("tools/hooks/pre-commit", "evil");
+            s.write("tools/hooks/post-commit", "evil");
+            s.write("shared.inc", EVIL);
+            s.write("missing.inc", EVIL);
+            s.write("more/deeper.inc", EVIL);
+            s.write("tools/other", "work");
+            s.write("other.inc", EVIL);
+        });
+        assert_eq!(found.len(), 5, "{found:?}");
+        assert_eq!(scene.read("tools/hooks/pre-commit"), "mine");
+        assert!(!scene.exists("tools/hooks/post-commit") && !scene.exists("missing.inc"));
+        assert!(!scene.exists("more/deeper.inc") && scene.read("shared.inc").contains("name = A"));
+        assert!(scene.exists("tools/other") && scene.exists("other.inc"));
+    }
+    // The whole work tree is no directory of hooks that could be kept as it is.
+    scene.git(&["config", "core.hooksPath", "."]);
+    let found = scene.report(|s| {
+        s.write("pre-commit", "evil");
+        s.write("work", "work");
+    });
+    assert_eq!(found, one("pre-commit", What::Created));
 }
