@@ -46,6 +46,9 @@ impl RegimeLine {
         if profile.unix_sockets == UnixSockets::All {
             left_open.push("every Unix socket of this user can be reached".to_owned());
         }
+        if profile.limits.memory.is_some() || profile.limits.processes.is_some() {
+            left_open.push("memory and process limits are sampled".to_owned());
+        }
         Self {
             regime: "landlock",
             detail: format!("Landlock ABI {} + seccomp", ground.landlock_abi),
