@@ -4,6 +4,7 @@ use super::context::Context;
 use super::error::Diagnostic;
 use super::ground::{holds, pseudo};
 use super::layers::Layers;
+use super::mounts;
 use super::paths;
 use super::roots::Draft;
 use super::trust;
@@ -42,8 +43,16 @@ pub(crate) fn state_stays_outside(drafts: &[Draft<'_>], context: &Context) -> Re
 }
 
 /// Refuses a writable root whose files are the kernel's switches: writing one acts on the host.
-pub(crate) fn writes_are_data(drafts: &[Draft<'_>]) -> Result<(), Box<Diagnostic>> {
+pub(crate) fn writes_are_data(drafts: &[Draft<'_>], context: &Context) -> Result<(), Box<Diagnostic>> {
+    let state = trust::state_dir(context).map(|state| paths::real(&state));
     for draft in drafts.iter().filter(|d| d.rights.contains(Rights::WRITE)) {
+        if let Some(why) = mounts::objection(&draft.path, state.as_ref()) {
+            return Err(
+                Diagnostic::error(format!("root `{}` cannot be writable: {why}", draft.name.value))
+                    .at(draft.layer.source.place(draft.raw.root.at), "reaches through the mount")
+                    .hint("unmount it, or name narrower roots"),
+            );
+        }
         if let Some(kind) = pseudo(&draft.path) {
             return Err(Diagnostic::error(format!(
                 "root `{}` cannot be writable: {} is on a file system of the kernel's ({kind})",

@@ -7,6 +7,7 @@ use super::context::Context;
 use super::error::{ConfigError, Diagnostic};
 use super::ground::{holds, pseudo};
 use super::load::{self, Loaded};
+use super::mounts;
 use super::paths;
 use super::trust;
 use super::warnings;
@@ -73,14 +74,17 @@ pub fn from_flags(flags: &FlagPolicy, cwd: &Path, context: &Context) -> Result<L
     if writable.contains(&AbsPath::root()) {
         return Err(refused("--rw /", "the whole file system cannot be writable"));
     }
+    let state = trust::state_dir(context).map(|state| paths::real(&state));
     for root in &writable {
+        if let Some(why) = mounts::objection(root, state.as_ref()) {
+            return Err(refused(&format!("--rw {root}"), why));
+        }
         if let Some(kind) = pseudo(root) {
             let why = format!("on a file system of the kernel's ({kind}), where a write changes the host");
             return Err(refused(&format!("--rw {root}"), why));
         }
     }
-    if let Some(state) = trust::state_dir(context) {
-        let state = paths::real(&state);
+    if let Some(state) = state {
         if let Some(root) = writable.iter().find(|root| holds(root, &state) || holds(&state, root)) {
             return Err(refused(
                 &format!("--rw {root}"),

@@ -12,7 +12,7 @@ use super::paths::{identity, real};
 use crate::policy::{AbsPath, Identity};
 
 /// File systems whose files are the kernel's switches: writing one acts on the host.
-const PSEUDO: &[(FsType, &str)] = &[
+pub(crate) const PSEUDO: &[(FsType, &str)] = &[
     (statfs::PROC_SUPER_MAGIC, "proc"),
     (statfs::SYSFS_MAGIC, "sysfs"),
     (statfs::CGROUP_SUPER_MAGIC, "cgroup"),

@@ -23,6 +23,7 @@ mod flags;
 mod ground;
 mod layers;
 mod load;
+mod mounts;
 mod nothing;
 mod paths;
 mod presets;

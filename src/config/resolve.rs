@@ -41,7 +41,7 @@ pub(crate) fn resolve(layers: &Layers, context: &Context) -> Result<Resolved, Bo
     let drafts = roots::drafts(layers, context, &mut found)?;
     contradictions::check(layers, &drafts)?;
     contradictions::state_stays_outside(&drafts, context)?;
-    contradictions::writes_are_data(&drafts)?;
+    contradictions::writes_are_data(&drafts, context)?;
     let names: Vec<&str> = drafts.iter().map(|d| d.name.value.as_str()).collect();
     let of_roots = drafts
         .iter()

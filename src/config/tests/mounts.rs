@@ -91,3 +91,25 @@ fn the_kernels_switches_under_a_second_path_are_not_writable() {
         assert!(error.contains("(proc)"), "{error}");
     });
 }
+
+#[test]
+fn what_is_mounted_below_a_writable_root_counts_as_in_it() {
+    apart(|| {
+        let world = World::new();
+        let config = "sandbox: {paths: {a: {root: a, mode: rw}}}\n";
+        let state = world.home().join(".local/state/stockade");
+        std::fs::create_dir_all(&state).unwrap();
+        let door = world.project().join("a/door \n'");
+        for (held, word) in [(Path::new("/proc/sys/kernel"), "(proc)"), (&state, "own state")] {
+            bind(held, &door);
+            let error = world.error(config);
+            assert!(error.contains(word), "{error}");
+            let error = preset("workspace-write", &world.project(), &world.context).unwrap_err();
+            assert!(error.to_string().contains(word), "{error}");
+            nix::mount::umount(&door).unwrap();
+            world.ok(config);
+        }
+        bind(&world.home(), &world.project().join("other"));
+        world.ok(config);
+    });
+}

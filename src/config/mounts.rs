@@ -1,0 +1,89 @@
+//! What is mounted below a place: a grant of a directory reaches through the mounts in it.
+
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStringExt as _;
+
+use super::ground::{PSEUDO, holds};
+use crate::policy::AbsPath;
+
+/// Why `root` cannot be writable as a whole: a mount in it shows the kernel's switches or `state`.
+pub(crate) fn objection(root: &AbsPath, state: Option<&AbsPath>) -> Option<String> {
+    match std::fs::read("/proc/thread-self/mountinfo") {
+        Ok(table) => within(&table, root, state),
+        // Whatever cannot be told is not granted.
+        Err(error) => Some(format!("failed to read /proc/thread-self/mountinfo: {error}")),
+    }
+}
+
+fn within(table: &[u8], root: &AbsPath, state: Option<&AbsPath>) -> Option<String> {
+    let lines = table.split(|&byte| byte == b'\n');
+    lines.filter_map(parse).find_map(|(point, kind)| {
+        if !point.is_below(root) {
+            return None;
+        }
+        let pseudo = |name: &str| name.as_bytes() == kind;
+        if let Some(name) = PSEUDO
+            .iter()
+            .map(|(_, name)| *name)
+            .chain(["devtmpfs"])
+            .find(|name| pseudo(name))
+        {
+            return Some(format!("{point} in it is on a file system of the kernel's ({name})"));
+        }
+        let state = state.filter(|state| holds(&point, state) || holds(state, &point))?;
+        Some(format!("{point} in it shows stockade's own state {state}"))
+    })
+}
+
+/// Mount point and kind of one line of the table.
+fn parse(line: &[u8]) -> Option<(AbsPath, &[u8])> {
+    let mut fields = line.split(|&byte| byte == b' ');
+    let point = AbsPath::new(OsString::from_vec(unescape(fields.nth(4)?))).ok()?;
+    fields.find(|field| *field == b"-")?;
+    Some((point, fields.next()?))
+}
+
+/// Spaces, tabs, newlines and backslashes stand as three octal digits.
+fn unescape(mut field: &[u8]) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    while let Some((&first, rest)) = field.split_first() {
+        let digits = rest.get(..3).and_then(|digits| std::str::from_utf8(digits).ok());
+        match digits.and_then(|digits| u8::from_str_radix(digits, 8).ok()) {
+            Some(byte) if first == b'\\' => {
+                bytes.push(byte);
+                field = &rest[3..];
+            }
+            Some(_) | None => {
+                bytes.push(first);
+                field = rest;
+            }
+        }
+    }
+    bytes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TABLE: &[u8] = b"1 0 8:1 / / rw - ext4 /dev/x rw\n2 1 0:4 / /srv/a\\040b/proc rw shared:1 - proc proc rw\n\
+        3 1 8:2 / /srv/data rw - ext4 /dev/y rw\n";
+
+    #[test]
+    fn switches_mounted_below_a_root_are_found_and_data_is_not() {
+        let at = |path: &str| AbsPath::new(path).unwrap();
+        let told = within(TABLE, &at("/srv/a b"), None).unwrap();
+        assert!(told.contains("/srv/a b/proc") && told.contains("(proc)"), "{told}");
+        assert!(within(TABLE, &at("/srv"), None).is_some());
+        assert_eq!(within(TABLE, &at("/srv/data"), None), None);
+        assert_eq!(within(TABLE, &at("/home"), None), None);
+    }
+
+    #[test]
+    fn stockades_state_mounted_below_a_root_is_found() {
+        let at = |path: &str| AbsPath::new(path).unwrap();
+        let state = at("/srv/data/state");
+        assert!(within(TABLE, &at("/srv"), Some(&state)).is_some());
+        assert_eq!(within(b"", &at("/srv"), Some(&state)), None);
+    }
+}
