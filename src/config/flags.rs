@@ -84,13 +84,12 @@ pub fn from_flags(flags: &FlagPolicy, cwd: &Path, context: &Context) -> Result<L
             return Err(refused(&format!("--rw {root}"), why));
         }
     }
-    if let Some(state) = state {
-        if let Some(root) = writable.iter().find(|root| holds(root, &state) || holds(&state, root)) {
-            return Err(refused(
-                &format!("--rw {root}"),
-                format!("would make stockade's own state writable: {state}"),
-            ));
-        }
+    let around = |state: &AbsPath| writable.iter().find(|root| holds(root, state) || holds(state, root));
+    if let Some((state, root)) = state.as_ref().and_then(|state| Some((state, around(state)?))) {
+        return Err(refused(
+            &format!("--rw {root}"),
+            format!("would make stockade's own state writable: {state}"),
+        ));
     }
     let mut loaded = load::preset_below("system", &cwd, &writable, context)?;
     loaded.warnings.extend(warnings::lost_again(&roots, |_| None));
