@@ -28,6 +28,7 @@ mod tests {
         a_file_that_was_there_is_put_back_with_its_mode [];
         closed_directories_do_not_keep_it_from_being_put_back ["git"];
         several_changes_are_all_named [];
+        a_shut_workspace_and_objects_of_git_hide_nothing [];
         a_daemon_does_not_change_it_after_the_command [];
         ordinary_work_with_git_is_no_violation ["git"];
         a_killed_parent_does_not_keep_it_from_being_put_back ["git"];
@@ -361,6 +362,28 @@ mod tests {
         assert!(!world.workspace().join(".envrc").exists());
         assert!(!world.workspace().join("d/.vscode/tasks.json").exists());
         assert_eq!(fs::read(world.workspace().join(".git/config")).unwrap(), config);
+    }
+
+    fn a_shut_workspace_and_objects_of_git_hide_nothing(world: &Fixture) {
+        let mode = fs::metadata(world.workspace()).unwrap().mode();
+        for bits in ["500", "000"] {
+            let line = format!(
+                "mkdir -p f/objects/3d f/objects/pack/app/.git/hooks f/refs; echo x > f/HEAD; \
+                 echo evil > f/objects/pack/app/.git/hooks/pre-commit; echo evil > f/objects/3d/.envrc; \
+                 echo evil > .envrc; chmod {bits} ."
+            );
+            let run = world.stockade(&["run", "--json", "-c", &line]).output();
+            let list = restored(&run);
+            for path in [".envrc", "f/objects/3d/.envrc", "f/objects/pack/app/.git"] {
+                let full = world.workspace().join(path);
+                assert!(
+                    list.iter().any(|(one, _)| Path::new(one) == full),
+                    "{path} is not in {list:?}"
+                );
+                assert!(!full.exists(), "{path}");
+            }
+            assert_eq!(fs::metadata(world.workspace()).unwrap().mode(), mode);
+        }
     }
 
     /// Whoever ends last: what the other's command did is nobody's state to keep.

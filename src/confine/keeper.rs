@@ -19,7 +19,6 @@ use nix::unistd::Pid;
 use super::protocol::{CommandLimits, KeeperReply, KeeperRequest, ProtectSetup, Violation};
 use super::wire::{receive, send};
 use super::{protect, session, sweep, sys};
-use crate::policy::path::display;
 
 /// How often a watched tree is measured.
 const SAMPLE_EVERY: Duration = Duration::from_millis(50);
@@ -146,12 +145,7 @@ impl<'a> Keeper<'a> {
         };
         let roots: Vec<PathBuf> = setup.roots.iter().map(PathBuf::from).collect();
         if let Some(left) = self.unrecovered.iter().find(|left| left.concerns(&roots)) {
-            return KeeperReply::Failed(format!(
-                "an interrupted session could not be undone: {}; put right what it names, or look at the journals in {} \
-                 and remove them",
-                left.error,
-                display(Path::new(&setup.store).join("journal"))
-            ));
+            return KeeperReply::Failed(left.explain(&Path::new(&setup.store).join("journal")));
         }
         let extra: Vec<PathBuf> = setup.extra.iter().map(PathBuf::from).collect();
         // An older guard is settled before it is replaced, so that nothing escapes between two commands.

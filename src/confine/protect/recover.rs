@@ -16,6 +16,7 @@ use super::place::Patterns;
 use super::roots::{open_roots, unlock};
 use super::settle::{Settled, settle};
 use super::{ProtectError, Violation};
+use crate::policy::path::display;
 
 /// What [`recover`] came to.
 #[derive(Debug, Default)]
@@ -31,16 +32,45 @@ pub struct Recovered {
 pub struct Unrecovered {
     /// Why.
     pub error: ProtectError,
-    /// Its roots, if it could be read.
-    roots: Option<Vec<(PathBuf, Identity)>>,
+    extent: Extent,
+}
+
+/// What an [`Unrecovered`] keeps from starting.
+#[derive(Debug)]
+enum Extent {
+    /// Everything: no journal can be read or written.
+    Store,
+    /// Everything: a journal that cannot be read may be about anything.
+    Unknown,
+    /// What overlaps these roots.
+    Roots(Vec<(PathBuf, Identity)>),
 }
 
 impl Unrecovered {
     /// Whether names below one of `roots` may not be as they were before the interrupted command.
     pub fn concerns(&self, roots: &[PathBuf]) -> bool {
-        let Some(own) = &self.roots else { return true };
-        own.iter()
-            .any(|(path, identity)| roots.iter().any(|root| overlap::is_overlap((path, *identity), root)))
+        match &self.extent {
+            Extent::Store | Extent::Unknown => true,
+            Extent::Roots(own) => own
+                .iter()
+                .any(|(path, identity)| roots.iter().any(|root| overlap::is_overlap((path, *identity), root))),
+        }
+    }
+
+    /// What is wrong and what to do about it, the journals being in `journals`.
+    pub fn explain(&self, journals: &Path) -> String {
+        let journals = display(journals);
+        match &self.extent {
+            Extent::Store => format!(
+                "the place for the journals of protected names cannot be used: {}; make it writable",
+                self.error
+            ),
+            Extent::Unknown | Extent::Roots(_) => format!(
+                "an interrupted session could not be undone: {}; put right what it names, or look at the journals in \
+                 {journals} and remove them",
+                self.error
+            ),
+        }
     }
 }
 
@@ -55,7 +85,10 @@ pub fn recover(store: &Path) -> Recovered {
     let (_gate, journals) = match opened {
         Ok(opened) => opened,
         Err(error) => {
-            recovered.failures.push(Unrecovered { error, roots: None });
+            recovered.failures.push(Unrecovered {
+                error,
+                extent: Extent::Store,
+            });
             return recovered;
         }
     };
@@ -63,7 +96,10 @@ pub fn recover(store: &Path) -> Recovered {
         let (journal, record) = match journal {
             Ok(found) => found,
             Err(error) => {
-                recovered.failures.push(Unrecovered { error, roots: None });
+                recovered.failures.push(Unrecovered {
+                    error,
+                    extent: Extent::Unknown,
+                });
                 continue;
             }
         };
@@ -79,7 +115,7 @@ pub fn recover(store: &Path) -> Recovered {
             .failures
             .extend(settled.errors.into_iter().map(|error| Unrecovered {
                 error,
-                roots: Some(roots.clone()),
+                extent: Extent::Roots(roots.clone()),
             }));
     }
     recovered

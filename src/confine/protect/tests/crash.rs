@@ -126,3 +126,13 @@ fn recovered(scene: &Scene) -> Vec<Violation> {
     assert!(recovered.failures.is_empty(), "{recovered:?}");
     recovered.violations
 }
+
+#[test]
+fn a_store_that_cannot_be_written_is_said_to_be_that() {
+    let scene = Scene::empty();
+    fs::write(scene.store().join("journal"), "").unwrap();
+    let recovered = recover(&scene.store());
+    assert!(recovered.failures[0].concerns(&[scene.root()]));
+    let said = recovered.failures[0].explain(&scene.store());
+    assert!(said.contains("cannot be used") && said.contains("journal"), "{said}");
+}
