@@ -127,7 +127,7 @@ fn tell(outcome: &Outcome) {
             |place| format!("; what was there is kept in {place}"),
         );
         say(&format!(
-            "stockade: {} is protected and was {}; restored{kept}\n",
+            "stockade: {} is protected and was {} while the command ran, by it or by somebody else; restored{kept}\n",
             restored.path, restored.what
         ));
     }
