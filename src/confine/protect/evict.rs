@@ -33,12 +33,17 @@ impl Default for Budget {
     }
 }
 
+/// Bytes of paths listed at once.
+const MAX_PATHS: usize = 32 * 1024 * 1024;
+
 /// Everything at and below `path`, at most `most`, holders first, each with whether it is a directory.
 fn list(root: &Root, path: &[u8], most: usize) -> nix::Result<Vec<(Vec<u8>, bool)>> {
     let is_directory = at::kind(&at::stat(&root.fd, path)?) == libc::S_IFDIR;
     let mut all = vec![(path.to_vec(), is_directory)];
     let mut buffer = vec![0; 64 * 1024];
     let mut index = 0;
+    // Every entry is held by its whole path, which long names far down would make many gigabytes.
+    let mut left = MAX_PATHS;
     while let Some((path, is_directory)) = all.get(index).cloned() {
         index += 1;
         if !is_directory {
@@ -53,7 +58,9 @@ fn list(root: &Root, path: &[u8], most: usize) -> nix::Result<Vec<(Vec<u8>, bool
             }
             for name in sys::names(&buffer[..read]) {
                 let found = fstatat(&fd, name, AtFlags::AT_SYMLINK_NOFOLLOW)?;
-                all.push((join(&path, name), at::kind(&found) == libc::S_IFDIR));
+                let below = join(&path, name);
+                left = left.checked_sub(below.len()).ok_or(Errno::E2BIG)?;
+                all.push((below, at::kind(&found) == libc::S_IFDIR));
             }
             if all.len() > most {
                 return Err(Errno::E2BIG);
