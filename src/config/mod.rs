@@ -8,7 +8,7 @@
 //! `examples`, `tools`; `contradictions` holds the parts against each other, and `warnings`
 //! tells what stands but may surprise.
 //! Beside that: [`trust`] (and `stored`) for configs found in the working directory, [`ceilings`], which this
-//! version refuses to run beside, `flags` for policies without a file, [`schema`] for editors.
+//! version refuses to run beside, `flags` for policies without a file, [`schema()`] for editors.
 
 mod base;
 pub mod ceilings;

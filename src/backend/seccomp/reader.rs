@@ -1,6 +1,6 @@
 //! An interpreter of filters: what the kernel would answer a call, worked out in user space.
 //!
-//! It knows the few instructions [`super::lower`] has a use for. Anything else (arithmetic, memory,
+//! It knows the few instructions [`super::lower()`] has a use for. Anything else (arithmetic, memory,
 //! computed returns) is refused rather than understood, so a plan that holds it is never applied.
 
 use super::call::{ARCH_OFFSET, Call, DATA_SIZE, Verdict};

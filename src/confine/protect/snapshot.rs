@@ -17,7 +17,7 @@ use super::{MAX_FILE, MAX_TOTAL, ProtectError, known, settle, shown, targets};
 /// The protected names below the writable roots, written down; a command may run until [`Guard::settle`].
 ///
 /// # Warning
-/// Dropping a guard leaves its journal: [`super::recover`] then restores at the next start.
+/// Dropping a guard leaves its journal: [`super::recover()`] then restores at the next start.
 #[derive(Debug)]
 #[must_use = "a guard that is not settled leaves the protected names as the command left them"]
 pub struct Guard {
