@@ -20,6 +20,8 @@ use crate::policy::path::AbsPath;
 
 /// The file whose lock says that a session is alive.
 const LOCK: &str = "lock";
+/// How old a directory must be for its lock to tell whether anybody holds it.
+const SETTLED: Duration = Duration::from_secs(5);
 /// How old a directory without a lock must be to be somebody's remains.
 const STALE: Duration = Duration::from_mins(1);
 /// The directory of the HOMEs and TMPDIRs.
@@ -226,7 +228,8 @@ pub(crate) fn sweep_stale(session: &Path) {
     };
     for entry in entries.flatten() {
         let path = entry.path();
-        if path == session {
+        // A session is made, locked and filled in several steps: a young one is left alone whatever its lock says.
+        if path == session || !is_older(&path, SETTLED) {
             continue;
         }
         let Ok(file) = OpenOptions::new()
@@ -235,7 +238,7 @@ pub(crate) fn sweep_stale(session: &Path) {
             .open(path.join(LOCK))
         else {
             // Without a lock file it is a session that is just being made, or one half removed.
-            if is_old(&path) {
+            if is_older(&path, STALE) {
                 remove(&path);
             }
             continue;
@@ -246,11 +249,11 @@ pub(crate) fn sweep_stale(session: &Path) {
     }
 }
 
-fn is_old(path: &Path) -> bool {
+fn is_older(path: &Path, least: Duration) -> bool {
     let age = fs::symlink_metadata(path)
         .and_then(|meta| meta.modified())
         .map(|made| made.elapsed());
-    matches!(age, Ok(Ok(age)) if age > STALE)
+    matches!(age, Ok(Ok(age)) if age > least)
 }
 
 /// Removes a session whose processes are dead, and its base when it was the last.
@@ -379,7 +382,13 @@ mod tests {
             .create()
             .unwrap()
         };
+        let aged = |session: &Session| {
+            let then = std::time::SystemTime::now() - SETTLED * 2;
+            File::open(session.path()).unwrap().set_modified(then).unwrap();
+        };
         let (ours, other) = (made(), made());
+        aged(&ours);
+        aged(&other);
         sweep_stale(ours.path());
         assert!(other.path().exists());
         let dead = other.path().to_owned();
@@ -387,5 +396,8 @@ mod tests {
         sweep_stale(ours.path());
         assert!(!dead.exists());
         assert!(ours.path().exists());
+        let young = made().path().to_owned();
+        sweep_stale(ours.path());
+        assert!(young.exists(), "a session that is just being made was swept");
     }
 }
