@@ -25,6 +25,7 @@ use super::session::{self, Named, Session};
 use super::stage;
 use super::wire::{body_length, decode, encode};
 use crate::backend::Plan;
+use crate::policy::path::escape;
 
 /// What a session is started with.
 #[derive(Debug)]
@@ -249,7 +250,7 @@ async fn dispatch(mut reader: OwnedReadHalf, ready: oneshot::Sender<Result<(), C
     let first = match next_reply(&mut reader).await {
         Ok(Some(Reply::Ready)) => Ok(()),
         Ok(Some(Reply::Refused(failure))) => Err(ConfineError::Step(failure)),
-        Ok(Some(Reply::Leaky(hole))) => Err(ConfineError::SelfTest(hole)),
+        Ok(Some(Reply::Leaky(hole))) => Err(ConfineError::SelfTest(escape(hole.as_bytes()))),
         Ok(Some(Reply::Ended(_))) => Err(ConfineError::Malformed),
         Ok(None) => Err(ConfineError::WorkerDied),
         Err(error) => Err(error),

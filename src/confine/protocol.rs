@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::backend::Plan;
 use crate::backend::attributes::AttributePlan;
+use crate::policy::path::escape;
 
 /// The name of a plan: a digest of all that it permits.
 pub type PlanDigest = [u8; 32];
@@ -232,13 +233,13 @@ impl fmt::Display for Step {
 
 /// A step that failed, with the system's word for it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
-#[error("{step}: {}{}", Errno::from_raw(*errno).desc(), if detail.is_empty() { String::new() } else { format!(" ({detail})") })]
+#[error("{step}: {}{}", Errno::from_raw(*errno).desc(), if detail.is_empty() { String::new() } else { format!(" ({})", escape(detail.as_bytes())) })]
 pub struct StartFailure {
     /// Which step.
     pub step: Step,
     /// `errno`.
     pub errno: i32,
-    /// What it was about, escaped for a terminal.
+    /// What it was about; escaped where it is shown, because a child said it.
     pub detail: String,
 }
 

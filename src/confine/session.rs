@@ -286,7 +286,7 @@ fn remove_tree(top: &Path) -> nix::Result<()> {
             if unlinkat(&root, name.as_c_str(), UnlinkatFlags::NoRemoveDir).is_ok() {
                 continue;
             }
-            fchmodat(&root, name.as_c_str(), Mode::S_IRWXU, FchmodatFlags::FollowSymlink)?;
+            fchmodat(&root, name.as_c_str(), Mode::S_IRWXU, FchmodatFlags::NoFollowSymlink)?;
             let directory = openat(&root, name.as_c_str(), flags, Mode::empty())?;
             for child in list(&directory)? {
                 if unlinkat(&directory, child.as_c_str(), UnlinkatFlags::NoRemoveDir).is_ok() {
@@ -297,7 +297,7 @@ fn remove_tree(top: &Path) -> nix::Result<()> {
                     &directory,
                     child.as_c_str(),
                     Mode::S_IRWXU,
-                    FchmodatFlags::FollowSymlink,
+                    FchmodatFlags::NoFollowSymlink,
                 )?;
                 serial += 1;
                 renameat(
@@ -361,6 +361,7 @@ mod tests {
         let (top, outside) = (base.path().join("s"), base.path().join("outside"));
         fs::create_dir(&top).unwrap();
         fs::create_dir(&outside).unwrap();
+        fs::set_permissions(&outside, Permissions::from_mode(0o750)).unwrap();
         fs::write(outside.join("kept"), "x").unwrap();
         std::os::unix::fs::symlink(&outside, top.join("link")).unwrap();
         fs::create_dir(top.join("dir")).unwrap();
@@ -368,6 +369,7 @@ mod tests {
         remove_tree(&top).unwrap();
         assert!(!top.exists());
         assert!(outside.join("kept").exists());
+        assert_eq!(fs::metadata(&outside).unwrap().mode() & 0o777, 0o750);
     }
 
     #[test]

@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use crate::confine::protocol::Violation;
 use crate::confine::{End, LimitKind};
-use crate::policy::path::display;
+use crate::policy::path::{display, escape};
 
 /// How a call ended, for people, agents and `--json`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -46,7 +46,8 @@ impl From<Violation> for Restored {
     fn from(violation: Violation) -> Self {
         Self {
             path: display(&violation.path),
-            what: violation.what,
+            // The worker said it: nothing it says moves a cursor.
+            what: escape(violation.what.as_bytes()),
             quarantined: violation.quarantined.as_ref().map(display),
         }
     }
@@ -121,10 +122,10 @@ impl Status {
             },
             End::NotStarted(failure) => match (failure.step, Errno::from_raw(failure.errno)) {
                 (Step::Execute, Errno::ENOENT | Errno::ENOTDIR) => Self::NotFound {
-                    program: failure.detail,
+                    program: escape(failure.detail.as_bytes()),
                 },
                 (Step::Execute, errno) => Self::NotExecutable {
-                    why: format!("{}: {}", failure.detail, errno.desc()),
+                    why: format!("{}: {}", escape(failure.detail.as_bytes()), errno.desc()),
                 },
                 _ => Self::Failed {
                     why: failure.to_string(),
@@ -136,4 +137,36 @@ impl Status {
 
 fn seconds<S: serde::Serializer>(duration: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_f64(duration.as_secs_f64())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::confine::{StartFailure, Step};
+
+    #[test]
+    fn nothing_a_child_says_reaches_a_terminal_unescaped() {
+        let evil = "\u{1b}[2J\u{202e}x";
+        let said = |step| {
+            End::NotStarted(StartFailure {
+                step,
+                errno: 2,
+                detail: evil.to_owned(),
+            })
+        };
+        let violation = Violation {
+            path: evil.into(),
+            what: evil.to_owned(),
+            quarantined: Some(evil.into()),
+        };
+        let shown = format!("{:?}", Restored::from(violation));
+        let statuses =
+            [Step::Execute, Step::Fork].map(|step| serde_json::to_string(&Status::of(said(step), None)).unwrap());
+        for text in std::iter::once(shown).chain(statuses) {
+            assert!(
+                text.contains("u{1b}[2J") && !text.contains(['\u{1b}', '\u{202e}']) && !text.contains("u001b"),
+                "{text}"
+            );
+        }
+    }
 }

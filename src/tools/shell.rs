@@ -13,6 +13,7 @@ use super::{approvals, environment};
 use crate::approval::{ApprovalRequest, Remember, Verdict};
 use crate::confine::io::{Stdin, prepare};
 use crate::confine::{CommandLimits, ConfineError, Launch};
+use crate::policy::path::escape;
 use crate::policy::shell::{Judgement, judge, judge_argv};
 use crate::policy::{AbsPath, Access, Demand, Limits, Operation, Requirement};
 use crate::profile::{Asked, FileReach};
@@ -113,7 +114,7 @@ impl Executor {
             stdout: text(relayed.stdout.into_bytes()),
             stderr: text(relayed.stderr.into_bytes()),
             restored: ended.violations.into_iter().map(Into::into).collect(),
-            unsettled: ended.unsettled,
+            unsettled: ended.unsettled.map(|why| escape(why.as_bytes())),
         })
     }
 
