@@ -27,8 +27,12 @@ pub enum Regime {
 /// Everything the kernel is told for one profile.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Plan {
-    /// The Landlock layer.
+    /// The Landlock layer, of the worker and again of each command.
     pub landlock: landlock::LandlockPlan,
-    /// The filters, in the order they are installed.
-    pub seccomp: seccomp::SeccompPlan,
+    /// The filters of the worker and its runners.
+    pub worker_filters: seccomp::SeccompPlan,
+    /// The filters of a command.
+    pub command_filters: seccomp::SeccompPlan,
+    /// Where attributes may be changed.
+    pub attributes: attributes::AttributePlan,
 }

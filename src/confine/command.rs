@@ -38,8 +38,8 @@ pub(crate) struct Command {
     pub(crate) start: Start,
     /// Its standard streams.
     pub(crate) streams: [OwnedFd; 3],
-    /// Its plan.
-    pub(crate) compiled: Compiled,
+    /// Its plan; `None` where nothing confines it.
+    pub(crate) compiled: Option<Compiled>,
     /// Where failures go.
     pub(crate) handover: OwnedFd,
     /// The runner.
@@ -79,7 +79,7 @@ impl Command {
         if getppid() != self.runner {
             return Err(StartFailure::new(Step::ParentDeath, Errno::ESRCH, "the runner is gone"));
         }
-        if let (Some(layer), Some(plan)) = (self.compiled.layer, &self.compiled.plan.confinement) {
+        if let Some(Compiled { layer, plan }) = self.compiled {
             let layer = if self.start.terminal {
                 // Compiled anew: a rule added to the shared ruleset would stay for every later command.
                 ruleset::with_own_process(ruleset::compile(&plan.landlock)?)?
@@ -87,7 +87,7 @@ impl Command {
                 layer
             };
             ruleset::apply(layer)?;
-            if let Some(listener) = install(&plan.seccomp)? {
+            if let Some(listener) = install(&plan.command_filters)? {
                 send(&self.handover, &Handover::Listener, &[listener.as_raw_fd()])
                     .map_err(|error| StartFailure::new(Step::Broker, Errno::EIO, error.to_string()))?;
             }

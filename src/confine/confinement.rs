@@ -19,7 +19,7 @@ use tokio::task::JoinHandle;
 
 use super::error::ConfineError;
 use super::protocol::{
-    Announcement, CommandLimits, CommandPlan, Ended, PlanDigest, ProtectSetup, Reply, Request, SetupMessage, Start,
+    Announcement, CommandLimits, Ended, OwnProcess, ProtectSetup, Reply, Request, SetupMessage, Start,
 };
 use super::session::{self, Named, Session};
 use super::stage;
@@ -30,8 +30,10 @@ use crate::policy::path::escape;
 /// What a session is started with.
 #[derive(Debug)]
 pub struct Setup {
-    /// How the worker itself is confined; `None` only where the config permits running unconfined.
-    pub worker: Option<Plan>,
+    /// How the worker and each command are confined; `None` only where the config permits running unconfined.
+    pub plan: Option<Plan>,
+    /// What commands at a terminal may read of themselves.
+    pub own_process: OwnProcess,
     /// The session directory; the keeper removes it.
     pub session: Session,
 }
@@ -39,8 +41,6 @@ pub struct Setup {
 /// One command to launch.
 #[derive(Debug)]
 pub struct Launch {
-    /// A plan that was [defined](Confinement::define).
-    pub plan: PlanDigest,
     /// The program and its arguments.
     pub argv: Vec<OsString>,
     /// The whole environment.
@@ -55,7 +55,7 @@ pub struct Launch {
     pub terminal: bool,
 }
 
-/// A worker that confines itself, and serves once it has passed its self-test.
+/// A worker for one profile: it confines itself, and serves once it has passed its self-test.
 ///
 /// Dropping it ends every command and removes the session directory, but does not wait for that;
 /// [`finish`](Self::finish) does.
@@ -94,7 +94,12 @@ impl Confinement {
             writer,
             child: stage,
         } = stage;
-        send(&writer, &SetupMessage { worker: setup.worker }, &[]).await?;
+        let Setup {
+            plan,
+            own_process,
+            session,
+        } = setup;
+        send(&writer, &SetupMessage { plan, own_process }, &[]).await?;
         let (ready, readiness) = oneshot::channel();
         let pending = Pending::default();
         let reader = tokio::spawn(dispatch(reader, ready, Arc::clone(&pending)));
@@ -105,7 +110,7 @@ impl Confinement {
             pending,
             stage,
             calls: 0,
-            session: setup.session,
+            session,
         })
     }
 
@@ -127,11 +132,6 @@ impl Confinement {
         self.stage.id()
     }
 
-    /// Makes a plan known to the worker, which compiles it once.
-    pub async fn define(&mut self, digest: PlanDigest, plan: CommandPlan) -> Result<(), ConfineError> {
-        send(&self.writer, &Request::Define(digest, Box::new(plan)), &[]).await
-    }
-
     /// Starts a command.
     pub async fn launch(&mut self, launch: Launch) -> Result<Running, ConfineError> {
         self.ready().await?;
@@ -146,7 +146,6 @@ impl Confinement {
             waiting.calls.insert(call, sender);
         }
         let Launch {
-            plan,
             argv,
             environment,
             directory,
@@ -156,7 +155,6 @@ impl Confinement {
         } = launch;
         let start = Start {
             call,
-            plan,
             argv,
             environment,
             directory,

@@ -31,5 +31,5 @@ pub mod worker;
 
 pub use confinement::{Confinement, Launch, Running, Setup, Stage};
 pub use error::ConfineError;
-pub use protocol::{CommandLimits, End, LimitKind, PlanDigest, StartFailure, Step};
+pub use protocol::{CommandLimits, End, LimitKind, OwnProcess, StartFailure, Step};
 pub use session::{Named, Session};

@@ -7,11 +7,7 @@ use nix::errno::Errno;
 use serde::{Deserialize, Serialize};
 
 use crate::backend::Plan;
-use crate::backend::attributes::AttributePlan;
 use crate::policy::path::escape;
-
-/// The name of a plan: a digest of all that it permits.
-pub type PlanDigest = [u8; 32];
 
 /// What the stage is told first, before the directory exists: what it must remove if the parent dies.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -26,8 +22,20 @@ pub struct Announcement {
 /// What the worker is told first.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct SetupMessage {
-    /// How the worker itself is confined; `None` only where the config permits running unconfined.
-    pub worker: Option<Plan>,
+    /// How the worker and each command are confined; `None` only where the config permits running unconfined.
+    pub plan: Option<Plan>,
+    /// What commands at a terminal may read of themselves.
+    pub own_process: OwnProcess,
+}
+
+/// Whether commands at a terminal may read their own files in /proc.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum OwnProcess {
+    /// They may not: /proc is closed to the worker, and so to what it starts.
+    Closed,
+    /// They may. The worker's layer lets files of /proc be read, so that the layer of each command at a terminal
+    /// can name the command's own.
+    Readable,
 }
 
 /// What the keeper needs to watch protected names.
@@ -41,20 +49,9 @@ pub struct ProtectSetup {
     pub store: OsString,
 }
 
-/// How one profile is applied to a command.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct CommandPlan {
-    /// Landlock and seccomp; `None` only where the config permits running unconfined.
-    pub confinement: Option<Plan>,
-    /// Where attributes may be changed.
-    pub attributes: AttributePlan,
-}
-
 /// Parent → worker.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub enum Request {
-    /// Makes a plan known, to be compiled once.
-    Define(PlanDigest, Box<CommandPlan>),
     /// Starts a command; its standard streams ride along.
     Start(Start),
     /// Ends a command: first with this signal, then, after the grace period, with SIGKILL.
@@ -71,8 +68,6 @@ pub enum Request {
 pub struct Start {
     /// The caller's number for it.
     pub call: u64,
-    /// Which plan confines it.
-    pub plan: PlanDigest,
     /// The program and its arguments; not empty.
     pub argv: Vec<OsString>,
     /// The whole environment.
@@ -202,7 +197,7 @@ pub enum Step {
     Broker,
     /// Executing the program.
     Execute,
-    /// An argument that cannot be passed on (NUL byte, unknown plan).
+    /// An argument that cannot be passed on (NUL byte).
     Argument,
 }
 

@@ -47,6 +47,32 @@ pub(crate) fn compile(plan: &LandlockPlan) -> Result<RulesetCreated, StartFailur
     Ok(created)
 }
 
+/// The same ruleset once more. Each process that [applies](apply) it stands in a layer of its own, one inside the
+/// other, with scopes of its own.
+pub(crate) fn share(ruleset: &RulesetCreated) -> Result<RulesetCreated, StartFailure> {
+    ruleset
+        .try_clone()
+        .map_err(|error| StartFailure::new(Step::Landlock, Errno::last(), error.to_string()))
+}
+
+/// Adds to the worker's layer the reading of files in /proc, which the layers of its commands cut down again
+/// to [their own](with_own_process).
+pub(crate) fn with_processes(layer: RulesetCreated) -> Result<RulesetCreated, StartFailure> {
+    let at = StartFailure::at(Step::OpenRule);
+    let table = open(
+        "/proc",
+        OFlag::O_PATH | OFlag::O_DIRECTORY | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC,
+        Mode::empty(),
+    )
+    .map_err(&at)?;
+    if fstatfs(&table).map_err(&at)?.filesystem_type() != PROC_SUPER_MAGIC {
+        return Err(StartFailure::new(Step::OpenRule, Errno::ENODEV, "/proc is not procfs"));
+    }
+    layer
+        .add_rule(PathBeneath::new(table, AccessFs::ReadFile))
+        .map_err(failed)
+}
+
 /// What a command at a terminal may read of its own first process: what `top`, interpreters and
 /// debuggers of themselves look at. Never `net`, `root`, `environ` or `mem`.
 const OWN_PROCESS: [&str; 7] = ["stat", "status", "statm", "cmdline", "comm", "maps", "limits"];

@@ -35,14 +35,12 @@ pub(crate) struct Runner {
     pub(crate) start: Start,
     /// Its standard streams.
     pub(crate) streams: [OwnedFd; 3],
-    /// Its plan.
-    pub(crate) compiled: Compiled,
+    /// The plan of the profile; `None` where nothing confines commands.
+    pub(crate) compiled: Option<Compiled>,
     /// Where the report goes and stops come from.
     pub(crate) report: OwnedFd,
     /// The worker.
     pub(crate) worker: Pid,
-    /// Whether commands are confined at all.
-    pub(crate) confined: bool,
     /// What the command's self-test tries.
     pub(crate) canaries: Canaries,
 }
@@ -64,7 +62,7 @@ struct Underway {
 impl Runner {
     /// Runs the command to its end, reports, and ends the process.
     pub(crate) fn run(self) -> ! {
-        let confined = self.confined;
+        let confined = self.compiled.is_some();
         let Ok(report) = self.report.try_clone() else {
             sys::exit_now(1)
         };
@@ -91,7 +89,7 @@ impl Runner {
             return Err(StartFailure::new(Step::ParentDeath, Errno::ESRCH, "the worker is gone"));
         }
         prctl::set_child_subreaper(true).map_err(at(Step::ParentDeath))?;
-        if self.confined {
+        if self.compiled.is_some() {
             ruleset::apply(ruleset::scope_only()?)?;
             if !signals_are_scoped(self.worker) {
                 return Err(StartFailure::new(
@@ -111,7 +109,10 @@ impl Runner {
         } = self;
         let (ours, theirs) =
             socketpair(AddressFamily::Unix, SockType::Stream, None, SockFlag::SOCK_CLOEXEC).map_err(at(Step::Fork))?;
-        let attributes = compiled.plan.attributes.clone();
+        let attributes = compiled
+            .as_ref()
+            .map(|compiled| compiled.plan.attributes.clone())
+            .unwrap_or_default();
         let terminal = start.terminal;
         let deadline = start
             .limits

@@ -100,7 +100,7 @@ pub(crate) fn worker(canaries: &Canaries, keeper: Pid, plan: &Plan) -> Result<()
 /// read opens nothing.
 fn opens_socket(plan: &Plan, family: AddressFamily) -> bool {
     let Ok(filters) = plan
-        .seccomp
+        .worker_filters
         .programs
         .iter()
         .map(Filter::read)

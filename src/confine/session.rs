@@ -1,4 +1,4 @@
-//! The session directory: private HOMEs and TMPDIRs, the canaries, and nothing after the session.
+//! The session directory: the private HOME and TMPDIR of one profile, the canaries, and nothing after the session.
 //!
 //! The parent makes it; the keeper holds its lock and removes it, whoever dies. Directories that a
 //! crash left (all processes killed at once) have an unheld lock and go at the next start.
@@ -24,8 +24,10 @@ const LOCK: &str = "lock";
 const SETTLED: Duration = Duration::from_secs(5);
 /// How old a directory without a lock must be to be somebody's remains.
 const STALE: Duration = Duration::from_mins(1);
-/// The directory of the HOMEs and TMPDIRs.
-const PRIVATE: &str = "private";
+/// The private HOME.
+const HOME: &str = "home";
+/// The private TMPDIR.
+const TMP: &str = "tmp";
 
 /// A session directory, made by the parent.
 #[derive(Debug)]
@@ -36,7 +38,7 @@ pub struct Session {
     lock: Flock<File>,
 }
 
-/// The two private directories of one profile.
+/// The two private directories of a session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PrivateDirectories {
     /// HOME.
@@ -149,7 +151,9 @@ fn make_session(path: &Path) -> io::Result<Flock<File>> {
     let made = (|| {
         make_file(&path.join(LOCK))?;
         let held = lock(path)?;
-        make_directory(&path.join(PRIVATE))?;
+        for private in [HOME, TMP] {
+            make_directory(&path.join(private))?;
+        }
         for canary in [CLOSED, READABLE] {
             make_file(&path.join(canary))?;
         }
@@ -167,35 +171,17 @@ impl Session {
         &self.path
     }
 
-    /// The directory below which every private HOME and TMPDIR lies.
-    pub fn private(&self) -> PathBuf {
-        self.path.join(PRIVATE)
-    }
-
     /// The canary that every profile must grant for reading.
     pub fn readable(&self) -> PathBuf {
         self.path.join(READABLE)
     }
 
-    /// HOME and TMPDIR of the profile with this name, made when first asked for.
-    pub fn private_directories(&self, name: &str) -> Result<PrivateDirectories, ConfineError> {
-        let both = PrivateDirectories {
-            home: self.private().join(name).join("home"),
-            tmp: self.private().join(name).join("tmp"),
-        };
-        let name = self.private().join(name);
-        for path in [&name, &both.home, &both.tmp] {
-            match make_directory(path) {
-                Err(source) if source.kind() != io::ErrorKind::AlreadyExists => {
-                    return Err(ConfineError::SessionDirectory {
-                        path: path.clone(),
-                        source,
-                    });
-                }
-                Ok(()) | Err(_) => {}
-            }
+    /// HOME and TMPDIR.
+    pub fn private(&self) -> PrivateDirectories {
+        PrivateDirectories {
+            home: self.path.join(HOME),
+            tmp: self.path.join(TMP),
         }
-        Ok(both)
     }
 }
 

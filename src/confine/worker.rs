@@ -1,7 +1,8 @@
 //! The worker: confined once, then serving commands until its parent is gone.
 //!
-//! Each command gets a runner of its own; the worker compiles each plan once, asks the keeper to
-//! record and settle protected names around a command, and passes the runner's report on.
+//! A worker serves one profile. It compiles the profile's layer once, stands in it itself, and gives the same
+//! to each command as a layer of its own, with scopes of its own. Each command gets a runner; the worker asks
+//! the keeper to record and settle protected names around it, and passes the runner's report on.
 
 use std::collections::BTreeMap;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
@@ -18,30 +19,31 @@ use nix::unistd::{Pid, getpid, getppid};
 
 use super::filter::{self, FilterError};
 use super::protocol::{
-    CommandPlan, End, Ended, KeeperReply, KeeperRequest, PlanDigest, Reply, Request, RunnerReport, SetupMessage, Start,
+    End, Ended, KeeperReply, KeeperRequest, OwnProcess, Reply, Request, RunnerReport, SetupMessage, Start,
     StartFailure, Step, Stop, Violation,
 };
 use super::runner::Runner;
 use super::wire::{receive, send};
 use super::{ruleset, selftest, stage, sweep, sys};
+use crate::backend::Plan;
 use crate::backend::seccomp::SeccompPlan;
 
 /// A plan in the form the kernel takes.
 #[derive(Debug)]
 pub(crate) struct Compiled {
-    /// The Landlock layer, if commands are confined.
-    pub(crate) layer: Option<RulesetCreated>,
+    /// The Landlock layer.
+    pub(crate) layer: RulesetCreated,
     /// The plan it was compiled from.
-    pub(crate) plan: CommandPlan,
+    pub(crate) plan: Plan,
 }
 
 struct Worker<'a> {
     control: &'a OwnedFd,
     link: OwnedFd,
     keeper: Pid,
-    confined: bool,
+    /// `None` where nothing confines commands.
+    compiled: Option<Compiled>,
     canaries: selftest::Canaries,
-    plans: BTreeMap<PlanDigest, Compiled>,
     active: BTreeMap<u64, Active>,
 }
 
@@ -62,10 +64,11 @@ pub(crate) fn main(control: &OwnedFd, link: OwnedFd, keeper: Pid, session: &Path
             StartFailure::new(Step::Setup, Errno::EPROTO, error.to_string()),
         ),
     };
-    if let Err(failure) = confine(keeper, &setup) {
-        stage::refuse(control, failure);
-    }
-    if let Some(plan) = &setup.worker
+    let compiled = match confine(keeper, setup) {
+        Ok(compiled) => compiled,
+        Err(failure) => stage::refuse(control, failure),
+    };
+    if let Some(Compiled { plan, .. }) = &compiled
         && let Err(hole) = selftest::worker(&canaries, keeper, plan)
     {
         let _told = send(control, &Reply::Leaky(hole), &[]);
@@ -74,20 +77,19 @@ pub(crate) fn main(control: &OwnedFd, link: OwnedFd, keeper: Pid, session: &Path
     if send(control, &Reply::Ready, &[]).is_err() {
         sys::exit_now(1);
     }
-    let confined = setup.worker.is_some();
     Worker {
         control,
         link,
         keeper,
-        confined,
+        compiled,
         canaries,
-        plans: BTreeMap::new(),
         active: BTreeMap::new(),
     }
     .serve()
 }
 
-fn confine(keeper: Pid, setup: &SetupMessage) -> Result<(), StartFailure> {
+/// Enters the layer and the filters of the worker; what commands get of them.
+fn confine(keeper: Pid, setup: SetupMessage) -> Result<Option<Compiled>, StartFailure> {
     let at = |step| StartFailure::at(step);
     // The name only helps a person reading a process list.
     let _named = prctl::set_name(c"stockade-work");
@@ -96,10 +98,17 @@ fn confine(keeper: Pid, setup: &SetupMessage) -> Result<(), StartFailure> {
         return Err(StartFailure::new(Step::ParentDeath, Errno::ESRCH, "the keeper is gone"));
     }
     prctl::set_child_subreaper(true).map_err(at(Step::ParentDeath))?;
-    let Some(plan) = &setup.worker else { return Ok(()) };
-    ruleset::apply(ruleset::compile(&plan.landlock)?)?;
-    match install(&plan.seccomp)? {
-        None => Ok(()),
+    let SetupMessage { plan, own_process } = setup;
+    let Some(plan) = plan else { return Ok(None) };
+    let layer = ruleset::compile(&plan.landlock)?;
+    let own = match own_process {
+        OwnProcess::Closed => ruleset::share(&layer)?,
+        // Compiled anew: a rule added to the shared ruleset would hold for every command.
+        OwnProcess::Readable => ruleset::with_processes(ruleset::compile(&plan.landlock)?)?,
+    };
+    ruleset::apply(own)?;
+    match install(&plan.worker_filters)? {
+        None => Ok(Some(Compiled { layer, plan })),
         Some(_) => Err(StartFailure::new(
             Step::Seccomp,
             Errno::EINVAL,
@@ -147,12 +156,6 @@ impl Worker<'_> {
 
     fn take(&mut self, request: Request, fds: Vec<OwnedFd>) {
         match request {
-            Request::Define(digest, plan) => match Compiled::new(*plan) {
-                Ok(compiled) => {
-                    self.plans.insert(digest, compiled);
-                }
-                Err(failure) => stage::refuse(self.control, failure),
-            },
             Request::Start(start) => {
                 let call = start.call;
                 if let Err(failure) = self.start(start, fds) {
@@ -184,9 +187,6 @@ impl Worker<'_> {
         if start.argv.is_empty() {
             return Err(StartFailure::new(Step::Argument, Errno::EINVAL, "an empty command"));
         }
-        if !self.plans.contains_key(&start.plan) {
-            return Err(StartFailure::new(Step::Argument, Errno::ENOENT, "an unknown plan"));
-        }
         match self.ask(KeeperRequest::Snapshot) {
             KeeperReply::Recorded => {}
             KeeperReply::Settled(..) => return Err(StartFailure::new(Step::Protect, Errno::EPROTO, "")),
@@ -199,9 +199,7 @@ impl Worker<'_> {
         match sys::fork().map_err(StartFailure::at(Step::Fork))? {
             None => {
                 drop(ours);
-                let Some(compiled) = self.plans.remove(&start.plan) else {
-                    sys::exit_now(1)
-                };
+                let compiled = self.compiled.take();
                 self.active.clear();
                 for held in [self.control.as_raw_fd(), self.link.as_raw_fd()] {
                     sys::close_raw(held);
@@ -213,7 +211,6 @@ impl Worker<'_> {
                     compiled,
                     report: theirs,
                     worker,
-                    confined: self.confined,
                     canaries,
                 }
                 .run()
@@ -283,7 +280,7 @@ impl Worker<'_> {
     }
 
     fn kill_everything(&self) {
-        if self.confined && selftest::signals_are_scoped(self.keeper) {
+        if self.compiled.is_some() && selftest::signals_are_scoped(self.keeper) {
             kill_scoped();
         } else {
             sweep::kill_descendants();
@@ -309,16 +306,5 @@ pub(crate) fn kill_scoped() {
         }
         std::thread::sleep(pause);
         pause = (pause * 2).min(std::time::Duration::from_millis(5));
-    }
-}
-
-impl Compiled {
-    fn new(plan: CommandPlan) -> Result<Self, StartFailure> {
-        let layer = plan
-            .confinement
-            .as_ref()
-            .map(|plan| ruleset::compile(&plan.landlock))
-            .transpose()?;
-        Ok(Self { layer, plan })
     }
 }

@@ -1,7 +1,7 @@
-//! The executor: one policy, one footing, one session, any number of calls.
+//! The executor: one policy, one footing, any number of calls.
 //!
-//! It derives the profile of each call and holds it against the config, starts the confined worker
-//! when the first call needs it, and prepares what a launch needs. [`super::shell`] uses it.
+//! It derives the profile of each call, holds it against the config, and starts the confined worker of a profile
+//! when the first call needs it. [`super::shell`] uses it.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -14,13 +14,12 @@ use super::identity;
 use super::narrowing::Narrowing;
 use super::plan::{self, PlanError};
 use super::regime::RegimeLine;
+use super::workers::Workers;
 use crate::approval::{Approver, CancelHandle, Controller};
 use crate::backend::Regime;
-use crate::backend::seccomp::Role;
 use crate::backend::status::protected;
-use crate::confine::protocol::{CommandPlan, ProtectSetup};
-use crate::confine::session::PrivateDirectories;
-use crate::confine::{ConfineError, Confinement, Named, PlanDigest, Session, Setup, Stage};
+use crate::confine::protocol::ProtectSetup;
+use crate::confine::{Confinement, Named, OwnProcess, Session, Setup, Stage};
 use crate::policy::{AbsPath, Access, Grant, Identity, Mode, Operation, Origin, Policy, Protect, Right, Rights, Scope};
 use crate::profile::{Asked, Call, FileReach, Profile, derive};
 
@@ -44,30 +43,7 @@ pub struct Executor {
     pub(super) controller: Option<Controller>,
     pub(super) withdraw: Option<CancelHandle>,
     pub(super) places: Places,
-    pub(super) session: Option<Live>,
-}
-
-/// Whether a command runs at a terminal of its own.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Terminal {
-    /// It has none.
-    None,
-    /// Stockade's own pty.
-    Own,
-}
-
-#[derive(Debug)]
-pub(super) struct Live {
-    pub(super) confinement: Confinement,
-    pub(super) defined: BTreeSet<PlanDigest>,
-}
-
-/// A profile with everything that a launch needs.
-pub(super) struct Prepared {
-    pub(super) digest: PlanDigest,
-    pub(super) plan: CommandPlan,
-    pub(super) profile: Profile,
-    pub(super) private: PrivateDirectories,
+    pub(super) workers: Workers,
 }
 
 impl Executor {
@@ -101,7 +77,7 @@ impl Executor {
             controller: Some(Controller::new(mode, approver)),
             withdraw: None,
             places,
-            session: None,
+            workers: Workers::default(),
         })
     }
 
@@ -128,11 +104,9 @@ impl Executor {
         }
     }
 
-    /// Ends the session and waits until nothing of it is left.
+    /// Ends every worker and waits until nothing of them is left.
     pub async fn finish(self) {
-        if let Some(live) = self.session {
-            live.confinement.finish().await;
-        }
+        self.workers.finish().await;
     }
 
     /// The profile of a call; everything that any call of the session may do is in the envelope.
@@ -143,13 +117,12 @@ impl Executor {
         }
     }
 
-    /// Starts the worker if there is none yet. `first` says whether the call it is started for runs at a
-    /// terminal: then the worker's layer lets files of /proc be read, so that the narrower layer of the
-    /// command can name the command's own.
-    pub(super) async fn start_session(&mut self, first: Terminal) -> Result<(), ToolError> {
-        if self.session.is_some() {
-            return Ok(());
-        }
+    /// Starts a worker for this profile.
+    pub(super) async fn start_worker(
+        &self,
+        profile: &Profile,
+        own_process: OwnProcess,
+    ) -> Result<Confinement, ToolError> {
         let envelope = &self.envelope;
         let outside = |path: &AbsPath| {
             Operation::ALL.into_iter().all(|operation| {
@@ -162,56 +135,25 @@ impl Executor {
         let named = Named::choose(outside)?;
         let stage = Stage::spawn(&named, self.protect_setup(envelope)).await?;
         let session = named.create()?;
-        let worker = match &self.footing {
-            Footing::Confined(ground) => {
-                let private = [own_directory(&session.private())?];
-                let mut profile = with_canary(envelope.clone().with_private(private), &session)?;
-                if first == Terminal::Own {
-                    let (path, identity) = own_directory(Path::new("/proc"))?;
-                    profile
-                        .grants
-                        .push(Grant::tree(path.clone(), Rights::READ, Origin::Builtin("own process")));
-                    profile.identities.insert(path, identity);
-                }
-                plan::lower(&profile, Role::Worker, *ground)?.plan.confinement
-            }
-            Footing::Unconfined(_) => None,
-            Footing::Refused(why) => return Err(ToolError::Refused(why.clone())),
-        };
-        let confinement = Confinement::start(stage, Setup { worker, session }).await?;
-        self.session = Some(Live {
-            confinement,
-            defined: BTreeSet::new(),
-        });
-        Ok(())
-    }
-
-    pub(super) fn prepare(&self, asked: &Asked, narrow: Option<&Vec<String>>) -> Result<Prepared, ToolError> {
-        let Some(live) = &self.session else {
-            return Err(ConfineError::WorkerDied.into());
-        };
-        let session = live.confinement.session();
-        let profile = self.profile(asked, narrow)?;
-        let digest = plan::digest(&profile);
-        let private = session.private_directories(&plan::short_name(&digest))?;
+        let private = session.private();
         identity::GitIdentity::of_user(&self.places.home)
             .write_into(&private.home)
             .map_err(ToolError::Private)?;
         let plan = match &self.footing {
             Footing::Confined(ground) => {
                 let own = [own_directory(&private.home)?, own_directory(&private.tmp)?];
-                let profile = with_canary(profile.clone().with_private(own), session)?;
-                plan::lower(&profile, Role::Command, *ground)?.plan
+                let profile = with_canary(profile.clone().with_private(own), &session)?;
+                Some(plan::lower(&profile, *ground)?.plan)
             }
-            Footing::Unconfined(_) => plan::unconfined(),
+            Footing::Unconfined(_) => None,
             Footing::Refused(why) => return Err(ToolError::Refused(why.clone())),
         };
-        Ok(Prepared {
-            digest,
+        let setup = Setup {
             plan,
-            profile,
-            private,
-        })
+            own_process,
+            session,
+        };
+        Ok(Confinement::start(stage, setup).await?)
     }
 
     fn protect_setup(&self, envelope: &Profile) -> Option<ProtectSetup> {

@@ -16,6 +16,7 @@ pub mod outcome;
 pub mod plan;
 pub mod regime;
 pub mod shell;
+mod workers;
 
 pub use crate::approval::TerminalApprover;
 pub use crate::confine::io::terminal::columns as terminal_columns;

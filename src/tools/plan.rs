@@ -6,14 +6,11 @@ use std::hash::{Hash, Hasher};
 
 use sha2::{Digest, Sha256};
 
-use crate::backend::attributes::AttributePlan;
 use crate::backend::landlock;
-use crate::backend::seccomp::{self, Role, SeccompError, SeccompWitness, Settings};
+use crate::backend::seccomp::{self, Role, SeccompError, SeccompPlan, SeccompWitness, Settings};
 use crate::backend::status::{ClauseStatus, Refusal};
 use crate::backend::survey::SurveyError;
 use crate::backend::{Plan, attributes};
-use crate::confine::PlanDigest;
-use crate::confine::protocol::CommandPlan;
 use crate::policy::{DenyFallback, Residuals};
 use crate::profile::{FileReach, Profile, Witness, files_within};
 
@@ -40,11 +37,14 @@ pub enum PlanError {
     Seccomp(#[from] SeccompError),
 }
 
+/// The name of a profile: a digest of all that it permits.
+pub type ProfileDigest = [u8; 32];
+
 /// A profile in the form the kernel takes, and what became of each clause.
 #[derive(Debug)]
 pub struct Lowered {
     /// What the worker is told.
-    pub plan: CommandPlan,
+    pub plan: Plan,
     /// What became of each clause.
     pub statuses: Vec<ClauseStatus>,
 }
@@ -60,8 +60,8 @@ pub struct Ground {
     pub residuals: Residuals,
 }
 
-/// Lowers a profile for a command, and proves that the plan permits no more than the profile.
-pub fn lower(profile: &Profile, role: Role, ground: Ground) -> Result<Lowered, PlanError> {
+/// Lowers a profile for a worker and its commands, and proves that the plan permits no more than the profile.
+pub fn lower(profile: &Profile, ground: Ground) -> Result<Lowered, PlanError> {
     let options = landlock::Options {
         abi: ground.landlock_abi,
         deny_fallback: ground.deny_fallback,
@@ -72,6 +72,18 @@ pub fn lower(profile: &Profile, role: Role, ground: Ground) -> Result<Lowered, P
     landlock::validate(&layer, profile).map_err(PlanError::WeakPlan)?;
     let attributes = attributes::lower(&profile.grants, &profile.denies);
     files_within(&attributes, profile).map_err(PlanError::WeakPlan)?;
+    Ok(Lowered {
+        plan: Plan {
+            landlock: layer,
+            worker_filters: filters(profile, Role::Worker, ground)?,
+            command_filters: filters(profile, Role::Command, ground)?,
+            attributes,
+        },
+        statuses,
+    })
+}
+
+fn filters(profile: &Profile, role: Role, ground: Ground) -> Result<SeccompPlan, PlanError> {
     let settings = Settings {
         network: profile.network,
         unix_sockets: profile.unix_sockets,
@@ -80,16 +92,7 @@ pub fn lower(profile: &Profile, role: Role, ground: Ground) -> Result<Lowered, P
     };
     let filters = seccomp::lower(settings)?;
     seccomp::validate(&filters, settings).map_err(PlanError::WeakFilter)?;
-    Ok(Lowered {
-        plan: CommandPlan {
-            confinement: Some(Plan {
-                landlock: layer,
-                seccomp: filters,
-            }),
-            attributes,
-        },
-        statuses,
-    })
+    Ok(filters)
 }
 
 /// Checks that a derived profile permits no more than the config's own words.
@@ -98,7 +101,7 @@ pub fn hold_against(config: &dyn FileReach, profile: &Profile) -> Result<(), Pla
 }
 
 /// The name of a profile: a digest of every clause.
-pub fn digest(profile: &Profile) -> PlanDigest {
+pub fn digest(profile: &Profile) -> ProfileDigest {
     let mut hasher = Sha(Sha256::new());
     profile.grants.hash(&mut hasher);
     profile.denies.hash(&mut hasher);
@@ -111,22 +114,6 @@ pub fn digest(profile: &Profile) -> PlanDigest {
     profile.limits.hash(&mut hasher);
     profile.environment.hash(&mut hasher);
     hasher.0.finalize().into()
-}
-
-/// The first bytes of a digest as the name of a directory.
-pub fn short_name(digest: &PlanDigest) -> String {
-    digest
-        .iter()
-        .take(8)
-        .fold(String::new(), |name, byte| format!("{name}{byte:02x}"))
-}
-
-/// The plan of a command that nothing confines.
-pub fn unconfined() -> CommandPlan {
-    CommandPlan {
-        confinement: None,
-        attributes: AttributePlan::default(),
-    }
 }
 
 struct Sha(Sha256);

@@ -6,13 +6,14 @@ use nix::sys::signal::Signal;
 use tokio::sync::mpsc;
 
 use super::call::{ShellCall, ShellCommand, ToolError, argv};
-use super::executor::{Executor, Terminal};
+use super::executor::Executor;
 use super::footing::Footing;
 use super::outcome::{Outcome, Status};
-use super::{approvals, environment};
+use super::{approvals, environment, plan};
 use crate::approval::{ApprovalRequest, Remember, Verdict};
-use crate::confine::io::{Stdin, prepare};
-use crate::confine::{CommandLimits, ConfineError, Launch};
+use crate::confine::io::{ParentEnds, Relayed, Stdin, prepare};
+use crate::confine::protocol::Ended;
+use crate::confine::{CommandLimits, Confinement, Launch, OwnProcess};
 use crate::policy::path::escape;
 use crate::policy::shell::{Judgement, judge, judge_argv};
 use crate::policy::{AbsPath, Access, Demand, Limits, Operation, Requirement};
@@ -32,83 +33,46 @@ impl Executor {
         let (asked, narrow) = self.permission(&mut call, &judgement).await?;
         self.hold_directory(&directory)?;
         let (child, parent) = prepare(std::mem::replace(&mut call.stdin, Stdin::Null), call.output)?;
-        let terminal = if child.controlling_terminal {
-            Terminal::Own
+        let own_process = if child.controlling_terminal {
+            OwnProcess::Readable
         } else {
-            Terminal::None
+            OwnProcess::Closed
         };
-        self.start_session(terminal).await?;
-        let prepared = self.prepare(&asked, narrow.as_ref())?;
-        let limits = command_limits(&prepared.profile.limits, call.timeout);
-        let output = prepared.profile.limits.output;
-        let argv = argv(call.command.clone());
-        let environment = environment::build(
-            &prepared.profile,
-            &prepared.private,
-            self.policy.home,
-            &call.environment,
-        );
-        let regime = self.regime_line()?.to_string();
-        let Some(live) = &mut self.session else {
-            return Err(ConfineError::WorkerDied.into());
+        let profile = self.profile(&asked, narrow.as_ref())?;
+        let digest = plan::digest(&profile);
+        let mut worker = match self.workers.take(&digest) {
+            Some(worker) => worker,
+            None => self.start_worker(&profile, own_process).await?,
         };
-        if live.defined.insert(prepared.digest) {
-            live.confinement.define(prepared.digest, prepared.plan).await?;
-        }
+        let launch = Launch {
+            argv: argv(call.command.clone()),
+            environment: environment::build(
+                &profile,
+                &worker.session().private(),
+                self.policy.home,
+                &call.environment,
+            ),
+            directory: directory.as_path().as_os_str().to_owned(),
+            limits: command_limits(&profile.limits, call.timeout),
+            terminal: child.controlling_terminal,
+            streams: [child.stdin, child.stdout, child.stderr],
+        };
+        let output = profile.limits.output;
         let started = Instant::now();
-        let mut running = live
-            .confinement
-            .launch(Launch {
-                plan: prepared.digest,
-                argv,
-                environment,
-                directory: directory.as_path().as_os_str().to_owned(),
-                limits,
-                terminal: child.controlling_terminal,
-                streams: [child.stdin, child.stdout, child.stderr],
-            })
-            .await?;
-        let confinement = &live.confinement;
-        let (dead, tree_is_dead) = tokio::sync::oneshot::channel::<()>();
-        let (broken, mut broken_pipe) = mpsc::channel::<()>(1);
-        let relay = async {
-            let relayed = parent
-                .relay(output, async {
-                    // The other side is dropped only after it has fired.
-                    let _fired = tree_is_dead.await;
-                })
-                .await;
-            if relayed.as_ref().map_or(true, |relayed| relayed.broken_pipe) {
-                // Nobody listens when the command has ended already.
-                let _told = broken.send(()).await;
+        let done = Box::pin(run(&mut worker, launch, parent, output, &mut call.stops)).await;
+        let (ended, relayed, stopped) = match done {
+            Ok(done) => {
+                self.workers.keep(digest, worker).await;
+                done
             }
-            relayed
+            Err(error) => {
+                worker.finish().await;
+                return Err(error);
+            }
         };
-        let mut stopped = None;
-        let stops = &mut call.stops;
-        let ended = async {
-            let ended = loop {
-                tokio::select! {
-                    ended = running.ended() => break ended,
-                    Some(signal) = stops.recv() => {
-                        stopped.get_or_insert(signal as i32);
-                        confinement.cancel(&running, signal).await?;
-                    }
-                    Some(()) = broken_pipe.recv() => {
-                        stopped.get_or_insert(Signal::SIGPIPE as i32);
-                        confinement.cancel(&running, Signal::SIGKILL).await?;
-                    }
-                }
-            };
-            let _drained = dead.send(());
-            ended
-        };
-        let (relayed, ended) = tokio::join!(relay, ended);
-        let ended = ended?;
-        let relayed = relayed?;
         Ok(Outcome {
             status: Status::of(ended.end, stopped),
-            regime,
+            regime: self.regime_line()?.to_string(),
             duration: started.elapsed(),
             output_bytes: relayed.stdout.total + relayed.stderr.total,
             stdout: text(relayed.stdout.into_bytes()),
@@ -211,6 +175,56 @@ impl Executor {
         self.controller = Some(controller);
         stopped.map_or(Ok(verdict), |signal| Err(ToolError::Stopped(signal)))
     }
+}
+
+/// How a command ended, what it said, and the signal that stopped it, if one did.
+type Done = (Ended, Relayed, Option<i32>);
+
+/// Launches a command and serves its streams until its tree is dead.
+async fn run(
+    worker: &mut Confinement,
+    launch: Launch,
+    parent: ParentEnds,
+    output: Option<u64>,
+    stops: &mut mpsc::Receiver<Signal>,
+) -> Result<Done, ToolError> {
+    let mut running = worker.launch(launch).await?;
+    let worker = &*worker;
+    let (dead, tree_is_dead) = tokio::sync::oneshot::channel::<()>();
+    let (broken, mut broken_pipe) = mpsc::channel::<()>(1);
+    let relay = async {
+        let relayed = parent
+            .relay(output, async {
+                // The other side is dropped only after it has fired.
+                let _fired = tree_is_dead.await;
+            })
+            .await;
+        if relayed.as_ref().map_or(true, |relayed| relayed.broken_pipe) {
+            // Nobody listens when the command has ended already.
+            let _told = broken.send(()).await;
+        }
+        relayed
+    };
+    let mut stopped = None;
+    let ended = async {
+        let ended = loop {
+            tokio::select! {
+                ended = running.ended() => break ended,
+                Some(signal) = stops.recv() => {
+                    stopped.get_or_insert(signal as i32);
+                    worker.cancel(&running, signal).await?;
+                }
+                Some(()) = broken_pipe.recv() => {
+                    stopped.get_or_insert(Signal::SIGPIPE as i32);
+                    worker.cancel(&running, Signal::SIGKILL).await?;
+                }
+            }
+        };
+        let _drained = dead.send(());
+        ended
+    };
+    let (relayed, ended) = tokio::join!(relay, ended);
+    Ok((ended?, relayed?, stopped))
 }
 
 fn command_limits(limits: &Limits, timeout: Option<Duration>) -> CommandLimits {

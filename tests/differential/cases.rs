@@ -1,6 +1,6 @@
 //! Whole cases: make a world, act in it, hold what came of it against the model.
 
-use stockade::profile::{Asked, Call, derive, intersect};
+use stockade::profile::{derive, intersect};
 use stockade::tools::plan;
 
 use super::confined::Machine;
@@ -16,7 +16,7 @@ use super::tree::Tree;
 /// How many operations share one world.
 const PER_CASE: usize = 40;
 
-/// One world of the first kind: a config, a call, the profile of the call under that of the session.
+/// One world of the first kind: a config, a call, and its profile.
 pub(crate) fn differential(seed: u64, operations: usize, judge: Judge) -> Report {
     let (machine, tools) = (Machine::new(), Tools::ready());
     let mut report = Report::default();
@@ -27,16 +27,11 @@ pub(crate) fn differential(seed: u64, operations: usize, judge: Judge) -> Report
         let random = &mut Random::of_case(seed, number);
         let tree = Tree::grow(random, &tools.nothing);
         let policy = policies::policy(random, &tree, &tools);
-        let everything = Call {
-            asked: Asked::Everything,
-            narrow: None,
-        };
-        let (envelope, profile) = (derive(&policy, &everything), derive(&policy, &policies::call(random)));
-        plan::hold_against(&policy, &envelope).unwrap();
+        let profile = derive(&policy, &policies::call(random));
         plan::hold_against(&policy, &profile).unwrap();
         let attempts = attempts(random, &tree, &profile.grants, PER_CASE);
         report.cases += 1;
-        let performed = match machine.perform(&envelope, &profile, policy.deny_fallback, &tools, &attempts) {
+        let performed = match machine.perform(&[&profile], policy.deny_fallback, &tools, &attempts) {
             Ok(performed) => performed,
             Err(_refusal) => {
                 report.refused += 1;
@@ -46,7 +41,7 @@ pub(crate) fn differential(seed: u64, operations: usize, judge: Judge) -> Report
         let world = World {
             title: format!("case {number}"),
             tree: &tree,
-            layers: &[&envelope, &profile],
+            layers: &[&profile],
             model: &profile,
             policy: Some(&policy),
             judge,
@@ -81,15 +76,15 @@ pub(crate) fn one_after_another(seed: u64, operations: usize) -> Report {
             // The broker holds the attributes of the command's own profile, and of no other layer.
             let mut attempts = attempts(random, &tree, &both.grants, PER_CASE);
             attempts.retain(|attempt| !matches!(attempt.deed, Deed::Attributes { .. }));
-            let (worker, command) = if stacked { (&p.0, &q.0) } else { (&both, &both) };
-            let Ok(performed) = machine.perform(worker, command, fallback, &tools, &attempts) else {
+            let layers: &[_] = if stacked { &[&p.0, &q.0] } else { &[&both] };
+            let Ok(performed) = machine.perform(layers, fallback, &tools, &attempts) else {
                 report.refused += 1;
                 break;
             };
             let world = World {
                 title: format!("case {number}, stacked: {stacked}"),
                 tree: &tree,
-                layers: &[worker, command],
+                layers,
                 model: &both,
                 policy: None,
                 judge: Judge::Honest,

@@ -1,15 +1,16 @@
-//! One real session: a worker under one profile, a command under another, and what came of each operation.
+//! One real session under one profile, or under two, one layer after the other, and what came of each operation.
 
 use std::fs::File;
 use std::io::{Read, Seek, Write};
 use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use stockade::backend::host::Host;
-use stockade::backend::landlock::rights::RESOLVE_UNIX_ABI;
-use stockade::backend::seccomp::Role;
+use stockade::backend::landlock::LandlockPlan;
+use stockade::backend::landlock::rights::{RESOLVE_UNIX_ABI, handled};
 use stockade::backend::status::{ClauseStatus, Status};
-use stockade::confine::{CommandLimits, Confinement, End, Launch, Named, Setup, Stage};
+use stockade::confine::{CommandLimits, Confinement, End, Launch, Named, OwnProcess, Setup, Stage};
 use stockade::policy::{AbsPath, DenyFallback, Grant, Identity, Origin, Residuals, Rights, Scope};
 use stockade::profile::Profile;
 use stockade::tools::plan::{self, Ground, Lowered, PlanError};
@@ -50,11 +51,11 @@ impl Machine {
         }
     }
 
-    /// Performs the attempts; `Err` says why the product refuses to start. A weaker plan panics.
+    /// Performs the attempts under each of the layers, one inside the other; `Err` says why the product refuses to
+    /// start. A weaker plan panics.
     pub(crate) fn perform(
         &self,
-        worker: &Profile,
-        command: &Profile,
+        layers: &[&Profile],
         fallback: DenyFallback,
         tools: &Tools,
         attempts: &[Attempt],
@@ -65,15 +66,17 @@ impl Machine {
             residuals: Residuals::Report,
         };
         // Before there is a session, so that a refusal leaves none behind.
-        let mut stricter = said(lower(worker, Role::Worker, ground)?);
-        stricter.extend(said(lower(command, Role::Command, ground)?));
-        let outcomes = self.runtime.block_on(session(worker, command, ground, tools, attempts));
+        let mut stricter = Vec::new();
+        for profile in layers {
+            stricter.extend(said(lower(profile, ground)?));
+        }
+        let outcomes = self.runtime.block_on(session(layers, ground, tools, attempts));
         Ok(Performed { outcomes, stricter })
     }
 }
 
-fn lower(profile: &Profile, role: Role, ground: Ground) -> Result<Lowered, String> {
-    plan::lower(profile, role, ground).map_err(|error| match error {
+fn lower(profile: &Profile, ground: Ground) -> Result<Lowered, String> {
+    plan::lower(profile, ground).map_err(|error| match error {
         PlanError::Refused(refusal) => refusal.to_string(),
         // A deny on a path that leads through a symlink cannot be looked at; that refuses as well.
         PlanError::Survey(error) => error.to_string(),
@@ -89,35 +92,40 @@ fn said(lowered: Lowered) -> Vec<String> {
     lowered.statuses.into_iter().filter_map(stricter).collect()
 }
 
-async fn session(
-    worker: &Profile,
-    command: &Profile,
-    ground: Ground,
-    tools: &Tools,
-    attempts: &[Attempt],
-) -> Vec<Outcome> {
+async fn session(layers: &[&Profile], ground: Ground, tools: &Tools, attempts: &[Attempt]) -> Vec<Outcome> {
     let named = Named::choose(|_| true).unwrap();
     let stage = Stage::spawn(&named, None).await.unwrap();
     let session = named.create().unwrap();
-    let canary = session.readable();
-    let digest = plan::digest(command);
-    let private = session.private_directories(&plan::short_name(&digest)).unwrap();
-    let worker = of_session(worker, &[&session.private()], &canary);
-    let command = of_session(command, &[&private.home, &private.tmp], &canary);
-    let worker = lower(&worker, Role::Worker, ground).unwrap().plan.confinement;
-    let command = lower(&command, Role::Command, ground).unwrap().plan;
-    let setup = Setup { worker, session };
+    let (canary, private) = (session.readable(), session.private());
+    let lowered = layers.iter().map(|profile| {
+        let profile = of_session(profile, &[&private.home, &private.tmp], &canary);
+        lower(&profile, ground).unwrap().plan
+    });
+    let mut lowered: Vec<_> = lowered.collect();
+    // The worker applies the first; the command itself enters the others, its filters joined to the first one's.
+    let mut plan = lowered.remove(0);
+    for inner in &lowered {
+        let programs = inner.command_filters.programs.iter().cloned();
+        plan.command_filters.programs.extend(programs);
+    }
+    let setup = Setup {
+        plan: Some(plan),
+        own_process: OwnProcess::Closed,
+        session,
+    };
     let mut confinement = Confinement::start(stage, setup).await.unwrap();
-    confinement.define(digest, command).await.unwrap();
 
+    let entering: Vec<Vec<u8>> = lowered.iter().flat_map(|plan| entering(&plan.landlock)).collect();
     let mut input = tempfile::tempfile().unwrap();
+    for step in &entering {
+        input.write_all(step).unwrap();
+    }
     for attempt in attempts {
         input.write_all(&attempt.encoded()).unwrap();
     }
     input.rewind().unwrap();
     let mut output = tempfile::tempfile().unwrap();
     let launch = Launch {
-        plan: digest,
         argv: vec![tools.operate.clone().into_os_string()],
         environment: Vec::new(),
         directory: "/".into(),
@@ -134,9 +142,27 @@ async fn session(
     output.rewind().unwrap();
     output.read_to_string(&mut text).unwrap();
     assert_eq!(ended.unwrap().end, End::Exited(0), "{text}");
-    let outcomes: Vec<Outcome> = text.lines().map(outcome).collect();
-    assert_eq!(outcomes.len(), attempts.len(), "{text}");
-    outcomes
+    let mut outcomes: Vec<Outcome> = text.lines().map(outcome).collect();
+    assert_eq!(outcomes.len(), entering.len() + attempts.len(), "{text}");
+    let performed = outcomes.split_off(entering.len());
+    assert!(outcomes.iter().all(|entered| entered.errno == 0), "{text}");
+    performed
+}
+
+/// What tells `operate` to enter a layer: its handled rights, its rules, and to restrict itself.
+fn entering(layer: &LandlockPlan) -> Vec<Vec<u8>> {
+    let step = |letter: u8, a: &[u8], b: &[u8]| [&[letter], b"\0".as_slice(), a, b"\0", b, b"\0"].concat();
+    let number = |number: u64| number.to_string().into_bytes();
+    let tcp = if layer.handle_tcp { 3 } else { 0 };
+    let begin = step(b'B', &number(handled(layer.abi)), &number(tcp));
+    let rules = layer
+        .rules
+        .iter()
+        .map(|rule| step(b'R', rule.path.as_bytes(), &number(rule.access)));
+    std::iter::once(begin)
+        .chain(rules)
+        .chain([step(b'E', b"", b"")])
+        .collect()
 }
 
 fn duplicate(file: &File) -> OwnedFd {

@@ -1,5 +1,6 @@
 /* Performs operations that stdin lists and prints what came of each: "ERRNO AFTERWARDS" a line.
  *
+ * `B`, `R` and `E` enter a layer of Landlock first.
  * Each operation is a letter and two arguments, all three ended by NUL bytes. AFTERWARDS is the errno of reading what
  * was moved or linked by its new name, or -1. Compiled statically and run confined by tests/differential. */
 #define _GNU_SOURCE
@@ -7,12 +8,14 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ptrace.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
 #include <sys/xattr.h>
@@ -157,6 +160,23 @@ static int ends_a_child(void) {
     return e;
 }
 
+static int layer = -1;
+
+/* A ruleset of our own: the layer of a second profile inside the one that confines us. */
+static int begins(const char *handled_fs, const char *handled_net) {
+    struct { uint64_t fs, net, scoped; } attr = {strtoull(handled_fs, NULL, 10), strtoull(handled_net, NULL, 10), 3};
+    return err(layer = syscall(SYS_landlock_create_ruleset, &attr, sizeof attr, 0));
+}
+
+static int rules(const char *path, const char *access) {
+    int place = open(path, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+    if (place < 0) return errno;
+    struct { uint64_t access; int32_t parent; } __attribute__((packed)) rule = {strtoull(access, NULL, 10), place};
+    int e = err(syscall(SYS_landlock_add_rule, layer, 1, &rule, 0));
+    close(place);
+    return e;
+}
+
 static int perform(char what, const char *a, const char *b) {
     switch (what) {
     case 'r': return reads(open(a, O_RDONLY | O_CLOEXEC));
@@ -193,6 +213,9 @@ static int perform(char what, const char *a, const char *b) {
     case 'Y': return err(ptrace(PTRACE_SEIZE, atoi(a), 0, 0));
     case 'V': return reads_memory(atoi(a));
     case 'j': return ends_a_child();
+    case 'B': return begins(a, b);
+    case 'R': return rules(a, b);
+    case 'E': return err(syscall(SYS_landlock_restrict_self, layer, 0));
     default: return 254;
     }
 }

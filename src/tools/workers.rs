@@ -1,0 +1,41 @@
+//! The live workers of an executor: at most one per profile.
+//!
+//! A worker is confined to its profile for good and serves no other, so a call under another profile gets
+//! another worker, with a HOME and a TMPDIR of its own.
+
+use super::plan::ProfileDigest;
+use crate::confine::Confinement;
+
+/// How many workers live at once. An executor seldom has more profiles than these: what was approved, what
+/// nobody was asked about, and what some rules narrow.
+const MOST: usize = 8;
+
+/// Workers by profile, the one used last at the end.
+#[derive(Debug, Default)]
+pub(super) struct Workers {
+    live: Vec<(ProfileDigest, Confinement)>,
+}
+
+impl Workers {
+    /// Takes out the worker of this profile. Whoever took it keeps it again when its call came to an end: one whose
+    /// call is given up or fails is dropped with it, and takes the rest of the command along.
+    pub(super) fn take(&mut self, profile: &ProfileDigest) -> Option<Confinement> {
+        let at = self.live.iter().position(|(digest, _)| digest == profile)?;
+        Some(self.live.remove(at).1)
+    }
+
+    /// Keeps an idle worker for the next call; ends the one that was not used for longest when there are too many.
+    pub(super) async fn keep(&mut self, profile: ProfileDigest, worker: Confinement) {
+        self.live.push((profile, worker));
+        if self.live.len() > MOST {
+            self.live.remove(0).1.finish().await;
+        }
+    }
+
+    /// Ends all, and waits until nothing of them is left.
+    pub(super) async fn finish(self) {
+        for (_, worker) in self.live {
+            worker.finish().await;
+        }
+    }
+}
