@@ -350,7 +350,9 @@ mod tests {
         let (marker, config) = (marker(), fs::read(world.workspace().join(".git/config")).unwrap());
         let running = world.shell(&evil(&marker)).spawn();
         wait_for_processes(&marker, 1);
-        // The keeper first, so that nobody is left to put anything back; then all the rest, then Stockade.
+        // The keeper first, so that nobody is left to put anything back; then all the rest, then Stockade, which
+        // would end by itself if it could see that.
+        running.signal(Signal::SIGSTOP);
         for pid in descendants(running.pid()) {
             let _gone = kill(Pid::from_raw(pid), Signal::SIGKILL);
         }

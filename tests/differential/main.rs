@@ -9,7 +9,7 @@
 //! single file is tied to its inode, so where files are ruled one by one, each name that such a file had when the
 //! command started reaches it. What it gives is what one of its names gives.
 //!
-//! This program is its own stage, so it has its own `main`: [`trials`] speaks the language of libtest.
+//! This program is its own stage, so it has its own `main`: `libtest` speaks the language of libtest.
 //!
 //! `STOCKADE_DIFFERENTIAL_OPS` says how many operations to try, both users together (4,000 by default);
 //! `STOCKADE_DIFFERENTIAL_SEED` which ones (the default is fixed; `random` takes another each time, and prints it).
@@ -20,6 +20,9 @@ mod cases;
 mod confined;
 #[cfg(test)]
 mod judge;
+#[cfg(test)]
+#[path = "../common/libtest.rs"]
+mod libtest;
 #[cfg(test)]
 mod operations;
 #[cfg(test)]

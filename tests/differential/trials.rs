@@ -1,14 +1,13 @@
-//! The trials of this program, in the language of libtest and nextest.
+//! The trials of this program.
 
-use std::any::Any;
 use std::os::unix::process::CommandExt;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::{Command, ExitCode, Output};
 
 use nix::unistd::geteuid;
 
 use super::cases::{differential, one_after_another};
 use super::judge::Judge;
+use super::libtest::{self, Trial};
 use super::oracle::Reason;
 use super::report::Report;
 use super::tools::{COMPILED, Tools};
@@ -17,8 +16,6 @@ const SEED: &str = "STOCKADE_DIFFERENTIAL_SEED";
 const OPERATIONS: &str = "STOCKADE_DIFFERENTIAL_OPS";
 const DEFAULT_SEED: u64 = 0x5743_4b41_4445;
 const DEFAULT_OPERATIONS: usize = 4_000;
-
-type Trial = (&'static str, fn(&'static str));
 
 const TRIALS: [Trial; 5] = [
     ("as_root::nothing_is_permitted_that_the_profile_denies", as_root),
@@ -39,83 +36,7 @@ const PLANTED: [Trial; 2] = [
 ];
 
 pub(crate) fn main() -> ExitCode {
-    let asked = Asked::parse(std::env::args().skip(1));
-    let chosen: Vec<Trial> = asked.chosen();
-    if asked.list {
-        for (name, _) in chosen {
-            println!("{name}: test");
-        }
-        return ExitCode::SUCCESS;
-    }
-    println!("\nrunning {} tests", chosen.len());
-    let mut failed = Vec::new();
-    for (name, trial) in &chosen {
-        match catch_unwind(AssertUnwindSafe(|| trial(name))) {
-            Ok(()) => println!("test {name} ... ok"),
-            Err(panic) => {
-                println!("test {name} ... FAILED\n{}", words(panic.as_ref()));
-                failed.push(*name);
-            }
-        }
-    }
-    let (word, passed) = (
-        if failed.is_empty() { "ok" } else { "FAILED" },
-        chosen.len() - failed.len(),
-    );
-    println!("\ntest result: {word}. {passed} passed; {} failed", failed.len());
-    if failed.is_empty() {
-        ExitCode::SUCCESS
-    } else {
-        ExitCode::from(101)
-    }
-}
-
-fn words(panic: &(dyn Any + Send)) -> &str {
-    let text = panic.downcast_ref::<String>().map(String::as_str);
-    text.or_else(|| panic.downcast_ref::<&str>().copied())
-        .unwrap_or("panicked")
-}
-
-/// What the command line asks for.
-#[derive(Debug, Default)]
-struct Asked {
-    list: bool,
-    ignored: bool,
-    exact: bool,
-    names: Vec<String>,
-    skipped: Vec<String>,
-}
-
-impl Asked {
-    fn parse(mut words: impl Iterator<Item = String>) -> Self {
-        let mut asked = Self::default();
-        while let Some(word) = words.next() {
-            match word.as_str() {
-                "--list" => asked.list = true,
-                "--ignored" => asked.ignored = true,
-                "--exact" => asked.exact = true,
-                "--skip" => asked.skipped.extend(words.next()),
-                "--format" | "--color" | "--test-threads" | "--logfile" | "-Z" => {
-                    words.next();
-                }
-                option if option.starts_with('-') => {}
-                _ => asked.names.push(word),
-            }
-        }
-        asked
-    }
-
-    fn chosen(&self) -> Vec<Trial> {
-        let hit = |name: &str, by: &str| if self.exact { name == by } else { name.contains(by) };
-        let wanted = |(name, _): &&Trial| {
-            !self.ignored
-                && (self.names.is_empty() || self.names.iter().any(|by| hit(name, by)))
-                && !self.skipped.iter().any(|by| hit(name, by))
-        };
-        let planted = |(name, _): &&Trial| self.names.iter().any(|by| by == name);
-        let listed = TRIALS.iter().filter(wanted);
-        listed.chain(PLANTED.iter().filter(planted)).copied().collect()
-    }
+    libtest::main(&TRIALS, &PLANTED)
 }
 
 fn number(variable: &str, default: usize) -> usize {

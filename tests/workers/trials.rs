@@ -1,0 +1,301 @@
+//! What holds between the workers of one executor.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::Duration;
+
+use stockade::config::{self, Context, Matchers};
+use stockade::policy::Mode;
+use stockade::policy::shell::{rule_covers, rule_matches};
+use stockade::tools::{
+    Executor, Narrowing, Outcome, OutputMode, Places, ShellCall, ShellCommand, Status, Stdin, TerminalApprover,
+    terminal_columns,
+};
+use tempfile::TempDir;
+use tokio::runtime::{Builder, Runtime};
+
+use super::libtest::{self, Trial};
+
+const TRIALS: [Trial; 6] = [
+    ("a_profile_keeps_its_home_and_shares_it_with_no_other", |_| {
+        a_home();
+    }),
+    ("each_profile_reaches_what_it_grants_and_no_more", |_| {
+        reach();
+    }),
+    ("what_one_profile_s_command_did_rightfully_stays", |_| {
+        rightful();
+    }),
+    ("what_one_profile_s_command_did_wrongly_is_put_back_once", |_| {
+        wrongful();
+    }),
+    ("the_worker_that_was_not_used_for_longest_is_ended", |_| {
+        ended();
+    }),
+    ("a_command_whose_call_was_given_up_is_killed", |_| {
+        given_up();
+    }),
+];
+
+pub(crate) fn main() -> ExitCode {
+    libtest::main(&TRIALS, &[])
+}
+
+/// How many roots a rule can narrow writes to; more than workers live at once.
+const ROOTS: usize = 10;
+
+/// A workspace, a config whose rules narrow `sh` to the root in which its script lies, and an executor that asks nobody.
+struct World {
+    runtime: Runtime,
+    base: TempDir,
+    executor: Option<Executor>,
+}
+
+impl World {
+    fn new() -> Self {
+        let base = tempfile::Builder::new().prefix("stockade-test-").tempdir().unwrap();
+        let path = base.path();
+        fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
+        for folder in ["workspace", "home", "state"] {
+            fs::create_dir(path.join(folder)).unwrap();
+        }
+        let mut roots = String::new();
+        let mut rules = String::new();
+        for number in 0..ROOTS {
+            let root = path.join(format!("root-{number}"));
+            fs::create_dir(&root).unwrap();
+            let _infallible = writeln!(
+                roots,
+                "    r{number}: {{root: {}, mode: rw, execute: true, write_approval: false}}",
+                root.display()
+            );
+            let _infallible = writeln!(
+                rules,
+                "    - {{pattern: sh, approval: none, sandbox_paths: [r{number}]}}"
+            );
+        }
+        let text = format!(
+            "extends: [system]\nsandbox:\n  protect_fallback: undo\n  paths:\n    w: {{root: {}, mode: rw, execute: true, \
+             write_approval: false}}\n{roots}shell:\n  default: {{allowed: true, approval: none}}\n  rules:\n{rules}",
+            path.join("workspace").display()
+        );
+        let file = path.join("stockade.yaml");
+        fs::write(&file, text).unwrap();
+        let context = Context::host(Matchers {
+            matches: rule_matches,
+            covers: rule_covers,
+        });
+        let loaded = config::load(&file, &context).unwrap_or_else(|error| panic!("{error}"));
+        let places = Places {
+            state: path.join("state"),
+            home: path.join("home"),
+        };
+        let approver = Box::new(TerminalApprover::new(terminal_columns));
+        let executor = Executor::new(loaded.policy, Narrowing::default(), Mode::ApproveAll, approver, places);
+        Self {
+            runtime: Builder::new_current_thread().enable_all().build().unwrap(),
+            base,
+            executor: Some(executor.unwrap()),
+        }
+    }
+
+    fn workspace(&self) -> PathBuf {
+        self.base.path().join("workspace")
+    }
+
+    fn root(&self, number: usize) -> PathBuf {
+        self.base.path().join(format!("root-{number}"))
+    }
+
+    /// Runs a line under the profile of the whole config.
+    fn wide(&mut self, line: &str) -> Outcome {
+        let call = call(&self.workspace(), ShellCommand::Line(line.into()));
+        self.outcome(call)
+    }
+
+    /// Runs a line under the profile that may write to this root alone.
+    fn narrow(&mut self, number: usize, line: &str) -> Outcome {
+        let script = self.root(number).join("script");
+        fs::write(&script, line).unwrap();
+        let argv = vec!["sh".into(), script.into()];
+        let call = call(&self.workspace(), ShellCommand::Argv(argv));
+        self.outcome(call)
+    }
+
+    #[track_caller]
+    fn outcome(&mut self, call: ShellCall) -> Outcome {
+        let executor = self.executor.as_mut().unwrap();
+        self.runtime.block_on(executor.shell(call)).unwrap()
+    }
+
+    /// Ends the executor; nothing of it may be left.
+    fn finish(&mut self) {
+        let executor = self.executor.take().unwrap();
+        self.runtime.block_on(executor.finish());
+    }
+}
+
+fn call(directory: &Path, command: ShellCommand) -> ShellCall {
+    let (_, stops) = tokio::sync::mpsc::channel(1);
+    ShellCall {
+        command,
+        directory: directory.to_owned(),
+        environment: Vec::new(),
+        timeout: Some(Duration::from_mins(1)),
+        stdin: Stdin::Null,
+        output: OutputMode::Capture,
+        stops,
+    }
+}
+
+/// What a command that ended well printed.
+#[track_caller]
+fn said(outcome: Outcome) -> String {
+    assert_eq!(outcome.status, Status::Exited { code: 0 }, "{outcome:?}");
+    assert_eq!((outcome.restored.as_slice(), &outcome.unsettled), (&[][..], &None));
+    outcome.stdout
+}
+
+fn a_home() {
+    let mut world = World::new();
+    let places = "printf '%s %s ' $HOME $TMPDIR; ls $HOME $TMPDIR; touch $HOME/mark $TMPDIR/mark";
+    let first = said(world.wide(places));
+    assert!(!first.contains("mark"), "{first}");
+    let other = said(world.narrow(0, places));
+    assert!(!other.contains("mark"), "{other}");
+    let [homes, temporary] = [0, 1].map(|at| [&first, &other].map(|said| said.split(' ').nth(at).unwrap().to_owned()));
+    assert_ne!(homes[0], homes[1]);
+    assert_ne!(temporary[0], temporary[1]);
+    for home in [&homes[0], &temporary[0]] {
+        said(world.wide(&format!("cat {home}/mark")));
+        let closed = world.narrow(0, &format!("cat {home}/mark || test ! -e {home}/mark"));
+        assert_ne!(closed.status, Status::Exited { code: 0 }, "{closed:?}");
+    }
+    assert_eq!(said(world.wide("ls $HOME/mark")).trim(), format!("{}/mark", homes[0]));
+    assert_eq!(
+        said(world.narrow(0, "ls $HOME/mark")).trim(),
+        format!("{}/mark", homes[1])
+    );
+    world.finish();
+    for home in homes {
+        assert!(!Path::new(&home).parent().unwrap().exists(), "{home} is left");
+    }
+}
+
+fn reach() {
+    let mut world = World::new();
+    for round in 0..2 {
+        let (one, two) = (world.root(1), world.root(2));
+        let both = format!("touch {}/{round}; touch {}/{round}; true", one.display(), two.display());
+        said(world.narrow(1, &both));
+        assert!(one.join(round.to_string()).exists() && !two.join(round.to_string()).exists());
+        said(world.wide(&both));
+        assert!(two.join(round.to_string()).exists());
+    }
+    world.finish();
+}
+
+fn rightful() {
+    let mut world = World::new();
+    let commit = |name: &str| {
+        format!(
+            "set -e; git init -q {name}; cd {name}; git config user.name n; git config user.email e@example.org; \
+             echo x > file; git add file; git commit -qm one; git branch two"
+        )
+    };
+    let (workspace, root) = (world.workspace(), world.root(3));
+    // Both have a worker, idle, before either does anything.
+    said(world.wide("true"));
+    said(world.narrow(3, "true"));
+    said(world.wide(&commit("repository")));
+    said(world.narrow(3, &commit(&root.join("repository").display().to_string())));
+    said(world.wide("git -C repository checkout -q two"));
+    said(world.narrow(3, "true"));
+    world.finish();
+    for repository in [workspace.join("repository"), root.join("repository")] {
+        assert!(
+            repository.join(".git/refs/heads/two").exists(),
+            "{}",
+            repository.display()
+        );
+    }
+    assert!(
+        fs::read_to_string(workspace.join("repository/.git/HEAD"))
+            .unwrap()
+            .contains("two")
+    );
+}
+
+fn wrongful() {
+    let mut world = World::new();
+    let intruder = world.root(4).join(".envrc");
+    let plant = format!("echo evil > {}", intruder.display());
+    said(world.wide("true"));
+    for _ in 0..2 {
+        let outcome = world.narrow(4, &plant);
+        assert_eq!(outcome.restored.len(), 1, "{outcome:?}");
+        assert!(!intruder.exists());
+        said(world.wide("true"));
+        said(world.narrow(4, "true"));
+    }
+    // What a person puts there between two calls is no command's doing.
+    fs::write(&intruder, "mine").unwrap();
+    said(world.wide("true"));
+    said(world.narrow(4, "true"));
+    world.finish();
+    assert_eq!(fs::read_to_string(&intruder).unwrap(), "mine");
+}
+
+fn ended() {
+    let mut world = World::new();
+    let mark = "touch $HOME/mark; echo $HOME";
+    let homes: Vec<PathBuf> = (0..ROOTS)
+        .map(|number| {
+            // The first is used again and again.
+            said(world.narrow(0, "true"));
+            PathBuf::from(said(world.narrow(number, mark)).trim())
+        })
+        .collect();
+    assert!(!homes[1].exists() && !homes[2].exists());
+    assert!(homes[0].exists() && homes[3].exists() && homes[ROOTS - 1].exists());
+    // Its profile gets another worker when it is needed.
+    let again = said(world.narrow(1, "ls $HOME; echo $HOME"));
+    assert!(
+        !again.contains("mark") && !again.contains(homes[1].to_str().unwrap()),
+        "{again}"
+    );
+    world.finish();
+    assert!(homes.iter().all(|home| !home.exists()));
+}
+
+fn given_up() {
+    let mut world = World::new();
+    let workspace = world.workspace();
+    let alive = "trap '' TERM; while :; do date +%s%N > beat; sleep 0.02; done";
+    let executor = world.executor.as_mut().unwrap();
+    world.runtime.block_on(async {
+        let running = executor.shell(call(&workspace, ShellCommand::Line(alive.into())));
+        let started = async {
+            while !workspace.join("beat").exists() {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        };
+        tokio::select! {
+            outcome = running => panic!("{outcome:?}"),
+            () = started => {}
+        }
+    });
+    // The same profile has another worker now; the old one's command is gone when nothing changes any more.
+    said(world.wide("true"));
+    let beat = || fs::read(workspace.join("beat")).unwrap();
+    let still = (0..200).any(|_| {
+        let before = beat();
+        std::thread::sleep(Duration::from_millis(100));
+        beat() == before
+    });
+    assert!(still, "the command lives on");
+    world.finish();
+}
