@@ -3,13 +3,11 @@
 //! Missing paths are skipped: a preset lists what it may find on any machine. Symlinks are
 //! resolved, and what a granted directory already holds is not listed again.
 
-use serde_yaml::Location;
-
 use super::context::Context;
 use super::error::Diagnostic;
 use super::layers::{Layer, Layers};
 use super::paths::{self, Variables};
-use super::scalar::At;
+use super::scalar::{At, Spot};
 use super::toolchains;
 use crate::policy::{AbsPath, BasePath, Grant, Rights, Scope};
 
@@ -151,7 +149,7 @@ fn refused(text: &str, place: &AbsPath, context: &Context) -> Option<String> {
     toolchains::objection(name, &start, context).or_else(|| toolchains::kept(place, context))
 }
 
-fn grant(layer: &Layer, path: AbsPath, rights: Rights, scope: Scope, at: Location) -> Grant {
+fn grant(layer: &Layer, path: AbsPath, rights: Rights, scope: Scope, at: Spot) -> Grant {
     Grant {
         scope,
         ..Grant::tree(path, rights, layer.source.origin(at))

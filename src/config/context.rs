@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 
+use super::presets::Preset;
 use crate::policy::{AbsPath, ShellRule};
 
 /// How a rule is held against an example line.
@@ -25,8 +26,8 @@ pub struct Context {
     pub variables: BTreeMap<OsString, OsString>,
     /// How rule examples are checked.
     pub matchers: Matchers,
-    /// The text of a preset, by name.
-    pub(crate) presets: fn(&str) -> Option<&'static str>,
+    /// The presets, by name.
+    pub(crate) presets: fn(&str) -> Option<Preset>,
 }
 
 impl Context {
@@ -40,7 +41,7 @@ impl Context {
             home: user.and_then(|user| AbsPath::new(user.dir).ok()),
             variables: std::env::vars_os().collect(),
             matchers,
-            presets: super::presets::text,
+            presets: super::presets::preset,
         }
     }
 

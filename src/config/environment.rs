@@ -3,14 +3,12 @@
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 
-use serde_yaml::Location;
-
 use super::context::Context;
 use super::error::Diagnostic;
 use super::layers::{Layer, Layers};
 use super::paths::{self, Variables};
 use super::raw::RawLimits;
-use super::scalar::{At, RawSize};
+use super::scalar::{At, RawSize, Spot};
 use super::units;
 use super::values;
 use crate::policy::{AbsPath, EnvRule, Environment, Limits, VarName};
@@ -127,12 +125,7 @@ pub(crate) fn limits(layers: &Layers) -> Result<Limits, Box<Diagnostic>> {
 }
 
 /// A bound of zero would leave nothing to run: more likely a slip than a wish.
-fn positive(
-    layer: &Layer,
-    at: Location,
-    value: Result<u64, units::UnitError>,
-    hint: &str,
-) -> Result<u64, Box<Diagnostic>> {
+fn positive(layer: &Layer, at: Spot, value: Result<u64, units::UnitError>, hint: &str) -> Result<u64, Box<Diagnostic>> {
     let value = value.and_then(|v| {
         if v == 0 {
             Err(units::UnitError::Zero("0".into()))

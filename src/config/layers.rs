@@ -114,9 +114,16 @@ pub(crate) fn preset(
     context: &Context,
     placed: impl Fn(Box<Diagnostic>) -> Box<Diagnostic>,
 ) -> Result<(Arc<Source>, RawConfig), Box<Diagnostic>> {
-    let Some(text) = (context.presets)(name) else {
+    let Some(preset) = (context.presets)(name) else {
         let unknown = placed(Diagnostic::error(format!("unknown preset `{name}`")));
         return Err(unknown.did_you_mean(name, presets::names()));
     };
-    yaml::parse(SourceName::Preset(Arc::clone(name)), text.as_bytes())
+    let source = SourceName::Preset(Arc::clone(name));
+    match preset.mirror() {
+        Some(Ok(raw)) => Ok((Source::built_in(source, preset.text), raw)),
+        Some(Err(error)) => Err(Diagnostic::error(format!(
+            "the preset `{name}` is damaged in this program: {error}"
+        ))),
+        None => yaml::parse(source, preset.text.as_bytes()),
+    }
 }

@@ -1,8 +1,8 @@
 //! YAML text → raw mirror → one resolved [`Policy`](crate::policy::Policy).
 //!
-//! The story, file by file: `load` finds and reads a file once; `yaml` turns its bytes into the
+//! The story, file by file: `load` finds and reads a file once; `yaml` turns its bytes (as strictly as `options` says) into the
 //! raw mirror (`raw`, `scalar`, `words`; `nothing` finds keys without a value) or into one error that says where; `layers` stacks the
-//! presets it extends below it; `resolve` brings the stack to a policy, with a file for each part:
+//! `presets` it extends below it, which the build script has parsed; `resolve` brings the stack to a policy, with a file for each part:
 //! `roots`, `denies` and `finish` (through `paths`, which finds every symlink, and `ground`, which knows the
 //! machine's own places), `base` and the `toolchains` that variables name, `environment`, `rules` and their
 //! `examples`, `tools`; `contradictions` holds the parts against each other, and `warnings`
@@ -25,6 +25,7 @@ mod layers;
 mod load;
 mod mounts;
 mod nothing;
+mod options;
 mod paths;
 mod presets;
 mod raw;

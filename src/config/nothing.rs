@@ -6,9 +6,8 @@
 use std::fmt;
 
 use serde::de::{Deserialize, Deserializer, Error, MapAccess, SeqAccess, Visitor};
-use serde_yaml::Location;
 
-use super::scalar::At;
+use super::scalar::{At, Spot};
 
 /// A YAML text, of which only the empty places matter.
 #[derive(Debug)]
@@ -23,7 +22,7 @@ pub(crate) enum Node {
 
 impl Node {
     /// The first key, or list entry, that has no value, and where.
-    pub(crate) fn nothing(&self) -> Option<(Option<&str>, Location)> {
+    pub(crate) fn nothing(&self) -> Option<(Option<&str>, Spot)> {
         let Self::Entries(entries) = self else {
             return None;
         };

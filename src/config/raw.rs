@@ -3,7 +3,7 @@
 //! One struct per mapping of the file. Doc comments here become the descriptions in the JSON Schema.
 
 use schemars::JsonSchema;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use super::scalar::{At, Entries, RawDemand, RawNetwork, RawSize, RawTime};
 use super::words::{
@@ -12,7 +12,7 @@ use super::words::{
 };
 
 /// What an agent's file tools and shell tool may do, and what needs a person's yes.
-#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(title = "Stockade config")]
 pub(crate) struct RawConfig {
@@ -33,7 +33,7 @@ pub(crate) struct RawConfig {
 }
 
 /// What the operating system enforces.
-#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct RawSandbox {
     /// `false` permits running unconfined when no regime works on this machine. Default true.
@@ -59,7 +59,7 @@ pub(crate) struct RawSandbox {
 }
 
 /// A directory or file that tools and commands may reach.
-#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct RawRoot {
     /// Where it is: absolute, `~/…`, or relative to this file.
@@ -87,7 +87,7 @@ pub(crate) struct RawRoot {
 }
 
 /// What reading and writing below a root demand.
-#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct RawRootApproval {
     /// What reading demands. Default `none`.
@@ -97,7 +97,7 @@ pub(crate) struct RawRootApproval {
 }
 
 /// Paths commands get besides the roots.
-#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct RawBase {
     /// Readable.
@@ -111,7 +111,7 @@ pub(crate) struct RawBase {
 }
 
 /// What commands get, and which of them need a yes.
-#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct RawShell {
     /// Reach over IP. Default false.
@@ -143,7 +143,7 @@ pub(crate) struct RawAllow {
 }
 
 /// The variables a command may see.
-#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct RawEnv {
     /// Names passed on from Stockade's own environment.
@@ -153,7 +153,7 @@ pub(crate) struct RawEnv {
 }
 
 /// Bounds on one command.
-#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct RawLimits {
     /// Wall-clock time.
@@ -171,7 +171,7 @@ pub(crate) struct RawLimits {
 }
 
 /// What holds where no rule matches.
-#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct RawDefault {
     /// `false` blocks every command no rule allows. Default true.
@@ -183,7 +183,7 @@ pub(crate) struct RawDefault {
 }
 
 /// One shell rule.
-#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct RawRule {
     /// The words a command must begin with.
@@ -207,7 +207,7 @@ pub(crate) struct RawRule {
 }
 
 /// An override for one tool.
-#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct RawTool {
     /// What the tool demands.
@@ -217,7 +217,7 @@ pub(crate) struct RawTool {
 }
 
 /// A command with named arguments, offered as a tool.
-#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct RawCustomTool {
     /// What it does, told to the agent.
@@ -231,7 +231,7 @@ pub(crate) struct RawCustomTool {
 }
 
 /// One argument of a custom tool.
-#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct RawArg {
     /// Its type.
@@ -246,7 +246,7 @@ pub(crate) struct RawArg {
 }
 
 /// How questions are answered.
-#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct RawApproval {
     /// Default `interactive`.
@@ -254,7 +254,7 @@ pub(crate) struct RawApproval {
 }
 
 /// Where decisions are recorded. Not written by this version.
-#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct RawAudit {
     /// `default`, or a path outside every root.

@@ -1,28 +1,59 @@
 //! The building blocks of the raw mirror: values that know where they stand.
+//!
+//! Each has two forms: YAML, which people write, and the compact one in which the build script keeps
+//! the presets.
 
 use std::borrow::Cow;
 use std::fmt;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::{Deserialize, Deserializer, Error, MapAccess, Visitor, value::MapAccessDeserializer};
+use serde::ser::{Error as _, Serialize, Serializer};
 use serde_yaml::{Location, Spanned};
 
 use super::raw::RawAllow;
+
+/// Where something stands in a text, in characters from 1; 0 where that is not known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub(crate) struct Spot {
+    pub(crate) line: u64,
+    pub(crate) column: u64,
+    pub(crate) length: u64,
+}
+
+impl From<Location> for Spot {
+    fn from(at: Location) -> Self {
+        Self {
+            line: at.line(),
+            column: at.column(),
+            length: at.span().len(),
+        }
+    }
+}
 
 /// A value and where it stands.
 #[derive(Debug, Clone)]
 pub(crate) struct At<T> {
     pub(crate) value: T,
-    pub(crate) at: Location,
+    pub(crate) at: Spot,
 }
 
 impl<'de, T: Deserialize<'de>> Deserialize<'de> for At<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        if !deserializer.is_human_readable() {
+            return Deserialize::deserialize(deserializer).map(|(value, at)| Self { value, at });
+        }
         let spanned = Spanned::<T>::deserialize(deserializer)?;
         Ok(Self {
             value: spanned.value,
-            at: spanned.referenced,
+            at: spanned.referenced.into(),
         })
+    }
+}
+
+impl<T: Serialize> Serialize for At<T> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        (&self.value, self.at).serialize(serializer)
     }
 }
 
@@ -74,6 +105,12 @@ impl<'de, V: Deserialize<'de>> Deserialize<'de> for Entries<V> {
     }
 }
 
+impl<V: Serialize> Serialize for Entries<V> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.0.iter().map(|(name, value)| (name, value)))
+    }
+}
+
 impl<V: JsonSchema> JsonSchema for Entries<V> {
     fn inline_schema() -> bool {
         true
@@ -120,7 +157,23 @@ impl<'de> Deserialize<'de> for RawDemand {
                 })
             }
         }
-        deserializer.deserialize_any(Word)
+        if deserializer.is_human_readable() {
+            deserializer.deserialize_any(Word)
+        } else {
+            deserializer.deserialize_str(Word)
+        }
+    }
+}
+
+impl Serialize for RawDemand {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(match self {
+            Self::None => "none",
+            Self::Required => "required",
+            Self::OncePerSession => "once_per_session",
+            Self::Deny => "deny",
+            Self::Other(word) => word,
+        })
     }
 }
 
@@ -165,7 +218,21 @@ impl<'de> Deserialize<'de> for RawNetwork {
                 RawAllow::deserialize(MapAccessDeserializer::new(map)).map(|_| RawNetwork::Allow)
             }
         }
-        deserializer.deserialize_any(Reach)
+        if deserializer.is_human_readable() {
+            deserializer.deserialize_any(Reach)
+        } else {
+            deserializer.deserialize_bool(Reach)
+        }
+    }
+}
+
+impl Serialize for RawNetwork {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::Off => serializer.serialize_bool(false),
+            Self::Full => serializer.serialize_bool(true),
+            Self::Allow | Self::Other(_) => Err(S::Error::custom("a preset says `true` or `false` to the network")),
+        }
     }
 }
 
@@ -179,11 +246,11 @@ impl JsonSchema for RawNetwork {
 }
 
 /// A byte count with its unit, as it was written: `1MiB`, or a plain number of bytes.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, serde::Serialize)]
 pub(crate) struct RawSize(pub(crate) String);
 
 /// A duration with its unit, as it was written: `120s`.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, serde::Serialize)]
 pub(crate) struct RawTime(pub(crate) String);
 
 impl<'de> Deserialize<'de> for RawSize {

@@ -1,13 +1,14 @@
 //! The text a config was read from, and places in it.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use serde::ser::{Serialize, SerializeStruct as _, Serializer};
-use serde_yaml::Location;
 
+use super::scalar::Spot;
 use crate::policy::Origin;
 use crate::policy::path::{display, escape};
 
@@ -36,14 +37,22 @@ pub struct Source {
     pub name: SourceName,
     /// The text with every character that could hide or reorder others replaced one for one, so
     /// that lines and columns stay what they are in the file.
-    shown: String,
+    shown: Cow<'static, str>,
 }
 
 impl Source {
     /// The source, made safe to print.
     pub fn new(name: SourceName, text: &str) -> Arc<Self> {
-        let shown = text.chars().map(harmless).collect();
+        let shown = Cow::Owned(text.chars().map(harmless).collect());
         Arc::new(Self { name, shown })
+    }
+
+    /// The source of a preset, which a test holds to be safe to print.
+    pub(crate) fn built_in(name: SourceName, text: &'static str) -> Arc<Self> {
+        Arc::new(Self {
+            name,
+            shown: Cow::Borrowed(text),
+        })
     }
 
     /// The text, safe to print.
@@ -52,12 +61,12 @@ impl Source {
     }
 
     /// The place the parser reported.
-    pub fn place(self: &Arc<Self>, at: Location) -> Place {
+    pub(crate) fn place(self: &Arc<Self>, at: Spot) -> Place {
         Place {
             source: Arc::clone(self),
-            line: at.line().max(1),
-            column: at.column().max(1),
-            length: at.span().len(),
+            line: at.line.max(1),
+            column: at.column.max(1),
+            length: at.length,
         }
     }
 
@@ -75,8 +84,8 @@ impl Source {
     }
 
     /// The clause origin for the place the parser reported.
-    pub fn origin(&self, at: Location) -> Origin {
-        let line = at.line().max(1);
+    pub(crate) fn origin(&self, at: Spot) -> Origin {
+        let line = at.line.max(1);
         match &self.name {
             SourceName::File(file) => Origin::File {
                 file: Arc::clone(file),

@@ -2,10 +2,8 @@
 
 use std::sync::Arc;
 
-use serde_yaml::Location;
-
 use super::error::Diagnostic;
-use super::scalar::{At, DEMANDS, RawDemand};
+use super::scalar::{At, DEMANDS, RawDemand, Spot};
 use super::source::Source;
 use super::units::UnitError;
 use super::yaml::BOOLEANS;
@@ -26,7 +24,7 @@ pub(crate) fn demand(source: &Arc<Source>, raw: &At<RawDemand>) -> Result<Demand
 }
 
 /// The error for a word that is none of the known ones.
-pub(crate) fn unknown_word(source: &Arc<Source>, at: Location, word: &str) -> Box<Diagnostic> {
+pub(crate) fn unknown_word(source: &Arc<Source>, at: Spot, word: &str) -> Box<Diagnostic> {
     let wrong = Diagnostic::error(format!("unknown value `{word}`")).at(source.place(at), "not a value here");
     if matches!(
         word,
@@ -41,7 +39,7 @@ pub(crate) fn unknown_word(source: &Arc<Source>, at: Location, word: &str) -> Bo
 /// A size or duration, or the error with the units that would do.
 pub(crate) fn unit<T>(
     source: &Arc<Source>,
-    at: Location,
+    at: Spot,
     value: Result<T, UnitError>,
     hint: &str,
 ) -> Result<T, Box<Diagnostic>> {

@@ -1,13 +1,13 @@
 //! The closed word lists of the raw mirror.
 
 use schemars::JsonSchema;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 /// One list: a name, its doc line, its words.
 macro_rules! words {
     ($($(#[$doc:meta])* $name:ident { $($(#[$word_doc:meta])* $word:ident),+ $(,)? })+) => {$(
         $(#[$doc])*
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
         #[serde(rename_all = "snake_case")]
         pub(crate) enum $name { $($(#[$word_doc])* $word),+ }
     )+};

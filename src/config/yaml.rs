@@ -3,44 +3,13 @@
 use std::sync::Arc;
 
 use serde_yaml::budget::BudgetBreach;
-use serde_yaml::options::{DuplicateKeyPolicy, MergeKeyPolicy};
-use serde_yaml::{Error, Location, MessageFormatter as _, Options, UserMessageFormatter};
+use serde_yaml::{Error, Location, MessageFormatter as _, UserMessageFormatter};
 
 use super::error::Diagnostic;
 use super::nothing::Node;
+use super::options::options;
 use super::raw::RawConfig;
 use super::source::{Place, Source, SourceName};
-
-/// Deeper than any config needs, and shallow enough that no parser stack notices.
-const MAX_DEPTH: usize = 24;
-/// More aliases than a person writes, and too few to grow a megabyte of text into anything.
-const MAX_ALIASES: usize = 64;
-const MAX_ALIAS_EVENTS: usize = 10_000;
-
-fn options() -> Options {
-    serde_yaml::options! {
-        strict_booleans: true,
-        duplicate_keys: DuplicateKeyPolicy::Error,
-        merge_keys: MergeKeyPolicy::Error,
-        reject_unsupported_tags: true,
-        reject_tagged_field_names: true,
-        with_snippet: false,
-        emit_comments: false,
-        budget: serde_yaml::budget! {
-            max_depth: MAX_DEPTH,
-            max_aliases: MAX_ALIASES,
-            max_anchors: MAX_ALIASES,
-            max_nodes: 100_000,
-            max_events: 300_000,
-            max_documents: 1,
-        },
-        alias_limits: serde_yaml::alias_limits! {
-            max_total_replayed_events: MAX_ALIAS_EVENTS,
-            max_replay_stack_depth: 8,
-            max_alias_expansions_per_anchor: MAX_ALIASES,
-        },
-    }
-}
 
 /// The raw mirror of `bytes`, with the source that later messages point into.
 pub(crate) fn parse(name: SourceName, bytes: &[u8]) -> Result<(Arc<Source>, RawConfig), Box<Diagnostic>> {
@@ -98,11 +67,11 @@ fn not_text(name: SourceName, bytes: &[u8], valid: usize) -> Box<Diagnostic> {
 fn explain(source: &Arc<Source>, error: &Error) -> Box<Diagnostic> {
     if let Error::AliasError { error, locations, .. } = error {
         let inner = explain(source, error);
-        return inner.and(source.place(locations.reference_location), "used here");
+        return inner.and(source.place(locations.reference_location.into()), "used here");
     }
     let at = error.location().unwrap_or(Location::UNKNOWN);
     let (message, label) = headline(error);
-    let found = Diagnostic::error(message).at(source.place(at), label);
+    let found = Diagnostic::error(message).at(source.place(at.into()), label);
     match error {
         Error::SerdeUnknownField { field, expected, .. } => found.did_you_mean(field, expected.iter().copied()),
         Error::SerdeUnknownVariant { variant, expected, .. } => found.did_you_mean(variant, expected.iter().copied()),

@@ -1,6 +1,7 @@
 //! Each way a config can be wrong, as a person sees it.
 
 use super::World;
+use crate::config::presets::Preset;
 use insta::assert_snapshot;
 
 #[test]
@@ -79,10 +80,13 @@ fn an_unknown_preset_is_an_error() {
 #[test]
 fn presets_that_extend_each_other_in_a_circle_are_an_error() {
     let mut world = World::new();
-    world.context.presets = |name| match name {
-        "a" => Some("extends: [b]\n"),
-        "b" => Some("extends: [a]\n"),
-        _ => None,
+    world.context.presets = |name| {
+        let text = match name {
+            "a" => "extends: [b]\n",
+            "b" => "extends: [a]\n",
+            _ => return None,
+        };
+        Some(Preset { text, parsed: None })
     };
     assert_snapshot!(world.error("extends: [a]\n"), @r#"
     error: presets extend each other in a circle: a → b → a

@@ -49,7 +49,7 @@ impl World {
                     }
                 },
             },
-            presets: shipped::text,
+            presets: shipped::preset,
         };
         Self { dir, context }
     }

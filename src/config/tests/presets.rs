@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::World;
-use crate::config::{FlagPolicy, TEMPLATE, from_flags, preset, preset_names, preset_text};
+use crate::config::{FlagPolicy, SourceName, TEMPLATE, from_flags, preset, preset_names, preset_text, presets, yaml};
 use crate::policy::{AbsPath, Access, Demand, HomeChoice, Network, Operation, ProtectFallback, Rights, Scope};
 
 fn at(path: impl AsRef<Path>) -> AbsPath {
@@ -17,6 +17,21 @@ fn every_preset_loads_on_its_own() {
         let loaded = preset(name, &world.project(), &world.context).unwrap_or_else(|error| panic!("{name}: {error}"));
         assert_eq!(loaded.warnings, [], "{name}");
         assert!(!loaded.policy.base.is_empty(), "{name}");
+    }
+}
+
+#[test]
+fn every_preset_is_built_in_as_its_text_reads() {
+    for name in preset_names() {
+        let preset = presets::preset(name).unwrap();
+        let (source, read) = yaml::parse(SourceName::Preset(name.into()), preset.text.as_bytes()).unwrap();
+        let built_in = preset.mirror().unwrap().unwrap();
+        assert_eq!(format!("{built_in:#?}"), format!("{read:#?}"), "{name}");
+        assert_eq!(
+            source.shown(),
+            preset.text,
+            "{name} holds a character that does not show as itself"
+        );
     }
 }
 

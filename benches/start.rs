@@ -1,0 +1,170 @@
+//! What a start costs before any command runs: the parent's steps one by one, then whole runs of the
+//! built program beside the same command bare.
+//!
+//! Run with `cargo bench --bench start`, on a quiet machine; `cargo bench --bench start -- steps` does the
+//! first half alone.
+#![expect(
+    clippy::print_stdout,
+    clippy::unwrap_used,
+    clippy::disallowed_methods,
+    reason = "a measuring program"
+)]
+
+use std::ffi::OsStr;
+use std::fs;
+use std::hint::black_box;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use stockade::backend::seccomp::{self, Role, Settings};
+use stockade::backend::{attributes, landlock};
+use stockade::config::{self, Context, Matchers};
+use stockade::policy::shell::{rule_covers, rule_matches};
+use stockade::policy::{DenyFallback, Residuals};
+use stockade::profile::{Asked, Call, derive, files_within};
+
+const ROUNDS: usize = 101;
+
+fn main() {
+    steps();
+    if !std::env::args().any(|argument| argument == "steps") {
+        whole();
+    }
+}
+
+/// Each step of the default preset's way to a checked plan, in the order of a run.
+fn steps() {
+    let folder = tempfile::tempdir().unwrap();
+    let matchers = Matchers {
+        matches: rule_matches,
+        covers: rule_covers,
+    };
+    report("context", || Context::host(matchers));
+    let context = Context::host(matchers);
+    let load = || config::preset("workspace-write", folder.path(), &context).unwrap();
+    report("load the preset", load);
+    let policy = load().policy;
+    let call = Call {
+        asked: Asked::Everything,
+        narrow: None,
+    };
+    report("derive", || derive(&policy, &call));
+    let profile = derive(&policy, &call);
+    report("hold it against the config", || {
+        files_within(&profile, &policy).unwrap()
+    });
+    let options = landlock::Options {
+        abi: 7,
+        deny_fallback: DenyFallback::Refuse,
+        residuals: Residuals::Report,
+    };
+    report("survey", || landlock::survey(&profile, &options).unwrap());
+    let survey = landlock::survey(&profile, &options).unwrap();
+    report("lower to Landlock", || {
+        landlock::lower(&profile, &survey, &options).unwrap()
+    });
+    let layer = landlock::lower(&profile, &survey, &options).unwrap().plan;
+    report("validate that", || landlock::validate(&layer, &profile).unwrap());
+    report("attributes, lowered and validated", || {
+        files_within(&attributes::lower(&profile.grants, &profile.denies), &profile).unwrap();
+    });
+    let settings = Settings {
+        network: profile.network,
+        unix_sockets: profile.unix_sockets,
+        landlock_abi: 7,
+        role: Role::Command,
+    };
+    report("lower to seccomp", || seccomp::lower(settings).unwrap());
+    let filters = seccomp::lower(settings).unwrap();
+    report("validate that", || seccomp::validate(&filters, settings).unwrap());
+}
+
+/// Whole runs, bare and confined.
+fn whole() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path().join("root");
+    generate(&root);
+    for arguments in [
+        &["init", "-q"][..],
+        &["add", "."],
+        &[
+            "-c",
+            "user.name=A",
+            "-c",
+            "user.email=a@example.org",
+            "commit",
+            "-qm",
+            "all",
+        ],
+    ] {
+        run(&root, "git".as_ref(), arguments);
+    }
+    // Stamps become reliable once their clock tick is over.
+    std::thread::sleep(Duration::from_millis(50));
+    compare(&root, &["true"]);
+    compare(&root, &["git", "status"]);
+}
+
+/// The command bare and confined, turn by turn, so that both see the same machine.
+fn compare(root: &Path, command: &[&str]) {
+    let stockade = Path::new(env!("CARGO_BIN_EXE_stockade"));
+    let mut confined = vec!["run", "-q", "--"];
+    confined.extend(command);
+    let (mut bare, mut inside) = (Vec::new(), Vec::new());
+    for _ in 0..ROUNDS {
+        bare.push(timed(|| run(root, command[0].as_ref(), &command[1..])));
+        inside.push(timed(|| run(root, stockade.as_os_str(), &confined)));
+    }
+    let (bare, inside) = (median(bare), median(inside));
+    println!(
+        "{:40} bare {bare:>10.2?}   inside {inside:>10.2?}   {:.2} x",
+        command.join(" "),
+        inside.as_secs_f64() / bare.as_secs_f64()
+    );
+}
+
+/// 20 × 100 directories of 10 files.
+fn generate(root: &Path) {
+    for place in 0..2000 {
+        let directory = root.join(format!("package{}/module{}", place / 100, place % 100));
+        fs::create_dir_all(&directory).unwrap();
+        for file in 0..10 {
+            fs::write(
+                directory.join(format!("source_file_{file}.rs")),
+                format!("{place} {file}\n"),
+            )
+            .unwrap();
+        }
+    }
+}
+
+fn run(directory: &Path, program: &OsStr, arguments: &[&str]) {
+    let mut command = Command::new(program);
+    command.args(arguments).current_dir(directory);
+    assert!(
+        command
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .status()
+            .unwrap()
+            .success()
+    );
+}
+
+fn timed<T>(work: impl FnOnce() -> T) -> Duration {
+    let start = Instant::now();
+    black_box(work());
+    start.elapsed()
+}
+
+fn median(mut times: Vec<Duration>) -> Duration {
+    times.sort();
+    times[times.len() / 2]
+}
+
+fn report<T>(what: &str, mut work: impl FnMut() -> T) {
+    let first = timed(&mut work);
+    let usual = median((0..ROUNDS).map(|_| timed(&mut work)).collect());
+    println!("{what:40} first {first:>10.2?}   median {usual:>10.2?}");
+}
