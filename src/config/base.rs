@@ -6,6 +6,7 @@
 use super::context::Context;
 use super::error::Diagnostic;
 use super::layers::{Layer, Layers};
+use super::looks::Looks;
 use super::paths::{self, Variables};
 use super::scalar::{At, Spot};
 use super::toolchains;
@@ -16,6 +17,7 @@ struct Around<'a> {
     layers: &'a Layers,
     writable: &'a [AbsPath],
     context: &'a Context,
+    looks: &'a Looks,
 }
 
 /// The base paths of all layers, sorted by path; none that goes through a link in a `writable` root.
@@ -23,12 +25,14 @@ pub(crate) fn resolve(
     layers: &Layers,
     writable: &[AbsPath],
     context: &Context,
+    looks: &Looks,
     warnings: &mut Vec<Diagnostic>,
 ) -> Result<Vec<BasePath>, Box<Diagnostic>> {
     let around = Around {
         layers,
         writable,
         context,
+        looks,
     };
     let mut found: Vec<BasePath> = Vec::new();
     for layer in &layers.stack {
@@ -95,7 +99,7 @@ fn one(
         return Ok(None);
     };
     // Whatever cannot be looked at is not granted.
-    let Ok(walked) = paths::walk(&path) else {
+    let Ok(walked) = around.looks.walk(&path) else {
         return Ok(None);
     };
     let (Some(metadata), Some(identity)) = (&walked.found, walked.identity()) else {
@@ -121,7 +125,7 @@ fn one(
     }
     if let Some(why) = text
         .strip_prefix('$')
-        .and_then(|text| refused(text, &walked.path, around.context))
+        .and_then(|text| refused(text, &walked.path, around))
     {
         let name = text.split('/').next().unwrap_or(text);
         let told = Diagnostic::warning(format!("`{name}` is not followed: {why}"));
@@ -143,10 +147,11 @@ fn one(
 
 /// Why an entry `NAME/rest` that leads to `place` grants nothing: whoever sets the environment must
 /// not widen a preset.
-fn refused(text: &str, place: &AbsPath, context: &Context) -> Option<String> {
+fn refused(text: &str, place: &AbsPath, around: &Around<'_>) -> Option<String> {
+    let Around { context, looks, .. } = *around;
     let (name, _) = text.split_once('/').unwrap_or((text, ""));
     let start = context.path_variable(name)?;
-    toolchains::objection(name, &start, context).or_else(|| toolchains::kept(place, context))
+    toolchains::objection(name, &start, context, looks).or_else(|| toolchains::kept(place, context, looks))
 }
 
 fn grant(layer: &Layer, path: AbsPath, rights: Rights, scope: Scope, at: Spot) -> Grant {

@@ -8,8 +8,9 @@ use std::os::unix::fs::MetadataExt as _;
 use nix::errno::Errno;
 use nix::sys::statfs::{self, FsType};
 
-use super::paths::{identity, real};
-use crate::policy::{AbsPath, Identity};
+use super::looks::Looks;
+use super::paths::real;
+use crate::policy::AbsPath;
 
 /// File systems whose files are the kernel's switches: writing one acts on the host.
 pub(crate) const PSEUDO: &[(FsType, &str)] = &[
@@ -91,13 +92,7 @@ const WITHIN_SYSTEM: &[&str] = &["/dev/shm", "/run/media"];
 
 /// Whether `inner` is `outer` or lies below it, under whatever path.
 pub(crate) fn holds(outer: &AbsPath, inner: &AbsPath) -> bool {
-    if inner.is_within(outer) {
-        return true;
-    }
-    let Some(outer) = identity_of(outer) else {
-        return false;
-    };
-    inner.ancestors().any(|above| identity_of(&above) == Some(outer))
+    Looks::default().holds(outer, inner)
 }
 
 /// The kind of file system, if its files are not data; a missing path is asked for where it would be made.
@@ -117,30 +112,25 @@ pub(crate) fn pseudo(path: &AbsPath) -> Option<&'static str> {
     // devtmpfs calls itself tmpfs; its number is that of /dev, unless /dev is plain disk.
     let device = |path: &str| std::fs::metadata(path).map(|found| found.dev()).ok();
     let here = std::fs::symlink_metadata(&at).map(|found| found.dev()).ok();
-    let shared = static_place("/dev/shm").is_some_and(|shm| holds(&shm, path));
+    let shared = AbsPath::new("/dev/shm").is_ok_and(|shm| holds(&real(&shm), path));
     (here == device("/dev") && device("/dev") != device("/") && !shared).then_some("devtmpfs")
 }
 
 /// The part of the machine that `path` is or lies in; `None` for a place where a person may work.
-pub(crate) fn system_part(path: &AbsPath) -> Option<AbsPath> {
-    let places = |list: &'static [&'static str]| list.iter().copied().filter_map(static_place);
-    let same = |top: &AbsPath| *top == *path || (identity_of(top).is_some() && identity_of(top) == identity_of(path));
+pub(crate) fn system_part(path: &AbsPath, looks: &Looks) -> Option<AbsPath> {
+    let places = |list: &'static [&'static str]| {
+        let places = list.iter().filter_map(|place| AbsPath::new(place).ok());
+        places.map(|place| looks.real(&place))
+    };
+    let same =
+        |top: &AbsPath| *top == *path || (looks.identity(top).is_some() && looks.identity(top) == looks.identity(path));
     if let Some(top) = places(TOPS).find(same) {
         return Some(top);
     }
-    if places(WITHIN_SYSTEM).any(|work| !same(&work) && holds(&work, path)) {
+    if places(WITHIN_SYSTEM).any(|work| !same(&work) && looks.holds(&work, path)) {
         return None;
     }
-    places(SYSTEM).find(|system| holds(system, path))
-}
-
-/// A path of one of the lists, its links resolved.
-fn static_place(path: &str) -> Option<AbsPath> {
-    AbsPath::new(path).ok().map(|path| real(&path))
-}
-
-fn identity_of(path: &AbsPath) -> Option<Identity> {
-    std::fs::symlink_metadata(path).ok().map(|found| identity(&found))
+    places(SYSTEM).find(|system| looks.holds(system, path))
 }
 
 #[cfg(test)]
@@ -174,7 +164,7 @@ mod tests {
             "/dev",
             "/run",
         ] {
-            assert!(system_part(&real(&at(system))).is_some(), "{system}");
+            assert!(system_part(&real(&at(system)), &Looks::default()).is_some(), "{system}");
         }
         for project in [
             "/usr/local/src/x",
@@ -185,7 +175,7 @@ mod tests {
             "/srv/x",
             "/tmp",
         ] {
-            assert_eq!(system_part(&real(&at(project))), None, "{project}");
+            assert_eq!(system_part(&real(&at(project)), &Looks::default()), None, "{project}");
         }
     }
 }

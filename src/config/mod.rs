@@ -3,7 +3,7 @@
 //! The story, file by file: `load` finds and reads a file once; `yaml` turns its bytes (as strictly as `options` says) into the
 //! raw mirror (`raw`, `scalar`, `words`; `nothing` finds keys without a value) or into one error that says where; `layers` stacks the
 //! `presets` it extends below it, which the build script has parsed; `resolve` brings the stack to a policy, with a file for each part:
-//! `roots`, `denies` and `finish` (through `paths`, which finds every symlink, and `ground`, which knows the
+//! `roots`, `denies` and `finish` (through `paths`, which finds every symlink, `looks`, which remembers for one load, and `ground`, which knows the
 //! machine's own places), `base` and the `toolchains` that variables name, `environment`, `rules` and their
 //! `examples`, `tools`; `contradictions` holds the parts against each other, and `warnings`
 //! tells what stands but may surprise.
@@ -23,6 +23,7 @@ mod flags;
 mod ground;
 mod layers;
 mod load;
+mod looks;
 mod mounts;
 mod nothing;
 mod options;

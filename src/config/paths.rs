@@ -47,7 +47,7 @@ pub(crate) enum PathError {
 }
 
 /// Where a path leads.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Walked {
     /// The path with every link resolved; its last components may be missing.
     pub(crate) path: AbsPath,
@@ -114,10 +114,24 @@ pub(crate) fn expand(
 
 /// Where an absolute path leads.
 pub(crate) fn walk(path: &Path) -> Result<Walked, PathError> {
+    let root = AbsPath::root();
+    let found = Some(look(root.as_path())?);
+    let start = Walked {
+        path: root,
+        found,
+        links: Vec::new(),
+    };
+    walk_on(start, path)
+}
+
+/// Where a relative path leads from a place that was walked to.
+pub(crate) fn walk_on(start: Walked, path: &Path) -> Result<Walked, PathError> {
     let mut todo: VecDeque<OsString> = VecDeque::new();
-    let mut at = AbsPath::root();
-    let mut found = Some(look(at.as_path())?);
-    let mut links = Vec::new();
+    let Walked {
+        path: mut at,
+        mut found,
+        mut links,
+    } = start;
     push_front(&mut todo, path);
     while let Some(name) = todo.pop_front() {
         if name.as_bytes() == b".." {

@@ -8,6 +8,7 @@ use super::environment;
 use super::error::Diagnostic;
 use super::layers::{Layer, Layers};
 use super::load::Missing;
+use super::looks::Looks;
 use super::raw::{RawConfig, RawSandbox, RawShell};
 use super::roots;
 use super::rules;
@@ -38,7 +39,8 @@ pub(crate) struct Resolved {
 pub(crate) fn resolve(layers: &Layers, context: &Context) -> Result<Resolved, Box<Diagnostic>> {
     refuse_later_features(layers)?;
     let mut found = Vec::new();
-    let drafts = roots::drafts(layers, context, &mut found)?;
+    let looks = Looks::default();
+    let drafts = roots::drafts(layers, context, &looks, &mut found)?;
     contradictions::check(layers, &drafts)?;
     contradictions::state_stays_outside(&drafts, context)?;
     contradictions::writes_are_data(&drafts, context)?;
@@ -48,7 +50,7 @@ pub(crate) fn resolve(layers: &Layers, context: &Context) -> Result<Resolved, Bo
         .filter(|d| d.rights.contains(Rights::WRITE))
         .map(|d| &d.path);
     let writable: Vec<AbsPath> = of_roots.chain(&layers.writable).cloned().collect();
-    let base = base::resolve(layers, &writable, context, &mut found)?;
+    let base = base::resolve(layers, &writable, context, &looks, &mut found)?;
     let custom_tools = tools::custom(layers, &names)?;
     let tools = tools::overrides(layers, &custom_tools)?;
     let rules = rules::rules(layers, &names, context)?;

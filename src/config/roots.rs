@@ -8,8 +8,9 @@ use std::fs::FileType;
 use super::context::Context;
 use super::denies::{self, DenyDraft};
 use super::error::Diagnostic;
-use super::ground::{holds, system_part};
+use super::ground::system_part;
 use super::layers::{Layer, Layers};
+use super::looks::Looks;
 use super::paths::{self, Variables, Walked};
 use super::raw::RawRoot;
 use super::scalar::At;
@@ -35,6 +36,7 @@ pub(crate) struct Draft<'a> {
 pub(crate) fn drafts<'a>(
     layers: &'a Layers,
     context: &Context,
+    looks: &Looks,
     warnings: &mut Vec<Diagnostic>,
 ) -> Result<Vec<Draft<'a>>, Box<Diagnostic>> {
     let mut drafts: Vec<Draft<'a>> = Vec::new();
@@ -53,7 +55,7 @@ pub(crate) fn drafts<'a>(
             {
                 None => {
                     if layer.source.is_preset() {
-                        refuse_workspace(&draft, context)?;
+                        refuse_workspace(&draft, context, looks)?;
                     }
                     drafts.push(draft);
                 }
@@ -92,17 +94,14 @@ fn same_place(first: &Draft<'_>, second: &Draft<'_>) -> Box<Diagnostic> {
 }
 
 /// `/`, a home directory, what lies above one and the machine's own places are nobody's workspace.
-fn refuse_workspace(draft: &Draft<'_>, context: &Context) -> Result<(), Box<Diagnostic>> {
+fn refuse_workspace(draft: &Draft<'_>, context: &Context, looks: &Looks) -> Result<(), Box<Diagnostic>> {
     let homes = [context.home.clone(), context.path_variable("HOME")];
-    let mut homes = homes
-        .iter()
-        .flatten()
-        .flat_map(|home| [home.clone(), paths::real(home)]);
+    let mut homes = homes.iter().flatten().flat_map(|home| [home.clone(), looks.real(home)]);
     let what = if draft.path == AbsPath::root() {
         "it holds the whole file system".to_owned()
-    } else if let Some(home) = homes.find(|home| holds(&draft.path, home)) {
+    } else if let Some(home) = homes.find(|home| looks.holds(&draft.path, home)) {
         format!("it holds the home directory {home}")
-    } else if let Some(part) = system_part(&draft.path) {
+    } else if let Some(part) = system_part(&draft.path, looks) {
         format!("{part} is the machine's")
     } else {
         return Ok(());

@@ -5,8 +5,8 @@
 //! variable is for, and holds nothing and lies in nothing that a person or the machine keeps.
 
 use super::context::Context;
-use super::ground::{holds, pseudo};
-use super::paths::real;
+use super::ground::pseudo;
+use super::looks::Looks;
 use super::trust;
 use crate::policy::AbsPath;
 
@@ -59,8 +59,8 @@ const KNOWN: &[&str] = &[
 ];
 
 /// Why the place a variable names grants nothing; `None` when it is a toolchain.
-pub(crate) fn objection(name: &str, start: &AbsPath, context: &Context) -> Option<String> {
-    let start = real(start);
+pub(crate) fn objection(name: &str, start: &AbsPath, context: &Context, looks: &Looks) -> Option<String> {
+    let start = looks.real(start);
     let markers = MARKERS
         .iter()
         .find(|(known, _)| *known == name)
@@ -71,42 +71,42 @@ pub(crate) fn objection(name: &str, start: &AbsPath, context: &Context) -> Optio
     if !markers.iter().any(|marker| start.as_path().join(marker).exists()) {
         return Some(format!("{start} holds no {}", markers.join(", no ")));
     }
-    kept(&start, context)
+    kept(&start, context, looks)
 }
 
 /// What a person or the machine keeps at, below or around `place`.
-pub(crate) fn kept(place: &AbsPath, context: &Context) -> Option<String> {
-    let around = |kept: &AbsPath| holds(place, kept) || holds(kept, place);
+pub(crate) fn kept(place: &AbsPath, context: &Context, looks: &Looks) -> Option<String> {
+    let around = |kept: &AbsPath| looks.holds(place, kept) || looks.holds(kept, place);
     if let Some(kind) = pseudo(place) {
         return Some(format!("{place} is on a file system of the kernel's ({kind})"));
     }
     let machine = MACHINE
         .iter()
         .filter_map(|path| AbsPath::new(path).ok())
-        .map(|path| real(&path));
+        .map(|path| looks.real(&path));
     if let Some(kept) = machine.into_iter().find(around) {
         return Some(format!("{place} holds or lies in {kept}"));
     }
     let root = AbsPath::new("/root").ok();
     let homes = [context.home.clone(), context.path_variable("HOME"), root];
-    for home in homes.iter().flatten().map(real) {
-        if holds(place, &home) {
+    for home in homes.iter().flatten().map(|home| looks.real(home)) {
+        if looks.holds(place, &home) {
             return Some(format!("{place} holds the home directory {home}"));
         }
-        if let Some(folder) = hidden(place, &home) {
+        if let Some(folder) = hidden(place, &home, looks) {
             return Some(format!("{place} lies in {folder}, which holds more than toolchains"));
         }
     }
-    let state = trust::state_dir(context).map(|state| real(&state))?;
+    let state = trust::state_dir(context).map(|state| looks.real(&state))?;
     around(&state).then(|| format!("{place} holds or lies in stockade's own state {state}"))
 }
 
 /// The hidden folder of `home` that `place` lies in, unless it is known to hold toolchains.
-fn hidden(place: &AbsPath, home: &AbsPath) -> Option<AbsPath> {
+fn hidden(place: &AbsPath, home: &AbsPath, looks: &Looks) -> Option<AbsPath> {
     let mut known = KNOWN
         .iter()
         .filter_map(|known| AbsPath::new(home.as_path().join(known)).ok());
-    if known.any(|known| holds(&real(&known), place)) {
+    if known.any(|known| looks.holds(&looks.real(&known), place)) {
         return None;
     }
     if let Ok(below) = place.as_path().strip_prefix(home.as_path()) {
@@ -123,5 +123,5 @@ fn hidden(place: &AbsPath, home: &AbsPath) -> Option<AbsPath> {
         .filter_map(Result::ok)
         .filter(|entry| entry.file_name().as_encoded_bytes().starts_with(b"."))
         .filter_map(|entry| home.child(entry.file_name()))
-        .find(|folder| holds(folder, place))
+        .find(|folder| looks.holds(folder, place))
 }

@@ -1,0 +1,119 @@
+//! What one load has found out about places, so that none is looked at twice.
+//!
+//! Presets name many entries of few directories, and each is held against the same places of the
+//! machine and of the home. A load that looked at them anew each time would also risk two answers.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+
+use super::paths::{self, PathError, Walked};
+use crate::policy::{AbsPath, Identity};
+
+/// The answers given so far. They hold for one load, never for the next.
+#[derive(Debug, Default)]
+pub(crate) struct Looks {
+    /// Where each directory led in which an entry was looked for.
+    parents: RefCell<HashMap<PathBuf, Walked>>,
+    /// Where each path led that is compared with others.
+    real: RefCell<HashMap<AbsPath, AbsPath>>,
+    /// What each such path is.
+    identities: RefCell<HashMap<AbsPath, Option<Identity>>>,
+}
+
+impl Looks {
+    /// Where an absolute path leads.
+    pub(crate) fn walk(&self, path: &Path) -> Result<Walked, PathError> {
+        let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
+            return paths::walk(path);
+        };
+        let known = self.parents.borrow().get(parent).cloned();
+        let start = if let Some(walked) = known {
+            walked
+        } else {
+            let walked = paths::walk(parent)?;
+            self.parents.borrow_mut().insert(parent.to_owned(), walked.clone());
+            walked
+        };
+        paths::walk_on(start, Path::new(name))
+    }
+
+    /// The path with its links resolved; as it stands where that cannot be told.
+    pub(crate) fn real(&self, path: &AbsPath) -> AbsPath {
+        if let Some(known) = self.real.borrow().get(path) {
+            return known.clone();
+        }
+        let real = self
+            .walk(path.as_path())
+            .map_or_else(|_| path.clone(), |walked| walked.path);
+        self.real.borrow_mut().insert(path.clone(), real.clone());
+        real
+    }
+
+    /// Device and inode of what stands at a path, a link itself included.
+    pub(crate) fn identity(&self, path: &AbsPath) -> Option<Identity> {
+        if let Some(known) = self.identities.borrow().get(path) {
+            return *known;
+        }
+        let found = std::fs::symlink_metadata(path)
+            .ok()
+            .map(|found| paths::identity(&found));
+        self.identities.borrow_mut().insert(path.clone(), found);
+        found
+    }
+
+    /// Whether `inner` is `outer` or lies below it, under whatever path.
+    pub(crate) fn holds(&self, outer: &AbsPath, inner: &AbsPath) -> bool {
+        if inner.is_within(outer) {
+            return true;
+        }
+        let Some(outer) = self.identity(outer) else {
+            return false;
+        };
+        inner.ancestors().any(|above| self.identity(&above) == Some(outer))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    #[test]
+    fn a_walk_leads_where_one_that_remembers_nothing_leads() {
+        let dir = tempfile::tempdir().unwrap();
+        let at = |name: &str| dir.path().join(name);
+        std::fs::create_dir_all(at("real/below")).unwrap();
+        std::fs::write(at("real/below/file"), "x").unwrap();
+        symlink("real/below", at("link")).unwrap();
+        symlink("../link/file", at("real/back")).unwrap();
+        symlink("loop", at("loop")).unwrap();
+        let looks = Looks::default();
+        let texts = [
+            "",
+            "link/file",
+            "link/../back",
+            "real/back",
+            "real/back/..",
+            "link/file/below",
+            "missing/a/b",
+            "missing/../real",
+            "loop",
+            "loop/x",
+            ".",
+            "real/./below/",
+            "../../..",
+        ];
+        // Twice, so that what is remembered is asked as well.
+        for text in texts.into_iter().chain(texts) {
+            let path = at(text);
+            let shown = |walked: Result<Walked, PathError>| match walked {
+                Ok(walked) => format!("{:?} {:?} {:?}", walked.path, walked.identity(), walked.links),
+                Err(error) => error.to_string(),
+            };
+            assert_eq!(shown(looks.walk(&path)), shown(paths::walk(&path)), "{text}");
+        }
+        assert_eq!(looks.walk(Path::new("/")).unwrap().path, AbsPath::root());
+    }
+}
