@@ -86,27 +86,37 @@ impl<'a> Filter<'a> {
 
     /// The answer to a call.
     pub fn answer(&self, call: &Call) -> Verdict {
-        self.run(State::default(), call, Arguments::Shown)
+        self.run(State::default(), call, Sight::Everything)
             .unwrap_or(Verdict::Allow)
+    }
+
+    /// The answer to every call of an architecture, whatever its number and arguments, if there is one.
+    pub fn answer_to_all_of(&self, arch: u32) -> Option<Verdict> {
+        let any = Call {
+            arch,
+            nr: 0,
+            args: [0; 6],
+        };
+        self.run(State::default(), &any, Sight::Architecture).ok()
     }
 
     /// The filter as far as it goes on architecture and number alone.
     pub fn enter(&self, call: &Call) -> Entered<'a> {
         Entered {
             filter: *self,
-            reached: self.run(State::default(), call, Arguments::Hidden),
+            reached: self.run(State::default(), call, Sight::Number),
         }
     }
 
-    /// Runs from a state to the answer, or to the first look at a hidden argument.
-    fn run(&self, mut state: State, call: &Call, arguments: Arguments) -> Result<Verdict, State> {
+    /// Runs from a state to the answer, or to the first look at a word that is out of sight.
+    fn run(&self, mut state: State, call: &Call, sight: Sight) -> Result<Verdict, State> {
         // Jumps only go forward and the last instruction returns, so this ends; were it not so, the
         // weakest answer is the one a validation must assume.
         while let Some(instruction) = self.code.get(state.at) {
             let (k, accumulator) = (instruction.k, state.accumulator);
             let branch = |taken: bool| usize::from(if taken { instruction.jt } else { instruction.jf });
             let onward = match instruction.code {
-                LOAD_WORD if k > ARCH_OFFSET && arguments == Arguments::Hidden => return Err(state),
+                LOAD_WORD if !sight.shows(k) => return Err(state),
                 LOAD_WORD => {
                     state.accumulator = call.word(k);
                     0
@@ -135,11 +145,26 @@ struct State {
     accumulator: u32,
 }
 
-/// Whether a run may look at the arguments.
+/// What of the call a run may look at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Arguments {
-    Shown,
-    Hidden,
+enum Sight {
+    /// All of it.
+    Everything,
+    /// Its architecture and number.
+    Number,
+    /// Its architecture alone.
+    Architecture,
+}
+
+impl Sight {
+    /// Whether the word at an offset of `struct seccomp_data` may be looked at.
+    const fn shows(self, offset: u32) -> bool {
+        match self {
+            Self::Everything => true,
+            Self::Number => offset <= ARCH_OFFSET,
+            Self::Architecture => offset == ARCH_OFFSET,
+        }
+    }
 }
 
 /// A filter that knows architecture and number: the many calls that differ in arguments only share the long way here.
@@ -152,8 +177,11 @@ pub struct Entered<'a> {
 impl Entered<'_> {
     /// The answer to a call of the same architecture and number.
     pub fn answer(&self, call: &Call) -> Verdict {
-        self.reached
-            .unwrap_or_else(|state| self.filter.run(state, call, Arguments::Shown).unwrap_or(Verdict::Allow))
+        self.reached.unwrap_or_else(|state| {
+            self.filter
+                .run(state, call, Sight::Everything)
+                .unwrap_or(Verdict::Allow)
+        })
     }
 
     /// The answer whatever the arguments, if there is one; an `Allow` of this kind is in the kernel's bitmap.
