@@ -42,7 +42,11 @@ impl PartialOrd for AbsPath {
 impl Ord for AbsPath {
     fn cmp(&self, other: &Self) -> Ordering {
         let (a, b) = (self.as_bytes(), other.as_bytes());
-        let differ = a.iter().zip(b).position(|(x, y)| x != y);
+        // Eight bytes at a time: paths that are compared mostly begin the same.
+        let same = a.chunks_exact(8).zip(b.chunks_exact(8)).take_while(|(x, y)| x == y);
+        let same = 8 * same.count();
+        let differ = a[same..].iter().zip(&b[same..]).position(|(x, y)| x != y);
+        let differ = differ.map(|i| same + i);
         // A slash ends a component, so it sorts before every byte a name can have; NUL is not one.
         let rank = |byte: u8| if byte == b'/' { 0 } else { byte };
         differ.map_or_else(|| a.len().cmp(&b.len()), |i| rank(a[i]).cmp(&rank(b[i])))

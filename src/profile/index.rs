@@ -2,17 +2,19 @@
 
 use std::collections::HashMap;
 
+use foldhash::fast::RandomState;
+
 use crate::policy::AbsPath;
 
 /// Values filed under paths.
 #[derive(Debug, Clone)]
 pub struct Index<'a, T> {
-    at: HashMap<&'a [u8], Vec<T>>,
+    at: HashMap<&'a [u8], Vec<T>, RandomState>,
 }
 
 impl<T> Default for Index<'_, T> {
     fn default() -> Self {
-        Self { at: HashMap::new() }
+        Self { at: HashMap::default() }
     }
 }
 

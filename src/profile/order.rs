@@ -15,6 +15,26 @@ use crate::policy::{
 pub struct Reach([Access; 4]);
 
 impl Reach {
+    const NOTHING: Self = Self([Access::Denied; 4]);
+
+    /// Adds what a clause gives.
+    fn join(&mut self, gives: impl Fn(Operation) -> Access) {
+        for (have, operation) in self.0.iter_mut().zip(Operation::ALL) {
+            *have = (*have).max(gives(operation));
+        }
+    }
+
+    /// Takes away what denies do not leave.
+    fn cut_by<'a>(&mut self, denies: impl Iterator<Item = &'a &'a Deny>, path: &AbsPath) {
+        for deny in denies {
+            for (have, operation) in self.0.iter_mut().zip(Operation::ALL) {
+                if *have != Access::Denied {
+                    *have = (*have).min(deny.leaves(operation, path));
+                }
+            }
+        }
+    }
+
     /// Asks `access` for each operation.
     pub fn of(access: impl FnMut(Operation) -> Access) -> Self {
         Self(Operation::ALL.map(access))
@@ -168,12 +188,12 @@ impl FileReach for Profile {
         let grants: Index<'_, &Grant> = self.grants.iter().map(|grant| (&grant.path, grant)).collect();
         let denies = place(self.denies.iter());
         Box::new(move |path| {
-            let grants: Vec<&Grant> = grants.above(path).copied().collect();
-            let denies: Vec<&Deny> = denies.above(path).copied().collect();
-            Reach::of(|operation| {
-                let given = grants.iter().map(|grant| grant.gives(operation, path));
-                cut(&denies, operation, path, given.fold(Access::Denied, Access::max))
-            })
+            let mut reach = Reach::NOTHING;
+            for grant in grants.above(path) {
+                reach.join(|operation| grant.gives(operation, path));
+            }
+            reach.cut_by(denies.above(path), path);
+            reach
         })
     }
 }
@@ -201,20 +221,34 @@ impl FileReach for Policy {
         let base: Index<'_, &BasePath> = self.base.iter().map(|base| (&base.grant.path, base)).collect();
         let denies = place(self.roots.iter().flat_map(|root| &root.denies));
         Box::new(move |path| {
-            let roots: Vec<&(&Root, Grant)> = roots.above(path).collect();
-            let base: Vec<&BasePath> = base.above(path).copied().collect();
-            let denies: Vec<&Deny> = denies.above(path).copied().collect();
-            Reach::of(|operation| {
-                let speaks = |root: &Root| match root.scope {
-                    Scope::File => root.path == *path && operation != Operation::List,
-                    Scope::Tree | Scope::Names => true,
-                };
-                let speaker = roots.iter().rev().find(|(root, _)| speaks(root));
-                let from_root = speaker.map_or(Access::Denied, |(_, grant)| grant.gives(operation, path));
-                let adds = |base: &&&BasePath| speaker.is_none_or(|(root, _)| base.grant.path.is_below(&root.path));
-                let from_base = base.iter().filter(adds).map(|base| base.grant.gives(operation, path));
-                cut(&denies, operation, path, from_base.fold(from_root, Access::max))
-            })
+            // The most specific root comes last, and a one-file root leaves the listing to the one around it.
+            let (mut lists, mut speaks) = (None, None);
+            for (root, grant) in roots.above(path) {
+                match root.scope {
+                    Scope::File if root.path == *path => speaks = Some((*root, grant)),
+                    Scope::File => {}
+                    Scope::Tree | Scope::Names => (lists, speaks) = (Some((*root, grant)), Some((*root, grant))),
+                }
+            }
+            let speaker = |operation| match operation {
+                Operation::List => lists,
+                Operation::Read | Operation::Write | Operation::Execute => speaks,
+            };
+            let mut reach = Reach::of(|operation| {
+                speaker(operation).map_or(Access::Denied, |(_, grant)| grant.gives(operation, path))
+            });
+            for base in base.above(path) {
+                reach.join(|operation| {
+                    let adds = speaker(operation).is_none_or(|(root, _)| base.grant.path.is_below(&root.path));
+                    if adds {
+                        base.grant.gives(operation, path)
+                    } else {
+                        Access::Denied
+                    }
+                });
+            }
+            reach.cut_by(denies.above(path), path);
+            reach
         })
     }
 
@@ -232,16 +266,6 @@ fn where_it_holds(deny: &Deny) -> &AbsPath {
     match &deny.target {
         Target::Path(path) | Target::Pattern { root: path, .. } => path,
     }
-}
-
-fn cut(denies: &[&Deny], operation: Operation, path: &AbsPath, given: Access) -> Access {
-    if given == Access::Denied {
-        return given;
-    }
-    denies
-        .iter()
-        .map(|deny| deny.leaves(operation, path))
-        .fold(given, Access::min)
 }
 
 fn mark_grant(landmarks: &mut Landmarks, grant: &Grant) {

@@ -1,6 +1,7 @@
 //! Denied paths that a mount shows where a grant reaches them: Landlock would let those through.
 
 use std::collections::HashMap;
+use std::path::Path;
 
 use super::obstacles::at;
 use super::words::say_deny;
@@ -29,16 +30,22 @@ pub(super) fn refuse_aliases(profile: &Profile, granted: &Granted<'_>, survey: &
 /// Whether the profile grants some of `rights` at the path, above it or below it, a plain deny aside.
 pub(super) struct Granted<'a> {
     placed: Index<'a, &'a Grant>,
-    below: HashMap<Vec<u8>, Rights>,
+    below: HashMap<&'a Path, Rights>,
     plain: Index<'a, Rights>,
 }
 
 impl<'a> Granted<'a> {
     pub(super) fn new(profile: &'a Profile) -> Self {
-        let mut below: HashMap<Vec<u8>, Rights> = HashMap::new();
-        for grant in &profile.grants {
-            for path in grant.path.ancestors() {
-                let rights = below.entry(path.as_bytes().to_vec()).or_default();
+        let mut below: HashMap<&Path, Rights> = HashMap::new();
+        // Only denies are held against this.
+        let asked_of = if profile.denies.is_empty() {
+            &[][..]
+        } else {
+            &profile.grants
+        };
+        for grant in asked_of {
+            for path in grant.path.as_path().ancestors() {
+                let rights = below.entry(path).or_default();
                 *rights = *rights | grant.rights;
             }
         }
@@ -48,7 +55,7 @@ impl<'a> Granted<'a> {
             Target::Pattern { .. } => None,
         };
         Self {
-            placed: profile.grants.iter().map(|grant| (&grant.path, grant)).collect(),
+            placed: asked_of.iter().map(|grant| (&grant.path, grant)).collect(),
             below,
             plain: profile.denies.iter().filter(plain).filter_map(path).collect(),
         }
@@ -60,7 +67,7 @@ impl<'a> Granted<'a> {
             .placed
             .above(path)
             .fold(Rights::NONE, |all, grant| all | grant.rights);
-        let below = self.below.get(path.as_bytes()).copied().unwrap_or_default();
+        let below = self.below.get(path.as_path()).copied().unwrap_or_default();
         !(above | below).and(rights).without(taken).is_empty()
     }
 }

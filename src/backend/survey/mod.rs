@@ -106,9 +106,10 @@ impl Survey {
             ..Self::default()
         };
         let mut open = Vec::new();
+        let mut near = Near::default();
         for path in paths {
             if !survey.nodes.contains_key(path)
-                && let Some(node) = look(path)?
+                && let Some(node) = near.look(path)?
             {
                 survey.nodes.insert(path.clone(), node);
                 open.push(path.clone());
@@ -180,26 +181,37 @@ fn no_links() -> ResolveFlag {
     ResolveFlag::RESOLVE_NO_SYMLINKS | ResolveFlag::RESOLVE_NO_MAGICLINKS
 }
 
-fn look(path: &AbsPath) -> Result<Option<Node>, SurveyError> {
-    let failed = |errno: Errno| SurveyError::Look {
-        path: path.clone(),
-        source: errno.into(),
-    };
-    let Some(parent) = path.parent() else {
-        let fd = open(path, OFlag::O_PATH).map_err(failed)?;
-        return node_of(path, &fstat(&fd).map_err(failed)?).map(Some);
-    };
-    let directory = match open(&parent, OFlag::O_PATH | OFlag::O_DIRECTORY) {
-        Ok(fd) => fd,
-        // What this user cannot get to, no command of this user can.
-        Err(Errno::ENOENT | Errno::ENOTDIR | Errno::EACCES) => return Ok(None),
-        Err(errno) => return Err(failed(errno)),
-    };
-    let name = path.name().unwrap_or_else(|| OsStr::new("."));
-    match fstatat(&directory, name, AtFlags::AT_SYMLINK_NOFOLLOW) {
-        Ok(stat) => node_of(path, &stat).map(Some),
-        Err(Errno::ENOENT) => Ok(None),
-        Err(errno) => Err(failed(errno)),
+/// The directory that was looked into last: clauses come sorted, and many name entries of one directory.
+#[derive(Default)]
+struct Near(Option<(AbsPath, OwnedFd)>);
+
+impl Near {
+    fn look(&mut self, path: &AbsPath) -> Result<Option<Node>, SurveyError> {
+        let failed = |errno: Errno| SurveyError::Look {
+            path: path.clone(),
+            source: errno.into(),
+        };
+        let Some(parent) = path.parent() else {
+            let fd = open(path, OFlag::O_PATH).map_err(failed)?;
+            return node_of(path, &fstat(&fd).map_err(failed)?).map(Some);
+        };
+        let directory = match self.0.take().filter(|(last, _)| *last == parent) {
+            Some((_, fd)) => fd,
+            None => match open(&parent, OFlag::O_PATH | OFlag::O_DIRECTORY) {
+                Ok(fd) => fd,
+                // What this user cannot get to, no command of this user can.
+                Err(Errno::ENOENT | Errno::ENOTDIR | Errno::EACCES) => return Ok(None),
+                Err(errno) => return Err(failed(errno)),
+            },
+        };
+        let name = path.name().unwrap_or_else(|| OsStr::new("."));
+        let found = match fstatat(&directory, name, AtFlags::AT_SYMLINK_NOFOLLOW) {
+            Ok(stat) => node_of(path, &stat).map(Some),
+            Err(Errno::ENOENT) => Ok(None),
+            Err(errno) => Err(failed(errno)),
+        };
+        self.0 = Some((parent, directory));
+        found
     }
 }
 
