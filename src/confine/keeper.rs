@@ -34,6 +34,8 @@ pub(crate) struct Keeper<'a> {
     session: PathBuf,
     protect: Option<ProtectSetup>,
     guard: Option<protect::Guard>,
+    /// What the last guard saw of the tree.
+    known: Option<protect::Known>,
     prepared: bool,
     recovered: Vec<Violation>,
     unrecovered: Vec<protect::Unrecovered>,
@@ -56,6 +58,7 @@ impl<'a> Keeper<'a> {
             session,
             protect,
             guard: None,
+            known: None,
             prepared: false,
             recovered: Vec::new(),
             unrecovered: Vec::new(),
@@ -125,7 +128,12 @@ impl<'a> Keeper<'a> {
             KeeperRequest::Snapshot => self.snapshot(),
             KeeperRequest::Settle => {
                 let (violations, unsettled) = self.settle();
-                KeeperReply::Settled(violations, unsettled)
+                let told = send(&self.link, &KeeperReply::Settled(violations, unsettled), &[]);
+                // Nobody waits for what only spares the next start some work.
+                if let Some(known) = &mut self.known {
+                    known.keep();
+                }
+                return told.is_ok();
             }
             KeeperRequest::Watch { runner, limits } => {
                 self.watched.push((Pid::from_raw(runner), limits));
@@ -156,7 +164,7 @@ impl<'a> Keeper<'a> {
                 return KeeperReply::Failed(why);
             }
         }
-        match protect::Guard::snapshot(&roots, &extra, setup.store.as_ref()) {
+        match protect::Guard::snapshot_knowing(&roots, &extra, setup.store.as_ref(), self.known.as_ref()) {
             Ok(guard) => {
                 self.guard = Some(guard);
                 KeeperReply::Recorded
@@ -171,7 +179,8 @@ impl<'a> Keeper<'a> {
         let Some(guard) = self.guard.take() else {
             return (violations, None);
         };
-        let settled = guard.settle();
+        let (settled, known) = guard.settle_knowing();
+        self.known = known;
         violations.extend(settled.violations.into_iter().map(reported));
         (violations, summary(&settled.errors))
     }

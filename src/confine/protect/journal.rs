@@ -53,7 +53,7 @@ pub(super) struct Kept {
 #[derive(Debug)]
 pub(super) struct Journal {
     path: PathBuf,
-    _lock: File,
+    lock: File,
 }
 
 impl Journal {
@@ -81,16 +81,20 @@ impl Journal {
         file.write_all(&body).map_err(fail("write", &unfinished))?;
         file.write_all(&modes).map_err(fail("write", &unfinished))?;
         std::fs::rename(&unfinished, &path).map_err(fail("rename", &unfinished))?;
-        Ok(Self { path, _lock: file })
+        Ok(Self { path, lock: file })
     }
 
-    /// Removes the journal: everything in it has been seen to.
-    pub(super) fn remove(self) -> Result<(), ProtectError> {
-        std::fs::remove_file(&self.path).map_err(|source| ProtectError::Io {
-            step: "remove",
-            path: self.path.clone(),
-            source,
-        })
+    /// Removes the journal: everything in it has been seen to. Its room is free once the file given back is closed.
+    pub(super) fn remove(self) -> Result<File, ProtectError> {
+        let Self { path, lock } = self;
+        match std::fs::remove_file(&path) {
+            Ok(()) => Ok(lock),
+            Err(source) => Err(ProtectError::Io {
+                step: "remove",
+                path,
+                source,
+            }),
+        }
     }
 }
 
@@ -168,7 +172,7 @@ fn adopt(path: PathBuf) -> Result<Option<(Journal, Record)>, ProtectError> {
         return Ok(None);
     }
     let record = read(&mut file, &path)?;
-    Ok(Some((Journal { path, _lock: file }, record)))
+    Ok(Some((Journal { path, lock: file }, record)))
 }
 
 fn is_unfinished(path: &Path) -> bool {

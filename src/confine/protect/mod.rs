@@ -1,7 +1,7 @@
 //! Protected names: before a command they are written down, after it they are put back (`undone`).
 //!
 //! The story, file by file: `names` and `place` say what is protected; `walk` finds it below the
-//! writable `roots`, as a `sight` with change `stamp`s; `state` reads it; `snapshot` writes it to the `journal`, outside every root,
+//! writable `roots`, as a `sight` with change `stamp`s, reading again what is not `unchanged`; `state` reads it; `snapshot` writes it to the `journal`, outside every root,
 //! before the command may start; `settle` walks again when the command's tree is dead, has `inspect` and
 //! `gitconfig` judge what is new, moves intruders to the `quarantine` and lets `restore` put back the
 //! rest. What both walks saw is `known` to the next. After a crash [`recover()`] does the same from the journal;
@@ -42,6 +42,7 @@ mod state;
 mod targets;
 #[cfg(test)]
 mod tests;
+mod unchanged;
 mod walk;
 
 use std::ffi::OsStr;

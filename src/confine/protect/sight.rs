@@ -12,6 +12,9 @@ use crate::confine::sys;
 /// No earlier record of a directory.
 pub(super) const NONE: u32 = u32::MAX;
 
+/// Directories that are sooner read again at each start than remembered.
+const SPARE: usize = 8;
+
 /// A name in the arena of a [`Sight`].
 #[derive(Debug, Clone, Copy, serde::Serialize, serde::Deserialize)]
 pub(super) struct Span {
@@ -90,13 +93,14 @@ pub(super) fn born(root: &Root, path: &[u8]) -> Option<(i64, u32)> {
 }
 
 /// Everything one walk saw.
-#[derive(Debug, Default, serde::Serialize, serde::Deserialize)]
+#[derive(Debug, Clone, Default, serde::Serialize, serde::Deserialize)]
 pub(super) struct Sight {
     pub(super) directories: Vec<Directory>,
     pub(super) entries: Vec<Entry>,
     pub(super) names: Vec<u8>,
-    /// How many directories were read, not taken over from an earlier walk.
-    pub(super) reads: u32,
+    /// How many directories had to be read since what the store keeps was written.
+    #[serde(skip)]
+    pub(super) stale: u32,
 }
 
 impl Sight {
@@ -175,9 +179,26 @@ impl Sight {
             .collect()
     }
 
-    /// Whether it holds nothing that the earlier walk did not.
-    pub(super) fn is_taken_over(&self) -> bool {
-        self.reads == 0
+    /// An empty one for the walk after this, with room for as much.
+    pub(super) fn successor(&self) -> Self {
+        Self {
+            directories: Vec::with_capacity(self.directories.len() + 64),
+            entries: Vec::with_capacity(self.entries.len() + 64),
+            names: Vec::with_capacity(self.names.len() + 4096),
+            stale: self.stale,
+        }
+    }
+
+    /// Whether these are the roots it was seen in, and what the patterns make of them is the same.
+    pub(super) fn is_of(&self, roots: &[Root]) -> bool {
+        let seen = self.directories.iter().take_while(|directory| directory.depth == 0);
+        seen.map(|directory| (directory.identity, directory.given))
+            .eq(roots.iter().map(|root| (root.identity, root.context)))
+    }
+
+    /// Whether the next start would read so much of it again that writing it down costs less.
+    pub(super) fn is_worth_keeping(&self) -> bool {
+        self.stale as usize > SPARE + self.directories.len() / 64
     }
 
     /// How many directories were seen.

@@ -1,5 +1,6 @@
 //! Writing down what is protected, before a command may start.
 
+use std::fs::File;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
@@ -52,7 +53,7 @@ impl Guard {
         let mut extra = extra.to_vec();
         let targets = targets::of(&seen.roots, &seen.patterns, &seen.sight);
         if !targets.is_empty() {
-            if !seen.sight.is_taken_over() {
+            if seen.sight.is_worth_keeping() {
                 // It would only have spared the next start some reading.
                 let _unsaved = known::save(store, &who(&seen.roots), &extra, &seen.sight);
             }
@@ -88,10 +89,15 @@ impl Guard {
     /// What can be put back is, whatever else fails. After an error the journal stays, for another try at the
     /// next start.
     pub fn settle(self) -> Settled {
-        self.settle_knowing().0
+        let (settled, known) = self.settle_knowing();
+        if let Some(mut known) = known {
+            known.keep();
+        }
+        settled
     }
 
-    /// [`Guard::settle`], with what it saw, for [`Guard::snapshot_knowing`].
+    /// [`Guard::settle`], with what it saw, for [`Guard::snapshot_knowing`]. What is left to do then nobody need
+    /// wait for: [`Known::keep`] does it.
     pub fn settle_knowing(self) -> (Settled, Option<Known>) {
         // Without the gate another session may write down a state in between; the names come first.
         let gate = Gate::enter(&self.store);
@@ -106,15 +112,13 @@ impl Guard {
         if !settled.errors.is_empty() {
             return (settled, None);
         }
-        settled.errors.extend(self.journal.remove().err());
+        let spent = self.journal.remove().map_err(|error| settled.errors.push(error)).ok();
         let Some(sight) = sight else { return (settled, None) };
-        if !(self.sight.is_taken_over() && sight.is_taken_over() && settled.violations.is_empty()) {
-            // It would only have spared the next start some reading.
-            let _unsaved = known::save(&self.store, &self.record.roots, &self.extra, &sight);
-        }
         let known = Known {
             roots: self.record.roots,
             extra: self.extra,
+            store: self.store,
+            spent,
             sight,
         };
         (settled, Some(known))
@@ -131,7 +135,21 @@ impl Guard {
 pub struct Known {
     roots: Vec<(Vec<u8>, Identity)>,
     extra: Vec<PathBuf>,
+    store: PathBuf,
+    /// The removed journal: its room is freed with this descriptor, which takes longer than the removal.
+    spent: Option<File>,
     sight: Sight,
+}
+
+impl Known {
+    /// Writes it down for the next process where that spares enough reading, and lets go of the journal.
+    pub fn keep(&mut self) {
+        self.spent = None;
+        // It would only have spared the next start some reading.
+        if self.sight.is_worth_keeping() && known::save(&self.store, &self.roots, &self.extra, &self.sight).is_ok() {
+            self.sight.stale = 0;
+        }
+    }
 }
 
 /// The roots by path and identity.

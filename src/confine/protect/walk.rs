@@ -26,6 +26,7 @@ use super::place::{Kind, Markers, Patterns, Place, Role};
 use super::roots::Root;
 use super::sight::{Directory, Entry, NONE, Run, Sight, Span};
 use super::stamp::{FileSystem, Stamp, classify};
+use super::unchanged::unchanged;
 use super::{ProtectError, shown};
 use crate::confine::sys;
 
@@ -37,6 +38,7 @@ const MAX_DEPTH: u32 = 128;
 const MAX_DIRECTORIES: usize = 4_000_000;
 /// Bytes of listing asked for at once.
 const BUFFER: usize = 64 * 1024;
+
 /// Walks the roots; a directory that cannot be looked into is an error.
 pub(super) fn walk(roots: &[Root], patterns: &Patterns, earlier: Option<&Sight>) -> Result<Sight, ProtectError> {
     let mut errors = Vec::new();
@@ -54,15 +56,24 @@ pub(super) fn walk_through(
     earlier: Option<&Sight>,
     errors: &mut Vec<ProtectError>,
 ) -> Result<Sight, ProtectError> {
+    let trusted_until = now().saturating_sub(TICK);
+    let unchanged = earlier.map_or_else(Vec::new, |earlier| unchanged(roots, earlier));
+    if let Some(earlier) = earlier
+        && earlier.is_of(roots)
+        && unchanged.iter().all(|same| *same)
+    {
+        return Ok(earlier.clone());
+    }
     let mut walker = Walker {
         roots,
         patterns,
         earlier,
-        sight: Sight::default(),
+        unchanged,
+        sight: earlier.map_or_else(Sight::default, Sight::successor),
         buffer: vec![0; BUFFER],
         listing: Vec::new(),
         relied_on: HashMap::new(),
-        trusted_until: now().saturating_sub(TICK),
+        trusted_until,
     };
     for (root, number) in roots.iter().zip(0_u16..) {
         let same_roots = earlier.and_then(|sight| sight.directories.get(usize::from(number)));
@@ -105,6 +116,8 @@ struct Walker<'a> {
     roots: &'a [Root],
     patterns: &'a Patterns,
     earlier: Option<&'a Sight>,
+    /// Which directories of the earlier walk are as they were.
+    unchanged: Vec<bool>,
     sight: Sight,
     buffer: Vec<u8>,
     /// The directory being read: each entry's name in the arena and its kind.
@@ -118,13 +131,13 @@ struct Walker<'a> {
 impl Walker<'_> {
     fn visit(&mut self, index: u32) -> Result<(), ProtectError> {
         let directory = self.sight.directories[index as usize].clone();
-        let path = self.sight.path(index);
         if let Some(earlier) = self.earlier
             && directory.earlier != NONE
-            && self.reuse(index, &directory, &path, earlier)?
+            && self.reuse(index, &directory, earlier)?
         {
             return Ok(());
         }
+        let path = self.sight.path(index);
         let root = &self.roots[usize::from(directory.root)];
         let fail = |step, source: Errno| ProtectError::io(step, shown(root, &path), source);
         let (parent, name) = at::split(&path);
@@ -155,26 +168,14 @@ impl Walker<'_> {
             ListError::Io(errno) => fail("list", errno),
             ListError::TooMany => ProtectError::TooMany,
         })?;
-        self.sight.reads += 1;
+        self.sight.stale += 1;
         self.take(index, &directory)
     }
 
     /// Takes over an unchanged directory; whether it was one.
-    fn reuse(&mut self, index: u32, directory: &Directory, path: &[u8], earlier: &Sight) -> Result<bool, ProtectError> {
+    fn reuse(&mut self, index: u32, directory: &Directory, earlier: &Sight) -> Result<bool, ProtectError> {
         let before = &earlier.directories[directory.earlier as usize];
-        let Some(stamp) = before.stamp else { return Ok(false) };
-        let root = &self.roots[usize::from(directory.root)];
-        // One call where the path allows it. A symlink on the way cannot deceive it: it is the identity
-        // of what is reached that is compared, and every directory above has just been found unchanged.
-        let stat = match path.len() {
-            0 => fstat(&root.fd),
-            1..3500 => fstatat(&root.fd, path, AtFlags::AT_SYMLINK_NOFOLLOW),
-            _ => at::stat(&root.fd, path),
-        };
-        let same = stat.is_ok_and(|stat| {
-            Identity::of(&stat) == before.identity && Stamp::of(&stat) == stamp && at::kind(&stat) == libc::S_IFDIR
-        });
-        if !same || before.given != directory.given {
+        if !self.unchanged[directory.earlier as usize] || before.given != directory.given {
             return Ok(false);
         }
         let children = self.sight.directories.len();
@@ -206,7 +207,7 @@ impl Walker<'_> {
         let record = &mut self.sight.directories[index as usize];
         record.identity = before.identity;
         record.context = before.context;
-        record.stamp = Some(stamp);
+        record.stamp = before.stamp;
         record.read = true;
         self.anchor(index);
         Ok(true)

@@ -1,0 +1,160 @@
+//! Asking every directory of an earlier walk whether it is as it was.
+//!
+//! In a quiet tree this is nearly all that a walk does, and nearly all of it is the kernel's: one look at each
+//! directory. No look depends on another, so the table is cut into pieces that are asked side by side.
+//! The order does not matter either. A symlink on the way cannot deceive a look, because it is the identity
+//! of what is reached that is compared; and a directory that something was put in the way of has lost an
+//! entry, so it is itself no longer as it was.
+
+use std::thread;
+
+use nix::fcntl::AtFlags;
+use nix::sched::{CpuSet, sched_getaffinity};
+use nix::sys::stat::{fstat, fstatat};
+use nix::unistd::Pid;
+
+use super::at::{self, Identity};
+use super::roots::Root;
+use super::sight::{NONE, Sight};
+use super::stamp::Stamp;
+
+/// How many directories are worth a thread: starting one costs as much as a hundred looks.
+const WORTH: usize = 512;
+/// Threads at most; the looks of more would stand in each other's way in the kernel.
+const THREADS: usize = 4;
+/// Longest path the kernel is given in one piece.
+const PIECE: usize = 3500;
+
+/// For each directory of `earlier`, whether it is certain that nothing was put into it, taken out or renamed in it.
+///
+/// What could not be asked counts as changed, and so does one whose stamp tells nothing.
+pub(super) fn unchanged(roots: &[Root], earlier: &Sight) -> Vec<bool> {
+    let pieces = processors().min(THREADS).min(earlier.len() / WORTH);
+    ask_in(pieces, roots, earlier)
+}
+
+fn ask_in(pieces: usize, roots: &[Root], earlier: &Sight) -> Vec<bool> {
+    let mut same = vec![false; earlier.len()];
+    let piece = same.len().div_ceil(pieces.max(1)).max(1);
+    thread::scope(|scope| {
+        let mut parts = same.chunks_mut(piece).zip((0..).step_by(piece));
+        let own = parts.next();
+        for (part, start) in parts {
+            // Without a thread its part stays unasked, and is read instead.
+            let _unasked = thread::Builder::new()
+                .stack_size(128 * 1024)
+                .spawn_scoped(scope, move || ask(part, start, roots, earlier));
+        }
+        if let Some((part, start)) = own {
+            ask(part, start, roots, earlier);
+        }
+    });
+    same
+}
+
+/// How many processors this process may use. A quota of its group is not looked up: that costs more than it tells.
+fn processors() -> usize {
+    let set = sched_getaffinity(Pid::from_raw(0)).unwrap_or_default();
+    (0..CpuSet::count())
+        .filter(|cpu| set.is_set(*cpu).unwrap_or(false))
+        .count()
+}
+
+/// Asks the directories from number `start` on.
+fn ask(part: &mut [bool], start: usize, roots: &[Root], earlier: &Sight) {
+    let mut path = Vec::new();
+    // Children of one directory lie side by side: the way to them is put together once.
+    let mut way = (NONE, 0);
+    for (same, directory) in part.iter_mut().zip(&earlier.directories[start..]) {
+        let (Some(stamp), Some(root)) = (directory.stamp, roots.get(usize::from(directory.root))) else {
+            continue;
+        };
+        if directory.depth == 0 {
+            path.clear();
+            way = (NONE, 0);
+        } else {
+            if way.0 != directory.parent {
+                path = earlier.path(directory.parent);
+                if !path.is_empty() {
+                    path.push(b'/');
+                }
+                way = (directory.parent, path.len());
+            }
+            path.truncate(way.1);
+            path.extend_from_slice(earlier.name(directory.name));
+        }
+        let stat = match path.len() {
+            0 => fstat(&root.fd),
+            1..PIECE => fstatat(&root.fd, path.as_slice(), AtFlags::AT_SYMLINK_NOFOLLOW),
+            _ => at::stat(&root.fd, &path),
+        };
+        *same = stat.is_ok_and(|stat| {
+            Identity::of(&stat) == directory.identity && Stamp::of(&stat) == stamp && at::kind(&stat) == libc::S_IFDIR
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::path::Path;
+    use std::time::Duration;
+
+    use super::super::place::Patterns;
+    use super::super::roots::open_roots;
+    use super::super::walk::walk;
+    use super::*;
+
+    /// Two roots with a few directories each, some deep, seen once their stamps can be relied on.
+    fn seen(folder: &Path) -> (Vec<Root>, Sight) {
+        let paths = ["one", "two"].map(|name| folder.join(name));
+        for path in &paths {
+            for number in 0..9 {
+                fs::create_dir_all(path.join(format!("d{number}/e/f{number}"))).unwrap();
+            }
+        }
+        std::thread::sleep(Duration::from_millis(60));
+        let mut patterns = Patterns::new();
+        let roots = open_roots(&paths, &[], &mut patterns).unwrap();
+        let sight = walk(&roots, &patterns, None).unwrap();
+        (roots, sight)
+    }
+
+    #[test]
+    fn every_directory_is_asked_however_many_share_the_work() {
+        let folder = tempfile::tempdir().unwrap();
+        let (roots, sight) = seen(folder.path());
+        assert_eq!(sight.len(), 56);
+        for pieces in 0..60 {
+            assert_eq!(ask_in(pieces, &roots, &sight), vec![true; 56], "{pieces}");
+        }
+        for index in 0..sight.len() {
+            let directory = &sight.directories[index];
+            let root = &roots[usize::from(directory.root)].path;
+            let path = super::super::at::join(b"", &sight.path(u32::try_from(index).unwrap()));
+            let path = root.join(std::str::from_utf8(&path).unwrap());
+            fs::write(path.join("new"), "").unwrap();
+            for pieces in [1, 2, 3, 7, 56] {
+                let same = ask_in(pieces, &roots, &sight);
+                let expected: Vec<bool> = (0..56).map(|other| other > index).collect();
+                assert_eq!(same, expected, "{pieces} {}", path.display());
+            }
+        }
+    }
+
+    #[test]
+    fn another_directory_in_its_place_is_not_the_same() {
+        let folder = tempfile::tempdir().unwrap();
+        let (roots, sight) = seen(folder.path());
+        let place = folder.path().join("one/d3");
+        fs::rename(&place, folder.path().join("aside")).unwrap();
+        std::os::unix::fs::symlink(folder.path().join("aside"), &place).unwrap();
+        let same = unchanged(&roots, &sight);
+        let at = |path: &[u8]| {
+            let found = (0..56).find(|&index| sight.directories[index as usize].root == 0 && sight.path(index) == path);
+            same[found.unwrap() as usize]
+        };
+        assert!(!at(b"") && !at(b"d3"));
+        assert!(at(b"d4") && at(b"d4/e"));
+    }
+}
