@@ -6,6 +6,7 @@
 //! of what is reached that is compared; and a directory that something was put in the way of has lost an
 //! entry, so it is itself no longer as it was.
 
+use std::os::fd::{AsFd, OwnedFd};
 use std::thread;
 
 use nix::fcntl::AtFlags;
@@ -43,10 +44,10 @@ fn ask_in(pieces: usize, roots: &[Root], earlier: &Sight) -> Vec<bool> {
             // Without a thread its part stays unasked, and is read instead.
             let _unasked = thread::Builder::new()
                 .stack_size(128 * 1024)
-                .spawn_scoped(scope, move || ask(part, start, roots, earlier));
+                .spawn_scoped(scope, move || ask(part, start, roots, earlier, Through::Own));
         }
         if let Some((part, start)) = own {
-            ask(part, start, roots, earlier);
+            ask(part, start, roots, earlier, Through::Shared);
         }
     });
     same
@@ -60,9 +61,19 @@ fn processors() -> usize {
         .count()
 }
 
+/// Which descriptor of a root a thread asks through.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Through {
+    /// That of everybody.
+    Shared,
+    /// One of its own: threads that count users of the same one slow each other down.
+    Own,
+}
+
 /// Asks the directories from number `start` on.
-fn ask(part: &mut [bool], start: usize, roots: &[Root], earlier: &Sight) {
+fn ask(part: &mut [bool], start: usize, roots: &[Root], earlier: &Sight, through: Through) {
     let mut path = Vec::new();
+    let mut own: Option<(u16, OwnedFd)> = None;
     // Children of one directory lie side by side: the way to them is put together once.
     let mut way = (NONE, 0);
     for (same, directory) in part.iter_mut().zip(&earlier.directories[start..]) {
@@ -83,10 +94,14 @@ fn ask(part: &mut [bool], start: usize, roots: &[Root], earlier: &Sight) {
             path.truncate(way.1);
             path.extend_from_slice(earlier.name(directory.name));
         }
+        if through == Through::Own && own.as_ref().is_none_or(|own| own.0 != directory.root) {
+            own = at::open_place(&root.fd, b"").ok().map(|fd| (directory.root, fd));
+        }
+        let root = own.as_ref().map_or(root.fd.as_fd(), |own| own.1.as_fd());
         let stat = match path.len() {
-            0 => fstat(&root.fd),
-            1..PIECE => fstatat(&root.fd, path.as_slice(), AtFlags::AT_SYMLINK_NOFOLLOW),
-            _ => at::stat(&root.fd, &path),
+            0 => fstat(root),
+            1..PIECE => fstatat(root, path.as_slice(), AtFlags::AT_SYMLINK_NOFOLLOW),
+            _ => at::stat(root, &path),
         };
         *same = stat.is_ok_and(|stat| {
             Identity::of(&stat) == directory.identity && Stamp::of(&stat) == stamp && at::kind(&stat) == libc::S_IFDIR
