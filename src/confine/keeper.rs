@@ -75,18 +75,19 @@ impl<'a> Keeper<'a> {
         self.recover();
         // The first command starts at once in most sessions: record for it while the worker confines itself.
         self.prepared = matches!(self.snapshot(), KeeperReply::Recorded);
-        self.watch_over();
-        self.finish()
+        let signals = self.watch_over();
+        self.finish(signals.as_ref())
     }
 
-    fn watch_over(&mut self) {
+    /// Serves; gives back where ended children are told of.
+    fn watch_over(&mut self) -> Option<SignalFd> {
         let mut mask = SigSet::empty();
         mask.add(Signal::SIGCHLD);
         let Ok(signals) = mask
             .thread_block()
             .and_then(|()| SignalFd::with_flags(&mask, SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK))
         else {
-            return;
+            return None;
         };
         while !self.worker_is_gone() {
             let timeout = if self.watched.is_empty() {
@@ -102,20 +103,21 @@ impl<'a> Keeper<'a> {
             ];
             match poll(&mut fds, timeout) {
                 Ok(_) | Err(nix::errno::Errno::EINTR) => {}
-                Err(_) => return,
+                Err(_) => break,
             }
             let [control, link, child] = fds.map(|fd| fd.revents().unwrap_or(PollFlags::POLLERR));
             if !control.is_empty() {
-                return;
+                break;
             }
             if !child.is_empty() {
                 while let Ok(Some(_)) = signals.read_signal() {}
             }
             if !link.is_empty() && !self.answer() {
-                return;
+                break;
             }
             self.sample();
         }
+        Some(signals)
     }
 
     /// Answers one message; `false` when the worker's end is closed or broken.
@@ -225,10 +227,11 @@ impl<'a> Keeper<'a> {
         }
     }
 
-    fn finish(&mut self) -> ! {
+    fn finish(&mut self, signals: Option<&SignalFd>) -> ! {
+        session::prune(&self.session);
         let deadline = Instant::now() + WORKER_GRACE;
         while !self.worker_is_gone() && Instant::now() < deadline {
-            std::thread::sleep(Duration::from_micros(200));
+            wait_for_child(signals, deadline);
         }
         // Gone already, or ended now; either way the sweep below reaps it.
         let _killed = kill(self.worker, Signal::SIGKILL);
@@ -238,6 +241,19 @@ impl<'a> Keeper<'a> {
         session::remove(&self.session);
         sys::exit_now(0)
     }
+}
+
+/// Waits until a child ends, at most until the deadline.
+fn wait_for_child(signals: Option<&SignalFd>, deadline: Instant) {
+    let Some(signals) = signals else {
+        return std::thread::sleep(Duration::from_micros(200));
+    };
+    // Rounded up: a wait of nothing would spin.
+    let left = deadline.saturating_duration_since(Instant::now()) + Duration::from_millis(1);
+    let mut fds = [PollFd::new(signals.as_fd(), PollFlags::POLLIN)];
+    // Interrupted or not: the caller looks again.
+    let _ready = poll(&mut fds, PollTimeout::try_from(left).unwrap_or(PollTimeout::ZERO));
+    while let Ok(Some(_)) = signals.read_signal() {}
 }
 
 /// The errors in one line; of very many only the first few.

@@ -242,6 +242,23 @@ fn is_older(path: &Path, least: Duration) -> bool {
     matches!(age, Ok(Ok(age)) if age > least)
 }
 
+/// Removes what nobody has put anything into, while the last processes of a session are still ending.
+///
+/// It tries each thing once: whoever still lives could keep it busy for ever. [`remove`] does the rest when
+/// they are dead.
+pub(crate) fn prune(session: &Path) {
+    let flags = OFlag::O_RDONLY | OFlag::O_DIRECTORY | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
+    let Ok(top) = nix::fcntl::open(session, flags, Mode::empty()) else {
+        return;
+    };
+    for canary in [CLOSED, READABLE] {
+        let _stays = unlinkat(&top, canary, UnlinkatFlags::NoRemoveDir);
+    }
+    for private in [HOME, TMP] {
+        let _stays = unlinkat(&top, private, UnlinkatFlags::RemoveDir);
+    }
+}
+
 /// Removes a session whose processes are dead, and its base when it was the last.
 ///
 /// What cannot be removed stays for the next sweep; there is nobody left to tell.
@@ -356,6 +373,22 @@ mod tests {
         assert!(!top.exists());
         assert!(outside.join("kept").exists());
         assert_eq!(fs::metadata(&outside).unwrap().mode() & 0o777, 0o750);
+    }
+
+    #[test]
+    fn pruning_leaves_the_lock_and_what_somebody_put_there() {
+        let base = tempfile::tempdir().unwrap();
+        let base = base.path().join("stockade-test");
+        make_base(&base).unwrap();
+        let path = name_below(&base).unwrap();
+        let session = Named { path }.create().unwrap();
+        let PrivateDirectories { home, tmp } = session.private();
+        fs::write(home.join("left"), "x").unwrap();
+        prune(session.path());
+        assert!(!tmp.exists() && !session.readable().exists());
+        assert!(session.path().join(LOCK).exists() && home.join("left").exists());
+        remove(session.path());
+        assert!(!session.path().exists());
     }
 
     #[test]
