@@ -1,7 +1,6 @@
 //! Parses the presets: YAML in `profiles/` → raw mirror → the compact form that `config::presets` builds in.
 //!
 //! The mirror and the parser's options are the crate's own files, so the two readings cannot differ.
-#![expect(clippy::print_stdout, reason = "cargo is told so what the output depends on")]
 
 use std::error::Error;
 use std::fs;

@@ -52,7 +52,7 @@ fn steps() {
     report("derive", || derive(&policy, &call));
     let profile = derive(&policy, &call);
     report("hold it against the config", || {
-        files_within(&profile, &policy).unwrap()
+        files_within(&profile, &policy).unwrap();
     });
     let options = landlock::Options {
         abi: 7,
