@@ -52,7 +52,7 @@ otherwise the preset `workspace-write`."
     Schema,
     /// Record that you have read a config found in a working directory, so that it may be used.
     #[command(
-        after_help = "Example:\n  stockade trust ./stockade.yaml      after reading it; a later change must be trusted again"
+        after_help = "Examples:\n  stockade trust ./stockade.yaml           after reading it; a later change must be trusted again\n  stockade trust --list                    what is trusted, and what has changed since\n  stockade trust --forget ./stockade.yaml  ask again"
     )]
     Trust(TrustArgs),
     /// Say what this machine can enforce, by trying it. Exit code 0 only if commands could run confined.
@@ -96,6 +96,9 @@ pub struct PolicyFlags {
     /// Network reach: `off` or `on`.
     #[arg(long, value_name = "off|on")]
     pub net: Option<String>,
+    /// A file that only takes away: what it does not grant is not granted (may be repeated).
+    #[arg(long, value_name = "FILE")]
+    pub ceiling: Vec<PathBuf>,
     /// What to do about a deny inside a granted directory where the regime cannot hold it: refuse, or rule its siblings one by one.
     #[arg(long, value_enum, value_name = "HOW")]
     pub deny_fallback: Option<DenyFallbackFlag>,
@@ -142,6 +145,9 @@ pub struct RunArgs {
 pub struct CheckArgs {
     /// The config; `stockade.yaml` here when left out.
     pub file: Option<PathBuf>,
+    /// Hold it under this ceiling as well (may be repeated).
+    #[arg(long, value_name = "FILE")]
+    pub ceiling: Vec<PathBuf>,
     /// Print one JSON object.
     #[arg(long)]
     pub json: bool,
@@ -163,6 +169,12 @@ pub struct InitArgs {
 pub struct TrustArgs {
     /// The config; `stockade.yaml` here when left out.
     pub file: Option<PathBuf>,
+    /// List the trusted configs, and whether each is still what was trusted.
+    #[arg(long, conflicts_with_all = ["file", "forget"])]
+    pub list: bool,
+    /// Withdraw trust; the file need not exist any more.
+    #[arg(long)]
+    pub forget: bool,
     /// Print one JSON object.
     #[arg(long)]
     pub json: bool,

@@ -5,8 +5,9 @@ use std::path::{Path, PathBuf};
 use super::args::CheckArgs;
 use super::complain::{Complaint, print};
 use super::exit::Exit;
-use super::{policy, reach};
+use super::{cuts, policy, reach};
 use crate::config::{self, ConfigError};
+use crate::profile;
 
 /// The config to look at: the one named, or `stockade.yaml` here.
 pub(super) fn target(named: Option<&PathBuf>) -> Result<PathBuf, Complaint> {
@@ -21,7 +22,7 @@ pub(super) fn target(named: Option<&PathBuf>) -> Result<PathBuf, Complaint> {
 /// Reads the config; exit code 125, as `run` would give, when something is wrong with it.
 pub(super) fn check(args: &CheckArgs) -> Result<Exit, Complaint> {
     let file = target(args.file.as_ref())?;
-    let context = policy::context();
+    let context = policy::context(&args.ceiling);
     // What was found here is held to what `run` holds it to; nothing is made either way.
     let looked = match &args.file {
         Some(file) => config::examine(file, &context),
@@ -41,11 +42,13 @@ pub(super) fn check(args: &CheckArgs) -> Result<Exit, Complaint> {
         Err(error) => return Err(policy::complain(error)),
     };
     let warnings: Vec<String> = loaded.warnings.iter().map(ToString::to_string).collect();
+    let cut = profile::cuts(&loaded.policy);
     let reach = reach::of(&loaded);
     if args.json {
         let mut object = reach::object(&reach);
         object.insert("ok".to_owned(), true.into());
         object.insert("warnings".to_owned(), warnings.into());
+        object.insert("cuts".to_owned(), cut.iter().map(cuts::object).collect());
         print(&format!("{}\n", serde_json::Value::Object(object)))?;
         return Ok(Exit::Success);
     }
@@ -54,6 +57,7 @@ pub(super) fn check(args: &CheckArgs) -> Result<Exit, Complaint> {
         text.push_str(&warning);
         text.push('\n');
     }
+    text.push_str(&cuts::warnings(&cut));
     text.push_str(&reach::text(&reach));
     text.extend([crate::policy::path::display(&file).as_str(), ": ok\n"]);
     print(&text)?;

@@ -6,6 +6,7 @@
 mod args;
 mod check;
 mod complain;
+mod cuts;
 mod doctor;
 mod exit;
 mod init;

@@ -8,7 +8,7 @@ use super::complain::Complaint;
 use crate::config::{self, ConfigError, Context, FlagPolicy, Loaded, Matchers};
 use crate::policy::path::display;
 use crate::policy::shell::{rule_covers, rule_matches};
-use crate::policy::{AbsPath, DenyFallback, Identity, Network};
+use crate::policy::{AbsPath, DenyFallback, Identity, Network, Origin};
 use crate::tools::{Narrowing, Places};
 
 /// The preset that holds when nothing else is said.
@@ -23,12 +23,16 @@ pub(super) struct Chosen {
     pub narrowing: Narrowing,
 }
 
-/// The context of this process: home, environment, how rule examples are checked.
-pub(super) fn context() -> Context {
-    Context::host(Matchers {
+/// The context of this process: home, environment, how rule examples are checked, the ceilings that were named.
+pub(super) fn context(ceilings: &[PathBuf]) -> Context {
+    let matchers = Matchers {
         matches: rule_matches,
         covers: rule_covers,
-    })
+    };
+    Context {
+        ceilings: ceilings.to_owned(),
+        ..Context::host(matchers)
+    }
 }
 
 /// Where Stockade keeps its own state.
@@ -98,12 +102,24 @@ pub(super) fn choose(flags: &PolicyFlags, cwd: &Path, context: &Context) -> Resu
             narrowing: Narrowing::default(),
         }
     };
+    let policy = &mut chosen.loaded.policy;
+    let flag = |name: &str| Origin::Flag(name.into());
     if let Some(fallback) = flags.deny_fallback {
-        chosen.loaded.policy.deny_fallback = match fallback {
+        policy.deny_fallback = match fallback {
             DenyFallbackFlag::Refuse => DenyFallback::Refuse,
             DenyFallbackFlag::Decompose => DenyFallback::Decompose,
         };
+        policy
+            .ceilings
+            .lines
+            .set("sandbox.deny_fallback", flag("--deny-fallback"));
     }
+    if let Some(mode) = flags.mode {
+        policy.mode = mode.into();
+        policy.ceilings.lines.set("approval.mode", flag("--mode"));
+    }
+    // A flag speaks in place of the config, and goes beyond a ceiling no more than that.
+    policy.cap();
     Ok(chosen)
 }
 

@@ -163,7 +163,7 @@ approval: {mode: approve_all}
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("stockade.yaml");
         std::fs::write(&file, text).unwrap();
-        let loaded = config::examine(&file, &policy::context()).unwrap();
+        let loaded = config::examine(&file, &policy::context(&[])).unwrap();
         (dir, loaded)
     }
 

@@ -8,9 +8,9 @@ use tokio::sync::mpsc;
 
 use super::args::RunArgs;
 use super::complain::{Complaint, print, say};
+use super::cuts;
 use super::exit::Exit;
 use super::policy::{self, Chosen};
-use crate::policy::Mode;
 use crate::policy::path::display;
 use crate::tools::{
     Executor, Outcome, OutputMode, ShellCall, ShellCommand, Status, Stdin, TerminalApprover, ToolError,
@@ -29,12 +29,15 @@ pub(super) fn run(args: RunArgs) -> Result<Exit, Complaint> {
 async fn run_in(args: RunArgs) -> Result<Exit, Complaint> {
     let cwd = std::env::current_dir()
         .map_err(|error| Complaint::failed(format!("the current directory cannot be told: {error}")))?;
-    let context = policy::context();
+    let context = policy::context(&args.policy.ceiling);
     let Chosen { loaded, narrowing } = policy::choose(&args.policy, &cwd, &context)?;
     for warning in &loaded.warnings {
         say(&format!("{warning}\n"));
     }
-    let mode = args.policy.mode.map_or(loaded.policy.mode, Mode::from);
+    if !args.quiet {
+        say(&cuts::short(&loaded.policy, &args.env));
+    }
+    let mode = loaded.policy.mode;
     let places = policy::places(&context)?;
     let directory = match &args.cwd {
         None => cwd,

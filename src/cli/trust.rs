@@ -4,13 +4,20 @@ use super::args::TrustArgs;
 use super::complain::{Complaint, print};
 use super::exit::Exit;
 use super::{check, policy, reach};
-use crate::config::{NamedFile, trust};
+use crate::config::trust::{Standing, Store};
+use crate::config::{Context, NamedFile, trust};
 use crate::policy::path::display;
 
 /// Records path, content, resolved roots and base paths of the config, and shows what it comes to.
 pub(super) fn trust(args: &TrustArgs) -> Result<Exit, Complaint> {
+    let context = policy::context(&[]);
+    if args.list {
+        return list(args, &context);
+    }
+    if args.forget {
+        return forget(args, &context);
+    }
     let file = check::target(args.file.as_ref())?;
-    let context = policy::context();
     let (loaded, _) = trust::review(&file, &context).map_err(policy::complain)?;
     trust::record(&loaded, &context).map_err(policy::complain)?;
     let shown = reach::of(&loaded);
@@ -31,5 +38,43 @@ pub(super) fn trust(args: &TrustArgs) -> Result<Exit, Complaint> {
     text.extend(["trusted ", &display(&file), "; a later change must be trusted again\n"]);
     text.extend(["  sha256: ", &sha256, "\n", &reach::text(&shown)]);
     print(&text)?;
+    Ok(Exit::Success)
+}
+
+/// What is trusted, one a line.
+fn list(args: &TrustArgs, context: &Context) -> Result<Exit, Complaint> {
+    let store = Store::open(context).map_err(policy::complain)?;
+    let state = |state| match state {
+        Standing::Same => "trusted",
+        Standing::Changed => "changed",
+        Standing::Gone => "gone",
+    };
+    if args.json {
+        let one = |of: trust::Trusted| serde_json::json!({"file": display(&of.path), "sha256": of.sha256, "state": state(of.state)});
+        let all: Vec<serde_json::Value> = store.configs().map(one).collect();
+        print(&format!("{}\n", serde_json::json!({"configs": all})))?;
+        return Ok(Exit::Success);
+    }
+    let mut text = String::new();
+    for of in store.configs() {
+        text.extend([state(of.state), " ", &display(&of.path), "\n"]);
+    }
+    print(&text)?;
+    Ok(Exit::Success)
+}
+
+/// Withdraws trust; that there was none is an error, because more likely a slip.
+fn forget(args: &TrustArgs, context: &Context) -> Result<Exit, Complaint> {
+    // What is to be forgotten may be gone.
+    let file = args.file.clone().unwrap_or_else(|| "stockade.yaml".into());
+    if !trust::forget(&file, context).map_err(policy::complain)? {
+        return Err(Complaint::failed(format!("{} was not trusted", display(&file)))
+            .remedy("`stockade trust --list` shows what is"));
+    }
+    if args.json {
+        print(&format!("{}\n", serde_json::json!({"forgotten": display(&file)})))?;
+    } else {
+        print(&format!("forgotten {}; it must be trusted again to be used\n", display(&file)))?;
+    }
     Ok(Exit::Success)
 }

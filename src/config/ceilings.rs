@@ -1,15 +1,38 @@
-//! Ceilings: files that only take away. This version does not read them, so it refuses to run
-//! beside one rather than ignore what an operator wrote.
+//! Ceilings: files that only take away.
+//!
+//! A ceiling is written like a config and resolved like one. The machine's and the user's hold for every
+//! start; a config may name one (`sandbox.os_profile`), and so may a person (`--ceiling`). What cannot be
+//! read, understood or believed refuses the start: to go on without it would be to go beyond it.
 
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use super::context::Context;
-use super::error::ConfigError;
+use super::error::{ConfigError, Diagnostic};
+use super::finish::ABSENT;
+use super::ground::holds;
+use super::guarded::Guards;
+use super::layers::{self, Layer, Layers, Role};
+use super::load::{self, ConfigFile, Links, Loaded};
+use super::paths::{self, Variables};
+use super::resolve::{self, sandbox};
+use super::scalar::At;
+use super::source::SourceName;
+use super::yaml;
+use crate::policy::{AbsPath, Access, Ceiling, Cut, Lost, Operation, Protect, Right, Rights, Root};
 
-/// Where a ceiling may lie: the machine's, and the user's by passwd home (and by environment, where that differs).
+/// A ceiling that was read, and every path by which it was reached.
+struct Found {
+    config: ConfigFile,
+    places: Vec<AbsPath>,
+    /// Below it no link is followed: whoever writes the project could re-point it.
+    project: Option<AbsPath>,
+}
+
+/// Where a ceiling may lie: the machine's, the user's by passwd home, and by environment where that
+/// differs. Whoever sets the environment can add a ceiling, and never lose one.
 pub fn paths(context: &Context) -> Vec<PathBuf> {
-    let machine = PathBuf::from("/etc/stockade/ceiling.yaml");
     let of_home = context.home.as_ref().map(|home| home.as_path().join(".config"));
     let of_variable = context
         .path_variable("XDG_CONFIG_HOME")
@@ -18,17 +41,251 @@ pub fn paths(context: &Context) -> Vec<PathBuf> {
         .into_iter()
         .flatten()
         .map(|dir| dir.join("stockade/ceiling.yaml"));
-    std::iter::once(machine).chain(users).collect()
+    let mut all: Vec<PathBuf> = std::iter::once(context.system_ceiling.path.clone()).chain(users).collect();
+    all.dedup();
+    all
 }
 
-/// An error if there is a ceiling, or if that cannot be told.
-pub fn refuse_if_present(context: &Context) -> Result<(), ConfigError> {
+/// Puts the policy under every ceiling there is. `layers` are those of a config file.
+pub(crate) fn hold(loaded: &mut Loaded, layers: Option<&Layers>, context: &Context) -> Result<(), ConfigError> {
+    let roots = loaded.policy.roots.iter().filter(|root| root.rights.has(Right::Write));
+    let writable: Vec<AbsPath> = roots.map(|root| root.path.clone()).collect();
+    let mut found = Vec::new();
+    if let Some((layer, text)) = layers.and_then(|layers| sandbox(layers, |s| &s.os_profile)) {
+        let profile = of_config(layers, layer, text, &writable, context)?;
+        loaded.files.push(profile.config.file.clone());
+        found.push(profile);
+    }
+    for path in &context.ceilings {
+        found.push(named(path, &writable)?);
+    }
     for path in paths(context) {
-        match std::fs::symlink_metadata(&path) {
-            Ok(_) => return Err(ConfigError::Ceiling(path)),
-            Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {}
-            Err(source) => return Err(ConfigError::CeilingUnknown { path, source }),
+        found.extend(standing(&path, &writable, context)?);
+    }
+    if found.is_empty() {
+        return Ok(());
+    }
+    let mut places = Vec::new();
+    for one in found {
+        places.extend(one.places.iter().cloned());
+        let ceiling = resolved(one, &writable, context, &mut loaded.warnings)?;
+        if !loaded.policy.ceilings.all.contains(&ceiling) {
+            loaded.policy.ceilings.all.push(ceiling);
         }
     }
-    Ok(())
+    loaded.policy.cap();
+    unmade(loaded);
+    protect(loaded, layers, places, &writable)
+}
+
+/// What of the ceilings was missing is given now if this load has just made it, and denied otherwise.
+pub(crate) fn settle(loaded: &mut Loaded) {
+    let made = !loaded.made.is_empty();
+    for ceiling in &mut loaded.policy.ceilings.all {
+        for root in ceiling.policy.roots.iter_mut().filter(|root| root.identity == ABSENT) {
+            let now = paths::walk(root.path.as_path()).ok();
+            let now = now.filter(|walked| made && walked.links.is_empty() && walked.path == root.path);
+            match now.and_then(|walked| walked.identity()) {
+                Some(identity) => root.identity = identity,
+                None => root.rights = Rights::NONE,
+            }
+        }
+    }
+}
+
+/// The file that `sandbox.os_profile` names.
+fn of_config(
+    layers: Option<&Layers>,
+    layer: &Layer,
+    text: &At<String>,
+    writable: &[AbsPath],
+    context: &Context,
+) -> Result<Found, ConfigError> {
+    let wrong = |why: String, label: &str| {
+        Diagnostic::error(format!("os_profile `{}`: {why}", text.value)).at(layer.source.place(text.at), label)
+    };
+    let project = layers.and_then(|layers| layers.config_dir.clone());
+    let base = project.clone().unwrap_or_else(AbsPath::root);
+    let expanded = paths::expand(&text.value, &base, Variables::Refuse, context)
+        .map_err(|error| wrong(error.to_string(), "leads nowhere"))?
+        .unwrap_or_default();
+    let walked = paths::walk(&expanded).map_err(|error| wrong(error.to_string(), "leads nowhere"))?;
+    let beside = |link: &&AbsPath| project.as_ref().is_some_and(|dir| link.is_below(dir));
+    let link = walked.links.iter().find(beside);
+    if let Some(link) = link.or_else(|| walked.links.iter().find(|link| lies_in(link, writable))) {
+        return Err(wrong(format!("goes through the symlink {link}"), "leads where the link says today")
+            .hint("the link could be re-pointed by whoever writes the project, or by the agent: write the path it leads to")
+            .into());
+    }
+    let config = load::read(walked.path.as_path(), Links::Refuse)
+        .map_err(|error| wrong(error.to_string(), "a ceiling that cannot be read refuses the start"))?;
+    Ok(Found {
+        config,
+        places: vec![walked.path],
+        project,
+    })
+}
+
+/// A file that a person named.
+fn named(path: &Path, writable: &[AbsPath]) -> Result<Found, ConfigError> {
+    let wrong = |why: String| ConfigError::Ceiling {
+        path: path.to_owned(),
+        why,
+    };
+    let whole = std::path::absolute(path).map_err(|error| wrong(error.to_string()))?;
+    let walked = paths::walk(&whole).map_err(|error| wrong(error.to_string()))?;
+    if let Some(link) = walked.links.iter().find(|link| lies_in(link, writable)) {
+        return Err(wrong(format!(
+            "the symlink {link} lies inside a writable root, where the agent could re-point it"
+        )));
+    }
+    let config = load::read(walked.path.as_path(), Links::Refuse).map_err(|error| wrong(error.to_string()))?;
+    let places = walked.links.into_iter().chain([walked.path]).collect();
+    Ok(Found {
+        config,
+        places,
+        project: None,
+    })
+}
+
+/// The machine's or the user's, if it exists and may be believed.
+fn standing(path: &Path, writable: &[AbsPath], context: &Context) -> Result<Option<Found>, ConfigError> {
+    let wrong = |why: String| ConfigError::Ceiling {
+        path: path.to_owned(),
+        why,
+    };
+    match std::fs::symlink_metadata(path) {
+        Ok(_) => {}
+        Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
+            return Ok(None);
+        }
+        Err(error) => return Err(wrong(format!("it cannot be told whether it exists: {error}"))),
+    }
+    let at = AbsPath::new(path).map_err(|error| wrong(error.to_string()))?;
+    let walked = paths::walk(path).map_err(|error| wrong(error.to_string()))?;
+    let owner = context.system_ceiling.owner;
+    let guards = if path == context.system_ceiling.path {
+        Guards {
+            owners: vec![owner],
+            from: AbsPath::root(),
+        }
+    } else {
+        let home = context.home.clone().filter(|home| at.is_within(home));
+        Guards {
+            owners: vec![nix::unistd::Uid::effective().as_raw(), owner],
+            from: home.unwrap_or_else(AbsPath::root),
+        }
+    };
+    if let Some(why) = guards.objection(&at, &walked) {
+        return Err(wrong(why));
+    }
+    if let Some(link) = walked.links.iter().find(|link| lies_in(link, writable)) {
+        return Err(wrong(format!(
+            "the symlink {link} lies inside a writable root, where the agent could re-point it"
+        )));
+    }
+    let config = load::read(walked.path.as_path(), Links::Refuse).map_err(|error| wrong(error.to_string()))?;
+    if walked.identity() != Some(config.identity) {
+        return Err(wrong("it was replaced while it was looked at".to_owned()));
+    }
+    let places = walked.links.into_iter().chain([at, walked.path]).collect();
+    Ok(Some(Found {
+        config,
+        places,
+        project: None,
+    }))
+}
+
+fn lies_in(path: &AbsPath, writable: &[AbsPath]) -> bool {
+    writable.iter().any(|root| holds(root, path))
+}
+
+/// A ceiling as a policy of its own.
+fn resolved(
+    found: Found,
+    writable: &[AbsPath],
+    context: &Context,
+    warnings: &mut Vec<Diagnostic>,
+) -> Result<Ceiling, ConfigError> {
+    let file = Arc::new(found.config.file.path);
+    let (source, raw) = yaml::parse(SourceName::File(Arc::clone(&file)), &found.config.bytes)?;
+    let layers = Layers {
+        role: Role::Ceiling,
+        stack: layers::stack(source, raw, context)?,
+        base: load::canonical(file.parent().unwrap_or(Path::new("/")))?,
+        config_dir: found.project,
+        config_files: Vec::new(),
+        writable: writable.to_owned(),
+    };
+    let resolved = resolve::resolve(&layers, context)?;
+    // What a preset warns of has been told of the config, or is about a config.
+    let own = |warning: &Diagnostic| warning.place.as_ref().is_some_and(|mark| !mark.place.source.is_preset());
+    warnings.extend(resolved.warnings.into_iter().filter(own));
+    Ok(Ceiling {
+        file,
+        policy: resolved.policy,
+    })
+}
+
+/// A directory that a ceiling does not give is not made: making it would be writing beyond the ceiling.
+fn unmade(loaded: &mut Loaded) {
+    let mut cuts = Vec::new();
+    let wanted = std::mem::take(&mut loaded.missing);
+    for missing in wanted {
+        let policy = &loaded.policy;
+        let root = policy.roots.iter().find(|root| root.name == missing.name);
+        let closed = root.and_then(|root| {
+            let mut ceilings = policy.ceilings.all.iter();
+            ceilings.find(|ceiling| !gives(ceiling, root)).map(|ceiling| (root, ceiling))
+        });
+        let Some((root, ceiling)) = closed else {
+            loaded.missing.push(missing);
+            continue;
+        };
+        cuts.push(Cut {
+            origin: root.origin.clone(),
+            ceiling: Arc::clone(&ceiling.file),
+            clause: ceiling.policy.speaker(&root.path).map(|over| over.origin.clone()),
+            what: Lost::Files {
+                rights: root.rights,
+                path: root.path.clone(),
+                witness: root.path.clone(),
+            },
+        });
+        loaded.policy.roots.retain(|root| root.name != missing.name);
+    }
+    loaded.policy.ceilings.cuts.extend(cuts);
+}
+
+fn gives(ceiling: &Ceiling, root: &Root) -> bool {
+    let asked = root.rights.and(Rights::READ | Rights::WRITE);
+    let speaks = |over: &Root| over.rights.contains(asked);
+    ceiling.policy.speaker(&root.path).is_some_and(speaks)
+        && ceiling.policy.access(Operation::List, &root.path) != Access::Denied
+}
+
+/// Ceilings inside writable roots are protected as the config is: the next start must find them again.
+fn protect(
+    loaded: &mut Loaded,
+    layers: Option<&Layers>,
+    mut places: Vec<AbsPath>,
+    writable: &[AbsPath],
+) -> Result<(), ConfigError> {
+    places.retain(|place| lies_in(place, writable));
+    match &mut loaded.policy.protect {
+        Protect::Default(files) => {
+            files.extend(places);
+            files.extend(layers.iter().flat_map(|layers| layers.config_files.iter().cloned()));
+            files.sort();
+            files.dedup();
+            Ok(())
+        }
+        Protect::None => match places.pop() {
+            None => Ok(()),
+            Some(place) => Err(ConfigError::Ceiling {
+                path: place.as_path().to_owned(),
+                why: "it lies inside a writable root, and `protect: none` would leave it to the agent".to_owned(),
+            }),
+        },
+    }
 }

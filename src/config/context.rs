@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
+use std::path::PathBuf;
 
 use super::presets::Preset;
 use crate::policy::{AbsPath, ShellRule};
@@ -16,6 +17,15 @@ pub struct Matchers {
     pub covers: fn(&ShellRule, &str) -> bool,
 }
 
+/// The ceiling of the whole machine.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SystemCeiling {
+    /// Where it lies, if there is one.
+    pub path: PathBuf,
+    /// The only user who may have written it.
+    pub owner: u32,
+}
+
 /// Everything outside the file that its meaning depends on.
 #[derive(Debug, Clone)]
 pub struct Context {
@@ -26,6 +36,10 @@ pub struct Context {
     pub variables: BTreeMap<OsString, OsString>,
     /// How rule examples are checked.
     pub matchers: Matchers,
+    /// The machine's ceiling.
+    pub system_ceiling: SystemCeiling,
+    /// Ceilings that a person named (`--ceiling`).
+    pub ceilings: Vec<PathBuf>,
     /// The presets, by name.
     pub(crate) presets: fn(&str) -> Option<Preset>,
 }
@@ -41,6 +55,11 @@ impl Context {
             home: user.and_then(|user| AbsPath::new(user.dir).ok()),
             variables: std::env::vars_os().collect(),
             matchers,
+            system_ceiling: SystemCeiling {
+                path: PathBuf::from("/etc/stockade/ceiling.yaml"),
+                owner: 0,
+            },
+            ceilings: Vec::new(),
             presets: super::presets::preset,
         }
     }

@@ -3,7 +3,7 @@
 use super::context::Context;
 use super::error::Diagnostic;
 use super::ground::{holds, pseudo};
-use super::layers::Layers;
+use super::layers::{Layers, Role};
 use super::mounts;
 use super::paths;
 use super::roots::Draft;
@@ -106,6 +106,10 @@ fn links(layers: &Layers, drafts: &[Draft<'_>], draft: &Draft<'_>) -> Result<(),
     for (link, at, text) in of_root.chain(of_denies) {
         let held = if layers.config_dir.as_ref().is_some_and(|dir| link.is_below(dir)) {
             "beside this config, where whoever writes the project could re-point it".to_owned()
+        } else if let Some(root) = layers.writable.iter().find(|root| link.is_within(root)) {
+            format!("inside the writable root {root}, where the agent could re-point it")
+        } else if layers.role == Role::Ceiling {
+            continue;
         } else if let Some(root) = writable_around(drafts, link) {
             format!(
                 "inside the writable root `{}`, where the agent could re-point it",

@@ -36,19 +36,16 @@ pub enum ConfigError {
     /// The text says something that does not stand.
     #[error("{0}")]
     Invalid(Box<Diagnostic>),
-    /// A ceiling file exists, and this version would not honour it.
+    /// A ceiling cannot be read, or not be believed.
     #[error(
-        "{} is a ceiling, and this version of stockade does not read ceilings: nothing is started rather than ignore it",
-        display(.0)
+        "the ceiling {} cannot be held to: {why}\n\nA ceiling says what may be reached at most, so nothing is started without it.",
+        display(.path)
     )]
-    Ceiling(PathBuf),
-    /// A ceiling file may exist, and it cannot be told.
-    #[error("failed to find out whether the ceiling {} exists: {source}", display(.path))]
-    CeilingUnknown {
+    Ceiling {
         /// The file.
         path: PathBuf,
-        /// Why.
-        source: io::Error,
+        /// What speaks against it.
+        why: String,
     },
     /// A config that came with the working directory is not trusted.
     #[error(

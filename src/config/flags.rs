@@ -3,6 +3,7 @@
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
+use super::ceilings;
 use super::context::Context;
 use super::error::{ConfigError, Diagnostic};
 use super::ground::{holds, pseudo};
@@ -101,6 +102,9 @@ pub fn from_flags(flags: &FlagPolicy, cwd: &Path, context: &Context) -> Result<L
         origin: Origin::Flag("command line".into()),
         ..loaded.policy.default_rule
     };
+    loaded.policy.ceilings.lines.set("shell.network", Origin::Flag("--net".into()));
+    ceilings::hold(&mut loaded, None, context)?;
+    loaded.make()?;
     Ok(loaded)
 }
 

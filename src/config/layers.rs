@@ -18,9 +18,20 @@ pub(crate) struct Layer {
     pub(crate) raw: RawConfig,
 }
 
+/// What a file is read as.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Role {
+    /// It grants.
+    Config,
+    /// It says what may be granted at most.
+    Ceiling,
+}
+
 /// Everything that speaks, first the file itself.
 #[derive(Debug)]
 pub(crate) struct Layers {
+    /// What it is read as.
+    pub(crate) role: Role,
     /// The file, then its presets depth-first; each preset once.
     pub(crate) stack: Vec<Layer>,
     /// Where relative paths start.
@@ -29,7 +40,7 @@ pub(crate) struct Layers {
     pub(crate) config_dir: Option<AbsPath>,
     /// The config's own paths, protected against the agent.
     pub(crate) config_files: Vec<AbsPath>,
-    /// Writable places that no layer speaks of: flags.
+    /// Writable places that no layer speaks of: those of flags, and for a ceiling the config's.
     pub(crate) writable: Vec<AbsPath>,
 }
 

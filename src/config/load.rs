@@ -13,7 +13,7 @@ use sha2::{Digest as _, Sha256};
 use super::ceilings;
 use super::context::Context;
 use super::error::{ConfigError, Diagnostic};
-use super::layers::{self, Layers};
+use super::layers::{self, Layers, Role};
 use super::paths;
 use super::resolve::{self, Resolved};
 use super::source::{Place, SourceName};
@@ -85,6 +85,7 @@ impl Loaded {
             })?;
             self.made.push(missing.name);
         }
+        ceilings::settle(self);
         Ok(())
     }
 }
@@ -115,6 +116,7 @@ pub(crate) enum Links {
 pub(crate) struct ConfigFile {
     pub(crate) file: NamedFile,
     pub(crate) bytes: Vec<u8>,
+    pub(crate) identity: Identity,
 }
 
 /// The config a person named. Naming it is trusting it.
@@ -126,34 +128,34 @@ pub fn load(path: &Path, context: &Context) -> Result<Loaded, ConfigError> {
 
 /// The config a person named, to be looked at: nothing is made, and nothing may run under it.
 pub fn examine(path: &Path, context: &Context) -> Result<Loaded, ConfigError> {
-    ceilings::refuse_if_present(context)?;
     build(read(path, Links::Follow)?, context)
 }
 
 /// A built-in preset on its own; where it says `.` it means `workspace`.
 pub fn preset(name: &str, workspace: &Path, context: &Context) -> Result<Loaded, ConfigError> {
-    preset_below(name, &canonical(workspace)?, &[], context)
+    let mut loaded = preset_below(name, &canonical(workspace)?, &[], context)?;
+    ceilings::hold(&mut loaded, None, context)?;
+    loaded.make()?;
+    Ok(loaded)
 }
 
-/// [`preset`], with writable roots that are added afterwards.
+/// [`preset`], with writable roots that are added afterwards; nothing is made, and no ceiling holds yet.
 pub(crate) fn preset_below(
     name: &str,
     base: &AbsPath,
     writable: &[AbsPath],
     context: &Context,
 ) -> Result<Loaded, ConfigError> {
-    ceilings::refuse_if_present(context)?;
     let (source, raw) = layers::preset(&Arc::from(name), context, |unplaced| unplaced)?;
     let layers = Layers {
+        role: Role::Config,
         stack: layers::stack(source, raw, context)?,
         base: base.clone(),
         config_dir: None,
         config_files: Vec::new(),
         writable: writable.to_owned(),
     };
-    let mut loaded = loaded(resolve::resolve(&layers, context)?, Vec::new());
-    loaded.make()?;
-    Ok(loaded)
+    Ok(loaded(resolve::resolve(&layers, context)?, Vec::new()))
 }
 
 /// `stockade.yaml` in `cwd`, and nowhere else.
@@ -176,9 +178,11 @@ pub(crate) fn read(path: &Path, links: Links) -> Result<ConfigFile, ConfigError>
         (Links::Refuse, Some(libc::ELOOP)) => ConfigError::Link(path.to_owned()),
         (Links::Refuse | Links::Follow, _) => failed(source),
     })?;
-    if !file.metadata().map_err(failed)?.is_file() {
+    let found = file.metadata().map_err(failed)?;
+    if !found.is_file() {
         return Err(ConfigError::NotAFile(path.to_owned()));
     }
+    let identity = paths::identity(&found);
     let mut bytes = Vec::new();
     file.take(MAX_BYTES + 1).read_to_end(&mut bytes).map_err(failed)?;
     if u64::try_from(bytes.len()).is_ok_and(|len| len > MAX_BYTES) {
@@ -189,6 +193,7 @@ pub(crate) fn read(path: &Path, links: Links) -> Result<ConfigFile, ConfigError>
     Ok(ConfigFile {
         file: NamedFile { path, sha256 },
         bytes,
+        identity,
     })
 }
 
@@ -204,7 +209,7 @@ fn open(path: &Path, links: Links) -> io::Result<File> {
 
 /// The policy of a config that was read; nothing is made.
 pub(crate) fn build(config: ConfigFile, context: &Context) -> Result<Loaded, ConfigError> {
-    let ConfigFile { file, bytes } = config;
+    let ConfigFile { file, bytes, .. } = config;
     let (source, raw) = yaml::parse(SourceName::File(Arc::new(file.path.clone())), &bytes)?;
     let dir = canonical(file.path.parent().unwrap_or(Path::new("/")))?;
     let named = dir.child(file.path.file_name().unwrap_or(OsStr::new("")));
@@ -215,13 +220,16 @@ pub(crate) fn build(config: ConfigFile, context: &Context) -> Result<Loaded, Con
     config_files.sort();
     config_files.dedup();
     let layers = Layers {
+        role: Role::Config,
         stack: layers::stack(source, raw, context)?,
         base: dir.clone(),
         config_dir: Some(dir),
         config_files,
         writable: Vec::new(),
     };
-    Ok(loaded(resolve::resolve(&layers, context)?, vec![file]))
+    let mut loaded = loaded(resolve::resolve(&layers, context)?, vec![file]);
+    ceilings::hold(&mut loaded, Some(&layers), context)?;
+    Ok(loaded)
 }
 
 /// A directory that must exist, without links.

@@ -7,10 +7,11 @@
 //! machine's own places), `base` and the `toolchains` that variables name, `environment`, `rules` and their
 //! `examples`, `tools`; `contradictions` holds the parts against each other, and `warnings`
 //! tells what stands but may surprise.
-//! Beside that: [`trust`] (and `stored`) for configs found in the working directory, [`ceilings`], which this
-//! version refuses to run beside, `flags` for policies without a file, [`schema()`] for editors.
+//! Beside that: [`trust`] (and `stored`) for configs found in the working directory, [`ceilings`] (with `ceiling_keys`,
+//! which knows what they may say, and `guarded`, which knows whom to believe), `lines` for what names them, `flags` for policies without a file, [`schema()`] for editors.
 
 mod base;
+mod ceiling_keys;
 pub mod ceilings;
 mod context;
 mod contradictions;
@@ -21,7 +22,9 @@ mod examples;
 mod finish;
 mod flags;
 mod ground;
+mod guarded;
 mod layers;
+mod lines;
 mod load;
 mod looks;
 mod mounts;
@@ -49,7 +52,7 @@ mod yaml;
 #[cfg(test)]
 mod tests;
 
-pub use context::{Context, Matchers};
+pub use context::{Context, Matchers, SystemCeiling};
 pub use error::{ConfigError, Diagnostic, Mark, Severity};
 pub use flags::{FlagPolicy, from_flags};
 pub use load::{Loaded, Missing, NamedFile, discover, examine, load, preset};

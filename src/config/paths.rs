@@ -58,6 +58,15 @@ pub(crate) struct Walked {
 }
 
 impl Walked {
+    /// A path that leads nowhere, as it stands.
+    pub(crate) fn missing(path: &Path) -> Result<Self, PathError> {
+        Ok(Self {
+            path: AbsPath::new(path).map_err(|_| PathError::NotAPath)?,
+            found: None,
+            links: Vec::new(),
+        })
+    }
+
     /// Device and inode of what is there.
     pub(crate) fn identity(&self) -> Option<Identity> {
         self.found.as_ref().map(identity)

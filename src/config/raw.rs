@@ -54,7 +54,7 @@ pub(crate) struct RawSandbox {
     pub(crate) deny_fallback: Option<At<RawDenyFallback>>,
     /// What to do about metadata the regime cannot hide. Default `report`.
     pub(crate) residuals: Option<At<RawResiduals>>,
-    /// An explicit profile to intersect with. Not read by this version.
+    /// A file written like this one that only takes away: what it does not grant is not granted.
     pub(crate) os_profile: Option<At<String>>,
 }
 

@@ -2,11 +2,13 @@
 //! file's own first.
 
 use super::base;
+use super::ceiling_keys;
 use super::context::Context;
 use super::contradictions;
 use super::environment;
 use super::error::Diagnostic;
-use super::layers::{Layer, Layers};
+use super::layers::{Layer, Layers, Role};
+use super::lines;
 use super::load::Missing;
 use super::looks::Looks;
 use super::raw::{RawConfig, RawSandbox, RawShell};
@@ -21,7 +23,7 @@ use super::words::{
     RawUnixSockets,
 };
 use crate::policy::{
-    AbsPath, BackendChoice, DenyFallback, HomeChoice, Mode, Network, OsSandbox, Policy, Protect, ProtectFallback,
+    AbsPath, BackendChoice, Ceilings, DenyFallback, HomeChoice, Mode, Network, OsSandbox, Policy, Protect, ProtectFallback,
     Residuals, Rights, ShellRule, UnixSockets,
 };
 
@@ -38,16 +40,22 @@ pub(crate) struct Resolved {
 /// The policy the layers come to. Nothing is made.
 pub(crate) fn resolve(layers: &Layers, context: &Context) -> Result<Resolved, Box<Diagnostic>> {
     refuse_later_features(layers)?;
+    if layers.role == Role::Ceiling {
+        ceiling_keys::check(layers)?;
+    }
     let mut found = Vec::new();
     let looks = Looks::default();
     let drafts = roots::drafts(layers, context, &looks, &mut found)?;
     contradictions::check(layers, &drafts)?;
-    contradictions::state_stays_outside(&drafts, context)?;
-    contradictions::writes_are_data(&drafts, context)?;
+    // A ceiling gives nothing by itself; the config under it is held to both.
+    if layers.role == Role::Config {
+        contradictions::state_stays_outside(&drafts, context)?;
+        contradictions::writes_are_data(&drafts, context)?;
+    }
     let names: Vec<&str> = drafts.iter().map(|d| d.name.value.as_str()).collect();
     let of_roots = drafts
         .iter()
-        .filter(|d| d.rights.contains(Rights::WRITE))
+        .filter(|d| layers.role == Role::Config && d.rights.contains(Rights::WRITE))
         .map(|d| &d.path);
     let writable: Vec<AbsPath> = of_roots.chain(&layers.writable).cloned().collect();
     let base = base::resolve(layers, &writable, context, &looks, &mut found)?;
@@ -61,7 +69,7 @@ pub(crate) fn resolve(layers: &Layers, context: &Context) -> Result<Resolved, Bo
     let mut missing = Vec::new();
     let mut finished = Vec::new();
     for draft in drafts {
-        let (root, wanted) = draft.finish()?;
+        let (root, wanted) = draft.finish(layers.role)?;
         missing.extend(wanted.map(|place| Missing {
             name: root.name.clone(),
             place,
@@ -91,6 +99,10 @@ pub(crate) fn resolve(layers: &Layers, context: &Context) -> Result<Resolved, Bo
         default_rule,
         tools,
         mode: mode(layers),
+        ceilings: Ceilings {
+            lines: lines::of(layers),
+            ..Ceilings::default()
+        },
     };
     Ok(Resolved {
         policy,
@@ -107,7 +119,7 @@ pub(crate) fn sandbox<'a, T>(
     layers.first(|raw: &'a RawConfig| raw.sandbox.as_ref().and_then(|s| get(s).as_ref()))
 }
 
-fn shell<'a, T>(layers: &'a Layers, get: fn(&'a RawShell) -> &'a Option<At<T>>) -> Option<(&'a Layer, &'a At<T>)> {
+pub(crate) fn shell<'a, T>(layers: &'a Layers, get: fn(&'a RawShell) -> &'a Option<At<T>>) -> Option<(&'a Layer, &'a At<T>)> {
     layers.first(|raw: &'a RawConfig| raw.shell.as_ref().and_then(|s| get(s).as_ref()))
 }
 
@@ -118,14 +130,6 @@ fn refuse_later_features(layers: &Layers) -> Result<(), Box<Diagnostic>> {
             .at(layer.source.place(at), "would be ignored, so it is refused")
             .hint(hint)
     };
-    if let Some((layer, found)) = sandbox(layers, |s| &s.os_profile) {
-        return Err(not_yet(
-            layer,
-            found.at,
-            "`os_profile`",
-            "say in `sandbox.paths` what may be reached, and remove this line",
-        ));
-    }
     if let Some((layer, found)) = layers.first(|raw| raw.audit.as_ref().and_then(|a| a.log.as_ref())) {
         return Err(not_yet(
             layer,
@@ -175,6 +179,7 @@ fn backend(layers: &Layers) -> Result<BackendChoice, Box<Diagnostic>> {
 
 fn protect(layers: &Layers) -> Protect {
     match sandbox(layers, |s| &s.protect).map(|(_, found)| found.value) {
+        None if layers.role == Role::Ceiling => Protect::None,
         None | Some(RawProtect::Default) => Protect::Default(layers.config_files.clone()),
         Some(RawProtect::None) => Protect::None,
     }
@@ -182,6 +187,7 @@ fn protect(layers: &Layers) -> Protect {
 
 fn protect_fallback(layers: &Layers) -> ProtectFallback {
     match sandbox(layers, |s| &s.protect_fallback).map(|(_, found)| found.value) {
+        None if layers.role == Role::Ceiling => ProtectFallback::Undo,
         None | Some(RawProtectFallback::Refuse) => ProtectFallback::Refuse,
         Some(RawProtectFallback::Undo) => ProtectFallback::Undo,
     }
@@ -189,6 +195,7 @@ fn protect_fallback(layers: &Layers) -> ProtectFallback {
 
 fn deny_fallback(layers: &Layers) -> DenyFallback {
     match sandbox(layers, |s| &s.deny_fallback).map(|(_, found)| found.value) {
+        None if layers.role == Role::Ceiling => DenyFallback::Decompose,
         None | Some(RawDenyFallback::Refuse) => DenyFallback::Refuse,
         Some(RawDenyFallback::Decompose) => DenyFallback::Decompose,
     }
@@ -207,6 +214,8 @@ fn os_sandbox(layers: &Layers) -> OsSandbox {
     let fallback = sandbox(layers, |s| &s.os_sandbox_fallback).map(|(_, found)| found.value);
     match (required, fallback) {
         (false, _) => OsSandbox::NotRequired,
+        // Either way nothing runs unconfined; a ceiling that names neither minds neither.
+        (true, None) if layers.role == Role::Ceiling => OsSandbox::RefuseTools,
         (true, None | Some(RawFallback::FailFast)) => OsSandbox::FailFast,
         (true, Some(RawFallback::RefuseTools)) => OsSandbox::RefuseTools,
     }
@@ -230,6 +239,7 @@ fn home(layers: &Layers) -> HomeChoice {
 fn mode(layers: &Layers) -> Mode {
     let found = layers.first(|raw| raw.approval.as_ref().and_then(|a| a.mode.as_ref()));
     match found.map(|(_, found)| found.value) {
+        None if layers.role == Role::Ceiling => Mode::ApproveAll,
         None | Some(RawApprovalMode::Interactive) => Mode::Interactive,
         Some(RawApprovalMode::ApproveAll) => Mode::ApproveAll,
         Some(RawApprovalMode::Strict) => Mode::Strict,

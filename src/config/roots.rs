@@ -9,7 +9,7 @@ use super::context::Context;
 use super::denies::{self, DenyDraft};
 use super::error::Diagnostic;
 use super::ground::system_part;
-use super::layers::{Layer, Layers};
+use super::layers::{Layer, Layers, Role};
 use super::looks::Looks;
 use super::paths::{self, Variables, Walked};
 use super::raw::RawRoot;
@@ -143,7 +143,11 @@ fn draft<'a>(
     let Some(path) = paths::expand(text, &layers.base, variables, context).map_err(lost)? else {
         return Ok(None);
     };
-    let walked = paths::walk(&path).map_err(lost)?;
+    let walked = match (layers.role, paths::walk(&path)) {
+        // What cannot be looked at is held as what is missing: nothing is given there.
+        (Role::Ceiling, Err(paths::PathError::Look { .. })) => paths::Walked::missing(&path).map_err(lost)?,
+        (_, walked) => walked.map_err(lost)?,
+    };
     let on = |flag: &Option<At<bool>>| flag.as_ref().is_some_and(|f| f.value);
     let scope = match &walked.found {
         Some(found) => scope(found.file_type()).ok_or_else(|| {
@@ -153,7 +157,7 @@ fn draft<'a>(
             ))
             .at(place(raw.root.at), "cannot be a root")
         })?,
-        None if on(&raw.create) => Scope::Tree,
+        None if on(&raw.create) || layers.role == Role::Ceiling => Scope::Tree,
         None if on(&raw.optional) => return Ok(None),
         None => {
             return Err(

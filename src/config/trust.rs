@@ -11,7 +11,6 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use super::ceilings;
 use super::context::Context;
 use super::error::ConfigError;
 use super::load::{self, Links, Loaded, NamedFile};
@@ -39,6 +38,28 @@ struct Content {
     configs: Vec<Entry>,
 }
 
+/// A trusted config as a list shows it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Trusted {
+    /// Where it is.
+    pub path: PathBuf,
+    /// The hash that was trusted.
+    pub sha256: String,
+    /// What became of the file.
+    pub state: Standing,
+}
+
+/// Whether a config is still what was trusted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Standing {
+    /// Its bytes are the trusted ones.
+    Same,
+    /// They are others, or cannot be read.
+    Changed,
+    /// Nothing is there.
+    Gone,
+}
+
 /// The directory of Stockade's own state; `None` for a user without a passwd entry.
 pub fn state_dir(context: &Context) -> Option<AbsPath> {
     let home = context.home.as_ref()?;
@@ -57,11 +78,7 @@ pub struct Store {
 impl Store {
     /// The store of this user; empty if there is none yet.
     pub fn open(user: &Context) -> Result<Self, ConfigError> {
-        let dir = state_dir(user).ok_or_else(|| ConfigError::TrustStore {
-            path: PathBuf::from("trust.json"),
-            why: "this user has no passwd entry, so no home to keep it in".to_owned(),
-        })?;
-        let path = dir.as_path().join("trust.json");
+        let path = place(user)?;
         let failed = |why: String| ConfigError::TrustStore {
             path: path.clone(),
             why,
@@ -83,17 +100,40 @@ impl Store {
         Ok(Self { path, content })
     }
 
-    /// The paths of the trusted configs.
-    pub fn configs(&self) -> impl Iterator<Item = PathBuf> {
-        self.content
-            .configs
-            .iter()
-            .filter_map(|entry| entry.files.first())
-            .map(|file| file.path.to_path())
+    /// The trusted configs, and whether each is still what was trusted.
+    pub fn configs(&self) -> impl Iterator<Item = Trusted> {
+        let first = self.content.configs.iter().filter_map(|entry| entry.files.first());
+        first.map(|file| {
+            let path = file.path.to_path();
+            Trusted {
+                state: match load::read(&path, Links::Refuse) {
+                    Ok(now) if stored_file(&now.file) == *file => Standing::Same,
+                    Ok(_) | Err(_) if path.symlink_metadata().is_ok() => Standing::Changed,
+                    Ok(_) | Err(_) => Standing::Gone,
+                },
+                path,
+                sha256: file.sha256.clone(),
+            }
+        })
+    }
+
+    /// The store with `edit` done to it, on disk and all at once. Others who edit wait for their turn, so
+    /// that nobody writes back what somebody else has just changed.
+    pub fn change<T>(user: &Context, edit: impl FnOnce(&mut Self) -> T) -> Result<T, ConfigError> {
+        let path = place(user)?;
+        let failed = |error: io::Error| ConfigError::TrustStore {
+            path: path.clone(),
+            why: error.to_string(),
+        };
+        let _turn = turn(&path).map_err(failed)?;
+        let mut store = Self::open(user)?;
+        let done = edit(&mut store);
+        store.write().map_err(failed)?;
+        Ok(done)
     }
 
     /// Trusts what was loaded, in place of what was trusted at that path before.
-    pub fn trust(&mut self, loaded: &Loaded) {
+    fn trust(&mut self, loaded: &Loaded) {
         if let Some(config) = loaded.files.first() {
             self.forget(&config.path);
             self.content.configs.push(Entry {
@@ -104,8 +144,7 @@ impl Store {
         }
     }
 
-    /// Withdraws trust; whether there was any.
-    pub fn forget(&mut self, config: &Path) -> bool {
+    fn forget(&mut self, config: &Path) -> bool {
         let before = self.content.configs.len();
         let key = StoredPath::new(config);
         self.content
@@ -114,19 +153,8 @@ impl Store {
         self.content.configs.len() != before
     }
 
-    /// Replaces the store on disk, all at once.
-    pub fn save(&self) -> Result<(), ConfigError> {
-        self.write().map_err(|error| ConfigError::TrustStore {
-            path: self.path.clone(),
-            why: error.to_string(),
-        })
-    }
-
     fn write(&self) -> io::Result<()> {
         let dir = self.path.parent().ok_or(io::ErrorKind::InvalidInput)?;
-        DirBuilder::new().recursive(true).mode(0o700).create(dir)?;
-        let found = std::fs::symlink_metadata(dir)?;
-        only_ours(found.is_dir(), found.uid(), found.mode() & 0o022)?;
         // tempfile makes it 0600, under a name of its own, following nothing.
         let mut temporary = tempfile::NamedTempFile::new_in(dir)?;
         serde_json::to_writer_pretty(&mut temporary, &self.content)?;
@@ -157,28 +185,25 @@ impl Store {
 /// The config found in the working directory, if it is trusted as it stands. Nothing of it is
 /// acted on before its bytes are known to be the trusted ones.
 pub fn load_discovered(path: &Path, context: &Context) -> Result<Loaded, ConfigError> {
-    ceilings::refuse_if_present(context)?;
     let config = load::read(path, Links::Refuse)?;
     let untrusted = |why| ConfigError::Untrusted {
         path: path.to_owned(),
         why,
     };
-    let mut store = Store::open(context)?;
+    let store = Store::open(context)?;
     let entry = store.entry(&config.file).map_err(untrusted)?;
     let mut loaded = load::build(config, context)?;
     same_reach(entry, &loaded).map_err(untrusted)?;
     if !loaded.missing.is_empty() {
         loaded.make()?;
         // From now on these directories are the trusted ones.
-        store.trust(&loaded);
-        store.save()?;
+        Store::change(context, |store| store.trust(&loaded))?;
     }
     Ok(loaded)
 }
 
 /// The config at `path` with its text, for a person to read before [`record`]; no link is followed.
 pub fn review(path: &Path, context: &Context) -> Result<(Loaded, Vec<u8>), ConfigError> {
-    ceilings::refuse_if_present(context)?;
     let config = load::read(path, Links::Refuse)?;
     let text = config.bytes.clone();
     Ok((load::build(config, context)?, text))
@@ -186,9 +211,16 @@ pub fn review(path: &Path, context: &Context) -> Result<(Loaded, Vec<u8>), Confi
 
 /// Trusts exactly what was loaded: the bytes a person has seen, whatever the file holds by now.
 pub fn record(loaded: &Loaded, context: &Context) -> Result<(), ConfigError> {
-    let mut store = Store::open(context)?;
-    store.trust(loaded);
-    store.save()
+    Store::change(context, |store| store.trust(loaded))
+}
+
+/// Withdraws trust from the config at `path`, which need not exist any more; whether there was any.
+pub fn forget(path: &Path, context: &Context) -> Result<bool, ConfigError> {
+    let whole = std::path::absolute(path).map_err(|source| ConfigError::Read {
+        path: path.to_owned(),
+        source,
+    })?;
+    Store::change(context, |store| store.forget(&whole))
 }
 
 /// Whether a loaded config is trusted as it stands.
@@ -235,6 +267,31 @@ fn read(path: &Path) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     file.take(MAX_BYTES).read_to_end(&mut bytes)?;
     Ok(bytes)
+}
+
+fn place(user: &Context) -> Result<PathBuf, ConfigError> {
+    let dir = state_dir(user).ok_or_else(|| ConfigError::TrustStore {
+        path: PathBuf::from("trust.json"),
+        why: "this user has no passwd entry, so no home to keep it in".to_owned(),
+    })?;
+    Ok(dir.as_path().join("trust.json"))
+}
+
+/// The turn to change the store: held as long as the file is open, and given up with the process.
+fn turn(store: &Path) -> io::Result<File> {
+    let dir = store.parent().ok_or(io::ErrorKind::InvalidInput)?;
+    DirBuilder::new().recursive(true).mode(0o700).create(dir)?;
+    let found = std::fs::symlink_metadata(dir)?;
+    only_ours(found.is_dir(), found.uid(), found.mode() & 0o022)?;
+    let mut options = OpenOptions::new();
+    options.write(true).create(true).truncate(false).mode(0o600);
+    let file = options
+        .custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK | libc::O_NOCTTY)
+        .open(dir.join("trust.lock"))?;
+    let found = file.metadata()?;
+    only_ours(found.is_file(), found.uid(), found.mode() & 0o077)?;
+    file.lock()?;
+    Ok(file)
 }
 
 /// What somebody else could have written says nothing.

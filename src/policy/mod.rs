@@ -6,6 +6,7 @@
 //!
 //! Nothing here does I/O, knows serde, or names a kernel facility.
 
+pub mod ceiling;
 pub mod decision;
 pub mod environment;
 pub mod grant;
@@ -20,6 +21,7 @@ pub mod shell;
 pub mod suffix;
 mod visible;
 
+pub use ceiling::{Ceiling, Ceilings, Cut, Lines, Lost};
 pub use decision::{Demand, Mode, Requirement};
 pub use environment::{EnvRule, Environment, VarName};
 pub use grant::{Access, Deny, Grant, Origin, Pattern, Scope, Target};

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use super::ceiling::Ceilings;
 use super::decision::{Demand, Mode};
 use super::environment::Environment;
 use super::grant::{Access, Deny, Grant, Origin, Scope};
@@ -52,6 +53,8 @@ pub struct Policy {
     pub tools: BTreeMap<String, ToolRule>,
     /// How questions are answered unless a flag says otherwise.
     pub mode: Mode,
+    /// What the rest is held under.
+    pub ceilings: Ceilings,
 }
 
 /// A named directory (or file) that tools and commands may reach.
@@ -177,7 +180,7 @@ impl Policy {
     /// What the config gives for `operation` on `path`, in its own words.
     ///
     /// The most specific root above the path speaks, and base paths below that root add to it.
-    /// Denies of every root win over all of it.
+    /// Denies of every root win over all of it, and no ceiling is gone beyond.
     pub fn access(&self, operation: Operation, path: &AbsPath) -> Access {
         let speaker = match operation {
             // A file has no listing, so a one-file root leaves that answer to the root around it.
@@ -192,7 +195,11 @@ impl Policy {
             .map(|base| base.grant.gives(operation, path));
         let given = from_base.fold(from_root, Access::max);
         let denies = self.roots.iter().flat_map(|root| &root.denies);
-        denies.map(|deny| deny.leaves(operation, path)).fold(given, Access::min)
+        let own = denies.map(|deny| deny.leaves(operation, path)).fold(given, Access::min);
+        let ceilings = self.ceilings.all.iter();
+        ceilings
+            .map(|ceiling| ceiling.policy.access(operation, path))
+            .fold(own, Access::min)
     }
 
     /// The most specific root above `path`. A one-file root speaks for that very path only.

@@ -14,6 +14,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::Profile;
 use super::canonical;
 use super::index::Index;
+use super::intersect;
 use crate::policy::{AbsPath, BasePath, Demand, Deny, Grant, Origin, Policy, Right, Rights, Root, Scope, Target};
 
 /// What a person, session memory or `approve_all` said yes to.
@@ -47,6 +48,16 @@ pub struct Call {
 }
 
 impl Call {
+    /// The same call to a ceiling. Names are the config's own: a ceiling's root of the same name is another
+    /// one, so a yes that names roots opens none of the ceiling's.
+    fn under_a_ceiling(&self) -> Self {
+        let asked = match &self.asked {
+            Asked::Nobody | Asked::Roots(_) => Asked::Nobody,
+            Asked::Everything => Asked::Everything,
+        };
+        Self { asked, narrow: None }
+    }
+
     /// What is left of a root's rights in this call.
     fn leaves(&self, root: &Root) -> Rights {
         let open = |demand: Demand| match demand {
@@ -99,8 +110,16 @@ impl Call {
     }
 }
 
-/// The profile of one call: never weaker than the policy.
+/// The profile of one call: never weaker than the policy, nor than any ceiling over it.
 pub fn derive(policy: &Policy, call: &Call) -> Profile {
+    let ceilings = policy.ceilings.all.iter();
+    ceilings.fold(own(policy, call), |left, ceiling| {
+        intersect(&left, &own(&ceiling.policy, &call.under_a_ceiling()))
+    })
+}
+
+/// What the policy gives by itself, its ceilings aside.
+pub(super) fn own(policy: &Policy, call: &Call) -> Profile {
     let speakers: Index<'_, &Root> = policy
         .roots
         .iter()

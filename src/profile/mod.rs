@@ -2,11 +2,13 @@
 //!
 //! The story, file by file: [`derive()`] turns a policy and what was asked of a person into a
 //! profile; [`order`] decides whether one reach lies within another and gives a witness when not;
-//! [`intersect()`] is the greatest profile below two, in the form that [`canonical`] gives; [`index`]
+//! [`intersect()`] is the greatest profile below two, in the form that [`canonical`] gives; [`cuts()`] names
+//! what a policy asks beyond its ceilings; [`index`]
 //! keeps all of it fast. Every start checks `config ⊒ profile` and `profile ⊒ plan` with the same
 //! procedure.
 
 pub mod canonical;
+pub mod cuts;
 pub mod derive;
 pub mod index;
 pub mod intersect;
@@ -17,6 +19,7 @@ use std::collections::BTreeMap;
 
 use crate::policy::{AbsPath, Deny, Environment, Grant, Identity, Limits, Network, Origin, Rights, UnixSockets};
 
+pub use cuts::cuts;
 pub use derive::{Asked, Call, derive};
 pub use intersect::intersect;
 pub use order::{FileReach, Landmarks, Reach, Witness, files_within, within};

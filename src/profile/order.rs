@@ -209,6 +209,9 @@ impl FileReach for Policy {
             root.denies.iter().for_each(|deny| mark_deny(landmarks, deny));
         }
         self.base.iter().for_each(|base| mark_grant(landmarks, &base.grant));
+        for ceiling in &self.ceilings.all {
+            ceiling.policy.landmarks(landmarks);
+        }
     }
 
     /// [`Policy::access`] over an index: the most specific root speaks.
@@ -220,6 +223,7 @@ impl FileReach for Policy {
             .collect();
         let base: Index<'_, &BasePath> = self.base.iter().map(|base| (&base.grant.path, base)).collect();
         let denies = place(self.roots.iter().flat_map(|root| &root.denies));
+        let ceilings: Vec<_> = self.ceilings.all.iter().map(|c| c.policy.prepared()).collect();
         Box::new(move |path| {
             // The most specific root comes last, and a one-file root leaves the listing to the one around it.
             let (mut lists, mut speaks) = (None, None);
@@ -248,6 +252,10 @@ impl FileReach for Policy {
                 });
             }
             reach.cut_by(denies.above(path), path);
+            for most in &ceilings {
+                let most = most(path);
+                reach = Reach::of(|operation| reach.get(operation).min(most.get(operation)));
+            }
             reach
         })
     }

@@ -8,7 +8,7 @@ use super::shell::NAME;
 use crate::approval::{ApprovalRequest, CommandView, Lazy, Presentation, Remember};
 use crate::policy::path::escape;
 use crate::policy::shell::{Judgement, RuleRef};
-use crate::policy::{Network, Policy, Requirement, Right};
+use crate::policy::{Network, Policy, Requirement, Right, Root};
 use crate::profile::Profile;
 
 /// The question for a command that needs approval and would run under `profile`.
@@ -33,7 +33,7 @@ pub(crate) fn request(
         may_write: policy
             .roots
             .iter()
-            .filter(|root| root.rights.has(Right::Write))
+            .filter(|root| root.rights.has(Right::Write) && writes_in(profile, root))
             .filter(|root| judgement.narrow.as_ref().is_none_or(|names| names.contains(&root.name)))
             .map(|root| root.path.as_path().to_owned())
             .collect(),
@@ -52,6 +52,12 @@ pub(crate) fn request(
         remember,
         allowed_by: allowed_by(policy, judgement),
     }
+}
+
+/// Whether anything of the root can be written: flags and ceilings may have taken it.
+fn writes_in(profile: &Profile, root: &Root) -> bool {
+    let mut writes = profile.grants.iter().filter(|grant| grant.rights.has(Right::Write));
+    writes.any(|grant| grant.path.is_within(&root.path) || root.path.is_within(&grant.path))
 }
 
 /// What the strictest part's rule says of itself.

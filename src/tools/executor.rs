@@ -69,6 +69,7 @@ impl Executor {
             protected(protect, *protect_fallback, *residuals, Regime::Landlock).map_err(PlanError::from)?;
         }
         let envelope = held(&policy, &narrowing, &Asked::Everything, None)?;
+        let mode = mode.min(policy.loosest_mode());
         Ok(Self {
             policy,
             narrowing,

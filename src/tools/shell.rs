@@ -28,6 +28,9 @@ impl Executor {
         if let Footing::Refused(why) = &self.footing {
             return Err(ToolError::Refused(why.clone()));
         }
+        let ceilings = &self.policy;
+        call.environment
+            .retain(|(name, value)| ceilings.variable_beyond(name, value).is_none());
         let directory = AbsPath::new(&call.directory).map_err(|_| ToolError::Directory(call.directory.clone()))?;
         let judgement = self.judge(&call.command, &directory);
         let (asked, narrow) = self.permission(&mut call, &judgement).await?;

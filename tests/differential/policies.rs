@@ -203,6 +203,7 @@ pub(crate) fn policy(random: &mut Random, tree: &Tree, tools: &Tools) -> Policy 
         },
         tools: BTreeMap::new(),
         mode: Mode::Strict,
+        ceilings: stockade::policy::Ceilings::default(),
     }
 }
 

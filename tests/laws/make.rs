@@ -243,6 +243,7 @@ pub(crate) fn with(roots: Vec<Root>, base: Vec<BasePath>) -> Policy {
         },
         tools: BTreeMap::new(),
         mode: Mode::Strict,
+        ceilings: stockade::policy::Ceilings::default(),
     }
 }
 

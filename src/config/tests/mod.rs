@@ -14,7 +14,7 @@ mod values;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use super::{ConfigError, Context, Loaded, Matchers, load, presets as shipped};
+use super::{ConfigError, Context, Loaded, Matchers, SystemCeiling, load, presets as shipped};
 use crate::policy::{AbsPath, Root, ShellRule};
 
 /// A home, a project beside it, and a context that knows only these.
@@ -49,6 +49,11 @@ impl World {
                     }
                 },
             },
+            system_ceiling: SystemCeiling {
+                path: real.join("etc/stockade/ceiling.yaml"),
+                owner: nix::unistd::Uid::effective().as_raw(),
+            },
+            ceilings: Vec::new(),
             presets: shipped::preset,
         };
         Self { dir, context }

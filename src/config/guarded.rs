@@ -1,0 +1,62 @@
+//! Whether a file may be believed: who could have written it, or put another in its place.
+
+use std::fs::Metadata;
+use std::os::unix::fs::MetadataExt as _;
+
+use super::paths::Walked;
+use crate::policy::AbsPath;
+
+const WRITABLE_BY_OTHERS: u32 = 0o022;
+const STICKY: u32 = 0o1000;
+
+/// Who is believed, and from where on it is looked at.
+#[derive(Debug)]
+pub(crate) struct Guards {
+    /// The owners that are believed.
+    pub(crate) owners: Vec<u32>,
+    /// What lies above this directory is not looked at.
+    pub(crate) from: AbsPath,
+}
+
+impl Guards {
+    /// Why the file that `named` led to is not believed: every directory on the way, and every link, counts.
+    pub(crate) fn objection(&self, named: &AbsPath, walked: &Walked) -> Option<String> {
+        let Some(found) = &walked.found else {
+            return Some(format!("a symlink on the way leads to {}, and nothing is there", walked.path));
+        };
+        if !found.is_file() {
+            return Some(format!("{} is not a regular file", walked.path));
+        }
+        let places = walked.links.iter().chain([named, &walked.path]);
+        let mut directories: Vec<AbsPath> = places
+            .flat_map(|place| place.ancestors().skip(1).collect::<Vec<_>>())
+            .filter(|directory| !self.from.is_below(directory))
+            .collect();
+        directories.sort();
+        directories.dedup();
+        let of_directories = directories.iter().find_map(|directory| self.look(directory));
+        let of_links = || walked.links.iter().find_map(|link| self.look(link));
+        of_directories
+            .or_else(of_links)
+            .or_else(|| self.judge(&walked.path, found))
+    }
+
+    fn look(&self, path: &AbsPath) -> Option<String> {
+        match std::fs::symlink_metadata(path) {
+            Ok(found) => self.judge(path, &found),
+            Err(error) => Some(format!("{path} cannot be looked at: {error}")),
+        }
+    }
+
+    fn judge(&self, path: &AbsPath, found: &Metadata) -> Option<String> {
+        if !self.owners.contains(&found.uid()) {
+            let owners: Vec<String> = self.owners.iter().map(|owner| format!("uid {owner}")).collect();
+            let owners = owners.join(" or ");
+            return Some(format!("{path} belongs to uid {}, not to {owners}", found.uid()));
+        }
+        // The mode of a link says nothing; in a sticky directory only owners replace what is there.
+        let open = found.mode() & WRITABLE_BY_OTHERS != 0 && !found.is_symlink();
+        let sticky = found.is_dir() && found.mode() & STICKY != 0;
+        (open && !sticky).then(|| format!("others can write {path}: `chmod go-w` it"))
+    }
+}

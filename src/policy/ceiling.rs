@@ -1,0 +1,276 @@
+//! Ceilings: files that only take away, and what they took.
+//!
+//! A ceiling is a policy of its own. What it does not grant is not granted, whatever the config says: the
+//! reach of a policy under ceilings is the smallest that any of them gives. What was asked beyond one of
+//! them is a [`Cut`], which names both lines.
+
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use super::decision::Mode;
+use super::environment::{EnvRule, VarName};
+use super::grant::Origin;
+use super::limits::Limits;
+use super::network::{Network, UnixSockets};
+use super::path::{AbsPath, display, escape};
+use super::policy::{HomeChoice, OsSandbox, Policy, Protect};
+use super::right::Rights;
+
+/// The ceilings a policy stands under.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Ceilings {
+    /// Each of them; their order means nothing.
+    pub all: Vec<Ceiling>,
+    /// What was asked beyond them, files aside: those take a derivation to compare.
+    pub cuts: Vec<Cut>,
+    /// The lines that the policy's own settings come from.
+    pub lines: Lines,
+}
+
+/// One file that only takes away.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Ceiling {
+    /// Where it was read.
+    pub file: Arc<PathBuf>,
+    /// What it gives at most; it stands under no ceiling itself.
+    pub policy: Policy,
+}
+
+/// Which line each setting comes from, by the key as a person writes it: `shell.network`.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Lines(BTreeMap<String, Origin>);
+
+impl Lines {
+    /// The line of a key.
+    pub fn get(&self, key: &str) -> Option<&Origin> {
+        self.0.get(key)
+    }
+
+    /// Notes the line of a key; the last one noted holds.
+    pub fn set(&mut self, key: impl Into<String>, origin: Origin) {
+        self.0.insert(key.into(), origin);
+    }
+
+    /// The key of one variable of the environment.
+    pub fn of_variable(name: &VarName) -> String {
+        format!("shell.env {name}")
+    }
+}
+
+/// One thing that was asked for and that a ceiling does not give.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Cut {
+    /// The line that asks.
+    pub origin: Origin,
+    /// The ceiling that does not give it.
+    pub ceiling: Arc<PathBuf>,
+    /// The line of the ceiling that decides, where one does: often it is what no line says.
+    pub clause: Option<Origin>,
+    /// What was asked.
+    pub what: Lost,
+}
+
+/// What a [`Cut`] takes.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Lost {
+    /// Rights on files.
+    Files {
+        /// Those that some file below the path loses.
+        rights: Rights,
+        /// What the line grants.
+        path: AbsPath,
+        /// One path that loses them.
+        witness: AbsPath,
+    },
+    /// Rights on files without a question: a yes gives them back.
+    Unasked {
+        /// Those that some file below the path loses.
+        rights: Rights,
+        /// What the line grants.
+        path: AbsPath,
+        /// One path that loses them.
+        witness: AbsPath,
+    },
+    /// IP.
+    Network(Network),
+    /// Unix sockets.
+    UnixSockets(UnixSockets),
+    /// A variable of the environment.
+    Variable(VarName),
+    /// A bound, by its key, that was wider.
+    Limit(&'static str),
+    /// Some other setting.
+    Setting {
+        /// Its key.
+        key: &'static str,
+        /// What was asked.
+        value: String,
+    },
+}
+
+impl fmt::Display for Lost {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut files = |rights: &Rights, path: &AbsPath, witness: &AbsPath, end: &str| {
+            if path == witness {
+                write!(f, "{rights} {path}{end}")
+            } else {
+                write!(f, "{rights} below {path}, such as {witness}{end}")
+            }
+        };
+        match self {
+            Self::Files { rights, path, witness } => files(rights, path, witness, ""),
+            Self::Unasked { rights, path, witness } => files(rights, path, witness, " without a question"),
+            Self::Network(network) => write!(f, "network {network}"),
+            Self::UnixSockets(sockets) => write!(f, "unix sockets {sockets}"),
+            Self::Variable(name) => write!(f, "the environment variable {}", escape(name.as_str().as_bytes())),
+            Self::Limit(key) => write!(f, "going beyond the limit `{key}`"),
+            Self::Setting { key, value } => write!(f, "`{key}: {value}`"),
+        }
+    }
+}
+
+impl fmt::Display for Cut {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}: not given by the ceiling ", self.origin, self.what)?;
+        match &self.clause {
+            Some(clause @ Origin::File { .. }) => write!(f, "{clause}"),
+            Some(clause) => write!(f, "{} ({clause})", display(self.ceiling.as_os_str())),
+            None => f.write_str(&display(self.ceiling.as_os_str())),
+        }
+    }
+}
+
+impl Policy {
+    /// Takes every setting down to what the ceilings give, and notes what that took. Files are not
+    /// touched: their reach is compared path by path.
+    pub fn cap(&mut self) {
+        let ceilings = std::mem::take(&mut self.ceilings.all);
+        // All are compared with what was asked, so that their order tells nothing.
+        let found: Vec<Cut> = ceilings.iter().flat_map(|ceiling| self.beyond(ceiling)).collect();
+        for Ceiling { policy: most, .. } in &ceilings {
+            self.network = self.network.min(most.network);
+            self.unix_sockets = self.unix_sockets.min(most.unix_sockets);
+            self.environment = self.environment.and(&most.environment);
+            self.limits = self.limits.and(&most.limits);
+            self.os_sandbox = self.os_sandbox.min(most.os_sandbox);
+            self.residuals = self.residuals.min(most.residuals);
+            self.protect_fallback = self.protect_fallback.min(most.protect_fallback);
+            self.deny_fallback = self.deny_fallback.min(most.deny_fallback);
+            self.mode = self.mode.min(most.mode);
+            self.home = match most.home {
+                HomeChoice::Private => HomeChoice::Private,
+                HomeChoice::Real => self.home,
+            };
+            self.protect = match (&self.protect, &most.protect) {
+                (Protect::None, Protect::Default(_)) => Protect::Default(Vec::new()),
+                (own, _) => own.clone(),
+            };
+        }
+        self.ceilings.all = ceilings;
+        self.ceilings.cuts.extend(found);
+        self.ceilings.cuts.sort();
+        self.ceilings.cuts.dedup();
+    }
+
+    /// The loosest mode that the ceilings allow.
+    pub fn loosest_mode(&self) -> Mode {
+        let all = self.ceilings.all.iter();
+        all.map(|ceiling| ceiling.policy.mode).min().unwrap_or(Mode::ApproveAll)
+    }
+
+    /// The first ceiling that does not let a command see this variable with this value.
+    pub fn variable_beyond(&self, name: &OsStr, value: &OsStr) -> Option<&Ceiling> {
+        let name = name.to_str().and_then(|name| VarName::new(name).ok());
+        self.ceilings.all.iter().find(|ceiling| {
+            let rule = name.as_ref().and_then(|name| ceiling.policy.environment.get(name));
+            match rule {
+                Some(EnvRule::Pass) => false,
+                Some(EnvRule::Set(only)) => only != value,
+                None => true,
+            }
+        })
+    }
+
+    /// The settings that ask for more than a ceiling gives.
+    fn beyond(&self, ceiling: &Ceiling) -> Vec<Cut> {
+        let most = &ceiling.policy;
+        let mut cuts = Vec::new();
+        let mut cut = |key: &str, what: Lost| {
+            let asked = self.ceilings.lines.get(key).cloned();
+            cuts.push(Cut {
+                origin: asked.unwrap_or(Origin::Builtin("the default")),
+                ceiling: Arc::clone(&ceiling.file),
+                clause: most.ceilings.lines.get(key).cloned(),
+                what,
+            });
+        };
+        if self.network > most.network {
+            cut("shell.network", Lost::Network(self.network));
+        }
+        if self.unix_sockets > most.unix_sockets {
+            cut("shell.unix_sockets", Lost::UnixSockets(self.unix_sockets));
+        }
+        for (name, rule) in self.environment.iter() {
+            let given = match (rule, most.environment.get(name)) {
+                (_, Some(EnvRule::Pass)) => true,
+                (EnvRule::Set(a), Some(EnvRule::Set(b))) => a == b,
+                (EnvRule::Pass, Some(EnvRule::Set(_))) | (_, None) => false,
+            };
+            if !given {
+                cut(&Lines::of_variable(name), Lost::Variable(name.clone()));
+            }
+        }
+        for (key, wider) in wider_limits(&self.limits, &most.limits) {
+            if wider {
+                cut(key, Lost::Limit(key));
+            }
+        }
+        let setting = |key: &'static str, value: &str| Lost::Setting {
+            key,
+            value: value.to_owned(),
+        };
+        if let (HomeChoice::Real, HomeChoice::Private) = (self.home, most.home) {
+            cut("shell.home", setting("shell.home", "real"));
+        }
+        // Refusing to start and refusing each call confine alike: only running unconfined is beyond.
+        if self.os_sandbox == OsSandbox::NotRequired && most.os_sandbox < OsSandbox::NotRequired {
+            let key = "sandbox.require_os_sandbox";
+            cut(key, setting(key, "false"));
+        }
+        if let (Protect::None, Protect::Default(_)) = (&self.protect, &most.protect) {
+            cut("sandbox.protect", setting("sandbox.protect", "none"));
+        }
+        if self.protect_fallback > most.protect_fallback {
+            cut("sandbox.protect_fallback", setting("sandbox.protect_fallback", "undo"));
+        }
+        if self.deny_fallback > most.deny_fallback {
+            cut("sandbox.deny_fallback", setting("sandbox.deny_fallback", "decompose"));
+        }
+        // To report is what holds where nothing is said: nobody asked for it there.
+        if self.residuals > most.residuals && self.ceilings.lines.get("sandbox.residuals").is_some() {
+            cut("sandbox.residuals", setting("sandbox.residuals", "report"));
+        }
+        if self.mode > most.mode && self.ceilings.lines.get("approval.mode").is_some() {
+            cut("approval.mode", setting("approval.mode", &self.mode.to_string()));
+        }
+        cuts
+    }
+}
+
+/// Each limit that `asked` names, and whether it is wider than in `most`. A limit that nobody named is no request.
+fn wider_limits(asked: &Limits, most: &Limits) -> [(&'static str, bool); 6] {
+    fn wider<T: Ord>(asked: Option<T>, most: Option<T>) -> bool {
+        asked.zip(most).is_some_and(|(asked, most)| asked > most)
+    }
+    [
+        ("shell.limits.timeout", wider(asked.timeout, most.timeout)),
+        ("shell.limits.memory", wider(asked.memory, most.memory)),
+        ("shell.limits.processes", wider(asked.processes, most.processes)),
+        ("shell.limits.open_files", wider(asked.open_files, most.open_files)),
+        ("shell.limits.file_size", wider(asked.file_size, most.file_size)),
+        ("shell.limits.output", wider(asked.output, most.output)),
+    ]
+}
