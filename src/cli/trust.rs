@@ -74,7 +74,10 @@ fn forget(args: &TrustArgs, context: &Context) -> Result<Exit, Complaint> {
     if args.json {
         print(&format!("{}\n", serde_json::json!({"forgotten": display(&file)})))?;
     } else {
-        print(&format!("forgotten {}; it must be trusted again to be used\n", display(&file)))?;
+        print(&format!(
+            "forgotten {}; it must be trusted again to be used\n",
+            display(&file)
+        ))?;
     }
     Ok(Exit::Success)
 }

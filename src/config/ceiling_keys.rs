@@ -31,15 +31,23 @@ fn check_root(layer: &Layer, name: &At<String>, root: &RawRoot) -> Result<(), Bo
             "a ceiling has no workspace: {} grants `{text}`",
             layer.source.name
         ))
-        .at(layer.source.place(root.root.at), "the directory a command is started in")
-        .hint("extend `system` and the toolchain presets instead, and name under `sandbox.paths` where work may be done"));
+        .at(
+            layer.source.place(root.root.at),
+            "the directory a command is started in",
+        )
+        .hint(
+            "extend `system` and the toolchain presets instead, and name under `sandbox.paths` where work may be done",
+        ));
     }
     match &root.create {
         Some(create) if create.value && !layer.source.is_preset() => Err(meaningless(
             layer,
             create.at,
             "a ceiling makes no directory",
-            format!("remove `create`: while root `{}` is missing, nothing is given there", name.value),
+            format!(
+                "remove `create`: while root `{}` is missing, nothing is given there",
+                name.value
+            ),
         )),
         Some(_) | None => match &root.optional {
             Some(optional) if !optional.value => Err(meaningless(
@@ -76,23 +84,37 @@ fn check_own(layer: &Layer) -> Result<(), Box<Diagnostic>> {
         ),
         (
             "shell.rules",
-            shell.and_then(|s| s.rules.as_ref()).and_then(|rules| rules.first()).map(|rule| rule.at),
+            shell
+                .and_then(|s| s.rules.as_ref())
+                .and_then(|rules| rules.first())
+                .map(|rule| rule.at),
             rules,
         ),
         (
             "tools",
-            raw.tools.as_ref().and_then(|tools| tools.0.first()).map(|(name, _)| name.at),
+            raw.tools
+                .as_ref()
+                .and_then(|tools| tools.0.first())
+                .map(|(name, _)| name.at),
             "an override belongs to a config; `approval: {mode: …}` bounds the mode of every call",
         ),
         (
             "custom_tools",
-            raw.custom_tools.as_ref().and_then(|tools| tools.0.first()).map(|(name, _)| name.at),
+            raw.custom_tools
+                .as_ref()
+                .and_then(|tools| tools.0.first())
+                .map(|(name, _)| name.at),
             "tools belong to a config; a ceiling says what any of them reaches at most",
         ),
     ];
     for (key, at, hint) in found {
         if let Some(at) = at {
-            return Err(meaningless(layer, at, &format!("`{key}` says nothing in a ceiling"), hint.to_owned()));
+            return Err(meaningless(
+                layer,
+                at,
+                &format!("`{key}` says nothing in a ceiling"),
+                hint.to_owned(),
+            ));
         }
     }
     Ok(())

@@ -41,7 +41,9 @@ pub fn paths(context: &Context) -> Vec<PathBuf> {
         .into_iter()
         .flatten()
         .map(|dir| dir.join("stockade/ceiling.yaml"));
-    let mut all: Vec<PathBuf> = std::iter::once(context.system_ceiling.path.clone()).chain(users).collect();
+    let mut all: Vec<PathBuf> = std::iter::once(context.system_ceiling.path.clone())
+        .chain(users)
+        .collect();
     all.dedup();
     all
 }
@@ -113,9 +115,12 @@ fn of_config(
     let beside = |link: &&AbsPath| project.as_ref().is_some_and(|dir| link.is_below(dir));
     let link = walked.links.iter().find(beside);
     if let Some(link) = link.or_else(|| walked.links.iter().find(|link| lies_in(link, writable))) {
-        return Err(wrong(format!("goes through the symlink {link}"), "leads where the link says today")
-            .hint("the link could be re-pointed by whoever writes the project, or by the agent: write the path it leads to")
-            .into());
+        return Err(wrong(
+            format!("goes through the symlink {link}"),
+            "leads where the link says today",
+        )
+        .hint("the link could be re-pointed by whoever writes the project, or by the agent: write the path it leads to")
+        .into());
     }
     let config = load::read(walked.path.as_path(), Links::Refuse)
         .map_err(|error| wrong(error.to_string(), "a ceiling that cannot be read refuses the start"))?;
@@ -166,13 +171,13 @@ fn standing(path: &Path, writable: &[AbsPath], context: &Context) -> Result<Opti
     let owner = context.system_ceiling.owner;
     let guards = if path == context.system_ceiling.path {
         Guards {
-            owners: vec![owner],
+            owners: vec![0, owner],
             from: AbsPath::root(),
         }
     } else {
         let home = context.home.clone().filter(|home| at.is_within(home));
         Guards {
-            owners: vec![nix::unistd::Uid::effective().as_raw(), owner],
+            owners: vec![0, nix::unistd::Uid::effective().as_raw()],
             from: home.unwrap_or_else(AbsPath::root),
         }
     };
@@ -219,7 +224,12 @@ fn resolved(
     };
     let resolved = resolve::resolve(&layers, context)?;
     // What a preset warns of has been told of the config, or is about a config.
-    let own = |warning: &Diagnostic| warning.place.as_ref().is_some_and(|mark| !mark.place.source.is_preset());
+    let own = |warning: &Diagnostic| {
+        warning
+            .place
+            .as_ref()
+            .is_some_and(|mark| !mark.place.source.is_preset())
+    };
     warnings.extend(resolved.warnings.into_iter().filter(own));
     Ok(Ceiling {
         file,
@@ -236,7 +246,9 @@ fn unmade(loaded: &mut Loaded) {
         let root = policy.roots.iter().find(|root| root.name == missing.name);
         let closed = root.and_then(|root| {
             let mut ceilings = policy.ceilings.all.iter();
-            ceilings.find(|ceiling| !gives(ceiling, root)).map(|ceiling| (root, ceiling))
+            ceilings
+                .find(|ceiling| !gives(ceiling, root))
+                .map(|ceiling| (root, ceiling))
         });
         let Some((root, ceiling)) = closed else {
             loaded.missing.push(missing);

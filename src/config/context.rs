@@ -22,7 +22,7 @@ pub struct Matchers {
 pub struct SystemCeiling {
     /// Where it lies, if there is one.
     pub path: PathBuf,
-    /// The only user who may have written it.
+    /// The only user, beside root, who may have written it.
     pub owner: u32,
 }
 

@@ -102,7 +102,11 @@ pub fn from_flags(flags: &FlagPolicy, cwd: &Path, context: &Context) -> Result<L
         origin: Origin::Flag("command line".into()),
         ..loaded.policy.default_rule
     };
-    loaded.policy.ceilings.lines.set("shell.network", Origin::Flag("--net".into()));
+    loaded
+        .policy
+        .ceilings
+        .lines
+        .set("shell.network", Origin::Flag("--net".into()));
     ceilings::hold(&mut loaded, None, context)?;
     loaded.make()?;
     Ok(loaded)

@@ -22,7 +22,10 @@ impl Guards {
     /// Why the file that `named` led to is not believed: every directory on the way, and every link, counts.
     pub(crate) fn objection(&self, named: &AbsPath, walked: &Walked) -> Option<String> {
         let Some(found) = &walked.found else {
-            return Some(format!("a symlink on the way leads to {}, and nothing is there", walked.path));
+            return Some(format!(
+                "a symlink on the way leads to {}, and nothing is there",
+                walked.path
+            ));
         };
         if !found.is_file() {
             return Some(format!("{} is not a regular file", walked.path));
@@ -50,9 +53,7 @@ impl Guards {
 
     fn judge(&self, path: &AbsPath, found: &Metadata) -> Option<String> {
         if !self.owners.contains(&found.uid()) {
-            let owners: Vec<String> = self.owners.iter().map(|owner| format!("uid {owner}")).collect();
-            let owners = owners.join(" or ");
-            return Some(format!("{path} belongs to uid {}, not to {owners}", found.uid()));
+            return Some(format!("{path} belongs to another user (uid {})", found.uid()));
         }
         // The mode of a link says nothing; in a sticky directory only owners replace what is there.
         let open = found.mode() & WRITABLE_BY_OTHERS != 0 && !found.is_symlink();

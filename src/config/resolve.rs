@@ -23,8 +23,8 @@ use super::words::{
     RawUnixSockets,
 };
 use crate::policy::{
-    AbsPath, BackendChoice, Ceilings, DenyFallback, HomeChoice, Mode, Network, OsSandbox, Policy, Protect, ProtectFallback,
-    Residuals, Rights, ShellRule, UnixSockets,
+    AbsPath, BackendChoice, Ceilings, DenyFallback, HomeChoice, Mode, Network, OsSandbox, Policy, Protect,
+    ProtectFallback, Residuals, Rights, ShellRule, UnixSockets,
 };
 
 /// What a stack of layers comes to.
@@ -119,7 +119,10 @@ pub(crate) fn sandbox<'a, T>(
     layers.first(|raw: &'a RawConfig| raw.sandbox.as_ref().and_then(|s| get(s).as_ref()))
 }
 
-pub(crate) fn shell<'a, T>(layers: &'a Layers, get: fn(&'a RawShell) -> &'a Option<At<T>>) -> Option<(&'a Layer, &'a At<T>)> {
+pub(crate) fn shell<'a, T>(
+    layers: &'a Layers,
+    get: fn(&'a RawShell) -> &'a Option<At<T>>,
+) -> Option<(&'a Layer, &'a At<T>)> {
     layers.first(|raw: &'a RawConfig| raw.shell.as_ref().and_then(|s| get(s).as_ref()))
 }
 

@@ -7,10 +7,10 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use super::Profile;
 use super::derive::{Asked, Call, own};
 use super::index::Index;
 use super::order::{FileReach, Landmarks, Reach};
-use super::Profile;
 use crate::policy::{AbsPath, Access, Ceiling, Cut, Deny, Grant, Lost, Operation, Origin, Policy, Rights, Target};
 
 /// Everything the policy asks for and does not get, sorted by the line that asks.
@@ -25,12 +25,20 @@ pub fn cuts(policy: &Policy) -> Vec<Cut> {
     for ceiling in &policy.ceilings.all {
         let most = own(&ceiling.policy, &at_most);
         for (line, lost) in between(&asked, None, &most) {
-            let Loss { rights, witness, clause } = lost;
+            let Loss {
+                rights,
+                witness,
+                clause,
+            } = lost;
             all.push(line.cut(ceiling, clause, |path| Lost::Files { rights, path, witness }));
         }
         // What not even a yes would give has been told.
         for (line, lost) in between(&unasked, Some(&most), &own(&ceiling.policy, &freely)) {
-            let Loss { rights, witness, clause } = lost;
+            let Loss {
+                rights,
+                witness,
+                clause,
+            } = lost;
             all.push(line.cut(ceiling, clause, |path| Lost::Unasked { rights, path, witness }));
         }
     }

@@ -118,15 +118,6 @@ fn what_a_later_version_holds_is_refused_with_its_line() {
       |
       = help: write `backend: auto` or `backend: landlock`
     "#);
-    assert_snapshot!(world.error("sandbox:\n  os_profile: ./ceiling.yaml\n"), @r#"
-    error: `os_profile` is not supported by this version
-     --> /dir/project/stockade.yaml:2:15
-      |
-    2 |   os_profile: ./ceiling.yaml
-      |               ^^^^^^^^^^^^^^ would be ignored, so it is refused
-      |
-      = help: say in `sandbox.paths` what may be reached, and remove this line
-    "#);
     assert_snapshot!(world.error("audit: {log: default}\n"), @r#"
     error: `audit.log` is not supported by this version
      --> /dir/project/stockade.yaml:1:14

@@ -1,5 +1,6 @@
 //! Tests of the whole way from text to policy, in a directory of their own each.
 
+mod ceilings;
 mod clauses;
 mod errors;
 mod mounts;

@@ -1,10 +1,11 @@
-//! Trust, ceilings and how a config file is opened.
+//! Trust, and how a config file is opened.
 
 use std::os::unix::fs::PermissionsExt as _;
+use std::path::PathBuf;
 
 use super::World;
-use crate::config::trust::{Store, is_trusted, load_discovered, record, review, state_dir};
-use crate::config::{ConfigError, ceilings, discover, examine, load};
+use crate::config::trust::{Standing, Store, forget, is_trusted, load_discovered, record, review, state_dir};
+use crate::config::{ConfigError, discover, examine, load};
 
 const TEXT: &str = "sandbox: {paths: {a: {root: a}}}\n";
 
@@ -152,10 +153,20 @@ fn trust_can_be_withdrawn() {
     let world = world();
     let path = world.project().join("stockade.yaml");
     trust(&world, &path);
-    let mut store = Store::open(&world.context).unwrap();
-    assert!(store.configs().eq(std::iter::once(path.clone())));
-    assert!(store.forget(&path));
-    store.save().unwrap();
+    let listed = |world: &World| -> Vec<(PathBuf, Standing)> {
+        let store = Store::open(&world.context).unwrap();
+        store.configs().map(|of| (of.path, of.state)).collect()
+    };
+    assert_eq!(listed(&world), [(path.clone(), Standing::Same)]);
+    std::fs::write(&path, "sandbox: {}\n").unwrap();
+    assert_eq!(listed(&world), [(path.clone(), Standing::Changed)]);
+    std::fs::remove_file(&path).unwrap();
+    assert_eq!(listed(&world), [(path.clone(), Standing::Gone)]);
+    world.write(TEXT);
+    assert!(load_discovered(&path, &world.context).is_ok());
+    assert!(forget(&path, &world.context).unwrap());
+    assert!(!forget(&path, &world.context).unwrap());
+    assert_eq!(listed(&world), []);
     assert!(load_discovered(&path, &world.context).is_err());
 }
 
@@ -237,28 +248,6 @@ fn only_the_working_directory_itself_is_looked_in() {
 }
 
 #[test]
-fn a_ceiling_is_never_ignored() {
-    let mut world = world();
-    let path = world.project().join("stockade.yaml");
-    assert!(load(&path, &world.context).is_ok());
-    let users = world.home().join(".config/stockade");
-    std::fs::create_dir_all(&users).unwrap();
-    std::os::unix::fs::symlink("/nowhere", users.join("ceiling.yaml")).unwrap();
-    assert!(matches!(load(&path, &world.context), Err(ConfigError::Ceiling(_))));
-    std::fs::remove_file(users.join("ceiling.yaml")).unwrap();
-    world
-        .context
-        .variables
-        .insert("XDG_CONFIG_HOME".into(), world.project().into());
-    world.mkdir("stockade");
-    std::fs::write(world.project().join("stockade/ceiling.yaml"), "").unwrap();
-    assert!(matches!(
-        ceilings::refuse_if_present(&world.context),
-        Err(ConfigError::Ceiling(_))
-    ));
-}
-
-#[test]
 fn what_a_person_read_is_trusted_and_not_what_was_swapped_in() {
     let world = world();
     let path = world.project().join("stockade.yaml");
@@ -291,4 +280,39 @@ fn a_record_without_base_paths_trusts_none() {
         load_discovered(&path, &world.context),
         Err(ConfigError::Untrusted { .. })
     ));
+}
+
+#[test]
+fn two_who_trust_at_once_lose_nothing() {
+    let world = World::new();
+    let paths: Vec<PathBuf> = (0..8)
+        .map(|i| {
+            world.mkdir(&format!("p{i}"));
+            let path = world.project().join(format!("p{i}/stockade.yaml"));
+            std::fs::write(&path, "sandbox: {paths: {here: {root: .}}}\n").unwrap();
+            path
+        })
+        .collect();
+    std::thread::scope(|scope| {
+        for path in &paths {
+            scope.spawn(|| trust(&world, path));
+        }
+    });
+    let store = Store::open(&world.context).unwrap();
+    assert_eq!(store.configs().count(), paths.len());
+}
+
+#[test]
+fn a_lock_that_is_a_symlink_is_not_followed() {
+    let world = world();
+    let path = world.project().join("stockade.yaml");
+    trust(&world, &path);
+    let lock = state_dir(&world.context).unwrap().as_path().join("trust.lock");
+    std::fs::remove_file(&lock).unwrap();
+    std::os::unix::fs::symlink(world.home().join("made"), &lock).unwrap();
+    assert!(matches!(
+        forget(&path, &world.context),
+        Err(ConfigError::TrustStore { .. })
+    ));
+    assert!(!world.home().join("made").exists());
 }
