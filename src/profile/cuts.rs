@@ -85,12 +85,12 @@ fn between(wide: &Profile, most: Option<&Profile>, tight: &Profile) -> BTreeMap<
     let in_most = most.map(FileReach::prepared);
     let asking = index(wide);
     let giving = index(tight);
-    let mut lost: BTreeMap<Line, Loss> = BTreeMap::new();
+    let mut losses: BTreeMap<Line, Loss> = BTreeMap::new();
     let found: Option<()> = landmarks.search(|path| {
-        let (more, less): (Reach, Reach) = (in_wide(path), in_tight(path));
+        let (more, within): (Reach, Reach) = (in_wide(path), in_tight(path));
         let most = in_most.as_ref().map(|most| most(path));
         for operation in Operation::ALL {
-            let left = less.get(operation);
+            let left = within.get(operation);
             let open = most.map_or(Access::Full, |most| most.get(operation));
             let given = more.get(operation).min(open);
             if given <= left {
@@ -104,7 +104,7 @@ fn between(wide: &Profile, most: Option<&Profile>, tight: &Profile) -> BTreeMap<
                 origin: grant.origin.clone(),
                 path: grant.path.clone(),
             };
-            let loss = lost.entry(line).or_insert_with(|| Loss {
+            let loss = losses.entry(line).or_insert_with(|| Loss {
                 rights: Rights::NONE,
                 witness: path.clone(),
                 clause: decides(&giving, &tight.denies, operation, path, given),
@@ -114,7 +114,7 @@ fn between(wide: &Profile, most: Option<&Profile>, tight: &Profile) -> BTreeMap<
         None
     });
     debug_assert_eq!(found, None);
-    lost
+    losses
 }
 
 fn index(profile: &Profile) -> Index<'_, &Grant> {
@@ -133,8 +133,8 @@ fn decides(
     let nearest = |deny: &&Deny| match &deny.target {
         Target::Path(at) | Target::Pattern { root: at, .. } => at.as_bytes().len(),
     };
-    let denied = denies.iter().filter(takes).max_by_key(nearest);
-    denied
+    let decisive = denies.iter().filter(takes).max_by_key(nearest);
+    decisive
         .map(|deny| deny.origin.clone())
         .or_else(|| grants.above(path).last().map(|grant| grant.origin.clone()))
 }

@@ -16,20 +16,21 @@ use crate::policy::{
 /// What a project wants that may do everything below itself.
 const WANTS: &str = "sandbox:\n  paths:\n    work: {root: ., mode: rw, write_approval: false}\n";
 
-impl World {
-    fn ceiling(&self, place: &Path, text: impl AsRef<[u8]>) -> PathBuf {
-        std::fs::create_dir_all(place.parent().unwrap()).unwrap();
-        std::fs::write(place, text).unwrap();
-        std::fs::set_permissions(place, Permissions::from_mode(0o644)).unwrap();
-        place.to_owned()
-    }
+/// Writes a ceiling that nobody else can write.
+fn written(place: &Path, text: impl AsRef<[u8]>) -> PathBuf {
+    std::fs::create_dir_all(place.parent().unwrap()).unwrap();
+    std::fs::write(place, text).unwrap();
+    std::fs::set_permissions(place, Permissions::from_mode(0o644)).unwrap();
+    place.to_owned()
+}
 
+impl World {
     fn system(&self, text: impl AsRef<[u8]>) -> PathBuf {
-        self.ceiling(&self.context.system_ceiling.path.clone(), text)
+        written(&self.context.system_ceiling.path.clone(), text)
     }
 
     fn users(&self, text: impl AsRef<[u8]>) -> PathBuf {
-        self.ceiling(&self.home().join(".config/stockade/ceiling.yaml"), text)
+        written(&self.home().join(".config/stockade/ceiling.yaml"), text)
     }
 
     fn gives(&self, loaded: &Loaded, operation: Operation, below_project: &str) -> bool {
@@ -81,18 +82,18 @@ fn each_ceiling_there_is_takes_away() {
             "user" => drop(world.users(text)),
             "variable" => {
                 let elsewhere = world.home().join("elsewhere");
-                world.ceiling(&elsewhere.join("stockade/ceiling.yaml"), text);
+                written(&elsewhere.join("stockade/ceiling.yaml"), text);
                 world
                     .context
                     .variables
                     .insert("XDG_CONFIG_HOME".into(), elsewhere.into());
             }
             "named" => {
-                let file = world.ceiling(&world.home().join("named.yaml"), text);
+                let file = written(&world.home().join("named.yaml"), text);
                 world.context.ceilings.push(file);
             }
             _ => {
-                world.ceiling(&world.project().join("most \"'.yaml"), text);
+                written(&world.project().join("most \"'.yaml"), text);
                 config.push_str("  os_profile: \"./most \\\"'.yaml\"\n");
             }
         }
@@ -328,7 +329,7 @@ fn a_named_ceiling_that_is_missing_refuses_the_start() {
 #[test]
 fn a_link_in_a_writable_root_that_leads_to_a_named_ceiling_is_refused() {
     let mut world = World::new();
-    let file = world.ceiling(&world.home().join("named.yaml"), "sandbox: {}\n");
+    let file = written(&world.home().join("named.yaml"), "sandbox: {}\n");
     symlink(&file, world.project().join("door.yaml")).unwrap();
     world.context.ceilings.push(world.project().join("door.yaml"));
     assert!(world.refused(WANTS).contains("the agent could re-point it"));
@@ -345,12 +346,12 @@ fn an_os_profile_that_cannot_hold_refuses_the_start_at_its_line() {
     4 |   os_profile: ./gone.yaml
       |               ^^^^^^^^^^^ a ceiling that cannot be read refuses the start
     "#);
-    world.ceiling(&world.project().join("real.yaml"), "sandbox: {}\n");
+    written(&world.project().join("real.yaml"), "sandbox: {}\n");
     world.ok(&text("./real.yaml"));
     world.link("real.yaml", "door.yaml");
     assert!(world.error(text("./door.yaml")).contains("goes through the symlink"));
     world.mkdir("in");
-    world.ceiling(&world.project().join("in/real.yaml"), "sandbox: {}\n");
+    written(&world.project().join("in/real.yaml"), "sandbox: {}\n");
     world.link("in", "way");
     assert!(
         world
@@ -362,7 +363,7 @@ fn an_os_profile_that_cannot_hold_refuses_the_start_at_its_line() {
 #[test]
 fn an_os_profile_is_part_of_what_is_trusted() {
     let world = World::new();
-    let file = world.ceiling(&world.project().join("most.yaml"), "extends: [system]\n");
+    let file = written(&world.project().join("most.yaml"), "extends: [system]\n");
     let path = world.write(format!("{WANTS}  os_profile: most.yaml\n"));
     let (loaded, _) = review(&path, &world.context).unwrap();
     record(&loaded, &world.context).unwrap();
@@ -380,8 +381,8 @@ fn an_os_profile_is_part_of_what_is_trusted() {
 #[test]
 fn a_ceiling_in_a_writable_root_is_protected_as_the_config_is() {
     let mut world = World::new();
-    let own = world.ceiling(&world.project().join("own.yaml"), "sandbox: {}\n");
-    let named = world.ceiling(&world.project().join("named.yaml"), "sandbox: {}\n");
+    let own = written(&world.project().join("own.yaml"), "sandbox: {}\n");
+    let named = written(&world.project().join("named.yaml"), "sandbox: {}\n");
     let outside = world.users("sandbox: {}\n");
     world.context.ceilings.push(named.clone());
     let text = format!("{WANTS}  os_profile: own.yaml\n");
@@ -476,7 +477,7 @@ fn a_path_that_is_not_text_can_hold_a_ceiling() {
     use std::os::unix::ffi::OsStrExt as _;
     let mut world = World::new();
     let name = std::ffi::OsStr::from_bytes(b"-c\xff\n'\".yaml");
-    let file = world.ceiling(&world.home().join(name), "shell: {network: false}\n");
+    let file = written(&world.home().join(name), "shell: {network: false}\n");
     world.context.ceilings.push(file);
     let loaded = world.ok(&format!("{WANTS}shell: {{network: true}}\n"));
     assert_eq!(loaded.policy.network, Network::Off);
