@@ -422,11 +422,11 @@ mod tests {
     fn a_run_tells_a_few_cuts_and_counts_the_rest() {
         let world = world();
         let ceiling = path(&world.write(world.outside().join("most.yaml"), "extends: [system]\n"));
-        let mut roots = String::new();
-        for i in 0..6 {
+        let root = |i: u32| {
             world.write(format!("r{i}/x"), "");
-            roots.push_str(&format!("    r{i}: {{root: {}/r{i}}}\n", world.workspace().display()));
-        }
+            format!("    r{i}: {{root: {}/r{i}}}\n", world.workspace().display())
+        };
+        let roots: String = (0..6).map(root).collect();
         let text = format!("extends: [system]\nsandbox:\n  paths:\n{roots}");
         let config = path(&world.write(world.outside().join("many.yaml"), text));
         let args = [
