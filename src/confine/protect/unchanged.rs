@@ -98,20 +98,24 @@ fn ask(part: &mut [bool], start: usize, roots: &[Root], earlier: &Sight, through
             own = at::open_place(&root.fd, b"").ok().map(|fd| (directory.root, fd));
         }
         let root = own.as_ref().map_or(root.fd.as_fd(), |own| own.1.as_fd());
-        let stat = match path.len() {
+        let found = match path.len() {
             0 => fstat(root),
             1..PIECE => fstatat(root, path.as_slice(), AtFlags::AT_SYMLINK_NOFOLLOW),
             _ => at::stat(root, &path),
         };
-        *same = stat.is_ok_and(|stat| {
-            Identity::of(&stat) == directory.identity && Stamp::of(&stat) == stamp && at::kind(&stat) == libc::S_IFDIR
+        *same = found.is_ok_and(|found| {
+            Identity::of(&found) == directory.identity
+                && Stamp::of(&found) == stamp
+                && at::kind(&found) == libc::S_IFDIR
         });
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::ffi::OsStr;
     use std::fs;
+    use std::os::unix::ffi::OsStrExt;
     use std::path::Path;
     use std::time::Duration;
 
@@ -146,8 +150,7 @@ mod tests {
         for index in 0..sight.len() {
             let directory = &sight.directories[index];
             let root = &roots[usize::from(directory.root)].path;
-            let path = super::super::at::join(b"", &sight.path(u32::try_from(index).unwrap()));
-            let path = root.join(std::str::from_utf8(&path).unwrap());
+            let path = root.join(OsStr::from_bytes(&sight.path(u32::try_from(index).unwrap())));
             fs::write(path.join("new"), "").unwrap();
             for pieces in [1, 2, 3, 7, 56] {
                 let same = ask_in(pieces, &roots, &sight);

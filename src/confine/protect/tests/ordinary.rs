@@ -104,6 +104,28 @@ fn a_guard_that_knows_an_earlier_walk_sees_what_changed_since() {
 }
 
 #[test]
+fn in_a_tree_that_several_threads_look_at_no_directory_is_left_out() {
+    const WIDE: usize = 1100;
+    let scene = Scene::empty();
+    for number in 0..WIDE {
+        std::fs::create_dir(scene.at(format!("d{number}"))).unwrap();
+    }
+    std::thread::sleep(std::time::Duration::from_millis(60));
+    // Once without, once with what the store knows of it.
+    for _ in 0..2 {
+        assert_eq!(scene.report(|_| {}), []);
+    }
+    let evil: Vec<usize> = (0..WIDE).step_by(91).chain([549, 550, WIDE - 1]).collect();
+    let found = scene.report(|s| {
+        for number in &evil {
+            s.write(format!("d{number}/.envrc"), "evil");
+        }
+    });
+    assert_eq!(found.len(), evil.len());
+    assert!(!(0..WIDE).any(|number| scene.exists(format!("d{number}/.envrc"))));
+}
+
+#[test]
 fn what_the_store_knows_is_used_only_while_it_is_whole() {
     let scene = Scene::new();
     std::thread::sleep(std::time::Duration::from_millis(60));
