@@ -97,11 +97,11 @@ fn ask(part: &mut [bool], start: usize, roots: &[Root], earlier: &Sight, through
         if through == Through::Own && own.as_ref().is_none_or(|own| own.0 != directory.root) {
             own = at::open_place(&root.fd, b"").ok().map(|fd| (directory.root, fd));
         }
-        let root = own.as_ref().map_or(root.fd.as_fd(), |own| own.1.as_fd());
+        let base = own.as_ref().map_or(root.fd.as_fd(), |own| own.1.as_fd());
         let found = match path.len() {
-            0 => fstat(root),
-            1..PIECE => fstatat(root, path.as_slice(), AtFlags::AT_SYMLINK_NOFOLLOW),
-            _ => at::stat(root, &path),
+            0 => fstat(base),
+            1..PIECE => fstatat(base, path.as_slice(), AtFlags::AT_SYMLINK_NOFOLLOW),
+            _ => at::stat(base, &path),
         };
         *same = found.is_ok_and(|found| {
             Identity::of(&found) == directory.identity
