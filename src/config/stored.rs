@@ -8,15 +8,30 @@ use serde::{Deserialize, Serialize};
 use super::load::{Loaded, NamedFile};
 use crate::policy::{BasePath, Origin, Root, Scope};
 
-/// A path as text where it is text, as bytes where it is not.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+/// A path as text where it is text, as bytes where it is not; equal where the path is, however it is spelled.
+#[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(untagged)]
 pub(crate) enum StoredPath {
     Text(String),
     Bytes(Vec<u8>),
 }
 
+impl PartialEq for StoredPath {
+    fn eq(&self, other: &Self) -> bool {
+        self.bytes() == other.bytes()
+    }
+}
+
+impl Eq for StoredPath {}
+
 impl StoredPath {
+    fn bytes(&self) -> &[u8] {
+        match self {
+            Self::Text(text) => text.as_bytes(),
+            Self::Bytes(bytes) => bytes,
+        }
+    }
+
     /// The path, in the form that loses nothing.
     pub(crate) fn new(path: &Path) -> Self {
         let bytes = path.as_os_str().as_bytes();

@@ -1,5 +1,6 @@
 //! Trust, and how a config file is opened.
 
+use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
 
@@ -315,4 +316,18 @@ fn a_lock_that_is_a_symlink_is_not_followed() {
         Err(ConfigError::TrustStore { .. })
     ));
     assert!(!world.home().join("made").exists());
+}
+
+#[test]
+fn a_path_that_the_store_spells_as_bytes_is_the_same_path() {
+    let world = world();
+    let path = world.project().join("stockade.yaml");
+    trust(&world, &path);
+    let store = state_dir(&world.context).unwrap().as_path().join("trust.json");
+    let mut json: serde_json::Value = serde_json::from_slice(&std::fs::read(&store).unwrap()).unwrap();
+    json["configs"][0]["files"][0]["path"] = path.as_os_str().as_bytes().into();
+    std::fs::write(&store, json.to_string()).unwrap();
+    assert!(load_discovered(&path, &world.context).is_ok());
+    let mut store = Store::open(&world.context).unwrap();
+    assert!(store.forget(&path), "trust that is listed can be withdrawn");
 }
