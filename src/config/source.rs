@@ -36,14 +36,21 @@ pub struct Source {
     /// Where it came from.
     pub name: SourceName,
     /// The text with every character that could hide or reorder others replaced one for one, so
-    /// that lines and columns stay what they are in the file.
+    /// that lines and columns stay what they are to the parser.
     shown: Cow<'static, str>,
 }
 
 impl Source {
     /// The source, made safe to print.
     pub fn new(name: SourceName, text: &str) -> Arc<Self> {
-        let shown = Cow::Owned(text.chars().map(harmless).collect());
+        let mut rest = text.chars();
+        let mut shown = String::with_capacity(text.len());
+        while let Some(c) = rest.next() {
+            // To YAML a carriage return alone ends a line.
+            let ends = c == '\r' && !rest.as_str().starts_with('\n');
+            shown.push(if ends { '\n' } else { harmless(c) });
+        }
+        let shown = Cow::Owned(shown);
         Arc::new(Self { name, shown })
     }
 
@@ -199,6 +206,12 @@ mod tests {
     fn a_place_past_the_end_is_the_end() {
         assert!(place("ab", 7, 1, 1).range().is_empty());
         assert!(place("ab", 1, 70, 1).range().is_empty());
+    }
+
+    #[test]
+    fn a_carriage_return_ends_a_line_as_it_does_to_the_parser() {
+        let at = place("a: 1\rb: 2\r\nc: 3\n", 3, 4, 1);
+        assert_eq!(&at.source.shown()[at.range()], "3");
     }
 
     #[test]

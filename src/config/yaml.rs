@@ -20,7 +20,7 @@ pub(crate) fn parse(name: SourceName, bytes: &[u8]) -> Result<(Arc<Source>, RawC
     let source = Source::new(name, text);
     let meaningful =
         |line: &str| !matches!(line.trim(), "" | "---" | "..." | "{}" | "null" | "~") && !line.trim().starts_with('#');
-    if !text.lines().any(meaningful) {
+    if !source.shown().lines().any(meaningful) {
         return Err(Diagnostic::error("the config is empty")
             .at(start(&source), "nothing is granted here")
             .hint("`stockade init` writes a commented one to start from"));
@@ -49,15 +49,16 @@ fn start(source: &Arc<Source>) -> Place {
 }
 
 fn not_text(name: SourceName, bytes: &[u8], valid: usize) -> Box<Diagnostic> {
-    let before = String::from_utf8_lossy(&bytes[..valid]);
-    let (lines, last) = before
-        .rsplit_once('\n')
-        .map_or(("", &*before), |(_, last)| (&before[..before.len() - last.len()], last));
-    let count = |n: usize| u64::try_from(n).unwrap_or(u64::MAX);
+    let source = Source::new(name, &String::from_utf8_lossy(bytes));
+    let before = String::from_utf8_lossy(&bytes[..valid]).chars().count();
+    let (mut line, mut column) = (1, 1);
+    for c in source.shown().chars().take(before) {
+        (line, column) = if c == '\n' { (line + 1, 1) } else { (line, column + 1) };
+    }
     let place = Place {
-        source: Source::new(name, &String::from_utf8_lossy(bytes)),
-        line: count(lines.matches('\n').count()) + 1,
-        column: count(last.chars().count()) + 1,
+        source,
+        line,
+        column,
         length: 1,
     };
     Diagnostic::error("the config is not UTF-8 text").at(place, "not UTF-8 from here")

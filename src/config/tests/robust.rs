@@ -32,7 +32,16 @@ fn holds(world: &World, bytes: &[u8]) -> Result<(), TestCaseError> {
         Err(ConfigError::Invalid(diagnostic)) => {
             let none = || TestCaseError::fail(format!("no place: {diagnostic}"));
             let place = &diagnostic.place.as_ref().ok_or_else(none)?.place;
-            prop_assert!(place.line >= 1 && place.column >= 1);
+            let (line, column) = (
+                usize::try_from(place.line).unwrap(),
+                usize::try_from(place.column).unwrap(),
+            );
+            let there = place.source.shown().split('\n').nth(line - 1);
+            prop_assert!(
+                column >= 1 && there.is_some_and(|there| column <= there.chars().count() + 1),
+                "{}",
+                place
+            );
             let shown = diagnostic.to_string();
             prop_assert!(!shown.chars().any(|c| c != '\n' && c.is_control()), "{:?}", shown);
             Ok(())

@@ -200,6 +200,23 @@ fn line_endings_and_a_byte_order_mark_change_nothing() {
 }
 
 #[test]
+fn an_error_points_inside_the_text_whatever_ends_its_lines() {
+    for text in [
+        "# a\r\r\rshell: {network: false}\r# b\rshel: {}",
+        "shell: {network: false}\r\r\rshel: {}\n",
+        "# a\r# b\nshel: {}",
+    ] {
+        let error = World::new().error(text);
+        assert!(
+            error.contains("unknown key `shel`") && error.contains(" shel: {}"),
+            "{error}"
+        );
+    }
+    let error = World::new().error(b"# a\r\r# b\xff\n");
+    assert!(error.contains("stockade.yaml:3:4"), "{error}");
+}
+
+#[test]
 fn a_word_as_long_as_the_file_may_be_is_told_quickly() {
     let world = World::new();
     let start = std::time::Instant::now();
