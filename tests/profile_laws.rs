@@ -1,8 +1,14 @@
 //! The laws of the access model, held against an oracle that is written independently.
 
 #[cfg(test)]
+#[path = "laws/attributes.rs"]
+mod attributes;
+#[cfg(test)]
 #[path = "laws/landlock.rs"]
 mod landlock;
+#[cfg(test)]
+#[path = "laws/links.rs"]
+mod links;
 #[cfg(test)]
 #[path = "laws/make.rs"]
 mod make;
