@@ -1,5 +1,6 @@
 //! Whole cases: make a world, act in it, hold what came of it against the model.
 
+use stockade::backend::Regime;
 use stockade::profile::{derive, intersect};
 use stockade::tools::plan;
 
@@ -17,8 +18,8 @@ use super::tree::Tree;
 const PER_CASE: usize = 40;
 
 /// One world of the first kind: a config, a call, and its profile.
-pub(crate) fn differential(seed: u64, operations: usize, judge: Judge) -> Report {
-    let (machine, tools) = (Machine::new(), Tools::ready());
+pub(crate) fn differential(regime: Regime, seed: u64, operations: usize, judge: Judge) -> Report {
+    let (machine, tools) = (Machine::new(regime), Tools::ready());
     let mut report = Report::default();
     for number in 0.. {
         if report.operations >= operations || report.findings.len() > 20 {
@@ -40,6 +41,7 @@ pub(crate) fn differential(seed: u64, operations: usize, judge: Judge) -> Report
         };
         let world = World {
             title: format!("case {number}"),
+            regime,
             tree: &tree,
             layers: &[&profile],
             model: &profile,
@@ -53,8 +55,8 @@ pub(crate) fn differential(seed: u64, operations: usize, judge: Judge) -> Report
 
 /// One world of the second kind: a command under two profiles, one layer after the other, beside the same world under
 /// their intersection.
-pub(crate) fn one_after_another(seed: u64, operations: usize) -> Report {
-    let (machine, tools) = (Machine::new(), Tools::ready());
+pub(crate) fn one_after_another(regime: Regime, seed: u64, operations: usize) -> Report {
+    let (machine, tools) = (Machine::new(regime), Tools::ready());
     let mut report = Report::default();
     for number in 1_000_000.. {
         if report.operations >= operations || report.findings.len() > 20 {
@@ -83,6 +85,7 @@ pub(crate) fn one_after_another(seed: u64, operations: usize) -> Report {
             };
             let world = World {
                 title: format!("case {number}, stacked: {stacked}"),
+                regime,
                 tree: &tree,
                 layers,
                 model: &both,
@@ -93,7 +96,9 @@ pub(crate) fn one_after_another(seed: u64, operations: usize) -> Report {
             let excused = |attempt: &Attempt| {
                 let layers = [&p.0, &q.0, &both];
                 has_other_names(&tree, attempt)
-                    || layers.into_iter().any(|layer| reason(layer, &attempt.deed).is_some())
+                    || layers
+                        .into_iter()
+                        .any(|layer| reason(regime, layer, &attempt.deed).is_some())
             };
             let told = attempts
                 .iter()
@@ -104,6 +109,7 @@ pub(crate) fn one_after_another(seed: u64, operations: usize) -> Report {
             continue;
         };
         for ((one, other), (excused, description)) in stacked.iter().zip(single).zip(told) {
+            report.compared += usize::from(!excused);
             if is_permitted(*one) != is_permitted(*other) && !excused {
                 report
                     .findings

@@ -6,6 +6,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
+use stockade::backend::Regime;
 use stockade::backend::host::Host;
 use stockade::backend::landlock::LandlockPlan;
 use stockade::backend::landlock::rights::{RESOLVE_UNIX_ABI, handled};
@@ -36,18 +37,33 @@ pub(crate) struct Performed {
     pub(crate) stricter: Vec<String>,
 }
 
+/// What confines, and how profiles are lowered for it.
 #[derive(Debug)]
 pub(crate) struct Machine {
     runtime: Runtime,
+    regime: Regime,
     landlock_abi: u32,
 }
 
 impl Machine {
-    pub(crate) fn new() -> Self {
+    pub(crate) fn new(regime: Regime) -> Self {
         let abi = Host::quick().landlock_abi.expect("Landlock");
         Self {
             runtime: Builder::new_current_thread().enable_all().build().unwrap(),
+            regime,
             landlock_abi: abi.min(RESOLVE_UNIX_ABI),
+        }
+    }
+
+    /// How profiles are lowered here.
+    fn ground(&self, deny_fallback: DenyFallback) -> Ground {
+        match self.regime {
+            Regime::None => panic!("nothing is held where nothing confines"),
+            Regime::Landlock => Ground {
+                landlock_abi: self.landlock_abi,
+                deny_fallback,
+                residuals: Residuals::Report,
+            },
         }
     }
 
@@ -60,11 +76,7 @@ impl Machine {
         tools: &Tools,
         attempts: &[Attempt],
     ) -> Result<Performed, String> {
-        let ground = Ground {
-            landlock_abi: self.landlock_abi,
-            deny_fallback: fallback,
-            residuals: Residuals::Report,
-        };
+        let ground = self.ground(fallback);
         // Before there is a session, so that a refusal leaves none behind.
         let mut stricter = Vec::new();
         for profile in layers {

@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 
+use stockade::backend::Regime;
 use stockade::policy::path::escape;
 use stockade::policy::{Access, Operation, Policy};
 use stockade::profile::{FileReach, Profile};
@@ -25,6 +26,7 @@ pub(crate) enum Judge {
 /// A world in which something was done.
 pub(crate) struct World<'a> {
     pub(crate) title: String,
+    pub(crate) regime: Regime,
     pub(crate) tree: &'a Tree,
     pub(crate) layers: &'a [&'a Profile],
     pub(crate) model: &'a Profile,
@@ -75,7 +77,7 @@ impl World<'_> {
             return Ok(());
         }
         let declared = match self.judge {
-            Judge::Honest | Judge::DeniesAll => self.layers.iter().find_map(|layer| reason(layer, deed)),
+            Judge::Honest | Judge::DeniesAll => self.layers.iter().find_map(|layer| reason(self.regime, layer, deed)),
             Judge::DeclaresNothing => None,
         };
         match (done, declared) {

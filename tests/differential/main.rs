@@ -9,9 +9,12 @@
 //! single file is tied to its inode, so where files are ruled one by one, each name that such a file had when the
 //! command started reaches it. What it gives is what one of its names gives.
 //!
+//! A second kind of world has two unrelated profiles, one layer after the other, beside a twin under their intersection:
+//! the answers must be the same.
+//!
 //! This program is its own stage, so it has its own `main`: `libtest` speaks the language of libtest.
 //!
-//! `STOCKADE_DIFFERENTIAL_OPS` says how many operations to try, both users together (4,000 by default);
+//! `STOCKADE_DIFFERENTIAL_OPS` says how many operations each user tries (5,000 of each kind by default);
 //! `STOCKADE_DIFFERENTIAL_SEED` which ones (the default is fixed; `random` takes another each time, and prints it).
 
 #[cfg(test)]

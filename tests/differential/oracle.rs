@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use stockade::backend::Regime;
 use stockade::policy::{AbsPath, Access, Deny, Grant, Network, Operation, Right, Scope, Target, UnixSockets};
 use stockade::profile::{FileReach, Profile};
 
@@ -28,15 +29,21 @@ pub(crate) enum Reason {
 }
 
 impl Reason {
-    pub(crate) const ALL: [Self; 7] = [
-        Self::Frozen,
-        Self::Suffixes,
-        Self::SizeLimit,
-        Self::ExecuteUnread,
-        Self::NameOfTheGrant,
-        Self::GainsByMoving,
-        Self::AttributesByName,
-    ];
+    /// The reasons there are under a regime.
+    pub(crate) const fn declared(regime: Regime) -> &'static [Self] {
+        match regime {
+            Regime::None => &[],
+            Regime::Landlock => &[
+                Self::Frozen,
+                Self::Suffixes,
+                Self::SizeLimit,
+                Self::ExecuteUnread,
+                Self::NameOfTheGrant,
+                Self::GainsByMoving,
+                Self::AttributesByName,
+            ],
+        }
+    }
 
     /// What the status of some clause must say where this is met.
     pub(crate) const fn said(self) -> Option<&'static str> {
@@ -90,9 +97,9 @@ pub(crate) fn permitted(profile: &Profile, deed: &Deed) -> bool {
     beyond_files && permits(profile, deed)
 }
 
-/// Why one layer refuses a deed that the profile permits.
-pub(crate) fn reason(layer: &Profile, deed: &Deed) -> Option<Reason> {
-    match deed {
+/// Why one layer refuses a deed that the profile permits, where the regime declares it.
+pub(crate) fn reason(regime: Regime, layer: &Profile, deed: &Deed) -> Option<Reason> {
+    let found = match deed {
         Deed::Content { operations, object } => operations.iter().find_map(|op| content(layer, *op, object)),
         Deed::List { folder } => {
             let listed = holds_everywhere_in(layer, Operation::List, folder);
@@ -110,7 +117,8 @@ pub(crate) fn reason(layer: &Profile, deed: &Deed) -> Option<Reason> {
         }
         Deed::Attributes { object } => attributes(layer, object),
         Deed::Internet | Deed::UnixSocket | Deed::OwnProcess | Deed::ProcessOutside => None,
-    }
+    };
+    found.filter(|reason| Reason::declared(regime).contains(reason))
 }
 
 fn content(layer: &Profile, operation: Operation, object: &AbsPath) -> Option<Reason> {

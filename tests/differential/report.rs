@@ -15,6 +15,8 @@ pub(crate) struct Report {
     pub(crate) denied: usize,
     pub(crate) by_another_name: usize,
     pub(crate) stricter: BTreeMap<Reason, usize>,
+    /// Answers of one layer after another that were held against those of the intersection.
+    pub(crate) compared: usize,
     pub(crate) findings: Vec<String>,
 }
 
@@ -26,6 +28,9 @@ impl fmt::Display for Report {
             "{} operations in {} worlds ({} refused to start): {} permitted, {} denied, {} reached by another name, {stricter} stricter",
             self.operations, self.cases, self.refused, self.permitted, self.denied, self.by_another_name
         )?;
+        if self.compared > 0 {
+            writeln!(f, "  {} answers are the same stacked and as one", self.compared)?;
+        }
         for (reason, count) in &self.stricter {
             writeln!(f, "  {count:5} {reason}")?;
         }
