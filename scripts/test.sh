@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Everything: format, lints, all tests as root and as an ordinary user, doc tests, documentation, a release build that
-# runs a command. Ends with `N passed, N failed`; the exit code is 0 only if nothing failed.
+# Everything: format, lints, all tests as root and as an ordinary user, doc tests, documentation, each fuzz target for a
+# minute, a release build that runs a command. Ends with `N passed, N failed`; the exit code is 0 only if nothing failed.
 #
 #   scripts/test.sh               all of it
 #   scripts/test.sh --no-install  fail, instead of installing, where a Debian package is missing
@@ -44,6 +44,7 @@ missing_packages() {
         command -v "$program" >/dev/null || echo "$package"
     done <<-'LIST'
 		gcc gcc
+		g++ g++
 		ld binutils
 		make make
 		git git
@@ -257,6 +258,7 @@ else
 fi
 
 step "format" cargo fmt --check
+step "format of the fuzz targets" cargo fmt --check --manifest-path fuzz/Cargo.toml
 step "lints" cargo clippy --locked --all-targets -- -D warnings
 say "building the tests"
 cargo test --locked --no-run || die "the tests do not compile"
@@ -266,6 +268,7 @@ suite "tests as $(id -un)" run_as_invoker
 suite "doc tests" cargo test --locked --doc --quiet
 # With private items: a folder's story links to its private files.
 step "documentation" env RUSTDOCFLAGS="-D warnings -A rustdoc::private-intra-doc-links" cargo doc --locked --no-deps --document-private-items --quiet
+suite "fuzz targets" scripts/fuzz.sh
 step "release build, and the first command of the README" release_runs_a_command
 
 say "done"

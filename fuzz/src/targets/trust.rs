@@ -1,0 +1,120 @@
+//! The trust store. A config is trusted only if the store names its path and its hash; what the store says survives
+//! being written; what is forgotten is gone.
+//!
+//! The input is the store; `HASH` and `PATH` in it stand for those of the config, and `INODE` and `DEVICE` for its root.
+
+use std::fs::Permissions;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::PathBuf;
+use std::sync::LazyLock;
+use std::time::Duration;
+
+use crate::bounds::{Bounds, bounded, workplace};
+use serde_json::Value;
+use stockade::config::trust::{Store, load_discovered};
+use stockade::config::{ConfigError, Context, Matchers, load};
+use stockade::policy::AbsPath;
+
+const BOUNDS: Bounds = Bounds {
+    bytes: 4 << 20,
+    per_byte: 1024,
+    time: Duration::from_secs(1),
+};
+
+const CONFIG: &str = "sandbox: {protect: none, paths: {a: {root: ., mode: ro}}}\n";
+
+struct World {
+    store: PathBuf,
+    config: PathBuf,
+    hash: String,
+    inode: String,
+    device: String,
+    context: Context,
+}
+
+static WORLD: LazyLock<World> = LazyLock::new(|| {
+    let place = workplace();
+    let (home, project) = (place.join("home"), place.join("project"));
+    let state = home.join(".local/state/stockade");
+    std::fs::create_dir_all(&state).unwrap();
+    std::fs::create_dir(&project).unwrap();
+    std::fs::set_permissions(&state, Permissions::from_mode(0o700)).unwrap();
+    let config = project.join("stockade.yaml");
+    std::fs::write(&config, CONFIG).unwrap();
+    let mut context = Context::host(Matchers {
+        matches: |_, _| true,
+        covers: |_, _| true,
+    });
+    context.variables.clear();
+    context.home = Some(AbsPath::new(home).unwrap());
+    let loaded = load(&config, &context).unwrap();
+    let found = std::fs::metadata(&project).unwrap();
+    World {
+        store: state.join("trust.json"),
+        config,
+        hash: loaded.files[0].hex(),
+        inode: found.ino().to_string(),
+        device: found.dev().to_string(),
+        context,
+    }
+});
+
+pub(crate) fn run(input: &[u8]) {
+    let world = &*WORLD;
+    let Ok(text) = std::str::from_utf8(input) else { return };
+    let path = world.config.to_str().unwrap();
+    let text = text
+        .replace("HASH", &world.hash)
+        .replace("PATH", path)
+        .replace("INODE", &world.inode)
+        .replace("DEVICE", &world.device);
+    std::fs::write(&world.store, &text).unwrap();
+    std::fs::set_permissions(&world.store, Permissions::from_mode(0o600)).unwrap();
+    bounded(text.as_bytes(), BOUNDS, || holds(world, &text));
+}
+
+fn holds(world: &World, text: &str) {
+    let trusted = match load_discovered(&world.config, &world.context) {
+        Ok(_) => true,
+        Err(ConfigError::Untrusted { .. }) => false,
+        Err(ConfigError::TrustStore { .. }) => {
+            assert!(Store::open(&world.context).is_err(), "{text}");
+            return;
+        }
+        Err(other) => panic!("{other}"),
+    };
+    assert!(!trusted || names_it(world, text), "trusted by {text}");
+
+    let store = Store::open(&world.context).unwrap();
+    let configs: Vec<PathBuf> = store.configs().collect();
+    store.save().unwrap();
+    let saved = std::fs::read(&world.store).unwrap();
+    let mut again = Store::open(&world.context).unwrap();
+    assert_eq!(again.configs().collect::<Vec<_>>(), configs);
+    again.save().unwrap();
+    assert_eq!(std::fs::read(&world.store).unwrap(), saved);
+    assert_eq!(load_discovered(&world.config, &world.context).is_ok(), trusted);
+
+    for config in &configs {
+        again.forget(config);
+    }
+    assert_eq!(again.configs().count(), 0, "{text}");
+    again.save().unwrap();
+    assert!(load_discovered(&world.config, &world.context).is_err());
+}
+
+/// Whether some record of the store is of this path with this hash and of this root.
+fn names_it(world: &World, text: &str) -> bool {
+    let store: Value = serde_json::from_str(text).unwrap();
+    let records = store["configs"].as_array().unwrap();
+    records.iter().any(|record| {
+        let (file, root) = (&record["files"][0], &record["roots"]);
+        let bytes = |path: &Value| serde_json::from_value::<Vec<u8>>(path.clone()).ok();
+        let path = file["path"].as_str().map(|path| path.as_bytes().to_vec());
+        let path = path.or_else(|| bytes(&file["path"]));
+        let is_root = |root: &Value| root["name"] == "a" && root["inode"].to_string() == world.inode;
+        path.as_deref() == world.config.to_str().map(str::as_bytes)
+            && file["sha256"] == world.hash.as_str()
+            && root.as_array().is_some_and(|roots| roots.iter().any(is_root))
+    })
+}
