@@ -90,7 +90,7 @@ fn options(decompose: bool) -> Options {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 1_000, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn a_rule_is_tied_to_what_lies_at_its_path_and_leads_through_no_link(
