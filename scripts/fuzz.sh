@@ -3,6 +3,7 @@
 #
 #   scripts/fuzz.sh                        every target for a minute
 #   scripts/fuzz.sh --seconds 600 wire     some of them, for longer
+#   STOCKADE_FUZZ_SEED=2 scripts/fuzz.sh   another way through (the same seed tries the same inputs in the same order)
 #   scripts/fuzz.sh --keep wire            afterwards adds to fuzz/corpus/ what reached something new
 #
 # Ends with libtest's line, `test result: …`. An input that breaks a law is kept as fuzz/found/TARGET-…, and shown:
@@ -54,7 +55,7 @@ fuzz() {
     [[ $target != config ]] || seeds+=(profiles)
     mkdir -p "$scratch/$target/tmp" "$scratch/$target/corpus"
     STOCKADE_FUZZ=$target TMPDIR="$scratch/$target/tmp" RUST_BACKTRACE=0 "$program" \
-        -max_total_time="$seconds" -timeout=60 -rss_limit_mb=1024 -print_final_stats=1 \
+        -seed="${STOCKADE_FUZZ_SEED:-1}" -max_total_time="$seconds" -timeout=60 -rss_limit_mb=1024 -print_final_stats=1 \
         -artifact_prefix="fuzz/found/$target-" "${words[@]}" "$scratch/$target/corpus" "${seeds[@]}" \
         >"$scratch/$target/log" 2>&1 || return 1
     [[ $keep == no ]] || STOCKADE_FUZZ=$target TMPDIR="$scratch/$target/tmp" "$program" -merge=1 \
