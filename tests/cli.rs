@@ -75,6 +75,7 @@ mod tests {
             "schema",
             "trust",
             "doctor",
+            "profile",
             "completions",
             "man",
         ] {

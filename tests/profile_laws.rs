@@ -4,6 +4,9 @@
 #[path = "laws/attributes.rs"]
 mod attributes;
 #[cfg(test)]
+#[path = "laws/audit.rs"]
+mod audit;
+#[cfg(test)]
 #[path = "laws/landlock.rs"]
 mod landlock;
 #[cfg(test)]

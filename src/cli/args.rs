@@ -8,6 +8,7 @@ use std::time::Duration;
 use clap::builder::{OsStringValueParser, TypedValueParser};
 use clap::{Args, Parser, ValueEnum};
 
+use super::profile::ProfileArgs;
 use crate::policy::Mode;
 
 /// Run an AI agent's commands confined by the kernel: one YAML file says what they may do.
@@ -58,6 +59,17 @@ otherwise the preset `workspace-write`."
     /// Say what this machine can enforce, by trying it. Exit code 0 only if commands could run confined.
     #[command(after_help = "Example:\n  stockade doctor --json | jq .regime")]
     Doctor(DoctorArgs),
+    /// Audit a policy: what it permits, which line says so, and what the kernel is told. Nothing runs under it.
+    #[command(after_help = "\
+Examples:
+  stockade profile show                          what commands may do here, with the line that grants it
+  stockade profile explain ~/.ssh/id_ed25519     which clause decides about one path
+  stockade profile check agent.yaml              that the kernel is told no more than the config says
+  stockade profile diff system agent.yaml        what one permits and the other does not
+  stockade profile export --format json          the whole profile, for a machine
+
+A config named here, or found as ./stockade.yaml, is only looked at: it need not be trusted.")]
+    Profile(Box<ProfileArgs>),
     /// Print a completion script for a shell.
     #[command(
         after_help = "Example:\n  stockade completions bash > ~/.local/share/bash-completion/completions/stockade"

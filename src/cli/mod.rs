@@ -11,6 +11,7 @@ mod doctor;
 mod exit;
 mod init;
 mod policy;
+mod profile;
 mod reach;
 mod run;
 mod shells;
@@ -38,6 +39,7 @@ pub fn main() -> ExitCode {
         Subcommand::Schema => init::schema(),
         Subcommand::Trust(args) => trust::trust(&args),
         Subcommand::Doctor(args) => doctor::doctor(&args),
+        Subcommand::Profile(args) => profile::profile(*args),
         Subcommand::Completions { shell } => shells::completions(shell),
         Subcommand::Man { directory } => shells::man(directory.as_deref()),
     };

@@ -51,9 +51,23 @@ pub(super) fn places(context: &Context) -> Result<Places, Complaint> {
     })
 }
 
+/// What a policy is chosen for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Purpose {
+    /// Commands run under it: a found config must be trusted, and missing roots are made.
+    Obey,
+    /// It is looked at: nothing is made, and nothing may run under it.
+    Look,
+}
+
 /// Turns the flags into a policy: a named config, a named preset, flags alone, a trusted
 /// `stockade.yaml` here, or the default preset.
-pub(super) fn choose(flags: &PolicyFlags, cwd: &Path, context: &Context) -> Result<Chosen, Complaint> {
+pub(super) fn choose(
+    flags: &PolicyFlags,
+    cwd: &Path,
+    context: &Context,
+    purpose: Purpose,
+) -> Result<Chosen, Complaint> {
     let network = match flags.net.as_deref() {
         None => None,
         Some("off") => Some(Network::Off),
@@ -67,7 +81,11 @@ pub(super) fn choose(flags: &PolicyFlags, cwd: &Path, context: &Context) -> Resu
     };
     let named = !flags.rw.is_empty() || !flags.ro.is_empty() || !flags.deny.is_empty() || network.is_some();
     let mut chosen = if let Some(file) = &flags.config {
-        let loaded = config::load(file, context).map_err(complain)?;
+        let loaded = match purpose {
+            Purpose::Obey => config::load(file, context),
+            Purpose::Look => config::examine(file, context),
+        };
+        let loaded = loaded.map_err(complain)?;
         Chosen {
             loaded,
             narrowing: narrowing(flags, network, cwd)?,
@@ -91,7 +109,11 @@ pub(super) fn choose(flags: &PolicyFlags, cwd: &Path, context: &Context) -> Resu
             narrowing: Narrowing::default(),
         }
     } else if let Some(found) = config::discover(cwd) {
-        let loaded = config::trust::load_discovered(&found, context).map_err(complain)?;
+        let loaded = match purpose {
+            Purpose::Obey => config::trust::load_discovered(&found, context),
+            Purpose::Look => config::trust::review(&found, context).map(|(loaded, _)| loaded),
+        };
+        let loaded = loaded.map_err(complain)?;
         Chosen {
             loaded,
             narrowing: narrowing(flags, network, cwd)?,

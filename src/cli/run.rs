@@ -10,7 +10,7 @@ use super::args::RunArgs;
 use super::complain::{Complaint, print, say};
 use super::cuts;
 use super::exit::Exit;
-use super::policy::{self, Chosen};
+use super::policy::{self, Chosen, Purpose};
 use crate::policy::path::display;
 use crate::tools::{
     Executor, Outcome, OutputMode, ShellCall, ShellCommand, Status, Stdin, TerminalApprover, ToolError,
@@ -30,7 +30,7 @@ async fn run_in(args: RunArgs) -> Result<Exit, Complaint> {
     let cwd = std::env::current_dir()
         .map_err(|error| Complaint::failed(format!("the current directory cannot be told: {error}")))?;
     let context = policy::context(&args.policy.ceiling);
-    let Chosen { loaded, narrowing } = policy::choose(&args.policy, &cwd, &context)?;
+    let Chosen { loaded, narrowing } = policy::choose(&args.policy, &cwd, &context, Purpose::Obey)?;
     for warning in &loaded.warnings {
         say(&format!("{warning}\n"));
     }

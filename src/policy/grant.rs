@@ -125,6 +125,24 @@ impl Grant {
     }
 }
 
+impl fmt::Display for Grant {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.scope {
+            Scope::Tree | Scope::File => in_words(f, "grant", self.rights, &self.path)?,
+            Scope::Names => write!(f, "grant the names in {}", self.path)?,
+        }
+        self.suffixes.iter().try_for_each(|suffixes| write!(f, " {suffixes}"))
+    }
+}
+
+fn in_words(f: &mut fmt::Formatter<'_>, verb: &str, rights: Rights, place: &dyn fmt::Display) -> fmt::Result {
+    if rights == Rights::ALL {
+        write!(f, "{verb} all {place}")
+    } else {
+        write!(f, "{verb} {rights} {place}")
+    }
+}
+
 /// A clause that forbids; it wins over every grant, whatever the order.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Deny {
@@ -173,6 +191,16 @@ impl fmt::Display for Target {
             Self::Path(path) => fmt::Display::fmt(path, f),
             Self::Pattern { root, pattern } => write!(f, "{pattern} below {root}"),
         }
+    }
+}
+
+impl fmt::Display for Deny {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        in_words(f, "deny", self.rights, &self.target)?;
+        if let Some(except) = &self.except {
+            write!(f, " but {except}")?;
+        }
+        self.beyond.map_or(Ok(()), |bytes| write!(f, " beyond {bytes} bytes"))
     }
 }
 

@@ -52,6 +52,11 @@ impl Limits {
 
     /// The name of a bound that `self` sets wider than `other`, if there is one.
     pub fn wider_than(&self, other: &Self) -> Option<&'static str> {
+        self.all_wider_than(other).next()
+    }
+
+    /// The names of all bounds that `self` sets wider than `other`.
+    pub fn all_wider_than(&self, other: &Self) -> impl Iterator<Item = &'static str> {
         [
             ("timeout", within(self.timeout, other.timeout)),
             ("memory", within(self.memory, other.memory)),
@@ -61,6 +66,6 @@ impl Limits {
             ("output", within(self.output, other.output)),
         ]
         .into_iter()
-        .find_map(|(name, holds)| (!holds).then_some(name))
+        .filter_map(|(name, holds)| (!holds).then_some(name))
     }
 }

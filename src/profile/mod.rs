@@ -2,6 +2,7 @@
 //!
 //! The story, file by file: [`derive()`] turns a policy and what was asked of a person into a
 //! profile; [`order`] decides whether one reach lies within another and gives a witness when not;
+//! [`diff()`] gives all of them, both ways; `explain` says which clause decides;
 //! [`intersect()`] is the greatest profile below two, in the form that [`canonical`] gives; [`cuts()`] names
 //! what a policy asks beyond its ceilings; [`index`]
 //! keeps all of it fast. Every start checks `config ⊒ profile` and `profile ⊒ plan` with the same
@@ -10,6 +11,8 @@
 pub mod canonical;
 pub mod cuts;
 pub mod derive;
+pub mod diff;
+mod explain;
 pub mod index;
 pub mod intersect;
 pub mod order;
@@ -21,6 +24,8 @@ use crate::policy::{AbsPath, Deny, Environment, Grant, Identity, Limits, Network
 
 pub use cuts::cuts;
 pub use derive::{Asked, Call, derive};
+pub use diff::{Excess, diff};
+pub use explain::{Decided, Explanation};
 pub use intersect::intersect;
 pub use order::{FileReach, Landmarks, Reach, Witness, files_within, within};
 

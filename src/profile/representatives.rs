@@ -71,7 +71,19 @@ impl Landmarks {
     }
 
     /// Calls `try_path` with a representative of every class of paths until it answers with something.
-    pub(super) fn search<T>(mut self, mut try_path: impl FnMut(&AbsPath) -> Option<T>) -> Option<T> {
+    pub(super) fn search<T>(self, mut try_path: impl FnMut(&AbsPath) -> Option<T>) -> Option<T> {
+        self.walk(|_, path| try_path(path))
+    }
+
+    /// Shows every representative, with the landmark at it or above it; landmarks come sorted.
+    pub(super) fn visit(self, mut show: impl FnMut(&AbsPath, &AbsPath)) {
+        let _to_the_end: Option<()> = self.walk(|landmark, path| {
+            show(landmark, path);
+            None
+        });
+    }
+
+    fn walk<T>(mut self, mut try_path: impl FnMut(&AbsPath, &AbsPath) -> Option<T>) -> Option<T> {
         self.path(&AbsPath::root());
         let ancestors: BTreeSet<AbsPath> = self
             .at
@@ -97,10 +109,10 @@ impl Landmarks {
                 Rc::new(inherited.with(marks))
             };
             way.push((path, Rc::clone(&names)));
-            let found = try_path(path).or_else(|| {
+            let found = try_path(path, path).or_else(|| {
                 names
                     .below(path, |p| self.at.contains_key(p))
-                    .find_map(|p| try_path(&p))
+                    .find_map(|p| try_path(path, &p))
             });
             if found.is_some() {
                 return found;

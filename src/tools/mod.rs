@@ -2,7 +2,8 @@
 //!
 //! [`plan`] lowers a profile and holds each arrow of the never-weaker promise before anything
 //! starts; [`environment`] makes the environment of a command; [`shell`] is the shell tool: it judges
-//! the line, asks, confines, runs and reports. [`regime`] says in one line what holds.
+//! the line, asks, confines, runs and reports. [`regime`] says in one line what holds, [`inspect`] in full,
+//! without running anything.
 
 mod approvals;
 pub mod call;
@@ -11,6 +12,7 @@ pub mod environment;
 pub mod executor;
 pub mod footing;
 pub mod identity;
+pub mod inspect;
 pub mod narrowing;
 pub mod outcome;
 pub mod plan;

@@ -4,7 +4,6 @@ use std::collections::HashMap;
 use std::path::Path;
 
 use super::obstacles::at;
-use super::words::say_deny;
 use crate::backend::status::Refusal;
 use crate::backend::survey::Survey;
 use crate::policy::{AbsPath, Deny, Grant, Rights, Target};
@@ -18,7 +17,7 @@ pub(super) fn refuse_aliases(profile: &Profile, granted: &Granted<'_>, survey: &
             if granted.near(deny.rights, &alias) {
                 return Err(Refusal::Alias {
                     alias,
-                    clause: say_deny(deny),
+                    clause: deny.to_string(),
                     origin: deny.origin.to_string(),
                 });
             }

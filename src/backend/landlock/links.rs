@@ -4,7 +4,6 @@
 use std::collections::BTreeSet;
 
 use super::obstacles::Operations;
-use super::words::say_deny;
 use crate::backend::status::Refusal;
 use crate::backend::survey::{Kind, Node, Survey};
 use crate::policy::{AbsPath, Access, Deny, Operation, Target};
@@ -48,7 +47,7 @@ impl<'a> Links<'a> {
         match self.profile.denies.iter().find(takes) {
             Some(deny) => Err(Refusal::HardLink {
                 path: path.clone(),
-                clause: say_deny(deny),
+                clause: deny.to_string(),
                 origin: deny.origin.to_string(),
             }),
             None => Ok(()),

@@ -12,7 +12,7 @@ use super::aliases::{Granted, refuse_aliases};
 use super::links::Links;
 use super::obstacles::{Obstacles, Operations, Standing, at, given};
 use super::rights::{IOCTL_DEV, OLDEST_ABI, RESOLVE_UNIX, RESOLVE_UNIX_ABI, handled, to_give};
-use super::words::{deny_status, frozen, say_deny, say_grant};
+use super::words::{deny_status, frozen};
 use super::{Beneath, LandlockPlan, Rule};
 use crate::backend::Regime;
 use crate::backend::status::{ClauseStatus, Refusal, Status, metadata};
@@ -111,7 +111,7 @@ pub fn lower(profile: &Profile, survey: &Survey, options: &Options) -> Result<Lo
     for grant in &profile.grants {
         let losses = lowering.grant(grant)?;
         statuses.push(ClauseStatus {
-            clause: say_grant(grant),
+            clause: grant.to_string(),
             origin: grant.origin.to_string(),
             status: if losses.is_empty() {
                 Status::Enforced
@@ -219,7 +219,7 @@ impl Lowering<'_> {
                 && let Some(deny) = self.obstacles.culprit(denied, &path)
             {
                 return Err(Refusal::DenyBelowGrant {
-                    clause: say_deny(deny),
+                    clause: deny.to_string(),
                     origin: deny.origin.to_string(),
                     granted: grant.path.clone(),
                 });

@@ -26,6 +26,7 @@ mod gitconfig;
 mod inspect;
 mod journal;
 mod known;
+mod lookup;
 mod names;
 mod others;
 mod overlap;
@@ -50,6 +51,7 @@ use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
+pub use lookup::{default_names, protected_name};
 pub use recover::{Recovered, Unrecovered, recover};
 pub use settle::Settled;
 pub use snapshot::{Guard, Known};

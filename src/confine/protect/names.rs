@@ -14,10 +14,6 @@ pub(super) struct Name {
     /// The pattern.
     pub(super) pattern: &'static str,
     /// Who runs or obeys it.
-    #[cfg_attr(
-        not(test),
-        expect(dead_code, reason = "read by people, and by the test that demands one")
-    )]
     pub(super) reason: &'static str,
 }
 

@@ -1,0 +1,309 @@
+//! One path: which clause decides about it, what each backend makes of that, and what would change it.
+
+use std::path::Path;
+
+use serde::Serialize;
+
+use super::backend::{Backend, Held};
+use super::{Inspection, show};
+use crate::backend::status::Status;
+use crate::confine::protect::protected_name;
+use crate::policy::{AbsPath, Access, Demand, Grant, Operation, Origin, Protect, Right, Root};
+use crate::profile::{Decided, FileReach, Profile};
+use crate::tools::plan::PlanError;
+
+/// The answers about one path.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct PathReport {
+    /// The path, its links resolved.
+    pub path: String,
+    /// Each operation that was asked about.
+    pub answers: Vec<Answer>,
+}
+
+/// The answer about one operation.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Answer {
+    /// `read`, `list`, `write` or `execute`.
+    pub operation: String,
+    /// Whether it is permitted, and to whom.
+    pub permitted: Permitted,
+    /// The size of the largest file, where writing is permitted up to one.
+    pub up_to: Option<u64>,
+    /// The clause that decides; none where no clause speaks of the path.
+    pub clause: Option<Clause>,
+    /// What each backend makes of it.
+    pub backends: Vec<BackendAnswer>,
+    /// What would change the answer.
+    pub change: Vec<String>,
+    /// What else holds.
+    pub notes: Vec<String>,
+}
+
+/// Whether something is permitted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Permitted {
+    /// To every command.
+    Yes,
+    /// To a command that was approved.
+    Approved,
+    /// To none.
+    No,
+}
+
+/// A clause and where it is written.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Clause {
+    /// The clause in words.
+    pub text: String,
+    /// Its line.
+    pub origin: String,
+}
+
+/// What one backend makes of it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct BackendAnswer {
+    /// The backend.
+    pub backend: Backend,
+    /// `enforced`, `stricter`, `undone`, or `refused` where this backend would start nothing.
+    pub status: &'static str,
+    /// What exactly, where there is more to say.
+    pub detail: Option<String>,
+}
+
+impl PathReport {
+    /// Whether anything that was asked about is permitted, be it after a yes.
+    pub fn permits(&self) -> bool {
+        self.answers.iter().any(|answer| answer.permitted != Permitted::No)
+    }
+}
+
+impl Inspection {
+    /// Explains the operations on a path. Nothing need be there.
+    pub fn explain(&self, path: &AbsPath, operations: &[Operation]) -> PathReport {
+        let plans: Vec<(Backend, Result<Held, PlanError>)> = Backend::ALL
+            .into_iter()
+            .map(|backend| {
+                let (ground, _) = backend.ground(&self.policy);
+                (backend, backend.hold(&self.policy, &self.approved, ground))
+            })
+            .collect();
+        let answers = operations.iter().map(|operation| self.answer(*operation, path, &plans));
+        PathReport {
+            path: path.to_string(),
+            answers: answers.collect(),
+        }
+    }
+
+    fn answer(&self, operation: Operation, path: &AbsPath, plans: &[(Backend, Result<Held, PlanError>)]) -> Answer {
+        let why = self.approved.explain(operation, path);
+        let unasked = self.unasked.access(operation, path);
+        let permitted = match (why.access, unasked) {
+            (Access::Denied, _) => Permitted::No,
+            (_, Access::Denied) => Permitted::Approved,
+            (Access::UpTo(_) | Access::Full, Access::UpTo(_) | Access::Full) => Permitted::Yes,
+        };
+        let (clause, origin) = match why.decided {
+            Decided::Grant(grant) => (Some(grant.to_string()), Some(&grant.origin)),
+            Decided::Deny(deny) => (Some(deny.to_string()), Some(&deny.origin)),
+            Decided::Nothing => (None, None),
+        };
+        let protection = self.protection(operation, path, why.access);
+        let backends = plans
+            .iter()
+            .map(|(backend, held)| BackendAnswer {
+                backend: *backend,
+                ..backend_answer(
+                    *backend,
+                    operation,
+                    path,
+                    why.access,
+                    origin,
+                    protection.is_some(),
+                    held,
+                )
+            })
+            .collect();
+        let mut notes: Vec<String> = protection.into_iter().collect();
+        notes.extend(
+            self.policy
+                .speaker(path)
+                .filter(|_| permitted == Permitted::Approved)
+                .and_then(|root| asked_by(root, operation)),
+        );
+        Answer {
+            operation: operation.to_string(),
+            permitted,
+            up_to: match why.access {
+                Access::UpTo(bytes) => Some(bytes),
+                Access::Denied | Access::Full => None,
+            },
+            clause: clause.zip(origin).map(|(text, origin)| Clause {
+                text,
+                origin: origin.to_string(),
+            }),
+            backends,
+            change: self.change(operation, path, &self.approved),
+            notes,
+        }
+    }
+
+    /// Why the name is protected, if a write to it is.
+    fn protection(&self, operation: Operation, path: &AbsPath, access: Access) -> Option<String> {
+        let Protect::Default(files) = &self.policy.protect else {
+            return None;
+        };
+        if operation != Operation::Write || access == Access::Denied {
+            return None;
+        }
+        if files.contains(path) {
+            return Some("protected: this config decides how the next command is confined".to_owned());
+        }
+        let writable = |root: &&Root| root.rights.has(Right::Write) && path.is_within(&root.path);
+        let inside = self.policy.roots.iter().filter(writable);
+        inside
+            .filter_map(|root| path.as_path().strip_prefix(root.path.as_path()).ok())
+            .find_map(|relative: &Path| protected_name(relative))
+            .map(|reason| format!("protected: {reason}"))
+    }
+
+    /// What a person would edit.
+    fn change(&self, operation: Operation, path: &AbsPath, profile: &Profile) -> Vec<String> {
+        let why = profile.explain(operation, path);
+        let mut change = Vec::new();
+        match why.decided {
+            Decided::Grant(_) if self.policy.speaker(path).is_some_and(|root| why.access_from(root)) => {
+                let root = self.policy.speaker(path).map_or("", |root| root.name.as_str());
+                change.push(format!("`deny:` in root `{root}` would forbid it"));
+                change.extend(why.granted.iter().map(|grant| remove(grant)));
+            }
+            Decided::Grant(_) => change.extend(why.granted.iter().map(|grant| remove(grant))),
+            Decided::Deny(_) => {
+                let all = why.denied.iter();
+                change.extend(all.map(|deny| format!("without `{deny}` ({}) it would be permitted", deny.origin)));
+                if change.len() > 1 {
+                    change.insert(0, "all of these would have to go:".to_owned());
+                }
+            }
+            Decided::Nothing => {
+                change.extend(why.missed.first().map(|grant| missing(grant, operation, path)));
+                if self.policy.speaker(path).is_none() {
+                    change.push(format!(
+                        "a root under `sandbox.paths` that holds it would permit it: `{{root: {path}{}}}`",
+                        mode(operation)
+                    ));
+                }
+                if !why.denied.is_empty() {
+                    let denies = why.denied.iter().map(|deny| format!("`{deny}` ({})", deny.origin));
+                    let denies: Vec<String> = denies.collect();
+                    change.push(format!("{} would have to go as well", denies.join(", ")));
+                }
+            }
+        }
+        change
+    }
+}
+
+impl crate::profile::Explanation<'_> {
+    /// Whether one of the grants that give it is the root's own.
+    fn access_from(&self, root: &Root) -> bool {
+        self.granted.iter().any(|grant| grant.origin == root.origin)
+    }
+}
+
+fn remove(grant: &Grant) -> String {
+    format!("without `{grant}` ({}) it would lose that grant", grant.origin)
+}
+
+fn missing(grant: &Grant, operation: Operation, path: &AbsPath) -> String {
+    let named = path
+        .name()
+        .is_some_and(|name| grant.suffixes.as_ref().is_some_and(|suffixes| !suffixes.matches(name)));
+    let lacks = if !grant.rights.has(operation.right()) {
+        format!("gives no {}", operation.right())
+    } else if named && operation != Operation::List {
+        "is for other suffixes".to_owned()
+    } else {
+        format!("does not give {operation} there")
+    };
+    let how = match &grant.origin {
+        Origin::File { .. } | Origin::Preset { .. } if !grant.rights.has(operation.right()) => mode(operation),
+        Origin::File { .. } | Origin::Preset { .. } | Origin::Flag(_) | Origin::Builtin(_) => "",
+    };
+    let hint = how
+        .strip_prefix(", ")
+        .map_or_else(String::new, |how| format!("; a root there would need `{how}`"));
+    format!("`{grant}` ({}) {lacks}{hint}", grant.origin)
+}
+
+/// What a root needs for the operation, as one writes it behind its path.
+const fn mode(operation: Operation) -> &'static str {
+    match operation {
+        Operation::Read | Operation::List => "",
+        Operation::Write => ", mode: rw",
+        Operation::Execute => ", execute: true",
+    }
+}
+
+/// The demand that keeps it from a command nobody was asked about.
+fn asked_by(root: &Root, operation: Operation) -> Option<String> {
+    let demand = |word: &str, demand: Demand| {
+        (demand != Demand::None).then(|| {
+            format!(
+                "{word} in root `{}` is asked about: {demand} ({})",
+                root.name, root.origin
+            )
+        })
+    };
+    let read = demand("reading", root.read_approval);
+    match operation {
+        Operation::Read | Operation::List | Operation::Execute => read,
+        Operation::Write => demand("writing", root.write_approval).or(read),
+    }
+}
+
+fn backend_answer(
+    backend: Backend,
+    operation: Operation,
+    path: &AbsPath,
+    access: Access,
+    origin: Option<&Origin>,
+    is_protected: bool,
+    held: &Result<Held, PlanError>,
+) -> BackendAnswer {
+    let answer = |status, detail| BackendAnswer {
+        backend,
+        status,
+        detail,
+    };
+    let held = match held {
+        Ok(held) => held,
+        Err(error) => return answer("refused", Some(error.to_string())),
+    };
+    let in_plan = held.access(operation, path);
+    if in_plan < access {
+        let origin = origin.map(ToString::to_string);
+        let of_clause = held
+            .clauses
+            .iter()
+            .filter(|clause| Some(&clause.origin) == origin.as_ref());
+        let losses = of_clause.filter_map(|clause| match &clause.status {
+            Status::Stricter(what) => Some(what.clone()),
+            Status::Enforced | Status::Undone | Status::Residual(_) => None,
+        });
+        let losses: Vec<String> = losses.collect();
+        let said = match in_plan {
+            Access::Denied => "commands are refused here".to_owned(),
+            Access::UpTo(bytes) => format!("up to {} here", show::size(bytes)),
+            Access::Full => String::new(),
+        };
+        let detail = [said, losses.join("; ")].into_iter().filter(|text| !text.is_empty());
+        return answer("stricter", Some(detail.collect::<Vec<_>>().join(": ")));
+    }
+    if is_protected {
+        return answer("undone", Some("a change is restored after the command".to_owned()));
+    }
+    let open = (access == Access::Denied).then(|| held.left_open()).flatten();
+    answer("enforced", open.map(|open| format!("left open: {open}")))
+}

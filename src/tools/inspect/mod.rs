@@ -1,0 +1,51 @@
+//! What a policy comes to, for an auditor: nothing runs, and nothing is made.
+//!
+//! An [`Inspection`] holds the two profiles that matter: what a command gets that was approved, and
+//! what one gets that nobody was asked about. [`show`] lays them out with the line that grants each thing,
+//! [`explain`] tells which clause decides about one path. [`backend`] is the one list of backends that all of
+//! it goes through.
+
+pub mod backend;
+pub mod explain;
+pub mod show;
+
+use super::narrowing::Narrowing;
+use crate::policy::Policy;
+use crate::profile::{Asked, Call, Profile, derive};
+
+pub use backend::Backend;
+
+/// A policy with the profiles it comes to.
+#[derive(Debug, Clone)]
+pub struct Inspection {
+    /// The policy.
+    pub policy: Policy,
+    /// What flags take away from it.
+    pub narrowing: Narrowing,
+    /// What a command gets when all that needs asking was approved.
+    pub approved: Profile,
+    /// What a command gets that nobody was asked about.
+    pub unasked: Profile,
+}
+
+impl Inspection {
+    /// Derives the profiles.
+    pub fn of(policy: Policy, narrowing: Narrowing) -> Self {
+        let profile = |asked| {
+            let call = Call { asked, narrow: None };
+            let profile = derive(&policy, &call);
+            if narrowing.is_empty() {
+                profile
+            } else {
+                narrowing.apply(&profile)
+            }
+        };
+        let (approved, unasked) = (profile(Asked::Everything), profile(Asked::Nobody));
+        Self {
+            policy,
+            narrowing,
+            approved,
+            unasked,
+        }
+    }
+}

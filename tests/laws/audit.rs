@@ -1,0 +1,75 @@
+//! What an auditor is told, held against the access model.
+
+use proptest::prelude::*;
+use stockade::policy::{Access, Operation};
+use stockade::profile::order::Permission;
+use stockade::profile::{Decided, FileReach, diff, within};
+
+use super::make;
+
+const MOST: usize = usize::MAX;
+
+proptest! {
+    #[test]
+    fn an_explanation_says_what_the_profile_says_and_names_a_clause_that_is_to_blame(
+        profile in make::profile(),
+        path in make::path(),
+    ) {
+        for operation in Operation::ALL {
+            let why = profile.explain(operation, &path);
+            prop_assert_eq!(why.access, profile.access(operation, &path));
+            match why.decided {
+                Decided::Grant(grant) => prop_assert_eq!(grant.gives(operation, &path), why.access),
+                Decided::Deny(deny) => prop_assert_eq!(deny.leaves(operation, &path), why.access),
+                Decided::Nothing => prop_assert_eq!(why.access, Access::Denied),
+            }
+            // Without all that gives it there is nothing; without all that takes it there is no deny left.
+            let mut bare = profile.clone();
+            bare.grants.retain(|grant| !why.granted.contains(&grant));
+            prop_assert_eq!(bare.access(operation, &path), Access::Denied);
+            let mut open = profile.clone();
+            open.denies.retain(|deny| !why.denied.contains(&deny));
+            let given = profile.grants.iter().map(|grant| grant.gives(operation, &path)).max();
+            prop_assert_eq!(open.access(operation, &path), given.unwrap_or(Access::Denied));
+        }
+    }
+
+    #[test]
+    fn a_profile_does_not_differ_from_itself(profile in make::profile()) {
+        let (a, b) = diff(&profile, &profile, MOST);
+        prop_assert!(a.is_empty() && b.is_empty());
+    }
+
+    #[test]
+    fn a_difference_is_the_same_from_both_sides(a in make::profile(), b in make::profile()) {
+        let (only_a, only_b) = diff(&a, &b, MOST);
+        prop_assert_eq!(diff(&b, &a, MOST), (only_b, only_a));
+    }
+
+    #[test]
+    fn a_difference_is_empty_where_the_order_holds_and_every_witness_is_one(
+        a in make::profile(),
+        b in make::profile(),
+    ) {
+        let (only_a, only_b) = diff(&a, &b, MOST);
+        for (excess, wide, tight) in [(only_a, &a, &b), (only_b, &b, &a)] {
+            prop_assert_eq!(excess.is_empty(), within(wide, tight).is_ok());
+            for witness in excess.witnesses {
+                if let Permission::File { operation, path, access } = witness {
+                    prop_assert_eq!(wide.access(operation, &path), access);
+                    prop_assert!(tight.access(operation, &path) < access);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_shortened_difference_says_how_much_it_leaves_out(a in make::profile(), b in make::profile()) {
+        let (whole, _) = diff(&a, &b, MOST);
+        let (short, _) = diff(&a, &b, 1);
+        let files = |excess: &stockade::profile::Excess| {
+            excess.witnesses.iter().filter(|w| matches!(w, Permission::File { .. })).count()
+        };
+        prop_assert_eq!(files(&short) + short.more, files(&whole) + whole.more);
+    }
+}

@@ -1,0 +1,240 @@
+//! `stockade profile` as an auditor meets it.
+#![allow(missing_docs, reason = "a test file")]
+
+#[cfg(test)]
+mod common;
+
+#[cfg(test)]
+mod tests {
+    use std::ffi::OsStr;
+    use std::fs;
+    use std::os::unix::ffi::OsStrExt;
+    use std::os::unix::fs::symlink;
+    use std::path::Path;
+
+    use serde_json::Value;
+
+    use crate::common::{Actor, Fixture, Run};
+
+    /// A config of which every kind of line is in; its roots are in the workspace.
+    const CONFIG: &str = "\
+sandbox:
+  protect_fallback: undo
+  deny_fallback: decompose
+  paths:
+    notes: {root: ./notes, mode: rw, suffixes: [.md], max_file_bytes: 1MiB, approval: {write: required, read: none}}
+    src: {root: ./src, mode: rw, write_approval: false, deny: [.env, ./secret]}
+    tools: {root: ./tools, execute: true}
+    private: {root: ./private, approval: {read: once_per_session}}
+shell:
+  network: true
+  limits: {timeout: 90s, memory: 2GiB, processes: 64, output: 1500}
+  env: {pass: [TZ], set: {CI: \"a b\"}}
+  rules:
+    - {pattern: git status, approval: none}
+    - {pattern: rm, allowed: false}
+";
+
+    fn world() -> Fixture {
+        let world = Fixture::new(Actor::invoker());
+        for folder in ["notes", "src/secret", "tools", "private"] {
+            fs::create_dir_all(world.workspace().join(folder)).unwrap();
+        }
+        world.write(world.workspace().join("agent.yaml"), CONFIG);
+        world
+    }
+
+    /// `stockade profile WORDS…` in the workspace, beside agent.yaml.
+    fn profile(world: &Fixture, words: &[&str]) -> Run {
+        let words: Vec<&str> = [&["profile"], words].concat();
+        world.stockade(&words).cwd(world.workspace()).output()
+    }
+
+    /// The output with what differs from run to run taken out.
+    fn shown(world: &Fixture, run: Run) -> String {
+        run.ok().replace(world.workspace().to_str().unwrap(), "<workspace>")
+    }
+
+    fn json(run: &Run) -> Value {
+        serde_json::from_str(&run.out()).unwrap_or_else(|error| panic!("{error}: {} {}", run.out(), run.err()))
+    }
+
+    fn explained(world: &Fixture, path: &str) -> Value {
+        json(&profile(world, &["explain", "--config", "agent.yaml", "--json", path]))
+    }
+
+    fn permitted(report: &Value, operation: &str) -> String {
+        let answers = report["answers"].as_array().unwrap();
+        let answer = answers.iter().find(|answer| answer["operation"] == operation).unwrap();
+        answer["permitted"].as_str().unwrap().to_owned()
+    }
+
+    // Show.
+
+    #[test]
+    fn the_table_has_every_kind_of_line_with_its_origin() {
+        let world = world();
+        insta::assert_snapshot!(
+            "show",
+            shown(&world, profile(&world, &["show", "--config", "agent.yaml"]))
+        );
+    }
+
+    #[test]
+    fn the_table_is_the_same_as_json() {
+        let world = world();
+        let run = profile(&world, &["show", "--config", "agent.yaml", "--json"]);
+        let table = json(&run);
+        let line = format!("{}/agent.yaml:5", world.workspace().display());
+        let notes = table["files"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .find(|row| row["origin"] == line);
+        let notes = notes.unwrap();
+        assert_eq!(
+            (&notes["may"], &notes["unasked"]),
+            (&"read+write".into(), &"read".into())
+        );
+        assert_eq!(table["network"], "full");
+    }
+
+    #[test]
+    fn looking_at_a_config_makes_none_of_its_roots() {
+        let world = world();
+        let config = "sandbox: {paths: {new: {root: ./new, create: true}}}\n";
+        world.write(world.workspace().join("new.yaml"), config);
+        for view in [&["show"][..], &["explain", "new"]] {
+            let words: Vec<&str> = [view, &["--config", "new.yaml"]].concat();
+            profile(&world, &words).ok();
+        }
+        assert!(!world.workspace().join("new").exists());
+    }
+
+    #[test]
+    fn a_found_config_is_shown_untrusted() {
+        let world = world();
+        world.write(
+            world.workspace().join("stockade.yaml"),
+            "sandbox: {paths: {s: {root: ./src}}}\n",
+        );
+        let text = profile(&world, &["show"]).ok();
+        assert!(text.contains("stockade.yaml:1"), "{text}");
+    }
+
+    #[test]
+    fn flags_narrow_what_is_shown() {
+        let world = world();
+        let words = [
+            "show",
+            "--config",
+            "agent.yaml",
+            "--net",
+            "off",
+            "--ro",
+            "src",
+            "--json",
+        ];
+        let table = json(&profile(&world, &words));
+        assert_eq!(table["network"], "off");
+        let denies = table["denies"].as_array().unwrap();
+        assert!(denies.iter().any(|deny| deny["origin"] == "--ro"), "{denies:?}");
+    }
+
+    // Explain.
+
+    #[test]
+    fn an_explanation_names_clause_line_backend_and_remedy() {
+        let world = world();
+        let text = profile(&world, &["explain", "--config", "agent.yaml", "src/secret/key", "read"]).exits(1);
+        insta::assert_snapshot!(
+            "explain_denied",
+            text.out().replace(world.workspace().to_str().unwrap(), "<workspace>")
+        );
+        let run = profile(&world, &["explain", "--config", "agent.yaml", "notes/a.md", "write"]);
+        insta::assert_snapshot!("explain_approved", shown(&world, run));
+    }
+
+    #[test]
+    fn each_way_of_being_permitted_is_told_apart() {
+        let world = world();
+        let src = explained(&world, "src/main.rs");
+        assert_eq!(permitted(&src, "write"), "yes");
+        assert_eq!(permitted(&src, "execute"), "no");
+        assert_eq!(permitted(&explained(&world, "notes/a.md"), "write"), "approved");
+        assert_eq!(permitted(&explained(&world, "private/a"), "read"), "approved");
+        assert_eq!(permitted(&explained(&world, "tools/lint"), "execute"), "yes");
+        assert_eq!(permitted(&explained(&world, "/etc/shadow"), "read"), "no");
+    }
+
+    #[test]
+    fn a_write_to_a_protected_name_is_said_to_be_restored() {
+        let world = world();
+        world.write(
+            world.workspace().join("open.yaml"),
+            "sandbox: {protect_fallback: undo, paths: {s: {root: ./src, mode: rw, write_approval: false}}}\n",
+        );
+        let run = profile(
+            &world,
+            &["explain", "--config", "open.yaml", "--json", "src/.envrc", "write"],
+        );
+        let backend = &json(&run)["answers"][0]["backends"][0];
+        assert_eq!(
+            (&backend["backend"], &backend["status"]),
+            (&"landlock".into(), &"undone".into())
+        );
+        let run = profile(
+            &world,
+            &["explain", "--config", "open.yaml", "--json", "src/main.rs", "write"],
+        );
+        assert_eq!(json(&run)["answers"][0]["backends"][0]["status"], "enforced");
+    }
+
+    #[test]
+    fn what_refuses_the_start_is_said_for_its_backend() {
+        let world = world();
+        let text = CONFIG.replace("decompose", "refuse");
+        world.write(world.workspace().join("refusing.yaml"), text);
+        let run = profile(
+            &world,
+            &["explain", "--config", "refusing.yaml", "--json", "src/a", "read"],
+        );
+        let backend = &json(&run)["answers"][0]["backends"][0];
+        assert_eq!(backend["status"], "refused");
+        assert!(backend["detail"].as_str().unwrap().contains("refusing.yaml:6"));
+    }
+
+    #[test]
+    fn a_link_is_explained_where_it_leads() {
+        let world = world();
+        symlink("/etc/shadow", world.workspace().join("src/link")).unwrap();
+        let report = explained(&world, "src/link");
+        assert_eq!(report["path"], "/etc/shadow");
+        assert_eq!(permitted(&report, "read"), "no");
+    }
+
+    #[test]
+    fn hostile_names_are_explained_and_shown_escaped() {
+        let world = world();
+        for name in [&b"src/-x"[..], b"src/'\"\n\x1b[2J", b"src/\xff"] {
+            let run = world
+                .stockade(&["profile", "explain", "--config", "agent.yaml", "--"])
+                .args([Path::new(OsStr::from_bytes(name))])
+                .cwd(world.workspace())
+                .output();
+            let text = run.ok();
+            assert!(text.starts_with('/') && !text.contains('\x1b'), "{text}");
+            assert_eq!(text.lines().next().unwrap().matches("/src/").count(), 1, "{text}");
+        }
+    }
+
+    #[test]
+    fn the_exit_code_of_an_explanation_says_whether_anything_is_permitted() {
+        let world = world();
+        let code = |words: &[&str]| profile(&world, words).code();
+        assert_eq!(code(&["explain", "--config", "agent.yaml", "src/a"]), 0);
+        assert_eq!(code(&["explain", "--config", "agent.yaml", "src/a", "execute"]), 1);
+        assert_eq!(code(&["explain", "--config", "agent.yaml", "/nowhere/at/all"]), 1);
+        assert_eq!(code(&["explain", "--config", "missing.yaml", "src"]), 125);
+    }
+}
