@@ -14,7 +14,7 @@ mod tests {
 
     use serde_json::Value;
 
-    use crate::common::{Actor, Fixture, Run};
+    use crate::common::{Actor, Fixture, Run, Snapshot, assert_nothing_left_behind};
 
     /// A config of which every kind of line is in; its roots are in the workspace.
     const CONFIG: &str = "\
@@ -52,7 +52,18 @@ shell:
 
     /// The output with what differs from run to run taken out.
     fn shown(world: &Fixture, run: Run) -> String {
-        run.ok().replace(world.workspace().to_str().unwrap(), "<workspace>")
+        plain(world, &run.ok())
+    }
+
+    /// The same of text. How wide a column is depends on where the workspace is, so blanks count as one.
+    fn plain(world: &Fixture, text: &str) -> String {
+        let text = text.replace(world.workspace().to_str().unwrap(), "<workspace>");
+        let line = |line: &str| {
+            let indent = &line[..line.len() - line.trim_start().len()];
+            let words: Vec<&str> = line.split_whitespace().collect();
+            format!("{indent}{}\n", words.join(" "))
+        };
+        text.lines().map(line).collect()
     }
 
     fn json(run: &Run) -> Value {
@@ -147,10 +158,7 @@ shell:
     fn an_explanation_names_clause_line_backend_and_remedy() {
         let world = world();
         let text = profile(&world, &["explain", "--config", "agent.yaml", "src/secret/key", "read"]).exits(1);
-        insta::assert_snapshot!(
-            "explain_denied",
-            text.out().replace(world.workspace().to_str().unwrap(), "<workspace>")
-        );
+        insta::assert_snapshot!("explain_denied", plain(&world, &text.out()));
         let run = profile(&world, &["explain", "--config", "agent.yaml", "notes/a.md", "write"]);
         insta::assert_snapshot!("explain_approved", shown(&world, run));
     }
@@ -236,5 +244,101 @@ shell:
         assert_eq!(code(&["explain", "--config", "agent.yaml", "src/a", "execute"]), 1);
         assert_eq!(code(&["explain", "--config", "agent.yaml", "/nowhere/at/all"]), 1);
         assert_eq!(code(&["explain", "--config", "missing.yaml", "src"]), 125);
+    }
+    // Check.
+
+    #[test]
+    fn a_check_gives_every_arrow_and_every_clause_with_its_status() {
+        let world = world();
+        let run = profile(&world, &["check", "agent.yaml", "--no-selftest"]);
+        insta::assert_snapshot!("check", shown(&world, run));
+    }
+
+    #[test]
+    fn a_check_really_starts_a_worker_and_leaves_nothing() {
+        let world = world();
+        let before = Snapshot::of(&world);
+        let run = profile(&world, &["check", "agent.yaml", "--json"]).exits(0);
+        let check = json(&run);
+        let last = check["arrows"].as_array().unwrap().last().unwrap();
+        assert_eq!(last["claim"], "plan ⊒ observed (self-test)");
+        assert_eq!((&last["result"], &check["ok"]), (&"holds".into(), &true.into()));
+        assert_nothing_left_behind(&before, &world);
+    }
+
+    #[test]
+    fn a_policy_that_the_backend_refuses_does_not_pass() {
+        let world = world();
+        world.write(
+            world.workspace().join("refusing.yaml"),
+            CONFIG.replace("decompose", "refuse"),
+        );
+        let run = profile(&world, &["check", "refusing.yaml", "--json"]).exits(1);
+        let check = json(&run);
+        assert_eq!(check["ok"], false);
+        let why = check["backends"][0]["refuses"].as_str().unwrap();
+        assert!(why.contains("refusing.yaml:6") && why.contains("decompose"), "{why}");
+        // And run refuses for the same reason.
+        let run = world.stockade(&[
+            "run",
+            "--config",
+            "refusing.yaml",
+            "--mode",
+            "approve_all",
+            "--",
+            "true",
+        ]);
+        let run = run.cwd(world.workspace().join("src")).output().exits(125);
+        assert!(run.err().contains("refusing.yaml:6"), "{}", run.err());
+    }
+
+    #[test]
+    fn a_broken_config_is_an_error_and_not_a_finding() {
+        let world = world();
+        world.write(world.workspace().join("broken.yaml"), "sandbox: {pathz: {}}\n");
+        for words in [&["check", "broken.yaml"][..], &["diff", "system", "broken.yaml"]] {
+            let run = profile(&world, words).exits(125);
+            assert!(run.err().contains("pathz"), "{}", run.err());
+        }
+    }
+
+    // Diff.
+
+    #[test]
+    fn a_config_does_not_differ_from_itself() {
+        let world = world();
+        assert_eq!(
+            profile(&world, &["diff", "agent.yaml", "agent.yaml"]).ok(),
+            "they permit the same\n"
+        );
+        assert_eq!(profile(&world, &["diff", "system", "system"]).code(), 0);
+    }
+
+    #[test]
+    fn a_difference_names_what_only_one_side_permits_from_both_sides() {
+        let world = world();
+        let other = CONFIG
+            .replace("deny: [.env, ./secret]", "deny: [.env]")
+            .replace("network: true", "network: false")
+            .replace("memory: 2GiB", "memory: 1GiB")
+            .replace("CI: \"a b\"", "CI: c")
+            .replace("approval: {read: once_per_session}", "approval: {read: none}")
+            .replace("protect_fallback: undo", "protect: none");
+        world.write(world.workspace().join("other.yaml"), other);
+        let run = profile(&world, &["diff", "agent.yaml", "other.yaml"]).exits(1);
+        insta::assert_snapshot!("diff", plain(&world, &run.out()));
+        let there = json(&profile(&world, &["diff", "agent.yaml", "other.yaml", "--json"]));
+        let back = json(&profile(&world, &["diff", "other.yaml", "agent.yaml", "--json"]));
+        for part in ["approved", "unasked", "rules"] {
+            assert_eq!(there[part]["only_a"], back[part]["only_b"], "{part}");
+            assert_eq!(there[part]["only_b"], back[part]["only_a"], "{part}");
+        }
+    }
+
+    #[test]
+    fn a_long_difference_is_cut_and_says_so() {
+        let world = world();
+        let run = profile(&world, &["diff", "agent.yaml", "system", "--most", "1"]).exits(1);
+        assert!(run.out().contains("… and "), "{}", run.out());
     }
 }

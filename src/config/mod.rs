@@ -61,6 +61,7 @@ pub use place::leads_to;
 pub use presets::{names as preset_names, text as preset_text};
 pub use schema::{TEMPLATE, schema};
 pub use source::{Place, Source, SourceName};
+pub(crate) use stored::StoredPath;
 pub use stored::own_base;
 pub use tools::{ArgKind, CustomArg, CustomTool, TOOL_NAMES};
 

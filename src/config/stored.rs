@@ -24,6 +24,18 @@ impl PartialEq for StoredPath {
 
 impl Eq for StoredPath {}
 
+impl PartialOrd for StoredPath {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for StoredPath {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        self.bytes().cmp(other.bytes())
+    }
+}
+
 impl StoredPath {
     fn bytes(&self) -> &[u8] {
         match self {

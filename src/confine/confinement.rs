@@ -115,7 +115,7 @@ impl Confinement {
     }
 
     /// Waits until the worker is confined and has passed its self-test.
-    async fn ready(&mut self) -> Result<(), ConfineError> {
+    pub async fn ready(&mut self) -> Result<(), ConfineError> {
         match self.readiness.take() {
             Some(readiness) => readiness.await.unwrap_or(Err(ConfineError::WorkerDied)),
             None => Ok(()),

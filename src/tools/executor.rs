@@ -192,10 +192,7 @@ fn held(
         asked: asked.clone(),
         narrow: narrow.cloned(),
     };
-    let mut profile = derive(policy, &call);
-    if !narrowing.is_empty() {
-        profile = narrowing.apply(&profile);
-    }
+    let profile = narrowing.narrow(derive(policy, &call));
     plan::hold_against(policy, &profile)?;
     Ok(profile)
 }

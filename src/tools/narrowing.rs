@@ -24,6 +24,12 @@ impl Narrowing {
         *self == Self::default()
     }
 
+    /// [`apply`](Self::apply) where there is anything to apply; else the profile as it is.
+    #[must_use]
+    pub fn narrow(&self, profile: Profile) -> Profile {
+        if self.is_empty() { profile } else { self.apply(&profile) }
+    }
+
     /// The greatest profile below `profile` that the flags permit.
     #[must_use]
     pub fn apply(&self, profile: &Profile) -> Profile {

@@ -28,6 +28,16 @@ pub enum View {
         after_help = "Examples:\n  stockade profile explain .env            every right\n  stockade profile explain ~/.ssh write    one right: exit code 0 permitted, 1 denied\n\nThe path need not exist. Links are followed, as the kernel would follow them.\nExit codes: 0 something that was asked about is permitted (be it after a yes) · 1 nothing is · 125 Stockade could not"
     )]
     Explain(ExplainArgs),
+    /// That nothing on the way from config to kernel permits more than the step before, and what becomes of each clause.
+    #[command(
+        after_help = "Examples:\n  stockade profile check agent.yaml        proof or witness for each step, with a worker really started\n  stockade profile check --no-selftest     starts no process\n\nExit codes: 0 everything holds · 1 something does not, or no backend here would run commands · 125 Stockade could not"
+    )]
+    Check(CheckArgs),
+    /// What one policy permits that another does not, and the reverse, with witnesses.
+    #[command(
+        after_help = "Examples:\n  stockade profile diff workspace-write agent.yaml\n  stockade profile diff last-week.json agent.yaml     last-week.json was made by `stockade profile export`\n\nExit codes: 0 they permit the same · 1 they differ · 125 Stockade could not"
+    )]
+    Diff(DiffArgs),
 }
 
 /// `stockade profile show`.
@@ -51,6 +61,38 @@ pub struct ExplainArgs {
     /// Which policy.
     #[command(flatten)]
     pub policy: PolicyFlags,
+    /// Print one JSON object.
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `stockade profile check`.
+#[derive(Debug, Args)]
+pub struct CheckArgs {
+    /// The config; the policy that the flags name when left out.
+    #[arg(conflicts_with_all = ["config", "preset"])]
+    pub file: Option<PathBuf>,
+    /// Which policy.
+    #[command(flatten)]
+    pub policy: PolicyFlags,
+    /// Start no worker: what the kernel really does is not tried.
+    #[arg(long)]
+    pub no_selftest: bool,
+    /// Print one JSON object.
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `stockade profile diff`.
+#[derive(Debug, Args)]
+pub struct DiffArgs {
+    /// A config, a preset's name, or an exported profile.
+    pub a: PathBuf,
+    /// What it is compared with.
+    pub b: PathBuf,
+    /// How many file witnesses to give for each side.
+    #[arg(long, value_name = "N", default_value_t = 40)]
+    pub most: usize,
     /// Print one JSON object.
     #[arg(long)]
     pub json: bool,

@@ -1,6 +1,8 @@
 //! `stockade profile`: a policy audited, one file per way of looking at it.
 
 mod args;
+mod check;
+mod diff;
 mod explain;
 mod show;
 
@@ -21,6 +23,8 @@ pub(super) fn profile(args: ProfileArgs) -> Result<Exit, Complaint> {
     match args.view {
         View::Show(args) => show::show(&args),
         View::Explain(args) => explain::explain(&args),
+        View::Check(args) => check::check(args),
+        View::Diff(args) => diff::diff(&args),
     }
 }
 

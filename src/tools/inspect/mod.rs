@@ -2,11 +2,16 @@
 //!
 //! An [`Inspection`] holds the two profiles that matter: what a command gets that was approved, and
 //! what one gets that nobody was asked about. [`show`] lays them out with the line that grants each thing,
-//! [`explain`] tells which clause decides about one path. [`backend`] is the one list of backends that all of
+//! [`explain`] tells which clause decides about one path, [`check`] holds the arrows of the promise,
+//! [`document`] writes all of it down and reads it back, [`diff`] compares two. [`backend`] is the one list of backends that all of
 //! it goes through.
 
 pub mod backend;
+pub mod check;
+pub mod diff;
+pub mod document;
 pub mod explain;
+mod selftest;
 pub mod show;
 
 use super::narrowing::Narrowing;
@@ -33,12 +38,7 @@ impl Inspection {
     pub fn of(policy: Policy, narrowing: Narrowing) -> Self {
         let profile = |asked| {
             let call = Call { asked, narrow: None };
-            let profile = derive(&policy, &call);
-            if narrowing.is_empty() {
-                profile
-            } else {
-                narrowing.apply(&profile)
-            }
+            narrowing.narrow(derive(&policy, &call))
         };
         let (approved, unasked) = (profile(Asked::Everything), profile(Asked::Nobody));
         Self {

@@ -257,12 +257,22 @@ fn asks(policy: &Policy) -> Vec<Ask> {
             });
         }
     }
+    asks.extend(rule_asks(policy));
+    asks
+}
+
+/// What the shell rules and the tool overrides demand, in file order.
+pub(super) fn rule_asks(policy: &Policy) -> Vec<Ask> {
     let rules = policy.rules.iter().chain([&policy.default_rule]);
+    let mut asks: Vec<Ask> = Vec::new();
     asks.extend(rules.map(|rule| Ask {
         what: if rule.pattern.is_empty() {
             "any other command".to_owned()
         } else {
-            format!("command `{}`", escape(rule.pattern.join(" ").as_bytes()))
+            let paths = rule.sandbox_paths.as_ref();
+            let paths = paths.map(|names| format!(" (in {} only)", names.join(", ")));
+            let pattern = escape(rule.pattern.join(" ").as_bytes());
+            format!("command `{pattern}`{}", paths.unwrap_or_default())
         },
         approval: if rule.allowed {
             rule.approval.to_string()

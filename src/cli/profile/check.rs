@@ -1,0 +1,83 @@
+//! `stockade profile check`.
+
+use super::args::CheckArgs;
+use super::{aligned, inspected, print_json};
+use crate::cli::complain::{Complaint, print};
+use crate::cli::exit::Exit;
+use crate::cli::policy;
+use crate::tools::Places;
+use crate::tools::inspect::Inspection;
+use crate::tools::inspect::check::{Arrow, BackendCheck, Check, Proof};
+
+/// Checks the arrows; exit code 1 when one fails, or nothing here would run commands.
+pub(super) fn check(args: CheckArgs) -> Result<Exit, Complaint> {
+    let mut flags = args.policy;
+    flags.config = args.file.or(flags.config);
+    let context = policy::context();
+    let inspection = inspected(&flags, &context)?;
+    let mut check = inspection.check();
+    check.arrows.push(if args.no_selftest {
+        Arrow::untried("--no-selftest")
+    } else if check.holds() {
+        self_test(&inspection, policy::places(&context)?)?
+    } else {
+        Arrow::untried("there is no plan to start with")
+    });
+    let holds = check.holds();
+    if args.json {
+        let mut object = serde_json::to_value(&check).map_err(Complaint::failed)?;
+        object["ok"] = holds.into();
+        print_json(&object)?;
+    } else {
+        print(&text(&check, holds))?;
+    }
+    Ok(if holds { Exit::Success } else { Exit::Found })
+}
+
+fn self_test(inspection: &Inspection, places: Places) -> Result<Arrow, Complaint> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| Complaint::failed(format!("failed to start the runtime: {error}")))?;
+    let tested = runtime.block_on(inspection.self_test(places));
+    Ok(Arrow::observed(tested.map_err(|error| error.to_string())))
+}
+
+fn text(check: &Check, holds: bool) -> String {
+    let mut text = String::new();
+    for arrow in &check.arrows {
+        let word = match arrow.result {
+            Proof::Holds => "holds  ",
+            Proof::Fails => "FAILS  ",
+            Proof::Untried => "untried",
+        };
+        text.extend([word, "  ", &arrow.claim]);
+        text.extend(arrow.detail.iter().flat_map(|detail| [": ", detail]));
+        text.push('\n');
+    }
+    for backend in &check.backends {
+        text.push('\n');
+        text.push_str(&of_backend(backend));
+    }
+    text.push_str(if holds { "\nok\n" } else { "\nnot ok\n" });
+    text
+}
+
+fn of_backend(check: &BackendCheck) -> String {
+    let mut text = format!("in {}\n", check.backend.name());
+    for (word, why) in [("not available here", &check.unavailable), ("refuses", &check.refuses)] {
+        text.extend(why.iter().flat_map(|why| ["  ", word, ": ", why, "\n"]));
+    }
+    let rows = check.clauses.iter().map(|row| {
+        let detail = row
+            .detail
+            .as_ref()
+            .map_or_else(String::new, |detail| format!(": {detail}"));
+        [
+            row.clause.clone(),
+            row.origin.clone(),
+            format!("{}{detail}", row.status),
+        ]
+    });
+    text + &aligned(&rows.collect::<Vec<_>>())
+}

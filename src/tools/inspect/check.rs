@@ -1,0 +1,210 @@
+//! The arrows of the promise, each with its proof or a witness, and what becomes of every clause.
+
+use std::collections::BTreeSet;
+
+use serde::Serialize;
+
+use super::show::limits;
+use super::{Backend, Inspection};
+use crate::backend::status::{ClauseStatus, Status};
+use crate::profile::{Asked, Call, Profile, derive};
+use crate::tools::plan::{PlanError, hold_against};
+
+/// What was checked, and what came of it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Check {
+    /// Each arrow.
+    pub arrows: Vec<Arrow>,
+    /// Each backend.
+    pub backends: Vec<BackendCheck>,
+}
+
+/// One claim: what the right side permits, the left side permits.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Arrow {
+    /// The claim.
+    pub claim: String,
+    /// What came of it.
+    pub result: Proof,
+    /// The witness, or why it was not tried.
+    pub detail: Option<String>,
+}
+
+/// What came of a claim.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Proof {
+    /// It is proved, or was observed.
+    Holds,
+    /// It is refuted.
+    Fails,
+    /// It was not tried.
+    Untried,
+}
+
+/// What a backend makes of the policy.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct BackendCheck {
+    /// The backend.
+    pub backend: Backend,
+    /// Why this machine cannot use it.
+    pub unavailable: Option<String>,
+    /// Why it would start nothing under this policy.
+    pub refuses: Option<String>,
+    /// What becomes of each clause.
+    pub clauses: Vec<ClauseRow>,
+}
+
+/// What becomes of one clause.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ClauseRow {
+    /// The clause.
+    pub clause: String,
+    /// Its line.
+    pub origin: String,
+    /// `enforced`, `stricter`, `undone` or `residual`.
+    pub status: &'static str,
+    /// What exactly.
+    pub detail: Option<String>,
+}
+
+impl Arrow {
+    /// The arrow of a start that was tried.
+    pub fn observed(result: Result<(), String>) -> Self {
+        Self::new("plan ⊒ observed (self-test)".to_owned(), result)
+    }
+
+    /// The arrow of a start that was not tried.
+    pub fn untried(why: &str) -> Self {
+        Self {
+            result: Proof::Untried,
+            detail: Some(why.to_owned()),
+            ..Self::observed(Ok(()))
+        }
+    }
+
+    fn new(claim: String, result: Result<(), String>) -> Self {
+        Self {
+            claim,
+            result: if result.is_ok() { Proof::Holds } else { Proof::Fails },
+            detail: result.err(),
+        }
+    }
+}
+
+impl Check {
+    /// Whether no arrow fails and some backend would run commands.
+    pub fn holds(&self) -> bool {
+        let usable = |check: &BackendCheck| check.unavailable.is_none() && check.refuses.is_none();
+        self.arrows.iter().all(|arrow| arrow.result != Proof::Fails) && self.backends.iter().any(usable)
+    }
+}
+
+impl Inspection {
+    /// Checks the two arrows that need no process, for what was approved and for what nobody was asked about.
+    pub fn check(&self) -> Check {
+        let mut arrows = Vec::new();
+        let profiles = [("approved", &self.approved), ("unasked", &self.unasked)];
+        for (name, profile) in profiles {
+            let held = hold_against(&self.policy, profile);
+            arrows.push(Arrow::new(format!("config ⊒ profile ({name})"), told(held)));
+        }
+        let narrows: BTreeSet<&Vec<String>> = self
+            .policy
+            .rules
+            .iter()
+            .filter_map(|r| r.sandbox_paths.as_ref())
+            .collect();
+        for narrow in narrows {
+            let call = Call {
+                asked: Asked::Everything,
+                narrow: Some(narrow.clone()),
+            };
+            let profile = self.narrowing.narrow(derive(&self.policy, &call));
+            let held = hold_against(&self.policy, &profile);
+            let claim = format!("config ⊒ profile (writes in {} only)", narrow.join(", "));
+            arrows.push(Arrow::new(claim, told(held)));
+        }
+        let mut backends = Vec::new();
+        for backend in Backend::ALL {
+            let (ground, unavailable) = backend.ground(&self.policy);
+            let mut check = BackendCheck {
+                backend,
+                unavailable,
+                refuses: None,
+                clauses: Vec::new(),
+            };
+            for (name, profile) in profiles {
+                let claim = format!("profile ⊒ plan ({name}, {})", backend.name());
+                match backend.hold(&self.policy, profile, ground) {
+                    Ok(held) => {
+                        arrows.push(Arrow::new(claim, Ok(())));
+                        if name == "approved" {
+                            check.clauses = held.clauses.into_iter().map(row).collect();
+                            check.clauses.extend(limit_rows(profile));
+                        }
+                    }
+                    Err(error) => match refuted(&error) {
+                        Refuted::Yes => arrows.push(Arrow::new(claim, Err(error.to_string()))),
+                        Refuted::NotLowered => {
+                            arrows.push(Arrow {
+                                claim,
+                                result: Proof::Untried,
+                                detail: Some("there is no plan".to_owned()),
+                            });
+                            check.refuses.get_or_insert(error.to_string());
+                        }
+                    },
+                }
+            }
+            backends.push(check);
+        }
+        Check { arrows, backends }
+    }
+}
+
+/// What an error says of the claim that the plan is within the profile.
+enum Refuted {
+    /// There is a witness against it.
+    Yes,
+    /// There is no plan to be held against anything.
+    NotLowered,
+}
+
+fn refuted(error: &PlanError) -> Refuted {
+    match error {
+        PlanError::WeakProfile(_) | PlanError::WeakPlan(_) | PlanError::WeakFilter(_) => Refuted::Yes,
+        PlanError::Refused(_) | PlanError::Survey(_) | PlanError::Seccomp(_) => Refuted::NotLowered,
+    }
+}
+
+fn told(result: Result<(), PlanError>) -> Result<(), String> {
+    result.map_err(|error| error.to_string())
+}
+
+/// The limits; those of the whole tree are watched, not held by the kernel.
+fn limit_rows(profile: &Profile) -> impl Iterator<Item = ClauseRow> {
+    limits(&profile.limits).into_iter().map(|(name, value)| ClauseRow {
+        clause: format!("limit {name} {value}"),
+        origin: format!("shell.limits.{name}"),
+        status: "enforced",
+        detail: matches!(name, "memory" | "processes")
+            .then(|| "sampled: the tree is killed when it is seen above it; rlimits are the backstop".to_owned()),
+    })
+}
+
+fn row(clause: ClauseStatus) -> ClauseRow {
+    let ClauseStatus { clause, origin, status } = clause;
+    let (status, detail) = match status {
+        Status::Enforced => ("enforced", None),
+        Status::Stricter(what) => ("stricter", Some(what)),
+        Status::Undone => ("undone", Some("restored after the command".to_owned())),
+        Status::Residual(residual) => ("residual", Some(residual.what)),
+    };
+    ClauseRow {
+        clause,
+        origin,
+        status,
+        detail,
+    }
+}

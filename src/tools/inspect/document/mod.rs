@@ -1,0 +1,129 @@
+//! A whole profile as JSON, and back.
+//!
+//! Paths are text where they are text, arrays of bytes where they are not. The inodes that a start
+//! checks are left out: they belong to one machine and one moment, and change nothing about the reach.
+
+mod clauses;
+mod written;
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::Inspection;
+use super::show::{Table, rule_asks};
+use crate::profile::Profile;
+use written::Written;
+
+/// The version of the format.
+pub const VERSION: u32 = 1;
+
+/// What a policy comes to, written down.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Document {
+    /// The version of the format: [`VERSION`].
+    pub stockade_profile: u32,
+    /// What an approved command gets.
+    approved: Written,
+    /// What a command gets that nobody was asked about.
+    unasked: Written,
+    /// What holds beside the profiles, by name.
+    settings: BTreeMap<String, String>,
+    /// The shell rules and tool overrides, in words, in file order.
+    rules: Vec<String>,
+}
+
+/// What a document says, in the terms of the model.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Side {
+    /// What an approved command gets.
+    pub approved: Profile,
+    /// What a command gets that nobody was asked about.
+    pub unasked: Profile,
+    /// What holds beside the profiles, by name.
+    pub settings: BTreeMap<String, String>,
+    /// The shell rules and tool overrides, in words, in file order.
+    pub rules: Vec<String>,
+}
+
+/// Why a document cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub enum DocumentError {
+    /// It is not JSON of that form.
+    #[error("not an exported profile: {0}")]
+    Form(#[from] serde_json::Error),
+    /// It is of another version.
+    #[error("version {0} of the format is not known; this is version {VERSION}")]
+    Version(u32),
+    /// Something in it cannot be.
+    #[error("not an exported profile: {0}")]
+    Value(String),
+}
+
+impl Document {
+    /// Writes an inspection down.
+    pub fn of(inspection: &Inspection) -> Self {
+        let side = Side::of(inspection);
+        Self {
+            stockade_profile: VERSION,
+            approved: Written::of(&side.approved),
+            unasked: Written::of(&side.unasked),
+            settings: side.settings,
+            rules: side.rules,
+        }
+    }
+
+    /// Whether a text means to be one.
+    pub fn is_meant(text: &[u8]) -> bool {
+        #[derive(Deserialize)]
+        struct Mark {
+            #[expect(dead_code, reason = "that it is there is the answer")]
+            stockade_profile: u32,
+        }
+        serde_json::from_slice::<Mark>(text).is_ok()
+    }
+
+    /// Reads one.
+    pub fn read(text: &[u8]) -> Result<Side, DocumentError> {
+        let document: Self = serde_json::from_slice(text)?;
+        if document.stockade_profile != VERSION {
+            return Err(DocumentError::Version(document.stockade_profile));
+        }
+        Ok(Side {
+            approved: document.approved.profile()?,
+            unasked: document.unasked.profile()?,
+            settings: document.settings,
+            rules: document.rules,
+        })
+    }
+}
+
+impl Side {
+    /// An inspection in the terms of a comparison.
+    pub fn of(inspection: &Inspection) -> Self {
+        let table = Table::of(inspection);
+        let protect = if table.protected.names.is_empty() {
+            "none"
+        } else {
+            "default"
+        };
+        let settings = [
+            ("home", table.home.to_owned()),
+            ("mode", table.mode),
+            ("os_sandbox", table.os_sandbox.to_owned()),
+            ("protect", protect.to_owned()),
+            ("protected_files", table.protected.files.join(" ")),
+        ];
+        let rules = rule_asks(&inspection.policy);
+        Self {
+            approved: inspection.approved.clone(),
+            unasked: inspection.unasked.clone(),
+            settings: settings.map(|(name, value)| (name.to_owned(), value)).into(),
+            rules: rules
+                .iter()
+                .map(|ask| format!("{}: {}", ask.what, ask.approval))
+                .collect(),
+        }
+    }
+}
