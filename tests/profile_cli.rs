@@ -14,7 +14,7 @@ mod tests {
 
     use serde_json::Value;
 
-    use crate::common::{Actor, Fixture, Run, Snapshot, assert_nothing_left_behind};
+    use crate::common::{Actor, Fixture, Run, Snapshot, assert_nothing_left_behind, find_program, world_with};
 
     /// A config of which every kind of line is in; its roots are in the workspace.
     const CONFIG: &str = "\
@@ -282,7 +282,7 @@ shell:
         let run = world.stockade(&[
             "run",
             "--config",
-            "refusing.yaml",
+            "../refusing.yaml",
             "--mode",
             "approve_all",
             "--",
@@ -340,5 +340,197 @@ shell:
         let world = world();
         let run = profile(&world, &["diff", "agent.yaml", "system", "--most", "1"]).exits(1);
         assert!(run.out().contains("… and "), "{}", run.out());
+    }
+    // Export.
+
+    /// The config with nothing in it that some form has no words for.
+    fn plain_config(world: &Fixture) {
+        let text = CONFIG.replace("deny: [.env, ./secret]", "deny: [./secret]");
+        world.write(world.workspace().join("plain.yaml"), text);
+    }
+
+    fn exported(world: &Fixture, format: &str) -> Run {
+        profile(world, &["export", "--config", "plain.yaml", "--format", format])
+    }
+
+    #[test]
+    fn an_exported_profile_is_stable_and_permits_what_its_config_permits() {
+        let world = world();
+        insta::assert_snapshot!("export_json", {
+            plain_config(&world);
+            shown(&world, exported(&world, "json"))
+        });
+        let words = [
+            "export",
+            "--config",
+            "agent.yaml",
+            "--format",
+            "json",
+            "--output",
+            "agent.json",
+        ];
+        assert_eq!(profile(&world, &words).ok(), "");
+        assert_eq!(
+            profile(&world, &["diff", "agent.json", "agent.yaml"]).ok(),
+            "they permit the same\n"
+        );
+        assert_eq!(profile(&world, &["diff", "agent.json", "plain.yaml"]).code(), 1);
+    }
+
+    #[test]
+    fn a_profile_with_names_that_are_not_text_survives_its_export() {
+        let world = world();
+        let name = OsStr::from_bytes(b"n\xff\n'");
+        fs::create_dir(world.workspace().join(name)).unwrap();
+        let run = world
+            .stockade(&["profile", "export", "--format", "json", "--output", "odd.json", "--rw"])
+            .args([name])
+            .cwd(world.workspace())
+            .output();
+        run.ok();
+        let report = profile(&world, &["diff", "odd.json", "system"]).exits(1);
+        assert!(report.out().contains("n\\xff\\n'"), "{}", report.out());
+    }
+
+    #[test]
+    fn what_is_no_exported_profile_is_refused() {
+        let world = world();
+        world.write(world.workspace().join("new.json"), "{\"stockade_profile\": 99}");
+        assert!(
+            profile(&world, &["diff", "new.json", "system"])
+                .exits(125)
+                .err()
+                .contains("new.json")
+        );
+    }
+
+    #[test]
+    fn landlock_rules_are_exported_with_the_names_of_their_rights() {
+        let world = world();
+        plain_config(&world);
+        let rules = json(&exported(&world, "landlock"));
+        let handled = rules["ruleset"][0]["handledAccessFs"].as_array().unwrap();
+        let tools = world.workspace().join("tools");
+        let of_tools = rules["pathBeneath"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .find(|rule| rule["parent"][0] == tools.to_str().unwrap())
+            .unwrap();
+        assert_eq!(
+            of_tools["allowedAccess"],
+            serde_json::json!(["execute", "read_file", "read_dir"])
+        );
+        for rule in rules["pathBeneath"].as_array().unwrap() {
+            let allowed = rule["allowedAccess"].as_array().unwrap();
+            assert!(allowed.iter().all(|right| handled.contains(right)), "{rule}");
+        }
+    }
+
+    #[test]
+    fn the_oci_filter_is_what_the_schema_of_the_runtime_spec_asks_for() {
+        let world = world();
+        plain_config(&world);
+        let filter = json(&exported(&world, "seccomp-oci"));
+        let mut schemas = boon::Schemas::new();
+        let mut compiler = boon::Compiler::new();
+        compiler.set_default_draft(boon::Draft::V4);
+        for file in ["config-linux.json", "defs.json", "defs-linux.json"] {
+            let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/oci").join(file);
+            let schema: Value = serde_json::from_slice(&fs::read(path).unwrap()).unwrap();
+            compiler.add_resource(&format!("file:///oci/{file}"), schema).unwrap();
+        }
+        let schema = compiler.compile("file:///oci/config-linux.json#/linux", &mut schemas).unwrap();
+        let config = serde_json::json!({"seccomp": filter});
+        schemas.validate(&config, schema).unwrap();
+        let mut wrong = config;
+        wrong["seccomp"]["defaultAction"] = "SCMP_ACT_PERHAPS".into();
+        assert!(schemas.validate(&wrong, schema).is_err());
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    #[test]
+    fn the_oci_filter_is_stable_and_small_enough_for_a_kernel() {
+        let world = world();
+        plain_config(&world);
+        let filter = json(&exported(&world, "seccomp-oci"));
+        let rules = filter["syscalls"].as_array().unwrap();
+        // A condition takes a handful of instructions, and a filter has at most 4,096.
+        assert!(rules.len() < 500, "{}", rules.len());
+        let line = |rule: &Value| {
+            let args: Vec<String> = rule["args"]
+                .as_array()
+                .into_iter()
+                .flatten()
+                .map(|a| {
+                    format!(
+                        "{}&{:#x}={:#x}",
+                        a["index"],
+                        a["value"].as_u64().unwrap(),
+                        a["valueTwo"].as_u64().unwrap()
+                    )
+                })
+                .collect();
+            let names: Vec<&str> = rule["names"]
+                .as_array()
+                .unwrap()
+                .iter()
+                .map(|n| n.as_str().unwrap())
+                .collect();
+            format!(
+                "{} {} {} {}\n",
+                rule["action"],
+                rule["errnoRet"],
+                names.join(" "),
+                args.join(" ")
+            )
+        };
+        insta::assert_snapshot!("export_seccomp", rules.iter().map(line).collect::<String>());
+    }
+
+    #[test]
+    fn the_drop_in_is_accepted_by_systemd() {
+        let Some(world) = world_with(Actor::invoker(), &["systemd-analyze"]) else {
+            return;
+        };
+        for folder in ["notes", "src/secret", "tools", "private", "50% a  b"] {
+            fs::create_dir_all(world.workspace().join(folder)).unwrap();
+        }
+        plain_config(&world);
+        let drop_in = exported(&world, "systemd");
+        insta::assert_snapshot!("export_systemd", shown(&world, exported(&world, "systemd")));
+        let odd = profile(&world, &["export", "--format", "systemd", "--rw", "50% a  b"]).ok();
+        assert!(odd.contains("/50%% a  b\""), "{odd}");
+        for text in [drop_in.ok(), odd] {
+            let unit = world.workspace().join("agent.service");
+            world.write(&unit, format!("{text}\nExecStart=/usr/bin/true\n"));
+            let judged = world
+                .bare(find_program(world.actor, "systemd-analyze").unwrap())
+                .args(["security", "--offline=true", "--no-pager", unit.to_str().unwrap()])
+                .output();
+            let (out, err) = (judged.out(), judged.err());
+            judged.exits(0);
+            assert!(out.contains("Overall exposure level"), "{out}");
+            // Calls younger than this systemd are the one thing that it may not know.
+            let unknown = |line: &&str| !line.contains("Failed to parse system call");
+            assert_eq!(err.lines().find(unknown), None);
+        }
+    }
+
+    #[test]
+    fn what_systemd_has_no_words_for_is_refused_by_name() {
+        let world = world();
+        let refused = |words: &[&str], said: &str| {
+            let run = profile(&world, &[&["export", "--format", "systemd"], words].concat()).exits(125);
+            assert!(run.err().contains(said), "{}", run.err());
+        };
+        refused(
+            &["--config", "agent.yaml"],
+            "agent.yaml:6: a systemd drop-in cannot hold `deny all .env",
+        );
+        for name in ["a:b", "a\"b", "a\\b", "a\nb"] {
+            fs::create_dir(world.workspace().join(name)).unwrap();
+            refused(&["--rw", name], "cannot name");
+        }
     }
 }

@@ -38,6 +38,11 @@ pub enum View {
         after_help = "Examples:\n  stockade profile diff workspace-write agent.yaml\n  stockade profile diff last-week.json agent.yaml     last-week.json was made by `stockade profile export`\n\nExit codes: 0 they permit the same · 1 they differ · 125 Stockade could not"
     )]
     Diff(DiffArgs),
+    /// The profile for other programs, or whole for a later `diff`.
+    #[command(
+        after_help = "Examples:\n  stockade profile export --format json --output last-week.json\n  stockade profile export --format seccomp-oci     linux.seccomp of an OCI runtime config\n  stockade profile export --format systemd         a drop-in: /etc/systemd/system/NAME.service.d/stockade.conf"
+    )]
+    Export(ExportArgs),
 }
 
 /// `stockade profile show`.
@@ -96,6 +101,36 @@ pub struct DiffArgs {
     /// Print one JSON object.
     #[arg(long)]
     pub json: bool,
+}
+
+/// `stockade profile export`.
+#[derive(Debug, Args)]
+pub struct ExportArgs {
+    /// In which form.
+    #[arg(long, value_enum, value_name = "FORMAT")]
+    pub format: FormatArg,
+    /// Write it to this file.
+    #[arg(long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    /// What a command gets that nobody was asked about, instead of one that was approved (`json` has both).
+    #[arg(long)]
+    pub unasked: bool,
+    /// Which policy.
+    #[command(flatten)]
+    pub policy: PolicyFlags,
+}
+
+/// `--format`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum FormatArg {
+    /// The whole profile; `profile diff` reads it.
+    Json,
+    /// The Landlock rules as the kernel gets them.
+    Landlock,
+    /// `linux.seccomp` of an OCI runtime config.
+    SeccompOci,
+    /// A drop-in for a systemd service.
+    Systemd,
 }
 
 /// A right that can be asked about.

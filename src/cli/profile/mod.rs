@@ -4,6 +4,7 @@ mod args;
 mod check;
 mod diff;
 mod explain;
+mod export;
 mod show;
 
 pub(in crate::cli) use args::ProfileArgs;
@@ -25,6 +26,7 @@ pub(super) fn profile(args: ProfileArgs) -> Result<Exit, Complaint> {
         View::Explain(args) => explain::explain(&args),
         View::Check(args) => check::check(args),
         View::Diff(args) => diff::diff(&args),
+        View::Export(args) => export::export(&args),
     }
 }
 

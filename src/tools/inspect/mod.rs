@@ -3,7 +3,7 @@
 //! An [`Inspection`] holds the two profiles that matter: what a command gets that was approved, and
 //! what one gets that nobody was asked about. [`show`] lays them out with the line that grants each thing,
 //! [`explain`] tells which clause decides about one path, [`check`] holds the arrows of the promise,
-//! [`document`] writes all of it down and reads it back, [`diff`] compares two. [`backend`] is the one list of backends that all of
+//! [`document`] writes all of it down and reads it back, [`diff`] compares two, [`export`] says it in the words of other programs. [`backend`] is the one list of backends that all of
 //! it goes through.
 
 pub mod backend;
@@ -11,6 +11,7 @@ pub mod check;
 pub mod diff;
 pub mod document;
 pub mod explain;
+pub mod export;
 mod selftest;
 pub mod show;
 

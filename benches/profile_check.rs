@@ -1,0 +1,67 @@
+//! What `stockade profile check` costs for n roots and n denies, as a whole command, self-test aside.
+//!
+//! Prints milliseconds, and milliseconds by n log n beside the first row: a ratio that stays near 1 says that
+//! nothing grows faster than that. Run with `cargo bench --bench profile_check`.
+#![expect(
+    clippy::print_stdout,
+    clippy::unwrap_used,
+    clippy::disallowed_methods,
+    reason = "a measuring program"
+)]
+
+use std::fmt::Write as _;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+const SIZES: [usize; 5] = [1_000, 2_000, 5_000, 10_000, 20_000];
+const ROUNDS: usize = 7;
+
+fn main() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut first = None;
+    println!("{:>6} {:>10} {:>16} {:>6}", "n", "ms", "ns/(n log2 n)", "ratio");
+    for size in SIZES {
+        let config = generate(&folder.path().join(size.to_string()), size);
+        let time = median(&config);
+        let count = f64::from(u32::try_from(size).unwrap());
+        let unit = time.as_secs_f64() * 1e9 / (count * count.log2());
+        let ratio = unit / *first.get_or_insert(unit);
+        println!("{size:>6} {:>10.1} {unit:>16.1} {ratio:>6.2}", time.as_secs_f64() * 1e3);
+    }
+}
+
+/// n roots, a deny in each: a file that is there in every second one.
+fn generate(folder: &Path, size: usize) -> PathBuf {
+    let mut text = String::from("sandbox:\n  deny_fallback: decompose\n  paths:\n");
+    for index in 0..size {
+        let root = folder.join(format!("{index:x}"));
+        fs::create_dir_all(&root).unwrap();
+        if index % 2 == 0 {
+            fs::write(root.join("s"), "").unwrap();
+        }
+        writeln!(text, "    r{index}: {{root: {index:x}, deny: [./s]}}").unwrap();
+    }
+    let config = folder.join("c.yaml");
+    fs::write(&config, text).unwrap();
+    config
+}
+
+fn median(config: &Path) -> Duration {
+    let mut times: Vec<Duration> = (0..ROUNDS).map(|_| once(config)).collect();
+    times.sort();
+    times[ROUNDS / 2]
+}
+
+fn once(config: &Path) -> Duration {
+    let started = Instant::now();
+    let ended = Command::new(env!("CARGO_BIN_EXE_stockade"))
+        .args(["profile", "check", "--no-selftest"])
+        .arg(config)
+        .stdout(Stdio::null())
+        .status()
+        .unwrap();
+    assert!(ended.success());
+    started.elapsed()
+}

@@ -1,0 +1,47 @@
+//! `stockade profile export`.
+
+use std::io::Write as _;
+use std::path::Path;
+
+use super::args::{ExportArgs, FormatArg};
+use super::inspected;
+use crate::cli::complain::{Complaint, print};
+use crate::cli::exit::Exit;
+use crate::cli::policy;
+use crate::policy::path::display;
+use crate::tools::inspect::export::{Format, Whose};
+
+impl From<FormatArg> for Format {
+    fn from(format: FormatArg) -> Self {
+        match format {
+            FormatArg::Json => Self::Json,
+            FormatArg::Landlock => Self::Landlock,
+            FormatArg::SeccompOci => Self::SeccompOci,
+            FormatArg::Systemd => Self::Systemd,
+        }
+    }
+}
+
+/// Prints the export, or writes it to a file.
+pub(super) fn export(args: &ExportArgs) -> Result<Exit, Complaint> {
+    let inspection = inspected(&args.policy, &policy::context())?;
+    let whose = if args.unasked { Whose::Unasked } else { Whose::Approved };
+    let text = inspection
+        .export(Format::from(args.format), whose)
+        .map_err(Complaint::failed)?;
+    match &args.output {
+        None => print(&text)?,
+        Some(file) => write(file, &text)
+            .map_err(|error| Complaint::failed(format!("failed to write {}: {error}", display(file))))?,
+    }
+    Ok(Exit::Success)
+}
+
+/// Whole or not at all: the file is renamed into place.
+fn write(file: &Path, text: &str) -> std::io::Result<()> {
+    let directory = file.parent().filter(|parent| !parent.as_os_str().is_empty());
+    let mut new = tempfile::Builder::new().tempfile_in(directory.unwrap_or(Path::new(".")))?;
+    new.write_all(text.as_bytes())?;
+    new.persist(file)?;
+    Ok(())
+}
