@@ -440,7 +440,9 @@ shell:
             let schema: Value = serde_json::from_slice(&fs::read(path).unwrap()).unwrap();
             compiler.add_resource(&format!("file:///oci/{file}"), schema).unwrap();
         }
-        let schema = compiler.compile("file:///oci/config-linux.json#/linux", &mut schemas).unwrap();
+        let schema = compiler
+            .compile("file:///oci/config-linux.json#/linux", &mut schemas)
+            .unwrap();
         let config = serde_json::json!({"seccomp": filter});
         schemas.validate(&config, schema).unwrap();
         let mut wrong = config;

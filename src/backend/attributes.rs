@@ -7,11 +7,13 @@
 //! reason a deny with exceptions takes all.
 
 use std::ffi::OsString;
+use std::os::unix::ffi::OsStrExt;
 
 use serde::{Deserialize, Serialize};
 
 use crate::policy::path::PathError;
 use crate::policy::{AbsPath, Access, Deny, Grant, Operation, Pattern, Right, Scope, Target};
+use crate::profile::index::Index;
 use crate::profile::{FileReach, Landmarks, Reach};
 
 /// Where the broker may change attributes: within `writable`, outside `denied`. Empty: nowhere.
@@ -94,9 +96,19 @@ impl FileReach for AttributePlan {
         }
     }
 
+    /// [`AttributePlan::permits`] over an index.
     fn prepared(&self) -> Box<dyn Fn(&AbsPath) -> Reach + '_> {
-        Box::new(|path| {
-            let permitted = self.permits(path);
+        let writable = by_place(&self.writable, |place| {
+            let (Writable::File(at) | Writable::Tree(at)) = place;
+            at
+        });
+        let denied = by_place(&self.denied, |place| {
+            let (Denied::Tree(at) | Denied::Name { root: at, .. } | Denied::Suffix { root: at, .. }) = place;
+            at
+        });
+        Box::new(move |path| {
+            let permitted = writable.above(path).any(|place| place.covers(path))
+                && !denied.above(path).any(|place| place.covers(path));
             Reach::of(|operation| {
                 if operation == Operation::Write && permitted {
                     Access::Full
@@ -106,6 +118,17 @@ impl FileReach for AttributePlan {
             })
         })
     }
+}
+
+/// Places by their path; one whose path is not normal is asked about every path.
+fn by_place<'a, T>(places: &'a [T], at: impl Fn(&'a T) -> &'a OsString) -> Index<'a, &'a T> {
+    let mut index = Index::default();
+    for place in places {
+        let path = at(place).as_bytes();
+        let normal = AbsPath::new(at(place)).is_ok_and(|normal| normal.as_bytes() == path);
+        index.insert_bytes(if normal { path } else { b"/" }, place);
+    }
+    index
 }
 
 impl Writable {

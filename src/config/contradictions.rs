@@ -1,6 +1,10 @@
 //! What no single root can see: clauses that speak against each other, and links the agent holds.
 
+use std::collections::HashMap;
+use std::os::unix::ffi::OsStrExt as _;
+
 use super::context::Context;
+use super::denies::DenyDraft;
 use super::error::Diagnostic;
 use super::ground::{holds, pseudo};
 use super::layers::{Layers, Role};
@@ -8,12 +12,13 @@ use super::mounts;
 use super::paths;
 use super::roots::Draft;
 use super::trust;
-use crate::policy::{AbsPath, Rights};
+use crate::policy::{AbsPath, Rights, Target};
 
 /// Refuses a grant under a deny of the same right, and links the agent could re-point.
 pub(crate) fn check(layers: &Layers, drafts: &[Draft<'_>]) -> Result<(), Box<Diagnostic>> {
+    let denies = denies_of(drafts);
     for draft in drafts {
-        grants_under_denies(drafts, draft)?;
+        grants_under_denies(&denies, draft)?;
         links(layers, drafts, draft)?;
     }
     Ok(())
@@ -68,29 +73,48 @@ pub(crate) fn writes_are_data(drafts: &[Draft<'_>], context: &Context) -> Result
     Ok(())
 }
 
-fn grants_under_denies(drafts: &[Draft<'_>], granted: &Draft<'_>) -> Result<(), Box<Diagnostic>> {
-    for denying in drafts {
-        for deny in &denying.denies {
-            let both = deny.deny.rights.and(granted.rights);
-            if both.is_empty() || !deny.deny.target.covers(&granted.path) {
-                continue;
-            }
-            return Err(Diagnostic::error(format!(
-                "root `{}` lies under a deny: a deny always wins",
-                granted.name.value
-            ))
-            .at(
-                granted.layer.source.place(granted.raw.root.at),
-                format!("grants {both} on {}", granted.path),
-            )
-            .and(
-                denying.layer.source.place(deny.entry.at),
-                format!("denies {}", deny.deny.target),
-            )
-            .hint("drop the root, or narrow the deny"));
-        }
+/// The denies of all roots, by the path from which they hold, each with its place in the order of the config.
+type Denies<'a, 'b> = HashMap<&'b [u8], Vec<(usize, &'b Draft<'a>, &'b DenyDraft)>>;
+
+fn denies_of<'a, 'b>(drafts: &'b [Draft<'a>]) -> Denies<'a, 'b> {
+    let mut denies = Denies::new();
+    let all = drafts
+        .iter()
+        .flat_map(|draft| draft.denies.iter().map(move |deny| (draft, deny)));
+    for (order, (draft, deny)) in all.enumerate() {
+        let (Target::Path(path) | Target::Pattern { root: path, .. }) = &deny.deny.target;
+        denies.entry(path.as_bytes()).or_default().push((order, draft, deny));
     }
-    Ok(())
+    denies
+}
+
+fn grants_under_denies(denies: &Denies<'_, '_>, granted: &Draft<'_>) -> Result<(), Box<Diagnostic>> {
+    let above = granted
+        .path
+        .as_path()
+        .ancestors()
+        .filter_map(|path| denies.get(path.as_os_str().as_bytes()));
+    let over = above
+        .flatten()
+        .filter(|(_, _, deny)| !deny.deny.rights.and(granted.rights).is_empty())
+        .filter(|(_, _, deny)| deny.deny.target.covers(&granted.path));
+    let Some((_, denying, deny)) = over.min_by_key(|(order, ..)| *order) else {
+        return Ok(());
+    };
+    let both = deny.deny.rights.and(granted.rights);
+    Err(Diagnostic::error(format!(
+        "root `{}` lies under a deny: a deny always wins",
+        granted.name.value
+    ))
+    .at(
+        granted.layer.source.place(granted.raw.root.at),
+        format!("grants {both} on {}", granted.path),
+    )
+    .and(
+        denying.layer.source.place(deny.entry.at),
+        format!("denies {}", deny.deny.target),
+    )
+    .hint("drop the root, or narrow the deny"))
 }
 
 fn links(layers: &Layers, drafts: &[Draft<'_>], draft: &Draft<'_>) -> Result<(), Box<Diagnostic>> {

@@ -3,6 +3,7 @@
 //! Drafts first, nothing made; the checks that need all of them (`contradictions`) next. Missing
 //! directories are made when a config is loaded to be obeyed, and nothing else can go wrong.
 
+use std::collections::{HashMap, HashSet};
 use std::fs::FileType;
 
 use super::context::Context;
@@ -40,23 +41,29 @@ pub(crate) fn drafts<'a>(
     warnings: &mut Vec<Diagnostic>,
 ) -> Result<Vec<Draft<'a>>, Box<Diagnostic>> {
     let mut drafts: Vec<Draft<'a>> = Vec::new();
+    let mut names: HashSet<&str> = HashSet::new();
+    // Which draft leads to a place, by path and by what is there.
+    let mut at: HashMap<AbsPath, usize> = HashMap::new();
+    let mut found: HashMap<Identity, usize> = HashMap::new();
     for layer in &layers.stack {
         let paths = layer.raw.sandbox.as_ref().and_then(|s| s.paths.as_ref());
         for (name, raw) in paths.iter().flat_map(|paths| &paths.0) {
-            if drafts.iter().any(|d| d.name.value == name.value) {
+            if names.contains(name.value.as_str()) {
                 continue;
             }
             let Some(draft) = draft(layers, layer, name, raw, context)? else {
                 continue;
             };
-            match drafts
-                .iter()
-                .find(|d| d.path == draft.path || (d.identity.is_some() && d.identity == draft.identity))
-            {
+            let same = draft.identity.and_then(|identity| found.get(&identity));
+            let first = at.get(&draft.path).into_iter().chain(same).min();
+            match first.and_then(|first| drafts.get(*first)) {
                 None => {
                     if layer.source.is_preset() {
                         refuse_workspace(&draft, context, looks)?;
                     }
+                    names.insert(&name.value);
+                    at.insert(draft.path.clone(), drafts.len());
+                    found.extend(draft.identity.map(|identity| (identity, drafts.len())));
                     drafts.push(draft);
                 }
                 Some(first) if !std::ptr::eq(first.layer, layer) => warnings.push(replaced(first, &draft)),

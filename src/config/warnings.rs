@@ -1,6 +1,7 @@
 //! Lines that stand, and may not mean what their writer thinks.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
+use std::path::Path;
 
 use super::error::Diagnostic;
 use super::layers::Layers;
@@ -77,9 +78,12 @@ fn overridden(layers: &Layers, tool: &str, rule: &ToolRule, what: &str, origin: 
 /// the taking as a deny, and a deny always wins.
 pub(crate) fn lost_again(roots: &[Root], place_of: impl Fn(&Origin) -> Option<Place>) -> Vec<Diagnostic> {
     let mut found = Vec::new();
+    let by_path: HashMap<&Path, &Root> = roots.iter().map(|root| (root.path.as_path(), root)).collect();
     for inner in roots {
-        let mut around: Vec<&Root> = roots.iter().filter(|root| inner.path.is_below(&root.path)).collect();
-        around.sort_by(|a, b| a.path.cmp(&b.path));
+        // From the innermost outwards, so turned round: outer roots come first.
+        let above = inner.path.as_path().ancestors().skip(1);
+        let mut around: Vec<&Root> = above.filter_map(|path| by_path.get(path).copied()).collect();
+        around.reverse();
         let taken = around.iter().enumerate().find_map(|(at, middle)| {
             let outer = around[..at]
                 .iter()

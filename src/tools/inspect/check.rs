@@ -104,8 +104,10 @@ impl Inspection {
     /// Checks the two arrows that need no process, for what was approved and for what nobody was asked about.
     pub fn check(&self) -> Check {
         let mut arrows = Vec::new();
-        let profiles = [("approved", &self.approved), ("unasked", &self.unasked)];
-        for (name, profile) in profiles {
+        // Where nothing is asked the two are one.
+        let unasked = (self.unasked != self.approved).then_some(("unasked", &self.unasked));
+        let profiles: Vec<(&str, &Profile)> = [("approved", &self.approved)].into_iter().chain(unasked).collect();
+        for (name, profile) in &profiles {
             let held = hold_against(&self.policy, profile);
             arrows.push(Arrow::new(format!("config ⊒ profile ({name})"), told(held)));
         }
@@ -134,12 +136,12 @@ impl Inspection {
                 refuses: None,
                 clauses: Vec::new(),
             };
-            for (name, profile) in profiles {
+            for (name, profile) in &profiles {
                 let claim = format!("profile ⊒ plan ({name}, {})", backend.name());
                 match backend.hold(&self.policy, profile, ground) {
                     Ok(held) => {
                         arrows.push(Arrow::new(claim, Ok(())));
-                        if name == "approved" {
+                        if *name == "approved" {
                             check.clauses = held.clauses.into_iter().map(row).collect();
                             check.clauses.extend(limit_rows(profile));
                         }
