@@ -3,7 +3,6 @@
 use serde::Serialize;
 
 use crate::backend::landlock::rights::OLDEST_ABI;
-use crate::backend::seccomp::Role;
 use crate::backend::status::{ClauseStatus, Status, protected};
 use crate::backend::{Plan, Regime};
 use crate::policy::{AbsPath, Access, Operation, Policy, Right};
@@ -23,7 +22,7 @@ pub enum Backend {
 #[derive(Debug)]
 pub struct Held {
     /// The plan, checked against the profile.
-    pub plan: Option<Plan>,
+    pub plan: Plan,
     /// What becomes of each clause.
     pub clauses: Vec<ClauseStatus>,
 }
@@ -31,9 +30,7 @@ pub struct Held {
 impl Held {
     /// What the plan itself permits, answered by its reader.
     pub fn access(&self, operation: Operation, path: &AbsPath) -> Access {
-        self.plan
-            .as_ref()
-            .map_or(Access::Denied, |plan| plan.landlock.access(operation, path))
+        self.plan.landlock.access(operation, path)
     }
 
     /// What stays open of metadata, in words.
@@ -86,12 +83,12 @@ impl Backend {
             clauses = protected(protect, *protect_fallback, *residuals, self.regime())?;
         }
         let lowered = match self {
-            Self::Landlock => plan::lower(profile, Role::Command, ground)?,
+            Self::Landlock => plan::lower(profile, ground)?,
         };
         clauses.extend(lowered.statuses);
         clauses.push(network(profile));
         Ok(Held {
-            plan: lowered.plan.confinement,
+            plan: lowered.plan,
             clauses,
         })
     }

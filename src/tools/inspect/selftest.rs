@@ -1,11 +1,12 @@
-//! The third arrow: a worker is really started, and tries what its plan forbids.
-
-use crate::approval::{ApprovalDecision, ApprovalRequest, Approver, ApproverError, Presentation};
-use crate::policy::Mode;
-use crate::tools::call::ToolError;
-use crate::tools::executor::{Executor, Places, Terminal};
+//! The third arrow: workers are really started, and try what their plans forbid.
 
 use super::Inspection;
+use crate::approval::{ApprovalDecision, ApprovalRequest, Approver, ApproverError, Presentation};
+use crate::confine::OwnProcess;
+use crate::policy::Mode;
+use crate::profile::Profile;
+use crate::tools::call::ToolError;
+use crate::tools::executor::{Executor, Places};
 
 /// Nobody is asked when nothing is run.
 struct Nobody;
@@ -17,21 +18,25 @@ impl Approver for Nobody {
 }
 
 impl Inspection {
-    /// Starts a worker under the approved profile and waits for its self-test. Nothing is run in it.
+    /// Starts a worker under each of the profiles and waits for its self-test. Nothing is run in it.
     pub async fn self_test(&self, places: Places) -> Result<(), ToolError> {
         let (policy, narrowing) = (self.policy.clone(), self.narrowing.clone());
-        let mut executor = Executor::new(policy, narrowing, Mode::Strict, Box::new(Nobody), places)?;
+        let executor = Executor::new(policy, narrowing, Mode::Strict, Box::new(Nobody), places)?;
         if executor.is_unconfined() {
             return Err(ToolError::Refused("nothing here can confine a worker".to_owned()));
         }
-        let tested = match executor.start_session(Terminal::None).await {
-            Ok(()) => match &mut executor.session {
-                Some(live) => live.confinement.ready().await.map_err(ToolError::from),
-                None => Ok(()),
-            },
-            Err(error) => Err(error),
-        };
+        let mut tested = test(&executor, &self.approved).await;
+        if tested.is_ok() && self.unasked != self.approved {
+            tested = test(&executor, &self.unasked).await;
+        }
         executor.finish().await;
         tested
     }
+}
+
+async fn test(executor: &Executor, profile: &Profile) -> Result<(), ToolError> {
+    let mut worker = executor.start_worker(profile, OwnProcess::Closed).await?;
+    let ready = worker.ready().await;
+    worker.finish().await;
+    Ok(ready?)
 }

@@ -43,9 +43,6 @@ pub enum ExportError {
     /// The backend cannot hold the profile.
     #[error(transparent)]
     Plan(#[from] PlanError),
-    /// The backend gives no plan.
-    #[error("there is no plan to export")]
-    NoPlan,
     /// The filters could not be made.
     #[error("{0}")]
     Filter(String),
@@ -99,10 +96,7 @@ impl Inspection {
 
     fn plan(&self, backend: Backend, profile: &Profile) -> Result<crate::backend::Plan, ExportError> {
         let (ground, _) = backend.ground(&self.policy);
-        backend
-            .hold(&self.policy, profile, ground)?
-            .plan
-            .ok_or(ExportError::NoPlan)
+        Ok(backend.hold(&self.policy, profile, ground)?.plan)
     }
 }
 
