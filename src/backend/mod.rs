@@ -8,6 +8,7 @@
 pub mod attributes;
 pub mod host;
 pub mod landlock;
+pub mod seatbelt;
 pub mod seccomp;
 pub mod status;
 pub mod survey;
@@ -22,6 +23,8 @@ pub enum Regime {
     None,
     /// Landlock and seccomp.
     Landlock,
+    /// `sandbox-exec`, on a Mac.
+    Seatbelt,
 }
 
 /// Everything the kernel is told for one profile.

@@ -125,11 +125,14 @@ pub enum Refusal {
     #[error(transparent)]
     Survey(#[from] SurveyError),
     /// The config refuses what the regime leaves open.
-    #[error("`sandbox.residuals: refuse` is set, and the `landlock` regime leaves this open: {what}")]
+    #[error("`sandbox.residuals: refuse` is set, and the regime leaves this open: {what}")]
     Residual {
         /// What stays open.
         what: &'static str,
     },
+    /// The profile has no Seatbelt text.
+    #[error(transparent)]
+    Seatbelt(#[from] super::seatbelt::Unfit),
     /// Protected names can only be restored afterwards, and the config does not admit that.
     #[error(
         "names that the host will later trust or run ({what}) cannot be protected by prevention in the `landlock` regime; \
@@ -145,16 +148,24 @@ pub enum Refusal {
 /// What metadata the `landlock` regime leaves open.
 pub const METADATA: &str = "names, sizes and times of files anywhere can be looked up (stat), though no content";
 
+/// What metadata the `seatbelt` regime leaves open.
+pub const METADATA_OF_ANCESTORS: &str =
+    "times and sizes of the directories above granted paths can be looked up (stat), and the names in `/`";
+
 /// The status of metadata in a regime, or why the config does not admit it.
 pub fn metadata(regime: Regime, residuals: Residuals) -> Result<ClauseStatus, Refusal> {
-    match (regime, residuals) {
-        (Regime::None | Regime::Landlock, Residuals::Refuse) => Err(Refusal::Residual { what: METADATA }),
-        (Regime::None | Regime::Landlock, Residuals::Report) => Ok(ClauseStatus {
+    let what = match regime {
+        Regime::None | Regime::Landlock => METADATA,
+        Regime::Seatbelt => METADATA_OF_ANCESTORS,
+    };
+    match residuals {
+        Residuals::Refuse => Err(Refusal::Residual { what }),
+        Residuals::Report => Ok(ClauseStatus {
             clause: "metadata of files outside the grants".to_owned(),
             origin: "built in".to_owned(),
             status: Status::Residual(Residual {
                 reach: ReachKind::Metadata,
-                what: METADATA.to_owned(),
+                what: what.to_owned(),
             }),
         }),
     }
@@ -177,7 +188,9 @@ pub fn protected(
         // What is undone has a window, so it is a residual as well.
         (Regime::None | Regime::Landlock, ProtectFallback::Undo, Residuals::Report) => Status::Undone,
         (Regime::None | Regime::Landlock, ProtectFallback::Refuse, Residuals::Refuse | Residuals::Report)
-        | (Regime::None | Regime::Landlock, ProtectFallback::Undo, Residuals::Refuse) => {
+        | (Regime::None | Regime::Landlock, ProtectFallback::Undo, Residuals::Refuse)
+        // Nothing restores them on a Mac yet.
+        | (Regime::Seatbelt, ProtectFallback::Undo | ProtectFallback::Refuse, Residuals::Refuse | Residuals::Report) => {
             return Err(Refusal::Protected { what: PROTECTED });
         }
     };

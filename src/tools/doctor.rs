@@ -34,7 +34,7 @@ impl Report {
     pub fn confines(&self) -> bool {
         match self.regime {
             Regime::None => false,
-            Regime::Landlock => true,
+            Regime::Landlock | Regime::Seatbelt => true,
         }
     }
 
@@ -56,6 +56,7 @@ impl Report {
                 (Regime::None, _) => "only where the config says `require_os_sandbox: false` and no other works",
                 (Regime::Landlock, true) => "ready",
                 (Regime::Landlock, false) => "not available here",
+                (Regime::Seatbelt, _) => "untested on a Mac, and not yet offered",
             };
             lines.push(String::new());
             lines.push(format!("regime {}: {ready}", name(report.regime)));
@@ -66,6 +67,7 @@ impl Report {
         lines.push(match self.regime {
             Regime::None => "commands would be refused: nothing here can confine them".to_owned(),
             Regime::Landlock => "commands would run confined, in the `landlock` regime".to_owned(),
+            Regime::Seatbelt => "commands would run confined, in the `seatbelt` regime, which is untested".to_owned(),
         });
         lines.push("the `namespaces` regime and macOS come with a later version".to_owned());
         lines.join("\n")
@@ -76,5 +78,6 @@ fn name(regime: Regime) -> &'static str {
     match regime {
         Regime::None => "none",
         Regime::Landlock => "landlock",
+        Regime::Seatbelt => "seatbelt",
     }
 }

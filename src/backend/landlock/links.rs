@@ -9,7 +9,8 @@ use crate::backend::survey::{Kind, Node, Survey};
 use crate::policy::{AbsPath, Access, Deny, Operation, Target};
 use crate::profile::Profile;
 
-pub(super) struct Links<'a> {
+/// Denied files, and the names they have.
+pub(in crate::backend) struct Links<'a> {
     profile: &'a Profile,
     survey: &'a Survey,
     /// Directories and operations that were gone through.
@@ -17,7 +18,8 @@ pub(super) struct Links<'a> {
 }
 
 impl<'a> Links<'a> {
-    pub(super) const fn new(profile: &'a Profile, survey: &'a Survey) -> Self {
+    /// The denied files of a profile.
+    pub(in crate::backend) const fn new(profile: &'a Profile, survey: &'a Survey) -> Self {
         Self {
             profile,
             survey,
@@ -26,7 +28,7 @@ impl<'a> Links<'a> {
     }
 
     /// Refuses when a file that a deny names has another name, wherever it lies.
-    pub(super) fn refuse_targets(&self) -> Result<(), Refusal> {
+    pub(in crate::backend) fn refuse_targets(&self) -> Result<(), Refusal> {
         for deny in &self.profile.denies {
             if let Target::Path(path) = &deny.target
                 && let Some(node) = self.survey.node(path)

@@ -1,0 +1,105 @@
+//! A text in the making: its rules, and parameters that are named as they are needed.
+
+use std::collections::HashMap;
+
+use super::operation::Name;
+use super::pattern::Regex;
+use super::syntax::{End, Expression, Filter, Place, Rule, Script, Verdict};
+use super::{Parameter, SeatbeltPlan};
+use crate::policy::AbsPath;
+
+/// The rules so far.
+#[derive(Debug, Default)]
+pub(super) struct Draft {
+    rules: Vec<Rule>,
+    parameters: Vec<Parameter>,
+    named: HashMap<String, String>,
+    numbers: [usize; 2],
+}
+
+impl Draft {
+    pub(super) fn rule(&mut self, rule: Rule) {
+        self.rules.push(rule);
+    }
+
+    /// Adds a rule; of two in a row that hold for the same, one is made.
+    pub(super) fn add(&mut self, verdict: Verdict, operations: &[Name], filters: Vec<Filter>) {
+        if filters.is_empty() {
+            // Without a filter it would speak of everything.
+            return;
+        }
+        if let Some(last) = self.rules.last_mut()
+            && last.verdict == verdict
+            && last.filters == filters
+        {
+            last.operations.extend(operations);
+        } else {
+            self.rules.push(Rule {
+                verdict,
+                operations: operations.to_vec(),
+                filters,
+            });
+        }
+    }
+
+    pub(super) fn literal(&mut self, path: &AbsPath) -> Option<Filter> {
+        self.place(path).map(Filter::Literal)
+    }
+
+    pub(super) fn subpath(&mut self, path: &AbsPath) -> Option<Filter> {
+        self.place(path).map(Filter::Subpath)
+    }
+
+    /// The expression, if it can be written.
+    pub(super) fn regex(&mut self, text: Option<String>) -> Option<Filter> {
+        let regex = Regex::new(&text?)?;
+        let parameter = self.parameter('R', 1, regex.text());
+        Some(Filter::Regex(Expression { parameter, regex }))
+    }
+
+    fn place(&mut self, path: &AbsPath) -> Option<Place> {
+        let parameter = self.parameter('P', 0, path.as_path().to_str()?);
+        Some(Place {
+            parameter: Some(parameter),
+            path: path.clone(),
+        })
+    }
+
+    fn parameter(&mut self, letter: char, kind: usize, value: &str) -> String {
+        if let Some(name) = self.named.get(value) {
+            return name.clone();
+        }
+        let name = format!("{letter}{}", self.numbers[kind]);
+        self.numbers[kind] += 1;
+        self.named.insert(value.to_owned(), name.clone());
+        self.parameters.push(Parameter {
+            name: name.clone(),
+            value: value.to_owned(),
+        });
+        name
+    }
+
+    pub(super) fn finish(self) -> SeatbeltPlan {
+        SeatbeltPlan {
+            text: Script { rules: self.rules }.to_string(),
+            parameters: self.parameters,
+        }
+    }
+}
+
+/// The same filter over the paths of sockets.
+pub(super) fn on_sockets(filter: Filter, end: End) -> Filter {
+    let each = |parts: Vec<Filter>| parts.into_iter().map(|part| on_sockets(part, end)).collect();
+    match filter {
+        Filter::All(parts) => Filter::All(each(parts)),
+        Filter::Any(parts) => Filter::Any(each(parts)),
+        Filter::Not(part) => Filter::Not(Box::new(on_sockets(*part, end))),
+        Filter::Literal(_) | Filter::Subpath(_) | Filter::Regex(_) => Filter::Unix(end, Some(Box::new(filter))),
+        Filter::Directory
+        | Filter::Target(_)
+        | Filter::Label(_)
+        | Filter::Internet(_)
+        | Filter::Unix(..)
+        | Filter::UnixFamily => filter,
+    }
+}

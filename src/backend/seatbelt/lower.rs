@@ -1,0 +1,461 @@
+//! Profile → text.
+//!
+//! Every deny is written twice: inside each allow that it cuts, as `require-not`, and once more as a deny
+//! after all allows, so that the text holds whichever way the kernel weighs rules. Expressions for other
+//! spellings of denied names go with both.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::draft::{Draft, on_sockets};
+use super::operation::{
+    BIND, CHANGE, CREATE, EXEC_ALL, EXISTENCE, INBOUND, IOCTL, LINK, MAP, METADATA, Name, OUTBOUND, READ, READ_ALL,
+    READ_DATA, READ_XATTR, SOCKET, UNLINK, WRITE_ALL,
+};
+use super::parse::LONGEST;
+use super::pattern::{Extent, ending, names, spelled_names, spelled_path};
+use super::spelling::{self, canonical_denies, canonical_grant, depth, touches};
+use super::syntax::{End, Filter, Rule, Verdict};
+use super::{SeatbeltPlan, Unfit, base, operation};
+use crate::backend::Regime;
+use crate::backend::landlock::Links;
+use crate::backend::status::{ClauseStatus, Refusal, Status, metadata};
+use crate::backend::survey::{Mounts, Survey, SurveyError};
+use crate::policy::{
+    AbsPath, Access, Deny, Grant, Network, Operation, Residuals, Right, Scope, SuffixSet, Target, UnixSockets,
+};
+use crate::profile::index::Index;
+use crate::profile::{FileReach, Profile};
+
+/// What a lowering depends on besides profile and survey.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Options {
+    /// What to do about metadata: the way to granted paths can be seen.
+    pub residuals: Residuals,
+}
+
+/// A plan, and what becomes of each clause in it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Lowered {
+    /// The text and its parameters.
+    pub plan: SeatbeltPlan,
+    /// One status per clause, and those of the regime itself.
+    pub statuses: Vec<ClauseStatus>,
+}
+
+/// Looks at what [`lower`] will ask about: whether denied files have other names.
+pub fn survey(profile: &Profile) -> Result<Survey, SurveyError> {
+    let denied = profile.denies.iter().filter_map(|deny| match &deny.target {
+        Target::Path(path) => Some(path),
+        Target::Pattern { .. } => None,
+    });
+    Survey::take(denied, |_| false, Mounts::default())
+}
+
+/// The plan for a profile, or the reason why there is none.
+pub fn lower(profile: &Profile, survey: &Survey, options: &Options) -> Result<Lowered, Refusal> {
+    let mut statuses = vec![metadata(Regime::Seatbelt, options.residuals)?];
+    Links::new(profile, survey).refuse_targets()?;
+
+    let canonical = spelling::canonical(profile);
+    let moves = spelling::moves(&canonical);
+    let mut lowering = Lowering {
+        profile: &canonical,
+        denies: Denies::new(&canonical),
+        moves: &moves,
+        move_denies: Denies::new(&moves),
+        ways: spelling::ways(&canonical),
+        grants: canonical.grants.iter().map(|grant| &grant.path).collect(),
+        draft: Draft::default(),
+    };
+    lowering.draft.rule(Rule {
+        verdict: Verdict::Deny,
+        operations: vec![operation::DEFAULT],
+        filters: Vec::new(),
+    });
+    for rule in base::rules(profile.network).map_err(Unfit::Base)? {
+        lowering.draft.rule(rule);
+    }
+    for grant in &profile.grants {
+        let mut losses = Vec::new();
+        match canonical_grant(grant) {
+            Some(grant) => lowering.grant(&grant, &mut losses),
+            None => losses.push("a name that is not UTF-8 cannot be named: nothing here is reachable".to_owned()),
+        }
+        statuses.push(status(grant.to_string(), grant.origin.to_string(), &losses));
+    }
+    lowering.ancestors();
+    lowering.sockets();
+    lowering.trailing();
+    statuses.extend(profile.denies.iter().map(|deny| {
+        let losses = deny_losses(deny, &canonical.grants);
+        status(deny.to_string(), deny.origin.to_string(), &losses)
+    }));
+    statuses.extend(regime_statuses(profile));
+
+    let plan = lowering.draft.finish();
+    let values = plan.parameters.iter().map(|parameter| parameter.name.len() + parameter.value.len() + 8);
+    let size = plan.text.len() + values.sum::<usize>();
+    if size > LONGEST {
+        return Err(Unfit::TooLong(size).into());
+    }
+    Ok(Lowered { plan, statuses })
+}
+
+fn status(clause: String, origin: String, losses: &[String]) -> ClauseStatus {
+    let status = if losses.is_empty() {
+        Status::Enforced
+    } else {
+        Status::Stricter(losses.join("; "))
+    };
+    ClauseStatus { clause, origin, status }
+}
+
+fn deny_losses(deny: &Deny, grants: &[Grant]) -> Vec<String> {
+    let mut losses = Vec::new();
+    let mut lose = |what: &str| losses.push(what.to_owned());
+    if deny.beyond.is_some() && deny.rights.has(Right::Write) {
+        lose("a size limit cannot be held for commands: they write nothing there");
+    }
+    if deny.except.is_some() {
+        lose("entries there cannot be removed or renamed, and directories not be listed");
+    }
+    if spelling::is_moved_elsewhere(deny, grants) {
+        lose("entries of that name are out of reach in every writable tree, so that none is got at by moving it");
+    }
+    let (path, spelled) = match &deny.target {
+        Target::Path(path) => (path, spelling::is_spellable(path)),
+        Target::Pattern { root, .. } => (root, canonical_denies(deny).iter().any(|deny| matches!(deny.target, Target::Pattern { .. }))),
+    };
+    if !spelled {
+        lose("a name that is not UTF-8 cannot be named: the directory around it is denied");
+    } else if !path.as_bytes().is_ascii() {
+        lose("other names that some volume could take for this one are denied too");
+    }
+    losses
+}
+
+fn regime_statuses(profile: &Profile) -> [ClauseStatus; 3] {
+    let of = |clause: String, origin: &str, loss: Option<&str>| {
+        let losses: Vec<String> = loss.into_iter().map(str::to_owned).collect();
+        status(clause, origin.to_owned(), &losses)
+    };
+    let resolves = profile.network == Network::Off || profile.unix_sockets == UnixSockets::All;
+    let names = (!resolves).then_some("host names are not resolved: the resolver is a Unix socket");
+    let (network, sockets) = (profile.network, profile.unix_sockets);
+    let within = sockets == UnixSockets::WithinRoots;
+    let plain = within.then_some("not in trees that are limited to some names or sizes");
+    [
+        of(format!("network {network}"), "shell.network", names),
+        of(format!("unix sockets {sockets}"), "shell.unix_sockets", plain),
+        of(
+            "signals and shared memory stay inside".to_owned(),
+            "built in",
+            Some("no shared memory, semaphores or hard links at all, and code is loaded only from where it may be executed"),
+        ),
+    ]
+}
+
+/// Denies by where they begin to hold.
+struct Denies<'a> {
+    above: Index<'a, &'a Deny>,
+    below: BTreeMap<&'a AbsPath, Vec<&'a Deny>>,
+}
+
+impl<'a> Denies<'a> {
+    fn new(profile: &'a Profile) -> Self {
+        let mut below: BTreeMap<&AbsPath, Vec<&Deny>> = BTreeMap::new();
+        for deny in &profile.denies {
+            below.entry(at(deny)).or_default().push(deny);
+        }
+        Self {
+            above: profile.denies.iter().map(|deny| (at(deny), deny)).collect(),
+            below,
+        }
+    }
+
+    /// Those that reach something at or below the path.
+    fn near(&self, path: &AbsPath) -> Vec<&'a Deny> {
+        let inside = self.below.range::<&AbsPath, _>(path..).take_while(|(at, _)| at.is_within(path));
+        let inside = inside.filter(|(at, _)| **at != path).flat_map(|(_, denies)| denies);
+        self.above.above(path).chain(inside).copied().collect()
+    }
+}
+
+fn at(deny: &Deny) -> &AbsPath {
+    match &deny.target {
+        Target::Path(path) | Target::Pattern { root: path, .. } => path,
+    }
+}
+
+struct Lowering<'a> {
+    profile: &'a Profile,
+    denies: Denies<'a>,
+    moves: &'a Profile,
+    move_denies: Denies<'a>,
+    ways: BTreeSet<AbsPath>,
+    grants: BTreeSet<&'a AbsPath>,
+    draft: Draft,
+}
+
+impl Lowering<'_> {
+    /// Adds the rules of one grant, and says what they lack.
+    fn grant(&mut self, grant: &Grant, losses: &mut Vec<String>) {
+        let mut lose = |what: &str| losses.push(what.to_owned());
+        let writes = grant.rights.has(Right::Write) && grant.max_file_bytes.is_none();
+        if grant.rights.has(Right::Write) && !writes {
+            lose("a size limit cannot be held for commands: nothing here can be written by them");
+        }
+        match grant.scope {
+            Scope::File => return self.file(grant, writes),
+            Scope::Names => {
+                if grant.rights.has(Right::Read) && !self.listing(grant) {
+                    lose("directories cannot be listed where a part is denied");
+                }
+                return;
+            }
+            Scope::Tree => {}
+        }
+        if grant.rights.has(Right::Read) {
+            let cut = self.tree(grant, Operation::Read, Whose::Files);
+            if grant.suffixes.is_none() {
+                self.allow(&READ, cut);
+            } else {
+                self.allow(&[READ_DATA, READ_XATTR], cut);
+                if !self.listing(grant) {
+                    lose("directories cannot be listed where a part is denied");
+                }
+            }
+        }
+        if grant.rights.has(Right::Execute) {
+            let cut = self.tree(grant, Operation::Execute, Whose::Files);
+            self.allow(&[EXEC_ALL, MAP], cut);
+        }
+        if writes {
+            let cut = self.tree(grant, Operation::Write, Whose::Files);
+            self.allow(&CHANGE, cut.clone());
+            let kept = self.keep_ways(cut, &grant.path);
+            self.allow(&[CREATE], kept);
+            if grant.rights.has(Right::Read) && grant.suffixes.is_none() {
+                let cut = self.tree(grant, Operation::Write, Whose::Moves);
+                let kept = self.keep_ways(cut, &grant.path);
+                self.allow(&[UNLINK], kept);
+            } else {
+                lose("entries here cannot be removed or renamed");
+            }
+        }
+    }
+
+    /// One file: what holds for it is known now, so no deny has to be written.
+    fn file(&mut self, grant: &Grant, writes: bool) {
+        let says = self.profile.prepared()(&grant.path);
+        let movable = self.moves.access(Operation::Write, &grant.path) == Access::Full;
+        let full = |op: Operation| says.get(op) == Access::Full && grant.gives(op, &grant.path) == Access::Full;
+        let Some(literal) = self.draft.literal(&grant.path) else {
+            return;
+        };
+        let writes = writes && full(Operation::Write);
+        if full(Operation::Read) {
+            let not_directory = Filter::Not(Box::new(Filter::Directory));
+            self.allow(&[READ_DATA, READ_XATTR], Some(vec![literal.clone(), not_directory]));
+            self.allow(&[METADATA, EXISTENCE], Some(vec![literal.clone()]));
+        }
+        if full(Operation::Execute) {
+            self.allow(&[EXEC_ALL, MAP], Some(vec![literal.clone()]));
+        }
+        if writes {
+            self.allow(&CHANGE, Some(vec![literal.clone()]));
+            if !self.ways.contains(&grant.path) {
+                self.allow(&[CREATE], Some(vec![literal.clone()]));
+                if movable {
+                    self.allow(&[UNLINK], Some(vec![literal.clone()]));
+                }
+            }
+            // A terminal is of no use without ioctl. Only a clause that names the device itself asks for that.
+            if full(Operation::Read) && grant.path.as_bytes().starts_with(b"/dev/") {
+                self.allow(&[IOCTL], Some(vec![literal]));
+            }
+        }
+    }
+
+    /// Lets directories be listed, where no deny must cut that; `false` where one must.
+    fn listing(&mut self, grant: &Grant) -> bool {
+        let near = self.denies.near(&grant.path);
+        if near.iter().any(|deny| deny.rights.has(Right::Read) && deny.beyond.is_none()) {
+            return false;
+        }
+        let subpath = self.draft.subpath(&grant.path);
+        self.allow(&[READ_DATA], subpath.clone().map(|subpath| vec![subpath, Filter::Directory]));
+        self.allow(&[METADATA, EXISTENCE], subpath.map(|subpath| vec![subpath]));
+        true
+    }
+
+    fn allow(&mut self, operations: &[Name], parts: Option<Vec<Filter>>) {
+        let filter = match parts {
+            Some(mut parts) if parts.len() == 1 => parts.pop(),
+            Some(parts) => Some(Filter::All(parts)),
+            None => None,
+        };
+        self.draft.add(Verdict::Allow, operations, filter.into_iter().collect());
+    }
+
+    /// What a grant gives of an operation, less every deny; `None` where nothing is left.
+    fn tree(&mut self, grant: &Grant, operation: Operation, whose: Whose) -> Option<Vec<Filter>> {
+        let near = match whose {
+            Whose::Files => self.denies.near(&grant.path),
+            Whose::Moves => self.move_denies.near(&grant.path),
+        };
+        let near: Vec<&Deny> = near.into_iter().filter(|deny| touches(deny, operation)).collect();
+        if near.iter().any(|deny| deny.except.is_none() && deny.target.covers(&grant.path)) {
+            return None;
+        }
+        let mut parts = vec![self.draft.subpath(&grant.path)?];
+        if let Some(suffixes) = &grant.suffixes {
+            parts.push(self.endings(suffixes)?);
+        }
+        for deny in near {
+            let cuts = self.cuts(deny)?;
+            parts.extend(cuts.into_iter().map(|cut| Filter::Not(Box::new(cut))));
+        }
+        Some(parts)
+    }
+
+    fn endings(&mut self, suffixes: &SuffixSet) -> Option<Filter> {
+        let each: Option<Vec<Filter>> = suffixes.iter().map(|suffix| self.draft.regex(Some(ending(suffix)))).collect();
+        each.filter(|each| !each.is_empty()).map(Filter::Any)
+    }
+
+    /// Filters that together match all that the deny takes; `None` where they cannot be written.
+    fn cuts(&mut self, deny: &Deny) -> Option<Vec<Filter>> {
+        let mut cuts = Vec::new();
+        match &deny.target {
+            Target::Path(path) => {
+                cuts.push(self.draft.literal(path)?);
+                cuts.push(self.draft.subpath(path)?);
+                cuts.extend(self.spelled(path, Extent::Tree)?);
+            }
+            Target::Pattern { root, pattern } => {
+                let above = self.draft.subpath(root)?;
+                for text in [names(depth(root), pattern), spelled_names(depth(root), pattern)] {
+                    cuts.push(Filter::All(vec![above.clone(), self.draft.regex(text)?]));
+                }
+            }
+        }
+        let Some(except) = &deny.except else {
+            return Some(cuts);
+        };
+        let spared = Filter::Not(Box::new(self.endings(except)?));
+        let limited = cuts.into_iter().map(|cut| match cut {
+            Filter::All(mut parts) => {
+                parts.push(spared.clone());
+                Filter::All(parts)
+            }
+            cut => Filter::All(vec![cut, spared.clone()]),
+        });
+        Some(limited.collect())
+    }
+
+    /// Other spellings of what of the path lies below the outermost grant around it: nothing if no grant is.
+    fn spelled(&mut self, path: &AbsPath, extent: Extent) -> Option<Option<Filter>> {
+        let outermost = path.ancestors().skip(1).filter(|above| self.grants.contains(above)).last();
+        let Some(outermost) = outermost else {
+            return Some(None);
+        };
+        let regex = self.draft.regex(spelled_path(depth(&outermost), path, extent))?;
+        Some(Some(Filter::All(vec![self.draft.subpath(&outermost)?, regex])))
+    }
+
+    /// The same without the directories on the way to denied paths.
+    fn keep_ways(&mut self, parts: Option<Vec<Filter>>, path: &AbsPath) -> Option<Vec<Filter>> {
+        let mut parts = parts?;
+        let ways: Vec<AbsPath> = self.ways.range::<AbsPath, _>(path..).take_while(|way| way.is_within(path)).cloned().collect();
+        for way in ways {
+            let cuts = self.way(&way)?;
+            parts.extend(cuts.into_iter().map(|cut| Filter::Not(Box::new(cut))));
+        }
+        Some(parts)
+    }
+
+    fn way(&mut self, way: &AbsPath) -> Option<Vec<Filter>> {
+        let literal = self.draft.literal(way)?;
+        let spelled = self.spelled(way, Extent::Alone)?;
+        Some(std::iter::once(literal).chain(spelled).collect())
+    }
+
+    /// Lets the directories above granted paths be looked up.
+    fn ancestors(&mut self) {
+        let above: BTreeSet<AbsPath> = self.grants.iter().flat_map(|path| path.ancestors().skip(1)).collect();
+        let filters = above.iter().filter_map(|path| self.draft.literal(path)).collect();
+        self.draft.add(Verdict::Allow, &[METADATA, EXISTENCE], filters);
+    }
+
+    fn sockets(&mut self) {
+        let family = [Filter::UnixFamily].to_vec();
+        match self.profile.unix_sockets {
+            UnixSockets::None => {}
+            UnixSockets::All => {
+                self.draft.add(Verdict::Allow, &[SOCKET], family);
+                self.allow(&[OUTBOUND], Some(vec![Filter::Unix(End::Remote, None)]));
+                self.allow(&[INBOUND, BIND], Some(vec![Filter::Unix(End::Local, None)]));
+            }
+            UnixSockets::WithinRoots => {
+                self.draft.add(Verdict::Allow, &[SOCKET], family);
+                let plain = |grant: &&Grant| {
+                    grant.rights.has(Right::Write)
+                        && grant.scope == Scope::Tree
+                        && grant.suffixes.is_none()
+                        && grant.max_file_bytes.is_none()
+                };
+                for grant in self.profile.grants.iter().filter(plain) {
+                    let parts = self.tree(grant, Operation::Write, Whose::Files);
+                    let on = |end| parts.clone().map(|parts| parts.into_iter().map(|part| on_sockets(part, end)).collect());
+                    self.allow(&[OUTBOUND], on(End::Remote));
+                    self.allow(&[INBOUND, BIND], on(End::Local));
+                }
+            }
+        }
+    }
+
+    /// Every deny once more, behind all allows.
+    fn trailing(&mut self) {
+        for deny in &self.profile.denies {
+            let near = at(deny).ancestors().any(|above| self.grants.contains(&above))
+                || self.grants.range::<&AbsPath, _>(at(deny)..).next().is_some_and(|path| path.is_within(at(deny)));
+            // What no grant reaches needs no deny.
+            let Some(cuts) = near.then(|| self.cuts(deny)).flatten() else {
+                continue;
+            };
+            let mut names = Vec::new();
+            for (operation, more) in [
+                (Operation::Read, &[READ_ALL, EXISTENCE][..]),
+                (Operation::Write, &[WRITE_ALL, LINK, IOCTL]),
+                (Operation::Execute, &[EXEC_ALL, MAP]),
+            ] {
+                if touches(deny, operation) {
+                    names.extend_from_slice(more);
+                }
+            }
+            if !names.is_empty() {
+                self.draft.add(Verdict::Deny, &names, cuts);
+            }
+            if !deny.rights.is_empty() {
+                let whole = self.cuts(&Deny {
+                    except: None,
+                    ..deny.clone()
+                });
+                self.draft.add(Verdict::Deny, &[UNLINK], whole.unwrap_or_default());
+            }
+        }
+        let ways = self.ways.clone();
+        let cuts: Vec<Filter> = ways.iter().filter_map(|way| self.way(way)).flatten().collect();
+        self.draft.add(Verdict::Deny, &[CREATE, UNLINK], cuts);
+    }
+}
+
+/// Whose denies cut.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Whose {
+    /// Those of the profile.
+    Files,
+    /// Those of what may be moved.
+    Moves,
+}

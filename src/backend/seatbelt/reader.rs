@@ -1,0 +1,437 @@
+//! What a text permits, answered from the text alone.
+//!
+//! How the kernel weighs rules against each other is not written down anywhere, and it has been seen to
+//! differ from "the last match decides". So there are three readings. *Last match* is the common
+//! one. *Pessimistic* lets any allow win whose filter matches and is not cut by a `require-not` of its
+//! own, and ignores denies. *Trailing* is last match with those inner cuts ignored, so that the denies
+//! alone must hold. A text is good when it is within the profile in all of them: either wall stands alone.
+
+use super::operation::{self, Name};
+use super::pattern::Shape;
+use super::syntax::{End, Filter, Label, Processes, Rule, Script, Verdict};
+use crate::policy::{AbsPath, Access, Operation};
+use crate::profile::index::Index;
+use crate::profile::{FileReach, Landmarks, Reach};
+
+/// How rules are weighed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Semantics {
+    /// The last rule that matches decides.
+    LastMatch,
+    /// Any allow that matches decides.
+    Pessimistic,
+    /// The last rule that matches decides, and cuts inside of allows do not count.
+    Trailing,
+}
+
+impl Semantics {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::LastMatch, Self::Pessimistic, Self::Trailing];
+}
+
+/// How expressions are read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Expressions {
+    /// Matched, path by path.
+    Matched,
+    /// The two exact shapes are understood; what others match is not known, so it is assumed that they
+    /// match where they allow and do not where they forbid.
+    Understood,
+}
+
+/// What lies at a path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Vnode {
+    /// Anything but a directory.
+    File,
+    /// A directory.
+    Directory,
+}
+
+/// What an operation is tried on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Object<'a> {
+    /// A file or directory.
+    File(&'a AbsPath, Vnode),
+    /// A Unix socket at a path.
+    Unix(&'a AbsPath),
+    /// An internet address.
+    Internet,
+    /// The family of Unix sockets.
+    UnixFamily,
+    /// A process of the same sandbox.
+    Inside,
+    /// Any other process.
+    Outside,
+    /// A service.
+    Service(&'a str),
+    /// A kernel variable.
+    Variable(&'a str),
+}
+
+impl<'a> Object<'a> {
+    const fn path(self) -> Option<&'a AbsPath> {
+        match self {
+            Self::File(path, _) | Self::Unix(path) => Some(path),
+            Self::Internet | Self::UnixFamily | Self::Inside | Self::Outside | Self::Service(_) | Self::Variable(_) => None,
+        }
+    }
+}
+
+/// Whether a filter matches: perhaps, and surely.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Truth {
+    may: bool,
+    must: bool,
+}
+
+impl Truth {
+    const fn known(is: bool) -> Self {
+        Self { may: is, must: is }
+    }
+}
+
+/// Filters by the path they hold at.
+#[derive(Debug, Default)]
+struct Placed<'a> {
+    at: Index<'a, &'a Filter>,
+    anywhere: Vec<&'a Filter>,
+}
+
+impl<'a> Placed<'a> {
+    fn add(&mut self, filter: &'a Filter) {
+        match anchor(filter) {
+            Some(path) => self.at.insert(path, filter),
+            None => self.anywhere.push(filter),
+        }
+    }
+
+    fn near(&self, object: Object<'_>) -> impl Iterator<Item = &'a Filter> {
+        let placed = object.path().into_iter().flat_map(|path| self.at.above(path));
+        placed.chain(&self.anywhere).copied()
+    }
+}
+
+#[derive(Debug)]
+struct Compiled<'a> {
+    rule: &'a Rule,
+    /// Its filters; for an allow with a cut tree, the parts that must match …
+    filters: Placed<'a>,
+    /// … and, where the one filter is a `require-all`, what cuts it.
+    cuts: Placed<'a>,
+    /// Whether all of its cuts are there; one by which nothing can be proved is left out.
+    complete: bool,
+}
+
+/// A text, prepared for many questions.
+#[derive(Debug)]
+pub struct Reader<'a> {
+    script: &'a Script,
+    expressions: Expressions,
+    rules: Vec<Compiled<'a>>,
+    /// Rules by the paths of their filters.
+    placed: Index<'a, usize>,
+    anywhere: Vec<usize>,
+}
+
+impl<'a> Reader<'a> {
+    /// Prepares a text.
+    pub fn new(script: &'a Script, expressions: Expressions) -> Self {
+        let mut reader = Self {
+            script,
+            expressions,
+            rules: Vec::with_capacity(script.rules.len()),
+            placed: Index::default(),
+            anywhere: Vec::new(),
+        };
+        for (number, rule) in script.rules.iter().enumerate() {
+            let mut compiled = Compiled {
+                rule,
+                filters: Placed::default(),
+                cuts: Placed::default(),
+                complete: true,
+            };
+            for filter in &rule.filters {
+                match anchor(filter) {
+                    Some(path) => reader.placed.insert(path, number),
+                    None => reader.anywhere.push(number),
+                }
+                match (rule.filters.as_slice(), filter) {
+                    ([_], Filter::All(parts)) => {
+                        for part in parts {
+                            if let Filter::Not(cut) = part
+                                && **cut != Filter::Directory
+                            {
+                                if reader.never_sure(cut) {
+                                    compiled.complete = false;
+                                } else {
+                                    compiled.cuts.add(cut);
+                                }
+                            } else {
+                                compiled.filters.anywhere.push(part);
+                            }
+                        }
+                    }
+                    _ if rule.verdict == Verdict::Deny && reader.never_sure(filter) => {}
+                    _ => compiled.filters.add(filter),
+                }
+            }
+            if rule.filters.is_empty() {
+                reader.anywhere.push(number);
+            }
+            reader.rules.push(compiled);
+        }
+        reader
+    }
+
+    /// Whether one operation on one object is permitted.
+    pub fn permits(&self, semantics: Semantics, name: Name, object: Object<'_>) -> bool {
+        let near = self.near(object.path());
+        self.decide(semantics, name, object, &near)
+    }
+
+    /// Whether any rule allows any of the operations, on whatever object.
+    pub fn allows_any(&self, names: &[Name]) -> bool {
+        let allows = |rule: &Rule| rule.verdict == Verdict::Allow;
+        let speaks = |rule: &Rule| rule.operations.iter().any(|op| names.iter().any(|&name| op.covers(name)));
+        self.script.rules.iter().any(|rule| allows(rule) && speaks(rule))
+    }
+
+    /// The rules that may speak of a path, the last first.
+    fn near(&self, path: Option<&AbsPath>) -> Vec<usize> {
+        let placed = path.into_iter().flat_map(|path| self.placed.above(path));
+        let mut near: Vec<usize> = placed.chain(&self.anywhere).copied().collect();
+        near.sort_unstable_by(|a, b| b.cmp(a));
+        near.dedup();
+        near
+    }
+
+    fn decide(&self, semantics: Semantics, name: Name, object: Object<'_>, near: &[usize]) -> bool {
+        let speaks = |rule: &Rule| rule.operations.iter().any(|operation| operation.covers(name));
+        for compiled in near.iter().filter_map(|&number| self.rules.get(number)) {
+            let rule = compiled.rule;
+            // The default stands behind all rules, wherever it is written.
+            if !speaks(rule) || rule.verdict == Verdict::Deny && rule.operations == [operation::DEFAULT] {
+                continue;
+            }
+            let truth = self.speaks_of(compiled, semantics, object);
+            match rule.verdict {
+                Verdict::Allow if truth.may => return true,
+                Verdict::Deny if truth.must && semantics != Semantics::Pessimistic => return false,
+                Verdict::Allow | Verdict::Deny => {}
+            }
+        }
+        // An allowed default is in nobody's hands.
+        let open = |rule: &Rule| rule.verdict == Verdict::Allow && rule.operations.contains(&operation::DEFAULT);
+        self.script.rules.iter().any(open)
+    }
+
+    fn speaks_of(&self, compiled: &Compiled<'_>, semantics: Semantics, object: Object<'_>) -> Truth {
+        let heed = !(semantics == Semantics::Trailing && compiled.rule.verdict == Verdict::Allow);
+        let ask = |filter: &Filter| self.matches(filter, object, heed);
+        match compiled.rule.filters.as_slice() {
+            [] => Truth::known(true),
+            [Filter::All(_)] => {
+                let all = all(compiled.filters.near(object).map(ask));
+                if !all.may || !heed {
+                    return all;
+                }
+                let cut = any(compiled.cuts.near(object).map(ask));
+                Truth {
+                    may: all.may && !cut.must,
+                    must: all.must && !cut.may && compiled.complete,
+                }
+            }
+            _ => any(compiled.filters.near(object).map(ask)),
+        }
+    }
+
+    fn matches(&self, filter: &Filter, object: Object<'_>, heed: bool) -> Truth {
+        let is = Truth::known;
+        match (filter, object) {
+            (Filter::Literal(place), Object::File(path, _)) => is(place.path == *path),
+            (Filter::Subpath(place), Object::File(path, _)) => is(path.is_within(&place.path)),
+            (Filter::Regex(expression), Object::File(path, _)) => match self.expressions {
+                Expressions::Matched => expression.regex.matches(path).map_or(Truth { may: true, must: false }, is),
+                Expressions::Understood => match expression.regex.shape() {
+                    shape @ Shape::Ending(_) => is(shape.matches(path) == Some(true)),
+                    // Sound to permit by only where fewer names match less; so, never.
+                    shape @ Shape::Names { .. } => Truth {
+                        may: true,
+                        must: shape.matches(path) == Some(true),
+                    },
+                    Shape::Other => Truth { may: true, must: false },
+                },
+            },
+            (Filter::Directory, Object::File(_, vnode)) => is(vnode == Vnode::Directory),
+            (Filter::All(parts), _) => all(parts.iter().map(|part| self.matches(part, object, heed))),
+            (Filter::Any(parts), _) => any(parts.iter().map(|part| self.matches(part, object, heed))),
+            (Filter::Not(part), _) => {
+                if !heed && **part != Filter::Directory {
+                    return Truth { may: true, must: false };
+                }
+                let Truth { may, must } = self.matches(part, object, heed);
+                Truth { may: !must, must: !may }
+            }
+            (Filter::Target(Processes::SameSandbox), Object::Inside)
+            | (Filter::Internet(_), Object::Internet)
+            | (Filter::Unix(_, None), Object::Unix(_))
+            | (Filter::UnixFamily, Object::UnixFamily) => is(true),
+            (Filter::Unix(_, Some(place)), Object::Unix(path)) => {
+                self.matches(place, Object::File(path, Vnode::File), heed)
+            }
+            (Filter::Label(Label::Service(known)), Object::Service(name))
+            | (Filter::Label(Label::Variable(known)), Object::Variable(name)) => is(known == name),
+            (Filter::Label(Label::Variables(begin)), Object::Variable(name)) => is(name.starts_with(begin.as_str())),
+            (
+                Filter::Literal(_)
+                | Filter::Subpath(_)
+                | Filter::Regex(_)
+                | Filter::Directory
+                | Filter::Target(_)
+                | Filter::Label(_)
+                | Filter::Internet(End::Local | End::Remote)
+                | Filter::Unix(..)
+                | Filter::UnixFamily,
+                _,
+            ) => is(false),
+        }
+    }
+
+    /// Whether nothing can be proved by what the filter matches.
+    fn never_sure(&self, filter: &Filter) -> bool {
+        match filter {
+            Filter::Regex(expression) => {
+                self.expressions == Expressions::Understood && *expression.regex.shape() == Shape::Other
+            }
+            Filter::All(parts) => parts.iter().any(|part| self.never_sure(part)),
+            Filter::Unix(_, Some(place)) => self.never_sure(place),
+            Filter::Literal(_)
+            | Filter::Subpath(_)
+            | Filter::Directory
+            | Filter::Any(_)
+            | Filter::Not(_)
+            | Filter::Target(_)
+            | Filter::Label(_)
+            | Filter::Internet(_)
+            | Filter::Unix(_, None)
+            | Filter::UnixFamily => false,
+        }
+    }
+}
+
+fn all(parts: impl Iterator<Item = Truth>) -> Truth {
+    parts.fold(Truth::known(true), |sum, part| Truth {
+        may: sum.may && part.may,
+        must: sum.must && part.must,
+    })
+}
+
+fn any(parts: impl Iterator<Item = Truth>) -> Truth {
+    parts.fold(Truth::known(false), |sum, part| Truth {
+        may: sum.may || part.may,
+        must: sum.must || part.must,
+    })
+}
+
+/// A path at or below which everything lies that the filter matches.
+fn anchor(filter: &Filter) -> Option<&AbsPath> {
+    match filter {
+        Filter::Literal(place) | Filter::Subpath(place) => Some(&place.path),
+        Filter::Unix(_, Some(place)) => anchor(place),
+        Filter::All(parts) => parts.iter().find_map(anchor),
+        Filter::Regex(_)
+        | Filter::Directory
+        | Filter::Any(_)
+        | Filter::Not(_)
+        | Filter::Target(_)
+        | Filter::Label(_)
+        | Filter::Internet(_)
+        | Filter::Unix(_, None)
+        | Filter::UnixFamily => None,
+    }
+}
+
+/// What of a text is looked at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Aspect {
+    /// Content, change and execution.
+    Content,
+    /// Moving entries away, as writing.
+    Moves,
+    /// `stat`, as reading.
+    Metadata,
+    /// Unix sockets, as writing.
+    Sockets,
+}
+
+/// A text as something that says what may be done on which path.
+#[derive(Debug, Clone, Copy)]
+pub struct View<'a> {
+    /// The text.
+    pub reader: &'a Reader<'a>,
+    /// How its rules are weighed.
+    pub semantics: Semantics,
+    /// What of it is looked at.
+    pub aspect: Aspect,
+}
+
+impl FileReach for View<'_> {
+    fn name(&self) -> &'static str {
+        "the Seatbelt profile"
+    }
+
+    fn landmarks(&self, landmarks: &mut Landmarks) {
+        let root = AbsPath::root();
+        let filters = self.reader.script.rules.iter().flat_map(|rule| &rule.filters);
+        filters.for_each(|filter| mark(landmarks, filter, &root));
+    }
+
+    fn prepared(&self) -> Box<dyn Fn(&AbsPath) -> Reach + '_> {
+        Box::new(move |path| {
+            let near = self.reader.near(Some(path));
+            let permits = |names: &[Name], object: Object<'_>| {
+                names.iter().any(|&name| self.reader.decide(self.semantics, name, object, &near))
+            };
+            let (file, directory) = (Object::File(path, Vnode::File), Object::File(path, Vnode::Directory));
+            let either = |names: &[Name]| permits(names, file) || permits(names, directory);
+            let stat = [operation::METADATA, operation::EXISTENCE];
+            Reach::of(|asked| {
+                let permitted = match (self.aspect, asked) {
+                    (Aspect::Content, Operation::Read) => permits(&operation::READS, file),
+                    (Aspect::Content, Operation::List) => permits(&operation::READS, directory),
+                    (Aspect::Content, Operation::Write) => either(&operation::WRITES),
+                    (Aspect::Content, Operation::Execute) => permits(&operation::EXECUTES, file),
+                    (Aspect::Moves, Operation::Write) => either(&[operation::UNLINK]),
+                    (Aspect::Metadata, Operation::Read) => either(&stat),
+                    (Aspect::Sockets, Operation::Write) => permits(&operation::SOCKETS, Object::Unix(path)),
+                    (Aspect::Moves | Aspect::Metadata | Aspect::Sockets, _) => false,
+                };
+                if permitted { Access::Full } else { Access::Denied }
+            })
+        })
+    }
+}
+
+fn mark(landmarks: &mut Landmarks, filter: &Filter, around: &AbsPath) {
+    match filter {
+        Filter::Literal(place) | Filter::Subpath(place) => landmarks.path(&place.path),
+        Filter::Regex(expression) => match expression.regex.shape() {
+            Shape::Ending(end) => landmarks.suffixes(around, &[end.clone()].into_iter().collect()),
+            Shape::Names { pattern, .. } => landmarks.pattern(around, pattern),
+            Shape::Other => {}
+        },
+        Filter::All(parts) => {
+            let around = anchor(filter).unwrap_or(around);
+            parts.iter().for_each(|part| mark(landmarks, part, around));
+        }
+        Filter::Any(parts) => parts.iter().for_each(|part| mark(landmarks, part, around)),
+        Filter::Not(part) | Filter::Unix(_, Some(part)) => mark(landmarks, part, around),
+        Filter::Directory
+        | Filter::Target(_)
+        | Filter::Label(_)
+        | Filter::Internet(_)
+        | Filter::Unix(_, None)
+        | Filter::UnixFamily => {}
+    }
+}

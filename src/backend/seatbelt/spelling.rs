@@ -1,0 +1,230 @@
+//! A profile in the spellings that the kernel of a Mac uses.
+//!
+//! It matches the path of the file that was reached, not the one that was asked for. `/tmp`, `/var` and
+//! `/etc` are links into `/private`, and what lies on the data volume shows below `/System/Volumes/Data`
+//! too. A grant in another spelling is idle; a deny in another spelling would be a hole. So grants are
+//! written in the one spelling, denies in every one. What cannot be spelled at all (names on a Mac are
+//! UTF-8) is not granted, and denied together with the directory around it.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use crate::policy::{AbsPath, Deny, Grant, Operation, Pattern, Right, Rights, Scope, Target};
+use crate::profile::Profile;
+
+const LINKS: [&str; 3] = ["tmp", "var", "etc"];
+const DATA: &str = "/System/Volumes/Data";
+
+/// The profile that is lowered and that the text is held against; at least as strict as the given one
+/// on a Mac, where several spellings are one file.
+pub(super) fn canonical(profile: &Profile) -> Profile {
+    let grants: Vec<Grant> = profile.grants.iter().filter_map(canonical_grant).collect();
+    let mut denies: Vec<Deny> = profile.denies.iter().flat_map(canonical_denies).collect();
+    denies.extend(wherever_moved(&denies, &grants));
+    Profile {
+        grants,
+        denies,
+        ..profile.clone()
+    }
+}
+
+/// The grant in the one spelling that the kernel uses.
+pub(super) fn canonical_grant(grant: &Grant) -> Option<Grant> {
+    is_spellable(&grant.path).then(|| Grant {
+        path: canonical_path(&grant.path),
+        ..grant.clone()
+    })
+}
+
+/// The deny in every spelling.
+pub(super) fn canonical_denies(deny: &Deny) -> Vec<Deny> {
+    let except = deny.except.clone().filter(|except| except.iter().next().is_some());
+    let targets: Vec<Target> = match &deny.target {
+        Target::Path(path) => spellings(&spellable(path)).into_iter().map(Target::Path).collect(),
+        Target::Pattern { root, pattern } => {
+            let spelled = is_spellable(root) && name_of(pattern).to_str().is_some();
+            let target = |root| match spelled {
+                true => Target::Pattern {
+                    root,
+                    pattern: pattern.clone(),
+                },
+                false => Target::Path(root),
+            };
+            spellings(&spellable(root)).into_iter().map(target).collect()
+        }
+    };
+    let denies = targets.into_iter().map(|target| Deny {
+        target,
+        except: except.clone(),
+        ..deny.clone()
+    });
+    denies.collect()
+}
+
+/// Names are denied wherever something can be moved to: an entry keeps its name when a directory around it is moved.
+fn wherever_moved(denies: &[Deny], grants: &[Grant]) -> Vec<Deny> {
+    let writable: BTreeSet<&AbsPath> = grants
+        .iter()
+        .filter(|grant| grant.scope == Scope::Tree && grant.rights.has(Right::Write))
+        .map(|grant| &grant.path)
+        .collect();
+    let mut more = BTreeSet::new();
+    for deny in denies.iter().filter(|deny| !deny.rights.is_empty()) {
+        if let Target::Pattern { root, pattern } = &deny.target {
+            let elsewhere = writable.iter().filter(|path| !path.is_within(root));
+            more.extend(elsewhere.map(|path| Deny {
+                target: Target::Pattern {
+                    root: (*path).clone(),
+                    pattern: pattern.clone(),
+                },
+                ..deny.clone()
+            }));
+        }
+    }
+    more.into_iter().collect()
+}
+
+/// Whether the profile denies names in more places than it says.
+pub(super) fn is_moved_elsewhere(deny: &Deny, grants: &[Grant]) -> bool {
+    !wherever_moved(&canonical_denies(deny), grants).is_empty()
+}
+
+/// What may be moved away, as writing: only what may be both written and read, and nothing that any
+/// deny holds for, so that no file comes to a place where more may be done with it.
+pub(super) fn moves(canonical: &Profile) -> Profile {
+    let mut moves = canonical.clone();
+    moves.grants.retain(|grant| {
+        grant.rights.has(Right::Read)
+            && grant.rights.has(Right::Write)
+            && grant.suffixes.is_none()
+            && grant.max_file_bytes.is_none()
+    });
+    moves.denies.retain(|deny| !deny.rights.is_empty());
+    for deny in &mut moves.denies {
+        deny.rights = Rights::ALL;
+        deny.except = None;
+        deny.beyond = None;
+    }
+    moves
+}
+
+/// The directories on the way to denied paths that could be moved away or made anew, and the denied path with them.
+pub(super) fn ways(canonical: &Profile) -> BTreeSet<AbsPath> {
+    let grants: BTreeSet<&AbsPath> = canonical
+        .grants
+        .iter()
+        .filter(|grant| grant.rights.has(Right::Write))
+        .map(|grant| &grant.path)
+        .collect();
+    let mut ways = BTreeSet::new();
+    for deny in canonical.denies.iter().filter(|deny| !deny.rights.is_empty()) {
+        // A name that matches at any depth is denied wherever it goes, so only the way to its root counts.
+        let path = match &deny.target {
+            Target::Path(path) | Target::Pattern { root: path, .. } => path,
+        };
+        let Some(outermost) = path.ancestors().filter(|above| grants.contains(above)).last() else {
+            continue;
+        };
+        ways.extend(path.ancestors().skip(1).take_while(|above| above.is_within(&outermost)));
+    }
+    ways
+}
+
+/// Whether the operation is touched by the deny, as the text can tell operations apart: reading and
+/// listing are one, and nothing may be written where a size limit holds.
+pub(super) fn touches(deny: &Deny, operation: Operation) -> bool {
+    deny.rights.has(operation.right()) && (operation == Operation::Write || deny.beyond.is_none())
+}
+
+/// How many names a path has.
+pub(super) fn depth(path: &AbsPath) -> usize {
+    path.as_path().iter().count() - 1
+}
+
+fn name_of(pattern: &Pattern) -> &std::ffi::OsStr {
+    match pattern {
+        Pattern::Name(name) => name,
+        Pattern::Suffix(end) => end,
+    }
+}
+
+pub(super) fn is_spellable(path: &AbsPath) -> bool {
+    path.as_path().to_str().is_some()
+}
+
+/// The path, or what lies around it and can be spelled.
+fn spellable(path: &AbsPath) -> AbsPath {
+    path.ancestors().find(is_spellable).unwrap_or_else(AbsPath::root)
+}
+
+fn canonical_path(path: &AbsPath) -> AbsPath {
+    let data = path.as_path().strip_prefix(DATA).map(|rest| join("/", rest));
+    let path = data.unwrap_or_else(|_| path.clone());
+    let link = LINKS.iter().find(|link| path.as_path().starts_with(Path::new("/").join(link)));
+    match (link, path.as_path().strip_prefix("/")) {
+        (Some(_), Ok(rest)) => join("/private", rest),
+        _ => path,
+    }
+}
+
+fn spellings(path: &AbsPath) -> Vec<AbsPath> {
+    let one = canonical_path(path);
+    let mut all = BTreeSet::from([path.clone(), one.clone()]);
+    if let Ok(rest) = one.as_path().strip_prefix("/private")
+        && LINKS.iter().any(|link| rest.starts_with(link))
+    {
+        all.insert(join("/", rest));
+    }
+    if let Ok(rest) = one.as_path().strip_prefix("/")
+        && !one.as_path().starts_with("/System")
+        && !rest.as_os_str().is_empty()
+    {
+        all.insert(join(DATA, rest));
+    }
+    all.into_iter().collect()
+}
+
+fn join(front: &str, rest: &Path) -> AbsPath {
+    let joined = AbsPath::new(Path::new(front).join(rest));
+    // Both halves are normal already.
+    joined.unwrap_or_else(|_| AbsPath::root())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(path: &str) -> AbsPath {
+        AbsPath::new(path).unwrap()
+    }
+
+    #[test]
+    fn links_of_the_system_are_written_as_what_they_lead_to() {
+        for (path, canonical) in [
+            ("/tmp/x", "/private/tmp/x"),
+            ("/etc", "/private/etc"),
+            ("/tmpx", "/tmpx"),
+            ("/private/var/x", "/private/var/x"),
+            ("/System/Volumes/Data/Users/u", "/Users/u"),
+            ("/System/Volumes/Data/tmp", "/private/tmp"),
+            ("/", "/"),
+        ] {
+            assert_eq!(canonical_path(&at(path)), at(canonical), "{path}");
+        }
+    }
+
+    #[test]
+    fn a_deny_holds_in_every_spelling() {
+        let all: Vec<String> = spellings(&at("/var/x")).iter().map(AbsPath::to_string).collect();
+        assert_eq!(all, ["/System/Volumes/Data/private/var/x", "/private/var/x", "/var/x"]);
+        assert_eq!(spellings(&at("/")), [at("/")]);
+        assert_eq!(spellings(&at("/System/Library")), [at("/System/Library")]);
+    }
+
+    #[test]
+    fn what_cannot_be_spelled_is_denied_with_the_directory_around_it() {
+        use std::os::unix::ffi::OsStrExt;
+        let odd = at("/r").child(std::ffi::OsStr::from_bytes(b"\xff")).unwrap();
+        assert_eq!(spellable(&odd), at("/r"));
+    }
+}

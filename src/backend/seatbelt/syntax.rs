@@ -1,0 +1,180 @@
+//! The part of the profile language that is used here, as data, and how it is written.
+
+use std::fmt;
+
+use super::operation::Name;
+use super::pattern::Regex;
+use crate::policy::AbsPath;
+
+/// A whole text: its rules, in order, after `(version 1)`.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Script {
+    /// The rules; the first should be `(deny default)`.
+    pub rules: Vec<Rule>,
+}
+
+/// What a rule says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verdict {
+    /// It permits.
+    Allow,
+    /// It forbids.
+    Deny,
+}
+
+/// `(allow|deny OPERATION… FILTER…)`: it speaks when any of its filters matches, or has none.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Rule {
+    /// What it says.
+    pub verdict: Verdict,
+    /// Of which operations.
+    pub operations: Vec<Name>,
+    /// Of which objects.
+    pub filters: Vec<Filter>,
+}
+
+/// A path, named by a parameter or, in the base alone, written out.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Place {
+    /// The parameter.
+    pub parameter: Option<String>,
+    /// Where.
+    pub path: AbsPath,
+}
+
+/// A regular expression, named by a parameter.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Expression {
+    /// The parameter.
+    pub parameter: String,
+    /// What it matches.
+    pub regex: Regex,
+}
+
+/// Which end of a connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum End {
+    /// This one.
+    Local,
+    /// The other.
+    Remote,
+}
+
+/// Which processes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Processes {
+    /// Those of the same sandbox.
+    SameSandbox,
+}
+
+/// Names of services and of kernel variables.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Label {
+    /// `(global-name "…")`: a service.
+    Service(String),
+    /// `(sysctl-name "…")`: a kernel variable.
+    Variable(String),
+    /// `(sysctl-name-prefix "…")`: kernel variables.
+    Variables(String),
+}
+
+/// What a rule is limited to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Filter {
+    /// Exactly that path.
+    Literal(Place),
+    /// That path and everything below it.
+    Subpath(Place),
+    /// Paths that an expression matches.
+    Regex(Expression),
+    /// Directories.
+    Directory,
+    /// What all of them match.
+    All(Vec<Self>),
+    /// What any of them matches.
+    Any(Vec<Self>),
+    /// What it does not match.
+    Not(Box<Self>),
+    /// Processes.
+    Target(Processes),
+    /// Names.
+    Label(Label),
+    /// Internet sockets, at any address.
+    Internet(End),
+    /// Unix sockets: at a path that matches, or all of them.
+    Unix(End, Option<Box<Self>>),
+    /// The Unix family.
+    UnixFamily,
+}
+
+impl fmt::Display for Script {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("(version 1)\n")?;
+        self.rules.iter().try_for_each(|rule| writeln!(f, "{rule}"))
+    }
+}
+
+impl fmt::Display for Verdict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Allow => "allow",
+            Self::Deny => "deny",
+        })
+    }
+}
+
+impl fmt::Display for Rule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "({}", self.verdict)?;
+        self.operations.iter().try_for_each(|name| write!(f, " {name}"))?;
+        let apart = if self.filters.len() > 1 { "\n  " } else { " " };
+        self.filters.iter().try_for_each(|filter| write!(f, "{apart}{filter}"))?;
+        f.write_str(")")
+    }
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.parameter {
+            Some(name) => write!(f, "(param \"{name}\")"),
+            // Only the base writes paths out, and its paths are plain.
+            None => write!(f, "\"{}\"", self.path),
+        }
+    }
+}
+
+impl fmt::Display for End {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Local => "local",
+            Self::Remote => "remote",
+        })
+    }
+}
+
+impl fmt::Display for Filter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let many = |f: &mut fmt::Formatter<'_>, word: &str, filters: &[Self]| {
+            write!(f, "({word}")?;
+            filters.iter().try_for_each(|filter| write!(f, " {filter}"))?;
+            f.write_str(")")
+        };
+        match self {
+            Self::Literal(place) => write!(f, "(literal {place})"),
+            Self::Subpath(place) => write!(f, "(subpath {place})"),
+            Self::Regex(expression) => write!(f, "(regex (param \"{}\"))", expression.parameter),
+            Self::Directory => f.write_str("(vnode-type DIRECTORY)"),
+            Self::All(filters) => many(f, "require-all", filters),
+            Self::Any(filters) => many(f, "require-any", filters),
+            Self::Not(filter) => write!(f, "(require-not {filter})"),
+            Self::Target(Processes::SameSandbox) => f.write_str("(target same-sandbox)"),
+            Self::Label(Label::Service(name)) => write!(f, "(global-name \"{name}\")"),
+            Self::Label(Label::Variable(name)) => write!(f, "(sysctl-name \"{name}\")"),
+            Self::Label(Label::Variables(name)) => write!(f, "(sysctl-name-prefix \"{name}\")"),
+            Self::Internet(end) => write!(f, "({end} ip \"*:*\")"),
+            Self::Unix(end, None) => write!(f, "({end} unix-socket)"),
+            Self::Unix(end, Some(place)) => write!(f, "({end} unix-socket {place})"),
+            Self::UnixFamily => f.write_str("(socket-domain AF_UNIX)"),
+        }
+    }
+}
