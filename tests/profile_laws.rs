@@ -18,6 +18,9 @@ mod make;
 #[cfg(test)]
 #[path = "laws/naive.rs"]
 mod naive;
+#[cfg(test)]
+#[path = "laws/seatbelt.rs"]
+mod seatbelt;
 
 #[cfg(test)]
 mod tests {

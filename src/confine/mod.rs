@@ -21,6 +21,7 @@ pub mod protect;
 pub mod protocol;
 pub mod ruleset;
 pub mod runner;
+pub mod seatbelt;
 pub mod selftest;
 pub mod session;
 pub mod stage;

@@ -33,8 +33,8 @@ impl Report {
     /// Whether commands could run confined.
     pub fn confines(&self) -> bool {
         match self.regime {
-            Regime::None => false,
-            Regime::Landlock | Regime::Seatbelt => true,
+            Regime::None | Regime::Seatbelt => false,
+            Regime::Landlock => true,
         }
     }
 
@@ -67,7 +67,7 @@ impl Report {
         lines.push(match self.regime {
             Regime::None => "commands would be refused: nothing here can confine them".to_owned(),
             Regime::Landlock => "commands would run confined, in the `landlock` regime".to_owned(),
-            Regime::Seatbelt => "commands would run confined, in the `seatbelt` regime, which is untested".to_owned(),
+            Regime::Seatbelt => "commands would be refused: the `seatbelt` regime is not offered yet".to_owned(),
         });
         lines.push("the `namespaces` regime and macOS come with a later version".to_owned());
         lines.join("\n")

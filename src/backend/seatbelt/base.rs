@@ -38,13 +38,24 @@ mod tests {
         for line in TEXTS.iter().flat_map(|text| text.lines()) {
             let (rule, reason) = line.split_once(';').unwrap_or((line, ""));
             assert!(!reason.trim().is_empty(), "{line}");
-            assert!(rule.is_empty() || rule.trim_end().ends_with(')'), "one rule a line: {line}");
+            assert!(
+                rule.is_empty() || rule.trim_end().ends_with(')'),
+                "one rule a line: {line}"
+            );
         }
     }
 
     #[test]
     fn the_base_gives_no_content_no_change_and_no_code() {
-        let content = ["file-write", "file-map", "process-exec", "file-read-xattr", "file-ioctl", "ipc", "system"];
+        let content = [
+            "file-write",
+            "file-map",
+            "process-exec",
+            "file-read-xattr",
+            "file-ioctl",
+            "ipc",
+            "system",
+        ];
         for rule in rules(Network::Full).unwrap() {
             for name in rule.operations.iter().map(Name::to_string) {
                 assert!(!content.iter().any(|bad| name.starts_with(bad)), "{name}");

@@ -3,10 +3,10 @@
 use std::collections::HashMap;
 
 use super::operation::Name;
-use super::pattern::Regex;
+use super::pattern::{Regex, ending};
 use super::syntax::{End, Expression, Filter, Place, Rule, Script, Verdict};
 use super::{Parameter, SeatbeltPlan};
-use crate::policy::AbsPath;
+use crate::policy::{AbsPath, SuffixSet};
 
 /// The rules so far.
 #[derive(Debug, Default)]
@@ -55,6 +55,12 @@ impl Draft {
         let regex = Regex::new(&text?)?;
         let parameter = self.parameter('R', 1, regex.text());
         Some(Filter::Regex(Expression { parameter, regex }))
+    }
+
+    /// Files with one of the suffixes; `None` where there is none.
+    pub(super) fn endings(&mut self, suffixes: &SuffixSet) -> Option<Filter> {
+        let each: Option<Vec<Filter>> = suffixes.iter().map(|suffix| self.regex(Some(ending(suffix)))).collect();
+        each.filter(|each| !each.is_empty()).map(Filter::Any)
     }
 
     fn place(&mut self, path: &AbsPath) -> Option<Place> {

@@ -4,26 +4,25 @@
 //! after all allows, so that the text holds whichever way the kernel weighs rules. Expressions for other
 //! spellings of denied names go with both.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
+use super::denies::Denies;
 use super::draft::{Draft, on_sockets};
 use super::operation::{
     BIND, CHANGE, CREATE, EXEC_ALL, EXISTENCE, INBOUND, IOCTL, LINK, MAP, METADATA, Name, OUTBOUND, READ, READ_ALL,
     READ_DATA, READ_XATTR, SOCKET, UNLINK, WRITE_ALL,
 };
 use super::parse::LONGEST;
-use super::pattern::{Extent, ending, names, spelled_names, spelled_path};
-use super::spelling::{self, canonical_denies, canonical_grant, depth, touches};
+use super::pattern::{Extent, names, spelled_names, spelled_path};
+use super::spelling::{self, canonical_grant, depth, touches};
 use super::syntax::{End, Filter, Rule, Verdict};
+use super::words::{deny_losses, regime_statuses, status};
 use super::{SeatbeltPlan, Unfit, base, operation};
 use crate::backend::Regime;
 use crate::backend::landlock::Links;
-use crate::backend::status::{ClauseStatus, Refusal, Status, metadata};
+use crate::backend::status::{ClauseStatus, Refusal, metadata};
 use crate::backend::survey::{Mounts, Survey, SurveyError};
-use crate::policy::{
-    AbsPath, Access, Deny, Grant, Network, Operation, Residuals, Right, Scope, SuffixSet, Target, UnixSockets,
-};
-use crate::profile::index::Index;
+use crate::policy::{AbsPath, Access, Deny, Grant, Operation, Residuals, Right, Scope, Target, UnixSockets};
 use crate::profile::{FileReach, Profile};
 
 /// What a lowering depends on besides profile and survey.
@@ -93,98 +92,15 @@ pub fn lower(profile: &Profile, survey: &Survey, options: &Options) -> Result<Lo
     statuses.extend(regime_statuses(profile));
 
     let plan = lowering.draft.finish();
-    let values = plan.parameters.iter().map(|parameter| parameter.name.len() + parameter.value.len() + 8);
+    let values = plan
+        .parameters
+        .iter()
+        .map(|parameter| parameter.name.len() + parameter.value.len() + 8);
     let size = plan.text.len() + values.sum::<usize>();
     if size > LONGEST {
         return Err(Unfit::TooLong(size).into());
     }
     Ok(Lowered { plan, statuses })
-}
-
-fn status(clause: String, origin: String, losses: &[String]) -> ClauseStatus {
-    let status = if losses.is_empty() {
-        Status::Enforced
-    } else {
-        Status::Stricter(losses.join("; "))
-    };
-    ClauseStatus { clause, origin, status }
-}
-
-fn deny_losses(deny: &Deny, grants: &[Grant]) -> Vec<String> {
-    let mut losses = Vec::new();
-    let mut lose = |what: &str| losses.push(what.to_owned());
-    if deny.beyond.is_some() && deny.rights.has(Right::Write) {
-        lose("a size limit cannot be held for commands: they write nothing there");
-    }
-    if deny.except.is_some() {
-        lose("entries there cannot be removed or renamed, and directories not be listed");
-    }
-    if spelling::is_moved_elsewhere(deny, grants) {
-        lose("entries of that name are out of reach in every writable tree, so that none is got at by moving it");
-    }
-    let (path, spelled) = match &deny.target {
-        Target::Path(path) => (path, spelling::is_spellable(path)),
-        Target::Pattern { root, .. } => (root, canonical_denies(deny).iter().any(|deny| matches!(deny.target, Target::Pattern { .. }))),
-    };
-    if !spelled {
-        lose("a name that is not UTF-8 cannot be named: the directory around it is denied");
-    } else if !path.as_bytes().is_ascii() {
-        lose("other names that some volume could take for this one are denied too");
-    }
-    losses
-}
-
-fn regime_statuses(profile: &Profile) -> [ClauseStatus; 3] {
-    let of = |clause: String, origin: &str, loss: Option<&str>| {
-        let losses: Vec<String> = loss.into_iter().map(str::to_owned).collect();
-        status(clause, origin.to_owned(), &losses)
-    };
-    let resolves = profile.network == Network::Off || profile.unix_sockets == UnixSockets::All;
-    let names = (!resolves).then_some("host names are not resolved: the resolver is a Unix socket");
-    let (network, sockets) = (profile.network, profile.unix_sockets);
-    let within = sockets == UnixSockets::WithinRoots;
-    let plain = within.then_some("not in trees that are limited to some names or sizes");
-    [
-        of(format!("network {network}"), "shell.network", names),
-        of(format!("unix sockets {sockets}"), "shell.unix_sockets", plain),
-        of(
-            "signals and shared memory stay inside".to_owned(),
-            "built in",
-            Some("no shared memory, semaphores or hard links at all, and code is loaded only from where it may be executed"),
-        ),
-    ]
-}
-
-/// Denies by where they begin to hold.
-struct Denies<'a> {
-    above: Index<'a, &'a Deny>,
-    below: BTreeMap<&'a AbsPath, Vec<&'a Deny>>,
-}
-
-impl<'a> Denies<'a> {
-    fn new(profile: &'a Profile) -> Self {
-        let mut below: BTreeMap<&AbsPath, Vec<&Deny>> = BTreeMap::new();
-        for deny in &profile.denies {
-            below.entry(at(deny)).or_default().push(deny);
-        }
-        Self {
-            above: profile.denies.iter().map(|deny| (at(deny), deny)).collect(),
-            below,
-        }
-    }
-
-    /// Those that reach something at or below the path.
-    fn near(&self, path: &AbsPath) -> Vec<&'a Deny> {
-        let inside = self.below.range::<&AbsPath, _>(path..).take_while(|(at, _)| at.is_within(path));
-        let inside = inside.filter(|(at, _)| **at != path).flat_map(|(_, denies)| denies);
-        self.above.above(path).chain(inside).copied().collect()
-    }
-}
-
-fn at(deny: &Deny) -> &AbsPath {
-    match &deny.target {
-        Target::Path(path) | Target::Pattern { root: path, .. } => path,
-    }
 }
 
 struct Lowering<'a> {
@@ -280,11 +196,17 @@ impl Lowering<'_> {
     /// Lets directories be listed, where no deny must cut that; `false` where one must.
     fn listing(&mut self, grant: &Grant) -> bool {
         let near = self.denies.near(&grant.path);
-        if near.iter().any(|deny| deny.rights.has(Right::Read) && deny.beyond.is_none()) {
+        if near
+            .iter()
+            .any(|deny| deny.rights.has(Right::Read) && deny.beyond.is_none())
+        {
             return false;
         }
         let subpath = self.draft.subpath(&grant.path);
-        self.allow(&[READ_DATA], subpath.clone().map(|subpath| vec![subpath, Filter::Directory]));
+        self.allow(
+            &[READ_DATA],
+            subpath.clone().map(|subpath| vec![subpath, Filter::Directory]),
+        );
         self.allow(&[METADATA, EXISTENCE], subpath.map(|subpath| vec![subpath]));
         true
     }
@@ -305,23 +227,21 @@ impl Lowering<'_> {
             Whose::Moves => self.move_denies.near(&grant.path),
         };
         let near: Vec<&Deny> = near.into_iter().filter(|deny| touches(deny, operation)).collect();
-        if near.iter().any(|deny| deny.except.is_none() && deny.target.covers(&grant.path)) {
+        if near
+            .iter()
+            .any(|deny| deny.except.is_none() && deny.target.covers(&grant.path))
+        {
             return None;
         }
         let mut parts = vec![self.draft.subpath(&grant.path)?];
         if let Some(suffixes) = &grant.suffixes {
-            parts.push(self.endings(suffixes)?);
+            parts.push(self.draft.endings(suffixes)?);
         }
         for deny in near {
             let cuts = self.cuts(deny)?;
             parts.extend(cuts.into_iter().map(|cut| Filter::Not(Box::new(cut))));
         }
         Some(parts)
-    }
-
-    fn endings(&mut self, suffixes: &SuffixSet) -> Option<Filter> {
-        let each: Option<Vec<Filter>> = suffixes.iter().map(|suffix| self.draft.regex(Some(ending(suffix)))).collect();
-        each.filter(|each| !each.is_empty()).map(Filter::Any)
     }
 
     /// Filters that together match all that the deny takes; `None` where they cannot be written.
@@ -343,7 +263,7 @@ impl Lowering<'_> {
         let Some(except) = &deny.except else {
             return Some(cuts);
         };
-        let spared = Filter::Not(Box::new(self.endings(except)?));
+        let spared = Filter::Not(Box::new(self.draft.endings(except)?));
         let limited = cuts.into_iter().map(|cut| match cut {
             Filter::All(mut parts) => {
                 parts.push(spared.clone());
@@ -355,19 +275,28 @@ impl Lowering<'_> {
     }
 
     /// Other spellings of what of the path lies below the outermost grant around it: nothing if no grant is.
-    fn spelled(&mut self, path: &AbsPath, extent: Extent) -> Option<Option<Filter>> {
-        let outermost = path.ancestors().skip(1).filter(|above| self.grants.contains(above)).last();
+    fn spelled(&mut self, path: &AbsPath, extent: Extent) -> Option<Vec<Filter>> {
+        let outermost = path
+            .ancestors()
+            .skip(1)
+            .filter(|above| self.grants.contains(above))
+            .last();
         let Some(outermost) = outermost else {
-            return Some(None);
+            return Some(Vec::new());
         };
         let regex = self.draft.regex(spelled_path(depth(&outermost), path, extent))?;
-        Some(Some(Filter::All(vec![self.draft.subpath(&outermost)?, regex])))
+        Some(vec![Filter::All(vec![self.draft.subpath(&outermost)?, regex])])
     }
 
     /// The same without the directories on the way to denied paths.
     fn keep_ways(&mut self, parts: Option<Vec<Filter>>, path: &AbsPath) -> Option<Vec<Filter>> {
         let mut parts = parts?;
-        let ways: Vec<AbsPath> = self.ways.range::<AbsPath, _>(path..).take_while(|way| way.is_within(path)).cloned().collect();
+        let ways: Vec<AbsPath> = self
+            .ways
+            .range::<AbsPath, _>(path..)
+            .take_while(|way| way.is_within(path))
+            .cloned()
+            .collect();
         for way in ways {
             let cuts = self.way(&way)?;
             parts.extend(cuts.into_iter().map(|cut| Filter::Not(Box::new(cut))));
@@ -407,7 +336,11 @@ impl Lowering<'_> {
                 };
                 for grant in self.profile.grants.iter().filter(plain) {
                     let parts = self.tree(grant, Operation::Write, Whose::Files);
-                    let on = |end| parts.clone().map(|parts| parts.into_iter().map(|part| on_sockets(part, end)).collect());
+                    let on = |end| {
+                        parts
+                            .clone()
+                            .map(|parts| parts.into_iter().map(|part| on_sockets(part, end)).collect())
+                    };
                     self.allow(&[OUTBOUND], on(End::Remote));
                     self.allow(&[INBOUND, BIND], on(End::Local));
                 }
@@ -418,10 +351,7 @@ impl Lowering<'_> {
     /// Every deny once more, behind all allows.
     fn trailing(&mut self) {
         for deny in &self.profile.denies {
-            let near = at(deny).ancestors().any(|above| self.grants.contains(&above))
-                || self.grants.range::<&AbsPath, _>(at(deny)..).next().is_some_and(|path| path.is_within(at(deny)));
-            // What no grant reaches needs no deny.
-            let Some(cuts) = near.then(|| self.cuts(deny)).flatten() else {
+            let Some(cuts) = self.cuts(deny) else {
                 continue;
             };
             let mut names = Vec::new();
@@ -434,10 +364,16 @@ impl Lowering<'_> {
                     names.extend_from_slice(more);
                 }
             }
+            let writes = touches(deny, Operation::Write);
+            if writes && self.profile.unix_sockets == UnixSockets::WithinRoots {
+                let on = |end| cuts.iter().cloned().map(|cut| on_sockets(cut, end)).collect();
+                self.draft.add(Verdict::Deny, &[OUTBOUND], on(End::Remote));
+                self.draft.add(Verdict::Deny, &[INBOUND, BIND], on(End::Local));
+            }
             if !names.is_empty() {
                 self.draft.add(Verdict::Deny, &names, cuts);
             }
-            if !deny.rights.is_empty() {
+            if !deny.rights.is_empty() && (deny.except.is_some() || !writes) {
                 let whole = self.cuts(&Deny {
                     except: None,
                     ..deny.clone()

@@ -4,11 +4,12 @@
 //! [`operation`] the operations that are known, [`pattern`] the expressions. `spelling` writes a profile in
 //! the paths that the kernel of a Mac uses; [`lower()`] turns it into rules, after those that [`base`] has
 //! for every command; [`parse()`] reads a text back, refusing what it does not know; [`reader`] answers
-//! from the text alone what it permits, in three readings; and [`validate()`] holds that against the profile.
+//! from the text alone what it permits, in three readings, and [`view`] does so path by path; [`validate()`] holds that against the profile.
 //!
 //! Paths reach the text through parameters only. Nothing here has been run on a Mac.
 
 pub mod base;
+mod denies;
 mod draft;
 pub mod lower;
 pub mod operation;
@@ -18,6 +19,8 @@ pub mod reader;
 mod spelling;
 pub mod syntax;
 pub mod validate;
+pub mod view;
+mod words;
 
 use serde::{Deserialize, Serialize};
 

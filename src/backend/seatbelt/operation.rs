@@ -78,7 +78,10 @@ pub const CHANGE: [Name; 7] = [
 /// What a read grant gives.
 pub const READ: [Name; 4] = [READ_DATA, METADATA, READ_XATTR, EXISTENCE];
 
-/// Any of these is reading, of a file or of a directory.
+/// Any of these, on a directory, is listing it.
+pub const LISTS: [Name; 2] = [READ_DATA, READ_XATTR];
+
+/// Any of these is reading a file.
 pub const READS: [Name; 3] = [READ_DATA, READ_XATTR, IOCTL];
 
 /// Any of these is changing something.
@@ -112,7 +115,8 @@ pub const LOOKUP: Name = Name("mach-lookup");
 
 /// What a rule outside the base may allow.
 pub fn grantable(name: Name) -> bool {
-    let files = READ.contains(&name) || CHANGE.contains(&name) || [CREATE, UNLINK, IOCTL, EXEC_ALL, MAP].contains(&name);
+    let files =
+        READ.contains(&name) || CHANGE.contains(&name) || [CREATE, UNLINK, IOCTL, EXEC_ALL, MAP].contains(&name);
     files || SOCKETS.contains(&name)
 }
 
@@ -192,7 +196,10 @@ mod tests {
     #[test]
     fn whatever_a_wildcard_stands_for_counts_as_an_operation() {
         let counted = [&READS[..], &WRITES, &EXECUTES, &[METADATA, EXISTENCE]].concat();
-        for single in KNOWN.iter().filter(|name| name.starts_with("file-") && !name.ends_with('*')) {
+        for single in KNOWN
+            .iter()
+            .filter(|name| name.starts_with("file-") && !name.ends_with('*'))
+        {
             assert!(counted.contains(&Name(single)), "{single}");
         }
     }

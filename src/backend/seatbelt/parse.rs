@@ -64,7 +64,11 @@ pub(super) fn parse_text(text: &str, parameters: &[Parameter]) -> Result<Script,
     let mut values = HashMap::with_capacity(parameters.len());
     for parameter in parameters {
         let proper = !parameter.name.is_empty() && parameter.name.bytes().all(|b| b.is_ascii_alphanumeric());
-        if !proper || values.insert(parameter.name.as_str(), parameter.value.as_str()).is_some() {
+        if !proper
+            || values
+                .insert(parameter.name.as_str(), parameter.value.as_str())
+                .is_some()
+        {
             return Err(ParseError::Parameter(parameter.name.clone()));
         }
     }
@@ -261,17 +265,28 @@ impl Reader<'_> {
             (None, Some(("param", [name]))) => {
                 let name = name.text().ok_or_else(|| form.unknown())?;
                 let value = self.values.get(name).copied();
-                (Some(name.to_owned()), value.ok_or_else(|| ParseError::Parameter(name.to_owned()))?)
+                (
+                    Some(name.to_owned()),
+                    value.ok_or_else(|| ParseError::Parameter(name.to_owned()))?,
+                )
             }
             _ => return Err(form.unknown()),
         };
         let path = || {
-            let path = AbsPath::new(text).ok().filter(|path| path.as_bytes() == text.as_bytes());
+            let path = AbsPath::new(text)
+                .ok()
+                .filter(|path| path.as_bytes() == text.as_bytes());
             path.ok_or_else(|| ParseError::Path(text.to_owned()))
         };
         match (word, parameter) {
-            ("literal", parameter) => Ok(Filter::Literal(Place { parameter, path: path()? })),
-            ("subpath", parameter) => Ok(Filter::Subpath(Place { parameter, path: path()? })),
+            ("literal", parameter) => Ok(Filter::Literal(Place {
+                parameter,
+                path: path()?,
+            })),
+            ("subpath", parameter) => Ok(Filter::Subpath(Place {
+                parameter,
+                path: path()?,
+            })),
             ("regex", Some(parameter)) => {
                 let regex = Regex::new(text).ok_or_else(|| ParseError::Regex(text.to_owned()))?;
                 Ok(Filter::Regex(Expression { parameter, regex }))

@@ -184,7 +184,7 @@ fn spellings(name: &str) -> String {
                         text.push(byte);
                     }
                 }
-                text += &format!("|[^/.]*{FOREIGN}[^/.]*)");
+                text.extend(["|[^/.]*", FOREIGN, "[^/.]*)"]);
             } else {
                 text += "[^/.]*";
             }
@@ -235,9 +235,19 @@ fn is_simple(text: &[u8]) -> bool {
             }
             b'^' | b'$' | b'|' => item = false,
             b'[' => {
-                let inside: Vec<u8> = bytes.by_ref().take_while(|&b| b != b']').collect();
+                let mut closed = false;
+                let inside = bytes.by_ref().take_while(|&b| {
+                    closed = b == b']';
+                    !closed
+                });
+                let inside: Vec<u8> = inside.collect();
                 let names = inside.strip_prefix(b"^").unwrap_or(&inside);
-                if names.is_empty() || names.iter().any(|b| matches!(b, b'[' | b'\\' | b'^' | b'&' | b'~') && names != b" -~") {
+                if !closed
+                    || names.is_empty()
+                    || names
+                        .iter()
+                        .any(|b| matches!(b, b'[' | b'\\' | b'^' | b'&' | b'~') && names != b" -~")
+                {
                     return false;
                 }
                 item = true;
@@ -305,8 +315,18 @@ mod tests {
     fn an_ending_needs_something_before_it_in_the_same_name() {
         let md = regex(Some(ending(&Suffix::new(".m+d").unwrap())));
         assert_eq!(md.shape(), &Shape::Ending(Suffix::new(".m+d").unwrap()));
-        for (path, expected) in [("/a.m+d", true), ("/.m+d", false), ("/a.mmd", false), ("/a.m+d/x", false), ("/", false)] {
-            assert_eq!((md.matches(&at(path)), md.shape().matches(&at(path))), (Some(expected), Some(expected)), "{path}");
+        for (path, expected) in [
+            ("/a.m+d", true),
+            ("/.m+d", false),
+            ("/a.mmd", false),
+            ("/a.m+d/x", false),
+            ("/", false),
+        ] {
+            assert_eq!(
+                (md.matches(&at(path)), md.shape().matches(&at(path))),
+                (Some(expected), Some(expected)),
+                "{path}"
+            );
         }
     }
 
@@ -321,7 +341,11 @@ mod tests {
             ("/r/xenv", false),
             ("/r/.envy", false),
         ] {
-            assert_eq!((env.matches(&at(path)), env.shape().matches(&at(path))), (Some(expected), Some(expected)), "{path}");
+            assert_eq!(
+                (env.matches(&at(path)), env.shape().matches(&at(path))),
+                (Some(expected), Some(expected)),
+                "{path}"
+            );
         }
         let pem = regex(names(0, &Pattern::Suffix(".pem".into())));
         assert_eq!(pem.matches(&at("/a/x.pem/y")), Some(true));
@@ -332,10 +356,21 @@ mod tests {
     fn every_spelling_that_a_volume_may_take_for_the_name_is_matched() {
         let git = regex(spelled_path(1, &at("/r/.gitk/config"), Extent::Tree));
         assert_eq!(git.shape(), &Shape::Other);
-        for spelled in ["/r/.GIT\u{212a}/Config", "/r/.gitk/config/x", "/r/.g\u{200c}itk/conf\u{fb01}g", "/r/\u{200c}.gitK/CONFIG"] {
+        for spelled in [
+            "/r/.GIT\u{212a}/Config",
+            "/r/.gitk/config/x",
+            "/r/.g\u{200c}itk/conf\u{fb01}g",
+            "/r/\u{200c}.gitK/CONFIG",
+        ] {
             assert_eq!(git.matches(&at(spelled)), Some(true), "{spelled}");
         }
-        for other in ["/r/.gitkeep/config", "/r/gitk/config", "/r/é.txt", "/r/.gitk", "/r/.gitk/config2"] {
+        for other in [
+            "/r/.gitkeep/config",
+            "/r/gitk/config",
+            "/r/é.txt",
+            "/r/.gitk",
+            "/r/.gitk/config2",
+        ] {
             assert_eq!(git.matches(&at(other)), Some(false), "{other}");
         }
         let accent = regex(spelled_path(0, &at("/caf\u{e9}.d"), Extent::Alone));
@@ -345,7 +380,22 @@ mod tests {
 
     #[test]
     fn expressions_beyond_the_simple_kind_are_refused() {
-        for text in ["(?i)a", "a{2}", "a.b", "[[:alpha:]]", "\\d", "(a", "a)", "*a", "a**", "[a", "[]", "a?", "[a&&b]", "a\0"] {
+        for text in [
+            "(?i)a",
+            "a{2}",
+            "a.b",
+            "[[:alpha:]]",
+            "\\d",
+            "(a",
+            "a)",
+            "*a",
+            "a**",
+            "[a",
+            "[]",
+            "a?",
+            "[a&&b]",
+            "a\0",
+        ] {
             assert!(Regex::new(text).is_none(), "{text}");
         }
         assert!(Regex::new(&"(".repeat(100)).is_none());

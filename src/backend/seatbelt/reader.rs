@@ -9,9 +9,8 @@
 use super::operation::{self, Name};
 use super::pattern::Shape;
 use super::syntax::{End, Filter, Label, Processes, Rule, Script, Verdict};
-use crate::policy::{AbsPath, Access, Operation};
+use crate::policy::AbsPath;
 use crate::profile::index::Index;
-use crate::profile::{FileReach, Landmarks, Reach};
 
 /// How rules are weighed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -73,7 +72,9 @@ impl<'a> Object<'a> {
     const fn path(self) -> Option<&'a AbsPath> {
         match self {
             Self::File(path, _) | Self::Unix(path) => Some(path),
-            Self::Internet | Self::UnixFamily | Self::Inside | Self::Outside | Self::Service(_) | Self::Variable(_) => None,
+            Self::Internet | Self::UnixFamily | Self::Inside | Self::Outside | Self::Service(_) | Self::Variable(_) => {
+                None
+            }
         }
     }
 }
@@ -190,15 +191,24 @@ impl<'a> Reader<'a> {
         self.decide(semantics, name, object, &near)
     }
 
+    /// Its rules.
+    pub(super) fn rules(&self) -> &'a [Rule] {
+        &self.script.rules
+    }
+
     /// Whether any rule allows any of the operations, on whatever object.
     pub fn allows_any(&self, names: &[Name]) -> bool {
         let allows = |rule: &Rule| rule.verdict == Verdict::Allow;
-        let speaks = |rule: &Rule| rule.operations.iter().any(|op| names.iter().any(|&name| op.covers(name)));
+        let speaks = |rule: &Rule| {
+            rule.operations
+                .iter()
+                .any(|op| names.iter().any(|&name| op.covers(name)))
+        };
         self.script.rules.iter().any(|rule| allows(rule) && speaks(rule))
     }
 
     /// The rules that may speak of a path, the last first.
-    fn near(&self, path: Option<&AbsPath>) -> Vec<usize> {
+    pub(super) fn near(&self, path: Option<&AbsPath>) -> Vec<usize> {
         let placed = path.into_iter().flat_map(|path| self.placed.above(path));
         let mut near: Vec<usize> = placed.chain(&self.anywhere).copied().collect();
         near.sort_unstable_by(|a, b| b.cmp(a));
@@ -206,7 +216,8 @@ impl<'a> Reader<'a> {
         near
     }
 
-    fn decide(&self, semantics: Semantics, name: Name, object: Object<'_>, near: &[usize]) -> bool {
+    /// The same for an object of which the rules that may speak are known.
+    pub(super) fn decide(&self, semantics: Semantics, name: Name, object: Object<'_>, near: &[usize]) -> bool {
         let speaks = |rule: &Rule| rule.operations.iter().any(|operation| operation.covers(name));
         for compiled in near.iter().filter_map(|&number| self.rules.get(number)) {
             let rule = compiled.rule;
@@ -252,7 +263,10 @@ impl<'a> Reader<'a> {
             (Filter::Literal(place), Object::File(path, _)) => is(place.path == *path),
             (Filter::Subpath(place), Object::File(path, _)) => is(path.is_within(&place.path)),
             (Filter::Regex(expression), Object::File(path, _)) => match self.expressions {
-                Expressions::Matched => expression.regex.matches(path).map_or(Truth { may: true, must: false }, is),
+                Expressions::Matched => expression
+                    .regex
+                    .matches(path)
+                    .map_or(Truth { may: true, must: false }, is),
                 Expressions::Understood => match expression.regex.shape() {
                     shape @ Shape::Ending(_) => is(shape.matches(path) == Some(true)),
                     // Sound to permit by only where fewer names match less; so, never.
@@ -335,7 +349,7 @@ fn any(parts: impl Iterator<Item = Truth>) -> Truth {
 }
 
 /// A path at or below which everything lies that the filter matches.
-fn anchor(filter: &Filter) -> Option<&AbsPath> {
+pub(super) fn anchor(filter: &Filter) -> Option<&AbsPath> {
     match filter {
         Filter::Literal(place) | Filter::Subpath(place) => Some(&place.path),
         Filter::Unix(_, Some(place)) => anchor(place),
@@ -349,89 +363,5 @@ fn anchor(filter: &Filter) -> Option<&AbsPath> {
         | Filter::Internet(_)
         | Filter::Unix(_, None)
         | Filter::UnixFamily => None,
-    }
-}
-
-/// What of a text is looked at.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Aspect {
-    /// Content, change and execution.
-    Content,
-    /// Moving entries away, as writing.
-    Moves,
-    /// `stat`, as reading.
-    Metadata,
-    /// Unix sockets, as writing.
-    Sockets,
-}
-
-/// A text as something that says what may be done on which path.
-#[derive(Debug, Clone, Copy)]
-pub struct View<'a> {
-    /// The text.
-    pub reader: &'a Reader<'a>,
-    /// How its rules are weighed.
-    pub semantics: Semantics,
-    /// What of it is looked at.
-    pub aspect: Aspect,
-}
-
-impl FileReach for View<'_> {
-    fn name(&self) -> &'static str {
-        "the Seatbelt profile"
-    }
-
-    fn landmarks(&self, landmarks: &mut Landmarks) {
-        let root = AbsPath::root();
-        let filters = self.reader.script.rules.iter().flat_map(|rule| &rule.filters);
-        filters.for_each(|filter| mark(landmarks, filter, &root));
-    }
-
-    fn prepared(&self) -> Box<dyn Fn(&AbsPath) -> Reach + '_> {
-        Box::new(move |path| {
-            let near = self.reader.near(Some(path));
-            let permits = |names: &[Name], object: Object<'_>| {
-                names.iter().any(|&name| self.reader.decide(self.semantics, name, object, &near))
-            };
-            let (file, directory) = (Object::File(path, Vnode::File), Object::File(path, Vnode::Directory));
-            let either = |names: &[Name]| permits(names, file) || permits(names, directory);
-            let stat = [operation::METADATA, operation::EXISTENCE];
-            Reach::of(|asked| {
-                let permitted = match (self.aspect, asked) {
-                    (Aspect::Content, Operation::Read) => permits(&operation::READS, file),
-                    (Aspect::Content, Operation::List) => permits(&operation::READS, directory),
-                    (Aspect::Content, Operation::Write) => either(&operation::WRITES),
-                    (Aspect::Content, Operation::Execute) => permits(&operation::EXECUTES, file),
-                    (Aspect::Moves, Operation::Write) => either(&[operation::UNLINK]),
-                    (Aspect::Metadata, Operation::Read) => either(&stat),
-                    (Aspect::Sockets, Operation::Write) => permits(&operation::SOCKETS, Object::Unix(path)),
-                    (Aspect::Moves | Aspect::Metadata | Aspect::Sockets, _) => false,
-                };
-                if permitted { Access::Full } else { Access::Denied }
-            })
-        })
-    }
-}
-
-fn mark(landmarks: &mut Landmarks, filter: &Filter, around: &AbsPath) {
-    match filter {
-        Filter::Literal(place) | Filter::Subpath(place) => landmarks.path(&place.path),
-        Filter::Regex(expression) => match expression.regex.shape() {
-            Shape::Ending(end) => landmarks.suffixes(around, &[end.clone()].into_iter().collect()),
-            Shape::Names { pattern, .. } => landmarks.pattern(around, pattern),
-            Shape::Other => {}
-        },
-        Filter::All(parts) => {
-            let around = anchor(filter).unwrap_or(around);
-            parts.iter().for_each(|part| mark(landmarks, part, around));
-        }
-        Filter::Any(parts) => parts.iter().for_each(|part| mark(landmarks, part, around)),
-        Filter::Not(part) | Filter::Unix(_, Some(part)) => mark(landmarks, part, around),
-        Filter::Directory
-        | Filter::Target(_)
-        | Filter::Label(_)
-        | Filter::Internet(_)
-        | Filter::Unix(_, None)
-        | Filter::UnixFamily => {}
     }
 }

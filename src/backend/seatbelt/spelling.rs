@@ -6,7 +6,7 @@
 //! written in the one spelling, denies in every one. What cannot be spelled at all (names on a Mac are
 //! UTF-8) is not granted, and denied together with the directory around it.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use crate::policy::{AbsPath, Deny, Grant, Operation, Pattern, Right, Rights, Scope, Target};
@@ -19,11 +19,12 @@ const DATA: &str = "/System/Volumes/Data";
 /// on a Mac, where several spellings are one file.
 pub(super) fn canonical(profile: &Profile) -> Profile {
     let grants: Vec<Grant> = profile.grants.iter().filter_map(canonical_grant).collect();
-    let mut denies: Vec<Deny> = profile.denies.iter().flat_map(canonical_denies).collect();
-    denies.extend(wherever_moved(&denies, &grants));
+    let denies: Vec<Deny> = profile.denies.iter().flat_map(canonical_denies).collect();
+    let moved = wherever_moved(&denies, &grants);
+    let denies: BTreeSet<Deny> = denies.into_iter().chain(moved).collect();
     Profile {
         grants,
-        denies,
+        denies: denies.into_iter().collect(),
         ..profile.clone()
     }
 }
@@ -43,12 +44,13 @@ pub(super) fn canonical_denies(deny: &Deny) -> Vec<Deny> {
         Target::Path(path) => spellings(&spellable(path)).into_iter().map(Target::Path).collect(),
         Target::Pattern { root, pattern } => {
             let spelled = is_spellable(root) && name_of(pattern).to_str().is_some();
-            let target = |root| match spelled {
-                true => Target::Pattern {
-                    root,
-                    pattern: pattern.clone(),
-                },
-                false => Target::Path(root),
+            let target = |root| {
+                let pattern = pattern.clone();
+                if spelled {
+                    Target::Pattern { root, pattern }
+                } else {
+                    Target::Path(root)
+                }
             };
             spellings(&spellable(root)).into_iter().map(target).collect()
         }
@@ -68,20 +70,32 @@ fn wherever_moved(denies: &[Deny], grants: &[Grant]) -> Vec<Deny> {
         .filter(|grant| grant.scope == Scope::Tree && grant.rights.has(Right::Write))
         .map(|grant| &grant.path)
         .collect();
-    let mut more = BTreeSet::new();
+    // The same deny may have several roots, for the spellings of one.
+    let mut roots: BTreeMap<Deny, BTreeSet<&AbsPath>> = BTreeMap::new();
     for deny in denies.iter().filter(|deny| !deny.rights.is_empty()) {
         if let Target::Pattern { root, pattern } = &deny.target {
-            let elsewhere = writable.iter().filter(|path| !path.is_within(root));
-            more.extend(elsewhere.map(|path| Deny {
-                target: Target::Pattern {
-                    root: (*path).clone(),
-                    pattern: pattern.clone(),
-                },
-                ..deny.clone()
-            }));
+            let same = below(deny, AbsPath::root(), pattern);
+            roots.entry(same).or_default().insert(root);
         }
     }
-    more.into_iter().collect()
+    let mut more = Vec::new();
+    for (deny, roots) in &roots {
+        if let Target::Pattern { pattern, .. } = &deny.target {
+            let missed = writable
+                .iter()
+                .filter(|path| !path.ancestors().any(|above| roots.contains(&above)));
+            more.extend(missed.map(|path| below(deny, (*path).clone(), pattern)));
+        }
+    }
+    more
+}
+
+fn below(deny: &Deny, root: AbsPath, pattern: &Pattern) -> Deny {
+    let pattern = pattern.clone();
+    Deny {
+        target: Target::Pattern { root, pattern },
+        ..deny.clone()
+    }
 }
 
 /// Whether the profile denies names in more places than it says.
@@ -160,7 +174,9 @@ fn spellable(path: &AbsPath) -> AbsPath {
 fn canonical_path(path: &AbsPath) -> AbsPath {
     let data = path.as_path().strip_prefix(DATA).map(|rest| join("/", rest));
     let path = data.unwrap_or_else(|_| path.clone());
-    let link = LINKS.iter().find(|link| path.as_path().starts_with(Path::new("/").join(link)));
+    let link = LINKS
+        .iter()
+        .find(|link| path.as_path().starts_with(Path::new("/").join(link)));
     match (link, path.as_path().strip_prefix("/")) {
         (Some(_), Ok(rest)) => join("/private", rest),
         _ => path,

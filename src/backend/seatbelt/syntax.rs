@@ -128,7 +128,9 @@ impl fmt::Display for Rule {
         write!(f, "({}", self.verdict)?;
         self.operations.iter().try_for_each(|name| write!(f, " {name}"))?;
         let apart = if self.filters.len() > 1 { "\n  " } else { " " };
-        self.filters.iter().try_for_each(|filter| write!(f, "{apart}{filter}"))?;
+        self.filters
+            .iter()
+            .try_for_each(|filter| write!(f, "{apart}{filter}"))?;
         f.write_str(")")
     }
 }

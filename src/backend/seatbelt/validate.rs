@@ -1,8 +1,9 @@
 //! The text held against the profile, by reading it back.
 
 use super::operation::{self, Name, grantable};
-use super::reader::{Aspect, Expressions, Object, Reader, Semantics, View, Vnode};
+use super::reader::{Expressions, Object, Reader, Semantics, Vnode};
 use super::syntax::{Filter, Rule, Script, Verdict};
+use super::view::{Aspect, View};
 use super::{SeatbeltPlan, base, parse, spelling};
 use crate::policy::{AbsPath, Access, Deny, Grant, Network, Operation, Pattern, Rights, Scope, Target, UnixSockets};
 use crate::profile::order::Permission;
@@ -15,13 +16,19 @@ const PLAN: &str = "the Seatbelt profile";
 pub fn validate(plan: &SeatbeltPlan, profile: &Profile) -> Result<(), Witness> {
     let script = parse(plan).map_err(|error| kernel(format!("whatever this means: {error}")))?;
     let shipped = base::rules(profile.network).map_err(|error| kernel(format!("a shipped rule: {error}")))?;
-    let closed = |rule: &Rule| rule.verdict == Verdict::Deny && rule.operations == [operation::DEFAULT] && rule.filters.is_empty();
+    let closed = |rule: &Rule| {
+        rule.verdict == Verdict::Deny && rule.operations == [operation::DEFAULT] && rule.filters.is_empty()
+    };
     if !script.rules.first().is_some_and(closed) {
         return Err(kernel("every operation that no rule names".to_owned()));
     }
     // A rule of the base adds what it says and takes nothing away, so the rest can be judged alone.
     let rest = Script {
-        rules: script.rules.into_iter().filter(|rule| !shipped.contains(rule)).collect(),
+        rules: script
+            .rules
+            .into_iter()
+            .filter(|rule| !shipped.contains(rule))
+            .collect(),
     };
     rest.rules.iter().try_for_each(rule_is_ours)?;
 
@@ -34,10 +41,12 @@ pub fn validate(plan: &SeatbeltPlan, profile: &Profile) -> Result<(), Witness> {
             aspect,
         };
         files_within(&view(Aspect::Content), &canonical)?;
-        files_within(&view(Aspect::Moves), &spelling::moves(&canonical)).map_err(|witness| named("moving", witness))?;
-        files_within(&view(Aspect::Metadata), &looked_up(&canonical)).map_err(|witness| named("looking up", witness))?;
+        files_within(&view(Aspect::Moves), &spelling::moves(&canonical))
+            .map_err(|witness| named("moving", &witness))?;
+        files_within(&view(Aspect::Metadata), &looked_up(&canonical))
+            .map_err(|witness| named("looking up", &witness))?;
         if profile.unix_sockets == UnixSockets::WithinRoots {
-            files_within(&view(Aspect::Sockets), &canonical).map_err(|witness| named("a socket", witness))?;
+            files_within(&view(Aspect::Sockets), &canonical).map_err(|witness| named("a socket", &witness))?;
         }
     }
     let matched = Reader::new(&rest, Expressions::Matched);
@@ -54,11 +63,8 @@ fn kernel(what: String) -> Witness {
     }
 }
 
-fn named(what: &str, witness: Witness) -> Witness {
-    Witness {
-        what: Permission::Kernel(format!("{what}: {}", witness.what)),
-        ..witness
-    }
+fn named(what: &str, witness: &Witness) -> Witness {
+    kernel(format!("{what}: {}", witness.what))
 }
 
 /// Only operations that grants give, and only paths that came as parameters.
@@ -73,7 +79,8 @@ fn rule_is_ours(rule: &Rule) -> Result<(), Witness> {
         return Err(kernel(format!("whatever `{rule}` reaches")));
     }
     if rule.operations.contains(&operation::IOCTL) {
-        let device = |filter: &Filter| matches!(filter, Filter::Literal(place) if place.path.as_bytes().starts_with(b"/dev/"));
+        let device =
+            |filter: &Filter| matches!(filter, Filter::Literal(place) if place.path.as_bytes().starts_with(b"/dev/"));
         if !rule.filters.iter().all(device) {
             return Err(kernel(format!("device control by `{rule}`")));
         }
@@ -101,7 +108,10 @@ fn written_out(filter: &Filter) -> Option<&AbsPath> {
 
 /// What `stat` may see: every granted tree, less what may not be read, and the directories above.
 fn looked_up(canonical: &Profile) -> Profile {
-    let above = canonical.grants.iter().flat_map(|grant| grant.path.ancestors().skip(1).map(move |path| (grant, path)));
+    let above = canonical
+        .grants
+        .iter()
+        .flat_map(|grant| grant.path.ancestors().skip(1).map(move |path| (grant, path)));
     let above = above.map(|(grant, path)| Grant {
         path,
         scope: Scope::File,
@@ -129,7 +139,11 @@ fn looked_up(canonical: &Profile) -> Profile {
 /// Internet, and sockets where there should be none.
 fn beyond_files(reader: &Reader<'_>, profile: &Profile) -> Result<(), Witness> {
     for semantics in Semantics::ALL {
-        let any = |object| operation::SOCKETS.iter().any(|&name| reader.permits(semantics, name, object));
+        let any = |object| {
+            operation::SOCKETS
+                .iter()
+                .any(|&name| reader.permits(semantics, name, object))
+        };
         // The shipped rules are not among those that are read here.
         if any(Object::Internet) {
             return Err(Witness {
@@ -153,7 +167,9 @@ fn ways_stay(reader: &Reader<'_>, canonical: &Profile) -> Result<(), Witness> {
         for spelled in spelled(&way).chain([way.clone()]) {
             for name in [operation::CREATE, operation::UNLINK] {
                 if let Some(semantics) = permitted(reader, name, &spelled) {
-                    return Err(kernel(format!("{name} {spelled}, on the way to a denied path ({semantics:?})")));
+                    return Err(kernel(format!(
+                        "{name} {spelled}, on the way to a denied path ({semantics:?})"
+                    )));
                 }
             }
         }
@@ -163,15 +179,24 @@ fn ways_stay(reader: &Reader<'_>, canonical: &Profile) -> Result<(), Witness> {
 
 fn permitted(reader: &Reader<'_>, name: Name, path: &AbsPath) -> Option<Semantics> {
     Semantics::ALL.into_iter().find(|&semantics| {
-        [Vnode::File, Vnode::Directory].into_iter().any(|vnode| reader.permits(semantics, name, Object::File(path, vnode)))
+        [Vnode::File, Vnode::Directory]
+            .into_iter()
+            .any(|vnode| reader.permits(semantics, name, Object::File(path, vnode)))
     })
 }
 
 /// A deny holds in upper and lower case.
 fn spellings_hold(reader: &Reader<'_>, canonical: &Profile) -> Result<(), Witness> {
-    for deny in canonical.denies.iter().filter(|deny| deny.except.is_none()) {
+    for deny in canonical.denies.iter().filter(|deny| !deny.rights.is_empty()) {
         for path in examples(deny) {
             for spelled in spelled(&path).flat_map(|path| path.child("w").into_iter().chain([path])) {
+                if let Some(semantics) = permitted(reader, operation::UNLINK, &spelled) {
+                    return Err(kernel(format!("moving {spelled} away ({semantics:?})")));
+                }
+                if deny.except.is_some() {
+                    // The excepted endings are spared in any spelling of the path, as they should be.
+                    continue;
+                }
                 for semantics in Semantics::ALL {
                     let view = View {
                         reader,
@@ -180,7 +205,10 @@ fn spellings_hold(reader: &Reader<'_>, canonical: &Profile) -> Result<(), Witnes
                     };
                     let reach = view.prepared()(&spelled);
                     let taken = |operation: &Operation| spelling::touches(deny, *operation);
-                    let found = Operation::ALL.into_iter().filter(taken).find(|&op| reach.get(op) != Access::Denied);
+                    let found = Operation::ALL
+                        .into_iter()
+                        .filter(taken)
+                        .find(|&op| reach.get(op) != Access::Denied);
                     if let Some(operation) = found {
                         return Err(Witness {
                             what: Permission::File {
@@ -224,5 +252,7 @@ fn spelled(path: &AbsPath) -> impl Iterator<Item = AbsPath> {
         each.into_iter().filter_map(move |name| parent.child(name))
     });
     let own = path.clone();
-    both.filter(move |spelled| *spelled != own).collect::<Vec<_>>().into_iter()
+    both.filter(move |spelled| *spelled != own)
+        .collect::<Vec<_>>()
+        .into_iter()
 }

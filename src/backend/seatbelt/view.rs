@@ -1,0 +1,96 @@
+//! A text as something that says what may be done on which path.
+
+use super::operation::{self, Name};
+use super::pattern::Shape;
+use super::reader::{Object, Reader, Semantics, Vnode, anchor};
+use super::syntax::Filter;
+use crate::policy::{AbsPath, Access, Operation};
+use crate::profile::{FileReach, Landmarks, Reach};
+
+/// What of a text is looked at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Aspect {
+    /// Content, change and execution.
+    Content,
+    /// Moving entries away, as writing.
+    Moves,
+    /// `stat`, as reading.
+    Metadata,
+    /// Unix sockets, as writing.
+    Sockets,
+}
+
+/// A text as something that says what may be done on which path.
+#[derive(Debug, Clone, Copy)]
+pub struct View<'a> {
+    /// The text.
+    pub reader: &'a Reader<'a>,
+    /// How its rules are weighed.
+    pub semantics: Semantics,
+    /// What of it is looked at.
+    pub aspect: Aspect,
+}
+
+impl FileReach for View<'_> {
+    fn name(&self) -> &'static str {
+        "the Seatbelt profile"
+    }
+
+    fn landmarks(&self, landmarks: &mut Landmarks) {
+        let root = AbsPath::root();
+        let filters = self.reader.rules().iter().flat_map(|rule| &rule.filters);
+        filters.for_each(|filter| mark(landmarks, filter, &root));
+    }
+
+    fn prepared(&self) -> Box<dyn Fn(&AbsPath) -> Reach + '_> {
+        Box::new(move |path| {
+            let near = self.reader.near(Some(path));
+            let permits = |names: &[Name], object: Object<'_>| {
+                names
+                    .iter()
+                    .any(|&name| self.reader.decide(self.semantics, name, object, &near))
+            };
+            let (file, directory) = (Object::File(path, Vnode::File), Object::File(path, Vnode::Directory));
+            let either = |names: &[Name]| permits(names, file) || permits(names, directory);
+            let stat = [operation::METADATA, operation::EXISTENCE];
+            Reach::of(|asked| {
+                let permitted = match (self.aspect, asked) {
+                    (Aspect::Content, Operation::Read) => permits(&operation::READS, file),
+                    (Aspect::Content, Operation::List) => permits(&operation::LISTS, directory),
+                    (Aspect::Content, Operation::Write) => either(&operation::WRITES),
+                    (Aspect::Content, Operation::Execute) => permits(&operation::EXECUTES, file),
+                    (Aspect::Moves, Operation::Write) => either(&[operation::UNLINK]),
+                    (Aspect::Metadata, Operation::Read) => either(&stat),
+                    (Aspect::Sockets, Operation::Write) => permits(&operation::SOCKETS, Object::Unix(path)),
+                    (Aspect::Moves | Aspect::Metadata | Aspect::Sockets, _) => false,
+                };
+                if permitted { Access::Full } else { Access::Denied }
+            })
+        })
+    }
+}
+
+fn mark(landmarks: &mut Landmarks, filter: &Filter, around: &AbsPath) {
+    match filter {
+        Filter::Literal(place) | Filter::Subpath(place) => landmarks.path(&place.path),
+        Filter::Regex(expression) => match expression.regex.shape() {
+            Shape::Ending(end) => landmarks.suffixes(around, &[end.clone()].into_iter().collect()),
+            Shape::Names { pattern, .. } => landmarks.pattern(around, pattern),
+            Shape::Other => {}
+        },
+        Filter::All(parts) => {
+            let around = anchor(filter).unwrap_or(around);
+            for part in parts {
+                mark(landmarks, part, around);
+            }
+        }
+        Filter::Any(parts) => parts.iter().for_each(|part| mark(landmarks, part, around)),
+        Filter::Not(part) | Filter::Unix(_, Some(part)) => mark(landmarks, part, around),
+        Filter::Directory
+        | Filter::Target(_)
+        | Filter::Label(_)
+        | Filter::Internet(_)
+        | Filter::Unix(_, None)
+        | Filter::UnixFamily => {}
+    }
+}
