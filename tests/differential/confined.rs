@@ -58,7 +58,7 @@ impl Machine {
     /// How profiles are lowered here.
     fn ground(&self, deny_fallback: DenyFallback) -> Ground {
         match self.regime {
-            Regime::None => panic!("nothing is held where nothing confines"),
+            Regime::None | Regime::Seatbelt => panic!("nothing confines so on this machine"),
             Regime::Landlock => Ground {
                 landlock_abi: self.landlock_abi,
                 deny_fallback,

@@ -95,6 +95,9 @@ pub struct DiffArgs {
     pub a: PathBuf,
     /// What it is compared with.
     pub b: PathBuf,
+    /// Hold configs and presets under this ceiling as well (may be repeated).
+    #[arg(long, value_name = "FILE")]
+    pub ceiling: Vec<PathBuf>,
     /// How many file witnesses to give for each side.
     #[arg(long, value_name = "N", default_value_t = 40)]
     pub most: usize,

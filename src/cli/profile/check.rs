@@ -13,7 +13,7 @@ use crate::tools::inspect::check::{Arrow, BackendCheck, Check, Proof};
 pub(super) fn check(args: CheckArgs) -> Result<Exit, Complaint> {
     let mut flags = args.policy;
     flags.config = args.file.or(flags.config);
-    let context = policy::context();
+    let context = policy::context(&flags.ceiling);
     let inspection = inspected(&flags, &context)?;
     let mut check = inspection.check();
     check.arrows.push(if args.no_selftest {

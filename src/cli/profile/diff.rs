@@ -20,7 +20,7 @@ const MAX_BYTES: u64 = 1 << 28;
 
 /// Compares two; exit code 1 when they differ.
 pub(super) fn diff(args: &DiffArgs) -> Result<Exit, Complaint> {
-    let context = policy::context();
+    let context = policy::context(&args.ceiling);
     let (a, b) = (side(&args.a, &context)?, side(&args.b, &context)?);
     let comparison = Comparison::of(&a, &b, args.most);
     let equal = comparison.is_empty();
@@ -95,7 +95,7 @@ fn of_side(title: &str, name: &str, only: &Only) -> String {
         text.extend(["  ", witness, "\n"]);
     }
     if only.more > 0 {
-        text.push_str(&format!("  … and {} more\n", only.more));
+        text.extend(["  … and ", &only.more.to_string(), " more\n"]);
     }
     text
 }

@@ -15,7 +15,7 @@ use crate::tools::inspect::show::size;
 
 /// Explains a path; exit code 1 when nothing that was asked about is permitted.
 pub(super) fn explain(args: &ExplainArgs) -> Result<Exit, Complaint> {
-    let context = policy::context();
+    let context = policy::context(&args.policy.ceiling);
     let inspection = inspected(&args.policy, &context)?;
     let path = config::leads_to(&here()?.join(&args.path))
         .map_err(|error| Complaint::failed(format!("{}: {error}", display(&args.path))))?;

@@ -24,7 +24,7 @@ impl From<FormatArg> for Format {
 
 /// Prints the export, or writes it to a file.
 pub(super) fn export(args: &ExportArgs) -> Result<Exit, Complaint> {
-    let inspection = inspected(&args.policy, &policy::context())?;
+    let inspection = inspected(&args.policy, &policy::context(&args.policy.ceiling))?;
     let whose = if args.unasked { Whose::Unasked } else { Whose::Approved };
     let text = inspection
         .export(Format::from(args.format), whose)

@@ -16,7 +16,6 @@ use super::complain::{Complaint, print, say};
 use super::exit::Exit;
 use super::policy::{self, Chosen, Purpose};
 use crate::config::{Context, Loaded};
-use crate::policy::Mode;
 use crate::tools::inspect::Inspection;
 
 /// Looks at a policy in the way that was asked for.
@@ -35,9 +34,7 @@ fn inspected(flags: &PolicyFlags, context: &Context) -> Result<Inspection, Compl
     let cwd = here()?;
     let Chosen { loaded, narrowing } = policy::choose(flags, &cwd, context, Purpose::Look)?;
     warn(&loaded);
-    let mut policy = loaded.policy;
-    policy.mode = flags.mode.map_or(policy.mode, Mode::from);
-    Ok(Inspection::of(policy, narrowing))
+    Ok(Inspection::of(loaded.policy, narrowing))
 }
 
 fn warn(loaded: &Loaded) {

@@ -11,7 +11,7 @@ use crate::tools::inspect::show::Table;
 
 /// Prints the table.
 pub(super) fn show(args: &ShowArgs) -> Result<Exit, Complaint> {
-    let table = Table::of(&inspected(&args.policy, &policy::context())?);
+    let table = Table::of(&inspected(&args.policy, &policy::context(&args.policy.ceiling))?);
     if args.json {
         print_json(&table)?;
     } else {
@@ -49,6 +49,10 @@ fn text(table: &Table) -> String {
         [row.target.clone(), takes, when.to_owned(), row.origin.clone()]
     });
     section("denied whatever is granted above", aligned(&denies.collect::<Vec<_>>()));
+    if !table.cuts.is_empty() {
+        let cuts = table.cuts.iter().map(|cut| format!("  {cut}\n"));
+        section("asked for, and not given by a ceiling", cuts.collect());
+    }
     section(
         "may be reached",
         aligned(&[

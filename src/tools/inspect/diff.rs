@@ -91,12 +91,12 @@ impl Both {
 fn both(a: &Profile, b: &Profile, most: usize) -> Both {
     let (only_a, only_b) = diff(a, b, most);
     Both {
-        only_a: only(only_a, a, b),
-        only_b: only(only_b, b, a),
+        only_a: only(&only_a, a, b),
+        only_b: only(&only_b, b, a),
     }
 }
 
-fn only(excess: Excess, wide: &Profile, tight: &Profile) -> Only {
+fn only(excess: &Excess, wide: &Profile, tight: &Profile) -> Only {
     let (has, bounds) = (limits(&wide.limits), limits(&tight.limits));
     let none = || "no bound".to_owned();
     let said = |permission: &Permission| match permission {

@@ -8,6 +8,7 @@ use super::backend::{Backend, Held};
 use super::{Inspection, show};
 use crate::backend::status::Status;
 use crate::confine::protect::protected_name;
+use crate::policy::path::display;
 use crate::policy::{AbsPath, Access, Demand, Grant, Operation, Origin, Protect, Right, Root};
 use crate::profile::{Decided, FileReach, Profile};
 use crate::tools::plan::PlanError;
@@ -131,6 +132,13 @@ impl Inspection {
                 .speaker(path)
                 .filter(|_| permitted == Permitted::Approved)
                 .and_then(|root| asked_by(root, operation)),
+        );
+        let beyond =
+            self.policy.ceilings.all.iter().filter(|ceiling| {
+                why.access == Access::Denied && ceiling.policy.access(operation, path) == Access::Denied
+            });
+        notes.extend(
+            beyond.map(|ceiling| format!("the ceiling {} does not give it", display(ceiling.file.as_os_str()))),
         );
         Answer {
             operation: operation.to_string(),

@@ -10,6 +10,7 @@ use crate::policy::path::escape;
 use crate::policy::{
     AbsPath, Demand, Deny, EnvRule, Grant, HomeChoice, Limits, OsSandbox, Policy, Protect, Right, Rights, Scope,
 };
+use crate::profile::cuts;
 
 /// What a policy comes to.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -18,6 +19,8 @@ pub struct Table {
     pub files: Vec<FileRow>,
     /// What is forbidden whatever the rows above say, sorted.
     pub denies: Vec<DenyRow>,
+    /// What was asked for beyond a ceiling: the line, what, and the ceiling.
+    pub cuts: Vec<String>,
     /// Reach over IP.
     pub network: String,
     /// Reach over Unix sockets.
@@ -127,6 +130,7 @@ impl Table {
         Self {
             files: files.collect(),
             denies,
+            cuts: cuts(policy).iter().map(ToString::to_string).collect(),
             network: approved.network.to_string(),
             unix_sockets: approved.unix_sockets.to_string(),
             limits: limits(&approved.limits),

@@ -22,10 +22,11 @@ pub struct Rules {
 
 /// What a ruleset handles.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase")]
 pub struct Handled {
-    handled_access_fs: Vec<&'static str>,
-    handled_access_net: Vec<&'static str>,
+    #[serde(rename = "handledAccessFs")]
+    files: Vec<&'static str>,
+    #[serde(rename = "handledAccessNet")]
+    network: Vec<&'static str>,
     scoped: [&'static str; 2],
 }
 
@@ -64,8 +65,8 @@ impl Rules {
         Self {
             abi: plan.abi,
             ruleset: [Handled {
-                handled_access_fs: names(rights::handled(plan.abi)),
-                handled_access_net: if plan.handle_tcp {
+                files: names(rights::handled(plan.abi)),
+                network: if plan.handle_tcp {
                     vec!["bind_tcp", "connect_tcp"]
                 } else {
                     Vec::new()

@@ -202,7 +202,7 @@ mod tests {
                     match *test {
                         Test::Is(_, v) | Test::IsNot(_, v) => values.extend([v, v ^ 1, v.wrapping_add(1)]),
                         Test::Bits(_, mask, v) => {
-                            values.extend([v, v | !mask, !v & mask, v ^ (mask & mask.wrapping_neg())])
+                            values.extend([v, v | !mask, !v & mask, v ^ (mask & mask.wrapping_neg())]);
                         }
                     }
                 }
