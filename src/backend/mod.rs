@@ -6,6 +6,8 @@
 //! start the reader's view is held against the profile; a plan that permits more is not applied.
 
 pub mod attributes;
+pub mod bwrap;
+mod clauses;
 pub mod host;
 pub mod landlock;
 pub mod seatbelt;
@@ -25,6 +27,8 @@ pub enum Regime {
     Landlock,
     /// `sandbox-exec`, on a Mac.
     Seatbelt,
+    /// Namespaces in which only the granted world is mounted, with Landlock and seccomp inside.
+    Namespaces,
 }
 
 /// Everything the kernel is told for one profile.

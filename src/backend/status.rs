@@ -76,6 +76,34 @@ pub enum Refusal {
         /// What the regime needs.
         need: u32,
     },
+    /// The kernel is too old even for the second wall.
+    #[error(
+        "Landlock ABI {have} cannot keep a file in a read-only root from being emptied: ABI {need} (Linux 6.2) is needed inside namespaces"
+    )]
+    AbiInside {
+        /// What the kernel has.
+        have: u32,
+        /// What the layer inside needs.
+        need: u32,
+    },
+    /// bwrap takes no more arguments.
+    #[error(
+        "{have} arguments would be needed for the mounts, and bwrap takes {most}: name directories instead of single files,          or use `--backend landlock`"
+    )]
+    TooManyMounts {
+        /// How many would be needed.
+        have: usize,
+        /// How many bwrap takes.
+        most: usize,
+    },
+    /// A mount point would have to be made on the host.
+    #[error("{path} is not {wanted} on this machine, and a mount point for it would have to be made there")]
+    NoMountPoint {
+        /// The path.
+        path: AbsPath,
+        /// What it would have to be.
+        wanted: &'static str,
+    },
     /// Landlock cannot take back below what it gives above.
     #[error(
         "{origin}: `{clause}` lies inside what {granted} grants, and Landlock cannot forbid part of a granted tree; \
@@ -135,13 +163,15 @@ pub enum Refusal {
     Seatbelt(#[from] super::seatbelt::Unfit),
     /// Protected names can only be restored afterwards, and the config does not admit that.
     #[error(
-        "names that the host will later trust or run ({what}) cannot be protected by prevention in the `landlock` regime; \
+        "names that the host will later trust or run ({what}) cannot be protected by prevention in the `{regime}` regime; \
          set `sandbox.protect_fallback: undo` (and not `residuals: refuse`) to have them restored after each command, \
          or `sandbox.protect: none`"
     )]
     Protected {
         /// What would be protected.
         what: &'static str,
+        /// The regime.
+        regime: &'static str,
     },
 }
 
@@ -152,28 +182,42 @@ pub const METADATA: &str = "names, sizes and times of files anywhere can be look
 pub const METADATA_OF_ANCESTORS: &str =
     "times and sizes of the directories above granted paths can be looked up (stat), and the names in `/`";
 
+/// What metadata the `namespaces` regime shows.
+pub const METADATA_SHOWN: &str = "metadata of files outside the grants (only the names of the directories on the way to \
+    what is granted can be seen, the links of system directories that lead to it, and that something is masked)";
+
 /// The status of metadata in a regime, or why the config does not admit it.
 pub fn metadata(regime: Regime, residuals: Residuals) -> Result<ClauseStatus, Refusal> {
+    let clause = |clause: &str, status| ClauseStatus {
+        clause: clause.to_owned(),
+        origin: "built in".to_owned(),
+        status,
+    };
     let what = match regime {
         Regime::None | Regime::Landlock => METADATA,
         Regime::Seatbelt => METADATA_OF_ANCESTORS,
+        // What is not mounted does not exist.
+        Regime::Namespaces => return Ok(clause(METADATA_SHOWN, Status::Enforced)),
     };
     match residuals {
         Residuals::Refuse => Err(Refusal::Residual { what }),
-        Residuals::Report => Ok(ClauseStatus {
-            clause: "metadata of files outside the grants".to_owned(),
-            origin: "built in".to_owned(),
-            status: Status::Residual(Residual {
+        Residuals::Report => {
+            let residual = Residual {
                 reach: ReachKind::Metadata,
                 what: what.to_owned(),
-            }),
-        }),
+            };
+            Ok(clause(
+                "metadata of files outside the grants",
+                Status::Residual(residual),
+            ))
+        }
     }
 }
 
 /// The status of protected names in a regime, or why the config does not admit it.
 ///
-/// No regime so far can prevent writes to part of a writable tree, so all of them are undone.
+/// Without a mount namespace nothing can prevent writes to part of a writable tree, so all of them are
+/// undone. With one, those that exist are read-only; those that do not exist yet are undone there too.
 pub fn protected(
     protect: &Protect,
     fallback: ProtectFallback,
@@ -184,28 +228,42 @@ pub fn protected(
         Protect::None => return Ok(Vec::new()),
         Protect::Default(files) => files,
     };
-    let admitted = match (regime, fallback, residuals) {
+    match (fallback, residuals) {
         // What is undone has a window, so it is a residual as well.
-        (Regime::None | Regime::Landlock, ProtectFallback::Undo, Residuals::Report) => Status::Undone,
-        (Regime::None | Regime::Landlock, ProtectFallback::Refuse, Residuals::Refuse | Residuals::Report)
-        | (Regime::None | Regime::Landlock, ProtectFallback::Undo, Residuals::Refuse)
-        // Nothing restores them on a Mac yet.
-        | (Regime::Seatbelt, ProtectFallback::Undo | ProtectFallback::Refuse, Residuals::Refuse | Residuals::Report) => {
-            return Err(Refusal::Protected { what: PROTECTED });
+        (ProtectFallback::Undo, Residuals::Report) if regime != Regime::Seatbelt => {}
+        (ProtectFallback::Refuse | ProtectFallback::Undo, Residuals::Refuse | Residuals::Report) => {
+            let (what, regime) = match regime {
+                Regime::None => (PROTECTED, "none"),
+                Regime::Landlock => (PROTECTED, "landlock"),
+                // Nothing restores them on a Mac yet.
+                Regime::Seatbelt => (PROTECTED, "seatbelt"),
+                Regime::Namespaces => (PROTECTED_ABSENT, "namespaces"),
+            };
+            return Err(Refusal::Protected { what, regime });
         }
-    };
-    let names = ClauseStatus {
-        clause: format!("protect {PROTECTED}"),
+    }
+    let clause = |what: String, status| ClauseStatus {
+        clause: format!("protect {what}"),
         origin: "sandbox.protect".to_owned(),
-        status: admitted.clone(),
+        status,
     };
-    let files = files.iter().map(|file| ClauseStatus {
-        clause: format!("protect {file}"),
-        origin: "sandbox.protect".to_owned(),
-        status: admitted.clone(),
-    });
-    Ok(std::iter::once(names).chain(files).collect())
+    let names = |status| clause(PROTECTED.to_owned(), status);
+    let mut clauses = match regime {
+        Regime::None | Regime::Landlock | Regime::Seatbelt => vec![names(Status::Undone)],
+        Regime::Namespaces => vec![
+            names(Status::Enforced),
+            clause(PROTECTED_ABSENT.to_owned(), Status::Undone),
+        ],
+    };
+    let present = match regime {
+        Regime::None | Regime::Landlock | Regime::Seatbelt => Status::Undone,
+        Regime::Namespaces => Status::Enforced,
+    };
+    clauses.extend(files.iter().map(|file| clause(file.to_string(), present.clone())));
+    Ok(clauses)
 }
+
+const PROTECTED_ABSENT: &str = "git hooks and config, shell rc files, editor and agent settings that do not exist yet";
 
 const PROTECTED: &str = "git hooks and config, shell rc files, editor and agent settings";
 
@@ -226,8 +284,24 @@ mod tests {
     }
 
     #[test]
+    fn names_that_exist_are_enforced_in_namespaces_and_those_that_do_not_are_undone() {
+        let file = AbsPath::new("/srv/stockade.yaml").unwrap();
+        let protect = Protect::Default(vec![file]);
+        let ask = |fallback, residuals| protected(&protect, fallback, residuals, Regime::Namespaces);
+        let held = ask(ProtectFallback::Undo, Residuals::Report).unwrap();
+        let statuses: Vec<&Status> = held.iter().map(|clause| &clause.status).collect();
+        assert_eq!(statuses, [&Status::Enforced, &Status::Undone, &Status::Enforced]);
+        assert!(ask(ProtectFallback::Undo, Residuals::Refuse).is_err());
+        assert!(ask(ProtectFallback::Refuse, Residuals::Report).is_err());
+    }
+
+    #[test]
     fn metadata_is_reported_or_refused() {
         assert!(metadata(Regime::Landlock, Residuals::Report).is_ok());
         assert!(metadata(Regime::Landlock, Residuals::Refuse).is_err());
+        assert_eq!(
+            metadata(Regime::Namespaces, Residuals::Refuse).unwrap().status,
+            Status::Enforced
+        );
     }
 }

@@ -34,7 +34,7 @@ impl Report {
     pub fn confines(&self) -> bool {
         match self.regime {
             Regime::None | Regime::Seatbelt => false,
-            Regime::Landlock => true,
+            Regime::Landlock | Regime::Namespaces => true,
         }
     }
 
@@ -54,8 +54,8 @@ impl Report {
         for report in &self.regimes {
             let ready = match (report.regime, report.ready) {
                 (Regime::None, _) => "only where the config says `require_os_sandbox: false` and no other works",
-                (Regime::Landlock, true) => "ready",
-                (Regime::Landlock, false) => "not available here",
+                (Regime::Landlock | Regime::Namespaces, true) => "ready",
+                (Regime::Landlock | Regime::Namespaces, false) => "not available here",
                 (Regime::Seatbelt, _) => "untested on a Mac, and not yet offered",
             };
             lines.push(String::new());
@@ -66,8 +66,10 @@ impl Report {
         lines.push(String::new());
         lines.push(match self.regime {
             Regime::None => "commands would be refused: nothing here can confine them".to_owned(),
-            Regime::Landlock => "commands would run confined, in the `landlock` regime".to_owned(),
             Regime::Seatbelt => "commands would be refused: the `seatbelt` regime is not offered yet".to_owned(),
+            Regime::Landlock | Regime::Namespaces => {
+                format!("commands would run confined, in the `{}` regime", name(self.regime))
+            }
         });
         lines.push("the `namespaces` regime and macOS come with a later version".to_owned());
         lines.join("\n")
@@ -79,5 +81,6 @@ fn name(regime: Regime) -> &'static str {
         Regime::None => "none",
         Regime::Landlock => "landlock",
         Regime::Seatbelt => "seatbelt",
+        Regime::Namespaces => "namespaces",
     }
 }

@@ -8,13 +8,13 @@
 
 use std::collections::BTreeMap;
 
-use super::aliases::{Granted, refuse_aliases};
-use super::links::Links;
-use super::obstacles::{Obstacles, Operations, Standing, at, given};
 use super::rights::{IOCTL_DEV, OLDEST_ABI, RESOLVE_UNIX, RESOLVE_UNIX_ABI, handled, to_give};
-use super::words::{deny_status, frozen};
 use super::{Beneath, LandlockPlan, Rule};
 use crate::backend::Regime;
+use crate::backend::clauses::aliases::{Granted, refuse_aliases};
+use crate::backend::clauses::links::Links;
+use crate::backend::clauses::obstacles::{Obstacles, Operations, Standing, at, given};
+use crate::backend::clauses::words::{deny_status, frozen};
 use crate::backend::status::{ClauseStatus, Refusal, Status, metadata};
 use crate::backend::survey::{Kind, Mounts, Node, Survey, SurveyError};
 use crate::policy::{
@@ -68,7 +68,12 @@ pub fn survey(profile: &Profile, options: &Options) -> Result<Survey, SurveyErro
 }
 
 /// Whether lowering the grant may look at the entries of this directory.
-fn by_entry(grant: &Grant, path: &AbsPath, obstacles: &Obstacles<'_>, fallback: DenyFallback) -> bool {
+pub(in crate::backend) fn by_entry(
+    grant: &Grant,
+    path: &AbsPath,
+    obstacles: &Obstacles<'_>,
+    fallback: DenyFallback,
+) -> bool {
     let operations = given(grant);
     let stands = |standing| operations.iter().any(|op| obstacles.standing(op, path) == standing);
     let named = operations.iter().any(|op| is_by_name(grant, op));
@@ -93,7 +98,15 @@ pub fn lower(profile: &Profile, survey: &Survey, options: &Options) -> Result<Lo
             need: OLDEST_ABI,
         });
     }
-    let mut statuses = vec![metadata(Regime::Landlock, options.residuals)?];
+    let metadata = metadata(Regime::Landlock, options.residuals)?;
+    let mut lowered = layer(profile, survey, options)?;
+    lowered.statuses.insert(0, metadata);
+    Ok(lowered)
+}
+
+/// The layer alone, for any ABI: what a regime asks of the kernel and leaves open is not looked at.
+pub(in crate::backend) fn layer(profile: &Profile, survey: &Survey, options: &Options) -> Result<Lowered, Refusal> {
+    let mut statuses = Vec::new();
     let obstacles = Obstacles::new(profile);
     let granted = Granted::new(profile);
     refuse_aliases(profile, &granted, survey)?;

@@ -1,20 +1,15 @@
 //! Profile → Landlock rules, and the reader of those rules.
 //!
 //! The story, file by file: [`rights`] names the kernel's bits and says which of them an operation
-//! is; `obstacles` knows where denies stand in the way of a plain rule, `aliases` and `links` where a mount
-//! or a hard link leads around a deny; [`lower()`] turns grants into rules, one per tree where it can and one per entry
-//! where it must, and says in `words` what is lost; [`reader`] answers from the
+//! is; [`lower()`] turns grants into rules, one per tree where it can and one per entry
+//! where a deny stands in the way, and says what is lost; [`reader`] answers from the
 //! rules alone what they permit, and [`validate`] holds that against the profile.
 
-mod aliases;
-mod links;
 pub mod lower;
-mod obstacles;
 pub mod reader;
 pub mod rights;
 #[cfg(test)]
 mod tests;
-mod words;
 
 use serde::{Deserialize, Serialize};
 use std::ffi::OsString;

@@ -3,6 +3,7 @@
 //! A survey is data: lowering reads it and nothing else, so tests make surveys of their own.
 //! [`Survey::take`] fills one from the file system without ever following a link.
 
+mod links;
 mod mounts;
 
 use std::collections::BTreeMap;
@@ -17,6 +18,7 @@ use nix::fcntl::{AT_FDCWD, AtFlags, OFlag, OpenHow, ResolveFlag, openat2};
 use nix::sys::stat::{FileStat, SFlag, fstat, fstatat};
 
 use crate::policy::{AbsPath, Identity};
+pub use links::{Link, links_in};
 pub use mounts::{Mount, Mounts};
 
 /// The most entries one survey lists; beyond it the start is refused.
@@ -55,6 +57,7 @@ pub struct Node {
 pub struct Survey {
     nodes: BTreeMap<AbsPath, Node>,
     entries: BTreeMap<AbsPath, Vec<OsString>>,
+    links: BTreeMap<AbsPath, Link>,
     mounts: Mounts,
 }
 
@@ -146,6 +149,11 @@ impl Survey {
         self.entries.insert(directory, names);
     }
 
+    /// Records a link that may be shown.
+    pub fn insert_link(&mut self, path: AbsPath, link: Link) {
+        self.links.insert(path, link);
+    }
+
     /// Records the mounts.
     pub fn set_mounts(&mut self, mounts: Mounts) {
         self.mounts = mounts;
@@ -160,6 +168,32 @@ impl Survey {
     pub fn entries(&self, directory: &AbsPath) -> Option<impl Iterator<Item = AbsPath>> {
         let names = self.entries.get(directory)?;
         Some(names.iter().filter_map(|name| directory.child(name)))
+    }
+
+    /// Everything that was seen.
+    pub fn nodes(&self) -> impl Iterator<Item = (&AbsPath, Node)> {
+        self.nodes.iter().map(|(path, node)| (path, *node))
+    }
+
+    /// Whether there is nothing at the path: a directory on the way, or its own, was listed without it.
+    pub fn is_absent(&self, path: &AbsPath) -> bool {
+        if self.nodes.contains_key(path) {
+            return false;
+        }
+        let way: Vec<AbsPath> = path.ancestors().collect();
+        way.windows(2).any(|pair| match pair {
+            [child, parent] => {
+                !self.nodes.contains_key(child)
+                    && (self.entries.contains_key(parent)
+                        || self.nodes.get(parent).is_some_and(|node| node.kind != Kind::Directory))
+            }
+            _ => false,
+        })
+    }
+
+    /// The links that may be shown.
+    pub fn links(&self) -> impl Iterator<Item = (&AbsPath, &Link)> {
+        self.links.iter()
     }
 
     /// The mounts.

@@ -8,7 +8,7 @@ use crate::profile::index::Index;
 
 /// A set of operations.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Operations(u8);
+pub(in crate::backend) struct Operations(u8);
 
 impl Operations {
     const fn bit(operation: Operation) -> u8 {
@@ -20,19 +20,19 @@ impl Operations {
         }
     }
 
-    pub(super) fn add(&mut self, operation: Operation) {
+    pub(in crate::backend) fn add(&mut self, operation: Operation) {
         self.0 |= Self::bit(operation);
     }
 
-    pub(super) const fn has(self, operation: Operation) -> bool {
+    pub(in crate::backend) const fn has(self, operation: Operation) -> bool {
         self.0 & Self::bit(operation) != 0
     }
 
-    pub(super) const fn is_empty(self) -> bool {
+    pub(in crate::backend) const fn is_empty(self) -> bool {
         self.0 == 0
     }
 
-    pub(super) fn iter(self) -> impl Iterator<Item = Operation> {
+    pub(in crate::backend) fn iter(self) -> impl Iterator<Item = Operation> {
         Operation::ALL.into_iter().filter(move |operation| self.has(*operation))
     }
 }
@@ -47,7 +47,7 @@ impl FromIterator<Operation> for Operations {
 
 /// How an operation stands at a directory and below it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Standing {
+pub(in crate::backend) enum Standing {
     /// No deny reaches anything below.
     Clear,
     /// Denies reach some of it.
@@ -57,7 +57,7 @@ pub(super) enum Standing {
 }
 
 /// The denies of a profile, ready to be asked.
-pub(super) struct Obstacles<'a> {
+pub(in crate::backend) struct Obstacles<'a> {
     placed: Index<'a, &'a Deny>,
     /// For every path with a deny at it or below it: what those denies touch.
     below: HashMap<Vec<u8>, Operations>,
@@ -65,7 +65,7 @@ pub(super) struct Obstacles<'a> {
 }
 
 impl<'a> Obstacles<'a> {
-    pub(super) fn new(profile: &'a Profile) -> Self {
+    pub(in crate::backend) fn new(profile: &'a Profile) -> Self {
         let placed = profile.denies.iter().map(|deny| (at(deny), deny)).collect();
         let mut below: HashMap<Vec<u8>, Operations> = HashMap::new();
         for deny in &profile.denies {
@@ -84,7 +84,7 @@ impl<'a> Obstacles<'a> {
         }
     }
 
-    pub(super) fn standing(&self, operation: Operation, path: &AbsPath) -> Standing {
+    pub(in crate::backend) fn standing(&self, operation: Operation, path: &AbsPath) -> Standing {
         let mut standing = Standing::Clear;
         if self
             .below
@@ -103,7 +103,7 @@ impl<'a> Obstacles<'a> {
     }
 
     /// A deny that touches one of the operations at, above or below the path.
-    pub(super) fn culprit(&self, operations: Operations, path: &AbsPath) -> Option<&'a Deny> {
+    pub(in crate::backend) fn culprit(&self, operations: Operations, path: &AbsPath) -> Option<&'a Deny> {
         let near = |deny: &Deny| path.is_within(at(deny)) || at(deny).is_within(path);
         self.all
             .iter()
@@ -112,14 +112,14 @@ impl<'a> Obstacles<'a> {
 }
 
 /// Where a deny begins to hold.
-pub(super) fn at(deny: &Deny) -> &AbsPath {
+pub(in crate::backend) fn at(deny: &Deny) -> &AbsPath {
     match &deny.target {
         Target::Path(path) | Target::Pattern { root: path, .. } => path,
     }
 }
 
 /// Whether the deny takes anything of the operation.
-pub(super) fn touches(deny: &Deny, operation: Operation) -> bool {
+pub(in crate::backend) fn touches(deny: &Deny, operation: Operation) -> bool {
     deny.rights.has(operation.right())
         && !(operation == Operation::List && deny.except.is_some())
         && (operation == Operation::Write || deny.beyond.is_none())
@@ -131,7 +131,7 @@ fn takes_all(deny: &Deny, operation: Operation) -> bool {
 }
 
 /// The operations a grant gives on everything below it, or on the names it is for.
-pub(super) fn given(grant: &Grant) -> Operations {
+pub(in crate::backend) fn given(grant: &Grant) -> Operations {
     let mut operations = Operations::default();
     for operation in Operation::ALL {
         let in_scope = match grant.scope {

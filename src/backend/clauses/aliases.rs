@@ -11,7 +11,11 @@ use crate::profile::Profile;
 use crate::profile::index::Index;
 
 /// Refuses when a mount shows a denied path where a grant reaches it.
-pub(super) fn refuse_aliases(profile: &Profile, granted: &Granted<'_>, survey: &Survey) -> Result<(), Refusal> {
+pub(in crate::backend) fn refuse_aliases(
+    profile: &Profile,
+    granted: &Granted<'_>,
+    survey: &Survey,
+) -> Result<(), Refusal> {
     for deny in &profile.denies {
         for alias in survey.mounts().aliases(at(deny)) {
             if granted.near(deny.rights, &alias) {
@@ -27,14 +31,14 @@ pub(super) fn refuse_aliases(profile: &Profile, granted: &Granted<'_>, survey: &
 }
 
 /// Whether the profile grants some of `rights` at the path, above it or below it, a plain deny aside.
-pub(super) struct Granted<'a> {
+pub(in crate::backend) struct Granted<'a> {
     placed: Index<'a, &'a Grant>,
     below: HashMap<&'a Path, Rights>,
     plain: Index<'a, Rights>,
 }
 
 impl<'a> Granted<'a> {
-    pub(super) fn new(profile: &'a Profile) -> Self {
+    pub(in crate::backend) fn new(profile: &'a Profile) -> Self {
         let mut below: HashMap<&Path, Rights> = HashMap::new();
         // Only denies are held against this.
         let asked_of = if profile.denies.is_empty() {
@@ -60,7 +64,7 @@ impl<'a> Granted<'a> {
         }
     }
 
-    pub(super) fn near(&self, rights: Rights, path: &AbsPath) -> bool {
+    pub(in crate::backend) fn near(&self, rights: Rights, path: &AbsPath) -> bool {
         let taken = self.plain.above(path).fold(Rights::NONE, |all, rights| all | *rights);
         let above = self
             .placed

@@ -41,7 +41,7 @@ impl<'a> Links<'a> {
     }
 
     /// Refuses when the file has another name and a deny takes one of the operations from it.
-    pub(super) fn refuse(&self, path: &AbsPath, node: Node, operations: Operations) -> Result<(), Refusal> {
+    pub(in crate::backend) fn refuse(&self, path: &AbsPath, node: Node, operations: Operations) -> Result<(), Refusal> {
         if node.links < 2 {
             return Ok(());
         }
@@ -57,7 +57,11 @@ impl<'a> Links<'a> {
     }
 
     /// The same for every file below a denied directory.
-    pub(super) fn refuse_below(&mut self, directory: &AbsPath, operation: Operation) -> Result<(), Refusal> {
+    pub(in crate::backend) fn refuse_below(
+        &mut self,
+        directory: &AbsPath,
+        operation: Operation,
+    ) -> Result<(), Refusal> {
         let operations = [operation].into_iter().collect();
         let mut todo = vec![directory.clone()];
         while let Some(path) = todo.pop() {

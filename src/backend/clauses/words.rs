@@ -4,7 +4,7 @@ use super::obstacles::touches;
 use crate::backend::status::{ClauseStatus, Status};
 use crate::policy::{Deny, Grant, Operation};
 
-pub(super) fn frozen(grant: &Grant) -> String {
+pub(in crate::backend) fn frozen(grant: &Grant) -> String {
     let what = match grant.suffixes {
         Some(_) => "only files that match when the command starts are reachable",
         None => "some directories are ruled entry by entry",
@@ -13,7 +13,7 @@ pub(super) fn frozen(grant: &Grant) -> String {
 }
 
 /// The status of a deny, given whether something may be executed where it holds.
-pub(super) fn deny_status(deny: &Deny, executes: bool) -> ClauseStatus {
+pub(in crate::backend) fn deny_status(deny: &Deny, executes: bool) -> ClauseStatus {
     let sized = deny.beyond.is_some() && touches(deny, Operation::Write);
     let unread = touches(deny, Operation::Read) && !touches(deny, Operation::Execute);
     let mut losses = Vec::new();

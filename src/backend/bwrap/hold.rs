@@ -1,0 +1,161 @@
+//! Which denies mounts can hold, and where.
+//!
+//! A read-deny is held by a mask, a write-deny by a read-only bind. What cannot come to be needs
+//! nothing: a name that does not exist stays so where nothing can be written. All else is left to the
+//! layer inside, which refuses it or decomposes it.
+
+use std::collections::BTreeMap;
+
+use super::own::in_own;
+use crate::backend::clauses::obstacles::at;
+use crate::backend::survey::{Kind, Node, Survey};
+use crate::policy::{AbsPath, Deny, Grant, Pattern, Right, Rights, Scope, Target};
+use crate::profile::Profile;
+use crate::profile::index::Index;
+
+/// What a mount takes from a path and everything below it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Cover {
+    /// Changing it.
+    ReadOnly,
+    /// Everything.
+    Mask,
+}
+
+/// What becomes of the denies.
+pub(super) struct Held {
+    /// Where mounts take something, and what; all of it exists.
+    pub(super) covers: BTreeMap<AbsPath, Cover>,
+    /// What the layer inside must hold.
+    pub(super) left: Vec<Deny>,
+}
+
+impl Held {
+    /// Sorts the denies of a profile, given the protected paths that exist.
+    pub(super) fn new(profile: &Profile, survey: &Survey, protect: &[AbsPath]) -> Self {
+        let mut held = Self {
+            covers: BTreeMap::new(),
+            left: Vec::new(),
+        };
+        for path in protect {
+            if present(survey, path).is_some() {
+                held.cover(path.clone(), Cover::ReadOnly);
+            }
+        }
+        let mut rest = Vec::new();
+        for deny in &profile.denies {
+            match &deny.target {
+                Target::Path(path) if deny.except.is_none() && present(survey, path).is_some() => {
+                    held.place(deny, path);
+                }
+                Target::Path(_) | Target::Pattern { .. } => rest.push(deny),
+            }
+        }
+        // What is written where is known now, so it can be said where names may still appear.
+        for deny in rest {
+            if deny.except.is_some() || appears(profile, &held.covers, survey, deny) {
+                held.left.push(deny.clone());
+            } else if let Target::Pattern { root, pattern } = &deny.target {
+                held.match_all(deny, root, pattern, survey);
+            }
+        }
+        held
+    }
+
+    /// A deny of a path that exists.
+    fn place(&mut self, deny: &Deny, path: &AbsPath) {
+        let rights = rights_of(deny);
+        if rights.has(Right::Read) {
+            self.cover(path.clone(), Cover::Mask);
+            return;
+        }
+        if rights.has(Right::Write) {
+            self.cover(path.clone(), Cover::ReadOnly);
+        }
+        self.leave_execute(deny);
+    }
+
+    /// Mounts cannot tell executing from reading.
+    fn leave_execute(&mut self, deny: &Deny) {
+        if rights_of(deny).has(Right::Execute) {
+            self.left.push(Deny {
+                rights: Rights::EXECUTE,
+                ..deny.clone()
+            });
+        }
+    }
+
+    /// A pattern, where no name can appear: everything that matches now.
+    fn match_all(&mut self, deny: &Deny, root: &AbsPath, pattern: &Pattern, survey: &Survey) {
+        if !rights_of(deny).has(Right::Read) {
+            self.leave_execute(deny);
+            return;
+        }
+        for (path, node) in survey.nodes() {
+            let matches = path.is_below(root) && path.name().is_some_and(|name| pattern.matches(name));
+            if matches && node.kind != Kind::Symlink && !in_own(path) {
+                self.cover(path.clone(), Cover::Mask);
+            }
+        }
+    }
+
+    fn cover(&mut self, path: AbsPath, cover: Cover) {
+        let known = self.covers.entry(path).or_insert(cover);
+        *known = (*known).max(cover);
+    }
+}
+
+/// What a deny takes, as far as mounts go: they know no sizes.
+pub(super) fn rights_of(deny: &Deny) -> Rights {
+    match deny.beyond {
+        None => deny.rights,
+        Some(_) => deny.rights.and(Rights::WRITE),
+    }
+}
+
+/// What a mount can cover: it exists, is no link, and does not lie in a mount of the regime's own.
+fn present(survey: &Survey, path: &AbsPath) -> Option<Node> {
+    let node = survey.node(path).filter(|node| node.kind != Kind::Symlink)?;
+    (!in_own(path)).then_some(node)
+}
+
+/// Whether a command could make something that the deny is for.
+fn appears(profile: &Profile, covers: &BTreeMap<AbsPath, Cover>, survey: &Survey, deny: &Deny) -> bool {
+    let root = at(deny);
+    if in_own(root) {
+        return true;
+    }
+    if let Target::Path(path) = &deny.target
+        && !survey.is_absent(path)
+    {
+        // Nobody looked, or it is a link: it may be exchanged, or is something else already.
+        return profile.grants.iter().any(|grant| path.is_within(&grant.path));
+    }
+    let covers: Index<'_, Cover> = covers.iter().map(|(path, cover)| (path, *cover)).collect();
+    let reaches = |grant: &&Grant| match &deny.target {
+        Target::Path(path) => path.is_within(&grant.path),
+        Target::Pattern { .. } => root.is_within(&grant.path) || grant.path.is_within(root),
+    };
+    let deeper = |grant: &Grant| {
+        if root.is_within(&grant.path) {
+            root.clone()
+        } else {
+            grant.path.clone()
+        }
+    };
+    profile
+        .grants
+        .iter()
+        .filter(|grant| writes_tree(grant))
+        .filter(reaches)
+        .any(|grant| covers.above(&deeper(grant)).next().is_none())
+}
+
+/// Whether mounts let everything below the grant be written.
+pub(super) fn writes_tree(grant: &Grant) -> bool {
+    let tree = match grant.scope {
+        Scope::Tree => true,
+        Scope::File | Scope::Names => false,
+    };
+    tree && grant.rights.has(Right::Write) && grant.max_file_bytes.is_none() && grant.suffixes.is_none()
+}

@@ -1,0 +1,317 @@
+//! Profile → mounts, and the Landlock layer for inside.
+
+use super::hold::{Held, rights_of};
+use super::mounting::{Mounted, Shown, Wanted, mount};
+use super::own::{Own, OwnFileSystem, OwnRule, in_own, is_brought, literal};
+use super::plan::{BwrapPlan, MOST_ARGUMENTS, NetworkNamespace};
+use crate::backend::Regime;
+use crate::backend::clauses::aliases::{Granted, refuse_aliases};
+use crate::backend::clauses::links::Links;
+use crate::backend::clauses::obstacles::{Obstacles, given};
+use crate::backend::landlock::lower::{by_entry, layer};
+use crate::backend::landlock::rights::{RESOLVE_UNIX, RESOLVE_UNIX_ABI};
+use crate::backend::landlock::{self, LandlockPlan};
+use crate::backend::status::{ClauseStatus, Refusal, Status, metadata};
+use crate::backend::survey::{Kind, Mounts, Survey, SurveyError, links_in};
+use crate::policy::{
+    AbsPath, Deny, DenyFallback, Grant, Network, Operation, Residuals, Right, Scope, Target, UnixSockets,
+};
+use crate::profile::Profile;
+use crate::profile::index::Index;
+
+/// The oldest ABI of the layer inside: below it a file in a read-only root can be emptied. Namespaces
+/// stand in for the scopes of later ones.
+pub const OLDEST_ABI: u32 = 3;
+
+/// What a lowering depends on besides profile and survey.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Options {
+    /// The Landlock ABI of the kernel.
+    pub abi: u32,
+    /// What to do about a deny that neither mounts nor the layer can hold.
+    pub deny_fallback: DenyFallback,
+    /// What to do about metadata; nothing of it is left open here.
+    pub residuals: Residuals,
+    /// The most the private /tmp holds, in bytes.
+    pub tmp_bytes: u64,
+    /// Protected paths that exist now.
+    pub protect: Vec<AbsPath>,
+    /// Files that the stage needs before it confines itself: its program, the loader, libraries. They are
+    /// shown read-only, and no rule inside is on them.
+    pub stage: Vec<AbsPath>,
+}
+
+/// A plan, and what becomes of each clause in it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Lowered {
+    /// The namespaces and mounts.
+    pub plan: BwrapPlan,
+    /// The Landlock layer for inside.
+    pub layer: LandlockPlan,
+    /// The rules of that layer on the regime's own mounts.
+    pub own: Vec<OwnRule>,
+    /// One status per clause, and those of the regime itself.
+    pub statuses: Vec<ClauseStatus>,
+    /// The protected paths that are read-only or not reachable; the others are as absent ones.
+    pub protected: Vec<AbsPath>,
+}
+
+/// Looks at what [`lower`] will ask about.
+pub fn survey(profile: &Profile, options: &Options) -> Result<Survey, SurveyError> {
+    let shown = shown_part(profile);
+    let obstacles = Obstacles::new(&shown);
+    let grants: Index<'_, &Grant> = shown.grants.iter().map(|grant| (&grant.path, grant)).collect();
+    let protect: Index<'_, ()> = options.protect.iter().map(|path| (path, ())).collect();
+    let opens = |path: &AbsPath| {
+        // What is covered is looked through for files with a second name.
+        protect.above(path).next().is_some()
+            || grants
+                .above(path)
+                .any(|grant| by_entry(grant, path, &obstacles, DenyFallback::Decompose))
+    };
+    let fixed = [
+        "/",
+        super::own::PROC,
+        super::own::DEV,
+        super::own::TMP,
+        super::plan::MASK,
+    ];
+    let mut paths: Vec<AbsPath> = fixed.iter().filter_map(|path| AbsPath::new(path).ok()).collect();
+    paths.extend(shown.grants.iter().map(|grant| grant.path.clone()));
+    paths.extend(options.stage.iter().cloned());
+    // Directories on the way to a mount may have to be pinned.
+    let denied = shown.denies.iter().filter_map(literal);
+    for path in denied.chain(&options.protect).filter(|path| !in_own(path)) {
+        paths.extend(path.ancestors());
+    }
+    let mounts = if profile.denies.is_empty() {
+        Mounts::default()
+    } else {
+        Mounts::take()?
+    };
+    let mut survey = Survey::take(&paths, opens, mounts)?;
+    let shows = |path: &AbsPath| grants.above(path).any(|grant| grant.scope != Scope::File);
+    let mut looked = std::collections::BTreeSet::new();
+    let ways = shown.grants.iter().map(|grant| &grant.path).chain(&options.stage);
+    for directory in ways.flat_map(|path| path.ancestors().skip(1).collect::<Vec<_>>()) {
+        if looked.insert(directory.clone()) && !shows(&directory) {
+            for (path, link) in links_in(&directory) {
+                survey.insert_link(path, link);
+            }
+        }
+    }
+    Ok(survey)
+}
+
+/// The profile without what the regime's own mounts replace.
+fn shown_part(profile: &Profile) -> Profile {
+    let mut shown = profile.clone();
+    shown.grants.retain(|grant| !in_proc(&grant.path));
+    shown.identities.retain(|path, _| !in_proc(path));
+    shown
+}
+
+fn in_proc(path: &AbsPath) -> bool {
+    is_brought(path) && path.as_bytes().starts_with(super::own::PROC.as_bytes())
+}
+
+/// The plan for a profile, or the reason why there is none.
+pub fn lower(profile: &Profile, survey: &Survey, options: &Options) -> Result<Lowered, Refusal> {
+    if options.abi < OLDEST_ABI {
+        return Err(Refusal::AbiInside {
+            have: options.abi,
+            need: OLDEST_ABI,
+        });
+    }
+    let mut statuses = vec![metadata(Regime::Namespaces, options.residuals)?];
+    refuse_aliases(profile, &Granted::new(profile), survey)?;
+    let shown = shown_part(profile);
+    let held = Held::new(&shown, survey, &options.protect);
+    let wanted = Wanted {
+        profile: &shown,
+        covers: &held.covers,
+        stage: &options.stage,
+        tmp_bytes: options.tmp_bytes,
+    };
+    let mounted = mount(&wanted, survey)?;
+    refuse_links(&shown, survey, &mounted)?;
+    refuse_protected_links(&options.protect, survey)?;
+
+    let own = Own::new(profile).rules(&held.left, mounted.tmp);
+    let (layer, mut own, inside) = self::inside(&shown, &held, survey, options, &mounted, own)?;
+    own.sort();
+    statuses.extend(say(profile, &held, inside, &mounted));
+
+    let plan = BwrapPlan {
+        network: match profile.network {
+            Network::Off => NetworkNamespace::Own,
+            Network::Full => NetworkNamespace::Host,
+        },
+        steps: mounted.steps,
+    };
+    let have = plan.render().len();
+    if have > MOST_ARGUMENTS {
+        return Err(Refusal::TooManyMounts {
+            have,
+            most: MOST_ARGUMENTS,
+        });
+    }
+    let held_now = |path: &&AbsPath| held.covers.contains_key(*path);
+    Ok(Lowered {
+        plan,
+        layer,
+        own,
+        statuses,
+        protected: options.protect.iter().filter(held_now).cloned().collect(),
+    })
+}
+
+/// The layer for inside: the profile without the denies that mounts hold, on what is shown of the host.
+fn inside(
+    shown: &Profile,
+    held: &Held,
+    survey: &Survey,
+    options: &Options,
+    mounted: &Mounted,
+    mut own: Vec<OwnRule>,
+) -> Result<(LandlockPlan, Vec<OwnRule>, Vec<ClauseStatus>), Refusal> {
+    let mut part = Profile {
+        denies: held.left.clone(),
+        ..shown.clone()
+    };
+    // A rule for sockets reaches all of a tree, and a read-only bind in it does not stop connecting.
+    if part.unix_sockets == UnixSockets::WithinRoots && !held.covers.is_empty() {
+        part.unix_sockets = UnixSockets::None;
+    }
+    let landlock = landlock::Options {
+        abi: options.abi,
+        deny_fallback: options.deny_fallback,
+        residuals: options.residuals,
+    };
+    let landlock::Lowered { mut plan, statuses } = layer(&part, survey, &landlock)?;
+    plan.rules.retain(|rule| {
+        AbsPath::new(&rule.path).is_ok_and(|path| match around(mounted, &path) {
+            Shown::ReadOnly | Shown::Writable | Shown::Device => true,
+            Shown::Masked => false,
+            Shown::Nothing => is_brought(&path),
+        })
+    });
+    let root_is_own = around(mounted, &AbsPath::root()) == Shown::Nothing;
+    if root_is_own && shown.unix_sockets == UnixSockets::All && options.abi >= RESOLVE_UNIX_ABI {
+        own.push(OwnRule {
+            path: "/".into(),
+            file_system: OwnFileSystem::Tmpfs,
+            access: RESOLVE_UNIX,
+        });
+    }
+    Ok((plan, own, statuses))
+}
+
+fn around(mounted: &Mounted, path: &AbsPath) -> Shown {
+    let found = path.ancestors().find_map(|at| mounted.made.get(&at).copied());
+    found.unwrap_or(Shown::Nothing)
+}
+
+/// Refuses where a file under a cover has another name, by which the cover is gone around.
+fn refuse_links(profile: &Profile, survey: &Survey, mounted: &Mounted) -> Result<(), Refusal> {
+    let mut links = Links::new(profile, survey);
+    links.refuse_targets()?;
+    for path in mounted.made.keys() {
+        let Some(node) = survey.node(path) else { continue };
+        if node.kind != Kind::Directory {
+            links.refuse(path, node, Operation::ALL.into_iter().collect())?;
+            continue;
+        }
+        let denied = profile.denies.iter().filter(|deny| deny.target.covers(path));
+        for operation in denied.flat_map(|deny| Operation::ALL.into_iter().filter(|op| rights_of(deny).has(op.right())))
+        {
+            let gives = |grant: &Grant| path.is_below(&grant.path) && given(grant).has(operation);
+            if profile.grants.iter().any(gives) {
+                links.refuse_below(path, operation)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The same for protected files: whoever has another name of one could change it by that.
+fn refuse_protected_links(protect: &[AbsPath], survey: &Survey) -> Result<(), Refusal> {
+    let mut todo: Vec<AbsPath> = protect.to_vec();
+    while let Some(path) = todo.pop() {
+        match survey.node(&path) {
+            Some(node) if node.kind == Kind::Directory => {
+                todo.extend(survey.entries(&path).into_iter().flatten());
+            }
+            Some(node) if node.links > 1 && node.kind != Kind::Symlink => {
+                return Err(Refusal::HardLink {
+                    clause: format!("protect {path}"),
+                    path,
+                    origin: "sandbox.protect".to_owned(),
+                });
+            }
+            Some(_) | None => {}
+        }
+    }
+    Ok(())
+}
+
+/// One status per clause of the profile.
+fn say(profile: &Profile, held: &Held, inside: Vec<ClauseStatus>, mounted: &Mounted) -> Vec<ClauseStatus> {
+    let mut statuses: Vec<ClauseStatus> = Vec::new();
+    let brought = profile.grants.iter().filter(|grant| in_proc(&grant.path));
+    statuses.extend(brought.map(|grant| {
+        let changes = grant.rights.has(Right::Write) || grant.rights.has(Right::Execute);
+        clause(
+            grant.to_string(),
+            grant.origin.to_string(),
+            if changes {
+                vec!["/proc is read only".to_owned()]
+            } else {
+                Vec::new()
+            },
+        )
+    }));
+    // What the layer says of its denies is what is left of them; they follow below, whole.
+    let left: Vec<String> = held.left.iter().map(ToString::to_string).collect();
+    statuses.extend(inside.into_iter().filter(|status| !left.contains(&status.clause)));
+    statuses.extend(
+        profile
+            .denies
+            .iter()
+            .map(|deny| clause(deny.to_string(), deny.origin.to_string(), losses_of(deny, held))),
+    );
+    if mounted.pins > 0 {
+        let what = "between the directories on the way to them and others, renaming and linking is copying";
+        statuses.push(clause(
+            "mounts inside writable roots".to_owned(),
+            "built in".to_owned(),
+            vec![what.to_owned()],
+        ));
+    }
+    statuses
+}
+
+fn losses_of(deny: &Deny, held: &Held) -> Vec<String> {
+    let mut losses = Vec::new();
+    let rights = rights_of(deny);
+    if deny.beyond.is_some() && rights.has(Right::Write) {
+        losses.push("a size limit cannot be held for commands: they write nothing there".to_owned());
+    }
+    let masks = match &deny.target {
+        Target::Path(path) => held.covers.get(path) == Some(&super::hold::Cover::Mask),
+        Target::Pattern { .. } => true,
+    };
+    if masks && rights.has(Right::Read) && rights != crate::policy::Rights::ALL && !held.left.contains(deny) {
+        losses.push("what may not be read is masked: nothing at all can be done there".to_owned());
+    }
+    losses
+}
+
+fn clause(clause: String, origin: String, losses: Vec<String>) -> ClauseStatus {
+    let status = if losses.is_empty() {
+        Status::Enforced
+    } else {
+        Status::Stricter(losses.join("; "))
+    };
+    ClauseStatus { clause, origin, status }
+}

@@ -1,0 +1,28 @@
+//! Profile → the mounts and namespaces of the `namespaces` regime, as bwrap is told, and the reader of those bytes.
+//!
+//! The story, file by file: [`plan`] is the data and its rendering; `hold` says which denies mounts can
+//! hold, and where; `mounting` turns grants and held denies into steps, parents first; `own` knows the
+//! mounts that the regime brings along (/proc, /dev, /tmp); [`lower()`] joins them with the Landlock layer for
+//! inside. [`reader`] interprets the rendered bytes, never the typed plan, and [`validate`] holds what
+//! bytes and layer permit together against the profile.
+//!
+//! **Two walls.** A mount tells "nothing", "read" and "change" apart; Landlock inside tells reading,
+//! listing and executing apart. What neither can say is refused, or decomposed by the layer, as in the `landlock` regime.
+//!
+//! **Nothing is made on the host.** The new root is a tmpfs. bwrap makes a mount point only on a tmpfs of
+//! the plan; a destination below a bind exists there already, as the survey has seen. (bwrap 0.8 to 0.11
+//! follow a link at a missing destination out of the new root, CVE-2026-87766.)
+//!
+//! **Denies are resolved before each command.** A name that does not exist when the command starts cannot
+//! come to be where the command may not write; where it may, nothing could keep it from being made
+//! without leaving something on the host, so such a deny is refused or decomposed.
+
+mod hold;
+pub mod lower;
+mod mounting;
+pub mod own;
+pub mod plan;
+
+pub use lower::{Lowered, OLDEST_ABI, Options, lower, survey};
+pub use own::{OwnFileSystem, OwnRule};
+pub use plan::{BindAccess, BwrapPlan, NetworkNamespace, Step};

@@ -1,0 +1,301 @@
+//! Grants and covers → steps, parents first.
+//!
+//! A step is made only where something changes: a path that is already shown as it should be needs none.
+//!
+//! **Ancestors are pinned.** Renaming a mount point is EBUSY, renaming a directory above it is not: the
+//! kernel looks at the renamed entry alone, and the mount moves along (measured with bwrap 0.8.0 on Linux
+//! 6.18, as root and as an ordinary user). A command could move `.git` aside and make another with hooks of
+//! its own. So every directory between a writable bind and a mount inside it is bound onto itself, which
+//! makes it a mount point as well. Renaming and linking between two such mounts is EXDEV; tools copy then.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::hold::{Cover, writes_tree};
+use super::own::{DEV, PROC, TMP, Tmp, is_brought};
+use super::plan::{BindAccess, MASK, Step};
+use crate::backend::landlock::Beneath;
+use crate::backend::status::Refusal;
+use crate::backend::survey::{Kind, Node, Survey};
+use crate::policy::{AbsPath, Access, Grant, Operation, Right, Scope};
+use crate::profile::Profile;
+use crate::profile::index::Index;
+
+/// How a path is shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Shown {
+    /// Not at all: there is the root tmpfs, or a mount of the regime's own.
+    Nothing,
+    /// Covered.
+    Masked,
+    /// The host's, as it is.
+    ReadOnly,
+    /// The host's, to be changed.
+    Writable,
+    /// A host device that acts.
+    Device,
+}
+
+/// The mounts so far.
+pub(super) struct Mounting<'a> {
+    survey: &'a Survey,
+    grants: Index<'a, &'a Grant>,
+    covers: Index<'a, Cover>,
+    steps: Vec<Step>,
+    /// What the last step at each path made of it.
+    made: BTreeMap<AbsPath, Shown>,
+    /// Directories on the root tmpfs.
+    skeleton: BTreeSet<AbsPath>,
+    pins: usize,
+}
+
+/// What came of it.
+pub(super) struct Mounted {
+    pub(super) steps: Vec<Step>,
+    /// How each mount point is shown; below, the deepest one above counts.
+    pub(super) made: BTreeMap<AbsPath, Shown>,
+    pub(super) tmp: Tmp,
+    /// How many directories had to be pinned.
+    pub(super) pins: usize,
+}
+
+/// What is to be mounted.
+pub(super) struct Wanted<'a> {
+    pub(super) profile: &'a Profile,
+    pub(super) covers: &'a BTreeMap<AbsPath, Cover>,
+    /// Files the stage needs to begin; read-only, and ruled by nothing inside.
+    pub(super) stage: &'a [AbsPath],
+    pub(super) tmp_bytes: u64,
+}
+
+/// The steps for what is wanted.
+pub(super) fn mount(wanted: &Wanted<'_>, survey: &Survey) -> Result<Mounted, Refusal> {
+    let mut mounting = Mounting {
+        survey,
+        grants: wanted.profile.grants.iter().map(|grant| (&grant.path, grant)).collect(),
+        covers: wanted.covers.iter().map(|(path, cover)| (path, *cover)).collect(),
+        steps: Vec::new(),
+        made: BTreeMap::new(),
+        skeleton: BTreeSet::new(),
+        pins: 0,
+    };
+    let tmp = mounting.points(wanted)?;
+    mounting.links();
+    mounting.freeze();
+    Ok(Mounted {
+        steps: mounting.steps,
+        made: mounting.made,
+        tmp,
+        pins: mounting.pins,
+    })
+}
+
+impl Mounting<'_> {
+    fn points(&mut self, wanted: &Wanted<'_>) -> Result<Tmp, Refusal> {
+        let [proc, dev, top] = [PROC, DEV, TMP].map(|path| AbsPath::new(path).unwrap_or_else(|_| AbsPath::root()));
+        let matching = self.survey.nodes().filter(|(path, node)| {
+            let by_name = |grant: &&&Grant| grant.suffixes.is_some() && writes_file(grant, path);
+            node.kind != Kind::Directory && self.grants.above(path).any(|grant| by_name(&grant))
+        });
+        let mut points: BTreeSet<AbsPath> = matching.map(|(path, _)| path.clone()).collect();
+        points.extend(wanted.profile.grants.iter().map(|grant| grant.path.clone()));
+        points.extend(wanted.covers.keys().cloned());
+        points.extend([proc.clone(), dev.clone(), top.clone()]);
+        points.extend(wanted.stage.iter().cloned());
+
+        // Where the host's directory is granted, a private one would be something else.
+        let tmp = match self.shown(&top, Kind::Directory) {
+            Shown::Nothing => Tmp::Private,
+            Shown::Masked | Shown::ReadOnly | Shown::Writable | Shown::Device => Tmp::Granted,
+        };
+        let dev_is_granted = self.grants.exactly(&dev).iter().any(|grant| grant.scope == Scope::Tree);
+        for path in &points {
+            let at = || path.as_path().as_os_str().to_owned();
+            if *path == proc {
+                self.bring(path, Step::Proc { path: at() })?;
+            } else if *path == dev && !dev_is_granted {
+                self.bring(path, Step::Dev { path: at() })?;
+            } else if *path == top && tmp == Tmp::Private {
+                let bytes = wanted.tmp_bytes;
+                self.bring(path, Step::Tmp { path: at(), bytes })?;
+            } else if !path.is_within(&proc) && (dev_is_granted || !is_brought(path)) {
+                self.point(path, wanted)?;
+            }
+        }
+        Ok(tmp)
+    }
+
+    /// A mount of the regime's own.
+    fn bring(&mut self, path: &AbsPath, step: Step) -> Result<(), Refusal> {
+        let is_directory = self.survey.node(path).is_some_and(|node| node.kind == Kind::Directory);
+        if self.around(path).1 != Shown::Nothing && !is_directory {
+            return Err(Refusal::NoMountPoint {
+                path: path.clone(),
+                wanted: "a directory",
+            });
+        }
+        self.make(path, Shown::Nothing, step);
+        Ok(())
+    }
+
+    fn point(&mut self, path: &AbsPath, wanted: &Wanted<'_>) -> Result<(), Refusal> {
+        let Some(node) = self.survey.node(path) else {
+            return Ok(());
+        };
+        if node.kind == Kind::Symlink {
+            return Ok(());
+        }
+        let mut shown = self.shown(path, node.kind);
+        if shown == Shown::Nothing && wanted.stage.contains(path) {
+            shown = Shown::ReadOnly;
+        }
+        let (above, around) = self.around(path);
+        let same = shown == around;
+        let hidden = around == Shown::Masked || around == Shown::Nothing && shown == Shown::Masked;
+        if same || hidden || shown == Shown::Nothing {
+            return Ok(());
+        }
+        if around == Shown::Writable
+            && let Some(above) = above
+        {
+            self.pin(path, &above)?;
+        }
+        let step = self.step(path, node, shown)?;
+        self.make(path, shown, step);
+        Ok(())
+    }
+
+    fn step(&self, path: &AbsPath, node: Node, shown: Shown) -> Result<Step, Refusal> {
+        let path = path.as_path().as_os_str().to_owned();
+        let beneath = match node.kind {
+            Kind::Directory => Beneath::Directory,
+            Kind::File | Kind::Device | Kind::Symlink | Kind::Fifo | Kind::Socket => Beneath::File,
+        };
+        let bind = |access| Step::Bind {
+            path: path.clone(),
+            access,
+            device: node.identity.device,
+            inode: node.identity.inode,
+            beneath,
+        };
+        Ok(match (shown, beneath) {
+            (Shown::Masked | Shown::Nothing, Beneath::Directory) => Step::MaskDirectory { path },
+            (Shown::Masked | Shown::Nothing, Beneath::File) => {
+                let mask = AbsPath::new(MASK).ok();
+                let device = mask.as_ref().and_then(|mask| self.survey.node(mask));
+                if !device.is_some_and(|node| node.kind == Kind::Device) {
+                    return Err(Refusal::NoMountPoint {
+                        path: mask.unwrap_or_else(AbsPath::root),
+                        wanted: "a device",
+                    });
+                }
+                Step::MaskFile { path }
+            }
+            (Shown::ReadOnly, _) => bind(BindAccess::ReadOnly),
+            (Shown::Writable, _) => bind(BindAccess::Writable),
+            (Shown::Device, _) => bind(BindAccess::Device),
+        })
+    }
+
+    /// Makes mount points of the directories between a writable bind and a mount in it.
+    fn pin(&mut self, path: &AbsPath, above: &AbsPath) -> Result<(), Refusal> {
+        let mut between: Vec<AbsPath> = path
+            .ancestors()
+            .skip(1)
+            .take_while(|directory| directory.is_below(above))
+            .collect();
+        between.reverse();
+        for directory in between {
+            let node = self
+                .survey
+                .node(&directory)
+                .filter(|node| node.kind == Kind::Directory)
+                .ok_or_else(|| Refusal::NotSurveyed(directory.clone()))?;
+            let step = self.step(&directory, node, Shown::Writable)?;
+            self.make(&directory, Shown::Writable, step);
+            self.pins += 1;
+        }
+        Ok(())
+    }
+
+    fn make(&mut self, path: &AbsPath, shown: Shown, step: Step) {
+        for directory in path.ancestors().skip(1) {
+            if self.around(&directory).0.is_none() {
+                self.skeleton.insert(directory);
+            }
+        }
+        self.made.insert(path.clone(), shown);
+        self.steps.push(step);
+    }
+
+    /// The deepest mount at the path or above it, and how it shows what is below.
+    fn around(&self, path: &AbsPath) -> (Option<AbsPath>, Shown) {
+        let mut above = path.ancestors();
+        above
+            .find_map(|at| self.made.get(&at).map(|shown| (Some(at.clone()), *shown)))
+            .unwrap_or((None, Shown::Nothing))
+    }
+
+    /// How the profile wants a path to be shown.
+    fn shown(&self, path: &AbsPath, kind: Kind) -> Shown {
+        let cover = self.covers.above(path).copied().max();
+        if cover == Some(Cover::Mask) {
+            return Shown::Masked;
+        }
+        let reaches = |grant: &&&Grant| match grant.scope {
+            Scope::File => grant.path == *path,
+            Scope::Tree | Scope::Names => !grant.rights.is_empty(),
+        };
+        let mut shown = Shown::Nothing;
+        for grant in self.grants.above(path).filter(|grant| reaches(&grant)) {
+            let acts = path.as_bytes().starts_with(b"/dev/") || path.as_bytes() == b"/dev";
+            let writes = writes_tree(grant) || kind != Kind::Directory && writes_file(grant, path);
+            let here = match (cover, acts, writes) {
+                (None, true, _) if kind == Kind::Device || grant.path.as_bytes() == b"/dev" => Shown::Device,
+                (None, _, true) => Shown::Writable,
+                (None | Some(_), _, _) => Shown::ReadOnly,
+            };
+            shown = shown.max(here);
+        }
+        shown
+    }
+
+    /// Links of system directories on the root tmpfs that lead to what is shown: `/bin`, `/lib64`.
+    fn links(&mut self) {
+        let survey = self.survey;
+        for (path, link) in survey.links() {
+            let in_skeleton = path.parent().is_some_and(|parent| self.skeleton.contains(&parent));
+            let leads = match self.around(&link.leads_to) {
+                (Some(_), Shown::ReadOnly | Shown::Writable | Shown::Device) => true,
+                (Some(own), Shown::Nothing) => own.as_bytes() == PROC.as_bytes(),
+                (Some(_), Shown::Masked) | (None, _) => false,
+            };
+            if in_skeleton && leads && !self.skeleton.contains(path) && !self.made.contains_key(path) {
+                self.steps.push(Step::Symlink {
+                    path: path.as_path().as_os_str().to_owned(),
+                    target: link.target.clone(),
+                });
+            }
+        }
+    }
+
+    /// Nothing more is made on the tmpfs of the plan, but for the private directory.
+    fn freeze(&mut self) {
+        let own = [DEV, "/"];
+        for path in own.into_iter().filter_map(|path| AbsPath::new(path).ok()) {
+            let is_tmpfs = match self.made.get(&path) {
+                Some(shown) => *shown == Shown::Nothing,
+                None => path == AbsPath::root(),
+            };
+            if is_tmpfs {
+                self.steps.push(Step::Freeze {
+                    path: path.as_path().as_os_str().to_owned(),
+                });
+            }
+        }
+    }
+}
+
+/// Whether the clause lets this one file be written at any size, whatever files appear beside it.
+fn writes_file(grant: &Grant, path: &AbsPath) -> bool {
+    grant.rights.has(Right::Write) && grant.gives(Operation::Write, path) == Access::Full
+}

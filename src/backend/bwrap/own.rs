@@ -1,0 +1,193 @@
+//! The mounts that the regime brings along: /proc, /dev and /tmp. Nothing of the host shows in them but
+//! the harmless devices, so what a command does there reaches nobody.
+
+use std::ffi::OsString;
+
+use serde::{Deserialize, Serialize};
+
+use super::plan::DEVICES;
+use crate::backend::clauses::obstacles::at;
+use crate::backend::landlock::Beneath;
+use crate::backend::landlock::rights::{READ_DIR, READ_FILE, to_give};
+use crate::policy::{AbsPath, Access, Deny, Grant, Operation, Rights, Scope, Target};
+use crate::profile::{FileReach, Landmarks, Profile, Reach};
+
+/// Where the private directory in memory is.
+pub const TMP: &str = "/tmp";
+/// Where processes are shown.
+pub const PROC: &str = "/proc";
+/// Where devices are.
+pub const DEV: &str = "/dev";
+
+/// A Landlock rule on a mount that does not exist before the namespace does, so it has no inode to name.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct OwnRule {
+    /// The mount point; a directory.
+    pub path: OsString,
+    /// The file system that must be found there (`f_type` of `statfs`).
+    pub file_system: OwnFileSystem,
+    /// `LANDLOCK_ACCESS_FS_*` bits.
+    pub access: u64,
+}
+
+/// The file systems of the regime's own mounts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum OwnFileSystem {
+    /// `PROC_SUPER_MAGIC`.
+    Proc,
+    /// `TMPFS_MAGIC`.
+    Tmpfs,
+}
+
+/// Whether the path lies in the regime's own /proc or /dev, which replace the host's. A host device
+/// beside the harmless ones is shown where it is granted by name.
+pub(super) fn in_own(path: &AbsPath) -> bool {
+    let within = |top: &str| {
+        let rest = path.as_bytes().strip_prefix(top.as_bytes());
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(b"/"))
+    };
+    within(PROC) || within(DEV)
+}
+
+/// Whether the path lies in the regime's own /proc, or is a device that /dev shows anyhow.
+pub(super) fn is_brought(path: &AbsPath) -> bool {
+    let is_device = DEVICES.iter().any(|device| path.as_bytes() == device.as_bytes());
+    let in_proc = AbsPath::new(PROC).is_ok_and(|proc| path.is_within(&proc));
+    in_proc || is_device
+}
+
+/// What the regime's own mounts permit beyond a profile.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Own<'a> {
+    profile: &'a Profile,
+}
+
+impl<'a> Own<'a> {
+    /// The mounts around a profile.
+    pub const fn new(profile: &'a Profile) -> Self {
+        Self { profile }
+    }
+
+    /// What may be done at the path because it lies in a mount of the regime's own.
+    ///
+    /// In /proc everything is read. In /tmp everything is permitted where no clause of the profile
+    /// speaks. A deny that could hold at the path is left to hold.
+    fn gives(&self, path: &AbsPath) -> Rights {
+        let within = |top: &str| AbsPath::new(top).is_ok_and(|top| path.is_within(&top));
+        if self.profile.denies.iter().any(|deny| deny.target.covers(path)) {
+            Rights::NONE
+        } else if within(PROC) {
+            Rights::READ
+        } else if within(TMP) && !self.profile.grants.iter().any(|grant| speaks(grant, path)) {
+            Rights::ALL
+        } else {
+            Rights::NONE
+        }
+    }
+
+    /// The rules for inside. What a rule gives holds below the mounts in it as well, so there is none where
+    /// a clause says less than the rule would.
+    pub(super) fn rules(&self, left: &[Deny], tmp: Tmp) -> Vec<OwnRule> {
+        let mut rules = Vec::new();
+        let near = |deny: &Deny, top: &AbsPath| at(deny).is_within(top) || top.is_within(at(deny));
+        let rule = |path: &AbsPath, file_system, access| OwnRule {
+            path: path.as_path().as_os_str().to_owned(),
+            file_system,
+            access,
+        };
+        if let Ok(proc) = AbsPath::new(PROC)
+            && !self.profile.denies.iter().any(|deny| near(deny, &proc))
+        {
+            rules.push(rule(&proc, OwnFileSystem::Proc, READ_FILE | READ_DIR));
+        }
+        if let Ok(top) = AbsPath::new(TMP)
+            && tmp == Tmp::Private
+            && !left.iter().any(|deny| near(deny, &top))
+            && self
+                .profile
+                .denies
+                .iter()
+                .all(|deny| !near(deny, &top) || self.is_inside(deny, &top))
+            && self
+                .profile
+                .grants
+                .iter()
+                .all(|grant| !grant.path.is_below(&top) || as_wide(grant))
+        {
+            let all = Operation::ALL
+                .into_iter()
+                .fold(0, |bits, op| bits | to_give(op, Beneath::Directory));
+            rules.push(rule(&top, OwnFileSystem::Tmpfs, all));
+        }
+        rules
+    }
+
+    /// Whether the deny holds in a granted tree below `top` and nowhere else.
+    fn is_inside(&self, deny: &Deny, top: &AbsPath) -> bool {
+        let holds =
+            |grant: &Grant| grant.scope == Scope::Tree && grant.path.is_below(top) && at(deny).is_within(&grant.path);
+        self.profile.grants.iter().any(holds)
+    }
+}
+
+/// Whether the private directory is there, or the host's is granted in its place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Tmp {
+    Private,
+    Granted,
+}
+
+/// Whether nothing is lost when everything may be read and executed where the grant holds: writing is
+/// what mounts hold themselves.
+fn as_wide(grant: &Grant) -> bool {
+    let all = Rights::READ | Rights::EXECUTE;
+    grant.scope != Scope::Names && grant.suffixes.is_none() && grant.rights.and(all) == all
+}
+
+fn speaks(grant: &Grant, path: &AbsPath) -> bool {
+    path.is_within(&grant.path)
+}
+
+/// A profile with the regime's own mounts: what bytes and layer together are held against.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct WithOwn<'a> {
+    pub(super) profile: &'a Profile,
+}
+
+impl FileReach for WithOwn<'_> {
+    fn name(&self) -> &'static str {
+        "the profile"
+    }
+
+    fn landmarks(&self, landmarks: &mut Landmarks) {
+        self.profile.landmarks(landmarks);
+        for top in [TMP, PROC, DEV] {
+            if let Ok(top) = AbsPath::new(top) {
+                landmarks.path(&top);
+            }
+        }
+    }
+
+    fn prepared(&self) -> Box<dyn Fn(&AbsPath) -> Reach + '_> {
+        let says = self.profile.prepared();
+        let own = Own::new(self.profile);
+        Box::new(move |path| {
+            let (reach, gives) = (says(path), own.gives(path));
+            Reach::of(|operation| {
+                if gives.has(operation.right()) {
+                    Access::Full
+                } else {
+                    reach.get(operation)
+                }
+            })
+        })
+    }
+}
+
+/// The path a deny of one path names.
+pub(super) fn literal(deny: &Deny) -> Option<&AbsPath> {
+    match &deny.target {
+        Target::Path(path) => Some(path),
+        Target::Pattern { .. } => None,
+    }
+}
