@@ -7,6 +7,9 @@ mod attributes;
 #[path = "laws/audit.rs"]
 mod audit;
 #[cfg(test)]
+#[path = "laws/bwrap.rs"]
+mod bwrap;
+#[cfg(test)]
 #[path = "laws/landlock.rs"]
 mod landlock;
 #[cfg(test)]

@@ -16,7 +16,7 @@ use stockade::profile::{FileReach, Profile};
 use crate::make::{self, NAMES, identity};
 use crate::naive::{self, names};
 
-fn node(path: &AbsPath, kind: Kind, links: u64) -> Node {
+pub(crate) fn node(path: &AbsPath, kind: Kind, links: u64) -> Node {
     Node {
         kind,
         identity: identity(path),
@@ -25,7 +25,7 @@ fn node(path: &AbsPath, kind: Kind, links: u64) -> Node {
 }
 
 /// A disk of three levels; `dice` decides what each name is.
-fn disk(dice: &[u8], links: bool) -> (Survey, Vec<AbsPath>) {
+pub(crate) fn disk(dice: &[u8], links: bool) -> (Survey, Vec<AbsPath>) {
     let mut survey = Survey::default();
     let mut files = Vec::new();
     let root = AbsPath::root();
@@ -68,7 +68,7 @@ fn options(abi: u32, deny_fallback: DenyFallback) -> Options {
     }
 }
 
-fn cases() -> ProptestConfig {
+pub(crate) fn cases() -> ProptestConfig {
     let default = ProptestConfig::default();
     let cases = if std::env::var_os("PROPTEST_CASES").is_some() {
         default.cases
@@ -83,7 +83,7 @@ fn cases() -> ProptestConfig {
 }
 
 /// Clauses on paths that became links are refused; these tests are about the others.
-fn without_links(mut profile: Profile, survey: &Survey) -> Profile {
+pub(crate) fn without_links(mut profile: Profile, survey: &Survey) -> Profile {
     profile
         .grants
         .retain(|grant| survey.node(&grant.path).is_none_or(|node| node.kind != Kind::Symlink));

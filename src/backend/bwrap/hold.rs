@@ -7,6 +7,7 @@
 use std::collections::BTreeMap;
 
 use super::own::in_own;
+use crate::backend::clauses::aliases::Granted;
 use crate::backend::clauses::obstacles::at;
 use crate::backend::survey::{Kind, Node, Survey};
 use crate::policy::{AbsPath, Deny, Grant, Pattern, Right, Rights, Scope, Target};
@@ -43,10 +44,11 @@ impl Held {
             }
         }
         let mut rest = Vec::new();
+        let grants = Granted::new(profile);
         for deny in &profile.denies {
             match &deny.target {
                 Target::Path(path) if deny.except.is_none() && present(survey, path).is_some() => {
-                    held.place(deny, path);
+                    held.place(deny, path, &grants);
                 }
                 Target::Path(_) | Target::Pattern { .. } => rest.push(deny),
             }
@@ -63,9 +65,10 @@ impl Held {
     }
 
     /// A deny of a path that exists.
-    fn place(&mut self, deny: &Deny, path: &AbsPath) {
+    fn place(&mut self, deny: &Deny, path: &AbsPath, granted: &Granted<'_>) {
         let rights = rights_of(deny);
-        if rights.has(Right::Read) {
+        // Where the denies leave nothing, nothing is shown.
+        if rights.has(Right::Read) || !granted.near(Rights::ALL, path) {
             self.cover(path.clone(), Cover::Mask);
             return;
         }

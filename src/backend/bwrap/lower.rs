@@ -2,7 +2,7 @@
 
 use super::hold::{Held, rights_of};
 use super::mounting::{Mounted, Shown, Wanted, mount};
-use super::own::{Own, OwnFileSystem, OwnRule, in_own, is_brought, literal};
+use super::own::{Own, OwnFileSystem, OwnRule, in_own, in_proc, is_brought, literal};
 use super::plan::{BwrapPlan, MOST_ARGUMENTS, NetworkNamespace};
 use crate::backend::Regime;
 use crate::backend::clauses::aliases::{Granted, refuse_aliases};
@@ -111,10 +111,6 @@ fn shown_part(profile: &Profile) -> Profile {
     shown
 }
 
-fn in_proc(path: &AbsPath) -> bool {
-    is_brought(path) && path.as_bytes().starts_with(super::own::PROC.as_bytes())
-}
-
 /// The plan for a profile, or the reason why there is none.
 pub fn lower(profile: &Profile, survey: &Survey, options: &Options) -> Result<Lowered, Refusal> {
     if options.abi < OLDEST_ABI {
@@ -134,10 +130,10 @@ pub fn lower(profile: &Profile, survey: &Survey, options: &Options) -> Result<Lo
         tmp_bytes: options.tmp_bytes,
     };
     let mounted = mount(&wanted, survey)?;
-    refuse_links(&shown, survey, &mounted)?;
+    refuse_links(&shown, survey, &held, &mounted)?;
     refuse_protected_links(&options.protect, survey)?;
 
-    let own = Own::new(profile).rules(&held.left, mounted.tmp);
+    let own = Own::new(profile, mounted.tmp).rules(&held.left);
     let (layer, mut own, inside) = self::inside(&shown, &held, survey, options, &mounted, own)?;
     own.sort();
     statuses.extend(say(profile, &held, inside, &mounted));
@@ -213,10 +209,10 @@ fn around(mounted: &Mounted, path: &AbsPath) -> Shown {
 }
 
 /// Refuses where a file under a cover has another name, by which the cover is gone around.
-fn refuse_links(profile: &Profile, survey: &Survey, mounted: &Mounted) -> Result<(), Refusal> {
+fn refuse_links(profile: &Profile, survey: &Survey, held: &Held, mounted: &Mounted) -> Result<(), Refusal> {
     let mut links = Links::new(profile, survey);
     links.refuse_targets()?;
-    for path in mounted.made.keys() {
+    for path in held.covers.keys().filter(|path| mounted.made.contains_key(*path)) {
         let Some(node) = survey.node(path) else { continue };
         if node.kind != Kind::Directory {
             links.refuse(path, node, Operation::ALL.into_iter().collect())?;

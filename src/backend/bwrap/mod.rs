@@ -22,7 +22,10 @@ pub mod lower;
 mod mounting;
 pub mod own;
 pub mod plan;
+pub mod reader;
+mod validate;
 
 pub use lower::{Lowered, OLDEST_ABI, Options, lower, survey};
 pub use own::{OwnFileSystem, OwnRule};
 pub use plan::{BindAccess, BwrapPlan, NetworkNamespace, Step};
+pub use validate::{Walls, validate};

@@ -93,8 +93,8 @@ impl Mounting<'_> {
     fn points(&mut self, wanted: &Wanted<'_>) -> Result<Tmp, Refusal> {
         let [proc, dev, top] = [PROC, DEV, TMP].map(|path| AbsPath::new(path).unwrap_or_else(|_| AbsPath::root()));
         let matching = self.survey.nodes().filter(|(path, node)| {
-            let by_name = |grant: &&&Grant| grant.suffixes.is_some() && writes_file(grant, path);
-            node.kind != Kind::Directory && self.grants.above(path).any(|grant| by_name(&grant))
+            let by_name = |grant: &&Grant| grant.suffixes.is_some() && names_file(grant, path);
+            node.kind != Kind::Directory && self.grants.above(path).any(by_name)
         });
         let mut points: BTreeSet<AbsPath> = matching.map(|(path, _)| path.clone()).collect();
         points.extend(wanted.profile.grants.iter().map(|grant| grant.path.clone()));
@@ -241,14 +241,20 @@ impl Mounting<'_> {
         if cover == Some(Cover::Mask) {
             return Shown::Masked;
         }
+        let is_file = kind != Kind::Directory;
         let reaches = |grant: &&&Grant| match grant.scope {
-            Scope::File => grant.path == *path,
-            Scope::Tree | Scope::Names => !grant.rights.is_empty(),
+            Scope::File => is_file && names_file(grant, path),
+            Scope::Names => grant.rights.has(Right::Read),
+            // Without a listing, only the files that match are spoken of.
+            Scope::Tree if grant.suffixes.is_some() && !grant.rights.has(Right::Read) => {
+                is_file && names_file(grant, path)
+            }
+            Scope::Tree => !grant.rights.is_empty(),
         };
         let mut shown = Shown::Nothing;
         for grant in self.grants.above(path).filter(|grant| reaches(&grant)) {
             let acts = path.as_bytes().starts_with(b"/dev/") || path.as_bytes() == b"/dev";
-            let writes = writes_tree(grant) || kind != Kind::Directory && writes_file(grant, path);
+            let writes = writes_tree(grant) || is_file && writes_file(grant, path);
             let here = match (cover, acts, writes) {
                 (None, true, _) if kind == Kind::Device || grant.path.as_bytes() == b"/dev" => Shown::Device,
                 (None, _, true) => Shown::Writable,
@@ -298,4 +304,12 @@ impl Mounting<'_> {
 /// Whether the clause lets this one file be written at any size, whatever files appear beside it.
 fn writes_file(grant: &Grant, path: &AbsPath) -> bool {
     grant.rights.has(Right::Write) && grant.gives(Operation::Write, path) == Access::Full
+}
+
+/// Whether the clause gives anything of this one file.
+fn names_file(grant: &Grant, path: &AbsPath) -> bool {
+    let content = [Operation::Read, Operation::Write, Operation::Execute];
+    content
+        .into_iter()
+        .any(|operation| grant.gives(operation, path) != Access::Denied)
 }

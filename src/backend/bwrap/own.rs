@@ -42,52 +42,61 @@ pub enum OwnFileSystem {
 /// Whether the path lies in the regime's own /proc or /dev, which replace the host's. A host device
 /// beside the harmless ones is shown where it is granted by name.
 pub(super) fn in_own(path: &AbsPath) -> bool {
-    let within = |top: &str| {
-        let rest = path.as_bytes().strip_prefix(top.as_bytes());
-        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(b"/"))
-    };
-    within(PROC) || within(DEV)
+    lies_in(path, PROC) || lies_in(path, DEV)
 }
 
 /// Whether the path lies in the regime's own /proc, or is a device that /dev shows anyhow.
 pub(super) fn is_brought(path: &AbsPath) -> bool {
-    let is_device = DEVICES.iter().any(|device| path.as_bytes() == device.as_bytes());
-    let in_proc = AbsPath::new(PROC).is_ok_and(|proc| path.is_within(&proc));
-    in_proc || is_device
+    in_proc(path) || DEVICES.iter().any(|device| path.as_bytes() == device.as_bytes())
+}
+
+/// Whether the path lies in the regime's own /proc.
+pub(super) fn in_proc(path: &AbsPath) -> bool {
+    lies_in(path, PROC)
+}
+
+fn lies_in(path: &AbsPath, top: &str) -> bool {
+    let rest = path.as_bytes().strip_prefix(top.as_bytes());
+    rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(b"/"))
 }
 
 /// What the regime's own mounts permit beyond a profile.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Own<'a> {
+pub(super) struct Own<'a> {
     profile: &'a Profile,
+    tmp: Tmp,
 }
 
 impl<'a> Own<'a> {
     /// The mounts around a profile.
-    pub const fn new(profile: &'a Profile) -> Self {
-        Self { profile }
+    pub(super) const fn new(profile: &'a Profile, tmp: Tmp) -> Self {
+        Self { profile, tmp }
     }
 
     /// What may be done at the path because it lies in a mount of the regime's own.
     ///
-    /// In /proc everything is read. In /tmp everything is permitted where no clause of the profile
+    /// In /proc everything is read. In a private /tmp everything is permitted where no grant below it
     /// speaks. A deny that could hold at the path is left to hold.
     fn gives(&self, path: &AbsPath) -> Rights {
-        let within = |top: &str| AbsPath::new(top).is_ok_and(|top| path.is_within(&top));
-        if self.profile.denies.iter().any(|deny| deny.target.covers(path)) {
-            Rights::NONE
-        } else if within(PROC) {
+        let top = AbsPath::new(TMP).unwrap_or_else(|_| AbsPath::root());
+        let speaks = |grant: &Grant| grant.path.is_below(&top) && path.is_within(&grant.path);
+        let gives = if in_proc(path) {
             Rights::READ
-        } else if within(TMP) && !self.profile.grants.iter().any(|grant| speaks(grant, path)) {
+        } else if self.tmp == Tmp::Private && path.is_within(&top) && !self.profile.grants.iter().any(speaks) {
             Rights::ALL
         } else {
+            return Rights::NONE;
+        };
+        if self.profile.denies.iter().any(|deny| deny.target.covers(path)) {
             Rights::NONE
+        } else {
+            gives
         }
     }
 
     /// The rules for inside. What a rule gives holds below the mounts in it as well, so there is none where
     /// a clause says less than the rule would.
-    pub(super) fn rules(&self, left: &[Deny], tmp: Tmp) -> Vec<OwnRule> {
+    pub(super) fn rules(&self, left: &[Deny]) -> Vec<OwnRule> {
         let mut rules = Vec::new();
         let near = |deny: &Deny, top: &AbsPath| at(deny).is_within(top) || top.is_within(at(deny));
         let rule = |path: &AbsPath, file_system, access| OwnRule {
@@ -101,7 +110,7 @@ impl<'a> Own<'a> {
             rules.push(rule(&proc, OwnFileSystem::Proc, READ_FILE | READ_DIR));
         }
         if let Ok(top) = AbsPath::new(TMP)
-            && tmp == Tmp::Private
+            && self.tmp == Tmp::Private
             && !left.iter().any(|deny| near(deny, &top))
             && self
                 .profile
@@ -144,14 +153,11 @@ fn as_wide(grant: &Grant) -> bool {
     grant.scope != Scope::Names && grant.suffixes.is_none() && grant.rights.and(all) == all
 }
 
-fn speaks(grant: &Grant, path: &AbsPath) -> bool {
-    path.is_within(&grant.path)
-}
-
 /// A profile with the regime's own mounts: what bytes and layer together are held against.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct WithOwn<'a> {
     pub(super) profile: &'a Profile,
+    pub(super) tmp: Tmp,
 }
 
 impl FileReach for WithOwn<'_> {
@@ -170,7 +176,7 @@ impl FileReach for WithOwn<'_> {
 
     fn prepared(&self) -> Box<dyn Fn(&AbsPath) -> Reach + '_> {
         let says = self.profile.prepared();
-        let own = Own::new(self.profile);
+        let own = Own::new(self.profile, self.tmp);
         Box::new(move |path| {
             let (reach, gives) = (says(path), own.gives(path));
             Reach::of(|operation| {

@@ -8,7 +8,7 @@
 
 use std::collections::BTreeMap;
 
-use super::rights::{IOCTL_DEV, OLDEST_ABI, RESOLVE_UNIX, RESOLVE_UNIX_ABI, handled, to_give};
+use super::rights::{IOCTL_DEV, OLDEST_ABI, RESOLVE_UNIX, RESOLVE_UNIX_ABI, TCP_ABI, handled, to_give};
 use super::{Beneath, LandlockPlan, Rule};
 use crate::backend::Regime;
 use crate::backend::clauses::aliases::{Granted, refuse_aliases};
@@ -148,7 +148,7 @@ pub(in crate::backend) fn layer(profile: &Profile, survey: &Survey, options: &Op
     });
     let plan = LandlockPlan {
         abi: options.abi,
-        handle_tcp: profile.network == Network::Off,
+        handle_tcp: profile.network == Network::Off && options.abi >= TCP_ABI,
         rules: rules.filter(|rule| rule.access != 0).collect(),
     };
     Ok(Lowered { plan, statuses })

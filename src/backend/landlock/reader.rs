@@ -62,13 +62,6 @@ impl FileReach for LandlockPlan {
 
 /// Holds the plan against the profile: whatever the rules permit, the profile permits.
 pub fn validate(plan: &LandlockPlan, profile: &Profile) -> Result<(), Witness> {
-    let kernel = |what: String| {
-        Err(Witness {
-            what: Permission::Kernel(what),
-            wide: PLAN,
-            tight: "the profile",
-        })
-    };
     if plan.abi < OLDEST_ABI {
         return kernel(format!(
             "signals and abstract sockets out of the sandbox (Landlock ABI {})",
@@ -78,6 +71,21 @@ pub fn validate(plan: &LandlockPlan, profile: &Profile) -> Result<(), Witness> {
     if profile.network == Network::Off && !plan.handle_tcp {
         return kernel("TCP".to_owned());
     }
+    rules_sound(plan, profile)?;
+    sockets_within(plan, profile)?;
+    files_within(plan, profile)
+}
+
+fn kernel(what: String) -> Result<(), Witness> {
+    Err(Witness {
+        what: Permission::Kernel(what),
+        wide: PLAN,
+        tight: "the profile",
+    })
+}
+
+/// Whether each rule is on the file it was made for, and gives no right that none may give.
+pub(in crate::backend) fn rules_sound(plan: &LandlockPlan, profile: &Profile) -> Result<(), Witness> {
     let profile_says = profile.prepared();
     for rule in &plan.rules {
         let shown = path::display(&rule.path);
@@ -107,12 +115,11 @@ pub fn validate(plan: &LandlockPlan, profile: &Profile) -> Result<(), Witness> {
             }
         }
     }
-    sockets_within(plan, profile)?;
-    files_within(plan, profile)
+    Ok(())
 }
 
 /// Pathname sockets are reached where the whole tree is writable, or everywhere, or nowhere.
-fn sockets_within(plan: &LandlockPlan, profile: &Profile) -> Result<(), Witness> {
+pub(in crate::backend) fn sockets_within(plan: &LandlockPlan, profile: &Profile) -> Result<(), Witness> {
     let reaching = plan.rules.iter().filter(|rule| rule.access & RESOLVE_UNIX != 0);
     match profile.unix_sockets {
         UnixSockets::All => Ok(()),

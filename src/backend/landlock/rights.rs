@@ -40,6 +40,8 @@ pub const RESOLVE_UNIX: u64 = 1 << 16;
 
 /// The oldest ABI of the regime: it has both scopes, signals and abstract sockets.
 pub const OLDEST_ABI: u32 = 6;
+/// The ABI from which TCP is governed.
+pub const TCP_ABI: u32 = 4;
 /// The ABI from which pathname sockets are governed.
 pub const RESOLVE_UNIX_ABI: u32 = 9;
 

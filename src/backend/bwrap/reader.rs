@@ -1,0 +1,302 @@
+//! What the bytes for bwrap do, answered from the bytes alone: an interpreter of its options.
+//!
+//! It knows exactly the options that [`render`](super::BwrapPlan::render) writes and refuses every other. It keeps
+//! the table of mounts as bwrap would make them, one after the other: a later mount hides what was at or
+//! below its point. A source other than the destination is refused, so a path inside is that path outside.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+use super::plan::{BindAccess, DEVICES, MASK};
+use crate::backend::survey::{Kind, Survey};
+use crate::policy::{AbsPath, Access, Operation, path};
+use crate::profile::order::Permission;
+use crate::profile::{FileReach, Landmarks, Reach, Witness};
+
+pub(super) const PLAN: &str = "the mounts";
+
+/// What is mounted somewhere.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mount {
+    /// The host's tree.
+    Host(BindAccess),
+    /// Nothing that can be opened.
+    Mask,
+    /// An empty directory in memory.
+    Tmpfs(Frozen),
+    /// A /proc of the namespace's own.
+    Proc,
+    /// A /dev of the namespace's own.
+    Dev(Frozen),
+}
+
+/// Whether something can still be made on a tmpfs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Frozen {
+    /// It can.
+    No,
+    /// It cannot, by anybody.
+    Yes,
+}
+
+/// A mount namespace, and what stands around it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct View {
+    /// The namespaces that are new, by bwrap's names.
+    pub namespaces: BTreeSet<OsString>,
+    /// Whether every capability is dropped.
+    pub capabilities_dropped: bool,
+    /// The mounts by their points.
+    pub mounts: BTreeMap<AbsPath, Mount>,
+    /// Links on tmpfs.
+    links: BTreeSet<AbsPath>,
+}
+
+/// What the arguments do, or what in them is not understood or would be done on the host.
+pub fn read(argv: &[OsString], survey: &Survey) -> Result<View, Witness> {
+    let mut reader = Reader {
+        view: View {
+            namespaces: BTreeSet::new(),
+            capabilities_dropped: false,
+            mounts: [(AbsPath::root(), Mount::Tmpfs(Frozen::No))].into(),
+            links: BTreeSet::new(),
+        },
+        survey,
+        private: None,
+        sized: None,
+    };
+    let mut rest = argv.iter();
+    while let Some(option) = rest.next() {
+        reader.option(option, &mut rest)?;
+    }
+    if reader.private.is_some() || reader.sized.is_some() {
+        return Err(refused("--perms or --size at the end".to_owned()));
+    }
+    Ok(reader.view)
+}
+
+/// Something only the mounts say.
+pub(super) fn refused(what: String) -> Witness {
+    Witness {
+        what: Permission::Kernel(what),
+        wide: PLAN,
+        tight: "the profile",
+    }
+}
+
+struct Reader<'a> {
+    view: View,
+    survey: &'a Survey,
+    /// What `--perms` said of the next tmpfs.
+    private: Option<OsString>,
+    /// What `--size` said of the next tmpfs.
+    sized: Option<OsString>,
+}
+
+impl Reader<'_> {
+    fn option<'a>(&mut self, option: &OsStr, rest: &mut impl Iterator<Item = &'a OsString>) -> Result<(), Witness> {
+        let mut value = || {
+            rest.next()
+                .ok_or_else(|| refused(format!("{} without its value", path::display(option))))
+        };
+        let pending = self.private.is_some() || self.sized.is_some();
+        match option.as_bytes() {
+            b"--tmpfs" => return self.tmpfs(value()?),
+            b"--perms" if self.private.is_none() => {
+                self.private = Some(value()?.clone());
+                return Ok(());
+            }
+            b"--size" if self.sized.is_none() => {
+                self.sized = Some(value()?.clone());
+                return Ok(());
+            }
+            _ if pending => {
+                return Err(refused(format!("--perms or --size before {}", path::display(option))));
+            }
+            b"--cap-drop" if value()?.as_bytes() == b"ALL" => self.view.capabilities_dropped = true,
+            b"--chdir" if value()?.as_bytes() == b"/" => {}
+            b"--ro-bind" => self.bind(value()?, value()?, BindAccess::ReadOnly)?,
+            b"--bind" => self.bind(value()?, value()?, BindAccess::Writable)?,
+            b"--dev-bind" => self.bind(value()?, value()?, BindAccess::Device)?,
+            b"--proc" => self.place(value()?, Mount::Proc, IsDirectory::Yes)?,
+            b"--dev" => self.place(value()?, Mount::Dev(Frozen::No), IsDirectory::Yes)?,
+            b"--remount-ro" => self.freeze(value()?)?,
+            b"--symlink" => {
+                let (_, link) = (value()?, value()?);
+                self.symlink(link)?;
+            }
+            bytes => match bytes.strip_prefix(b"--unshare-") {
+                Some(name @ (b"user" | b"ipc" | b"pid" | b"uts" | b"cgroup" | b"net")) => {
+                    self.view.namespaces.insert(OsStr::from_bytes(name).to_owned());
+                }
+                Some(_) | None => return Err(refused(format!("the option {}", path::display(option)))),
+            },
+        }
+        Ok(())
+    }
+
+    fn bind(&mut self, source: &OsStr, at: &OsStr, access: BindAccess) -> Result<(), Witness> {
+        let from = normal(source)?;
+        let kind = self
+            .survey
+            .node(&from)
+            .map(|node| node.kind)
+            .ok_or_else(|| refused(format!("a bind of {from}, which was not looked at")))?;
+        let is_directory = match kind {
+            Kind::Directory => IsDirectory::Yes,
+            Kind::File | Kind::Device | Kind::Fifo | Kind::Socket => IsDirectory::No,
+            Kind::Symlink => return Err(refused(format!("a bind of {from}, which is a link"))),
+        };
+        if source == at {
+            return self.place(at, Mount::Host(access), is_directory);
+        }
+        let masks = source.as_bytes() == MASK.as_bytes() && kind == Kind::Device && access == BindAccess::ReadOnly;
+        if masks {
+            return self.place(at, Mount::Mask, IsDirectory::No);
+        }
+        Err(refused(format!("{from} shown at {}", path::display(at))))
+    }
+
+    fn tmpfs(&mut self, at: &OsStr) -> Result<(), Witness> {
+        let mode = self.private.take();
+        let sized = self.sized.take();
+        let masks = mode.as_deref().is_some_and(|mode| mode.as_bytes() == b"0000");
+        let bounded = sized.is_some_and(|bytes| bytes.to_str().is_some_and(|text| text.parse::<u64>().is_ok()));
+        if !masks && !bounded {
+            return Err(refused(format!("memory without a bound at {}", path::display(at))));
+        }
+        self.place(at, Mount::Tmpfs(Frozen::No), IsDirectory::Yes)
+    }
+
+    fn freeze(&mut self, at: &OsStr) -> Result<(), Witness> {
+        let point = normal(at)?;
+        let mount = self
+            .view
+            .mounts
+            .get_mut(&point)
+            .ok_or_else(|| refused(format!("--remount-ro of {point}, which is no mount")))?;
+        *mount = match *mount {
+            Mount::Host(BindAccess::ReadOnly | BindAccess::Writable) => Mount::Host(BindAccess::ReadOnly),
+            Mount::Tmpfs(_) => Mount::Tmpfs(Frozen::Yes),
+            Mount::Dev(_) => Mount::Dev(Frozen::Yes),
+            Mount::Host(BindAccess::Device) | Mount::Mask | Mount::Proc => {
+                return Err(refused(format!("--remount-ro of {point}")));
+            }
+        };
+        Ok(())
+    }
+
+    fn symlink(&mut self, at: &OsStr) -> Result<(), Witness> {
+        let link = normal(at)?;
+        match self.view.around(&link) {
+            Some((point, Mount::Tmpfs(Frozen::No))) if *point != link => {}
+            Some(_) | None => return Err(refused(format!("a link made at {link}"))),
+        }
+        self.no_link_above(&link)?;
+        if self
+            .view
+            .mounts
+            .range(link.clone()..)
+            .next()
+            .is_some_and(|(point, _)| point.is_within(&link))
+        {
+            return Err(refused(format!("a link in the place of the mount at {link}")));
+        }
+        self.view.links.insert(link);
+        Ok(())
+    }
+
+    /// Mounts something; what was there before is hidden by it.
+    fn place(&mut self, at: &OsStr, mount: Mount, is_directory: IsDirectory) -> Result<(), Witness> {
+        let point = normal(at)?;
+        self.no_link_above(&point)?;
+        match self.view.around(&point) {
+            // A mount point that is there already, or is made in memory.
+            Some((above, _)) if *above == point => {}
+            Some((_, Mount::Tmpfs(Frozen::No) | Mount::Dev(Frozen::No))) => {}
+            Some((_, Mount::Host(_))) => {
+                let found = self.survey.node(&point).map(|node| node.kind);
+                let fits = match (found, is_directory) {
+                    (Some(Kind::Directory), IsDirectory::Yes)
+                    | (Some(Kind::File | Kind::Device | Kind::Fifo | Kind::Socket), IsDirectory::No) => true,
+                    (Some(_) | None, _) => false,
+                };
+                if !fits {
+                    return Err(refused(format!("a mount point made on the host at {point}")));
+                }
+            }
+            Some((_, Mount::Mask | Mount::Proc | Mount::Tmpfs(Frozen::Yes) | Mount::Dev(Frozen::Yes))) | None => {
+                return Err(refused(format!("a mount at {point}, where none can be made")));
+            }
+        }
+        self.view.mounts.retain(|other, _| !other.is_within(&point));
+        self.view.links.retain(|link| !link.is_within(&point));
+        self.view.mounts.insert(point, mount);
+        Ok(())
+    }
+
+    fn no_link_above(&self, point: &AbsPath) -> Result<(), Witness> {
+        let is_link = |path: &AbsPath| {
+            self.view.links.contains(path) || self.survey.node(path).is_some_and(|node| node.kind == Kind::Symlink)
+        };
+        match point.ancestors().find(is_link) {
+            Some(link) => Err(refused(format!("a mount at {point}, through the link {link}"))),
+            None => Ok(()),
+        }
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum IsDirectory {
+    Yes,
+    No,
+}
+
+/// The path, if it is written in the one normal way.
+fn normal(text: &OsStr) -> Result<AbsPath, Witness> {
+    AbsPath::new(Path::new(text))
+        .ok()
+        .filter(|path| path.as_bytes() == text.as_bytes())
+        .ok_or_else(|| refused(format!("the path {}", path::display(text))))
+}
+
+impl View {
+    /// The mount that a path lies in.
+    pub fn around(&self, path: &AbsPath) -> Option<(&AbsPath, Mount)> {
+        let mut above = path.ancestors();
+        above.find_map(|at| self.mounts.get_key_value(&at).map(|(point, mount)| (point, *mount)))
+    }
+
+    /// What mounts alone let be done at the path. Names of directories on a frozen tmpfs count as nothing.
+    pub(super) fn reach(&self, path: &AbsPath) -> Reach {
+        let mount = self.around(path).map_or(Mount::Mask, |(_, mount)| mount);
+        Reach::of(|operation| {
+            let permitted = match mount {
+                Mount::Host(BindAccess::ReadOnly) => operation != Operation::Write,
+                Mount::Host(BindAccess::Writable | BindAccess::Device) | Mount::Proc => true,
+                Mount::Mask | Mount::Tmpfs(Frozen::Yes) => false,
+                Mount::Tmpfs(Frozen::No) | Mount::Dev(Frozen::No) => true,
+                Mount::Dev(Frozen::Yes) => DEVICES.iter().any(|device| path.as_bytes() == device.as_bytes()),
+            };
+            if permitted { Access::Full } else { Access::Denied }
+        })
+    }
+}
+
+impl FileReach for View {
+    fn name(&self) -> &'static str {
+        PLAN
+    }
+
+    fn landmarks(&self, landmarks: &mut Landmarks) {
+        self.mounts.keys().for_each(|point| landmarks.path(point));
+        let devices = DEVICES.iter().filter_map(|device| AbsPath::new(device).ok());
+        devices.for_each(|device| landmarks.path(&device));
+    }
+
+    fn prepared(&self) -> Box<dyn Fn(&AbsPath) -> Reach + '_> {
+        Box::new(|path| self.reach(path))
+    }
+}

@@ -1,0 +1,307 @@
+//! Whether the bytes for bwrap and the layer inside keep to a profile.
+//!
+//! Three questions. What both walls permit together, the profile permits. What mounts alone let be
+//! changed or show, some clause lets be changed or speaks of, so that the first wall is as tight as mounts
+//! can be. And nothing but mounts can happen: the namespaces are there, the root is shut, no mount can be moved away.
+
+use std::ffi::{OsStr, OsString};
+
+use super::lower::OLDEST_ABI;
+use super::own::{DEV, OwnFileSystem, OwnRule, PROC, TMP, Tmp, WithOwn, in_own};
+use super::plan::BindAccess;
+use super::reader::{Frozen, Mount, PLAN, View, read, refused};
+use crate::backend::landlock::reader::{rules_sound, sockets_within};
+use crate::backend::landlock::rights::RESOLVE_UNIX;
+use crate::backend::landlock::{Beneath, LandlockPlan, Rule};
+use crate::backend::survey::{Kind, Survey};
+use crate::policy::{AbsPath, Access, Network, Operation, Target, UnixSockets};
+use crate::profile::order::Permission;
+use crate::profile::{FileReach, Landmarks, Profile, Reach, Witness, files_within};
+
+/// Everything a command is confined by in the `namespaces` regime, as far as files and namespaces go.
+#[derive(Debug, Clone, Copy)]
+pub struct Walls<'a> {
+    /// The arguments of bwrap.
+    pub argv: &'a [OsString],
+    /// The layer inside.
+    pub layer: &'a LandlockPlan,
+    /// Its rules on the regime's own mounts.
+    pub own: &'a [OwnRule],
+    /// Files of the stage, which mounts show and no rule is on.
+    pub stage: &'a [AbsPath],
+}
+
+/// Holds the walls against the profile, on the disk that was surveyed.
+pub fn validate(walls: &Walls<'_>, profile: &Profile, survey: &Survey) -> Result<(), Witness> {
+    let view = read(walls.argv, survey)?;
+    surroundings(&view, profile)?;
+    pinned(&view)?;
+    if walls.layer.abi < OLDEST_ABI {
+        return Err(refused(format!("emptying files (Landlock ABI {})", walls.layer.abi)));
+    }
+    rules_sound(walls.layer, profile)?;
+    own_sound(walls.own, &view, profile)?;
+    sockets_within(walls.layer, profile)?;
+    let pair = Pair {
+        layer: with_own(walls.layer, walls.own),
+        view: &view,
+        survey,
+    };
+    let tmp = tmp_of(&view);
+    let permitted = WithOwn { profile, tmp };
+    pair.nodes_within(&permitted)?;
+    files_within(&pair, &permitted)?;
+    alone(&view, walls.stage, profile, survey)
+}
+
+/// Whether the private directory is there.
+fn tmp_of(view: &View) -> Tmp {
+    match AbsPath::new(TMP).ok().and_then(|top| view.mounts.get(&top)) {
+        Some(Mount::Tmpfs(_)) => Tmp::Private,
+        Some(Mount::Host(_) | Mount::Mask | Mount::Proc | Mount::Dev(_)) | None => Tmp::Granted,
+    }
+}
+
+/// The namespaces, the capabilities and the mounts that must be there.
+fn surroundings(view: &View, profile: &Profile) -> Result<(), Witness> {
+    let net: &[&str] = match profile.network {
+        Network::Off => &["net"],
+        Network::Full => &[],
+    };
+    for name in ["user", "ipc", "pid", "uts", "cgroup"].iter().chain(net) {
+        if !view.namespaces.contains(OsStr::new(name)) {
+            return Err(refused(format!("the host's {name} namespace")));
+        }
+    }
+    if !view.capabilities_dropped {
+        return Err(refused("capabilities over the mounts".to_owned()));
+    }
+    let at = |path: &str| {
+        AbsPath::new(path)
+            .ok()
+            .and_then(|path| view.around(&path).map(|(_, mount)| mount))
+    };
+    if at(PROC) != Some(Mount::Proc) {
+        return Err(refused("the host's processes in /proc".to_owned()));
+    }
+    match at(DEV) {
+        Some(Mount::Dev(Frozen::Yes) | Mount::Host(BindAccess::Device)) => {}
+        Some(_) | None => return Err(refused("another /dev".to_owned())),
+    }
+    match view.mounts.get(&AbsPath::root()) {
+        Some(Mount::Tmpfs(Frozen::Yes) | Mount::Host(_)) => Ok(()),
+        Some(_) | None => Err(refused("a root directory to write in".to_owned())),
+    }
+}
+
+/// A directory between a writable bind and a mount inside it must be a mount itself, or it could be renamed.
+fn pinned(view: &View) -> Result<(), Witness> {
+    for point in view.mounts.keys() {
+        let Some(parent) = point.parent() else { continue };
+        let Some((above, mount)) = view.around(&parent) else {
+            continue;
+        };
+        let movable = match mount {
+            Mount::Host(BindAccess::Writable | BindAccess::Device) => *above != parent,
+            Mount::Host(BindAccess::ReadOnly) | Mount::Mask | Mount::Tmpfs(_) | Mount::Proc | Mount::Dev(_) => false,
+        };
+        if movable {
+            return Err(refused(format!("renaming {parent}, and with it the mount at {point}")));
+        }
+    }
+    Ok(())
+}
+
+fn own_sound(own: &[OwnRule], view: &View, profile: &Profile) -> Result<(), Witness> {
+    for rule in own {
+        let place = AbsPath::new(&rule.path)
+            .ok()
+            .filter(|path| path.as_bytes() == rule.path.as_encoded_bytes());
+        let place = place.ok_or_else(|| refused("a rule on a path that is not normal".to_owned()))?;
+        let fits = match (view.mounts.get(&place), rule.file_system) {
+            (Some(Mount::Proc), OwnFileSystem::Proc) => rule.access & RESOLVE_UNIX == 0,
+            (Some(Mount::Tmpfs(_)), OwnFileSystem::Tmpfs) => {
+                rule.access & RESOLVE_UNIX == 0
+                    || profile.unix_sockets == UnixSockets::All && rule.access == RESOLVE_UNIX
+            }
+            (Some(_) | None, _) => false,
+        };
+        if !fits {
+            return Err(refused(format!(
+                "a rule on {place}, which is no mount of the regime's own"
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// The layer with the rules whose inodes are not known before the namespace is there.
+fn with_own(layer: &LandlockPlan, own: &[OwnRule]) -> LandlockPlan {
+    let mut layer = layer.clone();
+    layer.rules.extend(own.iter().map(|rule| Rule {
+        path: rule.path.clone(),
+        device: 0,
+        inode: 0,
+        beneath: Beneath::Directory,
+        access: rule.access,
+    }));
+    layer
+}
+
+/// Both walls, on the disk that was surveyed.
+struct Pair<'a> {
+    layer: LandlockPlan,
+    view: &'a View,
+    survey: &'a Survey,
+}
+
+impl Pair<'_> {
+    /// Everything that was seen, path by path: whether something exists decides as well, and the finitely
+    /// many classes of paths know nothing of that.
+    fn nodes_within(&self, permitted: &WithOwn<'_>) -> Result<(), Witness> {
+        let (walls, profile) = (self.prepared(), permitted.prepared());
+        // A link is never opened itself; what it leads to is looked at where it lies.
+        let seen = self.survey.nodes().filter(|(_, node)| node.kind != Kind::Symlink);
+        for (path, _) in seen {
+            let (wide, tight) = (walls(path), profile(path));
+            if let Some(operation) = Operation::ALL.into_iter().find(|&op| wide.get(op) > tight.get(op)) {
+                return Err(Witness {
+                    what: Permission::File {
+                        operation,
+                        path: path.clone(),
+                        access: wide.get(operation),
+                    },
+                    wide: self.name(),
+                    tight: permitted.name(),
+                });
+            }
+        }
+        Ok(())
+    }
+}
+
+impl FileReach for Pair<'_> {
+    fn name(&self) -> &'static str {
+        "the mounts and the Landlock plan"
+    }
+
+    fn landmarks(&self, landmarks: &mut Landmarks) {
+        self.view.landmarks(landmarks);
+        self.layer.landmarks(landmarks);
+        // What lies in a directory that was not listed may exist, whatever its name.
+        let unlisted = self
+            .survey
+            .nodes()
+            .filter(|(path, node)| node.kind == Kind::Directory && self.survey.entries(path).is_none());
+        unlisted.for_each(|(path, _)| landmarks.path(path));
+    }
+
+    fn prepared(&self) -> Box<dyn Fn(&AbsPath) -> Reach + '_> {
+        let layer = self.layer.prepared();
+        Box::new(move |path| {
+            let (mounts, rules) = (self.view.reach(path), layer(path));
+            let both = Reach::of(|operation| mounts.get(operation).min(rules.get(operation)));
+            let of_the_host = match self.view.around(path) {
+                Some((_, Mount::Host(_))) => true,
+                Some((_, Mount::Mask | Mount::Tmpfs(_) | Mount::Proc | Mount::Dev(_))) | None => false,
+            };
+            // What does not exist, and cannot be made, is not there to be reached.
+            if of_the_host && both.get(Operation::Write) == Access::Denied && self.survey.is_absent(path) {
+                return Reach::of(|_| Access::Denied);
+            }
+            both
+        })
+    }
+}
+
+/// What mounts alone let be changed, and what they show, is what clauses speak of: grants, and denies of
+/// paths that exist. (Denies that the layer must hold are the layer's.)
+fn alone(view: &View, stage: &[AbsPath], profile: &Profile, survey: &Survey) -> Result<(), Witness> {
+    let mut clauses = profile.clone();
+    clauses.denies.retain(|deny| match &deny.target {
+        Target::Path(path) => {
+            let there = survey.node(path).is_some_and(|node| node.kind != Kind::Symlink);
+            there && deny.except.is_none() && !in_own(path)
+        }
+        Target::Pattern { .. } => false,
+    });
+    let spoken = Spoken {
+        of: WithOwn {
+            profile: &clauses,
+            tmp: tmp_of(view),
+        },
+        stage,
+        survey,
+    };
+    let bare = Bare { view };
+    files_within(&bare, &spoken)
+}
+
+/// What mounts show: reading stands for being shown, writing for being changed.
+struct Bare<'a> {
+    view: &'a View,
+}
+
+impl FileReach for Bare<'_> {
+    fn name(&self) -> &'static str {
+        PLAN
+    }
+
+    fn landmarks(&self, landmarks: &mut Landmarks) {
+        self.view.landmarks(landmarks);
+    }
+
+    fn prepared(&self) -> Box<dyn Fn(&AbsPath) -> Reach + '_> {
+        Box::new(|path| {
+            let reach = self.view.reach(path);
+            // The regime's own mounts show nothing of the host but harmless devices.
+            let of_the_host = match self.view.around(path) {
+                Some((_, Mount::Host(_))) => true,
+                Some((_, Mount::Mask | Mount::Tmpfs(_) | Mount::Proc | Mount::Dev(_))) | None => false,
+            };
+            Reach::of(|operation| match operation {
+                Operation::Read | Operation::Write if of_the_host => reach.get(operation),
+                Operation::Read | Operation::List | Operation::Write | Operation::Execute => Access::Denied,
+            })
+        })
+    }
+}
+
+/// What clauses speak of at all.
+struct Spoken<'a> {
+    of: WithOwn<'a>,
+    stage: &'a [AbsPath],
+    survey: &'a Survey,
+}
+
+impl FileReach for Spoken<'_> {
+    fn name(&self) -> &'static str {
+        self.of.name()
+    }
+
+    fn landmarks(&self, landmarks: &mut Landmarks) {
+        self.of.landmarks(landmarks);
+        self.stage.iter().for_each(|path| landmarks.path(path));
+    }
+
+    fn prepared(&self) -> Box<dyn Fn(&AbsPath) -> Reach + '_> {
+        let says = self.of.prepared();
+        Box::new(move |path| {
+            let reach = says(path);
+            let spoken = Operation::ALL.into_iter().any(|op| reach.get(op) != Access::Denied);
+            // A file has nothing below it.
+            let below_a_file = path.ancestors().skip(1).any(|above| {
+                self.survey
+                    .node(&above)
+                    .is_some_and(|node| node.kind != Kind::Directory)
+            });
+            let shown = spoken || below_a_file || self.stage.contains(path);
+            let shown = if shown { Access::Full } else { Access::Denied };
+            Reach::of(|operation| match operation {
+                Operation::Write if below_a_file => Access::Full,
+                Operation::Write => reach.get(Operation::Write),
+                Operation::Read | Operation::List | Operation::Execute => shown,
+            })
+        })
+    }
+}
