@@ -60,7 +60,7 @@ fn fallback(decompose: bool) -> DenyFallback {
 }
 
 /// One way to hurt a plan by hand.
-fn hurt(argv: &mut Vec<OsString>, at: &Index, how: u8, path: &AbsPath) {
+fn hurt(argv: &mut Vec<OsString>, at: Index, how: u8, path: &AbsPath) {
     let i = at.index(argv.len());
     let path = || OsString::from(path.as_path());
     match how {
@@ -147,7 +147,7 @@ proptest! {
         let mut argv = lowered.plan.render();
         for (at, how, path) in &edits {
             if !argv.is_empty() {
-                hurt(&mut argv, at, *how, path);
+                hurt(&mut argv, *at, *how, path);
             }
         }
         if validate(&walls(&lowered, &argv), &profile, &survey).is_ok() {

@@ -75,7 +75,12 @@ impl Held {
         if rights.has(Right::Write) {
             self.cover(path.clone(), Cover::ReadOnly);
         }
-        self.leave_execute(deny);
+        if *path == AbsPath::root() {
+            // The regime's own mounts lie on top of one of `/`, and can be written.
+            self.left.push(deny.clone());
+        } else {
+            self.leave_execute(deny);
+        }
     }
 
     /// Mounts cannot tell executing from reading.
@@ -125,7 +130,8 @@ fn present(survey: &Survey, path: &AbsPath) -> Option<Node> {
 /// Whether a command could make something that the deny is for.
 fn appears(profile: &Profile, covers: &BTreeMap<AbsPath, Cover>, survey: &Survey, deny: &Deny) -> bool {
     let root = at(deny);
-    if in_own(root) {
+    // In the regime's own mounts, which a pattern for all of `/` reaches as well, nothing is covered.
+    if in_own(root) || *root == AbsPath::root() {
         return true;
     }
     if let Target::Path(path) = &deny.target

@@ -90,11 +90,11 @@ pub fn survey(profile: &Profile, options: &Options) -> Result<Survey, SurveyErro
         Mounts::take()?
     };
     let mut survey = Survey::take(&paths, opens, mounts)?;
-    let shows = |path: &AbsPath| grants.above(path).any(|grant| grant.scope != Scope::File);
+    let in_tree = |path: &AbsPath| grants.above(path).any(|grant| grant.scope != Scope::File);
     let mut looked = std::collections::BTreeSet::new();
     let ways = shown.grants.iter().map(|grant| &grant.path).chain(&options.stage);
     for directory in ways.flat_map(|path| path.ancestors().skip(1).collect::<Vec<_>>()) {
-        if looked.insert(directory.clone()) && !shows(&directory) {
+        if looked.insert(directory.clone()) && !in_tree(&directory) {
             for (path, link) in links_in(&directory) {
                 survey.insert_link(path, link);
             }
@@ -184,7 +184,7 @@ fn inside(
         deny_fallback: options.deny_fallback,
         residuals: options.residuals,
     };
-    let landlock::Lowered { mut plan, statuses } = layer(&part, survey, &landlock)?;
+    let landlock::Lowered { mut plan, statuses } = layer(&part, survey, landlock)?;
     plan.rules.retain(|rule| {
         AbsPath::new(&rule.path).is_ok_and(|path| match around(mounted, &path) {
             Shown::ReadOnly | Shown::Writable | Shown::Device => true,
@@ -255,16 +255,13 @@ fn refuse_protected_links(protect: &[AbsPath], survey: &Survey) -> Result<(), Re
 fn say(profile: &Profile, held: &Held, inside: Vec<ClauseStatus>, mounted: &Mounted) -> Vec<ClauseStatus> {
     let mut statuses: Vec<ClauseStatus> = Vec::new();
     let brought = profile.grants.iter().filter(|grant| in_proc(&grant.path));
+    let read_only = ["/proc is read only".to_owned()];
     statuses.extend(brought.map(|grant| {
         let changes = grant.rights.has(Right::Write) || grant.rights.has(Right::Execute);
         clause(
             grant.to_string(),
             grant.origin.to_string(),
-            if changes {
-                vec!["/proc is read only".to_owned()]
-            } else {
-                Vec::new()
-            },
+            if changes { &read_only } else { &[] },
         )
     }));
     // What the layer says of its denies is what is left of them; they follow below, whole.
@@ -274,14 +271,14 @@ fn say(profile: &Profile, held: &Held, inside: Vec<ClauseStatus>, mounted: &Moun
         profile
             .denies
             .iter()
-            .map(|deny| clause(deny.to_string(), deny.origin.to_string(), losses_of(deny, held))),
+            .map(|deny| clause(deny.to_string(), deny.origin.to_string(), &losses_of(deny, held))),
     );
     if mounted.pins > 0 {
         let what = "between the directories on the way to them and others, renaming and linking is copying";
         statuses.push(clause(
             "mounts inside writable roots".to_owned(),
             "built in".to_owned(),
-            vec![what.to_owned()],
+            &[what.to_owned()],
         ));
     }
     statuses
@@ -303,7 +300,7 @@ fn losses_of(deny: &Deny, held: &Held) -> Vec<String> {
     losses
 }
 
-fn clause(clause: String, origin: String, losses: Vec<String>) -> ClauseStatus {
+fn clause(clause: String, origin: String, losses: &[String]) -> ClauseStatus {
     let status = if losses.is_empty() {
         Status::Enforced
     } else {

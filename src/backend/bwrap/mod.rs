@@ -23,6 +23,8 @@ mod mounting;
 pub mod own;
 pub mod plan;
 pub mod reader;
+#[cfg(test)]
+mod tests;
 mod validate;
 
 pub use lower::{Lowered, OLDEST_ABI, Options, lower, survey};

@@ -182,7 +182,7 @@ impl Mounting<'_> {
             (Shown::Masked | Shown::Nothing, Beneath::File) => {
                 let mask = AbsPath::new(MASK).ok();
                 let device = mask.as_ref().and_then(|mask| self.survey.node(mask));
-                if !device.is_some_and(|node| node.kind == Kind::Device) {
+                if device.is_none_or(|node| node.kind != Kind::Device) {
                     return Err(Refusal::NoMountPoint {
                         path: mask.unwrap_or_else(AbsPath::root),
                         wanted: "a device",
@@ -252,7 +252,7 @@ impl Mounting<'_> {
             Scope::Tree => !grant.rights.is_empty(),
         };
         let mut shown = Shown::Nothing;
-        for grant in self.grants.above(path).filter(|grant| reaches(&grant)) {
+        for grant in self.grants.above(path).filter(reaches) {
             let acts = path.as_bytes().starts_with(b"/dev/") || path.as_bytes() == b"/dev";
             let writes = writes_tree(grant) || is_file && writes_file(grant, path);
             let here = match (cover, acts, writes) {

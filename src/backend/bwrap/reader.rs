@@ -275,9 +275,11 @@ impl View {
         Reach::of(|operation| {
             let permitted = match mount {
                 Mount::Host(BindAccess::ReadOnly) => operation != Operation::Write,
-                Mount::Host(BindAccess::Writable | BindAccess::Device) | Mount::Proc => true,
+                Mount::Host(BindAccess::Writable | BindAccess::Device)
+                | Mount::Proc
+                | Mount::Tmpfs(Frozen::No)
+                | Mount::Dev(Frozen::No) => true,
                 Mount::Mask | Mount::Tmpfs(Frozen::Yes) => false,
-                Mount::Tmpfs(Frozen::No) | Mount::Dev(Frozen::No) => true,
                 Mount::Dev(Frozen::Yes) => DEVICES.iter().any(|device| path.as_bytes() == device.as_bytes()),
             };
             if permitted { Access::Full } else { Access::Denied }

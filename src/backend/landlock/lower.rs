@@ -99,13 +99,13 @@ pub fn lower(profile: &Profile, survey: &Survey, options: &Options) -> Result<Lo
         });
     }
     let metadata = metadata(Regime::Landlock, options.residuals)?;
-    let mut lowered = layer(profile, survey, options)?;
+    let mut lowered = layer(profile, survey, *options)?;
     lowered.statuses.insert(0, metadata);
     Ok(lowered)
 }
 
 /// The layer alone, for any ABI: what a regime asks of the kernel and leaves open is not looked at.
-pub(in crate::backend) fn layer(profile: &Profile, survey: &Survey, options: &Options) -> Result<Lowered, Refusal> {
+pub(in crate::backend) fn layer(profile: &Profile, survey: &Survey, options: Options) -> Result<Lowered, Refusal> {
     let mut statuses = Vec::new();
     let obstacles = Obstacles::new(profile);
     let granted = Granted::new(profile);
@@ -115,7 +115,7 @@ pub(in crate::backend) fn layer(profile: &Profile, survey: &Survey, options: &Op
         profile,
         says: profile.prepared(),
         survey,
-        options,
+        options: &options,
         obstacles,
         rules: BTreeMap::new(),
         links: Links::new(profile, survey),

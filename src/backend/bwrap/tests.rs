@@ -1,0 +1,418 @@
+//! One plan in full, and every way of weakening it by hand.
+
+use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
+
+use super::*;
+use crate::backend::status::{Refusal, Status};
+use crate::backend::survey::{Kind, Link, Node, Survey};
+use crate::policy::{
+    AbsPath, Deny, DenyFallback, Environment, Grant, Identity, Limits, Network, Origin, Pattern, Residuals, Rights,
+    Target, UnixSockets,
+};
+use crate::profile::Profile;
+
+fn path(text: impl AsRef<OsStr>) -> AbsPath {
+    AbsPath::new(text.as_ref()).unwrap()
+}
+
+fn node(kind: Kind) -> Node {
+    Node {
+        kind,
+        identity: Identity { device: 1, inode: 2 },
+        links: 1,
+    }
+}
+
+/// A machine with a workspace: a secret, a directory of keys, a git directory.
+fn machine() -> Survey {
+    let mut survey = Survey::default();
+    let directories = [
+        "/",
+        "/dev",
+        "/proc",
+        "/tmp",
+        "/usr",
+        "/w",
+        "/w/.git",
+        "/w/.git/hooks",
+        "/w/keys",
+        "/w/a",
+        "/w/a/b",
+        "/ro",
+    ];
+    for directory in directories {
+        survey.insert(path(directory), node(Kind::Directory));
+    }
+    for file in [
+        "/w/.env",
+        "/w/.git/config",
+        "/w/keys/id",
+        "/w/a/b/lib",
+        "/ro/x.pem",
+        "/ro/y",
+    ] {
+        survey.insert(path(file), node(Kind::File));
+    }
+    survey.insert(path("/dev/null"), node(Kind::Device));
+    let lists: [(&str, &[&str]); 7] = [
+        ("/w", &[".env", ".git", "keys", "a"]),
+        ("/w/.git", &["hooks", "config"]),
+        ("/w/.git/hooks", &[]),
+        ("/w/keys", &["id"]),
+        ("/w/a", &["b"]),
+        ("/w/a/b", &["lib"]),
+        ("/ro", &["x.pem", "y"]),
+    ];
+    for (directory, names) in lists {
+        survey.insert_entries(path(directory), names.iter().map(OsString::from).collect());
+    }
+    let link = Link {
+        target: "usr/bin".into(),
+        leads_to: path("/usr/bin"),
+    };
+    survey.insert_link(path("/bin"), link.clone());
+    let hidden = Link {
+        leads_to: path("/home/me"),
+        ..link
+    };
+    survey.insert_link(path("/me"), hidden);
+    survey
+}
+
+fn origin() -> Origin {
+    Origin::Builtin("test")
+}
+
+fn profile() -> Profile {
+    let deny = |at: &str, rights| Deny::tree(path(at), rights, origin());
+    let grants = [
+        ("/usr", Rights::READ | Rights::EXECUTE),
+        ("/w", Rights::ALL),
+        ("/ro", Rights::READ),
+        ("/proc/version", Rights::READ),
+        ("/dev/null", Rights::READ | Rights::WRITE),
+    ];
+    let pattern = Deny {
+        target: Target::Pattern {
+            root: path("/ro"),
+            pattern: Pattern::Suffix(".pem".into()),
+        },
+        ..deny("/", Rights::ALL)
+    };
+    Profile {
+        grants: grants
+            .map(|(at, rights)| Grant::tree(path(at), rights, origin()))
+            .into(),
+        denies: vec![
+            deny("/w/.env", Rights::ALL),
+            deny("/w/keys", Rights::READ),
+            deny("/w/a/b/lib", Rights::WRITE),
+            pattern,
+        ],
+        identities: BTreeMap::new(),
+        network: Network::Off,
+        unix_sockets: UnixSockets::None,
+        limits: Limits::default(),
+        environment: Environment::default(),
+    }
+}
+
+fn options() -> Options {
+    Options {
+        abi: 7,
+        deny_fallback: DenyFallback::Refuse,
+        residuals: Residuals::Refuse,
+        tmp_bytes: 4096,
+        protect: vec![path("/w/.git/config"), path("/w/.git/hooks"), path("/w/.envrc")],
+        stage: Vec::new(),
+    }
+}
+
+fn lowered() -> Lowered {
+    lower(&profile(), &machine(), &options()).unwrap()
+}
+
+fn check(lowered: &Lowered, argv: &[OsString]) -> Result<(), String> {
+    let walls = Walls {
+        argv,
+        layer: &lowered.layer,
+        own: &lowered.own,
+        stage: &[],
+    };
+    validate(&walls, &profile(), &machine()).map_err(|witness| witness.to_string())
+}
+
+/// One option a line.
+fn shown(argv: &[OsString]) -> String {
+    let words = argv.iter().map(|word| word.to_str().unwrap());
+    words.fold(String::new(), |text, word| {
+        let gap = match (text.is_empty(), word.starts_with("--")) {
+            (true, _) => "",
+            (false, true) => "\n",
+            (false, false) => " ",
+        };
+        text + gap + word
+    })
+}
+
+#[test]
+fn a_plan_in_full() {
+    insta::assert_snapshot!(shown(&lowered().plan.render()), @r"
+    --unshare-user
+    --unshare-ipc
+    --unshare-pid
+    --unshare-uts
+    --unshare-cgroup
+    --unshare-net
+    --cap-drop ALL
+    --chdir /
+    --dev /dev
+    --proc /proc
+    --ro-bind /ro /ro
+    --ro-bind /dev/null /ro/x.pem
+    --size 4096
+    --perms 1777
+    --tmpfs /tmp
+    --ro-bind /usr /usr
+    --bind /w /w
+    --ro-bind /dev/null /w/.env
+    --bind /w/.git /w/.git
+    --ro-bind /w/.git/config /w/.git/config
+    --ro-bind /w/.git/hooks /w/.git/hooks
+    --bind /w/a /w/a
+    --bind /w/a/b /w/a/b
+    --ro-bind /w/a/b/lib /w/a/b/lib
+    --perms 0000
+    --tmpfs /w/keys
+    --remount-ro /w/keys
+    --symlink usr/bin /bin
+    --remount-ro /dev
+    --remount-ro /
+    ");
+}
+
+#[test]
+fn statuses_say_what_becomes_of_each_clause() {
+    let said: Vec<String> = lowered()
+        .statuses
+        .iter()
+        .map(|clause| format!("{} — {}", clause.clause, clause.status))
+        .collect();
+    insta::assert_snapshot!(said.join("\n"), @r"
+    metadata of files outside the grants (only the names of the directories on the way to what is granted can be seen, the links of system directories that lead to it, and that something is masked) — enforced
+    grant read /proc/version — enforced
+    grant read+execute /usr — enforced
+    grant all /w — enforced
+    grant read /ro — enforced
+    grant read+write /dev/null — enforced
+    unix sockets none — enforced
+    deny all /w/.env — enforced
+    deny read /w/keys — stricter: what may not be read is masked: nothing at all can be done there
+    deny write /w/a/b/lib — enforced
+    deny all *.pem below /ro — enforced
+    mounts inside writable roots — stricter: between the directories on the way to them and others, renaming and linking is copying
+    ");
+}
+
+#[test]
+fn what_is_rendered_is_what_the_descriptor_carries() {
+    let plan = lowered().plan;
+    let bytes = plan.bytes();
+    let parts: Vec<&[u8]> = bytes.split(|&b| b == 0).collect();
+    let (last, arguments) = parts.split_last().unwrap();
+    assert!(last.is_empty());
+    assert!(
+        plan.render()
+            .iter()
+            .map(|word| word.as_bytes())
+            .eq(arguments.iter().copied())
+    );
+}
+
+#[test]
+fn protected_paths_that_exist_are_named_as_held() {
+    assert_eq!(lowered().protected, [path("/w/.git/config"), path("/w/.git/hooks")]);
+}
+
+/// The index of the option whose last value is `at`.
+fn option_at(argv: &[OsString], name: &str, at: &str) -> usize {
+    let found = (0..argv.len()).find(|&i| {
+        let values = argv[i + 1..]
+            .iter()
+            .take_while(|word| !word.as_bytes().starts_with(b"--"));
+        argv[i] == name && values.last().is_some_and(|last| last == at)
+    });
+    found.unwrap_or_else(|| panic!("no {name} {at} in {argv:?}"))
+}
+
+#[test]
+fn every_hand_weakened_plan_is_caught_with_a_witness() {
+    let plan = lowered();
+    let sound = plan.plan.render();
+    assert_eq!(check(&plan, &sound), Ok(()));
+    let without = |name: &str, at: &str, count: usize| {
+        let mut argv = sound.clone();
+        let i = option_at(&argv, name, at);
+        argv.drain(i..i + count);
+        argv
+    };
+    let instead = |name: &str, at: &str, new: &str| {
+        let mut argv = sound.clone();
+        let i = option_at(&argv, name, at);
+        argv[i] = new.into();
+        argv
+    };
+    let more = |words: &[&str]| {
+        sound
+            .iter()
+            .cloned()
+            .chain(words.iter().map(OsString::from))
+            .collect::<Vec<_>>()
+    };
+    let moved = |name: &str, at: &str| {
+        let mut argv = sound.clone();
+        let i = option_at(&argv, name, at);
+        let step: Vec<_> = argv.drain(i..i + 3).collect();
+        argv.extend(step);
+        argv
+    };
+    let flag = |name: &str| sound.iter().filter(|word| *word != name).cloned().collect::<Vec<_>>();
+    let hurt: Vec<(&str, Vec<OsString>)> = vec![
+        ("a tree becomes writable", instead("--ro-bind", "/ro", "--bind")),
+        ("a write-deny is dropped", without("--ro-bind", "/w/a/b/lib", 3)),
+        (
+            "a write-deny becomes writable",
+            instead("--ro-bind", "/w/a/b/lib", "--bind"),
+        ),
+        ("a file's mask is dropped", without("--ro-bind", "/w/.env", 3)),
+        (
+            "a file's mask acts as a device",
+            instead("--ro-bind", "/w/.env", "--dev-bind"),
+        ),
+        ("a pattern's mask is dropped", without("--ro-bind", "/ro/x.pem", 3)),
+        ("a directory's mask is dropped", {
+            let mut argv = without("--remount-ro", "/w/keys", 2);
+            let i = option_at(&argv, "--tmpfs", "/w/keys");
+            argv.drain(i - 2..i + 2);
+            argv
+        }),
+        ("a pin is dropped", without("--bind", "/w/a/b", 3)),
+        ("a bind comes after what covers it", moved("--bind", "/w")),
+        ("a bind more", more(&["--bind", "/dev/null", "/dev/null"])),
+        ("a tree more", {
+            let mut argv = sound.clone();
+            let i = option_at(&argv, "--remount-ro", "/");
+            argv.splice(i..i, ["--ro-bind", "/tmp", "/tmp"].map(OsString::from));
+            argv
+        }),
+        ("another source", {
+            let mut argv = sound.clone();
+            let i = option_at(&argv, "--bind", "/w");
+            argv[i + 1] = "/usr".into();
+            argv
+        }),
+        ("a mount point made on the host", more(&["--tmpfs", "/w/new"])),
+        ("memory without a bound", flag("--size")),
+        ("an option nobody knows", more(&["--share-net"])),
+        ("a link over a mount", more(&["--symlink", "/", "/w"])),
+        ("the root is left open", without("--remount-ro", "/", 2)),
+        ("/dev is left open", without("--remount-ro", "/dev", 2)),
+        ("the host's /proc", without("--proc", "/proc", 2)),
+        ("capabilities", without("--cap-drop", "ALL", 2)),
+        ("the host's network", flag("--unshare-net")),
+        ("the host's processes", flag("--unshare-pid")),
+        ("the host's users", flag("--unshare-user")),
+        ("the host's queues", flag("--unshare-ipc")),
+    ];
+    for (what, argv) in hurt {
+        assert!(check(&plan, &argv).is_err(), "{what}: {}", shown(&argv));
+    }
+}
+
+#[test]
+fn a_rule_of_the_layer_on_what_is_no_own_mount_is_caught() {
+    let mut plan = lowered();
+    let argv = plan.plan.render();
+    plan.own.push(OwnRule {
+        path: "/ro".into(),
+        file_system: OwnFileSystem::Tmpfs,
+        access: 1,
+    });
+    assert!(check(&plan, &argv).is_err());
+}
+
+#[test]
+fn a_name_that_could_still_appear_where_a_command_writes_is_refused() {
+    let mut absent = profile();
+    absent.denies.push(Deny::tree(path("/w/secret"), Rights::ALL, origin()));
+    let refused = lower(&absent, &machine(), &options()).unwrap_err();
+    assert!(matches!(refused, Refusal::DenyBelowGrant { .. }), "{refused}");
+    let decomposing = Options {
+        deny_fallback: DenyFallback::Decompose,
+        ..options()
+    };
+    let lowered = lower(&absent, &machine(), &decomposing).unwrap();
+    assert!(
+        lowered
+            .statuses
+            .iter()
+            .any(|clause| matches!(&clause.status, Status::Stricter(_)) && clause.clause.ends_with("/w"))
+    );
+}
+
+#[test]
+fn a_name_that_cannot_appear_needs_nothing() {
+    let mut absent = profile();
+    absent
+        .denies
+        .push(Deny::tree(path("/ro/secret"), Rights::ALL, origin()));
+    let lowered = lower(&absent, &machine(), &options()).unwrap();
+    assert_eq!(lowered.plan, self::lowered().plan);
+}
+
+#[test]
+fn a_protected_file_with_a_second_name_is_refused() {
+    let mut survey = machine();
+    let twice = Node {
+        links: 2,
+        ..node(Kind::File)
+    };
+    survey.insert(path("/w/.git/config"), twice);
+    let refused = lower(&profile(), &survey, &options()).unwrap_err();
+    assert!(matches!(refused, Refusal::HardLink { .. }), "{refused}");
+}
+
+#[test]
+fn more_mounts_than_bwrap_takes_are_refused() {
+    let (mut survey, mut many) = (machine(), profile());
+    for i in 0..4_000 {
+        let file = path(format!("/many/{i}"));
+        survey.insert(file.clone(), node(Kind::File));
+        many.grants.push(Grant::tree(file, Rights::READ, origin()));
+    }
+    let refused = lower(&many, &survey, &options()).unwrap_err();
+    assert!(matches!(refused, Refusal::TooManyMounts { .. }), "{refused}");
+}
+
+#[test]
+fn names_of_any_bytes_pass_through_unchanged() {
+    let hostile = OsStr::from_bytes(b"/w/-- a\n'\"\\\xff");
+    let (mut survey, mut hidden) = (machine(), profile());
+    survey.insert(path(hostile), node(Kind::File));
+    hidden.denies.push(Deny::tree(path(hostile), Rights::ALL, origin()));
+    let lowered = lower(&hidden, &survey, &options()).unwrap();
+    let argv = lowered.plan.render();
+    assert!(
+        argv.windows(3)
+            .any(|step| step[0] == "--ro-bind" && step[1] == "/dev/null" && step[2] == hostile)
+    );
+    let walls = Walls {
+        argv: &argv,
+        layer: &lowered.layer,
+        own: &lowered.own,
+        stage: &[],
+    };
+    assert_eq!(validate(&walls, &hidden, &survey), Ok(()));
+}
