@@ -95,14 +95,23 @@ impl Held {
 
     /// A pattern, where no name can appear: everything that matches now.
     fn match_all(&mut self, deny: &Deny, root: &AbsPath, pattern: &Pattern, survey: &Survey) {
-        if !rights_of(deny).has(Right::Read) {
+        let rights = rights_of(deny);
+        let cover = if rights.has(Right::Read) {
+            Cover::Mask
+        } else {
+            Cover::ReadOnly
+        };
+        if cover == Cover::ReadOnly {
             self.leave_execute(deny);
+        }
+        // Single files may be writable where no name can appear.
+        if !rights.has(Right::Read) && !rights.has(Right::Write) {
             return;
         }
         for (path, node) in survey.nodes() {
             let matches = path.is_below(root) && path.name().is_some_and(|name| pattern.matches(name));
             if matches && node.kind != Kind::Symlink && !in_own(path) {
-                self.cover(path.clone(), Cover::Mask);
+                self.cover(path.clone(), cover);
             }
         }
     }

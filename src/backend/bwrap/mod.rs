@@ -3,7 +3,7 @@
 //! The story, file by file: [`plan`] is the data and its rendering; `hold` says which denies mounts can
 //! hold, and where; `mounting` turns grants and held denies into steps, parents first; `own` knows the
 //! mounts that the regime brings along (/proc, /dev, /tmp); [`lower()`] joins them with the Landlock layer for
-//! inside. [`reader`] interprets the rendered bytes, never the typed plan, and [`validate`] holds what
+//! inside. [`reader`] interprets the rendered bytes, never the typed plan, and [`validate()`] holds what
 //! bytes and layer permit together against the profile.
 //!
 //! **Two walls.** A mount tells "nothing", "read" and "change" apart; Landlock inside tells reading,

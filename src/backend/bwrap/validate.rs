@@ -14,7 +14,7 @@ use crate::backend::landlock::reader::{rules_sound, sockets_within};
 use crate::backend::landlock::rights::RESOLVE_UNIX;
 use crate::backend::landlock::{Beneath, LandlockPlan, Rule};
 use crate::backend::survey::{Kind, Survey};
-use crate::policy::{AbsPath, Access, Network, Operation, Target, UnixSockets};
+use crate::policy::{AbsPath, Access, Network, Operation, Right, Target, UnixSockets};
 use crate::profile::order::Permission;
 use crate::profile::{FileReach, Landmarks, Profile, Reach, Witness, files_within};
 
@@ -225,11 +225,15 @@ fn alone(view: &View, stage: &[AbsPath], profile: &Profile, survey: &Survey) -> 
         }
         Target::Pattern { .. } => false,
     });
+    // Mounts hide what may not be read. What may only not be executed or changed is not hidden by them, even
+    // where nothing else was granted.
+    let mut hiding = clauses.clone();
+    hiding.denies.retain(|deny| deny.rights.has(Right::Read));
+    let tmp = tmp_of(view);
+    let with_own = |profile| WithOwn { profile, tmp };
     let spoken = Spoken {
-        of: WithOwn {
-            profile: &clauses,
-            tmp: tmp_of(view),
-        },
+        changed: with_own(&clauses),
+        shown: with_own(&hiding),
         stage,
         survey,
     };
@@ -269,25 +273,26 @@ impl FileReach for Bare<'_> {
 
 /// What clauses speak of at all.
 struct Spoken<'a> {
-    of: WithOwn<'a>,
+    changed: WithOwn<'a>,
+    shown: WithOwn<'a>,
     stage: &'a [AbsPath],
     survey: &'a Survey,
 }
 
 impl FileReach for Spoken<'_> {
     fn name(&self) -> &'static str {
-        self.of.name()
+        self.changed.name()
     }
 
     fn landmarks(&self, landmarks: &mut Landmarks) {
-        self.of.landmarks(landmarks);
+        self.changed.landmarks(landmarks);
         self.stage.iter().for_each(|path| landmarks.path(path));
     }
 
     fn prepared(&self) -> Box<dyn Fn(&AbsPath) -> Reach + '_> {
-        let says = self.of.prepared();
+        let (changes, hides) = (self.changed.prepared(), self.shown.prepared());
         Box::new(move |path| {
-            let reach = says(path);
+            let reach = hides(path);
             let spoken = Operation::ALL.into_iter().any(|op| reach.get(op) != Access::Denied);
             // A file has nothing below it.
             let below_a_file = path.ancestors().skip(1).any(|above| {
@@ -299,7 +304,7 @@ impl FileReach for Spoken<'_> {
             let shown = if shown { Access::Full } else { Access::Denied };
             Reach::of(|operation| match operation {
                 Operation::Write if below_a_file => Access::Full,
-                Operation::Write => reach.get(Operation::Write),
+                Operation::Write => changes(path).get(Operation::Write),
                 Operation::Read | Operation::List | Operation::Execute => shown,
             })
         })
