@@ -205,8 +205,11 @@ impl FileReach for Pair<'_> {
                 Some((_, Mount::Host(_))) => true,
                 Some((_, Mount::Mask | Mount::Tmpfs(_) | Mount::Proc | Mount::Dev(_))) | None => false,
             };
-            // What does not exist, and cannot be made, is not there to be reached.
-            if of_the_host && both.get(Operation::Write) == Access::Denied && self.survey.is_absent(path) {
+            // What does not exist, and cannot be made, is not there to be reached; what a link leads to is reached
+            // where it lies.
+            let nothing =
+                self.survey.is_absent(path) || self.survey.node(path).is_some_and(|node| node.kind == Kind::Symlink);
+            if of_the_host && both.get(Operation::Write) == Access::Denied && nothing {
                 return Reach::of(|_| Access::Denied);
             }
             both
