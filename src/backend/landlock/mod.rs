@@ -14,7 +14,6 @@ mod tests;
 use serde::{Deserialize, Serialize};
 use std::ffi::OsString;
 
-pub(in crate::backend) use links::Links;
 pub use lower::{Lowered, Options, lower, survey};
 pub use reader::validate;
 

@@ -19,7 +19,7 @@ use super::syntax::{End, Filter, Rule, Verdict};
 use super::words::{deny_losses, regime_statuses, status};
 use super::{SeatbeltPlan, Unfit, base, operation};
 use crate::backend::Regime;
-use crate::backend::landlock::Links;
+use crate::backend::clauses::links::Links;
 use crate::backend::status::{ClauseStatus, Refusal, metadata};
 use crate::backend::survey::{Mounts, Survey, SurveyError};
 use crate::policy::{AbsPath, Access, Deny, Grant, Operation, Residuals, Right, Scope, Target, UnixSockets};
