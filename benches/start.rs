@@ -17,7 +17,8 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use stockade::backend::seccomp::{self, Role, Settings};
+use stockade::backend::bwrap::NetworkNamespace;
+use stockade::backend::seccomp::{self, IpSockets, Role, Settings};
 use stockade::backend::{attributes, landlock};
 use stockade::config::{self, Context, Matchers};
 use stockade::policy::shell::{rule_covers, rule_matches};
@@ -70,7 +71,7 @@ fn steps() {
         files_within(&attributes::lower(&profile.grants, &profile.denies), &profile).unwrap();
     });
     let settings = Settings {
-        network: profile.network,
+        ip: IpSockets::of(profile.network, NetworkNamespace::Host),
         unix_sockets: profile.unix_sockets,
         landlock_abi: 7,
         role: Role::Command,

@@ -11,8 +11,8 @@
 //!
 //! # Use
 //!
-//! A program that embeds the library calls [`confine::stage::main`] first, when its first argument is
-//! [`confine::stage::SUBCOMMAND`]: the confined child is the same binary, re-executed.
+//! A program that embeds the library calls [`confine::stage::main`] first, when
+//! [`confine::stage::is_ours`] says so of its first argument: the confined child is the same binary, re-executed.
 //!
 //! ```no_run
 //! use stockade::policy::Mode;
@@ -47,7 +47,7 @@
 //! # }
 //!
 //! fn main() {
-//!     if std::env::args_os().nth(1).is_some_and(|first| first == confine::stage::SUBCOMMAND) {
+//!     if std::env::args_os().nth(1).is_some_and(|first| confine::stage::is_ours(&first)) {
 //!         confine::stage::main();
 //!     }
 //!     // …

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 fn main() -> ExitCode {
     let mut arguments = std::env::args_os().skip(1);
     match arguments.next() {
-        Some(first) if first == stockade::confine::stage::SUBCOMMAND => stockade::confine::stage::main(),
+        Some(first) if stockade::confine::stage::is_ours(&first) => stockade::confine::stage::main(),
         Some(first) if first == stockade::backend::host::PROBE_ARGUMENT => {
             stockade::backend::host::probe_main(&arguments.collect::<Vec<_>>())
         }

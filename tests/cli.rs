@@ -14,7 +14,7 @@ mod tests {
 
     use serde_json::Value;
 
-    use crate::common::{Actor, Fixture, Run, SECRET, as_root_and_as_user};
+    use crate::common::{Actor, Backend, Fixture, Run, SECRET, as_root_and_as_user};
 
     as_root_and_as_user! {
         a_found_config_must_be_trusted_and_trusted_again_after_each_change [];
@@ -25,7 +25,7 @@ mod tests {
     }
 
     fn world() -> Fixture {
-        Fixture::new(Actor::invoker())
+        Fixture::new(Actor::invoker(), Backend::Landlock)
     }
 
     fn json(run: &Run) -> Value {

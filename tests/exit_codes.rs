@@ -6,10 +6,10 @@ mod common;
 
 #[cfg(test)]
 mod tests {
-    use crate::common::{Actor, Fixture};
+    use crate::common::{Actor, Backend, Fixture};
 
     fn world() -> Fixture {
-        Fixture::new(Actor::invoker())
+        Fixture::new(Actor::invoker(), Backend::Landlock)
     }
 
     #[test]

@@ -11,7 +11,9 @@ mod tests {
     use std::fs;
     use std::os::unix::fs::{MetadataExt, PermissionsExt};
 
-    use crate::common::{Actor, Fixture, Snapshot, as_root_and_as_user, assert_nothing_left_behind, world_with};
+    use crate::common::{
+        Actor, Backend, Fixture, Snapshot, as_root_and_as_user, assert_nothing_left_behind, world_with,
+    };
 
     as_root_and_as_user! {
         git_makes_a_repository_and_commits ["git"];
@@ -29,7 +31,7 @@ mod tests {
 
     #[test]
     fn cargo_builds_and_runs_a_crate_without_dependencies() {
-        let Some(world) = world_with(Actor::invoker(), &["cargo"]) else {
+        let Some(world) = world_with(Actor::invoker(), Backend::Landlock, &["cargo"]) else {
             return;
         };
         world.write(
@@ -53,7 +55,7 @@ mod tests {
 
     #[test]
     fn cargo_builds_tests_and_runs_a_crate_with_a_vendored_dependency_and_a_build_script() {
-        let Some(world) = world_with(Actor::invoker(), &["cargo"]) else {
+        let Some(world) = world_with(Actor::invoker(), Backend::Landlock, &["cargo"]) else {
             return;
         };
         world.write(
@@ -83,7 +85,7 @@ mod tests {
 
     #[test]
     fn npm_makes_a_package() {
-        let Some(world) = world_with(Actor::invoker(), &["npm", "node"]) else {
+        let Some(world) = world_with(Actor::invoker(), Backend::Landlock, &["npm", "node"]) else {
             return;
         };
         world.stockade(&["run"]).args(["--", "npm", "init", "-y"]).output().ok();

@@ -7,7 +7,8 @@ mod tests {
     use std::process::Command;
     use std::sync::LazyLock;
 
-    use stockade::backend::seccomp::{Role, SeccompPlan, Settings, lower};
+    use stockade::backend::bwrap::NetworkNamespace;
+    use stockade::backend::seccomp::{IpSockets, Role, SeccompPlan, Settings, lower};
     use stockade::confine::filter;
     use stockade::policy::{Network, UnixSockets};
 
@@ -35,7 +36,7 @@ mod tests {
 
     fn settings(network: Network, unix_sockets: UnixSockets, role: Role) -> Settings {
         Settings {
-            network,
+            ip: IpSockets::of(network, NetworkNamespace::Host),
             unix_sockets,
             landlock_abi: 7,
             role,

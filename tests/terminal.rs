@@ -8,9 +8,9 @@ mod common;
 mod tests {
     use serde_json::{Value, json};
 
-    use crate::common::{Fixture, as_root_and_as_user};
+    use crate::common::{Fixture, in_both_regimes};
 
-    as_root_and_as_user! {
+    in_both_regimes! {
         a_python_prompt_works ["python3"];
         the_window_size_passes_and_follows ["python3", "stty"];
         ctrl_c_reaches_the_command_and_not_stockade ["python3"];

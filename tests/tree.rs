@@ -13,13 +13,13 @@ mod tests {
     use nix::unistd::Pid;
 
     use crate::common::{
-        Fixture, Running, Snapshot, as_root_and_as_user, assert_gone_within, assert_no_process_left,
-        assert_nothing_left_behind, descendants, kill_marked, marker, wait_for_processes,
+        Fixture, Running, Snapshot, assert_gone_within, assert_no_process_left, assert_nothing_left_behind,
+        descendants, in_both_regimes, kill_marked, marker, wait_for_processes,
     };
 
     const A_SECOND: Duration = Duration::from_secs(1);
 
-    as_root_and_as_user! {
+    in_both_regimes! {
         daemons_are_dead_when_the_command_has_ended ["setsid"];
         a_child_that_holds_the_output_open_does_not_hold_up_the_end [];
         a_timeout_kills_daemons_too ["setsid"];
@@ -123,7 +123,11 @@ mod tests {
 
     fn is_stage(pid: i32) -> bool {
         let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-        line.windows(7).any(|part| part == b"__stage")
+        // In namespaces bwrap stands between the keeper and the worker.
+        let words: [&[u8]; 3] = [b"__stage", b"__worker", b"--die-with-parent"];
+        words
+            .iter()
+            .any(|word| line.windows(word.len()).any(|part| part == *word))
     }
 
     /// Kills, in one run each, every process of Stockade's between the parent and the command.

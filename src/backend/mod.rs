@@ -15,6 +15,8 @@ pub mod seccomp;
 pub mod status;
 pub mod survey;
 
+use std::ffi::OsString;
+
 use serde::{Deserialize, Serialize};
 
 /// How a command is held. Ordered: stronger is greater.
@@ -42,4 +44,19 @@ pub struct Plan {
     pub command_filters: seccomp::SeccompPlan,
     /// Where attributes may be changed.
     pub attributes: attributes::AttributePlan,
+    /// The namespaces around all of it; `None` in the `landlock` regime.
+    pub world: Option<World>,
+}
+
+/// What is made of namespaces and mounts before the layer is put on inside them.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct World {
+    /// bwrap, by absolute path.
+    pub bwrap: OsString,
+    /// What it is told.
+    pub mounts: bwrap::BwrapPlan,
+    /// The layer's rules on the mounts that exist only inside.
+    pub own: Vec<bwrap::OwnRule>,
+    /// Mount points that only keep protected names from changing; what happens to them is undone as well.
+    pub protected: Vec<OsString>,
 }

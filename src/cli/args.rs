@@ -234,10 +234,12 @@ impl From<ModeFlag> for Mode {
 /// `--backend`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum BackendFlag {
-    /// The strongest that passes its self-test.
+    /// What the config says; without a word of it, the strongest that passes its self-test.
     Auto,
     /// Landlock and seccomp.
     Landlock,
+    /// Namespaces made by bwrap, with Landlock and seccomp inside.
+    Bwrap,
 }
 
 /// A variable of the environment; neither its name nor its value need be text.

@@ -3,12 +3,12 @@
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use super::args::{DenyFallbackFlag, PolicyFlags};
+use super::args::{BackendFlag, DenyFallbackFlag, PolicyFlags};
 use super::complain::Complaint;
 use crate::config::{self, ConfigError, Context, FlagPolicy, Loaded, Matchers};
 use crate::policy::path::display;
 use crate::policy::shell::{rule_covers, rule_matches};
-use crate::policy::{AbsPath, DenyFallback, Identity, Network, Origin};
+use crate::policy::{AbsPath, BackendChoice, DenyFallback, Identity, Network, Origin};
 use crate::tools::{Narrowing, Places};
 
 /// The preset that holds when nothing else is said.
@@ -135,6 +135,11 @@ pub(super) fn choose(
             .ceilings
             .lines
             .set("sandbox.deny_fallback", flag("--deny-fallback"));
+    }
+    match flags.backend {
+        BackendFlag::Auto => {}
+        BackendFlag::Landlock => policy.backend = BackendChoice::Landlock,
+        BackendFlag::Bwrap => policy.backend = BackendChoice::Bwrap,
     }
     if let Some(mode) = flags.mode {
         policy.mode = mode.into();

@@ -82,7 +82,7 @@ impl Command {
         if let Some(Compiled { layer, plan }) = self.compiled {
             let layer = if self.start.terminal {
                 // Compiled anew: a rule added to the shared ruleset would stay for every later command.
-                ruleset::with_own_process(ruleset::compile(&plan.landlock)?)?
+                ruleset::with_own_process(ruleset::compile(&plan)?)?
             } else {
                 layer
             };
@@ -91,7 +91,7 @@ impl Command {
                 send(&self.handover, &Handover::Listener, &[listener.as_raw_fd()])
                     .map_err(|error| StartFailure::new(Step::Broker, Errno::EIO, error.to_string()))?;
             }
-            selftest::command(&self.canaries, self.runner)
+            selftest::command(&self.canaries, self.runner, &plan.landlock)
                 .map_err(|hole| StartFailure::new(Step::SelfTest, Errno::EPERM, hole))?;
         }
         Err(execute(&argv, &environment, &self.start.environment))

@@ -19,7 +19,7 @@ use tokio::task::JoinHandle;
 
 use super::error::ConfineError;
 use super::protocol::{
-    Announcement, CommandLimits, Ended, OwnProcess, ProtectSetup, Reply, Request, SetupMessage, Start,
+    Announcement, CommandLimits, Ended, OwnProcess, Place, ProtectSetup, Reply, Request, SetupMessage, Start,
 };
 use super::session::{self, Named, Session};
 use super::stage;
@@ -112,6 +112,11 @@ impl Confinement {
             calls: 0,
             session,
         })
+    }
+
+    /// Whether the worker can take another command, as far as is known here.
+    pub fn is_serving(&self) -> bool {
+        !self.pending.lock().unwrap_or_else(PoisonError::into_inner).closed
     }
 
     /// Waits until the worker is confined and has passed its self-test.
@@ -213,14 +218,29 @@ pub struct Stage {
 
 impl Stage {
     /// Starts a stage for the session of that name.
-    pub async fn spawn(session: &Named, protect: Option<ProtectSetup>) -> Result<Self, ConfineError> {
+    pub async fn spawn(session: &Named, protect: Option<ProtectSetup>, place: Place) -> Result<Self, ConfineError> {
         let (ours, theirs) = StdUnixStream::pair().map_err(ConfineError::Spawn)?;
         let child = spawn_stage(theirs)?;
         ours.set_nonblocking(true).map_err(ConfineError::Channel)?;
         let (reader, writer) = UnixStream::from_std(ours).map_err(ConfineError::Channel)?.into_split();
         let session = session.path().as_os_str().to_owned();
-        send(&writer, &Announcement { session, protect }, &[]).await?;
+        let announcement = Announcement {
+            session,
+            protect,
+            place,
+        };
+        send(&writer, &announcement, &[]).await?;
         Ok(Self { reader, writer, child })
+    }
+
+    /// The protected names that are there; a stage says it once, and only for [`Place::Namespaces`].
+    pub async fn present(&mut self) -> Result<Vec<OsString>, ConfineError> {
+        match next_reply(&mut self.reader).await? {
+            Some(Reply::Present(paths)) => Ok(paths),
+            Some(Reply::Refused(failure)) => Err(ConfineError::Step(failure)),
+            Some(Reply::Ready | Reply::Leaky(_) | Reply::Ended(_)) => Err(ConfineError::Malformed),
+            None => Err(ConfineError::WorkerDied),
+        }
     }
 }
 
@@ -249,7 +269,7 @@ async fn dispatch(mut reader: OwnedReadHalf, ready: oneshot::Sender<Result<(), C
         Ok(Some(Reply::Ready)) => Ok(()),
         Ok(Some(Reply::Refused(failure))) => Err(ConfineError::Step(failure)),
         Ok(Some(Reply::Leaky(hole))) => Err(ConfineError::SelfTest(escape(hole.as_bytes()))),
-        Ok(Some(Reply::Ended(_))) => Err(ConfineError::Malformed),
+        Ok(Some(Reply::Ended(_) | Reply::Present(_))) => Err(ConfineError::Malformed),
         Ok(None) => Err(ConfineError::WorkerDied),
         Err(error) => Err(error),
     };
@@ -271,7 +291,7 @@ async fn dispatch(mut reader: OwnedReadHalf, ready: oneshot::Sender<Result<(), C
                 let _unread = sender.send(Ok(ended));
             }
             Ok(Some(Reply::Refused(failure))) => break ConfineError::Step(failure),
-            Ok(Some(Reply::Ready | Reply::Leaky(_))) => break ConfineError::Malformed,
+            Ok(Some(Reply::Ready | Reply::Leaky(_) | Reply::Present(_))) => break ConfineError::Malformed,
             Ok(None) => break ConfineError::WorkerDied,
             Err(error) => break error,
         }

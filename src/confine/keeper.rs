@@ -5,10 +5,15 @@
 //! descends from it, restores protected names and removes the session directory. It also
 //! samples the limits that no rlimit holds for a whole tree, because the worker cannot read /proc.
 
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::Read;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use nix::errno::Errno;
+use nix::fcntl::Flock;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::prctl;
 use nix::sys::signal::{SigSet, Signal, kill};
@@ -16,7 +21,7 @@ use nix::sys::signalfd::{SfdFlags, SignalFd};
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::Pid;
 
-use super::protocol::{CommandLimits, KeeperReply, KeeperRequest, ProtectSetup, Violation};
+use super::protocol::{CommandLimits, KeeperReply, KeeperRequest, ProtectSetup, Reply, StartFailure, Step, Violation};
 use super::wire::{receive, send};
 use super::{protect, session, sweep, sys};
 
@@ -24,63 +29,84 @@ use super::{protect, session, sweep, sys};
 const SAMPLE_EVERY: Duration = Duration::from_millis(50);
 /// How long a worker that lost its parent may take to end its commands itself.
 const WORKER_GRACE: Duration = Duration::from_millis(300);
+/// How many protected names get a mount of their own; the rest is undone, as absent ones are.
+const MOST_PRESENT: usize = 512;
+/// How much of bwrap's complaint is passed on.
+const MOST_COMPLAINT: u64 = 2_000;
 
 /// The keeper's state.
 #[derive(Debug)]
 pub(crate) struct Keeper<'a> {
     control: &'a OwnedFd,
     link: OwnedFd,
-    worker: Pid,
     session: PathBuf,
     protect: Option<ProtectSetup>,
     guard: Option<protect::Guard>,
     /// What the last guard saw of the tree.
     known: Option<protect::Known>,
+    lock: Option<Flock<File>>,
     prepared: bool,
     recovered: Vec<Violation>,
     unrecovered: Vec<protect::Unrecovered>,
-    watched: Vec<(Pid, CommandLimits)>,
+    watched: Vec<Watched>,
+    /// What bwrap says, until the worker has entered.
+    complaints: Option<OwnedFd>,
+}
+
+/// A runner whose tree is sampled.
+#[derive(Debug)]
+struct Watched {
+    call: u64,
+    runner: OwnedFd,
+    limits: CommandLimits,
 }
 
 impl<'a> Keeper<'a> {
     /// A keeper for this session.
-    pub(crate) fn new(
-        control: &'a OwnedFd,
-        link: OwnedFd,
-        worker: Pid,
-        session: PathBuf,
-        protect: Option<ProtectSetup>,
-    ) -> Self {
+    pub(crate) fn new(control: &'a OwnedFd, link: OwnedFd, session: PathBuf, protect: Option<ProtectSetup>) -> Self {
         Self {
             control,
             link,
-            worker,
             session,
             protect,
             guard: None,
             known: None,
+            lock: None,
             prepared: false,
             recovered: Vec::new(),
             unrecovered: Vec::new(),
             watched: Vec::new(),
+            complaints: None,
         }
     }
 
-    /// Serves until parent or worker is gone, cleans up, and ends the process.
-    pub(crate) fn serve(mut self) -> ! {
-        // The name only helps a person reading a process list.
-        let _named = prctl::set_name(c"stockade-keep");
-        let _lock = session::hold(&self.session);
+    /// Takes hold of the session, restores what others left, and records protected names for the first command,
+    /// which in most sessions starts at once. Done before or while the worker confines itself.
+    pub(crate) fn prepare(&mut self) {
+        self.lock = session::hold(&self.session);
         session::sweep_stale(&self.session);
         self.recover();
-        // The first command starts at once in most sessions: record for it while the worker confines itself.
         self.prepared = matches!(self.snapshot(), KeeperReply::Recorded);
-        let signals = self.watch_over();
-        self.finish(signals.as_ref())
+    }
+
+    /// The protected names that are there; [`prepare`](Self::prepare) has recorded them.
+    pub(crate) fn present(&self) -> Vec<OsString> {
+        let present = self.guard.as_ref().map(|guard| guard.present(MOST_PRESENT));
+        present.into_iter().flatten().map(PathBuf::into_os_string).collect()
+    }
+
+    /// Serves until parent or worker is gone, cleans up, and ends the process. `complaints` is what the worker
+    /// writes errors to as long as it is not this program yet.
+    pub(crate) fn serve(mut self, worker: Pid, complaints: Option<OwnedFd>) -> ! {
+        // The name only helps a person reading a process list.
+        let _named = prctl::set_name(c"stockade-keep");
+        self.complaints = complaints;
+        let signals = self.watch_over(worker);
+        self.finish(worker, signals.as_ref())
     }
 
     /// Serves; gives back where ended children are told of.
-    fn watch_over(&mut self) -> Option<SignalFd> {
+    fn watch_over(&mut self, worker: Pid) -> Option<SignalFd> {
         let mut mask = SigSet::empty();
         mask.add(Signal::SIGCHLD);
         let Ok(signals) = mask
@@ -89,7 +115,7 @@ impl<'a> Keeper<'a> {
         else {
             return None;
         };
-        while !self.worker_is_gone() {
+        while !worker_is_gone(worker) {
             let timeout = if self.watched.is_empty() {
                 PollTimeout::NONE
             } else {
@@ -102,7 +128,7 @@ impl<'a> Keeper<'a> {
                 PollFd::new(signals.as_fd(), PollFlags::POLLIN),
             ];
             match poll(&mut fds, timeout) {
-                Ok(_) | Err(nix::errno::Errno::EINTR) => {}
+                Ok(_) | Err(Errno::EINTR) => {}
                 Err(_) => break,
             }
             let [control, link, child] = fds.map(|fd| fd.revents().unwrap_or(PollFlags::POLLERR));
@@ -122,7 +148,7 @@ impl<'a> Keeper<'a> {
 
     /// Answers one message; `false` when the worker's end is closed or broken.
     fn answer(&mut self) -> bool {
-        let Ok(Some((request, _))) = receive::<KeeperRequest>(&self.link) else {
+        let Ok(Some((request, fds))) = receive::<KeeperRequest>(&self.link) else {
             return false;
         };
         let reply = match request {
@@ -137,12 +163,15 @@ impl<'a> Keeper<'a> {
                 }
                 return told.is_ok();
             }
-            KeeperRequest::Watch { runner, limits } => {
-                self.watched.push((Pid::from_raw(runner), limits));
+            KeeperRequest::Watch { call, limits } => {
+                let Some(runner) = fds.into_iter().next() else {
+                    return false;
+                };
+                self.watched.push(Watched { call, runner, limits });
                 return true;
             }
-            KeeperRequest::Unwatch { runner } => {
-                self.watched.retain(|(pid, _)| pid.as_raw() != runner);
+            KeeperRequest::Unwatch { call } => {
+                self.watched.retain(|watched| watched.call != call);
                 return true;
             }
         };
@@ -196,13 +225,31 @@ impl<'a> Keeper<'a> {
         self.unrecovered = recovered.failures;
     }
 
+    /// Tells the parent what bwrap complained about, if the worker never came to be. Everything that held the
+    /// other end is dead.
+    fn pass_on(&mut self) {
+        let Some(complaints) = self.complaints.take() else {
+            return;
+        };
+        let mut said = Vec::new();
+        // What was read before an error is all there is.
+        let _cut = File::from(complaints).take(MOST_COMPLAINT).read_to_end(&mut said);
+        let said = String::from_utf8_lossy(said.trim_ascii()).into_owned();
+        if !said.is_empty() {
+            let failure = StartFailure::new(Step::Namespaces, Errno::EPERM, said);
+            // A worker that spoke for itself has been heard first; the parent may be gone.
+            let _told = send(self.control, &Reply::Refused(failure), &[]);
+        }
+    }
+
     fn sample(&mut self) {
         if self.watched.is_empty() {
             return;
         }
         let table = sweep::Table::read();
-        for (runner, limits) in &self.watched {
-            let usage = table.usage_below(*runner);
+        for Watched { runner, limits, .. } in &self.watched {
+            let Some(runner) = sweep::pid_of(runner) else { continue };
+            let usage = table.usage_below(runner);
             let signal = if limits.processes.is_some_and(|most| usage.processes > most) {
                 Signal::SIGUSR2
             } else if limits.memory.is_some_and(|most| usage.resident > most) {
@@ -211,31 +258,20 @@ impl<'a> Keeper<'a> {
                 continue;
             };
             // A runner that is gone already has nothing left to limit.
-            let _signalled = kill(*runner, signal);
+            let _signalled = kill(runner, signal);
         }
     }
 
-    fn worker_is_gone(&self) -> bool {
-        loop {
-            match waitpid(Pid::from_raw(-1), Some(WaitPidFlag::WNOHANG)) {
-                Ok(WaitStatus::StillAlive) => return false,
-                Ok(status) if status.pid() == Some(self.worker) => return true,
-                // An orphan of the worker's tree, reparented here.
-                Ok(_) | Err(nix::errno::Errno::EINTR) => {}
-                Err(_) => return true,
-            }
-        }
-    }
-
-    fn finish(&mut self, signals: Option<&SignalFd>) -> ! {
+    fn finish(&mut self, worker: Pid, signals: Option<&SignalFd>) -> ! {
         session::prune(&self.session);
         let deadline = Instant::now() + WORKER_GRACE;
-        while !self.worker_is_gone() && Instant::now() < deadline {
+        while !worker_is_gone(worker) && Instant::now() < deadline {
             wait_for_child(signals, deadline);
         }
         // Gone already, or ended now; either way the sweep below reaps it.
-        let _killed = kill(self.worker, Signal::SIGKILL);
+        let _killed = kill(worker, Signal::SIGKILL);
         sweep::kill_descendants();
+        self.pass_on();
         // If this fails the journal stays, and the next start restores from it.
         let _restored = self.settle();
         session::remove(&self.session);
@@ -254,6 +290,18 @@ fn wait_for_child(signals: Option<&SignalFd>, deadline: Instant) {
     // Interrupted or not: the caller looks again.
     let _ready = poll(&mut fds, PollTimeout::try_from(left).unwrap_or(PollTimeout::ZERO));
     while let Ok(Some(_)) = signals.read_signal() {}
+}
+
+fn worker_is_gone(worker: Pid) -> bool {
+    loop {
+        match waitpid(Pid::from_raw(-1), Some(WaitPidFlag::WNOHANG)) {
+            Ok(WaitStatus::StillAlive) => return false,
+            Ok(status) if status.pid() == Some(worker) => return true,
+            // An orphan of the worker's tree, reparented here.
+            Ok(_) | Err(Errno::EINTR) => {}
+            Err(_) => return true,
+        }
+    }
 }
 
 /// The errors in one line; of very many only the first few.

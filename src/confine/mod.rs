@@ -12,10 +12,12 @@
 pub mod broker;
 pub mod command;
 pub mod confinement;
+pub(crate) mod entry;
 pub mod error;
 pub mod filter;
 pub mod io;
 pub mod keeper;
+mod mounts;
 pub mod privilege;
 pub mod protect;
 pub mod protocol;
@@ -32,5 +34,5 @@ pub mod worker;
 
 pub use confinement::{Confinement, Launch, Running, Setup, Stage};
 pub use error::ConfineError;
-pub use protocol::{CommandLimits, End, LimitKind, OwnProcess, StartFailure, Step};
+pub use protocol::{CommandLimits, End, LimitKind, OwnProcess, Place, StartFailure, Step};
 pub use session::{Named, Session};

@@ -3,7 +3,7 @@
 //! uid 0 without capabilities still owns root's files, so this is not confinement: Landlock is. It
 //! closes what Landlock leaves open to capabilities (other processes' environ, raw sockets, modules).
 
-use caps::CapSet;
+use caps::{CapSet, CapsHashSet};
 use nix::errno::Errno;
 use nix::unistd::{Gid, Uid, getegid, geteuid, getgid, getuid, setgroups, setresgid, setresuid};
 
@@ -17,12 +17,29 @@ fn failed(what: &str) -> impl Fn(caps::errors::CapsError) -> StartFailure {
 /// Drops ambient and bounding capabilities, locks the secure bits, leaves supplementary groups, makes
 /// real, effective and saved ids equal, and clears every capability. Checked afterwards.
 pub(crate) fn drop_all() -> Result<(), StartFailure> {
+    drop_but(None)
+}
+
+/// The same, but for what uid 0 needs to become uid 0 of a user namespace: a program it starts has `CAP_SETFCAP`, and
+/// nothing else. Whoever started it must [drop](drop_all) that too.
+pub(crate) fn drop_for_namespaces() -> Result<(), StartFailure> {
+    let needed = caps::Capability::CAP_SETFCAP;
+    let permitted = caps::read(None, CapSet::Permitted).map_err(failed("permitted set"))?;
+    drop_but((getuid().is_root() && permitted.contains(&needed)).then_some(needed))
+}
+
+fn drop_but(kept: Option<caps::Capability>) -> Result<(), StartFailure> {
+    let kept: CapsHashSet = kept.into_iter().collect();
     let nix = |what: &'static str| move |errno| StartFailure::new(Step::Privilege, errno, what);
     caps::clear(None, CapSet::Ambient).map_err(failed("ambient set"))?;
     let effective = caps::read(None, CapSet::Effective).map_err(failed("effective set"))?;
     if effective.contains(&caps::Capability::CAP_SETPCAP) {
-        for capability in caps::runtime::thread_all_supported() {
+        for capability in caps::runtime::thread_all_supported().difference(&kept).copied() {
             caps::drop(None, CapSet::Bounding, capability).map_err(failed("bounding set"))?;
+        }
+        if !kept.is_empty() {
+            caps::set(None, CapSet::Inheritable, &kept).map_err(failed("inheritable set"))?;
+            caps::set(None, CapSet::Ambient, &kept).map_err(failed("ambient set"))?;
         }
         sys::lock_securebits().map_err(nix("secure bits"))?;
     }
@@ -42,7 +59,11 @@ pub(crate) fn drop_all() -> Result<(), StartFailure> {
     setresgid(gid, gid, gid).map_err(nix("group ids"))?;
     setresuid(uid, uid, uid).map_err(nix("user ids"))?;
     for set in [CapSet::Effective, CapSet::Inheritable, CapSet::Permitted] {
-        caps::clear(None, set).map_err(failed("capabilities"))?;
+        let left = match set {
+            CapSet::Effective => CapsHashSet::new(),
+            CapSet::Permitted | CapSet::Inheritable | CapSet::Ambient | CapSet::Bounding => kept.clone(),
+        };
+        caps::set(None, set, &left).map_err(failed("capabilities"))?;
     }
     for set in [
         CapSet::Effective,
@@ -51,7 +72,7 @@ pub(crate) fn drop_all() -> Result<(), StartFailure> {
         CapSet::Ambient,
     ] {
         let left = caps::read(None, set).map_err(failed("reading back"))?;
-        if !left.is_empty() {
+        if !left.is_subset(&kept) {
             return Err(StartFailure::new(
                 Step::Privilege,
                 Errno::EPERM,

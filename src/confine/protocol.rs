@@ -17,6 +17,18 @@ pub struct Announcement {
     /// Writable roots whose protected names are watched, and where the journal lies; `None`: none. The
     /// keeper records them while the plan is still being made.
     pub protect: Option<ProtectSetup>,
+    /// Where the worker will run.
+    pub place: Place,
+}
+
+/// Where a worker runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Place {
+    /// Beside the keeper.
+    Host,
+    /// In namespaces. Mounts are made before anything runs there, so the keeper first says which protected
+    /// names there are.
+    Namespaces,
 }
 
 /// What the worker is told first.
@@ -98,6 +110,8 @@ pub struct CommandLimits {
 /// Worker → parent.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub enum Reply {
+    /// The protected names that are there, before the plan is made; only for [`Place::Namespaces`].
+    Present(Vec<OsString>),
     /// The worker is confined and its self-test passed.
     Ready,
     /// The session cannot start; the worker has exited.
@@ -167,6 +181,8 @@ pub enum Step {
     Setup,
     /// Leaving the session and its descriptors.
     Session,
+    /// Entering namespaces, with bwrap.
+    Namespaces,
     /// Restoring what a crashed session left.
     Recover,
     /// Giving up capabilities, groups and secure bits.
@@ -206,6 +222,7 @@ impl fmt::Display for Step {
         f.write_str(match self {
             Self::Setup => "reading the setup",
             Self::Session => "leaving the caller's session",
+            Self::Namespaces => "entering namespaces",
             Self::Recover => "restoring what an interrupted session left",
             Self::Privilege => "dropping capabilities",
             Self::Limits => "setting resource limits",
@@ -261,17 +278,18 @@ pub enum KeeperRequest {
     Snapshot,
     /// Compare and restore; no process of the command is left.
     Settle,
-    /// Sample the tree of this runner against these limits until told otherwise.
+    /// Sample the tree of a runner against these limits until told otherwise. A pidfd of the runner rides along:
+    /// its number may mean another process where the keeper is.
     Watch {
-        /// The runner.
-        runner: i32,
+        /// The call it serves.
+        call: u64,
         /// Its bounds.
         limits: CommandLimits,
     },
     /// The runner is gone.
     Unwatch {
-        /// The runner.
-        runner: i32,
+        /// The call it served.
+        call: u64,
     },
 }
 

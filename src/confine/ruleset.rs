@@ -9,42 +9,87 @@ use landlock::{
 use nix::errno::Errno;
 use nix::fcntl::{OFlag, open};
 use nix::sys::stat::{Mode, SFlag, fstat};
-use nix::sys::statfs::{PROC_SUPER_MAGIC, fstatfs};
+use nix::sys::statfs::{PROC_SUPER_MAGIC, TMPFS_MAGIC, fstatfs};
 use nix::unistd::{Pid, getpid};
 
 use super::protocol::{StartFailure, Step};
+use crate::backend::Plan;
+use crate::backend::bwrap::{OLDEST_ABI as FLOOR_INSIDE, OwnFileSystem, OwnRule};
+use crate::backend::landlock::rights::OLDEST_ABI as FLOOR;
 use crate::backend::landlock::{Beneath, LandlockPlan, Rule};
 use crate::policy::path::display;
 
 /// Opens every path of the plan, checks that each is the inode that was ruled, and builds the ruleset.
 ///
 /// Hard requirement throughout: a right the kernel does not know is an error, never left out.
-pub(crate) fn compile(plan: &LandlockPlan) -> Result<RulesetCreated, StartFailure> {
+pub(crate) fn compile(plan: &Plan) -> Result<RulesetCreated, StartFailure> {
+    let own = plan
+        .world
+        .as_ref()
+        .map_or(&[] as &[OwnRule], |world| world.own.as_slice());
+    let floor = if plan.world.is_some() { FLOOR_INSIDE } else { FLOOR };
+    let plan = &plan.landlock;
     let abi = ABI::from(i32::try_from(plan.abi).unwrap_or(0));
-    if abi < ABI::V6 {
+    if plan.abi < floor {
         return Err(StartFailure::new(
             Step::Landlock,
             Errno::ENOSYS,
-            "Landlock ABI 6 is the floor",
+            format!("Landlock ABI {floor} is the floor"),
         ));
     }
     let mut ruleset = Ruleset::default()
         .set_compatibility(CompatLevel::HardRequirement)
         .handle_access(AccessFs::from_all(abi))
-        .map_err(failed)?
-        .scope(BitFlags::<Scope>::all())
         .map_err(failed)?;
-    if plan.handle_tcp {
+    if has_scopes(plan) {
+        ruleset = ruleset.scope(BitFlags::<Scope>::all()).map_err(failed)?;
+    }
+    if plan.handle_tcp && abi >= ABI::V4 {
         ruleset = ruleset.handle_access(AccessNet::from_all(ABI::V6)).map_err(failed)?;
     }
     let mut created = ruleset.create().map_err(failed)?;
     for rule in &plan.rules {
         let fd = open_ruled(rule)?;
-        let access = BitFlags::<AccessFs>::from_bits(rule.access)
-            .map_err(|_| StartFailure::new(Step::Landlock, Errno::EINVAL, "unknown access bits in the plan"))?;
-        created = created.add_rule(PathBeneath::new(fd, access)).map_err(failed)?;
+        created = created
+            .add_rule(PathBeneath::new(fd, access(rule.access)?))
+            .map_err(failed)?;
+    }
+    for rule in own {
+        let fd = open_own(rule)?;
+        created = created
+            .add_rule(PathBeneath::new(fd, access(rule.access)?))
+            .map_err(failed)?;
     }
     Ok(created)
+}
+
+/// Whether a layer of this plan keeps signals and abstract sockets to itself.
+pub(crate) fn has_scopes(plan: &LandlockPlan) -> bool {
+    plan.abi >= FLOOR
+}
+
+fn access(bits: u64) -> Result<BitFlags<AccessFs>, StartFailure> {
+    BitFlags::<AccessFs>::from_bits(bits)
+        .map_err(|_| StartFailure::new(Step::Landlock, Errno::EINVAL, "unknown access bits in the plan"))
+}
+
+/// A mount that the namespace brought along: what must be found there is its kind, it has no inode to compare.
+fn open_own(rule: &OwnRule) -> Result<OwnedFd, StartFailure> {
+    let at = |errno| StartFailure::new(Step::OpenRule, errno, display(&rule.path));
+    let fd = open(
+        rule.path.as_os_str(),
+        OFlag::O_PATH | OFlag::O_DIRECTORY | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC,
+        Mode::empty(),
+    )
+    .map_err(at)?;
+    let wanted = match rule.file_system {
+        OwnFileSystem::Proc => PROC_SUPER_MAGIC,
+        OwnFileSystem::Tmpfs => TMPFS_MAGIC,
+    };
+    if fstatfs(fd.as_fd()).map_err(at)?.filesystem_type() != wanted {
+        return Err(at(Errno::ENODEV));
+    }
+    Ok(fd)
 }
 
 /// The same ruleset once more. Each process that [applies](apply) it stands in a layer of its own, one inside the

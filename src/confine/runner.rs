@@ -89,7 +89,12 @@ impl Runner {
             return Err(StartFailure::new(Step::ParentDeath, Errno::ESRCH, "the worker is gone"));
         }
         prctl::set_child_subreaper(true).map_err(at(Step::ParentDeath))?;
-        if self.compiled.is_some() {
+        // Older kernels know no scopes; there the PID namespace around everything stands in for them.
+        if self
+            .compiled
+            .as_ref()
+            .is_some_and(|compiled| ruleset::has_scopes(&compiled.plan.landlock))
+        {
             ruleset::apply(ruleset::scope_only()?)?;
             if !signals_are_scoped(self.worker) {
                 return Err(StartFailure::new(

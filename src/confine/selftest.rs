@@ -9,14 +9,20 @@ use std::path::{Path, PathBuf};
 
 use nix::errno::Errno;
 use nix::fcntl::{OFlag, open};
+use nix::mount::{MsFlags, mount};
+use nix::sched::{CloneFlags, unshare};
 use nix::sys::signal::kill;
 use nix::sys::socket::{AddressFamily, SockFlag, SockType, socket};
 use nix::sys::stat::Mode;
 use nix::unistd::Pid;
 
-use super::sys;
-use crate::backend::Plan;
+use super::session::LOCK;
+use super::worker::Outside;
+use super::{ruleset, sys};
+use crate::backend::landlock::LandlockPlan;
 use crate::backend::seccomp::{Call, Filter, NATIVE_ARCH, Verdict, stacked};
+use crate::backend::{Plan, World};
+use crate::policy::path::display;
 
 /// The name of the canary that nothing may open.
 pub(crate) const CLOSED: &str = "closed";
@@ -28,14 +34,20 @@ pub(crate) const READABLE: &str = "readable";
 pub(crate) struct Canaries {
     closed: PathBuf,
     readable: PathBuf,
+    /// On the host beside them, and shown nowhere.
+    absent: Option<PathBuf>,
 }
 
 impl Canaries {
     /// The canaries of a session directory.
-    pub(crate) fn of(session: &Path) -> Self {
+    pub(crate) fn of(session: &Path, outside: Outside) -> Self {
         Self {
             closed: session.join(CLOSED),
             readable: session.join(READABLE),
+            absent: match outside {
+                Outside::Keeper(_) => None,
+                Outside::Init => Some(session.join(LOCK)),
+            },
         }
     }
 
@@ -46,14 +58,27 @@ impl Canaries {
         };
         try_open(&self.readable, OFlag::O_RDONLY)
             .map_err(|errno| format!("a file that is granted cannot be read ({})", errno.desc()))?;
+        // A read-only mount answers before the layer does.
+        let unwritable = if self.absent.is_some() {
+            Errno::EROFS
+        } else {
+            Errno::EACCES
+        };
         match try_open(&self.readable, OFlag::O_WRONLY) {
-            Err(Errno::EACCES) => {}
+            Err(errno) if errno == unwritable => {}
             Ok(_) => return Err("a file that is granted for reading can be written".to_owned()),
             Err(errno) => {
                 return Err(format!(
                     "writing a read-only file fails for another reason: {}",
                     errno.desc()
                 ));
+            }
+        }
+        if let Some(absent) = &self.absent {
+            match try_open(absent, OFlag::O_PATH) {
+                Err(Errno::ENOENT) => {}
+                Ok(_) => return Err("a file of the host that is granted to nobody can be seen".to_owned()),
+                Err(errno) => return Err(format!("a file of the host is not absent: {}", errno.desc())),
             }
         }
         match try_open(&self.closed, OFlag::O_RDONLY) {
@@ -74,13 +99,16 @@ pub(crate) fn signals_are_scoped(outside: Pid) -> bool {
 }
 
 /// Tries what the worker must not be able to do.
-pub(crate) fn worker(canaries: &Canaries, keeper: Pid, plan: &Plan) -> Result<(), String> {
+pub(crate) fn worker(canaries: &Canaries, outside: Outside, plan: &Plan) -> Result<(), String> {
     canaries.files()?;
-    if !signals_are_scoped(keeper) {
+    if ruleset::has_scopes(&plan.landlock) && !signals_are_scoped(outside.pid()) {
         return Err("a process outside can be signalled".to_owned());
     }
-    if !sys::ptrace_attach_fails(keeper) {
+    if !sys::ptrace_attach_fails(outside.pid()) {
         return Err("a process outside can be traced".to_owned());
+    }
+    if let Some(world) = &plan.world {
+        namespaces(world)?;
     }
     for family in [
         AddressFamily::Inet,
@@ -91,6 +119,35 @@ pub(crate) fn worker(canaries: &Canaries, keeper: Pid, plan: &Plan) -> Result<()
         let opened = socket(family, SockType::Datagram, SockFlag::SOCK_CLOEXEC, None).is_ok();
         if opened && !opens_socket(plan, family) {
             return Err(format!("a {family:?} socket can be opened"));
+        }
+    }
+    Ok(())
+}
+
+/// Tries what must fail in namespaces: to change them, and to change what they protect.
+fn namespaces(world: &World) -> Result<(), String> {
+    let none = None::<&Path>;
+    match mount(none, Path::new("/"), none, MsFlags::MS_REMOUNT | MsFlags::MS_BIND, none) {
+        Err(Errno::EPERM) => {}
+        Ok(()) => return Err("mounts can be changed".to_owned()),
+        Err(errno) => return Err(format!("changing mounts fails for another reason: {}", errno.desc())),
+    }
+    match unshare(CloneFlags::CLONE_NEWUSER) {
+        Err(Errno::EPERM) => {}
+        Ok(()) => return Err("another user namespace can be made".to_owned()),
+        Err(errno) => {
+            return Err(format!(
+                "making a user namespace fails for another reason: {}",
+                errno.desc()
+            ));
+        }
+    }
+    for path in &world.protected {
+        match open(path.as_os_str(), OFlag::O_WRONLY | OFlag::O_CLOEXEC, Mode::empty()) {
+            // A directory; or what somebody on the host has removed since.
+            Err(Errno::EROFS | Errno::EACCES | Errno::EISDIR | Errno::ENOENT) => {}
+            Ok(_) => return Err(format!("{} is protected and can be written", display(path))),
+            Err(errno) => return Err(format!("{} fails for another reason: {}", display(path), errno.desc())),
         }
     }
     Ok(())
@@ -121,9 +178,9 @@ fn opens_socket(plan: &Plan, family: AddressFamily) -> bool {
 }
 
 /// Tries what a command must not be able to do, in its own layer, just before it is executed.
-pub(crate) fn command(canaries: &Canaries, runner: Pid) -> Result<(), String> {
+pub(crate) fn command(canaries: &Canaries, runner: Pid, plan: &LandlockPlan) -> Result<(), String> {
     canaries.files()?;
-    if !signals_are_scoped(runner) {
+    if ruleset::has_scopes(plan) && !signals_are_scoped(runner) {
         return Err("the runner can be signalled".to_owned());
     }
     let readable = open(&canaries.readable, OFlag::O_RDONLY | OFlag::O_CLOEXEC, Mode::empty())

@@ -19,7 +19,7 @@ use super::selftest::{CLOSED, READABLE};
 use crate::policy::path::AbsPath;
 
 /// The file whose lock says that a session is alive.
-const LOCK: &str = "lock";
+pub(crate) const LOCK: &str = "lock";
 /// How old a directory must be for its lock to tell whether anybody holds it.
 const SETTLED: Duration = Duration::from_secs(5);
 /// How old a directory without a lock must be to be somebody's remains.
@@ -174,6 +174,11 @@ impl Session {
     /// The canary that every profile must grant for reading.
     pub fn readable(&self) -> PathBuf {
         self.path.join(READABLE)
+    }
+
+    /// The canary that no profile grants.
+    pub fn closed(&self) -> PathBuf {
+        self.path.join(CLOSED)
     }
 
     /// HOME and TMPDIR.

@@ -1,8 +1,10 @@
 //! The stage: this binary re-executed, single-threaded, decided before any runtime exists.
 //!
 //! Order: own session and nothing but the control socket · capabilities · `no_new_privs` · fork. What
-//! comes after the fork is told in [`super::keeper`] and [`super::worker`].
+//! comes after the fork is told in [`super::keeper`] and [`super::worker`]; between fork and worker there may be
+//! the way into namespaces, told in [`super::entry`].
 
+use std::ffi::OsStr;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
@@ -12,20 +14,38 @@ use nix::sys::prctl;
 use nix::sys::resource::{Resource, setrlimit};
 use nix::sys::socket::{AddressFamily, SockFlag, SockType, getsockopt, socketpair, sockopt};
 use nix::sys::stat::Mode;
-use nix::unistd::{chdir, getpid, setsid};
+use nix::unistd::{chdir, getpid, pipe2, setsid};
 
-use super::protocol::{Announcement, Reply, StartFailure, Step};
+use super::protocol::{Announcement, Place, Reply, StartFailure, Step};
 use super::wire::{receive, send};
-use super::{keeper, privilege, session, sys, worker};
+use super::worker::Outside;
+use super::{entry, keeper, privilege, session, sys, worker};
 
 /// The hidden subcommand that makes a process the stage.
 pub const SUBCOMMAND: &str = "__stage";
+/// The hidden subcommand that makes a process the worker, inside namespaces that the stage has entered.
+pub(crate) const INSIDE: &str = "__worker";
 
 /// The stage's exit code when it was not started by a Stockade parent.
 const NOT_A_STAGE: i32 = 125;
 
-/// Becomes the stage: never returns. Standard input must be the parent's control socket.
+/// Whether the first argument of this program says that it was started to confine commands; then [`main`] must be
+/// called before anything else.
+pub fn is_ours(first: &OsStr) -> bool {
+    first == SUBCOMMAND || first == INSIDE
+}
+
+/// Becomes the stage, or the worker inside namespaces: never returns.
 pub fn main() -> ! {
+    let mut arguments = std::env::args_os().skip(1);
+    if arguments.next().is_some_and(|first| first == INSIDE) {
+        entry::inside(arguments)
+    }
+    outside()
+}
+
+/// The stage. Standard input must be the parent's control socket.
+fn outside() -> ! {
     let Ok(control) = enter() else {
         sys::exit_now(NOT_A_STAGE)
     };
@@ -33,7 +53,7 @@ pub fn main() -> ! {
         sys::exit_now(NOT_A_STAGE)
     };
     let session = PathBuf::from(&announcement.session);
-    let failure = match prepare() {
+    let failure = match prepare(announcement.place) {
         Ok(()) => become_both(&control, &session, announcement),
         Err(failure) => failure,
     };
@@ -58,7 +78,7 @@ fn enter() -> nix::Result<OwnedFd> {
     }
 }
 
-fn prepare() -> Result<(), StartFailure> {
+fn prepare(place: Place) -> Result<(), StartFailure> {
     let at = |step| StartFailure::at(step);
     sys::reset_signals().map_err(at(Step::Session))?;
     sys::ignore_stops().map_err(at(Step::Session))?;
@@ -67,7 +87,10 @@ fn prepare() -> Result<(), StartFailure> {
     prctl::set_dumpable(false).map_err(at(Step::Session))?;
     // One byte, not none: a core that is piped to a program ignores a limit of zero.
     setrlimit(Resource::RLIMIT_CORE, 1, 1).map_err(at(Step::Limits))?;
-    privilege::drop_all()?;
+    match place {
+        Place::Host => privilege::drop_all()?,
+        Place::Namespaces => privilege::drop_for_namespaces()?,
+    }
     prctl::set_no_new_privs().map_err(at(Step::NoNewPrivileges))
 }
 
@@ -80,16 +103,45 @@ fn become_both(control: &OwnedFd, session: &Path, announcement: Announcement) ->
     if let Err(errno) = prctl::set_child_subreaper(true) {
         return StartFailure::new(Step::Fork, errno, "child subreaper");
     }
-    let keeper = getpid();
-    match sys::fork() {
-        Ok(Some(worker)) => {
-            drop(worker_end);
-            keeper::Keeper::new(control, keeper_end, worker, session.to_owned(), announcement.protect).serve()
+    let failed = |what: &'static str| move |errno| StartFailure::new(Step::Fork, errno, what);
+    let mut keeper = keeper::Keeper::new(control, keeper_end, session.to_owned(), announcement.protect);
+    let keeping = getpid();
+    match announcement.place {
+        Place::Host => match sys::fork() {
+            Ok(Some(worker)) => {
+                drop(worker_end);
+                keeper.prepare();
+                keeper.serve(worker, None)
+            }
+            Ok(None) => {
+                drop(keeper);
+                worker::main(control, worker_end, Outside::Keeper(keeping), session)
+            }
+            Err(errno) => failed("the worker")(errno),
+        },
+        Place::Namespaces => {
+            keeper.prepare();
+            // A parent that is gone is noticed by whoever reads from it next.
+            let _told = send(control, &Reply::Present(keeper.present()), &[]);
+            let (complaints, complaining) = match pipe2(OFlag::O_CLOEXEC) {
+                Ok(ends) => ends,
+                Err(errno) => return failed("a pipe for bwrap")(errno),
+            };
+            match sys::fork() {
+                Ok(Some(worker)) => {
+                    drop((worker_end, complaining));
+                    // What bwrap needs the keeper does not. It ends with the keeper if this fails.
+                    match privilege::drop_all() {
+                        Ok(()) => keeper.serve(worker, Some(complaints)),
+                        Err(failure) => failure,
+                    }
+                }
+                Ok(None) => {
+                    drop((keeper, complaints));
+                    entry::enter(control, &worker_end, &complaining, keeping, session)
+                }
+                Err(errno) => failed("bwrap")(errno),
+            }
         }
-        Ok(None) => {
-            drop(keeper_end);
-            worker::main(control, worker_end, keeper, session)
-        }
-        Err(errno) => StartFailure::new(Step::Fork, errno, "the worker"),
     }
 }

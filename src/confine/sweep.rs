@@ -4,6 +4,7 @@
 //! layer, and by a runner in regime `none`.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::time::Duration;
 
 use nix::errno::Errno;
@@ -81,6 +82,18 @@ impl Table {
             resident: all.resident + one.resident,
         })
     }
+}
+
+/// The process behind a pidfd, as this process would name it; `None` when it is gone or not seen from here.
+pub(crate) fn pid_of(pidfd: &OwnedFd) -> Option<Pid> {
+    let info = std::fs::read_to_string(format!("/proc/self/fdinfo/{}", pidfd.as_raw_fd())).ok()?;
+    let pid: i32 = info
+        .lines()
+        .find_map(|line| line.strip_prefix("Pid:"))?
+        .trim()
+        .parse()
+        .ok()?;
+    (pid > 0).then(|| Pid::from_raw(pid))
 }
 
 /// Parent, threads and resident pages of a `/proc/PID/stat` line. The command name may hold anything, a closing

@@ -18,15 +18,17 @@ use nix::sys::wait::waitpid;
 use nix::unistd::{Pid, getpid, getppid};
 
 use super::filter::{self, FilterError};
+use super::mounts::{Changed, Mounts};
 use super::protocol::{
-    End, Ended, KeeperReply, KeeperRequest, OwnProcess, Reply, Request, RunnerReport, SetupMessage, Start,
-    StartFailure, Step, Stop, Violation,
+    CommandLimits, End, Ended, KeeperReply, KeeperRequest, OwnProcess, Reply, Request, RunnerReport, SetupMessage,
+    Start, StartFailure, Step, Stop, Violation,
 };
 use super::runner::Runner;
 use super::wire::{receive, send};
 use super::{ruleset, selftest, stage, sweep, sys};
 use crate::backend::Plan;
 use crate::backend::seccomp::SeccompPlan;
+use crate::policy::path::display;
 
 /// A plan in the form the kernel takes.
 #[derive(Debug)]
@@ -40,7 +42,9 @@ pub(crate) struct Compiled {
 struct Worker<'a> {
     control: &'a OwnedFd,
     link: OwnedFd,
-    keeper: Pid,
+    outside: Outside,
+    /// The mounts that hold the profile, where there are some.
+    mounts: Option<Mounts>,
     /// `None` where nothing confines commands.
     compiled: Option<Compiled>,
     canaries: selftest::Canaries,
@@ -52,9 +56,27 @@ struct Active {
     report: OwnedFd,
 }
 
-/// Confines this process as the setup says, proves it, and serves; never returns.
-pub(crate) fn main(control: &OwnedFd, link: OwnedFd, keeper: Pid, session: &Path) -> ! {
-    let canaries = selftest::Canaries::of(session);
+/// A process that stands outside the worker's layer, and what is around both.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Outside {
+    /// The keeper; around it is the host.
+    Keeper(Pid),
+    /// The first process of the worker's own PID namespace.
+    Init,
+}
+
+impl Outside {
+    /// Its number here.
+    pub(crate) fn pid(self) -> Pid {
+        match self {
+            Self::Keeper(pid) => pid,
+            Self::Init => Pid::from_raw(1),
+        }
+    }
+}
+
+/// Waits for the setup and begins; never returns.
+pub(crate) fn main(control: &OwnedFd, link: OwnedFd, outside: Outside, session: &Path) -> ! {
     let setup = match receive::<SetupMessage>(control) {
         Ok(Some((setup, _))) => setup,
         // The parent gave up, or is dead.
@@ -64,12 +86,18 @@ pub(crate) fn main(control: &OwnedFd, link: OwnedFd, keeper: Pid, session: &Path
             StartFailure::new(Step::Setup, Errno::EPROTO, error.to_string()),
         ),
     };
-    let compiled = match confine(keeper, setup) {
-        Ok(compiled) => compiled,
+    begin(control, link, outside, setup, session)
+}
+
+/// Confines this process as the setup says, proves it, and serves; never returns.
+pub(crate) fn begin(control: &OwnedFd, link: OwnedFd, outside: Outside, setup: SetupMessage, session: &Path) -> ! {
+    let canaries = selftest::Canaries::of(session, outside);
+    let (compiled, mounts) = match confine(outside, setup) {
+        Ok(confined) => confined,
         Err(failure) => stage::refuse(control, failure),
     };
     if let Some(Compiled { plan, .. }) = &compiled
-        && let Err(hole) = selftest::worker(&canaries, keeper, plan)
+        && let Err(hole) = selftest::worker(&canaries, outside, plan)
     {
         let _told = send(control, &Reply::Leaky(hole), &[]);
         sys::exit_now(1);
@@ -80,7 +108,8 @@ pub(crate) fn main(control: &OwnedFd, link: OwnedFd, keeper: Pid, session: &Path
     Worker {
         control,
         link,
-        keeper,
+        outside,
+        mounts,
         compiled,
         canaries,
         active: BTreeMap::new(),
@@ -89,26 +118,37 @@ pub(crate) fn main(control: &OwnedFd, link: OwnedFd, keeper: Pid, session: &Path
 }
 
 /// Enters the layer and the filters of the worker; what commands get of them.
-fn confine(keeper: Pid, setup: SetupMessage) -> Result<Option<Compiled>, StartFailure> {
+fn confine(outside: Outside, setup: SetupMessage) -> Result<(Option<Compiled>, Option<Mounts>), StartFailure> {
     let at = |step| StartFailure::at(step);
     // The name only helps a person reading a process list.
     let _named = prctl::set_name(c"stockade-work");
     prctl::set_pdeathsig(Signal::SIGKILL).map_err(at(Step::ParentDeath))?;
-    if getppid() != keeper {
+    if getppid() != outside.pid() {
         return Err(StartFailure::new(Step::ParentDeath, Errno::ESRCH, "the keeper is gone"));
     }
     prctl::set_child_subreaper(true).map_err(at(Step::ParentDeath))?;
     let SetupMessage { plan, own_process } = setup;
-    let Some(plan) = plan else { return Ok(None) };
-    let layer = ruleset::compile(&plan.landlock)?;
+    let Some(plan) = plan else { return Ok((None, None)) };
+    let mounts = match (outside, &plan.world) {
+        (Outside::Keeper(_), None) => None,
+        (Outside::Init, Some(world)) => Some(Mounts::hold(world)?),
+        (Outside::Keeper(_), Some(_)) | (Outside::Init, None) => {
+            return Err(StartFailure::new(
+                Step::Setup,
+                Errno::EPROTO,
+                "a plan for another place",
+            ));
+        }
+    };
+    let layer = ruleset::compile(&plan)?;
     let own = match own_process {
         OwnProcess::Closed => ruleset::share(&layer)?,
         // Compiled anew: a rule added to the shared ruleset would hold for every command.
-        OwnProcess::Readable => ruleset::with_processes(ruleset::compile(&plan.landlock)?)?,
+        OwnProcess::Readable => ruleset::with_processes(ruleset::compile(&plan)?)?,
     };
     ruleset::apply(own)?;
     match install(&plan.worker_filters)? {
-        None => Ok(Some(Compiled { layer, plan })),
+        None => Ok((Some(Compiled { layer, plan }), mounts)),
         Some(_) => Err(StartFailure::new(
             Step::Seccomp,
             Errno::EINVAL,
@@ -131,6 +171,11 @@ impl Worker<'_> {
         loop {
             let calls: Vec<u64> = self.active.keys().copied().collect();
             let mut fds = vec![PollFd::new(self.control.as_fd(), PollFlags::POLLIN)];
+            let watched = self.mounts.as_ref().map(|mounts| {
+                fds.push(PollFd::new(mounts.as_fd(), PollFlags::POLLPRI));
+                fds.len() - 1
+            });
+            let first = fds.len();
             fds.extend(
                 self.active
                     .values()
@@ -142,7 +187,10 @@ impl Worker<'_> {
                 Err(_) => self.end(),
             }
             let ready: Vec<bool> = fds.iter().map(|fd| fd.any().unwrap_or(true)).collect();
-            for (call, _) in calls.iter().zip(ready.iter().skip(1)).filter(|(_, ready)| **ready) {
+            if watched.is_some_and(|at| ready.get(at).copied().unwrap_or(true)) {
+                self.look_at_mounts();
+            }
+            for (call, _) in calls.iter().zip(ready.iter().skip(first)).filter(|(_, ready)| **ready) {
                 self.conclude(*call);
             }
             if ready.first().copied().unwrap_or(true) {
@@ -152,6 +200,23 @@ impl Worker<'_> {
                 }
             }
         }
+    }
+
+    /// Ends everything when a mount that holds the profile is gone: whoever replaces a file on the host takes the
+    /// mount on it away in here, and what is there then was never judged.
+    fn look_at_mounts(&mut self) {
+        let Some(mounts) = &mut self.mounts else { return };
+        let gone = match mounts.changed() {
+            Ok(Changed::Nothing) => return,
+            // What is left is undone after the command; the next one finds it held again.
+            Ok(Changed::Protected) if !self.active.is_empty() => return,
+            Ok(Changed::Protected) => "a protected name".to_owned(),
+            Ok(Changed::Gone(path)) => display(&path),
+            Err(errno) => errno.desc().to_owned(),
+        };
+        self.kill_everything();
+        let what = format!("{gone} was replaced on the host while the sandbox held it; every command was killed");
+        stage::refuse(self.control, StartFailure::new(Step::Namespaces, Errno::ESTALE, what))
     }
 
     fn take(&mut self, request: Request, fds: Vec<OwnedFd>) {
@@ -217,13 +282,27 @@ impl Worker<'_> {
             }
             Some(runner) => {
                 if limits.memory.is_some() || limits.processes.is_some() {
-                    self.tell(KeeperRequest::Watch {
-                        runner: runner.as_raw(),
-                        limits,
-                    });
+                    self.watch(call, runner, limits)?;
                 }
                 self.active.insert(call, Active { runner, report: ours });
                 Ok(())
+            }
+        }
+    }
+
+    /// Has the keeper sample a runner's tree; where it cannot, the runner is killed.
+    fn watch(&self, call: u64, runner: Pid, limits: CommandLimits) -> Result<(), StartFailure> {
+        match sys::open_pidfd(runner) {
+            Ok(pidfd) => {
+                let request = KeeperRequest::Watch { call, limits };
+                if send(&self.link, &request, &[pidfd.as_raw_fd()]).is_err() {
+                    self.end();
+                }
+                Ok(())
+            }
+            Err(errno) => {
+                self.kill_everything();
+                Err(StartFailure::new(Step::Limits, errno, "a descriptor for the runner"))
             }
         }
     }
@@ -243,9 +322,7 @@ impl Worker<'_> {
         };
         // It has reported, or is dead: this does not block.
         let _reaped = waitpid(active.runner, None);
-        self.tell(KeeperRequest::Unwatch {
-            runner: active.runner.as_raw(),
-        });
+        self.tell(KeeperRequest::Unwatch { call });
         let (violations, unsettled) = match self.ask(KeeperRequest::Settle) {
             KeeperReply::Settled(violations, unsettled) => (violations, unsettled),
             KeeperReply::Recorded => (Vec::new(), Some("the keeper answered out of turn".to_owned())),
@@ -280,7 +357,12 @@ impl Worker<'_> {
     }
 
     fn kill_everything(&self) {
-        if self.compiled.is_some() && selftest::signals_are_scoped(self.keeper) {
+        let alone = match self.outside {
+            Outside::Keeper(pid) => self.compiled.is_some() && selftest::signals_are_scoped(pid),
+            // Nothing else is in the namespace, and its first process takes no signal from in there.
+            Outside::Init => true,
+        };
+        if alone {
             kill_scoped();
         } else {
             sweep::kill_descendants();

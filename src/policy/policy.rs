@@ -156,6 +156,8 @@ pub enum BackendChoice {
     Auto,
     /// Landlock and seccomp.
     Landlock,
+    /// Namespaces, with Landlock and seccomp inside.
+    Bwrap,
 }
 
 /// `shell.home`.

@@ -68,10 +68,13 @@ impl Report {
             Regime::None => "commands would be refused: nothing here can confine them".to_owned(),
             Regime::Seatbelt => "commands would be refused: the `seatbelt` regime is not offered yet".to_owned(),
             Regime::Landlock | Regime::Namespaces => {
-                format!("commands would run confined, in the `{}` regime", name(self.regime))
+                format!(
+                    "commands would run confined, in the `{}` regime; `--backend` or `sandbox.backend` names another",
+                    name(self.regime)
+                )
             }
         });
-        lines.push("the `namespaces` regime and macOS come with a later version".to_owned());
+        lines.push("macOS comes with a later version".to_owned());
         lines.join("\n")
     }
 }

@@ -12,14 +12,15 @@ use super::call::ToolError;
 use super::footing::Footing;
 use super::identity;
 use super::narrowing::Narrowing;
-use super::plan::{self, PlanError};
+use super::plan::{self, PlanError, Surroundings, Walls};
 use super::regime::RegimeLine;
 use super::workers::Workers;
 use crate::approval::{Approver, CancelHandle, Controller};
-use crate::backend::Regime;
+use crate::backend::bwrap::own;
+use crate::backend::host::program;
 use crate::backend::status::protected;
 use crate::confine::protocol::ProtectSetup;
-use crate::confine::{Confinement, Named, OwnProcess, Session, Setup, Stage};
+use crate::confine::{ConfineError, Confinement, Named, OwnProcess, Place, Session, Setup, Stage};
 use crate::policy::{AbsPath, Access, Grant, Identity, Mode, Operation, Origin, Policy, Protect, Right, Rights, Scope};
 use crate::profile::{Asked, Call, FileReach, Profile, derive};
 
@@ -57,7 +58,7 @@ impl Executor {
         places: Places,
     ) -> Result<Self, ToolError> {
         let footing = Footing::find(&policy).map_err(ToolError::Refused)?;
-        if let Footing::Confined(_) = &footing
+        if let Footing::Confined(ground) = &footing
             && policy.roots.iter().any(|root| root.rights.has(Right::Write))
         {
             let Policy {
@@ -66,7 +67,7 @@ impl Executor {
                 residuals,
                 ..
             } = &policy;
-            protected(protect, *protect_fallback, *residuals, Regime::Landlock).map_err(PlanError::from)?;
+            protected(protect, *protect_fallback, *residuals, ground.walls.regime()).map_err(PlanError::from)?;
         }
         let envelope = held(&policy, &narrowing, &Asked::Everything, None)?;
         let mode = mode.min(policy.loosest_mode());
@@ -133,8 +134,17 @@ impl Executor {
                         .is_none_or(|child| envelope.access(operation, &child) == Access::Denied)
             })
         };
-        let named = Named::choose(outside)?;
-        let stage = Stage::spawn(&named, self.protect_setup(envelope)).await?;
+        let place = match &self.footing {
+            Footing::Confined(ground) => match ground.walls {
+                Walls::Landlock => Place::Host,
+                Walls::Namespaces(_) => Place::Namespaces,
+            },
+            Footing::Unconfined(_) => Place::Host,
+            Footing::Refused(why) => return Err(ToolError::Refused(why.clone())),
+        };
+        let named = Named::choose(|path| outside(path) && (place == Place::Host || !is_replaced(path)))?;
+        let protect = self.protect_setup(envelope);
+        let mut stage = Stage::spawn(&named, protect.clone(), place).await?;
         let session = named.create()?;
         let private = session.private();
         identity::GitIdentity::of_user(&self.places.home)
@@ -144,7 +154,14 @@ impl Executor {
             Footing::Confined(ground) => {
                 let own = [own_directory(&private.home)?, own_directory(&private.tmp)?];
                 let profile = with_canary(profile.clone().with_private(own), &session)?;
-                Some(plan::lower(&profile, *ground)?.plan)
+                let around = match place {
+                    Place::Host => Surroundings::default(),
+                    Place::Namespaces => Surroundings {
+                        protect: protected_paths(stage.present().await?, protect.as_ref())?,
+                        shown: shown(&session)?,
+                    },
+                };
+                Some(plan::lower(&profile, *ground, &around)?.plan)
             }
             Footing::Unconfined(_) => None,
             Footing::Refused(why) => return Err(ToolError::Refused(why.clone())),
@@ -195,6 +212,36 @@ fn held(
     let profile = narrowing.narrow(derive(policy, &call));
     plan::hold_against(policy, &profile)?;
     Ok(profile)
+}
+
+/// Whether namespaces show something of their own there instead of the host's.
+fn is_replaced(path: &AbsPath) -> bool {
+    let own = [own::TMP, own::DEV, own::PROC];
+    own.iter()
+        .any(|top| AbsPath::new(top).is_ok_and(|top| path.is_within(&top)))
+}
+
+/// The protected paths that the keeper found, if they are what it was told to look for. It read them from
+/// directories that an agent writes.
+fn protected_paths(present: Vec<OsString>, setup: Option<&ProtectSetup>) -> Result<Vec<AbsPath>, ToolError> {
+    let malformed = || ToolError::Confine(ConfineError::Malformed);
+    let (roots, extra) = setup.map_or((&[] as &[_], &[] as &[_]), |setup| (&setup.roots, &setup.extra));
+    let asked = |path: &AbsPath| {
+        let below = |root: &OsString| AbsPath::new(root).is_ok_and(|root| path.is_below(&root));
+        roots.iter().any(below) || extra.iter().any(|file| path.as_path() == Path::new(file))
+    };
+    let paths = present.into_iter().map(|path| AbsPath::new(path).ok().filter(asked));
+    paths.collect::<Option<Vec<_>>>().ok_or_else(malformed)
+}
+
+/// What must be seen inside though nobody is granted it: what the worker needs to start, and the file that nothing
+/// may open, so that the refusal comes from the layer.
+fn shown(session: &Session) -> Result<Vec<AbsPath>, ToolError> {
+    let needs = program::needs().map_err(ToolError::Private)?;
+    let paths = needs.into_iter().chain([session.closed()]).map(AbsPath::new);
+    paths
+        .collect::<Result<_, _>>()
+        .map_err(|error| ToolError::Private(std::io::Error::other(error)))
 }
 
 /// A directory of the session as a grant needs it: its path and its inode.

@@ -6,12 +6,14 @@ use std::hash::{Hash, Hasher};
 
 use sha2::{Digest, Sha256};
 
+use crate::backend::bwrap::NetworkNamespace;
+use crate::backend::host::Bwrap;
 use crate::backend::landlock;
-use crate::backend::seccomp::{self, Role, SeccompError, SeccompPlan, SeccompWitness, Settings};
+use crate::backend::seccomp::{self, IpSockets, Role, SeccompError, SeccompPlan, SeccompWitness, Settings};
 use crate::backend::status::{ClauseStatus, Refusal};
 use crate::backend::survey::SurveyError;
-use crate::backend::{Plan, attributes};
-use crate::policy::{DenyFallback, Residuals};
+use crate::backend::{Plan, Regime, World, attributes, bwrap};
+use crate::policy::{AbsPath, DenyFallback, Network, Residuals};
 use crate::profile::{FileReach, Profile, Witness, files_within};
 
 /// Why there is no plan, so nothing starts.
@@ -52,6 +54,8 @@ pub struct Lowered {
 /// What lowering depends on beside the profile.
 #[derive(Debug, Clone, Copy)]
 pub struct Ground {
+    /// What holds commands.
+    pub walls: Walls,
     /// Landlock's version on this machine.
     pub landlock_abi: u32,
     /// What to do about denies that Landlock cannot hold.
@@ -60,8 +64,97 @@ pub struct Ground {
     pub residuals: Residuals,
 }
 
+/// What holds commands.
+#[derive(Debug, Clone, Copy)]
+pub enum Walls {
+    /// A Landlock layer.
+    Landlock,
+    /// Namespaces that this bwrap makes, and a Landlock layer inside.
+    Namespaces(Bwrap),
+}
+
+impl Walls {
+    /// The regime's name for it.
+    pub const fn regime(self) -> Regime {
+        match self {
+            Self::Landlock => Regime::Landlock,
+            Self::Namespaces(_) => Regime::Namespaces,
+        }
+    }
+}
+
+/// What of the host concerns namespaces, beside the profile.
+#[derive(Debug, Clone, Default)]
+pub struct Surroundings {
+    /// Protected paths that exist now.
+    pub protect: Vec<AbsPath>,
+    /// What must be seen inside though nobody is granted it.
+    pub shown: Vec<AbsPath>,
+}
+
+/// The most that the private directory in memory holds.
+const MOST_TMP: u64 = 512 * 1024 * 1024;
+
 /// Lowers a profile for a worker and its commands, and proves that the plan permits no more than the profile.
-pub fn lower(profile: &Profile, ground: Ground) -> Result<Lowered, PlanError> {
+pub fn lower(profile: &Profile, ground: Ground, around: &Surroundings) -> Result<Lowered, PlanError> {
+    match ground.walls {
+        Walls::Landlock => lower_landlock(profile, ground),
+        Walls::Namespaces(bwrap) => lower_namespaces(profile, ground, bwrap, around),
+    }
+}
+
+fn lower_namespaces(
+    profile: &Profile,
+    ground: Ground,
+    program: Bwrap,
+    around: &Surroundings,
+) -> Result<Lowered, PlanError> {
+    let options = bwrap::Options {
+        abi: ground.landlock_abi,
+        deny_fallback: ground.deny_fallback,
+        residuals: ground.residuals,
+        tmp_bytes: profile.limits.memory.map_or(MOST_TMP, |memory| memory.min(MOST_TMP)),
+        protect: around.protect.clone(),
+        stage: around.shown.clone(),
+    };
+    let survey = bwrap::survey(profile, &options)?;
+    let bwrap::Lowered {
+        plan: mounts,
+        layer,
+        own,
+        statuses,
+        protected,
+    } = bwrap::lower(profile, &survey, &options)?;
+    let walls = bwrap::Walls {
+        argv: &mounts.render(),
+        layer: &layer,
+        own: &own,
+        stage: &options.stage,
+    };
+    bwrap::validate(&walls, profile, &survey).map_err(PlanError::WeakPlan)?;
+    let attributes = attributes::lower(&profile.grants, &profile.denies);
+    files_within(&attributes, profile).map_err(PlanError::WeakPlan)?;
+    Ok(Lowered {
+        plan: Plan {
+            landlock: layer,
+            worker_filters: filters(profile, Role::Worker, ground)?,
+            command_filters: filters(profile, Role::Command, ground)?,
+            attributes,
+            world: Some(World {
+                bwrap: program.path.into(),
+                mounts,
+                own,
+                protected: protected
+                    .into_iter()
+                    .map(|path| path.as_path().as_os_str().to_owned())
+                    .collect(),
+            }),
+        },
+        statuses,
+    })
+}
+
+fn lower_landlock(profile: &Profile, ground: Ground) -> Result<Lowered, PlanError> {
     let options = landlock::Options {
         abi: ground.landlock_abi,
         deny_fallback: ground.deny_fallback,
@@ -78,6 +171,7 @@ pub fn lower(profile: &Profile, ground: Ground) -> Result<Lowered, PlanError> {
             worker_filters: filters(profile, Role::Worker, ground)?,
             command_filters: filters(profile, Role::Command, ground)?,
             attributes,
+            world: None,
         },
         statuses,
     })
@@ -85,7 +179,13 @@ pub fn lower(profile: &Profile, ground: Ground) -> Result<Lowered, PlanError> {
 
 fn filters(profile: &Profile, role: Role, ground: Ground) -> Result<SeccompPlan, PlanError> {
     let settings = Settings {
-        network: profile.network,
+        ip: IpSockets::of(
+            profile.network,
+            match (ground.walls, profile.network) {
+                (Walls::Landlock, _) | (Walls::Namespaces(_), Network::Full) => NetworkNamespace::Host,
+                (Walls::Namespaces(_), Network::Off) => NetworkNamespace::Own,
+            },
+        ),
         unix_sockets: profile.unix_sockets,
         landlock_abi: ground.landlock_abi,
         role,

@@ -4,14 +4,14 @@ use std::fmt;
 
 use serde::Serialize;
 
-use super::plan::Ground;
+use super::plan::{Ground, Walls};
 use crate::policy::{Network, Operation, Policy, Protect, Right, UnixSockets};
 use crate::profile::{FileReach, Profile};
 
 /// What holds for the commands of a session.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct RegimeLine {
-    /// `landlock` or `none`.
+    /// `namespaces`, `landlock` or `none`.
     pub regime: &'static str,
     /// How it is made, or why there is none.
     pub detail: String,
@@ -24,9 +24,12 @@ pub struct RegimeLine {
 }
 
 impl RegimeLine {
-    /// The line of the `landlock` regime.
+    /// The line of a regime that confines.
     pub fn confined(ground: Ground, profile: &Profile, policy: &Policy) -> Self {
-        let mut left_open = vec!["names, sizes and times of files elsewhere can be seen".to_owned()];
+        let mut left_open = match ground.walls {
+            Walls::Landlock => vec!["names, sizes and times of files elsewhere can be seen".to_owned()],
+            Walls::Namespaces(_) => Vec::new(),
+        };
         let writable = |root: &&crate::policy::Root| {
             root.rights.has(Right::Write)
                 && profile.access(Operation::Write, &root.path) > crate::policy::Access::Denied
@@ -39,19 +42,43 @@ impl RegimeLine {
             .collect();
         match &policy.protect {
             Protect::Default(_) if !roots.is_empty() => {
-                left_open.push("protected names are restored after the command".to_owned());
+                left_open.push(
+                    match ground.walls {
+                        Walls::Landlock => "protected names are restored after the command",
+                        Walls::Namespaces(_) => "protected names that do not exist yet are removed after the command",
+                    }
+                    .to_owned(),
+                );
             }
             Protect::Default(_) | Protect::None => {}
         }
         if profile.unix_sockets == UnixSockets::All {
-            left_open.push("every Unix socket of this user can be reached".to_owned());
+            left_open.push(
+                match ground.walls {
+                    Walls::Landlock => "every Unix socket of this user can be reached",
+                    Walls::Namespaces(_) => "every Unix socket that is mounted can be reached",
+                }
+                .to_owned(),
+            );
         }
         if profile.limits.memory.is_some() || profile.limits.processes.is_some() {
             left_open.push("memory and process limits are sampled".to_owned());
         }
         Self {
-            regime: "landlock",
-            detail: format!("Landlock ABI {} + seccomp", ground.landlock_abi),
+            regime: match ground.walls {
+                Walls::Landlock => "landlock",
+                Walls::Namespaces(_) => "namespaces",
+            },
+            detail: match ground.walls {
+                Walls::Landlock => format!("Landlock ABI {} + seccomp", ground.landlock_abi),
+                Walls::Namespaces(bwrap) => {
+                    format!(
+                        "bwrap {} + Landlock ABI {} + seccomp",
+                        bwrap.number(),
+                        ground.landlock_abi
+                    )
+                }
+            },
             writes: roots,
             network: match profile.network {
                 Network::Off => "off".to_owned(),

@@ -21,7 +21,8 @@ impl Workers {
     /// call is given up or fails is dropped with it, and takes the rest of the command along.
     pub(super) fn take(&mut self, profile: &ProfileDigest) -> Option<Confinement> {
         let at = self.live.iter().position(|(digest, _)| digest == profile)?;
-        Some(self.live.remove(at).1)
+        // One that has ended itself, because what it held was replaced, is started anew.
+        Some(self.live.remove(at).1).filter(Confinement::is_serving)
     }
 
     /// Keeps an idle worker for the next call; ends the one that was not used for longest when there are too many.

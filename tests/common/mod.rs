@@ -20,7 +20,7 @@ pub(crate) use process::{
     Invocation, Run, Running, assert_gone_within, assert_no_process_left, descendants, kill_marked, marker,
     wait_for_processes,
 };
-pub(crate) use world::{Actor, Fixture, SECRET, Snapshot, assert_nothing_left_behind, find_program};
+pub(crate) use world::{Actor, Backend, Fixture, SECRET, Snapshot, assert_nothing_left_behind, find_program};
 
 /// Whether the declaration in `STOCKADE_TEST_REQUIRE` asks for `thing`.
 pub(crate) fn required(thing: &str) -> bool {
@@ -31,7 +31,7 @@ pub(crate) fn required(thing: &str) -> bool {
 }
 
 /// The fixture for `actor`, with `programs` on its path; `None` where one is missing and not required.
-pub(crate) fn world_with(actor: Actor, programs: &[&str]) -> Option<Fixture> {
+pub(crate) fn world_with(actor: Actor, backend: Backend, programs: &[&str]) -> Option<Fixture> {
     if !actor.is_possible() {
         assert!(
             !required(actor.name()),
@@ -40,7 +40,11 @@ pub(crate) fn world_with(actor: Actor, programs: &[&str]) -> Option<Fixture> {
         );
         return None;
     }
-    for program in programs {
+    let bwrap: &[&str] = match backend {
+        Backend::Landlock => &[],
+        Backend::Bwrap => &["bwrap"],
+    };
+    for program in bwrap.iter().chain(programs) {
         if find_program(actor, program).is_none() {
             assert!(
                 !required(program),
@@ -50,28 +54,48 @@ pub(crate) fn world_with(actor: Actor, programs: &[&str]) -> Option<Fixture> {
             return None;
         }
     }
-    Some(Fixture::new(actor))
+    Some(Fixture::new(actor, backend))
 }
 
 /// Declares one test per actor for each function that takes a fixture: `as_root::name` and `as_user::name`.
 macro_rules! as_root_and_as_user {
     ($($(#[$attribute:meta])* $name:ident [$($program:literal),*];)*) => {
+        crate::common::declare! { as_root Root Landlock; $($(#[$attribute])* $name [$($program),*];)* }
+        crate::common::declare! { as_user User Landlock; $($(#[$attribute])* $name [$($program),*];)* }
+    };
+}
+pub(crate) use as_root_and_as_user;
+
+/// The same in namespaces: `root_in_namespaces::name` and `user_in_namespaces::name`.
+macro_rules! in_namespaces {
+    ($($(#[$attribute:meta])* $name:ident [$($program:literal),*];)*) => {
+        crate::common::declare! { root_in_namespaces Root Bwrap; $($(#[$attribute])* $name [$($program),*];)* }
+        crate::common::declare! { user_in_namespaces User Bwrap; $($(#[$attribute])* $name [$($program),*];)* }
+    };
+}
+pub(crate) use in_namespaces;
+
+/// [`as_root_and_as_user`] and [`in_namespaces`]: what both regimes hold.
+macro_rules! in_both_regimes {
+    ($($tests:tt)*) => {
+        crate::common::as_root_and_as_user! { $($tests)* }
+        crate::common::in_namespaces! { $($tests)* }
+    };
+}
+pub(crate) use in_both_regimes;
+
+/// One module of tests, for one actor and one backend.
+macro_rules! declare {
+    ($module:ident $actor:ident $backend:ident; $($(#[$attribute:meta])* $name:ident [$($program:literal),*];)*) => {
         #[cfg(test)]
-        mod as_root {
+        mod $module {
             $($(#[$attribute])* #[test] fn $name() {
-                if let Some(world) = crate::common::world_with(crate::common::Actor::Root, &[$($program),*]) {
-                    super::$name(&world);
-                }
-            })*
-        }
-        #[cfg(test)]
-        mod as_user {
-            $($(#[$attribute])* #[test] fn $name() {
-                if let Some(world) = crate::common::world_with(crate::common::Actor::User, &[$($program),*]) {
+                let (actor, backend) = (crate::common::Actor::$actor, crate::common::Backend::$backend);
+                if let Some(world) = crate::common::world_with(actor, backend, &[$($program),*]) {
                     super::$name(&world);
                 }
             })*
         }
     };
 }
-pub(crate) use as_root_and_as_user;
+pub(crate) use declare;

@@ -219,6 +219,8 @@ impl Run {
             "Permission denied",
             "Operation not permitted",
             "No such file or directory",
+            "Directory nonexistent",
+            "Read-only file system",
             "Invalid cross-device link",
             "Address family not supported",
             "Function not implemented",

@@ -61,6 +61,13 @@ impl Actor {
     }
 }
 
+/// What holds the commands of a fixture.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Backend {
+    Landlock,
+    Bwrap,
+}
+
 /// Where `actor` finds `program`.
 pub(crate) fn find_program(actor: Actor, program: &str) -> Option<PathBuf> {
     let path = actor.path();
@@ -73,6 +80,7 @@ pub(crate) fn find_program(actor: Actor, program: &str) -> Option<PathBuf> {
 pub(crate) struct Fixture {
     base: TempDir,
     pub(crate) actor: Actor,
+    pub(crate) backend: Backend,
     binary: PathBuf,
 }
 
@@ -80,10 +88,15 @@ pub(crate) struct Fixture {
 pub(crate) const SECRET: &str = "the-private-key-of-the-fixture";
 
 impl Fixture {
-    pub(crate) fn new(actor: Actor) -> Self {
+    pub(crate) fn new(actor: Actor, backend: Backend) -> Self {
         let base = tempfile::Builder::new().prefix("stockade-test-").tempdir().unwrap();
         let binary = reachable_binary(base.path());
-        let world = Self { base, actor, binary };
+        let world = Self {
+            base,
+            actor,
+            backend,
+            binary,
+        };
         world.own(world.base.path(), 0o755);
         for (folder, mode) in [
             ("workspace", 0o755),
@@ -158,7 +171,11 @@ impl Fixture {
 
     /// The binary under test.
     pub(crate) fn stockade(&self, args: &[&str]) -> Invocation {
-        self.bare(&self.binary).args(args)
+        let invocation = self.bare(&self.binary);
+        match (self.backend, args) {
+            (Backend::Bwrap, ["run", rest @ ..]) => invocation.args(["run", "--backend", "bwrap"]).args(rest),
+            (Backend::Bwrap | Backend::Landlock, _) => invocation.args(args),
+        }
     }
 
     /// `stockade run -- ARGV`, with the default preset.

@@ -11,10 +11,10 @@ use stockade::backend::host::Host;
 use stockade::backend::landlock::LandlockPlan;
 use stockade::backend::landlock::rights::{RESOLVE_UNIX_ABI, handled};
 use stockade::backend::status::{ClauseStatus, Status};
-use stockade::confine::{CommandLimits, Confinement, End, Launch, Named, OwnProcess, Setup, Stage};
+use stockade::confine::{CommandLimits, Confinement, End, Launch, Named, OwnProcess, Place, Setup, Stage};
 use stockade::policy::{AbsPath, DenyFallback, Grant, Identity, Origin, Residuals, Rights, Scope};
 use stockade::profile::Profile;
-use stockade::tools::plan::{self, Ground, Lowered, PlanError};
+use stockade::tools::plan::{self, Ground, Lowered, PlanError, Surroundings, Walls};
 use tokio::runtime::{Builder, Runtime};
 
 use super::operations::Attempt;
@@ -58,8 +58,9 @@ impl Machine {
     /// How profiles are lowered here.
     fn ground(&self, deny_fallback: DenyFallback) -> Ground {
         match self.regime {
-            Regime::None | Regime::Seatbelt => panic!("nothing confines so on this machine"),
+            Regime::None | Regime::Seatbelt | Regime::Namespaces => panic!("nothing confines so on this machine"),
             Regime::Landlock => Ground {
+                walls: Walls::Landlock,
                 landlock_abi: self.landlock_abi,
                 deny_fallback,
                 residuals: Residuals::Report,
@@ -88,7 +89,7 @@ impl Machine {
 }
 
 fn lower(profile: &Profile, ground: Ground) -> Result<Lowered, String> {
-    plan::lower(profile, ground).map_err(|error| match error {
+    plan::lower(profile, ground, &Surroundings::default()).map_err(|error| match error {
         PlanError::Refused(refusal) => refusal.to_string(),
         // A deny on a path that leads through a symlink cannot be looked at; that refuses as well.
         PlanError::Survey(error) => error.to_string(),
@@ -106,7 +107,7 @@ fn said(lowered: Lowered) -> Vec<String> {
 
 async fn session(layers: &[&Profile], ground: Ground, tools: &Tools, attempts: &[Attempt]) -> Vec<Outcome> {
     let named = Named::choose(|_| true).unwrap();
-    let stage = Stage::spawn(&named, None).await.unwrap();
+    let stage = Stage::spawn(&named, None, Place::Host).await.unwrap();
     let session = named.create().unwrap();
     let (canary, private) = (session.readable(), session.private());
     let lowered = layers.iter().map(|profile| {

@@ -32,7 +32,7 @@ impl Reason {
     /// The reasons there are under a regime.
     pub(crate) const fn declared(regime: Regime) -> &'static [Self] {
         match regime {
-            Regime::None | Regime::Seatbelt => &[],
+            Regime::None | Regime::Seatbelt | Regime::Namespaces => &[],
             Regime::Landlock => &[
                 Self::Frozen,
                 Self::Suffixes,

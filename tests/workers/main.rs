@@ -13,7 +13,7 @@ fn main() -> std::process::ExitCode {
     let mut arguments = std::env::args_os().skip(1);
     if arguments
         .next()
-        .is_some_and(|first| first == stockade::confine::stage::SUBCOMMAND)
+        .is_some_and(|first| stockade::confine::stage::is_ours(&first))
     {
         stockade::confine::stage::main();
     }

@@ -12,7 +12,7 @@ use crate::backend::landlock::lower::{by_entry, layer};
 use crate::backend::landlock::rights::{RESOLVE_UNIX, RESOLVE_UNIX_ABI};
 use crate::backend::landlock::{self, LandlockPlan};
 use crate::backend::status::{ClauseStatus, Refusal, Status, metadata};
-use crate::backend::survey::{Kind, Mounts, Survey, SurveyError, links_in};
+use crate::backend::survey::{Kind, Mounts, Survey, SurveyError, link_at, links_in};
 use crate::policy::{
     AbsPath, Deny, DenyFallback, Grant, Network, Operation, Residuals, Right, Scope, Target, UnixSockets,
 };
@@ -36,8 +36,8 @@ pub struct Options {
     pub tmp_bytes: u64,
     /// Protected paths that exist now.
     pub protect: Vec<AbsPath>,
-    /// Files that the stage needs before it confines itself: its program, the loader, libraries. They are
-    /// shown read-only, and no rule inside is on them.
+    /// Files that the stage needs before it confines itself: the loader, libraries, and the links on the way to them.
+    /// They are shown read-only, and no rule inside is on them.
     pub stage: Vec<AbsPath>,
 }
 
@@ -78,7 +78,9 @@ pub fn survey(profile: &Profile, options: &Options) -> Result<Survey, SurveyErro
     ];
     let mut paths: Vec<AbsPath> = fixed.iter().filter_map(|path| AbsPath::new(path).ok()).collect();
     paths.extend(shown.grants.iter().map(|grant| grant.path.clone()));
-    paths.extend(options.stage.iter().cloned());
+    let (links, files): (Vec<&AbsPath>, Vec<&AbsPath>) =
+        options.stage.iter().partition(|path| path.as_path().is_symlink());
+    paths.extend(files.iter().copied().cloned());
     // Directories on the way to a mount may have to be pinned.
     let denied = shown.denies.iter().filter_map(literal);
     for path in denied.chain(&options.protect).filter(|path| !in_own(path)) {
@@ -92,13 +94,16 @@ pub fn survey(profile: &Profile, options: &Options) -> Result<Survey, SurveyErro
     let mut survey = Survey::take(&paths, opens, mounts)?;
     let in_tree = |path: &AbsPath| grants.above(path).any(|grant| grant.scope != Scope::File);
     let mut looked = std::collections::BTreeSet::new();
-    let ways = shown.grants.iter().map(|grant| &grant.path).chain(&options.stage);
+    let ways = shown.grants.iter().map(|grant| &grant.path).chain(files);
     for directory in ways.flat_map(|path| path.ancestors().skip(1).collect::<Vec<_>>()) {
         if looked.insert(directory.clone()) && !in_tree(&directory) {
             for (path, link) in links_in(&directory) {
                 survey.insert_link(path, link);
             }
         }
+    }
+    for (path, link) in links.into_iter().filter_map(|path| Some((path, link_at(path)?))) {
+        survey.insert_link(path.clone(), link);
     }
     Ok(survey)
 }
@@ -185,6 +190,8 @@ fn inside(
         residuals: options.residuals,
     };
     let landlock::Lowered { mut plan, statuses } = layer(&part, survey, landlock)?;
+    // In a network namespace of one's own there is nothing but a loopback, which is free.
+    plan.handle_tcp = false;
     plan.rules.retain(|rule| {
         AbsPath::new(&rule.path).is_ok_and(|path| match around(mounted, &path) {
             Shown::ReadOnly | Shown::Writable | Shown::Device => true,

@@ -9,6 +9,7 @@
 //! makes it a mount point as well. Renaming and linking between two such mounts is EXDEV; tools copy then.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsString;
 
 use super::hold::{Cover, writes_tree};
 use super::own::{DEV, PROC, TMP, Tmp, is_brought};
@@ -79,7 +80,7 @@ pub(super) fn mount(wanted: &Wanted<'_>, survey: &Survey) -> Result<Mounted, Ref
         pins: 0,
     };
     let tmp = mounting.points(wanted)?;
-    mounting.links();
+    mounting.links(wanted);
     mounting.freeze();
     Ok(Mounted {
         steps: mounting.steps,
@@ -266,8 +267,22 @@ impl Mounting<'_> {
     }
 
     /// Links of system directories on the root tmpfs that lead to what is shown: `/bin`, `/lib64`.
-    fn links(&mut self) {
+    fn links(&mut self, wanted: &Wanted<'_>) {
         let survey = self.survey;
+        // On the way to the stage's files there may be links to links, in directories where nothing else is shown.
+        let on_the_way = |path: &AbsPath| {
+            wanted.stage.contains(path)
+                && path
+                    .ancestors()
+                    .skip(1)
+                    .all(|above| survey.node(&above).is_none_or(|node| node.kind != Kind::Symlink))
+        };
+        for (path, link) in survey.links().filter(|(path, _)| on_the_way(path)) {
+            if self.around(path).0.is_none() {
+                self.skeleton.extend(path.ancestors().skip(1));
+                self.symlink(path, link.target.clone());
+            }
+        }
         for (path, link) in survey.links() {
             let in_skeleton = path.parent().is_some_and(|parent| self.skeleton.contains(&parent));
             let leads = match self.around(&link.leads_to) {
@@ -275,13 +290,18 @@ impl Mounting<'_> {
                 (Some(own), Shown::Nothing) => own.as_bytes() == PROC.as_bytes(),
                 (Some(_), Shown::Masked) | (None, _) => false,
             };
-            if in_skeleton && leads && !self.skeleton.contains(path) && !self.made.contains_key(path) {
-                self.steps.push(Step::Symlink {
-                    path: path.as_path().as_os_str().to_owned(),
-                    target: link.target.clone(),
-                });
+            let is_new = !self.skeleton.contains(path) && !self.made.contains_key(path) && !wanted.stage.contains(path);
+            if in_skeleton && leads && is_new {
+                self.symlink(path, link.target.clone());
             }
         }
+    }
+
+    fn symlink(&mut self, path: &AbsPath, target: OsString) {
+        self.steps.push(Step::Symlink {
+            path: path.as_path().as_os_str().to_owned(),
+            target,
+        });
     }
 
     /// Nothing more is made on the tmpfs of the plan, but for the private directory.

@@ -10,7 +10,7 @@ use serde::Serialize;
 const PLACES: [&str; 3] = ["/usr/bin/bwrap", "/usr/local/bin/bwrap", "/bin/bwrap"];
 
 /// A bwrap that was found.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Bwrap {
     /// Its path.
     pub path: &'static str,
@@ -22,10 +22,80 @@ pub struct Bwrap {
     pub writable_by_others: bool,
 }
 
+/// The oldest version that knows all that it is told.
+const OLDEST: (u32, u32, u32) = (0, 6, 0);
+
 impl Bwrap {
+    /// Its version, as it is written.
+    pub fn number(&self) -> String {
+        self.version.map_or_else(
+            || "of unknown version".to_owned(),
+            |(major, minor, patch)| format!("{major}.{minor}.{patch}"),
+        )
+    }
+
+    /// Why it may not be used, where it may not.
+    pub fn objection(&self) -> Option<String> {
+        let Self { path, version, .. } = self;
+        if self.setuid {
+            Some(format!(
+                "{path} is set-uid, which would give what it starts another owner's rights"
+            ))
+        } else if self.writable_by_others {
+            Some(format!("{path} can be changed by others than root"))
+        } else {
+            match version {
+                None => Some(format!("{path} does not say its version")),
+                Some(version) if *version < OLDEST => {
+                    Some(format!("{path} is version {}, and 0.6.0 is needed", self.number()))
+                }
+                Some(_) => None,
+            }
+        }
+    }
+
     /// Whether it may be used at all.
-    pub const fn acceptable(&self) -> bool {
-        !self.setuid && !self.writable_by_others && self.version.is_some()
+    pub fn acceptable(&self) -> bool {
+        self.objection().is_none()
+    }
+
+    /// Has it make namespaces and mounts, and start something inside.
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "a probe for doctor, never on the way to a command"
+    )]
+    pub(super) fn try_out(&self) -> Result<(), String> {
+        let mut arguments = vec![
+            "--unshare-user",
+            "--unshare-ipc",
+            "--unshare-pid",
+            "--unshare-uts",
+            "--unshare-cgroup",
+            "--unshare-net",
+        ];
+        arguments.extend([
+            "--ro-bind",
+            "/",
+            "/",
+            "--tmpfs",
+            "/tmp",
+            "--proc",
+            "/proc",
+            "--dev",
+            "/dev",
+        ]);
+        arguments.extend(["--cap-drop", "ALL", "--", self.path, "--version"]);
+        let output = std::process::Command::new(self.path)
+            .args(arguments)
+            .env_clear()
+            .stdin(Stdio::null())
+            .output()
+            .map_err(|error| error.to_string())?;
+        if output.status.success() && parse_version(&String::from_utf8_lossy(&output.stdout)) == self.version {
+            return Ok(());
+        }
+        let said = output.stderr.get(..output.stderr.len().min(500)).unwrap_or_default();
+        Err(crate::policy::path::escape(said.trim_ascii()))
     }
 }
 
@@ -113,13 +183,7 @@ mod tests {
             writable_by_others: false,
         };
         assert!(bwrap.acceptable());
-        assert!(
-            !Bwrap {
-                setuid: true,
-                ..bwrap.clone()
-            }
-            .acceptable()
-        );
+        assert!(!Bwrap { setuid: true, ..bwrap }.acceptable());
         assert!(
             !Bwrap {
                 writable_by_others: true,

@@ -115,7 +115,7 @@ impl Host {
                 ),
             ),
         };
-        let means = "the `landlock` regime does not use them".to_owned();
+        let means = "the `namespaces` regime stands on them; the `landlock` regime does not use them".to_owned();
         Finding {
             name: "user_namespaces",
             standing,
@@ -132,13 +132,16 @@ impl Host {
                 "not in a system directory".to_owned(),
                 Some("install bubblewrap".to_owned()),
             ),
-            Some(bwrap) if bwrap.acceptable() => (Standing::Works, shown(bwrap), None),
+            Some(bwrap) if bwrap.acceptable() => match &self.bwrap_acts {
+                Probe::Works | Probe::Untried => (Standing::Works, shown(bwrap), None),
+                Probe::Fails(why) => (Standing::Absent, format!("{}: {why}", shown(bwrap)), None),
+            },
             Some(bwrap) => {
                 let get = "install a bwrap that root owns, others cannot write, and that is not set-uid";
                 (Standing::Absent, shown(bwrap), Some(get.to_owned()))
             }
         };
-        let means = "the `landlock` regime does not use it".to_owned();
+        let means = "it makes the `namespaces` regime; the `landlock` regime does not use it".to_owned();
         Finding {
             name: "bwrap",
             standing,
@@ -178,6 +181,7 @@ mod tests {
             seccomp: Probe::Works,
             user_namespaces: Probe::Untried,
             bwrap: None,
+            bwrap_acts: Probe::Untried,
         }
     }
 

@@ -9,6 +9,7 @@ mod bwrap;
 mod findings;
 mod kernel;
 mod namespaces;
+pub mod program;
 mod regimes;
 
 use serde::Serialize;
@@ -58,6 +59,8 @@ pub struct Host {
     pub user_namespaces: Probe,
     /// The bwrap of a system directory.
     pub bwrap: Option<Bwrap>,
+    /// Whether that bwrap makes namespaces and mounts.
+    pub bwrap_acts: Probe,
 }
 
 impl Host {
@@ -72,6 +75,15 @@ impl Host {
             seccomp: tried.seccomp.into(),
             user_namespaces: Probe::Untried,
             bwrap: None,
+            bwrap_acts: Probe::Untried,
+        }
+    }
+
+    /// What the `namespaces` regime needs, except that bwrap is not tried out.
+    pub fn with_bwrap() -> Self {
+        Self {
+            bwrap: bwrap::find(),
+            ..Self::quick()
         }
     }
 
@@ -79,10 +91,14 @@ impl Host {
     ///
     /// The program must call [`probe_main`] when its first argument is [`PROBE_ARGUMENT`].
     pub fn full() -> Self {
+        let host = Self::with_bwrap();
         Self {
             user_namespaces: namespaces::probe().into(),
-            bwrap: bwrap::find(),
-            ..Self::quick()
+            bwrap_acts: match &host.bwrap {
+                Some(bwrap) if bwrap.acceptable() => bwrap.try_out().into(),
+                Some(_) | None => Probe::Untried,
+            },
+            ..host
         }
     }
 }

@@ -8,6 +8,9 @@ use crate::backend::Regime;
 /// The ABI below which the `landlock` regime is refused.
 pub const LANDLOCK_FLOOR: u32 = 6;
 
+/// The ABI below which the `namespaces` regime is refused.
+pub(super) const NAMESPACES_FLOOR: u32 = crate::backend::bwrap::OLDEST_ABI;
+
 /// What one Landlock ABI is needed for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct AbiNeed {
@@ -110,10 +113,45 @@ impl Host {
         lacks
     }
 
+    /// What the `namespaces` regime lacks here, one sentence each; empty where it can be used.
+    pub fn namespaces_lacks(&self) -> Vec<String> {
+        let mut lacks = Vec::new();
+        match (&self.landlock, self.landlock_abi) {
+            (Probe::Works, Some(abi)) if abi >= NAMESPACES_FLOOR => {}
+            (Probe::Works, abi) => lacks.push(format!(
+                "Landlock ABI {NAMESPACES_FLOOR} (Linux 6.2) inside, this kernel has {}",
+                abi.unwrap_or(0)
+            )),
+            (Probe::Fails(why), _) => lacks.push(format!("Landlock: {why}")),
+            (Probe::Untried, _) => lacks.push("Landlock: not tried".to_owned()),
+        }
+        match &self.seccomp {
+            Probe::Works => {}
+            Probe::Fails(why) => lacks.push(format!("seccomp: {why}")),
+            Probe::Untried => lacks.push("seccomp: not tried".to_owned()),
+        }
+        match &self.bwrap {
+            None => lacks.push("bwrap: not in a system directory".to_owned()),
+            Some(bwrap) => lacks.extend(bwrap.objection().map(|why| format!("bwrap: {why}"))),
+        }
+        match &self.bwrap_acts {
+            Probe::Works | Probe::Untried => {}
+            Probe::Fails(why) => lacks.push(why.clone()),
+        }
+        lacks
+    }
+
     /// Each regime, strongest first.
     pub fn regimes(&self) -> Vec<RegimeReport> {
         let missing = self.landlock_lacks();
+        let inside = self.namespaces_lacks();
         vec![
+            RegimeReport {
+                regime: Regime::Namespaces,
+                ready: inside.is_empty(),
+                missing: inside,
+                cannot_hold: self.namespaces_cannot_hold(),
+            },
             RegimeReport {
                 regime: Regime::Landlock,
                 ready: missing.is_empty(),
@@ -127,6 +165,22 @@ impl Host {
                 cannot_hold: vec!["anything: commands run with all that the user may do".to_owned()],
             },
         ]
+    }
+
+    /// What stays open in the `namespaces` regime, or is refused in it.
+    fn namespaces_cannot_hold(&self) -> Vec<String> {
+        let mut cannot = vec![
+            "protected names that do not exist yet: undone after the command instead of prevented".to_owned(),
+            "a deny of a name that could still be made in a writable root: refused, or decomposed".to_owned(),
+            "memory and process limits of the whole tree: sampled, not exact".to_owned(),
+        ];
+        if self.landlock_abi.is_none_or(|abi| abi < LANDLOCK_FLOOR) {
+            cannot.push(
+                "signals between the command and what watches it, below Landlock ABI 6: a command can end its own call"
+                    .to_owned(),
+            );
+        }
+        cannot
     }
 
     /// What stays open in the `landlock` regime, or is refused in it.
@@ -162,6 +216,7 @@ mod tests {
             seccomp: Probe::Works,
             user_namespaces: Probe::Untried,
             bwrap: None,
+            bwrap_acts: Probe::Untried,
         }
     }
 
@@ -199,7 +254,7 @@ mod tests {
     #[test]
     fn within_roots_is_named_as_lost_only_below_its_abi() {
         let names = |abi| {
-            host(Some(abi), Probe::Works).regimes()[0]
+            host(Some(abi), Probe::Works).regimes()[1]
                 .cannot_hold
                 .join("\n")
                 .contains("within_roots")

@@ -5,8 +5,8 @@
 
 use libc as l;
 
+use super::IpSockets;
 use super::table::{Clause, Errno, Row, Say, Test, Under, UnixDomain};
-use crate::policy::Network;
 use Test::{Bits, Is, IsNot};
 
 const AF_UNIX: u32 = 1;
@@ -109,25 +109,25 @@ const OPENAT_SETUID: &[Clause] = &[
 const MKNODAT_SETUID: &[Clause] = &[&[Bits(2, SET_UID, SET_UID)], &[Bits(2, SET_GID, SET_GID)]];
 
 /// A `socket` row for one setting.
-const fn socket(network: Network, unix: UnixDomain, say: Say) -> Row {
-    Row::both("no family that could leave the sandbox", &[l::SYS_socket], say).under(Under::Sockets(network, unix))
+const fn socket(ip: IpSockets, unix: UnixDomain, say: Say) -> Row {
+    Row::both("no family that could leave the sandbox", &[l::SYS_socket], say).under(Under::Sockets(ip, unix))
 }
 
 /// The rows of every architecture.
 pub(super) const ROWS: &[Row] = &[
-    socket(Network::Off, UnixDomain::Refused, Say::Always(Errno::AfNoSupport)),
+    socket(IpSockets::Refused, UnixDomain::Refused, Say::Always(Errno::AfNoSupport)),
     socket(
-        Network::Off,
+        IpSockets::Refused,
         UnixDomain::Allowed,
         Say::When(Errno::AfNoSupport, NO_FAMILY_BUT_UNIX),
     ),
     socket(
-        Network::Full,
+        IpSockets::Allowed,
         UnixDomain::Refused,
         Say::When(Errno::AfNoSupport, NO_FAMILY_BUT_INET),
     ),
     socket(
-        Network::Full,
+        IpSockets::Allowed,
         UnixDomain::Allowed,
         Say::When(Errno::AfNoSupport, NO_FAMILY_BUT_INET_AND_UNIX),
     ),
@@ -144,13 +144,13 @@ pub(super) const ROWS: &[Row] = &[
         ],
         Say::Always(Errno::OpNotSupp),
     )
-    .under(Under::Sockets(Network::Off, UnixDomain::Refused)),
+    .under(Under::Sockets(IpSockets::Refused, UnixDomain::Refused)),
     Row::both(
         "rare transports (MPTCP, SCTP, DCCP) are kernel surface; runtimes fall back to TCP",
         &[l::SYS_socket],
         Say::When(Errno::ProtoNoSupport, ODD_PROTOCOL),
     )
-    .under(Under::Network(Network::Full)),
+    .under(Under::Ip(IpSockets::Allowed)),
     Row::both(
         "a datagram pair can be sent to any socket that has a path",
         &[l::SYS_socketpair],
@@ -161,13 +161,13 @@ pub(super) const ROWS: &[Row] = &[
         &[l::SYS_sendto, l::SYS_sendmmsg],
         Say::When(Errno::OpNotSupp, &[&[Bits(3, MSG_FASTOPEN, MSG_FASTOPEN)]]),
     )
-    .under(Under::Network(Network::Off)),
+    .under(Under::Ip(IpSockets::Refused)),
     Row::both(
         "fast open connects without connect",
         &[l::SYS_sendmsg],
         Say::When(Errno::OpNotSupp, &[&[Bits(2, MSG_FASTOPEN, MSG_FASTOPEN)]]),
     )
-    .under(Under::Network(Network::Off)),
+    .under(Under::Ip(IpSockets::Refused)),
     Row::both(
         "a new user namespace gives every capability",
         &[l::SYS_clone],

@@ -21,6 +21,7 @@ mod validate;
 
 use serde::{Deserialize, Serialize};
 
+use crate::backend::bwrap::NetworkNamespace;
 use crate::policy::{Network, UnixSockets};
 
 pub use call::{Call, Verdict};
@@ -55,11 +56,32 @@ pub enum Role {
     Command,
 }
 
+/// Whether IP sockets may be made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum IpSockets {
+    /// No.
+    Refused,
+    /// Yes: the network is open, or there is nothing but a loopback of one's own.
+    Allowed,
+}
+
+impl IpSockets {
+    /// What a reach over IP means in a network namespace.
+    pub const fn of(network: Network, namespace: NetworkNamespace) -> Self {
+        match (network, namespace) {
+            (Network::Full, NetworkNamespace::Own | NetworkNamespace::Host) | (Network::Off, NetworkNamespace::Own) => {
+                Self::Allowed
+            }
+            (Network::Off, NetworkNamespace::Host) => Self::Refused,
+        }
+    }
+}
+
 /// What decides between the variants of the filters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Settings {
-    /// Reach over IP.
-    pub network: Network,
+    /// Whether IP sockets may be made.
+    pub ip: IpSockets,
     /// Reach over Unix sockets.
     pub unix_sockets: UnixSockets,
     /// The Landlock ABI the other half of the plan uses; from 9 on Landlock holds pathname sockets.

@@ -5,8 +5,8 @@
 
 use libc as l;
 
+use super::IpSockets;
 use super::table::{Clause, Errno, Row, Say, Test, Under};
-use crate::policy::Network;
 use Test::{Bits, Is, IsNot};
 
 /// `ioctl` requests that are refused under every setting.
@@ -67,7 +67,7 @@ pub(super) const ROWS: &[Row] = &[
         &[l::SYS_ioctl],
         Say::When(Errno::Perm, INTERFACES),
     )
-    .under(Under::Network(Network::Off)),
+    .under(Under::Ip(IpSockets::Refused)),
     Row::command(
         "a lease on a file that may only be read keeps its writers waiting",
         &[l::SYS_fcntl],

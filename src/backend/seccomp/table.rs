@@ -4,8 +4,8 @@
 
 use super::call::{Call, Verdict};
 use super::number::{GAP, HIGHEST, NATIVE_ARCH};
-use super::{Role, Settings, conditions, requests, rows};
-use crate::policy::{Network, UnixSockets};
+use super::{IpSockets, Role, Settings, conditions, requests, rows};
+use crate::policy::UnixSockets;
 
 /// The error numbers the table answers.
 ///
@@ -93,10 +93,10 @@ pub enum Say {
 pub enum Under {
     /// All.
     Every,
-    /// One reach over IP.
-    Network(Network),
-    /// One reach over IP, and whether Unix sockets may be made.
-    Sockets(Network, UnixDomain),
+    /// Whether IP sockets may be made.
+    Ip(IpSockets),
+    /// Whether IP sockets and Unix sockets may be made.
+    Sockets(IpSockets, UnixDomain),
 }
 
 /// Whether a call may make Unix sockets that can reach a path.
@@ -254,8 +254,8 @@ fn meets(call: &Call, clause: Clause) -> bool {
 fn stands(under: Under, settings: Settings) -> bool {
     match under {
         Under::Every => true,
-        Under::Network(network) => network == settings.network,
-        Under::Sockets(network, domain) => network == settings.network && domain == unix_domain(settings),
+        Under::Ip(ip) => ip == settings.ip,
+        Under::Sockets(ip, domain) => ip == settings.ip && domain == unix_domain(settings),
     }
 }
 

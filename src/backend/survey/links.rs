@@ -28,11 +28,17 @@ pub fn links_in(directory: &AbsPath) -> Vec<(AbsPath, Link)> {
     let is_link = |entry: &fs::DirEntry| entry.file_type().is_ok_and(|kind| kind.is_symlink());
     let found = entries.flatten().filter(is_link).filter_map(|entry| {
         let path = directory.child(entry.file_name())?;
-        let target = fs::read_link(path.as_path()).ok()?.into_os_string();
-        let leads_to = AbsPath::new(fs::canonicalize(path.as_path()).ok()?).ok()?;
-        Some((path, Link { target, leads_to }))
+        let link = link_at(&path)?;
+        Some((path, link))
     });
     found.collect()
+}
+
+/// The link at this path, if it leads somewhere.
+pub fn link_at(path: &AbsPath) -> Option<Link> {
+    let target = fs::read_link(path.as_path()).ok()?.into_os_string();
+    let leads_to = AbsPath::new(fs::canonicalize(path.as_path()).ok()?).ok()?;
+    Some(Link { target, leads_to })
 }
 
 /// Whether the directory belongs to whom `/` belongs to, and nobody else may write it.

@@ -18,7 +18,7 @@ use nix::fcntl::{AT_FDCWD, AtFlags, OFlag, OpenHow, ResolveFlag, openat2};
 use nix::sys::stat::{FileStat, SFlag, fstat, fstatat};
 
 use crate::policy::{AbsPath, Identity};
-pub use links::{Link, links_in};
+pub use links::{Link, link_at, links_in};
 pub use mounts::{Mount, Mounts};
 
 /// The most entries one survey lists; beyond it the start is refused.

@@ -109,14 +109,14 @@ fn what_a_later_version_holds_is_refused_with_its_line() {
       |
       = help: write `network: false` (nothing) or `network: true` (everything)
     "#);
-    assert_snapshot!(world.error("sandbox:\n  backend: bwrap\n"), @r#"
-    error: the backend `bwrap` is not supported by this version
+    assert_snapshot!(world.error("sandbox:\n  backend: seatbelt\n"), @r#"
+    error: the backend `seatbelt` is not supported by this version
      --> /dir/project/stockade.yaml:2:12
       |
-    2 |   backend: bwrap
-      |            ^^^^^ cannot confine
+    2 |   backend: seatbelt
+      |            ^^^^^^^^ cannot confine
       |
-      = help: write `backend: auto` or `backend: landlock`
+      = help: write `backend: auto`, `backend: bwrap` or `backend: landlock`
     "#);
     assert_snapshot!(world.error("audit: {log: default}\n"), @r#"
     error: `audit.log` is not supported by this version

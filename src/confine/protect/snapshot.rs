@@ -124,6 +124,30 @@ impl Guard {
         (settled, Some(known))
     }
 
+    /// The protected entries that are there and can be covered by a mount of their own, the topmost of nested ones,
+    /// `most` at most. What has another name, or is one, is left to be undone.
+    pub(crate) fn present(&self, most: usize) -> Vec<PathBuf> {
+        let coverable = |kept: &&Kept| match (kept.role, &kept.state) {
+            // Git itself writes in it; what it must not write has roles of its own.
+            (Role::GitDirectory | Role::Way | Role::TooDeep, _)
+            | (_, State::Symlink { .. } | State::Special { .. }) => false,
+            (_, State::File { .. } | State::Directory { .. }) => true,
+        };
+        let paths = self.record.entries.iter().filter(coverable);
+        let mut paths: Vec<PathBuf> = paths
+            .map(|kept| shown(&self.roots[usize::from(kept.root)], &kept.path))
+            .collect();
+        paths.sort();
+        paths.dedup();
+        let mut topmost: Vec<PathBuf> = Vec::new();
+        for path in paths {
+            if topmost.len() < most && !topmost.last().is_some_and(|above| path.starts_with(above)) {
+                topmost.push(path);
+            }
+        }
+        topmost
+    }
+
     /// How many directories and protected entries the guard watches.
     pub fn size(&self) -> (usize, usize) {
         (self.sight.len(), self.record.entries.len())

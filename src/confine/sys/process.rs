@@ -105,6 +105,41 @@ pub(crate) fn ptrace_attach_fails(target: Pid) -> bool {
     done == -1
 }
 
+/// A descriptor for the process `pid`, which must be a child that was not reaped yet.
+pub(crate) fn open_pidfd(pid: Pid) -> nix::Result<OwnedFd> {
+    // SAFETY: pidfd_open takes integers only and returns a fresh descriptor.
+    let fd = Errno::result(unsafe { libc::syscall(libc::SYS_pidfd_open, pid.as_raw(), 0) })?;
+    let fd = RawFd::try_from(fd).map_err(|_| Errno::EBADF)?;
+    // SAFETY: `fd` was created just above and is known to nobody else.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+/// Takes ownership of descriptors that this process was started with, by number; `EBADF` where one is not open,
+/// is one of the standard streams, or is named twice. Every other descriptor is closed.
+///
+/// Call it before this process opens anything.
+pub(crate) fn inherit<const N: usize>(numbers: [RawFd; N]) -> nix::Result<[OwnedFd; N]> {
+    for (index, number) in numbers.iter().enumerate() {
+        if *number < 3 || numbers.iter().take(index).any(|other| other == number) {
+            return Err(Errno::EBADF);
+        }
+        // SAFETY: fcntl with F_SETFD takes integers only.
+        Errno::result(unsafe { libc::fcntl(*number, libc::F_SETFD, libc::FD_CLOEXEC) })?;
+    }
+    let mut kept = numbers;
+    kept.sort_unstable();
+    let mut first = 3;
+    for number in kept.into_iter().chain([RawFd::MAX]) {
+        if number > first {
+            // SAFETY: close_range takes integers only; this process owns none of these descriptors yet.
+            Errno::result(unsafe { libc::syscall(libc::SYS_close_range, first, number - 1, 0) })?;
+        }
+        first = number.saturating_add(1);
+    }
+    // SAFETY: each is open, was opened by whoever started this process, and gets exactly one owner here.
+    Ok(numbers.map(|number| unsafe { OwnedFd::from_raw_fd(number) }))
+}
+
 /// Closes a descriptor whose owner will never be dropped, because this fork never returns to it.
 pub(crate) fn close_raw(fd: RawFd) {
     // SAFETY: called in the runner right after the fork for descriptors that only the worker's

@@ -5,10 +5,10 @@ use serde::Serialize;
 use crate::backend::landlock::rights::OLDEST_ABI;
 use crate::backend::status::{ClauseStatus, Status, protected};
 use crate::backend::{Plan, Regime};
-use crate::policy::{AbsPath, Access, Operation, Policy, Right};
+use crate::policy::{AbsPath, Access, BackendChoice, Operation, Policy, Right};
 use crate::profile::{FileReach, Profile};
 use crate::tools::footing::Footing;
-use crate::tools::plan::{self, Ground, PlanError};
+use crate::tools::plan::{self, Ground, PlanError, Surroundings, Walls};
 
 /// One way to hold a profile.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -58,12 +58,13 @@ impl Backend {
     /// Where it cannot be used, the oldest kernel that could is looked at instead.
     pub fn ground(self, policy: &Policy) -> (Ground, Option<String>) {
         let assumed = Ground {
+            walls: Walls::Landlock,
             landlock_abi: OLDEST_ABI,
             deny_fallback: policy.deny_fallback,
             residuals: policy.residuals,
         };
         match self {
-            Self::Landlock => match Footing::find(policy) {
+            Self::Landlock => match Footing::find(&asking(policy, BackendChoice::Landlock)) {
                 Ok(Footing::Confined(ground)) => (ground, None),
                 Ok(Footing::Unconfined(why) | Footing::Refused(why)) | Err(why) => (assumed, Some(why)),
             },
@@ -83,7 +84,7 @@ impl Backend {
             clauses = protected(protect, *protect_fallback, *residuals, self.regime())?;
         }
         let lowered = match self {
-            Self::Landlock => plan::lower(profile, ground)?,
+            Self::Landlock => plan::lower(profile, ground, &Surroundings::default())?,
         };
         clauses.extend(lowered.statuses);
         clauses.push(network(profile));
@@ -97,6 +98,14 @@ impl Backend {
         match self {
             Self::Landlock => Regime::Landlock,
         }
+    }
+}
+
+/// The policy, standing on this backend whatever it asks for itself.
+fn asking(policy: &Policy, backend: BackendChoice) -> Policy {
+    Policy {
+        backend,
+        ..policy.clone()
     }
 }
 

@@ -217,9 +217,9 @@ fn a_pair_takes_no_name_exactly_where_no_other_socket_can_be() {
 fn interfaces_are_shown_only_with_network() {
     for settings in all_settings() {
         let asked = |request: u64| answer(settings, libc::SYS_ioctl, &[3, request]);
-        let expected = match settings.network {
-            Network::Off => Verdict::Errno(1),
-            Network::Full => Verdict::Allow,
+        let expected = match settings.ip {
+            IpSockets::Refused => Verdict::Errno(1),
+            IpSockets::Allowed => Verdict::Allow,
         };
         // SIOCGIFNAME, SIOCGIFHWADDR, SIOCGSTAMP_NEW with its size, SIOCGIWNAME; the second under high bits.
         for request in [0x8910, 0x7_0000_8927, 0x8010_8906, 0x8B01] {

@@ -13,12 +13,12 @@ const JUMP_EQUAL: u16 = 0x15;
 
 fn all_settings() -> Vec<Settings> {
     let mut all = Vec::new();
-    for network in [Network::Off, Network::Full] {
+    for ip in [IpSockets::Refused, IpSockets::Allowed] {
         for unix_sockets in [UnixSockets::None, UnixSockets::WithinRoots, UnixSockets::All] {
             for landlock_abi in [6, 9] {
                 for role in [Role::Worker, Role::Command] {
                     all.push(Settings {
-                        network,
+                        ip,
                         unix_sockets,
                         landlock_abi,
                         role,
@@ -32,7 +32,7 @@ fn all_settings() -> Vec<Settings> {
 
 fn strict(role: Role) -> Settings {
     Settings {
-        network: Network::Off,
+        ip: IpSockets::Refused,
         unix_sockets: UnixSockets::None,
         landlock_abi: 7,
         role,
@@ -41,7 +41,7 @@ fn strict(role: Role) -> Settings {
 
 fn open(role: Role) -> Settings {
     Settings {
-        network: Network::Full,
+        ip: IpSockets::Allowed,
         unix_sockets: UnixSockets::All,
         landlock_abi: 7,
         role,

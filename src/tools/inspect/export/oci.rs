@@ -13,9 +13,10 @@ use serde::Serialize;
 
 use super::ExportError;
 use super::cubes::{Cube, permitted};
+use crate::backend::bwrap::NetworkNamespace;
 use crate::backend::landlock::rights::OLDEST_ABI;
 use crate::backend::seccomp::table::{Clause, Errno, Say, Table};
-use crate::backend::seccomp::{HIGHEST, Role, Settings};
+use crate::backend::seccomp::{HIGHEST, IpSockets, Role, Settings};
 use crate::profile::Profile;
 
 #[cfg(target_arch = "x86_64")]
@@ -67,7 +68,7 @@ impl Seccomp {
     pub fn of(profile: &Profile) -> Result<Self, ExportError> {
         // Where it is used there may be no Landlock to tell sockets apart, so the filter has to.
         let settings = Settings {
-            network: profile.network,
+            ip: IpSockets::of(profile.network, NetworkNamespace::Host),
             unix_sockets: profile.unix_sockets,
             landlock_abi: OLDEST_ABI,
             role: Role::Command,
@@ -167,7 +168,7 @@ mod tests {
     use super::*;
     use crate::backend::seccomp::table::Test;
     use crate::backend::seccomp::{Call, NATIVE_ARCH, Verdict};
-    use crate::policy::{Network, UnixSockets};
+    use crate::policy::UnixSockets;
 
     /// Whether a runtime would let the call pass.
     fn lets_pass(seccomp: &Seccomp, number: u32, args: [u64; 6]) -> bool {
@@ -180,10 +181,10 @@ mod tests {
 
     fn all_settings() -> Vec<Settings> {
         let mut all = Vec::new();
-        for network in [Network::Off, Network::Full] {
+        for ip in [IpSockets::Refused, IpSockets::Allowed] {
             for unix_sockets in [UnixSockets::None, UnixSockets::All] {
                 all.push(Settings {
-                    network,
+                    ip,
                     unix_sockets,
                     landlock_abi: OLDEST_ABI,
                     role: Role::Command,

@@ -11,9 +11,10 @@ use std::os::unix::ffi::OsStrExt;
 
 use super::ExportError;
 use super::oci::name;
+use crate::backend::bwrap::NetworkNamespace;
 use crate::backend::landlock::rights::OLDEST_ABI;
 use crate::backend::seccomp::table::{Say, Table};
-use crate::backend::seccomp::{HIGHEST, Role, Settings};
+use crate::backend::seccomp::{HIGHEST, IpSockets, Role, Settings};
 use crate::policy::{AbsPath, Deny, EnvRule, Grant, Network, Right, Rights, Scope, Target, UnixSockets};
 use crate::profile::Profile;
 
@@ -180,7 +181,7 @@ impl Lists {
 
 fn settings(profile: &Profile) -> Settings {
     Settings {
-        network: profile.network,
+        ip: IpSockets::of(profile.network, NetworkNamespace::Host),
         unix_sockets: profile.unix_sockets,
         landlock_abi: OLDEST_ABI,
         role: Role::Command,

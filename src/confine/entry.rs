@@ -1,0 +1,168 @@
+//! The way into namespaces: bwrap makes them and the mounts, and starts this program again inside, as the worker.
+//!
+//! What goes along is a handful of descriptors, named in the arguments: the control socket, the link to the keeper,
+//! and the setup in sealed memory. The program itself is a descriptor too, so it need not be visible
+//! inside. Nothing of the agent runs before the worker stands in its layer; then bwrap's own first process (number 1 in
+//! there) is outside of it.
+
+use std::ffi::{CString, OsString};
+use std::fs::File;
+use std::io::{Read, Seek, Write};
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+use nix::errno::Errno;
+use nix::fcntl::{FcntlArg, FdFlag, OFlag, SealFlag, fcntl, open};
+use nix::sys::memfd::{MFdFlags, memfd_create};
+use nix::sys::prctl;
+use nix::sys::signal::Signal;
+use nix::sys::socket::{SockType, getsockopt, sockopt};
+use nix::sys::stat::Mode;
+use nix::unistd::{Pid, dup2_stderr, execve, getppid};
+use serde::{Deserialize, Serialize};
+
+use super::protocol::{SetupMessage, StartFailure, Step};
+use super::stage::{INSIDE, refuse};
+use super::wire::{decode, receive};
+use super::worker::{self, Outside};
+use super::{privilege, sys};
+use crate::backend::World;
+
+/// The worker's exit code when it was not started by a Stockade stage.
+const NOT_A_WORKER: i32 = 125;
+
+/// What the worker reads inside.
+#[derive(Debug, Serialize, Deserialize)]
+struct Luggage {
+    setup: SetupMessage,
+    session: OsString,
+}
+
+/// Waits for the setup and becomes bwrap; never returns. Errors of bwrap go to `complaining`.
+pub(crate) fn enter(control: &OwnedFd, link: &OwnedFd, complaining: &OwnedFd, keeper: Pid, session: &Path) -> ! {
+    let setup = match receive::<SetupMessage>(control) {
+        Ok(Some((setup, _))) => setup,
+        // The parent gave up, or is dead.
+        Ok(None) => sys::exit_now(0),
+        Err(error) => refuse(
+            control,
+            StartFailure::new(Step::Setup, Errno::EPROTO, error.to_string()),
+        ),
+    };
+    let luggage = Luggage {
+        setup,
+        session: session.as_os_str().to_owned(),
+    };
+    match become_bwrap(control, link, complaining, keeper, &luggage) {
+        Ok(never) => match never {},
+        Err(failure) => refuse(control, failure),
+    }
+}
+
+fn become_bwrap(
+    control: &OwnedFd,
+    link: &OwnedFd,
+    complaining: &OwnedFd,
+    keeper: Pid,
+    luggage: &Luggage,
+) -> Result<std::convert::Infallible, StartFailure> {
+    let at = StartFailure::at(Step::Namespaces);
+    let world = luggage.setup.plan.as_ref().and_then(|plan| plan.world.as_ref());
+    let Some(World { bwrap, mounts, .. }) = world else {
+        return Err(StartFailure::new(
+            Step::Setup,
+            Errno::EPROTO,
+            "a plan without namespaces",
+        ));
+    };
+    prctl::set_pdeathsig(Signal::SIGKILL).map_err(&at)?;
+    if getppid() != keeper {
+        return Err(StartFailure::new(Step::ParentDeath, Errno::ESRCH, "the keeper is gone"));
+    }
+    let packed = postcard::to_stdvec(luggage)
+        .map_err(|error| StartFailure::new(Step::Setup, Errno::EINVAL, error.to_string()))?;
+    let setup = sealed(&packed)?;
+    let arguments = sealed(&mounts.bytes())?;
+    let program = open("/proc/self/exe", OFlag::O_PATH | OFlag::O_CLOEXEC, Mode::empty()).map_err(&at)?;
+    let along = [control, link, &setup, &arguments, &program];
+    for fd in along {
+        fcntl(fd, FcntlArg::F_SETFD(FdFlag::empty())).map_err(&at)?;
+    }
+    dup2_stderr(complaining).map_err(&at)?;
+    let [control, link, setup, arguments, program] = along.map(AsRawFd::as_raw_fd);
+    let argv = [
+        "bwrap".to_owned(),
+        "--args".to_owned(),
+        arguments.to_string(),
+        "--die-with-parent".to_owned(),
+        "--".to_owned(),
+        format!("/proc/self/fd/{program}"),
+        INSIDE.to_owned(),
+        control.to_string(),
+        link.to_string(),
+        setup.to_string(),
+    ];
+    let nul = |_| StartFailure::new(Step::Argument, Errno::EINVAL, "");
+    let argv = argv
+        .map(CString::new)
+        .into_iter()
+        .collect::<Result<Vec<_>, _>>()
+        .map_err(nul)?;
+    let path = CString::new(bwrap.as_bytes()).map_err(nul)?;
+    execve(&path, &argv, &[] as &[CString])
+        .map_err(|errno| StartFailure::new(Step::Namespaces, errno, crate::policy::path::display(bwrap)))
+}
+
+/// Memory with these bytes that nobody can change any more, read from its beginning.
+fn sealed(bytes: &[u8]) -> Result<OwnedFd, StartFailure> {
+    let at = StartFailure::at(Step::Namespaces);
+    let failed = |error: std::io::Error| {
+        StartFailure::new(Step::Namespaces, Errno::from_raw(error.raw_os_error().unwrap_or(0)), "")
+    };
+    let memory = memfd_create(c"stockade", MFdFlags::MFD_CLOEXEC | MFdFlags::MFD_ALLOW_SEALING).map_err(&at)?;
+    let mut memory = File::from(memory);
+    memory.write_all(bytes).map_err(failed)?;
+    memory.rewind().map_err(failed)?;
+    let seals = SealFlag::F_SEAL_WRITE | SealFlag::F_SEAL_GROW | SealFlag::F_SEAL_SHRINK | SealFlag::F_SEAL_SEAL;
+    fcntl(&memory, FcntlArg::F_ADD_SEALS(seals)).map_err(&at)?;
+    Ok(memory.into())
+}
+
+/// Becomes the worker inside namespaces; never returns. The arguments name the descriptors that came along.
+pub(crate) fn inside(arguments: impl Iterator<Item = OsString>) -> ! {
+    let numbers: Vec<RawFd> = arguments.filter_map(|word| word.to_str()?.parse().ok()).collect();
+    let Ok(numbers) = <[RawFd; 3]>::try_from(numbers) else {
+        sys::exit_now(NOT_A_WORKER)
+    };
+    let Ok([control, link, setup]) = sys::inherit(numbers) else {
+        sys::exit_now(NOT_A_WORKER)
+    };
+    match getsockopt(&control, sockopt::SockType) {
+        Ok(SockType::Stream) => {}
+        Ok(_) | Err(_) => sys::exit_now(NOT_A_WORKER),
+    }
+    match settle_in().and_then(|()| unpack(setup)) {
+        Ok(Luggage { setup, session }) => worker::begin(&control, link, Outside::Init, setup, Path::new(&session)),
+        Err(failure) => refuse(&control, failure),
+    }
+}
+
+/// What the stage did for itself is done again: the program was started anew since.
+fn settle_in() -> Result<(), StartFailure> {
+    let at = StartFailure::at(Step::Session);
+    prctl::set_dumpable(false).map_err(&at)?;
+    sys::reset_signals().map_err(&at)?;
+    sys::ignore_stops().map_err(&at)?;
+    // Standard output leads to /dev/null since the stage began; what bwrap complained to stays with bwrap.
+    dup2_stderr(std::io::stdout()).map_err(&at)?;
+    privilege::drop_all()?;
+    prctl::set_no_new_privs().map_err(StartFailure::at(Step::NoNewPrivileges))
+}
+
+fn unpack(setup: OwnedFd) -> Result<Luggage, StartFailure> {
+    let failed = |error: std::io::Error| StartFailure::new(Step::Setup, Errno::EPROTO, error.to_string());
+    let mut bytes = Vec::new();
+    File::from(setup).read_to_end(&mut bytes).map_err(failed)?;
+    decode(&bytes).map_err(failed)
+}

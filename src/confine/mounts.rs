@@ -1,0 +1,178 @@
+//! The mounts that hold a profile, looked at from inside: that each is what was planned, and that it stays.
+//!
+//! bwrap resolves each path once more when it mounts, so what came of it is compared with what was surveyed. And
+//! whoever replaces or removes a file on the host takes every mount on it away, in all namespaces (editors save
+//! that way). The kernel says when that happens; nothing else inside can change a mount.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::io::{Read, Seek};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::ffi::OsStringExt;
+
+use nix::errno::Errno;
+use nix::fcntl::{OFlag, open};
+use nix::sys::stat::{Mode, SFlag, fstat};
+use nix::sys::statfs::{FsType, PROC_SUPER_MAGIC, TMPFS_MAGIC, fstatfs};
+
+use super::protocol::{StartFailure, Step};
+use crate::backend::World;
+use crate::backend::bwrap::Step as MountStep;
+use crate::backend::landlock::Beneath;
+use crate::policy::path::display;
+
+/// The mounts of this namespace.
+#[derive(Debug)]
+pub(super) struct Mounts {
+    table: File,
+    /// Without these the profile does not hold.
+    points: BTreeSet<OsString>,
+    /// These keep protected names from changing.
+    protected: BTreeSet<OsString>,
+}
+
+/// What is gone.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Changed {
+    /// Nothing that matters.
+    Nothing,
+    /// Only the cover of a protected name.
+    Protected,
+    /// This mount point.
+    Gone(OsString),
+}
+
+impl Mounts {
+    /// Compares what is mounted with what was planned, and watches it from here on.
+    pub(super) fn hold(world: &World) -> Result<Self, StartFailure> {
+        let failed = |errno| StartFailure::new(Step::Namespaces, errno, "the table of mounts");
+        let table = File::open("/proc/self/mountinfo").map_err(|error| failed(errno_of(&error)))?;
+        let mut last: BTreeMap<&OsStr, &MountStep> = BTreeMap::new();
+        for step in &world.mounts.steps {
+            match step {
+                MountStep::Bind { path, .. }
+                | MountStep::MaskDirectory { path }
+                | MountStep::MaskFile { path }
+                | MountStep::Proc { path }
+                | MountStep::Dev { path }
+                | MountStep::Tmp { path, .. } => {
+                    last.insert(path, step);
+                }
+                MountStep::Symlink { .. } | MountStep::Freeze { .. } => {}
+            }
+        }
+        for (path, step) in &last {
+            compare(path, step)?;
+        }
+        let protected: BTreeSet<OsString> = world.protected.iter().cloned().collect();
+        let mut mounts = Self {
+            table,
+            points: last
+                .into_keys()
+                .map(OsStr::to_owned)
+                .filter(|path| !protected.contains(path))
+                .collect(),
+            protected,
+        };
+        match mounts.changed().map_err(failed)? {
+            Changed::Nothing => Ok(mounts),
+            Changed::Protected => Err(failed(Errno::ESTALE)),
+            Changed::Gone(path) => Err(StartFailure::new(Step::Namespaces, Errno::ESTALE, display(&path))),
+        }
+    }
+
+    /// What is gone of what must be there.
+    pub(super) fn changed(&mut self) -> Result<Changed, Errno> {
+        let mut text = Vec::new();
+        self.table
+            .rewind()
+            .and_then(|()| self.table.read_to_end(&mut text))
+            .map_err(|error| errno_of(&error))?;
+        let there: BTreeSet<OsString> = text.split(|byte| *byte == b'\n').filter_map(mount_point).collect();
+        if let Some(gone) = self.points.iter().find(|point| !there.contains(*point)) {
+            return Ok(Changed::Gone(gone.clone()));
+        }
+        if self.protected.iter().all(|point| there.contains(point)) {
+            Ok(Changed::Nothing)
+        } else {
+            Ok(Changed::Protected)
+        }
+    }
+}
+
+impl AsFd for Mounts {
+    /// Has an urgent event when a mount comes or goes.
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.table.as_fd()
+    }
+}
+
+fn errno_of(error: &std::io::Error) -> Errno {
+    error.raw_os_error().map_or(Errno::EIO, Errno::from_raw)
+}
+
+/// The mount point of a line of `mountinfo`: its fifth field, with blanks and the like as octal escapes.
+fn mount_point(line: &[u8]) -> Option<OsString> {
+    let field = line.split(|byte| *byte == b' ').nth(4)?;
+    let mut bytes = Vec::with_capacity(field.len());
+    let mut rest = field;
+    while let Some((first, after)) = rest.split_first() {
+        let digits = after.get(..3).filter(|_| *first == b'\\');
+        let octal = digits.and_then(|digits| u8::from_str_radix(std::str::from_utf8(digits).ok()?, 8).ok());
+        bytes.push(octal.unwrap_or(*first));
+        rest = if octal.is_some() {
+            after.get(3..).unwrap_or_default()
+        } else {
+            after
+        };
+    }
+    Some(OsString::from_vec(bytes))
+}
+
+fn compare(path: &OsStr, step: &MountStep) -> Result<(), StartFailure> {
+    let at = |errno| StartFailure::new(Step::Namespaces, errno, display(path));
+    let fd = open(
+        path,
+        OFlag::O_PATH | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC,
+        Mode::empty(),
+    )
+    .map_err(at)?;
+    let stat = fstat(&fd).map_err(at)?;
+    let kind = SFlag::from_bits_truncate(stat.st_mode) & SFlag::S_IFMT;
+    let is = |wanted: FsType| Ok(fstatfs(&fd).map_err(at)?.filesystem_type() == wanted);
+    let as_planned = match step {
+        MountStep::Bind {
+            device, inode, beneath, ..
+        } => {
+            let is_directory = kind == SFlag::S_IFDIR;
+            stat.st_dev == *device && stat.st_ino == *inode && is_directory == (*beneath == Beneath::Directory)
+        }
+        MountStep::MaskDirectory { .. } => is(TMPFS_MAGIC)? && Mode::from_bits_truncate(stat.st_mode).is_empty(),
+        MountStep::MaskFile { .. } => kind == SFlag::S_IFCHR,
+        MountStep::Proc { .. } => is(PROC_SUPER_MAGIC)?,
+        MountStep::Dev { .. } | MountStep::Tmp { .. } => is(TMPFS_MAGIC)?,
+        MountStep::Symlink { .. } | MountStep::Freeze { .. } => true,
+    };
+    if as_planned {
+        return Ok(());
+    }
+    let what = format!("{} is not what it was when the config was read", display(path));
+    Err(StartFailure::new(Step::Namespaces, Errno::ESTALE, what))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::ffi::OsStrExt;
+
+    use super::*;
+
+    #[test]
+    fn a_mount_point_of_any_bytes_is_read() {
+        let line = b"36 35 98:0 /a /w/a\\040b\\134c\\012\\xff - ext4 /dev/root rw";
+        assert_eq!(mount_point(line).unwrap().as_bytes(), b"/w/a b\\c\n\\xff");
+        let line = b"36 35 98:0 /a /w/\xff rw - ext4 /dev/root rw";
+        assert_eq!(mount_point(line).unwrap().as_bytes(), b"/w/\xff");
+        assert_eq!(mount_point(b"36 35"), None);
+    }
+}

@@ -1,0 +1,328 @@
+//! What holds in the `namespaces` regime beyond what both regimes hold, as root and as an ordinary user.
+#![allow(missing_docs, reason = "a test file")]
+
+#[cfg(test)]
+mod common;
+
+#[cfg(test)]
+mod tests {
+    use std::ffi::OsStr;
+    use std::fs;
+    use std::net::TcpListener;
+    use std::os::unix::ffi::OsStrExt;
+    use std::path::Path;
+
+    use crate::common::{
+        Fixture, Invocation, Run, SECRET, Snapshot, assert_nothing_left_behind, in_namespaces, marker,
+        wait_for_processes,
+    };
+
+    in_namespaces! {
+        a_file_outside_does_not_exist [];
+        what_is_not_granted_is_read_only_or_absent [];
+        a_file_denied_in_a_writable_root_is_out_of_reach [];
+        a_folder_denied_in_a_writable_root_cannot_be_moved_away [];
+        a_protected_name_cannot_be_changed_or_renamed ["git"];
+        git_works_beside_its_protected_names ["git"];
+        a_protected_name_that_is_new_is_removed_afterwards ["git"];
+        only_the_processes_of_the_sandbox_are_shown ["python3"];
+        a_loopback_of_ones_own_works ["python3"];
+        a_private_tmp_is_seen_by_nobody [];
+        names_of_any_bytes_are_granted_and_denied [];
+        a_masked_file_that_the_host_replaces_ends_the_command [];
+        a_profile_without_a_system_still_starts [];
+        nothing_is_left_on_the_host [];
+    }
+
+    crate::common::declare! { user_without_namespaces User Bwrap; bwrap_without_namespaces_is_explained ["unshare", "setpriv"]; }
+
+    fn granted(world: &Fixture, flags: &[&str], line: &str) -> Invocation {
+        let workspace = world.workspace();
+        world
+            .stockade(&["run", "--rw"])
+            .args([workspace.as_os_str()])
+            .args(flags)
+            .args(["-c", line])
+    }
+
+    fn fails_with(run: &Run, why: &str) {
+        let said = run.out() + &run.err();
+        assert!(
+            run.code() != 0 && run.code() != 125 && said.contains(why),
+            "{}: {said}",
+            run.code()
+        );
+    }
+
+    fn a_file_outside_does_not_exist(world: &Fixture) {
+        let outside = world.outside();
+        world.write("mine", "content");
+        assert_eq!(world.shell("cat mine").output().exits(0).out(), "content");
+        let line = format!("cat {}/secret", outside.display());
+        fails_with(&world.shell(&line).output(), "No such file or directory");
+        fails_with(
+            &world.shell(&format!("stat {}", outside.display())).output(),
+            "No such file or directory",
+        );
+    }
+
+    fn what_is_not_granted_is_read_only_or_absent(world: &Fixture) {
+        for line in ["touch /usr/x", "chmod 700 /usr", "mkdir /new", "touch /etc/x"] {
+            let run = world.shell(line).output();
+            assert_ne!(run.code(), 0, "{line}");
+            assert_ne!(run.code(), 125, "{line}: {}", run.err());
+        }
+        world.shell("touch x && mkdir new && chmod 700 new").output().exits(0);
+    }
+
+    fn a_file_denied_in_a_writable_root_is_out_of_reach(world: &Fixture) {
+        world.write("d/secret", SECRET);
+        let deny = ["--deny", "d/secret"];
+        for line in [
+            "cat d/secret",
+            "echo x > d/secret",
+            "rm -f d/secret",
+            "mv d/secret d/other",
+            "mv d other",
+            "ln d/secret link",
+        ] {
+            let run = granted(world, &deny, line).output();
+            assert!(
+                run.code() != 0 && run.code() != 125,
+                "{line}: {} {}",
+                run.code(),
+                run.err()
+            );
+            assert!(!run.out().contains(SECRET), "{line}");
+        }
+        assert_eq!(fs::read_to_string(world.workspace().join("d/secret")).unwrap(), SECRET);
+        granted(world, &deny, "echo x > d/new && mv d/new d/newer && ls d")
+            .output()
+            .exits(0);
+        assert!(world.workspace().join("d/newer").exists());
+    }
+
+    fn a_folder_denied_in_a_writable_root_cannot_be_moved_away(world: &Fixture) {
+        world.write("a/b/keys/one", SECRET);
+        let deny = ["--deny", "a/b/keys"];
+        for line in ["ls a/b/keys", "cat a/b/keys/one", "mv a/b/keys k", "mv a/b b", "mv a c"] {
+            let run = granted(world, &deny, line).output();
+            assert!(
+                run.code() != 0 && run.code() != 125,
+                "{line}: {} {}",
+                run.code(),
+                run.err()
+            );
+            assert!(!run.out().contains(SECRET) && !run.out().contains("one"), "{line}");
+        }
+        granted(world, &deny, "touch a/b/beside a/beside").output().exits(0);
+    }
+
+    fn repository(world: &Fixture) {
+        world.bare("/usr/bin/git").args(["init", "-q", "."]).output().exits(0);
+        world
+            .bare("/usr/bin/git")
+            .args(["config", "user.name", "T"])
+            .output()
+            .exits(0);
+        world
+            .bare("/usr/bin/git")
+            .args(["config", "user.email", "t@example.org"])
+            .output()
+            .exits(0);
+    }
+
+    fn a_protected_name_cannot_be_changed_or_renamed(world: &Fixture) {
+        repository(world);
+        let config = world.workspace().join(".git/config");
+        let before = fs::read(&config).unwrap();
+        for line in [
+            "echo '[alias]' >> .git/config",
+            "mv .git/config .git/c",
+            "rm -f .git/config",
+            "chmod 600 .git/config",
+            "touch .git/hooks/pre-commit",
+            "mv .git/hooks .git/h",
+            "mv .git away",
+        ] {
+            let run = world.shell(line).output();
+            assert!(
+                run.code() != 0 && run.code() != 125,
+                "{line}: {} {}",
+                run.code(),
+                run.err()
+            );
+            // It was prevented, so there was nothing to put back.
+            assert!(!run.err().contains("restored"), "{line}: {}", run.err());
+        }
+        assert_eq!(fs::read(&config).unwrap(), before);
+    }
+
+    fn git_works_beside_its_protected_names(world: &Fixture) {
+        repository(world);
+        world.write("file", "1");
+        let line = "git add file && git commit -qm one && git checkout -qb other && git log --oneline && git gc -q";
+        let said = world.shell(line).output().exits(0).out();
+        assert!(said.contains("one"), "{said}");
+    }
+
+    fn a_protected_name_that_is_new_is_removed_afterwards(world: &Fixture) {
+        repository(world);
+        let run = world
+            .shell("echo '[alias] x = !id' > .git/config.worktree; echo done")
+            .output();
+        assert!(run.out().contains("done"), "{}", run.err());
+        assert!(!world.workspace().join(".git/config.worktree").exists());
+    }
+
+    fn only_the_processes_of_the_sandbox_are_shown(world: &Fixture) {
+        let code = "import os; print(sorted(int(n) for n in os.listdir('/proc') if n.isdigit()))";
+        let said = world.run(&["/usr/bin/python3", "-c", code]).output().exits(0).out();
+        let count = said.split(',').count();
+        assert!((2..=6).contains(&count), "{said}");
+    }
+
+    fn a_loopback_of_ones_own_works(world: &Fixture) {
+        let host = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = host.local_addr().unwrap().port();
+        let code = format!(
+            "import socket\ns = socket.create_server(('127.0.0.1', 0))\n\
+             c = socket.create_connection(s.getsockname())\nc.sendall(b'hello')\nprint(s.accept()[0].recv(5))\n\
+             u = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)\n\
+             for place in [('127.0.0.1', {port}), ('192.0.2.1', 80)]:\n\
+             \x20try:\n  socket.create_connection(place, 2)\n  print('reached')\n\
+             \x20except OSError as e:\n  print(e.strerror)\n"
+        );
+        let said = world.run(&["/usr/bin/python3", "-c", &code]).output().exits(0).out();
+        assert!(said.contains("hello") && !said.contains("reached"), "{said}");
+        assert!(
+            said.contains("Connection refused") && said.contains("unreachable"),
+            "{said}"
+        );
+    }
+
+    fn a_private_tmp_is_seen_by_nobody(world: &Fixture) {
+        let name = marker();
+        let said = world
+            .shell(&format!("echo x > /tmp/{name} && cat /tmp/{name}"))
+            .output()
+            .exits(0)
+            .out();
+        assert_eq!(said, "x\n");
+        assert!(!Path::new("/tmp").join(&name).exists());
+        fs::write(Path::new("/tmp").join(&name), "host").unwrap();
+        let run = world.shell(&format!("cat /tmp/{name}")).output();
+        fs::remove_file(Path::new("/tmp").join(&name)).unwrap();
+        fails_with(&run, "No such file or directory");
+    }
+
+    fn names_of_any_bytes_are_granted_and_denied(world: &Fixture) {
+        for name in [
+            &b"a b"[..],
+            b"-rf",
+            b"line\nbreak",
+            b"\xff\xfe",
+            b"quote'\"\\",
+            b"--ro-bind",
+        ] {
+            let folder = Path::new(OsStr::from_bytes(name)).to_owned();
+            world.write(folder.join("secret"), SECRET);
+            world.write(folder.join("open"), "open");
+            let root = world.workspace().join(&folder);
+            let run = |file: &str| {
+                let argv = [
+                    OsStr::new("run"),
+                    OsStr::new("--backend"),
+                    OsStr::new("bwrap"),
+                    OsStr::new("--rw"),
+                ];
+                world
+                    .bare(world.binary())
+                    .args(argv)
+                    .args([root.as_os_str(), OsStr::new("--deny"), root.join("secret").as_os_str()])
+                    .args(["--", "cat"])
+                    .args([root.join(file).as_os_str()])
+                    .cwd(&root)
+                    .output()
+            };
+            assert_eq!(run("open").exits(0).out(), "open", "{name:?}");
+            let denied = run("secret");
+            assert!(
+                denied.code() == 1 && !denied.out().contains(SECRET),
+                "{name:?}: {}",
+                denied.err()
+            );
+        }
+    }
+
+    fn a_masked_file_that_the_host_replaces_ends_the_command(world: &Fixture) {
+        world.write("d/secret", SECRET);
+        let marker = marker();
+        let line = format!("sleep {marker}; cat d/secret");
+        let running = granted(world, &["--deny", "d/secret"], &line).spawn();
+        wait_for_processes(&marker, 1);
+        // As an editor saves: a new file takes the place of the old one, and of the mount on it.
+        world.write("d/new", SECRET);
+        fs::rename(world.workspace().join("d/new"), world.workspace().join("d/secret")).unwrap();
+        let run = running.wait().exits(125);
+        assert!(
+            run.err().contains("replaced on the host") && !run.out().contains(SECRET),
+            "{}",
+            run.err()
+        );
+    }
+
+    fn a_profile_without_a_system_still_starts(world: &Fixture) {
+        let config = world.write(
+            "../outside/bare.yaml",
+            format!("sandbox:\n  paths:\n    w: {{root: {}, mode: rw}}\n  protect: none\nshell:\n  default: {{allowed: true, approval: none}}\n", world.workspace().display()),
+        );
+        let run = world
+            .stockade(&["run", "--config"])
+            .args([config.as_os_str()])
+            .args(["--", "/usr/bin/true"])
+            .output();
+        // The worker started and passed its self-test; there is nothing that it could execute.
+        run.exits(127);
+    }
+
+    fn nothing_is_left_on_the_host(world: &Fixture) {
+        world.write("kept", "x");
+        world.write("d/secret", SECRET);
+        let before = Snapshot::of(world);
+        granted(
+            world,
+            &["--deny", "d/secret", "--deny", "d/absent-in-a-readable-place"],
+            "true",
+        )
+        .output();
+        granted(world, &["--deny", "d/secret"], "true").output().exits(0);
+        let mut names: Vec<_> = fs::read_dir(world.workspace())
+            .unwrap()
+            .flatten()
+            .map(|e| e.file_name())
+            .collect();
+        names.sort();
+        assert_eq!(names, ["d", "kept"]);
+        assert_eq!(fs::read_dir(world.workspace().join("d")).unwrap().count(), 1);
+        assert_nothing_left_behind(&before, world);
+    }
+
+    fn bwrap_without_namespaces_is_explained(world: &Fixture) {
+        let before = Snapshot::of(world);
+        // In a user namespace of its own the limit concerns nobody else.
+        let line = "echo 0 > /proc/sys/user/max_user_namespaces && exec setpriv --ambient-caps -all --inh-caps -all \"$0\" run --backend bwrap -- true";
+        let run = world
+            .bare("/usr/bin/unshare")
+            .args(["-U", "--map-current-user", "--keep-caps", "sh", "-c", line])
+            .args([world.binary().as_os_str()])
+            .output()
+            .exits(125);
+        assert!(
+            run.err().contains("entering namespaces") && run.err().contains("bwrap"),
+            "{}",
+            run.err()
+        );
+        assert_nothing_left_behind(&before, world);
+    }
+}
