@@ -23,7 +23,8 @@ pub(crate) fn bounded<T>(input: &[u8], bounds: Bounds, work: impl FnOnce() -> T)
     let (start, before) = (processor_time(), LIVE.load(Ordering::Relaxed));
     PEAK.store(before, Ordering::Relaxed);
     let done = work();
-    let (bytes, time) = (PEAK.load(Ordering::Relaxed) - before, processor_time() - start);
+    let time = processor_time().saturating_sub(start);
+    let bytes = PEAK.load(Ordering::Relaxed) - before;
     let most = bounds.bytes + bounds.per_byte * input.len();
     assert!(bytes <= most, "{bytes} bytes on the heap, at most {most} expected");
     assert!(time <= bounds.time, "{time:?} on the processor");

@@ -27,8 +27,8 @@ struct World {
     store: PathBuf,
     config: PathBuf,
     hash: String,
-    inode: String,
-    device: String,
+    inode: u64,
+    device: u64,
     context: Context,
 }
 
@@ -53,8 +53,8 @@ static WORLD: LazyLock<World> = LazyLock::new(|| {
         store: state.join("trust.json"),
         config,
         hash: loaded.files[0].hex(),
-        inode: found.ino().to_string(),
-        device: found.dev().to_string(),
+        inode: found.ino(),
+        device: found.dev(),
         context,
     }
 });
@@ -66,8 +66,8 @@ pub(crate) fn run(input: &[u8]) {
     let text = text
         .replace("HASH", &world.hash)
         .replace("PATH", path)
-        .replace("INODE", &world.inode)
-        .replace("DEVICE", &world.device);
+        .replace("INODE", &world.inode.to_string())
+        .replace("DEVICE", &world.device.to_string());
     std::fs::write(&world.store, &text).unwrap();
     std::fs::set_permissions(&world.store, Permissions::from_mode(0o600)).unwrap();
     bounded(text.as_bytes(), BOUNDS, || holds(world, &text));
@@ -112,7 +112,7 @@ fn names_it(world: &World, text: &str) -> bool {
         let bytes = |path: &Value| serde_json::from_value::<Vec<u8>>(path.clone()).ok();
         let path = file["path"].as_str().map(|path| path.as_bytes().to_vec());
         let path = path.or_else(|| bytes(&file["path"]));
-        let is_root = |root: &Value| root["name"] == "a" && root["inode"].to_string() == world.inode;
+        let is_root = |root: &Value| root["name"] == "a" && root["inode"] == world.inode;
         path.as_deref() == world.config.to_str().map(str::as_bytes)
             && file["sha256"] == world.hash.as_str()
             && root.as_array().is_some_and(|roots| roots.iter().any(is_root))
