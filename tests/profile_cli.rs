@@ -14,7 +14,7 @@ mod tests {
 
     use serde_json::Value;
 
-    use crate::common::{Actor, Fixture, Run, Snapshot, assert_nothing_left_behind, find_program, world_with};
+    use crate::common::{Actor, Backend, Fixture, Run, Snapshot, assert_nothing_left_behind, find_program, world_with};
 
     /// A config of which every kind of line is in; its roots are in the workspace.
     const CONFIG: &str = "\
@@ -36,7 +36,7 @@ shell:
 ";
 
     fn world() -> Fixture {
-        let world = Fixture::new(Actor::invoker());
+        let world = Fixture::new(Actor::invoker(), Backend::Landlock);
         for folder in ["notes", "src/secret", "tools", "private"] {
             fs::create_dir_all(world.workspace().join(folder)).unwrap();
         }
@@ -492,7 +492,7 @@ shell:
 
     #[test]
     fn the_drop_in_is_accepted_by_systemd() {
-        let Some(world) = world_with(Actor::invoker(), &["systemd-analyze"]) else {
+        let Some(world) = world_with(Actor::invoker(), Backend::Landlock, &["systemd-analyze"]) else {
             return;
         };
         for folder in ["notes", "src/secret", "tools", "private", "50% a  b"] {
