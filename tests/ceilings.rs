@@ -191,7 +191,7 @@ mod tests {
 
     use serde_json::Value;
 
-    use crate::common::{Actor, Fixture, Run, as_root_and_as_user};
+    use crate::common::{Actor, Backend, Fixture, Run, as_root_and_as_user};
 
     as_root_and_as_user! {
         a_write_that_a_ceiling_does_not_give_is_denied_by_the_kernel [];
@@ -201,7 +201,7 @@ mod tests {
     }
 
     fn world() -> Fixture {
-        Fixture::new(Actor::invoker())
+        Fixture::new(Actor::invoker(), Backend::Landlock)
     }
 
     #[track_caller]
