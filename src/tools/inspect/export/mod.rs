@@ -1,7 +1,7 @@
 //! A profile in the words of other programs, each never weaker than the profile where those words reach.
 //!
 //! [`oci`] is the filter of a container runtime, [`systemd`] a drop-in of a service, [`landlock`] the rule list
-//! as it is given to the kernel; the whole profile as JSON is a [`Document`](super::document::Document).
+//! as it is given to the kernel; the whole profile as JSON is a [`Document`].
 
 mod cubes;
 pub mod landlock;
