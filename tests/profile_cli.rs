@@ -152,6 +152,37 @@ shell:
         assert!(denies.iter().any(|deny| deny["origin"] == "--ro"), "{denies:?}");
     }
 
+    #[test]
+    fn what_a_ceiling_cuts_is_shown_with_both_lines() {
+        let world = world();
+        let text = "sandbox: {paths: {s: {root: ./src, mode: rw, write_approval: false}}}\n";
+        world.write(world.workspace().join("ceiling.yaml"), text);
+        let words = ["show", "--config", "agent.yaml", "--ceiling", "ceiling.yaml", "--json"];
+        let table = json(&profile(&world, &words));
+        let cuts: Vec<&str> = table["cuts"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|cut| cut.as_str().unwrap())
+            .collect();
+        assert!(
+            cuts.iter()
+                .any(|cut| cut.contains("agent.yaml:7") && cut.contains("ceiling.yaml")),
+            "{cuts:?}"
+        );
+        let words = [
+            "explain",
+            "--config",
+            "agent.yaml",
+            "--ceiling",
+            "ceiling.yaml",
+            "tools/lint",
+            "execute",
+        ];
+        let run = profile(&world, &words).exits(1);
+        assert!(run.out().contains("ceiling.yaml does not give it"), "{}", run.out());
+    }
+
     // Explain.
 
     #[test]

@@ -9,7 +9,8 @@ use crate::tools::Status;
 pub(super) enum Exit {
     /// As asked.
     Success,
-    /// A check found something wrong, or this machine cannot confine.
+    /// A check found something wrong, two policies differ, nothing of what was asked about is permitted, or this
+    /// machine cannot confine.
     Found,
     /// The command's own code.
     Command(i32),

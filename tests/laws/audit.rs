@@ -1,11 +1,17 @@
 //! What an auditor is told, held against the access model.
 
+use std::sync::LazyLock;
+
 use proptest::prelude::*;
-use stockade::policy::{Access, Operation};
+use stockade::backend::attributes::{self, Denied, Writable};
+use stockade::policy::{AbsPath, Access, Operation};
 use stockade::profile::order::Permission;
-use stockade::profile::{Decided, FileReach, diff, within};
+use stockade::profile::{Decided, FileReach, diff, files_within, within};
 
 use super::make;
+use super::naive::Names;
+
+static UNIVERSE: LazyLock<Vec<(AbsPath, Names)>> = LazyLock::new(make::universe);
 
 const MOST: usize = usize::MAX;
 
@@ -71,5 +77,43 @@ proptest! {
             excess.witnesses.iter().filter(|w| matches!(w, Permission::File { .. })).count()
         };
         prop_assert_eq!(files(&short) + short.more, files(&whole) + whole.more);
+    }
+
+    #[test]
+    fn an_attribute_plan_edited_by_hand_is_caught_wherever_it_permits_more(
+        profile in make::profile(),
+        more in make::path(),
+        edit in 0_u8..5,
+        at in any::<prop::sample::Index>(),
+    ) {
+        let mut plan = attributes::lower(&profile.grants, &profile.denies);
+        prop_assert_eq!(files_within(&plan, &profile), Ok(()));
+        let tree = more.as_path().as_os_str().to_owned();
+        match edit {
+            0 => plan.writable.push(Writable::Tree(tree)),
+            1 => plan.writable.push(Writable::File(tree)),
+            2 if !plan.denied.is_empty() => {
+                let _dropped = plan.denied.remove(at.index(plan.denied.len()));
+            }
+            3 if !plan.denied.is_empty() => {
+                let at = at.index(plan.denied.len());
+                plan.denied[at] = Denied::Tree(tree);
+            }
+            _ => {
+                let one = |place: &mut Writable| if let Writable::File(at) = place { *place = Writable::Tree(at.clone()) };
+                plan.writable.iter_mut().for_each(one);
+            }
+        }
+        let weaker = UNIVERSE.iter().any(|(path, _)| {
+            plan.permits(path) && profile.access(Operation::Write, path) != Access::Full
+        });
+        let caught = files_within(&plan, &profile);
+        if weaker {
+            prop_assert!(caught.is_err());
+        }
+        if let Err(witness) = caught {
+            let Permission::File { operation, path, .. } = witness.what else { unreachable!() };
+            prop_assert!(plan.permits(&path) && profile.access(operation, &path) < Access::Full);
+        }
     }
 }
