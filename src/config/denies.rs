@@ -6,6 +6,7 @@ use std::path::Path;
 use super::context::Context;
 use super::error::Diagnostic;
 use super::layers::Layer;
+use super::looks::Looks;
 use super::paths::{self, Variables};
 use super::scalar::At;
 use crate::policy::{AbsPath, Deny, Pattern, Rights, Target};
@@ -26,6 +27,7 @@ pub(crate) fn draft(
     root: &AbsPath,
     entry: &At<String>,
     context: &Context,
+    looks: &Looks,
 ) -> Result<DenyDraft, Box<Diagnostic>> {
     let text = entry.value.as_str();
     let wrong = |message: String, label: &str| Diagnostic::error(message).at(layer.source.place(entry.at), label);
@@ -33,7 +35,7 @@ pub(crate) fn draft(
         if text.contains(['*', '?', '[']) {
             return Err(wrong(format!("`{text}` is not a deny"), "a path with a wildcard").hint(SYNTAX));
         }
-        let path = place(layer, root, text, context).map_err(|why| wrong(why, "cannot be denied"))?;
+        let path = place(layer, root, text, context, looks).map_err(|why| wrong(why, "cannot be denied"))?;
         if !path.0.is_within(root) {
             let told = format!("`{text}` leads to {}, outside the root {root}", path.0);
             return Err(wrong(told, "denies nothing here")
@@ -60,7 +62,13 @@ pub(crate) fn draft(
 }
 
 /// Where a path entry leads; missing is fine, since it may be made later.
-fn place(layer: &Layer, root: &AbsPath, text: &str, context: &Context) -> Result<(AbsPath, Vec<AbsPath>), String> {
+fn place(
+    layer: &Layer,
+    root: &AbsPath,
+    text: &str,
+    context: &Context,
+    looks: &Looks,
+) -> Result<(AbsPath, Vec<AbsPath>), String> {
     let variables = if layer.source.is_preset() {
         Variables::Expand
     } else {
@@ -70,12 +78,12 @@ fn place(layer: &Layer, root: &AbsPath, text: &str, context: &Context) -> Result
     let path = paths::expand(text, root, variables, context)
         .map_err(told)?
         .ok_or_else(|| format!("`{text}` names what this user does not have"))?;
-    resolve(&path).map_err(told)
+    resolve(&path, looks).map_err(told)
 }
 
 /// [`place`] for a path that is already absolute.
-pub(crate) fn resolve(path: &Path) -> Result<(AbsPath, Vec<AbsPath>), paths::PathError> {
-    paths::walk(path).map(|walked| (walked.path, walked.links))
+pub(crate) fn resolve(path: &Path, looks: &Looks) -> Result<(AbsPath, Vec<AbsPath>), paths::PathError> {
+    looks.walk(path).map(|walked| (walked.path, walked.links))
 }
 
 /// `name` or `*suffix`.

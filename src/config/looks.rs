@@ -22,7 +22,7 @@ pub(crate) struct Looks {
 }
 
 impl Looks {
-    /// Where an absolute path leads.
+    /// Where an absolute path leads. Each directory on the way is looked at once in a load.
     pub(crate) fn walk(&self, path: &Path) -> Result<Walked, PathError> {
         let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
             return paths::walk(path);
@@ -31,7 +31,7 @@ impl Looks {
         let start = if let Some(walked) = known {
             walked
         } else {
-            let walked = paths::walk(parent)?;
+            let walked = self.walk(parent)?;
             self.parents.borrow_mut().insert(parent.to_owned(), walked.clone());
             walked
         };

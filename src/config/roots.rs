@@ -51,7 +51,7 @@ pub(crate) fn drafts<'a>(
             if names.contains(name.value.as_str()) {
                 continue;
             }
-            let Some(draft) = draft(layers, layer, name, raw, context)? else {
+            let Some(draft) = draft(layers, layer, name, raw, context, looks)? else {
                 continue;
             };
             let same = draft.identity.and_then(|identity| found.get(&identity));
@@ -126,6 +126,7 @@ fn draft<'a>(
     name: &'a At<String>,
     raw: &'a RawRoot,
     context: &Context,
+    looks: &Looks,
 ) -> Result<Option<Draft<'a>>, Box<Diagnostic>> {
     let place = |at| layer.source.place(at);
     check_name(name).map_err(|why| Diagnostic::error(why).at(place(name.at), "not a root name"))?;
@@ -150,7 +151,7 @@ fn draft<'a>(
     let Some(path) = paths::expand(text, &layers.base, variables, context).map_err(lost)? else {
         return Ok(None);
     };
-    let walked = match (layers.role, paths::walk(&path)) {
+    let walked = match (layers.role, looks.walk(&path)) {
         // What cannot be looked at is held as what is missing: nothing is given there.
         (Role::Ceiling, Err(paths::PathError::Look { .. })) => paths::Walked::missing(&path).map_err(lost)?,
         (_, walked) => walked.map_err(lost)?,
@@ -185,7 +186,7 @@ fn draft<'a>(
     };
     let entries = raw.deny.iter().flatten();
     let denies = entries
-        .map(|entry| denies::draft(layer, &walked.path, entry, context))
+        .map(|entry| denies::draft(layer, &walked.path, entry, context, looks))
         .collect::<Result<_, _>>()?;
     let identity = walked.identity();
     let Walked { path, links, .. } = walked;

@@ -258,22 +258,23 @@ fn list(path: &AbsPath, expected: Identity, most: usize) -> Result<Vec<(OsString
     if node_of(path, &fstat(&fd).map_err(failed)?)?.identity != expected {
         return Err(SurveyError::Changed(path.clone()));
     }
-    let directory = fd.try_clone().map_err(|source| SurveyError::List {
-        path: path.clone(),
-        source,
-    })?;
-    let mut found = Vec::new();
-    for entry in Dir::from_fd(fd).map_err(failed)? {
+    let mut directory = Dir::from_fd(fd).map_err(failed)?;
+    let mut names = Vec::new();
+    for entry in directory.iter() {
         let entry = entry.map_err(failed)?;
         let name = OsStr::from_bytes(entry.file_name().to_bytes());
         let Some(child) = path.child(name) else { continue };
-        if found.len() >= most {
+        if names.len() >= most {
             return Err(SurveyError::TooMany(path.clone()));
         }
-        match fstatat(&directory, name, AtFlags::AT_SYMLINK_NOFOLLOW) {
+        names.push((name.to_owned(), child));
+    }
+    let mut found = Vec::with_capacity(names.len());
+    for (name, child) in names {
+        match fstatat(&directory, name.as_os_str(), AtFlags::AT_SYMLINK_NOFOLLOW) {
             Ok(stat) => {
                 let node = node_of(&child, &stat)?;
-                found.push((name.to_owned(), child, node));
+                found.push((name, child, node));
             }
             // Gone since: nothing to rule.
             Err(Errno::ENOENT) => {}
