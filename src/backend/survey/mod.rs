@@ -108,35 +108,48 @@ impl Survey {
             mounts,
             ..Self::default()
         };
-        let mut open = Vec::new();
         let mut near = Near::default();
+        let mut listed = 0;
         for path in paths {
-            if !survey.nodes.contains_key(path)
-                && let Some(node) = near.look(path)?
-            {
+            // What a listing has found is known; what it has not found is not there.
+            let in_a_listing = || path.parent().is_some_and(|parent| survey.entries.contains_key(&parent));
+            if survey.nodes.contains_key(path) || in_a_listing() {
+                continue;
+            }
+            if let Some(node) = near.look(path)? {
                 survey.nodes.insert(path.clone(), node);
-                open.push(path.clone());
+                survey.list_from(path.clone(), &opens, &mut listed)?;
             }
         }
-        let mut listed = 0;
+        Ok(survey)
+    }
+
+    /// Lists the directories at and below `top` that `opens` names.
+    fn list_from(
+        &mut self,
+        top: AbsPath,
+        opens: &impl Fn(&AbsPath) -> bool,
+        listed: &mut usize,
+    ) -> Result<(), SurveyError> {
+        let mut open = vec![top];
         while let Some(path) = open.pop() {
-            let Some(node) = survey.nodes.get(&path).copied() else {
+            let Some(node) = self.nodes.get(&path).copied() else {
                 continue;
             };
-            if node.kind != Kind::Directory || survey.entries.contains_key(&path) || !opens(&path) {
+            if node.kind != Kind::Directory || self.entries.contains_key(&path) || !opens(&path) {
                 continue;
             }
-            let found = list(&path, node.identity, MOST_ENTRIES - listed)?;
-            listed += found.len();
+            let found = list(&path, node.identity, MOST_ENTRIES - *listed)?;
+            *listed += found.len();
             let mut names = Vec::with_capacity(found.len());
             for (name, child, node) in found {
                 names.push(name);
                 open.push(child.clone());
-                survey.nodes.insert(child, node);
+                self.nodes.insert(child, node);
             }
-            survey.entries.insert(path, names);
+            self.entries.insert(path, names);
         }
-        Ok(survey)
+        Ok(())
     }
 
     /// Records what a path leads to.
