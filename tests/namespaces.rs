@@ -30,6 +30,9 @@ mod tests {
         a_private_tmp_is_seen_by_nobody [];
         names_of_any_bytes_are_granted_and_denied [];
         a_masked_file_that_the_host_replaces_ends_the_command [];
+        a_masked_file_that_the_host_moves_away_ends_the_command [];
+        a_folder_around_a_mask_that_the_host_moves_away_ends_the_command [];
+        files_that_match_start_beside_a_repository ["git"];
         a_profile_without_a_system_still_starts [];
         nothing_is_left_on_the_host [];
     }
@@ -270,6 +273,49 @@ mod tests {
             "{}",
             run.err()
         );
+    }
+
+    /// The host renames this while a command runs under a deny of `d/secret`, and makes it anew.
+    fn is_ended_by_a_rename_of(world: &Fixture, moved: &str) {
+        world.write("d/secret", SECRET);
+        let marker = marker();
+        let line = format!("sleep {marker}; cat d/secret");
+        let running = granted(world, &["--deny", "d/secret"], &line).spawn();
+        wait_for_processes(&marker, 1);
+        // No mount goes: it moves along with what it is on.
+        fs::rename(world.workspace().join(moved), world.workspace().join("before")).unwrap();
+        world.write("d/secret", SECRET);
+        let run = running.wait().exits(125);
+        assert!(
+            run.err().contains("replaced on the host") && !run.out().contains(SECRET),
+            "{}",
+            run.err()
+        );
+    }
+
+    fn a_masked_file_that_the_host_moves_away_ends_the_command(world: &Fixture) {
+        is_ended_by_a_rename_of(world, "d/secret");
+    }
+
+    fn a_folder_around_a_mask_that_the_host_moves_away_ends_the_command(world: &Fixture) {
+        is_ended_by_a_rename_of(world, "d");
+    }
+
+    fn files_that_match_start_beside_a_repository(world: &Fixture) {
+        world.write("a.md", "content");
+        world.bare("/usr/bin/git").args(["init", "-q", "."]).output().exits(0);
+        let config = world.write(
+            "../outside/suffixes.yaml",
+            format!("extends: [system]\nsandbox:\n  protect_fallback: undo\n  paths:\n    w: {{root: {}, mode: rw, suffixes: [.md], approval: {{write: none}}}}\nshell:\n  default: {{allowed: true, approval: none}}\n", world.workspace().display()),
+        );
+        let file = world.workspace().join("a.md");
+        let run = world
+            .stockade(&["run", "--config"])
+            .args([config.as_os_str()])
+            .args(["--cwd", "/usr", "--", "cat"])
+            .args([file.as_os_str()])
+            .output();
+        assert_eq!(run.exits(0).out(), "content");
     }
 
     fn a_profile_without_a_system_still_starts(world: &Fixture) {

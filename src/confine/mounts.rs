@@ -2,7 +2,8 @@
 //!
 //! bwrap resolves each path once more when it mounts, so what came of it is compared with what was surveyed. And
 //! whoever replaces or removes a file on the host takes every mount on it away, in all namespaces (editors save
-//! that way). The kernel says when that happens; nothing else inside can change a mount.
+//! that way), which the kernel tells of. Whoever renames it, or a directory on the way to it, takes the mounts along,
+//! which nobody is told of: so the table is read again and again. Nothing inside can change a mount.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
@@ -65,7 +66,12 @@ impl Mounts {
         for (path, step) in &last {
             compare(path, step)?;
         }
-        let protected: BTreeSet<OsString> = world.protected.iter().cloned().collect();
+        // What is not mounted at all cannot be reached, so it needs no cover.
+        let covered = world
+            .protected
+            .iter()
+            .filter(|path| last.contains_key(path.as_os_str()));
+        let protected: BTreeSet<OsString> = covered.cloned().collect();
         let mut mounts = Self {
             table,
             points: last

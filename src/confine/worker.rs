@@ -7,6 +7,7 @@
 use std::collections::BTreeMap;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::path::Path;
+use std::time::Duration;
 
 use landlock::RulesetCreated;
 use nix::errno::Errno;
@@ -38,6 +39,9 @@ pub(crate) struct Compiled {
     /// The plan it was compiled from.
     pub(crate) plan: Plan,
 }
+
+/// How often the mounts are looked at while a command runs.
+const LOOK_EVERY: Duration = Duration::from_millis(50);
 
 struct Worker<'a> {
     control: &'a OwnedFd,
@@ -173,7 +177,6 @@ impl Worker<'_> {
             let mut fds = vec![PollFd::new(self.control.as_fd(), PollFlags::POLLIN)];
             let watched = self.mounts.as_ref().map(|mounts| {
                 fds.push(PollFd::new(mounts.as_fd(), PollFlags::POLLPRI));
-                fds.len() - 1
             });
             let first = fds.len();
             fds.extend(
@@ -181,15 +184,20 @@ impl Worker<'_> {
                     .values()
                     .map(|active| PollFd::new(active.report.as_fd(), PollFlags::POLLIN)),
             );
-            match poll(&mut fds, PollTimeout::NONE) {
+            let timeout = if watched.is_none() || self.active.is_empty() {
+                PollTimeout::NONE
+            } else {
+                PollTimeout::try_from(LOOK_EVERY).unwrap_or(PollTimeout::ZERO)
+            };
+            match poll(&mut fds, timeout) {
                 Ok(_) => {}
                 Err(Errno::EINTR) => continue,
                 Err(_) => self.end(),
             }
             let ready: Vec<bool> = fds.iter().map(|fd| fd.any().unwrap_or(true)).collect();
-            if watched.is_some_and(|at| ready.get(at).copied().unwrap_or(true)) {
-                self.look_at_mounts();
-            }
+            // Always, not only when the kernel tells of a change: it does not tell of a mount that moved away with
+            // what it is on. So no end is reported, and nothing started, before a look.
+            self.look_at_mounts();
             for (call, _) in calls.iter().zip(ready.iter().skip(first)).filter(|(_, ready)| **ready) {
                 self.conclude(*call);
             }
@@ -379,7 +387,7 @@ impl Worker<'_> {
 /// signal scope confines it to its own tree; then no fork bomb and no daemon escapes it, because the
 /// kernel walks all processes under the lock that `fork` needs.
 pub(crate) fn kill_scoped() {
-    let mut pause = std::time::Duration::from_micros(50);
+    let mut pause = Duration::from_micros(50);
     loop {
         // ESRCH: nothing left to signal.
         let _killed = kill(Pid::from_raw(-1), Signal::SIGKILL);
@@ -387,6 +395,6 @@ pub(crate) fn kill_scoped() {
             return;
         }
         std::thread::sleep(pause);
-        pause = (pause * 2).min(std::time::Duration::from_millis(5));
+        pause = (pause * 2).min(Duration::from_millis(5));
     }
 }
