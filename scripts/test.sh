@@ -92,7 +92,7 @@ provide_toolchain() {
 # Not TMPDIR or /tmp: it may have to hold a build, and another user must reach it.
 scratch=$(mktemp -d /var/tmp/stockade-scripts.XXXXXX)
 chmod 755 "$scratch"
-test_user="" other_uid="" other_gid=""
+test_user="" other_uid="" other_gid="" owned_before=""
 clean_up() {
     [[ -z $test_user ]] || userdel "$test_user" 2>/dev/null || true
     rm -rf "$scratch"
@@ -112,6 +112,13 @@ make_test_user() {
     fi
     chown "$other_uid:$other_gid" "$scratch/home"
     export STOCKADE_TEST_UID="$other_uid"
+    # Somebody may have had this number before.
+    owned_before=$(owned_by_other) || true
+}
+
+# What belongs to the other one where tests put things, one path a line.
+owned_by_other() {
+    find /tmp /var/tmp /dev/shm /run -xdev -path "$scratch" -prune -o -user "$other_uid" -prune -print 2>/dev/null | sort
 }
 
 # Runs a program as the other one: an ordinary user for root, root for an ordinary user.
@@ -221,7 +228,10 @@ run_as_other() {
 nothing_is_left() {
     local left
     # A zombie is dead: whether what was left to init is reaped at once is up to the machine's init.
-    left=$(ps -o stat=,pid=,args= -u "$other_uid" | grep -v '^Z' || true; find /tmp /var/tmp /dev/shm /run -xdev -path "$scratch" -prune -o -user "$other_uid" -prune -print 2>/dev/null)
+    left=$(
+        ps -o stat=,pid=,args= -u "$other_uid" | grep -v '^Z' || true
+        comm -13 <(printf '%s\n' "$owned_before") <(owned_by_other)
+    )
     [[ -z $left ]] || { printf 'left behind by the tests:\n%s\n' "$left"; return 1; }
 }
 
