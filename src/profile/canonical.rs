@@ -132,7 +132,7 @@ fn deny_within(a: &Deny, b: &Deny) -> bool {
                 root: outer,
                 pattern: same,
             },
-        ) => inner.is_within(outer) && pattern == same,
+        ) => inner.is_within(outer) && pattern == same || b.target.covers(inner),
         (Target::Pattern { root, .. }, Target::Path(path)) => root.is_within(path),
         (Target::Path(path), Target::Pattern { .. }) => b.target.covers(path),
     };
