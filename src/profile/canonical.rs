@@ -175,3 +175,24 @@ fn maximal<T: Ord + Clone>(
     };
     (0..all.len()).filter(|&i| !idle(i)).map(|i| all[i].clone()).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::policy::{Origin, Pattern};
+
+    #[test]
+    fn a_pattern_below_what_another_pattern_denies_is_idle() {
+        let deny = |root: &str, pattern| Deny {
+            target: Target::Pattern {
+                root: AbsPath::new(root).unwrap(),
+                pattern,
+            },
+            ..Deny::tree(AbsPath::root(), Rights::EXECUTE, Origin::Builtin("test"))
+        };
+        let idle = deny("/k.gz", Pattern::Name("other".into()));
+        let all = deny("/", Pattern::Suffix("z".into()));
+        assert!(deny_within(&idle, &all) && !deny_within(&all, &idle));
+        assert!(!deny_within(&deny("/k", Pattern::Name("other".into())), &all));
+    }
+}
