@@ -9,6 +9,12 @@ fn main() -> ExitCode {
         Some(first) if first == stockade::backend::host::PROBE_ARGUMENT => {
             stockade::backend::host::probe_main(&arguments.collect::<Vec<_>>())
         }
+        Some(first) if first == "run" => {
+            stockade::confine::ember::kindle();
+            let exit = stockade::cli::main();
+            stockade::confine::ember::put_out();
+            exit
+        }
         _ => stockade::cli::main(),
     }
 }

@@ -15,10 +15,10 @@ use nix::sys::signal::Signal;
 use nix::unistd::{Pid, chdir, dup2_stderr, dup2_stdin, dup2_stdout, execve, getppid, setsid};
 use serde::{Deserialize, Serialize};
 
+use super::compiled::{Compiled, install};
 use super::protocol::{CommandLimits, Start, StartFailure, Step};
 use super::selftest::{self, Canaries};
 use super::wire::send;
-use super::worker::{Compiled, install};
 use super::{ruleset, sys};
 use crate::policy::path::display;
 

@@ -4,25 +4,26 @@ use std::collections::HashMap;
 use std::ffi::OsString;
 use std::io::{self, IoSlice};
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
-use std::os::unix::net::UnixStream as StdUnixStream;
-use std::process::{Child, Command, Stdio};
+use std::process::Child;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use nix::errno::Errno;
 use nix::sys::signal::Signal;
 use nix::sys::socket::{ControlMessage, MsgFlags, UnixAddr, sendmsg};
+use nix::unistd::Pid;
 use tokio::io::{AsyncReadExt, Interest};
 use tokio::net::UnixStream;
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
+use super::ember::Ember;
 use super::error::ConfineError;
 use super::protocol::{
     Announcement, CommandLimits, Ended, OwnProcess, Place, ProtectSetup, Reply, Request, SetupMessage, Start,
 };
 use super::session::{self, Named, Session};
-use super::stage;
+use super::sys;
 use super::wire::{body_length, decode, encode};
 use crate::backend::Plan;
 use crate::policy::path::escape;
@@ -197,13 +198,23 @@ impl Confinement {
         // The reader's half of the socket is closed when its task is gone.
         let _aborted = reader.await;
         drop(writer);
-        // A stage that cannot be waited for has been reaped by somebody else.
-        let _reaped = tokio::task::spawn_blocking(move || stage.wait()).await;
+        gone(&mut stage).await;
         // The keeper has done this, unless somebody killed it.
         if session.path().exists() {
             session::remove(session.path());
         }
     }
+}
+
+/// Waits until the stage has ended. One that cannot be waited for has been reaped by somebody else.
+async fn gone(stage: &mut Child) {
+    let pid = i32::try_from(stage.id()).map_err(|_| Errno::ESRCH).map(Pid::from_raw);
+    if let Ok(pidfd) = pid.and_then(sys::open_pidfd)
+        && let Ok(ended) = sys::watch(pidfd)
+    {
+        let _told = ended.readable().await;
+    }
+    let _reaped = stage.wait();
 }
 
 /// A stage that was started and waits for its plan; what must be computed meanwhile costs no time then.
@@ -217,12 +228,13 @@ pub struct Stage {
 }
 
 impl Stage {
-    /// Starts a stage for the session of that name.
+    /// A stage for the session of that name: the one that was [started ahead](super::ember::kindle), or a new one.
     pub async fn spawn(session: &Named, protect: Option<ProtectSetup>, place: Place) -> Result<Self, ConfineError> {
-        let (ours, theirs) = StdUnixStream::pair().map_err(ConfineError::Spawn)?;
-        let child = spawn_stage(theirs)?;
-        ours.set_nonblocking(true).map_err(ConfineError::Channel)?;
-        let (reader, writer) = UnixStream::from_std(ours).map_err(ConfineError::Channel)?.into_split();
+        let Ember { control, child } = Ember::take()?;
+        control.set_nonblocking(true).map_err(ConfineError::Channel)?;
+        let (reader, writer) = UnixStream::from_std(control)
+            .map_err(ConfineError::Channel)?
+            .into_split();
         let session = session.path().as_os_str().to_owned();
         let announcement = Announcement {
             session,
@@ -249,19 +261,6 @@ impl Running {
     pub async fn ended(&mut self) -> Result<Ended, ConfineError> {
         (&mut self.ended).await.unwrap_or(Err(ConfineError::WorkerDied))
     }
-}
-
-#[expect(clippy::disallowed_methods, reason = "this is the one place that starts a process")]
-fn spawn_stage(control: StdUnixStream) -> Result<Child, ConfineError> {
-    Command::new("/proc/self/exe")
-        .arg(stage::SUBCOMMAND)
-        .env_clear()
-        .current_dir("/")
-        .stdin(OwnedFd::from(control))
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .spawn()
-        .map_err(ConfineError::Spawn)
 }
 
 async fn dispatch(mut reader: OwnedReadHalf, ready: oneshot::Sender<Result<(), ConfineError>>, pending: Pending) {

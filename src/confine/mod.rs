@@ -11,7 +11,9 @@
 
 pub mod broker;
 pub mod command;
+pub(crate) mod compiled;
 pub mod confinement;
+pub mod ember;
 pub(crate) mod entry;
 pub mod error;
 pub mod filter;
@@ -26,6 +28,7 @@ pub mod runner;
 pub mod seatbelt;
 pub mod selftest;
 pub mod session;
+mod spread;
 pub mod stage;
 pub(crate) mod sweep;
 pub mod sys;

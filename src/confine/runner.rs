@@ -19,10 +19,11 @@ use nix::unistd::{Pid, getpid, getppid};
 
 use super::broker::{Broker, Served};
 use super::command::{Command, Handover};
+use super::compiled::Compiled;
 use super::protocol::{End, LimitKind, RunnerReport, Start, StartFailure, Step, Stop};
 use super::selftest::{Canaries, signals_are_scoped};
 use super::wire::{receive, send};
-use super::worker::{Compiled, kill_scoped};
+use super::worker::kill_scoped;
 use super::{ruleset, sweep, sys};
 
 /// How long a command that was told to stop may take before it is killed.

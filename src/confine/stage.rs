@@ -19,7 +19,7 @@ use nix::unistd::{chdir, getpid, pipe2, setsid};
 use super::protocol::{Announcement, Place, Reply, StartFailure, Step};
 use super::wire::{receive, send};
 use super::worker::Outside;
-use super::{entry, keeper, privilege, session, sys, worker};
+use super::{entry, keeper, privilege, session, spread, sys, worker};
 
 /// The hidden subcommand that makes a process the stage.
 pub const SUBCOMMAND: &str = "__stage";
@@ -49,11 +49,13 @@ fn outside() -> ! {
     let Ok(control) = enter() else {
         sys::exit_now(NOT_A_STAGE)
     };
+    // At once: a stage that was started ahead of time must not be stopped from the terminal while it waits.
+    let begun = stand_alone();
     let Ok(Some((announcement, _))) = receive::<Announcement>(&control) else {
         sys::exit_now(NOT_A_STAGE)
     };
     let session = PathBuf::from(&announcement.session);
-    let failure = match prepare(announcement.place) {
+    let failure = match begun.and_then(|()| prepare(announcement.place)) {
         Ok(()) => become_both(&control, &session, announcement),
         Err(failure) => failure,
     };
@@ -78,7 +80,7 @@ fn enter() -> nix::Result<OwnedFd> {
     }
 }
 
-fn prepare(place: Place) -> Result<(), StartFailure> {
+fn stand_alone() -> Result<(), StartFailure> {
     let at = |step| StartFailure::at(step);
     sys::reset_signals().map_err(at(Step::Session))?;
     sys::ignore_stops().map_err(at(Step::Session))?;
@@ -86,12 +88,15 @@ fn prepare(place: Place) -> Result<(), StartFailure> {
     chdir("/").map_err(at(Step::Session))?;
     prctl::set_dumpable(false).map_err(at(Step::Session))?;
     // One byte, not none: a core that is piped to a program ignores a limit of zero.
-    setrlimit(Resource::RLIMIT_CORE, 1, 1).map_err(at(Step::Limits))?;
+    setrlimit(Resource::RLIMIT_CORE, 1, 1).map_err(at(Step::Limits))
+}
+
+fn prepare(place: Place) -> Result<(), StartFailure> {
     match place {
         Place::Host => privilege::drop_all()?,
         Place::Namespaces => privilege::drop_for_namespaces()?,
     }
-    prctl::set_no_new_privs().map_err(at(Step::NoNewPrivileges))
+    prctl::set_no_new_privs().map_err(StartFailure::at(Step::NoNewPrivileges))
 }
 
 fn become_both(control: &OwnedFd, session: &Path, announcement: Announcement) -> StartFailure {
@@ -110,6 +115,7 @@ fn become_both(control: &OwnedFd, session: &Path, announcement: Announcement) ->
         Place::Host => match sys::fork() {
             Ok(Some(worker)) => {
                 drop(worker_end);
+                spread::send_off(worker);
                 keeper.prepare();
                 keeper.serve(worker, None)
             }

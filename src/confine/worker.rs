@@ -1,7 +1,7 @@
 //! The worker: confined once, then serving commands until its parent is gone.
 //!
-//! A worker serves one profile. It compiles the profile's layer once, stands in it itself, and gives the same
-//! to each command as a layer of its own, with scopes of its own. Each command gets a runner; the worker asks
+//! A worker serves one profile. It compiles the profile's layer once and stands in it itself, so that its commands
+//! do; each of them gets a layer of its own with scopes of its own. Each command gets a runner; the worker asks
 //! the keeper to record and settle protected names around it, and passes the runner's report on.
 
 use std::collections::BTreeMap;
@@ -9,36 +9,23 @@ use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::path::Path;
 use std::time::Duration;
 
-use landlock::RulesetCreated;
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use nix::sys::prctl;
 use nix::sys::signal::{Signal, kill};
 use nix::sys::socket::{AddressFamily, SockFlag, SockType, socketpair};
 use nix::sys::wait::waitpid;
-use nix::unistd::{Pid, getpid, getppid};
+use nix::unistd::{Pid, getpid};
 
-use super::filter::{self, FilterError};
+use super::compiled::{self, Compiled};
 use super::mounts::{Changed, Mounts};
 use super::protocol::{
-    CommandLimits, End, Ended, KeeperReply, KeeperRequest, OwnProcess, Reply, Request, RunnerReport, SetupMessage,
-    Start, StartFailure, Step, Stop, Violation,
+    CommandLimits, End, Ended, KeeperReply, KeeperRequest, Reply, Request, RunnerReport, SetupMessage, Start,
+    StartFailure, Step, Stop, Violation,
 };
 use super::runner::Runner;
 use super::wire::{receive, send};
-use super::{ruleset, selftest, stage, sweep, sys};
-use crate::backend::Plan;
-use crate::backend::seccomp::SeccompPlan;
+use super::{selftest, stage, sweep, sys};
 use crate::policy::path::display;
-
-/// A plan in the form the kernel takes.
-#[derive(Debug)]
-pub(crate) struct Compiled {
-    /// The Landlock layer.
-    pub(crate) layer: RulesetCreated,
-    /// The plan it was compiled from.
-    pub(crate) plan: Plan,
-}
 
 /// How often the mounts are looked at while a command runs.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
@@ -96,7 +83,7 @@ pub(crate) fn main(control: &OwnedFd, link: OwnedFd, outside: Outside, session: 
 /// Confines this process as the setup says, proves it, and serves; never returns.
 pub(crate) fn begin(control: &OwnedFd, link: OwnedFd, outside: Outside, setup: SetupMessage, session: &Path) -> ! {
     let canaries = selftest::Canaries::of(session, outside);
-    let (compiled, mounts) = match confine(outside, setup) {
+    let (compiled, mounts) = match compiled::confine(outside, setup) {
         Ok(confined) => confined,
         Err(failure) => stage::refuse(control, failure),
     };
@@ -119,55 +106,6 @@ pub(crate) fn begin(control: &OwnedFd, link: OwnedFd, outside: Outside, setup: S
         active: BTreeMap::new(),
     }
     .serve()
-}
-
-/// Enters the layer and the filters of the worker; what commands get of them.
-fn confine(outside: Outside, setup: SetupMessage) -> Result<(Option<Compiled>, Option<Mounts>), StartFailure> {
-    let at = |step| StartFailure::at(step);
-    // The name only helps a person reading a process list.
-    let _named = prctl::set_name(c"stockade-work");
-    prctl::set_pdeathsig(Signal::SIGKILL).map_err(at(Step::ParentDeath))?;
-    if getppid() != outside.pid() {
-        return Err(StartFailure::new(Step::ParentDeath, Errno::ESRCH, "the keeper is gone"));
-    }
-    prctl::set_child_subreaper(true).map_err(at(Step::ParentDeath))?;
-    let SetupMessage { plan, own_process } = setup;
-    let Some(plan) = plan else { return Ok((None, None)) };
-    let mounts = match (outside, &plan.world) {
-        (Outside::Keeper(_), None) => None,
-        (Outside::Init, Some(world)) => Some(Mounts::hold(world)?),
-        (Outside::Keeper(_), Some(_)) | (Outside::Init, None) => {
-            return Err(StartFailure::new(
-                Step::Setup,
-                Errno::EPROTO,
-                "a plan for another place",
-            ));
-        }
-    };
-    let layer = ruleset::compile(&plan)?;
-    let own = match own_process {
-        OwnProcess::Closed => ruleset::share(&layer)?,
-        // Compiled anew: a rule added to the shared ruleset would hold for every command.
-        OwnProcess::Readable => ruleset::with_processes(ruleset::compile(&plan)?)?,
-    };
-    ruleset::apply(own)?;
-    match install(&plan.worker_filters)? {
-        None => Ok((Some(Compiled { layer, plan }), mounts)),
-        Some(_) => Err(StartFailure::new(
-            Step::Seccomp,
-            Errno::EINVAL,
-            "the worker's plan has a listener",
-        )),
-    }
-}
-
-/// Installs the filters of a plan; gives the listener of attribute calls where it has one.
-pub(crate) fn install(plan: &SeccompPlan) -> Result<Option<OwnedFd>, StartFailure> {
-    filter::install(plan).map_err(|error| {
-        let (FilterError::NoNewPrivs(errno) | FilterError::Install { source: errno, .. } | FilterError::Listen(errno)) =
-            error;
-        StartFailure::new(Step::Seccomp, errno, error.to_string())
-    })
 }
 
 impl Worker<'_> {

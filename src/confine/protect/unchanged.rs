@@ -10,14 +10,13 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::thread;
 
 use nix::fcntl::AtFlags;
-use nix::sched::{CpuSet, sched_getaffinity};
 use nix::sys::stat::{fstat, fstatat};
-use nix::unistd::Pid;
 
 use super::at::{self, Identity};
 use super::roots::Root;
 use super::sight::{NONE, Sight};
 use super::stamp::Stamp;
+use crate::confine::spread::Processors;
 
 /// How many directories are worth a thread: starting one costs as much as a hundred looks.
 const WORTH: usize = 512;
@@ -30,35 +29,30 @@ const PIECE: usize = 3500;
 ///
 /// What could not be asked counts as changed, and so does one whose stamp tells nothing.
 pub(super) fn unchanged(roots: &[Root], earlier: &Sight) -> Vec<bool> {
-    let pieces = processors().min(THREADS).min(earlier.len() / WORTH);
-    ask_in(pieces, roots, earlier)
+    ask_in(
+        Processors::mine().count().min(THREADS).min(earlier.len() / WORTH),
+        roots,
+        earlier,
+    )
 }
 
 fn ask_in(pieces: usize, roots: &[Root], earlier: &Sight) -> Vec<bool> {
     let mut same = vec![false; earlier.len()];
     let piece = same.len().div_ceil(pieces.max(1)).max(1);
     thread::scope(|scope| {
+        let mut processors = Processors::mine();
         let mut parts = same.chunks_mut(piece).zip((0..).step_by(piece));
         let own = parts.next();
         for (part, start) in parts {
+            let builder = thread::Builder::new().stack_size(128 * 1024);
             // Without a thread its part stays unasked, and is read instead.
-            let _unasked = thread::Builder::new()
-                .stack_size(128 * 1024)
-                .spawn_scoped(scope, move || ask(part, start, roots, earlier, Through::Own));
+            let _unasked = processors.start(builder, scope, move || ask(part, start, roots, earlier, Through::Own));
         }
         if let Some((part, start)) = own {
             ask(part, start, roots, earlier, Through::Shared);
         }
     });
     same
-}
-
-/// How many processors this process may use. A quota of its group is not looked up: that costs more than it tells.
-fn processors() -> usize {
-    let set = sched_getaffinity(Pid::from_raw(0)).unwrap_or_default();
-    (0..CpuSet::count())
-        .filter(|cpu| set.is_set(*cpu).unwrap_or(false))
-        .count()
 }
 
 /// Which descriptor of a root a thread asks through.

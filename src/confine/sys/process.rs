@@ -4,6 +4,8 @@ use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 
 use nix::errno::Errno;
 use nix::unistd::{ForkResult, Pid};
+use tokio::io::Interest;
+use tokio::io::unix::AsyncFd;
 
 /// Duplicates the process.
 ///
@@ -112,6 +114,12 @@ pub(crate) fn open_pidfd(pid: Pid) -> nix::Result<OwnedFd> {
     let fd = RawFd::try_from(fd).map_err(|_| Errno::EBADF)?;
     // SAFETY: `fd` was created just above and is known to nobody else.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+/// Watches a descriptor for becoming readable; needs a runtime.
+pub(crate) fn watch(fd: OwnedFd) -> std::io::Result<AsyncFd<OwnedFd>> {
+    // SAFETY: the descriptor is owned by what watches it, which gives it out to nobody, so it stays open and the same.
+    unsafe { AsyncFd::register_with_interest(fd, Interest::READABLE) }.map_err(Into::into)
 }
 
 /// Takes ownership of descriptors that this process was started with, by number; `EBADF` where one is not open,

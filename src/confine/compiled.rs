@@ -1,0 +1,88 @@
+//! The worker's own confinement, and what each of its commands gets of it.
+
+use std::os::fd::OwnedFd;
+
+use landlock::RulesetCreated;
+use nix::errno::Errno;
+use nix::sys::prctl;
+use nix::sys::signal::Signal;
+use nix::unistd::getppid;
+
+use super::filter::{self, FilterError};
+use super::mounts::Mounts;
+use super::protocol::{OwnProcess, SetupMessage, StartFailure, Step};
+use super::ruleset;
+use super::worker::Outside;
+use crate::backend::Plan;
+use crate::backend::seccomp::SeccompPlan;
+
+/// A plan in the form the kernel takes.
+#[derive(Debug)]
+pub(crate) struct Compiled {
+    /// The Landlock layer of each command, inside the worker's.
+    pub(crate) layer: RulesetCreated,
+    /// The plan of both.
+    pub(crate) plan: Plan,
+}
+
+/// Enters the layer and the filters of the worker; what commands get of them.
+pub(super) fn confine(
+    outside: Outside,
+    setup: SetupMessage,
+) -> Result<(Option<Compiled>, Option<Mounts>), StartFailure> {
+    let at = |step| StartFailure::at(step);
+    // The name only helps a person reading a process list.
+    let _named = prctl::set_name(c"stockade-work");
+    prctl::set_pdeathsig(Signal::SIGKILL).map_err(at(Step::ParentDeath))?;
+    if getppid() != outside.pid() {
+        return Err(StartFailure::new(Step::ParentDeath, Errno::ESRCH, "the keeper is gone"));
+    }
+    prctl::set_child_subreaper(true).map_err(at(Step::ParentDeath))?;
+    let SetupMessage { plan, own_process } = setup;
+    let Some(plan) = plan else { return Ok((None, None)) };
+    let mounts = match (outside, &plan.world) {
+        (Outside::Keeper(_), None) => None,
+        (Outside::Init, Some(world)) => Some(Mounts::hold(world)?),
+        (Outside::Keeper(_), Some(_)) | (Outside::Init, None) => {
+            return Err(StartFailure::new(
+                Step::Setup,
+                Errno::EPROTO,
+                "a plan for another place",
+            ));
+        }
+    };
+    let layer = ruleset::compile(&plan)?;
+    let layer = match own_process {
+        // What the worker may not reach, a command in it may not either: its layer only keeps it apart.
+        OwnProcess::Closed if ruleset::has_scopes(&plan.landlock) => {
+            ruleset::apply(layer)?;
+            ruleset::scope_only()?
+        }
+        OwnProcess::Closed => {
+            ruleset::apply(ruleset::share(&layer)?)?;
+            layer
+        }
+        // Compiled anew: a rule added to the shared ruleset would hold for every command.
+        OwnProcess::Readable => {
+            ruleset::apply(ruleset::with_processes(ruleset::compile(&plan)?)?)?;
+            layer
+        }
+    };
+    match install(&plan.worker_filters)? {
+        None => Ok((Some(Compiled { layer, plan }), mounts)),
+        Some(_) => Err(StartFailure::new(
+            Step::Seccomp,
+            Errno::EINVAL,
+            "the worker's plan has a listener",
+        )),
+    }
+}
+
+/// Installs the filters of a plan; gives the listener of attribute calls where it has one.
+pub(crate) fn install(plan: &SeccompPlan) -> Result<Option<OwnedFd>, StartFailure> {
+    filter::install(plan).map_err(|error| {
+        let (FilterError::NoNewPrivs(errno) | FilterError::Install { source: errno, .. } | FilterError::Listen(errno)) =
+            error;
+        StartFailure::new(Step::Seccomp, errno, error.to_string())
+    })
+}

@@ -1,0 +1,77 @@
+//! A stage that was started before anybody asked for one.
+//!
+//! A program that knows from its first word that it will confine something, as `stockade run` does, starts
+//! the stage at once: that is loaded and waits by the time the config has been read. It is the same
+//! process as one started later; it knows nothing, and ends when nobody takes it.
+
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::process::{Child, Command, Stdio};
+use std::sync::{Mutex, PoisonError};
+
+use nix::unistd::Pid;
+
+use super::error::ConfineError;
+use super::{spread, stage};
+
+static AHEAD: Mutex<Option<Ember>> = Mutex::new(None);
+
+/// A started stage, and the socket that it listens to.
+#[derive(Debug)]
+pub(super) struct Ember {
+    pub(super) control: UnixStream,
+    pub(super) child: Child,
+}
+
+/// Starts a stage for whoever needs the first one.
+///
+/// For a program whose `main` hands a stage over to [`stage::main`]. [`put_out`] ends it if nobody did.
+pub fn kindle() {
+    // One that cannot be started now is started, or complained about, when it is needed.
+    if let Ok(ember) = Ember::start() {
+        *AHEAD.lock().unwrap_or_else(PoisonError::into_inner) = Some(ember);
+    }
+}
+
+/// Ends the stage of [`kindle`], if nobody needed it, and waits for its end.
+pub fn put_out() {
+    if let Some(Ember { control, mut child }) = ahead() {
+        drop(control);
+        // One that cannot be waited for has been reaped by somebody else.
+        let _reaped = child.wait();
+    }
+}
+
+fn ahead() -> Option<Ember> {
+    AHEAD.lock().unwrap_or_else(PoisonError::into_inner).take()
+}
+
+impl Ember {
+    /// The one that was started ahead if it is still alive, else a new one.
+    pub(super) fn take() -> Result<Self, ConfineError> {
+        if let Some(mut ember) = ahead()
+            && matches!(ember.child.try_wait(), Ok(None))
+        {
+            return Ok(ember);
+        }
+        Self::start()
+    }
+
+    #[expect(clippy::disallowed_methods, reason = "this is the one place that starts a process")]
+    fn start() -> Result<Self, ConfineError> {
+        let (control, theirs) = UnixStream::pair().map_err(ConfineError::Spawn)?;
+        let child = Command::new("/proc/self/exe")
+            .arg(stage::SUBCOMMAND)
+            .env_clear()
+            .current_dir("/")
+            .stdin(OwnedFd::from(theirs))
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .map_err(ConfineError::Spawn)?;
+        if let Ok(stage) = i32::try_from(child.id()) {
+            spread::send_off(Pid::from_raw(stage));
+        }
+        Ok(Self { control, child })
+    }
+}
