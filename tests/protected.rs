@@ -13,7 +13,7 @@ mod tests {
 
     use nix::sys::signal::{Signal, kill};
     use nix::unistd::Pid;
-    use serde_json::Value;
+    use serde_json::{Value, json};
 
     use crate::common::{
         Fixture, Run, as_root_and_as_user, assert_gone_within, descendants, marker, wait_for_processes,
@@ -35,6 +35,7 @@ mod tests {
         what_killed_helpers_left_is_put_back_at_the_next_start ["git"];
         two_sessions_in_one_tree_do_not_keep_each_others_intruders ["git"];
         a_session_elsewhere_is_not_kept_from_starting [];
+        a_changed_file_is_offered_as_a_difference ["python3"];
     }
 
     /// A repository of the actor's in the workspace, with one commit.
@@ -425,5 +426,18 @@ mod tests {
         running.signal_group(Signal::SIGINT);
         running.wait().exits(130);
         assert!(!world.workspace().join(".envrc").exists());
+    }
+
+    fn a_changed_file_is_offered_as_a_difference(world: &Fixture) {
+        let file = world.write(".bashrc", "one\ntwo\nthree\n");
+        fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).unwrap();
+        let line = "sed -i s/two/2/ .bashrc; chmod 640 .bashrc";
+        let steps = json!([["expect", "approve? "], ["send", "y\r"]]);
+        let (_, shown) = world.play(&steps, &["run", "-c", line]);
+        for part in ["-file, 14 bytes, mode 600", "+file, 12 bytes, mode 640", "-two", "+2"] {
+            assert!(shown.contains(part), "{part} is not in {shown}");
+        }
+        assert_eq!(fs::read_to_string(&file).unwrap(), "one\n2\nthree\n");
+        assert_eq!(fs::metadata(&file).unwrap().mode() & 0o7777, 0o640);
     }
 }

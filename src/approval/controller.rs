@@ -5,7 +5,7 @@ use std::time::SystemTime;
 
 use super::approver::Approver;
 use super::memory::Memory;
-use super::request::{ApprovalDecision, ApprovalRequest, Fingerprint, Remember};
+use super::request::{AnswerOf, ApprovalDecision, ApprovalRequest, Fingerprint, Remember};
 use crate::policy::{Mode, path};
 
 /// Decides the requests of one session.
@@ -71,13 +71,19 @@ impl Controller {
     /// Decides a request. Waits for a person if the mode says so.
     ///
     /// `strict` denies what is required and approves the rest; `approve_all` approves; `interactive`
-    /// asks, unless the session remembers a yes for the very same call.
+    /// asks, unless the session remembers a yes for the very same call. Where only the approver's answer
+    /// counts, the other two deny, and nothing is remembered.
     pub fn decide(&mut self, request: &ApprovalRequest) -> Verdict {
         let (decision, by) = match (self.mode, request.required) {
+            (mode @ (Mode::Strict | Mode::ApproveAll), true | false) if request.answer == AnswerOf::ApproverOnly => {
+                (no(), DecidedBy::Mode(mode))
+            }
             (Mode::Strict, true) => (no(), DecidedBy::Mode(Mode::Strict)),
             (Mode::Strict, false) => (yes(), DecidedBy::Mode(Mode::Strict)),
             (Mode::ApproveAll, true | false) => (yes(), DecidedBy::Mode(Mode::ApproveAll)),
-            (Mode::Interactive, true | false) if self.memory.covers(request) => (yes(), DecidedBy::Memory),
+            (Mode::Interactive, true | false) if request.answer == AnswerOf::Anyone && self.memory.covers(request) => {
+                (yes(), DecidedBy::Memory)
+            }
             (Mode::Interactive, true | false) => self.ask(request),
         };
         let denial = (!decision.approved).then(|| denial(request, &decision, &by));
@@ -105,7 +111,10 @@ impl Controller {
         };
         match self.approver.ask(request, &presentation) {
             Ok(mut decision) if decision.approved => {
-                decision.remember = decision.remember.max(request.remember);
+                decision.remember = match request.answer {
+                    AnswerOf::Anyone => decision.remember.max(request.remember),
+                    AnswerOf::ApproverOnly => Remember::None,
+                };
                 match decision.remember {
                     Remember::Session => self.memory.keep(request),
                     Remember::None => {}

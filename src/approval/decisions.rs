@@ -40,6 +40,7 @@ fn controller(mode: Mode, answer: fn() -> Result<ApprovalDecision, ApproverError
 fn request(required: bool, payload: &str) -> ApprovalRequest {
     ApprovalRequest {
         required,
+        answer: AnswerOf::Anyone,
         tool_name: "shell".to_owned(),
         description: "run make".to_owned(),
         payload: payload.as_bytes().to_vec(),
@@ -206,4 +207,29 @@ fn a_denial_tells_the_note_and_every_decision_is_in_the_history() {
     assert_eq!(controller.history().len(), 1);
     assert_eq!(controller.history()[0].verdict, verdict);
     assert_eq!(controller.history()[0].fingerprint, Fingerprint::of(b"a"));
+}
+
+#[test]
+fn where_only_the_approver_counts_no_mode_approves_and_nothing_is_remembered() {
+    let only = || ApprovalRequest {
+        answer: AnswerOf::ApproverOnly,
+        remember: Remember::Session,
+        ..request(false, "a")
+    };
+    for mode in [Mode::Strict, Mode::ApproveAll] {
+        let (mut controller, asked) = controller(mode, session);
+        assert!(!controller.decide(&only()).decision.approved, "{mode}");
+        assert!(controller.decide(&request(false, "a")).decision.approved, "{mode}");
+        assert_eq!(asked.load(Ordering::SeqCst), 0);
+    }
+    let (mut controller, asked) = controller(Mode::Interactive, session);
+    // A yes for the session to the same words is none to this.
+    assert!(controller.decide(&request(true, "a")).decision.approved);
+    for _ in 0..2 {
+        let verdict = controller.decide(&only());
+        assert!(verdict.decision.approved);
+        assert_eq!(verdict.decision.remember, Remember::None);
+        assert_eq!(verdict.by, DecidedBy::Approver);
+    }
+    assert_eq!(asked.load(Ordering::SeqCst), 3);
 }

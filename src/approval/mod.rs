@@ -25,5 +25,7 @@ pub use approver::{Approver, ApproverError};
 pub use cancel::CancelHandle;
 pub use controller::{Controller, DecidedBy, Record, Verdict};
 pub use memory::{Approval, Memory};
-pub use request::{ApprovalDecision, ApprovalRequest, CommandView, Fingerprint, Lazy, Presentation, Remember};
+pub use request::{
+    AnswerOf, ApprovalDecision, ApprovalRequest, CommandView, Fingerprint, Lazy, Presentation, Remember,
+};
 pub use terminal::TerminalApprover;

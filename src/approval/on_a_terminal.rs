@@ -41,6 +41,7 @@ fn child_that_asks() {
     let mut controller = Controller::new(crate::policy::Mode::Interactive, Box::new(approver));
     let request = ApprovalRequest {
         required: true,
+        answer: AnswerOf::Anyone,
         tool_name: "shell".to_owned(),
         description: "run make".to_owned(),
         payload: b"make".to_vec(),

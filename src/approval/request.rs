@@ -10,6 +10,8 @@ use sha2::{Digest as _, Sha256};
 pub struct ApprovalRequest {
     /// Whether `strict` mode denies it; a request that is not required is approved there.
     pub required: bool,
+    /// Whose yes counts.
+    pub answer: AnswerOf,
     /// The tool that wants to act.
     pub tool_name: String,
     /// What it wants, in a line; a rule's `description` if it has one.
@@ -40,6 +42,15 @@ pub struct ApprovalDecision {
     pub remember: Remember,
 }
 
+/// Whose yes counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AnswerOf {
+    /// The mode's, the session's memory's, or the approver's.
+    Anyone,
+    /// The approver's alone, each time anew: no mode approves it, and no yes is remembered.
+    ApproverOnly,
+}
+
 /// How long a yes holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Remember {
@@ -56,6 +67,8 @@ pub enum Presentation {
     Text(String),
     /// A command and its reach.
     Command(CommandView),
+    /// A change, line by line; only the beginning of a long one is shown at first.
+    Diff(String),
 }
 
 /// A command as it would run.

@@ -7,13 +7,15 @@
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::PathBuf;
 
-use super::request::{ApprovalRequest, Presentation};
+use super::request::{AnswerOf, ApprovalRequest, Presentation};
 use crate::policy::path;
 
 /// The width assumed where the terminal does not tell.
 pub(super) const NARROW: u16 = 40;
 /// How wide a label and its padding are.
 const LABEL: usize = 11;
+/// How many lines of a change are shown at first.
+const HEAD: usize = 50;
 /// Stands before a line that the value itself begins.
 const NEW_LINE: &str = "(new line)";
 
@@ -24,13 +26,34 @@ pub(super) enum Colour {
     On,
 }
 
+/// How much of what is long is shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Extent {
+    Head,
+    Whole,
+}
+
+/// What is shown before the answer is typed.
+#[derive(Debug)]
+pub(super) struct Question {
+    pub(super) text: String,
+    /// Whether there is more to be seen.
+    pub(super) is_cut: bool,
+}
+
 /// The question, up to and without the place where the answer is typed.
-pub(super) fn question(request: &ApprovalRequest, presentation: &Presentation, columns: u16, colour: Colour) -> String {
+pub(super) fn question(
+    request: &ApprovalRequest,
+    presentation: &Presentation,
+    (columns, colour): (u16, Colour),
+    extent: Extent,
+) -> Question {
     let mut screen = Screen {
         text: String::new(),
         columns: usize::from(columns.max(24)),
         colour,
         hides: hides(request, presentation),
+        is_cut: false,
     };
     screen.plain("+-- Stockade asks ", Style::Strong);
     screen.field("tool", request.tool_name.as_bytes());
@@ -40,6 +63,7 @@ pub(super) fn question(request: &ApprovalRequest, presentation: &Presentation, c
     }
     match presentation {
         Presentation::Text(text) => screen.field("", text.as_bytes()),
+        Presentation::Diff(text) => screen.diff(text, extent),
         Presentation::Command(view) => {
             screen.field("command", &view.command);
             screen.paths("directory", std::slice::from_ref(&view.directory));
@@ -56,14 +80,27 @@ pub(super) fn question(request: &ApprovalRequest, presentation: &Presentation, c
         screen.plain(WARNING, Style::Warning);
     }
     screen.plain(
-        "+-- y: yes, once; n: no; s: yes, and again for exactly this",
+        match (request.answer, screen.is_cut) {
+            (AnswerOf::Anyone, _) => "+-- y: yes, once; n: no; s: yes, and again for exactly this",
+            (AnswerOf::ApproverOnly, false) => "+-- y: yes; n: no",
+            (AnswerOf::ApproverOnly, true) => "+-- y: yes; n: no; v: show all of it",
+        },
         Style::Strong,
     );
-    screen.text
+    Question {
+        text: screen.text,
+        is_cut: screen.is_cut,
+    }
 }
 
 /// Where the answer is typed.
-pub(super) const PROMPT: &str = "approve? [y/n/s] ";
+pub(super) fn prompt(request: &ApprovalRequest, question: &Question) -> &'static str {
+    match (request.answer, question.is_cut) {
+        (AnswerOf::Anyone, _) => "approve? [y/n/s] ",
+        (AnswerOf::ApproverOnly, false) => "approve? [y/n] ",
+        (AnswerOf::ApproverOnly, true) => "approve? [y/n/v] ",
+    }
+}
 
 const WARNING: &str =
     "| WARNING: characters that do not print are shown as \\u{..}, \\n or \\x.., and a backslash as \\\\ above";
@@ -82,7 +119,7 @@ fn hides(request: &ApprovalRequest, presentation: &Presentation) -> Hides {
         .into_iter()
         .chain(&request.group_id);
     let shown = match presentation {
-        Presentation::Text(shown) => text(shown.as_bytes()),
+        Presentation::Text(shown) | Presentation::Diff(shown) => text(shown.as_bytes()),
         Presentation::Command(view) => {
             let mut paths = view.may_write.iter().chain(&view.may_read).chain([&view.directory]);
             text(&view.command)
@@ -110,6 +147,7 @@ struct Screen {
     columns: usize,
     colour: Colour,
     hides: Hides,
+    is_cut: bool,
 }
 
 impl Screen {
@@ -150,6 +188,28 @@ impl Screen {
             self.lines(label, &shown);
             // Where a line is only broken, the label stays empty.
             label = if label.is_empty() { "" } else { NEW_LINE };
+        }
+    }
+
+    /// The lines of a change. What goes on in the next line stands behind a sign that no line of a change begins
+    /// with, so that a long line cannot pass for two.
+    fn diff(&mut self, text: &str, extent: Extent) {
+        let mut lines = Vec::new();
+        for line in text.strip_suffix('\n').unwrap_or(text).split('\n') {
+            let shown = self.escape(line.replace('\t', " ").as_bytes());
+            for (index, piece) in broken(&shown, self.columns - 5).iter().enumerate() {
+                lines.push(format!("| {}{piece}\n", if index == 0 { "" } else { "> " }));
+            }
+        }
+        let shown = match extent {
+            Extent::Head if lines.len() > HEAD => HEAD,
+            Extent::Head | Extent::Whole => lines.len(),
+        };
+        let more = lines.len() - shown;
+        self.text.extend(lines.into_iter().take(shown));
+        if more > 0 {
+            self.is_cut = true;
+            self.plain(&format!("| … [{more} more lines]"), Style::Warning);
         }
     }
 
@@ -209,6 +269,7 @@ mod tests {
         };
         let request = ApprovalRequest {
             required: true,
+            answer: AnswerOf::Anyone,
             tool_name: "shell".to_owned(),
             description: "run a command".to_owned(),
             payload: Vec::new(),
@@ -217,7 +278,8 @@ mod tests {
             remember: Remember::None,
             allowed_by: String::new(),
         };
-        question(&request, &Presentation::Command(view), columns, Colour::Off)
+        let view = Presentation::Command(view);
+        question(&request, &view, (columns, Colour::Off), Extent::Head).text
     }
 
     #[test]
@@ -300,5 +362,61 @@ mod tests {
             let both = shown(&[hidden, b" ", letters].concat(), 80);
             assert!(both.contains("a\\") && both.contains(" a\\\\"), "{both}");
         }
+    }
+
+    fn change(text: &str, columns: u16, extent: Extent) -> Question {
+        let request = ApprovalRequest {
+            required: true,
+            answer: AnswerOf::ApproverOnly,
+            tool_name: "shell".to_owned(),
+            description: "keep a change".to_owned(),
+            payload: Vec::new(),
+            presentation: Lazy::new(|| Err(String::new())),
+            group_id: None,
+            remember: Remember::None,
+            allowed_by: String::new(),
+        };
+        let change = Presentation::Diff(text.to_owned());
+        question(&request, &change, (columns, Colour::Off), extent)
+    }
+
+    #[test]
+    fn a_long_change_is_cut_at_fifty_lines_and_shown_whole_when_asked_for() {
+        let text = "+line\n".repeat(70);
+        let head = change(&text, 80, Extent::Head);
+        assert!(head.is_cut && head.text.contains("… [20 more lines]"), "{}", head.text);
+        assert_eq!(head.text.matches("| +line\n").count(), 50);
+        assert!(head.text.contains("v: show all of it"));
+        let whole = change(&text, 80, Extent::Whole);
+        assert!(!whole.is_cut && !whole.text.contains("more lines"));
+        assert_eq!(whole.text.matches("| +line\n").count(), 70);
+        let short = change(&"+line\n".repeat(50), 80, Extent::Head);
+        assert!(!short.is_cut && !short.text.contains("v:"), "{}", short.text);
+        // One endless line is many.
+        assert!(change(&"+".repeat(10_000), 80, Extent::Head).is_cut);
+    }
+
+    #[test]
+    fn a_long_line_of_a_change_cannot_pass_for_two() {
+        for columns in [24, 40, 80] {
+            for pad in 0..100 {
+                let text = format!("+{}-rm -rf\n", "x".repeat(pad));
+                let shown = change(&text, columns, Extent::Whole).text;
+                assert!(!shown.contains("\n| -"), "{shown}");
+            }
+        }
+        assert!(
+            change("+a\n-rm -rf\n", 80, Extent::Whole)
+                .text
+                .contains("\n| -rm -rf\n")
+        );
+    }
+
+    #[test]
+    fn nothing_in_a_change_moves_the_cursor() {
+        let evil = "+\u{1b}[2Japprove? \r\n+\u{202e}x\u{9b}2J\n-a\rb\n";
+        let shown = change(evil, 80, Extent::Whole).text;
+        assert!(!shown.contains(['\u{1b}', '\r', '\u{202e}', '\u{9b}']), "{shown}");
+        assert!(shown.contains("WARNING") && shown.contains("\\u{1b}[2J"), "{shown}");
     }
 }

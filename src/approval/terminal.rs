@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use super::approver::{Approver, ApproverError};
 use super::cancel::{CancelHandle, Cancelled};
-use super::request::{ApprovalDecision, ApprovalRequest, Presentation, Remember};
-use super::screen::{self, Colour};
+use super::request::{AnswerOf, ApprovalDecision, ApprovalRequest, Presentation, Remember};
+use super::screen::{self, Colour, Extent};
 use super::tty::Tty;
 
 /// How often an answer that is not understood is asked for again.
@@ -89,19 +89,30 @@ impl Approver for TerminalApprover {
             Reset::Dumb => "\r\n",
         };
         tty.write(start)?;
-        tty.write(&screen::question(request, presentation, columns, self.colour))?;
-        for _ in 0..=REPEATS {
+        let look = (columns, self.colour);
+        let mut question = screen::question(request, presentation, look, Extent::Head);
+        tty.write(&question.text)?;
+        let mut tries = 0..=REPEATS;
+        while tries.next().is_some() {
             tty.flush()?;
-            tty.write(screen::PROMPT)?;
+            tty.write(screen::prompt(request, &question))?;
             let answer = tty.line().inspect_err(|_| {
                 // The cursor stands behind the prompt; a terminal that is gone needs no new line.
                 let _gone = tty.write("\n");
             })?;
             match answer.as_slice() {
                 b"y" | b"yes" => return Ok(decision(true, Remember::None)),
-                b"s" => return Ok(decision(true, Remember::Session)),
                 b"n" | b"no" => return Ok(decision(false, Remember::None)),
-                _ => tty.write("Please type y, n or s.\n")?,
+                b"s" if request.answer == AnswerOf::Anyone => return Ok(decision(true, Remember::Session)),
+                b"v" if question.is_cut => {
+                    question = screen::question(request, presentation, look, Extent::Whole);
+                    tty.write(&question.text)?;
+                    tries = 0..=REPEATS;
+                }
+                _ => tty.write(match request.answer {
+                    AnswerOf::Anyone => "Please type y, n or s.\n",
+                    AnswerOf::ApproverOnly => "Please type y or n.\n",
+                })?,
             }
         }
         Err(ApproverError::Unreadable)

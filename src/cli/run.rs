@@ -13,7 +13,7 @@ use super::exit::Exit;
 use super::policy::{self, Chosen, Purpose};
 use crate::policy::path::display;
 use crate::tools::{
-    Executor, Outcome, OutputMode, ShellCall, ShellCommand, Status, Stdin, TerminalApprover, ToolError,
+    Executor, Outcome, OutputMode, ShellCall, ShellCommand, Status, Stdin, TerminalApprover, Then, ToolError,
     terminal_columns,
 };
 
@@ -122,6 +122,17 @@ fn tell(outcome: &Outcome) {
         Status::Failed { why } => say(&format!("stockade: {why}\n")),
     }
     for restored in &outcome.restored {
+        let path = &restored.path;
+        match &restored.then {
+            Then::StayedUndone => {}
+            Then::PutBack => {
+                say(&format!(
+                    "stockade: {path} is protected; it is as the command left it, as you said\n"
+                ));
+                continue;
+            }
+            Then::NotPutBack(why) => say(&format!("stockade: {path} could not be put back: {why}\n")),
+        }
         let kept = restored.quarantined.as_ref().map_or_else(
             || match restored.what.as_str() {
                 "created" => "; what was there could not be kept".to_owned(),
@@ -130,8 +141,8 @@ fn tell(outcome: &Outcome) {
             |place| format!("; what was there is kept in {place}"),
         );
         say(&format!(
-            "stockade: {} is protected and was {} while the command ran, by it or by somebody else; restored{kept}\n",
-            restored.path, restored.what
+            "stockade: {path} is protected and was {} while the command ran, by it or by somebody else; restored{kept}\n",
+            restored.what
         ));
     }
     if let Some(why) = &outcome.unsettled {

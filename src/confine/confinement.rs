@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::ffi::OsString;
 use std::io::{self, IoSlice};
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::os::unix::net::UnixStream as StdUnixStream;
 use std::process::Child;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -20,7 +21,8 @@ use tokio::task::JoinHandle;
 use super::ember::Ember;
 use super::error::ConfineError;
 use super::protocol::{
-    Announcement, CommandLimits, Ended, OwnProcess, Place, ProtectSetup, Reply, Request, SetupMessage, Start,
+    Announcement, Answer, CommandLimits, Ended, Inquiry, Offer, OwnProcess, Place, ProtectSetup, Reply, Request,
+    SetupMessage, Start,
 };
 use super::session::{self, Named, Session};
 use super::sys;
@@ -63,6 +65,7 @@ pub struct Launch {
 #[derive(Debug)]
 pub struct Confinement {
     writer: OwnedWriteHalf,
+    aside: UnixStream,
     reader: JoinHandle<()>,
     readiness: Option<oneshot::Receiver<Result<(), ConfineError>>>,
     pending: Pending,
@@ -93,6 +96,7 @@ impl Confinement {
         let Stage {
             reader,
             writer,
+            aside,
             child: stage,
         } = stage;
         let Setup {
@@ -100,12 +104,13 @@ impl Confinement {
             own_process,
             session,
         } = setup;
-        send(&writer, &SetupMessage { plan, own_process }, &[]).await?;
+        send(writer.as_ref(), &SetupMessage { plan, own_process }, &[]).await?;
         let (ready, readiness) = oneshot::channel();
         let pending = Pending::default();
         let reader = tokio::spawn(dispatch(reader, ready, Arc::clone(&pending)));
         Ok(Self {
             writer,
+            aside,
             reader,
             readiness: Some(readiness),
             pending,
@@ -167,7 +172,7 @@ impl Confinement {
             limits,
             terminal,
         };
-        send(&self.writer, &Request::Start(start), &streams).await?;
+        send(self.writer.as_ref(), &Request::Start(start), &streams).await?;
         Ok(Running { call, ended })
     }
 
@@ -175,7 +180,7 @@ impl Confinement {
     /// once when told a second time.
     pub async fn cancel(&self, running: &Running, signal: Signal) -> Result<(), ConfineError> {
         send(
-            &self.writer,
+            self.writer.as_ref(),
             &Request::Cancel {
                 call: running.call,
                 signal: signal as i32,
@@ -183,6 +188,28 @@ impl Confinement {
             &[],
         )
         .await
+    }
+
+    /// The changes of the last command to protected names, all undone, that a person may still want.
+    pub async fn offers(&mut self) -> Result<Vec<Offer>, ConfineError> {
+        match self.inquire(Inquiry::Offers).await? {
+            Answer::Offers(offers) => Ok(offers),
+            Answer::PutBack(_) => Err(ConfineError::Malformed),
+        }
+    }
+
+    /// Puts back what was shown of an offer, and nothing else; why that could not be.
+    pub async fn put_back(&mut self, offer: &Offer) -> Result<Result<(), String>, ConfineError> {
+        let (number, digest) = (offer.number, offer.digest);
+        match self.inquire(Inquiry::PutBack { number, digest }).await? {
+            Answer::PutBack(done) => Ok(done),
+            Answer::Offers(_) => Err(ConfineError::Malformed),
+        }
+    }
+
+    async fn inquire(&mut self, inquiry: Inquiry) -> Result<Answer, ConfineError> {
+        send(&self.aside, &inquiry, &[]).await?;
+        next_message(&mut self.aside).await?.ok_or(ConfineError::WorkerDied)
     }
 
     /// Ends every command, waits until nothing of the session is left.
@@ -224,6 +251,7 @@ async fn gone(stage: &mut Child) {
 pub struct Stage {
     reader: OwnedReadHalf,
     writer: OwnedWriteHalf,
+    aside: UnixStream,
     child: Child,
 }
 
@@ -231,18 +259,22 @@ impl Stage {
     /// A stage for the session of that name: the one that was [started ahead](super::ember::kindle), or a new one.
     pub async fn spawn(session: &Named, protect: Option<ProtectSetup>, place: Place) -> Result<Self, ConfineError> {
         let Ember { control, child } = Ember::take()?;
-        control.set_nonblocking(true).map_err(ConfineError::Channel)?;
-        let (reader, writer) = UnixStream::from_std(control)
-            .map_err(ConfineError::Channel)?
-            .into_split();
+        let (reader, writer) = registered(control)?.into_split();
+        let (aside, theirs) = StdUnixStream::pair().map_err(ConfineError::Spawn)?;
+        let aside = registered(aside)?;
         let session = session.path().as_os_str().to_owned();
         let announcement = Announcement {
             session,
             protect,
             place,
         };
-        send(&writer, &announcement, &[]).await?;
-        Ok(Self { reader, writer, child })
+        send(writer.as_ref(), &announcement, &[theirs.into()]).await?;
+        Ok(Self {
+            reader,
+            writer,
+            aside,
+            child,
+        })
     }
 
     /// The protected names that are there; a stage says it once, and only for [`Place::Namespaces`].
@@ -303,7 +335,19 @@ async fn dispatch(mut reader: OwnedReadHalf, ready: oneshot::Sender<Result<(), C
     }
 }
 
+/// Our end of a socket, for this runtime.
+fn registered(stream: StdUnixStream) -> Result<UnixStream, ConfineError> {
+    stream.set_nonblocking(true).map_err(ConfineError::Channel)?;
+    UnixStream::from_std(stream).map_err(ConfineError::Channel)
+}
+
 async fn next_reply(reader: &mut OwnedReadHalf) -> Result<Option<Reply>, ConfineError> {
+    next_message(reader).await
+}
+
+async fn next_message<T: serde::de::DeserializeOwned>(
+    reader: &mut (impl AsyncReadExt + Unpin),
+) -> Result<Option<T>, ConfineError> {
     let mut prefix = [0u8; 4];
     match reader.read_exact(&mut prefix).await {
         Ok(_) => {}
@@ -323,10 +367,9 @@ async fn next_reply(reader: &mut OwnedReadHalf) -> Result<Option<Reply>, Confine
     decode(&body).map(Some).map_err(|_| ConfineError::Malformed)
 }
 
-async fn send<T: serde::Serialize>(writer: &OwnedWriteHalf, message: &T, fds: &[OwnedFd]) -> Result<(), ConfineError> {
+async fn send<T: serde::Serialize>(stream: &UnixStream, message: &T, fds: &[OwnedFd]) -> Result<(), ConfineError> {
     let frame = encode(message).map_err(ConfineError::Channel)?;
     let raw: Vec<RawFd> = fds.iter().map(AsRawFd::as_raw_fd).collect();
-    let stream: &UnixStream = writer.as_ref();
     let mut sent = 0;
     while let Some(rest) = frame.get(sent..).filter(|rest| !rest.is_empty()) {
         stream.writable().await.map_err(ConfineError::Channel)?;

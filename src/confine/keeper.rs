@@ -21,7 +21,10 @@ use nix::sys::signalfd::{SfdFlags, SignalFd};
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::Pid;
 
-use super::protocol::{CommandLimits, KeeperReply, KeeperRequest, ProtectSetup, Reply, StartFailure, Step, Violation};
+use super::protocol::{
+    Answer, CommandLimits, Inquiry, KeeperReply, KeeperRequest, Offer, ProtectSetup, Reply, StartFailure, Step,
+    Violation,
+};
 use super::wire::{receive, send};
 use super::{protect, session, sweep, sys};
 
@@ -39,9 +42,13 @@ const MOST_COMPLAINT: u64 = 2_000;
 pub(crate) struct Keeper<'a> {
     control: &'a OwnedFd,
     link: OwnedFd,
+    /// To the parent alone; gone when the parent has closed it.
+    aside: Option<OwnedFd>,
     session: PathBuf,
     protect: Option<ProtectSetup>,
     guard: Option<protect::Guard>,
+    /// What the last guard undid and a person may still want.
+    offers: Option<protect::Offers>,
     /// What the last guard saw of the tree.
     known: Option<protect::Known>,
     lock: Option<Flock<File>>,
@@ -63,13 +70,21 @@ struct Watched {
 
 impl<'a> Keeper<'a> {
     /// A keeper for this session.
-    pub(crate) fn new(control: &'a OwnedFd, link: OwnedFd, session: PathBuf, protect: Option<ProtectSetup>) -> Self {
+    pub(crate) fn new(
+        control: &'a OwnedFd,
+        link: OwnedFd,
+        aside: OwnedFd,
+        session: PathBuf,
+        protect: Option<ProtectSetup>,
+    ) -> Self {
         Self {
             control,
             link,
+            aside: Some(aside),
             session,
             protect,
             guard: None,
+            offers: None,
             known: None,
             lock: None,
             prepared: false,
@@ -121,25 +136,30 @@ impl<'a> Keeper<'a> {
             } else {
                 PollTimeout::try_from(SAMPLE_EVERY).unwrap_or(PollTimeout::ZERO)
             };
-            let mut fds = [
+            let mut fds = vec![
                 // No event is asked for: what is reported is the hang-up.
                 PollFd::new(self.control.as_fd(), PollFlags::empty()),
                 PollFd::new(self.link.as_fd(), PollFlags::POLLIN),
                 PollFd::new(signals.as_fd(), PollFlags::POLLIN),
             ];
+            fds.extend(self.aside.iter().map(|fd| PollFd::new(fd.as_fd(), PollFlags::POLLIN)));
             match poll(&mut fds, timeout) {
                 Ok(_) | Err(Errno::EINTR) => {}
                 Err(_) => break,
             }
-            let [control, link, child] = fds.map(|fd| fd.revents().unwrap_or(PollFlags::POLLERR));
-            if !control.is_empty() {
+            let told = |at: usize| fds.get(at).is_some_and(|fd| fd.any().unwrap_or(true));
+            let (control, link, child, aside) = (told(0), told(1), told(2), told(3));
+            if control {
                 break;
             }
-            if !child.is_empty() {
+            if child {
                 while let Ok(Some(_)) = signals.read_signal() {}
             }
-            if !link.is_empty() && !self.answer() {
+            if link && !self.answer() {
                 break;
+            }
+            if aside {
+                self.answer_aside();
             }
             self.sample();
         }
@@ -178,6 +198,21 @@ impl<'a> Keeper<'a> {
         send(&self.link, &reply, &[]).is_ok()
     }
 
+    /// Answers the parent; a socket that is closed or broken is not listened to any more.
+    fn answer_aside(&mut self) {
+        let Some(aside) = &self.aside else { return };
+        let answered = receive::<Inquiry>(aside).ok().flatten().is_some_and(|(inquiry, _)| {
+            let answer = match inquiry {
+                Inquiry::Offers => Answer::Offers(offers(self.offers.as_ref())),
+                Inquiry::PutBack { number, digest } => Answer::PutBack(put_back(self.offers.as_mut(), number, &digest)),
+            };
+            send(aside, &answer, &[]).is_ok()
+        });
+        if !answered {
+            self.aside = None;
+        }
+    }
+
     fn snapshot(&mut self) -> KeeperReply {
         let Some(setup) = self.protect.clone() else {
             return KeeperReply::Recorded;
@@ -195,6 +230,8 @@ impl<'a> Keeper<'a> {
                 return KeeperReply::Failed(why);
             }
         }
+        // What nobody wanted until the next command nobody wants.
+        self.offers = None;
         match protect::Guard::snapshot_knowing(&roots, &extra, setup.store.as_ref(), self.known.as_ref()) {
             Ok(guard) => {
                 self.guard = Some(guard);
@@ -210,8 +247,9 @@ impl<'a> Keeper<'a> {
         let Some(guard) = self.guard.take() else {
             return (violations, None);
         };
-        let (settled, known) = guard.settle_knowing();
+        let protect::After { settled, known, offers } = guard.settle_knowing();
         self.known = known;
+        self.offers = offers;
         violations.extend(settled.violations.into_iter().map(reported));
         (violations, summary(&settled.errors))
     }
@@ -321,4 +359,26 @@ fn reported(violation: protect::Violation) -> Violation {
         what: violation.what.word().to_owned(),
         quarantined: violation.quarantined.map(PathBuf::into_os_string),
     }
+}
+
+fn offers(offers: Option<&protect::Offers>) -> Vec<Offer> {
+    let offers = offers.map(protect::Offers::list).into_iter().flatten();
+    let offers = offers.filter_map(|offer| {
+        Some(Offer {
+            number: u32::try_from(offer.number).ok()?,
+            digest: offer.digest,
+            path: offer.path.into_os_string(),
+            what: offer.what.word().to_owned(),
+            text: offer.text,
+        })
+    });
+    offers.collect()
+}
+
+fn put_back(offers: Option<&mut protect::Offers>, number: u32, digest: &protect::Digest) -> Result<(), String> {
+    let offers = offers.ok_or(protect::NotPutBack::Unknown);
+    let number = usize::try_from(number).unwrap_or(usize::MAX);
+    offers
+        .and_then(|offers| offers.put_back(number, digest))
+        .map_err(|why| why.to_string())
 }

@@ -9,7 +9,8 @@ use serde::{Deserialize, Serialize};
 use crate::backend::Plan;
 use crate::policy::path::escape;
 
-/// What the stage is told first, before the directory exists: what it must remove if the parent dies.
+/// What the stage is told first, before the directory exists: what it must remove if the parent dies. The keeper's
+/// end of the socket for [`Inquiry`] rides along.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Announcement {
     /// The session directory.
@@ -302,6 +303,44 @@ pub enum KeeperReply {
     Settled(Vec<Violation>, Option<String>),
     /// They could not be recorded.
     Failed(String),
+}
+
+/// Parent → keeper, over a socket that no worker and no command has: what a person decides nobody else can say.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+pub enum Inquiry {
+    /// Which changes of the last command, all undone, may be put back?
+    Offers,
+    /// Put this one back.
+    PutBack {
+        /// Its number.
+        number: u32,
+        /// The hash of what was shown.
+        digest: [u8; 32],
+    },
+}
+
+/// Keeper → parent.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub enum Answer {
+    /// These may.
+    Offers(Vec<Offer>),
+    /// It is there again, or why it is not.
+    PutBack(Result<(), String>),
+}
+
+/// A change to a protected name that was undone and may be put back.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Offer {
+    /// Its number.
+    pub number: u32,
+    /// A hash of the path, of what is there and of what would be.
+    pub digest: [u8; 32],
+    /// The protected path.
+    pub path: OsString,
+    /// What the command did to it.
+    pub what: String,
+    /// The change as lines of text, not escaped.
+    pub text: String,
 }
 
 /// Runner → worker: how the command ended; sent when its tree is dead and reaped.

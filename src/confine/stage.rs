@@ -51,12 +51,15 @@ fn outside() -> ! {
     };
     // At once: a stage that was started ahead of time must not be stopped from the terminal while it waits.
     let begun = stand_alone();
-    let Ok(Some((announcement, _))) = receive::<Announcement>(&control) else {
+    let Ok(Some((announcement, along))) = receive::<Announcement>(&control) else {
+        sys::exit_now(NOT_A_STAGE)
+    };
+    let Ok([aside]) = <[OwnedFd; 1]>::try_from(along) else {
         sys::exit_now(NOT_A_STAGE)
     };
     let session = PathBuf::from(&announcement.session);
     let failure = match begun.and_then(|()| prepare(announcement.place)) {
-        Ok(()) => become_both(&control, &session, announcement),
+        Ok(()) => become_both(&control, aside, &session, announcement),
         Err(failure) => failure,
     };
     session::remove(&session);
@@ -99,7 +102,7 @@ fn prepare(place: Place) -> Result<(), StartFailure> {
     prctl::set_no_new_privs().map_err(StartFailure::at(Step::NoNewPrivileges))
 }
 
-fn become_both(control: &OwnedFd, session: &Path, announcement: Announcement) -> StartFailure {
+fn become_both(control: &OwnedFd, aside: OwnedFd, session: &Path, announcement: Announcement) -> StartFailure {
     let linked = socketpair(AddressFamily::Unix, SockType::Stream, None, SockFlag::SOCK_CLOEXEC);
     let (keeper_end, worker_end) = match linked {
         Ok(ends) => ends,
@@ -109,7 +112,7 @@ fn become_both(control: &OwnedFd, session: &Path, announcement: Announcement) ->
         return StartFailure::new(Step::Fork, errno, "child subreaper");
     }
     let failed = |what: &'static str| move |errno| StartFailure::new(Step::Fork, errno, what);
-    let mut keeper = keeper::Keeper::new(control, keeper_end, session.to_owned(), announcement.protect);
+    let mut keeper = keeper::Keeper::new(control, keeper_end, aside, session.to_owned(), announcement.protect);
     let keeping = getpid();
     match announcement.place {
         Place::Host => match sys::fork() {

@@ -5,7 +5,7 @@ use std::os::unix::ffi::OsStrExt;
 use super::call::{ShellCall, ShellCommand, words};
 use super::plan;
 use super::shell::NAME;
-use crate::approval::{ApprovalRequest, CommandView, Lazy, Presentation, Remember};
+use crate::approval::{AnswerOf, ApprovalRequest, CommandView, Lazy, Presentation, Remember};
 use crate::policy::path::escape;
 use crate::policy::shell::{Judgement, RuleRef};
 use crate::policy::{Network, Policy, Requirement, Right, Root};
@@ -44,6 +44,7 @@ pub(crate) fn request(
     };
     ApprovalRequest {
         required: true,
+        answer: AnswerOf::Anyone,
         tool_name: NAME.to_owned(),
         description: description(policy, judgement),
         payload: payload(call, profile),

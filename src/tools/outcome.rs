@@ -40,6 +40,20 @@ pub struct Restored {
     pub what: String,
     /// Where the intruder is kept, escaped.
     pub quarantined: Option<String>,
+    /// Whether a person saw the change and wanted it all the same.
+    pub then: Then,
+}
+
+/// What became of a change after it was undone.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Then {
+    /// It stayed undone.
+    StayedUndone,
+    /// A person saw it and approved: it is there again.
+    PutBack,
+    /// A person approved, and it could not be put back, for this reason.
+    NotPutBack(String),
 }
 
 impl From<Violation> for Restored {
@@ -49,6 +63,7 @@ impl From<Violation> for Restored {
             // The worker said it: nothing it says moves a cursor.
             what: escape(violation.what.as_bytes()),
             quarantined: violation.quarantined.as_ref().map(display),
+            then: Then::StayedUndone,
         }
     }
 }

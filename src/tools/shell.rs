@@ -8,7 +8,8 @@ use tokio::sync::mpsc;
 use super::call::{ShellCall, ShellCommand, ToolError, argv};
 use super::executor::Executor;
 use super::footing::Footing;
-use super::outcome::{Outcome, Status};
+use super::offers::Offered;
+use super::outcome::{Outcome, Restored, Status};
 use super::{approvals, environment, plan};
 use crate::approval::{ApprovalRequest, Remember, Verdict};
 use crate::confine::io::{ParentEnds, Relayed, Stdin, prepare};
@@ -63,24 +64,31 @@ impl Executor {
         let output = profile.limits.output;
         let started = Instant::now();
         let done = Box::pin(run(&mut worker, launch, parent, output, &mut call.stops)).await;
+        let duration = started.elapsed();
         let (ended, relayed, stopped) = match done {
-            Ok(done) => {
-                self.workers.keep(digest, worker).await;
-                done
-            }
+            Ok(done) => done,
             Err(error) => {
                 worker.finish().await;
                 return Err(error);
             }
         };
+        let mut restored: Vec<Restored> = ended.violations.into_iter().map(Into::into).collect();
+        match self.offer(&mut worker, &mut restored, &mut call.stops).await {
+            Offered::Nothing => self.workers.keep(digest, worker).await,
+            // In namespaces what is there now is held by a mount of its own, in workers that start from here on.
+            Offered::PutBack => {
+                worker.finish().await;
+                std::mem::take(&mut self.workers).finish().await;
+            }
+        }
         Ok(Outcome {
             status: Status::of(ended.end, stopped),
             regime: self.regime_line()?.to_string(),
-            duration: started.elapsed(),
+            duration,
             output_bytes: relayed.stdout.total + relayed.stderr.total,
             stdout: text(relayed.stdout.into_bytes()),
             stderr: text(relayed.stderr.into_bytes()),
-            restored: ended.violations.into_iter().map(Into::into).collect(),
+            restored,
             unsettled: ended.unsettled.map(|why| escape(why.as_bytes())),
         })
     }
@@ -150,7 +158,7 @@ impl Executor {
 
     /// Waits for a decision on a thread of its own, so that a signal still stops the call: the question is
     /// withdrawn then, and an answer that comes all the same counts for nothing.
-    async fn decide(
+    pub(super) async fn decide(
         &mut self,
         request: ApprovalRequest,
         stops: &mut mpsc::Receiver<Signal>,

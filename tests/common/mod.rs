@@ -14,6 +14,7 @@
 )]
 
 mod process;
+mod terminal;
 mod world;
 
 pub(crate) use process::{

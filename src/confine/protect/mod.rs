@@ -6,6 +6,7 @@
 //! `gitconfig` judge what is new, moves intruders to the `quarantine` and lets `restore` put back the
 //! rest. What both walks saw is `known` to the next. After a crash [`recover()`] does the same from the journal;
 //! `targets` adds the files that a repository's config leads git to; `others` keeps sessions that run at the same time from taking each other's intruders for what was there.
+//! A `change` that was undone may be put back when a person wants it: `diff` is what they are shown, `offer` does it.
 //! `at` and `evict` reach files without
 //! ever following a link.
 //!
@@ -21,6 +22,8 @@
 //! systems that fold case only `.git` is recognised in other spellings.
 
 mod at;
+mod change;
+mod diff;
 mod evict;
 mod gitconfig;
 mod inspect;
@@ -28,6 +31,7 @@ mod journal;
 mod known;
 mod lookup;
 mod names;
+mod offer;
 mod others;
 mod overlap;
 mod place;
@@ -51,10 +55,12 @@ use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
+pub use change::Changes;
 pub use lookup::{default_names, protected_name};
+pub use offer::{Digest, NotPutBack, Offer, Offers};
 pub use recover::{Recovered, Unrecovered, recover};
 pub use settle::Settled;
-pub use snapshot::{Guard, Known};
+pub use snapshot::{After, Guard, Known};
 
 use crate::policy::path::display;
 

@@ -29,9 +29,17 @@ pub(super) fn put(
     state: &State,
     quarantine: &mut Quarantine,
 ) -> Result<Option<PathBuf>, ProtectError> {
+    let in_the_way = make_way(root, split(path).0, quarantine)?;
+    match make(root, path, state) {
+        Ok(()) => Ok(in_the_way),
+        Err(error) => Err(ProtectError::io("restore", shown(root, path), error)),
+    }
+}
+
+/// Makes the entry `path` as `state` says, in a directory that is there.
+pub(super) fn make(root: &Root, path: &[u8], state: &State) -> nix::Result<()> {
     let (directory, name) = split(path);
-    let in_the_way = make_way(root, directory, quarantine)?;
-    let made = at::insisting(&root.fd, directory, None, || {
+    at::insisting(&root.fd, directory, None, || {
         let parent = at::open_place(&root.fd, directory)?;
         match state {
             State::File {
@@ -58,11 +66,7 @@ pub(super) fn put(
             // A socket belongs to the process that bound it, and a device needs privileges.
             State::Special { .. } => Err(Errno::EOPNOTSUPP),
         }
-    });
-    match made {
-        Ok(()) => Ok(in_the_way),
-        Err(error) => Err(ProtectError::io("restore", shown(root, path), error)),
-    }
+    })
 }
 
 fn put_file(parent: &OwnedFd, name: &[u8], mode: Mode, modified: TimeSpec, content: &[u8]) -> nix::Result<()> {
@@ -146,4 +150,17 @@ pub(super) fn rename(from: (&Root, &[u8]), to: (&Root, &[u8]), how: RenameFlags)
             renameat2(&from_parent, from_name, &to_parent, to_name, how)
         })
     })
+}
+
+/// Whether something that is not a directory stands where the way to an entry was.
+pub(super) fn is_blocked(root: &Root, path: &[u8]) -> bool {
+    let mut above = split(path).0;
+    while !above.is_empty() {
+        match at::stat(&root.fd, above) {
+            Ok(found) => return at::kind(&found) != libc::S_IFDIR,
+            Err(Errno::ENOENT) => above = split(above).0,
+            Err(_) => return true,
+        }
+    }
+    false
 }

@@ -12,12 +12,13 @@ use nix::errno::Errno;
 use nix::fcntl::RenameFlags;
 
 use super::at::{self, Identity, is_within, split};
+use super::change::Changes;
 use super::inspect::{MAX_NEW, Surroundings, may_stay};
 use super::journal::{Kept, Record};
 use super::names::is_dot_git;
 use super::place::{Patterns, Role};
 use super::quarantine::Quarantine;
-use super::restore::{make_way, put, rename, set_mode};
+use super::restore::{is_blocked, make_way, put, rename, set_mode};
 use super::roots::Root;
 use super::sight::{Found, Holder, Sight, born};
 use super::state::{Seen, State, glance};
@@ -39,6 +40,8 @@ pub struct Settled {
     pub violations: Vec<Violation>,
     /// What could not be put back; empty when everything is as it was.
     pub errors: Vec<ProtectError>,
+    /// What was undone and a person could still want.
+    pub(super) changes: Changes,
 }
 
 /// Undoes every difference between the record and the roots; with it the last walk, if one came through.
@@ -266,6 +269,8 @@ impl Settling<'_> {
                 }),
             ) => {
                 if old == new {
+                    let change = self.settled.changes.note(root, kept, &seen);
+                    self.settled.changes.keep(change);
                     let failed = set_mode(root, &kept.path, *mode).err();
                     return Ok(Some((What::Changed, None, failed)));
                 }
@@ -279,12 +284,13 @@ impl Settling<'_> {
             }
             (_, Seen::Absent) => {
                 // Only where it is certain that nothing is there: anything else is put right.
-                if matches!(at::stat(&root.fd, &kept.anchor), Err(Errno::ENOENT)) && !self.is_blocked(kept) {
+                if matches!(at::stat(&root.fd, &kept.anchor), Err(Errno::ENOENT)) && !is_blocked(root, &kept.path) {
                     return Ok(None);
                 }
             }
             (_, Seen::Present(_) | Seen::Long { .. } | Seen::Unreadable(_)) => {}
         }
+        let change = self.settled.changes.note(root, kept, &seen);
         let (what, quarantined) = match seen {
             Seen::Absent => (What::Removed, None),
             Seen::Present(_) | Seen::Long { .. } | Seen::Unreadable(_) => {
@@ -302,23 +308,13 @@ impl Settling<'_> {
             made = put(root, &kept.path, &kept.state, &mut self.quarantine);
         }
         Ok(Some(match made {
-            Ok(in_the_way) => (what, quarantined.or(in_the_way), None),
+            Ok(in_the_way) => {
+                // Something else stood in its way: that was more than one change.
+                self.settled.changes.keep(change.filter(|_| in_the_way.is_none()));
+                (what, quarantined.or(in_the_way), None)
+            }
             Err(error) => (what, quarantined, Some(error)),
         }))
-    }
-
-    /// Whether something that is not a directory stands where the way to an entry was.
-    fn is_blocked(&self, kept: &Kept) -> bool {
-        let root = self.root(kept.root);
-        let mut above = split(&kept.path).0;
-        while !above.is_empty() {
-            match at::stat(&root.fd, above) {
-                Ok(found) => return at::kind(&found) != libc::S_IFDIR,
-                Err(Errno::ENOENT) => above = split(above).0,
-                Err(_) => return true,
-            }
-        }
-        false
     }
 
     /// Quarantines what was not there and may not stay.
@@ -368,12 +364,12 @@ impl Settling<'_> {
             if outermost(&taken, root, path).is_some() {
                 continue;
             }
-            match self
-                .quarantine
-                .take(&self.roots[usize::from(root)], path, What::Created)
-            {
+            let holder = &self.roots[usize::from(root)];
+            let change = self.settled.changes.note_new(holder, root, path);
+            match self.quarantine.take(holder, path, What::Created) {
                 Ok(place) => {
                     self.changes += 1;
+                    self.settled.changes.keep(change);
                     self.report(root, path, What::Created, place);
                     taken.insert((root, path));
                 }

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use super::at::Identity;
 use super::journal::{self, Journal, Kept, Record};
+use super::offer::Offers;
 use super::others::{self, Gate};
 use super::place::{Patterns, Role};
 use super::roots::{Root, open_roots};
@@ -89,16 +90,16 @@ impl Guard {
     /// What can be put back is, whatever else fails. After an error the journal stays, for another try at the
     /// next start.
     pub fn settle(self) -> Settled {
-        let (settled, known) = self.settle_knowing();
+        let After { settled, known, .. } = self.settle_knowing();
         if let Some(mut known) = known {
             known.keep();
         }
         settled
     }
 
-    /// [`Guard::settle`], with what it saw, for [`Guard::snapshot_knowing`]. What is left to do then nobody need
-    /// wait for: [`Known::keep`] does it.
-    pub fn settle_knowing(self) -> (Settled, Option<Known>) {
+    /// [`Guard::settle`], with what it saw, for [`Guard::snapshot_knowing`], and what a person may still want of
+    /// what it undid. What is left to do then nobody need wait for: [`Known::keep`] does it.
+    pub fn settle_knowing(self) -> After {
         // Without the gate another session may write down a state in between; the names come first.
         let gate = Gate::enter(&self.store);
         let (mut settled, sight) = settle::settle(
@@ -110,18 +111,27 @@ impl Guard {
         );
         let _gate = gate.map_err(|error| settled.errors.push(error));
         if !settled.errors.is_empty() {
-            return (settled, None);
+            return After {
+                settled,
+                known: None,
+                offers: None,
+            };
         }
         let spent = self.journal.remove().map_err(|error| settled.errors.push(error)).ok();
-        let Some(sight) = sight else { return (settled, None) };
-        let known = Known {
+        let changes = std::mem::take(&mut settled.changes);
+        let offers = Offers::new(self.roots, self.store.clone(), changes);
+        let known = sight.map(|sight| Known {
             roots: self.record.roots,
             extra: self.extra,
             store: self.store,
             spent,
             sight,
-        };
-        (settled, Some(known))
+        });
+        After {
+            settled,
+            known,
+            offers: Some(offers),
+        }
     }
 
     /// The protected entries that are there and can be covered by a mount of their own, the topmost of nested ones,
@@ -152,6 +162,17 @@ impl Guard {
     pub fn size(&self) -> (usize, usize) {
         (self.sight.len(), self.record.entries.len())
     }
+}
+
+/// What is left of a guard.
+#[derive(Debug)]
+pub struct After {
+    /// What was put back.
+    pub settled: Settled,
+    /// What it saw, if everything is at rest.
+    pub known: Option<Known>,
+    /// What it undid and a person may still want, if everything is as it was.
+    pub offers: Option<Offers>,
 }
 
 /// What a settled guard saw of the tree.

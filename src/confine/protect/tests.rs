@@ -3,6 +3,7 @@
 mod attacks;
 mod crash;
 mod hostile;
+mod offers;
 mod ordinary;
 
 use std::fs;

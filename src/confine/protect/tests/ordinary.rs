@@ -94,7 +94,7 @@ fn nothing_is_left_in_the_tree_and_no_quarantine_made_when_nothing_happened() {
 fn a_guard_that_knows_an_earlier_walk_sees_what_changed_since() {
     let scene = Scene::new();
     std::thread::sleep(std::time::Duration::from_millis(60));
-    let (_, known) = scene.guard().settle_knowing();
+    let known = scene.guard().settle_knowing().known;
     scene.write("sub/.envrc", "mine");
     let guard = Guard::snapshot_knowing(&[scene.root()], &[], &scene.store(), known.as_ref()).unwrap();
     scene.write("sub/.envrc", "evil");

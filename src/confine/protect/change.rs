@@ -1,0 +1,157 @@
+//! What was undone, kept in memory as it was found, so that a person may still want it.
+//!
+//! The copy is made before the thing leaves the tree and nothing but the copy is ever shown or put back: the
+//! thing itself may have other names that a command writes to. What is too large, cannot be read, or was
+//! more than a change to one entry is not kept: it stays undone.
+
+use nix::errno::Errno;
+
+use super::at::{self, join};
+use super::journal::Kept;
+use super::roots::Root;
+use super::state::{Seen, State, glance};
+use crate::confine::sys;
+
+/// Most bytes that all copies of one settling hold.
+const MAX_BYTES: u64 = 4 * 1024 * 1024;
+/// Most entries of one copy.
+const MAX_ENTRIES: usize = 1_000;
+/// Most changes kept of one settling: more questions than these nobody answers with care.
+const MOST: usize = 8;
+
+/// An entry with everything below it, holders first; paths are relative to the entry, which is the empty one.
+pub(super) type Copy = Vec<(Vec<u8>, State)>;
+
+/// One entry that was changed.
+#[derive(Debug, serde::Serialize)]
+pub(super) struct Change {
+    /// The number of its root.
+    pub(super) root: u16,
+    /// Its path in the root.
+    pub(super) path: Vec<u8>,
+    /// What it was, and is again.
+    pub(super) before: Option<State>,
+    /// What the command had made of it.
+    pub(super) after: Option<Copy>,
+}
+
+/// The changes of one settling.
+#[derive(Debug)]
+pub struct Changes {
+    kept: Vec<Change>,
+    left: u64,
+}
+
+impl Default for Changes {
+    fn default() -> Self {
+        Self {
+            kept: Vec::new(),
+            left: MAX_BYTES,
+        }
+    }
+}
+
+impl Changes {
+    /// What a kept entry has become, before it is put back.
+    pub(super) fn note(&mut self, root: &Root, kept: &Kept, seen: &Seen) -> Option<Change> {
+        match &kept.state {
+            State::File { .. } | State::Symlink { .. } => {}
+            // What is in a directory was put back entry by entry; a device or socket cannot be made again.
+            State::Directory { .. } | State::Special { .. } => return None,
+        }
+        let after = match seen {
+            Seen::Absent => None,
+            Seen::Present(_) | Seen::Long { .. } => Some(self.copy(root, &kept.path)?),
+            Seen::Unreadable(_) => return None,
+        };
+        Some(Change {
+            root: kept.root,
+            path: kept.path.clone(),
+            before: Some(kept.state.clone()),
+            after,
+        })
+    }
+
+    /// What has appeared, before it is taken away.
+    pub(super) fn note_new(&mut self, root: &Root, number: u16, path: &[u8]) -> Option<Change> {
+        Some(Change {
+            root: number,
+            path: path.to_vec(),
+            before: None,
+            after: Some(self.copy(root, path)?),
+        })
+    }
+
+    /// Keeps a change that has been undone; none of an entry that was undone twice.
+    pub(super) fn keep(&mut self, change: Option<Change>) {
+        self.kept.extend(change);
+    }
+
+    /// The changes to entries that changed once, as many as can be asked about.
+    pub(super) fn single(self) -> Vec<Change> {
+        let mut kept = self.kept;
+        kept.sort_by(|a, b| (a.root, &a.path).cmp(&(b.root, &b.path)));
+        let mut single: Vec<Change> = Vec::new();
+        for run in kept.chunk_by_mut(|a, b| (a.root, &a.path) == (b.root, &b.path)) {
+            if let [change] = run
+                && single.len() < MOST
+            {
+                single.push(Change {
+                    root: change.root,
+                    path: std::mem::take(&mut change.path),
+                    before: change.before.take(),
+                    after: change.after.take(),
+                });
+            }
+        }
+        single
+    }
+
+    fn copy(&mut self, root: &Root, path: &[u8]) -> Option<Copy> {
+        if self.kept.len() >= MOST * 4 {
+            return None;
+        }
+        let mut left = self.left;
+        let copy = copy(root, path, &mut left).ok()?;
+        self.left = left;
+        Some(copy)
+    }
+}
+
+fn copy(root: &Root, path: &[u8], left: &mut u64) -> nix::Result<Copy> {
+    let mut all: Copy = Vec::new();
+    let mut todo = vec![Vec::new()];
+    let mut buffer = vec![0; 64 * 1024];
+    while let Some(below) = todo.pop() {
+        let here = join(path, &below);
+        let state = match glance(&root.fd, &here, *left) {
+            Seen::Present(state) => state,
+            Seen::Long { .. } => return Err(Errno::EFBIG),
+            Seen::Unreadable(error) => return Err(error),
+            Seen::Absent => return Err(Errno::ENOENT),
+        };
+        *left = left.saturating_sub(state.length() + here.len() as u64);
+        match &state {
+            State::File { .. } | State::Symlink { .. } => {}
+            State::Special { mode, .. } if mode & libc::S_IFMT == libc::S_IFIFO => {}
+            State::Special { .. } => return Err(Errno::EOPNOTSUPP),
+            State::Directory { .. } => {
+                let directory = at::open_directory(&root.fd, &here)?;
+                loop {
+                    let read = sys::getdents(&directory, &mut buffer)?;
+                    if read == 0 {
+                        break;
+                    }
+                    todo.extend(sys::names(&buffer[..read]).map(|name| join(&below, name)));
+                    if all.len() + todo.len() > MAX_ENTRIES {
+                        return Err(Errno::E2BIG);
+                    }
+                }
+            }
+        }
+        all.push((below, state));
+    }
+    // By bytes, an entry comes before what it holds.
+    all.sort_by(|(a, _), (b, _)| a.cmp(b));
+    Ok(all)
+}

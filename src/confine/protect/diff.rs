@@ -1,0 +1,113 @@
+//! A change as lines of text, for a person.
+//!
+//! The lines hold what a command wrote, byte for byte where it is text: whoever shows them escapes what does
+//! not print. Each begins with `+`, `-`, `@`, `\` or a blank.
+
+use std::fmt::Write as _;
+use std::time::Duration;
+
+use similar::TextDiff;
+
+use super::change::{Change, Copy};
+use super::state::State;
+use crate::policy::path::escape;
+
+/// Most bytes of text: what is longer nobody reads, so it is not offered.
+const MAX_TEXT: usize = 128 * 1024;
+/// How long a difference is looked for before a longer one will do.
+const PATIENCE: Duration = Duration::from_millis(300);
+/// What git itself keeps in a git directory and neither obeys nor runs.
+const DATA: [&[u8]; 3] = [b"objects/", b"refs/", b"logs/"];
+const DATA_FILES: [&[u8]; 5] = [b"index", b"packed-refs", b"ORIG_HEAD", b"FETCH_HEAD", b"COMMIT_EDITMSG"];
+
+/// The change as text; `None` when that is too long.
+pub(super) fn text(change: &Change) -> Option<String> {
+    let mut text = String::new();
+    if let Some(before) = &change.before {
+        line(&mut text, '-', &[], before);
+    }
+    if change.after.is_none() {
+        text.push_str("+nothing\n");
+    }
+    let empty = Copy::new();
+    let after = change.after.as_ref().unwrap_or(&empty);
+    let is_git = is_git_directory(after);
+    let (mut counted, mut bytes) = (0_u64, 0_u64);
+    if after.is_empty() {
+        text.push_str(&difference(change.before.as_ref(), None)?);
+    }
+    for (below, state) in after {
+        if is_git && is_data(below) {
+            counted += 1;
+            bytes += state.length();
+            continue;
+        }
+        line(&mut text, '+', below, state);
+        let before = change.before.as_ref().filter(|_| below.is_empty());
+        text.push_str(&difference(before, Some(state))?);
+        if text.len() > MAX_TEXT {
+            return None;
+        }
+    }
+    if counted > 0 {
+        // Writing to a string cannot fail.
+        let _written = writeln!(text, "+and {counted} entries of git's own data with {bytes} bytes");
+    }
+    (text.len() <= MAX_TEXT).then_some(text)
+}
+
+/// What an entry is, in a line.
+fn line(text: &mut String, sign: char, below: &[u8], state: &State) {
+    let name = if below.is_empty() {
+        String::new()
+    } else {
+        format!("{}: ", escape(below))
+    };
+    let what = match state {
+        State::File { mode, content, .. } if as_text(content).is_some() => {
+            format!("file, {} bytes, mode {mode:o}", content.len())
+        }
+        State::File { mode, content, .. } => {
+            use sha2::Digest as _;
+            let hash = sha2::Sha256::digest(content);
+            let hash = hash
+                .iter()
+                .fold(String::new(), |text, byte| format!("{text}{byte:02x}"));
+            format!("binary file, {} bytes, mode {mode:o}, SHA-256 {hash}", content.len())
+        }
+        State::Symlink { target } => format!("symbolic link to {}", escape(target)),
+        State::Directory { mode } => format!("directory, mode {mode:o}"),
+        State::Special { mode, .. } => format!("named pipe, mode {:o}", mode & 0o7777),
+    };
+    // As above.
+    let _written = writeln!(text, "{sign}{name}{what}");
+}
+
+fn as_text(content: &[u8]) -> Option<&str> {
+    std::str::from_utf8(content).ok().filter(|text| !text.contains('\0'))
+}
+
+/// The unified difference of two entries, where they have text; `None` when there is too much of it to compare.
+fn difference(before: Option<&State>, after: Option<&State>) -> Option<String> {
+    let of = |state: Option<&State>| match state {
+        Some(State::File { content, .. }) => as_text(content).map(str::to_owned).unwrap_or_default(),
+        Some(State::Symlink { .. } | State::Directory { .. } | State::Special { .. }) | None => String::new(),
+    };
+    let (before, after) = (of(before), of(after));
+    if before.len() > MAX_TEXT || after.len() > MAX_TEXT {
+        return None;
+    }
+    let diff = TextDiff::configure().timeout(PATIENCE).diff_lines(&before, &after);
+    Some(diff.unified_diff().context_radius(3).to_string())
+}
+
+/// Whether git would take the thing for a git directory.
+fn is_git_directory(copy: &Copy) -> bool {
+    let has = |name: &[u8]| copy.iter().any(|(below, _)| below == name);
+    has(b"HEAD") && has(b"objects") && has(b"refs")
+}
+
+fn is_data(below: &[u8]) -> bool {
+    let sample = below.starts_with(b"hooks/") && below.ends_with(b".sample");
+    sample || DATA_FILES.contains(&below) || DATA.iter().any(|folder| below.starts_with(folder))
+}

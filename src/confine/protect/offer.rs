@@ -1,0 +1,183 @@
+//! Putting a change back that was undone, because a person who was shown it wants it.
+//!
+//! What is put back is the copy in memory, made anew: the very bytes that were shown. Nothing else may have
+//! changed meanwhile: where the entry is no longer what restoring left, nothing happens. The new thing is built
+//! under a name of our own and takes its place in one step; what it took the place of is looked at once more.
+
+use std::os::unix::fs::MetadataExt;
+use std::path::PathBuf;
+
+use nix::errno::Errno;
+use nix::fcntl::RenameFlags;
+use sha2::{Digest as _, Sha256};
+
+use super::at::{Identity, join, split};
+use super::change::{Change, Changes, Copy};
+use super::others::Gate;
+use super::restore::{make, rename, set_mode};
+use super::roots::Root;
+use super::state::{Seen, State, glance};
+use super::{ProtectError, What, evict, shown};
+
+/// The changes of one settling that may still be put back.
+#[derive(Debug)]
+pub struct Offers {
+    roots: Vec<Root>,
+    store: PathBuf,
+    changes: Vec<Option<(Digest, Change)>>,
+}
+
+/// What an offer is known by: a hash of the path, of what was there and of what would be.
+pub type Digest = [u8; 32];
+
+/// A change as a person is told of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Offer {
+    /// Its number.
+    pub number: usize,
+    /// What it is known by.
+    pub digest: Digest,
+    /// The entry.
+    pub path: PathBuf,
+    /// What the command did to it.
+    pub what: What,
+    /// The change, as lines of text.
+    pub text: String,
+}
+
+/// Why a change was not put back; nothing is changed then.
+#[derive(Debug, thiserror::Error)]
+pub enum NotPutBack {
+    /// There is no such offer, or no longer.
+    #[error("it is not on offer")]
+    Unknown,
+    /// The entry is not what restoring left.
+    #[error("something else has changed it meanwhile")]
+    Meanwhile,
+    /// The system refused a step.
+    #[error("{}", .0.desc())]
+    System(#[from] Errno),
+    /// The store of protected names cannot be locked.
+    #[error(transparent)]
+    Store(#[from] ProtectError),
+}
+
+impl Offers {
+    pub(super) fn new(roots: Vec<Root>, store: PathBuf, changes: Changes) -> Self {
+        let changes = changes.single().into_iter();
+        Self {
+            roots,
+            store,
+            changes: changes.map(|change| Some((digest(&change)?, change))).collect(),
+        }
+    }
+
+    /// What is on offer; what cannot be shown in full is not.
+    pub fn list(&self) -> Vec<Offer> {
+        let offers = self.changes.iter().enumerate().filter_map(|(number, offered)| {
+            let (digest, change) = offered.as_ref()?;
+            Some(Offer {
+                number,
+                digest: *digest,
+                path: shown(self.roots.get(usize::from(change.root))?, &change.path),
+                what: match (&change.before, &change.after) {
+                    (None, _) => What::Created,
+                    (Some(_), None) => What::Removed,
+                    (Some(_), Some(_)) => What::Changed,
+                },
+                text: super::diff::text(change)?,
+            })
+        });
+        offers.collect()
+    }
+
+    /// Puts a change back, once.
+    pub fn put_back(&mut self, number: usize, digest: &Digest) -> Result<(), NotPutBack> {
+        let offered = self.changes.get_mut(number).ok_or(NotPutBack::Unknown)?;
+        let (_, change) = offered
+            .take_if(|(known, _)| known == digest)
+            .ok_or(NotPutBack::Unknown)?;
+        let root = self.roots.get(usize::from(change.root)).ok_or(NotPutBack::Unknown)?;
+        // No session writes down or undoes half of it.
+        let _gate = Gate::enter(&self.store)?;
+        if !is_still_there(root) || !is(root, &change.path, change.before.as_ref()) {
+            return Err(NotPutBack::Meanwhile);
+        }
+        replace(root, &change)
+    }
+}
+
+fn digest(change: &Change) -> Option<Digest> {
+    postcard::to_stdvec(change)
+        .ok()
+        .map(|bytes| Sha256::digest(bytes).into())
+}
+
+/// Whether the root's path still leads to the directory that is held open.
+fn is_still_there(root: &Root) -> bool {
+    std::fs::symlink_metadata(&root.path).is_ok_and(|found| {
+        let now = Identity {
+            device: found.dev(),
+            inode: found.ino(),
+        };
+        now == root.identity
+    })
+}
+
+/// Whether the entry is this.
+fn is(root: &Root, path: &[u8], wanted: Option<&State>) -> bool {
+    match (glance(&root.fd, path, wanted.map_or(0, State::length)), wanted) {
+        (Seen::Absent, None) => true,
+        (Seen::Present(now), Some(wanted)) => now == *wanted,
+        (Seen::Absent | Seen::Present(_) | Seen::Long { .. } | Seen::Unreadable(_), _) => false,
+    }
+}
+
+/// Puts the change in place of what is there.
+fn replace(root: &Root, change: &Change) -> Result<(), NotPutBack> {
+    let aside = join(
+        split(&change.path).0,
+        format!(".stockade-restore-{}", super::stamp()).as_bytes(),
+    );
+    let (here, aside_here) = ((root, change.path.as_slice()), (root, aside.as_slice()));
+    let (from, to, how) = match (&change.before, &change.after) {
+        (_, None) => (here, aside_here, RenameFlags::RENAME_NOREPLACE),
+        (None, Some(_)) => (aside_here, here, RenameFlags::RENAME_NOREPLACE),
+        (Some(_), Some(_)) => (aside_here, here, RenameFlags::RENAME_EXCHANGE),
+    };
+    let built = change.after.as_ref().map_or(Ok(()), |copy| build(root, &aside, copy));
+    if let Err(error) = built.and_then(|()| rename(from, to, how)) {
+        discard(root, &aside);
+        return Err(error.into());
+    }
+    // Between the look and the step somebody may have been there.
+    if !is(root, &aside, change.before.as_ref()) {
+        rename(to, from, how)?;
+        discard(root, &aside);
+        return Err(NotPutBack::Meanwhile);
+    }
+    discard(root, &aside);
+    Ok(())
+}
+
+/// Makes a copy under another path; directories get their modes when they are full.
+fn build(root: &Root, path: &[u8], copy: &Copy) -> nix::Result<()> {
+    for (below, state) in copy {
+        let state = match state {
+            State::Directory { .. } => &State::Directory { mode: 0o700 },
+            State::File { .. } | State::Symlink { .. } | State::Special { .. } => state,
+        };
+        make(root, &join(path, below), state)?;
+    }
+    for (below, state) in copy.iter().rev() {
+        if let State::Directory { mode } = state {
+            set_mode(root, &join(path, below), *mode).map_err(|_| Errno::EPERM)?;
+        }
+    }
+    Ok(())
+}
+
+/// Removes what lies under our own name; nothing may.
+fn discard(root: &Root, aside: &[u8]) {
+    let _gone = evict::remove(root, aside);
+}
