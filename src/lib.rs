@@ -60,7 +60,7 @@
 //! - **The right to execute is not code integrity**: an interpreter, or the loader, runs what it can read.
 //! - **Protected names** (git hooks, editor tasks, …) inside a writable root are restored after a
 //!   command, not kept from changing while it runs.
-//! - **Memory and process limits** of a whole tree are sampled.
+//! - **Memory limits** of a whole tree are sampled; process limits too, but for an ordinary user in namespaces.
 //! - **The kernel itself**, and other programs of the same user outside the sandbox that act on what a
 //!   command wrote where it may write.
 //!

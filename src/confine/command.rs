@@ -46,6 +46,8 @@ pub(crate) struct Command {
     pub(crate) runner: Pid,
     /// What the self-test tries.
     pub(crate) canaries: Canaries,
+    /// How many tasks its user namespace may hold, where the kernel counts them.
+    pub(crate) most_tasks: Option<u64>,
 }
 
 impl Command {
@@ -70,7 +72,7 @@ impl Command {
         self.take_streams()?;
         // Before any layer: the runner reads this process's memory when it judges attribute calls.
         prctl::set_dumpable(true).map_err(at(Step::Session))?;
-        set_limits(self.start.limits).map_err(at(Step::Limits))?;
+        set_limits(self.start.limits, self.most_tasks).map_err(at(Step::Limits))?;
         chdir(Path::new(&self.start.directory))
             .map_err(|errno| StartFailure::new(Step::Directory, errno, display(&self.start.directory)))?;
         let argv = c_strings(&self.start.argv)?;
@@ -109,13 +111,14 @@ impl Command {
     }
 }
 
-fn set_limits(limits: CommandLimits) -> nix::Result<()> {
+fn set_limits(limits: CommandLimits, most_tasks: Option<u64>) -> nix::Result<()> {
     // The tree's memory is sampled; what one process may allocate at once is bounded by the kernel.
     let data = limits.memory.map(|memory| memory.saturating_mul(2));
     for (resource, bound) in [
         (Resource::RLIMIT_NOFILE, limits.open_files),
         (Resource::RLIMIT_FSIZE, limits.file_size),
         (Resource::RLIMIT_DATA, data),
+        (Resource::RLIMIT_NPROC, most_tasks),
     ] {
         if let Some(bound) = bound {
             let (_, hard) = getrlimit(resource)?;

@@ -13,6 +13,7 @@ pub mod broker;
 pub mod command;
 pub(crate) mod compiled;
 pub mod confinement;
+mod counting;
 pub mod ember;
 pub(crate) mod entry;
 pub mod error;

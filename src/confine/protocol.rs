@@ -100,12 +100,24 @@ pub struct CommandLimits {
     pub timeout_ms: Option<u64>,
     /// Resident bytes of the tree; sampled.
     pub memory: Option<u64>,
-    /// Processes of the tree; sampled.
+    /// Processes and threads of the tree.
     pub processes: Option<u64>,
+    /// How that is held.
+    pub counting: Counting,
     /// Open files of one process.
     pub open_files: Option<u64>,
     /// Bytes of one file.
     pub file_size: Option<u64>,
+}
+
+/// How the number of processes of a tree is held.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub enum Counting {
+    /// The keeper counts now and then.
+    #[default]
+    Sampled,
+    /// The kernel counts what runs in the worker's user namespace; the worker tries that first.
+    Namespace,
 }
 
 /// Worker → parent.

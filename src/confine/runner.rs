@@ -23,7 +23,6 @@ use super::compiled::Compiled;
 use super::protocol::{End, LimitKind, RunnerReport, Start, StartFailure, Step, Stop};
 use super::selftest::{Canaries, signals_are_scoped};
 use super::wire::{receive, send};
-use super::worker::kill_scoped;
 use super::{ruleset, sweep, sys};
 
 /// How long a command that was told to stop may take before it is killed.
@@ -44,6 +43,8 @@ pub(crate) struct Runner {
     pub(crate) worker: Pid,
     /// What the command's self-test tries.
     pub(crate) canaries: Canaries,
+    /// How many tasks its user namespace may hold, where the kernel counts them.
+    pub(crate) most_tasks: Option<u64>,
 }
 
 /// A command under way.
@@ -111,6 +112,7 @@ impl Runner {
             compiled,
             report,
             canaries,
+            most_tasks,
             ..
         } = self;
         let (ours, theirs) =
@@ -134,6 +136,7 @@ impl Runner {
                 handover: theirs,
                 runner,
                 canaries,
+                most_tasks,
             }
             .execute()
         };
@@ -156,7 +159,7 @@ impl Runner {
 /// Ends what is left of the tree and reaps it.
 fn finish_tree(confined: bool) {
     if confined && signals_are_scoped(getppid()) {
-        kill_scoped();
+        sweep::kill_scoped();
     } else {
         sweep::kill_descendants();
     }

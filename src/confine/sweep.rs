@@ -1,7 +1,7 @@
 //! The process table, read from /proc: who descends from whom, and what they use.
 //!
 //! Used where the Landlock signal scope cannot do it: by the keeper, which stands outside every
-//! layer, and by a runner in regime `none`.
+//! layer, and by a runner in regime `none`. Where the scope can, [`kill_scoped`] needs no table.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -118,6 +118,22 @@ pub(crate) fn kill_descendants() {
         }
         std::thread::sleep(pause);
         pause = (pause * 2).min(Duration::from_millis(10));
+    }
+}
+
+/// Kills everything this process may signal, and reaps it. The caller has made sure that the Landlock
+/// signal scope confines it to its own tree; then no fork bomb and no daemon escapes it, because the
+/// kernel walks all processes under the lock that `fork` needs.
+pub(crate) fn kill_scoped() {
+    let mut pause = Duration::from_micros(50);
+    loop {
+        // ESRCH: nothing left to signal.
+        let _killed = kill(Pid::from_raw(-1), Signal::SIGKILL);
+        if reap() == Reaped::NoneLeft {
+            return;
+        }
+        std::thread::sleep(pause);
+        pause = (pause * 2).min(Duration::from_millis(5));
     }
 }
 

@@ -11,12 +11,13 @@ use std::time::Duration;
 
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use nix::sys::signal::{Signal, kill};
+use nix::sys::signal::Signal;
 use nix::sys::socket::{AddressFamily, SockFlag, SockType, socketpair};
 use nix::sys::wait::waitpid;
 use nix::unistd::{Pid, getpid};
 
 use super::compiled::{self, Compiled};
+use super::counting::Counter;
 use super::mounts::{Changed, Mounts};
 use super::protocol::{
     CommandLimits, End, Ended, KeeperReply, KeeperRequest, Reply, Request, RunnerReport, SetupMessage, Start,
@@ -39,6 +40,7 @@ struct Worker<'a> {
     /// `None` where nothing confines commands.
     compiled: Option<Compiled>,
     canaries: selftest::Canaries,
+    counter: Counter,
     active: BTreeMap<u64, Active>,
 }
 
@@ -103,6 +105,7 @@ pub(crate) fn begin(control: &OwnedFd, link: OwnedFd, outside: Outside, setup: S
         mounts,
         compiled,
         canaries,
+        counter: Counter::default(),
         active: BTreeMap::new(),
     }
     .serve()
@@ -198,6 +201,7 @@ impl Worker<'_> {
         if start.argv.is_empty() {
             return Err(StartFailure::new(Step::Argument, Errno::EINVAL, "an empty command"));
         }
+        let most_tasks = self.counter.most_tasks(start.limits, self.outside, self.active.len())?;
         match self.ask(KeeperRequest::Snapshot) {
             KeeperReply::Recorded => {}
             KeeperReply::Settled(..) => return Err(StartFailure::new(Step::Protect, Errno::EPROTO, "")),
@@ -223,6 +227,7 @@ impl Worker<'_> {
                     report: theirs,
                     worker,
                     canaries,
+                    most_tasks,
                 }
                 .run()
             }
@@ -309,7 +314,7 @@ impl Worker<'_> {
             Outside::Init => true,
         };
         if alone {
-            kill_scoped();
+            sweep::kill_scoped();
         } else {
             sweep::kill_descendants();
         }
@@ -318,21 +323,5 @@ impl Worker<'_> {
     fn end(&self) -> ! {
         self.kill_everything();
         sys::exit_now(0)
-    }
-}
-
-/// Kills everything this process may signal, and reaps it. The caller has made sure that the Landlock
-/// signal scope confines it to its own tree; then no fork bomb and no daemon escapes it, because the
-/// kernel walks all processes under the lock that `fork` needs.
-pub(crate) fn kill_scoped() {
-    let mut pause = Duration::from_micros(50);
-    loop {
-        // ESRCH: nothing left to signal.
-        let _killed = kill(Pid::from_raw(-1), Signal::SIGKILL);
-        if sweep::reap() == sweep::Reaped::NoneLeft {
-            return;
-        }
-        std::thread::sleep(pause);
-        pause = (pause * 2).min(Duration::from_millis(5));
     }
 }

@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use crate::backend::Regime;
-use crate::backend::host::{Finding, Host, RegimeReport, Standing};
+use crate::backend::host::{Finding, Hold, Host, RegimeReport, Standing, TreeLimit};
 
 /// The report of `stockade doctor`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -16,6 +16,8 @@ pub struct Report {
     pub findings: Vec<Finding>,
     /// Each regime, strongest first.
     pub regimes: Vec<RegimeReport>,
+    /// How each limit of a whole tree is held in each regime.
+    pub tree_limits: Vec<TreeLimit>,
 }
 
 impl Report {
@@ -27,6 +29,7 @@ impl Report {
             kernel: host.kernel.clone(),
             findings: host.findings(),
             regimes: host.regimes(),
+            tree_limits: TreeLimit::all(),
         }
     }
 
@@ -62,6 +65,13 @@ impl Report {
             lines.push(format!("regime {}: {ready}", name(report.regime)));
             lines.extend(report.missing.iter().map(|missing| format!("  lacks: {missing}")));
             lines.extend(report.cannot_hold.iter().map(|what| format!("  cannot hold: {what}")));
+            let exact = self.tree_limits.iter().filter(|limit| limit.regime == report.regime);
+            for TreeLimit { limit, hold, why, .. } in exact {
+                match hold {
+                    Hold::Exact => lines.push(format!("  holds exactly: limits.{limit} of the whole tree: {why}")),
+                    Hold::Sampled => {}
+                }
+            }
         }
         lines.push(String::new());
         lines.push(match self.regime {

@@ -5,7 +5,9 @@ use std::fmt;
 use serde::Serialize;
 
 use super::plan::{Ground, Walls};
-use crate::policy::{Network, Operation, Policy, Protect, Right, UnixSockets};
+use crate::backend::Regime;
+use crate::backend::host::{Hold, TreeLimit};
+use crate::policy::{Limits, Network, Operation, Policy, Protect, Right, UnixSockets};
 use crate::profile::{FileReach, Profile};
 
 /// What holds for the commands of a session.
@@ -61,9 +63,7 @@ impl RegimeLine {
                 .to_owned(),
             );
         }
-        if profile.limits.memory.is_some() || profile.limits.processes.is_some() {
-            left_open.push("memory and process limits are sampled".to_owned());
-        }
+        left_open.extend(sampled(&profile.limits, ground.walls.regime()));
         Self {
             regime: match ground.walls {
                 Walls::Landlock => "landlock",
@@ -98,6 +98,24 @@ impl RegimeLine {
             left_open: vec!["everything".to_owned()],
         }
     }
+}
+
+/// The limits of the whole tree that are set and not held by the kernel.
+fn sampled(limits: &Limits, regime: Regime) -> Option<String> {
+    let set = [
+        limits.memory.map(|_| TreeLimit::memory(regime)),
+        limits.processes.map(|_| TreeLimit::processes(regime)),
+    ];
+    let names: Vec<&str> = set
+        .into_iter()
+        .flatten()
+        .filter(|limit| match limit.hold {
+            Hold::Exact => false,
+            Hold::Sampled => true,
+        })
+        .map(|limit| limit.limit)
+        .collect();
+    (!names.is_empty()).then(|| format!("limits that are sampled: {}", names.join(", ")))
 }
 
 impl fmt::Display for RegimeLine {

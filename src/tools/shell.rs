@@ -12,8 +12,9 @@ use super::offers::Offered;
 use super::outcome::{Outcome, Restored, Status};
 use super::{approvals, environment, plan};
 use crate::approval::{ApprovalRequest, Remember, Verdict};
+use crate::backend::host::{Hold, TreeLimit};
 use crate::confine::io::{ParentEnds, Relayed, Stdin, prepare};
-use crate::confine::protocol::Ended;
+use crate::confine::protocol::{Counting, Ended};
 use crate::confine::{CommandLimits, Confinement, Launch, OwnProcess};
 use crate::policy::path::escape;
 use crate::policy::shell::{Judgement, judge, judge_argv};
@@ -57,7 +58,7 @@ impl Executor {
                 &call.environment,
             ),
             directory: directory.as_path().as_os_str().to_owned(),
-            limits: command_limits(&profile.limits, call.timeout),
+            limits: command_limits(&profile.limits, call.timeout, self.counting()),
             terminal: child.controlling_terminal,
             streams: [child.stdin, child.stdout, child.stderr],
         };
@@ -100,6 +101,17 @@ impl Executor {
             return Err(ToolError::Directory(directory.as_path().to_owned()));
         }
         Ok(())
+    }
+
+    /// Who counts the processes of a command.
+    fn counting(&self) -> Counting {
+        match &self.footing {
+            Footing::Confined(ground) => match TreeLimit::processes(ground.walls.regime()).hold {
+                Hold::Exact => Counting::Namespace,
+                Hold::Sampled => Counting::Sampled,
+            },
+            Footing::Unconfined(_) | Footing::Refused(_) => Counting::Sampled,
+        }
     }
 
     fn judge(&self, command: &ShellCommand, directory: &AbsPath) -> Judgement {
@@ -238,7 +250,7 @@ async fn run(
     Ok((ended?, relayed?, stopped))
 }
 
-fn command_limits(limits: &Limits, timeout: Option<Duration>) -> CommandLimits {
+fn command_limits(limits: &Limits, timeout: Option<Duration>, counting: Counting) -> CommandLimits {
     let timeout = match (limits.timeout, timeout) {
         (Some(a), Some(b)) => Some(a.min(b)),
         (a, b) => a.or(b),
@@ -247,6 +259,7 @@ fn command_limits(limits: &Limits, timeout: Option<Duration>) -> CommandLimits {
         timeout_ms: timeout.map(|t| u64::try_from(t.as_millis()).unwrap_or(u64::MAX)),
         memory: limits.memory,
         processes: limits.processes,
+        counting,
         open_files: limits.open_files,
         file_size: limits.file_size,
     }

@@ -12,7 +12,7 @@ use crate::bounds::{Bounds, bounded};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use stockade::confine::protocol::{
-    Announcement, KeeperReply, KeeperRequest, Reply, Request, RunnerReport, SetupMessage, Stop,
+    Announcement, Answer, Inquiry, KeeperReply, KeeperRequest, Reply, Request, RunnerReport, SetupMessage, Stop,
 };
 use stockade::confine::wire::{MAX_FRAME, body_length, decode, encode, receive};
 
@@ -27,7 +27,7 @@ pub(crate) fn run(input: &[u8]) {
     let Some((pick, bytes)) = input.split_first() else {
         return;
     };
-    bounded(input, BOUNDS, || match pick % 10 {
+    bounded(input, BOUNDS, || match pick % 12 {
         0 => body::<Announcement>(bytes),
         1 => body::<SetupMessage>(bytes),
         2 => body::<Request>(bytes),
@@ -37,6 +37,8 @@ pub(crate) fn run(input: &[u8]) {
         6 => body::<RunnerReport>(bytes),
         7 => body::<Stop>(bytes),
         8 => stream::<Reply>(bytes),
+        9 => body::<Inquiry>(bytes),
+        10 => body::<Answer>(bytes),
         _ => stream::<KeeperReply>(bytes),
     });
 }

@@ -11,6 +11,7 @@ mod kernel;
 mod namespaces;
 pub mod program;
 mod regimes;
+mod tree;
 
 use serde::Serialize;
 
@@ -18,6 +19,7 @@ pub use bwrap::Bwrap;
 pub use findings::{Finding, Standing};
 pub use namespaces::{PROBE_ARGUMENT, probe_main};
 pub use regimes::{ABIS, AbiNeed, LANDLOCK_FLOOR, RegimeReport};
+pub use tree::{Hold, TreeLimit};
 
 /// What came of trying something.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]

@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 
+use super::tree::{Hold, TreeLimit};
 use super::{Host, Probe};
 use crate::backend::Regime;
 
@@ -172,8 +173,8 @@ impl Host {
         let mut cannot = vec![
             "protected names that do not exist yet: undone after the command instead of prevented".to_owned(),
             "a deny of a name that could still be made in a writable root: refused, or decomposed".to_owned(),
-            "memory and process limits of the whole tree: sampled, not exact".to_owned(),
         ];
+        cannot.extend(sampled(Regime::Namespaces));
         if self.landlock_abi.is_none_or(|abi| abi < LANDLOCK_FLOOR) {
             cannot.push(
                 "signals between the command and what watches it, below Landlock ABI 6: a command can end its own call"
@@ -190,9 +191,9 @@ impl Host {
                 .to_owned(),
             "a deny below a granted root: refused, or decomposed where the config says so".to_owned(),
             "protected names: undone after the command instead of prevented".to_owned(),
-            "memory and process limits of the whole tree: sampled, not exact".to_owned(),
             "locks: a file that may be read may be locked".to_owned(),
         ];
+        cannot.extend(sampled(Regime::Landlock));
         if self.landlock_abi.is_none_or(|abi| abi < 9) {
             cannot.push(
                 "unix_sockets: within_roots: all Unix sockets with a path are refused below Landlock ABI 9 (Linux 7.1)"
@@ -201,6 +202,18 @@ impl Host {
         }
         cannot
     }
+}
+
+/// The limits of a whole tree that the kernel does not hold in this regime.
+fn sampled(regime: Regime) -> Vec<String> {
+    let limits = [TreeLimit::processes(regime), TreeLimit::memory(regime)].into_iter();
+    let sampled = limits.filter(|limit| match limit.hold {
+        Hold::Exact => false,
+        Hold::Sampled => true,
+    });
+    sampled
+        .map(|TreeLimit { limit, why, .. }| format!("limits.{limit} of the whole tree: sampled, not exact: {why}"))
+        .collect()
 }
 
 #[cfg(test)]

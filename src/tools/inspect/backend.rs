@@ -94,7 +94,8 @@ impl Backend {
         })
     }
 
-    const fn regime(self) -> Regime {
+    /// The regime it makes.
+    pub(super) const fn regime(self) -> Regime {
         match self {
             Self::Landlock => Regime::Landlock,
         }

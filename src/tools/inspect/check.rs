@@ -6,6 +6,7 @@ use serde::Serialize;
 
 use super::show::limits;
 use super::{Backend, Inspection};
+use crate::backend::host::{Hold, TreeLimit};
 use crate::backend::status::{ClauseStatus, Status};
 use crate::profile::{Asked, Call, Profile, derive};
 use crate::tools::plan::{PlanError, hold_against};
@@ -143,7 +144,7 @@ impl Inspection {
                         arrows.push(Arrow::new(claim, Ok(())));
                         if *name == "approved" {
                             check.clauses = held.clauses.into_iter().map(row).collect();
-                            check.clauses.extend(limit_rows(profile));
+                            check.clauses.extend(limit_rows(backend, profile));
                         }
                     }
                     Err(error) => match refuted(&error) {
@@ -184,14 +185,23 @@ fn told(result: Result<(), PlanError>) -> Result<(), String> {
     result.map_err(|error| error.to_string())
 }
 
-/// The limits; those of the whole tree are watched, not held by the kernel.
-fn limit_rows(profile: &Profile) -> impl Iterator<Item = ClauseRow> {
-    limits(&profile.limits).into_iter().map(|(name, value)| ClauseRow {
-        clause: format!("limit {name} {value}"),
-        origin: format!("shell.limits.{name}"),
-        status: "enforced",
-        detail: matches!(name, "memory" | "processes")
-            .then(|| "sampled: the tree is killed when it is seen above it; rlimits are the backstop".to_owned()),
+/// The limits; those of the whole tree are held by the kernel, or watched.
+fn limit_rows(backend: Backend, profile: &Profile) -> impl Iterator<Item = ClauseRow> {
+    limits(&profile.limits).into_iter().map(move |(name, value)| {
+        let of_the_tree = match name {
+            "memory" => Some(TreeLimit::memory(backend.regime())),
+            "processes" => Some(TreeLimit::processes(backend.regime())),
+            _ => None,
+        };
+        ClauseRow {
+            clause: format!("limit {name} {value}"),
+            origin: format!("shell.limits.{name}"),
+            status: "enforced",
+            detail: of_the_tree.map(|TreeLimit { hold, why, .. }| match hold {
+                Hold::Exact => format!("exact: {why}"),
+                Hold::Sampled => format!("sampled: the tree is killed when it is seen above it; {why}"),
+            }),
+        }
     })
 }
 

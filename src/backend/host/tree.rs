@@ -1,0 +1,116 @@
+//! The limits of a whole tree: whether the kernel holds them, or they are measured now and then.
+//!
+//! Since Linux 5.14 `RLIMIT_NPROC` counts per user namespace. In one of its own, where nothing else runs, the kernel so
+//! counts the command's processes and threads and refuses one more. The root of the host is never counted: such
+//! a start is told apart here, and each worker that stands on the count tries it before its first command.
+
+use serde::Serialize;
+
+use crate::backend::Regime;
+
+/// How a limit of a whole tree is held.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Hold {
+    /// By the kernel: what would go over it fails.
+    Exact,
+    /// It is measured about twenty times a second, and the tree killed when it is over.
+    Sampled,
+}
+
+/// How one limit is held in one regime here.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct TreeLimit {
+    /// Its name in `shell.limits`.
+    pub limit: &'static str,
+    /// The regime.
+    pub regime: Regime,
+    /// How.
+    pub hold: Hold,
+    /// By what, or why not by the kernel.
+    pub why: &'static str,
+}
+
+impl TreeLimit {
+    /// `limits.processes`.
+    pub fn processes(regime: Regime) -> Self {
+        let (hold, why) = match regime {
+            Regime::Namespaces if is_root_of_the_host() => {
+                (Hold::Sampled, "the kernel does not count what root runs (RLIMIT_NPROC)")
+            }
+            Regime::Namespaces => (
+                Hold::Exact,
+                "the kernel counts what runs in the sandbox's user namespace (RLIMIT_NPROC)",
+            ),
+            Regime::Landlock | Regime::Seatbelt | Regime::None => (
+                Hold::Sampled,
+                "without a user namespace of its own the kernel would count all that the user runs",
+            ),
+        };
+        Self {
+            limit: "processes",
+            regime,
+            hold,
+            why,
+        }
+    }
+
+    /// `limits.memory`.
+    pub const fn memory(regime: Regime) -> Self {
+        Self {
+            limit: "memory",
+            regime,
+            hold: Hold::Sampled,
+            why: "that takes a cgroup, which this version does not use; one process alone gets at most twice the limit",
+        }
+    }
+
+    /// Both, in the regimes that confine.
+    pub fn all() -> Vec<Self> {
+        let regimes = [Regime::Namespaces, Regime::Landlock].into_iter();
+        regimes
+            .flat_map(|regime| [Self::processes(regime), Self::memory(regime)])
+            .collect()
+    }
+}
+
+/// Whether this process is, or may be, root outside every user namespace.
+fn is_root_of_the_host() -> bool {
+    nix::unistd::geteuid().is_root()
+        && std::fs::read_to_string("/proc/self/uid_map").map_or(true, |map| maps_root_to_root(&map))
+}
+
+/// Whether uid 0 is uid 0 one level further out; that this is so all the way out is assumed.
+fn maps_root_to_root(map: &str) -> bool {
+    let first = |line: &str| {
+        let mut fields = line.split_ascii_whitespace().map(str::parse::<u64>);
+        Some((fields.next()?.ok()?, fields.next()?.ok()?))
+    };
+    map.lines()
+        .filter_map(first)
+        .all(|(inside, outside)| inside != 0 || outside == 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn root_of_a_container_is_not_root_of_the_host() {
+        assert!(maps_root_to_root("         0          0 4294967295\n"));
+        assert!(maps_root_to_root("0 0 1\n1 100000 65536\n"));
+        assert!(!maps_root_to_root("         0     100000      65536\n"));
+        // What cannot be read counts as the worst.
+        assert!(maps_root_to_root(""));
+    }
+
+    #[test]
+    fn nothing_is_called_exact_without_a_user_namespace() {
+        for limit in TreeLimit::all() {
+            assert!(
+                limit.regime == Regime::Namespaces || limit.hold == Hold::Sampled,
+                "{limit:?}"
+            );
+        }
+    }
+}
