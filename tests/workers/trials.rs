@@ -8,6 +8,8 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use stockade::config::{self, Context, Matchers};
+use stockade::confine::protocol::Counting;
+use stockade::confine::{CommandLimits, Confinement, End, Launch, Named, OwnProcess, Place, Setup, Stage, Step};
 use stockade::policy::Mode;
 use stockade::policy::shell::{rule_covers, rule_matches};
 use stockade::tools::{
@@ -19,7 +21,7 @@ use tokio::runtime::{Builder, Runtime};
 
 use super::libtest::{self, Trial};
 
-const TRIALS: [Trial; 6] = [
+const TRIALS: [Trial; 7] = [
     ("a_profile_keeps_its_home_and_shares_it_with_no_other", |_| {
         a_home();
     }),
@@ -37,6 +39,9 @@ const TRIALS: [Trial; 6] = [
     }),
     ("a_command_whose_call_was_given_up_is_killed", |_| {
         given_up();
+    }),
+    ("a_limit_that_the_kernel_would_not_count_starts_nothing", |_| {
+        uncounted();
     }),
 ];
 
@@ -298,4 +303,49 @@ fn given_up() {
     });
     assert!(still, "the command lives on");
     world.finish();
+}
+
+/// A worker that stands in no user namespace of its own is told that the kernel counts there.
+fn uncounted() {
+    let runtime = Builder::new_current_thread().enable_all().build().unwrap();
+    let ends = |counting| {
+        runtime.block_on(async {
+            let named = Named::choose(|_| true).unwrap();
+            let stage = Stage::spawn(&named, None, Place::Host).await.unwrap();
+            let setup = Setup {
+                plan: None,
+                own_process: OwnProcess::Closed,
+                session: named.create().unwrap(),
+            };
+            let mut confinement = Confinement::start(stage, setup).await.unwrap();
+            let null = || {
+                fs::File::options()
+                    .read(true)
+                    .write(true)
+                    .open("/dev/null")
+                    .unwrap()
+                    .into()
+            };
+            let launch = Launch {
+                argv: vec!["/bin/true".into()],
+                environment: Vec::new(),
+                directory: "/".into(),
+                limits: CommandLimits {
+                    processes: Some(100),
+                    counting,
+                    ..CommandLimits::default()
+                },
+                streams: [null(), null(), null()],
+                terminal: false,
+            };
+            let ended = confinement.launch(launch).await.unwrap().ended().await;
+            confinement.finish().await;
+            ended.unwrap().end
+        })
+    };
+    match ends(Counting::Namespace) {
+        End::NotStarted(failure) => assert_eq!(failure.step, Step::SelfTest, "{failure}"),
+        other => panic!("{other:?}"),
+    }
+    assert_eq!(ends(Counting::Sampled), End::Exited(0));
 }
