@@ -21,6 +21,8 @@ mod tests {
         it_is_undone_while_the_question_is_open ["python3"];
         nothing_that_the_person_did_meanwhile_is_written_over ["python3"];
         no_mode_puts_it_back ["python3"];
+        who_stops_the_command_is_asked_nothing ["python3"];
+        a_signal_ends_an_open_question_and_it_stays_undone ["python3"];
         without_a_terminal_it_stays_undone [];
         hostile_contents_do_not_reach_the_terminal ["python3"];
         a_long_change_is_shown_whole_when_asked_for ["python3"];
@@ -122,6 +124,24 @@ mod tests {
             assert!(!shown.contains("approve?"), "{shown}");
             assert!(!there(world, ".bashrc"), "{mode}");
         }
+    }
+
+    fn who_stops_the_command_is_asked_nothing(world: &Fixture) {
+        let line = "echo evil > .bashrc; echo ready; sleep 60";
+        let steps = json!([["expect", "ready"], ["signal", "SIGTERM"], ["expect", "restored"]]);
+        let (code, shown) = world.play(&steps, &["run", "-c", line]);
+        assert!(code == 143 && !shown.contains("approve?"), "{code}: {shown}");
+        assert!(!there(world, ".bashrc"));
+    }
+
+    fn a_signal_ends_an_open_question_and_it_stays_undone(world: &Fixture) {
+        let steps = json!([
+            ["expect", "approve? "],
+            ["signal", "SIGTERM"],
+            ["expect", "restored; what was there is kept"]
+        ]);
+        let (_, shown) = world.play(&steps, &["run", "-c", "echo evil > .bashrc"]);
+        assert!(!there(world, ".bashrc"), "{shown}");
     }
 
     fn without_a_terminal_it_stays_undone(world: &Fixture) {

@@ -74,7 +74,12 @@ impl Executor {
             }
         };
         let mut restored: Vec<Restored> = ended.violations.into_iter().map(Into::into).collect();
-        match self.offer(&mut worker, &mut restored, &mut call.stops).await {
+        let offered = match stopped {
+            None => self.offer(&mut worker, &mut restored, &mut call.stops).await,
+            // Who stopped it wants an end, and no question.
+            Some(_) => Offered::Nothing,
+        };
+        match offered {
             Offered::Nothing => self.workers.keep(digest, worker).await,
             // In namespaces what is there now is held by a mount of its own, in workers that start from here on.
             Offered::PutBack => {

@@ -4,7 +4,7 @@
     terminal.py STEPS -- ARGV...
 
 STEPS is a JSON list: ["expect", TEXT] waits until TEXT is shown; ["send", KEYS]; ["resize", ROWS, COLUMNS];
-["sleep", SECONDS]; ["shell", LINE] runs a line beside the command. Prints one JSON object: `shown` (everything the terminal showed), `code` (the exit code, 128+N for
+["sleep", SECONDS]; ["shell", LINE] runs a line beside the command; ["signal", NAME] signals it. Prints one JSON object: `shown` (everything the terminal showed), `code` (the exit code, 128+N for
 a signal), `restored` (whether the terminal's settings are what they were), `failed` (the step that never came true).
 """
 
@@ -61,6 +61,8 @@ def main():
             os.write(master, step[1].encode())
         elif step[0] == "resize":
             resize(slave, step[1], step[2])
+        elif step[0] == "signal":
+            os.kill(child, getattr(signal, step[1]))
         elif step[0] == "shell":
             os.system(step[1])
         elif step[0] == "sleep":
