@@ -78,7 +78,7 @@ mod tests {
              {child}\n\
              \x20       count += 1\n\
              except (OSError, RuntimeError): pass\n\
-             time.sleep(0.5)\n\
+             time.sleep(1.5)\n\
              print(count)\n"
         )
     }
@@ -239,7 +239,7 @@ mod tests {
     fn memory_below_the_limit_is_left_alone(world: &Fixture) {
         let program = "import time\n\
             held = bytearray(b'x') * (64 << 20)\n\
-            time.sleep(0.5)\n\
+            time.sleep(1.5)\n\
             print('fine')\n";
         let run = python(world, "memory: 256MiB", program);
         assert_eq!((run.code(), run.out().trim()), (0, "fine"), "{}", run.err());

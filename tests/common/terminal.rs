@@ -14,6 +14,9 @@ impl Fixture {
             (Backend::Bwrap, ["run", rest @ ..]) => {
                 self.play_bare(steps, &[&[binary, "run", "--backend", "bwrap"], rest].concat())
             }
+            (Backend::Landlock, ["run", rest @ ..]) => {
+                self.play_bare(steps, &[&[binary, "run", "--backend", "landlock"], rest].concat())
+            }
             (Backend::Bwrap | Backend::Landlock, _) => self.play_bare(steps, &[&[binary], args].concat()),
         }
     }
