@@ -26,6 +26,9 @@ mod tests {
         git_works_beside_its_protected_names ["git"];
         a_protected_name_that_is_new_is_removed_afterwards ["git"];
         only_the_processes_of_the_sandbox_are_shown ["python3"];
+        what_proc_says_of_the_kernel_cannot_be_read [];
+        nothing_in_proc_can_be_written [];
+        programs_that_look_at_processes_work ["ps", "top", "free", "vmstat"];
         a_loopback_of_ones_own_works ["python3"];
         a_private_tmp_is_seen_by_nobody [];
         names_of_any_bytes_are_granted_and_denied [];
@@ -185,6 +188,38 @@ mod tests {
         let said = world.run(&["/usr/bin/python3", "-c", code]).output().exits(0).out();
         let count = said.split(',').count();
         assert!((2..=6).contains(&count), "{said}");
+    }
+
+    fn what_proc_says_of_the_kernel_cannot_be_read(world: &Fixture) {
+        // Some the kernel may not have, and most can be read by root alone.
+        let files = "interrupts keys latency_stats sched_debug timer_list timer_stats kpagecount kpageflags kpagecgroup \
+                     pagetypeinfo slabinfo vmallocinfo scsi/scsi tty/driver/serial";
+        let line = format!("cd /proc; for f in {files}; do head -c1 $f >/dev/null 2>&1 && echo $f; done; true");
+        let outside = world.bare("/bin/sh").args(["-c", &line]).output().exits(0).out();
+        assert!(outside.contains("interrupts"), "{outside}");
+        assert_eq!(world.shell(&line).output().exits(0).out(), "");
+        let open = "cd /proc; head -c1 version meminfo stat self/stat self/status sys/kernel/osrelease >/dev/null";
+        world.shell(open).output().exits(0);
+    }
+
+    fn nothing_in_proc_can_be_written(world: &Fixture) {
+        let file = "sys/kernel/core_pattern sys/vm/drop_caches irq/default_smp_affinity sysrq-trigger self/comm";
+        let line = format!("cd /proc; for f in {file}; do [ -e $f ] && (: >>$f) 2>/dev/null && echo $f; done; true");
+        assert_eq!(world.shell(&line).output().exits(0).out(), "");
+        let twin = "for f in x y; do [ -e $f ] || (: >>$f) 2>/dev/null && echo $f; done";
+        assert_eq!(world.shell(twin).output().exits(0).out(), "x\ny\n");
+    }
+
+    fn programs_that_look_at_processes_work(world: &Fixture) {
+        for (line, says) in [
+            ("ps aux", "PID"),
+            ("top -bn1", "load average"),
+            ("free", "Mem:"),
+            ("vmstat", "swpd"),
+        ] {
+            let said = world.shell(line).output().exits(0).out();
+            assert!(said.contains(says), "{line}: {said}");
+        }
     }
 
     fn a_loopback_of_ones_own_works(world: &Fixture) {

@@ -2,7 +2,7 @@
 
 use super::hold::{Held, rights_of};
 use super::mounting::{Mounted, Shown, Wanted, mount};
-use super::own::{Own, OwnFileSystem, OwnRule, in_own, in_proc, is_brought, literal};
+use super::own::{Own, OwnFileSystem, OwnRule, covered_internals, in_own, in_proc, is_brought, literal};
 use super::plan::{BwrapPlan, MOST_ARGUMENTS, NetworkNamespace};
 use crate::backend::Regime;
 use crate::backend::clauses::aliases::{Granted, refuse_aliases};
@@ -77,6 +77,7 @@ pub fn survey(profile: &Profile, options: &Options) -> Result<Survey, SurveyErro
         super::plan::MASK,
     ];
     let mut paths: Vec<AbsPath> = fixed.iter().filter_map(|path| AbsPath::new(path).ok()).collect();
+    paths.extend(super::own::open_internals());
     paths.extend(shown.grants.iter().map(|grant| grant.path.clone()));
     let (links, files): (Vec<&AbsPath>, Vec<&AbsPath>) =
         options.stage.iter().partition(|path| path.as_path().is_symlink());
@@ -132,6 +133,7 @@ pub fn lower(profile: &Profile, survey: &Survey, options: &Options) -> Result<Lo
         profile: &shown,
         covers: &held.covers,
         stage: &options.stage,
+        internals: &covered_internals(profile, survey),
         tmp_bytes: options.tmp_bytes,
     };
     let mounted = mount(&wanted, survey)?;

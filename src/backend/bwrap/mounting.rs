@@ -65,6 +65,8 @@ pub(super) struct Wanted<'a> {
     pub(super) covers: &'a BTreeMap<AbsPath, Cover>,
     /// Files the stage needs to begin; read-only, and ruled by nothing inside.
     pub(super) stage: &'a [AbsPath],
+    /// What is covered in the regime's own /proc.
+    pub(super) internals: &'a [AbsPath],
     pub(super) tmp_bytes: u64,
 }
 
@@ -102,6 +104,7 @@ impl Mounting<'_> {
         points.extend(wanted.covers.keys().cloned());
         points.extend([proc.clone(), dev.clone(), top.clone()]);
         points.extend(wanted.stage.iter().cloned());
+        points.extend(wanted.internals.iter().cloned());
 
         // Where the host's directory is granted, a private one would be something else.
         let tmp = match self.shown(&top, Kind::Directory) {
@@ -118,6 +121,8 @@ impl Mounting<'_> {
             } else if *path == top && tmp == Tmp::Private {
                 let bytes = wanted.tmp_bytes;
                 self.bring(path, Step::Tmp { path: at(), bytes })?;
+            } else if wanted.internals.contains(path) {
+                self.cover_internal(path)?;
             } else if !path.is_within(&proc) && (dev_is_granted || !is_brought(path)) {
                 self.point(path, wanted)?;
             }
@@ -135,6 +140,17 @@ impl Mounting<'_> {
             });
         }
         self.make(path, Shown::Nothing, step);
+        Ok(())
+    }
+
+    /// What is in every /proc is in the regime's own as well, so there is a place for the cover.
+    fn cover_internal(&mut self, path: &AbsPath) -> Result<(), Refusal> {
+        let node = self
+            .survey
+            .node(path)
+            .ok_or_else(|| Refusal::NotSurveyed(path.clone()))?;
+        let step = self.step(path, node, Shown::Masked)?;
+        self.make(path, Shown::Masked, step);
         Ok(())
     }
 

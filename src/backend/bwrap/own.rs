@@ -9,6 +9,7 @@ use super::plan::DEVICES;
 use crate::backend::clauses::obstacles::at;
 use crate::backend::landlock::Beneath;
 use crate::backend::landlock::rights::{READ_DIR, READ_FILE, to_give};
+use crate::backend::survey::Survey;
 use crate::policy::{AbsPath, Access, Deny, Grant, Operation, Rights, Scope, Target};
 use crate::profile::{FileReach, Landmarks, Profile, Reach};
 
@@ -18,6 +19,62 @@ pub const TMP: &str = "/tmp";
 pub const PROC: &str = "/proc";
 /// Where devices are.
 pub const DEV: &str = "/dev";
+
+/// What /proc says of the kernel and of the whole machine, and no command needs. Covered in the regime's own /proc, unless
+/// it is granted by name.
+///
+/// The first nine are what container runtimes cover by default (`maskedPaths` of moby; but for `kcore`, which
+/// nobody opens without a capability): keystrokes can be timed by `interrupts`, and `keys` shows keyrings of the host.
+/// The others only root may read, and a command of root is root: they tell how the kernel uses its memory.
+/// All of it is shut off from writing by the layer.
+pub const INTERNALS: [&str; 16] = [
+    "/proc/acpi",
+    "/proc/asound",
+    "/proc/interrupts",
+    "/proc/keys",
+    "/proc/latency_stats",
+    "/proc/sched_debug",
+    "/proc/scsi",
+    "/proc/timer_list",
+    "/proc/timer_stats",
+    "/proc/kpagecgroup",
+    "/proc/kpagecount",
+    "/proc/kpageflags",
+    "/proc/pagetypeinfo",
+    "/proc/slabinfo",
+    "/proc/tty/driver",
+    "/proc/vmallocinfo",
+];
+
+/// Whether the path is one of [`INTERNALS`], or lies in one.
+pub(super) fn is_internal(path: &AbsPath) -> bool {
+    INTERNALS.iter().any(|top| lies_in(path, top))
+}
+
+/// Those of [`INTERNALS`] that this user can look into; the others need no cover.
+pub(super) fn open_internals() -> impl Iterator<Item = AbsPath> {
+    let opens = |path: &AbsPath| match std::fs::read_dir(path.as_path()) {
+        Ok(mut entries) => entries.next().is_some(),
+        Err(_) => {
+            std::fs::File::open(path.as_path()).is_ok_and(|file| file.metadata().is_ok_and(|meta| meta.is_file()))
+        }
+    };
+    INTERNALS
+        .iter()
+        .filter_map(|path| AbsPath::new(path).ok())
+        .filter(opens)
+}
+
+/// Those that exist and that the profile does not ask for.
+pub(super) fn covered_internals(profile: &Profile, survey: &Survey) -> Vec<AbsPath> {
+    let says = profile.prepared();
+    let covers = |path: &AbsPath| survey.node(path).is_some() && says(path).get(Operation::Read) == Access::Denied;
+    INTERNALS
+        .iter()
+        .filter_map(|path| AbsPath::new(path).ok())
+        .filter(covers)
+        .collect()
+}
 
 /// A Landlock rule on a mount that does not exist before the namespace does, so it has no inode to name.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -75,12 +132,14 @@ impl<'a> Own<'a> {
 
     /// What may be done at the path because it lies in a mount of the regime's own.
     ///
-    /// In /proc everything is read. In a private /tmp everything is permitted where no grant below it
+    /// In /proc everything is read but the internals. In a private /tmp everything is permitted where no grant below it
     /// speaks. A deny that could hold at the path is left to hold.
     fn gives(&self, path: &AbsPath) -> Rights {
         let top = AbsPath::new(TMP).unwrap_or_else(|_| AbsPath::root());
         let speaks = |grant: &Grant| grant.path.is_below(&top) && path.is_within(&grant.path);
-        let gives = if in_proc(path) {
+        let gives = if is_internal(path) {
+            Rights::NONE
+        } else if in_proc(path) {
             Rights::READ
         } else if self.tmp == Tmp::Private && path.is_within(&top) && !self.profile.grants.iter().any(speaks) {
             Rights::ALL

@@ -32,6 +32,16 @@ pub enum Mount {
     Dev(Frozen),
 }
 
+impl Mount {
+    /// Whether nothing of what was there, and nothing of the host, is shown.
+    const fn hides(self) -> bool {
+        match self {
+            Self::Mask | Self::Tmpfs(_) => true,
+            Self::Host(_) | Self::Proc | Self::Dev(_) => false,
+        }
+    }
+}
+
 /// Whether something can still be made on a tmpfs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Frozen {
@@ -216,17 +226,10 @@ impl Reader<'_> {
             // A mount point that is there already, or is made in memory.
             Some((above, _)) if *above == point => {}
             Some((_, Mount::Tmpfs(Frozen::No) | Mount::Dev(Frozen::No))) => {}
-            Some((_, Mount::Host(_))) => {
-                let found = self.survey.node(&point).map(|node| node.kind);
-                let fits = match (found, is_directory) {
-                    (Some(Kind::Directory), IsDirectory::Yes)
-                    | (Some(Kind::File | Kind::Device | Kind::Fifo | Kind::Socket), IsDirectory::No) => true,
-                    (Some(_) | None, _) => false,
-                };
-                if !fits {
-                    return Err(refused(format!("a mount point made on the host at {point}")));
-                }
-            }
+            Some((_, Mount::Host(_))) if self.is_there(&point, is_directory) => {}
+            Some((_, Mount::Host(_))) => return Err(refused(format!("a mount point made on the host at {point}"))),
+            // Covers alone.
+            Some((_, Mount::Proc)) if mount.hides() && self.is_there(&point, is_directory) => {}
             Some((_, Mount::Mask | Mount::Proc | Mount::Tmpfs(Frozen::Yes) | Mount::Dev(Frozen::Yes))) | None => {
                 return Err(refused(format!("a mount at {point}, where none can be made")));
             }
@@ -235,6 +238,15 @@ impl Reader<'_> {
         self.view.links.retain(|link| !link.is_within(&point));
         self.view.mounts.insert(point, mount);
         Ok(())
+    }
+
+    /// Whether what was seen at a mount point is of the kind that is mounted there.
+    fn is_there(&self, point: &AbsPath, is_directory: IsDirectory) -> bool {
+        match (self.survey.node(point).map(|node| node.kind), is_directory) {
+            (Some(Kind::Directory), IsDirectory::Yes)
+            | (Some(Kind::File | Kind::Device | Kind::Fifo | Kind::Socket), IsDirectory::No) => true,
+            (Some(_) | None, _) => false,
+        }
     }
 
     fn no_link_above(&self, point: &AbsPath) -> Result<(), Witness> {

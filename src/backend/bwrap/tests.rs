@@ -32,6 +32,7 @@ fn machine() -> Survey {
         "/",
         "/dev",
         "/proc",
+        "/proc/scsi",
         "/tmp",
         "/usr",
         "/w",
@@ -46,6 +47,8 @@ fn machine() -> Survey {
         survey.insert(path(directory), node(Kind::Directory));
     }
     for file in [
+        "/proc/keys",
+        "/proc/timer_list",
         "/w/.env",
         "/w/.git/config",
         "/w/keys/id",
@@ -92,6 +95,7 @@ fn profile() -> Profile {
         ("/w", Rights::ALL),
         ("/ro", Rights::READ),
         ("/proc/version", Rights::READ),
+        ("/proc/timer_list", Rights::READ),
         ("/dev/null", Rights::READ | Rights::WRITE),
     ];
     let pattern = Deny {
@@ -170,6 +174,10 @@ fn a_plan_in_full() {
     --chdir /
     --dev /dev
     --proc /proc
+    --ro-bind /dev/null /proc/keys
+    --perms 0000
+    --tmpfs /proc/scsi
+    --remount-ro /proc/scsi
     --ro-bind /ro /ro
     --ro-bind /dev/null /ro/x.pem
     --size 4096
@@ -203,6 +211,7 @@ fn statuses_say_what_becomes_of_each_clause() {
     insta::assert_snapshot!(said.join("\n"), @r"
     metadata of files outside the grants (only the names of the directories on the way to what is granted can be seen, the links of system directories that lead to it, and that something is masked) — enforced
     grant read /proc/version — enforced
+    grant read /proc/timer_list — enforced
     grant read+execute /usr — enforced
     grant all /w — enforced
     grant read /ro — enforced
@@ -291,6 +300,11 @@ fn every_hand_weakened_plan_is_caught_with_a_witness() {
             "a file's mask acts as a device",
             instead("--ro-bind", "/w/.env", "--dev-bind"),
         ),
+        (
+            "a mask of the kernel's own is dropped",
+            without("--ro-bind", "/proc/keys", 3),
+        ),
+        ("the host shown in /proc", more(&["--ro-bind", "/usr", "/proc/scsi"])),
         ("a pattern's mask is dropped", without("--ro-bind", "/ro/x.pem", 3)),
         ("a directory's mask is dropped", {
             let mut argv = without("--remount-ro", "/w/keys", 2);

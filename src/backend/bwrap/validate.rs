@@ -7,7 +7,7 @@
 use std::ffi::{OsStr, OsString};
 
 use super::lower::OLDEST_ABI;
-use super::own::{DEV, OwnFileSystem, OwnRule, PROC, TMP, Tmp, WithOwn, in_own};
+use super::own::{DEV, OwnFileSystem, OwnRule, PROC, TMP, Tmp, WithOwn, in_own, is_internal};
 use super::plan::BindAccess;
 use super::reader::{Frozen, Mount, PLAN, View, read, refused};
 use crate::backend::landlock::reader::{rules_sound, sockets_within};
@@ -205,6 +205,11 @@ impl FileReach for Pair<'_> {
                 Some((_, Mount::Host(_))) => true,
                 Some((_, Mount::Mask | Mount::Tmpfs(_) | Mount::Proc | Mount::Dev(_))) | None => false,
             };
+            // What this user could not open on the host is the same for it inside.
+            let shut = matches!(self.view.around(path), Some((_, Mount::Proc))) && is_internal(path);
+            if shut && self.survey.node(path).is_none() {
+                return Reach::of(|_| Access::Denied);
+            }
             // What does not exist, and cannot be made, is not there to be reached; what a link leads to is reached
             // where it lies.
             let nothing =
