@@ -40,6 +40,8 @@ mod tests {
         nothing_is_left_on_the_host [];
     }
 
+    crate::common::declare! { root_among_others Root Bwrap; a_place_that_somebody_else_took_is_passed_by ["unshare", "mount"]; }
+
     crate::common::declare! { user_without_namespaces User Bwrap; a_bwrap_that_is_not_the_system_s_is_refused_with_the_reason ["unshare", "setpriv"]; }
 
     fn granted(world: &Fixture, flags: &[&str], line: &str) -> Invocation {
@@ -389,6 +391,25 @@ mod tests {
         assert_eq!(names, ["d", "kept"]);
         assert_eq!(fs::read_dir(world.workspace().join("d")).unwrap().count(), 1);
         assert_nothing_left_behind(&before, world);
+    }
+
+    fn a_place_that_somebody_else_took_is_passed_by(world: &Fixture) {
+        // In a mount namespace of its own, where no other test looks.
+        let take =
+            "mount -t tmpfs -o mode=1777 none /var/tmp && mkdir /var/tmp/stockade-0 && chown 12345 /var/tmp/stockade-0";
+        let line = format!(
+            "{take} && \"$0\" run --backend bwrap -- sh -c 'touch $HOME/x $TMPDIR/x && echo ran' && ls /var/tmp"
+        );
+        let run = world
+            .bare("/usr/bin/unshare")
+            .args(["-m", "sh", "-c", &line])
+            .args([world.binary()])
+            .output();
+        let said = run.exits(0).out();
+        assert_eq!(
+            said, "ran\nstockade-0\n",
+            "it ran, and nothing is left but what was there"
+        );
     }
 
     fn a_bwrap_that_is_not_the_system_s_is_refused_with_the_reason(world: &Fixture) {

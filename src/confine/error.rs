@@ -18,6 +18,9 @@ pub enum ConfineError {
         /// The system's word.
         source: io::Error,
     },
+    /// There is no directory for it.
+    #[error("no place for private directories ({0}); set TMPDIR to a directory outside every root and outside /tmp")]
+    NoPlace(String),
     /// The stage could not be started.
     #[error("failed to start the confined stage: {0}")]
     Spawn(#[source] io::Error),

@@ -1,0 +1,217 @@
+//! The session directory: the private HOME and TMPDIR of one profile, the canaries, and nothing after the session.
+//!
+//! The parent makes it; the keeper holds its lock and removes it, whoever dies. Directories that a
+//! crash left (all processes killed at once) have an unheld lock and go at the next start.
+
+mod place;
+mod remove;
+
+use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use nix::fcntl::{Flock, FlockArg, OFlag};
+
+use super::error::ConfineError;
+use super::selftest::{CLOSED, READABLE};
+use crate::policy::path::AbsPath;
+pub(crate) use remove::{prune, remove, sweep_stale};
+
+/// The file whose lock says that a session is alive.
+pub(crate) const LOCK: &str = "lock";
+/// The private HOME.
+const HOME: &str = "home";
+/// The private TMPDIR.
+const TMP: &str = "tmp";
+
+/// A session directory, made by the parent.
+#[derive(Debug)]
+pub struct Session {
+    path: PathBuf,
+    // Held, never used: dropping it lets the next start sweep the directory.
+    #[expect(dead_code, reason = "a lock is held by existing")]
+    lock: Flock<File>,
+}
+
+/// The two private directories of a session.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PrivateDirectories {
+    /// HOME.
+    pub home: PathBuf,
+    /// TMPDIR.
+    pub tmp: PathBuf,
+}
+
+/// A session directory that is named and not made yet: the stage is told the name first, so that it can
+/// remove the directory whatever becomes of the parent.
+#[derive(Debug)]
+pub struct Named {
+    path: PathBuf,
+}
+
+impl Named {
+    /// A fresh name in the first of the system's temporary directories that `acceptable` admits and that can be
+    /// written. The caller admits only what lies outside every grant.
+    pub fn choose(acceptable: impl Fn(&AbsPath) -> bool) -> Result<Self, ConfineError> {
+        let base = place::choose(place::temporary(), acceptable)?;
+        match place::name_below(&base) {
+            Ok(path) => Ok(Self { path }),
+            Err(source) => Err(ConfineError::SessionDirectory { path: base, source }),
+        }
+    }
+
+    /// Where it will be.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Makes it.
+    pub fn create(self) -> Result<Session, ConfineError> {
+        let Self { path } = self;
+        let mut tries = 0;
+        loop {
+            match make_session(&path) {
+                // A keeper that just ended may have removed the base in between.
+                Err(error) if error.kind() == io::ErrorKind::NotFound && tries < 8 => tries += 1,
+                Err(source) => return Err(ConfineError::SessionDirectory { path, source }),
+                Ok(lock) => return Ok(Session { path, lock }),
+            }
+        }
+    }
+}
+
+/// A directory for its owner alone, whatever the umask takes or leaves.
+fn make_directory(path: &Path) -> io::Result<()> {
+    DirBuilder::new().mode(0o700).create(path)?;
+    fs::set_permissions(path, Permissions::from_mode(0o700))
+}
+
+/// A file for its owner alone, whatever the umask takes or leaves.
+fn make_file(path: &Path) -> io::Result<()> {
+    let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
+    file.set_permissions(Permissions::from_mode(0o600))
+}
+
+fn make_session(path: &Path) -> io::Result<Flock<File>> {
+    if let Some(base) = path.parent() {
+        place::make(base)?;
+    }
+    make_directory(path)?;
+    let made = (|| {
+        make_file(&path.join(LOCK))?;
+        let held = lock(path)?;
+        for private in [HOME, TMP] {
+            make_directory(&path.join(private))?;
+        }
+        for canary in [CLOSED, READABLE] {
+            make_file(&path.join(canary))?;
+        }
+        Ok(held)
+    })();
+    if made.is_err() {
+        remove(path);
+    }
+    made
+}
+
+impl Session {
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The canary that every profile must grant for reading.
+    pub fn readable(&self) -> PathBuf {
+        self.path.join(READABLE)
+    }
+
+    /// The canary that no profile grants.
+    pub fn closed(&self) -> PathBuf {
+        self.path.join(CLOSED)
+    }
+
+    /// HOME and TMPDIR.
+    pub fn private(&self) -> PrivateDirectories {
+        PrivateDirectories {
+            home: self.path.join(HOME),
+            tmp: self.path.join(TMP),
+        }
+    }
+}
+
+fn lock(session: &Path) -> io::Result<Flock<File>> {
+    let file = OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .mode(0o600)
+        .custom_flags(OFlag::O_NOFOLLOW.bits())
+        .open(session.join(LOCK))?;
+    Flock::lock(file, FlockArg::LockSharedNonblock).map_err(|(_, errno)| errno.into())
+}
+
+/// The keeper's hold on the session's lock. The parent makes the directory while the stage starts.
+pub(crate) fn hold(session: &Path) -> Option<Flock<File>> {
+    for _ in 0..50 {
+        if session.join(READABLE).exists() {
+            return lock(session).ok();
+        }
+        std::thread::sleep(Duration::from_micros(200));
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::remove::SETTLED;
+    use super::*;
+
+    #[test]
+    fn pruning_leaves_the_lock_and_what_somebody_put_there() {
+        let base = tempfile::tempdir().unwrap();
+        let base = base.path().join("stockade-test");
+        place::make(&base).unwrap();
+        let path = place::name_below(&base).unwrap();
+        let session = Named { path }.create().unwrap();
+        let PrivateDirectories { home, tmp } = session.private();
+        fs::write(home.join("left"), "x").unwrap();
+        prune(session.path());
+        assert!(!tmp.exists() && !session.readable().exists());
+        assert!(session.path().join(LOCK).exists() && home.join("left").exists());
+        remove(session.path());
+        assert!(!session.path().exists());
+    }
+
+    #[test]
+    fn a_session_that_nobody_holds_is_swept_and_a_live_one_is_not() {
+        let base = tempfile::tempdir().unwrap();
+        let base = base.path().join("stockade-test");
+        let made = || {
+            place::make(&base).unwrap();
+            Named {
+                path: place::name_below(&base).unwrap(),
+            }
+            .create()
+            .unwrap()
+        };
+        let aged = |session: &Session| {
+            let then = std::time::SystemTime::now() - SETTLED * 2;
+            File::open(session.path()).unwrap().set_modified(then).unwrap();
+        };
+        let (ours, other) = (made(), made());
+        aged(&ours);
+        aged(&other);
+        sweep_stale(ours.path());
+        assert!(other.path().exists());
+        let dead = other.path().to_owned();
+        drop(other);
+        sweep_stale(ours.path());
+        assert!(!dead.exists());
+        assert!(ours.path().exists());
+        let young = made().path().to_owned();
+        sweep_stale(ours.path());
+        assert!(young.exists(), "a session that is just being made was swept");
+    }
+}

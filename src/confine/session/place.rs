@@ -1,0 +1,183 @@
+//! Where session directories lie: in a base, a directory of this user alone in one of the system's temporary ones.
+//!
+//! The base has a name that can be told in advance, and where everybody writes, anybody can take it. Then another
+//! is made, whose name cannot be told; later starts know it by its owner, so what a crash leaves is swept there too.
+
+use std::fs::{self, File};
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use nix::unistd::geteuid;
+
+use super::make_directory;
+use crate::confine::error::ConfineError;
+use crate::policy::path::{AbsPath, display};
+
+/// The bit of a directory in which only the owner of a thing may rename or remove it.
+const STICKY: u32 = 0o1000;
+/// Everybody may write.
+const BY_ALL: u32 = 0o002;
+
+/// The system's temporary directories, in the order they are tried.
+pub(super) fn temporary() -> Vec<PathBuf> {
+    let mut all = vec![std::env::temp_dir()];
+    for usual in ["/tmp", "/var/tmp", "/dev/shm"].map(PathBuf::from) {
+        if !all.contains(&usual) {
+            all.push(usual);
+        }
+    }
+    all
+}
+
+/// A base in the first of the directories where there can be one; it exists.
+pub(super) fn choose(parents: Vec<PathBuf>, acceptable: impl Fn(&AbsPath) -> bool) -> Result<PathBuf, ConfineError> {
+    let mut refused = Vec::new();
+    for parent in parents {
+        match fs::canonicalize(&parent).and_then(|parent| base_in(&parent, &acceptable)) {
+            Ok(base) => return Ok(base),
+            Err(error) => refused.push(format!("{}: {error}", display(&parent))),
+        }
+    }
+    Err(ConfineError::NoPlace(refused.join("; ")))
+}
+
+fn base_in(parent: &Path, acceptable: &impl Fn(&AbsPath) -> bool) -> io::Result<PathBuf> {
+    let mode = fs::metadata(parent)?.mode();
+    if mode & BY_ALL != 0 && mode & STICKY == 0 {
+        return Err(io::Error::other("anybody may rename what is there"));
+    }
+    let usual = parent.join(format!("stockade-{}", geteuid()));
+    let admitted = |base: &PathBuf| AbsPath::new(base).is_ok_and(|path| acceptable(&path));
+    if !admitted(&usual) {
+        return Err(io::Error::other(
+            "commands are granted it, or have a directory of their own in its place",
+        ));
+    }
+    match make(&usual) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+        done => return done.map(|()| usual),
+    }
+    let mut others = others(parent, &usual)?;
+    others.sort();
+    let other = if let Some(known) = others.into_iter().find(admitted) {
+        known
+    } else {
+        let mut name = usual.into_os_string();
+        name.push(format!("-{}", random()?));
+        PathBuf::from(name)
+    };
+    make(&other).map(|()| other)
+}
+
+/// Bases of this user beside the usual one.
+fn others(parent: &Path, usual: &Path) -> io::Result<Vec<PathBuf>> {
+    let mut prefix = usual.file_name().unwrap_or_default().to_owned();
+    prefix.push("-");
+    let mut found = Vec::new();
+    for entry in fs::read_dir(parent)? {
+        let entry = entry?;
+        if entry.file_name().as_bytes().starts_with(prefix.as_bytes()) && is_private(&entry.path()).unwrap_or(false) {
+            found.push(entry.path());
+        }
+    }
+    Ok(found)
+}
+
+/// Makes a base that is not there; one that is must be this user's alone, or it is somebody else's
+/// ([`io::ErrorKind::AlreadyExists`]).
+pub(super) fn make(base: &Path) -> io::Result<()> {
+    match make_directory(base) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
+        Ok(()) | Err(_) => {}
+    }
+    if is_private(base)? {
+        return Ok(());
+    }
+    Err(io::Error::new(
+        io::ErrorKind::AlreadyExists,
+        "it exists and is not a private directory of this user",
+    ))
+}
+
+fn is_private(base: &Path) -> io::Result<bool> {
+    let meta = fs::symlink_metadata(base)?;
+    Ok(meta.is_dir() && meta.uid() == geteuid().as_raw() && meta.mode() & 0o777 == 0o700)
+}
+
+/// A fresh name for a session.
+pub(super) fn name_below(base: &Path) -> io::Result<PathBuf> {
+    Ok(base.join(format!("s-{}", random()?)))
+}
+
+fn random() -> io::Result<String> {
+    let mut bytes = [0u8; 9];
+    io::Read::read_exact(&mut File::open("/dev/urandom")?, &mut bytes)?;
+    Ok(bytes
+        .iter()
+        .fold(String::new(), |name, byte| format!("{name}{byte:02x}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::Permissions;
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    fn mode(path: &Path, mode: u32) {
+        fs::set_permissions(path, Permissions::from_mode(mode)).unwrap();
+    }
+
+    #[test]
+    fn a_base_that_somebody_else_took_is_passed_by_and_the_other_is_found_again() {
+        let top = tempfile::tempdir().unwrap();
+        let usual = choose(vec![top.path().to_owned()], |_| true).unwrap();
+        assert!(usual.ends_with(format!("stockade-{}", geteuid())));
+        assert_eq!(choose(vec![top.path().to_owned()], |_| true).unwrap(), usual);
+        // As one that others may write, a file, or a link.
+        mode(&usual, 0o777);
+        let other = choose(vec![top.path().to_owned()], |_| true).unwrap();
+        assert_ne!(other, usual);
+        assert!(is_private(&other).unwrap());
+        fs::remove_dir(&usual).unwrap();
+        fs::write(&usual, "").unwrap();
+        assert_eq!(choose(vec![top.path().to_owned()], |_| true).unwrap(), other);
+        fs::remove_file(&usual).unwrap();
+        std::os::unix::fs::symlink(&other, &usual).unwrap();
+        assert_eq!(choose(vec![top.path().to_owned()], |_| true).unwrap(), other);
+        // What others left under such a name is not taken for it.
+        mode(&other, 0o755);
+        let third = choose(vec![top.path().to_owned()], |_| true).unwrap();
+        assert!(third != other && third != usual);
+    }
+
+    #[test]
+    fn a_directory_whose_entries_anybody_may_rename_is_not_used() {
+        let top = tempfile::tempdir().unwrap();
+        mode(top.path(), 0o777);
+        let refused = choose(vec![top.path().to_owned()], |_| true).unwrap_err().to_string();
+        assert!(refused.contains("anybody may rename"), "{refused}");
+        mode(top.path(), 0o1777);
+        choose(vec![top.path().to_owned()], |_| true).unwrap();
+    }
+
+    #[test]
+    fn where_no_base_can_be_every_directory_that_was_tried_is_named_with_its_reason() {
+        let top = tempfile::tempdir().unwrap();
+        let (granted, absent) = (top.path().to_owned(), top.path().join("absent"));
+        let refused = choose(vec![granted.clone(), absent.clone()], |_| false)
+            .unwrap_err()
+            .to_string();
+        for part in [
+            granted.to_str().unwrap(),
+            absent.to_str().unwrap(),
+            "granted",
+            "No such file",
+            "TMPDIR",
+        ] {
+            assert!(refused.contains(part), "{part}: {refused}");
+        }
+    }
+}
