@@ -88,7 +88,8 @@ pub enum Refusal {
     },
     /// bwrap takes no more arguments.
     #[error(
-        "{have} arguments would be needed for the mounts, and bwrap takes {most}: name directories instead of single files,          or use `--backend landlock`"
+        "{have} arguments would be needed for the mounts, and bwrap takes {most}: name directories instead of single files, \
+         or use `--backend landlock`"
     )]
     TooManyMounts {
         /// How many would be needed.
@@ -117,6 +118,22 @@ pub enum Refusal {
         origin: String,
         /// The path of the grant around it.
         granted: AbsPath,
+    },
+    /// Neither mounts nor the layer inside can take it back.
+    #[error(
+        "{origin}: `{clause}` lies inside what {granted} grants, and {why}; keep it outside that tree, or have the \
+         entries around it ruled one by one with `--deny-fallback decompose` or `sandbox.deny_fallback: decompose` (the \
+         directories on the way can then not be listed or added to)"
+    )]
+    DenyBesideMounts {
+        /// The deny.
+        clause: String,
+        /// Where it was written.
+        origin: String,
+        /// The path of the grant around it.
+        granted: AbsPath,
+        /// Why no mount holds it.
+        why: &'static str,
     },
     /// A denied file has another name, where the deny does not hold.
     #[error(

@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use super::own::in_own;
 use crate::backend::clauses::aliases::Granted;
 use crate::backend::clauses::obstacles::at;
+use crate::backend::status::Refusal;
 use crate::backend::survey::{Kind, Node, Survey};
 use crate::policy::{AbsPath, Deny, Grant, Pattern, Right, Rights, Scope, Target};
 use crate::profile::Profile;
@@ -116,9 +117,48 @@ impl Held {
         }
     }
 
+    /// What the layer says it cannot hold was left to it because no mount can: that is the reason.
+    pub(super) fn in_its_words(&self, refusal: Refusal) -> Refusal {
+        let Refusal::DenyBelowGrant {
+            clause,
+            origin,
+            granted,
+        } = refusal
+        else {
+            return refusal;
+        };
+        let why = self
+            .left
+            .iter()
+            .find(|deny| deny.to_string() == clause)
+            .map_or(MAY_APPEAR, why_left);
+        Refusal::DenyBesideMounts {
+            clause,
+            origin,
+            granted,
+            why,
+        }
+    }
+
     fn cover(&mut self, path: AbsPath, cover: Cover) {
         let known = self.covers.entry(path).or_insert(cover);
         *known = (*known).max(cover);
+    }
+}
+
+const MAY_APPEAR: &str =
+    "a mount covers only what exists when the command starts: such a name could still be made there";
+
+/// Why no mount holds a deny.
+fn why_left(deny: &Deny) -> &'static str {
+    if deny.except.is_some() {
+        "a mount cannot leave out files by their suffix"
+    } else if in_own(at(deny)) || *at(deny) == AbsPath::root() {
+        "/proc, /dev and /tmp, which it reaches, are the sandbox's own mounts"
+    } else if rights_of(deny) == Rights::EXECUTE {
+        "a mount cannot tell executing from reading"
+    } else {
+        MAY_APPEAR
     }
 }
 

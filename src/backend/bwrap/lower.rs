@@ -191,7 +191,8 @@ fn inside(
         deny_fallback: options.deny_fallback,
         residuals: options.residuals,
     };
-    let landlock::Lowered { mut plan, statuses } = layer(&part, survey, landlock)?;
+    let landlock::Lowered { mut plan, statuses } =
+        layer(&part, survey, landlock).map_err(|refusal| held.in_its_words(refusal))?;
     // In a network namespace of one's own there is nothing but a loopback, which is free.
     plan.handle_tcp = false;
     plan.rules.retain(|rule| {

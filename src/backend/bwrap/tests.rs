@@ -9,7 +9,7 @@ use crate::backend::status::{Refusal, Status};
 use crate::backend::survey::{Kind, Link, Node, Survey};
 use crate::policy::{
     AbsPath, Deny, DenyFallback, Environment, Grant, Identity, Limits, Network, Origin, Pattern, Residuals, Rights,
-    Target, UnixSockets,
+    Suffix, Target, UnixSockets,
 };
 use crate::profile::Profile;
 
@@ -362,7 +362,7 @@ fn a_name_that_could_still_appear_where_a_command_writes_is_refused() {
     let mut absent = profile();
     absent.denies.push(Deny::tree(path("/w/secret"), Rights::ALL, origin()));
     let refused = lower(&absent, &machine(), &options()).unwrap_err();
-    assert!(matches!(refused, Refusal::DenyBelowGrant { .. }), "{refused}");
+    assert!(matches!(refused, Refusal::DenyBesideMounts { .. }), "{refused}");
     let decomposing = Options {
         deny_fallback: DenyFallback::Decompose,
         ..options()
@@ -374,6 +374,41 @@ fn a_name_that_could_still_appear_where_a_command_writes_is_refused() {
             .iter()
             .any(|clause| matches!(&clause.status, Status::Stricter(_)) && clause.clause.ends_with("/w"))
     );
+}
+
+#[test]
+fn a_refused_deny_is_told_in_the_words_of_mounts() {
+    let pattern = Deny {
+        target: Target::Pattern {
+            root: path("/w"),
+            pattern: Pattern::Suffix(".pem".into()),
+        },
+        ..Deny::tree(path("/w"), Rights::READ, origin())
+    };
+    let suffixes = Deny {
+        except: Some(Suffix::new(".md").into_iter().collect()),
+        ..Deny::tree(path("/w/a"), Rights::READ, origin())
+    };
+    let cases = [
+        (pattern, "such a name could still be made"),
+        (
+            Deny::tree(path("/w/absent"), Rights::ALL, origin()),
+            "such a name could still be made",
+        ),
+        (
+            Deny::tree(path("/w/a"), Rights::EXECUTE, origin()),
+            "executing from reading",
+        ),
+        (suffixes, "by their suffix"),
+    ];
+    for (deny, why) in cases {
+        let mut denied = profile();
+        let clause = deny.to_string();
+        denied.denies = vec![deny];
+        let refused = lower(&denied, &machine(), &options()).unwrap_err().to_string();
+        assert!(refused.contains(why) && refused.contains(&clause), "{refused}");
+        assert!(!refused.contains("Landlock"), "{refused}");
+    }
 }
 
 #[test]
