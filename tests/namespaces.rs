@@ -25,6 +25,7 @@ mod tests {
         a_protected_name_cannot_be_changed_or_renamed ["git"];
         git_works_beside_its_protected_names ["git"];
         a_protected_name_that_is_new_is_removed_afterwards ["git"];
+        protected_names_beyond_what_mounts_hold_are_put_back_and_the_regime_line_says_so [];
         only_the_processes_of_the_sandbox_are_shown ["python3"];
         what_proc_says_of_the_kernel_cannot_be_read [];
         nothing_in_proc_can_be_written [];
@@ -183,6 +184,28 @@ mod tests {
             .output();
         assert!(run.out().contains("done"), "{}", run.err());
         assert!(!world.workspace().join(".git/config.worktree").exists());
+    }
+
+    fn protected_names_beyond_what_mounts_hold_are_put_back_and_the_regime_line_says_so(world: &Fixture) {
+        let count = 600;
+        for i in 0..count {
+            world.write(format!("d{i:03}/.envrc"), "mine");
+        }
+        let line = "for d in d*; do (echo x >$d/.envrc) 2>/dev/null && echo $d; done; true";
+        let run = world.stockade(&["run", "--json", "-c", line]).output().exits(0);
+        let said = run.out();
+        let outcome: serde_json::Value = serde_json::from_str(&said).unwrap();
+        let changed = outcome["stdout"].as_str().unwrap().lines().count();
+        assert_eq!(changed, count - 512, "mounts hold 512");
+        assert_eq!(outcome["restored"].as_array().unwrap().len(), changed);
+        assert!(
+            outcome["regime"].as_str().unwrap().contains("after the first 512"),
+            "{said}"
+        );
+        for i in 0..count {
+            let file = world.workspace().join(format!("d{i:03}/.envrc"));
+            assert_eq!(fs::read_to_string(&file).unwrap(), "mine", "{}", file.display());
+        }
     }
 
     fn only_the_processes_of_the_sandbox_are_shown(world: &Fixture) {

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use super::Regime;
+use super::bwrap::MOST_PROTECTED;
 use super::survey::SurveyError;
 use crate::policy::{AbsPath, Protect, ProtectFallback, Residuals};
 
@@ -234,7 +235,7 @@ pub fn metadata(regime: Regime, residuals: Residuals) -> Result<ClauseStatus, Re
 /// The status of protected names in a regime, or why the config does not admit it.
 ///
 /// Without a mount namespace nothing can prevent writes to part of a writable tree, so all of them are
-/// undone. With one, those that exist are read-only; those that do not exist yet are undone there too.
+/// undone. With one, those that exist are read-only; the rest is undone there too.
 pub fn protected(
     protect: &Protect,
     fallback: ProtectFallback,
@@ -254,7 +255,7 @@ pub fn protected(
                 Regime::Landlock => (PROTECTED, "landlock"),
                 // Nothing restores them on a Mac yet.
                 Regime::Seatbelt => (PROTECTED, "seatbelt"),
-                Regime::Namespaces => (PROTECTED_ABSENT, "namespaces"),
+                Regime::Namespaces => (PROTECTED_REST, "namespaces"),
             };
             return Err(Refusal::Protected { what, regime });
         }
@@ -269,7 +270,7 @@ pub fn protected(
         Regime::None | Regime::Landlock | Regime::Seatbelt => vec![names(Status::Undone)],
         Regime::Namespaces => vec![
             names(Status::Enforced),
-            clause(PROTECTED_ABSENT.to_owned(), Status::Undone),
+            clause(PROTECTED_REST.to_owned(), Status::Undone),
         ],
     };
     let present = match regime {
@@ -280,7 +281,10 @@ pub fn protected(
     Ok(clauses)
 }
 
-const PROTECTED_ABSENT: &str = "git hooks and config, shell rc files, editor and agent settings that do not exist yet";
+/// Which of them mounts do not hold; [`MOST_PROTECTED`] is the number.
+const PROTECTED_REST: &str = "git hooks and config, shell rc files, editor and agent settings that do not exist yet, \
+    are links, or come after the first 512";
+const _: () = assert!(MOST_PROTECTED == 512, "what PROTECTED_REST says");
 
 const PROTECTED: &str = "git hooks and config, shell rc files, editor and agent settings";
 

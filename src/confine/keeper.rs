@@ -27,13 +27,12 @@ use super::protocol::{
 };
 use super::wire::{receive, send};
 use super::{protect, session, sweep, sys};
+use crate::backend::bwrap::MOST_PROTECTED;
 
 /// How often a watched tree is measured.
 const SAMPLE_EVERY: Duration = Duration::from_millis(50);
 /// How long a worker that lost its parent may take to end its commands itself.
 const WORKER_GRACE: Duration = Duration::from_millis(300);
-/// How many protected names get a mount of their own; the rest is undone, as absent ones are.
-const MOST_PRESENT: usize = 512;
 /// How much of bwrap's complaint is passed on.
 const MOST_COMPLAINT: u64 = 2_000;
 
@@ -106,7 +105,7 @@ impl<'a> Keeper<'a> {
 
     /// The protected names that are there; [`prepare`](Self::prepare) has recorded them.
     pub(crate) fn present(&self) -> Vec<OsString> {
-        let present = self.guard.as_ref().map(|guard| guard.present(MOST_PRESENT));
+        let present = self.guard.as_ref().map(|guard| guard.present(MOST_PROTECTED));
         present.into_iter().flatten().map(PathBuf::into_os_string).collect()
     }
 

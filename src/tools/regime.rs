@@ -6,6 +6,7 @@ use serde::Serialize;
 
 use super::plan::{Ground, Walls};
 use crate::backend::Regime;
+use crate::backend::bwrap::MOST_PROTECTED;
 use crate::backend::host::{Hold, TreeLimit};
 use crate::policy::{Limits, Network, Operation, Policy, Protect, Right, UnixSockets};
 use crate::profile::{FileReach, Profile};
@@ -46,10 +47,11 @@ impl RegimeLine {
             Protect::Default(_) if !roots.is_empty() => {
                 left_open.push(
                     match ground.walls {
-                        Walls::Landlock => "protected names are restored after the command",
-                        Walls::Namespaces(_) => "protected names that do not exist yet are removed after the command",
-                    }
-                    .to_owned(),
+                        Walls::Landlock => "protected names are restored after the command".to_owned(),
+                        Walls::Namespaces(_) => format!(
+                            "protected names that are new, are links or come after the first {MOST_PROTECTED} are restored after the command"
+                        ),
+                    },
                 );
             }
             Protect::Default(_) | Protect::None => {}

@@ -29,5 +29,5 @@ mod validate;
 
 pub use lower::{Lowered, OLDEST_ABI, Options, lower, survey};
 pub use own::{OwnFileSystem, OwnRule};
-pub use plan::{BindAccess, BwrapPlan, NetworkNamespace, Step};
+pub use plan::{BindAccess, BwrapPlan, MOST_PROTECTED, NetworkNamespace, Step};
 pub use validate::{Walls, validate};

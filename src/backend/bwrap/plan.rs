@@ -113,6 +113,10 @@ pub const MASK: &str = "/dev/null";
 /// The most arguments one bwrap takes (`MAX_ARGS`, the same in all versions from 0.2 to 0.11).
 pub const MOST_ARGUMENTS: usize = 9_000;
 
+/// The most protected names that get a mount of their own: bwrap takes longer with each, and its arguments end
+/// somewhere. The rest is undone after the command, as names that do not exist are.
+pub const MOST_PROTECTED: usize = 512;
+
 impl BwrapPlan {
     /// The arguments, as `--args` takes them; the command line itself is not among them.
     pub fn render(&self) -> Vec<OsString> {

@@ -171,7 +171,7 @@ impl Host {
     /// What stays open in the `namespaces` regime, or is refused in it.
     fn namespaces_cannot_hold(&self) -> Vec<String> {
         let mut cannot = vec![
-            "protected names that do not exist yet: undone after the command instead of prevented".to_owned(),
+            "protected names that do not exist yet, are links or are too many: undone after the command instead of prevented".to_owned(),
             "a deny of a name that could still be made in a writable root: refused, or decomposed".to_owned(),
         ];
         cannot.extend(sampled(Regime::Namespaces));

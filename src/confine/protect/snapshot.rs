@@ -135,7 +135,7 @@ impl Guard {
     }
 
     /// The protected entries that are there and can be covered by a mount of their own, the topmost of nested ones,
-    /// `most` at most. What has another name, or is one, is left to be undone.
+    /// `most` at most; the files that were named one by one come first. What is a link is left to be undone.
     pub(crate) fn present(&self, most: usize) -> Vec<PathBuf> {
         let coverable = |kept: &&Kept| match (kept.role, &kept.state) {
             // Git itself writes in it; what it must not write has roles of its own.
@@ -151,10 +151,12 @@ impl Guard {
         paths.dedup();
         let mut topmost: Vec<PathBuf> = Vec::new();
         for path in paths {
-            if topmost.len() < most && !topmost.last().is_some_and(|above| path.starts_with(above)) {
+            if !topmost.last().is_some_and(|above| path.starts_with(above)) {
                 topmost.push(path);
             }
         }
+        topmost.sort_by_cached_key(|path| !self.extra.iter().any(|file| file.starts_with(path)));
+        topmost.truncate(most);
         topmost
     }
 

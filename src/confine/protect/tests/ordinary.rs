@@ -148,3 +148,15 @@ fn what_the_store_knows_is_used_only_while_it_is_whole() {
         );
     }
 }
+
+#[test]
+fn a_file_that_was_named_is_covered_before_names_of_the_table() {
+    let scene = Scene::empty();
+    for name in ["a/.envrc", "b/.envrc", "z.yaml"] {
+        scene.write(name, "x");
+    }
+    let guard = Guard::snapshot(&[scene.root()], &[scene.at("z.yaml")], &scene.store()).unwrap();
+    assert_eq!(guard.present(2), [scene.at("z.yaml"), scene.at("a/.envrc")]);
+    assert_eq!(guard.present(9).len(), 3);
+    assert!(guard.settle().errors.is_empty());
+}
