@@ -8,17 +8,14 @@ mod common;
 #[cfg(test)]
 mod tests {
     use std::fs;
-    use std::path::{Path, PathBuf};
-    use std::process::Command;
-    use std::sync::LazyLock;
     use std::time::Duration;
 
     use nix::sys::signal::Signal;
     use serde_json::Value;
 
     use crate::common::{
-        Fixture, Invocation, SECRET, as_root_and_as_user, assert_gone_within, assert_no_process_left, kill_marked,
-        marker, wait_for_processes,
+        Fixture, SECRET, as_root_and_as_user, assert_gone_within, assert_no_process_left, kill_marked, marker,
+        wait_for_processes, without,
     };
 
     as_root_and_as_user! {
@@ -46,30 +43,6 @@ mod tests {
         ("seccomp", "seccomp"),
         ("5", "this kernel has 5"),
     ];
-
-    /// The compiled helper.
-    static HELPER: LazyLock<PathBuf> = LazyLock::new(|| {
-        let binary = Path::new(env!("CARGO_TARGET_TMPDIR")).join("without");
-        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/helpers/without.c");
-        #[expect(clippy::disallowed_methods, reason = "the test compiles its helper")]
-        let status = Command::new("cc")
-            .arg("-O1")
-            .arg("-o")
-            .arg(&binary)
-            .arg(source)
-            .status()
-            .unwrap();
-        assert!(status.success(), "cc could not compile the helper");
-        binary
-    });
-
-    /// `stockade ARGS` on a machine that lacks `what`.
-    fn without(world: &Fixture, what: &str, args: &[&str]) -> Invocation {
-        // A copy, because the target directory may be closed to the actor.
-        let helper = world.base().join("without");
-        fs::copy(&*HELPER, &helper).unwrap();
-        world.bare(helper).args([what]).args([world.binary()]).args(args)
-    }
 
     /// A config beside the workspace, which it grants; `sandbox` says more of it.
     fn config(world: &Fixture, sandbox: &str, shell: &str) -> String {

@@ -36,6 +36,12 @@ pub enum ConfineError {
     /// The worker went away in mid-call.
     #[error("the confined worker died; every process of the command was killed")]
     WorkerDied,
+    /// The worker did not end a command whose time was over.
+    #[error(
+        "the command was not ended when its time was over or it was told to stop, so its whole session was killed; \
+         whoever watches it may have been stopped by it"
+    )]
+    Unresponsive,
     /// The worker sent something that is not a message.
     #[error("the confined worker sent a malformed message; it was killed")]
     Malformed,

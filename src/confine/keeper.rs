@@ -33,6 +33,8 @@ use crate::backend::bwrap::MOST_PROTECTED;
 const SAMPLE_EVERY: Duration = Duration::from_millis(50);
 /// How long a worker that lost its parent may take to end its commands itself.
 const WORKER_GRACE: Duration = Duration::from_millis(300);
+/// How long a runner may take to end a tree that is over a limit.
+const RUNNER_GRACE: Duration = Duration::from_secs(5);
 /// How much of bwrap's complaint is passed on.
 const MOST_COMPLAINT: u64 = 2_000;
 
@@ -65,6 +67,8 @@ struct Watched {
     call: u64,
     runner: OwnedFd,
     limits: CommandLimits,
+    /// When it was told to end its command for going over one of them.
+    told: Option<Instant>,
 }
 
 impl<'a> Keeper<'a> {
@@ -160,7 +164,9 @@ impl<'a> Keeper<'a> {
             if aside {
                 self.answer_aside();
             }
-            self.sample();
+            if !self.sample() {
+                break;
+            }
         }
         Some(signals)
     }
@@ -186,7 +192,12 @@ impl<'a> Keeper<'a> {
                 let Some(runner) = fds.into_iter().next() else {
                     return false;
                 };
-                self.watched.push(Watched { call, runner, limits });
+                self.watched.push(Watched {
+                    call,
+                    runner,
+                    limits,
+                    told: None,
+                });
                 return true;
             }
             KeeperRequest::Unwatch { call } => {
@@ -279,12 +290,17 @@ impl<'a> Keeper<'a> {
         }
     }
 
-    fn sample(&mut self) {
+    /// Tells the runner of each tree that is over a limit; `false` when one was told and has ended nothing. (Where
+    /// the kernel knows no scopes for signals, a command in namespaces can stop its runner.)
+    fn sample(&mut self) -> bool {
         if self.watched.is_empty() {
-            return;
+            return true;
         }
         let table = sweep::Table::read();
-        for Watched { runner, limits, .. } in &self.watched {
+        for Watched {
+            runner, limits, told, ..
+        } in &mut self.watched
+        {
             let Some(runner) = sweep::pid_of(runner) else { continue };
             let usage = table.usage_below(runner);
             let signal = if limits.processes.is_some_and(|most| usage.processes > most) {
@@ -296,7 +312,11 @@ impl<'a> Keeper<'a> {
             };
             // A runner that is gone already has nothing left to limit.
             let _signalled = kill(runner, signal);
+            if told.get_or_insert_with(Instant::now).elapsed() > RUNNER_GRACE {
+                return false;
+            }
         }
+        true
     }
 
     fn finish(&mut self, worker: Pid, signals: Option<&SignalFd>) -> ! {

@@ -28,6 +28,12 @@ use super::{ruleset, sweep, sys};
 /// How long a command that was told to stop may take before it is killed.
 const GRACE: Duration = Duration::from_secs(2);
 
+/// How long a runner looks for what is left of a tree.
+const SWEEP: Duration = Duration::from_secs(2);
+
+/// The number of no signal: the word of [`let_begin`].
+const BEGIN: i32 = 0;
+
 /// Everything a runner takes with it.
 #[derive(Debug)]
 pub(crate) struct Runner {
@@ -64,12 +70,15 @@ struct Underway {
 impl Runner {
     /// Runs the command to its end, reports, and ends the process.
     pub(crate) fn run(self) -> ! {
-        let confined = self.compiled.is_some();
+        let around = Around::of(self.compiled.as_ref());
         let Ok(report) = self.report.try_clone() else {
             sys::exit_now(1)
         };
         let end = self.supervise().unwrap_or_else(End::NotStarted);
-        finish_tree(confined);
+        if !finish_tree(around) {
+            // The worker takes the command for lost and kills all that is in the namespace, at one blow.
+            sys::exit_now(1)
+        }
         // The worker reads end-of-file if this fails, and treats the command as lost.
         let _reported = send(&report, &RunnerReport { end }, &[]);
         sys::exit_now(0)
@@ -91,20 +100,23 @@ impl Runner {
             return Err(StartFailure::new(Step::ParentDeath, Errno::ESRCH, "the worker is gone"));
         }
         prctl::set_child_subreaper(true).map_err(at(Step::ParentDeath))?;
-        // Older kernels know no scopes; there the PID namespace around everything stands in for them.
-        if self
-            .compiled
-            .as_ref()
-            .is_some_and(|compiled| ruleset::has_scopes(&compiled.plan.landlock))
-        {
-            ruleset::apply(ruleset::scope_only()?)?;
-            if !signals_are_scoped(self.worker) {
-                return Err(StartFailure::new(
-                    Step::SelfTest,
-                    Errno::EPERM,
-                    "the runner can signal the worker",
-                ));
+        match Around::of(self.compiled.as_ref()) {
+            Around::Scope => {
+                ruleset::apply(ruleset::scope_only()?)?;
+                if !signals_are_scoped(self.worker) {
+                    return Err(StartFailure::new(
+                        Step::SelfTest,
+                        Errno::EPERM,
+                        "the runner can signal the worker",
+                    ));
+                }
             }
+            // The command will be able to stop the worker: first it must have told the keeper what to watch.
+            Around::Namespace => match receive::<Stop>(&self.report) {
+                Ok(Some((Stop { signal: BEGIN }, _))) => {}
+                Ok(_) | Err(_) => return Err(StartFailure::new(Step::ParentDeath, Errno::ESRCH, "the worker is gone")),
+            },
+            Around::Nothing => {}
         }
         let Self {
             start,
@@ -156,12 +168,52 @@ impl Runner {
     }
 }
 
-/// Ends what is left of the tree and reaps it.
-fn finish_tree(confined: bool) {
-    if confined && signals_are_scoped(getppid()) {
-        sweep::kill_scoped();
-    } else {
-        sweep::kill_descendants();
+/// What a runner is alone with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Around {
+    /// The command's tree: a scope keeps its signals there.
+    Scope,
+    /// The worker and others of its commands, in a PID namespace; the kernel knows no scopes.
+    Namespace,
+    /// Everything of this user: nothing confines commands.
+    Nothing,
+}
+
+impl Around {
+    fn of(compiled: Option<&Compiled>) -> Self {
+        match compiled {
+            Some(compiled) if ruleset::has_scopes(&compiled.plan.landlock) => Self::Scope,
+            Some(_) => Self::Namespace,
+            None => Self::Nothing,
+        }
+    }
+}
+
+/// The worker's word to a new runner: it waits for that where its command could stop the worker.
+pub(crate) fn let_begin(report: &OwnedFd, compiled: Option<&Compiled>) {
+    match Around::of(compiled) {
+        Around::Namespace => {
+            // A runner that is gone already needs no word.
+            let _told = send(report, &Stop { signal: BEGIN }, &[]);
+        }
+        Around::Scope | Around::Nothing => {}
+    }
+}
+
+/// Ends what is left of the tree and reaps it; `false` where that takes too long. Without a scope it takes looking
+/// for each process, which a swarm can outrun, and which /proc must be readable for.
+fn finish_tree(around: Around) -> bool {
+    match around {
+        // Not in its scope yet, if it failed before.
+        Around::Scope if signals_are_scoped(getppid()) => {
+            sweep::kill_scoped();
+            true
+        }
+        Around::Scope | Around::Nothing => {
+            sweep::kill_descendants();
+            true
+        }
+        Around::Namespace => sweep::kill_descendants_until(Instant::now() + SWEEP),
     }
 }
 

@@ -1,11 +1,11 @@
 //! The process table, read from /proc: who descends from whom, and what they use.
 //!
 //! Used where the Landlock signal scope cannot do it: by the keeper, which stands outside every
-//! layer, and by a runner in regime `none`. Where the scope can, [`kill_scoped`] needs no table.
+//! layer, and by a runner that no scope keeps to its tree. Where one does, [`kill_scoped`] needs no table.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::fd::{AsRawFd, OwnedFd};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use nix::errno::Errno;
 use nix::sys::signal::{Signal, kill};
@@ -110,8 +110,20 @@ fn parse_stat(stat: &[u8]) -> Option<(i32, u64, u64)> {
 
 /// Kills and reaps everything that descends from this process, until nothing is left.
 pub(crate) fn kill_descendants() {
+    sweep(None);
+}
+
+/// The same, until a moment; whether nothing is left.
+pub(crate) fn kill_descendants_until(moment: Instant) -> bool {
+    sweep(Some(moment))
+}
+
+fn sweep(until: Option<Instant>) -> bool {
     let mut pause = Duration::from_micros(200);
     while reap() == Reaped::SomeLeft {
+        if until.is_some_and(|moment| moment <= Instant::now()) {
+            return false;
+        }
         for pid in Table::read().below(getpid()) {
             // It may have ended since the table was read.
             let _killed = kill(Pid::from_raw(pid), Signal::SIGKILL);
@@ -119,6 +131,7 @@ pub(crate) fn kill_descendants() {
         std::thread::sleep(pause);
         pause = (pause * 2).min(Duration::from_millis(10));
     }
+    true
 }
 
 /// Kills everything this process may signal, and reaps it. The caller has made sure that the Landlock

@@ -22,7 +22,7 @@ use super::protocol::{
     CommandLimits, End, Ended, KeeperReply, KeeperRequest, Reply, Request, RunnerReport, SetupMessage, Start,
     StartFailure, Step, Stop, Violation,
 };
-use super::runner::Runner;
+use super::runner::{Runner, let_begin};
 use super::wire::{receive, send};
 use super::{selftest, stage, sweep, sys};
 use crate::policy::path::display;
@@ -234,6 +234,7 @@ impl Worker<'_> {
                 if limits.memory.is_some() || limits.processes.is_some() {
                     self.watch(call, runner, limits)?;
                 }
+                let_begin(&ours, self.compiled.as_ref());
                 self.active.insert(call, Active { runner, report: ours });
                 Ok(())
             }

@@ -15,7 +15,7 @@ use crate::approval::{ApprovalRequest, Remember, Verdict};
 use crate::backend::host::{Hold, TreeLimit};
 use crate::confine::io::{ParentEnds, Relayed, Stdin, prepare};
 use crate::confine::protocol::{Counting, Ended};
-use crate::confine::{CommandLimits, Confinement, Launch, OwnProcess};
+use crate::confine::{CommandLimits, ConfineError, Confinement, Launch, OwnProcess};
 use crate::policy::path::escape;
 use crate::policy::shell::{Judgement, judge, judge_argv};
 use crate::policy::{AbsPath, Access, Demand, Limits, Operation, Requirement};
@@ -205,6 +205,11 @@ impl Executor {
     }
 }
 
+/// How long a command may still be under way when its time is over, or it was told to stop. Whoever watches it ends it
+/// then, and putting protected names back takes a while; but where the kernel knows no scopes for signals, a command in
+/// namespaces can stop who watches it.
+const OVERDUE: Duration = Duration::from_secs(15);
+
 /// How a command ended, what it said, and the signal that stopped it, if one did.
 type Done = (Ended, Relayed, Option<i32>);
 
@@ -216,7 +221,9 @@ async fn run(
     output: Option<u64>,
     stops: &mut mpsc::Receiver<Signal>,
 ) -> Result<Done, ToolError> {
+    let timeout = launch.limits.timeout_ms.map(Duration::from_millis);
     let mut running = worker.launch(launch).await?;
+    let mut overdue = timeout.and_then(|timeout| Instant::now().checked_add(timeout.saturating_add(OVERDUE)));
     let worker = &*worker;
     let (dead, tree_is_dead) = tokio::sync::oneshot::channel::<()>();
     let (broken, mut broken_pipe) = mpsc::channel::<()>(1);
@@ -238,12 +245,15 @@ async fn run(
         let ended = loop {
             tokio::select! {
                 ended = running.ended() => break ended,
+                () = at(overdue) => break Err(ConfineError::Unresponsive),
                 Some(signal) = stops.recv() => {
                     stopped.get_or_insert(signal as i32);
+                    overdue.get_or_insert(Instant::now() + OVERDUE);
                     worker.cancel(&running, signal).await?;
                 }
                 Some(()) = broken_pipe.recv() => {
                     stopped.get_or_insert(Signal::SIGPIPE as i32);
+                    overdue.get_or_insert(Instant::now() + OVERDUE);
                     worker.cancel(&running, Signal::SIGKILL).await?;
                 }
             }
@@ -253,6 +263,14 @@ async fn run(
     };
     let (relayed, ended) = tokio::join!(relay, ended);
     Ok((ended?, relayed?, stopped))
+}
+
+/// Waits for a moment; for none, for ever.
+async fn at(moment: Option<Instant>) {
+    match moment {
+        Some(moment) => tokio::time::sleep_until(moment.into()).await,
+        None => std::future::pending().await,
+    }
 }
 
 fn command_limits(limits: &Limits, timeout: Option<Duration>, counting: Counting) -> CommandLimits {

@@ -15,12 +15,14 @@
 
 mod process;
 mod terminal;
+mod without;
 mod world;
 
 pub(crate) use process::{
     Invocation, Run, Running, assert_gone_within, assert_no_process_left, descendants, kill_marked, marker,
     wait_for_processes,
 };
+pub(crate) use without::without;
 pub(crate) use world::{Actor, Backend, Fixture, SECRET, Snapshot, assert_nothing_left_behind, find_program};
 
 /// Whether the declaration in `STOCKADE_TEST_REQUIRE` asks for `thing`.

@@ -3,21 +3,22 @@
  *     without landlock|enabled-landlock|seccomp|ABI PROGRAM ARGUMENT...
  *
  * `landlock`: no kernel support; `enabled-landlock`: compiled in, not enabled at boot; `seccomp`: no filters;
- * a number: the Landlock version the kernel names. Compiled and run by tests/without_landlock.rs. */
+ * a number: the Landlock version the kernel names. Compiled and run by tests/common/without.rs. */
 #define _GNU_SOURCE
+#include <elf.h>
 #include <errno.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
-#include <poll.h>
-#include <sched.h>
 #include <signal.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <sys/prctl.h>
+#include <sys/ptrace.h>
 #include <sys/syscall.h>
+#include <sys/uio.h>
+#include <sys/user.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -40,53 +41,73 @@ static int fail_call(unsigned number, unsigned error) {
     return install(filter, sizeof filter / sizeof *filter, 0);
 }
 
-/* The descriptor on which questions for the version arrive. */
-static int ask_about_version(void) {
+/* Traced, not notified: of all filters of a process only one may have a listener, and commands get one. */
+static int trace_questions(void) {
     struct sock_filter filter[] = {
         BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
         BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, CREATE_RULESET, 0, 3),
         BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[2])),
         BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, ASKS_FOR_VERSION, 0, 1),
-        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_USER_NOTIF),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_TRACE),
         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
     };
-    return install(filter, sizeof filter / sizeof *filter, SECCOMP_FILTER_FLAG_NEW_LISTENER);
+    return install(filter, sizeof filter / sizeof *filter, 0);
 }
 
-struct start { char **argv; int listener; };
-
-static int run(void *given) {
-    struct start *start = given;
-    start->listener = ask_about_version();
-    if (start->listener < 0) _exit(3);
-    execv(start->argv[0], start->argv);
-    _exit(4);
+/* Has the stopped process skip its call and see `value` come back from it. */
+static int answer(pid_t pid, long value) {
+#if defined(__x86_64__)
+    struct user_regs_struct registers;
+    if (ptrace(PTRACE_GETREGS, pid, 0, &registers)) return -1;
+    registers.orig_rax = -1;
+    registers.rax = value;
+    return (int)ptrace(PTRACE_SETREGS, pid, 0, &registers);
+#elif defined(__aarch64__)
+    struct user_regs_struct registers;
+    int none = -1;
+    struct iovec all = {&registers, sizeof registers}, call = {&none, sizeof none};
+    if (ptrace(PTRACE_GETREGSET, pid, NT_PRSTATUS, &all)) return -1;
+    registers.regs[0] = value;
+    if (ptrace(PTRACE_SETREGSET, pid, NT_ARM_SYSTEM_CALL, &call)) return -1;
+    return (int)ptrace(PTRACE_SETREGSET, pid, NT_PRSTATUS, &all);
+#else
+#error "no way to answer a call on this machine"
+#endif
 }
 
-/* Answers every question with `version` until nobody is left to ask. */
+/* Answers every question of the program and of all it starts with `version`, until none is left. */
 static int with_version(int version, char **argv) {
-    static char stack[65536];
-    static struct start start;
-    int status;
-    start.argv = argv;
-    /* The child shares memory and descriptors until it becomes the program; so the listener is ours too. */
-    pid_t child = clone(run, stack + sizeof stack, CLONE_VM | CLONE_VFORK | CLONE_FILES | SIGCHLD, &start);
-    if (child < 0 || start.listener < 0) return 3;
-    for (;;) {
-        struct pollfd ready = {start.listener, POLLIN, 0};
-        struct seccomp_notif question;
-        struct seccomp_notif_resp answer;
-        if (poll(&ready, 1, -1) < 0) continue;
-        if (!(ready.revents & POLLIN)) break;
-        memset(&question, 0, sizeof question);
-        memset(&answer, 0, sizeof answer);
-        if (ioctl(start.listener, SECCOMP_IOCTL_NOTIF_RECV, &question)) continue;
-        answer.id = question.id;
-        answer.val = version;
-        ioctl(start.listener, SECCOMP_IOCTL_NOTIF_SEND, &answer);
+    const long options = PTRACE_O_TRACESECCOMP | PTRACE_O_TRACEFORK | PTRACE_O_TRACEVFORK | PTRACE_O_TRACECLONE |
+                         PTRACE_O_EXITKILL;
+    int status, result = 3;
+    pid_t pid, child = fork();
+    if (child < 0) return 3;
+    if (child == 0) {
+        raise(SIGSTOP);
+        if (trace_questions()) _exit(3);
+        execv(argv[0], argv);
+        _exit(4);
     }
-    if (waitpid(child, &status, 0) != child) return 3;
-    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+    if (waitpid(child, &status, WUNTRACED) != child || !WIFSTOPPED(status)) return 3;
+    if (ptrace(PTRACE_SEIZE, child, 0, options) || kill(child, SIGCONT)) return 3;
+    while ((pid = waitpid(-1, &status, __WALL)) > 0) {
+        int event = status >> 16, signal = 0;
+        if (!WIFSTOPPED(status)) {
+            if (pid == child) result = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+            continue;
+        }
+        if (event == PTRACE_EVENT_SECCOMP) {
+            if (answer(pid, version)) kill(pid, SIGKILL);
+        } else if (event == PTRACE_EVENT_STOP && WSTOPSIG(status) != SIGTRAP) {
+            /* Stopped as a group, and to stay so until it is told to go on. */
+            ptrace(PTRACE_LISTEN, pid, 0, 0);
+            continue;
+        } else if (event == 0) {
+            signal = WSTOPSIG(status);
+        }
+        ptrace(PTRACE_CONT, pid, 0, signal);
+    }
+    return result;
 }
 
 int main(int argc, char **argv) {

@@ -177,7 +177,8 @@ impl Host {
         cannot.extend(sampled(Regime::Namespaces));
         if self.landlock_abi.is_none_or(|abi| abi < LANDLOCK_FLOOR) {
             cannot.push(
-                "signals between the command and what watches it, below Landlock ABI 6: a command can end its own call"
+                "signals between the command and what watches it, below Landlock ABI 6: a command can end its own call, and \
+                 others of its profile; one that stops who watches it is killed 15 seconds after its time"
                     .to_owned(),
             );
         }
