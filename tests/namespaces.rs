@@ -14,7 +14,7 @@ mod tests {
 
     use crate::common::{
         Fixture, Invocation, Run, SECRET, Snapshot, assert_nothing_left_behind, in_namespaces, marker,
-        wait_for_processes,
+        wait_for_processes, without,
     };
 
     in_namespaces! {
@@ -39,9 +39,13 @@ mod tests {
         files_that_match_start_beside_a_repository ["git"];
         a_profile_without_a_system_still_starts [];
         nothing_is_left_on_the_host [];
+        a_bwrap_that_fails_runs_nothing_and_leaves_nothing ["cc", "git"];
     }
 
-    crate::common::declare! { root_among_others Root Bwrap; a_place_that_somebody_else_took_is_passed_by ["unshare", "mount"]; }
+    crate::common::declare! { root_among_others Root Bwrap;
+        a_place_that_somebody_else_took_is_passed_by ["unshare", "mount"];
+        a_full_disk_runs_nothing_and_leaves_nothing ["unshare", "mount"];
+    }
 
     crate::common::declare! { user_without_namespaces User Bwrap; a_bwrap_that_is_not_the_system_s_is_refused_with_the_reason ["unshare", "setpriv"]; }
 
@@ -414,6 +418,61 @@ mod tests {
         assert_eq!(names, ["d", "kept"]);
         assert_eq!(fs::read_dir(world.workspace().join("d")).unwrap().count(), 1);
         assert_nothing_left_behind(&before, world);
+    }
+
+    fn a_bwrap_that_fails_runs_nothing_and_leaves_nothing(world: &Fixture) {
+        repository(world);
+        let config = fs::read(world.workspace().join(".git/config")).unwrap();
+        let before = Snapshot::of(world);
+        for (what, says) in [
+            ("namespaces", "namespace"),
+            ("mounts", "Permission denied"),
+            ("room", "No space left on device"),
+        ] {
+            let args = ["run", "--backend", "bwrap", "-c", "echo ran; touch ran"];
+            let run = without(world, what, &args).output().exits(125);
+            assert_eq!(run.out(), "", "{what}");
+            assert!(run.err().contains(says), "{what}: {}", run.err());
+            let json = ["run", "--json", "--backend", "bwrap", "-c", "touch ran"];
+            let said = without(world, what, &json).output().exits(125).out();
+            let outcome: serde_json::Value = serde_json::from_str(&said).unwrap();
+            assert!(outcome["reason"].as_str().unwrap().contains(says), "{said}");
+            assert!(!world.workspace().join("ran").exists(), "{what}");
+            assert_eq!(fs::read(world.workspace().join(".git/config")).unwrap(), config);
+            assert_nothing_left_behind(&before, world);
+        }
+        // The twin: what is missing is what was taken away.
+        world.shell("touch ran").output().exits(0);
+        assert!(world.workspace().join("ran").exists());
+    }
+
+    fn a_full_disk_runs_nothing_and_leaves_nothing(world: &Fixture) {
+        let mut codes = Vec::new();
+        for inodes in 1..=16 {
+            // In a mount namespace of its own, with room for so many files.
+            let mount = format!("mount -t tmpfs -o mode=1777,nr_inodes={inodes} none /var/tmp");
+            // The keeper goes last.
+            let left =
+                "for i in 1 2 3 4 5 6 7 8 9; do [ -z \"$(ls /var/tmp)\" ] && break; sleep 0.2; done; ls /var/tmp";
+            let line = format!("{mount} && \"$0\" run --backend bwrap -- echo ran; code=$?; {left}; exit $code");
+            let run = world
+                .bare("/usr/bin/unshare")
+                .args(["-m", "sh", "-c", &line])
+                .args([world.binary()])
+                .output();
+            match run.code() {
+                0 => assert_eq!(run.out(), "ran\n", "{inodes}"),
+                125 => {
+                    assert_eq!(run.out(), "", "{inodes}: nothing ran, and nothing is left");
+                    assert!(run.err().contains("No space left on device"), "{inodes}: {}", run.err());
+                }
+                code => panic!("{inodes}: {code}: {}", run.err()),
+            }
+            codes.push(run.code());
+        }
+        // With too few it fails, with more it works, and it is one or the other.
+        assert!(codes.first() == Some(&125) && codes.last() == Some(&0), "{codes:?}");
+        assert!(codes.is_sorted_by(|few, more| few >= more), "{codes:?}");
     }
 
     fn a_place_that_somebody_else_took_is_passed_by(world: &Fixture) {

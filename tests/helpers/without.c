@@ -1,14 +1,16 @@
 /* Runs a program on a machine that lacks something: a seccomp filter makes the kernel answer as one without it.
  *
- *     without landlock|enabled-landlock|seccomp|ABI PROGRAM ARGUMENT...
+ *     without landlock|enabled-landlock|seccomp|namespaces|mounts|room|ABI PROGRAM ARGUMENT...
  *
  * `landlock`: no kernel support; `enabled-landlock`: compiled in, not enabled at boot; `seccomp`: no filters;
+ * `namespaces`: no user namespace may be made; `mounts`: no mount can be made; `room`: a mount finds no room;
  * a number: the Landlock version the kernel names. Compiled and run by tests/common/without.rs. */
 #define _GNU_SOURCE
 #include <elf.h>
 #include <errno.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
+#include <sched.h>
 #include <signal.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -36,6 +38,23 @@ static int fail_call(unsigned number, unsigned error) {
         BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
         BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, number, 0, 1),
         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | error),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    return install(filter, sizeof filter / sizeof *filter, 0);
+}
+
+/* Refuses clone() with a new user namespace, as a hardened kernel does. */
+static int fail_user_namespaces(void) {
+    struct sock_filter filter[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_clone3, 5, 0),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_clone, 1, 0),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_unshare, 0, 4),
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[0])),
+        BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, CLONE_NEWUSER, 0, 2),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+        /* What libraries fall back from: its flags lie where a filter cannot look. */
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOSYS),
         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
     };
     return install(filter, sizeof filter / sizeof *filter, 0);
@@ -117,6 +136,9 @@ int main(int argc, char **argv) {
     if (!strcmp(argv[1], "landlock")) made = fail_call(CREATE_RULESET, ENOSYS);
     else if (!strcmp(argv[1], "enabled-landlock")) made = fail_call(CREATE_RULESET, EOPNOTSUPP);
     else if (!strcmp(argv[1], "seccomp")) made = fail_call(SYS_seccomp, EINVAL);
+    else if (!strcmp(argv[1], "namespaces")) made = fail_user_namespaces();
+    else if (!strcmp(argv[1], "mounts")) made = fail_call(SYS_mount, EACCES);
+    else if (!strcmp(argv[1], "room")) made = fail_call(SYS_mount, ENOSPC);
     else return 2;
     if (made) { perror("without: seccomp"); return 3; }
     execv(argv[2], argv + 2);

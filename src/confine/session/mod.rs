@@ -98,7 +98,11 @@ fn make_session(path: &Path) -> io::Result<Flock<File>> {
     if let Some(base) = path.parent() {
         place::make(base)?;
     }
-    make_directory(path)?;
+    if let Err(error) = make_directory(path) {
+        // There is nothing of ours in the base; what others have there stays.
+        let _others = path.parent().map(fs::remove_dir);
+        return Err(error);
+    }
     let made = (|| {
         make_file(&path.join(LOCK))?;
         let held = lock(path)?;
