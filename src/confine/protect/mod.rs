@@ -132,7 +132,11 @@ pub enum ProtectError {
     #[error("the writable roots hold too many directories to protect names in them")]
     TooMany,
     /// A journal that is not one.
-    #[error("{} cannot be read as a journal of protected names; look at it, then remove it", display(.0))]
+    #[error(
+        "{} cannot be read as a journal of protected names; look at it, then remove it (git hooks and the like may be changed \
+         where a command was running when it was written)",
+        display(.0)
+    )]
     Journal(PathBuf),
     /// The tree would not come to rest.
     #[error("{} could not be restored: it changes as fast as it is put back", display(.0))]

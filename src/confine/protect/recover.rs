@@ -65,7 +65,12 @@ impl Unrecovered {
                 "the place for the journals of protected names cannot be used: {}; make it writable",
                 self.error
             ),
-            Extent::Unknown | Extent::Roots(_) => format!(
+            Extent::Unknown => format!(
+                "what an interrupted session changed cannot be told: {}. It may be about any directory, so nothing starts \
+                 as long as it lies in {journals}",
+                self.error
+            ),
+            Extent::Roots(_) => format!(
                 "an interrupted session could not be undone: {}; put right what it names, or look at the journals in \
                  {journals} and remove them",
                 self.error

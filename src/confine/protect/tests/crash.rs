@@ -67,9 +67,20 @@ fn a_journal_of_rubbish_is_an_error_that_names_it() {
     fs::create_dir(scene.store().join("journal")).unwrap();
     fs::write(scene.store().join("journal/1"), "rubbish").unwrap();
     let failures = recover(&scene.store()).failures;
-    assert!(failures[0].error.to_string().contains("journal/1"));
     // Nobody knows what it is about.
     assert!(failures[0].concerns(&[scene.root()]));
+    let said = failures[0].explain(&scene.store().join("journal"));
+    for part in [
+        "journal/1",
+        "cannot be read",
+        "then remove it",
+        "nothing starts as long as",
+    ] {
+        assert!(said.contains(part), "{part}: {said}");
+    }
+    // Done as it says.
+    fs::remove_file(scene.store().join("journal/1")).unwrap();
+    assert!(recover(&scene.store()).failures.is_empty());
 }
 
 /// A directory whose file system is full is hard to come by; a protected socket cannot be made again either.
