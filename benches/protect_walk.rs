@@ -9,38 +9,26 @@
     reason = "a measuring program"
 )]
 
+mod common;
+
 use std::fs;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::time::TimeValLike;
 use stockade::confine::protect::Guard;
 
+use common::{git, repository, run};
+
 const ROUNDS: usize = 21;
 
 fn main() {
     let folder = tempfile::tempdir().unwrap();
     let (root, store) = (folder.path().join("root"), folder.path().join("store"));
-    generate(&root);
+    repository(&root);
     fs::create_dir(&store).unwrap();
-    git(&root, &["init", "-q"]);
-    git(&root, &["add", "."]);
-    git(
-        &root,
-        &[
-            "-c",
-            "user.name=A",
-            "-c",
-            "user.email=a@example.org",
-            "commit",
-            "-qm",
-            "all",
-        ],
-    );
-    // Stamps become reliable once their clock tick is over.
-    std::thread::sleep(Duration::from_millis(50));
 
     let roots = [root.clone()];
     report("find", || run(Command::new("find").arg(&root)));
@@ -66,35 +54,6 @@ fn guarded(root: &Path, store: &Path) {
     let guard = Guard::snapshot(&[root.to_owned()], &[], store).unwrap();
     git(root, &["status", "--short"]);
     assert!(guard.settle().errors.is_empty());
-}
-
-/// 20 × 100 directories of 10 files.
-fn generate(root: &Path) {
-    for outer in 0..20 {
-        for inner in 0..99 {
-            let directory = root.join(format!("package{outer}/module{inner}"));
-            fs::create_dir_all(&directory).unwrap();
-            for file in 0..10 {
-                fs::write(
-                    directory.join(format!("source_file_{file}.rs")),
-                    format!("{outer} {inner} {file}\n"),
-                )
-                .unwrap();
-            }
-        }
-    }
-}
-
-fn git(root: &Path, arguments: &[&str]) {
-    // Without gc, which would go on in the background and be measured too.
-    run(Command::new("git")
-        .args(["-c", "gc.auto=0", "-C"])
-        .arg(root)
-        .args(arguments));
-}
-
-fn run(command: &mut Command) {
-    assert!(command.stdout(Stdio::null()).status().unwrap().success());
 }
 
 /// Prints wall time, and processor time of this process and its children: steadier on a busy machine.

@@ -10,11 +10,12 @@
     reason = "a measuring program"
 )]
 
+mod common;
+
 use std::ffi::OsStr;
-use std::fs;
 use std::hint::black_box;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 use stockade::backend::bwrap::NetworkNamespace;
@@ -24,6 +25,8 @@ use stockade::config::{self, Context, Matchers};
 use stockade::policy::shell::{rule_covers, rule_matches};
 use stockade::policy::{DenyFallback, Residuals};
 use stockade::profile::{Asked, Call, derive, files_within};
+
+use common::repository;
 
 const ROUNDS: usize = 101;
 
@@ -85,24 +88,7 @@ fn steps() {
 fn whole() {
     let folder = tempfile::tempdir().unwrap();
     let root = folder.path().join("root");
-    generate(&root);
-    for arguments in [
-        &["init", "-q"][..],
-        &["add", "."],
-        &[
-            "-c",
-            "user.name=A",
-            "-c",
-            "user.email=a@example.org",
-            "commit",
-            "-qm",
-            "all",
-        ],
-    ] {
-        run(&root, "git".as_ref(), arguments);
-    }
-    // Stamps become reliable once their clock tick is over.
-    std::thread::sleep(Duration::from_millis(50));
+    repository(&root);
     compare(&root, &["true"]);
     compare(&root, &["git", "status"]);
 }
@@ -125,32 +111,8 @@ fn compare(root: &Path, command: &[&str]) {
     );
 }
 
-/// 20 × 100 directories of 10 files.
-fn generate(root: &Path) {
-    for place in 0..2000 {
-        let directory = root.join(format!("package{}/module{}", place / 100, place % 100));
-        fs::create_dir_all(&directory).unwrap();
-        for file in 0..10 {
-            fs::write(
-                directory.join(format!("source_file_{file}.rs")),
-                format!("{place} {file}\n"),
-            )
-            .unwrap();
-        }
-    }
-}
-
 fn run(directory: &Path, program: &OsStr, arguments: &[&str]) {
-    let mut command = Command::new(program);
-    command.args(arguments).current_dir(directory);
-    assert!(
-        command
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .status()
-            .unwrap()
-            .success()
-    );
+    common::run(Command::new(program).args(arguments).current_dir(directory));
 }
 
 fn timed<T>(work: impl FnOnce() -> T) -> Duration {

@@ -17,11 +17,9 @@ mod tests {
     use std::os::unix::net::UnixListener;
     use std::path::Path;
 
-    use crate::common::{
-        Fixture, Run, Running, SECRET, as_root_and_as_user, in_namespaces, marker, wait_for_processes,
-    };
+    use crate::common::{Fixture, Run, Running, SECRET, in_both_regimes, marker, wait_for_processes};
 
-    as_root_and_as_user! {
+    in_both_regimes! {
         a_file_outside_is_not_read [];
         the_private_key_in_home_is_not_read [];
         home_inside_is_private_and_empty [];
@@ -34,8 +32,6 @@ mod tests {
         another_process_is_not_signalled ["python3"];
         another_process_is_not_traced ["python3"];
         another_process_s_limits_and_priority_are_not_changed ["python3"];
-        no_internet_socket_is_made ["python3"];
-        a_listening_port_on_loopback_is_not_reached ["python3"];
         a_unix_socket_is_not_reached_wherever_it_lies ["python3"];
         an_inherited_descriptor_is_closed [];
         attributes_outside_are_not_changed ["python3"];
@@ -45,34 +41,22 @@ mod tests {
         the_terminal_of_the_caller_is_not_reached ["python3"];
         a_read_only_root_is_read_and_not_written [];
         a_denied_path_is_denied_inside_a_root [];
-        a_file_outside_is_not_created_removed_or_renamed [];
-        shared_memory_and_tmp_are_not_shared ["python3"];
-        no_privilege_is_gained ["python3"];
     }
 
-    // Of the rest tests/namespaces.rs speaks: other errors, or a world of one's own, stand for these there.
-    in_namespaces! {
-        a_file_outside_is_not_read [];
-        the_private_key_in_home_is_not_read [];
-        home_inside_is_private_and_empty [];
-        a_folder_outside_is_not_listed [];
-        a_file_outside_is_not_written [];
-        a_file_outside_is_not_linked_into_the_workspace [];
-        a_symlink_in_the_workspace_leads_nowhere_outside [];
-        the_password_hashes_are_not_read [];
-        another_process_s_environment_and_command_line_are_not_read ["python3"];
-        another_process_is_not_signalled ["python3"];
-        another_process_is_not_traced ["python3"];
-        another_process_s_limits_and_priority_are_not_changed ["python3"];
-        a_unix_socket_is_not_reached_wherever_it_lies ["python3"];
-        an_inherited_descriptor_is_closed [];
-        attributes_outside_are_not_changed ["python3"];
-        no_namespace_keyring_or_ring_is_made ["python3"];
-        the_caller_s_environment_is_not_passed [];
-        hostile_names_work_in_the_workspace_and_are_denied_outside [];
-        the_terminal_of_the_caller_is_not_reached ["python3"];
-        a_read_only_root_is_read_and_not_written [];
-        a_denied_path_is_denied_inside_a_root [];
+    // Of these tests/namespaces.rs speaks: other errors, or a world of one's own, stand for them there.
+    mod without_namespaces {
+        use super::{
+            a_file_outside_is_not_created_removed_or_renamed, a_listening_port_on_loopback_is_not_reached,
+            no_internet_socket_is_made, no_privilege_is_gained, shared_memory_and_tmp_are_not_shared,
+        };
+
+        crate::common::as_root_and_as_user! {
+            no_internet_socket_is_made ["python3"];
+            a_listening_port_on_loopback_is_not_reached ["python3"];
+            a_file_outside_is_not_created_removed_or_renamed [];
+            shared_memory_and_tmp_are_not_shared ["python3"];
+            no_privilege_is_gained ["python3"];
+        }
     }
 
     fn text(path: &Path) -> &str {

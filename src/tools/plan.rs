@@ -8,7 +8,7 @@ use sha2::{Digest, Sha256};
 
 use crate::backend::bwrap::NetworkNamespace;
 use crate::backend::host::Bwrap;
-use crate::backend::landlock;
+use crate::backend::landlock::{self, LandlockPlan};
 use crate::backend::seccomp::{self, IpSockets, Role, SeccompError, SeccompPlan, SeccompWitness, Settings};
 use crate::backend::status::{ClauseStatus, Refusal};
 use crate::backend::survey::SurveyError;
@@ -132,26 +132,17 @@ fn lower_namespaces(
         stage: &options.stage,
     };
     bwrap::validate(&walls, profile, &survey).map_err(PlanError::WeakPlan)?;
-    let attributes = attributes::lower(&profile.grants, &profile.denies);
-    files_within(&attributes, profile).map_err(PlanError::WeakPlan)?;
-    Ok(Lowered {
-        plan: Plan {
-            landlock: layer,
-            worker_filters: filters(profile, Role::Worker, ground)?,
-            command_filters: filters(profile, Role::Command, ground)?,
-            attributes,
-            world: Some(World {
-                bwrap: program.path.into(),
-                mounts,
-                own,
-                protected: protected
-                    .into_iter()
-                    .map(|path| path.as_path().as_os_str().to_owned())
-                    .collect(),
-            }),
-        },
-        statuses,
-    })
+    let world = World {
+        bwrap: program.path.into(),
+        mounts,
+        own,
+        protected: protected
+            .into_iter()
+            .map(|path| path.as_path().as_os_str().to_owned())
+            .collect(),
+    };
+    let plan = complete(layer, Some(world), profile, ground)?;
+    Ok(Lowered { plan, statuses })
 }
 
 fn lower_landlock(profile: &Profile, ground: Ground) -> Result<Lowered, PlanError> {
@@ -163,17 +154,25 @@ fn lower_landlock(profile: &Profile, ground: Ground) -> Result<Lowered, PlanErro
     let survey = landlock::survey(profile, &options)?;
     let landlock::Lowered { plan: layer, statuses } = landlock::lower(profile, &survey, &options)?;
     landlock::validate(&layer, profile).map_err(PlanError::WeakPlan)?;
+    let plan = complete(layer, None, profile, ground)?;
+    Ok(Lowered { plan, statuses })
+}
+
+/// A layer that is proven, and what else holds a command, proven here.
+fn complete(
+    landlock: LandlockPlan,
+    world: Option<World>,
+    profile: &Profile,
+    ground: Ground,
+) -> Result<Plan, PlanError> {
     let attributes = attributes::lower(&profile.grants, &profile.denies);
     files_within(&attributes, profile).map_err(PlanError::WeakPlan)?;
-    Ok(Lowered {
-        plan: Plan {
-            landlock: layer,
-            worker_filters: filters(profile, Role::Worker, ground)?,
-            command_filters: filters(profile, Role::Command, ground)?,
-            attributes,
-            world: None,
-        },
-        statuses,
+    Ok(Plan {
+        landlock,
+        worker_filters: filters(profile, Role::Worker, ground)?,
+        command_filters: filters(profile, Role::Command, ground)?,
+        attributes,
+        world,
     })
 }
 

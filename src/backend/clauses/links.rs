@@ -68,15 +68,7 @@ impl<'a> Links<'a> {
             if !self.seen.insert((path.clone(), operation)) {
                 continue;
             }
-            let entries = self
-                .survey
-                .entries(&path)
-                .ok_or_else(|| Refusal::NotSurveyed(path.clone()))?;
-            for child in entries {
-                let node = self
-                    .survey
-                    .node(&child)
-                    .ok_or_else(|| Refusal::NotSurveyed(child.clone()))?;
+            for (child, node) in self.survey.children(&path).map_err(Refusal::NotSurveyed)? {
                 match node.kind {
                     Kind::Directory => todo.push(child),
                     Kind::File | Kind::Device | Kind::Fifo | Kind::Socket => self.refuse(&child, node, operations)?,

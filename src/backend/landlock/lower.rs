@@ -238,15 +238,7 @@ impl Lowering<'_> {
                 });
             }
             by_entry = true;
-            let entries = self
-                .survey
-                .entries(&path)
-                .ok_or_else(|| Refusal::NotSurveyed(path.clone()))?;
-            for child in entries {
-                let node = self
-                    .survey
-                    .node(&child)
-                    .ok_or_else(|| Refusal::NotSurveyed(child.clone()))?;
+            for (child, node) in self.survey.children(&path).map_err(Refusal::NotSurveyed)? {
                 match node.kind {
                     Kind::Directory => todo.push((child, node, open)),
                     Kind::File | Kind::Device | Kind::Fifo | Kind::Socket => {

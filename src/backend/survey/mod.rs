@@ -183,6 +183,16 @@ impl Survey {
         Some(names.iter().filter_map(|name| directory.child(name)))
     }
 
+    /// What lies in a directory that was listed, or the path that nobody looked at.
+    pub fn children(&self, directory: &AbsPath) -> Result<Vec<(AbsPath, Node)>, AbsPath> {
+        let entries = self.entries(directory).ok_or_else(|| directory.clone())?;
+        let seen = entries.map(|child| match self.node(&child) {
+            Some(node) => Ok((child, node)),
+            None => Err(child),
+        });
+        seen.collect()
+    }
+
     /// Everything that was seen.
     pub fn nodes(&self) -> impl Iterator<Item = (&AbsPath, Node)> {
         self.nodes.iter().map(|(path, node)| (path, *node))
