@@ -231,7 +231,7 @@ fn refuse_links(profile: &Profile, survey: &Survey, held: &Held, mounted: &Mount
         let denied = profile.denies.iter().filter(|deny| deny.target.covers(path));
         for operation in denied.flat_map(|deny| Operation::ALL.into_iter().filter(|op| rights_of(deny).has(op.right())))
         {
-            let gives = |grant: &Grant| path.is_below(&grant.path) && given(grant).has(operation);
+            let gives = |grant: &Grant| path.is_within(&grant.path) && given(grant).has(operation);
             if profile.grants.iter().any(gives) {
                 links.refuse_below(path, operation)?;
             }

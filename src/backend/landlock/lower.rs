@@ -77,11 +77,16 @@ pub(in crate::backend) fn by_entry(
     let operations = given(grant);
     let stands = |standing| operations.iter().any(|op| obstacles.standing(op, path) == standing);
     let named = operations.iter().any(|op| is_by_name(grant, op));
+    // Where all is denied there is nothing to give, but files with a second name are looked for.
+    let whole = || {
+        operations
+            .iter()
+            .any(|op| obstacles.standing(op, &grant.path) == Standing::Gone)
+    };
     let needed = match fallback {
         // A deny in the way refuses the start whatever the entries are.
-        DenyFallback::Refuse => named && !stands(Standing::Mixed),
-        // Where all is denied there is nothing to give, but files with a second name are looked for.
-        DenyFallback::Decompose => named || stands(Standing::Mixed) || grant.path != *path && stands(Standing::Gone),
+        DenyFallback::Refuse => named && !stands(Standing::Mixed) || whole(),
+        DenyFallback::Decompose => named || stands(Standing::Mixed) || stands(Standing::Gone),
     };
     grant.scope != Scope::File && needed
 }
@@ -195,6 +200,7 @@ impl Lowering<'_> {
             }
             (Scope::File, Kind::Directory) => losses.push("a directory is where a file was granted".to_owned()),
             (Scope::File | Scope::Tree, Kind::File | Kind::Device | Kind::Fifo | Kind::Socket) => {
+                self.links.refuse(&grant.path, node, given(grant))?;
                 self.entry(grant, &grant.path, node, given(grant));
             }
             (Scope::Names, Kind::File | Kind::Device | Kind::Fifo | Kind::Socket) => {
@@ -212,10 +218,7 @@ impl Lowering<'_> {
             let (mut clear, mut open, mut denied) = <(Operations, Operations, Operations)>::default();
             for operation in operations.iter() {
                 match self.obstacles.standing(operation, &path) {
-                    Standing::Gone if path != grant.path => {
-                        self.links.refuse_below(&path, operation)?;
-                    }
-                    Standing::Gone => {}
+                    Standing::Gone => self.links.refuse_below(&path, operation)?,
                     Standing::Mixed => {
                         open.add(operation);
                         denied.add(operation);

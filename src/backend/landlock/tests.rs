@@ -327,6 +327,32 @@ fn a_denied_file_with_two_names_is_refused_and_one_with_one_is_not() {
 }
 
 #[test]
+fn a_file_with_two_names_is_refused_where_a_deny_takes_a_grant_back_whole() {
+    let mut survey = disk(&["/", "/w/", "/w/d/", "/w/d/key", "/v/", "/v/twin"]);
+    let key = path("/w/d/key");
+    let grants = || vec![grant("/w", Rights::READ), grant("/v", Rights::READ)];
+    let profile = profile(grants(), vec![deny("/w", Rights::READ)]);
+    for options in [OPTIONS, DECOMPOSE] {
+        assert!(lower(&profile, &survey, &options).is_ok());
+    }
+    survey.insert(
+        key.clone(),
+        Node {
+            kind: Kind::File,
+            identity: identity(&key),
+            links: 2,
+        },
+    );
+    for options in [OPTIONS, DECOMPOSE] {
+        let refused = lower(&profile, &survey, &options);
+        assert!(
+            matches!(&refused, Err(Refusal::HardLink { path, .. }) if *path == key),
+            "{refused:?}"
+        );
+    }
+}
+
+#[test]
 fn a_denied_file_outside_every_grant_may_not_have_two_names_either() {
     let profile = profile(vec![grant("/w", Rights::READ)], vec![deny("/s/key", Rights::READ)]);
     let mut survey = disk(&["/", "/w/", "/s/", "/s/key"]);
