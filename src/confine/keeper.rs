@@ -290,17 +290,14 @@ impl<'a> Keeper<'a> {
         }
     }
 
-    /// Tells the runner of each tree that is over a limit; `false` when one was told and has ended nothing. (Where
-    /// the kernel knows no scopes for signals, a command in namespaces can stop its runner.)
+    /// Tells runners whose tree is over a limit; `false` when one ended nothing: a command may have stopped it.
     fn sample(&mut self) -> bool {
         if self.watched.is_empty() {
             return true;
         }
         let table = sweep::Table::read();
-        for Watched {
-            runner, limits, told, ..
-        } in &mut self.watched
-        {
+        for watched in &mut self.watched {
+            let (runner, limits, told) = (&watched.runner, watched.limits, &mut watched.told);
             let Some(runner) = sweep::pid_of(runner) else { continue };
             let usage = table.usage_below(runner);
             let signal = if limits.processes.is_some_and(|most| usage.processes > most) {
