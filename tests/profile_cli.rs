@@ -13,6 +13,8 @@ mod tests {
     use std::path::Path;
 
     use serde_json::Value;
+    use stockade::backend::seatbelt::{self, Parameter, SeatbeltPlan};
+    use stockade::policy::{AbsPath, Access, Operation};
 
     use crate::common::{Actor, Backend, Fixture, Run, Snapshot, assert_nothing_left_behind, find_program, world_with};
 
@@ -227,6 +229,111 @@ shell:
             &["explain", "--config", "open.yaml", "--json", "src/main.rs", "write"],
         );
         assert_eq!(json(&run)["answers"][0]["backends"][0]["status"], "enforced");
+    }
+
+    /// What a backend answers about the first operation that was asked about: status and detail.
+    fn backend_says(report: &Value, name: &str) -> (String, String) {
+        let backends = report["answers"][0]["backends"].as_array().unwrap();
+        let backend = backends.iter().find(|backend| backend["backend"] == name).unwrap();
+        let text = |key: &str| backend[key].as_str().unwrap_or_default().to_owned();
+        (text("status"), text("detail"))
+    }
+
+    #[test]
+    fn a_protected_name_that_is_there_is_held_by_mounts_and_one_that_is_not_is_restored() {
+        let world = world();
+        let config = "sandbox: {protect_fallback: undo, paths: {s: {root: ./src, mode: rw, write_approval: false}}}\n";
+        world.write(world.workspace().join("open.yaml"), config);
+        world.write(world.workspace().join("src/.envrc"), "");
+        let ask = |path: &str| {
+            let words = ["explain", "--config", "open.yaml", "--json", path, "write"];
+            backend_says(&json(&profile(&world, &words)), "bwrap")
+        };
+        let (status, detail) = ask("src/.envrc");
+        assert_eq!(status, "enforced");
+        assert!(detail.contains("no command can write it"), "{detail}");
+        assert_eq!(ask("src/.bashrc").0, "undone");
+        assert_eq!(ask("src/main.rs"), ("enforced".to_owned(), String::new()));
+        let check = profile(&world, &["check", "open.yaml", "--no-selftest", "--json"]);
+        let check = json(&check);
+        let rows = check["backends"][1]["clauses"].as_array().unwrap();
+        let there = format!("protect {}/src/.envrc", world.workspace().display());
+        let row = rows.iter().find(|row| row["clause"] == there.as_str()).unwrap();
+        assert_eq!(row["status"], "enforced");
+    }
+
+    #[test]
+    fn what_mounts_bring_along_is_told_from_the_host_s() {
+        let world = world();
+        let words = ["explain", "--config", "agent.yaml", "--json", "/proc/1/status", "read"];
+        let (status, detail) = backend_says(&json(&profile(&world, &words)), "bwrap");
+        assert_eq!(status, "enforced");
+        assert!(detail.contains("sandbox's own"), "{detail}");
+        let words = ["explain", "--config", "agent.yaml", "--json", "/var/x", "read"];
+        assert_eq!(backend_says(&json(&profile(&world, &words)), "bwrap").1, "");
+    }
+
+    #[test]
+    fn a_deny_is_stricter_or_refused_in_one_backend_and_exact_in_another() {
+        let world = world();
+        let text = CONFIG
+            .replace("deny: [.env, ./secret]", "deny: [./secret]")
+            .replace("decompose", "refuse");
+        world.write(world.workspace().join("refusing.yaml"), text);
+        let words = ["explain", "--config", "refusing.yaml", "--json", "src/a", "write"];
+        let report = json(&profile(&world, &words));
+        assert_eq!(backend_says(&report, "landlock").0, "refused");
+        assert_eq!(backend_says(&report, "bwrap").0, "enforced");
+    }
+
+    #[test]
+    fn one_backend_can_be_looked_at_alone() {
+        let world = world();
+        let names = |words: &[&str]| {
+            let words = [&["check", "agent.yaml", "--no-selftest", "--json"], words].concat();
+            let check = json(&profile(&world, &words));
+            let backends = check["backends"].as_array().unwrap().iter();
+            backends
+                .map(|b| b["backend"].as_str().unwrap().to_owned())
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(names(&[]), ["landlock", "bwrap", "seatbelt"]);
+        assert_eq!(names(&["--backend", "auto"]), ["landlock", "bwrap", "seatbelt"]);
+        for one in ["landlock", "bwrap", "seatbelt"] {
+            assert_eq!(names(&["--backend", one]), [one]);
+            let words = ["explain", "--config", "agent.yaml", "--json", "src/a", "--backend", one];
+            let report = json(&profile(&world, &words));
+            let asked = report["answers"][0]["backends"].as_array().unwrap();
+            assert_eq!((asked.len(), &asked[0]["backend"]), (1, &one.into()));
+        }
+        let config = CONFIG.replace("sandbox:\n", "sandbox:\n  backend: bwrap\n");
+        world.write(world.workspace().join("agent.yaml"), config);
+        assert_eq!(names(&[]), ["bwrap"]);
+        for words in [&["show"][..], &["export", "--format", "json"]] {
+            let words = [words, &["--config", "agent.yaml", "--backend", "bwrap"]].concat();
+            let run = profile(&world, &words).exits(125);
+            assert!(run.err().contains("`--backend` has no meaning here"), "{}", run.err());
+        }
+    }
+
+    #[test]
+    fn no_command_runs_in_a_backend_that_is_only_looked_at() {
+        let world = world();
+        let run = world.stockade(&["run", "--backend", "seatbelt", "--", "true"]).output();
+        let run = run.exits(125);
+        assert!(run.err().contains("not offered"), "{}", run.err());
+        let check = profile(&world, &["check", "agent.yaml", "--backend", "seatbelt", "--json"]).exits(1);
+        let check = json(&check);
+        let seatbelt = &check["backends"][0];
+        assert_eq!((&check["ok"], &seatbelt["used"]), (&false.into(), &false.into()));
+        assert!(seatbelt["caveat"].as_str().unwrap().contains("untested on a Mac"));
+        let results: Vec<&Value> = check["arrows"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|arrow| &arrow["result"])
+            .collect();
+        assert_eq!(results, ["holds", "holds", "holds", "holds", "untried"]);
     }
 
     #[test]
@@ -550,6 +657,203 @@ shell:
         }
     }
 
+    /// The export in this form, of what flags say, and what is said beside it.
+    fn exported_flags(world: &Fixture, format: &str, flags: &[&OsStr]) -> Run {
+        let run = world.stockade(&["profile", "export", "--format", format]).args(flags);
+        run.cwd(world.workspace()).output()
+    }
+
+    #[test]
+    fn the_arguments_of_bwrap_are_stable_and_interpreted_by_a_reader() {
+        let world = world();
+        plain_config(&world);
+        world.write(world.workspace().join("src/.envrc"), "");
+        let run = exported(&world, "bwrap");
+        assert!(run.err().contains("not held by bwrap"), "{}", run.err());
+        // What the machine has for a system differs; what the config says does not.
+        let own = world.workspace().to_str().unwrap().to_owned();
+        let text = run.ok();
+        let arguments: Vec<&str> = text.split_terminator('\0').collect();
+        let mut kept = String::new();
+        let mut at = 0;
+        while let Some(option) = arguments.get(at) {
+            let values = arguments[at + 1..].iter().take_while(|word| !word.starts_with("--"));
+            let values: Vec<&str> = values.copied().collect();
+            at += 1 + values.len();
+            if values.is_empty()
+                || values
+                    .iter()
+                    .all(|value| !value.starts_with('/') || value.starts_with(&own))
+            {
+                kept.extend([*option, " ", &values.join(" "), "\n"]);
+            }
+        }
+        insta::assert_snapshot!("export_bwrap", plain(&world, &kept));
+    }
+
+    crate::common::in_namespaces! {
+        the_exported_arguments_hold_in_the_real_bwrap [];
+        hostile_names_survive_the_export_to_bwrap [];
+    }
+
+    /// `bwrap --args 3 -- sh -c LINE`, with what was exported.
+    fn under_bwrap(world: &Fixture, flags: &[&OsStr], line: &str) -> Run {
+        let file = world.workspace().join("arguments");
+        let output = [OsStr::new("--output"), file.as_os_str()];
+        exported_flags(world, "bwrap", &[flags, &output].concat()).ok();
+        let sh = world
+            .bare(Path::new("/bin/sh"))
+            .args(["-c", "exec bwrap --args 3 -- /bin/sh -c \"$1\" 3<\"$0\""]);
+        sh.args([file.as_os_str(), OsStr::new(line)])
+            .cwd(world.workspace())
+            .output()
+    }
+
+    fn the_exported_arguments_hold_in_the_real_bwrap(world: &Fixture) {
+        for file in ["w/in/secret", "r/text", "w/.envrc", "beside"] {
+            world.write(world.workspace().join(file), "old\n");
+        }
+        let flags = ["--rw", "w", "--ro", "r", "--deny", "w/in"].map(OsStr::new);
+        let at = |line: &str| line.replace('@', world.workspace().to_str().unwrap());
+        for (line, may) in [
+            ("echo new > @/w/made", true),
+            ("cat @/r/text", true),
+            ("echo new > @/r/text", false),
+            ("cat @/w/in/secret", false),
+            ("mv @/w/in @/w/out", false),
+            ("echo new > @/w/.envrc", false),
+            ("mv @/w/.envrc @/w/aside", false),
+            ("cat @/beside", false),
+        ] {
+            let run = under_bwrap(world, &flags, &at(line));
+            assert_eq!(run.code() == 0, may, "{line}: {}", run.err());
+            assert!(!run.err().contains("bwrap:"), "{line}: {}", run.err());
+        }
+        assert_eq!(fs::read_to_string(world.workspace().join("w/made")).unwrap(), "new\n");
+        assert_eq!(fs::read_to_string(world.workspace().join("w/.envrc")).unwrap(), "old\n");
+    }
+
+    fn hostile_names_survive_the_export_to_bwrap(world: &Fixture) {
+        for name in [&b"-x"[..], b"a b", b"a'\"\n", b"n\xff", "e\u{202e}\u{2028}x".as_bytes()] {
+            let name = OsStr::from_bytes(name);
+            let folder = world.workspace().join(name);
+            world.write(folder.join("here"), "");
+            // The name is not put into the line: the place is found by what is in it.
+            let mut flag = OsStr::new("--rw=").to_owned();
+            flag.push(name);
+            let up = world.workspace().to_str().unwrap().to_owned();
+            let run = under_bwrap(
+                world,
+                &[&flag],
+                &format!("cd {up} && for each in ./*/; do ls \"$each/here\" && echo > \"$each/new\" || exit; done"),
+            );
+            assert_eq!(run.code(), 0, "{name:?}: {}", run.err());
+            assert!(folder.join("new").exists(), "{name:?}");
+            fs::remove_dir_all(&folder).unwrap();
+        }
+    }
+
+    #[test]
+    fn what_mounts_alone_cannot_hold_is_refused_by_name_and_what_they_need_not_show_is_left_out() {
+        let world = world();
+        let words = ["export", "--format", "bwrap", "--config", "agent.yaml"];
+        let run = profile(&world, &words).exits(125);
+        assert!(
+            run.err()
+                .contains("agent.yaml:6: a bwrap without Landlock inside cannot hold `deny all .env"),
+            "{}",
+            run.err()
+        );
+        plain_config(&world);
+        let text = exported(&world, "bwrap").ok();
+        assert!(text.contains("/src\0") && !text.contains("/notes\0"), "{text}");
+    }
+
+    #[test]
+    fn the_script_for_sandbox_exec_hands_over_a_text_that_permits_what_the_config_permits() {
+        let world = world();
+        plain_config(&world);
+        let script = exported(&world, "seatbelt").ok();
+        insta::assert_snapshot!("export_seatbelt", {
+            // Where the workspace lies decides about the rest; the text has tests of its own.
+            let kept = |line: &&str| line.starts_with(['#', 'e']) || line.contains("/src'") || line.starts_with("  --");
+            let kept: Vec<&str> = script.lines().filter(kept).collect();
+            plain(&world, &kept.join("\n")).replace("/private<workspace>", "<workspace>")
+        });
+        // A stand-in that says what it was told.
+        let told = world.workspace().join("told");
+        let stand_in = world.workspace().join("stand-in");
+        world.write(
+            &stand_in,
+            format!("#!/bin/sh\nprintf '%s\\0' \"$@\" > '{}'\n", told.display()),
+        );
+        let script = script.replace("/usr/bin/sandbox-exec", &format!("sh {}", stand_in.display()));
+        world.write(world.workspace().join("script"), script);
+        let sh = world
+            .bare(Path::new("/bin/sh"))
+            .args(["script", "make", "a b", "$(false)"]);
+        sh.cwd(world.workspace()).output().ok();
+        let told = fs::read_to_string(told).unwrap();
+        let mut words = told.split_terminator('\0');
+        assert_eq!(words.next(), Some("-p"));
+        let text = words.next().unwrap().to_owned();
+        let words: Vec<&str> = words.collect();
+        let (command, parameters) = (&words[words.len() - 4..], &words[..words.len() - 4]);
+        assert_eq!(command, ["--", "make", "a b", "$(false)"]);
+        let pair = |pair: &[&str]| match pair {
+            ["-D", parameter] => {
+                let (name, value) = parameter.split_once('=').unwrap();
+                Parameter {
+                    name: name.to_owned(),
+                    value: value.to_owned(),
+                }
+            }
+            other => panic!("{other:?}"),
+        };
+        let plan = SeatbeltPlan {
+            text,
+            parameters: parameters.chunks(2).map(pair).collect(),
+        };
+        let script = seatbelt::parse(&plan).unwrap();
+        let may = |operation, path: &str| {
+            let path = AbsPath::new(world.workspace().join(path)).unwrap();
+            seatbelt::view::widest(&script, operation, &path) != Access::Denied
+        };
+        assert!(may(Operation::Write, "src/a") && may(Operation::Read, "private/a"));
+        assert!(
+            !may(Operation::Read, "src/secret/a") && !may(Operation::Write, "private/a") && !may(Operation::Read, "x")
+        );
+    }
+
+    #[test]
+    fn a_name_with_a_quote_survives_in_the_script_and_one_that_cannot_be_seen_is_refused() {
+        let world = world();
+        let name = "it's; $(x) \"`y`";
+        fs::create_dir(world.workspace().join(name)).unwrap();
+        let script = exported_flags(&world, "seatbelt", &["--rw", name].map(OsStr::new)).ok();
+        assert!(script.contains("it'\\''s; $(x) \"`y`'"), "{script}");
+        for name in ["a\nb", "a\u{202e}b", "a\u{2028}b", "a\u{200b}"] {
+            fs::create_dir(world.workspace().join(name)).unwrap();
+            let run = exported_flags(&world, "seatbelt", &["--rw", name].map(OsStr::new)).exits(125);
+            assert!(run.err().contains("a character that cannot be seen"), "{}", run.err());
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_seen_is_escaped_in_json_and_reads_back() {
+        let world = world();
+        let name = "a\u{202e}b\u{2028}c";
+        fs::create_dir(world.workspace().join(name)).unwrap();
+        for format in ["json", "landlock"] {
+            let text = exported_flags(&world, format, &["--rw", name].map(OsStr::new)).ok();
+            assert!(
+                text.contains("a\\u202eb\\u2028c") && !text.contains('\u{202e}'),
+                "{text}"
+            );
+            assert!(serde_json::from_str::<Value>(&text).unwrap().to_string().contains(name));
+        }
+    }
+
     #[test]
     fn what_systemd_has_no_words_for_is_refused_by_name() {
         let world = world();
@@ -561,7 +865,7 @@ shell:
             &["--config", "agent.yaml"],
             "agent.yaml:6: a systemd drop-in cannot hold `deny all .env",
         );
-        for name in ["a:b", "a\"b", "a\\b", "a\nb"] {
+        for name in ["a:b", "a\"b", "a\\b", "a\nb", "a\u{202e}b", "a\u{2028}b", "a\u{ad}b"] {
             fs::create_dir(world.workspace().join(name)).unwrap();
             refused(&["--rw", name], "cannot name");
         }

@@ -191,6 +191,17 @@ pub enum Refusal {
         /// The regime.
         regime: &'static str,
     },
+    /// Protected names can neither be kept nor restored.
+    #[error(
+        "names that the host will later trust or run ({what}) are neither protected nor restored in the `{regime}` regime; \
+         `sandbox.protect: none` does without"
+    )]
+    Unprotected {
+        /// What would be protected.
+        what: &'static str,
+        /// The regime.
+        regime: &'static str,
+    },
 }
 
 /// What metadata the `landlock` regime leaves open.
@@ -246,18 +257,23 @@ pub fn protected(
         Protect::None => return Ok(Vec::new()),
         Protect::Default(files) => files,
     };
+    let (what, name) = match regime {
+        Regime::None => (PROTECTED, "none"),
+        Regime::Landlock => (PROTECTED, "landlock"),
+        // Nothing restores them on a Mac yet.
+        Regime::Seatbelt => {
+            return Err(Refusal::Unprotected {
+                what: PROTECTED,
+                regime: "seatbelt",
+            });
+        }
+        Regime::Namespaces => (PROTECTED_REST, "namespaces"),
+    };
     match (fallback, residuals) {
         // What is undone has a window, so it is a residual as well.
-        (ProtectFallback::Undo, Residuals::Report) if regime != Regime::Seatbelt => {}
+        (ProtectFallback::Undo, Residuals::Report) => {}
         (ProtectFallback::Refuse | ProtectFallback::Undo, Residuals::Refuse | Residuals::Report) => {
-            let (what, regime) = match regime {
-                Regime::None => (PROTECTED, "none"),
-                Regime::Landlock => (PROTECTED, "landlock"),
-                // Nothing restores them on a Mac yet.
-                Regime::Seatbelt => (PROTECTED, "seatbelt"),
-                Regime::Namespaces => (PROTECTED_REST, "namespaces"),
-            };
-            return Err(Refusal::Protected { what, regime });
+            return Err(Refusal::Protected { what, regime: name });
         }
     }
     let clause = |what: String, status| ClauseStatus {
@@ -266,16 +282,12 @@ pub fn protected(
         status,
     };
     let names = |status| clause(PROTECTED.to_owned(), status);
-    let mut clauses = match regime {
-        Regime::None | Regime::Landlock | Regime::Seatbelt => vec![names(Status::Undone)],
-        Regime::Namespaces => vec![
-            names(Status::Enforced),
-            clause(PROTECTED_REST.to_owned(), Status::Undone),
-        ],
-    };
-    let present = match regime {
-        Regime::None | Regime::Landlock | Regime::Seatbelt => Status::Undone,
-        Regime::Namespaces => Status::Enforced,
+    let (mut clauses, present) = match regime {
+        Regime::None | Regime::Landlock | Regime::Seatbelt => (vec![names(Status::Undone)], Status::Undone),
+        Regime::Namespaces => {
+            let absent = clause(PROTECTED_REST.to_owned(), Status::Undone);
+            (vec![names(Status::Enforced), absent], Status::Enforced)
+        }
     };
     clauses.extend(files.iter().map(|file| clause(file.to_string(), present.clone())));
     Ok(clauses)
@@ -314,6 +326,20 @@ mod tests {
         assert_eq!(statuses, [&Status::Enforced, &Status::Undone, &Status::Enforced]);
         assert!(ask(ProtectFallback::Undo, Residuals::Refuse).is_err());
         assert!(ask(ProtectFallback::Refuse, Residuals::Report).is_err());
+    }
+
+    #[test]
+    fn names_that_nothing_restores_are_refused_whatever_the_config_admits() {
+        let protect = Protect::Default(Vec::new());
+        let error = protected(&protect, ProtectFallback::Undo, Residuals::Report, Regime::Seatbelt).unwrap_err();
+        assert!(error.to_string().contains("`sandbox.protect: none`"), "{error}");
+        let none = protected(
+            &Protect::None,
+            ProtectFallback::Refuse,
+            Residuals::Refuse,
+            Regime::Seatbelt,
+        );
+        assert_eq!(none.unwrap(), []);
     }
 
     #[test]

@@ -240,6 +240,8 @@ pub enum BackendFlag {
     Landlock,
     /// Namespaces made by bwrap, with Landlock and seccomp inside.
     Bwrap,
+    /// A profile text for `sandbox-exec` of macOS; only looked at, by `profile`.
+    Seatbelt,
 }
 
 /// A variable of the environment; neither its name nor its value need be text.

@@ -62,8 +62,13 @@ pub(super) fn say(text: &str) {
 
 /// Writes to standard output.
 pub(super) fn print(text: &str) -> Result<(), Complaint> {
+    print_bytes(text.as_bytes())
+}
+
+/// Writes bytes of any kind to standard output.
+pub(super) fn print_bytes(bytes: &[u8]) -> Result<(), Complaint> {
     let mut out = std::io::stdout().lock();
-    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+    match out.write_all(bytes).and_then(|()| out.flush()) {
         Ok(()) => Ok(()),
         Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
         Err(error) => Err(Complaint::failed(format!("failed to write the output: {error}"))),

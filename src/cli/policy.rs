@@ -136,10 +136,16 @@ pub(super) fn choose(
             .lines
             .set("sandbox.deny_fallback", flag("--deny-fallback"));
     }
-    match flags.backend {
-        BackendFlag::Auto => {}
-        BackendFlag::Landlock => policy.backend = BackendChoice::Landlock,
-        BackendFlag::Bwrap => policy.backend = BackendChoice::Bwrap,
+    match (flags.backend, purpose) {
+        (BackendFlag::Auto, _) | (BackendFlag::Seatbelt, Purpose::Look) => {}
+        (BackendFlag::Landlock, _) => policy.backend = BackendChoice::Landlock,
+        (BackendFlag::Bwrap, _) => policy.backend = BackendChoice::Bwrap,
+        (BackendFlag::Seatbelt, Purpose::Obey) => {
+            return Err(
+                Complaint::failed("the backend `seatbelt` is not offered by this version")
+                    .remedy("`stockade profile check --backend seatbelt` says what it would hold"),
+            );
+        }
     }
     if let Some(mode) = flags.mode {
         policy.mode = mode.into();

@@ -14,7 +14,7 @@ use crate::policy::path::display;
 use crate::profile::{Profile, Witness};
 
 /// Where macOS has it.
-const SANDBOX_EXEC: &str = "/usr/bin/sandbox-exec";
+pub const SANDBOX_EXEC: &str = "/usr/bin/sandbox-exec";
 
 /// What it says when the system refuses to apply a profile (`EX_OSERR`).
 const REFUSED: i32 = 71;

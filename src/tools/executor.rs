@@ -143,7 +143,7 @@ impl Executor {
             Footing::Refused(why) => return Err(ToolError::Refused(why.clone())),
         };
         let named = Named::choose(|path| outside(path) && (place == Place::Host || !is_replaced(path)))?;
-        let protect = self.protect_setup(envelope);
+        let protect = protect_setup(&self.policy, envelope, &self.places.state);
         let mut stage = Stage::spawn(&named, protect.clone(), place).await?;
         let session = named.create()?;
         let private = session.private();
@@ -173,29 +173,27 @@ impl Executor {
         };
         Ok(Confinement::start(stage, setup).await?)
     }
+}
 
-    fn protect_setup(&self, envelope: &Profile) -> Option<ProtectSetup> {
-        let Protect::Default(extra) = &self.policy.protect else {
-            return None;
-        };
-        let writable: BTreeSet<OsString> = self
-            .policy
-            .roots
-            .iter()
-            .filter(|root| {
-                root.rights.has(Right::Write) && envelope.access(Operation::List, &root.path) != Access::Denied
-            })
-            .map(|root| root.path.as_path().as_os_str().to_owned())
-            .collect();
-        if writable.is_empty() {
-            return None;
-        }
-        Some(ProtectSetup {
-            roots: writable.into_iter().collect(),
-            extra: extra.iter().map(|path| path.as_path().as_os_str().to_owned()).collect(),
-            store: self.places.state.clone().into_os_string(),
-        })
+/// What protected names are looked for in, where there is anything to look for.
+pub(super) fn protect_setup(policy: &Policy, envelope: &Profile, store: &Path) -> Option<ProtectSetup> {
+    let Protect::Default(extra) = &policy.protect else {
+        return None;
+    };
+    let writable: BTreeSet<OsString> = policy
+        .roots
+        .iter()
+        .filter(|root| root.rights.has(Right::Write) && envelope.access(Operation::List, &root.path) != Access::Denied)
+        .map(|root| root.path.as_path().as_os_str().to_owned())
+        .collect();
+    if writable.is_empty() {
+        return None;
     }
+    Some(ProtectSetup {
+        roots: writable.into_iter().collect(),
+        extra: extra.iter().map(|path| path.as_path().as_os_str().to_owned()).collect(),
+        store: store.as_os_str().to_owned(),
+    })
 }
 
 /// The profile of a call, held against the config's own words, flags applied and held again.

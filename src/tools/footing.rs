@@ -19,18 +19,19 @@ pub enum Footing {
 impl Footing {
     /// What this machine can do for the policy; an error where the policy wants to fail at once.
     pub fn find(policy: &Policy) -> Result<Self, String> {
-        let (host, lacks, walls) = match policy.backend {
+        let host = match policy.backend {
+            BackendChoice::Auto | BackendChoice::Landlock => Host::quick(),
+            BackendChoice::Bwrap => Host::with_bwrap(),
+        };
+        Self::on(&host, policy)
+    }
+
+    /// The same of a machine that was looked at.
+    pub fn on(host: &Host, policy: &Policy) -> Result<Self, String> {
+        let (lacks, walls) = match policy.backend {
             // The strongest that works at its own cost only: namespaces must be asked for.
-            BackendChoice::Auto | BackendChoice::Landlock => {
-                let host = Host::quick();
-                let lacks = host.landlock_lacks();
-                (host, lacks, Some(Walls::Landlock))
-            }
-            BackendChoice::Bwrap => {
-                let host = Host::with_bwrap();
-                let (lacks, walls) = (host.namespaces_lacks(), host.bwrap.map(Walls::Namespaces));
-                (host, lacks, walls)
-            }
+            BackendChoice::Auto | BackendChoice::Landlock => (host.landlock_lacks(), Some(Walls::Landlock)),
+            BackendChoice::Bwrap => (host.namespaces_lacks(), host.bwrap.map(Walls::Namespaces)),
         };
         if let (Some(walls), Some(landlock_abi), true) = (walls, host.landlock_abi, lacks.is_empty()) {
             return Ok(Self::Confined(Ground {

@@ -9,9 +9,10 @@ use sha2::{Digest, Sha256};
 use crate::backend::bwrap::NetworkNamespace;
 use crate::backend::host::Bwrap;
 use crate::backend::landlock::{self, LandlockPlan};
+use crate::backend::seatbelt::{self, SeatbeltPlan};
 use crate::backend::seccomp::{self, IpSockets, Role, SeccompError, SeccompPlan, SeccompWitness, Settings};
 use crate::backend::status::{ClauseStatus, Refusal};
-use crate::backend::survey::SurveyError;
+use crate::backend::survey::{Survey, SurveyError};
 use crate::backend::{Plan, Regime, World, attributes, bwrap};
 use crate::policy::{AbsPath, DenyFallback, Network, Residuals};
 use crate::profile::{FileReach, Profile, Witness, files_within};
@@ -37,6 +38,9 @@ pub enum PlanError {
     /// The filters could not be made.
     #[error("failed to make the seccomp filters: {0}")]
     Seccomp(#[from] SeccompError),
+    /// What namespaces must show or cover could not be found out.
+    #[error("{0}")]
+    Surroundings(String),
 }
 
 /// The name of a profile: a digest of all that it permits.
@@ -49,6 +53,8 @@ pub struct Lowered {
     pub plan: Plan,
     /// What became of each clause.
     pub statuses: Vec<ClauseStatus>,
+    /// What was seen of the disk.
+    pub survey: Survey,
 }
 
 /// What lowering depends on beside the profile.
@@ -95,6 +101,11 @@ pub struct Surroundings {
 /// The most that the private directory in memory holds.
 const MOST_TMP: u64 = 512 * 1024 * 1024;
 
+/// How much the private directory in memory holds: no more than a command may use.
+pub fn tmp_bytes(profile: &Profile) -> u64 {
+    profile.limits.memory.map_or(MOST_TMP, |memory| memory.min(MOST_TMP))
+}
+
 /// Lowers a profile for a worker and its commands, and proves that the plan permits no more than the profile.
 pub fn lower(profile: &Profile, ground: Ground, around: &Surroundings) -> Result<Lowered, PlanError> {
     match ground.walls {
@@ -113,7 +124,7 @@ fn lower_namespaces(
         abi: ground.landlock_abi,
         deny_fallback: ground.deny_fallback,
         residuals: ground.residuals,
-        tmp_bytes: profile.limits.memory.map_or(MOST_TMP, |memory| memory.min(MOST_TMP)),
+        tmp_bytes: tmp_bytes(profile),
         protect: around.protect.clone(),
         stage: around.shown.clone(),
     };
@@ -142,7 +153,7 @@ fn lower_namespaces(
             .collect(),
     };
     let plan = complete(layer, Some(world), profile, ground)?;
-    Ok(Lowered { plan, statuses })
+    Ok(Lowered { plan, statuses, survey })
 }
 
 fn lower_landlock(profile: &Profile, ground: Ground) -> Result<Lowered, PlanError> {
@@ -155,7 +166,7 @@ fn lower_landlock(profile: &Profile, ground: Ground) -> Result<Lowered, PlanErro
     let landlock::Lowered { plan: layer, statuses } = landlock::lower(profile, &survey, &options)?;
     landlock::validate(&layer, profile).map_err(PlanError::WeakPlan)?;
     let plan = complete(layer, None, profile, ground)?;
-    Ok(Lowered { plan, statuses })
+    Ok(Lowered { plan, statuses, survey })
 }
 
 /// A layer that is proven, and what else holds a command, proven here.
@@ -174,6 +185,14 @@ fn complete(
         attributes,
         world,
     })
+}
+
+/// Lowers a profile to a Seatbelt text, and proves that the text permits no more than the profile.
+pub fn lower_seatbelt(profile: &Profile, residuals: Residuals) -> Result<(SeatbeltPlan, Vec<ClauseStatus>), PlanError> {
+    let survey = seatbelt::survey(profile)?;
+    let seatbelt::Lowered { plan, statuses } = seatbelt::lower(profile, &survey, &seatbelt::Options { residuals })?;
+    seatbelt::validate(&plan, profile).map_err(PlanError::WeakPlan)?;
+    Ok((plan, statuses))
 }
 
 fn filters(profile: &Profile, role: Role, ground: Ground) -> Result<SeccompPlan, PlanError> {

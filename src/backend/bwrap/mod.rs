@@ -4,7 +4,7 @@
 //! hold, and where; `mounting` turns grants and held denies into steps, parents first; `own` knows the
 //! mounts that the regime brings along (/proc, /dev, /tmp); [`lower()`] joins them with the Landlock layer for
 //! inside. [`reader`] interprets the rendered bytes, never the typed plan, and [`validate()`] holds what
-//! bytes and layer permit together against the profile.
+//! bytes and layer permit together against the profile; `alone` does so for the bytes by themselves.
 //!
 //! **Two walls.** A mount tells "nothing", "read" and "change" apart; Landlock inside tells reading,
 //! listing and executing apart. What neither can say is refused, or decomposed by the layer, as in the `landlock` regime.
@@ -17,6 +17,7 @@
 //! come to be where the command may not write; where it may, nothing could keep it from being made
 //! without leaving something on the host, so such a deny is refused or decomposed.
 
+mod alone;
 mod hold;
 pub mod lower;
 mod mounting;
@@ -27,7 +28,8 @@ pub mod reader;
 mod tests;
 mod validate;
 
+pub use alone::mounts_within;
 pub use lower::{Lowered, OLDEST_ABI, Options, lower, survey};
 pub use own::{OwnFileSystem, OwnRule};
 pub use plan::{BindAccess, BwrapPlan, MOST_PROTECTED, NetworkNamespace, Step};
-pub use validate::{Walls, validate};
+pub use validate::{Pair, Walls, validate};

@@ -33,25 +33,21 @@ pub struct Walls<'a> {
 
 /// Holds the walls against the profile, on the disk that was surveyed.
 pub fn validate(walls: &Walls<'_>, profile: &Profile, survey: &Survey) -> Result<(), Witness> {
-    let view = read(walls.argv, survey)?;
-    surroundings(&view, profile)?;
-    pinned(&view)?;
+    let pair = Pair::read(walls, survey)?;
+    let view = &pair.view;
+    surroundings(view, profile)?;
+    pinned(view)?;
     if walls.layer.abi < OLDEST_ABI {
         return Err(refused(format!("emptying files (Landlock ABI {})", walls.layer.abi)));
     }
     rules_sound(walls.layer, profile)?;
-    own_sound(walls.own, &view, profile)?;
+    own_sound(walls.own, view, profile)?;
     sockets_within(walls.layer, profile)?;
-    let pair = Pair {
-        layer: with_own(walls.layer, walls.own),
-        view: &view,
-        survey,
-    };
-    let tmp = tmp_of(&view);
+    let tmp = tmp_of(view);
     let permitted = WithOwn { profile, tmp };
     pair.nodes_within(&permitted)?;
     files_within(&pair, &permitted)?;
-    alone(&view, walls.stage, profile, survey)
+    alone(view, walls.stage, profile, survey)
 }
 
 /// Whether the private directory is there.
@@ -63,7 +59,7 @@ fn tmp_of(view: &View) -> Tmp {
 }
 
 /// The namespaces, the capabilities and the mounts that must be there.
-fn surroundings(view: &View, profile: &Profile) -> Result<(), Witness> {
+pub(super) fn surroundings(view: &View, profile: &Profile) -> Result<(), Witness> {
     let net: &[&str] = match profile.network {
         Network::Off => &["net"],
         Network::Full => &[],
@@ -95,7 +91,7 @@ fn surroundings(view: &View, profile: &Profile) -> Result<(), Witness> {
 }
 
 /// A directory between a writable bind and a mount inside it must be a mount itself, or it could be renamed.
-fn pinned(view: &View) -> Result<(), Witness> {
+pub(super) fn pinned(view: &View) -> Result<(), Witness> {
     for point in view.mounts.keys() {
         let Some(parent) = point.parent() else { continue };
         let Some((above, mount)) = view.around(&parent) else {
@@ -148,14 +144,24 @@ fn with_own(layer: &LandlockPlan, own: &[OwnRule]) -> LandlockPlan {
     layer
 }
 
-/// Both walls, on the disk that was surveyed.
-struct Pair<'a> {
+/// What both walls together permit, on the disk that was surveyed.
+#[derive(Debug)]
+pub struct Pair<'a> {
     layer: LandlockPlan,
-    view: &'a View,
+    view: View,
     survey: &'a Survey,
 }
 
-impl Pair<'_> {
+impl<'a> Pair<'a> {
+    /// Reads the bytes.
+    pub fn read(walls: &Walls<'_>, survey: &'a Survey) -> Result<Self, Witness> {
+        Ok(Self {
+            layer: with_own(walls.layer, walls.own),
+            view: read(walls.argv, survey)?,
+            survey,
+        })
+    }
+
     /// Everything that was seen, path by path: whether something exists decides as well, and the finitely
     /// many classes of paths know nothing of that.
     fn nodes_within(&self, permitted: &WithOwn<'_>) -> Result<(), Witness> {

@@ -171,7 +171,7 @@ fn spellable(path: &AbsPath) -> AbsPath {
     path.ancestors().find(is_spellable).unwrap_or_else(AbsPath::root)
 }
 
-fn canonical_path(path: &AbsPath) -> AbsPath {
+pub(super) fn canonical_path(path: &AbsPath) -> AbsPath {
     let data = path.as_path().strip_prefix(DATA).map(|rest| join("/", rest));
     let path = data.unwrap_or_else(|_| path.clone());
     let link = LINKS

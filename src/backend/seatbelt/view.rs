@@ -2,8 +2,9 @@
 
 use super::operation::{self, Name};
 use super::pattern::Shape;
-use super::reader::{Object, Reader, Semantics, Vnode, anchor};
-use super::syntax::Filter;
+use super::reader::{Expressions, Object, Reader, Semantics, Vnode, anchor};
+use super::spelling::canonical_path;
+use super::syntax::{Filter, Script};
 use crate::policy::{AbsPath, Access, Operation};
 use crate::profile::{FileReach, Landmarks, Reach};
 
@@ -68,6 +69,22 @@ impl FileReach for View<'_> {
             })
         })
     }
+}
+
+/// What a text lets be done at a path of the machine that the profile was made on: the most of all readings.
+pub fn widest(script: &Script, operation: Operation, path: &AbsPath) -> Access {
+    let reader = Reader::new(script, Expressions::Matched);
+    // On a Mac the path has a spelling of its own.
+    let path = canonical_path(path);
+    let readings = Semantics::ALL.into_iter().map(|semantics| {
+        let view = View {
+            reader: &reader,
+            semantics,
+            aspect: Aspect::Content,
+        };
+        view.access(operation, &path)
+    });
+    readings.max().unwrap_or(Access::Denied)
 }
 
 fn mark(landmarks: &mut Landmarks, filter: &Filter, around: &AbsPath) {

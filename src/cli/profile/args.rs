@@ -40,7 +40,7 @@ pub enum View {
     Diff(DiffArgs),
     /// The profile for other programs, or whole for a later `diff`.
     #[command(
-        after_help = "Examples:\n  stockade profile export --format json --output last-week.json\n  stockade profile export --format seccomp-oci     linux.seccomp of an OCI runtime config\n  stockade profile export --format systemd         a drop-in: /etc/systemd/system/NAME.service.d/stockade.conf"
+        after_help = "Examples:\n  stockade profile export --format json --output last-week.json\n  stockade profile export --format seccomp-oci     linux.seccomp of an OCI runtime config\n  stockade profile export --format systemd         a drop-in: /etc/systemd/system/NAME.service.d/stockade.conf\n  stockade profile export --format bwrap --output mounts && env -i bwrap --args 3 -- /bin/sh 3<mounts\n  stockade profile export --format bwrap | tr '\\0' '\\n'     to read it\n  stockade profile export --format seatbelt --output confine.sh     then, on a Mac: sh confine.sh make"
     )]
     Export(ExportArgs),
 }
@@ -130,6 +130,10 @@ pub enum FormatArg {
     Json,
     /// The Landlock rules as the kernel gets them.
     Landlock,
+    /// The mounts as arguments of bwrap, each ended by a NUL.
+    Bwrap,
+    /// A shell script that runs a command under `sandbox-exec` of macOS (untested there).
+    Seatbelt,
     /// `linux.seccomp` of an OCI runtime config.
     SeccompOci,
     /// A drop-in for a systemd service.

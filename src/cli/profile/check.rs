@@ -64,7 +64,9 @@ fn text(check: &Check, holds: bool) -> String {
 }
 
 fn of_backend(check: &BackendCheck) -> String {
-    let mut text = format!("in {}\n", check.backend.name());
+    let used = if check.used { " (commands run in it here)" } else { "" };
+    let mut text = format!("in {}{used}\n", check.backend.name());
+    text.extend(check.caveat.iter().flat_map(|caveat| ["  ", *caveat, "\n"]));
     for (word, why) in [("not available here", &check.unavailable), ("refuses", &check.refuses)] {
         text.extend(why.iter().flat_map(|why| ["  ", word, ": ", why, "\n"]));
     }

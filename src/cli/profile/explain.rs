@@ -45,7 +45,12 @@ fn text(report: &PathReport) -> String {
         };
         line("decided by", &clause);
         for backend in &answer.backends {
-            let detail = backend.detail.as_ref().map_or_else(String::new, |d| format!(" ({d})"));
+            let more: Vec<&str> = backend.detail.as_deref().into_iter().chain(backend.caveat).collect();
+            let detail = if more.is_empty() {
+                String::new()
+            } else {
+                format!(" ({})", more.join("; "))
+            };
             line(
                 &format!("in {}", backend.backend.name()),
                 &format!("{}{detail}", backend.status),

@@ -11,12 +11,12 @@ pub(in crate::cli) use args::ProfileArgs;
 
 use args::View;
 
-use super::args::PolicyFlags;
+use super::args::{BackendFlag, PolicyFlags};
 use super::complain::{Complaint, print, say};
 use super::exit::Exit;
 use super::policy::{self, Chosen, Purpose};
 use crate::config::{Context, Loaded};
-use crate::tools::inspect::Inspection;
+use crate::tools::inspect::{Backend, Inspection};
 
 /// Looks at a policy in the way that was asked for.
 pub(super) fn profile(args: ProfileArgs) -> Result<Exit, Complaint> {
@@ -34,7 +34,22 @@ fn inspected(flags: &PolicyFlags, context: &Context) -> Result<Inspection, Compl
     let cwd = here()?;
     let Chosen { loaded, narrowing } = policy::choose(flags, &cwd, context, Purpose::Look)?;
     warn(&loaded);
-    Ok(Inspection::of(loaded.policy, narrowing))
+    let inspection = Inspection::of(loaded.policy, narrowing);
+    Ok(match flags.backend {
+        // What the policy says by now.
+        BackendFlag::Auto | BackendFlag::Landlock | BackendFlag::Bwrap => inspection,
+        BackendFlag::Seatbelt => inspection.only(Backend::Seatbelt),
+    })
+}
+
+/// Refuses a backend where none is looked at.
+fn without_backend(flags: &PolicyFlags, why: &str) -> Result<(), Complaint> {
+    match flags.backend {
+        BackendFlag::Auto => Ok(()),
+        BackendFlag::Landlock | BackendFlag::Bwrap | BackendFlag::Seatbelt => {
+            Err(Complaint::failed(format!("`--backend` has no meaning here: {why}")))
+        }
+    }
 }
 
 fn warn(loaded: &Loaded) {

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use super::args::ShowArgs;
-use super::{aligned, inspected, print_json};
+use super::{aligned, inspected, print_json, without_backend};
 use crate::cli::complain::{Complaint, print};
 use crate::cli::exit::Exit;
 use crate::cli::policy;
@@ -11,6 +11,10 @@ use crate::tools::inspect::show::Table;
 
 /// Prints the table.
 pub(super) fn show(args: &ShowArgs) -> Result<Exit, Complaint> {
+    without_backend(
+        &args.policy,
+        "the table is of the profile, which is the same in every backend",
+    )?;
     let table = Table::of(&inspected(&args.policy, &policy::context(&args.policy.ceiling))?);
     if args.json {
         print_json(&table)?;

@@ -7,7 +7,7 @@
 //! rest. What both walks saw is `known` to the next. After a crash [`recover()`] does the same from the journal;
 //! `targets` adds the files that a repository's config leads git to; `others` keeps sessions that run at the same time from taking each other's intruders for what was there.
 //! A `change` that was undone may be put back when a person wants it: `diff` is what they are shown, `offer` does it.
-//! `at` and `evict` reach files without
+//! [`present()`] finds what is there for mounts to cover; `at` and `evict` reach files without
 //! ever following a link.
 //!
 //! What passes without a violation: anything in a git directory that is not config, hooks or a redirection
@@ -35,6 +35,7 @@ mod offer;
 mod others;
 mod overlap;
 mod place;
+mod present;
 mod quarantine;
 mod recover;
 mod restore;
@@ -58,6 +59,7 @@ use std::path::PathBuf;
 pub use change::Changes;
 pub use lookup::{default_names, protected_name};
 pub use offer::{Digest, NotPutBack, Offer, Offers};
+pub use present::present;
 pub use recover::{Recovered, Unrecovered, recover};
 pub use settle::Settled;
 pub use snapshot::{After, Guard, Known};

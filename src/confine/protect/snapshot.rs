@@ -9,6 +9,7 @@ use super::journal::{self, Journal, Kept, Record};
 use super::offer::Offers;
 use super::others::{self, Gate};
 use super::place::{Patterns, Role};
+use super::present::topmost;
 use super::roots::{Root, open_roots};
 use super::settle::Settled;
 use super::sight::Sight;
@@ -50,7 +51,7 @@ impl Guard {
         known: Option<&Known>,
     ) -> Result<Self, ProtectError> {
         let _gate = Gate::enter(store)?;
-        let mut seen = look(roots, extra, store, known)?;
+        let mut seen = look(roots, extra, Some(store), known)?;
         let mut extra = extra.to_vec();
         let targets = targets::of(&seen.roots, &seen.patterns, &seen.sight);
         if !targets.is_empty() {
@@ -59,7 +60,7 @@ impl Guard {
                 let _unsaved = known::save(store, &who(&seen.roots), &extra, &seen.sight);
             }
             extra.extend(targets);
-            seen = look(roots, &extra, store, None)?;
+            seen = look(roots, &extra, Some(store), None)?;
         }
         let Look { roots, patterns, sight } = seen;
         let mut record = Record {
@@ -134,30 +135,9 @@ impl Guard {
         }
     }
 
-    /// The protected entries that are there and can be covered by a mount of their own, the topmost of nested ones,
-    /// `most` at most; the files that were named one by one come first. What is a link is left to be undone.
+    /// The protected entries that mounts can cover, `most` at most.
     pub(crate) fn present(&self, most: usize) -> Vec<PathBuf> {
-        let coverable = |kept: &&Kept| match (kept.role, &kept.state) {
-            // Git itself writes in it; what it must not write has roles of its own.
-            (Role::GitDirectory | Role::Way | Role::TooDeep, _)
-            | (_, State::Symlink { .. } | State::Special { .. }) => false,
-            (_, State::File { .. } | State::Directory { .. }) => true,
-        };
-        let paths = self.record.entries.iter().filter(coverable);
-        let mut paths: Vec<PathBuf> = paths
-            .map(|kept| shown(&self.roots[usize::from(kept.root)], &kept.path))
-            .collect();
-        paths.sort();
-        paths.dedup();
-        let mut topmost: Vec<PathBuf> = Vec::new();
-        for path in paths {
-            if !topmost.last().is_some_and(|above| path.starts_with(above)) {
-                topmost.push(path);
-            }
-        }
-        topmost.sort_by_cached_key(|path| !self.extra.iter().any(|file| file.starts_with(path)));
-        topmost.truncate(most);
-        topmost
+        topmost(&self.roots, &self.record.entries, &self.extra, most)
     }
 
     /// How many directories and protected entries the guard watches.
@@ -208,26 +188,33 @@ fn who(roots: &[Root]) -> Vec<(Vec<u8>, Identity)> {
 }
 
 /// The roots, open, and what a walk saw in them.
-struct Look {
-    roots: Vec<Root>,
-    patterns: Patterns,
-    sight: Sight,
+pub(super) struct Look {
+    pub(super) roots: Vec<Root>,
+    pub(super) patterns: Patterns,
+    pub(super) sight: Sight,
 }
 
-fn look(paths: &[PathBuf], extra: &[PathBuf], store: &Path, known: Option<&Known>) -> Result<Look, ProtectError> {
+/// Walks the roots. Without a store every directory is read.
+pub(super) fn look(
+    paths: &[PathBuf],
+    extra: &[PathBuf],
+    store: Option<&Path>,
+    known: Option<&Known>,
+) -> Result<Look, ProtectError> {
     let mut patterns = Patterns::new();
     let roots = open_roots(paths, extra, &mut patterns)?;
     let who = who(&roots);
     let known = known.filter(|known| known.roots == who && known.extra == extra);
-    let sight = match known {
-        Some(known) => walk(&roots, &patterns, Some(&known.sight))?,
-        None => walk(&roots, &patterns, known::load(store, &who, extra).as_ref())?,
+    let sight = match (known, store) {
+        (Some(known), _) => walk(&roots, &patterns, Some(&known.sight))?,
+        (None, Some(store)) => walk(&roots, &patterns, known::load(store, &who, extra).as_ref())?,
+        (None, None) => walk(&roots, &patterns, None)?,
     };
     Ok(Look { roots, patterns, sight })
 }
 
 /// Reads every protected entry.
-fn keep(roots: &[Root], sight: &Sight) -> Result<Vec<Kept>, ProtectError> {
+pub(super) fn keep(roots: &[Root], sight: &Sight) -> Result<Vec<Kept>, ProtectError> {
     let mut left = MAX_TOTAL;
     let mut kept = Vec::new();
     for found in sight.found() {

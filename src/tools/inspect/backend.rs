@@ -1,14 +1,24 @@
 //! The backends, and what each makes of a profile.
 
+use std::collections::BTreeSet;
+use std::ffi::{OsStr, OsString};
+use std::path::Path;
+
 use serde::Serialize;
 
-use crate::backend::landlock::rights::OLDEST_ABI;
-use crate::backend::status::{ClauseStatus, Status, protected};
-use crate::backend::{Plan, Regime};
+use super::Inspection;
+use crate::backend::host::{Bwrap, Host, program};
+use crate::backend::landlock::rights::{OLDEST_ABI, RESOLVE_UNIX_ABI};
+use crate::backend::seatbelt::{self, SeatbeltPlan};
+use crate::backend::status::{ClauseStatus, Refusal, Status, protected};
+use crate::backend::survey::Survey;
+use crate::backend::{Plan, Regime, bwrap};
+use crate::confine::protect::present;
 use crate::policy::{AbsPath, Access, BackendChoice, Operation, Policy, Right};
 use crate::profile::{FileReach, Profile};
+use crate::tools::executor::protect_setup;
 use crate::tools::footing::Footing;
-use crate::tools::plan::{self, Ground, PlanError, Surroundings, Walls};
+use crate::tools::plan::{self, Ground, Lowered, PlanError, Surroundings, Walls};
 
 /// One way to hold a profile.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -16,21 +26,254 @@ use crate::tools::plan::{self, Ground, PlanError, Surroundings, Walls};
 pub enum Backend {
     /// Landlock, seccomp and the attribute broker.
     Landlock,
+    /// Namespaces and mounts that bwrap makes, with Landlock, seccomp and the broker inside.
+    Bwrap,
+    /// A profile text for `sandbox-exec`.
+    Seatbelt,
 }
 
-/// What a backend makes of a profile.
+impl Backend {
+    /// All of them, in the order reports print them.
+    pub const ALL: [Self; 3] = [Self::Landlock, Self::Bwrap, Self::Seatbelt];
+
+    /// Its name, as `--backend` has it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Landlock => "landlock",
+            Self::Bwrap => "bwrap",
+            Self::Seatbelt => "seatbelt",
+        }
+    }
+
+    /// Those that may come to hold the commands of a policy, on whatever machine.
+    pub fn of(choice: BackendChoice) -> Vec<Self> {
+        match choice {
+            BackendChoice::Auto => Self::ALL.to_vec(),
+            BackendChoice::Landlock => vec![Self::Landlock],
+            BackendChoice::Bwrap => vec![Self::Bwrap],
+        }
+    }
+
+    /// What a reader should know of all that is said of it.
+    pub const fn caveat(self) -> Option<&'static str> {
+        match self {
+            Self::Landlock | Self::Bwrap => None,
+            Self::Seatbelt => Some("untested on a Mac: only the text is checked, by reading it back"),
+        }
+    }
+
+    /// The regime it makes.
+    pub(super) const fn regime(self) -> Regime {
+        match self {
+            Self::Landlock => Regime::Landlock,
+            Self::Bwrap => Regime::Namespaces,
+            Self::Seatbelt => Regime::Seatbelt,
+        }
+    }
+}
+
+/// The backends of an inspection on this machine.
+#[derive(Debug)]
+pub struct Stands<'a> {
+    /// Each of them.
+    pub all: Vec<Stand<'a>>,
+    /// The one that commands of the policy run in here.
+    pub used: Option<Backend>,
+}
+
+/// A backend on this machine.
+#[derive(Debug)]
+pub struct Stand<'a> {
+    /// Which.
+    pub backend: Backend,
+    /// Why this machine cannot use it, if it cannot. Then the oldest one that could is looked at instead.
+    pub unavailable: Option<String>,
+    policy: &'a Policy,
+    foot: Foot,
+}
+
+#[derive(Debug)]
+enum Foot {
+    Kernel {
+        ground: Ground,
+        around: Result<Surroundings, String>,
+    },
+    Mac,
+}
+
+impl<'a> Stands<'a> {
+    /// Asks this machine, once for all of them.
+    pub fn find(inspection: &'a Inspection, backends: &[Backend]) -> Self {
+        let host = look(backends);
+        let used = match Footing::on(&host, &inspection.policy) {
+            Ok(Footing::Confined(ground)) => Some(match ground.walls {
+                Walls::Landlock => Backend::Landlock,
+                Walls::Namespaces(_) => Backend::Bwrap,
+            }),
+            Ok(Footing::Unconfined(_) | Footing::Refused(_)) | Err(_) => None,
+        };
+        let all = backends.iter().map(|backend| Stand::find(*backend, inspection, &host));
+        Self {
+            all: all.collect(),
+            used: used.filter(|used| backends.contains(used)),
+        }
+    }
+}
+
+/// This machine, as far as the backends depend on it.
+fn look(backends: &[Backend]) -> Host {
+    if backends.contains(&Backend::Bwrap) {
+        Host::with_bwrap()
+    } else {
+        Host::quick()
+    }
+}
+
+impl<'a> Stand<'a> {
+    /// One backend by itself.
+    pub fn alone(backend: Backend, inspection: &'a Inspection) -> Self {
+        Self::find(backend, inspection, &look(&[backend]))
+    }
+
+    fn find(backend: Backend, inspection: &'a Inspection, host: &Host) -> Self {
+        let policy = &inspection.policy;
+        let (lacks, walls, around) = match backend {
+            Backend::Landlock => (host.landlock_lacks(), Walls::Landlock, Ok(Surroundings::default())),
+            Backend::Bwrap => (
+                host.namespaces_lacks(),
+                Walls::Namespaces(host.bwrap.unwrap_or(Bwrap::ASSUMED)),
+                surroundings(inspection),
+            ),
+            Backend::Seatbelt => {
+                let mac = cfg!(target_os = "macos");
+                return Self {
+                    backend,
+                    unavailable: (!mac).then(|| "this is not macOS".to_owned()),
+                    policy,
+                    foot: Foot::Mac,
+                };
+            }
+        };
+        let unavailable = (!lacks.is_empty()).then(|| lacks.join("; "));
+        let abi = host.landlock_abi.filter(|_| unavailable.is_none());
+        Self {
+            backend,
+            unavailable,
+            policy,
+            foot: Foot::Kernel {
+                ground: Ground {
+                    walls,
+                    landlock_abi: abi.unwrap_or(OLDEST_ABI).min(RESOLVE_UNIX_ABI),
+                    deny_fallback: policy.deny_fallback,
+                    residuals: policy.residuals,
+                },
+                around,
+            },
+        }
+    }
+
+    /// Lowers a profile of the policy and holds the plan against it.
+    pub fn hold(&self, profile: &Profile) -> Result<Held, PlanError> {
+        match &self.foot {
+            Foot::Kernel { ground, around } => {
+                let mut clauses = self.protected()?;
+                let around = around.as_ref().map_err(|why| PlanError::Surroundings(why.clone()))?;
+                let Lowered { plan, statuses, survey } = plan::lower(profile, *ground, around)?;
+                clauses.extend(covered(&plan, around, &clauses));
+                clauses.extend(statuses);
+                clauses.push(network(profile));
+                let made = Made::Kernel {
+                    plan: Box::new(plan),
+                    survey,
+                    shown: around.shown.clone(),
+                };
+                Ok(Held {
+                    made,
+                    clauses,
+                    refuses: None,
+                })
+            }
+            // There is a text to be checked even where nothing would start with it.
+            Foot::Mac => {
+                let (plan, statuses) = plan::lower_seatbelt(profile, self.policy.residuals)?;
+                let (mut clauses, refuses) = match self.protected() {
+                    Ok(clauses) => (clauses, None),
+                    Err(refusal) => (Vec::new(), Some(refusal.to_string())),
+                };
+                clauses.extend(statuses);
+                Ok(Held {
+                    made: Made::Seatbelt(plan),
+                    clauses,
+                    refuses,
+                })
+            }
+        }
+    }
+
+    fn protected(&self) -> Result<Vec<ClauseStatus>, Refusal> {
+        if !self.policy.roots.iter().any(|root| root.rights.has(Right::Write)) {
+            return Ok(Vec::new());
+        }
+        let Policy {
+            protect,
+            protect_fallback,
+            residuals,
+            ..
+        } = self.policy;
+        protected(protect, *protect_fallback, *residuals, self.backend.regime())
+    }
+}
+
+/// What a backend makes of a profile, checked against it.
 #[derive(Debug)]
 pub struct Held {
-    /// The plan, checked against the profile.
-    pub plan: Plan,
+    /// The plan.
+    pub made: Made,
     /// What becomes of each clause.
     pub clauses: Vec<ClauseStatus>,
+    /// Why nothing would start with it all the same.
+    pub refuses: Option<String>,
+}
+
+/// A plan.
+#[derive(Debug)]
+pub enum Made {
+    /// For Linux.
+    Kernel {
+        /// What the kernel is told.
+        plan: Box<Plan>,
+        /// The disk that it was made for.
+        survey: Survey,
+        /// What mounts show though nobody is granted it.
+        shown: Vec<AbsPath>,
+    },
+    /// For macOS.
+    Seatbelt(SeatbeltPlan),
 }
 
 impl Held {
-    /// What the plan itself permits, answered by its reader.
-    pub fn access(&self, operation: Operation, path: &AbsPath) -> Access {
-        self.plan.landlock.access(operation, path)
+    /// What the plan itself permits, answered by its readers: for mounts with a layer inside, by both.
+    pub fn access(&self, operation: Operation, path: &AbsPath) -> Result<Access, PlanError> {
+        match &self.made {
+            Made::Kernel { plan, survey, shown } => match &plan.world {
+                None => Ok(plan.landlock.access(operation, path)),
+                Some(world) => {
+                    let walls = bwrap::Walls {
+                        argv: &world.mounts.render(),
+                        layer: &plan.landlock,
+                        own: &world.own,
+                        stage: shown,
+                    };
+                    let pair = bwrap::Pair::read(&walls, survey).map_err(PlanError::WeakPlan)?;
+                    Ok(pair.access(operation, path))
+                }
+            },
+            Made::Seatbelt(plan) => {
+                let script =
+                    seatbelt::parse(plan).map_err(|error| PlanError::Refused(seatbelt::Unfit::from(error).into()))?;
+                Ok(seatbelt::view::widest(&script, operation, path))
+            }
+        }
     }
 
     /// What stays open of metadata, in words.
@@ -42,72 +285,45 @@ impl Held {
     }
 }
 
-impl Backend {
-    /// All of them, in the order reports print them.
-    pub const ALL: [Self; 1] = [Self::Landlock];
-
-    /// Its name, as `--backend` has it.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Landlock => "landlock",
-        }
-    }
-
-    /// What it stands on for this policy, and why this machine cannot use it, if it cannot.
-    ///
-    /// Where it cannot be used, the oldest kernel that could is looked at instead.
-    pub fn ground(self, policy: &Policy) -> (Ground, Option<String>) {
-        let assumed = Ground {
-            walls: Walls::Landlock,
-            landlock_abi: OLDEST_ABI,
-            deny_fallback: policy.deny_fallback,
-            residuals: policy.residuals,
-        };
-        match self {
-            Self::Landlock => match Footing::find(&asking(policy, BackendChoice::Landlock)) {
-                Ok(Footing::Confined(ground)) => (ground, None),
-                Ok(Footing::Unconfined(why) | Footing::Refused(why)) | Err(why) => (assumed, Some(why)),
-            },
-        }
-    }
-
-    /// Lowers a profile of the policy and holds the plan against it.
-    pub fn hold(self, policy: &Policy, profile: &Profile, ground: Ground) -> Result<Held, PlanError> {
-        let mut clauses = Vec::new();
-        if policy.roots.iter().any(|root| root.rights.has(Right::Write)) {
-            let Policy {
-                protect,
-                protect_fallback,
-                residuals,
-                ..
-            } = policy;
-            clauses = protected(protect, *protect_fallback, *residuals, self.regime())?;
-        }
-        let lowered = match self {
-            Self::Landlock => plan::lower(profile, ground, &Surroundings::default())?,
-        };
-        clauses.extend(lowered.statuses);
-        clauses.push(network(profile));
-        Ok(Held {
-            plan: lowered.plan,
-            clauses,
-        })
-    }
-
-    /// The regime it makes.
-    pub(super) const fn regime(self) -> Regime {
-        match self {
-            Self::Landlock => Regime::Landlock,
-        }
-    }
+/// What namespaces depend on beside the profile, looked up in the way a start does. What a session brings along
+/// (its private directories, the files of its self-test) is not there.
+pub(super) fn surroundings(inspection: &Inspection) -> Result<Surroundings, String> {
+    let protect = protect_setup(&inspection.policy, &inspection.approved, Path::new(""));
+    let found = protect.map_or(Ok(Vec::new()), |setup| {
+        let each = |list: Vec<OsString>| list.into_iter().map(Into::into).collect::<Vec<_>>();
+        present(&each(setup.roots), &each(setup.extra)).map_err(|error| error.to_string())
+    })?;
+    let needs =
+        program::needs().map_err(|error| format!("failed to tell what this program needs to start: {error}"))?;
+    let paths = |list: Vec<std::path::PathBuf>| {
+        let paths: Result<Vec<AbsPath>, _> = list.into_iter().map(AbsPath::new).collect();
+        paths.map_err(|error| error.to_string())
+    };
+    Ok(Surroundings {
+        protect: paths(found)?,
+        shown: paths(needs)?,
+    })
 }
 
-/// The policy, standing on this backend whatever it asks for itself.
-fn asking(policy: &Policy, backend: BackendChoice) -> Policy {
-    Policy {
-        backend,
-        ..policy.clone()
-    }
+/// The protected names that are there, each with what becomes of it; those that are `said` already are not said again.
+fn covered(plan: &Plan, around: &Surroundings, said: &[ClauseStatus]) -> Vec<ClauseStatus> {
+    let held: BTreeSet<&OsStr> = plan
+        .world
+        .iter()
+        .flat_map(|world| world.protected.iter().map(OsString::as_os_str))
+        .collect();
+    let row = |path: &AbsPath| ClauseStatus {
+        clause: format!("protect {path}"),
+        origin: "sandbox.protect".to_owned(),
+        status: if held.contains(path.as_path().as_os_str()) {
+            Status::Enforced
+        } else {
+            Status::Undone
+        },
+    };
+    let rows = around.protect.iter().map(row);
+    rows.filter(|row| !said.iter().any(|said| said.clause == row.clause))
+        .collect()
 }
 
 /// Off or on, the filters hold it exactly.

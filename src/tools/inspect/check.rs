@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use serde::Serialize;
 
+use super::backend::Stands;
 use super::show::limits;
 use super::{Backend, Inspection};
 use crate::backend::host::{Hold, TreeLimit};
@@ -48,6 +49,10 @@ pub enum Proof {
 pub struct BackendCheck {
     /// The backend.
     pub backend: Backend,
+    /// Whether commands run in it here.
+    pub used: bool,
+    /// What a reader should know of all that is said of it.
+    pub caveat: Option<&'static str>,
     /// Why this machine cannot use it.
     pub unavailable: Option<String>,
     /// Why it would start nothing under this policy.
@@ -94,9 +99,9 @@ impl Arrow {
 }
 
 impl Check {
-    /// Whether no arrow fails and some backend would run commands.
+    /// Whether no arrow fails, and the backend that commands run in here would run them.
     pub fn holds(&self) -> bool {
-        let usable = |check: &BackendCheck| check.unavailable.is_none() && check.refuses.is_none();
+        let usable = |check: &BackendCheck| check.used && check.unavailable.is_none() && check.refuses.is_none();
         self.arrows.iter().all(|arrow| arrow.result != Proof::Fails) && self.backends.iter().any(usable)
     }
 }
@@ -129,19 +134,23 @@ impl Inspection {
             arrows.push(Arrow::new(claim, told(held)));
         }
         let mut backends = Vec::new();
-        for backend in Backend::ALL {
-            let (ground, unavailable) = backend.ground(&self.policy);
+        let stands = Stands::find(self, &self.backends);
+        for stand in &stands.all {
+            let backend = stand.backend;
             let mut check = BackendCheck {
                 backend,
-                unavailable,
+                used: stands.used == Some(backend),
+                caveat: backend.caveat(),
+                unavailable: stand.unavailable.clone(),
                 refuses: None,
                 clauses: Vec::new(),
             };
             for (name, profile) in &profiles {
                 let claim = format!("profile ⊒ plan ({name}, {})", backend.name());
-                match backend.hold(&self.policy, profile, ground) {
+                match stand.hold(profile) {
                     Ok(held) => {
                         arrows.push(Arrow::new(claim, Ok(())));
+                        check.refuses = check.refuses.take().or(held.refuses);
                         if *name == "approved" {
                             check.clauses = held.clauses.into_iter().map(row).collect();
                             check.clauses.extend(limit_rows(backend, profile));
@@ -177,7 +186,9 @@ enum Refuted {
 fn refuted(error: &PlanError) -> Refuted {
     match error {
         PlanError::WeakProfile(_) | PlanError::WeakPlan(_) | PlanError::WeakFilter(_) => Refuted::Yes,
-        PlanError::Refused(_) | PlanError::Survey(_) | PlanError::Seccomp(_) => Refuted::NotLowered,
+        PlanError::Refused(_) | PlanError::Survey(_) | PlanError::Seccomp(_) | PlanError::Surroundings(_) => {
+            Refuted::NotLowered
+        }
     }
 }
 
@@ -193,14 +204,24 @@ fn limit_rows(backend: Backend, profile: &Profile) -> impl Iterator<Item = Claus
             "processes" => Some(TreeLimit::processes(backend.regime())),
             _ => None,
         };
+        let (status, detail) = match backend {
+            Backend::Landlock | Backend::Bwrap => (
+                "enforced",
+                of_the_tree.map(|TreeLimit { hold, why, .. }| match hold {
+                    Hold::Exact => format!("exact: {why}"),
+                    Hold::Sampled => format!("sampled: the tree is killed when it is seen above it; {why}"),
+                }),
+            ),
+            Backend::Seatbelt => (
+                "residual",
+                Some("a text says nothing of limits, and nothing else holds them yet".to_owned()),
+            ),
+        };
         ClauseRow {
             clause: format!("limit {name} {value}"),
             origin: format!("shell.limits.{name}"),
-            status: "enforced",
-            detail: of_the_tree.map(|TreeLimit { hold, why, .. }| match hold {
-                Hold::Exact => format!("exact: {why}"),
-                Hold::Sampled => format!("sampled: the tree is killed when it is seen above it; {why}"),
-            }),
+            status,
+            detail,
         }
     })
 }

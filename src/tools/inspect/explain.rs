@@ -1,10 +1,11 @@
 //! One path: which clause decides about it, what each backend makes of that, and what would change it.
 
+use std::cmp::Ordering;
 use std::path::Path;
 
 use serde::Serialize;
 
-use super::backend::{Backend, Held};
+use super::backend::{Backend, Held, Stands};
 use super::{Inspection, show};
 use crate::backend::status::Status;
 use crate::confine::protect::protected_name;
@@ -67,7 +68,9 @@ pub struct Clause {
 pub struct BackendAnswer {
     /// The backend.
     pub backend: Backend,
-    /// `enforced`, `stricter`, `undone`, or `refused` where this backend would start nothing.
+    /// What a reader should know of all that is said of it.
+    pub caveat: Option<&'static str>,
+    /// `enforced`, `stricter`, `undone`, `residual`, or `refused` where this backend would start nothing.
     pub status: &'static str,
     /// What exactly, where there is more to say.
     pub detail: Option<String>,
@@ -83,13 +86,10 @@ impl PathReport {
 impl Inspection {
     /// Explains the operations on a path. Nothing need be there.
     pub fn explain(&self, path: &AbsPath, operations: &[Operation]) -> PathReport {
-        let plans: Vec<(Backend, Result<Held, PlanError>)> = Backend::ALL
-            .into_iter()
-            .map(|backend| {
-                let (ground, _) = backend.ground(&self.policy);
-                (backend, backend.hold(&self.policy, &self.approved, ground))
-            })
-            .collect();
+        let stands = Stands::find(self, &self.backends);
+        let each = stands.all.iter();
+        let plans: Vec<(Backend, Result<Held, PlanError>)> =
+            each.map(|stand| (stand.backend, stand.hold(&self.approved))).collect();
         let answers = operations.iter().map(|operation| self.answer(*operation, path, &plans));
         PathReport {
             path: path.to_string(),
@@ -113,17 +113,25 @@ impl Inspection {
         let protection = self.protection(operation, path, why.access);
         let backends = plans
             .iter()
-            .map(|(backend, held)| BackendAnswer {
-                backend: *backend,
-                ..backend_answer(
-                    *backend,
+            .map(|(backend, held)| {
+                let question = Question {
                     operation,
                     path,
-                    why.access,
+                    access: why.access,
                     origin,
-                    protection.is_some(),
-                    held,
-                )
+                    is_protected: protection.is_some(),
+                };
+                let (status, detail) = match held.as_ref().map(|held| question.answer(*backend, held)) {
+                    Ok(Ok(answer)) => answer,
+                    Ok(Err(error)) => ("refused", Some(error.to_string())),
+                    Err(error) => ("refused", Some(error.to_string())),
+                };
+                BackendAnswer {
+                    backend: *backend,
+                    caveat: backend.caveat(),
+                    status,
+                    detail,
+                }
             })
             .collect();
         let mut notes: Vec<String> = protection.into_iter().collect();
@@ -271,27 +279,46 @@ fn asked_by(root: &Root, operation: Operation) -> Option<String> {
     }
 }
 
-fn backend_answer(
-    backend: Backend,
+/// What is asked of each backend, with what the profile says.
+struct Question<'a> {
     operation: Operation,
-    path: &AbsPath,
+    path: &'a AbsPath,
     access: Access,
-    origin: Option<&Origin>,
+    origin: Option<&'a Origin>,
     is_protected: bool,
-    held: &Result<Held, PlanError>,
-) -> BackendAnswer {
-    let answer = |status, detail| BackendAnswer {
-        backend,
-        status,
-        detail,
-    };
-    let held = match held {
-        Ok(held) => held,
-        Err(error) => return answer("refused", Some(error.to_string())),
-    };
-    let in_plan = held.access(operation, path);
-    if in_plan < access {
-        let origin = origin.map(ToString::to_string);
+}
+
+impl Question<'_> {
+    fn answer(&self, backend: Backend, held: &Held) -> Result<(&'static str, Option<String>), PlanError> {
+        if let Some(why) = &held.refuses {
+            return Ok(("refused", Some(why.clone())));
+        }
+        let in_plan = held.access(self.operation, self.path)?;
+        Ok(match (in_plan.cmp(&self.access), self.is_protected) {
+            (Ordering::Less, true) => ("enforced", Some("protected: no command can write it here".to_owned())),
+            (Ordering::Less, false) => ("stricter", Some(self.losses(in_plan, held))),
+            (Ordering::Equal, true) => ("undone", Some("a change is restored after the command".to_owned())),
+            (Ordering::Equal, false) => {
+                let open = (self.access == Access::Denied).then(|| held.left_open()).flatten();
+                ("enforced", open.map(|open| format!("left open: {open}")))
+            }
+            // The plan was held against the profile, so this is what a backend says it gives beyond it.
+            (Ordering::Greater, _) => match backend {
+                Backend::Landlock | Backend::Bwrap => (
+                    "enforced",
+                    Some("it is the sandbox's own there: nothing of the host's is reached".to_owned()),
+                ),
+                Backend::Seatbelt => (
+                    "residual",
+                    Some("permitted to every command by the rules that no program there can do without".to_owned()),
+                ),
+            },
+        })
+    }
+
+    /// What the backend takes beyond the clause.
+    fn losses(&self, in_plan: Access, held: &Held) -> String {
+        let origin = self.origin.map(ToString::to_string);
         let of_clause = held
             .clauses
             .iter()
@@ -307,11 +334,6 @@ fn backend_answer(
             Access::Full => String::new(),
         };
         let detail = [said, losses.join("; ")].into_iter().filter(|text| !text.is_empty());
-        return answer("stricter", Some(detail.collect::<Vec<_>>().join(": ")));
+        detail.collect::<Vec<_>>().join(": ")
     }
-    if is_protected {
-        return answer("undone", Some("a change is restored after the command".to_owned()));
-    }
-    let open = (access == Access::Denied).then(|| held.left_open()).flatten();
-    answer("enforced", open.map(|open| format!("left open: {open}")))
 }

@@ -32,6 +32,8 @@ pub struct Inspection {
     pub approved: Profile,
     /// What a command gets that nobody was asked about.
     pub unasked: Profile,
+    /// Which backends are looked at.
+    pub backends: Vec<Backend>,
 }
 
 impl Inspection {
@@ -43,10 +45,20 @@ impl Inspection {
         };
         let (approved, unasked) = (profile(Asked::Everything), profile(Asked::Nobody));
         Self {
+            backends: Backend::of(policy.backend),
             policy,
             narrowing,
             approved,
             unasked,
+        }
+    }
+
+    /// Looks at this backend alone.
+    #[must_use]
+    pub fn only(self, backend: Backend) -> Self {
+        Self {
+            backends: vec![backend],
+            ..self
         }
     }
 }

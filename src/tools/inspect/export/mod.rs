@@ -1,19 +1,22 @@
 //! A profile in the words of other programs, each never weaker than the profile where those words reach.
 //!
 //! [`oci`] is the filter of a container runtime, [`systemd`] a drop-in of a service, [`landlock`] the rule list
-//! as it is given to the kernel; the whole profile as JSON is a [`Document`].
+//! as it is given to the kernel, `bwrap` its mounts as arguments, `seatbelt` a script for `sandbox-exec`; the whole
+//! profile as JSON is a [`Document`]. No form has a character in it that a person cannot see: `json` escapes it, the others refuse it or,
+//! for bytes that no person reads, take it as it is.
 
+mod bwrap;
 mod cubes;
+mod json;
 pub mod landlock;
 pub mod oci;
+mod seatbelt;
 pub mod systemd;
 
 use super::Inspection;
-use super::backend::Backend;
+use super::backend::{Backend, Made, Stand};
 use super::document::Document;
-use crate::policy::AbsPath;
-use crate::profile::Profile;
-use crate::tools::plan::PlanError;
+use crate::tools::plan::{PlanError, lower_seatbelt};
 
 /// A form that a profile can be exported in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,6 +25,10 @@ pub enum Format {
     Json,
     /// The Landlock rules.
     Landlock,
+    /// The arguments of bwrap, each ended by a NUL, as its `--args` reads them.
+    Bwrap,
+    /// A shell script that hands text and parameters to `sandbox-exec`.
+    Seatbelt,
     /// `linux.seccomp` of an OCI runtime config.
     SeccompOci,
     /// A drop-in for a systemd service.
@@ -46,18 +53,21 @@ pub enum ExportError {
     /// The filters could not be made.
     #[error("{0}")]
     Filter(String),
-    /// The form has no words for a path.
+    /// What namespaces depend on could not be found out.
+    #[error("{0}")]
+    Surroundings(String),
+    /// The form has no words for a path, or for what is made of one.
     #[error("{form} cannot name {path}: {why}")]
     Name {
         /// The form.
         form: &'static str,
-        /// The path.
-        path: AbsPath,
+        /// The path, as it is shown.
+        path: String,
         /// What is in the way.
         why: &'static str,
     },
     /// The form has no words for a value.
-    #[error("{form} cannot hold the value of the variable {name}: it is not text")]
+    #[error("{form} cannot hold the value of the variable {name}: it is not text that can all be seen")]
     Value {
         /// The form.
         form: &'static str,
@@ -79,27 +89,44 @@ pub enum ExportError {
     Json(#[from] serde_json::Error),
 }
 
+/// A profile in a form.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Export {
+    /// What the other program reads.
+    pub bytes: Vec<u8>,
+    /// What of the profile it does not hold, where the form has no place to say so.
+    pub notes: &'static [&'static str],
+}
+
+impl From<String> for Export {
+    fn from(text: String) -> Self {
+        Self {
+            bytes: text.into_bytes(),
+            notes: &[],
+        }
+    }
+}
+
 impl Inspection {
-    /// The profile in a form, as text that ends with a line break.
-    pub fn export(&self, format: Format, whose: Whose) -> Result<String, ExportError> {
+    /// The profile in a form.
+    pub fn export(&self, format: Format, whose: Whose) -> Result<Export, ExportError> {
         let profile = match whose {
             Whose::Approved => &self.approved,
             Whose::Unasked => &self.unasked,
         };
-        match format {
-            Format::Json => lines(&Document::of(self)),
-            Format::Landlock => lines(&landlock::Rules::of(&self.plan(Backend::Landlock, profile)?.landlock)),
-            Format::SeccompOci => lines(&oci::Seccomp::of(profile)?),
-            Format::Systemd => systemd::drop_in(profile),
-        }
+        Ok(match format {
+            Format::Json => json::lines(&Document::of(self))?.into(),
+            Format::Landlock => match Stand::alone(Backend::Landlock, self).hold(profile)?.made {
+                Made::Kernel { plan, .. } => json::lines(&landlock::Rules::of(&plan.landlock))?.into(),
+                Made::Seatbelt(plan) => seatbelt::script(&plan)?.into(),
+            },
+            Format::Bwrap => Export {
+                bytes: bwrap::arguments(self, profile)?,
+                notes: &bwrap::NOT_HELD,
+            },
+            Format::Seatbelt => seatbelt::script(&lower_seatbelt(profile, self.policy.residuals)?.0)?.into(),
+            Format::SeccompOci => json::lines(&oci::Seccomp::of(profile)?)?.into(),
+            Format::Systemd => systemd::drop_in(profile)?.into(),
+        })
     }
-
-    fn plan(&self, backend: Backend, profile: &Profile) -> Result<crate::backend::Plan, ExportError> {
-        let (ground, _) = backend.ground(&self.policy);
-        Ok(backend.hold(&self.policy, profile, ground)?.plan)
-    }
-}
-
-fn lines(value: &impl serde::Serialize) -> Result<String, ExportError> {
-    Ok(serde_json::to_string_pretty(value)? + "\n")
 }

@@ -15,6 +15,7 @@ use crate::backend::bwrap::NetworkNamespace;
 use crate::backend::landlock::rights::OLDEST_ABI;
 use crate::backend::seccomp::table::{Say, Table};
 use crate::backend::seccomp::{HIGHEST, IpSockets, Role, Settings};
+use crate::policy::path::is_escaped;
 use crate::policy::{AbsPath, Deny, EnvRule, Grant, Network, Right, Rights, Scope, Target, UnixSockets};
 use crate::profile::Profile;
 
@@ -274,7 +275,7 @@ fn escaped(value: &str) -> Option<String> {
             '"' | '\\' => text.extend(['\\', c]),
             '\n' => text.push_str("\\n"),
             '\t' => text.push_str("\\t"),
-            c if c.is_control() => return None,
+            c if is_escaped(c.encode_utf8(&mut [0; 4]).as_bytes()) => return None,
             c => text.push(c),
         }
     }
@@ -285,7 +286,7 @@ fn escaped(value: &str) -> Option<String> {
 fn quoted(path: &AbsPath, optional: &str) -> Result<String, ExportError> {
     let unfit = |why| ExportError::Name {
         form: FORM,
-        path: path.clone(),
+        path: path.to_string(),
         why,
     };
     let text = std::str::from_utf8(path.as_bytes()).map_err(|_| unfit("it is not text"))?;
@@ -295,8 +296,8 @@ fn quoted(path: &AbsPath, optional: &str) -> Result<String, ExportError> {
     if text.contains(':') {
         return Err(unfit("it has a colon, which parts source and target"));
     }
-    if text.chars().any(char::is_control) {
-        return Err(unfit("it has a control character"));
+    if is_escaped(text.as_bytes()) {
+        return Err(unfit("it has a character that cannot be seen"));
     }
     let text = text.replace('%', "%%");
     Ok(if text.contains(char::is_whitespace) {

@@ -1,0 +1,61 @@
+//! Whether mounts alone keep to a profile, for a bwrap with no layer inside.
+
+use std::ffi::OsString;
+
+use super::reader::{Mount, PLAN, View, read};
+use super::validate::{pinned, surroundings};
+use crate::backend::survey::{Kind, Survey};
+use crate::policy::{AbsPath, Access, Operation};
+use crate::profile::{FileReach, Landmarks, Profile, Reach, Witness, files_within};
+
+/// Holds what the arguments permit of the host's files against a profile in which whatever may be read may be executed.
+pub fn mounts_within(argv: &[OsString], profile: &Profile, survey: &Survey) -> Result<(), Witness> {
+    let view = read(argv, survey)?;
+    surroundings(&view, profile)?;
+    pinned(&view)?;
+    files_within(&Alone { view, survey }, profile)
+}
+
+/// What mounts let be done with the host's files. What the regime brings along is nobody else's.
+struct Alone<'a> {
+    view: View,
+    survey: &'a Survey,
+}
+
+impl FileReach for Alone<'_> {
+    fn name(&self) -> &'static str {
+        PLAN
+    }
+
+    fn landmarks(&self, landmarks: &mut Landmarks) {
+        self.view.landmarks(landmarks);
+        // Whether something is there decides as well.
+        self.survey.nodes().for_each(|(path, _)| landmarks.path(path));
+    }
+
+    fn prepared(&self) -> Box<dyn Fn(&AbsPath) -> Reach + '_> {
+        Box::new(|path| {
+            let of_the_host = match self.view.around(path) {
+                Some((_, Mount::Host(_))) => true,
+                Some((_, Mount::Mask | Mount::Tmpfs(_) | Mount::Proc | Mount::Dev(_))) | None => false,
+            };
+            let kind = |path: &AbsPath| self.survey.node(path).map(|node| node.kind);
+            let below_a_file = path
+                .ancestors()
+                .skip(1)
+                .any(|above| kind(&above).is_some_and(|kind| kind != Kind::Directory));
+            let reach = self.view.reach(path);
+            // What does not exist, and cannot be made, is not there to be reached; a link is reached where it leads.
+            let nothing = reach.get(Operation::Write) == Access::Denied && self.survey.is_absent(path)
+                || kind(path) == Some(Kind::Symlink);
+            if !of_the_host || below_a_file || nothing {
+                return Reach::of(|_| Access::Denied);
+            }
+            let is_file = kind(path).is_some_and(|kind| kind != Kind::Directory);
+            Reach::of(|operation| match operation {
+                Operation::List if is_file => Access::Denied,
+                Operation::Read | Operation::List | Operation::Write | Operation::Execute => reach.get(operation),
+            })
+        })
+    }
+}
