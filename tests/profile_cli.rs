@@ -297,8 +297,8 @@ shell:
                 .map(|b| b["backend"].as_str().unwrap().to_owned())
                 .collect::<Vec<_>>()
         };
-        assert_eq!(names(&[]), ["landlock", "bwrap", "seatbelt"]);
-        assert_eq!(names(&["--backend", "auto"]), ["landlock", "bwrap", "seatbelt"]);
+        assert_eq!(names(&[]), ["landlock", "bwrap"]);
+        assert_eq!(names(&["--backend", "auto"]), ["landlock", "bwrap"]);
         for one in ["landlock", "bwrap", "seatbelt"] {
             assert_eq!(names(&["--backend", one]), [one]);
             let words = ["explain", "--config", "agent.yaml", "--json", "src/a", "--backend", one];
@@ -390,6 +390,12 @@ shell:
         let world = world();
         let run = profile(&world, &["check", "agent.yaml", "--no-selftest"]);
         insta::assert_snapshot!("check", shown(&world, run));
+        let run = profile(
+            &world,
+            &["check", "agent.yaml", "--no-selftest", "--backend", "seatbelt"],
+        )
+        .exits(1);
+        insta::assert_snapshot!("check_seatbelt", plain(&world, &run.out()));
     }
 
     #[test]

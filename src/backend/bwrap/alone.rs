@@ -34,21 +34,19 @@ impl FileReach for Alone<'_> {
     }
 
     fn prepared(&self) -> Box<dyn Fn(&AbsPath) -> Reach + '_> {
-        Box::new(|path| {
-            let of_the_host = match self.view.around(path) {
-                Some((_, Mount::Host(_))) => true,
-                Some((_, Mount::Mask | Mount::Tmpfs(_) | Mount::Proc | Mount::Dev(_))) | None => false,
-            };
+        let mounts = self.view.index();
+        Box::new(move |path| {
+            let mount = Mount::around(&mounts, path);
             let kind = |path: &AbsPath| self.survey.node(path).map(|node| node.kind);
             let below_a_file = path
                 .ancestors()
                 .skip(1)
                 .any(|above| kind(&above).is_some_and(|kind| kind != Kind::Directory));
-            let reach = self.view.reach(path);
+            let reach = mount.reach(path);
             // What does not exist, and cannot be made, is not there to be reached; a link is reached where it leads.
             let nothing = reach.get(Operation::Write) == Access::Denied && self.survey.is_absent(path)
                 || kind(path) == Some(Kind::Symlink);
-            if !of_the_host || below_a_file || nothing {
+            if !mount.is_of_the_host() || below_a_file || nothing {
                 return Reach::of(|_| Access::Denied);
             }
             let is_file = kind(path).is_some_and(|kind| kind != Kind::Directory);

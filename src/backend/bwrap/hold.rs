@@ -4,7 +4,7 @@
 //! nothing: a name that does not exist stays so where nothing can be written. All else is left to the
 //! layer inside, which refuses it or decomposes it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::own::in_own;
 use crate::backend::clauses::aliases::Granted;
@@ -54,9 +54,12 @@ impl Held {
                 Target::Path(_) | Target::Pattern { .. } => rest.push(deny),
             }
         }
-        // What is written where is known now, so it can be said where names may still appear.
+        // What is written where is known now, so it can be said where names may still appear. What patterns cover
+        // lies where nothing can be written.
+        let covers = held.covers.clone();
+        let writing = Writing::new(profile, &covers);
         for deny in rest {
-            if deny.except.is_some() || appears(profile, &held.covers, survey, deny) {
+            if deny.except.is_some() || writing.appears(survey, deny) {
                 held.left.push(deny.clone());
             } else if let Target::Pattern { root, pattern } = &deny.target {
                 held.match_all(deny, root, pattern, survey);
@@ -176,37 +179,48 @@ fn present(survey: &Survey, path: &AbsPath) -> Option<Node> {
     (!in_own(path)).then_some(node)
 }
 
-/// Whether a command could make something that the deny is for.
-fn appears(profile: &Profile, covers: &BTreeMap<AbsPath, Cover>, survey: &Survey, deny: &Deny) -> bool {
-    let root = at(deny);
-    // In the regime's own mounts, which a pattern for all of `/` reaches as well, nothing is covered.
-    if in_own(root) || *root == AbsPath::root() {
-        return true;
-    }
-    if let Target::Path(path) = &deny.target
-        && !survey.is_absent(path)
-    {
-        // Nobody looked, or it is a link: it may be exchanged, or is something else already.
-        return profile.grants.iter().any(|grant| path.is_within(&grant.path));
-    }
-    let covers: Index<'_, Cover> = covers.iter().map(|(path, cover)| (path, *cover)).collect();
-    let reaches = |grant: &&Grant| match &deny.target {
-        Target::Path(path) => path.is_within(&grant.path),
-        Target::Pattern { .. } => root.is_within(&grant.path) || grant.path.is_within(root),
-    };
-    let deeper = |grant: &Grant| {
-        if root.is_within(&grant.path) {
-            root.clone()
-        } else {
-            grant.path.clone()
+/// Where commands may make names, as far as mounts go.
+struct Writing<'a> {
+    grants: Index<'a, &'a Grant>,
+    /// The grants that let all of a tree be written, by their paths.
+    trees: BTreeSet<&'a AbsPath>,
+    covers: Index<'a, Cover>,
+}
+
+impl<'a> Writing<'a> {
+    fn new(profile: &'a Profile, covers: &'a BTreeMap<AbsPath, Cover>) -> Self {
+        let trees = profile.grants.iter().filter(|grant| writes_tree(grant));
+        Self {
+            grants: profile.grants.iter().map(|grant| (&grant.path, grant)).collect(),
+            trees: trees.map(|grant| &grant.path).collect(),
+            covers: covers.iter().map(|(path, cover)| (path, *cover)).collect(),
         }
-    };
-    profile
-        .grants
-        .iter()
-        .filter(|grant| writes_tree(grant))
-        .filter(reaches)
-        .any(|grant| covers.above(&deeper(grant)).next().is_none())
+    }
+
+    /// Whether a command could make something that the deny is for.
+    fn appears(&self, survey: &Survey, deny: &Deny) -> bool {
+        let root = at(deny);
+        // In the regime's own mounts, which a pattern for all of `/` reaches as well, nothing is covered.
+        if in_own(root) || *root == AbsPath::root() {
+            return true;
+        }
+        if let Target::Path(path) = &deny.target
+            && !survey.is_absent(path)
+        {
+            // Nobody looked, or it is a link: it may be exchanged, or is something else already.
+            return self.grants.above(path).next().is_some();
+        }
+        let open = |path: &AbsPath| self.covers.above(path).next().is_none();
+        let above = self.grants.above(root).any(|grant| writes_tree(grant)) && open(root);
+        let below = || {
+            let trees = self.trees.range::<AbsPath, _>(root..);
+            trees.take_while(|path| path.is_within(root)).any(|path| open(path))
+        };
+        match &deny.target {
+            Target::Path(_) => above,
+            Target::Pattern { .. } => above || below(),
+        }
+    }
 }
 
 /// Whether mounts let everything below the grant be written.

@@ -1,5 +1,7 @@
 //! Profile → mounts, and the Landlock layer for inside.
 
+use std::collections::BTreeSet;
+
 use super::hold::{Held, rights_of};
 use super::mounting::{Mounted, Shown, Wanted, mount};
 use super::own::{Own, OwnFileSystem, OwnRule, covered_internals, in_own, in_proc, is_brought, literal};
@@ -7,7 +9,7 @@ use super::plan::{BwrapPlan, MOST_ARGUMENTS, NetworkNamespace};
 use crate::backend::Regime;
 use crate::backend::clauses::aliases::{Granted, refuse_aliases};
 use crate::backend::clauses::links::Links;
-use crate::backend::clauses::obstacles::{Obstacles, given};
+use crate::backend::clauses::obstacles::{Obstacles, at, given};
 use crate::backend::landlock::lower::{by_entry, layer};
 use crate::backend::landlock::rights::{RESOLVE_UNIX, RESOLVE_UNIX_ABI};
 use crate::backend::landlock::{self, LandlockPlan};
@@ -222,17 +224,19 @@ fn around(mounted: &Mounted, path: &AbsPath) -> Shown {
 fn refuse_links(profile: &Profile, survey: &Survey, held: &Held, mounted: &Mounted) -> Result<(), Refusal> {
     let mut links = Links::new(profile, survey);
     links.refuse_targets()?;
+    let grants: Index<'_, &Grant> = profile.grants.iter().map(|grant| (&grant.path, grant)).collect();
+    let all_denies: Index<'_, &Deny> = profile.denies.iter().map(|deny| (at(deny), deny)).collect();
     for path in held.covers.keys().filter(|path| mounted.made.contains_key(*path)) {
         let Some(node) = survey.node(path) else { continue };
         if node.kind != Kind::Directory {
             links.refuse(path, node, Operation::ALL.into_iter().collect())?;
             continue;
         }
-        let denied = profile.denies.iter().filter(|deny| deny.target.covers(path));
-        for operation in denied.flat_map(|deny| Operation::ALL.into_iter().filter(|op| rights_of(deny).has(op.right())))
+        let taken = all_denies.above(path).filter(|deny| deny.target.covers(path));
+        for operation in taken.flat_map(|deny| Operation::ALL.into_iter().filter(|op| rights_of(deny).has(op.right())))
         {
-            let gives = |grant: &Grant| path.is_within(&grant.path) && given(grant).has(operation);
-            if profile.grants.iter().any(gives) {
+            let gives = |grant: &Grant| given(grant).has(operation);
+            if grants.above(path).any(|grant| gives(grant)) {
                 links.refuse_below(path, operation)?;
             }
         }
@@ -275,14 +279,16 @@ fn say(profile: &Profile, held: &Held, inside: Vec<ClauseStatus>, mounted: &Moun
         )
     }));
     // What the layer says of its denies is what is left of them; they follow below, whole.
-    let left: Vec<String> = held.left.iter().map(ToString::to_string).collect();
+    let left: BTreeSet<String> = held.left.iter().map(ToString::to_string).collect();
     statuses.extend(inside.into_iter().filter(|status| !left.contains(&status.clause)));
-    statuses.extend(
-        profile
-            .denies
-            .iter()
-            .map(|deny| clause(deny.to_string(), deny.origin.to_string(), &losses_of(deny, held))),
-    );
+    let is_left: BTreeSet<&Deny> = held.left.iter().collect();
+    statuses.extend(profile.denies.iter().map(|deny| {
+        clause(
+            deny.to_string(),
+            deny.origin.to_string(),
+            &losses_of(deny, held, &is_left),
+        )
+    }));
     if mounted.pins > 0 {
         let what = "between the directories on the way to them and others, renaming and linking is copying";
         statuses.push(clause(
@@ -294,7 +300,7 @@ fn say(profile: &Profile, held: &Held, inside: Vec<ClauseStatus>, mounted: &Moun
     statuses
 }
 
-fn losses_of(deny: &Deny, held: &Held) -> Vec<String> {
+fn losses_of(deny: &Deny, held: &Held, left: &BTreeSet<&Deny>) -> Vec<String> {
     let mut losses = Vec::new();
     let rights = rights_of(deny);
     if deny.beyond.is_some() && rights.has(Right::Write) {
@@ -304,7 +310,7 @@ fn losses_of(deny: &Deny, held: &Held) -> Vec<String> {
         Target::Path(path) => held.covers.get(path) == Some(&super::hold::Cover::Mask),
         Target::Pattern { .. } => true,
     };
-    if masks && rights.has(Right::Read) && rights != crate::policy::Rights::ALL && !held.left.contains(deny) {
+    if masks && rights.has(Right::Read) && rights != crate::policy::Rights::ALL && !left.contains(deny) {
         losses.push("what may not be read is masked: nothing at all can be done there".to_owned());
     }
     losses

@@ -11,6 +11,7 @@ use crate::backend::landlock::Beneath;
 use crate::backend::landlock::rights::{READ_DIR, READ_FILE, to_give};
 use crate::backend::survey::Survey;
 use crate::policy::{AbsPath, Access, Deny, Grant, Operation, Rights, Scope, Target};
+use crate::profile::index::Index;
 use crate::profile::{FileReach, Landmarks, Profile, Reach};
 
 /// Where the private directory in memory is.
@@ -118,16 +119,28 @@ fn lies_in(path: &AbsPath, top: &str) -> bool {
 }
 
 /// What the regime's own mounts permit beyond a profile.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub(super) struct Own<'a> {
     profile: &'a Profile,
     tmp: Tmp,
+    top: AbsPath,
+    /// The grants below the private directory.
+    speaks: Index<'a, &'a Grant>,
+    denies: Index<'a, &'a Deny>,
 }
 
 impl<'a> Own<'a> {
     /// The mounts around a profile.
-    pub(super) const fn new(profile: &'a Profile, tmp: Tmp) -> Self {
-        Self { profile, tmp }
+    pub(super) fn new(profile: &'a Profile, tmp: Tmp) -> Self {
+        let top = AbsPath::new(TMP).unwrap_or_else(|_| AbsPath::root());
+        let below = profile.grants.iter().filter(|grant| grant.path.is_below(&top));
+        Self {
+            speaks: below.map(|grant| (&grant.path, grant)).collect(),
+            denies: profile.denies.iter().map(|deny| (at(deny), deny)).collect(),
+            profile,
+            tmp,
+            top,
+        }
     }
 
     /// What may be done at the path because it lies in a mount of the regime's own.
@@ -135,18 +148,16 @@ impl<'a> Own<'a> {
     /// In /proc everything is read but the internals. In a private /tmp everything is permitted where no grant below it
     /// speaks. A deny that could hold at the path is left to hold.
     fn gives(&self, path: &AbsPath) -> Rights {
-        let top = AbsPath::new(TMP).unwrap_or_else(|_| AbsPath::root());
-        let speaks = |grant: &Grant| grant.path.is_below(&top) && path.is_within(&grant.path);
         let gives = if is_internal(path) {
             Rights::NONE
         } else if in_proc(path) {
             Rights::READ
-        } else if self.tmp == Tmp::Private && path.is_within(&top) && !self.profile.grants.iter().any(speaks) {
+        } else if self.tmp == Tmp::Private && path.is_within(&self.top) && self.speaks.above(path).next().is_none() {
             Rights::ALL
         } else {
             return Rights::NONE;
         };
-        if self.profile.denies.iter().any(|deny| deny.target.covers(path)) {
+        if self.denies.above(path).any(|deny| deny.target.covers(path)) {
             Rights::NONE
         } else {
             gives
@@ -192,9 +203,8 @@ impl<'a> Own<'a> {
 
     /// Whether the deny holds in a granted tree below `top` and nowhere else.
     fn is_inside(&self, deny: &Deny, top: &AbsPath) -> bool {
-        let holds =
-            |grant: &Grant| grant.scope == Scope::Tree && grant.path.is_below(top) && at(deny).is_within(&grant.path);
-        self.profile.grants.iter().any(holds)
+        let holds = |grant: &&&Grant| grant.scope == Scope::Tree && grant.path.is_below(top);
+        self.speaks.above(at(deny)).any(|grant| holds(&grant))
     }
 }
 

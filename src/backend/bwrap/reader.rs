@@ -12,6 +12,7 @@ use std::path::Path;
 use super::plan::{BindAccess, DEVICES, MASK};
 use crate::backend::survey::{Kind, Survey};
 use crate::policy::{AbsPath, Access, Operation, path};
+use crate::profile::index::Index;
 use crate::profile::order::Permission;
 use crate::profile::{FileReach, Landmarks, Reach, Witness};
 
@@ -234,7 +235,12 @@ impl Reader<'_> {
                 return Err(refused(format!("a mount at {point}, where none can be made")));
             }
         }
-        self.view.mounts.retain(|other, _| !other.is_within(&point));
+        // What lies below a path follows it.
+        let mounts = self.view.mounts.range(point.clone()..).map(|(other, _)| other);
+        let hidden: Vec<AbsPath> = mounts.take_while(|other| other.is_within(&point)).cloned().collect();
+        for other in hidden {
+            self.view.mounts.remove(&other);
+        }
         self.view.links.retain(|link| !link.is_within(&point));
         self.view.mounts.insert(point, mount);
         Ok(())
@@ -281,18 +287,37 @@ impl View {
         above.find_map(|at| self.mounts.get_key_value(&at).map(|(point, mount)| (point, *mount)))
     }
 
-    /// What mounts alone let be done at the path. Names of directories on a frozen tmpfs count as nothing.
-    pub(super) fn reach(&self, path: &AbsPath) -> Reach {
-        let mount = self.around(path).map_or(Mount::Mask, |(_, mount)| mount);
+    /// The mounts, to be found fast.
+    pub(super) fn index(&self) -> Index<'_, Mount> {
+        self.mounts.iter().map(|(point, mount)| (point, *mount)).collect()
+    }
+}
+
+impl Mount {
+    /// The mount that a path lies in: the last of those above. Where there is none nothing can be opened.
+    pub(super) fn around(mounts: &Index<'_, Self>, path: &AbsPath) -> Self {
+        mounts.above(path).last().copied().unwrap_or(Self::Mask)
+    }
+
+    /// Whether it shows the host's files.
+    pub(super) const fn is_of_the_host(self) -> bool {
+        match self {
+            Self::Host(_) => true,
+            Self::Mask | Self::Tmpfs(_) | Self::Proc | Self::Dev(_) => false,
+        }
+    }
+
+    /// What it alone lets be done at a path in it. Names of directories on a frozen tmpfs count as nothing.
+    pub(super) fn reach(self, path: &AbsPath) -> Reach {
         Reach::of(|operation| {
-            let permitted = match mount {
-                Mount::Host(BindAccess::ReadOnly) => operation != Operation::Write,
-                Mount::Host(BindAccess::Writable | BindAccess::Device)
-                | Mount::Proc
-                | Mount::Tmpfs(Frozen::No)
-                | Mount::Dev(Frozen::No) => true,
-                Mount::Mask | Mount::Tmpfs(Frozen::Yes) => false,
-                Mount::Dev(Frozen::Yes) => DEVICES.iter().any(|device| path.as_bytes() == device.as_bytes()),
+            let permitted = match self {
+                Self::Host(BindAccess::ReadOnly) => operation != Operation::Write,
+                Self::Host(BindAccess::Writable | BindAccess::Device)
+                | Self::Proc
+                | Self::Tmpfs(Frozen::No)
+                | Self::Dev(Frozen::No) => true,
+                Self::Mask | Self::Tmpfs(Frozen::Yes) => false,
+                Self::Dev(Frozen::Yes) => DEVICES.iter().any(|device| path.as_bytes() == device.as_bytes()),
             };
             if permitted { Access::Full } else { Access::Denied }
         })
@@ -311,6 +336,7 @@ impl FileReach for View {
     }
 
     fn prepared(&self) -> Box<dyn Fn(&AbsPath) -> Reach + '_> {
-        Box::new(|path| self.reach(path))
+        let mounts = self.index();
+        Box::new(move |path| Mount::around(&mounts, path).reach(path))
     }
 }

@@ -261,14 +261,49 @@ fn every_hand_weakened_plan_is_caught_with_a_witness() {
     let plan = lowered();
     let sound = plan.plan.render();
     assert_eq!(check(&plan, &sound), Ok(()));
+    for (what, argv) in hurt(&sound) {
+        assert!(check(&plan, &argv).is_err(), "{what}: {}", shown(&argv));
+    }
+}
+
+#[test]
+fn every_hand_weakened_plan_is_caught_with_no_layer_inside() {
+    let mut profile = profile();
+    for grant in &mut profile.grants {
+        grant.rights = grant.rights | Rights::EXECUTE;
+    }
+    let sound = lower(&profile, &machine(), &options()).unwrap().plan.render();
+    let check = |argv: &[OsString]| mounts_within(argv, &profile, &machine());
+    assert_eq!(check(&sound), Ok(()));
+    for (what, argv) in hurt(&sound) {
+        assert!(check(&argv).is_err(), "{what}: {}", shown(&argv));
+    }
+}
+
+#[test]
+fn what_only_a_layer_would_hold_is_caught_where_there_is_none() {
+    let files = Grant {
+        suffixes: Some([Suffix::new(".md").unwrap()].into_iter().collect()),
+        ..Grant::tree(path("/ro"), Rights::READ, origin())
+    };
+    let mut profile = profile();
+    profile.grants.retain(|grant| grant.path != path("/ro"));
+    profile.grants.push(files);
+    let argv = lower(&profile, &machine(), &options()).unwrap().plan.render();
+    let witness = mounts_within(&argv, &profile, &machine()).unwrap_err();
+    assert!(witness.to_string().contains("/ro"), "{witness}");
+}
+
+/// Every way in which the plan is weakened.
+fn hurt(sound: &[OsString]) -> Vec<(&'static str, Vec<OsString>)> {
     let without = |name: &str, at: &str, count: usize| {
-        let mut argv = sound.clone();
+        let mut argv = sound.to_vec();
         let i = option_at(&argv, name, at);
         argv.drain(i..i + count);
         argv
     };
     let instead = |name: &str, at: &str, new: &str| {
-        let mut argv = sound.clone();
+        let mut argv = sound.to_vec();
         let i = option_at(&argv, name, at);
         argv[i] = new.into();
         argv
@@ -281,14 +316,14 @@ fn every_hand_weakened_plan_is_caught_with_a_witness() {
             .collect::<Vec<_>>()
     };
     let moved = |name: &str, at: &str| {
-        let mut argv = sound.clone();
+        let mut argv = sound.to_vec();
         let i = option_at(&argv, name, at);
         let step: Vec<_> = argv.drain(i..i + 3).collect();
         argv.extend(step);
         argv
     };
     let flag = |name: &str| sound.iter().filter(|word| *word != name).cloned().collect::<Vec<_>>();
-    let hurt: Vec<(&str, Vec<OsString>)> = vec![
+    vec![
         ("a tree becomes writable", instead("--ro-bind", "/ro", "--bind")),
         ("a write-deny is dropped", without("--ro-bind", "/w/a/b/lib", 3)),
         (
@@ -316,13 +351,13 @@ fn every_hand_weakened_plan_is_caught_with_a_witness() {
         ("a bind comes after what covers it", moved("--bind", "/w")),
         ("a bind more", more(&["--bind", "/dev/null", "/dev/null"])),
         ("a tree more", {
-            let mut argv = sound.clone();
+            let mut argv = sound.to_vec();
             let i = option_at(&argv, "--remount-ro", "/");
             argv.splice(i..i, ["--ro-bind", "/tmp", "/tmp"].map(OsString::from));
             argv
         }),
         ("another source", {
-            let mut argv = sound.clone();
+            let mut argv = sound.to_vec();
             let i = option_at(&argv, "--bind", "/w");
             argv[i + 1] = "/usr".into();
             argv
@@ -339,10 +374,7 @@ fn every_hand_weakened_plan_is_caught_with_a_witness() {
         ("the host's processes", flag("--unshare-pid")),
         ("the host's users", flag("--unshare-user")),
         ("the host's queues", flag("--unshare-ipc")),
-    ];
-    for (what, argv) in hurt {
-        assert!(check(&plan, &argv).is_err(), "{what}: {}", shown(&argv));
-    }
+    ]
 }
 
 #[test]

@@ -15,6 +15,7 @@ use crate::backend::landlock::rights::RESOLVE_UNIX;
 use crate::backend::landlock::{Beneath, LandlockPlan, Rule};
 use crate::backend::survey::{Kind, Survey};
 use crate::policy::{AbsPath, Access, Network, Operation, Right, Target, UnixSockets};
+use crate::profile::index::Index;
 use crate::profile::order::Permission;
 use crate::profile::{FileReach, Landmarks, Profile, Reach, Witness, files_within};
 
@@ -203,24 +204,21 @@ impl FileReach for Pair<'_> {
     }
 
     fn prepared(&self) -> Box<dyn Fn(&AbsPath) -> Reach + '_> {
-        let layer = self.layer.prepared();
+        let (layer, mounts) = (self.layer.prepared(), self.view.index());
         Box::new(move |path| {
-            let (mounts, rules) = (self.view.reach(path), layer(path));
+            let mount = Mount::around(&mounts, path);
+            let (mounts, rules) = (mount.reach(path), layer(path));
             let both = Reach::of(|operation| mounts.get(operation).min(rules.get(operation)));
-            let of_the_host = match self.view.around(path) {
-                Some((_, Mount::Host(_))) => true,
-                Some((_, Mount::Mask | Mount::Tmpfs(_) | Mount::Proc | Mount::Dev(_))) | None => false,
-            };
             // What this user could not open on the host is the same for it inside.
-            let shut = matches!(self.view.around(path), Some((_, Mount::Proc))) && is_internal(path);
+            let shut = matches!(mount, Mount::Proc) && is_internal(path);
             if shut && self.survey.node(path).is_none() {
                 return Reach::of(|_| Access::Denied);
             }
             // What does not exist, and cannot be made, is not there to be reached; what a link leads to is reached
             // where it lies.
             let nothing =
-                self.survey.is_absent(path) || self.survey.node(path).is_some_and(|node| node.kind == Kind::Symlink);
-            if of_the_host && both.get(Operation::Write) == Access::Denied && nothing {
+                || self.survey.is_absent(path) || self.survey.node(path).is_some_and(|node| node.kind == Kind::Symlink);
+            if mount.is_of_the_host() && both.get(Operation::Write) == Access::Denied && nothing() {
                 return Reach::of(|_| Access::Denied);
             }
             both
@@ -270,15 +268,13 @@ impl FileReach for Bare<'_> {
     }
 
     fn prepared(&self) -> Box<dyn Fn(&AbsPath) -> Reach + '_> {
-        Box::new(|path| {
-            let reach = self.view.reach(path);
-            // The regime's own mounts show nothing of the host but harmless devices.
-            let of_the_host = match self.view.around(path) {
-                Some((_, Mount::Host(_))) => true,
-                Some((_, Mount::Mask | Mount::Tmpfs(_) | Mount::Proc | Mount::Dev(_))) | None => false,
-            };
+        let mounts = self.view.index();
+        Box::new(move |path| {
+            let mount = Mount::around(&mounts, path);
+            let reach = mount.reach(path);
             Reach::of(|operation| match operation {
-                Operation::Read | Operation::Write if of_the_host => reach.get(operation),
+                // The regime's own mounts show nothing of the host but harmless devices.
+                Operation::Read | Operation::Write if mount.is_of_the_host() => reach.get(operation),
                 Operation::Read | Operation::List | Operation::Write | Operation::Execute => Access::Denied,
             })
         })
@@ -305,15 +301,13 @@ impl FileReach for Spoken<'_> {
 
     fn prepared(&self) -> Box<dyn Fn(&AbsPath) -> Reach + '_> {
         let (changes, hides) = (self.changed.prepared(), self.shown.prepared());
+        let files = self.survey.nodes().filter(|(_, node)| node.kind != Kind::Directory);
+        let files: Index<'_, &AbsPath> = files.map(|(path, _)| (path, path)).collect();
         Box::new(move |path| {
             let reach = hides(path);
             let spoken = Operation::ALL.into_iter().any(|op| reach.get(op) != Access::Denied);
             // A file has nothing below it.
-            let below_a_file = path.ancestors().skip(1).any(|above| {
-                self.survey
-                    .node(&above)
-                    .is_some_and(|node| node.kind != Kind::Directory)
-            });
+            let below_a_file = files.above(path).any(|file| *file != path);
             let shown = spoken || below_a_file || self.stage.contains(path);
             let shown = if shown { Access::Full } else { Access::Denied };
             Reach::of(|operation| match operation {

@@ -33,9 +33,6 @@ pub enum Backend {
 }
 
 impl Backend {
-    /// All of them, in the order reports print them.
-    pub const ALL: [Self; 3] = [Self::Landlock, Self::Bwrap, Self::Seatbelt];
-
     /// Its name, as `--backend` has it.
     pub const fn name(self) -> &'static str {
         match self {
@@ -45,10 +42,11 @@ impl Backend {
         }
     }
 
-    /// Those that may come to hold the commands of a policy, on whatever machine.
+    /// Those that can be what a policy asks for on this kind of system, in the order reports print them.
     pub fn of(choice: BackendChoice) -> Vec<Self> {
         match choice {
-            BackendChoice::Auto => Self::ALL.to_vec(),
+            BackendChoice::Auto if cfg!(target_os = "macos") => vec![Self::Seatbelt],
+            BackendChoice::Auto => vec![Self::Landlock, Self::Bwrap],
             BackendChoice::Landlock => vec![Self::Landlock],
             BackendChoice::Bwrap => vec![Self::Bwrap],
         }

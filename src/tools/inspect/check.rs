@@ -1,10 +1,12 @@
 //! The arrows of the promise, each with its proof or a witness, and what becomes of every clause.
 
 use std::collections::BTreeSet;
+use std::panic::resume_unwind;
+use std::thread;
 
 use serde::Serialize;
 
-use super::backend::Stands;
+use super::backend::{Stand, Stands};
 use super::show::limits;
 use super::{Backend, Inspection};
 use crate::backend::host::{Hold, TreeLimit};
@@ -109,33 +111,31 @@ impl Check {
 impl Inspection {
     /// Checks the two arrows that need no process, for what was approved and for what nobody was asked about.
     pub fn check(&self) -> Check {
-        let mut arrows = Vec::new();
         // Where nothing is asked the two are one.
         let unasked = (self.unasked != self.approved).then_some(("unasked", &self.unasked));
         let profiles: Vec<(&str, &Profile)> = [("approved", &self.approved)].into_iter().chain(unasked).collect();
-        for (name, profile) in &profiles {
-            let held = hold_against(&self.policy, profile);
-            arrows.push(Arrow::new(format!("config ⊒ profile ({name})"), told(held)));
-        }
-        let narrows: BTreeSet<&Vec<String>> = self
-            .policy
-            .rules
-            .iter()
-            .filter_map(|r| r.sandbox_paths.as_ref())
-            .collect();
-        for narrow in narrows {
-            let call = Call {
-                asked: Asked::Everything,
-                narrow: Some(narrow.clone()),
-            };
-            let profile = self.narrowing.narrow(derive(&self.policy, &call));
-            let held = hold_against(&self.policy, &profile);
-            let claim = format!("config ⊒ profile (writes in {} only)", narrow.join(", "));
-            arrows.push(Arrow::new(claim, told(held)));
-        }
-        let mut backends = Vec::new();
         let stands = Stands::find(self, &self.backends);
-        for stand in &stands.all {
+        // Each backend by itself, while the profiles are held against the config.
+        let (mut arrows, plans) = thread::scope(|scope| {
+            let hold = |stand: &Stand<'_>| {
+                profiles
+                    .iter()
+                    .map(|(_, profile)| stand.hold(profile))
+                    .collect::<Vec<_>>()
+            };
+            let threads: Vec<_> = stands
+                .all
+                .iter()
+                .map(|stand| scope.spawn(move || hold(stand)))
+                .collect();
+            let arrows = self.derived(&profiles);
+            let plans = threads
+                .into_iter()
+                .map(|thread| thread.join().unwrap_or_else(|panic| resume_unwind(panic)));
+            (arrows, plans.collect::<Vec<_>>())
+        });
+        let mut backends = Vec::new();
+        for (stand, plans) in stands.all.iter().zip(plans) {
             let backend = stand.backend;
             let mut check = BackendCheck {
                 backend,
@@ -145,9 +145,9 @@ impl Inspection {
                 refuses: None,
                 clauses: Vec::new(),
             };
-            for (name, profile) in &profiles {
+            for ((name, profile), held) in profiles.iter().zip(plans) {
                 let claim = format!("profile ⊒ plan ({name}, {})", backend.name());
-                match stand.hold(profile) {
+                match held {
                     Ok(held) => {
                         arrows.push(Arrow::new(claim, Ok(())));
                         check.refuses = check.refuses.take().or(held.refuses);
@@ -172,6 +172,32 @@ impl Inspection {
             backends.push(check);
         }
         Check { arrows, backends }
+    }
+
+    /// The first arrow, of these profiles and of what rules narrow them to.
+    fn derived(&self, profiles: &[(&str, &Profile)]) -> Vec<Arrow> {
+        let mut arrows = Vec::new();
+        for (name, profile) in profiles {
+            let held = hold_against(&self.policy, profile);
+            arrows.push(Arrow::new(format!("config ⊒ profile ({name})"), told(held)));
+        }
+        let narrows: BTreeSet<&Vec<String>> = self
+            .policy
+            .rules
+            .iter()
+            .filter_map(|r| r.sandbox_paths.as_ref())
+            .collect();
+        for narrow in narrows {
+            let call = Call {
+                asked: Asked::Everything,
+                narrow: Some(narrow.clone()),
+            };
+            let profile = self.narrowing.narrow(derive(&self.policy, &call));
+            let held = hold_against(&self.policy, &profile);
+            let claim = format!("config ⊒ profile (writes in {} only)", narrow.join(", "));
+            arrows.push(Arrow::new(claim, told(held)));
+        }
+        arrows
     }
 }
 

@@ -11,7 +11,7 @@ use super::ExportError;
 use crate::backend::bwrap::{self, Options, mounts_within};
 use crate::backend::landlock::rights::OLDEST_ABI;
 use crate::backend::status::Refusal;
-use crate::policy::{DenyFallback, Grant, Right, Rights, Scope};
+use crate::policy::{Deny, DenyFallback, Grant, Origin, Right, Rights, Scope};
 use crate::profile::Profile;
 use crate::tools::inspect::Inspection;
 use crate::tools::inspect::backend::surroundings;
@@ -51,7 +51,12 @@ pub(super) fn arguments(inspection: &Inspection, profile: &Profile) -> Result<Ve
         other => PlanError::from(other).into(),
     })?;
     let argv = lowered.plan.render();
-    mounts_within(&argv, &part, &survey).map_err(PlanError::WeakPlan)?;
+    // What is protected is held as a deny would be.
+    let protected = lowered.protected.into_iter();
+    let denies = protected.map(|path| Deny::tree(path, Rights::WRITE, Origin::Builtin("sandbox.protect")));
+    let mut kept = part;
+    kept.denies.extend(denies);
+    mounts_within(&argv, &kept, &survey).map_err(PlanError::WeakPlan)?;
     let mut bytes = Vec::new();
     for argument in BEFORE
         .iter()
