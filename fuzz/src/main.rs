@@ -8,6 +8,7 @@
 mod bounds;
 mod targets {
     pub(crate) mod config;
+    pub(crate) mod sbpl;
     pub(crate) mod shell;
     pub(crate) mod trust;
     pub(crate) mod wire;
@@ -21,6 +22,7 @@ type Target = fn(&[u8]);
 
 const TARGETS: &[(&str, Target)] = &[
     ("config", targets::config::run),
+    ("sbpl", targets::sbpl::run),
     ("shell", targets::shell::run),
     ("trust", targets::trust::run),
     ("wire", targets::wire::run),
