@@ -1,6 +1,8 @@
 //! YAML text → raw mirror, or one error that says where.
 
+use std::panic::resume_unwind;
 use std::sync::Arc;
+use std::thread;
 
 use serde_yaml::budget::BudgetBreach;
 use serde_yaml::{Error, Location, MessageFormatter as _, UserMessageFormatter};
@@ -9,6 +11,7 @@ use super::error::Diagnostic;
 use super::nothing::Node;
 use super::options::options;
 use super::raw::RawConfig;
+use super::scalar::Spot;
 use super::source::{Place, Source, SourceName};
 
 /// The raw mirror of `bytes`, with the source that later messages point into.
@@ -25,18 +28,42 @@ pub(crate) fn parse(name: SourceName, bytes: &[u8]) -> Result<(Arc<Source>, RawC
             .at(start(&source), "nothing is granted here")
             .hint("`stockade init` writes a commented one to start from"));
     }
-    match serde_yaml::from_str_with_options(text, options()) {
-        Ok(raw) => match serde_yaml::from_str_with_options::<Node>(text, options()) {
-            Ok(node) => node.nothing().map_or(Ok((Arc::clone(&source), raw)), |(key, at)| {
-                let what = key.map_or("a list entry".to_owned(), |key| format!("`{key}`"));
-                Err(Diagnostic::error(format!("{what} has no value"))
-                    .at(source.place(at), "nothing here")
-                    .hint("write a value, or remove the key: `[]` is an empty list, `{}` an empty mapping"))
-            }),
-            Err(error) => Err(explain(&source, &error)),
-        },
-        Err(error) => Err(explain(&source, &error)),
+    let (raw, empty) = read(text);
+    let raw = raw.map_err(|error| explain(&source, &error))?;
+    match empty.map_err(|error| explain(&source, &error))? {
+        None => Ok((source, raw)),
+        Some((key, at)) => {
+            let what = key.map_or("a list entry".to_owned(), |key| format!("`{key}`"));
+            Err(Diagnostic::error(format!("{what} has no value"))
+                .at(source.place(at), "nothing here")
+                .hint("write a value, or remove the key: `[]` is an empty list, `{}` an empty mapping"))
+        }
     }
+}
+
+/// A text of this length is worth a thread, in bytes.
+const LONG: usize = 32 << 10;
+
+/// A key, or a list entry, without a value.
+type Empty = (Option<String>, Spot);
+
+/// The mirror, and the first place without a value.
+fn read(text: &str) -> (Result<RawConfig, Error>, Result<Option<Empty>, Error>) {
+    let mirror = || serde_yaml::from_str_with_options(text, options());
+    let empty = || {
+        let node = serde_yaml::from_str_with_options::<Node>(text, options())?;
+        Ok(node.nothing().map(|(key, at)| (key.map(str::to_owned), at)))
+    };
+    if text.len() < LONG {
+        let raw = mirror();
+        let empty = if raw.is_ok() { empty() } else { Ok(None) };
+        return (raw, empty);
+    }
+    thread::scope(|scope| {
+        let beside = scope.spawn(empty);
+        let raw = mirror();
+        (raw, beside.join().unwrap_or_else(|panic| resume_unwind(panic)))
+    })
 }
 
 fn start(source: &Arc<Source>) -> Place {
