@@ -86,8 +86,10 @@ pub fn survey(profile: &Profile, options: &Options) -> Result<Survey, SurveyErro
     paths.extend(files.iter().copied().cloned());
     // Directories on the way to a mount may have to be pinned.
     let denied = shown.denies.iter().filter_map(literal);
+    let mut on_the_way = Ways::default();
     for path in denied.chain(&options.protect).filter(|path| !in_own(path)) {
-        paths.extend(path.ancestors());
+        paths.push(path.clone());
+        paths.extend(on_the_way.above(path));
     }
     let mounts = if profile.denies.is_empty() {
         Mounts::default()
@@ -96,10 +98,9 @@ pub fn survey(profile: &Profile, options: &Options) -> Result<Survey, SurveyErro
     };
     let mut survey = Survey::take(&paths, opens, mounts)?;
     let in_tree = |path: &AbsPath| grants.above(path).any(|grant| grant.scope != Scope::File);
-    let mut looked = std::collections::BTreeSet::new();
-    let ways = shown.grants.iter().map(|grant| &grant.path).chain(files);
-    for directory in ways.flat_map(|path| path.ancestors().skip(1).collect::<Vec<_>>()) {
-        if looked.insert(directory.clone()) && !in_tree(&directory) {
+    let mut looked = Ways::default();
+    for path in shown.grants.iter().map(|grant| &grant.path).chain(files) {
+        for directory in looked.above(path).into_iter().filter(|directory| !in_tree(directory)) {
             for (path, link) in links_in(&directory) {
                 survey.insert_link(path, link);
             }
@@ -109,6 +110,22 @@ pub fn survey(profile: &Profile, options: &Options) -> Result<Survey, SurveyErro
         survey.insert_link(path.clone(), link);
     }
     Ok(survey)
+}
+
+/// Directories above paths, each told of once.
+#[derive(Default)]
+struct Ways(BTreeSet<AbsPath>);
+
+impl Ways {
+    /// The directories above the path that were not told of yet.
+    fn above(&mut self, path: &AbsPath) -> Vec<AbsPath> {
+        // Above one that was, all were.
+        let new = path
+            .ancestors()
+            .skip(1)
+            .take_while(|above| self.0.insert(above.clone()));
+        new.collect()
+    }
 }
 
 /// The profile without what the regime's own mounts replace.

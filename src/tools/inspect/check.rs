@@ -114,25 +114,21 @@ impl Inspection {
         // Where nothing is asked the two are one.
         let unasked = (self.unasked != self.approved).then_some(("unasked", &self.unasked));
         let profiles: Vec<(&str, &Profile)> = [("approved", &self.approved)].into_iter().chain(unasked).collect();
-        let stands = Stands::find(self, &self.backends);
-        // Each backend by itself, while the profiles are held against the config.
-        let (mut arrows, plans) = thread::scope(|scope| {
-            let hold = |stand: &Stand<'_>| {
-                profiles
-                    .iter()
-                    .map(|(_, profile)| stand.hold(profile))
-                    .collect::<Vec<_>>()
-            };
-            let threads: Vec<_> = stands
-                .all
+        let every = |stand: &Stand<'_>| {
+            profiles
                 .iter()
-                .map(|stand| scope.spawn(move || hold(stand)))
-                .collect();
-            let arrows = self.derived(&profiles);
-            let plans = threads
-                .into_iter()
-                .map(|thread| thread.join().unwrap_or_else(|panic| resume_unwind(panic)));
-            (arrows, plans.collect::<Vec<_>>())
+                .map(|(_, profile)| stand.hold(profile))
+                .collect::<Vec<_>>()
+        };
+        // Each backend by itself; the profiles are held against the config while the machine is asked for backends.
+        let (mut arrows, stands, plans) = thread::scope(|scope| {
+            let derived = scope.spawn(|| self.derived(&profiles));
+            let stands = Stands::find(self, &self.backends);
+            let plans: Vec<_> = thread::scope(|scope| {
+                let threads: Vec<_> = stands.all.iter().map(|stand| scope.spawn(|| every(stand))).collect();
+                threads.into_iter().map(joined).collect()
+            });
+            (joined(derived), stands, plans)
         });
         let mut backends = Vec::new();
         for (stand, plans) in stands.all.iter().zip(plans) {
@@ -199,6 +195,11 @@ impl Inspection {
         }
         arrows
     }
+}
+
+/// What a thread came to.
+fn joined<T>(thread: thread::ScopedJoinHandle<'_, T>) -> T {
+    thread.join().unwrap_or_else(|panic| resume_unwind(panic))
 }
 
 /// What an error says of the claim that the plan is within the profile.
