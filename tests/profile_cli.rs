@@ -333,7 +333,10 @@ mod tests {
     fn a_check_gives_every_arrow_and_every_clause_with_its_status() {
         let world = world();
         let run = profile(&world, &["check", "agent.yaml", "--no-selftest"]);
-        insta::assert_snapshot!("check", shown(&world, run));
+        // Who counts the processes in namespaces depends on who runs this.
+        let text = shown(&world, run);
+        let kept = text.lines().filter(|line| !line.contains("limit processes"));
+        insta::assert_snapshot!("check", kept.collect::<Vec<_>>().join("\n"));
         let run = profile(
             &world,
             &["check", "agent.yaml", "--no-selftest", "--backend", "seatbelt"],
