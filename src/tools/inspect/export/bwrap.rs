@@ -43,11 +43,13 @@ pub(super) fn arguments(inspection: &Inspection, profile: &Profile) -> Result<Ve
     };
     let survey = bwrap::survey(&part, &options).map_err(PlanError::from)?;
     let lowered = bwrap::lower(&part, &survey, &options).map_err(|refusal| match refusal {
-        Refusal::DenyBelowGrant { clause, origin, .. } => ExportError::Clause {
-            form: FORM,
-            clause,
-            origin,
-        },
+        Refusal::DenyBelowGrant { clause, origin, .. } | Refusal::DenyBesideMounts { clause, origin, .. } => {
+            ExportError::Clause {
+                form: FORM,
+                clause,
+                origin,
+            }
+        }
         other => PlanError::from(other).into(),
     })?;
     let argv = lowered.plan.render();
