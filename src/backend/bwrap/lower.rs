@@ -1,6 +1,6 @@
 //! Profile → mounts, and the Landlock layer for inside.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::hold::{Held, rights_of};
 use super::mounting::{Mounted, Shown, Wanted, mount};
@@ -295,21 +295,32 @@ fn say(profile: &Profile, held: &Held, inside: Vec<ClauseStatus>, mounted: &Moun
             if changes { &read_only } else { &[] },
         )
     }));
-    // What the layer says of its denies is what is left of them; they follow below, whole.
+    // Of a deny that is left to it whole the layer says what there is to say; what it says of the rest of one is not all.
     let left: BTreeSet<String> = held.left.iter().map(ToString::to_string).collect();
-    statuses.extend(inside.into_iter().filter(|status| !left.contains(&status.clause)));
+    let (of_left, others): (Vec<_>, Vec<_>) = inside.into_iter().partition(|status| left.contains(&status.clause));
+    statuses.extend(others);
+    let of_left: BTreeMap<&str, &ClauseStatus> = of_left
+        .iter()
+        .rev()
+        .map(|status| (status.clause.as_str(), status))
+        .collect();
     let is_left: BTreeSet<&Deny> = held.left.iter().collect();
     statuses.extend(profile.denies.iter().map(|deny| {
-        clause(
-            deny.to_string(),
-            deny.origin.to_string(),
-            &losses_of(deny, held, &is_left),
-        )
+        let words = deny.to_string();
+        match of_left.get(words.as_str()) {
+            Some(status) if is_left.contains(deny) => (*status).clone(),
+            Some(_) | None => {
+                let losses = losses_of(deny, held, &is_left);
+                clause(words, deny.origin.to_string(), &losses)
+            }
+        }
     }));
-    if mounted.pins > 0 {
-        let what = "between the directories on the way to them and others, renaming and linking is copying";
+    let writable = mounted.made.values().filter(|shown| **shown == Shown::Writable);
+    if writable.count() > 1 {
+        let what = "each of them, and each directory on the way to what is held apart in them, is a mount of its own: it is \
+                    neither moved nor removed, and between two of them renaming and linking is copying";
         statuses.push(clause(
-            "mounts inside writable roots".to_owned(),
+            "writable roots and private directories".to_owned(),
             "built in".to_owned(),
             &[what.to_owned()],
         ));

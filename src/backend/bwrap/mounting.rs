@@ -46,7 +46,6 @@ pub(super) struct Mounting<'a> {
     made: BTreeMap<AbsPath, Shown>,
     /// Directories on the root tmpfs.
     skeleton: BTreeSet<AbsPath>,
-    pins: usize,
 }
 
 /// What came of it.
@@ -55,8 +54,6 @@ pub(super) struct Mounted {
     /// How each mount point is shown; below, the deepest one above counts.
     pub(super) made: BTreeMap<AbsPath, Shown>,
     pub(super) tmp: Tmp,
-    /// How many directories had to be pinned.
-    pub(super) pins: usize,
 }
 
 /// What is to be mounted.
@@ -79,7 +76,6 @@ pub(super) fn mount(wanted: &Wanted<'_>, survey: &Survey) -> Result<Mounted, Ref
         steps: Vec::new(),
         made: BTreeMap::new(),
         skeleton: BTreeSet::new(),
-        pins: 0,
     };
     let tmp = mounting.points(wanted)?;
     mounting.links(wanted);
@@ -88,7 +84,6 @@ pub(super) fn mount(wanted: &Wanted<'_>, survey: &Survey) -> Result<Mounted, Ref
         steps: mounting.steps,
         made: mounting.made,
         tmp,
-        pins: mounting.pins,
     })
 }
 
@@ -229,7 +224,6 @@ impl Mounting<'_> {
                 .ok_or_else(|| Refusal::NotSurveyed(directory.clone()))?;
             let step = self.step(&directory, node, Shown::Writable)?;
             self.make(&directory, Shown::Writable, step);
-            self.pins += 1;
         }
         Ok(())
     }

@@ -145,23 +145,27 @@ impl<'a> Own<'a> {
 
     /// What may be done at the path because it lies in a mount of the regime's own.
     ///
-    /// In /proc everything is read but the internals. In a private /tmp everything is permitted where no grant below it
-    /// speaks. A deny that could hold at the path is left to hold.
-    fn gives(&self, path: &AbsPath) -> Rights {
+    /// In /proc everything is read but the internals. In a private /work/wt everything is permitted where no grant below it
+    /// speaks: one for a single file says nothing of a listing, since there is none to be had. A deny that could hold
+    /// at the path is left to hold.
+    fn gives(&self, operation: Operation, path: &AbsPath) -> bool {
+        let speaks = |grant: &Grant| match grant.scope {
+            Scope::File => operation != Operation::List && *path == grant.path,
+            Scope::Tree | Scope::Names => true,
+        };
         let gives = if is_internal(path) {
-            Rights::NONE
+            return false;
         } else if in_proc(path) {
             Rights::READ
-        } else if self.tmp == Tmp::Private && path.is_within(&self.top) && self.speaks.above(path).next().is_none() {
+        } else if self.tmp == Tmp::Private
+            && path.is_within(&self.top)
+            && !self.speaks.above(path).any(|grant| speaks(grant))
+        {
             Rights::ALL
         } else {
-            return Rights::NONE;
+            return false;
         };
-        if self.denies.above(path).any(|deny| deny.target.covers(path)) {
-            Rights::NONE
-        } else {
-            gives
-        }
+        gives.has(operation.right()) && !self.denies.above(path).any(|deny| deny.target.covers(path))
     }
 
     /// The rules for inside. What a rule gives holds below the mounts in it as well, so there is none where
@@ -247,9 +251,9 @@ impl FileReach for WithOwn<'_> {
         let says = self.profile.prepared();
         let own = Own::new(self.profile, self.tmp);
         Box::new(move |path| {
-            let (reach, gives) = (says(path), own.gives(path));
+            let reach = says(path);
             Reach::of(|operation| {
-                if gives.has(operation.right()) {
+                if own.gives(operation, path) {
                     Access::Full
                 } else {
                     reach.get(operation)

@@ -9,7 +9,7 @@ use crate::backend::status::{Refusal, Status};
 use crate::backend::survey::{Kind, Link, Node, Survey};
 use crate::policy::{
     AbsPath, Deny, DenyFallback, Environment, Grant, Identity, Limits, Network, Origin, Pattern, Residuals, Rights,
-    Suffix, Target, UnixSockets,
+    Scope, Suffix, Target, UnixSockets,
 };
 use crate::profile::Profile;
 
@@ -221,7 +221,7 @@ fn statuses_say_what_becomes_of_each_clause() {
     deny read /w/keys — stricter: what may not be read is masked: nothing at all can be done there
     deny write /w/a/b/lib — enforced
     deny all *.pem below /ro — enforced
-    mounts inside writable roots — stricter: between the directories on the way to them and others, renaming and linking is copying
+    writable roots and private directories — stricter: each of them, and each directory on the way to what is held apart in them, is a mount of its own: it is neither moved nor removed, and between two of them renaming and linking is copying
     ");
 }
 
@@ -451,6 +451,60 @@ fn a_name_that_cannot_appear_needs_nothing() {
         .push(Deny::tree(path("/ro/secret"), Rights::ALL, origin()));
     let lowered = lower(&absent, &machine(), &options()).unwrap();
     assert_eq!(lowered.plan, self::lowered().plan);
+}
+
+#[test]
+fn a_deny_that_is_left_to_the_layer_says_what_the_layer_loses() {
+    let mut unread = profile();
+    let pattern = Target::Pattern {
+        root: path("/w"),
+        pattern: Pattern::Suffix(".sh".into()),
+    };
+    unread.denies.push(Deny {
+        target: pattern,
+        ..Deny::tree(AbsPath::root(), Rights::READ, origin())
+    });
+    let decomposing = Options {
+        deny_fallback: DenyFallback::Decompose,
+        ..options()
+    };
+    let lowered = lower(&unread, &machine(), &decomposing).unwrap();
+    let said = lowered
+        .statuses
+        .iter()
+        .find(|clause| clause.clause.contains(".sh"))
+        .unwrap();
+    assert_eq!(
+        said.status,
+        Status::Stricter("the kernel reads what it executes: nothing there runs".to_owned())
+    );
+}
+
+#[test]
+fn a_single_file_in_tmp_is_granted_and_the_rest_stays_private() {
+    let (mut survey, mut single) = (machine(), profile());
+    survey.insert(path("/tmp/tool"), node(Kind::File));
+    single.grants.push(Grant {
+        scope: Scope::File,
+        ..Grant::tree(path("/tmp/tool"), Rights::READ | Rights::EXECUTE, origin())
+    });
+    let lowered = lower(&single, &survey, &options()).unwrap();
+    let argv = lowered.plan.render();
+    let holds = |argv: &[OsString]| {
+        let walls = Walls {
+            argv,
+            layer: &lowered.layer,
+            own: &lowered.own,
+            stage: &[],
+        };
+        validate(&walls, &single, &survey)
+    };
+    assert_eq!(holds(&argv), Ok(()));
+    assert!(lowered.own.iter().any(|rule| rule.path == "/tmp"));
+    let mut written = argv.clone();
+    let at = option_at(&argv, "--ro-bind", "/tmp/tool");
+    written[at] = "--bind".into();
+    assert!(holds(&written).is_err());
 }
 
 #[test]
