@@ -7,7 +7,7 @@ use stockade::tools::plan;
 use super::confined::Machine;
 use super::judge::{Judge, World, is_permitted};
 use super::operations::{Attempt, Deed, attempts};
-use super::oracle::reason;
+use super::oracle::Layer;
 use super::policies;
 use super::random::Random;
 use super::report::Report;
@@ -30,7 +30,7 @@ pub(crate) fn differential(regime: Regime, seed: u64, operations: usize, judge: 
         let policy = policies::policy(random, &tree, &tools);
         let profile = derive(&policy, &policies::call(random));
         plan::hold_against(&policy, &profile).unwrap();
-        let attempts = attempts(random, &tree, &profile.grants, PER_CASE);
+        let attempts = attempts(random, &tree, &profile.grants, &machine.beyond(&tools), PER_CASE);
         report.cases += 1;
         let performed = match machine.perform(&[&profile], policy.deny_fallback, &tools, &attempts) {
             Ok(performed) => performed,
@@ -43,7 +43,7 @@ pub(crate) fn differential(regime: Regime, seed: u64, operations: usize, judge: 
             title: format!("case {number}"),
             regime,
             tree: &tree,
-            layers: &[&profile],
+            layers: &Layer::all(&[&profile], performed.mounted.as_ref(), &tree),
             model: &profile,
             policy: Some(&policy),
             judge,
@@ -76,39 +76,38 @@ pub(crate) fn one_after_another(regime: Regime, seed: u64, operations: usize) ->
             let both = intersect(&p.0, &q.0);
             let fallback = p.1.max(q.1);
             // The broker holds the attributes of the command's own profile, and of no other layer.
-            let mut attempts = attempts(random, &tree, &both.grants, PER_CASE);
+            let mut attempts = attempts(random, &tree, &both.grants, &machine.beyond(&tools), PER_CASE);
             attempts.retain(|attempt| !matches!(attempt.deed, Deed::Attributes { .. }));
-            let layers: &[_] = if stacked { &[&p.0, &q.0] } else { &[&both] };
-            let Ok(performed) = machine.perform(layers, fallback, &tools, &attempts) else {
+            let profiles: &[_] = if stacked { &[&p.0, &q.0] } else { &[&both] };
+            let Ok(performed) = machine.perform(profiles, fallback, &tools, &attempts) else {
                 report.refused += 1;
                 break;
             };
+            let layers = Layer::all(profiles, performed.mounted.as_ref(), &tree);
             let world = World {
                 title: format!("case {number}, stacked: {stacked}"),
                 regime,
                 tree: &tree,
-                layers,
+                layers: &layers,
                 model: &both,
                 policy: None,
                 judge: Judge::Honest,
             };
             world.judge(&attempts, &performed, &mut report);
             let excused = |attempt: &Attempt| {
-                let layers = [&p.0, &q.0, &both];
-                has_other_names(&tree, attempt)
-                    || layers
-                        .into_iter()
-                        .any(|layer| reason(regime, layer, &attempt.deed).is_some())
+                has_other_names(&tree, attempt) || layers.iter().any(|layer| layer.reason(attempt).is_some())
             };
             let told = attempts
                 .iter()
                 .map(|attempt| (excused(attempt), world.describe(attempt, "stacked or as one")));
             twins.push((performed.outcomes, told.collect::<Vec<_>>()));
         }
-        let [(stacked, told), (single, _)] = twins.as_slice() else {
+        let [(stacked, told), (single, told_single)] = twins.as_slice() else {
             continue;
         };
-        for ((one, other), (excused, description)) in stacked.iter().zip(single).zip(told) {
+        let told = told.iter().zip(told_single);
+        for ((one, other), ((by_layers, description), (by_one, _))) in stacked.iter().zip(single).zip(told) {
+            let excused = *by_layers || *by_one;
             report.compared += usize::from(!excused);
             if is_permitted(*one) != is_permitted(*other) && !excused {
                 report

@@ -6,18 +6,19 @@ use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use stockade::backend::Regime;
-use stockade::backend::host::Host;
+use stockade::backend::host::{Host, program};
 use stockade::backend::landlock::LandlockPlan;
 use stockade::backend::landlock::rights::{RESOLVE_UNIX_ABI, handled};
 use stockade::backend::status::{ClauseStatus, Status};
+use stockade::backend::{Plan, Regime};
 use stockade::confine::{CommandLimits, Confinement, End, Launch, Named, OwnProcess, Place, Setup, Stage};
 use stockade::policy::{AbsPath, DenyFallback, Grant, Identity, Origin, Residuals, Rights, Scope};
 use stockade::profile::Profile;
 use stockade::tools::plan::{self, Ground, Lowered, PlanError, Surroundings, Walls};
 use tokio::runtime::{Builder, Runtime};
 
-use super::operations::Attempt;
+use super::mounted::Mounted;
+use super::operations::{Attempt, Beyond};
 use super::tools::Tools;
 use super::tree::{abs, identity};
 
@@ -35,37 +36,54 @@ pub(crate) struct Performed {
     pub(crate) outcomes: Vec<Outcome>,
     /// What is stricter than its clause, in the product's own words.
     pub(crate) stricter: Vec<String>,
+    /// What was mounted for the first layer, where namespaces were made.
+    pub(crate) mounted: Option<Mounted>,
 }
 
 /// What confines, and how profiles are lowered for it.
 #[derive(Debug)]
 pub(crate) struct Machine {
     runtime: Runtime,
-    regime: Regime,
+    walls: Walls,
     landlock_abi: u32,
 }
 
 impl Machine {
     pub(crate) fn new(regime: Regime) -> Self {
-        let abi = Host::quick().landlock_abi.expect("Landlock");
+        let host = Host::with_bwrap();
+        let (walls, lacks) = match regime {
+            Regime::None | Regime::Seatbelt => panic!("nothing confines so on this machine"),
+            Regime::Landlock => (Some(Walls::Landlock), host.landlock_lacks()),
+            Regime::Namespaces => (host.bwrap.map(Walls::Namespaces), host.namespaces_lacks()),
+        };
+        assert!(lacks.is_empty(), "{lacks:?}");
         Self {
             runtime: Builder::new_current_thread().enable_all().build().unwrap(),
-            regime,
-            landlock_abi: abi.min(RESOLVE_UNIX_ABI),
+            walls: walls.unwrap(),
+            landlock_abi: host.landlock_abi.expect("Landlock").min(RESOLVE_UNIX_ABI),
         }
     }
 
-    /// How profiles are lowered here.
-    fn ground(&self, deny_fallback: DenyFallback) -> Ground {
-        match self.regime {
-            Regime::None | Regime::Seatbelt | Regime::Namespaces => panic!("nothing confines so on this machine"),
-            Regime::Landlock => Ground {
-                walls: Walls::Landlock,
-                landlock_abi: self.landlock_abi,
-                deny_fallback,
-                residuals: Residuals::Report,
+    /// What is there beside files.
+    pub(crate) fn beyond(&self, tools: &Tools) -> Beyond {
+        Beyond {
+            port: tools.port,
+            processes: match self.walls {
+                Walls::Landlock => vec![std::process::id()],
+                // The first process in there is bwrap's.
+                Walls::Namespaces(_) => vec![std::process::id(), 1],
             },
         }
+    }
+
+    /// How profiles are lowered here: the first layer for the regime, every other one as a Landlock layer inside it.
+    fn grounds(&self, deny_fallback: DenyFallback) -> [Ground; 2] {
+        [self.walls, Walls::Landlock].map(|walls| Ground {
+            walls,
+            landlock_abi: self.landlock_abi,
+            deny_fallback,
+            residuals: Residuals::Report,
+        })
     }
 
     /// Performs the attempts under each of the layers, one inside the other; `Err` says why the product refuses to
@@ -77,19 +95,25 @@ impl Machine {
         tools: &Tools,
         attempts: &[Attempt],
     ) -> Result<Performed, String> {
-        let ground = self.ground(fallback);
+        let [outer, inner] = self.grounds(fallback);
+        let grounds = std::iter::once(outer).chain(std::iter::repeat(inner));
+        let layers: Vec<(&Profile, Ground)> = layers.iter().copied().zip(grounds).collect();
         // Before there is a session, so that a refusal leaves none behind.
         let mut stricter = Vec::new();
-        for profile in layers {
-            stricter.extend(said(lower(profile, ground)?));
+        for (profile, ground) in &layers {
+            stricter.extend(said(lower(profile, *ground, &Surroundings::default())?));
         }
-        let outcomes = self.runtime.block_on(session(layers, ground, tools, attempts));
-        Ok(Performed { outcomes, stricter })
+        let (outcomes, mounted) = self.runtime.block_on(session(&layers, tools, attempts));
+        Ok(Performed {
+            outcomes,
+            stricter,
+            mounted,
+        })
     }
 }
 
-fn lower(profile: &Profile, ground: Ground) -> Result<Lowered, String> {
-    plan::lower(profile, ground, &Surroundings::default()).map_err(|error| match error {
+fn lower(profile: &Profile, ground: Ground, around: &Surroundings) -> Result<Lowered, String> {
+    plan::lower(profile, ground, around).map_err(|error| match error {
         PlanError::Refused(refusal) => refusal.to_string(),
         // A deny on a path that leads through a symlink cannot be looked at; that refuses as well.
         PlanError::Survey(error) => error.to_string(),
@@ -105,16 +129,32 @@ fn said(lowered: Lowered) -> Vec<String> {
     lowered.statuses.into_iter().filter_map(stricter).collect()
 }
 
-async fn session(layers: &[&Profile], ground: Ground, tools: &Tools, attempts: &[Attempt]) -> Vec<Outcome> {
-    let named = Named::choose(|_| true).unwrap();
-    let stage = Stage::spawn(&named, None, Place::Host).await.unwrap();
+async fn session(
+    layers: &[(&Profile, Ground)],
+    tools: &Tools,
+    attempts: &[Attempt],
+) -> (Vec<Outcome>, Option<Mounted>) {
+    let place = match layers[0].1.walls {
+        Walls::Landlock => Place::Host,
+        Walls::Namespaces(_) => Place::Namespaces,
+    };
+    // Namespaces have a /tmp of their own.
+    let named = Named::choose(|path| place == Place::Host || !path.is_within(&abs(Path::new("/tmp")))).unwrap();
+    let mut stage = Stage::spawn(&named, None, place).await.unwrap();
     let session = named.create().unwrap();
     let (canary, private) = (session.readable(), session.private());
-    let lowered = layers.iter().map(|profile| {
+    let mut around = Surroundings::default();
+    if place == Place::Namespaces {
+        assert_eq!(stage.present().await.unwrap().len(), 0, "nothing is protected");
+        let needs = program::needs().unwrap().into_iter().chain([session.closed()]);
+        around.shown = needs.map(|path| abs(&path)).collect();
+    }
+    let lowered = layers.iter().map(|(profile, ground)| {
         let profile = of_session(profile, &[&private.home, &private.tmp], &canary);
-        lower(&profile, ground).unwrap().plan
+        lower(&profile, *ground, &around).unwrap().plan
     });
-    let mut lowered: Vec<_> = lowered.collect();
+    let mut lowered: Vec<Plan> = lowered.collect();
+    let mounted = lowered[0].world.as_ref().map(|world| Mounted::of(&world.mounts));
     // The worker applies the first; the command itself enters the others, its filters joined to the first one's.
     let mut plan = lowered.remove(0);
     for inner in &lowered {
@@ -158,8 +198,14 @@ async fn session(layers: &[&Profile], ground: Ground, tools: &Tools, attempts: &
     let mut outcomes: Vec<Outcome> = text.lines().map(outcome).collect();
     assert_eq!(outcomes.len(), entering.len() + attempts.len(), "{text}");
     let performed = outcomes.split_off(entering.len());
-    assert!(outcomes.iter().all(|entered| entered.errno == 0), "{text}");
-    performed
+    let entered = |(step, outcome): (&Vec<u8>, &Outcome)| match outcome.errno {
+        0 => true,
+        // What is not there in namespaces, or is masked, needs no rule.
+        libc::ENOENT | libc::EACCES => mounted.is_some() && step.starts_with(b"R"),
+        _ => false,
+    };
+    assert!(entering.iter().zip(&outcomes).all(entered), "{text}");
+    (performed, mounted)
 }
 
 /// What tells `operate` to enter a layer: its handled rights, its rules, and to restrict itself.

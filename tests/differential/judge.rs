@@ -9,7 +9,7 @@ use stockade::profile::{FileReach, Profile};
 
 use super::confined::{Outcome, Performed};
 use super::operations::{Attempt, Deed};
-use super::oracle::{is_ruled_alone, permits, permitted, reason};
+use super::oracle::{Layer, is_ruled_alone, permits, permitted};
 use super::report::Report;
 use super::tree::{Kind, Tree};
 
@@ -28,7 +28,7 @@ pub(crate) struct World<'a> {
     pub(crate) title: String,
     pub(crate) regime: Regime,
     pub(crate) tree: &'a Tree,
-    pub(crate) layers: &'a [&'a Profile],
+    pub(crate) layers: &'a [Layer<'a>],
     pub(crate) model: &'a Profile,
     pub(crate) policy: Option<&'a Policy>,
     pub(crate) judge: Judge,
@@ -54,7 +54,7 @@ impl World<'_> {
         report: &mut Report,
     ) -> Result<(), String> {
         let deed = &attempt.deed;
-        let (done, refused) = (is_permitted(outcome), is_refused(outcome, deed));
+        let (done, refused) = (is_permitted(outcome), is_refused(self.regime, outcome, deed));
         if !done && !refused {
             return Err("it failed for a reason that is none of the sandbox's".to_owned());
         }
@@ -77,7 +77,7 @@ impl World<'_> {
             return Ok(());
         }
         let declared = match self.judge {
-            Judge::Honest | Judge::DeniesAll => self.layers.iter().find_map(|layer| reason(self.regime, layer, deed)),
+            Judge::Honest | Judge::DeniesAll => self.layers.iter().find_map(|layer| layer.reason(attempt)),
             Judge::DeclaresNothing => None,
         };
         match (done, declared) {
@@ -137,7 +137,7 @@ impl World<'_> {
             escape(b),
             attempt.deed
         );
-        for layer in self.layers {
+        for layer in self.layers.iter().map(|layer| layer.profile) {
             for grant in &layer.grants {
                 writeln!(
                     text,
@@ -172,7 +172,7 @@ pub(crate) fn is_permitted(outcome: Outcome) -> bool {
 }
 
 /// Whether the sandbox has refused it, and nothing else.
-fn is_refused(outcome: Outcome, deed: &Deed) -> bool {
+fn is_refused(regime: Regime, outcome: Outcome, deed: &Deed) -> bool {
     let also: &[i32] = match deed {
         Deed::Move { .. } | Deed::Exchange { .. } => &[libc::EXDEV],
         Deed::Internet | Deed::UnixSocket => &[libc::EAFNOSUPPORT],
@@ -184,5 +184,26 @@ fn is_refused(outcome: Outcome, deed: &Deed) -> bool {
         | Deed::ProcessOutside
         | Deed::OwnProcess => &[],
     };
-    [libc::EACCES, libc::EPERM].contains(&outcome.errno) || also.contains(&outcome.errno)
+    let by_mounts: &[i32] = match (regime, deed) {
+        (Regime::None | Regime::Landlock | Regime::Seatbelt, _)
+        | (Regime::Namespaces, Deed::UnixSocket | Deed::OwnProcess) => &[],
+        // What is masked is no longer the kind of thing that it was.
+        (Regime::Namespaces, Deed::Content { .. }) => &[libc::ENOENT, libc::EROFS, libc::EINVAL],
+        (
+            Regime::Namespaces,
+            Deed::List { .. }
+            | Deed::Entry { .. }
+            | Deed::Through { .. }
+            | Deed::Move { .. }
+            | Deed::Exchange { .. }
+            | Deed::Attributes { .. },
+        ) => &[libc::ENOENT, libc::EROFS, libc::EBUSY],
+        // There is nobody on this loopback, and no such process.
+        (Regime::Namespaces, Deed::Internet) => &[libc::ECONNREFUSED],
+        (Regime::Namespaces, Deed::ProcessOutside) => &[libc::ESRCH],
+    };
+    let always = [libc::EACCES, libc::EPERM];
+    [&always, also, by_mounts]
+        .iter()
+        .any(|errnos| errnos.contains(&outcome.errno))
 }

@@ -10,11 +10,17 @@
 //! command started reaches it. What it gives is what one of its names gives.
 //!
 //! A second kind of world has two unrelated profiles, one layer after the other, beside a twin under their intersection:
-//! the answers must be the same.
+//! the answers must be the same. In namespaces the first of the two is mounts and a layer, the second one more layer of
+//! Landlock inside them, as every layer inside another one is: nobody may mount there. The twin is mounts and a layer of
+//! the intersection.
+//!
+//! In namespaces there is one thing more to be told apart: what is not granted is not there at all, so what lies on the
+//! way to a path matters. Where mounts begin and end is read from the plan; which denies they leave to the layer inside
+//! is said once more by `left`.
 //!
 //! This program is its own stage, so it has its own `main`: `libtest` speaks the language of libtest.
 //!
-//! `STOCKADE_DIFFERENTIAL_OPS` says how many operations each user tries (5,000 of each kind by default);
+//! `STOCKADE_DIFFERENTIAL_OPS` says how many operations each user tries (of each kind 5,000 by default, in namespaces 2,500);
 //! `STOCKADE_DIFFERENTIAL_SEED` which ones (the default is fixed; `random` takes another each time, and prints it).
 
 #[cfg(test)]
@@ -24,8 +30,12 @@ mod confined;
 #[cfg(test)]
 mod judge;
 #[cfg(test)]
+mod left;
+#[cfg(test)]
 #[path = "../common/libtest.rs"]
 mod libtest;
+#[cfg(test)]
+mod mounted;
 #[cfg(test)]
 mod operations;
 #[cfg(test)]

@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use stockade::policy::{AbsPath, Grant, Operation};
 
@@ -34,7 +34,7 @@ pub(crate) enum Deed {
     Exchange { one: AbsPath, other: AbsPath },
     /// Changes mode, owner, times or extended attributes.
     Attributes { object: AbsPath },
-    /// Makes an internet socket.
+    /// Connects to somebody who listens on the host.
     Internet,
     /// Makes a Unix socket.
     UnixSocket,
@@ -51,6 +51,8 @@ pub(crate) struct Attempt {
     pub(crate) letter: u8,
     pub(crate) arguments: [Vec<u8>; 2],
     pub(crate) deed: Deed,
+    /// Every folder and link that the arguments lead through.
+    pub(crate) way: Vec<PathBuf>,
 }
 
 impl Attempt {
@@ -67,16 +69,84 @@ impl Attempt {
 
     fn two(letter: u8, a: &Path, b: &Path, deed: Deed) -> Self {
         let bytes = |path: &Path| path.as_os_str().as_bytes().to_vec();
+        // What is done to a name is done to the link itself.
+        let follows = match deed {
+            Deed::Content { .. } | Deed::List { .. } | Deed::Attributes { .. } => [true, false],
+            Deed::Through { .. } => [false, true],
+            Deed::Entry { .. }
+            | Deed::Move { .. }
+            | Deed::Exchange { .. }
+            | Deed::Internet
+            | Deed::UnixSocket
+            | Deed::ProcessOutside
+            | Deed::OwnProcess => [false, false],
+        };
+        let ways = [(a, follows[0]), (b, follows[1])];
+        let way = ways.into_iter().flat_map(|(path, follow)| way(path, follow));
         Self {
             letter,
             arguments: [bytes(a), bytes(b)],
+            way: way.collect(),
             deed,
         }
     }
 }
 
+/// What is there beside files.
+#[derive(Debug)]
+pub(crate) struct Beyond {
+    /// Where somebody listens on the host's loopback.
+    pub(crate) port: u16,
+    /// Processes outside the command, by the numbers that it would know them by.
+    pub(crate) processes: Vec<u32>,
+}
+
+/// The folders and links that a path leads through, and what it leads to in the end.
+fn way(path: &Path, follow: bool) -> Vec<PathBuf> {
+    let (mut seen, mut at) = (Vec::new(), PathBuf::from("/"));
+    let below = path.strip_prefix("/proc/self/root").or_else(|_| path.strip_prefix("/"));
+    let Ok(below) = below else {
+        return seen;
+    };
+    let mut rest: Vec<_> = below.iter().map(ToOwned::to_owned).rev().collect();
+    while let Some(name) = rest.pop() {
+        if name == ".." {
+            at.pop();
+            continue;
+        }
+        at.push(name);
+        match fs::read_link(&at) {
+            Ok(target) if follow || !rest.is_empty() => {
+                seen.push(at.clone());
+                rest.extend(
+                    target
+                        .iter()
+                        .skip(1)
+                        .map(ToOwned::to_owned)
+                        .collect::<Vec<_>>()
+                        .into_iter()
+                        .rev(),
+                );
+                at = "/".into();
+            }
+            Ok(_) | Err(_) => {
+                if !rest.is_empty() {
+                    seen.push(at.clone());
+                }
+            }
+        }
+    }
+    seen
+}
+
 /// `count` operations on the tree as it is now, more of them where a profile grants something than elsewhere.
-pub(crate) fn attempts(random: &mut Random, tree: &Tree, granted: &[Grant], count: usize) -> Vec<Attempt> {
+pub(crate) fn attempts(
+    random: &mut Random,
+    tree: &Tree,
+    granted: &[Grant],
+    beyond: &Beyond,
+    count: usize,
+) -> Vec<Attempt> {
     let named = |path: &Path| granted.iter().any(|grant| grant.path.as_path() == path);
     let within = |path: &Path| granted.iter().any(|grant| path.starts_with(&grant.path));
     let of = |hit: &dyn Fn(&Path) -> bool| tree.entries.iter().filter(|(path, _)| hit(path)).cloned().collect();
@@ -85,6 +155,7 @@ pub(crate) fn attempts(random: &mut Random, tree: &Tree, granted: &[Grant], coun
         tree,
         named: of(&|path| named(path) || !tree.other_names(&abs(path)).is_empty()),
         within: of(&within),
+        beyond,
         used_up: BTreeSet::new(),
         fresh: 0,
     };
@@ -189,7 +260,7 @@ impl Planner<'_> {
             (b'm', false)
         };
         // A second name cannot take the place of a first one.
-        if link && fs::symlink_metadata(&to).is_ok() {
+        if self.is_same(&from, &to) || link && fs::symlink_metadata(&to).is_ok() {
             return None;
         }
         if !link {
@@ -206,12 +277,20 @@ impl Planner<'_> {
 
     fn exchange(&mut self) -> Option<Attempt> {
         let (one, other) = (self.existing(Kind::File)?, self.existing(Kind::File)?);
+        if self.is_same(&one, &abs(&other)) {
+            return None;
+        }
         self.used_up.extend([one.clone(), other.clone()]);
         let deed = Deed::Exchange {
             one: abs(&one),
             other: abs(&other),
         };
         Some(Attempt::two(b'e', &one, &other, deed))
+    }
+
+    /// To move one name of a file to another one of the same file, or to exchange them, does nothing at all.
+    fn is_same(&self, one: &Path, other: &AbsPath) -> bool {
+        one == other.as_path() || self.tree.other_names(other).contains(&abs(one))
     }
 
     fn through(&mut self) -> Option<Attempt> {
@@ -228,15 +307,16 @@ impl Planner<'_> {
     }
 
     fn beyond_files(&mut self) -> Attempt {
-        let pid = std::process::id().to_string();
-        let (letter, deed) = match self.random.below(6) {
-            0 => (b'n', Deed::Internet),
-            1 => (b'N', Deed::UnixSocket),
-            2 => (b'K', Deed::ProcessOutside),
-            3 => (b'Y', Deed::ProcessOutside),
-            4 => (b'V', Deed::ProcessOutside),
-            _ => (b'j', Deed::OwnProcess),
+        let port = u32::from(self.beyond.port);
+        let process = *self.random.pick(&self.beyond.processes);
+        let (letter, number, deed) = match self.random.below(6) {
+            0 => (b'n', port, Deed::Internet),
+            1 => (b'N', 0, Deed::UnixSocket),
+            2 => (b'K', process, Deed::ProcessOutside),
+            3 => (b'Y', process, Deed::ProcessOutside),
+            4 => (b'V', process, Deed::ProcessOutside),
+            _ => (b'j', 0, Deed::OwnProcess),
         };
-        Attempt::one(letter, Path::new(&pid), deed)
+        Attempt::one(letter, Path::new(&number.to_string()), deed)
     }
 }

@@ -1,13 +1,16 @@
 //! What the model says of an operation, and the declared list of what the kernel refuses beyond it.
 
 use std::fmt;
+use std::path::PathBuf;
 
 use stockade::backend::Regime;
 use stockade::policy::{AbsPath, Access, Deny, Grant, Network, Operation, Right, Scope, Target, UnixSockets};
 use stockade::profile::{FileReach, Profile};
 
-use super::operations::Deed;
-use super::tree::Kind;
+use super::left;
+use super::mounted::Mounted;
+use super::operations::{Attempt, Deed};
+use super::tree::{Kind, Tree};
 
 /// Why the kernel may refuse what the profile permits. Nothing else may be refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -26,13 +29,21 @@ pub(crate) enum Reason {
     GainsByMoving,
     /// An attribute change cannot be held against a grant that is narrowed by suffixes.
     AttributesByName,
+    /// What may not be read is masked: nothing can be done there.
+    Masked,
+    /// The way leads through what is not granted, so it is not there, or is masked.
+    WayNotThere,
+    /// Something is mounted right there: it cannot be moved or removed.
+    MountPoint,
+    /// From one mount to another there is no renaming and no linking.
+    BetweenMounts,
 }
 
 impl Reason {
     /// The reasons there are under a regime.
     pub(crate) const fn declared(regime: Regime) -> &'static [Self] {
         match regime {
-            Regime::None | Regime::Seatbelt | Regime::Namespaces => &[],
+            Regime::None | Regime::Seatbelt => &[],
             Regime::Landlock => &[
                 Self::Frozen,
                 Self::Suffixes,
@@ -41,6 +52,19 @@ impl Reason {
                 Self::NameOfTheGrant,
                 Self::GainsByMoving,
                 Self::AttributesByName,
+            ],
+            Regime::Namespaces => &[
+                Self::Frozen,
+                Self::Suffixes,
+                Self::SizeLimit,
+                Self::ExecuteUnread,
+                Self::NameOfTheGrant,
+                Self::GainsByMoving,
+                Self::AttributesByName,
+                Self::Masked,
+                Self::WayNotThere,
+                Self::MountPoint,
+                Self::BetweenMounts,
             ],
         }
     }
@@ -52,7 +76,9 @@ impl Reason {
             Self::Suffixes => Some("only files that match when the command starts"),
             Self::SizeLimit => Some("a size limit cannot be held"),
             Self::ExecuteUnread => Some("the kernel reads what it executes"),
-            Self::NameOfTheGrant | Self::GainsByMoving | Self::AttributesByName => None,
+            Self::Masked => Some("what may not be read is masked"),
+            Self::NameOfTheGrant | Self::GainsByMoving | Self::AttributesByName | Self::WayNotThere => None,
+            Self::MountPoint | Self::BetweenMounts => Some("a mount of its own"),
         }
     }
 }
@@ -67,6 +93,10 @@ impl fmt::Display for Reason {
             Self::NameOfTheGrant => "a granted path itself is not removed",
             Self::GainsByMoving => "what is moved would gain rights",
             Self::AttributesByName => "attributes where suffixes narrow",
+            Self::Masked => "masked, because it may not be read",
+            Self::WayNotThere => "the way to it is not granted",
+            Self::MountPoint => "a mount point is not moved or removed",
+            Self::BetweenMounts => "nothing is moved from one mount to another",
         })
     }
 }
@@ -97,28 +127,112 @@ pub(crate) fn permitted(profile: &Profile, deed: &Deed) -> bool {
     beyond_files && permits(profile, deed)
 }
 
-/// Why one layer refuses a deed that the profile permits, where the regime declares it.
-pub(crate) fn reason(regime: Regime, layer: &Profile, deed: &Deed) -> Option<Reason> {
-    let found = match deed {
-        Deed::Content { operations, object } => operations.iter().find_map(|op| content(layer, *op, object)),
-        Deed::List { folder } => {
-            let listed = holds_everywhere_in(layer, Operation::List, folder);
-            (!listed && partly_denied(layer, Operation::List, folder)).then_some(Reason::Frozen)
+/// One profile as it was put on.
+#[derive(Debug)]
+pub(crate) struct Layer<'a> {
+    regime: Regime,
+    pub(crate) profile: &'a Profile,
+    /// What the Landlock layer has to hold of it.
+    ruled: Profile,
+    mounted: Option<&'a Mounted>,
+}
+
+impl<'a> Layer<'a> {
+    /// The layers of a command, the first of them made of mounts as well where there are any.
+    pub(crate) fn all(profiles: &[&'a Profile], mounted: Option<&'a Mounted>, tree: &Tree) -> Vec<Self> {
+        let mounts = std::iter::once(mounted).chain(std::iter::repeat(None));
+        profiles
+            .iter()
+            .zip(mounts)
+            .map(|(profile, mounted)| Self {
+                regime: if mounted.is_some() {
+                    Regime::Namespaces
+                } else {
+                    Regime::Landlock
+                },
+                profile,
+                ruled: match mounted {
+                    Some(_) => left::to_landlock(profile, tree),
+                    None => (*profile).clone(),
+                },
+                mounted,
+            })
+            .collect()
+    }
+
+    /// Why this layer refuses what its profile permits, where the regime declares it.
+    pub(crate) fn reason(&self, attempt: &Attempt) -> Option<Reason> {
+        let by_mounts = |says: fn(&Mounted, &Attempt) -> Option<Reason>| says(self.mounted?, attempt);
+        let found = by_mounts(unseen)
+            .or_else(|| self.of_rules(&attempt.deed))
+            .or_else(|| by_mounts(unmoved));
+        found.filter(|reason| Reason::declared(self.regime).contains(reason))
+    }
+
+    fn of_rules(&self, deed: &Deed) -> Option<Reason> {
+        let name = |entry| name(self.profile, &self.ruled, entry);
+        let gains = |from, to, kind| gains(&self.ruled, from, to, kind);
+        match deed {
+            Deed::Content { operations, object } => operations.iter().find_map(|op| content(self.profile, *op, object)),
+            Deed::List { folder } => {
+                let listed = holds_everywhere_in(&self.ruled, Operation::List, folder);
+                (!listed && partly_denied(&self.ruled, Operation::List, folder)).then_some(Reason::Frozen)
+            }
+            Deed::Entry { entry } => name(entry),
+            Deed::Through { entry, object } => name(entry).or_else(|| content(self.profile, Operation::Write, object)),
+            Deed::Move { from, to, kind } => name(from)
+                .or_else(|| name(to))
+                .or_else(|| gains(from, to, *kind).then_some(Reason::GainsByMoving)),
+            Deed::Exchange { one, other } => {
+                let gained = gains(one, other, Kind::File) || gains(other, one, Kind::File);
+                let names = name(one).or_else(|| name(other));
+                names.or(gained.then_some(Reason::GainsByMoving))
+            }
+            Deed::Attributes { object } => attributes(self.profile, object),
+            Deed::Internet | Deed::UnixSocket | Deed::OwnProcess | Deed::ProcessOutside => None,
         }
-        Deed::Entry { entry } => name(layer, entry),
-        Deed::Through { entry, object } => name(layer, entry).or_else(|| content(layer, Operation::Write, object)),
-        Deed::Move { from, to, kind } => name(layer, from)
-            .or_else(|| name(layer, to))
-            .or_else(|| gains(layer, from, to, *kind).then_some(Reason::GainsByMoving)),
-        Deed::Exchange { one, other } => {
-            let gained = gains(layer, one, other, Kind::File) || gains(layer, other, one, Kind::File);
-            let names = name(layer, one).or_else(|| name(layer, other));
-            names.or(gained.then_some(Reason::GainsByMoving))
-        }
-        Deed::Attributes { object } => attributes(layer, object),
-        Deed::Internet | Deed::UnixSocket | Deed::OwnProcess | Deed::ProcessOutside => None,
+    }
+}
+
+/// What cannot be got at, because it is covered or because the way to it is not there.
+fn unseen(mounted: &Mounted, attempt: &Attempt) -> Option<Reason> {
+    let places: Vec<&AbsPath> = match &attempt.deed {
+        Deed::Content { object: at, .. } | Deed::Attributes { object: at } | Deed::List { folder: at } => vec![at],
+        Deed::Entry { entry } => vec![entry],
+        Deed::Through { entry, object } => vec![entry, object],
+        Deed::Move { from, to, .. } => vec![from, to],
+        Deed::Exchange { one, other } => vec![one, other],
+        Deed::Internet | Deed::UnixSocket | Deed::OwnProcess | Deed::ProcessOutside => Vec::new(),
     };
-    found.filter(|reason| Reason::declared(regime).contains(reason))
+    if places.into_iter().any(|path| mounted.is_masked(path.as_path())) {
+        return Some(Reason::Masked);
+    }
+    let open = |path: &PathBuf| mounted.is_there(path) && !mounted.is_masked(path);
+    (!attempt.way.iter().all(open)).then_some(Reason::WayNotThere)
+}
+
+/// What stays where it is, because it is a mount or would leave one.
+fn unmoved(mounted: &Mounted, attempt: &Attempt) -> Option<Reason> {
+    let is_point = |name: &AbsPath| mounted.is_point(name.as_path());
+    match &attempt.deed {
+        Deed::Entry { entry } => is_point(entry).then_some(Reason::MountPoint),
+        Deed::Move { from, to, .. } | Deed::Exchange { one: from, other: to } => {
+            let together = mounted.are_together(from.parent()?.as_path(), to.parent()?.as_path());
+            if is_point(from) || is_point(to) {
+                Some(Reason::MountPoint)
+            } else {
+                (!together).then_some(Reason::BetweenMounts)
+            }
+        }
+        Deed::Content { .. }
+        | Deed::List { .. }
+        | Deed::Through { .. }
+        | Deed::Attributes { .. }
+        | Deed::Internet
+        | Deed::UnixSocket
+        | Deed::OwnProcess
+        | Deed::ProcessOutside => None,
+    }
 }
 
 fn content(layer: &Profile, operation: Operation, object: &AbsPath) -> Option<Reason> {
@@ -133,15 +247,15 @@ fn content(layer: &Profile, operation: Operation, object: &AbsPath) -> Option<Re
 }
 
 /// Making, removing and renaming is a matter of the folder that the name is in.
-fn name(layer: &Profile, entry: &AbsPath) -> Option<Reason> {
+fn name(whole: &Profile, layer: &Profile, entry: &AbsPath) -> Option<Reason> {
     let folder = entry.parent()?;
-    if holds_everywhere_in(layer, Operation::Write, &folder) {
-        return None;
-    }
-    match layer.access(Operation::Write, entry) {
+    match whole.access(Operation::Write, entry) {
         Access::UpTo(_) => return Some(Reason::SizeLimit),
         Access::Denied => return None,
         Access::Full => {}
+    }
+    if holds_everywhere_in(layer, Operation::Write, &folder) {
+        return None;
     }
     let around: Vec<&Grant> = giving(layer, Operation::Write, &folder).collect();
     if around.is_empty() {

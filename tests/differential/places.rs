@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 use stockade::policy::AbsPath;
 
+use super::operations::Beyond;
 use super::random::Random;
 use super::tree::{Kind, Tree, abs};
 
@@ -19,6 +20,7 @@ pub(crate) struct Planner<'a> {
     pub(crate) named: Vec<(PathBuf, Kind)>,
     /// Entries that a grant reaches.
     pub(crate) within: Vec<(PathBuf, Kind)>,
+    pub(crate) beyond: &'a Beyond,
     pub(crate) used_up: BTreeSet<PathBuf>,
     pub(crate) fresh: usize,
 }

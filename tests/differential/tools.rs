@@ -1,6 +1,7 @@
-//! The two programs of a run, compiled once, where everybody can reach them.
+//! What a run needs of the host: its two programs, compiled once where everybody can reach them, and a listener.
 
 use std::fs;
+use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
@@ -17,6 +18,8 @@ pub(crate) struct Tools {
     pub(crate) nothing: Vec<u8>,
     /// The folder of both, unless somebody else keeps it.
     pub(crate) folder: PathBuf,
+    /// Somebody listens here on the host's loopback.
+    pub(crate) port: u16,
     _kept: Option<TempDir>,
 }
 
@@ -40,9 +43,18 @@ impl Tools {
             operate: folder.join("operate"),
             nothing: fs::read(folder.join("nothing")).unwrap(),
             folder,
+            port: listen(),
             _kept: kept,
         }
     }
+}
+
+/// Takes every connection, until this program ends.
+fn listen() -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    std::thread::spawn(move || listener.incoming().for_each(drop));
+    port
 }
 
 #[expect(clippy::disallowed_methods, reason = "compiles what runs confined")]

@@ -48,9 +48,10 @@ pub(crate) struct Tree {
 
 impl Tree {
     pub(crate) fn grow(random: &mut Random, content: &[u8]) -> Self {
+        // Not in /tmp: namespaces have one of their own, where everything may be done and nothing of the host shows.
         let kept = tempfile::Builder::new()
             .prefix("stockade-differential-")
-            .tempdir()
+            .tempdir_in("/var/tmp")
             .unwrap();
         let base = fs::canonicalize(kept.path()).unwrap();
         let mut tree = Self {
@@ -117,6 +118,12 @@ impl Tree {
             self.aliases.insert(inode, vec![abs(file), abs(&second)]);
             self.entries.push((second, Kind::File));
         }
+    }
+
+    /// What was at the path when the tree was grown.
+    pub(crate) fn kind(&self, path: &Path) -> Option<Kind> {
+        let (_, kind) = self.entries.iter().find(|(entry, _)| entry == path)?;
+        Some(*kind)
     }
 
     /// The other names of the object at `path`.

@@ -4,6 +4,7 @@
  * Each operation is a letter and two arguments, all three ended by NUL bytes. AFTERWARDS is the errno of reading what
  * was moved or linked by its new name, or -1. Compiled statically and run confined by tests/differential. */
 #define _GNU_SOURCE
+#include <arpa/inet.h>
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -147,6 +148,16 @@ static int reads_memory(pid_t pid) {
     return err(process_vm_readv(pid, &ours, 1, &theirs, 1, 0));
 }
 
+/* Reaches a listener on the host's loopback. */
+static int connects(int port) {
+    struct sockaddr_in to = {.sin_family = AF_INET, .sin_port = htons(port), .sin_addr = {htonl(INADDR_LOOPBACK)}};
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (fd < 0) return errno;
+    int e = err(connect(fd, (struct sockaddr *)&to, sizeof to));
+    close(fd);
+    return e;
+}
+
 /* A child of our own may be signalled and ended. */
 static int ends_a_child(void) {
     int status;
@@ -207,7 +218,7 @@ static int perform(char what, const char *a, const char *b) {
     case 'O': return err(chown(a, getuid(), getgid()));
     case 'i': return err(utimensat(AT_FDCWD, a, NULL, 0));
     case 'g': return err(setxattr(a, "user.note", "x", 1, 0));
-    case 'n': return closing(socket(AF_INET, SOCK_STREAM, 0));
+    case 'n': return connects(atoi(a));
     case 'N': return closing(socket(AF_UNIX, SOCK_STREAM, 0));
     case 'K': return err(kill(atoi(a), 0));
     case 'Y': return err(ptrace(PTRACE_SEIZE, atoi(a), 0, 0));
