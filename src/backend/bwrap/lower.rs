@@ -10,7 +10,7 @@ use crate::backend::Regime;
 use crate::backend::clauses::aliases::{Granted, refuse_aliases};
 use crate::backend::clauses::links::Links;
 use crate::backend::clauses::obstacles::{Obstacles, at, given};
-use crate::backend::landlock::lower::{by_entry, layer};
+use crate::backend::landlock::lower::{SOCKETS, by_entry, layer};
 use crate::backend::landlock::rights::{RESOLVE_UNIX, RESOLVE_UNIX_ABI};
 use crate::backend::landlock::{self, LandlockPlan};
 use crate::backend::status::{ClauseStatus, Refusal, Status, metadata};
@@ -298,7 +298,7 @@ fn say(profile: &Profile, held: &Held, inside: Vec<ClauseStatus>, mounted: &Moun
     // Of a deny that is left to it whole the layer says what there is to say; what it says of the rest of one is not all.
     let left: BTreeSet<String> = held.left.iter().map(ToString::to_string).collect();
     let (of_left, others): (Vec<_>, Vec<_>) = inside.into_iter().partition(|status| left.contains(&status.clause));
-    statuses.extend(others);
+    statuses.extend(others.into_iter().map(|status| sockets(status, profile, held)));
     let of_left: BTreeMap<&str, &ClauseStatus> = of_left
         .iter()
         .rev()
@@ -326,6 +326,22 @@ fn say(profile: &Profile, held: &Held, inside: Vec<ClauseStatus>, mounted: &Moun
         ));
     }
     statuses
+}
+
+/// What the layer says of Unix sockets is about the sockets that are there.
+fn sockets(status: ClauseStatus, profile: &Profile, held: &Held) -> ClauseStatus {
+    if status.origin != SOCKETS {
+        return status;
+    }
+    let losses: &[String] = match profile.unix_sockets {
+        UnixSockets::None => return status,
+        UnixSockets::WithinRoots if held.covers.is_empty() => return status,
+        UnixSockets::WithinRoots => {
+            &["a mount on part of a root does not keep sockets there from being reached: all are refused".to_owned()]
+        }
+        UnixSockets::All => &["only sockets that are mounted, in what is granted, can be reached".to_owned()],
+    };
+    clause(format!("unix sockets {}", profile.unix_sockets), status.origin, losses)
 }
 
 fn losses_of(deny: &Deny, held: &Held, left: &BTreeSet<&Deny>) -> Vec<String> {

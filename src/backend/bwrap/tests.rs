@@ -481,6 +481,31 @@ fn a_deny_that_is_left_to_the_layer_says_what_the_layer_loses() {
 }
 
 #[test]
+fn what_mounts_take_from_unix_sockets_is_said() {
+    let said = |unix_sockets, denies| {
+        let profile = Profile {
+            denies,
+            unix_sockets,
+            ..profile()
+        };
+        let governing = Options {
+            abi: 9,
+            protect: Vec::new(),
+            ..options()
+        };
+        let statuses = lower(&profile, &machine(), &governing).unwrap().statuses;
+        let clause = statuses
+            .into_iter()
+            .find(|clause| clause.clause.starts_with("unix sockets"));
+        clause.unwrap().status.to_string()
+    };
+    assert!(said(UnixSockets::All, Vec::new()).starts_with("stricter: only sockets that are mounted"));
+    assert_eq!(said(UnixSockets::WithinRoots, Vec::new()), "enforced");
+    assert!(said(UnixSockets::WithinRoots, profile().denies).ends_with("all are refused"));
+    assert_eq!(said(UnixSockets::None, profile().denies), "enforced");
+}
+
+#[test]
 fn a_single_file_in_tmp_is_granted_and_the_rest_stays_private() {
     let (mut survey, mut single) = (machine(), profile());
     survey.insert(path("/tmp/tool"), node(Kind::File));

@@ -34,6 +34,9 @@ pub struct Options {
     pub residuals: Residuals,
 }
 
+/// Where Unix sockets are granted.
+pub(in crate::backend) const SOCKETS: &str = "shell.unix_sockets";
+
 /// A plan, and what becomes of each clause in it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Lowered {
@@ -310,7 +313,7 @@ impl Lowering<'_> {
         };
         Ok(ClauseStatus {
             clause: format!("unix sockets {sockets}"),
-            origin: "shell.unix_sockets".to_owned(),
+            origin: SOCKETS.to_owned(),
             status,
         })
     }
