@@ -18,6 +18,7 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <sys/xattr.h>
 #include <unistd.h>
@@ -158,6 +159,21 @@ static int connects(int port) {
     return e;
 }
 
+static int connects_to_path(const char *path) {
+    struct sockaddr_un to = {.sun_family = AF_UNIX};
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (fd < 0) return errno;
+    strncpy(to.sun_path, path, sizeof to.sun_path - 1);
+    int e = err(connect(fd, (struct sockaddr *)&to, sizeof to));
+    close(fd);
+    return e;
+}
+
+static int looks_up(const char *path) {
+    struct stat st;
+    return err(lstat(path, &st));
+}
+
 /* A child of our own may be signalled and ended. */
 static int ends_a_child(void) {
     int status;
@@ -220,6 +236,8 @@ static int perform(char what, const char *a, const char *b) {
     case 'g': return err(setxattr(a, "user.note", "x", 1, 0));
     case 'n': return connects(atoi(a));
     case 'N': return closing(socket(AF_UNIX, SOCK_STREAM, 0));
+    case 'U': return connects_to_path(a);
+    case 'q': return looks_up(a);
     case 'K': return err(kill(atoi(a), 0));
     case 'Y': return err(ptrace(PTRACE_SEIZE, atoi(a), 0, 0));
     case 'V': return reads_memory(atoi(a));
