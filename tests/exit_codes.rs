@@ -6,64 +6,65 @@ mod common;
 
 #[cfg(test)]
 mod tests {
-    use crate::common::{Actor, Backend, Fixture};
+    use crate::common::{Fixture, in_both_regimes};
 
-    fn world() -> Fixture {
-        Fixture::new(Actor::invoker(), Backend::Landlock)
+    in_both_regimes! {
+        the_commands_own_code_is_passed_on [];
+        output_goes_where_the_command_sent_it_and_nothing_is_added_to_stdout [];
+        input_reaches_the_command [];
+        a_timeout_is_124 [];
+        a_command_that_ends_in_time_keeps_its_code [];
+        a_config_that_does_not_exist_is_125 [];
+        a_config_with_an_unknown_key_is_125_and_the_line_is_named [];
+        an_unknown_flag_is_125 [];
+        a_command_that_is_not_found_is_127 [];
+        a_file_that_may_not_be_executed_is_126 [];
+        a_blocked_command_is_126_and_its_neighbour_runs [];
+        a_command_that_needs_a_yes_is_126_where_nobody_can_be_asked [];
+        a_command_killed_by_a_signal_is_128_and_its_number [];
+        home_and_the_root_folder_are_refused_as_a_workspace [];
     }
 
-    #[test]
-    fn the_commands_own_code_is_passed_on() {
-        let world = world();
+    fn the_commands_own_code_is_passed_on(world: &Fixture) {
         for code in [0, 1, 42, 123, 255] {
             world.shell(&format!("exit {code}")).output().exits(code);
         }
     }
 
-    #[test]
-    fn output_goes_where_the_command_sent_it_and_nothing_is_added_to_stdout() {
-        let run = world().shell("echo out; echo err >&2").output().exits(0);
+    fn output_goes_where_the_command_sent_it_and_nothing_is_added_to_stdout(world: &Fixture) {
+        let run = world.shell("echo out; echo err >&2").output().exits(0);
         assert_eq!(run.out(), "out\n");
         assert!(run.err().contains("err\n"));
     }
 
-    #[test]
-    fn input_reaches_the_command() {
-        assert_eq!(
-            world().run(&["cat"]).stdin("from outside").output().ok(),
-            "from outside"
-        );
+    fn input_reaches_the_command(world: &Fixture) {
+        assert_eq!(world.run(&["cat"]).stdin("from outside").output().ok(), "from outside");
     }
 
-    #[test]
-    fn a_timeout_is_124() {
-        let run = world()
+    fn a_timeout_is_124(world: &Fixture) {
+        let run = world
             .stockade(&["run", "--timeout", "1s", "--", "sleep", "60"])
             .output()
             .exits(124);
         assert!(run.took.as_secs() < 10);
     }
 
-    #[test]
-    fn a_command_that_ends_in_time_keeps_its_code() {
-        world()
+    fn a_command_that_ends_in_time_keeps_its_code(world: &Fixture) {
+        world
             .stockade(&["run", "--timeout", "30s", "-c", "exit 3"])
             .output()
             .exits(3);
     }
 
-    #[test]
-    fn a_config_that_does_not_exist_is_125() {
-        let run = world()
+    fn a_config_that_does_not_exist_is_125(world: &Fixture) {
+        let run = world
             .stockade(&["run", "--config", "/nonexistent/stockade.yaml", "--", "true"])
             .output()
             .exits(125);
         assert!(run.err().contains("/nonexistent/stockade.yaml"));
     }
 
-    #[test]
-    fn a_config_with_an_unknown_key_is_125_and_the_line_is_named() {
-        let world = world();
+    fn a_config_with_an_unknown_key_is_125_and_the_line_is_named(world: &Fixture) {
         let config = world.write(
             world.outside().join("bad.yaml"),
             "extends: [workspace-write]\nsandboxx: {}\n",
@@ -75,29 +76,23 @@ mod tests {
         assert!(run.err().contains("bad.yaml:2"), "{}", run.err());
     }
 
-    #[test]
-    fn an_unknown_flag_is_125() {
-        world()
+    fn an_unknown_flag_is_125(world: &Fixture) {
+        world
             .stockade(&["run", "--no-such-flag", "--", "true"])
             .output()
             .exits(125);
     }
 
-    #[test]
-    fn a_command_that_is_not_found_is_127() {
-        world().run(&["no-such-command-anywhere"]).output().exits(127);
+    fn a_command_that_is_not_found_is_127(world: &Fixture) {
+        world.run(&["no-such-command-anywhere"]).output().exits(127);
     }
 
-    #[test]
-    fn a_file_that_may_not_be_executed_is_126() {
-        let world = world();
+    fn a_file_that_may_not_be_executed_is_126(world: &Fixture) {
         world.write("plain.txt", "not a program");
         world.run(&["./plain.txt"]).output().exits(126);
     }
 
-    #[test]
-    fn a_blocked_command_is_126_and_its_neighbour_runs() {
-        let world = world();
+    fn a_blocked_command_is_126_and_its_neighbour_runs(world: &Fixture) {
         let rules = "extends: [workspace-write]\nshell:\n  default: {allowed: true, approval: none}\n  rules:\n    - {pattern: touch, allowed: false, reason: none of that}\n";
         let config = world.write("rules.yaml", rules);
         let config = config.to_str().unwrap();
@@ -113,9 +108,7 @@ mod tests {
             .exits(0);
     }
 
-    #[test]
-    fn a_command_that_needs_a_yes_is_126_where_nobody_can_be_asked() {
-        let world = world();
+    fn a_command_that_needs_a_yes_is_126_where_nobody_can_be_asked(world: &Fixture) {
         let config = world.write(
             "ask.yaml",
             "extends: [workspace-write]\nshell:\n  default: {allowed: true, approval: required}\n",
@@ -131,17 +124,13 @@ mod tests {
             .exits(0);
     }
 
-    #[test]
-    fn a_command_killed_by_a_signal_is_128_and_its_number() {
-        let world = world();
+    fn a_command_killed_by_a_signal_is_128_and_its_number(world: &Fixture) {
         for (signal, code) in [("KILL", 137), ("TERM", 143), ("SEGV", 139), ("INT", 130)] {
             world.shell(&format!("kill -{signal} $$")).output().exits(code);
         }
     }
 
-    #[test]
-    fn home_and_the_root_folder_are_refused_as_a_workspace() {
-        let world = world();
+    fn home_and_the_root_folder_are_refused_as_a_workspace(world: &Fixture) {
         world.run(&["true"]).cwd("/").output().exits(125);
         world.run(&["true"]).output().exits(0);
     }

@@ -16,18 +16,18 @@ mod tests {
     use serde_json::{Value, json};
 
     use crate::common::{
-        Fixture, Run, as_root_and_as_user, assert_gone_within, descendants, marker, wait_for_processes,
+        Fixture, Run, as_root_and_as_user, assert_gone_within, descendants, in_namespaces, marker, wait_for_processes,
     };
 
     as_root_and_as_user! {
         a_hook_that_was_added_is_taken_away_and_kept ["git"];
         a_changed_git_config_is_put_back ["git"];
         a_git_directory_that_was_replaced_is_put_back ["git"];
-        a_bare_repository_planted_deep_is_disarmed ["git"];
-        editor_tasks_and_shell_files_are_taken_away [];
         a_file_that_was_there_is_put_back_with_its_mode [];
         closed_directories_do_not_keep_it_from_being_put_back ["git"];
         several_changes_are_all_named [];
+        a_bare_repository_planted_deep_is_disarmed ["git"];
+        editor_tasks_and_shell_files_are_taken_away [];
         a_shut_workspace_and_objects_of_git_hide_nothing [];
         a_daemon_does_not_change_it_after_the_command [];
         ordinary_work_with_git_is_no_violation ["git"];
@@ -37,6 +37,45 @@ mod tests {
         a_session_elsewhere_is_not_kept_from_starting [];
         a_changed_file_is_offered_as_a_difference ["python3"];
     }
+
+    // What is there already is put back without namespaces; in them it does not change in the first place.
+    in_namespaces! {
+        a_name_that_is_there_does_not_change ["git"];
+        a_bare_repository_planted_deep_is_disarmed ["git"];
+        editor_tasks_and_shell_files_are_taken_away [];
+        a_shut_workspace_and_objects_of_git_hide_nothing [];
+        a_daemon_does_not_change_it_after_the_command [];
+        ordinary_work_with_git_is_no_violation ["git"];
+        a_killed_parent_does_not_keep_it_from_being_put_back ["git"];
+        what_killed_helpers_left_is_put_back_at_the_next_start ["git"];
+        two_sessions_in_one_tree_do_not_keep_each_others_intruders ["git"];
+        a_session_elsewhere_is_not_kept_from_starting [];
+    }
+
+    /// What a command would do to a git directory and its config.
+    const TO_GIT: [&str; 8] = [
+        "git config core.fsmonitor ./evil",
+        "printf '[core]\\n\\tsshCommand = evil\\n' >> .git/config",
+        "rm .git/config",
+        "mv .git/config c; ln -s ../c .git/config; rm c",
+        "rm .git/config; mkdir .git/config; touch .git/config/x",
+        "mv .git moved; ln -s moved .git",
+        "cp -r .git copy; printf '[core]\\n\\tfsmonitor = evil\\n' >> copy/config; mv .git away; ln -s copy .git",
+        "mv .git away; echo 'gitdir: away' > .git; printf '[core]\\n\\tfsmonitor = evil\\n' >> away/config",
+    ];
+
+    const TO_HOOKS: &str =
+        "printf '#!/bin/sh\\ntouch /tmp/pwned\\n' > .git/hooks/post-checkout; chmod +x .git/hooks/post-checkout";
+
+    /// And to a file.
+    const TO_A_FILE: [&str; 6] = [
+        "echo evil >> .envrc",
+        "rm .envrc",
+        "chmod 777 .envrc",
+        "rm .envrc; mkdir .envrc",
+        "mv .envrc x && rm x",
+        "ln .envrc other; echo evil >> other; rm other",
+    ];
 
     /// A repository of the actor's in the workspace, with one commit.
     fn repository(world: &Fixture) -> PathBuf {
@@ -104,9 +143,7 @@ mod tests {
 
     fn a_hook_that_was_added_is_taken_away_and_kept(world: &Fixture) {
         repository(world);
-        let line =
-            "printf '#!/bin/sh\\ntouch /tmp/pwned\\n' > .git/hooks/post-checkout; chmod +x .git/hooks/post-checkout";
-        let kept = undone(world, line, ".git/hooks/post-checkout").unwrap();
+        let kept = undone(world, TO_HOOKS, ".git/hooks/post-checkout").unwrap();
         assert!(
             fs::read_to_string(&kept).unwrap().contains("pwned"),
             "{}",
@@ -126,29 +163,15 @@ mod tests {
 
     fn a_changed_git_config_is_put_back(world: &Fixture) {
         repository(world);
-        undone(world, "git config core.fsmonitor ./evil", ".git/config");
-        undone(
-            world,
-            "printf '[core]\\n\\tsshCommand = evil\\n' >> .git/config",
-            ".git/config",
-        );
-        undone(world, "rm .git/config", ".git/config");
-        undone(world, "mv .git/config c; ln -s ../c .git/config; rm c", ".git/config");
-        undone(
-            world,
-            "rm .git/config; mkdir .git/config; touch .git/config/x",
-            ".git/config",
-        );
+        for line in &TO_GIT[..5] {
+            undone(world, line, ".git/config");
+        }
     }
 
     fn a_git_directory_that_was_replaced_is_put_back(world: &Fixture) {
         repository(world);
         let head = fs::read(world.workspace().join(".git/HEAD")).unwrap();
-        for line in [
-            "mv .git moved; ln -s moved .git",
-            "cp -r .git copy; printf '[core]\\n\\tfsmonitor = evil\\n' >> copy/config; mv .git away; ln -s copy .git",
-            "mv .git away; echo 'gitdir: away' > .git; printf '[core]\\n\\tfsmonitor = evil\\n' >> away/config",
-        ] {
+        for line in &TO_GIT[5..] {
             let run = world.stockade(&["run", "--json", "-c", line]).output().exits(0);
             assert!(!restored(&run).is_empty(), "{line}");
             let git = fs::symlink_metadata(world.workspace().join(".git")).unwrap();
@@ -206,17 +229,45 @@ mod tests {
     fn a_file_that_was_there_is_put_back_with_its_mode(world: &Fixture) {
         let file = world.write(".envrc", "export MINE=1\n");
         fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).unwrap();
-        for line in [
-            "echo evil >> .envrc",
-            "rm .envrc",
-            "chmod 777 .envrc",
-            "rm .envrc; mkdir .envrc",
-            "mv .envrc x && rm x",
-            "ln .envrc other; echo evil >> other; rm other",
-        ] {
+        for line in TO_A_FILE {
             undone(world, line, ".envrc");
             assert_eq!(fs::metadata(&file).unwrap().uid(), world.actor.uid(), "{line}");
         }
+    }
+
+    fn a_name_that_is_there_does_not_change(world: &Fixture) {
+        repository(world);
+        let file = world.write(".envrc", "export MINE=1\n");
+        fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).unwrap();
+        let git = world.workspace().join(".git");
+        let names = || {
+            let of = |path: &Path| {
+                fs::symlink_metadata(path)
+                    .map(|meta| (meta.ino(), meta.mode()))
+                    .unwrap()
+            };
+            let config = git.join("config");
+            let content = [&config, &file].map(|path| fs::read(path).unwrap());
+            (
+                [&git, &config, &file].map(|path| of(path)),
+                content,
+                state(&git.join("hooks")),
+            )
+        };
+        let before = names();
+        for line in TO_GIT.into_iter().chain([TO_HOOKS]).chain(TO_A_FILE) {
+            let run = world.stockade(&["run", "--json", "-c", line]).output();
+            assert_eq!(names(), before, "{line}");
+            let list = restored(&run);
+            let mut put_back = list.iter().map(|(path, _)| Path::new(path));
+            let put_back = put_back.any(|path| path == file || path == git.join("config"));
+            assert!(!put_back, "{line}: it was not kept from changing: {list:?}");
+        }
+        // Beside them there is nothing in the way.
+        world
+            .shell("echo x > .git/description && git add file && echo x > envrc")
+            .output()
+            .exits(0);
     }
 
     /// Root without capabilities is shut out by a mode like anybody else, but may change the mode of what it owns.

@@ -11,11 +11,9 @@ mod tests {
     use std::fs;
     use std::os::unix::fs::{MetadataExt, PermissionsExt};
 
-    use crate::common::{
-        Actor, Backend, Fixture, Snapshot, as_root_and_as_user, assert_nothing_left_behind, world_with,
-    };
+    use crate::common::{Actor, Backend, Fixture, Snapshot, assert_nothing_left_behind, in_both_regimes, world_with};
 
-    as_root_and_as_user! {
+    in_both_regimes! {
         git_makes_a_repository_and_commits ["git"];
         git_reads_a_repository_that_was_there_before ["git"];
         python_makes_a_virtual_environment_and_runs_unittests ["python3"];
@@ -29,11 +27,31 @@ mod tests {
         nothing_is_left_on_the_host ["git", "python3"];
     }
 
+    /// As who runs the tests, in both regimes.
+    fn as_invoker(programs: &[&str], test: fn(&Fixture)) {
+        for backend in [Backend::Landlock, Backend::Bwrap] {
+            if let Some(world) = world_with(Actor::invoker(), backend, programs) {
+                test(&world);
+            }
+        }
+    }
+
     #[test]
     fn cargo_builds_and_runs_a_crate_without_dependencies() {
-        let Some(world) = world_with(Actor::invoker(), Backend::Landlock, &["cargo"]) else {
-            return;
-        };
+        as_invoker(&["cargo"], builds_without_dependencies);
+    }
+
+    #[test]
+    fn cargo_builds_tests_and_runs_a_crate_with_a_vendored_dependency_and_a_build_script() {
+        as_invoker(&["cargo"], builds_with_a_vendored_dependency);
+    }
+
+    #[test]
+    fn npm_makes_a_package() {
+        as_invoker(&["npm", "node"], makes_a_package);
+    }
+
+    fn builds_without_dependencies(world: &Fixture) {
         world.write(
             "Cargo.toml",
             "[package]\nname = \"hello\"\nversion = \"0.1.0\"\nedition = \"2021\"\n",
@@ -53,11 +71,7 @@ mod tests {
         );
     }
 
-    #[test]
-    fn cargo_builds_tests_and_runs_a_crate_with_a_vendored_dependency_and_a_build_script() {
-        let Some(world) = world_with(Actor::invoker(), Backend::Landlock, &["cargo"]) else {
-            return;
-        };
+    fn builds_with_a_vendored_dependency(world: &Fixture) {
         world.write(
             "Cargo.toml",
             "[package]\nname = \"app\"\nversion = \"0.1.0\"\nedition = \"2021\"\n\n[dependencies]\ngreet = { path = \"vendor/greet\" }\n",
@@ -83,11 +97,7 @@ mod tests {
         assert!(run(&["cargo", "test", "-q", "--offline"]).ok().contains("1 passed"));
     }
 
-    #[test]
-    fn npm_makes_a_package() {
-        let Some(world) = world_with(Actor::invoker(), Backend::Landlock, &["npm", "node"]) else {
-            return;
-        };
+    fn makes_a_package(world: &Fixture) {
         world.stockade(&["run"]).args(["--", "npm", "init", "-y"]).output().ok();
         let made = fs::read_to_string(world.workspace().join("package.json")).unwrap();
         assert!(made.contains("\"name\": \"workspace\""), "{made}");
