@@ -1,5 +1,5 @@
 //! What a start costs before any command runs: the parent's steps one by one, then whole runs of the
-//! built program beside the same command bare.
+//! built program, in the `landlock` regime, beside the same command bare.
 //!
 //! Run with `cargo bench --bench start`, on a quiet machine; `cargo bench --bench start -- steps` does the
 //! first half alone.
@@ -96,7 +96,7 @@ fn whole() {
 /// The command bare and confined, turn by turn, so that both see the same machine.
 fn compare(root: &Path, command: &[&str]) {
     let stockade = Path::new(env!("CARGO_BIN_EXE_stockade"));
-    let mut confined = vec!["run", "-q", "--"];
+    let mut confined = vec!["run", "-q", "--backend", "landlock", "--"];
     confined.extend(command);
     let (mut bare, mut inside) = (Vec::new(), Vec::new());
     for _ in 0..ROUNDS {

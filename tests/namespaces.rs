@@ -40,6 +40,9 @@ mod tests {
         a_profile_without_a_system_still_starts [];
         nothing_is_left_on_the_host [];
         a_bwrap_that_fails_runs_nothing_and_leaves_nothing ["cc", "git"];
+        auto_takes_namespaces_where_they_hold_the_config [];
+        auto_takes_landlock_where_bwrap_cannot_take_all_the_mounts [];
+        auto_takes_landlock_where_a_protected_file_has_a_second_name ["git"];
     }
 
     crate::common::declare! { root_among_others Root Bwrap;
@@ -492,6 +495,66 @@ mod tests {
             said, "ran\nstockade-0\n",
             "it ran, and nothing is left but what was there"
         );
+    }
+
+    /// The regime of a command that reads `file`, where the choice is left to Stockade.
+    fn regime(world: &Fixture, flags: &[&str], file: &str) -> String {
+        let run = world.bare(world.binary()).args(["run", "--json"]).args(flags);
+        let said = run
+            .args(["--cwd", "/usr", "--", "cat"])
+            .args([world.workspace().join(file)])
+            .output();
+        let outcome: serde_json::Value = serde_json::from_str(&said.exits(0).out()).unwrap();
+        assert_eq!(outcome["stdout"], "content", "{outcome}");
+        outcome["regime"].as_str().unwrap().to_owned()
+    }
+
+    fn auto_takes_namespaces_where_they_hold_the_config(world: &Fixture) {
+        world.write("a.md", "content");
+        for _ in 0..2 {
+            let regime = regime(world, &["--rw", world.workspace().to_str().unwrap()], "a.md");
+            assert!(regime.starts_with("namespaces (bwrap"), "{regime}");
+        }
+    }
+
+    fn auto_takes_landlock_where_bwrap_cannot_take_all_the_mounts(world: &Fixture) {
+        for number in 0..3_100 {
+            world.write(format!("{number}.md"), "content");
+        }
+        let text = format!(
+            "extends: [system]\nsandbox:\n  protect_fallback: undo\n  paths:\n    w: {{root: {}, mode: rw, suffixes: [.md], approval: {{write: none}}}}\nshell:\n  default: {{allowed: true, approval: none}}\n",
+            world.workspace().display()
+        );
+        let config = world.write("../outside/many.yaml", text);
+        let config = config.to_str().unwrap();
+        let regime = regime(world, &["--config", config], "7.md");
+        let why = "; namespaces cannot hold this config: ";
+        assert!(
+            regime.starts_with("landlock (") && regime.contains(why) && regime.contains("arguments"),
+            "{regime}"
+        );
+        // Where namespaces are asked for nothing else is taken.
+        world
+            .stockade(&["run", "--config", config, "--cwd", "/usr", "--", "true"])
+            .output()
+            .exits(125);
+    }
+
+    fn auto_takes_landlock_where_a_protected_file_has_a_second_name(world: &Fixture) {
+        world.write("a.md", "content");
+        world.bare("/usr/bin/git").args(["init", "-q", "."]).output().exits(0);
+        let config = world.workspace().join(".git/config");
+        let workspace = world.workspace();
+        let flags = ["--rw", workspace.to_str().unwrap()];
+        assert!(regime(world, &flags, "a.md").starts_with("namespaces (bwrap"));
+        fs::hard_link(&config, world.outside().join("config")).unwrap();
+        let regime = regime(world, &flags, "a.md");
+        let why = "namespaces cannot hold this config: ";
+        assert!(
+            regime.starts_with("landlock (") && regime.contains(why) && regime.contains("more than one hard link"),
+            "{regime}"
+        );
+        granted(world, &[], "true").output().exits(125);
     }
 
     fn a_bwrap_that_is_not_the_system_s_is_refused_with_the_reason(world: &Fixture) {

@@ -22,6 +22,8 @@ mod tests {
         a_pipeline_keeps_the_terminal_s_settings ["python3", "bash"];
     }
 
+    crate::common::declare! { user_where_it_is_left_open User Bwrap; a_regime_that_turns_out_not_to_be_had_is_said_anew ["python3", "git"]; }
+
     fn a_python_prompt_works(world: &Fixture) {
         let steps = json!([
             ["expect", ">>> "],
@@ -87,6 +89,23 @@ mod tests {
             Backend::Bwrap => "own read read",
         };
         assert!(shown.contains(expected), "{shown}");
+    }
+
+    fn a_regime_that_turns_out_not_to_be_had_is_said_anew(world: &Fixture) {
+        world.bare("/usr/bin/git").args(["init", "-q", "."]).output().exits(0);
+        let config = world.workspace().join(".git/config");
+        std::fs::hard_link(config, world.outside().join("config")).unwrap();
+        let binary = world.binary().to_str().unwrap().to_owned();
+        let (code, shown) = world.play_bare(&json!([]), &[&binary, "run", "--", "echo", "ran"]);
+        assert_eq!(code, 0, "{shown}");
+        let lines: Vec<&str> = shown.lines().filter(|line| line.starts_with("stockade: ")).collect();
+        assert!(
+            lines[0].starts_with("stockade: namespaces (bwrap")
+                && lines[1].starts_with("stockade: landlock (")
+                && lines[1].contains("namespaces cannot hold this config"),
+            "{shown}"
+        );
+        assert!(shown.contains("ran"), "{shown}");
     }
 
     fn an_editor_saves_a_file(world: &Fixture) {

@@ -15,7 +15,7 @@ mod tests {
 
     use crate::common::{
         Fixture, SECRET, as_root_and_as_user, assert_gone_within, assert_no_process_left, kill_marked, marker,
-        wait_for_processes, without,
+        strongest, wait_for_processes, without,
     };
 
     as_root_and_as_user! {
@@ -31,6 +31,10 @@ mod tests {
         protected_names_are_put_back_in_the_regime_none ["cc"];
         doctor_fails_and_names_what_is_missing ["cc"];
         doctor_follows_the_version_that_the_kernel_names ["cc"];
+        between_the_two_floors_namespaces_run_commands ["cc", "bwrap"];
+        where_no_namespace_is_made_landlock_runs_commands_and_says_why ["cc", "bwrap"];
+        doctor_says_that_no_namespace_is_made ["cc", "bwrap"];
+        namespaces_that_were_asked_for_are_not_replaced ["cc", "bwrap"];
     }
 
     const REFUSE: &str = "os_sandbox_fallback: refuse_tools";
@@ -41,7 +45,7 @@ mod tests {
         ("landlock", "the kernel has no Landlock"),
         ("enabled-landlock", "not enabled at boot"),
         ("seccomp", "seccomp"),
-        ("5", "this kernel has 5"),
+        ("2", "this kernel has 2"),
     ];
 
     /// A config beside the workspace, which it grants; `sandbox` says more of it.
@@ -234,11 +238,69 @@ mod tests {
             }
         }
         let report = json(&world.stockade(&["doctor", "--json"]).output().ok());
-        assert_eq!(report["regime"], "landlock", "{report}");
+        assert_eq!(report["regime"], strongest(world.actor), "{report}");
+    }
+
+    fn between_the_two_floors_namespaces_run_commands(world: &Fixture) {
+        let report = json(&without(world, "5", &["doctor", "--json"]).output().exits(0).out());
+        assert_eq!(report["regime"], "namespaces", "{report}");
+        let ready = |number: usize| report["regimes"][number]["ready"].as_bool().unwrap();
+        assert!(ready(0) && !ready(1), "{report}");
+        // That a command then runs cannot be seen here: who names the version listens where the broker would.
+        let args = ["run", "--backend", "landlock", "--", "true"];
+        let said = without(world, "5", &args).output().exits(125).err();
+        assert!(said.contains("this kernel has 5"), "{said}");
+    }
+
+    fn where_no_namespace_is_made_landlock_runs_commands_and_says_why(world: &Fixture) {
+        // The twin: with them, they are taken.
+        let with = world
+            .bare(world.binary())
+            .args(["run", "--json", "--", "true"])
+            .output();
+        assert!(
+            json(&with.exits(0).out())["regime"]
+                .as_str()
+                .unwrap()
+                .starts_with("namespaces (bwrap")
+        );
+        let secret = world.outside().join("secret");
+        for _ in 0..2 {
+            let args = ["run", "--json", "--", "cat", secret.to_str().unwrap()];
+            let run = without(world, "namespaces", &args).output();
+            assert!(run.code() == 1 && !run.out().contains(SECRET), "{}", run.out());
+            let regime = json(&run.out())["regime"].as_str().unwrap().to_owned();
+            assert!(
+                regime.starts_with("landlock (Landlock ABI")
+                    && regime.contains("; namespaces unavailable: ")
+                    && regime.contains("bwrap: "),
+                "{regime}"
+            );
+        }
+    }
+
+    fn doctor_says_that_no_namespace_is_made(world: &Fixture) {
+        let run = without(world, "namespaces", &["doctor"]).output().exits(0);
+        let words = "in the `landlock` regime (`namespaces` is unavailable: bwrap: ";
+        assert!(run.out().contains(words), "{}", run.out());
+        let report = json(
+            &without(world, "namespaces", &["doctor", "--json"])
+                .output()
+                .exits(0)
+                .out(),
+        );
+        assert_eq!(report["regime"], "landlock");
+        assert_eq!(report["regimes"][0]["ready"], false, "{report}");
+    }
+
+    fn namespaces_that_were_asked_for_are_not_replaced(world: &Fixture) {
+        let args = ["run", "--backend", "bwrap", "--", "touch", "ran"];
+        without(world, "namespaces", &args).output().exits(125);
+        assert!(!world.workspace().join("ran").exists());
     }
 
     fn doctor_follows_the_version_that_the_kernel_names(world: &Fixture) {
-        for (version, code) in [("1", 1), ("5", 1), ("6", 0), ("7", 0)] {
+        for (version, code) in [("1", 1), ("2", 1), ("6", 0), ("7", 0)] {
             let run = without(world, version, &["doctor"]).output().exits(code);
             assert!(run.out().contains(&format!("ABI {version}")), "{}", run.out());
         }

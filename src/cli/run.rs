@@ -52,11 +52,11 @@ async fn run_in(args: RunArgs) -> Result<Exit, Complaint> {
         .withdrawing_with(withdraw);
     // That nothing confines it is said whatever was asked for; with --json the outcome says it.
     let told = executor.is_unconfined() || (!args.quiet && std::io::stderr().is_terminal());
+    let mut said = None;
     if told && !args.json {
-        say(&format!(
-            "stockade: {}\n",
-            executor.regime_line().map_err(tool_complaint)?
-        ));
+        let line = executor.regime_line().map_err(tool_complaint)?;
+        say(&format!("stockade: {line}\n"));
+        said = Some(line);
     }
     let call = ShellCall {
         command: args.line.map_or(ShellCommand::Argv(args.argv), ShellCommand::Line),
@@ -72,6 +72,13 @@ async fn run_in(args: RunArgs) -> Result<Exit, Complaint> {
         stops: stops()?,
     };
     let outcome = executor.shell(call).await;
+    // What was to hold may have turned out not to be had.
+    let now = executor.regime_line().ok();
+    if let (Some(said), Some(now)) = (said, now)
+        && said != now
+    {
+        say(&format!("stockade: {now}\n"));
+    }
     executor.finish().await;
     if args.json {
         return report(&outcome);

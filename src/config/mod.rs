@@ -7,7 +7,7 @@
 //! machine's own places), `base` and the `toolchains` that variables name, `environment`, `rules` and their
 //! `examples`, `tools`; `contradictions` holds the parts against each other, and `warnings`
 //! tells what stands but may surprise.
-//! Beside that: [`trust`] (and `stored`) for configs found in the working directory, [`ceilings`] (with `ceiling_keys`,
+//! Beside that: [`trust`] (with `stored`, and `kept` for files of the user's state directory) for configs found in the working directory, [`ceilings`] (with `ceiling_keys`,
 //! which knows what they may say, and `guarded`, which knows whom to believe), `lines` for what names them, `flags` for policies without a file, [`schema()`] for editors.
 
 mod base;
@@ -23,6 +23,7 @@ mod finish;
 mod flags;
 mod ground;
 mod guarded;
+pub(crate) mod kept;
 mod layers;
 mod lines;
 mod load;

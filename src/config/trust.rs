@@ -4,15 +4,15 @@
 //! its path, the hash of its bytes, every file it names, and each root and base path of its own with
 //! its inode: a change in any of them asks again. The store is found through the passwd entry, not the environment.
 
-use std::fs::{DirBuilder, File, OpenOptions};
-use std::io::{self, Read as _, Write as _};
-use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
+use std::fs::File;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
 use super::context::Context;
 use super::error::ConfigError;
+use super::kept;
 use super::load::{self, Links, Loaded, NamedFile};
 use super::stored::{StoredBase, StoredFile, StoredPath, StoredRoot, own_base, stored_base, stored_file, stored_roots};
 use crate::policy::AbsPath;
@@ -83,7 +83,7 @@ impl Store {
             path: path.clone(),
             why,
         };
-        let content = match read(&path) {
+        let content = match kept::read(&path, MAX_BYTES) {
             Ok(bytes) => serde_json::from_slice::<Content>(&bytes).map_err(|error| failed(error.to_string()))?,
             Err(error) if error.kind() == io::ErrorKind::NotFound => Content {
                 version: VERSION,
@@ -154,14 +154,7 @@ impl Store {
     }
 
     fn write(&self) -> io::Result<()> {
-        let dir = self.path.parent().ok_or(io::ErrorKind::InvalidInput)?;
-        // tempfile makes it 0600, under a name of its own, following nothing.
-        let mut temporary = tempfile::NamedTempFile::new_in(dir)?;
-        serde_json::to_writer_pretty(&mut temporary, &self.content)?;
-        temporary.as_file_mut().flush()?;
-        temporary.as_file().sync_all()?;
-        temporary.persist(&self.path).map_err(|error| error.error)?;
-        File::open(dir)?.sync_all()
+        kept::replace(&self.path, &serde_json::to_vec_pretty(&self.content)?)
     }
 
     /// The record for these bytes at this path, or what speaks against them.
@@ -259,16 +252,6 @@ fn same_reach(entry: &Entry, loaded: &Loaded) -> Result<(), String> {
     Ok(())
 }
 
-fn read(path: &Path) -> io::Result<Vec<u8>> {
-    let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK | libc::O_NOCTTY;
-    let file = OpenOptions::new().read(true).custom_flags(flags).open(path)?;
-    let found = file.metadata()?;
-    only_ours(found.is_file(), found.uid(), found.mode() & 0o077)?;
-    let mut bytes = Vec::new();
-    file.take(MAX_BYTES).read_to_end(&mut bytes)?;
-    Ok(bytes)
-}
-
 fn place(user: &Context) -> Result<PathBuf, ConfigError> {
     let dir = state_dir(user).ok_or_else(|| ConfigError::TrustStore {
         path: PathBuf::from("trust.json"),
@@ -280,30 +263,8 @@ fn place(user: &Context) -> Result<PathBuf, ConfigError> {
 /// The turn to change the store: held as long as the file is open, and given up with the process.
 fn turn(store: &Path) -> io::Result<File> {
     let dir = store.parent().ok_or(io::ErrorKind::InvalidInput)?;
-    DirBuilder::new().recursive(true).mode(0o700).create(dir)?;
-    let found = std::fs::symlink_metadata(dir)?;
-    only_ours(found.is_dir(), found.uid(), found.mode() & 0o022)?;
-    let mut options = OpenOptions::new();
-    options.write(true).create(true).truncate(false).mode(0o600);
-    let file = options
-        .custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK | libc::O_NOCTTY)
-        .open(dir.join("trust.lock"))?;
-    let found = file.metadata()?;
-    only_ours(found.is_file(), found.uid(), found.mode() & 0o077)?;
+    kept::directory(dir)?;
+    let file = kept::to_lock(&dir.join("trust.lock"))?;
     file.lock()?;
     Ok(file)
-}
-
-/// What somebody else could have written says nothing.
-fn only_ours(right_kind: bool, owner: u32, open_to_others: u32) -> io::Result<()> {
-    let told = if !right_kind {
-        "it is not what stockade made"
-    } else if owner != nix::unistd::Uid::effective().as_raw() {
-        "it belongs to another user"
-    } else if open_to_others != 0 {
-        "others can reach it: its mode must be 0600, its directory's 0700"
-    } else {
-        return Ok(());
-    };
-    Err(io::Error::new(io::ErrorKind::PermissionDenied, told))
 }

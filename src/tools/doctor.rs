@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 
+use super::footing::short;
 use crate::backend::Regime;
 use crate::backend::host::{Finding, Hold, Host, RegimeReport, Standing, TreeLimit};
 
@@ -78,8 +79,13 @@ impl Report {
             Regime::None => "commands would be refused: nothing here can confine them".to_owned(),
             Regime::Seatbelt => "commands would be refused: the `seatbelt` regime is not offered yet".to_owned(),
             Regime::Landlock | Regime::Namespaces => {
+                let stronger = self.regimes.iter().take_while(|report| report.regime != self.regime);
+                let mut why = stronger.filter_map(|report| Some((name(report.regime), report.missing.first()?)));
+                let because = why.next().map_or_else(String::new, |(regime, lack)| {
+                    format!(" (`{regime}` is unavailable: {})", short(lack))
+                });
                 format!(
-                    "commands would run confined, in the `{}` regime; `--backend` or `sandbox.backend` names another",
+                    "commands would run confined, in the `{}` regime{because}; `--backend` or `sandbox.backend` names another",
                     name(self.regime)
                 )
             }

@@ -9,16 +9,16 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use super::call::ToolError;
-use super::footing::Footing;
+use super::fall;
+use super::footing::{Chosen, Footing};
 use super::identity;
 use super::narrowing::Narrowing;
-use super::plan::{self, PlanError, Surroundings, Walls};
+use super::plan::{self, Surroundings, Walls};
 use super::regime::RegimeLine;
 use super::workers::Workers;
 use crate::approval::{Approver, CancelHandle, Controller};
 use crate::backend::bwrap::own;
 use crate::backend::host::program;
-use crate::backend::status::protected;
 use crate::confine::protocol::ProtectSetup;
 use crate::confine::{ConfineError, Confinement, Named, OwnProcess, Place, Session, Setup, Stage};
 use crate::policy::{AbsPath, Access, Grant, Identity, Mode, Operation, Origin, Policy, Protect, Right, Rights, Scope};
@@ -39,7 +39,7 @@ pub struct Executor {
     pub(super) policy: Policy,
     pub(super) narrowing: Narrowing,
     pub(super) envelope: Profile,
-    pub(super) footing: Footing,
+    pub(super) chosen: Chosen,
     /// Away while a question is open.
     pub(super) controller: Option<Controller>,
     pub(super) withdraw: Option<CancelHandle>,
@@ -57,25 +57,18 @@ impl Executor {
         approver: Box<dyn Approver + Send>,
         places: Places,
     ) -> Result<Self, ToolError> {
-        let footing = Footing::find(&policy).map_err(ToolError::Refused)?;
-        if let Footing::Confined(ground) = &footing
-            && policy.roots.iter().any(|root| root.rights.has(Right::Write))
-        {
-            let Policy {
-                protect,
-                protect_fallback,
-                residuals,
-                ..
-            } = &policy;
-            protected(protect, *protect_fallback, *residuals, ground.walls.regime()).map_err(PlanError::from)?;
-        }
+        let chosen = Footing::choose(&policy, &places.state).map_err(ToolError::Refused)?;
         let envelope = held(&policy, &narrowing, &Asked::Everything, None)?;
+        let chosen = fall::settle(chosen, &policy, &envelope);
+        if let Footing::Confined(ground) = &chosen.footing {
+            fall::protects(&policy, *ground)?;
+        }
         let mode = mode.min(policy.loosest_mode());
         Ok(Self {
             policy,
             narrowing,
             envelope,
-            footing,
+            chosen,
             controller: Some(Controller::new(mode, approver)),
             withdraw: None,
             places,
@@ -94,13 +87,18 @@ impl Executor {
 
     /// Whether commands of this session run unconfined.
     pub fn is_unconfined(&self) -> bool {
-        matches!(self.footing, Footing::Unconfined(_))
+        matches!(self.chosen.footing, Footing::Unconfined(_))
     }
 
     /// What holds, in one line.
     pub fn regime_line(&self) -> Result<RegimeLine, ToolError> {
-        match &self.footing {
-            Footing::Confined(ground) => Ok(RegimeLine::confined(*ground, &self.envelope, &self.policy)),
+        match &self.chosen.footing {
+            Footing::Confined(ground) => Ok(RegimeLine::confined(
+                *ground,
+                &self.envelope,
+                &self.policy,
+                self.chosen.fallen.as_deref(),
+            )),
             Footing::Unconfined(why) => Ok(RegimeLine::unconfined(why)),
             Footing::Refused(why) => Err(ToolError::Refused(why.clone())),
         }
@@ -119,8 +117,8 @@ impl Executor {
         }
     }
 
-    /// Starts a worker for this profile.
-    pub(super) async fn start_worker(
+    /// Starts a worker for this profile in the regime of the session.
+    pub(super) async fn start_in_regime(
         &self,
         profile: &Profile,
         own_process: OwnProcess,
@@ -134,7 +132,7 @@ impl Executor {
                         .is_none_or(|child| envelope.access(operation, &child) == Access::Denied)
             })
         };
-        let place = match &self.footing {
+        let place = match &self.chosen.footing {
             Footing::Confined(ground) => match ground.walls {
                 Walls::Landlock => Place::Host,
                 Walls::Namespaces(_) => Place::Namespaces,
@@ -150,7 +148,7 @@ impl Executor {
         identity::GitIdentity::of_user(&self.places.home)
             .write_into(&private.home)
             .map_err(ToolError::Private)?;
-        let plan = match &self.footing {
+        let plan = match &self.chosen.footing {
             Footing::Confined(ground) => {
                 let own = [own_directory(&private.home)?, own_directory(&private.tmp)?];
                 let profile = with_canary(profile.clone().with_private(own), &session)?;
@@ -171,7 +169,15 @@ impl Executor {
             own_process,
             session,
         };
-        Ok(Confinement::start(stage, setup).await?)
+        let mut worker = Confinement::start(stage, setup).await?;
+        if place == Place::Namespaces {
+            // Whether they can be made is known only now.
+            if let Err(error) = worker.ready().await {
+                worker.finish().await;
+                return Err(error.into());
+            }
+        }
+        Ok(worker)
     }
 }
 

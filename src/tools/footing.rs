@@ -1,6 +1,9 @@
 //! What this machine lets a session stand on.
 
+use std::path::Path;
+
 use super::plan::{Ground, Walls};
+use super::remembered;
 use crate::backend::host::Host;
 use crate::backend::landlock::rights::{OLDEST_ABI, RESOLVE_UNIX_ABI};
 use crate::policy::{BackendChoice, OsSandbox, Policy};
@@ -16,11 +19,23 @@ pub enum Footing {
     Refused(String),
 }
 
+/// What a session stands on, and what else it could.
+#[derive(Debug, Clone)]
+pub struct Chosen {
+    /// How commands are held.
+    pub footing: Footing,
+    /// Why it is not the strongest regime, where that was to be taken.
+    pub fallen: Option<String>,
+    /// The regime below it, where another may be taken in its place.
+    pub below: Option<Ground>,
+}
+
 impl Footing {
     /// What this machine can do for the policy; an error where the policy wants to fail at once.
     pub fn find(policy: &Policy) -> Result<Self, String> {
         let host = match policy.backend {
-            BackendChoice::Auto | BackendChoice::Landlock => Host::quick(),
+            BackendChoice::Auto => Host::with_acting_bwrap(|_| None),
+            BackendChoice::Landlock => Host::quick(),
             BackendChoice::Bwrap => Host::with_bwrap(),
         };
         Self::on(&host, policy)
@@ -29,18 +44,30 @@ impl Footing {
     /// The same of a machine that was looked at.
     pub fn on(host: &Host, policy: &Policy) -> Result<Self, String> {
         let (lacks, walls) = match policy.backend {
-            // The strongest that works at its own cost only: namespaces must be asked for.
-            BackendChoice::Auto | BackendChoice::Landlock => (host.landlock_lacks(), Some(Walls::Landlock)),
+            BackendChoice::Auto => return Ok(strongest(policy, host)?.footing),
+            BackendChoice::Landlock => (host.landlock_lacks(), Some(Walls::Landlock)),
             BackendChoice::Bwrap => (host.namespaces_lacks(), host.bwrap.map(Walls::Namespaces)),
         };
-        if let (Some(walls), Some(landlock_abi), true) = (walls, host.landlock_abi, lacks.is_empty()) {
-            return Ok(Self::Confined(Ground {
-                walls,
-                landlock_abi: landlock_abi.min(RESOLVE_UNIX_ABI),
-                deny_fallback: policy.deny_fallback,
-                residuals: policy.residuals,
-            }));
+        match walls.and_then(|walls| ground(policy, host, walls)) {
+            Some(ground) if lacks.is_empty() => Ok(Self::Confined(ground)),
+            Some(_) | None => Self::without(policy, &lacks),
         }
+    }
+
+    /// The same, where it is remembered in `state` that namespaces work.
+    pub fn choose(policy: &Policy, state: &Path) -> Result<Chosen, String> {
+        match policy.backend {
+            BackendChoice::Auto => strongest(policy, &remembered::host(state)),
+            BackendChoice::Landlock | BackendChoice::Bwrap => Ok(Chosen {
+                footing: Self::find(policy)?,
+                fallen: None,
+                below: None,
+            }),
+        }
+    }
+
+    /// Where the regime that was asked for lacks something.
+    fn without(policy: &Policy, lacks: &[String]) -> Result<Self, String> {
         let why = if lacks.is_empty() {
             "Landlock does not name its version".to_owned()
         } else {
@@ -54,6 +81,54 @@ impl Footing {
             }
             (OsSandbox::NotRequired, BackendChoice::Auto | BackendChoice::Landlock) => Ok(Self::Unconfined(why)),
         }
+    }
+}
+
+fn ground(policy: &Policy, host: &Host, walls: Walls) -> Option<Ground> {
+    Some(Ground {
+        walls,
+        landlock_abi: host.landlock_abi?.min(RESOLVE_UNIX_ABI),
+        deny_fallback: policy.deny_fallback,
+        residuals: policy.residuals,
+    })
+}
+
+/// Namespaces where they work, else Landlock alone.
+fn strongest(policy: &Policy, host: &Host) -> Result<Chosen, String> {
+    let (inside, alone) = (host.namespaces_lacks(), host.landlock_lacks());
+    let below = ground(policy, host, Walls::Landlock).filter(|_| alone.is_empty());
+    let namespaces = host.bwrap.map(Walls::Namespaces).filter(|_| inside.is_empty());
+    if let Some(ground) = namespaces.and_then(|walls| ground(policy, host, walls)) {
+        return Ok(Chosen {
+            footing: Footing::Confined(ground),
+            fallen: None,
+            below,
+        });
+    }
+    let fallen = inside.first().map(|why| unavailable(why));
+    Ok(Chosen {
+        footing: match below {
+            Some(ground) => Footing::Confined(ground),
+            None => Footing::without(policy, &alone)?,
+        },
+        fallen,
+        below: None,
+    })
+}
+
+/// Why the regime line says `landlock`.
+pub(super) fn unavailable(why: &str) -> String {
+    format!("namespaces unavailable: {}", short(why))
+}
+
+/// The first line, and not all of a long one.
+pub(super) fn short(why: &str) -> String {
+    const MOST: usize = 300;
+    let line = why.lines().next().unwrap_or_default();
+    if line.chars().count() <= MOST {
+        line.to_owned()
+    } else {
+        format!("{}…", line.chars().take(MOST).collect::<String>())
     }
 }
 

@@ -3,13 +3,15 @@
 //! [`plan`] lowers a profile and holds each arrow of the never-weaker promise before anything
 //! starts; [`environment`] makes the environment of a command; [`shell`] is the shell tool: it judges
 //! the line, asks, confines, runs and reports. [`regime`] says in one line what holds, [`inspect`] in full,
-//! without running anything.
+//! without running anything. [`footing`] finds the regime to hold commands in: `remembered` knows that namespaces
+//! worked, and `fall` takes the regime below where they do not, or cannot hold the config.
 
 mod approvals;
 pub mod call;
 pub mod doctor;
 pub mod environment;
 pub mod executor;
+mod fall;
 pub mod footing;
 pub mod identity;
 pub mod inspect;
@@ -18,6 +20,7 @@ mod offers;
 pub mod outcome;
 pub mod plan;
 pub mod regime;
+mod remembered;
 pub mod shell;
 mod workers;
 

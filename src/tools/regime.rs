@@ -28,7 +28,9 @@ pub struct RegimeLine {
 
 impl RegimeLine {
     /// The line of a regime that confines.
-    pub fn confined(ground: Ground, profile: &Profile, policy: &Policy) -> Self {
+    ///
+    /// `fallen` says why it is not the strongest one, where that was to be taken.
+    pub fn confined(ground: Ground, profile: &Profile, policy: &Policy, fallen: Option<&str>) -> Self {
         let mut left_open = match ground.walls {
             Walls::Landlock => vec!["names, sizes and times of files elsewhere can be seen".to_owned()],
             Walls::Namespaces(_) => Vec::new(),
@@ -72,7 +74,10 @@ impl RegimeLine {
                 Walls::Namespaces(_) => "namespaces",
             },
             detail: match ground.walls {
-                Walls::Landlock => format!("Landlock ABI {} + seccomp", ground.landlock_abi),
+                Walls::Landlock => {
+                    let fallen = fallen.map(|why| format!("; {why}")).unwrap_or_default();
+                    format!("Landlock ABI {} + seccomp{fallen}", ground.landlock_abi)
+                }
                 Walls::Namespaces(bwrap) => {
                     format!(
                         "bwrap {} + Landlock ABI {} + seccomp",

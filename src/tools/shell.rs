@@ -27,7 +27,7 @@ pub const NAME: &str = "shell";
 impl Executor {
     /// Judges, asks, confines and runs one call.
     pub async fn shell(&mut self, mut call: ShellCall) -> Result<Outcome, ToolError> {
-        if let Footing::Refused(why) = &self.footing {
+        if let Footing::Refused(why) = &self.chosen.footing {
             return Err(ToolError::Refused(why.clone()));
         }
         let ceilings = &self.policy;
@@ -47,7 +47,7 @@ impl Executor {
         let digest = plan::digest(&profile);
         let mut worker = match self.workers.take(&digest) {
             Some(worker) => worker,
-            None => self.start_worker(&profile, own_process).await?,
+            None => self.start_worker(&profile, own_process, &asked).await?,
         };
         let launch = Launch {
             argv: argv(call.command.clone()),
@@ -101,7 +101,7 @@ impl Executor {
 
     /// A command that cannot read where it starts fails in puzzling ways: better said at once.
     fn hold_directory(&self, directory: &AbsPath) -> Result<(), ToolError> {
-        let confined = matches!(self.footing, Footing::Confined(_));
+        let confined = matches!(self.chosen.footing, Footing::Confined(_));
         if confined && self.envelope.access(Operation::List, directory) == Access::Denied {
             return Err(ToolError::Directory(directory.as_path().to_owned()));
         }
@@ -110,7 +110,7 @@ impl Executor {
 
     /// Who counts the processes of a command.
     fn counting(&self) -> Counting {
-        match &self.footing {
+        match &self.chosen.footing {
             Footing::Confined(ground) => match TreeLimit::processes(ground.walls.regime()).hold {
                 Hold::Exact => Counting::Namespace,
                 Hold::Sampled => Counting::Sampled,

@@ -24,7 +24,9 @@ pub(crate) use process::{
     wait_for_processes,
 };
 pub(crate) use without::without;
-pub(crate) use world::{Actor, Backend, Fixture, SECRET, Snapshot, assert_nothing_left_behind, find_program};
+pub(crate) use world::{
+    Actor, Backend, Fixture, SECRET, Snapshot, assert_nothing_left_behind, find_program, strongest,
+};
 
 /// Whether the declaration in `STOCKADE_TEST_REQUIRE` asks for `thing`.
 pub(crate) fn required(thing: &str) -> bool {

@@ -2,23 +2,15 @@
 
 use serde_json::Value;
 
-use super::world::{Backend, Fixture};
+use super::world::Fixture;
 
 impl Fixture {
     /// Plays `steps` against `stockade ARGS`; fails when a step never came true or the terminal was not restored.
     /// Returns the exit code and all that the terminal showed.
     #[track_caller]
     pub(crate) fn play(&self, steps: &Value, args: &[&str]) -> (i64, String) {
-        let binary = self.binary().to_str().unwrap();
-        match (self.backend, args) {
-            (Backend::Bwrap, ["run", rest @ ..]) => {
-                self.play_bare(steps, &[&[binary, "run", "--backend", "bwrap"], rest].concat())
-            }
-            (Backend::Landlock, ["run", rest @ ..]) => {
-                self.play_bare(steps, &[&[binary, "run", "--backend", "landlock"], rest].concat())
-            }
-            (Backend::Bwrap | Backend::Landlock, _) => self.play_bare(steps, &[&[binary], args].concat()),
-        }
+        let (binary, args) = (self.binary().to_str().unwrap(), self.arguments(args));
+        self.play_bare(steps, &[&[binary], args.as_slice()].concat())
     }
 
     /// Plays `steps` against any program.

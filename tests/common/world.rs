@@ -75,6 +75,19 @@ pub(crate) fn find_program(actor: Actor, program: &str) -> Option<PathBuf> {
     candidates.find(|file| fs::metadata(file).is_ok_and(|file| file.is_file() && file.mode() & 0o111 != 0))
 }
 
+/// The regime that `auto` means on this machine.
+pub(crate) fn strongest(actor: Actor) -> &'static str {
+    if find_program(actor, "bwrap").is_some() {
+        "namespaces"
+    } else {
+        assert!(
+            !super::required("bwrap"),
+            "there is no bwrap; see STOCKADE_TEST_REQUIRE"
+        );
+        "landlock"
+    }
+}
+
 /// A temporary folder, world-searchable and owned by the actor, with `workspace`, `home`, `outside` and `run` in it.
 #[derive(Debug)]
 pub(crate) struct Fixture {
@@ -171,10 +184,18 @@ impl Fixture {
 
     /// The binary under test.
     pub(crate) fn stockade(&self, args: &[&str]) -> Invocation {
-        let invocation = self.bare(&self.binary);
-        match (self.backend, args) {
-            (Backend::Bwrap, ["run", rest @ ..]) => invocation.args(["run", "--backend", "bwrap"]).args(rest),
-            (Backend::Bwrap | Backend::Landlock, _) => invocation.args(args),
+        self.bare(&self.binary).args(self.arguments(args))
+    }
+
+    /// The arguments, with the fixture's backend in them where commands are run.
+    pub(crate) fn arguments<'a>(&self, args: &[&'a str]) -> Vec<&'a str> {
+        let backend = match self.backend {
+            Backend::Landlock => "landlock",
+            Backend::Bwrap => "bwrap",
+        };
+        match args {
+            ["run", rest @ ..] => [&["run", "--backend", backend], rest].concat(),
+            _ => args.to_vec(),
         }
     }
 

@@ -7,12 +7,15 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
+use seccompiler::{
+    BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter, SeccompRule,
+};
 use stockade::backend::host::Host;
 use stockade::config::{self, Context, Matchers};
 use stockade::confine::protocol::Counting;
 use stockade::confine::{CommandLimits, Confinement, End, Launch, Named, OwnProcess, Place, Setup, Stage, Step};
 use stockade::policy::shell::{rule_covers, rule_matches};
-use stockade::policy::{BackendChoice, Mode};
+use stockade::policy::{BackendChoice, Mode, Policy};
 use stockade::tools::{
     Executor, Narrowing, Outcome, OutputMode, Places, ShellCall, ShellCommand, Status, Stdin, TerminalApprover,
     terminal_columns,
@@ -64,10 +67,23 @@ const UNCONFINED: [Trial; 1] = [("a_limit_that_the_kernel_would_not_count_starts
     uncounted();
 })];
 
+const AUTO: [Trial; 3] = [
+    ("auto::namespaces_are_tried_out_once_and_remembered", |_| remembered()),
+    (
+        "auto::where_they_cannot_be_made_any_more_the_call_falls_to_landlock_and_says_why",
+        |_| on_a_thread(|| remembered_wrongly("none", false)),
+    ),
+    (
+        "auto::a_call_that_was_asked_about_falls_to_nothing_and_the_next_one_asks_anew",
+        |_| on_a_thread(|| remembered_wrongly("required", true)),
+    ),
+];
+
 pub(crate) fn main() -> ExitCode {
     let mut trials = [LANDLOCK.as_slice(), &UNCONFINED].concat();
     if Host::with_bwrap().bwrap.is_some() {
         trials.extend(NAMESPACES);
+        trials.extend(AUTO);
     } else {
         let required = std::env::var("STOCKADE_TEST_REQUIRE")
             .map_or(true, |list| list.split(',').any(|word| word.trim() == "bwrap"));
@@ -83,11 +99,18 @@ const ROOTS: usize = 10;
 struct World {
     runtime: Runtime,
     base: TempDir,
+    policy: Policy,
+    places: Places,
     executor: Option<Executor>,
 }
 
 impl World {
     fn new(backend: BackendChoice) -> Self {
+        Self::asking(backend, "none")
+    }
+
+    /// The same, where the approval of a command is `approval`.
+    fn asking(backend: BackendChoice, approval: &str) -> Self {
         let base = tempfile::Builder::new().prefix("stockade-test-").tempdir().unwrap();
         let path = base.path();
         fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
@@ -111,7 +134,7 @@ impl World {
         }
         let text = format!(
             "extends: [system]\nsandbox:\n  protect_fallback: undo\n  paths:\n    w: {{root: {}, mode: rw, execute: true, \
-             write_approval: false}}\n{roots}shell:\n  default: {{allowed: true, approval: none}}\n  rules:\n{rules}",
+             write_approval: false}}\n{roots}shell:\n  default: {{allowed: true, approval: {approval}}}\n  rules:\n{rules}",
             path.join("workspace").display()
         );
         let file = path.join("stockade.yaml");
@@ -126,13 +149,32 @@ impl World {
             state: path.join("state"),
             home: path.join("home"),
         };
-        let approver = Box::new(TerminalApprover::new(terminal_columns));
-        let executor = Executor::new(loaded.policy, Narrowing::default(), Mode::ApproveAll, approver, places);
-        Self {
+        let mut world = Self {
             runtime: Builder::new_current_thread().enable_all().build().unwrap(),
             base,
-            executor: Some(executor.unwrap()),
-        }
+            policy: loaded.policy,
+            places,
+            executor: None,
+        };
+        world.executor = Some(world.executor());
+        world
+    }
+
+    /// One more executor for the same policy.
+    fn executor(&self) -> Executor {
+        let approver = Box::new(TerminalApprover::new(terminal_columns));
+        let (policy, places) = (self.policy.clone(), self.places.clone());
+        Executor::new(policy, Narrowing::default(), Mode::ApproveAll, approver, places).unwrap()
+    }
+
+    /// What the regime line says.
+    fn regime(&self) -> String {
+        self.executor.as_ref().unwrap().regime_line().unwrap().to_string()
+    }
+
+    /// What is remembered of namespaces.
+    fn memory(&self) -> PathBuf {
+        self.places.state.join("namespaces.json")
     }
 
     fn workspace(&self) -> PathBuf {
@@ -371,4 +413,113 @@ fn uncounted() {
         other => panic!("{other:?}"),
     }
     assert_eq!(ends(Counting::Sampled), End::Exited(0));
+}
+
+fn remembered() {
+    let mut world = World::new(BackendChoice::Auto);
+    let memory = world.memory();
+    assert!(world.regime().starts_with("namespaces (bwrap"), "{}", world.regime());
+    let made = fs::metadata(&memory).unwrap();
+    assert_eq!(made.permissions().mode() & 0o777, 0o600);
+    said(world.wide("test ! -e /root && test ! -e /var/log"));
+    world.finish();
+    // Another start believes it, and leaves it alone.
+    world.executor = Some(world.executor());
+    assert!(world.regime().starts_with("namespaces (bwrap"));
+    assert_eq!(
+        fs::metadata(&memory).unwrap().modified().unwrap(),
+        made.modified().unwrap()
+    );
+    world.finish();
+    // What is no memory is made anew.
+    fs::write(&memory, "{}").unwrap();
+    world.executor = Some(world.executor());
+    assert!(fs::read_to_string(&memory).unwrap().contains("boot"));
+    world.finish();
+}
+
+/// A filter binds a thread and what is started from it, and cannot be taken off.
+fn on_a_thread(trial: fn()) {
+    let outcome = std::thread::spawn(trial).join();
+    outcome.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+}
+
+/// From here on no user namespace is made, neither by this thread nor by what it starts.
+fn refuse_namespaces() {
+    let user = SeccompCondition::new(
+        0,
+        SeccompCmpArgLen::Dword,
+        SeccompCmpOp::MaskedEq(libc::CLONE_NEWUSER as u64),
+        libc::CLONE_NEWUSER as u64,
+    )
+    .unwrap();
+    let rule = || vec![SeccompRule::new(vec![user.clone()]).unwrap()];
+    let filter = |rules, errno: i32| {
+        let action = SeccompAction::Errno(errno.unsigned_abs());
+        let filter = SeccompFilter::new(
+            rules,
+            SeccompAction::Allow,
+            action,
+            std::env::consts::ARCH.try_into().unwrap(),
+        );
+        let program: BpfProgram = filter.unwrap().try_into().unwrap();
+        seccompiler::apply_filter(&program).unwrap();
+    };
+    let calls = [libc::SYS_clone, libc::SYS_unshare].map(|call| (call, rule()));
+    filter(calls.into_iter().collect(), libc::EPERM);
+    // Its flags lie in memory; libc falls back to clone.
+    filter([(libc::SYS_clone3, Vec::new())].into_iter().collect(), libc::ENOSYS);
+}
+
+/// A memory that holds in circumstances in which namespaces do not work.
+fn remembered_wrongly(approval: &str, asked: bool) {
+    let mut world = World::asking(BackendChoice::Auto, approval);
+    world.finish();
+    let text = fs::read_to_string(world.memory()).unwrap();
+    refuse_namespaces();
+
+    // As it is, it does not count here: they are tried out.
+    world.executor = Some(world.executor());
+    let regime = world.regime();
+    assert!(
+        regime.starts_with("landlock (") && regime.contains("namespaces unavailable: bwrap: "),
+        "{regime}"
+    );
+    world.finish();
+
+    let mut memory: serde_json::Value = serde_json::from_str(&text).unwrap();
+    let status = fs::read_to_string("/proc/thread-self/status").unwrap();
+    let told = ["NoNewPrivs:", "Seccomp:", "Seccomp_filters:", "CapBnd:"];
+    let lines = status
+        .lines()
+        .filter(|line| told.iter().any(|name| line.starts_with(name)));
+    memory["circumstances"]["status"] = lines.collect::<Vec<_>>().into();
+    fs::write(world.memory(), memory.to_string()).unwrap();
+    world.executor = Some(world.executor());
+    assert!(world.regime().starts_with("namespaces (bwrap"), "{}", world.regime());
+    let ran = world.workspace().join("ran");
+    let workspace = world.workspace();
+    let touch = || {
+        call(
+            &workspace,
+            ShellCommand::Line("touch ran; cat /etc/shadow; true".into()),
+        )
+    };
+    let first = world.runtime.block_on(world.executor.as_mut().unwrap().shell(touch()));
+    assert_eq!(first.is_err(), asked, "{first:?}");
+    if let Err(error) = first {
+        let why = error.to_string();
+        assert!(
+            why.contains("was about the `namespaces` regime") && !ran.exists(),
+            "{why}"
+        );
+    }
+    assert!(!world.memory().exists());
+    let outcome = world.outcome(touch());
+    assert!(ran.exists() && outcome.stdout.is_empty(), "{outcome:?}");
+    assert!(
+        outcome.regime.starts_with("landlock (") && outcome.regime.contains("namespaces unavailable: "),
+        "{outcome:?}"
+    );
+    world.finish();
 }

@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::process::Stdio;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// Where it is looked for; never along `PATH`, which the environment decides.
 const PLACES: [&str; 3] = ["/usr/bin/bwrap", "/usr/local/bin/bwrap", "/bin/bwrap"];
@@ -20,6 +20,17 @@ pub struct Bwrap {
     pub setuid: bool,
     /// Whether others than its owner may change it; then it is refused.
     pub writable_by_others: bool,
+}
+
+/// Which file a bwrap is; another one, or the same one changed, is told from it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BwrapFile {
+    path: String,
+    device: u64,
+    inode: u64,
+    size: u64,
+    /// Changes of content, owner and mode alike show here.
+    changed: (i64, i64),
 }
 
 /// The oldest version that knows all that it is told.
@@ -70,7 +81,7 @@ impl Bwrap {
     /// Has it make namespaces and mounts, and start something inside.
     #[expect(
         clippy::disallowed_methods,
-        reason = "a probe for doctor, never on the way to a command"
+        reason = "a probe; what runs a command is started by the stage"
     )]
     pub(super) fn try_out(&self) -> Result<(), String> {
         let mut arguments = vec![
@@ -109,31 +120,45 @@ impl Bwrap {
 
 /// The first bwrap of a system directory.
 pub(super) fn find() -> Option<Bwrap> {
+    let (bwrap, _) = look()?;
+    // What must not be used is not run either.
+    let version = if bwrap.setuid || bwrap.writable_by_others {
+        None
+    } else {
+        ask_version(bwrap.path)
+    };
+    Some(Bwrap { version, ..bwrap })
+}
+
+/// The same, not started, so that its version is not known; and which file it is.
+pub(super) fn look() -> Option<(Bwrap, BwrapFile)> {
     PLACES.into_iter().find_map(|path| {
         let metadata = fs::metadata(path).ok().filter(fs::Metadata::is_file)?;
         let mode = metadata.permissions().mode();
         let setuid = mode & 0o6000 != 0;
         // Writable by its owner is writable by root, unless someone else owns it.
         let writable_by_others = mode & 0o022 != 0 || metadata.uid() != 0;
-        // What must not be used is not run either.
-        let version = if setuid || writable_by_others {
-            None
-        } else {
-            ask_version(path)
-        };
-        Some(Bwrap {
+        let bwrap = Bwrap {
             path,
-            version,
+            version: None,
             setuid,
             writable_by_others,
-        })
+        };
+        let file = BwrapFile {
+            path: path.to_owned(),
+            device: metadata.dev(),
+            inode: metadata.ino(),
+            size: metadata.size(),
+            changed: (metadata.ctime(), metadata.ctime_nsec()),
+        };
+        Some((bwrap, file))
     })
 }
 
 /// What `--version` says.
 #[expect(
     clippy::disallowed_methods,
-    reason = "a probe for doctor, never on the way to a command"
+    reason = "a probe; what runs a command is started by the stage"
 )]
 fn ask_version(path: &str) -> Option<(u32, u32, u32)> {
     let mut command = std::process::Command::new(path);

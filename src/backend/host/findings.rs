@@ -4,6 +4,7 @@ use serde::Serialize;
 
 use super::regimes::LANDLOCK_FLOOR;
 use super::{Bwrap, Host, Probe};
+use crate::backend::Regime;
 
 /// How something stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -13,7 +14,7 @@ pub enum Standing {
     Works,
     /// It is missing, and tools cannot run confined without it.
     Missing,
-    /// It is missing, and no regime of this version needs it.
+    /// It is missing, and commands run confined without it.
     Absent,
 }
 
@@ -57,14 +58,22 @@ impl Host {
         let floor = format!("ABI {LANDLOCK_FLOOR} (Linux 6.12)");
         let (standing, detail) = match (&self.landlock, self.landlock_abi) {
             (Probe::Works, Some(abi)) if abi >= LANDLOCK_FLOOR => (Standing::Works, format!("ABI {abi}")),
-            (Probe::Works, Some(abi)) => (Standing::Missing, format!("ABI {abi}, below the floor of {floor}")),
+            (Probe::Works, Some(abi)) => {
+                // Inside namespaces an older one is enough.
+                let standing = match self.regime() {
+                    Regime::Namespaces => Standing::Absent,
+                    Regime::Landlock | Regime::Seatbelt | Regime::None => Standing::Missing,
+                };
+                (standing, format!("ABI {abi}, below the floor of {floor}"))
+            }
             (Probe::Works, None) => (Standing::Missing, "no ABI named".to_owned()),
             (Probe::Fails(why), _) => (Standing::Missing, why.clone()),
             (Probe::Untried, _) => (Standing::Missing, "not tried".to_owned()),
         };
         let means = match standing {
             Standing::Works => "commands reach only the files the config grants, and no process outside",
-            Standing::Missing | Standing::Absent => "commands cannot be kept to the files the config grants",
+            Standing::Missing => "commands cannot be kept to the files the config grants",
+            Standing::Absent => "the `landlock` regime needs more; inside namespaces it is enough",
         };
         let get = (!standing.ok()).then(|| {
             format!(
@@ -170,7 +179,6 @@ fn shown(bwrap: &Bwrap) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::backend::Regime;
 
     fn host(abi: Option<u32>, landlock: Probe) -> Host {
         let kernel = "6.1.0".to_owned();

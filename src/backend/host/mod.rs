@@ -2,7 +2,8 @@
 //!
 //! Nothing is inferred from versions or settings: a Landlock layer is put on a thread and a forbidden
 //! open is tried there, a filter is installed and must act, a user namespace is really entered.
-//! [`Host::quick`] does the part a run needs; [`Host::full`] does all of it, for `doctor`.
+//! [`Host::quick`] does the part a run without namespaces needs, [`Host::with_acting_bwrap`] the part that tells which
+//! regime to take; [`Host::full`] does all of it, for `doctor`.
 //! [`Host::findings`] and [`Host::regimes`] say what was found, what it means and how to get the rest.
 
 mod bwrap;
@@ -15,7 +16,7 @@ mod tree;
 
 use serde::Serialize;
 
-pub use bwrap::Bwrap;
+pub use bwrap::{Bwrap, BwrapFile};
 pub use findings::{Finding, Standing};
 pub use namespaces::{PROBE_ARGUMENT, probe_main};
 pub use regimes::{ABIS, AbiNeed, LANDLOCK_FLOOR, RegimeReport};
@@ -89,18 +90,42 @@ impl Host {
         }
     }
 
+    /// The same, and bwrap is tried out; unless `known` names the version of this very bwrap, which was seen to act.
+    pub fn with_acting_bwrap(known: impl FnOnce(&BwrapFile) -> Option<(u32, u32, u32)>) -> Self {
+        let found = bwrap::look().and_then(|(bwrap, file)| {
+            let version = Some(known(&file)?);
+            Some(Bwrap { version, ..bwrap })
+        });
+        if let Some(bwrap) = found.filter(Bwrap::acceptable) {
+            return Self {
+                bwrap: Some(bwrap),
+                bwrap_acts: Probe::Works,
+                ..Self::quick()
+            };
+        }
+        Self::with_bwrap().trying_bwrap()
+    }
+
+    /// Which file the bwrap of a system directory is.
+    pub fn bwrap_file() -> Option<BwrapFile> {
+        bwrap::look().map(|(_, file)| file)
+    }
+
+    fn trying_bwrap(self) -> Self {
+        let bwrap_acts = match &self.bwrap {
+            Some(bwrap) if bwrap.acceptable() => bwrap.try_out().into(),
+            Some(_) | None => Probe::Untried,
+        };
+        Self { bwrap_acts, ..self }
+    }
+
     /// Everything, processes started for it included.
     ///
     /// The program must call [`probe_main`] when its first argument is [`PROBE_ARGUMENT`].
     pub fn full() -> Self {
-        let host = Self::with_bwrap();
         Self {
             user_namespaces: namespaces::probe().into(),
-            bwrap_acts: match &host.bwrap {
-                Some(bwrap) if bwrap.acceptable() => bwrap.try_out().into(),
-                Some(_) | None => Probe::Untried,
-            },
-            ..host
+            ..Self::with_bwrap().trying_bwrap()
         }
     }
 }

@@ -76,9 +76,11 @@ pub struct RegimeReport {
 }
 
 impl Host {
-    /// The strongest regime that works here.
+    /// The strongest regime that works here, as far as it was tried.
     pub fn regime(&self) -> Regime {
-        if self.landlock_lacks().is_empty() {
+        if self.bwrap_acts.works() && self.namespaces_lacks().is_empty() {
+            Regime::Namespaces
+        } else if self.landlock_lacks().is_empty() {
             Regime::Landlock
         } else {
             Regime::None

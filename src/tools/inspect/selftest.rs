@@ -4,7 +4,7 @@ use super::Inspection;
 use crate::approval::{ApprovalDecision, ApprovalRequest, Approver, ApproverError, Presentation};
 use crate::confine::OwnProcess;
 use crate::policy::Mode;
-use crate::profile::Profile;
+use crate::profile::{Asked, Profile};
 use crate::tools::call::ToolError;
 use crate::tools::executor::{Executor, Places};
 
@@ -21,21 +21,22 @@ impl Inspection {
     /// Starts a worker under each of the profiles and waits for its self-test. Nothing is run in it.
     pub async fn self_test(&self, places: Places) -> Result<(), ToolError> {
         let (policy, narrowing) = (self.policy.clone(), self.narrowing.clone());
-        let executor = Executor::new(policy, narrowing, Mode::Strict, Box::new(Nobody), places)?;
+        let mut executor = Executor::new(policy, narrowing, Mode::Strict, Box::new(Nobody), places)?;
         if executor.is_unconfined() {
             return Err(ToolError::Refused("nothing here can confine a worker".to_owned()));
         }
-        let mut tested = test(&executor, &self.approved).await;
+        let mut tested = test(&mut executor, &self.approved).await;
         if tested.is_ok() && self.unasked != self.approved {
-            tested = test(&executor, &self.unasked).await;
+            tested = test(&mut executor, &self.unasked).await;
         }
         executor.finish().await;
         tested
     }
 }
 
-async fn test(executor: &Executor, profile: &Profile) -> Result<(), ToolError> {
-    let mut worker = executor.start_worker(profile, OwnProcess::Closed).await?;
+async fn test(executor: &mut Executor, profile: &Profile) -> Result<(), ToolError> {
+    let start = executor.start_worker(profile, OwnProcess::Closed, &Asked::Nobody);
+    let mut worker = start.await?;
     let ready = worker.ready().await;
     worker.finish().await;
     Ok(ready?)

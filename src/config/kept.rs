@@ -1,0 +1,62 @@
+//! Files of Stockade's own in the user's state directory: read only if nobody else can have written them, replaced all
+//! at once.
+
+use std::fs::{DirBuilder, File, OpenOptions};
+use std::io::{self, Read as _, Write as _};
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
+use std::path::Path;
+
+/// No link is followed, and nothing that is no file keeps us waiting.
+const FLAGS: i32 = libc::O_NOFOLLOW | libc::O_NONBLOCK | libc::O_NOCTTY;
+
+/// The content of such a file, up to a bound.
+pub(crate) fn read(path: &Path, most: u64) -> io::Result<Vec<u8>> {
+    let file = OpenOptions::new().read(true).custom_flags(FLAGS).open(path)?;
+    let found = file.metadata()?;
+    only_ours(found.is_file(), found.uid(), found.mode() & 0o077)?;
+    let mut bytes = Vec::new();
+    file.take(most).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// Puts these bytes in the place of the file's content. Its directory must be [`directory`].
+pub(crate) fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let dir = path.parent().ok_or(io::ErrorKind::InvalidInput)?;
+    // tempfile makes it 0600, under a name of its own, following nothing.
+    let mut temporary = tempfile::NamedTempFile::new_in(dir)?;
+    temporary.write_all(bytes)?;
+    temporary.as_file().sync_all()?;
+    temporary.persist(path).map_err(|error| error.error)?;
+    File::open(dir)?.sync_all()
+}
+
+/// Makes the directory where it is missing, and looks whether it is ours.
+pub(crate) fn directory(dir: &Path) -> io::Result<()> {
+    DirBuilder::new().recursive(true).mode(0o700).create(dir)?;
+    let found = std::fs::symlink_metadata(dir)?;
+    only_ours(found.is_dir(), found.uid(), found.mode() & 0o022)
+}
+
+/// A file to be locked, made where it is missing.
+pub(crate) fn to_lock(path: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.write(true).create(true).truncate(false).mode(0o600);
+    let file = options.custom_flags(FLAGS).open(path)?;
+    let found = file.metadata()?;
+    only_ours(found.is_file(), found.uid(), found.mode() & 0o077)?;
+    Ok(file)
+}
+
+/// What somebody else could have written says nothing.
+fn only_ours(right_kind: bool, owner: u32, open_to_others: u32) -> io::Result<()> {
+    let told = if !right_kind {
+        "it is not what stockade made"
+    } else if owner != nix::unistd::Uid::effective().as_raw() {
+        "it belongs to another user"
+    } else if open_to_others != 0 {
+        "others can reach it: its mode must be 0600, its directory's 0700"
+    } else {
+        return Ok(());
+    };
+    Err(io::Error::new(io::ErrorKind::PermissionDenied, told))
+}

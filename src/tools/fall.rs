@@ -1,0 +1,114 @@
+//! From namespaces to Landlock alone, where the config leaves the choice: when they cannot hold one of its clauses that
+//! Landlock can, or cannot be made when it comes to it.
+//!
+//! The rule for each clause is that of the regime that is taken then. A question that named another regime
+//! counts for nothing: such a call is refused, and the next one asks anew.
+
+use super::call::ToolError;
+use super::executor::Executor;
+use super::footing::{Chosen, Footing, short, unavailable};
+use super::plan::{self, Ground, PlanError, Surroundings, Walls};
+use super::remembered;
+use crate::backend::status::protected;
+use crate::confine::{ConfineError, Confinement, OwnProcess, Step};
+use crate::policy::{Policy, Right};
+use crate::profile::{Asked, Profile};
+
+/// Whether protected names may be held as this regime holds them.
+pub(super) fn protects(policy: &Policy, ground: Ground) -> Result<(), PlanError> {
+    if policy.roots.iter().any(|root| root.rights.has(Right::Write)) {
+        let Policy {
+            protect,
+            protect_fallback,
+            residuals,
+            ..
+        } = policy;
+        protected(protect, *protect_fallback, *residuals, ground.walls.regime())?;
+    }
+    Ok(())
+}
+
+/// Whether a profile can be held on this ground.
+fn holds(policy: &Policy, profile: &Profile, ground: Ground) -> Result<(), PlanError> {
+    protects(policy, ground)?;
+    plan::lower(profile, ground, &Surroundings::default()).map(drop)
+}
+
+/// The choice for a policy with this envelope: the regime below where only that one can hold it.
+pub(super) fn settle(chosen: Chosen, policy: &Policy, envelope: &Profile) -> Chosen {
+    let (Footing::Confined(ground), Some(below)) = (&chosen.footing, chosen.below) else {
+        return chosen;
+    };
+    if !may_need_more(envelope) {
+        return chosen;
+    }
+    match holds(policy, envelope, *ground) {
+        Err(PlanError::Refused(refusal)) if holds(policy, envelope, below).is_ok() => Chosen {
+            footing: Footing::Confined(below),
+            fallen: Some(cannot_hold(&refusal.to_string())),
+            below: None,
+        },
+        // What both refuse, the stronger one says why.
+        Ok(()) | Err(_) => chosen,
+    }
+}
+
+/// Whether it may well be that mounts cannot hold the profile, so that it is worth a look before anybody is told
+/// anything or asked: they cover what is denied, and show one by one what matches. The rest comes out at the start.
+fn may_need_more(envelope: &Profile) -> bool {
+    const MANY: usize = 1_000;
+    let grants = &envelope.grants;
+    !envelope.denies.is_empty() || grants.len() > MANY || grants.iter().any(|grant| grant.suffixes.is_some())
+}
+
+fn cannot_hold(why: &str) -> String {
+    format!("namespaces cannot hold this config: {}", short(why))
+}
+
+impl Executor {
+    /// Starts a worker for this profile.
+    pub(super) async fn start_worker(
+        &mut self,
+        profile: &Profile,
+        own_process: OwnProcess,
+        asked: &Asked,
+    ) -> Result<Confinement, ToolError> {
+        let error = match self.start_in_regime(profile, own_process).await {
+            Ok(worker) => return Ok(worker),
+            Err(error) => error,
+        };
+        let Some((below, why)) = self.below(profile, &error) else {
+            return Err(error);
+        };
+        self.chosen = Chosen {
+            footing: Footing::Confined(below),
+            fallen: Some(why.clone()),
+            below: None,
+        };
+        match asked {
+            Asked::Nobody => self.start_in_regime(profile, own_process).await,
+            Asked::Everything | Asked::Roots(_) => Err(ToolError::Refused(format!(
+                "{why}. What was asked was about the `namespaces` regime, so nothing was run; try again, or say \
+                 `--backend landlock` (or `sandbox.backend: landlock`)"
+            ))),
+        }
+    }
+
+    /// What to take in place of namespaces that did not come to be, and why.
+    fn below(&self, profile: &Profile, error: &ToolError) -> Option<(Ground, String)> {
+        let below = self.chosen.below?;
+        let why = match error {
+            ToolError::Plan(PlanError::Refused(refusal)) => cannot_hold(&refusal.to_string()),
+            ToolError::Confine(ConfineError::Step(failure)) if failure.step == Step::Namespaces => {
+                remembered::forget(&self.places.state);
+                unavailable(&failure.to_string())
+            }
+            _ => return None,
+        };
+        let stands = match &self.chosen.footing {
+            Footing::Confined(ground) => matches!(ground.walls, Walls::Namespaces(_)),
+            Footing::Unconfined(_) | Footing::Refused(_) => false,
+        };
+        (stands && holds(&self.policy, profile, below).is_ok()).then_some((below, why))
+    }
+}

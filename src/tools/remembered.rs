@@ -1,0 +1,174 @@
+//! That namespaces work here, remembered in the user's state directory, so that not every start tries them out.
+//!
+//! Only a success is kept, with the circumstances it was seen under; in others nothing is remembered. Nothing is held by
+//! it: a start that fails all the same takes the regime below, or is refused, and the memory is dropped.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use crate::backend::host::{BwrapFile, Host};
+use crate::config::kept;
+
+/// Longer than any such file.
+const MOST_BYTES: u64 = 64 << 10;
+
+/// What decides whether a program may make namespaces, as far as it can be told without trying.
+const SETTINGS: [&str; 4] = [
+    "user/max_user_namespaces",
+    "kernel/unprivileged_userns_clone",
+    "kernel/apparmor_restrict_unprivileged_userns",
+    "kernel/apparmor_restrict_unprivileged_unconfined",
+];
+
+/// What a process is confined by already.
+const STATUS: [&str; 4] = ["NoNewPrivs:", "Seccomp:", "Seccomp_filters:", "CapBnd:"];
+
+/// What must be as it was for the memory to count.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Circumstances {
+    stockade: String,
+    boot: String,
+    kernel: String,
+    user: u32,
+    user_namespace: PathBuf,
+    label: String,
+    status: Vec<String>,
+    settings: Vec<Option<String>>,
+    bwrap: BwrapFile,
+}
+
+/// What was seen, and when it counts.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Memory {
+    circumstances: Circumstances,
+    bwrap_version: (u32, u32, u32),
+}
+
+/// What this machine can do, where namespaces are tried out only if nobody remembers that they work.
+pub(super) fn host(state: &Path) -> Host {
+    let now = Host::bwrap_file().and_then(Circumstances::now);
+    let mut recalled = false;
+    let host = Host::with_acting_bwrap(|_| {
+        let version = recall(&place(state), now.as_ref()?)?;
+        recalled = true;
+        Some(version)
+    });
+    if let (false, true, Some(circumstances)) = (recalled, host.bwrap_acts.works(), now)
+        && let Some(bwrap_version) = host.bwrap.and_then(|bwrap| bwrap.version)
+    {
+        let memory = Memory {
+            circumstances,
+            bwrap_version,
+        };
+        // Who cannot keep it tries again at the next start.
+        let _kept = keep(&place(state), &memory);
+    }
+    host
+}
+
+/// Drops what is remembered: it was wrong.
+pub(super) fn forget(state: &Path) {
+    let _gone = fs::remove_file(place(state));
+}
+
+fn place(state: &Path) -> PathBuf {
+    state.join("namespaces.json")
+}
+
+fn recall(place: &Path, now: &Circumstances) -> Option<(u32, u32, u32)> {
+    let memory: Memory = serde_json::from_slice(&kept::read(place, MOST_BYTES).ok()?).ok()?;
+    (memory.circumstances == *now).then_some(memory.bwrap_version)
+}
+
+fn keep(place: &Path, memory: &Memory) -> std::io::Result<()> {
+    if let Some(state) = place.parent() {
+        kept::directory(state)?;
+    }
+    kept::replace(place, &serde_json::to_vec_pretty(memory)?)
+}
+
+impl Circumstances {
+    /// Those of this process; `None` where they cannot be told.
+    fn now(bwrap: BwrapFile) -> Option<Self> {
+        let line = |path: &str| fs::read_to_string(path).ok().map(|text| text.trim().to_owned());
+        // A filter binds a thread; what is started from here is under the same.
+        let status = line("/proc/thread-self/status")?;
+        let told = |line: &&str| STATUS.iter().any(|name| line.starts_with(name));
+        Some(Self {
+            stockade: env!("CARGO_PKG_VERSION").to_owned(),
+            boot: line("/proc/sys/kernel/random/boot_id")?,
+            kernel: line("/proc/sys/kernel/osrelease")?,
+            user: nix::unistd::geteuid().as_raw(),
+            user_namespace: fs::read_link("/proc/self/ns/user").ok()?,
+            label: line("/proc/self/attr/current").unwrap_or_default(),
+            status: status.lines().filter(told).map(str::to_owned).collect(),
+            settings: SETTINGS.map(|name| line(&format!("/proc/sys/{name}"))).into(),
+            bwrap,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    fn memory() -> Memory {
+        let file = r#"{"path": "/usr/bin/bwrap", "device": 1, "inode": 2, "size": 3, "changed": [4, 5]}"#;
+        Memory {
+            circumstances: Circumstances::now(serde_json::from_str(file).unwrap()).unwrap(),
+            bwrap_version: (0, 8, 0),
+        }
+    }
+
+    #[test]
+    fn what_is_kept_is_recalled_in_the_same_circumstances_alone() {
+        let state = tempfile::tempdir().unwrap();
+        let (place, memory) = (place(&state.path().join("new")), memory());
+        assert_eq!(recall(&place, &memory.circumstances), None);
+        keep(&place, &memory).unwrap();
+        assert_eq!(recall(&place, &memory.circumstances), Some((0, 8, 0)));
+        let changes: [fn(&mut Circumstances); 6] = [
+            |now| now.boot.push('x'),
+            |now| now.kernel.push('x'),
+            |now| now.user += 1,
+            |now| now.stockade.push('x'),
+            |now| now.status.push("Seccomp:\t2".to_owned()),
+            |now| now.settings.push(Some("0".to_owned())),
+        ];
+        for (number, change) in changes.into_iter().enumerate() {
+            let mut other = memory.circumstances.clone();
+            change(&mut other);
+            assert_eq!(recall(&place, &other), None, "{number}");
+        }
+        forget(&state.path().join("new"));
+        assert_eq!(recall(&place, &memory.circumstances), None);
+    }
+
+    #[test]
+    fn what_others_could_have_written_is_not_believed() {
+        let state = tempfile::tempdir().unwrap();
+        let (place, memory) = (place(state.path()), memory());
+        keep(&place, &memory).unwrap();
+        fs::set_permissions(&place, fs::Permissions::from_mode(0o620)).unwrap();
+        assert_eq!(recall(&place, &memory.circumstances), None);
+        fs::set_permissions(&place, fs::Permissions::from_mode(0o600)).unwrap();
+        assert_eq!(recall(&place, &memory.circumstances), Some((0, 8, 0)));
+        fs::rename(&place, state.path().join("other")).unwrap();
+        std::os::unix::fs::symlink(state.path().join("other"), &place).unwrap();
+        assert_eq!(recall(&place, &memory.circumstances), None);
+    }
+
+    #[test]
+    fn text_that_is_no_memory_is_none() {
+        let state = tempfile::tempdir().unwrap();
+        let (place, memory) = (place(state.path()), memory());
+        kept::replace(&place, b"{\"works\": true}").unwrap();
+        assert_eq!(recall(&place, &memory.circumstances), None);
+    }
+}
