@@ -20,6 +20,7 @@ pub(crate) fn request(
     regime: String,
     remember: Remember,
 ) -> ApprovalRequest {
+    let payload = payload(call, profile, &regime);
     let view = CommandView {
         command: words(&call.command),
         directory: call.directory.clone(),
@@ -47,7 +48,7 @@ pub(crate) fn request(
         answer: AnswerOf::Anyone,
         tool_name: NAME.to_owned(),
         description: description(policy, judgement),
-        payload: payload(call, profile),
+        payload,
         presentation: Lazy::new(move || Ok(Presentation::Command(view.clone()))),
         group_id: None,
         remember,
@@ -77,8 +78,9 @@ fn description(policy: &Policy, judgement: &Judgement) -> String {
     })
 }
 
-/// What exactly would run: two calls have the same bytes only if they do the same under the same profile.
-fn payload(call: &ShellCall, profile: &Profile) -> Vec<u8> {
+/// What exactly would run: two calls have the same bytes only if they do the same under the same profile, held in the
+/// same way.
+fn payload(call: &ShellCall, profile: &Profile, regime: &str) -> Vec<u8> {
     let mut payload = Vec::new();
     let mut field = |bytes: &[u8]| {
         payload.extend_from_slice(&u64::try_from(bytes.len()).unwrap_or(u64::MAX).to_le_bytes());
@@ -102,6 +104,7 @@ fn payload(call: &ShellCall, profile: &Profile) -> Vec<u8> {
         field(value.as_bytes());
     }
     field(&plan::digest(profile));
+    field(regime.as_bytes());
     payload
 }
 

@@ -4,6 +4,8 @@
 //! The rule for each clause is that of the regime that is taken then. A question that named another regime
 //! counts for nothing: such a call is refused, and the next one asks anew.
 
+use nix::errno::Errno;
+
 use super::call::ToolError;
 use super::executor::Executor;
 use super::footing::{Chosen, Footing, short, unavailable};
@@ -99,7 +101,10 @@ impl Executor {
         let below = self.chosen.below?;
         let why = match error {
             ToolError::Plan(PlanError::Refused(refusal)) => cannot_hold(&refusal.to_string()),
-            ToolError::Confine(ConfineError::Step(failure)) if failure.step == Step::Namespaces => {
+            // What the host changed at that moment may be there at the next start.
+            ToolError::Confine(ConfineError::Step(failure))
+                if failure.step == Step::Namespaces && failure.errno != Errno::ESTALE as i32 =>
+            {
                 remembered::forget(&self.places.state);
                 unavailable(&failure.to_string())
             }
