@@ -162,10 +162,11 @@ impl<'a> Layer<'a> {
 
     /// Why this layer refuses what its profile permits, where the regime declares it.
     pub(crate) fn reason(&self, attempt: &Attempt) -> Option<Reason> {
-        let by_mounts = |says: fn(&Mounted, &Attempt) -> Option<Reason>| says(self.mounted?, attempt);
-        let found = by_mounts(unseen)
+        let found = self
+            .mounted
+            .and_then(|mounted| unseen(mounted, self.profile, attempt))
             .or_else(|| self.of_rules(&attempt.deed))
-            .or_else(|| by_mounts(unmoved));
+            .or_else(|| unmoved(self.mounted?, attempt));
         found.filter(|reason| Reason::declared(self.regime).contains(reason))
     }
 
@@ -195,7 +196,7 @@ impl<'a> Layer<'a> {
 }
 
 /// What cannot be got at, because it is covered or because the way to it is not there.
-fn unseen(mounted: &Mounted, attempt: &Attempt) -> Option<Reason> {
+fn unseen(mounted: &Mounted, profile: &Profile, attempt: &Attempt) -> Option<Reason> {
     let places: Vec<&AbsPath> = match &attempt.deed {
         Deed::Content { object: at, .. } | Deed::Attributes { object: at } | Deed::List { folder: at } => vec![at],
         Deed::Entry { entry } => vec![entry],
@@ -204,7 +205,14 @@ fn unseen(mounted: &Mounted, attempt: &Attempt) -> Option<Reason> {
         Deed::Exchange { one, other } => vec![one, other],
         Deed::Internet | Deed::UnixSocket | Deed::OwnProcess | Deed::ProcessOutside => Vec::new(),
     };
-    if places.into_iter().any(|path| mounted.is_masked(path.as_path())) {
+    // Where nothing is around it that is shown, what would be masked is not shown either.
+    let unread = |path: &AbsPath| {
+        let mut denies = profile.denies.iter().filter(|deny| deny.rights.has(Right::Read));
+        denies.any(|deny| deny.target.covers(path))
+    };
+    let masked =
+        |path: &AbsPath| mounted.is_masked(path.as_path()) || !mounted.is_there(path.as_path()) && unread(path);
+    if places.into_iter().any(masked) {
         return Some(Reason::Masked);
     }
     let open = |path: &PathBuf| mounted.is_there(path) && !mounted.is_masked(path);
