@@ -102,7 +102,7 @@ enum Foot {
 impl<'a> Stands<'a> {
     /// Asks this machine, once for all of them.
     pub fn find(inspection: &'a Inspection, backends: &[Backend]) -> Self {
-        let host = look(backends);
+        let host = look(inspection, backends);
         let used = match Footing::on(&host, &inspection.policy) {
             Ok(Footing::Confined(ground)) => Some(match ground.walls {
                 Walls::Landlock => Backend::Landlock,
@@ -118,19 +118,19 @@ impl<'a> Stands<'a> {
     }
 }
 
-/// This machine, as far as the backends depend on it.
-fn look(backends: &[Backend]) -> Host {
-    if backends.contains(&Backend::Bwrap) {
-        Host::with_bwrap()
-    } else {
-        Host::quick()
+/// This machine, as far as the backends, and the choice among them, depend on it.
+fn look(inspection: &Inspection, backends: &[Backend]) -> Host {
+    match (backends.contains(&Backend::Bwrap), inspection.policy.backend) {
+        (true, BackendChoice::Auto) => Host::with_acting_bwrap(|_| None),
+        (true, BackendChoice::Landlock | BackendChoice::Bwrap) => Host::with_bwrap(),
+        (false, _) => Host::quick(),
     }
 }
 
 impl<'a> Stand<'a> {
     /// One backend by itself.
     pub fn alone(backend: Backend, inspection: &'a Inspection) -> Self {
-        Self::find(backend, inspection, &look(&[backend]))
+        Self::find(backend, inspection, &look(inspection, &[backend]))
     }
 
     fn find(backend: Backend, inspection: &'a Inspection, host: &Host) -> Self {
