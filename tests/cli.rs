@@ -139,7 +139,7 @@ mod tests {
             (&["run", "--env", "NOVALUE", "--", "true"], "NAME=VALUE"),
             (&["run", "--env", "=x", "--", "true"], "NAME=VALUE"),
             (&["run", "--mode", "maybe", "--", "true"], "approve_all"),
-            (&["run", "--backend", "seatbelt", "--", "true"], "landlock"),
+            (&["run", "--backend", "seatbelt", "--", "true"], "not offered"),
             (&["run", "--preset", "nonsense", "--", "true"], "nonsense"),
             (
                 &["run", "--preset", "system", "--config", "x", "--", "true"],

@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 
+use super::own::is_internal;
 use super::reader::{Mount, PLAN, View, read};
 use super::validate::{pinned, surroundings};
 use crate::backend::survey::{Kind, Survey};
@@ -46,10 +47,18 @@ impl FileReach for Alone<'_> {
             // What does not exist, and cannot be made, is not there to be reached; a link is reached where it leads.
             let nothing = reach.get(Operation::Write) == Access::Denied && self.survey.is_absent(path)
                 || kind(path) == Some(Kind::Symlink);
+            let is_file = kind(path).is_some_and(|kind| kind != Kind::Directory);
+            // What the kernel tells of the whole machine is not the regime's; to be read is all it is there for.
+            if matches!(mount, Mount::Proc) && is_internal(path) && kind(path).is_some() {
+                return Reach::of(|operation| match operation {
+                    Operation::Read => Access::Full,
+                    Operation::List if !is_file => Access::Full,
+                    Operation::List | Operation::Write | Operation::Execute => Access::Denied,
+                });
+            }
             if !mount.is_of_the_host() || below_a_file || nothing {
                 return Reach::of(|_| Access::Denied);
             }
-            let is_file = kind(path).is_some_and(|kind| kind != Kind::Directory);
             Reach::of(|operation| match operation {
                 Operation::List if is_file => Access::Denied,
                 Operation::Read | Operation::List | Operation::Write | Operation::Execute => reach.get(operation),
