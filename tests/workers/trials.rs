@@ -1,5 +1,6 @@
 //! What holds between the workers of one executor.
 
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -12,6 +13,7 @@ use seccompiler::{
 };
 use stockade::backend::host::Host;
 use stockade::config::{self, Context, Matchers};
+use stockade::confine::ember;
 use stockade::confine::protocol::Counting;
 use stockade::confine::{CommandLimits, Confinement, End, Launch, Named, OwnProcess, Place, Setup, Stage, Step};
 use stockade::policy::shell::{rule_covers, rule_matches};
@@ -67,6 +69,15 @@ const UNCONFINED: [Trial; 1] = [("a_limit_that_the_kernel_would_not_count_starts
     uncounted();
 })];
 
+const AHEAD: [Trial; 3] = [
+    ("ahead::a_stage_that_nobody_takes_is_ended", |_| untaken()),
+    (
+        "ahead::the_first_command_takes_the_stage_and_leaves_nothing_of_it",
+        |_| taken(),
+    ),
+    ("ahead::a_stage_that_died_while_it_waited_is_replaced", |_| replaced()),
+];
+
 const AUTO: [Trial; 3] = [
     ("auto::namespaces_are_tried_out_once_and_remembered", |_| remembered()),
     (
@@ -80,7 +91,7 @@ const AUTO: [Trial; 3] = [
 ];
 
 pub(crate) fn main() -> ExitCode {
-    let mut trials = [LANDLOCK.as_slice(), &UNCONFINED].concat();
+    let mut trials = [LANDLOCK.as_slice(), &UNCONFINED, &AHEAD].concat();
     if Host::with_bwrap().bwrap.is_some() {
         trials.extend(NAMESPACES);
         trials.extend(AUTO);
@@ -232,6 +243,62 @@ fn said(outcome: Outcome) -> String {
     assert_eq!(outcome.status, Status::Exited { code: 0 }, "{outcome:?}");
     assert_eq!((outcome.restored.as_slice(), &outcome.unsettled), (&[][..], &None));
     outcome.stdout
+}
+
+/// The children of this process.
+fn children() -> BTreeSet<i32> {
+    let threads = fs::read_dir("/proc/self/task").unwrap();
+    let each = threads.map(|thread| fs::read_to_string(thread.unwrap().path().join("children")).unwrap_or_default());
+    each.flat_map(|list| {
+        list.split_whitespace()
+            .map(|pid| pid.parse().unwrap())
+            .collect::<Vec<i32>>()
+    })
+    .collect()
+}
+
+/// A stage that is started now.
+fn kindled() -> i32 {
+    let before = children();
+    ember::kindle();
+    let fresh: Vec<i32> = children().difference(&before).copied().collect();
+    assert_eq!(fresh.len(), 1);
+    fresh[0]
+}
+
+fn untaken() {
+    let stage = kindled();
+    ember::put_out();
+    assert!(!children().contains(&stage));
+    // There is nothing to end any more.
+    ember::put_out();
+}
+
+fn taken() {
+    let mut world = World::new(BackendChoice::Landlock);
+    let before = children();
+    let stage = kindled();
+    assert_eq!(said(world.wide("echo ran")), "ran\n");
+    let after = children();
+    assert_eq!(after.difference(&before).copied().collect::<Vec<_>>(), [stage]);
+    // The next profile's stage is another one.
+    assert_eq!(said(world.narrow(0, "echo ran")), "ran\n");
+    assert_eq!(children().difference(&after).count(), 1);
+    world.finish();
+    assert_eq!(children(), before);
+}
+
+fn replaced() {
+    let mut world = World::new(BackendChoice::Landlock);
+    let stage = kindled();
+    nix::sys::signal::kill(nix::unistd::Pid::from_raw(stage), nix::sys::signal::Signal::SIGKILL).unwrap();
+    // Until it is seen to be dead.
+    while fs::read_to_string(format!("/proc/{stage}/stat")).is_ok_and(|stat| !stat.contains(") Z ")) {
+        std::thread::yield_now();
+    }
+    assert_eq!(said(world.wide("echo ran")), "ran\n");
+    world.finish();
+    assert!(!children().contains(&stage));
 }
 
 fn a_home(mut world: World) {
