@@ -263,7 +263,10 @@ mod tests {
     #[test]
     fn no_command_runs_in_a_backend_that_is_only_looked_at() {
         let world = world();
-        let run = world.stockade(&["run", "--backend", "seatbelt", "--", "true"]).output();
+        let run = world
+            .bare(world.binary())
+            .args(["run", "--backend", "seatbelt", "--", "true"])
+            .output();
         let run = run.exits(125);
         assert!(run.err().contains("not offered"), "{}", run.err());
         let check = profile(&world, &["check", "agent.yaml", "--backend", "seatbelt", "--json"]).exits(1);
