@@ -83,7 +83,7 @@ pub(super) fn question(
         match (request.answer, screen.is_cut) {
             (AnswerOf::Anyone, _) => "+-- y: yes, once; n: no; s: yes, and again for exactly this",
             (AnswerOf::ApproverOnly, false) => "+-- y: yes; n: no",
-            (AnswerOf::ApproverOnly, true) => "+-- y: yes; n: no; v: show all of it",
+            (AnswerOf::ApproverOnly, true) => "+-- v: show all of it, then y: yes; n: no",
         },
         Style::Strong,
     );
@@ -98,8 +98,13 @@ pub(super) fn prompt(request: &ApprovalRequest, question: &Question) -> &'static
     match (request.answer, question.is_cut) {
         (AnswerOf::Anyone, _) => "approve? [y/n/s] ",
         (AnswerOf::ApproverOnly, false) => "approve? [y/n] ",
-        (AnswerOf::ApproverOnly, true) => "approve? [y/n/v] ",
+        (AnswerOf::ApproverOnly, true) => "approve? [v/n] ",
     }
+}
+
+/// Whether all of it must have been shown before a yes counts.
+pub(super) fn must_be_seen(request: &ApprovalRequest, question: &Question) -> bool {
+    request.answer == AnswerOf::ApproverOnly && question.is_cut
 }
 
 const WARNING: &str =

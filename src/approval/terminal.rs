@@ -73,6 +73,10 @@ impl TerminalApprover {
     }
 }
 
+/// Undoes what output of an earlier command may have left: a soft reset; margins, origin mode (both move the cursor, which
+/// is put back), insert mode, lines that do not wrap; colours and character sets; a changed palette and ground.
+const RESET: &str = "\x1b[!p\x1b7\x1b[?69l\x1b[r\x1b[?6l\x1b8\x1b[4l\x1b[?7h\x1b[0m\x1b(B\x0f\x1b]104\x1b\\\x1b]110\x1b\\\x1b]111\x1b\\\r\n";
+
 impl Approver for TerminalApprover {
     fn ask(
         &mut self,
@@ -83,9 +87,8 @@ impl Approver for TerminalApprover {
         let columns = (self.columns)(tty.as_fd())
             .filter(|columns| *columns > 0)
             .unwrap_or(screen::NARROW);
-        // Output of an earlier command may have left another character set or hidden text.
         let start = match self.reset {
-            Reset::Ansi => "\x1b[0m\x1b(B\x0f\r\n",
+            Reset::Ansi => RESET,
             Reset::Dumb => "\r\n",
         };
         tty.write(start)?;
@@ -101,6 +104,10 @@ impl Approver for TerminalApprover {
                 let _gone = tty.write("\n");
             })?;
             match answer.as_slice() {
+                // Nobody says yes to what was not shown.
+                b"y" | b"yes" if screen::must_be_seen(request, &question) => {
+                    tty.write("Please type v and see all of it first.\n")?;
+                }
                 b"y" | b"yes" => return Ok(decision(true, Remember::None)),
                 b"n" | b"no" => return Ok(decision(false, Remember::None)),
                 b"s" if request.answer == AnswerOf::Anyone => return Ok(decision(true, Remember::Session)),

@@ -52,11 +52,9 @@ async fn run_in(args: RunArgs) -> Result<Exit, Complaint> {
         .withdrawing_with(withdraw);
     // That nothing confines it is said whatever was asked for; with --json the outcome says it.
     let told = executor.is_unconfined() || (!args.quiet && std::io::stderr().is_terminal());
-    let mut said = None;
+    let before = executor.regime_line().map_err(tool_complaint)?;
     if told && !args.json {
-        let line = executor.regime_line().map_err(tool_complaint)?;
-        say(&format!("stockade: {line}\n"));
-        said = Some(line);
+        say(&format!("stockade: {before}\n"));
     }
     let call = ShellCall {
         command: args.line.map_or(ShellCommand::Argv(args.argv), ShellCommand::Line),
@@ -72,10 +70,10 @@ async fn run_in(args: RunArgs) -> Result<Exit, Complaint> {
         stops: stops()?,
     };
     let outcome = executor.shell(call).await;
-    // What was to hold may have turned out not to be had.
-    let now = executor.regime_line().ok();
-    if let (Some(said), Some(now)) = (said, now)
-        && said != now
+    // What was to hold may have turned out not to be had. That is said whatever was asked for, too.
+    if let Ok(now) = executor.regime_line()
+        && before != now
+        && !args.json
     {
         say(&format!("stockade: {now}\n"));
     }

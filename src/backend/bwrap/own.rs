@@ -145,7 +145,7 @@ impl<'a> Own<'a> {
 
     /// What may be done at the path because it lies in a mount of the regime's own.
     ///
-    /// In /proc everything is read but the internals. In a private /work/wt everything is permitted where no grant below it
+    /// In /proc everything is read but the internals. In a private /tmp everything is permitted where no grant below it
     /// speaks: one for a single file says nothing of a listing, since there is none to be had. A deny that could hold
     /// at the path is left to hold.
     fn gives(&self, operation: Operation, path: &AbsPath) -> bool {

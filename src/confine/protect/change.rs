@@ -118,7 +118,8 @@ impl Changes {
     }
 }
 
-fn copy(root: &Root, path: &[u8], left: &mut u64) -> nix::Result<Copy> {
+/// What is there now; an error where that is nothing to be shown.
+pub(super) fn copy(root: &Root, path: &[u8], left: &mut u64) -> nix::Result<Copy> {
     let mut all: Copy = Vec::new();
     let mut todo = vec![Vec::new()];
     let mut buffer = vec![0; 64 * 1024];
@@ -132,9 +133,10 @@ fn copy(root: &Root, path: &[u8], left: &mut u64) -> nix::Result<Copy> {
         };
         *left = left.saturating_sub(state.length() + here.len() as u64);
         match &state {
-            State::File { .. } | State::Symlink { .. } => {}
+            State::File { .. } => {}
             State::Special { mode, .. } if mode & libc::S_IFMT == libc::S_IFIFO => {}
-            State::Special { .. } => return Err(Errno::EOPNOTSUPP),
+            // What a symlink leads to is not shown, and may be made anew by every later command.
+            State::Symlink { .. } | State::Special { .. } => return Err(Errno::EOPNOTSUPP),
             State::Directory { .. } => {
                 let directory = at::open_directory(&root.fd, &here)?;
                 loop {

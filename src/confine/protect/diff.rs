@@ -16,11 +16,9 @@ use crate::policy::path::escape;
 const MAX_TEXT: usize = 128 * 1024;
 /// How long a difference is looked for before a longer one will do.
 const PATIENCE: Duration = Duration::from_millis(300);
-/// What git itself keeps in a git directory and neither obeys nor runs.
-const DATA: [&[u8]; 3] = [b"objects/", b"refs/", b"logs/"];
-const DATA_FILES: [&[u8]; 5] = [b"index", b"packed-refs", b"ORIG_HEAD", b"FETCH_HEAD", b"COMMIT_EDITMSG"];
 
-/// The change as text; `None` when that is too long.
+/// The change as text; `None` when that is too long. Everything that would be put back is in it: of a git directory
+/// too, where a hook or a config could lie under any name.
 pub(super) fn text(change: &Change) -> Option<String> {
     let mut text = String::new();
     if let Some(before) = &change.before {
@@ -31,27 +29,16 @@ pub(super) fn text(change: &Change) -> Option<String> {
     }
     let empty = Copy::new();
     let after = change.after.as_ref().unwrap_or(&empty);
-    let is_git = is_git_directory(after);
-    let (mut counted, mut bytes) = (0_u64, 0_u64);
     if after.is_empty() {
         text.push_str(&difference(change.before.as_ref(), None)?);
     }
     for (below, state) in after {
-        if is_git && is_data(below) {
-            counted += 1;
-            bytes += state.length();
-            continue;
-        }
         line(&mut text, '+', below, state);
         let before = change.before.as_ref().filter(|_| below.is_empty());
         text.push_str(&difference(before, Some(state))?);
         if text.len() > MAX_TEXT {
             return None;
         }
-    }
-    if counted > 0 {
-        // Writing to a string cannot fail.
-        let _written = writeln!(text, "+and {counted} entries of git's own data with {bytes} bytes");
     }
     (text.len() <= MAX_TEXT).then_some(text)
 }
@@ -79,7 +66,7 @@ fn line(text: &mut String, sign: char, below: &[u8], state: &State) {
         State::Directory { mode } => format!("directory, mode {mode:o}"),
         State::Special { mode, .. } => format!("named pipe, mode {:o}", mode & 0o7777),
     };
-    // As above.
+    // Writing to a string cannot fail.
     let _written = writeln!(text, "{sign}{name}{what}");
 }
 
@@ -99,15 +86,4 @@ fn difference(before: Option<&State>, after: Option<&State>) -> Option<String> {
     }
     let diff = TextDiff::configure().timeout(PATIENCE).diff_lines(&before, &after);
     Some(diff.unified_diff().context_radius(3).to_string())
-}
-
-/// Whether git would take the thing for a git directory.
-fn is_git_directory(copy: &Copy) -> bool {
-    let has = |name: &[u8]| copy.iter().any(|(below, _)| below == name);
-    has(b"HEAD") && has(b"objects") && has(b"refs")
-}
-
-fn is_data(below: &[u8]) -> bool {
-    let sample = below.starts_with(b"hooks/") && below.ends_with(b".sample");
-    sample || DATA_FILES.contains(&below) || DATA.iter().any(|folder| below.starts_with(folder))
 }

@@ -12,7 +12,7 @@ use nix::fcntl::RenameFlags;
 use sha2::{Digest as _, Sha256};
 
 use super::at::{Identity, join, split};
-use super::change::{Change, Changes, Copy};
+use super::change::{Change, Changes, Copy, copy};
 use super::others::Gate;
 use super::restore::{make, rename, set_mode};
 use super::roots::Root;
@@ -150,8 +150,12 @@ fn replace(root: &Root, change: &Change) -> Result<(), NotPutBack> {
         discard(root, &aside);
         return Err(error.into());
     }
-    // Between the look and the step somebody may have been there.
-    if !is(root, &aside, change.before.as_ref()) {
+    // Between the look and the step somebody may have been there, and in what was made for it.
+    let is_whole = change.after.as_ref().is_none_or(|after| {
+        let mut left = u64::MAX;
+        copy(root, &change.path, &mut left).is_ok_and(|made| made == *after)
+    });
+    if !is_whole || !is(root, &aside, change.before.as_ref()) {
         rename(to, from, how)?;
         discard(root, &aside);
         return Err(NotPutBack::Meanwhile);

@@ -17,8 +17,8 @@ use crate::policy::path::{AbsPath, display};
 
 /// The bit of a directory in which only the owner of a thing may rename or remove it.
 const STICKY: u32 = 0o1000;
-/// Everybody may write.
-const BY_ALL: u32 = 0o002;
+/// The group or everybody may write.
+const BY_OTHERS: u32 = 0o022;
 
 /// The system's temporary directories, in the order they are tried.
 pub(super) fn temporary() -> Vec<PathBuf> {
@@ -45,8 +45,8 @@ pub(super) fn choose(parents: Vec<PathBuf>, acceptable: impl Fn(&AbsPath) -> boo
 
 fn base_in(parent: &Path, acceptable: &impl Fn(&AbsPath) -> bool) -> io::Result<PathBuf> {
     let mode = fs::metadata(parent)?.mode();
-    if mode & BY_ALL != 0 && mode & STICKY == 0 {
-        return Err(io::Error::other("anybody may rename what is there"));
+    if mode & BY_OTHERS != 0 && mode & STICKY == 0 {
+        return Err(io::Error::other("others than its owner may rename what is there"));
     }
     let usual = parent.join(format!("stockade-{}", geteuid()));
     let admitted = |base: &PathBuf| AbsPath::new(base).is_ok_and(|path| acceptable(&path));
@@ -154,11 +154,13 @@ mod tests {
     }
 
     #[test]
-    fn a_directory_whose_entries_anybody_may_rename_is_not_used() {
+    fn a_directory_whose_entries_others_may_rename_is_not_used() {
         let top = tempfile::tempdir().unwrap();
-        mode(top.path(), 0o777);
-        let refused = choose(vec![top.path().to_owned()], |_| true).unwrap_err().to_string();
-        assert!(refused.contains("anybody may rename"), "{refused}");
+        for open in [0o777, 0o775] {
+            mode(top.path(), open);
+            let refused = choose(vec![top.path().to_owned()], |_| true).unwrap_err().to_string();
+            assert!(refused.contains("others than its owner may rename"), "{refused}");
+        }
         mode(top.path(), 0o1777);
         choose(vec![top.path().to_owned()], |_| true).unwrap();
     }
