@@ -116,9 +116,10 @@ impl Approver for TerminalApprover {
                     tty.write(&question.text)?;
                     tries = 0..=REPEATS;
                 }
-                _ => tty.write(match request.answer {
-                    AnswerOf::Anyone => "Please type y, n or s.\n",
-                    AnswerOf::ApproverOnly => "Please type y or n.\n",
+                _ => tty.write(match (request.answer, question.is_cut) {
+                    (AnswerOf::Anyone, _) => "Please type y, n or s.\n",
+                    (AnswerOf::ApproverOnly, false) => "Please type y or n.\n",
+                    (AnswerOf::ApproverOnly, true) => "Please type v or n.\n",
                 })?,
             }
         }
