@@ -10,9 +10,9 @@ fn main() -> ExitCode {
             stockade::backend::host::probe_main(&arguments.collect::<Vec<_>>())
         }
         Some(first) if first == "run" => {
-            stockade::confine::ember::kindle();
+            stockade::confine::ahead::start_stage();
             let exit = stockade::cli::main();
-            stockade::confine::ember::put_out();
+            stockade::confine::ahead::end_stage();
             exit
         }
         _ => stockade::cli::main(),

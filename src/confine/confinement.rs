@@ -18,7 +18,7 @@ use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
-use super::ember::Ember;
+use super::ahead::Spawned;
 use super::error::ConfineError;
 use super::protocol::{
     Announcement, Answer, CommandLimits, Ended, Inquiry, Offer, OwnProcess, Place, ProtectSetup, Reply, Request,
@@ -256,9 +256,9 @@ pub struct Stage {
 }
 
 impl Stage {
-    /// A stage for the session of that name: the one that was [started ahead](super::ember::kindle), or a new one.
+    /// A stage for the session of that name: the one that was [started ahead](super::ahead::start_stage), or a new one.
     pub async fn spawn(session: &Named, protect: Option<ProtectSetup>, place: Place) -> Result<Self, ConfineError> {
-        let Ember { control, child } = Ember::take()?;
+        let Spawned { control, child } = Spawned::take()?;
         let (reader, writer) = registered(control)?.into_split();
         let (aside, theirs) = StdUnixStream::pair().map_err(ConfineError::Spawn)?;
         let aside = registered(aside)?;

@@ -9,12 +9,12 @@
 //!
 //! Only [`sys`] has `unsafe` code.
 
+pub mod ahead;
 pub mod broker;
 pub mod command;
 pub(crate) mod compiled;
 pub mod confinement;
 mod counting;
-pub mod ember;
 pub(crate) mod entry;
 pub mod error;
 pub mod filter;

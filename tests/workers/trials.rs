@@ -13,7 +13,7 @@ use seccompiler::{
 };
 use stockade::backend::host::Host;
 use stockade::config::{self, Context, Matchers};
-use stockade::confine::ember;
+use stockade::confine::ahead;
 use stockade::confine::protocol::Counting;
 use stockade::confine::{CommandLimits, Confinement, End, Launch, Named, OwnProcess, Place, Setup, Stage, Step};
 use stockade::policy::shell::{rule_covers, rule_matches};
@@ -258,26 +258,26 @@ fn children() -> BTreeSet<i32> {
 }
 
 /// A stage that is started now.
-fn kindled() -> i32 {
+fn started_ahead() -> i32 {
     let before = children();
-    ember::kindle();
+    ahead::start_stage();
     let fresh: Vec<i32> = children().difference(&before).copied().collect();
     assert_eq!(fresh.len(), 1);
     fresh[0]
 }
 
 fn untaken() {
-    let stage = kindled();
-    ember::put_out();
+    let stage = started_ahead();
+    ahead::end_stage();
     assert!(!children().contains(&stage));
     // There is nothing to end any more.
-    ember::put_out();
+    ahead::end_stage();
 }
 
 fn taken() {
     let mut world = World::new(BackendChoice::Landlock);
     let before = children();
-    let stage = kindled();
+    let stage = started_ahead();
     assert_eq!(said(world.wide("echo ran")), "ran\n");
     let after = children();
     assert_eq!(after.difference(&before).copied().collect::<Vec<_>>(), [stage]);
@@ -290,7 +290,7 @@ fn taken() {
 
 fn replaced() {
     let mut world = World::new(BackendChoice::Landlock);
-    let stage = kindled();
+    let stage = started_ahead();
     nix::sys::signal::kill(nix::unistd::Pid::from_raw(stage), nix::sys::signal::Signal::SIGKILL).unwrap();
     // Until it is seen to be dead.
     while fs::read_to_string(format!("/proc/{stage}/stat")).is_ok_and(|stat| !stat.contains(") Z ")) {

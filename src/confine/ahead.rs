@@ -14,45 +14,45 @@ use nix::unistd::Pid;
 use super::error::ConfineError;
 use super::{spread, stage};
 
-static AHEAD: Mutex<Option<Ember>> = Mutex::new(None);
+static AHEAD: Mutex<Option<Spawned>> = Mutex::new(None);
 
 /// A started stage, and the socket that it listens to.
 #[derive(Debug)]
-pub(super) struct Ember {
+pub(super) struct Spawned {
     pub(super) control: UnixStream,
     pub(super) child: Child,
 }
 
 /// Starts a stage for whoever needs the first one.
 ///
-/// For a program whose `main` hands a stage over to [`stage::main`]. [`put_out`] ends it if nobody did.
-pub fn kindle() {
+/// For a program whose `main` hands a stage over to [`stage::main`]. [`end_stage`] ends it if nobody did.
+pub fn start_stage() {
     // One that cannot be started now is started, or complained about, when it is needed.
-    if let Ok(ember) = Ember::start() {
-        *AHEAD.lock().unwrap_or_else(PoisonError::into_inner) = Some(ember);
+    if let Ok(spawned) = Spawned::start() {
+        *AHEAD.lock().unwrap_or_else(PoisonError::into_inner) = Some(spawned);
     }
 }
 
-/// Ends the stage of [`kindle`], if nobody needed it, and waits for its end.
-pub fn put_out() {
-    if let Some(Ember { control, mut child }) = ahead() {
+/// Ends the stage of [`start_stage`], if nobody needed it, and waits for its end.
+pub fn end_stage() {
+    if let Some(Spawned { control, mut child }) = ahead() {
         drop(control);
         // One that cannot be waited for has been reaped by somebody else.
         let _reaped = child.wait();
     }
 }
 
-fn ahead() -> Option<Ember> {
+fn ahead() -> Option<Spawned> {
     AHEAD.lock().unwrap_or_else(PoisonError::into_inner).take()
 }
 
-impl Ember {
+impl Spawned {
     /// The one that was started ahead if it is still alive, else a new one.
     pub(super) fn take() -> Result<Self, ConfineError> {
-        if let Some(mut ember) = ahead()
-            && matches!(ember.child.try_wait(), Ok(None))
+        if let Some(mut spawned) = ahead()
+            && matches!(spawned.child.try_wait(), Ok(None))
         {
-            return Ok(ember);
+            return Ok(spawned);
         }
         Self::start()
     }
