@@ -108,12 +108,17 @@ impl Host {
             (Probe::Fails(why), _) => lacks.push(format!("Landlock: {why}")),
             (Probe::Untried, _) => lacks.push("Landlock: not tried".to_owned()),
         }
-        match &self.seccomp {
-            Probe::Works => {}
-            Probe::Fails(why) => lacks.push(format!("seccomp: {why}")),
-            Probe::Untried => lacks.push("seccomp: not tried".to_owned()),
-        }
+        lacks.extend(self.seccomp_lacks());
         lacks
+    }
+
+    /// What every regime lacks where there are no filters.
+    fn seccomp_lacks(&self) -> Option<String> {
+        match &self.seccomp {
+            Probe::Works => None,
+            Probe::Fails(why) => Some(format!("seccomp: {why}")),
+            Probe::Untried => Some("seccomp: not tried".to_owned()),
+        }
     }
 
     /// What the `namespaces` regime lacks here, one sentence each; empty where it can be used.
@@ -128,11 +133,7 @@ impl Host {
             (Probe::Fails(why), _) => lacks.push(format!("Landlock: {why}")),
             (Probe::Untried, _) => lacks.push("Landlock: not tried".to_owned()),
         }
-        match &self.seccomp {
-            Probe::Works => {}
-            Probe::Fails(why) => lacks.push(format!("seccomp: {why}")),
-            Probe::Untried => lacks.push("seccomp: not tried".to_owned()),
-        }
+        lacks.extend(self.seccomp_lacks());
         match &self.bwrap {
             None => lacks.push("bwrap: not in a system directory".to_owned()),
             Some(bwrap) => lacks.extend(bwrap.objection().map(|why| format!("bwrap: {why}"))),
