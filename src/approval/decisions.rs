@@ -48,6 +48,8 @@ fn request(required: bool, payload: &str) -> ApprovalRequest {
         group_id: None,
         remember: Remember::None,
         allowed_by: "a rule `{pattern: make, approval: none}` would allow it".to_owned(),
+        why: Vec::new(),
+        caller: None,
     }
 }
 

@@ -26,6 +26,7 @@ pub use cancel::CancelHandle;
 pub use controller::{Controller, DecidedBy, Record, Verdict};
 pub use memory::{Approval, Memory};
 pub use request::{
-    AnswerOf, ApprovalDecision, ApprovalRequest, CommandView, Fingerprint, Lazy, Presentation, Remember,
+    AnswerOf, ApprovalDecision, ApprovalRequest, CommandView, Content, FileView, Fingerprint, Lazy, Presentation,
+    Remember,
 };
 pub use terminal::TerminalApprover;

@@ -49,6 +49,8 @@ fn child_that_asks() {
         group_id: None,
         remember: Remember::None,
         allowed_by: "a rule would allow it".to_owned(),
+        why: Vec::new(),
+        caller: None,
     };
     let count = std::env::var("ASK_COUNT")
         .ok()

@@ -29,6 +29,10 @@ pub struct ApprovalRequest {
     pub remember: Remember,
     /// What in the config would allow it, told with a denial.
     pub allowed_by: String,
+    /// Which lines of the config make it a question, or why it is one without any; for whoever wants to know.
+    pub why: Vec<String>,
+    /// Who asks, if it is not the agent itself: a nested worker or agent.
+    pub caller: Option<String>,
 }
 
 /// An answer.
@@ -69,6 +73,32 @@ pub enum Presentation {
     Command(CommandView),
     /// A change, line by line; only the beginning of a long one is shown at first.
     Diff(String),
+    /// The content of a file that is not there yet.
+    FileContent(FileView),
+    /// Named values: the arguments of a tool that Stockade knows nothing of.
+    Structured(Vec<(String, String)>),
+    /// The parts of one question, each under its title; one answer holds for all.
+    Several(Vec<(String, Presentation)>),
+}
+
+/// A file as it would be.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FileView {
+    /// Where.
+    pub path: PathBuf,
+    /// Its content.
+    pub content: Content,
+    /// Bytes.
+    pub size: u64,
+}
+
+/// The content of a file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Content {
+    /// Text.
+    Text(String),
+    /// No text: what it looks like.
+    Binary(String),
 }
 
 /// A command as it would run.

@@ -7,7 +7,7 @@
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::PathBuf;
 
-use super::request::{AnswerOf, ApprovalRequest, Presentation};
+use super::request::{AnswerOf, ApprovalRequest, Content, Presentation};
 use crate::policy::path;
 
 /// The width assumed where the terminal does not tell.
@@ -61,21 +61,7 @@ pub(super) fn question(
     if let Some(group) = &request.group_id {
         screen.field("group", group.as_bytes());
     }
-    match presentation {
-        Presentation::Text(text) => screen.field("", text.as_bytes()),
-        Presentation::Diff(text) => screen.diff(text, extent),
-        Presentation::Command(view) => {
-            screen.field("command", &view.command);
-            screen.paths("directory", std::slice::from_ref(&view.directory));
-            screen.field("regime", view.regime.as_bytes());
-            screen.paths("may read", &view.may_read);
-            if view.may_write.is_empty() {
-                screen.field("may write", b"nothing");
-            }
-            screen.paths("may write", &view.may_write);
-            screen.field("may reach", view.may_reach.as_bytes());
-        }
-    }
+    screen.present(presentation, extent);
     if screen.hides == Hides::Something {
         screen.plain(WARNING, Style::Warning);
     }
@@ -118,12 +104,24 @@ enum Hides {
 }
 
 fn hides(request: &ApprovalRequest, presentation: &Presentation) -> Hides {
-    // The end of a line is shown as one; a tab is a blank of unknown width, and common.
-    let text = |bytes: &[u8]| bytes.split(|byte| matches!(byte, b'\n' | b'\t')).any(path::is_escaped);
     let asked = [&request.tool_name, &request.description]
         .into_iter()
         .chain(&request.group_id);
-    let shown = match presentation {
+    if hidden_in(presentation) || asked.into_iter().any(|asked| does_not_print(asked.as_bytes())) {
+        Hides::Something
+    } else {
+        Hides::Nothing
+    }
+}
+
+/// The end of a line is shown as one; a tab is a blank of unknown width, and common.
+fn does_not_print(bytes: &[u8]) -> bool {
+    bytes.split(|byte| matches!(byte, b'\n' | b'\t')).any(path::is_escaped)
+}
+
+fn hidden_in(presentation: &Presentation) -> bool {
+    let text = does_not_print;
+    match presentation {
         Presentation::Text(shown) | Presentation::Diff(shown) => text(shown.as_bytes()),
         Presentation::Command(view) => {
             let mut paths = view.may_write.iter().chain(&view.may_read).chain([&view.directory]);
@@ -133,11 +131,16 @@ fn hides(request: &ApprovalRequest, presentation: &Presentation) -> Hides {
                     .any(|shown| text(shown.as_bytes()))
                 || paths.any(|shown| path::is_escaped(shown.as_os_str().as_bytes()))
         }
-    };
-    if shown || asked.into_iter().any(|asked| text(asked.as_bytes())) {
-        Hides::Something
-    } else {
-        Hides::Nothing
+        Presentation::FileContent(view) => {
+            let (Content::Text(shown) | Content::Binary(shown)) = &view.content;
+            text(shown.as_bytes()) || path::is_escaped(view.path.as_os_str().as_bytes())
+        }
+        Presentation::Structured(fields) => fields
+            .iter()
+            .any(|(name, value)| text(name.as_bytes()) || text(value.as_bytes())),
+        Presentation::Several(parts) => parts
+            .iter()
+            .any(|(title, part)| text(title.as_bytes()) || hidden_in(part)),
     }
 }
 
@@ -156,6 +159,44 @@ struct Screen {
 }
 
 impl Screen {
+    fn present(&mut self, presentation: &Presentation, extent: Extent) {
+        match presentation {
+            Presentation::Text(text) => self.field("", text.as_bytes()),
+            Presentation::Diff(text) => self.diff(text, extent),
+            Presentation::Command(view) => {
+                self.field("command", &view.command);
+                self.paths("directory", std::slice::from_ref(&view.directory));
+                self.field("regime", view.regime.as_bytes());
+                self.paths("may read", &view.may_read);
+                if view.may_write.is_empty() {
+                    self.field("may write", b"nothing");
+                }
+                self.paths("may write", &view.may_write);
+                self.field("may reach", view.may_reach.as_bytes());
+            }
+            Presentation::FileContent(view) => {
+                self.paths("file", std::slice::from_ref(&view.path));
+                self.field("size", format!("{} bytes", view.size).as_bytes());
+                match &view.content {
+                    Content::Text(text) => self.diff(text, extent),
+                    Content::Binary(what) => self.field("content", what.as_bytes()),
+                }
+            }
+            Presentation::Structured(fields) => {
+                for (name, value) in fields {
+                    self.field("argument", name.as_bytes());
+                    self.field("", value.as_bytes());
+                }
+            }
+            Presentation::Several(parts) => {
+                for (title, part) in parts {
+                    self.field("part", title.as_bytes());
+                    self.present(part, extent);
+                }
+            }
+        }
+    }
+
     /// A line of Stockade's own.
     fn plain(&mut self, line: &str, style: Style) {
         let code = match style {
@@ -282,6 +323,8 @@ mod tests {
             group_id: None,
             remember: Remember::None,
             allowed_by: String::new(),
+            why: Vec::new(),
+            caller: None,
         };
         let view = Presentation::Command(view);
         question(&request, &view, (columns, Colour::Off), Extent::Head).text
@@ -380,6 +423,8 @@ mod tests {
             group_id: None,
             remember: Remember::None,
             allowed_by: String::new(),
+            why: Vec::new(),
+            caller: None,
         };
         let change = Presentation::Diff(text.to_owned());
         question(&request, &change, (columns, Colour::Off), extent)

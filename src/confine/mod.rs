@@ -17,6 +17,7 @@ pub mod confinement;
 mod counting;
 pub(crate) mod entry;
 pub mod error;
+pub mod files;
 pub mod filter;
 pub mod io;
 pub mod keeper;

@@ -53,6 +53,8 @@ pub(crate) fn request(
         group_id: None,
         remember,
         allowed_by: allowed_by(policy, judgement),
+        why: Vec::new(),
+        caller: None,
     }
 }
 

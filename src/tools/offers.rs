@@ -92,5 +92,7 @@ fn question(offer: &Offer) -> ApprovalRequest {
         group_id: None,
         remember: Remember::None,
         allowed_by: String::new(),
+        why: Vec::new(),
+        caller: None,
     }
 }
