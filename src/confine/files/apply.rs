@@ -1,0 +1,118 @@
+//! Making changes, all or none.
+//!
+//! First every change is held against what it was prepared from, and its new content is written beside the file it is
+//! for. Only when all of that has succeeded is anything given its name.
+
+use std::ffi::OsStr;
+use std::os::fd::AsFd as _;
+
+use nix::unistd::{UnlinkatFlags, unlinkat};
+
+use super::clock::Clock;
+use super::effect::{self, Effect, path_of};
+use super::failure::{About, Answer, failure};
+use super::journal::{Action, Step, commit};
+use super::place::{Made, Place, make_directory};
+use super::protocol::{Bound, Change, State, Tree, Why};
+use super::state::{digest, is_same};
+use super::temporary::Temporary;
+use super::tree;
+
+/// Makes changes, all or none.
+pub(super) fn apply(changes: &[Bound], clock: Clock) -> Answer<()> {
+    let mut made = Vec::new();
+    let result = stage_all(changes, clock, &mut made).and_then(commit);
+    if result.is_err() {
+        for Made { place, .. } in made.iter().rev() {
+            // Somebody else may have put something there by now; then it stays.
+            let _removed = unlinkat(&place.directory, place.name.as_os_str(), UnlinkatFlags::RemoveDir);
+        }
+    }
+    result
+}
+
+fn stage_all(changes: &[Bound], clock: Clock, made: &mut Vec<Made>) -> Answer<Vec<Step>> {
+    let mut steps = Vec::with_capacity(changes.len());
+    for bound in changes {
+        steps.extend(stage(bound, clock, made)?);
+    }
+    Ok(steps)
+}
+
+fn stage(bound: &Bound, clock: Clock, made: &mut Vec<Made>) -> Answer<Option<Step>> {
+    let path = path_of(&bound.change);
+    let effect = effect::of(&bound.change, clock).map_err(|failed| changed(bound, failed))?;
+    let is_own = |path: &OsStr| made.iter().any(|made| made.path == path);
+    let before = effect.before.iter().zip(&bound.before);
+    let as_before = effect.before.len() == bound.before.len()
+        && before.clone().all(|(now, expected)| {
+            is_same(expected, now) || (*expected == State::Absent && is_own(path) && is_directory(now))
+        });
+    if !as_before || effect.new.as_deref().map(digest) != bound.after {
+        return Err(failure(path, Why::Changed));
+    }
+    step(&bound.change, &effect, made)
+}
+
+fn is_directory(state: &State) -> bool {
+    matches!(state, State::Directory { .. })
+}
+
+/// What could be prepared and cannot be any more has changed; what the system refuses it says itself.
+fn changed(bound: &Bound, failed: super::protocol::Failure) -> super::protocol::Failure {
+    let was_there = bound.before.first().is_some_and(|before| *before != State::Absent);
+    match failed.why {
+        Why::Missing if !was_there => failed,
+        Why::Missing
+        | Why::IsDirectory
+        | Why::Special(_)
+        | Why::Binary { .. }
+        | Why::NoMatch { .. }
+        | Why::Ambiguous { .. }
+        | Why::Hunk { .. }
+        | Why::Exists => failure(failed.path, Why::Changed),
+        Why::NotPermitted
+        | Why::NotDirectory
+        | Why::TooLarge { .. }
+        | Why::Changed
+        | Why::NotEmpty
+        | Why::EmptyEdit { .. }
+        | Why::Malformed(_)
+        | Why::Loop
+        | Why::OtherFileSystem
+        | Why::System(_) => failed,
+    }
+}
+
+fn step(change: &Change, effect: &Effect<'_>, way: &mut Vec<Made>) -> Answer<Option<Step>> {
+    let expected = effect.before.first().cloned().unwrap_or(State::Absent);
+    let path = path_of(change).to_owned();
+    let action = match change {
+        Change::Write { .. } | Change::Edit { .. } | Change::Patch { .. } => {
+            let mode = match &expected {
+                State::File(file) => Some(file.mode),
+                State::Absent | State::Directory { .. } | State::Symlink(_) | State::Other(_) => None,
+            };
+            let content = effect.new.as_deref().unwrap_or_default();
+            let place = Place::make_way(&path, way)?;
+            let temporary = Temporary::write(place.directory.as_fd(), content, mode).about(&path)?;
+            Action::Put(place, temporary)
+        }
+        Change::Delete { tree, .. } => {
+            let place = Place::of(&path)?;
+            if let (State::Directory { .. }, Tree::Whole) = (&expected, tree) {
+                tree::rehearse(&place).about(&path)?;
+            }
+            Action::Remove(place, *tree)
+        }
+        Change::Move { from, to } => Action::Move(Place::of(from)?, Place::make_way(to, way)?),
+        Change::MakeDirectory { .. } => {
+            if expected == State::Absent {
+                let place = Place::make_way(&path, way)?;
+                make_directory(&path, place, way).about(&path)?;
+            }
+            return Ok(None);
+        }
+    };
+    Ok(Some(Step { path, expected, action }))
+}

@@ -1,0 +1,108 @@
+//! Where an agent's path leads.
+//!
+//! Resolved as the kernel would, component by component, but further: past the point where nothing exists any more, as
+//! long as plain names follow. A change on the disk meanwhile is harmless: whoever uses the answer opens it without
+//! following a symlink.
+
+use std::collections::VecDeque;
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use nix::errno::Errno;
+use nix::fcntl::readlink;
+use nix::sys::stat::lstat;
+
+use super::failure::{About, Answer, failure};
+use super::protocol::{Found, Last, Look, State, Why};
+use super::state::{self, What, kind};
+
+/// As many symlinks as the kernel follows.
+const MAX_LINKS: u32 = 40;
+
+/// Finds out where a path leads and what is there.
+pub(super) fn look(look: &Look) -> Answer<Found> {
+    let bytes = look.path.as_bytes();
+    if !bytes.starts_with(b"/") || bytes.contains(&0) {
+        return Err(failure(&look.path, Why::Malformed("not an absolute path".to_owned())));
+    }
+    let (path, existing) = resolve(&look.path, look.last).about(&look.path)?;
+    let state = state::at(path.as_os_str(), look.hash).map_err(|failed| failure(&look.path, failed.why))?;
+    if let (State::File(_) | State::Other(_), Some(b'/')) = (&state, bytes.last()) {
+        return Err(failure(&look.path, Why::NotDirectory));
+    }
+    Ok(Found {
+        path: path.into_os_string(),
+        state,
+        existing: existing.into_os_string(),
+    })
+}
+
+/// The path without symlinks, and the nearest directory above it that exists.
+fn resolve(path: &OsStr, last: Last) -> Result<(PathBuf, PathBuf), Why> {
+    let mut at = PathBuf::from("/");
+    let mut names = names(path);
+    let mut links = 0;
+    while let Some(name) = names.pop_front() {
+        if name == ".." {
+            at.pop();
+            continue;
+        }
+        let next = at.join(&name);
+        let stat = match lstat(&next) {
+            Ok(stat) => stat,
+            Err(Errno::ENOENT) => return missing(at, &name, &names),
+            Err(Errno::ELOOP) => return Err(Why::Loop),
+            Err(errno) => return Err(errno.into()),
+        };
+        match kind(&stat) {
+            What::Directory => at = next,
+            What::Symlink if !(names.is_empty() && last == Last::Itself) => {
+                links += 1;
+                if links > MAX_LINKS {
+                    return Err(Why::Loop);
+                }
+                follow(&next, &mut at, &mut names)?;
+            }
+            What::File | What::Symlink | What::Special(_) if names.is_empty() => return Ok((next, at)),
+            What::File | What::Symlink | What::Special(_) => return Err(Why::NotDirectory),
+        }
+    }
+    let above = at.parent().unwrap_or(&at).to_owned();
+    Ok((at, above))
+}
+
+/// Puts what a symlink names before the names that are left.
+fn follow(link: &Path, at: &mut PathBuf, left: &mut VecDeque<OsString>) -> Result<(), Why> {
+    let target = readlink(link).map_err(Why::from)?;
+    if target.as_bytes().starts_with(b"/") {
+        *at = PathBuf::from("/");
+    }
+    let mut first = names(&target);
+    // The kernel would not take a longer one either; this bounds what a chain of links can add up to.
+    if first.len() + left.len() > 4096 {
+        return Err(Why::System(libc::ENAMETOOLONG));
+    }
+    first.append(left);
+    *left = first;
+    Ok(())
+}
+
+/// Nothing is at `name` in `at`: what is left must be plain names.
+fn missing(at: PathBuf, name: &OsStr, left: &VecDeque<OsString>) -> Result<(PathBuf, PathBuf), Why> {
+    if left.iter().any(|name| name == "..") {
+        return Err(Why::Missing);
+    }
+    let mut path = at.join(name);
+    path.extend(left);
+    Ok((path, at))
+}
+
+/// The names in a path, with those left out that lead nowhere.
+fn names(path: &OsStr) -> VecDeque<OsString> {
+    path.as_bytes()
+        .split(|byte| *byte == b'/')
+        .filter(|name| !matches!(*name, [] | b"."))
+        .map(|name| OsStr::from_bytes(name).to_owned())
+        .collect()
+}

@@ -1,0 +1,150 @@
+//! Opening what a look found, and nothing that a symlink leads to.
+
+use std::ffi::{OsStr, OsString};
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+
+use nix::errno::Errno;
+use nix::fcntl::{AT_FDCWD, AtFlags, OFlag, OpenHow, ResolveFlag, openat2};
+use nix::sys::stat::{FileStat, Mode, fstatat, mkdirat};
+
+use super::failure::{About, Answer, failure};
+use super::protocol::Why;
+
+/// A directory that is held open, and a name in it.
+#[derive(Debug)]
+pub(super) struct Place {
+    /// The directory, as a mere place.
+    pub(super) directory: OwnedFd,
+    /// The name.
+    pub(super) name: OsString,
+}
+
+/// A directory that was made on the way to a place.
+#[derive(Debug)]
+pub(super) struct Made {
+    /// Its path.
+    pub(super) path: OsString,
+    /// The directory it is in, and its name.
+    pub(super) place: Place,
+}
+
+impl Place {
+    /// The place of a path whose directory exists.
+    pub(super) fn of(path: &OsStr) -> Answer<Self> {
+        let (directory, name) = split(path)?;
+        Ok(Self {
+            directory: open(directory, OFlag::O_PATH | OFlag::O_DIRECTORY).about(path)?,
+            name: name.to_owned(),
+        })
+    }
+
+    /// The place of a path, with the directories on the way made where they are missing; those are added to `made`.
+    pub(super) fn make_way(path: &OsStr, made: &mut Vec<Made>) -> Answer<Self> {
+        let (mut directory, name) = split(path)?;
+        let mut missing = Vec::new();
+        let mut at = loop {
+            match open(directory, OFlag::O_PATH | OFlag::O_DIRECTORY) {
+                Ok(at) => break at,
+                Err(Errno::ENOENT) => {
+                    missing.push(directory);
+                    directory = split(directory)?.0;
+                }
+                Err(errno) => return Err(errno).about(path),
+            }
+        };
+        for missing in missing.into_iter().rev() {
+            let name = split(missing)?.1.to_owned();
+            let place = Self { directory: at, name };
+            at = make_directory(missing, place, made).about(path)?;
+        }
+        Ok(Self {
+            directory: at,
+            name: name.to_owned(),
+        })
+    }
+
+    /// What is there, itself.
+    pub(super) fn stat(&self) -> nix::Result<FileStat> {
+        fstatat(&self.directory, self.name.as_os_str(), AtFlags::AT_SYMLINK_NOFOLLOW)
+    }
+}
+
+/// Makes a directory and opens it. Another that is made there meanwhile will do: it is opened like any other.
+pub(super) fn make_directory(path: &OsStr, place: Place, made: &mut Vec<Made>) -> nix::Result<OwnedFd> {
+    let result = mkdirat(
+        &place.directory,
+        place.name.as_os_str(),
+        Mode::from_bits_truncate(0o777),
+    );
+    let opened = open_below(&place.directory, &place.name, OFlag::O_PATH | OFlag::O_DIRECTORY);
+    match result {
+        Ok(()) => made.push(Made {
+            path: path.to_owned(),
+            place,
+        }),
+        Err(Errno::EEXIST) => {}
+        Err(errno) => return Err(errno),
+    }
+    opened
+}
+
+/// The directory and the name of a path that a look gave.
+pub(super) fn split(path: &OsStr) -> Answer<(&OsStr, &OsStr)> {
+    let bytes = path.as_bytes();
+    let plain = bytes.strip_prefix(b"/").is_some_and(|rest| {
+        rest.split(|byte| *byte == b'/')
+            .all(|name| !matches!(name, [] | b"." | b"..") && !name.contains(&0))
+    });
+    match bytes.iter().rposition(|byte| *byte == b'/') {
+        Some(slash) if plain => {
+            let (directory, name) = bytes.split_at(slash);
+            let directory: &[u8] = if directory.is_empty() { b"/" } else { directory };
+            Ok((
+                OsStr::from_bytes(directory),
+                OsStr::from_bytes(name.strip_prefix(b"/").unwrap_or(name)),
+            ))
+        }
+        // The root directory has no place of its own.
+        Some(_) if bytes == b"/" => Err(failure(path, Why::NotPermitted)),
+        Some(_) | None => Err(failure(path, Why::Malformed("not a plain absolute path".to_owned()))),
+    }
+}
+
+/// Opens an absolute path in which nothing may be a symlink.
+pub(super) fn open(path: &OsStr, flags: OFlag) -> nix::Result<OwnedFd> {
+    if !path.as_bytes().starts_with(b"/") {
+        return Err(Errno::EINVAL);
+    }
+    open_how(AT_FDCWD, path, flags, ResolveFlag::empty(), Mode::empty())
+}
+
+/// Opens what lies below a directory, in the same mount, without symlinks on the way.
+pub(super) fn open_below(directory: impl AsFd, path: &OsStr, flags: OFlag) -> nix::Result<OwnedFd> {
+    let within = ResolveFlag::RESOLVE_BENEATH | ResolveFlag::RESOLVE_NO_XDEV;
+    open_how(directory, path, flags, within, Mode::empty())
+}
+
+/// Opens or makes a file in a directory.
+pub(super) fn make_file(directory: impl AsFd, name: &OsStr, flags: OFlag, mode: Mode) -> nix::Result<OwnedFd> {
+    open_how(directory, name, flags, ResolveFlag::RESOLVE_BENEATH, mode)
+}
+
+fn open_how(from: impl AsFd, path: &OsStr, flags: OFlag, extra: ResolveFlag, mode: Mode) -> nix::Result<OwnedFd> {
+    // A mere place takes no other flags.
+    let always = if flags.contains(OFlag::O_PATH) {
+        OFlag::O_CLOEXEC | OFlag::O_NOFOLLOW
+    } else {
+        OFlag::O_CLOEXEC | OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK | OFlag::O_NOCTTY
+    };
+    let how = OpenHow::new()
+        .flags(flags | always)
+        .mode(mode)
+        .resolve(ResolveFlag::RESOLVE_NO_SYMLINKS | ResolveFlag::RESOLVE_NO_MAGICLINKS | extra);
+    loop {
+        match openat2(&from, path, how) {
+            Err(Errno::EINTR) => {}
+            result => return result,
+        }
+    }
+}

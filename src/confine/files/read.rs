@@ -1,0 +1,163 @@
+//! Lines of a file, in bounded memory: what is not given is only counted.
+
+use std::io::Read as _;
+
+use super::clock::Clock;
+use super::failure::{About, Answer, failure};
+use super::magic;
+use super::protocol::{End, MAX_TEXT, Read, Text, Why};
+use super::state::{open_file, size};
+
+/// How much is read at a time; no less than what [`magic`] looks at.
+const CHUNK: usize = 64 * 1024;
+
+/// Gives lines of a file.
+pub(super) fn read(ask: &Read, clock: Clock) -> Answer<Text> {
+    let (file, stat) = open_file(&ask.path)?;
+    let announced = size(&stat);
+    // A file that grows is given as it was when it was opened. Files that the kernel makes up announce nothing.
+    let mut source = (&file).take(if announced == 0 { u64::MAX } else { announced });
+    let mut lines = Lines::new(ask);
+    let mut buffer = vec![0; CHUNK];
+    let mut seen = 0u64;
+    let whole = loop {
+        let filled = fill(&mut source, &mut buffer).about(&ask.path)?;
+        let chunk = buffer.get(..filled).unwrap_or_default();
+        if chunk.is_empty() {
+            break true;
+        }
+        if seen == 0 && magic::is_binary(chunk) {
+            let (what, size) = (magic::what(chunk), announced);
+            return Err(failure(&ask.path, Why::Binary { what, size }));
+        }
+        seen += chunk.len() as u64;
+        lines.take(chunk);
+        if clock.is_over() {
+            break seen == announced;
+        }
+    };
+    let total_bytes = if whole { seen } else { announced.max(seen) };
+    lines.answer(&ask.path, whole, total_bytes)
+}
+
+/// Reads until the buffer is full or the file ends.
+fn fill(source: &mut impl std::io::Read, buffer: &mut [u8]) -> std::io::Result<usize> {
+    let mut filled = 0;
+    while let Some(rest) = buffer.get_mut(filled..).filter(|rest| !rest.is_empty()) {
+        match source.read(rest) {
+            Ok(0) => break,
+            Ok(n) => filled += n,
+            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(filled)
+}
+
+/// What was asked for, as it is picked out of what passes.
+struct Lines {
+    first: u64,
+    /// The line after the last that is wanted.
+    stop: Option<u64>,
+    room: usize,
+    bytes: Vec<u8>,
+    /// The line that the next byte belongs to, from 1.
+    line: u64,
+    /// Whether that line has begun.
+    begun: bool,
+    full: bool,
+}
+
+impl Lines {
+    fn new(ask: &Read) -> Self {
+        let first = ask.first.max(1);
+        Self {
+            first,
+            stop: ask.lines.map(|lines| first.saturating_add(lines)),
+            room: usize::try_from(ask.max_bytes.min(MAX_TEXT)).unwrap_or(0),
+            bytes: Vec::new(),
+            line: 1,
+            begun: false,
+            full: false,
+        }
+    }
+
+    fn is_wanted(&self) -> bool {
+        self.line >= self.first && !self.is_past()
+    }
+
+    fn is_past(&self) -> bool {
+        self.stop.is_some_and(|stop| self.line >= stop)
+    }
+
+    fn take(&mut self, chunk: &[u8]) {
+        let mut rest = chunk;
+        while !rest.is_empty() {
+            if self.full || self.is_past() {
+                let ends = memchr::memchr_iter(b'\n', rest).count() as u64;
+                self.line += ends;
+                self.begun = rest.last() != Some(&b'\n');
+                return;
+            }
+            let end = memchr::memchr(b'\n', rest);
+            let (piece, after) = rest.split_at(end.map_or(rest.len(), |end| end + 1));
+            if self.is_wanted() {
+                let free = self.room.saturating_sub(self.bytes.len());
+                self.full = piece.len() > free;
+                self.bytes.extend_from_slice(piece.get(..free).unwrap_or(piece));
+            }
+            self.begun = end.is_none();
+            self.line += u64::from(end.is_some());
+            rest = after;
+        }
+    }
+
+    /// Cuts what was collected at the end of a line, unless that leaves nothing.
+    fn cut(&mut self) {
+        if let Some(end) = memchr::memrchr(b'\n', &self.bytes) {
+            self.bytes.truncate(end + 1);
+        } else if let Err(error) = std::str::from_utf8(&self.bytes)
+            && error.error_len().is_none()
+            && error.valid_up_to() > 0
+        {
+            // A character is not cut in two.
+            self.bytes.truncate(error.valid_up_to());
+        }
+    }
+
+    fn answer(mut self, path: &std::ffi::OsStr, whole: bool, total_bytes: u64) -> Answer<Text> {
+        let end = if self.full {
+            End::Limit
+        } else if whole || self.is_past() {
+            End::Whole
+        } else {
+            End::Time
+        };
+        match end {
+            End::Limit => self.cut(),
+            // The line that was being read is not known to its end.
+            End::Time if self.is_wanted() && self.begun => self.cut(),
+            End::Time | End::Whole => {}
+        }
+        if memchr::memchr(0, &self.bytes).is_some() {
+            let what = magic::what(&[]);
+            return Err(failure(
+                path,
+                Why::Binary {
+                    what,
+                    size: total_bytes,
+                },
+            ));
+        }
+        let ends = memchr::memchr_iter(b'\n', &self.bytes).count() as u64;
+        let open = self.bytes.last().is_some_and(|last| *last != b'\n');
+        Ok(Text {
+            first: self.first,
+            lines: ends + u64::from(open),
+            total_lines: whole.then(|| self.line - 1 + u64::from(self.begun)),
+            total_bytes,
+            end,
+            bytes: self.bytes,
+        })
+    }
+}

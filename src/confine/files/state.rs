@@ -1,0 +1,205 @@
+//! What is at a path, and the content of a file.
+
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io::Read as _;
+
+use nix::errno::Errno;
+use nix::fcntl::{OFlag, readlinkat};
+use nix::sys::stat::{FileStat, fstat};
+use sha2::{Digest as _, Sha256};
+
+use super::failure::{About, Answer, failure};
+use super::place::open;
+use super::protocol::{FileState, Hash, MAX_LOADED, Special, State, Why};
+
+/// A file with its content.
+#[derive(Debug)]
+pub(super) struct Loaded {
+    /// The file, with the hash of the content.
+    pub(super) state: FileState,
+    /// Its content.
+    pub(super) content: Vec<u8>,
+}
+
+/// What is at a path, itself.
+pub(super) fn at(path: &OsStr, hash: Hash) -> Answer<State> {
+    look_at(path, hash).map(|(state, _)| state)
+}
+
+/// What is at a path, itself, and its content, if it is a file that is small enough and may be read.
+pub(super) fn with_content(path: &OsStr) -> Answer<(State, Option<Vec<u8>>)> {
+    look_at(path, Hash::Content)
+}
+
+fn look_at(path: &OsStr, hash: Hash) -> Answer<(State, Option<Vec<u8>>)> {
+    let seen = match open(path, OFlag::O_PATH) {
+        Ok(seen) => seen,
+        Err(Errno::ENOENT) => return Ok((State::Absent, None)),
+        Err(errno) => return Err(errno).about(path),
+    };
+    let stat = fstat(&seen).about(path)?;
+    let state = match kind(&stat) {
+        What::File => match hash {
+            Hash::Content => return loaded(path, &stat),
+            Hash::Skip => State::File(file_state(&stat, None)),
+        },
+        What::Directory => State::Directory {
+            device: stat.st_dev,
+            inode: stat.st_ino,
+        },
+        What::Symlink => State::Symlink(readlinkat(&seen, OsStr::new("")).about(path)?),
+        What::Special(special) => State::Other(special),
+    };
+    Ok((state, None))
+}
+
+/// The file with its content and hash; without, if it is too large or may not be read: it may still be written.
+fn loaded(path: &OsStr, seen: &FileStat) -> Answer<(State, Option<Vec<u8>>)> {
+    let without = || Ok((State::File(file_state(seen, None)), None));
+    if size(seen) > MAX_LOADED {
+        return without();
+    }
+    match load(path) {
+        Ok(loaded) => Ok((State::File(loaded.state), Some(loaded.content))),
+        Err(failed) if matches!(failed.why, Why::NotPermitted | Why::TooLarge { .. }) => without(),
+        Err(failed) => Err(failed),
+    }
+}
+
+/// Opens a regular file for reading. Nothing else is opened: that alone can block, or do something.
+pub(super) fn open_file(path: &OsStr) -> Answer<(File, FileStat)> {
+    let seen = open(path, OFlag::O_PATH).about(path)?;
+    let before = fstat(&seen).about(path)?;
+    match kind(&before) {
+        What::File => {}
+        What::Directory => return Err(failure(path, Why::IsDirectory)),
+        What::Symlink => return Err(failure(path, Why::Changed)),
+        What::Special(special) => return Err(failure(path, Why::Special(special))),
+    }
+    let file = open(path, OFlag::O_RDONLY).about(path)?;
+    let stat = fstat(&file).about(path)?;
+    if kind(&stat) != What::File || (stat.st_dev, stat.st_ino) != (before.st_dev, before.st_ino) {
+        return Err(failure(path, Why::Changed));
+    }
+    Ok((File::from(file), stat))
+}
+
+/// Loads a file of at most [`MAX_LOADED`] bytes.
+pub(super) fn load(path: &OsStr) -> Answer<Loaded> {
+    let (file, stat) = open_file(path)?;
+    let limit = MAX_LOADED;
+    if size(&stat) > limit {
+        return Err(failure(
+            path,
+            Why::TooLarge {
+                size: size(&stat),
+                limit,
+            },
+        ));
+    }
+    let mut content = Vec::with_capacity(usize::try_from(size(&stat)).unwrap_or(0));
+    (&file).take(limit + 1).read_to_end(&mut content).about(path)?;
+    let length = content.len() as u64;
+    if length > limit {
+        return Err(failure(path, Why::TooLarge { size: length, limit }));
+    }
+    // A file that is being written is seen as it is after: who writes on shows by the time.
+    let stat = fstat(&file).about(path)?;
+    Ok(Loaded {
+        state: file_state(&stat, Some(digest(&content))),
+        content,
+    })
+}
+
+/// SHA-256.
+pub(super) fn digest(content: &[u8]) -> [u8; 32] {
+    Sha256::digest(content).into()
+}
+
+fn file_state(stat: &FileStat, digest: Option<[u8; 32]>) -> FileState {
+    FileState {
+        device: stat.st_dev,
+        inode: stat.st_ino,
+        size: size(stat),
+        mode: stat.st_mode & 0o7777,
+        links: stat.st_nlink,
+        modified: modified(stat),
+        digest,
+    }
+}
+
+/// What a `stat` says is there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum What {
+    /// A regular file.
+    File,
+    /// A directory.
+    Directory,
+    /// A symlink.
+    Symlink,
+    /// Something else.
+    Special(Special),
+}
+
+/// What a `stat` says is there.
+pub(super) fn kind(stat: &FileStat) -> What {
+    match stat.st_mode & libc::S_IFMT {
+        libc::S_IFREG => What::File,
+        libc::S_IFDIR => What::Directory,
+        libc::S_IFLNK => What::Symlink,
+        libc::S_IFIFO => What::Special(Special::Fifo),
+        libc::S_IFSOCK => What::Special(Special::Socket),
+        _ => What::Special(Special::Device),
+    }
+}
+
+/// Bytes.
+pub(super) fn size(stat: &FileStat) -> u64 {
+    u64::try_from(stat.st_size).unwrap_or(0)
+}
+
+fn modified(stat: &FileStat) -> i128 {
+    i128::from(stat.st_mtime) * 1_000_000_000 + i128::from(stat.st_mtime_nsec)
+}
+
+/// Whether what is there is what was expected. A hash counts where one is expected; how many names a file has does not.
+pub(super) fn is_same(expected: &State, now: &State) -> bool {
+    match (expected, now) {
+        (State::File(expected), State::File(now)) => {
+            (
+                expected.device,
+                expected.inode,
+                expected.size,
+                expected.mode,
+                expected.modified,
+            ) == (now.device, now.inode, now.size, now.mode, now.modified)
+                && (expected.digest.is_none() || expected.digest == now.digest)
+        }
+        (State::Absent, State::Absent) => true,
+        (State::Directory { .. }, State::Directory { .. })
+        | (State::Symlink(_), State::Symlink(_))
+        | (State::Other(_), State::Other(_)) => expected == now,
+        (
+            State::Absent | State::File(_) | State::Directory { .. } | State::Symlink(_) | State::Other(_),
+            State::Absent | State::File(_) | State::Directory { .. } | State::Symlink(_) | State::Other(_),
+        ) => false,
+    }
+}
+
+/// Whether a `stat` is of what was expected, as far as it can say.
+pub(super) fn is_still(expected: &State, stat: &FileStat) -> bool {
+    match expected {
+        State::Absent => false,
+        State::File(file) => {
+            kind(stat) == What::File
+                && (file.device, file.inode, file.size, file.modified)
+                    == (stat.st_dev, stat.st_ino, size(stat), modified(stat))
+        }
+        State::Directory { device, inode } => {
+            kind(stat) == What::Directory && (*device, *inode) == (stat.st_dev, stat.st_ino)
+        }
+        State::Symlink(_) => kind(stat) == What::Symlink,
+        State::Other(special) => kind(stat) == What::Special(*special),
+    }
+}

@@ -1,0 +1,117 @@
+//! A file with the new content, beside the one whose place it takes.
+//!
+//! Whatever stands at its name when it is dropped is removed: the new content where a change failed, the old one where
+//! it was put in the place of the new.
+
+use std::collections::hash_map::RandomState;
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::hash::{BuildHasher as _, Hasher as _};
+use std::io::Write as _;
+use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
+
+use nix::errno::Errno;
+use nix::fcntl::{AtFlags, OFlag};
+use nix::sys::stat::{Mode, fchmod, fstat};
+use nix::unistd::{UnlinkatFlags, linkat, unlinkat};
+
+use super::place::make_file;
+use super::protocol::Why;
+
+/// How often another name is tried.
+const TRIES: u32 = 16;
+
+/// A file under a hidden name that nobody else uses.
+#[derive(Debug)]
+pub(super) struct Temporary {
+    directory: OwnedFd,
+    /// Its name.
+    pub(super) name: OsString,
+}
+
+impl Drop for Temporary {
+    fn drop(&mut self) {
+        // Nothing is left to do about one that cannot be removed, nor about one that is not there any more.
+        let _removed = unlinkat(&self.directory, self.name.as_os_str(), UnlinkatFlags::NoRemoveDir);
+    }
+}
+
+/// A hidden name that nobody else uses.
+pub(super) fn hidden_name() -> OsString {
+    let mut hasher = RandomState::new().build_hasher();
+    // A process that was forked has the random numbers of the one that it was forked from.
+    hasher.write_u32(std::process::id());
+    format!(".stockade-{:016x}", hasher.finish()).into()
+}
+
+impl Temporary {
+    /// Writes `content` to disk beside what it shall replace. `mode` is that of the file it takes the place of.
+    pub(super) fn write(directory: BorrowedFd<'_>, content: &[u8], mode: Option<u32>) -> Result<Self, Why> {
+        match Self::nameless(directory, content, mode) {
+            Ok(temporary) => Ok(temporary),
+            // Not every file system has files without a name, and not every kernel lets them have one later. What else
+            // is wrong will be wrong again.
+            Err(_) => Self::named(directory, content, mode),
+        }
+    }
+
+    /// Gives the file its name when all is in it: one that is killed before leaves nothing behind.
+    fn nameless(directory: BorrowedFd<'_>, content: &[u8], mode: Option<u32>) -> Result<Self, Why> {
+        let flags = OFlag::O_TMPFILE | OFlag::O_WRONLY;
+        let mut file = File::from(make_file(directory, OsStr::new("."), flags, made_with(mode))?);
+        fill(&mut file, content, mode)?;
+        let name = fresh(|name| linkat(&file, "", directory, name, AtFlags::AT_EMPTY_PATH))?.1;
+        Self::at(directory, name)
+    }
+
+    fn named(directory: BorrowedFd<'_>, content: &[u8], mode: Option<u32>) -> Result<Self, Why> {
+        let flags = OFlag::O_CREAT | OFlag::O_EXCL | OFlag::O_WRONLY;
+        let (file, name) = fresh(|name| make_file(directory, name, flags, made_with(mode)))?;
+        let temporary = Self::at(directory, name)?;
+        fill(&mut File::from(file), content, mode)?;
+        Ok(temporary)
+    }
+
+    fn at(directory: BorrowedFd<'_>, name: OsString) -> Result<Self, Why> {
+        match directory.try_clone_to_owned() {
+            Ok(directory) => Ok(Self { directory, name }),
+            Err(error) => {
+                let _removed = unlinkat(directory, name.as_os_str(), UnlinkatFlags::NoRemoveDir);
+                Err(error.into())
+            }
+        }
+    }
+}
+
+/// Tries names until one is free.
+pub(super) fn fresh<T>(mut attempt: impl FnMut(&OsStr) -> nix::Result<T>) -> nix::Result<(T, OsString)> {
+    let mut left = TRIES;
+    loop {
+        let name = hidden_name();
+        match attempt(&name) {
+            Ok(done) => return Ok((done, name)),
+            Err(Errno::EEXIST) if left > 0 => left -= 1,
+            Err(errno) => return Err(errno),
+        }
+    }
+}
+
+/// The mode a file keeps: what lets it run as its owner does not outlive its content.
+fn kept(mode: u32) -> Mode {
+    Mode::from_bits_truncate(mode & 0o1777)
+}
+
+fn made_with(mode: Option<u32>) -> Mode {
+    mode.map_or(Mode::from_bits_truncate(0o666), kept)
+}
+
+fn fill(file: &mut File, content: &[u8], mode: Option<u32>) -> Result<(), Why> {
+    if let Some(mode) = mode.map(kept)
+        && Mode::from_bits_truncate(fstat(file.as_fd())?.st_mode & 0o7777) != mode
+    {
+        fchmod(file.as_fd(), mode)?;
+    }
+    file.write_all(content)?;
+    file.sync_all()?;
+    Ok(())
+}

@@ -1,0 +1,162 @@
+//! Directories with everything in them: counted, tried out, removed.
+//!
+//! Never deeper on the stack or in descriptors, however deep the tree is, and never into another mount.
+
+use std::ffi::{OsStr, OsString};
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
+
+use nix::errno::Errno;
+use nix::fcntl::{OFlag, RenameFlags, renameat2};
+use nix::unistd::{AccessFlags, UnlinkatFlags, faccessat, unlinkat};
+
+use super::clock::Clock;
+use super::place::{Place, open_below};
+use crate::confine::sys::{entries, getdents};
+
+/// Bytes of a directory that are read at a time.
+const LISTING: usize = 64 * 1024;
+
+/// An entry of a directory.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Listed {
+    /// Its name.
+    pub(super) name: OsString,
+    /// `d_type`; file systems need not say.
+    pub(super) kind: u8,
+}
+
+/// Whether to go on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Go {
+    /// Go on.
+    On,
+    /// It is enough.
+    Enough,
+}
+
+/// The entries of a directory that is open for reading, part by part.
+pub(super) fn each_part(directory: impl AsFd, mut visit: impl FnMut(Vec<Listed>) -> Go) -> nix::Result<()> {
+    let mut buffer = vec![0; LISTING];
+    loop {
+        let filled = getdents(&directory, &mut buffer)?;
+        if filled == 0 {
+            return Ok(());
+        }
+        let part = entries(buffer.get(..filled).unwrap_or_default())
+            .map(|(name, kind)| Listed {
+                name: OsStr::from_bytes(name).to_owned(),
+                kind,
+            })
+            .collect();
+        if visit(part) == Go::Enough {
+            return Ok(());
+        }
+    }
+}
+
+/// Whether nothing is in a directory.
+pub(super) fn is_empty(place: &Place) -> nix::Result<bool> {
+    let directory = open_below(&place.directory, &place.name, OFlag::O_RDONLY | OFlag::O_DIRECTORY)?;
+    let mut empty = true;
+    each_part(directory, |part| {
+        empty &= part.is_empty();
+        if empty { Go::On } else { Go::Enough }
+    })?;
+    Ok(empty)
+}
+
+/// How many entries that are no directories lie below one, as far as they could be counted.
+pub(super) fn count(place: &Place, clock: Clock) -> u64 {
+    let mut files = 0u64;
+    // What cannot be looked into is not counted; the removal is tried out before anything is done.
+    let _counted = walk(place, |_, part, directories| {
+        files += (part.len() - directories) as u64;
+        Ok(if clock.is_over() { Go::Enough } else { Go::On })
+    });
+    files
+}
+
+/// Tries whether a directory could be removed with everything in it; changes nothing.
+pub(super) fn rehearse(place: &Place) -> nix::Result<()> {
+    walk(place, |directory, part, _| {
+        faccessat(
+            directory,
+            ".",
+            AccessFlags::W_OK | AccessFlags::X_OK,
+            nix::fcntl::AtFlags::AT_EACCESS,
+        )?;
+        for listed in part {
+            // An entry renamed to itself stays as it is, but whoever may not take it away is refused.
+            let name = listed.name.as_os_str();
+            renameat2(directory, name, directory, name, RenameFlags::empty())?;
+            // A mount point cannot be removed.
+            open_below(directory, name, OFlag::O_PATH)?;
+        }
+        Ok(Go::On)
+    })
+    .map(drop)
+}
+
+/// Removes a directory with everything in it.
+pub(super) fn remove(place: &Place) -> nix::Result<()> {
+    let directories = walk(place, |directory, part, _| {
+        for listed in part {
+            match unlinkat(directory, listed.name.as_os_str(), UnlinkatFlags::NoRemoveDir) {
+                Ok(()) | Err(Errno::EISDIR | Errno::ENOENT) => {}
+                Err(errno) => return Err(errno),
+            }
+        }
+        Ok(Go::On)
+    })?;
+    for directory in directories.iter().rev() {
+        let name = directory.file_name().unwrap_or_default();
+        match directory.parent().filter(|above| !above.as_os_str().is_empty()) {
+            Some(above) => {
+                let above = open_below(&place.directory, above.as_os_str(), OFlag::O_PATH | OFlag::O_DIRECTORY)?;
+                unlinkat(above, name, UnlinkatFlags::RemoveDir)?;
+            }
+            None => unlinkat(&place.directory, name, UnlinkatFlags::RemoveDir)?,
+        }
+    }
+    Ok(())
+}
+
+/// Visits the parts of each directory of a tree, those above first, with how many directories are among the entries.
+/// Gives the directories in that order, relative to the place's own.
+fn walk(
+    place: &Place,
+    mut visit: impl FnMut(&OwnedFd, &[Listed], usize) -> nix::Result<Go>,
+) -> nix::Result<Vec<PathBuf>> {
+    let mut all = Vec::new();
+    let mut left = vec![PathBuf::from(&place.name)];
+    while let Some(path) = left.pop() {
+        let flags = OFlag::O_RDONLY | OFlag::O_DIRECTORY;
+        let directory = open_below(&place.directory, path.as_os_str(), flags)?;
+        let mut result = Ok(Go::On);
+        each_part(&directory, |part| {
+            let before = left.len();
+            for listed in &part {
+                if is_directory(&directory, listed) {
+                    left.push(path.join(&listed.name));
+                }
+            }
+            result = visit(&directory, &part, left.len() - before);
+            result.unwrap_or(Go::Enough)
+        })?;
+        all.push(path);
+        if result? == Go::Enough {
+            return Ok(all);
+        }
+    }
+    Ok(all)
+}
+
+fn is_directory(directory: &OwnedFd, listed: &Listed) -> bool {
+    match listed.kind {
+        libc::DT_DIR => true,
+        libc::DT_UNKNOWN => open_below(directory, &listed.name, OFlag::O_PATH | OFlag::O_DIRECTORY).is_ok(),
+        _ => false,
+    }
+}
