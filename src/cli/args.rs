@@ -42,6 +42,16 @@ Without --config, ./stockade.yaml is used when there is one and it is trusted (s
 otherwise the preset `workspace-write`."
     )]
     Run(Box<RunArgs>),
+    /// Call one tool: what an agent would call, judged, asked about, and run confined. Without a tool: list them.
+    #[command(after_help = "\
+Examples:
+  stockade call                                                what the config can allow
+  stockade call read_file '{\"path\": \"README.md\"}'
+  stockade call edit_file '{\"path\": \"a.txt\", \"edits\": [{\"old\": \"x\", \"new\": \"y\"}]}'
+  stockade call write_file - < arguments.json
+
+Exit codes: 0 done · 1 the tool could not (no such file, no match) · a command's own · 124, 125, 126, 127 and 128+N as for `run`")]
+    Call(Box<CallArgs>),
     /// Read a config and say what is wrong with it, line by line.
     #[command(after_help = "Example:\n  stockade check agent.yaml")]
     Check(CheckArgs),
@@ -150,6 +160,29 @@ pub struct RunArgs {
     /// Run this program with these arguments.
     #[arg(last = true, value_name = "ARGV", group = "command")]
     pub argv: Vec<OsString>,
+}
+
+/// `stockade call`.
+#[derive(Debug, Args)]
+pub struct CallArgs {
+    /// Which policy holds.
+    #[command(flatten)]
+    pub policy: PolicyFlags,
+    /// What relative paths are relative to, and where commands start.
+    #[arg(long, value_name = "DIR")]
+    pub cwd: Option<PathBuf>,
+    /// Print one JSON object.
+    #[arg(long)]
+    pub json: bool,
+    /// Do not print the regime line, unless it says that nothing confines the tool.
+    #[arg(long, short)]
+    pub quiet: bool,
+    /// The tool.
+    #[arg(value_name = "TOOL")]
+    pub tool: Option<String>,
+    /// Its arguments, a JSON object; `-` reads them from standard input.
+    #[arg(value_name = "JSON")]
+    pub arguments: Option<String>,
 }
 
 /// `stockade check`.

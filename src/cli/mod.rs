@@ -4,6 +4,7 @@
 //! one table of exit codes, [`complain`] says what failed, why, and what to do.
 
 mod args;
+mod call;
 mod check;
 mod complain;
 mod cuts;
@@ -34,6 +35,8 @@ pub fn main() -> ExitCode {
     let done = match arguments.subcommand {
         Subcommand::Run(args) if args.json => run::run(*args).or_else(run::report_complaint),
         Subcommand::Run(args) => run::run(*args),
+        Subcommand::Call(args) if args.json => call::call(*args).or_else(run::report_complaint),
+        Subcommand::Call(args) => call::call(*args),
         Subcommand::Check(args) => check::check(&args),
         Subcommand::Init(args) => init::init(&args),
         Subcommand::Schema => init::schema(),

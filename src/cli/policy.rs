@@ -37,17 +37,11 @@ pub(super) fn context(ceilings: &[PathBuf]) -> Context {
 
 /// Where Stockade keeps its own state.
 pub(super) fn places(context: &Context) -> Result<Places, Complaint> {
-    let no_home = || {
+    Places::of_user(context).ok_or_else(|| {
         Complaint::failed(
             "this user has no home directory in the passwd database, so there is no place for the journal",
         )
         .remedy("run as a user with a passwd entry")
-    };
-    let state = config::trust::state_dir(context).ok_or_else(no_home)?;
-    let home = context.home.clone().ok_or_else(no_home)?;
-    Ok(Places {
-        state: state.as_path().to_owned(),
-        home: home.as_path().to_owned(),
     })
 }
 

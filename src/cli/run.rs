@@ -87,7 +87,7 @@ async fn run_in(args: RunArgs) -> Result<Exit, Complaint> {
 }
 
 /// The signals that stop the command; Stockade ends after its tree.
-fn stops() -> Result<mpsc::Receiver<Signal>, Complaint> {
+pub(super) fn stops() -> Result<mpsc::Receiver<Signal>, Complaint> {
     let (sender, receiver) = mpsc::channel(8);
     for (kind, passed) in [
         (SignalKind::interrupt(), Signal::SIGINT),
@@ -178,21 +178,31 @@ pub(super) fn report_complaint(complaint: Complaint) -> Result<Exit, Complaint> 
 }
 
 /// The word for a call that gave no outcome.
-fn status_of(error: &ToolError) -> &'static str {
+pub(super) fn status_of(error: &ToolError) -> &'static str {
     match error {
         ToolError::Blocked(_) => "blocked",
         ToolError::Denied(_) => "denied",
         ToolError::Stopped(_) => "cancelled",
-        ToolError::Refused(_) | ToolError::Directory(_) | ToolError::Plan(_) => "refused",
-        ToolError::Confine(_) | ToolError::Io(_) | ToolError::Private(_) => "failed",
+        ToolError::Refused(_) | ToolError::Directory(_) | ToolError::Plan(_) | ToolError::NoSuchTool(_) => "refused",
+        ToolError::Confine(_)
+        | ToolError::Io(_)
+        | ToolError::Private(_)
+        | ToolError::Changed(_)
+        | ToolError::Arguments { .. }
+        | ToolError::File(_)
+        | ToolError::Function(_) => "failed",
     }
 }
 
-fn exit_of(error: &ToolError) -> Exit {
+pub(super) fn exit_of(error: &ToolError) -> Exit {
     match error {
         ToolError::Blocked(_) | ToolError::Denied(_) => Exit::Denied,
         ToolError::Stopped(signal) => Exit::Signaled(*signal as i32),
-        ToolError::Refused(_)
+        ToolError::File(_) | ToolError::Function(_) => Exit::Command(1),
+        ToolError::Changed(_)
+        | ToolError::Arguments { .. }
+        | ToolError::NoSuchTool(_)
+        | ToolError::Refused(_)
         | ToolError::Directory(_)
         | ToolError::Plan(_)
         | ToolError::Confine(_)
@@ -202,7 +212,7 @@ fn exit_of(error: &ToolError) -> Exit {
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "it is the argument of map_err")]
-fn tool_complaint(error: ToolError) -> Complaint {
+pub(super) fn tool_complaint(error: ToolError) -> Complaint {
     let complaint = Complaint::ending(&error, exit_of(&error));
     match error {
         ToolError::Directory(_) => {

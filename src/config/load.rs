@@ -50,7 +50,7 @@ impl NamedFile {
 pub struct Loaded {
     /// What the config says.
     pub policy: Policy,
-    /// Custom tools, checked but not offered by this version.
+    /// Custom tools.
     pub custom_tools: Vec<CustomTool>,
     /// The config, and every file it names. Empty for a preset or flags. Presets are built in.
     pub files: Vec<NamedFile>,

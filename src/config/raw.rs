@@ -228,6 +228,8 @@ pub(crate) struct RawCustomTool {
     pub(crate) args: Option<Entries<At<RawArg>>>,
     /// What a call demands. Default `required`.
     pub(crate) approval: Option<At<RawDemand>>,
+    /// The only roots that its writes reach. Default: those that its path arguments are bound to, and no other.
+    pub(crate) sandbox_paths: Option<Vec<At<String>>>,
 }
 
 /// One argument of a custom tool.

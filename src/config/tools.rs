@@ -24,7 +24,7 @@ pub const TOOL_NAMES: &[&str] = &[
     "shell",
 ];
 
-/// A command with named arguments. Validated here; this version does not offer it as a tool.
+/// A command with named arguments, offered as a tool.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CustomTool {
     /// Its name.
@@ -37,6 +37,8 @@ pub struct CustomTool {
     pub args: Vec<CustomArg>,
     /// What a call demands.
     pub approval: Demand,
+    /// The only roots that its writes reach; without them, those that its path arguments are bound to.
+    pub sandbox_paths: Option<Vec<String>>,
     /// Where it was written.
     pub origin: Origin,
 }
@@ -182,8 +184,23 @@ fn custom_tool(
             Some(demand) => values::demand(&layer.source, demand)?,
             None => Demand::Required,
         },
+        sandbox_paths: sandbox_paths(layer, raw, roots)?,
         origin: layer.source.origin(name.at),
     })
+}
+
+fn sandbox_paths(layer: &Layer, raw: &RawCustomTool, roots: &[&str]) -> Result<Option<Vec<String>>, Box<Diagnostic>> {
+    let Some(names) = &raw.sandbox_paths else {
+        return Ok(None);
+    };
+    for name in names {
+        if !roots.contains(&name.value.as_str()) {
+            let unknown = Diagnostic::error(format!("no root is called `{}`", name.value))
+                .at(layer.source.place(name.at), "not a root");
+            return Err(unknown.did_you_mean(&name.value, roots.iter().copied()));
+        }
+    }
+    Ok(Some(names.iter().map(|name| name.value.clone()).collect()))
 }
 
 /// What stands between `{` and `}` in a word of the command.

@@ -7,7 +7,6 @@ use super::error::Diagnostic;
 use super::layers::Layers;
 use super::resolve::sandbox;
 use super::source::Place;
-use super::tools::CustomTool;
 use super::words::RawProtect;
 use crate::policy::{AbsPath, Demand, Origin, Rights, Root, ShellRule, ToolRule};
 
@@ -121,16 +120,5 @@ pub(crate) fn unprotected_config(layers: &Layers, writable: &[AbsPath]) -> Optio
     (found.value == RawProtect::None).then(|| {
         *Diagnostic::warning(format!("`protect: none` leaves {config} to the agent"))
             .at(layer.source.place(found.at), "the next start would obey what it wrote")
-    })
-}
-
-/// Custom tools are read so that a config is ready for them, and nothing more.
-pub(crate) fn not_offered(tools: &[CustomTool]) -> impl Iterator<Item = Diagnostic> {
-    tools.iter().map(|tool| {
-        let told = format!(
-            "custom tool `{}` ({}) is checked, but this version does not offer it",
-            tool.name, tool.origin
-        );
-        *Diagnostic::warning(told)
     })
 }

@@ -16,7 +16,7 @@ use nix::unistd::{Pid, chdir, dup2_stderr, dup2_stdin, dup2_stdout, execve, getp
 use serde::{Deserialize, Serialize};
 
 use super::compiled::{Compiled, install};
-use super::protocol::{CommandLimits, Start, StartFailure, Step};
+use super::protocol::{CommandLimits, Start, StartFailure, Step, Work};
 use super::selftest::{self, Canaries};
 use super::wire::send;
 use super::{ruleset, sys};
@@ -75,7 +75,10 @@ impl Command {
         set_limits(self.start.limits, self.most_tasks).map_err(at(Step::Limits))?;
         chdir(Path::new(&self.start.directory))
             .map_err(|errno| StartFailure::new(Step::Directory, errno, display(&self.start.directory)))?;
-        let argv = c_strings(&self.start.argv)?;
+        let argv = match &self.start.work {
+            Work::Command(argv) => Some(c_strings(argv)?),
+            Work::Files(_) => None,
+        };
         let environment = environment(&self.start.environment)?;
         prctl::set_pdeathsig(Signal::SIGKILL).map_err(at(Step::ParentDeath))?;
         if getppid() != self.runner {
@@ -89,14 +92,23 @@ impl Command {
                 layer
             };
             ruleset::apply(layer)?;
-            if let Some(listener) = install(&plan.command_filters)? {
-                send(&self.handover, &Handover::Listener, &[listener.as_raw_fd()])
-                    .map_err(|error| StartFailure::new(Step::Broker, Errno::EIO, error.to_string()))?;
-            }
-            selftest::command(&self.canaries, self.runner, &plan.landlock)
-                .map_err(|hole| StartFailure::new(Step::SelfTest, Errno::EPERM, hole))?;
+            let tested = match &self.start.work {
+                Work::Command(_) => {
+                    if let Some(listener) = install(&plan.command_filters)? {
+                        send(&self.handover, &Handover::Listener, &[listener.as_raw_fd()])
+                            .map_err(|error| StartFailure::new(Step::Broker, Errno::EIO, error.to_string()))?;
+                    }
+                    selftest::command(&self.canaries, self.runner, &plan.landlock)
+                }
+                // Stockade's own code: the worker's filters, which it stands in already, are for that.
+                Work::Files(_) => selftest::layer(&self.canaries, self.runner, &plan.landlock),
+            };
+            tested.map_err(|hole| StartFailure::new(Step::SelfTest, Errno::EPERM, hole))?;
         }
-        Err(execute(&argv, &environment, &self.start.environment))
+        match argv {
+            Some(argv) => Err(execute(&argv, &environment, &self.start.environment)),
+            None => serve_files(),
+        }
     }
 
     fn take_streams(&self) -> Result<(), StartFailure> {
@@ -108,6 +120,23 @@ impl Command {
         dup2_stdin(stdin).map_err(&at)?;
         dup2_stdout(stdout).map_err(&at)?;
         dup2_stderr(stderr).map_err(&at)
+    }
+}
+
+/// Serves file operations until the parent hangs up.
+fn serve_files() -> Result<std::convert::Infallible, StartFailure> {
+    // The name only helps a person reading a process list.
+    let _named = prctl::set_name(c"stockade-file");
+    // No program is executed, so nothing is closed by itself. This process only ends from here on: nothing that owned
+    // one of them is used or dropped.
+    sys::close_from(3).map_err(StartFailure::at(Step::Streams))?;
+    let Some(socket) = sys::adopt(&[0]).pop() else {
+        sys::exit_now(1)
+    };
+    match super::files::serve(&socket) {
+        Ok(()) => sys::exit_now(0),
+        // The parent sees its socket closed in the middle of an answer.
+        Err(_) => sys::exit_now(1),
     }
 }
 

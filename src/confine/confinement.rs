@@ -20,9 +20,10 @@ use tokio::task::JoinHandle;
 
 use super::ahead::Spawned;
 use super::error::ConfineError;
+use super::files::FileServer;
 use super::protocol::{
     Announcement, Answer, CommandLimits, Ended, Inquiry, Offer, OwnProcess, Place, ProtectSetup, Reply, Request,
-    SetupMessage, Start,
+    SetupMessage, Start, Work,
 };
 use super::session::{self, Named, Session};
 use super::sys;
@@ -44,8 +45,8 @@ pub struct Setup {
 /// One command to launch.
 #[derive(Debug)]
 pub struct Launch {
-    /// The program and its arguments.
-    pub argv: Vec<OsString>,
+    /// What it does.
+    pub work: Work,
     /// The whole environment.
     pub environment: Vec<(OsString, OsString)>,
     /// Where it starts.
@@ -72,6 +73,8 @@ pub struct Confinement {
     stage: Child,
     calls: u64,
     session: Session,
+    /// The file server for what only looks.
+    pub(super) files: Option<(FileServer, Running)>,
 }
 
 type Pending = Arc<Mutex<Waiting>>;
@@ -117,6 +120,7 @@ impl Confinement {
             stage,
             calls: 0,
             session,
+            files: None,
         })
     }
 
@@ -157,7 +161,7 @@ impl Confinement {
             waiting.calls.insert(call, sender);
         }
         let Launch {
-            argv,
+            work,
             environment,
             directory,
             limits,
@@ -166,7 +170,7 @@ impl Confinement {
         } = launch;
         let start = Start {
             call,
-            argv,
+            work,
             environment,
             directory,
             limits,
@@ -289,6 +293,11 @@ impl Stage {
 }
 
 impl Running {
+    /// Whether it has ended, as far as is known here.
+    pub fn has_ended(&mut self) -> bool {
+        !matches!(self.ended.try_recv(), Err(oneshot::error::TryRecvError::Empty))
+    }
+
     /// How it ended; its whole tree is dead by then.
     pub async fn ended(&mut self) -> Result<Ended, ConfineError> {
         (&mut self.ended).await.unwrap_or(Err(ConfineError::WorkerDied))

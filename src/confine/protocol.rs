@@ -81,8 +81,8 @@ pub enum Request {
 pub struct Start {
     /// The caller's number for it.
     pub call: u64,
-    /// The program and its arguments; not empty.
-    pub argv: Vec<OsString>,
+    /// What it does.
+    pub work: Work,
     /// The whole environment.
     pub environment: Vec<(OsString, OsString)>,
     /// Where it starts.
@@ -91,6 +91,34 @@ pub struct Start {
     pub limits: CommandLimits,
     /// Whether its standard input is the pty that becomes its controlling terminal.
     pub terminal: bool,
+}
+
+/// What runs behind the layer of a command.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Work {
+    /// A program and its arguments; not empty.
+    Command(Vec<OsString>),
+    /// The [file server](super::files); standard input is its socket.
+    Files(Watch),
+}
+
+impl Work {
+    /// Whether protected names are recorded before and settled after.
+    pub const fn watch(&self) -> Watch {
+        match self {
+            Self::Command(_) => Watch::ProtectedNames,
+            Self::Files(watch) => *watch,
+        }
+    }
+}
+
+/// Whether protected names are recorded before a piece of work and settled after it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Watch {
+    /// They are.
+    ProtectedNames,
+    /// They are not: it is Stockade's own code, and writes nothing.
+    Nothing,
 }
 
 /// The bounds that runner, rlimits and keeper hold.

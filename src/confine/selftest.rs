@@ -177,12 +177,18 @@ fn opens_socket(plan: &Plan, family: AddressFamily) -> bool {
     stacked(&filters, &call) == Verdict::Allow
 }
 
-/// Tries what a command must not be able to do, in its own layer, just before it is executed.
-pub(crate) fn command(canaries: &Canaries, runner: Pid, plan: &LandlockPlan) -> Result<(), String> {
+/// Tries what nothing behind the layer of a command may be able to do.
+pub(crate) fn layer(canaries: &Canaries, runner: Pid, plan: &LandlockPlan) -> Result<(), String> {
     canaries.files()?;
     if ruleset::has_scopes(plan) && !signals_are_scoped(runner) {
         return Err("the runner can be signalled".to_owned());
     }
+    Ok(())
+}
+
+/// Tries what a command must not be able to do, in its own layer, just before it is executed.
+pub(crate) fn command(canaries: &Canaries, runner: Pid, plan: &LandlockPlan) -> Result<(), String> {
+    layer(canaries, runner, plan)?;
     let readable = open(&canaries.readable, OFlag::O_RDONLY | OFlag::O_CLOEXEC, Mode::empty())
         .map_err(|errno| format!("a file that is granted cannot be read ({})", errno.desc()))?;
     match nix::sys::stat::fchmod(readable.as_fd(), Mode::from_bits_truncate(0o640)) {

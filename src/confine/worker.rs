@@ -20,7 +20,7 @@ use super::counting::Counter;
 use super::mounts::{Changed, Mounts};
 use super::protocol::{
     CommandLimits, End, Ended, KeeperReply, KeeperRequest, Reply, Request, RunnerReport, SetupMessage, Start,
-    StartFailure, Step, Stop, Violation,
+    StartFailure, Step, Stop, Violation, Watch,
 };
 use super::runner::{Runner, let_begin};
 use super::wire::{receive, send};
@@ -46,6 +46,7 @@ struct Worker<'a> {
 struct Active {
     runner: Pid,
     report: OwnedFd,
+    watch: Watch,
 }
 
 /// A process that stands outside the worker's layer, and what is around both.
@@ -197,14 +198,11 @@ impl Worker<'_> {
                 "three descriptors are needed",
             ));
         };
-        if start.argv.is_empty() {
-            return Err(StartFailure::new(Step::Argument, Errno::EINVAL, "an empty command"));
-        }
         let most_tasks = self.counter.most_tasks(start.limits, self.outside, self.active.len())?;
-        match self.ask(KeeperRequest::Snapshot) {
-            KeeperReply::Recorded => {}
-            KeeperReply::Settled(..) => return Err(StartFailure::new(Step::Protect, Errno::EPROTO, "")),
-            KeeperReply::Failed(why) => return Err(StartFailure::new(Step::Protect, Errno::EIO, why)),
+        let watch = start.work.watch();
+        match watch {
+            Watch::ProtectedNames => self.record()?,
+            Watch::Nothing => {}
         }
         let (ours, theirs) = socketpair(AddressFamily::Unix, SockType::Stream, None, SockFlag::SOCK_CLOEXEC)
             .map_err(StartFailure::at(Step::Fork))?;
@@ -235,9 +233,32 @@ impl Worker<'_> {
                     self.watch(call, runner, limits)?;
                 }
                 let_begin(&ours, self.compiled.as_ref());
-                self.active.insert(call, Active { runner, report: ours });
+                let report = ours;
+                self.active.insert(call, Active { runner, report, watch });
                 Ok(())
             }
+        }
+    }
+
+    /// Has the keeper record protected names.
+    fn record(&self) -> Result<(), StartFailure> {
+        match self.ask(KeeperRequest::Snapshot) {
+            KeeperReply::Recorded => Ok(()),
+            KeeperReply::Settled(..) => Err(StartFailure::new(Step::Protect, Errno::EPROTO, "")),
+            KeeperReply::Failed(why) => Err(StartFailure::new(Step::Protect, Errno::EIO, why)),
+        }
+    }
+
+    /// Has the keeper put back what is protected; what that was, and why the rest could not be.
+    fn settle(&self, watch: Watch) -> (Vec<Violation>, Option<String>) {
+        match watch {
+            Watch::Nothing => return (Vec::new(), None),
+            Watch::ProtectedNames => {}
+        }
+        match self.ask(KeeperRequest::Settle) {
+            KeeperReply::Settled(violations, unsettled) => (violations, unsettled),
+            KeeperReply::Recorded => (Vec::new(), Some("the keeper answered out of turn".to_owned())),
+            KeeperReply::Failed(why) => (Vec::new(), Some(why)),
         }
     }
 
@@ -274,11 +295,7 @@ impl Worker<'_> {
         // It has reported, or is dead: this does not block.
         let _reaped = waitpid(active.runner, None);
         self.tell(KeeperRequest::Unwatch { call });
-        let (violations, unsettled) = match self.ask(KeeperRequest::Settle) {
-            KeeperReply::Settled(violations, unsettled) => (violations, unsettled),
-            KeeperReply::Recorded => (Vec::new(), Some("the keeper answered out of turn".to_owned())),
-            KeeperReply::Failed(why) => (Vec::<Violation>::new(), Some(why)),
-        };
+        let (violations, unsettled) = self.settle(active.watch);
         self.reply(Ended {
             call,
             end,

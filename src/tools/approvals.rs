@@ -2,28 +2,50 @@
 
 use std::os::unix::ffi::OsStrExt;
 
-use super::call::{ShellCall, ShellCommand, words};
+use super::asking;
+use super::call::{ShellCommand, words};
+use super::files::Operand;
+use super::permission::Wanted;
 use super::plan;
-use super::shell::NAME;
 use crate::approval::{AnswerOf, ApprovalRequest, CommandView, Lazy, Presentation, Remember};
 use crate::policy::path::escape;
 use crate::policy::shell::{Judgement, RuleRef};
 use crate::policy::{Network, Policy, Requirement, Right, Root};
 use crate::profile::Profile;
 
-/// The question for a command that needs approval and would run under `profile`.
-pub(crate) fn request(
-    policy: &Policy,
-    call: &ShellCall,
-    judgement: &Judgement,
-    profile: &Profile,
-    regime: String,
-    remember: Remember,
-) -> ApprovalRequest {
-    let payload = payload(call, profile, &regime);
+/// What a question says of itself.
+pub(super) struct Told<'a> {
+    pub(super) tool_name: &'a str,
+    pub(super) description: String,
+    pub(super) allowed_by: String,
+    pub(super) why: Vec<String>,
+    pub(super) remember: Remember,
+}
+
+/// What a question is about: a command that would run under `profile`.
+pub(super) struct Asking<'a> {
+    pub(super) policy: &'a Policy,
+    pub(super) wanted: Wanted<'a>,
+    pub(super) narrow: Option<&'a [String]>,
+    pub(super) profile: &'a Profile,
+    pub(super) operands: &'a [Operand],
+    pub(super) regime: String,
+}
+
+/// The question.
+pub(super) fn request(told: Told<'_>, asking: Asking<'_>) -> ApprovalRequest {
+    let payload = payload(told.tool_name, &asking);
+    let Asking {
+        policy,
+        wanted,
+        narrow,
+        profile,
+        regime,
+        ..
+    } = asking;
     let view = CommandView {
-        command: words(&call.command),
-        directory: call.directory.clone(),
+        command: words(wanted.command),
+        directory: wanted.directory.as_path().to_owned(),
         regime,
         may_read: policy
             .roots
@@ -35,7 +57,7 @@ pub(crate) fn request(
             .roots
             .iter()
             .filter(|root| root.rights.has(Right::Write) && writes_in(profile, root))
-            .filter(|root| judgement.narrow.as_ref().is_none_or(|names| names.contains(&root.name)))
+            .filter(|root| narrow.is_none_or(|names| names.contains(&root.name)))
             .map(|root| root.path.as_path().to_owned())
             .collect(),
         may_reach: match profile.network {
@@ -46,15 +68,15 @@ pub(crate) fn request(
     ApprovalRequest {
         required: true,
         answer: AnswerOf::Anyone,
-        tool_name: NAME.to_owned(),
-        description: description(policy, judgement),
+        tool_name: told.tool_name.to_owned(),
+        description: told.description,
         payload,
         presentation: Lazy::new(move || Ok(Presentation::Command(view.clone()))),
         group_id: None,
-        remember,
-        allowed_by: allowed_by(policy, judgement),
-        why: Vec::new(),
-        caller: None,
+        remember: told.remember,
+        allowed_by: told.allowed_by,
+        why: told.why,
+        caller: wanted.caller.map(str::to_owned),
     }
 }
 
@@ -65,7 +87,7 @@ fn writes_in(profile: &Profile, root: &Root) -> bool {
 }
 
 /// What the strictest part's rule says of itself.
-fn description(policy: &Policy, judgement: &Judgement) -> String {
+pub(super) fn description(policy: &Policy, judgement: &Judgement) -> String {
     let told = judgement
         .parts
         .iter()
@@ -81,43 +103,63 @@ fn description(policy: &Policy, judgement: &Judgement) -> String {
 }
 
 /// What exactly would run: two calls have the same bytes only if they do the same under the same profile, held in the
-/// same way.
-fn payload(call: &ShellCall, profile: &Profile, regime: &str) -> Vec<u8> {
-    let mut payload = Vec::new();
-    let mut field = |bytes: &[u8]| {
-        payload.extend_from_slice(&u64::try_from(bytes.len()).unwrap_or(u64::MAX).to_le_bytes());
-        payload.extend_from_slice(bytes);
-    };
-    match &call.command {
-        ShellCommand::Line(line) => {
-            field(b"line");
-            field(line.as_bytes());
-        }
+/// same way, with the same files.
+fn payload(tool_name: &str, asking: &Asking<'_>) -> Vec<u8> {
+    let wanted = asking.wanted;
+    let mut fields: Vec<Vec<u8>> = vec![tool_name.as_bytes().to_vec()];
+    match wanted.command {
+        ShellCommand::Line(line) => fields.extend([b"line".to_vec(), line.as_bytes().to_vec()]),
         ShellCommand::Argv(argv) => {
-            field(b"argv");
-            for word in argv {
-                field(word.as_bytes());
-            }
+            fields.push(b"argv".to_vec());
+            fields.extend(argv.iter().map(|word| word.as_bytes().to_vec()));
         }
     }
-    field(call.directory.as_os_str().as_bytes());
-    for (name, value) in &call.environment {
-        field(name.as_bytes());
-        field(value.as_bytes());
+    fields.push(wanted.directory.as_bytes().to_vec());
+    for (name, value) in wanted.environment {
+        fields.extend([name.as_bytes().to_vec(), value.as_bytes().to_vec()]);
     }
-    field(&plan::digest(profile));
-    field(regime.as_bytes());
-    payload
+    fields.push(b"files".to_vec());
+    fields.extend(asking.operands.iter().map(Operand::payload));
+    fields.push(plan::digest(asking.profile).to_vec());
+    fields.push(asking.regime.as_bytes().to_vec());
+    let fields: Vec<&[u8]> = fields.iter().map(Vec::as_slice).collect();
+    asking::payload(&fields)
+}
+
+/// The lines that make it a question.
+pub(super) fn why(policy: &Policy, judgement: &Judgement) -> Vec<String> {
+    let asking = judgement
+        .parts
+        .iter()
+        .filter(|part| part.requirement == Requirement::NeedsApproval);
+    let mut why: Vec<String> = asking
+        .map(|part| {
+            let words = crate::policy::path::escape(part.words.join(" ").as_bytes());
+            let (what, rule) = match part.rule {
+                RuleRef::Rule(index) => ("the rule", policy.rules.get(index)),
+                RuleRef::Default => ("no rule matches; `shell.default`", Some(&policy.default_rule)),
+            };
+            match rule {
+                Some(rule) => format!(
+                    "`{words}`: {what} at {} says `approval: {}`",
+                    rule.origin, rule.approval
+                ),
+                None => format!("`{words}`: {what}"),
+            }
+        })
+        .collect();
+    if let Some(what) = &judgement.not_understood {
+        why.push(format!(
+            "the rules do not understand all of it: {}",
+            escape(what.as_bytes())
+        ));
+    }
+    why.dedup();
+    why
 }
 
 /// The line of config that would let it through without a question.
-fn allowed_by(policy: &Policy, judgement: &Judgement) -> String {
-    if let Some(rule) = policy.tools.get(NAME) {
-        return format!(
-            "`tools: {{{NAME}: {{approval: {}}}}}` at {} asks for it",
-            rule.approval, rule.origin
-        );
-    }
+pub(super) fn allowed_by(policy: &Policy, judgement: &Judgement) -> String {
     let Some(part) = judgement
         .parts
         .iter()

@@ -54,6 +54,26 @@ pub enum ToolError {
     /// A person or the mode said no.
     #[error("{0}")]
     Denied(String),
+    /// What a yes was about is no longer there.
+    #[error("{0} changed after it was looked at; nothing was done")]
+    Changed(String),
+    /// The arguments are not what the tool takes.
+    #[error("the arguments of {tool} cannot be read: {why}")]
+    Arguments {
+        /// Which tool.
+        tool: String,
+        /// Why.
+        why: String,
+    },
+    /// There is no such tool, or the config can never allow it.
+    #[error("{0}")]
+    NoSuchTool(String),
+    /// A file operation could not be done; nothing was changed.
+    #[error("{0}")]
+    File(String),
+    /// A function of the program said so.
+    #[error("{0}")]
+    Function(String),
     /// It was stopped by this signal before it ran.
     #[error("stopped by {0} before it ran")]
     Stopped(Signal),

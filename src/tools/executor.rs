@@ -7,9 +7,12 @@ use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
 
 use super::call::ToolError;
+use super::deciding::SharedController;
 use super::fall;
+use super::files::FileProfile;
 use super::footing::{Chosen, Footing};
 use super::identity;
 use super::narrowing::Narrowing;
@@ -19,6 +22,7 @@ use super::workers::Workers;
 use crate::approval::{Approver, CancelHandle, Controller};
 use crate::backend::bwrap::own;
 use crate::backend::host::program;
+use crate::config::{Context, trust};
 use crate::confine::protocol::ProtectSetup;
 use crate::confine::{ConfineError, Confinement, Named, OwnProcess, Place, Session, Setup, Stage};
 use crate::policy::{AbsPath, Access, Grant, Identity, Mode, Operation, Origin, Policy, Protect, Right, Rights, Scope};
@@ -33,6 +37,16 @@ pub struct Places {
     pub home: PathBuf,
 }
 
+impl Places {
+    /// Where they are for the user of this context; `None` without a home in the passwd database.
+    pub fn of_user(context: &Context) -> Option<Self> {
+        Some(Self {
+            state: trust::state_dir(context)?.as_path().to_owned(),
+            home: context.home.clone()?.as_path().to_owned(),
+        })
+    }
+}
+
 /// Runs calls of one session under one policy.
 #[derive(Debug)]
 pub struct Executor {
@@ -40,11 +54,13 @@ pub struct Executor {
     pub(super) narrowing: Narrowing,
     pub(super) envelope: Profile,
     pub(super) chosen: Chosen,
-    /// Away while a question is open.
-    pub(super) controller: Option<Controller>,
+    pub(super) controller: SharedController,
     pub(super) withdraw: Option<CancelHandle>,
     pub(super) places: Places,
     pub(super) workers: Workers,
+    pub(super) file_profiles: Vec<(Asked, FileProfile)>,
+    /// How often a command named more files than are looked at.
+    pub(super) unknown: u64,
 }
 
 impl Executor {
@@ -69,10 +85,12 @@ impl Executor {
             narrowing,
             envelope,
             chosen,
-            controller: Some(Controller::new(mode, approver)),
+            controller: Arc::new(Mutex::new(Controller::new(mode, approver))),
             withdraw: None,
             places,
             workers: Workers::default(),
+            file_profiles: Vec::new(),
+            unknown: 0,
         })
     }
 
@@ -203,7 +221,7 @@ pub(super) fn protect_setup(policy: &Policy, envelope: &Profile, store: &Path) -
 }
 
 /// The profile of a call, held against the config's own words, flags applied and held again.
-fn held(
+pub(super) fn held(
     policy: &Policy,
     narrowing: &Narrowing,
     asked: &Asked,

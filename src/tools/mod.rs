@@ -7,28 +7,48 @@
 //! worked, and `fall` takes the regime below where they do not, or cannot hold the config.
 
 mod approvals;
+mod asking;
 pub mod call;
+mod custom;
+mod deciding;
 pub mod doctor;
 pub mod environment;
 pub mod executor;
 mod fall;
+pub mod files;
 pub mod footing;
+pub mod function;
+pub mod guarded;
 pub mod identity;
 pub mod inspect;
 pub mod narrowing;
 mod offers;
 pub mod outcome;
+mod permission;
 pub mod plan;
 pub mod regime;
 mod remembered;
+pub mod session;
+pub mod set;
 pub mod shell;
+mod shell_tool;
+pub mod tool;
 mod workers;
 
 pub use crate::approval::TerminalApprover;
 pub use crate::confine::io::terminal::columns as terminal_columns;
 pub use crate::confine::io::{OutputMode, Stdin};
 pub use call::{ShellCall, ShellCommand, ToolError};
+pub use custom::CommandTool;
+pub use deciding::SharedController;
 pub use executor::{Executor, Places};
+pub use files::{FileKind, FileTool};
+pub use function::FunctionTool;
+pub use guarded::{Guard, Guarded, Hook, Override};
 pub use narrowing::Narrowing;
 pub use outcome::{Outcome, Restored, Status, Then};
 pub use plan::PlanError;
+pub use session::{Session, SessionError};
+pub use set::{ToolInfo, ToolSet};
+pub use shell_tool::ShellTool;
+pub use tool::{Answered, ApprovalContext, Assessed, Assessment, Boxed, Output, OutputEnd, Prepared, Question, Tool};

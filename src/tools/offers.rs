@@ -8,6 +8,7 @@ use tokio::sync::mpsc;
 
 use nix::sys::signal::Signal;
 
+use super::deciding::decide;
 use super::executor::Executor;
 use super::outcome::{Restored, Then};
 use super::shell::NAME;
@@ -34,13 +35,11 @@ impl Executor {
         restored: &mut [Restored],
         stops: &mut mpsc::Receiver<Signal>,
     ) -> Offered {
-        let asks = self
-            .controller
-            .as_ref()
-            .is_some_and(|controller| match controller.mode() {
-                Mode::Interactive => true,
-                Mode::ApproveAll | Mode::Strict => false,
-            });
+        let mode = self.controller.lock().ok().map(|controller| controller.mode());
+        let asks = match mode {
+            Some(Mode::Interactive) => true,
+            Some(Mode::ApproveAll | Mode::Strict) | None => false,
+        };
         if restored.is_empty() || !asks {
             return Offered::Nothing;
         }
@@ -52,7 +51,7 @@ impl Executor {
             let Some(told) = restored.iter_mut().find(|told| told.path == shown) else {
                 continue;
             };
-            let Ok(verdict) = self.decide(question(&offer), stops).await else {
+            let Ok(verdict) = decide(&self.controller, self.withdraw.as_ref(), question(&offer), stops).await else {
                 break;
             };
             match verdict.by {

@@ -150,6 +150,17 @@ impl Status {
     }
 }
 
+/// Captured output as text; bytes that are not UTF-8 are replaced, because JSON has no others.
+pub(crate) fn lossy(bytes: Vec<u8>) -> String {
+    String::from_utf8(bytes).unwrap_or_else(|error| {
+        error
+            .into_bytes()
+            .utf8_chunks()
+            .flat_map(|chunk| [chunk.valid(), if chunk.invalid().is_empty() { "" } else { "\u{fffd}" }])
+            .collect()
+    })
+}
+
 fn seconds<S: serde::Serializer>(duration: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_f64(duration.as_secs_f64())
 }

@@ -3,23 +3,25 @@
 use std::time::{Duration, Instant};
 
 use nix::sys::signal::Signal;
+use serde_json::Value;
 use tokio::sync::mpsc;
 
-use super::call::{ShellCall, ShellCommand, ToolError, argv};
+use super::call::{ShellCall, ToolError, argv};
+use super::deciding::decide;
 use super::executor::Executor;
 use super::footing::Footing;
+use super::guarded::{AGAIN, asked, ruled};
 use super::offers::Offered;
-use super::outcome::{Outcome, Restored, Status};
-use super::{approvals, environment, plan};
-use crate::approval::{ApprovalRequest, Remember, Verdict};
+use super::outcome::{Outcome, Restored, Status, lossy};
+use super::permission::{Permit, Wanted};
+use super::tool::{ApprovalContext, Assessment};
+use super::{environment, plan};
 use crate::backend::host::{Hold, TreeLimit};
 use crate::confine::io::{ParentEnds, Relayed, Stdin, prepare};
-use crate::confine::protocol::{Counting, Ended};
+use crate::confine::protocol::{Counting, Ended, Work};
 use crate::confine::{CommandLimits, ConfineError, Confinement, Launch, OwnProcess};
 use crate::policy::path::escape;
-use crate::policy::shell::{Judgement, judge, judge_argv};
-use crate::policy::{AbsPath, Access, Demand, Limits, Operation, Requirement};
-use crate::profile::{Asked, FileReach};
+use crate::policy::{AbsPath, Limits};
 
 /// The name under which `tools:` speaks of the shell tool.
 pub const NAME: &str = "shell";
@@ -34,9 +36,55 @@ impl Executor {
         call.environment
             .retain(|(name, value)| ceilings.variable_beyond(name, value).is_none());
         let directory = AbsPath::new(&call.directory).map_err(|_| ToolError::Directory(call.directory.clone()))?;
-        let judgement = self.judge(&call.command, &directory);
-        let (asked, narrow) = self.permission(&mut call, &judgement).await?;
-        self.hold_directory(&directory)?;
+        let mut tries = 0..AGAIN;
+        loop {
+            let permit = self.permission(&mut call, &directory).await?;
+            match self.hold_operands(&permit.operands, &mut call.stops).await {
+                Ok(()) => return self.execute(call, &directory, permit).await,
+                Err(ToolError::Changed(_)) if tries.next().is_some() => {}
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// What the call may do, after asking what must be asked.
+    async fn permission(&mut self, call: &mut ShellCall, directory: &AbsPath) -> Result<Permit, ToolError> {
+        let wanted = Wanted {
+            command: &call.command,
+            directory,
+            environment: &call.environment,
+            caller: None,
+        };
+        let (assessment, permit) = self.assess_shell(wanted, &mut call.stops).await?;
+        let context = ApprovalContext::new(NAME, Value::Null);
+        let assessment = match self.policy.tools.get(NAME) {
+            Some(rule) => ruled(rule, assessment, &context),
+            None => assessment,
+        };
+        let request = match assessment {
+            Assessment::Blocked(why) => return Err(ToolError::Blocked(why)),
+            Assessment::PreApproved(_) => return Ok(permit),
+            Assessment::NeedsApproval(request) => *request,
+            Assessment::NoOpinion(question) => asked(question, &context),
+        };
+        match decide(&self.controller, self.withdraw.as_ref(), request, &mut call.stops)
+            .await?
+            .denial
+        {
+            None => Ok(permit.approved()),
+            Some(denial) => Err(ToolError::Denied(denial)),
+        }
+    }
+
+    /// Confines and runs what is permitted.
+    pub(super) async fn execute(
+        &mut self,
+        mut call: ShellCall,
+        directory: &AbsPath,
+        permit: Permit,
+    ) -> Result<Outcome, ToolError> {
+        let Permit { asked, narrow, .. } = permit;
+        self.hold_directory(directory)?;
         let (child, parent) = prepare(std::mem::replace(&mut call.stdin, Stdin::Null), call.output)?;
         let own_process = if child.controlling_terminal {
             OwnProcess::Readable
@@ -50,7 +98,7 @@ impl Executor {
             None => self.start_worker(&profile, own_process, &asked).await?,
         };
         let launch = Launch {
-            argv: argv(call.command.clone()),
+            work: Work::Command(argv(call.command.clone())),
             environment: environment::build(
                 &profile,
                 &worker.session().private(),
@@ -92,20 +140,11 @@ impl Executor {
             regime: self.regime_line()?.to_string(),
             duration,
             output_bytes: relayed.stdout.total + relayed.stderr.total,
-            stdout: text(relayed.stdout.into_bytes()),
-            stderr: text(relayed.stderr.into_bytes()),
+            stdout: lossy(relayed.stdout.into_bytes()),
+            stderr: lossy(relayed.stderr.into_bytes()),
             restored,
             unsettled: ended.unsettled.map(|why| escape(why.as_bytes())),
         })
-    }
-
-    /// A command that cannot read where it starts fails in puzzling ways: better said at once.
-    fn hold_directory(&self, directory: &AbsPath) -> Result<(), ToolError> {
-        let confined = matches!(self.chosen.footing, Footing::Confined(_));
-        if confined && self.envelope.access(Operation::List, directory) == Access::Denied {
-            return Err(ToolError::Directory(directory.as_path().to_owned()));
-        }
-        Ok(())
     }
 
     /// Who counts the processes of a command.
@@ -117,91 +156,6 @@ impl Executor {
             },
             Footing::Unconfined(_) | Footing::Refused(_) => Counting::Sampled,
         }
-    }
-
-    fn judge(&self, command: &ShellCommand, directory: &AbsPath) -> Judgement {
-        let lies_in = |argument: &str, names: &[String]| {
-            let Ok(path) = AbsPath::new(directory.as_path().join(argument)) else {
-                return false;
-            };
-            self.policy
-                .speaker(&path)
-                .is_some_and(|root| names.contains(&root.name))
-        };
-        let (rules, default) = (&self.policy.rules, &self.policy.default_rule);
-        match command {
-            ShellCommand::Line(line) => match line.to_str() {
-                Some(line) => judge(line, rules, default, &lies_in),
-                // A line that is not text is judged by what is shown of it, which no rule can understand.
-                None => judge_argv(&[line], rules, default, &lies_in),
-            },
-            ShellCommand::Argv(argv) => judge_argv(argv, rules, default, &lies_in),
-        }
-    }
-
-    /// What was asked, and what a rule narrows the call to.
-    async fn permission(
-        &mut self,
-        call: &mut ShellCall,
-        judgement: &Judgement,
-    ) -> Result<(Asked, Option<Vec<String>>), ToolError> {
-        let (requirement, demand) = match (judgement.requirement, self.policy.tools.get(NAME)) {
-            (Requirement::Blocked, _) | (_, None) => (judgement.requirement, judgement.demand),
-            (_, Some(rule)) => (rule.approval.requirement(), rule.approval),
-        };
-        match requirement {
-            Requirement::PreApproved => Ok((Asked::Nobody, judgement.narrow.clone())),
-            Requirement::Blocked => Err(ToolError::Blocked(
-                judgement
-                    .reason
-                    .clone()
-                    .unwrap_or_else(|| "a rule of the config forbids it".to_owned()),
-            )),
-            Requirement::NeedsApproval => {
-                let profile = self.profile(&Asked::Everything, judgement.narrow.as_ref())?;
-                let remember = match demand {
-                    Demand::OncePerSession => Remember::Session,
-                    Demand::None | Demand::Required | Demand::Deny => Remember::None,
-                };
-                let regime = self.regime_line()?.to_string();
-                let request = approvals::request(&self.policy, call, judgement, &profile, regime, remember);
-                match self.decide(request, &mut call.stops).await?.denial {
-                    None => Ok((Asked::Everything, judgement.narrow.clone())),
-                    Some(denial) => Err(ToolError::Denied(denial)),
-                }
-            }
-        }
-    }
-
-    /// Waits for a decision on a thread of its own, so that a signal still stops the call: the question is
-    /// withdrawn then, and an answer that comes all the same counts for nothing.
-    pub(super) async fn decide(
-        &mut self,
-        request: ApprovalRequest,
-        stops: &mut mpsc::Receiver<Signal>,
-    ) -> Result<Verdict, ToolError> {
-        let lost = || ToolError::Denied("the question was lost; nothing was run".to_owned());
-        let mut controller = self.controller.take().ok_or_else(lost)?;
-        let mut asking = tokio::task::spawn_blocking(move || {
-            let verdict = controller.decide(&request);
-            (controller, verdict)
-        });
-        let mut stopped = None;
-        let answered = loop {
-            tokio::select! {
-                biased;
-                Some(signal) = stops.recv(), if stopped.is_none() => {
-                    stopped = Some(signal);
-                    if let Some(withdraw) = &self.withdraw {
-                        withdraw.cancel();
-                    }
-                }
-                answered = &mut asking => break answered,
-            }
-        };
-        let (controller, verdict) = answered.map_err(|_| lost())?;
-        self.controller = Some(controller);
-        stopped.map_or(Ok(verdict), |signal| Err(ToolError::Stopped(signal)))
     }
 }
 
@@ -286,15 +240,4 @@ fn command_limits(limits: &Limits, timeout: Option<Duration>, counting: Counting
         open_files: limits.open_files,
         file_size: limits.file_size,
     }
-}
-
-/// Captured output as text; bytes that are not UTF-8 are replaced, because JSON has no others.
-fn text(bytes: Vec<u8>) -> String {
-    String::from_utf8(bytes).unwrap_or_else(|error| {
-        error
-            .into_bytes()
-            .utf8_chunks()
-            .flat_map(|chunk| [chunk.valid(), if chunk.invalid().is_empty() { "" } else { "\u{fffd}" }])
-            .collect()
-    })
 }

@@ -11,6 +11,7 @@ use stockade::backend::landlock::LandlockPlan;
 use stockade::backend::landlock::rights::{RESOLVE_UNIX_ABI, handled};
 use stockade::backend::status::{ClauseStatus, Status};
 use stockade::backend::{Plan, Regime};
+use stockade::confine::protocol::Work;
 use stockade::confine::{CommandLimits, Confinement, End, Launch, Named, OwnProcess, Place, Setup, Stage};
 use stockade::policy::{AbsPath, DenyFallback, Grant, Identity, Origin, Residuals, Rights, Scope};
 use stockade::profile::Profile;
@@ -179,7 +180,7 @@ async fn session(
     input.rewind().unwrap();
     let mut output = tempfile::tempfile().unwrap();
     let launch = Launch {
-        argv: vec![tools.operate.clone().into_os_string()],
+        work: Work::Command(vec![tools.operate.clone().into_os_string()]),
         environment: Vec::new(),
         directory: "/".into(),
         limits: CommandLimits {

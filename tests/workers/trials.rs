@@ -14,7 +14,7 @@ use seccompiler::{
 use stockade::backend::host::Host;
 use stockade::config::{self, Context, Matchers};
 use stockade::confine::ahead;
-use stockade::confine::protocol::Counting;
+use stockade::confine::protocol::{Counting, Work};
 use stockade::confine::{CommandLimits, Confinement, End, Launch, Named, OwnProcess, Place, Setup, Stage, Step};
 use stockade::policy::shell::{rule_covers, rule_matches};
 use stockade::policy::{BackendChoice, Mode, Policy};
@@ -459,7 +459,7 @@ fn uncounted() {
                     .into()
             };
             let launch = Launch {
-                argv: vec!["/bin/true".into()],
+                work: Work::Command(vec!["/bin/true".into()]),
                 environment: Vec::new(),
                 directory: "/".into(),
                 limits: CommandLimits {

@@ -23,11 +23,13 @@ mod place;
 pub mod protocol;
 mod read;
 mod serve;
+pub mod server;
 mod state;
 mod temporary;
 mod tree;
 
 pub use serve::serve;
+pub use server::FileServer;
 
 #[cfg(test)]
 mod tests;

@@ -28,11 +28,11 @@ pub(crate) fn adopt(fds: &[RawFd]) -> Vec<OwnedFd> {
 
 /// Closes every descriptor from `first` on.
 ///
-/// The caller must hold no `OwnedFd` at or above `first`; the stage calls it before it opens any.
+/// The caller must use or drop no `OwnedFd` at or above `first` afterwards: the stage has none yet, and the file server
+/// only ever ends.
 pub(crate) fn close_from(first: RawFd) -> nix::Result<()> {
     let first = u32::try_from(first).map_err(|_| Errno::EBADF)?;
-    // SAFETY: close_range takes integers only; the stage owns nothing at or above `first` yet, so no
-    // owner is left with a descriptor that was closed under it.
+    // SAFETY: close_range takes integers only; no owner of such a descriptor acts again, as the caller promises.
     let done = unsafe { libc::syscall(libc::SYS_close_range, first, u32::MAX, 0) };
     Errno::result(done).map(drop)
 }

@@ -1,0 +1,223 @@
+//! `stockade call`: one call of one tool.
+
+use std::io::{IsTerminal as _, Read as _};
+
+use serde_json::{Value, json};
+
+use super::args::CallArgs;
+use super::complain::{Complaint, print, say};
+use super::cuts;
+use super::exit::Exit;
+use super::policy::{self, Chosen, Purpose};
+use super::run::{exit_of, status_of, stops, tool_complaint};
+use crate::policy::path::{display, escape};
+use crate::tools::{Output, OutputEnd, Session, SessionError, TerminalApprover, ToolError, ToolInfo, terminal_columns};
+
+/// The most bytes of arguments that are read.
+const MAX_ARGUMENTS: u64 = 16 * 1024 * 1024;
+
+/// Calls the tool, or lists what can be called.
+pub(super) fn call(args: CallArgs) -> Result<Exit, Complaint> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| Complaint::failed(format!("failed to start the runtime: {error}")))?;
+    runtime.block_on(call_in(args))
+}
+
+async fn call_in(args: CallArgs) -> Result<Exit, Complaint> {
+    let cwd = std::env::current_dir()
+        .map_err(|error| Complaint::failed(format!("the current directory cannot be told: {error}")))?;
+    let context = policy::context(&args.policy.ceiling);
+    let Chosen { loaded, narrowing } = policy::choose(&args.policy, &cwd, &context, Purpose::Obey)?;
+    for warning in &loaded.warnings {
+        say(&format!("{warning}\n"));
+    }
+    if !args.quiet {
+        say(&cuts::short(&loaded.policy, &[]));
+    }
+    let directory = match &args.cwd {
+        None => cwd,
+        Some(directory) => std::fs::canonicalize(cwd.join(directory))
+            .map_err(|error| Complaint::failed(format!("--cwd {}: {error}", display(directory))))?,
+    };
+    let (approver, withdraw) = TerminalApprover::new(terminal_columns)
+        .cancellable()
+        .map_err(|error| Complaint::failed(format!("failed to prepare the terminal approver: {error}")))?;
+    let session = Session::open(loaded, narrowing, &directory, Box::new(approver), &context)
+        .map_err(session_complaint)?
+        .withdrawing_with(withdraw);
+    let told = session.is_unconfined().await || (!args.quiet && std::io::stderr().is_terminal());
+    if told && !args.json {
+        let line = session.regime_line().await.map_err(tool_complaint)?;
+        say(&format!("stockade: {line}\n"));
+    }
+    let mut tools = session.tools();
+    let Some(tool) = &args.tool else {
+        list(&tools.list(), args.json)?;
+        session.finish().await;
+        return Ok(Exit::Success);
+    };
+    let arguments = arguments(args.arguments.as_deref())?;
+    let stopper = session.stopper();
+    let mut signals = stops()?;
+    tokio::spawn(async move {
+        while let Some(signal) = signals.recv().await {
+            if stopper.send(signal).await.is_err() {
+                break;
+            }
+        }
+    });
+    let done = tools.call(tool, arguments).await;
+    session.finish().await;
+    if args.json {
+        return report(&done);
+    }
+    let output = done.map_err(|error| complaint(error, &tools.list()))?;
+    tell(&output)?;
+    Ok(exit_of_output(&output))
+}
+
+/// The arguments: JSON on the command line, on standard input, or none.
+fn arguments(text: Option<&str>) -> Result<Value, Complaint> {
+    let read = match text {
+        None => return Ok(json!({})),
+        Some("-") => {
+            let mut read = String::new();
+            std::io::stdin()
+                .lock()
+                .take(MAX_ARGUMENTS)
+                .read_to_string(&mut read)
+                .map_err(|error| {
+                    Complaint::failed(format!("failed to read the arguments from standard input: {error}"))
+                })?;
+            read
+        }
+        Some(text) => text.to_owned(),
+    };
+    serde_json::from_str(&read).map_err(|error| {
+        Complaint::failed(format!("the arguments are no JSON: {error}"))
+            .remedy("quote them for the shell, as in `stockade call read_file '{\"path\": \"README.md\"}'`, or give `-` and write them to standard input")
+    })
+}
+
+fn list(tools: &[ToolInfo], as_json: bool) -> Result<(), Complaint> {
+    if as_json {
+        let text = serde_json::to_string(&json!({ "tools": tools })).map_err(Complaint::failed)?;
+        return print(&format!("{text}\n"));
+    }
+    let width = tools.iter().map(|tool| tool.name.len()).max().unwrap_or(0);
+    for tool in tools {
+        let arguments: Vec<&str> = tool.input_schema["properties"]
+            .as_object()
+            .map(|properties| properties.keys().map(String::as_str).collect())
+            .unwrap_or_default();
+        print(&format!(
+            "{:width$}  {}\n{:width$}  arguments: {}\n",
+            tool.name,
+            escape(tool.description.as_bytes()),
+            "",
+            if arguments.is_empty() {
+                "none".to_owned()
+            } else {
+                arguments.join(", ")
+            },
+        ))?;
+    }
+    Ok(())
+}
+
+fn tell(output: &Output) -> Result<(), Complaint> {
+    let end = if output.text.is_empty() || output.text.ends_with('\n') {
+        ""
+    } else {
+        "\n"
+    };
+    // On a terminal nothing that a file or a command says moves the cursor.
+    if std::io::stdout().is_terminal() {
+        let shown: Vec<String> = output.text.split('\n').map(shown).collect();
+        return print(&format!("{}{end}", shown.join("\n")));
+    }
+    print(&format!("{}{end}", output.text))
+}
+
+/// A line for a terminal; tabs stay.
+fn shown(line: &str) -> String {
+    let pieces: Vec<String> = line.split('\t').map(|piece| escape(piece.as_bytes())).collect();
+    pieces.join("\t")
+}
+
+fn exit_of_output(output: &Output) -> Exit {
+    match output.end {
+        OutputEnd::Done => Exit::Success,
+        OutputEnd::Failed => {
+            let code = output
+                .data
+                .get("code")
+                .and_then(Value::as_i64)
+                .and_then(|code| i32::try_from(code).ok());
+            let signal = output
+                .data
+                .get("signal")
+                .and_then(Value::as_i64)
+                .and_then(|signal| i32::try_from(signal).ok());
+            match (output.data.get("status").and_then(Value::as_str), code, signal) {
+                (Some("timed_out"), ..) => Exit::TimedOut,
+                (Some("not_found"), ..) => Exit::NotFound,
+                (Some("not_executable"), ..) => Exit::Denied,
+                (Some("failed"), ..) => Exit::Failed,
+                (Some("over_limit"), ..) => Exit::Signaled(9),
+                (_, _, Some(signal)) => Exit::Signaled(signal),
+                (_, Some(code), None) if code != 0 => Exit::Command(code),
+                _ => Exit::Command(1),
+            }
+        }
+    }
+}
+
+fn report(done: &Result<Output, ToolError>) -> Result<Exit, Complaint> {
+    let (object, exit) = match done {
+        Ok(output) => {
+            let status = match output.end {
+                OutputEnd::Done => "done",
+                OutputEnd::Failed => "failed",
+            };
+            let object = json!({"status": status, "text": output.text, "data": output.data});
+            (object, exit_of_output(output))
+        }
+        Err(error) => (
+            json!({"status": status_of(error), "reason": error.to_string()}),
+            exit_of(error),
+        ),
+    };
+    print(&format!("{object}\n"))?;
+    Ok(exit)
+}
+
+fn session_complaint(error: SessionError) -> Complaint {
+    match error {
+        SessionError::Config(error) => policy::complain(error),
+        SessionError::Tool(error) => tool_complaint(error),
+        SessionError::NoHome => Complaint::failed(error).remedy("run as a user with a passwd entry"),
+    }
+}
+
+fn complaint(error: ToolError, tools: &[ToolInfo]) -> Complaint {
+    match &error {
+        ToolError::Arguments { tool, .. } => {
+            let schema = tools
+                .iter()
+                .find(|info| info.name == *tool)
+                .map(|info| info.input_schema.to_string());
+            let complaint = tool_complaint(error);
+            match schema {
+                Some(schema) => complaint.remedy(format!("it takes {schema}")),
+                None => complaint,
+            }
+        }
+        ToolError::NoSuchTool(_) => {
+            tool_complaint(error).remedy("`stockade call` without a tool lists what this config can allow")
+        }
+        _ => tool_complaint(error),
+    }
+}

@@ -1,0 +1,316 @@
+//! Tools that a config defines: a program with typed arguments, never a shell line.
+
+use std::collections::BTreeSet;
+use std::ffi::OsString;
+use std::fmt;
+use std::sync::Arc;
+
+use nix::sys::signal::Signal;
+use serde_json::{Map, Value, json};
+use tokio::sync::mpsc;
+
+use super::approvals::{self, Asking, Told};
+use super::call::{ShellCommand, ToolError};
+use super::executor::Executor;
+use super::permission::{Permit, Wanted};
+use super::session::Shared;
+use super::shell_tool::{self, Work};
+use super::tool::{ApprovalContext, Assessed, Assessment, Boxed, Output, Prepared, Tool};
+use crate::approval::Remember;
+use crate::config::{ArgKind, CustomArg, CustomTool};
+use crate::policy::path::escape;
+use crate::policy::{AbsPath, Demand};
+use crate::profile::Asked;
+
+/// How many files are bound to a yes.
+const MOST_OPERANDS: usize = 128;
+
+/// A program with typed arguments.
+pub struct CommandTool {
+    tool: CustomTool,
+    session: Arc<Shared>,
+}
+
+impl CommandTool {
+    pub(super) const fn new(tool: CustomTool, session: Arc<Shared>) -> Self {
+        Self { tool, session }
+    }
+
+    fn arguments(&self, why: String) -> ToolError {
+        ToolError::Arguments {
+            tool: self.tool.name.clone(),
+            why,
+        }
+    }
+
+    /// The words of the command, each argument in its place.
+    async fn argv(
+        &self,
+        executor: &mut Executor,
+        args: &Value,
+        stops: &mut mpsc::Receiver<Signal>,
+    ) -> Result<Vec<OsString>, ToolError> {
+        let empty = Map::new();
+        let given = match args {
+            Value::Object(given) => given,
+            Value::Null => &empty,
+            Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => {
+                return Err(self.arguments("they must be an object".to_owned()));
+            }
+        };
+        if let Some(unknown) = given
+            .keys()
+            .find(|name| !self.tool.args.iter().any(|arg| arg.name == **name))
+        {
+            return Err(self.arguments(format!("unknown argument `{}`", escape(unknown.as_bytes()))));
+        }
+        let mut values = Vec::new();
+        for arg in &self.tool.args {
+            let value = given
+                .get(&arg.name)
+                .ok_or_else(|| self.arguments(format!("the argument `{}` is missing", arg.name)))?;
+            values.push((arg, self.value(executor, arg, value, stops).await?));
+        }
+        let mut options_are_over = false;
+        let mut argv = Vec::new();
+        for word in &self.tool.command {
+            let filled = filled(word, &values);
+            let begins_as_option = filled.as_encoded_bytes().starts_with(b"-");
+            if begins_as_option && word.starts_with('{') && !options_are_over {
+                return Err(self.arguments(
+                    "an argument may not begin with `-` where the program would take it for an option".to_owned(),
+                ));
+            }
+            options_are_over |= word == "--";
+            argv.push(filled);
+        }
+        Ok(argv)
+    }
+
+    async fn value(
+        &self,
+        executor: &mut Executor,
+        arg: &CustomArg,
+        value: &Value,
+        stops: &mut mpsc::Receiver<Signal>,
+    ) -> Result<OsString, ToolError> {
+        let wrong = |what: &str| Err(self.arguments(format!("`{}` must be {what}", arg.name)));
+        match (&arg.kind, value) {
+            (ArgKind::Path(root), Value::String(written)) => {
+                let (path, lies_in) = executor.place_at(&self.session.directory, written, stops).await?;
+                match root {
+                    Some(root) if lies_in != *root => Err(ToolError::Blocked(format!(
+                        "{path} lies in the root `{lies_in}`; `{}` of {} takes only paths in `{root}` ({})",
+                        arg.name, self.tool.name, self.tool.origin
+                    ))),
+                    _ => Ok(path.as_path().as_os_str().to_owned()),
+                }
+            }
+            (ArgKind::Text, Value::String(text)) if text.contains('\0') => wrong("without NUL bytes"),
+            (ArgKind::Text, Value::String(text)) => Ok(text.into()),
+            (ArgKind::Integer, Value::Number(number)) if number.is_i64() || number.is_u64() => {
+                Ok(number.to_string().into())
+            }
+            (ArgKind::Boolean, Value::Bool(yes)) => Ok(yes.to_string().into()),
+            (ArgKind::Choice(choices), Value::String(text)) if choices.contains(text) => Ok(text.into()),
+            (ArgKind::Choice(choices), _) => wrong(&format!("one of {}", choices.join(", "))),
+            (ArgKind::Path(_), _) => wrong("a path"),
+            (ArgKind::Text, _) => wrong("text"),
+            (ArgKind::Integer, _) => wrong("a whole number"),
+            (ArgKind::Boolean, _) => wrong("true or false"),
+        }
+    }
+}
+
+/// A word with each `{name}` replaced by the argument of that name. What is put in is not looked at again.
+fn filled(word: &str, values: &[(&CustomArg, OsString)]) -> OsString {
+    let mut filled = OsString::new();
+    let mut rest = word;
+    while let Some((before, after)) = rest.split_once('{') {
+        filled.push(before);
+        let value = after
+            .split_once('}')
+            .and_then(|(name, tail)| Some((values.iter().find(|(arg, _)| arg.name == name)?, tail)));
+        match value {
+            Some(((_, value), tail)) => {
+                filled.push(value);
+                rest = tail;
+            }
+            None => {
+                filled.push("{");
+                rest = after;
+            }
+        }
+    }
+    filled.push(rest);
+    filled
+}
+
+impl Tool for CommandTool {
+    fn name(&self) -> &str {
+        &self.tool.name
+    }
+
+    fn description(&self) -> String {
+        self.tool.description.clone()
+    }
+
+    fn input_schema(&self) -> Value {
+        let mut properties = Map::new();
+        for arg in &self.tool.args {
+            let mut schema = match &arg.kind {
+                ArgKind::Path(_) | ArgKind::Text => json!({"type": "string"}),
+                ArgKind::Integer => json!({"type": "integer"}),
+                ArgKind::Boolean => json!({"type": "boolean"}),
+                ArgKind::Choice(choices) => json!({"type": "string", "enum": choices}),
+            };
+            let told = arg.description.clone().or_else(|| match &arg.kind {
+                ArgKind::Path(Some(root)) => Some(format!("A path in the root `{root}`.")),
+                ArgKind::Path(None) | ArgKind::Text | ArgKind::Integer | ArgKind::Boolean | ArgKind::Choice(_) => None,
+            });
+            if let (Some(told), Value::Object(members)) = (told, &mut schema) {
+                members.insert("description".to_owned(), json!(told));
+            }
+            properties.insert(arg.name.clone(), schema);
+        }
+        let required: Vec<&str> = self.tool.args.iter().map(|arg| arg.name.as_str()).collect();
+        json!({
+            "type": "object",
+            "properties": properties,
+            "required": required,
+            "additionalProperties": false,
+        })
+    }
+
+    fn assess<'a>(&'a mut self, context: &'a ApprovalContext) -> Boxed<'a, Result<Assessed, ToolError>> {
+        Box::pin(async move {
+            let mut executor = self.session.executor.lock().await;
+            let mut stops = self.session.stops.lock().await;
+            let argv = match self.argv(&mut executor, &context.args, &mut stops).await {
+                Ok(argv) => argv,
+                Err(ToolError::Blocked(why)) => return Ok(Assessment::Blocked(why).into()),
+                Err(error) => return Err(error),
+            };
+            let directory = AbsPath::new(&self.session.directory)
+                .map_err(|_| ToolError::Directory(self.session.directory.clone()))?;
+            let command = ShellCommand::Argv(argv);
+            let (assessment, permit) = executor
+                .assess_custom(&self.tool, &command, &directory, context, &mut stops)
+                .await?;
+            let prepared = Prepared::of(Work {
+                command,
+                directory,
+                timeout: None,
+                permit,
+            });
+            Ok(Assessed { assessment, prepared })
+        })
+    }
+
+    fn call<'a>(
+        &'a mut self,
+        context: &'a ApprovalContext,
+        prepared: Prepared,
+    ) -> Boxed<'a, Result<Output, ToolError>> {
+        Box::pin(async move {
+            let prepared = if prepared.is_nothing() {
+                self.assess(context).await?.into_prepared()?
+            } else {
+                prepared
+            };
+            shell_tool::run(&self.session, prepared).await
+        })
+    }
+}
+
+impl Executor {
+    /// What a call of a custom tool needs. Its writes reach the roots that its `sandbox_paths` name; without them, those
+    /// that its paths are bound to, and no other.
+    async fn assess_custom(
+        &mut self,
+        tool: &CustomTool,
+        command: &ShellCommand,
+        directory: &AbsPath,
+        context: &ApprovalContext,
+        stops: &mut mpsc::Receiver<Signal>,
+    ) -> Result<(Assessment, Permit), ToolError> {
+        let narrow = tool.sandbox_paths.clone().unwrap_or_else(|| {
+            let roots: BTreeSet<String> = tool
+                .args
+                .iter()
+                .filter_map(|arg| match &arg.kind {
+                    ArgKind::Path(root) => root.clone(),
+                    ArgKind::Text | ArgKind::Integer | ArgKind::Boolean | ArgKind::Choice(_) => None,
+                })
+                .collect();
+            roots.into_iter().collect()
+        });
+        self.hold_directory(directory)?;
+        let words: Vec<String> = match command {
+            ShellCommand::Argv(argv) => argv
+                .iter()
+                .filter_map(|word| word.to_str().map(str::to_owned))
+                .collect(),
+            ShellCommand::Line(_) => Vec::new(),
+        };
+        let operands = match tool.approval {
+            // What runs unasked is bound to nothing.
+            Demand::None if !self.policy.tools.contains_key(&tool.name) => Vec::new(),
+            Demand::None | Demand::OncePerSession | Demand::Required | Demand::Deny => {
+                self.operands(words.iter(), directory, MOST_OPERANDS, stops).await?
+            }
+        };
+        let narrow = Some(narrow);
+        let profile = self.profile(&Asked::Everything, narrow.as_ref())?;
+        let line = format!(
+            "`custom_tools: {}` at {} says `approval: {}`",
+            tool.name, tool.origin, tool.approval
+        );
+        let told = Told {
+            tool_name: &tool.name,
+            description: tool.description.clone(),
+            allowed_by: format!("{line}; `none` there would allow it"),
+            why: vec![line.clone()],
+            remember: match tool.approval {
+                Demand::OncePerSession => Remember::Session,
+                Demand::None | Demand::Required | Demand::Deny => Remember::None,
+            },
+        };
+        let wanted = Wanted {
+            command,
+            directory,
+            environment: &[],
+            caller: context.caller.as_deref(),
+        };
+        let request = Box::new(approvals::request(
+            told,
+            Asking {
+                policy: &self.policy,
+                wanted,
+                narrow: narrow.as_deref(),
+                profile: &profile,
+                operands: &operands,
+                regime: self.regime_line()?.to_string(),
+            },
+        ));
+        let assessment = match tool.approval {
+            Demand::None => Assessment::PreApproved(Some(request)),
+            Demand::OncePerSession | Demand::Required => Assessment::NeedsApproval(request),
+            Demand::Deny => Assessment::Blocked(format!("{line}: it is never run")),
+        };
+        let permit = Permit {
+            asked: Asked::Nobody,
+            narrow,
+            operands,
+        };
+        Ok((assessment, permit))
+    }
+}
+
+impl fmt::Debug for CommandTool {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("CommandTool")
+            .field("name", &self.tool.name)
+            .finish_non_exhaustive()
+    }
+}

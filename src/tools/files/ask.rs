@@ -1,0 +1,203 @@
+//! Asking the file server of a confined worker.
+//!
+//! A worker serves one profile, and has at most one server for what only looks. A change gets a server of its own, with
+//! protected names recorded before and settled after, as for a command.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use nix::sys::signal::Signal;
+use tokio::sync::mpsc;
+
+use crate::confine::files::FileServer;
+use crate::confine::files::protocol::{Bound, FileAsk, FileReply, FileRequest};
+use crate::confine::protocol::{Ended, Watch};
+use crate::confine::{ConfineError, Confinement, OwnProcess};
+use crate::policy::{Network, Policy, UnixSockets};
+use crate::profile::{Asked, Profile};
+use crate::tools::call::ToolError;
+use crate::tools::executor::{Executor, held};
+use crate::tools::footing::Footing;
+use crate::tools::outcome::Restored;
+use crate::tools::plan::{self, ProfileDigest};
+
+/// How long an operation on files may take where the config sets no limit.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// The most bytes of parts that are kept of one answer.
+const MOST: usize = 64 * 1024 * 1024;
+
+/// The profile of file tools in one kind of call.
+#[derive(Debug, Clone)]
+pub(in crate::tools) struct FileProfile {
+    pub(super) profile: Arc<Profile>,
+    pub(super) digest: ProfileDigest,
+}
+
+/// What a server said, and the server.
+#[derive(Debug)]
+pub(super) struct Answer {
+    pub(super) parts: Vec<FileReply>,
+    pub(super) last: FileReply,
+    pub(super) server: FileServer,
+}
+
+impl Executor {
+    /// The profile of file tools when this was asked.
+    ///
+    /// Which suffixes and sizes a root takes is held by the judgement of each path and by the server, which runs no
+    /// code of an agent's; the kernel could only forbid to create anything there. All else is held by the kernel.
+    pub(super) fn file_profile(&mut self, asked: &Asked) -> Result<FileProfile, ToolError> {
+        if let Some((_, known)) = self.file_profiles.iter().find(|(key, _)| key == asked) {
+            return Ok(known.clone());
+        }
+        let profile = held(&without_sizes(&self.policy), &self.narrowing, asked, None)?;
+        let profile = FileProfile {
+            digest: plan::digest(&profile),
+            profile: Arc::new(profile),
+        };
+        self.file_profiles.push((asked.clone(), profile.clone()));
+        Ok(profile)
+    }
+
+    /// Asks what changes nothing.
+    pub(super) async fn ask_files(
+        &mut self,
+        asked: &Asked,
+        ask: FileAsk,
+        stops: &mut mpsc::Receiver<Signal>,
+    ) -> Result<Answer, ToolError> {
+        let (digest, mut worker) = self.file_worker(asked).await?;
+        let server = worker.file_server().await;
+        // Kept whatever came of it: it is confined as before, and starts another server when this one is lost.
+        self.workers.keep(digest, worker).await;
+        converse(&server?, self.request(ask), stops).await
+    }
+
+    /// Makes changes; what became of protected names.
+    pub(super) async fn apply_files(
+        &mut self,
+        asked: &Asked,
+        changes: Vec<Bound>,
+        stops: &mut mpsc::Receiver<Signal>,
+    ) -> Result<(FileReply, Vec<Restored>, Option<String>), ToolError> {
+        let request = self.request(FileAsk::Apply(changes));
+        let (digest, mut worker) = self.file_worker(asked).await?;
+        let (server, mut running) = worker.start_file_server(Watch::ProtectedNames).await?;
+        let answer = converse(&server, request, stops).await;
+        server.hang_up();
+        // Its end is waited for in every case: only then is settled what it changed.
+        let ended = running.ended().await;
+        let Ended {
+            violations, unsettled, ..
+        } = match ended {
+            Ok(ended) => ended,
+            Err(error) => {
+                worker.finish().await;
+                return Err(error.into());
+            }
+        };
+        let mut restored: Vec<Restored> = violations.into_iter().map(Into::into).collect();
+        self.offer(&mut worker, &mut restored, stops).await;
+        self.workers.keep(digest, worker).await;
+        Ok((answer?.last, restored, unsettled))
+    }
+
+    async fn file_worker(&mut self, asked: &Asked) -> Result<(ProfileDigest, Confinement), ToolError> {
+        if let Footing::Refused(why) = &self.chosen.footing {
+            return Err(ToolError::Refused(why.clone()));
+        }
+        let FileProfile { profile, digest } = self.file_profile(asked)?;
+        let worker = match self.workers.take(&digest) {
+            Some(worker) => worker,
+            None => self.start_worker(&profile, OwnProcess::Closed, asked).await?,
+        };
+        Ok((digest, worker))
+    }
+
+    fn request(&self, ask: FileAsk) -> FileRequest {
+        let patience = self.policy.limits.timeout.unwrap_or(PATIENCE).min(PATIENCE);
+        FileRequest {
+            deadline_ms: u64::try_from(patience.as_millis()).unwrap_or(u64::MAX),
+            ask,
+        }
+    }
+}
+
+/// One request, answered on a thread of its own; a signal hangs up.
+async fn converse(
+    server: &FileServer,
+    request: FileRequest,
+    stops: &mut mpsc::Receiver<Signal>,
+) -> Result<Answer, ToolError> {
+    let theirs = server.clone();
+    let mut asking = tokio::task::spawn_blocking(move || {
+        let mut parts = Vec::new();
+        let mut kept = 0;
+        let last = theirs.ask(&request, &mut |part| {
+            kept += size(&part);
+            if kept > MOST {
+                return Err(ConfineError::Malformed);
+            }
+            parts.push(part);
+            Ok(())
+        });
+        last.map(|last| (parts, last))
+    });
+    let mut stopped = None;
+    let answered = loop {
+        tokio::select! {
+            biased;
+            Some(signal) = stops.recv(), if stopped.is_none() => {
+                stopped = Some(signal);
+                server.hang_up();
+            }
+            answered = &mut asking => break answered,
+        }
+    };
+    if let Some(signal) = stopped {
+        return Err(ToolError::Stopped(signal));
+    }
+    let (parts, last) = answered.map_err(|_| ConfineError::WorkerDied)??;
+    Ok(Answer {
+        parts,
+        last,
+        server: server.clone(),
+    })
+}
+
+/// About how many bytes a part takes.
+fn size(part: &FileReply) -> usize {
+    match part {
+        FileReply::Entries(entries) => entries.iter().map(|entry| entry.path.len() + 64).sum(),
+        FileReply::Matches(matches) => matches
+            .iter()
+            .map(|found| found.path.len() + found.lines.iter().map(|line| line.len() + 32).sum::<usize>() + 64)
+            .sum(),
+        FileReply::Found(_)
+        | FileReply::Text(_)
+        | FileReply::Done(_)
+        | FileReply::Prepared(_)
+        | FileReply::Shown(_)
+        | FileReply::Applied
+        | FileReply::Failed(_) => 0,
+    }
+}
+
+/// The policy with every suffix set and size limit of a root left out, and nothing that file tools have no use for.
+fn without_sizes(policy: &Policy) -> Policy {
+    let mut policy = Policy {
+        network: Network::Off,
+        unix_sockets: UnixSockets::None,
+        ..policy.clone()
+    };
+    let ceilings = policy
+        .ceilings
+        .all
+        .iter_mut()
+        .flat_map(|ceiling| &mut ceiling.policy.roots);
+    for root in policy.roots.iter_mut().chain(ceilings) {
+        root.suffixes = None;
+        root.max_file_bytes = None;
+    }
+    policy
+}

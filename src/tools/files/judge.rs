@@ -1,0 +1,225 @@
+//! What the config says of an operation on a path that was looked at.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use crate::confine::protect::protected_name;
+use crate::policy::{AbsPath, Access, Demand, Grant, Operation, Policy, Protect, Root, Target};
+use crate::profile::{Asked, FileReach};
+use crate::tools::executor::Executor;
+
+/// A path that may be used, and what that demands.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Judged {
+    /// The path, without symlinks.
+    pub(super) path: AbsPath,
+    /// The root that speaks for it.
+    pub(super) root: String,
+    /// What the config demands for it.
+    pub(super) demand: Demand,
+    /// The lines that demand it.
+    pub(super) why: Vec<String>,
+    /// The most bytes a file there may have.
+    pub(super) limit: Option<u64>,
+}
+
+/// What several judged paths demand together.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Sum {
+    /// The strictest demand.
+    pub(super) demand: Demand,
+    /// The lines that ask for it.
+    pub(super) why: Vec<String>,
+    /// What is asked for when somebody says yes, or nothing demands it.
+    pub(super) asked: Asked,
+}
+
+impl Executor {
+    /// What is permitted there: by the config's own words, and by what flags leave of it.
+    pub(super) fn may(&self, operation: Operation, path: &AbsPath) -> Access {
+        let config = self.policy.access(operation, path);
+        config.min(self.envelope.access(operation, path))
+    }
+
+    /// Judges one operation on one path; the reason where it is forbidden.
+    pub(super) fn judge(&self, operation: Operation, path: &AbsPath) -> Result<Judged, String> {
+        let policy = &self.policy;
+        let root = policy.speaker(path).ok_or_else(|| self.in_no_root(path))?;
+        let limit = match self.may(operation, path) {
+            Access::Denied => return Err(self.forbidden(operation, path, root)),
+            Access::UpTo(limit) => Some(limit),
+            Access::Full => None,
+        };
+        match operation {
+            Operation::Write => self.unprotected(path, root)?,
+            Operation::Read | Operation::List | Operation::Execute => {}
+        }
+        let (demand, why) = demanded(policy, operation, path);
+        Ok(Judged {
+            path: path.clone(),
+            root: root.name.clone(),
+            demand,
+            why,
+            limit,
+        })
+    }
+
+    /// Whether the path may be replaced or taken away with all that is below it.
+    pub(super) fn judge_whole(&self, path: &AbsPath) -> Result<(), String> {
+        let policy = &self.policy;
+        if let Some(root) = policy.roots.iter().find(|root| root.path.is_within(path)) {
+            let what = if root.path == *path { "is" } else { "contains" };
+            return Err(format!("{path} {what} the root `{}` ({})", root.name, root.origin));
+        }
+        let denies = policy.roots.iter().flat_map(|root| &root.denies);
+        let inside = denies.chain(&self.envelope.denies).find(|deny| match &deny.target {
+            Target::Path(denied) => denied.is_within(path),
+            Target::Pattern { .. } => false,
+        });
+        match inside {
+            Some(deny) => Err(format!("{path} contains what is denied at {}", deny.origin)),
+            None => Ok(()),
+        }
+    }
+
+    /// What several paths demand together, and what a yes to it opens.
+    pub(super) fn sum(&self, judged: &[Judged]) -> Sum {
+        let demand = judged.iter().map(|one| one.demand).max().unwrap_or(Demand::None);
+        let mut why: Vec<String> = judged.iter().flat_map(|one| one.why.clone()).collect();
+        why.sort();
+        why.dedup();
+        let by_a_ceiling = self.policy.ceilings.all.iter().any(|ceiling| {
+            judged.iter().any(|one| {
+                ceiling
+                    .policy
+                    .speaker(&one.path)
+                    .is_some_and(|root| root.read_approval.max(root.write_approval) > Demand::None)
+            })
+        });
+        let roots: BTreeSet<String> = judged.iter().map(|one| one.root.clone()).collect();
+        let asked = match demand {
+            Demand::None => Asked::Nobody,
+            // A ceiling's roots have names of their own.
+            Demand::OncePerSession | Demand::Required | Demand::Deny if by_a_ceiling => Asked::Everything,
+            Demand::OncePerSession | Demand::Required | Demand::Deny => Asked::Roots(roots),
+        };
+        Sum { demand, why, asked }
+    }
+
+    fn in_no_root(&self, path: &AbsPath) -> String {
+        let roots: Vec<String> = self
+            .policy
+            .roots
+            .iter()
+            .map(|root| format!("`{}` ({})", root.name, root.path))
+            .collect();
+        if roots.is_empty() {
+            return format!("{path} lies in no root, and the config has none; add one under `sandbox.paths`");
+        }
+        format!(
+            "{path} lies in no root; file tools reach {}. A root for it under `sandbox.paths` would allow it",
+            roots.join(", ")
+        )
+    }
+
+    /// Names the line that forbids it, and what would allow it.
+    fn forbidden(&self, operation: Operation, path: &AbsPath, root: &Root) -> String {
+        let verb = match operation {
+            Operation::Read => "reading",
+            Operation::List => "listing",
+            Operation::Write => "writing",
+            Operation::Execute => "executing",
+        };
+        let start = format!("{verb} {path} is not permitted:");
+        let denies = self.policy.roots.iter().flat_map(|root| &root.denies);
+        if let Some(deny) = denies
+            .into_iter()
+            .find(|deny| deny.leaves(operation, path) == Access::Denied)
+        {
+            return format!("{start} a deny at {} forbids it, whatever else permits it", deny.origin);
+        }
+        let own = self.policy.access(operation, path);
+        if own != Access::Denied {
+            return format!(
+                "{start} a flag of this session takes it away from the root `{}`",
+                root.name
+            );
+        }
+        if let Some(suffixes) = &root.suffixes
+            && without_suffixes(root).gives(operation, path) > root.grant().gives(operation, path)
+        {
+            return format!(
+                "{start} the root `{}` ({}) takes only files that end in {suffixes}",
+                root.name, root.origin
+            );
+        }
+        if root.grant().gives(operation, path) == Access::Denied {
+            let would = match operation {
+                Operation::Write => "; `mode: rw` there would allow it",
+                Operation::Execute => "; `execute: true` there would allow it",
+                Operation::Read | Operation::List => "",
+            };
+            return format!(
+                "{start} the root `{}` ({}) does not give it{would}",
+                root.name, root.origin
+            );
+        }
+        format!(
+            "{start} a ceiling takes it away from the root `{}` ({})",
+            root.name, root.origin
+        )
+    }
+
+    /// Refuses what the host will later trust or run.
+    fn unprotected(&self, path: &AbsPath, root: &Root) -> Result<(), String> {
+        let Protect::Default(extra) = &self.policy.protect else {
+            return Ok(());
+        };
+        let below = path
+            .as_path()
+            .strip_prefix(root.path.as_path())
+            .unwrap_or(Path::new(""));
+        let reason = if extra.contains(path) {
+            Some("it says what agents may do here")
+        } else {
+            protected_name(below)
+        };
+        match reason {
+            Some(reason) => Err(format!(
+                "{path} is protected ({reason}); no approval opens it to a tool. A person can change it, and \
+                 `sandbox: {{protect: none}}` would allow it"
+            )),
+            None => Ok(()),
+        }
+    }
+}
+
+fn without_suffixes(root: &Root) -> Grant {
+    Grant {
+        suffixes: None,
+        ..root.grant()
+    }
+}
+
+/// The demand of the root that speaks, and of each ceiling's, with the lines that say so.
+fn demanded(policy: &Policy, operation: Operation, path: &AbsPath) -> (Demand, Vec<String>) {
+    let mut demand = Demand::None;
+    let mut why = Vec::new();
+    let ceilings = policy.ceilings.all.iter().map(|ceiling| &ceiling.policy);
+    for (index, policy) in std::iter::once(policy).chain(ceilings).enumerate() {
+        let Some(root) = policy.speaker(path) else { continue };
+        let (own, key) = match operation {
+            Operation::Write => (root.write_approval.max(root.read_approval), "write"),
+            Operation::Read | Operation::List | Operation::Execute => (root.read_approval, "read"),
+        };
+        if own > Demand::None {
+            let what = if index == 0 { "root" } else { "ceiling's root" };
+            why.push(format!(
+                "the {what} `{}` at {} says `approval: {{{key}: {own}}}`",
+                root.name, root.origin
+            ));
+        }
+        demand = demand.max(own);
+    }
+    (demand, why)
+}

@@ -1,0 +1,127 @@
+//! Looking at the paths of a call, before anything else is done with them.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use nix::sys::signal::Signal;
+use tokio::sync::mpsc;
+
+use super::failures;
+use super::judge::Judged;
+use super::place::place;
+use crate::confine::ConfineError;
+use crate::confine::files::protocol::{FileAsk, FileReply, Hash, Last, Look, State};
+use crate::policy::{AbsPath, Demand, Operation};
+use crate::profile::Asked;
+use crate::tools::call::ToolError;
+use crate::tools::executor::Executor;
+
+/// Where a path leads.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Looked {
+    /// The path without symlinks.
+    pub(super) path: AbsPath,
+    /// What is there.
+    pub(super) state: State,
+}
+
+impl Executor {
+    /// Where a path leads that an agent wrote.
+    pub(super) async fn target(
+        &mut self,
+        directory: &Path,
+        written: &str,
+        last: Last,
+        stops: &mut mpsc::Receiver<Signal>,
+    ) -> Result<Looked, ToolError> {
+        let place =
+            place(&self.policy, directory, written).map_err(|why| ToolError::File(format!("{why}: no file")))?;
+        let asked = self.sight_of([&place.plain]);
+        let look = Look {
+            path: place.path,
+            last,
+            hash: Hash::Skip,
+        };
+        let found = match self.ask_files(&asked, FileAsk::Look(look), stops).await?.last {
+            FileReply::Found(found) => found,
+            FileReply::Failed(failure) => {
+                // Whether anything is where nothing may be looked at, nobody is told.
+                self.judge_sight(&place.plain).map_err(ToolError::Blocked)?;
+                return Err(failures::error(&failure));
+            }
+            _ => return Err(ConfineError::Malformed.into()),
+        };
+        let path = AbsPath::new(&found.path).map_err(|_| ConfineError::Malformed)?;
+        if let Some(name) = place.root
+            && let Some(root) = self.policy.roots.iter().find(|root| root.name == name)
+            && !path.is_within(&root.path)
+        {
+            return Err(ToolError::Blocked(format!(
+                "{} leads to {path}, out of the root `{name}` ({})",
+                place.written, root.path
+            )));
+        }
+        Ok(Looked {
+            path,
+            state: found.state,
+        })
+    }
+
+    /// A directory that an agent wrote, to start a command in.
+    pub(in crate::tools) async fn directory_at(
+        &mut self,
+        directory: &Path,
+        written: &str,
+        stops: &mut mpsc::Receiver<Signal>,
+    ) -> Result<AbsPath, ToolError> {
+        let looked = self.target(directory, written, Last::Target, stops).await?;
+        let judged = self.judge(Operation::List, &looked.path);
+        Ok(judged.map_err(ToolError::Blocked)?.path)
+    }
+
+    /// A path that an agent wrote as an argument of a command, and the root it lies in.
+    pub(in crate::tools) async fn place_at(
+        &mut self,
+        directory: &Path,
+        written: &str,
+        stops: &mut mpsc::Receiver<Signal>,
+    ) -> Result<(AbsPath, String), ToolError> {
+        let looked = self.target(directory, written, Last::Target, stops).await?;
+        let operation = match looked.state {
+            State::Directory { .. } => Operation::List,
+            State::Absent | State::File(_) | State::Symlink(_) | State::Other(_) => Operation::Read,
+        };
+        let judged = self.judge(operation, &looked.path).map_err(ToolError::Blocked)?;
+        Ok((judged.path, judged.root))
+    }
+
+    /// What must be open to see what is at these paths.
+    pub(super) fn sight(&self, judged: &[Judged]) -> Asked {
+        self.sight_of(judged.iter().map(|one| &one.path))
+    }
+
+    pub(super) fn sight_of<'a>(&self, paths: impl IntoIterator<Item = &'a AbsPath>) -> Asked {
+        let closed: BTreeSet<String> = paths
+            .into_iter()
+            .filter_map(|path| self.policy.speaker(path))
+            .filter(|root| root.read_approval > Demand::None)
+            .map(|root| root.name.clone())
+            .collect();
+        if closed.is_empty() {
+            Asked::Nobody
+        } else {
+            Asked::Roots(closed)
+        }
+    }
+
+    /// Why a path may not even be looked at, if it may not.
+    fn judge_sight(&self, path: &AbsPath) -> Result<(), String> {
+        let seen = [Operation::Read, Operation::List]
+            .into_iter()
+            .find_map(|operation| self.judge(operation, path).ok());
+        match seen {
+            Some(_) => Ok(()),
+            None => self.judge(Operation::Read, path).map(drop),
+        }
+    }
+}

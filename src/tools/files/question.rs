@@ -1,0 +1,71 @@
+//! A file call → the question a person is asked.
+
+use super::arguments::FileKind;
+use crate::approval::{AnswerOf, ApprovalRequest, Lazy, Remember};
+use crate::confine::files::protocol::{Bound, Change, State};
+use crate::confine::wire;
+use crate::policy::Demand;
+use crate::tools::asking::payload;
+use crate::tools::plan::ProfileDigest;
+use crate::tools::tool::ApprovalContext;
+
+/// What a question about a file call is made of.
+pub(super) struct Facts {
+    pub(super) kind: FileKind,
+    pub(super) description: String,
+    /// What exactly would be done, in bytes.
+    pub(super) subject: Vec<u8>,
+    pub(super) digest: ProfileDigest,
+    pub(super) regime: String,
+    pub(super) presentation: Lazy,
+}
+
+/// The question.
+pub(super) fn request(context: &ApprovalContext, facts: Facts, demand: Demand, why: Vec<String>) -> ApprovalRequest {
+    let name = facts.kind.name();
+    let allowed_by = if why.is_empty() {
+        format!("`tools: {{{name}: {{approval: none}}}}` in the config would allow it")
+    } else {
+        format!("{}; `none` there would allow it", why.join("; "))
+    };
+    ApprovalRequest {
+        required: true,
+        answer: AnswerOf::Anyone,
+        tool_name: name.to_owned(),
+        description: facts.description,
+        payload: payload(&[name.as_bytes(), &facts.subject, &facts.digest, facts.regime.as_bytes()]),
+        presentation: facts.presentation,
+        group_id: None,
+        remember: match demand {
+            Demand::OncePerSession => Remember::Session,
+            Demand::None | Demand::Required | Demand::Deny => Remember::None,
+        },
+        allowed_by,
+        why,
+        caller: context.caller.clone(),
+    }
+}
+
+/// Changes as bytes that differ whenever what is changed, or into what, does: the content before and after. When a file
+/// was written last makes no difference to a person.
+pub(super) fn of_changes(bound: &[Bound]) -> Vec<u8> {
+    let told: Vec<(&Change, Vec<Told<'_>>)> = bound
+        .iter()
+        .map(|one| (&one.change, one.before.iter().map(told).collect()))
+        .collect();
+    // What does not fit into a message is not sent either.
+    wire::encode(&told).unwrap_or_default()
+}
+
+/// What of a state is told apart.
+type Told<'a> = (u8, Option<&'a [u8; 32]>, u64, u32);
+
+fn told(state: &State) -> Told<'_> {
+    match state {
+        State::Absent => (0, None, 0, 0),
+        State::File(file) => (1, file.digest.as_ref(), file.size, file.mode),
+        State::Directory { inode, .. } => (2, None, *inode, 0),
+        State::Symlink(_) => (3, None, 0, 0),
+        State::Other(_) => (4, None, 0, 0),
+    }
+}

@@ -1,0 +1,385 @@
+//! Calls that only look: lines of a file, listings, searches.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::path::Path;
+
+use nix::sys::signal::Signal;
+use serde_json::{Value, json};
+use tokio::sync::mpsc;
+
+use super::arguments::{FileKind, ListFiles, ReadFile, SearchFiles, parse};
+use super::failures;
+use super::judge::{Judged, Sum};
+use super::question::{self, Facts};
+use crate::approval::{Lazy, Presentation};
+use crate::confine::ConfineError;
+use crate::confine::files::protocol::{
+    Case, Done, End, Entry, FileAsk, FileReply, Include, Kind, Last, List, Match, Read, Search, Select, State, Text,
+};
+use crate::confine::wire;
+use crate::policy::path::{display, escape};
+use crate::policy::{AbsPath, Access, Demand, Operation};
+use crate::profile::Asked;
+use crate::tools::call::ToolError;
+use crate::tools::executor::Executor;
+use crate::tools::outcome::lossy;
+use crate::tools::tool::{ApprovalContext, Assessed, Assessment, Output, OutputEnd, Prepared};
+
+/// The most bytes of a file in one answer.
+const MAX_BYTES: u64 = 256 * 1024;
+/// The most entries or matches that may be asked for.
+const MAX_LIMIT: u64 = 10_000;
+
+/// What was prepared: what to ask, and with what open.
+#[derive(Debug)]
+pub(super) struct Work {
+    asked: Asked,
+    ask: FileAsk,
+    start: AbsPath,
+}
+
+impl Executor {
+    /// Says what a look needs.
+    pub(super) async fn assess_read(
+        &mut self,
+        kind: FileKind,
+        context: &ApprovalContext,
+        directory: &Path,
+        stops: &mut mpsc::Receiver<Signal>,
+    ) -> Result<Assessed, ToolError> {
+        let (judged, ask) = match self.look_up(kind, &context.args, directory, stops).await {
+            Ok(found) => found,
+            Err(ToolError::Blocked(why)) => return Ok(Assessment::Blocked(why).into()),
+            Err(error) => return Err(error),
+        };
+        let Sum { demand, why, asked } = self.sum(std::slice::from_ref(&judged));
+        let verb = match kind {
+            FileKind::List => "list",
+            FileKind::Search => "search",
+            _ => "read",
+        };
+        let description = format!("{verb} {}", judged.path);
+        let shown = format!("{description}\n{}", context.args);
+        let facts = Facts {
+            kind,
+            description,
+            subject: wire::encode(&ask).unwrap_or_default(),
+            digest: self.file_profile(&asked)?.digest,
+            regime: self.regime_line()?.to_string(),
+            presentation: Lazy::new(move || Ok(Presentation::Text(shown.clone()))),
+        };
+        let question = Box::new(question::request(context, facts, demand, why));
+        let prepared = Prepared::of(Work {
+            asked,
+            ask,
+            start: judged.path,
+        });
+        Ok(Assessed {
+            assessment: match demand {
+                Demand::None => Assessment::PreApproved(Some(question)),
+                Demand::OncePerSession | Demand::Required => Assessment::NeedsApproval(question),
+                Demand::Deny => Assessment::Blocked(format!("{} forbids it", question.why.join("; "))),
+            },
+            prepared,
+        })
+    }
+
+    /// Does it.
+    pub(super) async fn look(&mut self, work: Work, stops: &mut mpsc::Receiver<Signal>) -> Result<Output, ToolError> {
+        let Work { asked, ask, start } = work;
+        let answer = self.ask_files(&asked, ask, stops).await?;
+        match answer.last {
+            FileReply::Text(text) => Ok(text_of(&start, text)),
+            FileReply::Failed(failure) => Err(failures::error(&failure)),
+            FileReply::Done(done) => self.stream_of(&start, &asked, answer.parts, done),
+            _ => Err(ConfineError::Malformed.into()),
+        }
+    }
+
+    async fn look_up(
+        &mut self,
+        kind: FileKind,
+        args: &Value,
+        directory: &Path,
+        stops: &mut mpsc::Receiver<Signal>,
+    ) -> Result<(Judged, FileAsk), ToolError> {
+        let blocked = ToolError::Blocked;
+        match kind {
+            FileKind::Read => {
+                let ReadFile {
+                    path,
+                    first_line,
+                    lines,
+                } = parse(kind.name(), args)?;
+                let looked = self.target(directory, &path, Last::Target, stops).await?;
+                let judged = self.judge(Operation::Read, &looked.path).map_err(blocked)?;
+                let ask = FileAsk::Read(Read {
+                    path: looked.path.as_path().as_os_str().to_owned(),
+                    first: first_line.unwrap_or(1).max(1),
+                    lines,
+                    max_bytes: MAX_BYTES,
+                });
+                Ok((judged, ask))
+            }
+            FileKind::List => {
+                let list: ListFiles = parse(kind.name(), args)?;
+                let path = list.path.as_deref().unwrap_or(".");
+                let looked = self.target(directory, path, Last::Target, stops).await?;
+                let judged = self.judge(Operation::List, &looked.path).map_err(blocked)?;
+                let depth = list.depth.unwrap_or(if list.glob.is_some() { u32::MAX } else { 1 });
+                let ask = FileAsk::List(List {
+                    path: looked.path.as_path().as_os_str().to_owned(),
+                    depth: depth.max(1),
+                    select: select(list.glob, list.hidden, list.ignored),
+                    limit: list.limit.unwrap_or(500).min(MAX_LIMIT),
+                });
+                Ok((judged, ask))
+            }
+            _ => {
+                let search: SearchFiles = parse(kind.name(), args)?;
+                let path = search.path.as_deref().unwrap_or(".");
+                let looked = self.target(directory, path, Last::Target, stops).await?;
+                let operation = match looked.state {
+                    State::Directory { .. } => Operation::List,
+                    State::Absent | State::File(_) | State::Symlink(_) | State::Other(_) => Operation::Read,
+                };
+                let judged = self.judge(operation, &looked.path).map_err(blocked)?;
+                let ask = FileAsk::Search(Search {
+                    path: looked.path.as_path().as_os_str().to_owned(),
+                    pattern: search.pattern,
+                    case: if search.ignore_case { Case::Either } else { Case::Exact },
+                    select: select(search.glob, search.hidden, search.ignored),
+                    context: search.context.unwrap_or(0).min(20),
+                    limit: search.limit.unwrap_or(100).min(MAX_LIMIT),
+                });
+                Ok((judged, ask))
+            }
+        }
+    }
+
+    /// Whether an entry below what was looked at may be told of.
+    fn may_tell(&self, operation: Operation, path: &AbsPath, asked: &Asked) -> bool {
+        if self.may(operation, path) == Access::Denied {
+            return false;
+        }
+        let open = |name: &str| match asked {
+            Asked::Nobody => false,
+            Asked::Roots(names) => names.contains(name),
+            Asked::Everything => true,
+        };
+        self.policy
+            .speaker(path)
+            .is_some_and(|root| root.read_approval == Demand::None || open(&root.name))
+    }
+
+    fn stream_of(
+        &self,
+        start: &AbsPath,
+        asked: &Asked,
+        parts: Vec<FileReply>,
+        done: Done,
+    ) -> Result<Output, ToolError> {
+        let mut entries: Vec<Entry> = Vec::new();
+        let mut matches: Vec<Match> = Vec::new();
+        for part in parts {
+            match part {
+                FileReply::Entries(more) => entries.extend(more),
+                FileReply::Matches(more) => matches.extend(more),
+                _ => return Err(ConfineError::Malformed.into()),
+            }
+        }
+        let mut told: BTreeMap<AbsPath, bool> = BTreeMap::new();
+        let mut may = |operation, path: &std::ffi::OsStr| -> Result<bool, ToolError> {
+            let path = AbsPath::new(path).map_err(|_| ConfineError::Malformed)?;
+            if !path.is_within(start) {
+                return Err(ConfineError::Malformed.into());
+            }
+            Ok(*told
+                .entry(path.clone())
+                .or_insert_with(|| self.may_tell(operation, &path, asked)))
+        };
+        let before = entries.len() + matches.len();
+        let mut kept_entries = Vec::new();
+        for entry in entries {
+            if may(Operation::List, &entry.path)? {
+                kept_entries.push(entry);
+            }
+        }
+        let mut kept_matches = Vec::new();
+        for found in matches {
+            if may(Operation::Read, &found.path)? {
+                kept_matches.push(found);
+            }
+        }
+        let withheld = u64::try_from(before - kept_entries.len() - kept_matches.len()).unwrap_or(u64::MAX);
+        let (mut text, what, members) = if done.files > 0 || !kept_matches.is_empty() {
+            (
+                matches_text(start, &kept_matches),
+                "matches",
+                matches_data(&kept_matches),
+            )
+        } else {
+            (
+                entries_text(start, &kept_entries),
+                "entries",
+                entries_data(&kept_entries),
+            )
+        };
+        let shown = kept_entries.len() + kept_matches.len();
+        let total = done.total.saturating_sub(withheld);
+        match done.end {
+            End::Whole if shown == 0 => text.push_str("nothing found\n"),
+            End::Whole => {}
+            End::Limit => {
+                let _infallible = writeln!(
+                    text,
+                    "… [{shown} of {total} {what}; a higher `limit` or a narrower `path` or `glob` shows others]"
+                );
+            }
+            End::Time => {
+                let _infallible = writeln!(
+                    text,
+                    "… [the time was over; {shown} {what} by then; a narrower `path` takes less]"
+                );
+            }
+        }
+        if done.unreadable > 0 {
+            let _infallible = writeln!(text, "[{} files or directories could not be read]", done.unreadable);
+        }
+        let data = json!({
+            "path": start.to_string(),
+            what: members,
+            "total": total,
+            "complete": done.end == End::Whole,
+            "unreadable": done.unreadable,
+            "regime": self.regime_line()?.to_string(),
+        });
+        Ok(Output {
+            end: OutputEnd::Done,
+            text,
+            data,
+        })
+    }
+}
+
+fn select(glob: Option<String>, hidden: bool, ignored: bool) -> Select {
+    let include = |yes| if yes { Include::Yes } else { Include::No };
+    Select {
+        glob,
+        hidden: include(hidden),
+        ignored: include(ignored),
+    }
+}
+
+fn text_of(path: &AbsPath, text: Text) -> Output {
+    let Text {
+        bytes,
+        first,
+        lines,
+        total_lines,
+        total_bytes,
+        end,
+    } = text;
+    let content = lossy(bytes);
+    let mut told = content.clone();
+    let last = first.saturating_add(lines).saturating_sub(1);
+    let of = total_lines.map_or_else(|| "more than were counted".to_owned(), |total| total.to_string());
+    match end {
+        End::Whole if lines == 0 && total_bytes > 0 => {
+            let _infallible = write!(told, "[no line {first}: the file has {of}]");
+        }
+        End::Whole => {}
+        End::Limit | End::Time => {
+            if !told.ends_with('\n') {
+                told.push('\n');
+            }
+            let _infallible = write!(
+                told,
+                "… [lines {first} to {last} of {of}; `first_line: {}` goes on]",
+                last.saturating_add(1)
+            );
+        }
+    }
+    Output {
+        end: OutputEnd::Done,
+        text: told,
+        data: json!({
+            "path": path.to_string(),
+            "content": content,
+            "first_line": first,
+            "lines": lines,
+            "total_lines": total_lines,
+            "total_bytes": total_bytes,
+            "complete": end == End::Whole,
+        }),
+    }
+}
+
+/// A path below the start, escaped.
+fn relative(start: &AbsPath, path: &std::ffi::OsStr) -> String {
+    let path = Path::new(path);
+    let below = path.strip_prefix(start.as_path()).unwrap_or(path);
+    if below.as_os_str().is_empty() {
+        return display(start.name().unwrap_or_default());
+    }
+    display(below)
+}
+
+fn entries_text(start: &AbsPath, entries: &[Entry]) -> String {
+    entries
+        .iter()
+        .map(|entry| {
+            let sign = match entry.kind {
+                Kind::Directory => "/",
+                Kind::Symlink => "@",
+                Kind::File | Kind::Other => "",
+            };
+            format!("{}{sign}\n", relative(start, &entry.path))
+        })
+        .collect()
+}
+
+fn entries_data(entries: &[Entry]) -> Value {
+    let kind = |kind| match kind {
+        Kind::File => "file",
+        Kind::Directory => "directory",
+        Kind::Symlink => "symlink",
+        Kind::Other => "other",
+    };
+    entries
+        .iter()
+        .map(|entry| json!({"path": display(&entry.path), "kind": kind(entry.kind), "size": entry.size}))
+        .collect()
+}
+
+fn matches_text(start: &AbsPath, matches: &[Match]) -> String {
+    let mut text = String::new();
+    for found in matches {
+        for (number, line) in (found.first..).zip(&found.lines) {
+            let sign = if number == found.line { ':' } else { '-' };
+            let _infallible = writeln!(
+                text,
+                "{}{sign}{number}{sign} {}",
+                relative(start, &found.path),
+                escape(
+                    &line
+                        .iter()
+                        .map(|byte| if *byte == b'\t' { b' ' } else { *byte })
+                        .collect::<Vec<u8>>()
+                )
+            );
+        }
+    }
+    text
+}
+
+fn matches_data(matches: &[Match]) -> Value {
+    matches
+        .iter()
+        .map(|found| {
+            let lines: Vec<String> = found.lines.iter().map(|line| lossy(line.clone())).collect();
+            json!({"path": display(&found.path), "line": found.line, "first_line": found.first, "lines": lines})
+        })
+        .collect()
+}

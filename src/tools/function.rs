@@ -1,0 +1,158 @@
+//! Tools that live in the program that embeds Stockade: a function with a name, and no command.
+//!
+//! They are not confined: the program's own code runs in the program. Stockade asks before it does.
+
+use std::fmt;
+use std::future::Future;
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::asking;
+use super::call::ToolError;
+use super::tool::{ApprovalContext, Assessed, Assessment, Boxed, Output, OutputEnd, Prepared, Tool};
+
+type Handler = dyn Fn(ApprovalContext) -> Boxed<'static, Result<Value, String>> + Send + Sync;
+type Describe = dyn Fn(&Value) -> String + Send + Sync;
+type Redact = dyn Fn(&Value) -> Value + Send + Sync;
+
+/// What a function says of its own calls.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Marker {
+    None,
+    RequiresApproval,
+    PreApproved,
+}
+
+/// A function as a tool.
+pub struct FunctionTool {
+    name: String,
+    description: String,
+    schema: Value,
+    handler: Arc<Handler>,
+    marker: Marker,
+    describe: Option<Box<Describe>>,
+    payload: Option<Box<Redact>>,
+}
+
+impl FunctionTool {
+    /// A function that has no opinion about its calls: unless the config has one, each is asked about.
+    ///
+    /// `schema` is the JSON Schema of its arguments. What `handler` returns as an error is an ordinary tool error that
+    /// the agent sees.
+    pub fn new<F, Fut>(name: &str, description: &str, schema: Value, handler: F) -> Self
+    where
+        F: Fn(ApprovalContext) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<Value, String>> + Send + 'static,
+    {
+        Self {
+            name: name.to_owned(),
+            description: description.to_owned(),
+            schema,
+            handler: Arc::new(move |context| Box::pin(handler(context))),
+            marker: Marker::None,
+            describe: None,
+            payload: None,
+        }
+    }
+
+    /// Each call needs a yes.
+    #[must_use]
+    pub fn requires_approval(self) -> Self {
+        Self {
+            marker: Marker::RequiresApproval,
+            ..self
+        }
+    }
+
+    /// No call needs a yes.
+    #[must_use]
+    pub fn pre_approved(self) -> Self {
+        Self {
+            marker: Marker::PreApproved,
+            ..self
+        }
+    }
+
+    /// What a person is told that a call wants, in a line.
+    #[must_use]
+    pub fn described_by(self, describe: impl Fn(&Value) -> String + Send + Sync + 'static) -> Self {
+        Self {
+            describe: Some(Box::new(describe)),
+            ..self
+        }
+    }
+
+    /// What of the arguments is shown, remembered and recorded: secrets left out.
+    ///
+    /// Two calls with the same result are the same to a yes for the session, so leave in whatever makes a difference.
+    #[must_use]
+    pub fn redacted_by(self, payload: impl Fn(&Value) -> Value + Send + Sync + 'static) -> Self {
+        Self {
+            payload: Some(Box::new(payload)),
+            ..self
+        }
+    }
+}
+
+impl Tool for FunctionTool {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn description(&self) -> String {
+        self.description.clone()
+    }
+
+    fn input_schema(&self) -> Value {
+        self.schema.clone()
+    }
+
+    fn assess<'a>(&'a mut self, context: &'a ApprovalContext) -> Boxed<'a, Result<Assessed, ToolError>> {
+        Box::pin(async move {
+            let description = match &self.describe {
+                Some(describe) => describe(&context.args),
+                None => format!("call {}", self.name),
+            };
+            let shown = match &self.payload {
+                Some(redact) => redact(&context.args),
+                None => context.args.clone(),
+            };
+            let question = Box::new(asking::by_name(context, description, shown));
+            Ok(Assessed::from(match self.marker {
+                Marker::PreApproved => Assessment::PreApproved(Some(question)),
+                Marker::RequiresApproval => Assessment::NeedsApproval(question),
+                Marker::None => Assessment::NoOpinion(Some(question)),
+            }))
+        })
+    }
+
+    fn call<'a>(
+        &'a mut self,
+        context: &'a ApprovalContext,
+        _prepared: Prepared,
+    ) -> Boxed<'a, Result<Output, ToolError>> {
+        let handler = Arc::clone(&self.handler);
+        Box::pin(async move {
+            let value = handler(context.clone()).await.map_err(ToolError::Function)?;
+            let text = match &value {
+                Value::String(text) => text.clone(),
+                other => other.to_string(),
+            };
+            Ok(Output {
+                end: OutputEnd::Done,
+                text,
+                data: value,
+            })
+        })
+    }
+}
+
+impl fmt::Debug for FunctionTool {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("FunctionTool")
+            .field("name", &self.name)
+            .field("marker", &self.marker)
+            .finish_non_exhaustive()
+    }
+}

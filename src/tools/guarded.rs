@@ -1,0 +1,228 @@
+//! A tool with approval around it: the config's word, a hook, memory, mode, a person.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+
+use tokio::sync::Mutex;
+use tokio::sync::mpsc;
+
+use nix::sys::signal::Signal;
+use serde_json::Value;
+
+use super::asking;
+use super::call::ToolError;
+use super::deciding::{SharedController, decide};
+use super::tool::{ApprovalContext, Assessed, Assessment, Boxed, Output, Prepared, Question, Tool};
+use crate::approval::{ApprovalRequest, CancelHandle, Remember};
+use crate::policy::{Demand, Requirement, ToolRule};
+
+/// Custom logic over what a tool says of a call: it may tighten or loosen, and never un-block.
+pub type Hook = Arc<dyn Fn(&ApprovalContext, &Assessment) -> Override + Send + Sync>;
+
+/// What a hook makes of an assessment.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Override {
+    /// It stands.
+    Keep,
+    /// The call runs unasked.
+    PreApprove,
+    /// Somebody is asked.
+    Ask,
+    /// The call never runs, for this reason.
+    Block(String),
+}
+
+/// What the guards of one session share.
+#[derive(Clone)]
+pub struct Guard {
+    pub(super) controller: SharedController,
+    pub(super) withdraw: Option<CancelHandle>,
+    pub(super) rules: Arc<BTreeMap<String, ToolRule>>,
+    pub(super) hook: Option<Hook>,
+    /// Who calls through it, if it is not the agent itself.
+    pub(super) caller: Option<String>,
+    pub(super) stops: Arc<Mutex<mpsc::Receiver<Signal>>>,
+}
+
+/// How often a call is assessed anew because what it was about changed while somebody was asked.
+pub(super) const AGAIN: usize = 3;
+
+/// A tool behind a guard.
+pub struct Guarded {
+    tool: Box<dyn Tool>,
+    guard: Guard,
+}
+
+impl Guarded {
+    /// This tool, guarded.
+    pub fn new(tool: Box<dyn Tool>, guard: Guard) -> Self {
+        Self { tool, guard }
+    }
+
+    /// Assesses a call as the config and the hook see it.
+    async fn judge(&mut self, context: &ApprovalContext) -> Result<Assessed, ToolError> {
+        let Assessed { assessment, prepared } = self.tool.assess(context).await?;
+        let assessment = match &self.guard.hook {
+            Some(hook) => overridden(hook(context, &assessment), assessment, context),
+            None => assessment,
+        };
+        let assessment = match self.guard.rules.get(self.tool.name()) {
+            Some(rule) => ruled(rule, assessment, context),
+            None => assessment,
+        };
+        Ok(Assessed { assessment, prepared })
+    }
+
+    async fn run(&mut self, context: &ApprovalContext) -> Result<Output, ToolError> {
+        let mut tries = 0..AGAIN;
+        loop {
+            let Assessed { assessment, prepared } = self.judge(context).await?;
+            let prepared = match assessment {
+                Assessment::Blocked(why) => return Err(ToolError::Blocked(why)),
+                Assessment::PreApproved(_) => prepared,
+                Assessment::NeedsApproval(request) => {
+                    self.ask(*request).await?;
+                    prepared.approved()
+                }
+                Assessment::NoOpinion(question) => {
+                    self.ask(asked(question, context)).await?;
+                    prepared.approved()
+                }
+            };
+            match self.tool.call(context, prepared).await {
+                // What the yes was about is no longer there.
+                Err(ToolError::Changed(_)) if tries.next().is_some() => {}
+                done => return done,
+            }
+        }
+    }
+
+    async fn ask(&self, request: ApprovalRequest) -> Result<(), ToolError> {
+        let guard = &self.guard;
+        let mut stops = guard.stops.lock().await;
+        match decide(&guard.controller, guard.withdraw.as_ref(), request, &mut stops)
+            .await?
+            .denial
+        {
+            None => Ok(()),
+            Some(denial) => Err(ToolError::Denied(denial)),
+        }
+    }
+
+    fn named(&self, context: &ApprovalContext) -> ApprovalContext {
+        let context = ApprovalContext {
+            tool_name: self.tool.name().to_owned(),
+            ..context.clone()
+        };
+        match &self.guard.caller {
+            Some(caller) => context.called_by(caller),
+            None => context,
+        }
+    }
+}
+
+impl Tool for Guarded {
+    fn name(&self) -> &str {
+        self.tool.name()
+    }
+
+    fn description(&self) -> String {
+        self.tool.description()
+    }
+
+    fn input_schema(&self) -> Value {
+        self.tool.input_schema()
+    }
+
+    fn assess<'a>(&'a mut self, context: &'a ApprovalContext) -> Boxed<'a, Result<Assessed, ToolError>> {
+        Box::pin(async move {
+            let context = self.named(context);
+            self.judge(&context).await
+        })
+    }
+
+    /// Assesses, asks what must be asked, and does it.
+    fn call<'a>(
+        &'a mut self,
+        context: &'a ApprovalContext,
+        _prepared: Prepared,
+    ) -> Boxed<'a, Result<Output, ToolError>> {
+        Box::pin(async move {
+            let context = self.named(context);
+            self.run(&context).await
+        })
+    }
+}
+
+impl fmt::Debug for Guarded {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Guarded")
+            .field("tool", &self.tool.name())
+            .finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for Guard {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Guard")
+            .field("caller", &self.caller)
+            .finish_non_exhaustive()
+    }
+}
+
+/// The question as the tool would put it; else about the arguments as they are.
+pub(super) fn asked(question: Question, context: &ApprovalContext) -> ApprovalRequest {
+    match question {
+        Some(question) => *question,
+        None => {
+            let description = format!("call {}", context.tool_name);
+            asking::by_name(context, description, context.args.clone())
+        }
+    }
+}
+
+/// What a hook makes of an assessment. What is blocked stays so.
+fn overridden(word: Override, assessment: Assessment, context: &ApprovalContext) -> Assessment {
+    match (assessment, word) {
+        (Assessment::Blocked(why), _) => Assessment::Blocked(why),
+        (assessment, Override::Keep) => assessment,
+        (_, Override::Block(why)) => Assessment::Blocked(why),
+        (Assessment::NeedsApproval(request), Override::PreApprove) => Assessment::PreApproved(Some(request)),
+        (Assessment::PreApproved(question) | Assessment::NoOpinion(question), Override::PreApprove) => {
+            Assessment::PreApproved(question)
+        }
+        (Assessment::NeedsApproval(request), Override::Ask) => Assessment::NeedsApproval(request),
+        (Assessment::PreApproved(question) | Assessment::NoOpinion(question), Override::Ask) => {
+            Assessment::NeedsApproval(Box::new(asked(question, context)))
+        }
+    }
+}
+
+/// What an entry of `tools:` makes of an assessment. It wins over the tool's own opinion; what is blocked stays so.
+pub(super) fn ruled(rule: &ToolRule, assessment: Assessment, context: &ApprovalContext) -> Assessment {
+    let question = match assessment {
+        Assessment::Blocked(why) => return Assessment::Blocked(why),
+        Assessment::NeedsApproval(request) => Some(request),
+        Assessment::PreApproved(question) | Assessment::NoOpinion(question) => question,
+    };
+    let name = &context.tool_name;
+    let line = format!(
+        "`tools: {{{name}: {{approval: {}}}}}` at {}",
+        rule.approval, rule.origin
+    );
+    match rule.approval.requirement() {
+        Requirement::PreApproved => Assessment::PreApproved(question),
+        Requirement::Blocked => Assessment::Blocked(format!("{line} forbids it")),
+        Requirement::NeedsApproval => {
+            let mut request = asked(question, context);
+            request.remember = match rule.approval {
+                Demand::OncePerSession => Remember::Session,
+                Demand::None | Demand::Required | Demand::Deny => Remember::None,
+            };
+            request.allowed_by = format!("{line} asks for it");
+            request.why = vec![format!("{line} asks for it")];
+            Assessment::NeedsApproval(Box::new(request))
+        }
+    }
+}

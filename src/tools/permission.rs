@@ -1,0 +1,136 @@
+//! What a command needs before it may run: rules judged, files named, a question made.
+
+use nix::sys::signal::Signal;
+use tokio::sync::mpsc;
+
+use super::approvals::{self, Asking};
+use super::call::{ShellCommand, ToolError};
+use super::executor::Executor;
+use super::files::Operand;
+use super::footing::Footing;
+use super::shell::NAME;
+use super::tool::Assessment;
+use crate::approval::Remember;
+use crate::policy::shell::{Judgement, judge, judge_argv};
+use crate::policy::{AbsPath, Access, Demand, Operation, Requirement};
+use crate::profile::{Asked, FileReach};
+
+/// The most files of a command that are bound to a yes.
+const MOST_OPERANDS: usize = 128;
+
+/// What a command may do when it runs.
+#[derive(Debug)]
+pub(super) struct Permit {
+    /// Who said yes to what.
+    pub(super) asked: Asked,
+    /// The only roots that writes reach.
+    pub(super) narrow: Option<Vec<String>>,
+    /// The writable files it names, as they were when it was assessed.
+    pub(super) operands: Vec<Operand>,
+}
+
+impl Permit {
+    /// The same after a yes.
+    pub(super) fn approved(self) -> Self {
+        Self {
+            asked: Asked::Everything,
+            ..self
+        }
+    }
+}
+
+/// A command as far as a question is about it.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Wanted<'a> {
+    pub(super) command: &'a ShellCommand,
+    pub(super) directory: &'a AbsPath,
+    pub(super) environment: &'a [(std::ffi::OsString, std::ffi::OsString)],
+    pub(super) caller: Option<&'a str>,
+}
+
+impl Executor {
+    /// Says what a command needs, and what it may do with it.
+    pub(super) async fn assess_shell(
+        &mut self,
+        wanted: Wanted<'_>,
+        stops: &mut mpsc::Receiver<Signal>,
+    ) -> Result<(Assessment, Permit), ToolError> {
+        let judgement = self.judge_command(wanted.command, wanted.directory);
+        let mut permit = Permit {
+            asked: Asked::Nobody,
+            narrow: judgement.narrow.clone(),
+            operands: Vec::new(),
+        };
+        let asks = match judgement.requirement {
+            Requirement::Blocked => {
+                let why = judgement.reason;
+                let why = why.unwrap_or_else(|| "a rule of the config forbids it".to_owned());
+                return Ok((Assessment::Blocked(why), permit));
+            }
+            Requirement::PreApproved => self.policy.tools.contains_key(NAME),
+            Requirement::NeedsApproval => true,
+        };
+        if !asks {
+            return Ok((Assessment::PreApproved(None), permit));
+        }
+        self.hold_directory(wanted.directory)?;
+        let words = judgement.parts.iter().flat_map(|part| &part.words);
+        permit.operands = self.operands(words, wanted.directory, MOST_OPERANDS, stops).await?;
+        let profile = self.profile(&Asked::Everything, judgement.narrow.as_ref())?;
+        let remember = match judgement.demand {
+            Demand::OncePerSession => Remember::Session,
+            Demand::None | Demand::Required | Demand::Deny => Remember::None,
+        };
+        let told = approvals::Told {
+            tool_name: NAME,
+            description: approvals::description(&self.policy, &judgement),
+            allowed_by: approvals::allowed_by(&self.policy, &judgement),
+            why: approvals::why(&self.policy, &judgement),
+            remember,
+        };
+        let request = Box::new(approvals::request(
+            told,
+            Asking {
+                policy: &self.policy,
+                wanted,
+                narrow: judgement.narrow.as_deref(),
+                profile: &profile,
+                operands: &permit.operands,
+                regime: self.regime_line()?.to_string(),
+            },
+        ));
+        Ok(match judgement.requirement {
+            Requirement::PreApproved => (Assessment::PreApproved(Some(request)), permit),
+            Requirement::NeedsApproval | Requirement::Blocked => (Assessment::NeedsApproval(request), permit),
+        })
+    }
+
+    /// A command that cannot read where it starts fails in puzzling ways: better said at once.
+    pub(super) fn hold_directory(&self, directory: &AbsPath) -> Result<(), ToolError> {
+        let confined = matches!(self.chosen.footing, Footing::Confined(_));
+        if confined && self.envelope.access(Operation::List, directory) == Access::Denied {
+            return Err(ToolError::Directory(directory.as_path().to_owned()));
+        }
+        Ok(())
+    }
+
+    fn judge_command(&self, command: &ShellCommand, directory: &AbsPath) -> Judgement {
+        let lies_in = |argument: &str, names: &[String]| {
+            let Ok(path) = AbsPath::new(directory.as_path().join(argument)) else {
+                return false;
+            };
+            self.policy
+                .speaker(&path)
+                .is_some_and(|root| names.contains(&root.name))
+        };
+        let (rules, default) = (&self.policy.rules, &self.policy.default_rule);
+        match command {
+            ShellCommand::Line(line) => match line.to_str() {
+                Some(line) => judge(line, rules, default, &lies_in),
+                // A line that is not text is judged by what is shown of it, which no rule can understand.
+                None => judge_argv(&[line], rules, default, &lies_in),
+            },
+            ShellCommand::Argv(argv) => judge_argv(argv, rules, default, &lies_in),
+        }
+    }
+}

@@ -1,0 +1,277 @@
+//! A session: one config, its tools, and whoever answers questions.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use nix::sys::signal::Signal;
+use tokio::sync::{Mutex, mpsc};
+
+use super::call::ToolError;
+use super::custom::CommandTool;
+use super::deciding::SharedController;
+use super::executor::{Executor, Places};
+use super::files::{FileKind, FileTool};
+use super::guarded::{Guard, Guarded, Hook};
+use super::narrowing::Narrowing;
+use super::regime::RegimeLine;
+use super::set::ToolSet;
+use super::shell_tool::ShellTool;
+use super::tool::Tool;
+use crate::approval::{Approval, Approver, CancelHandle, Record};
+use crate::config::{self, ConfigError, Context, CustomTool, Loaded, Matchers};
+use crate::policy::shell::{rule_covers, rule_matches};
+use crate::policy::{Demand, Mode, Operation, Policy, Right};
+
+/// What the tools of one session share.
+#[derive(Debug)]
+pub(super) struct Shared {
+    pub(super) executor: Mutex<Executor>,
+    pub(super) stops: Arc<Mutex<mpsc::Receiver<Signal>>>,
+    /// What relative paths are relative to, and where commands start.
+    pub(super) directory: PathBuf,
+}
+
+/// One config, its tools, and whoever answers questions.
+///
+/// Every tool of a session is confined by the same policy and guarded by the same controller: what is approved for the
+/// session holds for all of them, and is gone with it.
+#[derive(Debug, Clone)]
+pub struct Session {
+    shared: Arc<Shared>,
+    guard: Guard,
+    offered: Arc<Offered>,
+    stopper: mpsc::Sender<Signal>,
+}
+
+/// The tools that the config can allow.
+#[derive(Debug)]
+struct Offered {
+    files: Vec<FileKind>,
+    shell: bool,
+    custom: Vec<CustomTool>,
+}
+
+/// Why there is no session.
+#[derive(Debug, thiserror::Error)]
+pub enum SessionError {
+    /// The config is wrong.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// This machine cannot confine what the config permits.
+    #[error(transparent)]
+    Tool(#[from] ToolError),
+    /// The user has no home in the passwd database, so there is no place for the journal.
+    #[error("this user has no home directory in the passwd database, so there is no place for the journal")]
+    NoHome,
+}
+
+impl Session {
+    /// A session under a config that the caller trusts, with this directory as the working directory.
+    pub fn with_config(
+        file: &Path,
+        directory: &Path,
+        approver: Box<dyn Approver + Send>,
+    ) -> Result<Self, SessionError> {
+        let context = host();
+        let loaded = config::load(file, &context)?;
+        Self::open(loaded, Narrowing::default(), directory, approver, &context)
+    }
+
+    /// A session under a shipped preset, such as `workspace-write`, with this directory as the workspace.
+    pub fn with_preset(name: &str, directory: &Path, approver: Box<dyn Approver + Send>) -> Result<Self, SessionError> {
+        let context = host();
+        let loaded = config::preset(name, directory, &context)?;
+        Self::open(loaded, Narrowing::default(), directory, approver, &context)
+    }
+
+    /// A session under what was loaded; it answers questions in the mode of the policy.
+    pub fn open(
+        loaded: Loaded,
+        narrowing: Narrowing,
+        directory: &Path,
+        approver: Box<dyn Approver + Send>,
+        context: &Context,
+    ) -> Result<Self, SessionError> {
+        let places = Places::of_user(context).ok_or(SessionError::NoHome)?;
+        let Loaded {
+            policy, custom_tools, ..
+        } = loaded;
+        let mode = policy.mode;
+        let offered = Offered::by(&policy, custom_tools);
+        let rules = Arc::new(policy.tools.clone());
+        let executor = Executor::new(policy, narrowing, mode, approver, places)?;
+        let (stopper, stops) = mpsc::channel(8);
+        let stops = Arc::new(Mutex::new(stops));
+        let guard = Guard {
+            controller: Arc::clone(&executor.controller),
+            withdraw: None,
+            rules,
+            hook: None,
+            caller: None,
+            stops: Arc::clone(&stops),
+        };
+        Ok(Self {
+            shared: Arc::new(Shared {
+                executor: Mutex::new(executor),
+                stops,
+                directory: directory.to_owned(),
+            }),
+            guard,
+            offered: Arc::new(offered),
+            stopper,
+        })
+    }
+
+    /// Withdraws open questions through this handle of the approver when the session is stopped.
+    #[must_use]
+    pub fn withdrawing_with(mut self, handle: CancelHandle) -> Self {
+        self.guard.withdraw = Some(handle);
+        self
+    }
+
+    /// Asks this what becomes of each assessment; it may tighten or loosen, and never un-block.
+    #[must_use]
+    pub fn overridden_by(mut self, hook: Hook) -> Self {
+        self.guard.hook = Some(hook);
+        self
+    }
+
+    /// The same session for somebody that the agent delegates to: the same controller, the same memory, the same
+    /// confinement. Questions name the caller.
+    #[must_use]
+    pub fn delegate(&self, name: &str) -> Self {
+        let mut delegate = self.clone();
+        delegate.guard.caller = Some(match &self.guard.caller {
+            Some(caller) => format!("{caller} › {name}"),
+            None => name.to_owned(),
+        });
+        delegate
+    }
+
+    /// The tools that the config can allow, guarded.
+    pub fn tools(&self) -> ToolSet {
+        let mut set = ToolSet::new(self.guard.clone());
+        for tool in self.bare_tools() {
+            set.add(tool);
+        }
+        set
+    }
+
+    /// The same tools without any approval: confined, and nobody is asked.
+    pub fn bare_tools(&self) -> Vec<Box<dyn Tool>> {
+        let mut tools: Vec<Box<dyn Tool>> = Vec::new();
+        for kind in &self.offered.files {
+            tools.push(Box::new(FileTool::new(*kind, Arc::clone(&self.shared))));
+        }
+        if self.offered.shell {
+            tools.push(Box::new(ShellTool::new(Arc::clone(&self.shared))));
+        }
+        for custom in &self.offered.custom {
+            tools.push(Box::new(CommandTool::new(custom.clone(), Arc::clone(&self.shared))));
+        }
+        tools
+    }
+
+    /// This tool, behind the guard of the session.
+    pub fn guarded(&self, tool: Box<dyn Tool>) -> Guarded {
+        Guarded::new(tool, self.guard.clone())
+    }
+
+    /// Stops what is under way: commands get the signal, open questions are withdrawn.
+    pub fn stopper(&self) -> mpsc::Sender<Signal> {
+        self.stopper.clone()
+    }
+
+    /// What holds, in one line.
+    pub async fn regime_line(&self) -> Result<RegimeLine, ToolError> {
+        self.shared.executor.lock().await.regime_line()
+    }
+
+    /// Whether commands of this session run unconfined.
+    pub async fn is_unconfined(&self) -> bool {
+        self.shared.executor.lock().await.is_unconfined()
+    }
+
+    /// What is approved for the session, oldest first.
+    pub fn approvals(&self) -> Vec<Approval> {
+        self.with(|controller| controller.memory().list().into_iter().cloned().collect())
+            .unwrap_or_default()
+    }
+
+    /// Takes one approval back; the same call is asked about again.
+    pub fn revoke(&self, id: u64) -> Option<Approval> {
+        self.with(|controller| controller.memory_mut().revoke(id)).flatten()
+    }
+
+    /// Takes every approval back.
+    pub fn forget_approvals(&self) {
+        // Where the controller broke down it approves nothing any more.
+        let _forgotten = self.with(|controller| controller.memory_mut().clear());
+    }
+
+    /// Every decision so far, oldest first.
+    pub fn history(&self) -> Vec<Record> {
+        self.with(|controller| controller.history().into_iter().cloned().collect())
+            .unwrap_or_default()
+    }
+
+    /// How questions are answered.
+    pub fn mode(&self) -> Mode {
+        self.with(|controller| controller.mode()).unwrap_or(Mode::Strict)
+    }
+
+    fn with<T>(&self, of: impl FnOnce(&mut crate::approval::Controller) -> T) -> Option<T> {
+        let controller: &SharedController = &self.guard.controller;
+        controller.lock().ok().map(|mut controller| of(&mut controller))
+    }
+
+    /// Ends every worker and waits until nothing of them is left.
+    ///
+    /// Tools of the session that are still held keep it alive; their workers end with this all the same.
+    pub async fn finish(self) {
+        let mut executor = self.shared.executor.lock().await;
+        std::mem::take(&mut executor.workers).finish().await;
+    }
+}
+
+impl Offered {
+    /// A tool is offered if some call of it might be allowed.
+    fn by(policy: &Policy, custom: Vec<CustomTool>) -> Self {
+        let denied = |name: &str| policy.tools.get(name).is_some_and(|rule| rule.approval == Demand::Deny);
+        let open = |demand: Demand| demand != Demand::Deny;
+        let reads = policy
+            .roots
+            .iter()
+            .any(|root| root.rights.has(Right::Read) && open(root.read_approval));
+        let writes = policy
+            .roots
+            .iter()
+            .any(|root| root.rights.has(Right::Write) && open(root.write_approval) && open(root.read_approval))
+            && policy.roots.iter().any(|root| {
+                policy.ceilings.all.is_empty()
+                    || policy.access(Operation::Write, &root.path) > crate::policy::Access::Denied
+                    || root.suffixes.is_some()
+            });
+        let files = FileKind::ALL
+            .into_iter()
+            .filter(|kind| !denied(kind.name()) && if kind.changes() { writes } else { reads })
+            .collect();
+        let allows = |rule: &crate::policy::ShellRule| rule.allowed && open(rule.approval);
+        Self {
+            files,
+            shell: !denied(super::shell::NAME) && (allows(&policy.default_rule) || policy.rules.iter().any(allows)),
+            custom: custom
+                .into_iter()
+                .filter(|tool| !denied(&tool.name) && open(tool.approval))
+                .collect(),
+        }
+    }
+}
+
+/// The context of this process.
+fn host() -> Context {
+    Context::host(Matchers {
+        matches: rule_matches,
+        covers: rule_covers,
+    })
+}

@@ -1,0 +1,220 @@
+//! The shell as a tool of a session.
+
+use std::ffi::OsString;
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use nix::sys::signal::Signal;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::Value;
+use tokio::sync::mpsc;
+
+use super::call::{ShellCall, ShellCommand, ToolError};
+use super::files::parse;
+use super::outcome::{Outcome, Status};
+use super::permission::{Permit, Wanted};
+use super::session::Shared;
+use super::shell::NAME;
+use super::tool::{Answered, ApprovalContext, Assessed, Boxed, Output, OutputEnd, Prepared, Tool};
+use crate::confine::io::{OutputMode, Stdin};
+use crate::policy::AbsPath;
+
+/// `shell`.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct ShellArgs {
+    /// A shell line.
+    command: Option<String>,
+    /// A program and its arguments, run without a shell. One of `command` and `argv`.
+    argv: Option<Vec<String>>,
+    /// Where it starts: `root:path`, absolute, or relative to the working directory, which is the default.
+    directory: Option<String>,
+    /// Kill it and everything it started after so many seconds, if the config does not say less.
+    timeout_seconds: Option<u64>,
+}
+
+/// A command that was assessed: what it is, and what it may do.
+#[derive(Debug)]
+pub(super) struct Work {
+    pub(super) command: ShellCommand,
+    pub(super) directory: AbsPath,
+    pub(super) timeout: Option<Duration>,
+    pub(super) permit: Permit,
+}
+
+/// Runs commands.
+pub struct ShellTool {
+    session: Arc<Shared>,
+}
+
+impl ShellTool {
+    pub(super) const fn new(session: Arc<Shared>) -> Self {
+        Self { session }
+    }
+}
+
+impl Tool for ShellTool {
+    fn name(&self) -> &str {
+        NAME
+    }
+
+    fn description(&self) -> String {
+        "Run a command confined by the operating system: a shell line, or a program with its arguments. Some commands \
+         need a person's yes; what the sandbox forbids fails with a permission error."
+            .to_owned()
+    }
+
+    fn input_schema(&self) -> Value {
+        schemars::schema_for!(ShellArgs).to_value()
+    }
+
+    fn assess<'a>(&'a mut self, context: &'a ApprovalContext) -> Boxed<'a, Result<Assessed, ToolError>> {
+        Box::pin(async move {
+            let args: ShellArgs = parse(NAME, &context.args)?;
+            let command = match (args.command, args.argv) {
+                (Some(line), None) => ShellCommand::Line(line.into()),
+                (None, Some(argv)) if !argv.is_empty() => {
+                    ShellCommand::Argv(argv.into_iter().map(OsString::from).collect())
+                }
+                (Some(_), Some(_)) | (None, Some(_) | None) => {
+                    return Err(ToolError::Arguments {
+                        tool: NAME.to_owned(),
+                        why: "give either `command`, a shell line, or `argv`, a program and its arguments".to_owned(),
+                    });
+                }
+            };
+            let mut executor = self.session.executor.lock().await;
+            let mut stops = self.session.stops.lock().await;
+            let directory = match args.directory {
+                None => AbsPath::new(&self.session.directory)
+                    .map_err(|_| ToolError::Directory(self.session.directory.clone()))?,
+                Some(written) => {
+                    executor
+                        .directory_at(&self.session.directory, &written, &mut stops)
+                        .await?
+                }
+            };
+            let wanted = Wanted {
+                command: &command,
+                directory: &directory,
+                environment: &[],
+                caller: context.caller.as_deref(),
+            };
+            let (assessment, permit) = executor.assess_shell(wanted, &mut stops).await?;
+            let prepared = Prepared::of(Work {
+                command,
+                directory,
+                timeout: args.timeout_seconds.map(Duration::from_secs),
+                permit,
+            });
+            Ok(Assessed { assessment, prepared })
+        })
+    }
+
+    fn call<'a>(
+        &'a mut self,
+        context: &'a ApprovalContext,
+        prepared: Prepared,
+    ) -> Boxed<'a, Result<Output, ToolError>> {
+        Box::pin(async move {
+            let prepared = if prepared.is_nothing() {
+                self.assess(context).await?.into_prepared()?
+            } else {
+                prepared
+            };
+            run(&self.session, prepared).await
+        })
+    }
+}
+
+/// Runs a command that was assessed, if the files it names are still the same.
+pub(super) async fn run(session: &Shared, prepared: Prepared) -> Result<Output, ToolError> {
+    let answer = prepared.answer();
+    let Work {
+        command,
+        directory,
+        timeout,
+        permit,
+    } = prepared
+        .take()
+        .ok_or_else(|| ToolError::NoSuchTool("the call was prepared as another tool".to_owned()))?;
+    let permit = match answer {
+        Answered::Yes => permit.approved(),
+        Answered::NotAsked => permit,
+    };
+    let mut executor = session.executor.lock().await;
+    let mut stops = session.stops.lock().await;
+    executor.hold_operands(&permit.operands, &mut stops).await?;
+    let (stopper, passed_on) = mpsc::channel(8);
+    let call = ShellCall {
+        command,
+        directory: directory.as_path().to_owned(),
+        environment: Vec::new(),
+        timeout,
+        stdin: Stdin::Null,
+        output: OutputMode::Capture,
+        stops: passed_on,
+    };
+    let mut running = Box::pin(executor.execute(call, &directory, permit));
+    let outcome = loop {
+        tokio::select! {
+            outcome = &mut running => break outcome?,
+            // A command that has ended hears no signal any more.
+            Some(signal) = stops.recv() => { let _passed: Result<(), mpsc::error::SendError<Signal>> = stopper.send(signal).await; }
+        }
+    };
+    output(&outcome)
+}
+
+/// An outcome as an agent reads it.
+fn output(outcome: &Outcome) -> Result<Output, ToolError> {
+    let mut text = outcome.stdout.clone();
+    let mut add = |more: &str| {
+        if !text.is_empty() && !text.ends_with('\n') {
+            text.push('\n');
+        }
+        text.push_str(more);
+    };
+    if !outcome.stderr.is_empty() {
+        add("[standard error]\n");
+        add(&outcome.stderr);
+    }
+    let (end, told) = match &outcome.status {
+        Status::Exited { code: 0 } => (OutputEnd::Done, None),
+        Status::Exited { code } => (OutputEnd::Failed, Some(format!("[exit code {code}]"))),
+        Status::Signaled { signal } => (OutputEnd::Failed, Some(format!("[killed by signal {signal}]"))),
+        Status::TimedOut => (OutputEnd::Failed, Some("[timed out; it was killed]".to_owned())),
+        Status::Cancelled { signal } => (OutputEnd::Failed, Some(format!("[cancelled by signal {signal}]"))),
+        Status::OverLimit { limit } => (
+            OutputEnd::Failed,
+            Some(format!("[over the limit `{limit}`; it was killed]")),
+        ),
+        Status::NotFound { program } => (
+            OutputEnd::Failed,
+            Some(format!("[{program}: not found in the PATH of the sandbox]")),
+        ),
+        Status::NotExecutable { why } | Status::Failed { why } => (OutputEnd::Failed, Some(format!("[{why}]"))),
+    };
+    if let Some(told) = told {
+        add(&told);
+    }
+    for restored in &outcome.restored {
+        add(&format!(
+            "[{} is protected and was {} meanwhile; restored]",
+            restored.path, restored.what
+        ));
+    }
+    if let Some(why) = &outcome.unsettled {
+        add(&format!("[protected names could not be restored: {why}]"));
+    }
+    let data = serde_json::to_value(outcome).map_err(|error| ToolError::File(error.to_string()))?;
+    Ok(Output { end, text, data })
+}
+
+impl fmt::Debug for ShellTool {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("ShellTool")
+    }
+}

@@ -1,0 +1,204 @@
+//! What every tool is: something that can say what a call of it needs, and do it.
+
+use std::any::Any;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::pin::Pin;
+
+use serde::Serialize;
+use serde_json::Value;
+
+use super::call::ToolError;
+use crate::approval::ApprovalRequest;
+
+/// A future of a tool.
+pub type Boxed<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+
+/// A tool of an agent.
+///
+/// A tool may be used bare: `call` asks nobody. What guards it is [`Guarded`](super::Guarded).
+pub trait Tool: Send + Sync {
+    /// The name that `tools:` in the config speaks of.
+    fn name(&self) -> &str;
+
+    /// What it does, told to the agent.
+    fn description(&self) -> String;
+
+    /// JSON Schema of its arguments: an object.
+    fn input_schema(&self) -> Value;
+
+    /// Says what this call needs. Changes nothing.
+    fn assess<'a>(&'a mut self, context: &'a ApprovalContext) -> Boxed<'a, Result<Assessed, ToolError>>;
+
+    /// Does it: what was assessed, or, where nothing was, what the arguments say.
+    fn call<'a>(&'a mut self, context: &'a ApprovalContext, prepared: Prepared)
+    -> Boxed<'a, Result<Output, ToolError>>;
+}
+
+/// One call, and who makes it.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct ApprovalContext {
+    /// The tool that is called.
+    pub tool_name: String,
+    /// Its arguments: an object.
+    pub args: Value,
+    /// The run of the agent, as the program names it.
+    pub run_id: Option<String>,
+    /// The session of the agent, as the program names it.
+    pub session_id: Option<String>,
+    /// Who calls, if it is not the agent itself: `reviewer`, or `planner › reviewer` where that one was called too.
+    pub caller: Option<String>,
+    /// Whatever else an override hook wants to know.
+    pub tags: BTreeMap<String, String>,
+}
+
+impl ApprovalContext {
+    /// A call by the agent itself.
+    pub fn new(tool_name: impl Into<String>, args: Value) -> Self {
+        Self {
+            tool_name: tool_name.into(),
+            args,
+            ..Self::default()
+        }
+    }
+
+    /// The same call by somebody that the caller called.
+    #[must_use]
+    pub fn called_by(mut self, name: &str) -> Self {
+        self.caller = Some(match self.caller {
+            Some(caller) => format!("{name} › {caller}"),
+            None => name.to_owned(),
+        });
+        self
+    }
+}
+
+/// What a call needs before it may run.
+#[derive(Debug)]
+pub enum Assessment {
+    /// It never runs, for this reason; no answer and no override changes that.
+    Blocked(String),
+    /// It runs unasked.
+    PreApproved(Question),
+    /// It runs after a yes to this.
+    NeedsApproval(Box<ApprovalRequest>),
+    /// The tool has no opinion. Unless the config has one, somebody is asked.
+    NoOpinion(Question),
+}
+
+/// How it would be asked, should the config or a hook want to; without one, with the arguments as they are.
+pub type Question = Option<Box<ApprovalRequest>>;
+
+/// An assessment, and what was prepared for it.
+#[derive(Debug)]
+pub struct Assessed {
+    /// What it needs.
+    pub assessment: Assessment,
+    /// What would be done; handed back to [`Tool::call`].
+    pub prepared: Prepared,
+}
+
+impl From<Assessment> for Assessed {
+    fn from(assessment: Assessment) -> Self {
+        Self {
+            assessment,
+            prepared: Prepared::nothing(),
+        }
+    }
+}
+
+impl Assessed {
+    /// What was prepared, for whoever asks nobody; what is blocked is an error all the same.
+    pub fn into_prepared(self) -> Result<Prepared, ToolError> {
+        match self.assessment {
+            Assessment::Blocked(why) => Err(ToolError::Blocked(why)),
+            Assessment::PreApproved(_) | Assessment::NeedsApproval(_) | Assessment::NoOpinion(_) => Ok(self.prepared),
+        }
+    }
+}
+
+/// What a tool prepared when it was assessed, so that exactly that is done.
+pub struct Prepared {
+    work: Option<Box<dyn Any + Send>>,
+    answer: Answered,
+}
+
+/// Whether somebody was asked and said yes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Answered {
+    /// Nobody was asked.
+    NotAsked,
+    /// A person, session memory or `approve_all` said yes.
+    Yes,
+}
+
+impl Prepared {
+    /// Nothing: the arguments say it all.
+    pub const fn nothing() -> Self {
+        Self {
+            work: None,
+            answer: Answered::NotAsked,
+        }
+    }
+
+    /// This.
+    pub fn of<T: Send + 'static>(work: T) -> Self {
+        Self {
+            work: Some(Box::new(work)),
+            answer: Answered::NotAsked,
+        }
+    }
+
+    /// The same, after a yes.
+    #[must_use]
+    pub(super) fn approved(self) -> Self {
+        Self {
+            answer: Answered::Yes,
+            ..self
+        }
+    }
+
+    /// Whether somebody said yes to it.
+    pub const fn answer(&self) -> Answered {
+        self.answer
+    }
+
+    /// Whether there is nothing.
+    pub const fn is_nothing(&self) -> bool {
+        self.work.is_none()
+    }
+
+    /// What was prepared, if it is one of these.
+    pub fn take<T: 'static>(self) -> Option<T> {
+        self.work?.downcast().ok().map(|work| *work)
+    }
+}
+
+impl fmt::Debug for Prepared {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Prepared")
+            .field("answer", &self.answer)
+            .finish_non_exhaustive()
+    }
+}
+
+/// What a call gave.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Output {
+    /// Whether it did what it was told.
+    pub end: OutputEnd,
+    /// For the agent, and for people.
+    pub text: String,
+    /// The same for a program.
+    pub data: Value,
+}
+
+/// Whether a call did what it was told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum OutputEnd {
+    /// It did.
+    Done,
+    /// It ran, and failed: a command with another exit code than 0.
+    Failed,
+}
