@@ -2,23 +2,21 @@
 
 use std::collections::HashMap;
 use std::ffi::OsString;
-use std::io::{self, IoSlice};
-use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream as StdUnixStream;
 use std::process::Child;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use nix::errno::Errno;
 use nix::sys::signal::Signal;
-use nix::sys::socket::{ControlMessage, MsgFlags, UnixAddr, sendmsg};
 use nix::unistd::Pid;
-use tokio::io::{AsyncReadExt, Interest};
 use tokio::net::UnixStream;
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
 use super::ahead::Spawned;
+use super::channel::{next_message, registered, send};
 use super::error::ConfineError;
 use super::files::FileServer;
 use super::protocol::{
@@ -27,7 +25,6 @@ use super::protocol::{
 };
 use super::session::{self, Named, Session};
 use super::sys;
-use super::wire::{body_length, decode, encode};
 use crate::backend::Plan;
 use crate::policy::path::escape;
 
@@ -344,62 +341,6 @@ async fn dispatch(mut reader: OwnedReadHalf, ready: oneshot::Sender<Result<(), C
     }
 }
 
-/// Our end of a socket, for this runtime.
-fn registered(stream: StdUnixStream) -> Result<UnixStream, ConfineError> {
-    stream.set_nonblocking(true).map_err(ConfineError::Channel)?;
-    UnixStream::from_std(stream).map_err(ConfineError::Channel)
-}
-
 async fn next_reply(reader: &mut OwnedReadHalf) -> Result<Option<Reply>, ConfineError> {
     next_message(reader).await
-}
-
-async fn next_message<T: serde::de::DeserializeOwned>(
-    reader: &mut (impl AsyncReadExt + Unpin),
-) -> Result<Option<T>, ConfineError> {
-    let mut prefix = [0u8; 4];
-    match reader.read_exact(&mut prefix).await {
-        Ok(_) => {}
-        Err(error)
-            if matches!(
-                error.kind(),
-                io::ErrorKind::UnexpectedEof | io::ErrorKind::ConnectionReset
-            ) =>
-        {
-            return Ok(None);
-        }
-        Err(error) => return Err(ConfineError::Channel(error)),
-    }
-    let length = body_length(prefix).map_err(|_| ConfineError::Malformed)?;
-    let mut body = vec![0u8; length];
-    reader.read_exact(&mut body).await.map_err(ConfineError::Channel)?;
-    decode(&body).map(Some).map_err(|_| ConfineError::Malformed)
-}
-
-async fn send<T: serde::Serialize>(stream: &UnixStream, message: &T, fds: &[OwnedFd]) -> Result<(), ConfineError> {
-    let frame = encode(message).map_err(ConfineError::Channel)?;
-    let raw: Vec<RawFd> = fds.iter().map(AsRawFd::as_raw_fd).collect();
-    let mut sent = 0;
-    while let Some(rest) = frame.get(sent..).filter(|rest| !rest.is_empty()) {
-        stream.writable().await.map_err(ConfineError::Channel)?;
-        let rights = [ControlMessage::ScmRights(&raw)];
-        let control: &[ControlMessage<'_>] = if sent == 0 && !raw.is_empty() { &rights } else { &[] };
-        let done = stream.try_io(Interest::WRITABLE, || {
-            sendmsg::<UnixAddr>(
-                stream.as_raw_fd(),
-                &[IoSlice::new(rest)],
-                control,
-                MsgFlags::MSG_NOSIGNAL,
-                None,
-            )
-            .map_err(io::Error::from)
-        });
-        match done {
-            Ok(n) => sent += n,
-            Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {}
-            Err(error) if error.raw_os_error() == Some(Errno::EPIPE as i32) => return Err(ConfineError::WorkerDied),
-            Err(error) => return Err(ConfineError::Channel(error)),
-        }
-    }
-    Ok(())
 }

@@ -11,6 +11,7 @@
 
 pub mod ahead;
 pub mod broker;
+mod channel;
 pub mod command;
 pub(crate) mod compiled;
 pub mod confinement;

@@ -72,7 +72,7 @@ impl CommandTool {
             values.push((arg, self.value(executor, arg, value, stops).await?));
         }
         let mut options_are_over = false;
-        let mut argv = Vec::new();
+        let mut words = Vec::new();
         for word in &self.tool.command {
             let filled = filled(word, &values);
             let begins_as_option = filled.as_encoded_bytes().starts_with(b"-");
@@ -82,9 +82,9 @@ impl CommandTool {
                 ));
             }
             options_are_over |= word == "--";
-            argv.push(filled);
+            words.push(filled);
         }
-        Ok(argv)
+        Ok(words)
     }
 
     async fn value(
@@ -131,15 +131,12 @@ fn filled(word: &str, values: &[(&CustomArg, OsString)]) -> OsString {
         let value = after
             .split_once('}')
             .and_then(|(name, tail)| Some((values.iter().find(|(arg, _)| arg.name == name)?, tail)));
-        match value {
-            Some(((_, value), tail)) => {
-                filled.push(value);
-                rest = tail;
-            }
-            None => {
-                filled.push("{");
-                rest = after;
-            }
+        if let Some(((_, value), tail)) = value {
+            filled.push(value);
+            rest = tail;
+        } else {
+            filled.push("{");
+            rest = after;
         }
     }
     filled.push(rest);

@@ -173,21 +173,18 @@ impl fmt::Debug for Guard {
 
 /// The question as the tool would put it; else about the arguments as they are.
 pub(super) fn asked(question: Question, context: &ApprovalContext) -> ApprovalRequest {
-    match question {
-        Some(question) => *question,
-        None => {
-            let description = format!("call {}", context.tool_name);
-            asking::by_name(context, description, context.args.clone())
-        }
+    if let Some(question) = question {
+        return *question;
     }
+    let description = format!("call {}", context.tool_name);
+    asking::by_name(context, description, context.args.clone())
 }
 
 /// What a hook makes of an assessment. What is blocked stays so.
 fn overridden(word: Override, assessment: Assessment, context: &ApprovalContext) -> Assessment {
     match (assessment, word) {
-        (Assessment::Blocked(why), _) => Assessment::Blocked(why),
+        (Assessment::Blocked(why), _) | (_, Override::Block(why)) => Assessment::Blocked(why),
         (assessment, Override::Keep) => assessment,
-        (_, Override::Block(why)) => Assessment::Blocked(why),
         (Assessment::NeedsApproval(request), Override::PreApprove) => Assessment::PreApproved(Some(request)),
         (Assessment::PreApproved(question) | Assessment::NoOpinion(question), Override::PreApprove) => {
             Assessment::PreApproved(question)

@@ -211,7 +211,7 @@ impl Session {
 
     /// Every decision so far, oldest first.
     pub fn history(&self) -> Vec<Record> {
-        self.with(|controller| controller.history().into_iter().cloned().collect())
+        self.with(|controller| controller.history().iter().cloned().collect())
             .unwrap_or_default()
     }
 

@@ -75,8 +75,8 @@ impl Tool for ShellTool {
             let args: ShellArgs = parse(NAME, &context.args)?;
             let command = match (args.command, args.argv) {
                 (Some(line), None) => ShellCommand::Line(line.into()),
-                (None, Some(argv)) if !argv.is_empty() => {
-                    ShellCommand::Argv(argv.into_iter().map(OsString::from).collect())
+                (None, Some(words)) if !words.is_empty() => {
+                    ShellCommand::Argv(words.into_iter().map(OsString::from).collect())
                 }
                 (Some(_), Some(_)) | (None, Some(_) | None) => {
                     return Err(ToolError::Arguments {

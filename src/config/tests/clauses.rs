@@ -137,7 +137,11 @@ fn custom_tools_are_checked() {
         loaded.custom_tools[0].args[0].kind,
         ArgKind::Choice(vec!["a".into(), "b".into()])
     );
-    assert!(loaded.warnings[0].message.contains("does not offer it"));
+    assert!(loaded.warnings.is_empty());
+    assert_eq!(loaded.custom_tools[0].sandbox_paths, None);
+    let bound = fine.replace("command", "sandbox_paths: [], command");
+    assert_eq!(world.ok(&bound).custom_tools[0].sandbox_paths, Some(Vec::new()));
+    assert!(tool("command: [a], sandbox_paths: [scr]").contains("did you mean `src`?"));
 }
 
 #[test]

@@ -22,7 +22,7 @@ use crate::tools::outcome::Restored;
 use crate::tools::plan::{self, ProfileDigest};
 
 /// How long an operation on files may take where the config sets no limit.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_mins(1);
 /// The most bytes of parts that are kept of one answer.
 const MOST: usize = 64 * 1024 * 1024;
 

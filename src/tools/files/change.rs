@@ -1,25 +1,21 @@
 //! Calls that change files: looked at, judged, prepared, asked about, and then exactly that is done.
 
-use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Instant;
 
 use nix::sys::signal::Signal;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
-use super::arguments::{DeleteFile, EditFile, FileKind, MakeDirectory, MoveFile, PatchFile, WriteFile, parse};
+use super::arguments::FileKind;
 use super::failures;
 use super::judge::{Judged, Sum};
-use super::look::Looked;
-use super::patch::{self, PatchChange};
 use super::present;
 use super::question::{self, Facts};
+use super::steps::Step;
 use crate::confine::ConfineError;
-use crate::confine::files::protocol::{
-    Bound, Change, Edit, FileAsk, FileReply, Last, Occurrences, Prepared as Measured, State, Tree,
-};
-use crate::policy::{Demand, Operation};
+use crate::confine::files::protocol::{Bound, Change, FileAsk, FileReply, Prepared as Measured, State};
+use crate::policy::Demand;
 use crate::profile::Asked;
 use crate::tools::call::ToolError;
 use crate::tools::executor::Executor;
@@ -36,16 +32,6 @@ pub(super) struct Work {
     data: Value,
 }
 
-/// One change before it is prepared.
-struct Step {
-    change: Change,
-    judged: Vec<Judged>,
-    /// What it wants, in a line.
-    wants: String,
-    done: String,
-    data: Value,
-}
-
 impl Executor {
     /// Says what a change needs; prepares it.
     pub(super) async fn assess_change(
@@ -55,14 +41,14 @@ impl Executor {
         directory: &Path,
         stops: &mut mpsc::Receiver<Signal>,
     ) -> Result<Assessed, ToolError> {
-        let steps = match self.steps(kind, &context.args, directory, stops).await {
-            Ok(steps) => steps,
+        let parts = match self.steps(kind, &context.args, directory, stops).await {
+            Ok(parts) => parts,
             Err(ToolError::Blocked(why)) => return Ok(Assessment::Blocked(why).into()),
             Err(error) => return Err(error),
         };
-        let judged: Vec<Judged> = steps.iter().flat_map(|step| step.judged.clone()).collect();
+        let judged: Vec<Judged> = parts.iter().flat_map(|step| step.judged.clone()).collect();
         let sum = self.sum(&judged);
-        let changes: Vec<Change> = steps.iter().map(|step| step.change.clone()).collect();
+        let changes: Vec<Change> = parts.iter().map(|step| step.change.clone()).collect();
         let sight = self.sight(&judged);
         let answer = self.ask_files(&sight, FileAsk::Prepare(changes.clone()), stops).await?;
         let measured = match answer.last {
@@ -70,7 +56,7 @@ impl Executor {
             FileReply::Failed(failure) => return Err(failures::error(&failure)),
             _ => return Err(ConfineError::Malformed.into()),
         };
-        for (step, measured) in steps.iter().zip(&measured) {
+        for (step, measured) in parts.iter().zip(&measured) {
             if let Some(limit) = step.judged.iter().filter_map(|one| one.limit).min()
                 && size_of(&step.change, measured) > limit
             {
@@ -87,7 +73,7 @@ impl Executor {
                 after: measured.after,
             })
             .collect();
-        let wants: Vec<&str> = steps.iter().map(|step| step.wants.as_str()).collect();
+        let wants: Vec<&str> = parts.iter().map(|step| step.wants.as_str()).collect();
         let profile = self.file_profile(&sum.asked)?;
         let facts = Facts {
             kind,
@@ -102,12 +88,12 @@ impl Executor {
         let prepared = Prepared::of(Work {
             asked,
             bound,
-            done: steps
+            done: parts
                 .iter()
                 .map(|step| step.done.clone())
                 .collect::<Vec<_>>()
                 .join("\n"),
-            data: data_of(&steps),
+            data: data_of(&parts),
         });
         Ok(Assessed {
             assessment: match demand {
@@ -164,226 +150,6 @@ impl Executor {
             }
         })
     }
-
-    /// The changes of a call, each with where it leads judged.
-    async fn steps(
-        &mut self,
-        kind: FileKind,
-        args: &Value,
-        directory: &Path,
-        stops: &mut mpsc::Receiver<Signal>,
-    ) -> Result<Vec<Step>, ToolError> {
-        let name = kind.name();
-        let step = match kind {
-            FileKind::Write => {
-                let WriteFile { path, content } = parse(name, args)?;
-                let looked = self.target(directory, &path, Last::Target, stops).await?;
-                let judged = self.writable(&looked)?;
-                let (path, limit) = (os(&judged), judged.limit);
-                let verb = match looked.state {
-                    State::Absent => "write the new file",
-                    _ => "overwrite",
-                };
-                let content = content.into_bytes();
-                let size = content.len();
-                Step {
-                    change: Change::Write {
-                        path,
-                        content,
-                        max_bytes: limit,
-                    },
-                    wants: format!("{verb} {}", judged.path),
-                    done: format!("wrote {} ({size} bytes)", judged.path),
-                    data: json!({"path": judged.path.to_string(), "bytes": size}),
-                    judged: vec![judged],
-                }
-            }
-            FileKind::Edit => {
-                let EditFile { path, edits } = parse(name, args)?;
-                let looked = self.target(directory, &path, Last::Target, stops).await?;
-                let judged = self.writable(&looked)?;
-                let count = edits.len();
-                let plural = if count == 1 { "" } else { "s" };
-                Step {
-                    change: Change::Edit {
-                        path: os(&judged),
-                        edits: edits
-                            .into_iter()
-                            .map(|edit| Edit {
-                                old: edit.old,
-                                new: edit.new,
-                                occurrences: if edit.all { Occurrences::Every } else { Occurrences::One },
-                            })
-                            .collect(),
-                        max_bytes: judged.limit,
-                    },
-                    wants: format!("edit {} ({count} replacement{plural})", judged.path),
-                    done: format!("edited {} ({count} replacement{plural})", judged.path),
-                    data: json!({"path": judged.path.to_string(), "replacements": count}),
-                    judged: vec![judged],
-                }
-            }
-            FileKind::Patch => return self.patch_steps(parse(name, args)?, directory, stops).await,
-            FileKind::Delete => {
-                let DeleteFile { path, recursive } = parse(name, args)?;
-                let looked = self.target(directory, &path, Last::Itself, stops).await?;
-                let judged = self.writable(&looked)?;
-                self.judge_whole(&judged.path).map_err(ToolError::Blocked)?;
-                Step {
-                    change: Change::Delete {
-                        path: os(&judged),
-                        tree: if recursive { Tree::Whole } else { Tree::Empty },
-                    },
-                    wants: format!("delete {}", judged.path),
-                    done: format!("deleted {}", judged.path),
-                    data: json!({"path": judged.path.to_string()}),
-                    judged: vec![judged],
-                }
-            }
-            FileKind::Move => {
-                let MoveFile { from, to } = parse(name, args)?;
-                self.move_step(&from, &to, directory, stops).await?
-            }
-            FileKind::MakeDirectory => {
-                let MakeDirectory { path } = parse(name, args)?;
-                let looked = self.target(directory, &path, Last::Target, stops).await?;
-                let judged = self.writable_directory(&looked)?;
-                Step {
-                    change: Change::MakeDirectory { path: os(&judged) },
-                    wants: format!("make the directory {}", judged.path),
-                    done: format!("made {}", judged.path),
-                    data: json!({"path": judged.path.to_string()}),
-                    judged: vec![judged],
-                }
-            }
-            FileKind::Read | FileKind::List | FileKind::Search => {
-                return Err(ToolError::NoSuchTool(format!("{name} changes nothing")));
-            }
-        };
-        Ok(vec![step])
-    }
-
-    async fn patch_steps(
-        &mut self,
-        args: PatchFile,
-        directory: &Path,
-        stops: &mut mpsc::Receiver<Signal>,
-    ) -> Result<Vec<Step>, ToolError> {
-        let arguments = |why: String| ToolError::Arguments {
-            tool: FileKind::Patch.name().to_owned(),
-            why: crate::policy::path::escape(why.as_bytes()),
-        };
-        let files = patch::read(&args.patch).map_err(arguments)?;
-        let base = match &args.directory {
-            None => directory.to_owned(),
-            Some(written) => PathBuf::from(
-                self.target(directory, written, Last::Target, stops)
-                    .await?
-                    .path
-                    .as_path(),
-            ),
-        };
-        let mut steps = Vec::new();
-        for file in files {
-            let looked = self.target(&base, &file.path, Last::Target, stops).await?;
-            let judged = self.writable(&looked)?;
-            let path = judged.path.to_string();
-            let (change, wants, done) = match file.change {
-                PatchChange::Hunks(hunks) => (
-                    Change::Patch {
-                        path: os(&judged),
-                        hunks,
-                        max_bytes: judged.limit,
-                    },
-                    format!("patch {path}"),
-                    format!("patched {path}"),
-                ),
-                PatchChange::Delete(_) => (
-                    Change::Delete {
-                        path: os(&judged),
-                        tree: Tree::Empty,
-                    },
-                    format!("delete {path}"),
-                    format!("deleted {path}"),
-                ),
-            };
-            steps.push(Step {
-                change,
-                judged: vec![judged],
-                wants,
-                done,
-                data: json!({"path": path}),
-            });
-        }
-        Ok(steps)
-    }
-
-    async fn move_step(
-        &mut self,
-        from: &str,
-        to: &str,
-        directory: &Path,
-        stops: &mut mpsc::Receiver<Signal>,
-    ) -> Result<Step, ToolError> {
-        let from = self.target(directory, from, Last::Itself, stops).await?;
-        let to = self.target(directory, to, Last::Itself, stops).await?;
-        let (source, target) = (self.writable(&from)?, self.writable(&to)?);
-        self.judge_whole(&source.path).map_err(ToolError::Blocked)?;
-        // What is moved can be read where it goes: that is reading it.
-        let read = match from.state {
-            State::Directory { .. } => {
-                if let Some(limit) = target.limit {
-                    let why = format!(
-                        "files in the root `{}` may have at most {limit} bytes: move the files of {} one by one",
-                        target.root, source.path
-                    );
-                    return Err(ToolError::Blocked(why));
-                }
-                self.judge(Operation::List, &source.path)
-            }
-            State::Absent | State::File(_) | State::Symlink(_) | State::Other(_) => {
-                self.judge(Operation::Read, &source.path)
-            }
-        };
-        let source = Judged {
-            demand: source.demand.max(read.map_err(ToolError::Blocked)?.demand),
-            ..source
-        };
-        Ok(Step {
-            change: Change::Move {
-                from: os(&source),
-                to: os(&target),
-            },
-            wants: format!("move {} to {}", source.path, target.path),
-            done: format!("moved {} to {}", source.path, target.path),
-            data: json!({"from": source.path.to_string(), "to": target.path.to_string()}),
-            judged: vec![source, target],
-        })
-    }
-
-    fn writable(&self, looked: &Looked) -> Result<Judged, ToolError> {
-        self.judge(Operation::Write, &looked.path).map_err(ToolError::Blocked)
-    }
-
-    /// Suffixes say which files there may be, not which directories: one is judged by a file that may be in it.
-    fn writable_directory(&self, looked: &Looked) -> Result<Judged, ToolError> {
-        let suffixes = self
-            .policy
-            .speaker(&looked.path)
-            .and_then(|root| root.suffixes.as_ref());
-        let file = suffixes
-            .and_then(|suffixes| suffixes.iter().next())
-            .and_then(|suffix| looked.path.child(format!("file{suffix}")));
-        let judged = self.judge(Operation::Write, file.as_ref().unwrap_or(&looked.path));
-        Ok(Judged {
-            path: looked.path.clone(),
-            ..judged.map_err(ToolError::Blocked)?
-        })
-    }
-}
-
-fn os(judged: &Judged) -> OsString {
-    judged.path.as_path().as_os_str().to_owned()
 }
 
 /// The bytes of what a change would leave there.
@@ -403,8 +169,8 @@ fn described(wants: &[&str], measured: &[Measured]) -> String {
     }
 }
 
-fn data_of(steps: &[Step]) -> Value {
-    match steps {
+fn data_of(parts: &[Step]) -> Value {
+    match parts {
         [one] => one.data.clone(),
         several => json!({"files": several.iter().map(|step| step.data.clone()).collect::<Vec<_>>()}),
     }

@@ -60,11 +60,10 @@ fn reason(why: &Why) -> String {
 
 fn nearest(near: Option<&Near>) -> String {
     let Some(near) = near else { return String::new() };
-    let text: String = near
-        .text
-        .lines()
-        .map(|line| format!("\n  {}", escape(line.as_bytes())))
-        .collect();
+    let mut text = String::new();
+    for line in near.text.lines() {
+        text.extend(["\n  ", &escape(line.as_bytes())]);
+    }
     format!(
         ". The nearest is at line {} ({}):{text}",
         near.line,

@@ -73,7 +73,7 @@ impl Executor {
         }
         let denies = policy.roots.iter().flat_map(|root| &root.denies);
         let inside = denies.chain(&self.envelope.denies).find(|deny| match &deny.target {
-            Target::Path(denied) => denied.is_within(path),
+            Target::Path(place) => place.is_within(path),
             Target::Pattern { .. } => false,
         });
         match inside {

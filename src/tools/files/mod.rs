@@ -1,7 +1,8 @@
 //! The file tools: what a coding agent reads and changes files with.
 //!
 //! The story, file by file: `arguments` reads the JSON; `place` turns a written path into one to look at; `look` asks
-//! the confined file server where it leads; `judge` holds that against the config; `change` and `read` assess a call and
+//! the confined file server where it leads; `judge` holds that against the config; `steps` makes changes of the
+//! arguments, `change` and `read` assess a call and
 //! do what was assessed; `operand` is a file that a command names; `patch` splits a diff into files; `question` and `present` make what a person is asked and
 //! shown; `ask` speaks with the servers; `failures` tells why something could not be done.
 //!
@@ -20,6 +21,7 @@ mod place;
 mod present;
 mod question;
 mod read;
+mod steps;
 
 use std::fmt;
 use std::sync::Arc;

@@ -74,10 +74,10 @@ fn one(file: &diffy::patch_set::FilePatch<'_, str>) -> Result<FilePatch, String>
     {
         return Err(format!("the patch makes or changes {path}, which is no file"));
     }
-    let PatchKind::Text(patch) = file.patch() else {
+    let PatchKind::Text(hunks) = file.patch() else {
         return Err(format!("the patch changes {path}, which is binary"));
     };
-    let text = patch.to_string();
+    let text = hunks.to_string();
     let hunks = text.find("@@ ").map(|at| text[at..].to_owned()).unwrap_or_default();
     Ok(FilePatch {
         path,

@@ -327,17 +327,16 @@ fn relative(start: &AbsPath, path: &std::ffi::OsStr) -> String {
 }
 
 fn entries_text(start: &AbsPath, entries: &[Entry]) -> String {
-    entries
-        .iter()
-        .map(|entry| {
-            let sign = match entry.kind {
-                Kind::Directory => "/",
-                Kind::Symlink => "@",
-                Kind::File | Kind::Other => "",
-            };
-            format!("{}{sign}\n", relative(start, &entry.path))
-        })
-        .collect()
+    let mut text = String::new();
+    for entry in entries {
+        let sign = match entry.kind {
+            Kind::Directory => "/",
+            Kind::Symlink => "@",
+            Kind::File | Kind::Other => "",
+        };
+        text.extend([&relative(start, &entry.path), sign, "\n"]);
+    }
+    text
 }
 
 fn entries_data(entries: &[Entry]) -> Value {
