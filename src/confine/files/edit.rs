@@ -21,6 +21,7 @@ pub(super) fn replace(content: &[u8], edits: &[Edit], limit: u64) -> Result<Vec<
 }
 
 fn replace_one(text: &[u8], edit: &Edit, number: usize, ends: LineEnds, limit: u64) -> Result<Vec<u8>, Why> {
+    let ends = ends.unless_spelled(edit.old.as_bytes());
     let old = ends.spell(edit.old.as_bytes());
     let new = ends.spell(edit.new.as_bytes());
     if old.is_empty() || old == new {
@@ -97,6 +98,15 @@ impl LineEnds {
             Self::CarriageReturns
         } else {
             Self::Other
+        }
+    }
+
+    /// What is written with carriage returns means what it says.
+    pub(super) fn unless_spelled(self, text: &[u8]) -> Self {
+        if memchr::memchr(b'\r', text).is_some() {
+            Self::Other
+        } else {
+            self
         }
     }
 

@@ -3,6 +3,9 @@
 /// How much of a file is looked at.
 pub(super) const HEAD: usize = 8 * 1024;
 
+/// What has none of the signs.
+pub(super) const UNKNOWN: &str = "binary";
+
 /// Beginnings that tell what a file is.
 const SIGNS: [(&[u8], &str); 26] = [
     (b"\x89PNG\r\n\x1a\n", "PNG image"),
@@ -52,5 +55,5 @@ pub(super) fn what(content: &[u8]) -> String {
             .find(|(sign, _)| content.starts_with(sign))
             .map(|(_, what)| *what)
     };
-    container.or_else(sign).unwrap_or("binary").to_owned()
+    container.or_else(sign).unwrap_or(UNKNOWN).to_owned()
 }

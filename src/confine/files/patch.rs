@@ -21,7 +21,7 @@ pub(super) fn apply(content: &[u8], hunks: &str, limit: u64) -> Result<Vec<u8>, 
         // It is written for a file that is not there yet.
         return Err(Why::Exists);
     }
-    let ends = LineEnds::of(content);
+    let ends = LineEnds::of(content).unless_spelled(hunks.as_bytes());
     let lines: Vec<&[u8]> = split(content).collect();
     let mut result: Vec<u8> = Vec::with_capacity(content.len());
     let mut done = 0;

@@ -6,7 +6,7 @@ use std::os::fd::OwnedFd;
 use super::clock::Clock;
 use super::failure::{Answer, failure};
 use super::protocol::{FileAsk, FileReply, FileRequest, Why};
-use super::{apply, effect, look, read};
+use super::{apply, effect, list, look, read, search, show};
 use crate::confine::wire;
 
 /// Answers requests over a socket until its other end is closed.
@@ -32,14 +32,14 @@ fn answer(socket: &OwnedFd, request: FileRequest) -> io::Result<()> {
     let reply = match request.ask {
         FileAsk::Look(ask) => look::look(&ask).map(FileReply::Found),
         FileAsk::Read(ask) => read::read(&ask, clock).map(FileReply::Text),
-        FileAsk::List(ask) => Err(failure(ask.path, Why::Malformed("not offered".to_owned()))),
-        FileAsk::Search(ask) => Err(failure(ask.path, Why::Malformed("not offered".to_owned()))),
+        FileAsk::List(ask) => list::list(&ask, clock, socket)?.map(FileReply::Done),
+        FileAsk::Search(ask) => search::search(&ask, clock, socket)?.map(FileReply::Done),
         FileAsk::Prepare(changes) => changes
             .iter()
             .map(|change| effect::of(change, clock).map(|effect| effect.prepared()))
             .collect::<Answer<Vec<_>>>()
             .map(FileReply::Prepared),
-        FileAsk::Show(changes) => Err(failure("", Why::Malformed(format!("not offered: {}", changes.len())))),
+        FileAsk::Show(changes) => show::show(&changes, clock).map(FileReply::Shown),
         FileAsk::Apply(changes) => apply::apply(&changes, clock).map(|()| FileReply::Applied),
     };
     wire::send(socket, &reply.unwrap_or_else(FileReply::Failed), &[])

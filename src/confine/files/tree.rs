@@ -71,8 +71,8 @@ pub(super) fn is_empty(place: &Place) -> nix::Result<bool> {
 pub(super) fn count(place: &Place, clock: Clock) -> u64 {
     let mut files = 0u64;
     // What cannot be looked into is not counted; the removal is tried out before anything is done.
-    let _counted = walk(place, |_, part, directories| {
-        files += (part.len() - directories) as u64;
+    let _counted = walk(place, |_, part| {
+        files += part.others.len() as u64;
         Ok(if clock.is_over() { Go::Enough } else { Go::On })
     });
     files
@@ -80,14 +80,14 @@ pub(super) fn count(place: &Place, clock: Clock) -> u64 {
 
 /// Tries whether a directory could be removed with everything in it; changes nothing.
 pub(super) fn rehearse(place: &Place) -> nix::Result<()> {
-    walk(place, |directory, part, _| {
+    walk(place, |directory, part| {
         faccessat(
             directory,
             ".",
             AccessFlags::W_OK | AccessFlags::X_OK,
             nix::fcntl::AtFlags::AT_EACCESS,
         )?;
-        for listed in part {
+        for listed in part.directories.iter().chain(&part.others) {
             // An entry renamed to itself stays as it is, but whoever may not take it away is refused.
             let name = listed.name.as_os_str();
             renameat2(directory, name, directory, name, RenameFlags::empty())?;
@@ -101,10 +101,10 @@ pub(super) fn rehearse(place: &Place) -> nix::Result<()> {
 
 /// Removes a directory with everything in it.
 pub(super) fn remove(place: &Place) -> nix::Result<()> {
-    let directories = walk(place, |directory, part, _| {
-        for listed in part {
+    let directories = walk(place, |directory, part| {
+        for listed in &part.others {
             match unlinkat(directory, listed.name.as_os_str(), UnlinkatFlags::NoRemoveDir) {
-                Ok(()) | Err(Errno::EISDIR | Errno::ENOENT) => {}
+                Ok(()) | Err(Errno::ENOENT) => {}
                 Err(errno) => return Err(errno),
             }
         }
@@ -123,26 +123,27 @@ pub(super) fn remove(place: &Place) -> nix::Result<()> {
     Ok(())
 }
 
-/// Visits the parts of each directory of a tree, those above first, with how many directories are among the entries.
-/// Gives the directories in that order, relative to the place's own.
-fn walk(
-    place: &Place,
-    mut visit: impl FnMut(&OwnedFd, &[Listed], usize) -> nix::Result<Go>,
-) -> nix::Result<Vec<PathBuf>> {
+/// Some entries of a directory.
+#[derive(Debug)]
+struct Part {
+    directories: Vec<Listed>,
+    others: Vec<Listed>,
+}
+
+/// Visits the parts of each directory of a tree, those above first. Gives the directories in that order, relative to
+/// the place's own.
+fn walk(place: &Place, mut visit: impl FnMut(&OwnedFd, &Part) -> nix::Result<Go>) -> nix::Result<Vec<PathBuf>> {
     let mut all = Vec::new();
     let mut left = vec![PathBuf::from(&place.name)];
     while let Some(path) = left.pop() {
         let flags = OFlag::O_RDONLY | OFlag::O_DIRECTORY;
         let directory = open_below(&place.directory, path.as_os_str(), flags)?;
         let mut result = Ok(Go::On);
-        each_part(&directory, |part| {
-            let before = left.len();
-            for listed in &part {
-                if is_directory(&directory, listed) {
-                    left.push(path.join(&listed.name));
-                }
-            }
-            result = visit(&directory, &part, left.len() - before);
+        each_part(&directory, |listed| {
+            let (directories, others) = listed.into_iter().partition(|listed| is_directory(&directory, listed));
+            let part = Part { directories, others };
+            left.extend(part.directories.iter().map(|listed| path.join(&listed.name)));
+            result = visit(&directory, &part);
             result.unwrap_or(Go::Enough)
         })?;
         all.push(path);

@@ -1,7 +1,14 @@
 //! The file server, asked over a socket as the parent asks it.
 
 mod applying;
+mod confined;
+mod editing;
+mod listing;
 mod looking;
+mod reading;
+mod robust;
+mod searching;
+mod showing;
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
@@ -28,11 +35,21 @@ struct World {
 
 impl World {
     fn new() -> Self {
+        Self::confined(|_| ())
+    }
+
+    /// One whose server is confined before it serves.
+    fn confined(confine: impl FnOnce(&Path) + Send + 'static) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let top = fs::canonicalize(folder.path()).unwrap();
         let (ours, theirs) = socketpair(AddressFamily::Unix, SockType::Stream, None, SockFlag::SOCK_CLOEXEC).unwrap();
         Self {
-            folder: tempfile::tempdir().unwrap(),
+            folder,
             socket: Some(ours),
-            server: Some(std::thread::spawn(move || super::serve(&theirs))),
+            server: Some(std::thread::spawn(move || {
+                confine(&top);
+                super::serve(&theirs)
+            })),
         }
     }
 

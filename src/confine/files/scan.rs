@@ -1,0 +1,139 @@
+//! The lines of one file that match, with the lines around them, in bounded memory.
+
+use std::collections::VecDeque;
+use std::ffi::{OsStr, OsString};
+use std::io;
+
+use regex::bytes::Regex;
+
+use super::protocol::Match;
+use super::stream::Stream;
+
+/// The most bytes of a line that are searched.
+const MAX_SEARCHED: usize = 256 * 1024;
+/// The most bytes of a line that are given.
+const MAX_GIVEN: usize = 4 * 1024;
+/// The most lines given on each side of a match.
+pub(super) const MAX_CONTEXT: usize = 50;
+
+/// A search through the lines of a file.
+pub(super) struct Scan<'a, 'b> {
+    path: &'a OsStr,
+    pattern: &'a Regex,
+    context: usize,
+    stream: &'a mut Stream<'b, Match>,
+    /// The number of the last line that was looked at.
+    line: u64,
+    /// A line whose end has not come yet.
+    partial: Vec<u8>,
+    before: VecDeque<Vec<u8>>,
+    /// Matches whose lines after have not all come yet.
+    open: VecDeque<(Match, usize)>,
+}
+
+impl<'a, 'b> Scan<'a, 'b> {
+    /// Begins a file.
+    pub(super) fn new(path: &'a OsStr, pattern: &'a Regex, context: usize, stream: &'a mut Stream<'b, Match>) -> Self {
+        Self {
+            path,
+            pattern,
+            context: context.min(MAX_CONTEXT),
+            stream,
+            line: 0,
+            partial: Vec::new(),
+            before: VecDeque::new(),
+            open: VecDeque::new(),
+        }
+    }
+
+    /// Takes the next bytes of the file.
+    pub(super) fn take(&mut self, chunk: &[u8]) -> io::Result<()> {
+        for piece in chunk.split_inclusive(|byte| *byte == b'\n') {
+            match piece.strip_suffix(b"\n") {
+                Some(line) if self.partial.is_empty() => self.line(line)?,
+                Some(rest) => {
+                    self.collect(rest);
+                    let line = std::mem::take(&mut self.partial);
+                    self.line(&line)?;
+                    self.partial = line;
+                    self.partial.clear();
+                }
+                None => self.collect(piece),
+            }
+        }
+        Ok(())
+    }
+
+    fn collect(&mut self, piece: &[u8]) {
+        let free = MAX_SEARCHED.saturating_sub(self.partial.len());
+        self.partial.extend_from_slice(piece.get(..free).unwrap_or(piece));
+    }
+
+    /// Ends the file.
+    pub(super) fn finish(mut self) -> io::Result<()> {
+        let last = std::mem::take(&mut self.partial);
+        if !last.is_empty() {
+            self.line(&last)?;
+        }
+        while let Some((found, _)) = self.open.pop_front() {
+            give(self.stream, found)?;
+        }
+        Ok(())
+    }
+
+    fn line(&mut self, line: &[u8]) -> io::Result<()> {
+        self.line += 1;
+        let line = line.strip_suffix(b"\r").unwrap_or(line);
+        let line = line.get(..MAX_SEARCHED).unwrap_or(line);
+        for (found, missing) in &mut self.open {
+            found.lines.push(cut(line, 0));
+            *missing -= 1;
+        }
+        while self.open.front().is_some_and(|(_, missing)| *missing == 0) {
+            if let Some((found, _)) = self.open.pop_front() {
+                give(self.stream, found)?;
+            }
+        }
+        if let Some(at) = self.pattern.find(line)
+            && self.stream.count()
+        {
+            let mut lines: Vec<Vec<u8>> = self.before.iter().cloned().collect();
+            let first = self.line - lines.len() as u64;
+            lines.push(cut(line, at.start()));
+            let found = Match {
+                path: OsString::from(self.path),
+                first,
+                line: self.line,
+                lines,
+            };
+            if self.context == 0 {
+                give(self.stream, found)?;
+            } else {
+                self.open.push_back((found, self.context));
+            }
+        }
+        if self.context > 0 {
+            if self.before.len() == self.context {
+                self.before.pop_front();
+            }
+            self.before.push_back(cut(line, 0));
+        }
+        Ok(())
+    }
+}
+
+fn give(stream: &mut Stream<'_, Match>, found: Match) -> io::Result<()> {
+    let bytes = found.path.len() + found.lines.iter().map(Vec::len).sum::<usize>();
+    stream.give(found, bytes)
+}
+
+/// As much of a line as is given: of a long one the part around `at`.
+fn cut(line: &[u8], at: usize) -> Vec<u8> {
+    let from = if line.len() > MAX_GIVEN {
+        at.saturating_sub(MAX_GIVEN / 4).min(line.len() - MAX_GIVEN)
+    } else {
+        0
+    };
+    let rest = line.get(from..).unwrap_or_default();
+    rest.get(..MAX_GIVEN).unwrap_or(rest).to_vec()
+}

@@ -1,0 +1,198 @@
+//! Lines of files.
+
+use std::fs::File;
+use std::io::{Seek, SeekFrom, Write};
+use std::os::unix::fs::symlink;
+
+use nix::sys::stat::Mode;
+use nix::unistd::mkfifo;
+
+use super::super::protocol::{End, MAX_TEXT, Read, Special, Text};
+use super::*;
+
+const GIB: u64 = 1024 * 1024 * 1024;
+
+fn read_within(world: &World, ask: Read, deadline_ms: u64) -> Result<Text, Why> {
+    world.send(FileAsk::Read(ask), deadline_ms);
+    match world.reply() {
+        FileReply::Text(text) => Ok(text),
+        FileReply::Failed(failed) => Err(failed.why),
+        other => panic!("{other:?}"),
+    }
+}
+
+fn ask(path: &OsStr, first: u64, lines: Option<u64>, max_bytes: u64) -> Read {
+    Read {
+        path: path.to_owned(),
+        first,
+        lines,
+        max_bytes,
+    }
+}
+
+fn read(world: &World, path: &OsStr, first: u64, lines: Option<u64>, max_bytes: u64) -> Result<Text, Why> {
+    read_within(world, ask(path, first, lines, max_bytes), 60_000)
+}
+
+#[test]
+fn line_ends_are_given_as_they_are() {
+    let world = World::new();
+    for content in ["a\r\nb\r\n", "a\nb", "", "\n", "\r", "a\n\n"] {
+        let path = world.file("f", content);
+        let text = read(&world, &path, 1, None, MAX_TEXT).unwrap();
+        assert_eq!(text.bytes, content.as_bytes());
+        let lines = content.split_inclusive('\n').count() as u64;
+        assert_eq!(
+            (text.lines, text.total_lines, text.end),
+            (lines, Some(lines), End::Whole),
+            "{content:?}"
+        );
+        assert_eq!(text.total_bytes, content.len() as u64);
+    }
+}
+
+#[test]
+fn the_lines_asked_for_are_given_and_the_rest_is_counted() {
+    let world = World::new();
+    let path = world.file("f", "one\ntwo\nthree\nfour");
+    let text = read(&world, &path, 2, Some(2), MAX_TEXT).unwrap();
+    assert_eq!(text.bytes, b"two\nthree\n");
+    assert_eq!(
+        (text.first, text.lines, text.total_lines, text.end),
+        (2, 2, Some(4), End::Whole)
+    );
+    let last = read(&world, &path, 4, Some(9), MAX_TEXT).unwrap();
+    assert_eq!((last.bytes, last.lines), (b"four".to_vec(), 1));
+}
+
+#[test]
+fn beyond_the_end_there_is_no_text_but_the_totals() {
+    let world = World::new();
+    let path = world.file("f", "one\ntwo\n");
+    let text = read(&world, &path, 3, None, MAX_TEXT).unwrap();
+    assert_eq!((text.bytes, text.lines), (Vec::new(), 0));
+    assert_eq!((text.total_lines, text.total_bytes, text.end), (Some(2), 8, End::Whole));
+}
+
+#[test]
+fn too_much_text_is_cut_at_the_end_of_a_line() {
+    let world = World::new();
+    let path = world.file("f", "one\ntwo\nthree\n");
+    let text = read(&world, &path, 1, None, 9).unwrap();
+    assert_eq!(
+        (text.bytes, text.lines, text.end),
+        (b"one\ntwo\n".to_vec(), 2, End::Limit)
+    );
+    assert_eq!(text.total_lines, Some(3));
+    let exact = read(&world, &path, 1, Some(2), 8).unwrap();
+    assert_eq!(exact.end, End::Whole);
+}
+
+#[test]
+fn one_line_too_long_is_cut_between_characters() {
+    let world = World::new();
+    let path = world.file("f", "ääää\nb\n");
+    let text = read(&world, &path, 1, None, 5).unwrap();
+    assert_eq!(
+        (text.bytes, text.lines, text.end),
+        ("ää".as_bytes().to_vec(), 1, End::Limit)
+    );
+    assert_eq!(text.total_lines, Some(2));
+}
+
+#[test]
+fn bytes_that_are_no_utf_8_are_given_as_they_are() {
+    let world = World::new();
+    let path = world.file("f", b"caf\xe9\n");
+    assert_eq!(read(&world, &path, 1, None, MAX_TEXT).unwrap().bytes, b"caf\xe9\n");
+}
+
+#[test]
+fn what_is_no_text_is_named_and_not_given() {
+    let world = World::new();
+    let png = world.file("p", b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR");
+    let what = "PNG image".to_owned();
+    assert_eq!(
+        read(&world, &png, 1, None, MAX_TEXT),
+        Err(Why::Binary { what, size: 16 })
+    );
+    let late = world.file("late", [vec![b'\n'; 100_000], vec![0]].concat());
+    let why = read(&world, &late, 1, None, MAX_TEXT);
+    assert!(matches!(why, Err(Why::Binary { size: 100_001, .. })), "{why:?}");
+    assert_eq!(read(&world, &late, 1, Some(3), MAX_TEXT).unwrap().bytes, b"\n\n\n");
+}
+
+/// A file that takes no room on the disk but for its beginning.
+fn sparse(world: &World, beginning: &[u8], size: u64) -> OsString {
+    let path = world.file("sparse", beginning);
+    File::options().write(true).open(&path).unwrap().set_len(size).unwrap();
+    path
+}
+
+#[test]
+fn a_gigabyte_is_read_in_little_memory_and_time() {
+    let world = World::new();
+    let path = sparse(&world, &b"line\n".repeat(10_000), GIB);
+    let begun = std::time::Instant::now();
+    let text = read_within(&world, ask(&path, 2, Some(2), MAX_TEXT), 200).unwrap();
+    assert_eq!((text.bytes, text.end), (b"line\nline\n".to_vec(), End::Whole));
+    assert_eq!((text.total_lines, text.total_bytes), (None, GIB));
+    assert!(begun.elapsed().as_secs() < 5);
+}
+
+#[test]
+fn time_that_is_over_before_the_lines_are_complete_is_said() {
+    let world = World::new();
+    let path = world.file("f", "line\n".repeat(1_000_000));
+    let text = read_within(&world, ask(&path, 1, None, MAX_TEXT), 0).unwrap();
+    assert_eq!((text.end, text.total_lines), (End::Time, None));
+    assert!(
+        text.bytes.ends_with(b"line\n") && text.lines > 0 && text.lines < 1_000_000,
+        "{}",
+        text.lines
+    );
+    let whole = read(&world, &path, 999_999, None, MAX_TEXT).unwrap();
+    assert_eq!((whole.end, whole.lines), (End::Whole, 2));
+}
+
+#[test]
+fn a_pipe_a_device_a_directory_and_a_symlink_are_not_read() {
+    let world = World::new();
+    mkfifo(&world.path("pipe"), Mode::S_IRWXU).unwrap();
+    let path = world.file("f", "x");
+    symlink("f", world.path("link")).unwrap();
+    let why = |path: &OsStr| read(&world, path, 1, None, MAX_TEXT).map(|text| text.bytes);
+    assert_eq!(why(&world.os("pipe")), Err(Why::Special(Special::Fifo)));
+    assert_eq!(why(OsStr::new("/dev/zero")), Err(Why::Special(Special::Device)));
+    assert_eq!(why(&world.os("")), Err(Why::IsDirectory));
+    assert_eq!(why(&world.os("link")), Err(Why::Changed));
+    assert_eq!(why(&world.os("missing")), Err(Why::Missing));
+    assert_eq!(why(&path), Ok(b"x".to_vec()));
+}
+
+#[test]
+fn a_file_that_grows_or_shrinks_meanwhile_gives_whole_lines_and_matching_totals() {
+    let world = World::new();
+    let path = world.file("f", "line\n".repeat(50_000));
+    let stop = std::sync::atomic::AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut file = File::options().write(true).open(&path).unwrap();
+            while !stop.load(std::sync::atomic::Ordering::Relaxed) {
+                file.set_len(5 * 1000).unwrap();
+                file.seek(SeekFrom::End(0)).unwrap();
+                file.write_all(&b"line\n".repeat(50_000)).unwrap();
+            }
+        });
+        for _ in 0..50 {
+            let text = read(&world, &path, 1, None, MAX_TEXT).unwrap();
+            assert_eq!(text.bytes.len() as u64, text.total_bytes);
+            assert_eq!(Some(text.lines), text.total_lines);
+            assert_eq!(
+                text.lines,
+                text.bytes.split_inclusive(|byte| *byte == b'\n').count() as u64
+            );
+        }
+        stop.store(true, std::sync::atomic::Ordering::Relaxed);
+    });
+}
