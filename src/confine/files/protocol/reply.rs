@@ -1,0 +1,298 @@
+//! What the file server says. Whoever reads it takes it for hostile input.
+
+use std::ffi::OsString;
+
+use serde::{Deserialize, Serialize};
+
+/// File server → parent.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum FileReply {
+    /// Where a path leads.
+    Found(Found),
+    /// Lines of a file.
+    Text(Text),
+    /// Some entries; more follow.
+    Entries(Vec<Entry>),
+    /// Some matches; more follow.
+    Matches(Vec<Match>),
+    /// The end of a stream.
+    Done(Done),
+    /// What changes would amount to.
+    Prepared(Vec<Prepared>),
+    /// The same, for a person.
+    Shown(Vec<Shown>),
+    /// The changes are made.
+    Applied,
+    /// It could not be done; nothing was changed.
+    Failed(Failure),
+}
+
+/// Where a path leads.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Found {
+    /// The path without symlinks. Where the end of it does not exist yet, the existing part is without symlinks.
+    pub path: OsString,
+    /// What is there.
+    pub state: State,
+    /// The nearest directory above that exists, without symlinks.
+    pub existing: OsString,
+}
+
+/// What is at a path.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum State {
+    /// Nothing.
+    Absent,
+    /// A file.
+    File(FileState),
+    /// A directory.
+    Directory {
+        /// `st_dev`.
+        device: u64,
+        /// `st_ino`.
+        inode: u64,
+    },
+    /// A symlink, and where it points.
+    Symlink(OsString),
+    /// Something else, which no file tool touches.
+    Other(Special),
+}
+
+/// A file as it was seen.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FileState {
+    /// `st_dev`.
+    pub device: u64,
+    /// `st_ino`.
+    pub inode: u64,
+    /// Bytes.
+    pub size: u64,
+    /// Permission bits.
+    pub mode: u32,
+    /// `st_nlink`.
+    pub links: u64,
+    /// When its content was last changed, in nanoseconds since 1970.
+    pub modified: i128,
+    /// SHA-256 of its content, where it was asked for and is small enough.
+    pub digest: Option<[u8; 32]>,
+}
+
+/// What is neither file, directory nor symlink.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Special {
+    /// A named pipe.
+    Fifo,
+    /// A socket.
+    Socket,
+    /// A character or block device.
+    Device,
+}
+
+/// Lines of a file.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Text {
+    /// The bytes, line ends as they are in the file. Cut at the end of a line, unless one line alone is too long.
+    pub bytes: Vec<u8>,
+    /// The first line given, from 1.
+    pub first: u64,
+    /// How many lines are given.
+    pub lines: u64,
+    /// How many lines the file has, if they could be counted in time.
+    pub total_lines: Option<u64>,
+    /// Bytes of the file.
+    pub total_bytes: u64,
+    /// Whether there is more of what was asked for.
+    pub end: End,
+}
+
+/// Whether there is more of what was asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum End {
+    /// All of it is given.
+    Whole,
+    /// More is there than was to be given.
+    Limit,
+    /// The time was over.
+    Time,
+}
+
+/// One entry of a listing.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Entry {
+    /// Its path, absolute.
+    pub path: OsString,
+    /// What it is.
+    pub kind: Kind,
+    /// Bytes, of a file.
+    pub size: u64,
+}
+
+/// What an entry is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Kind {
+    /// A file.
+    File,
+    /// A directory.
+    Directory,
+    /// A symlink.
+    Symlink,
+    /// Something else.
+    Other,
+}
+
+/// One match of a search, with the lines around it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Match {
+    /// The file, absolute.
+    pub path: OsString,
+    /// The number of the first line given, from 1.
+    pub first: u64,
+    /// The number of the line that matched.
+    pub line: u64,
+    /// The lines without their ends; a long one is cut.
+    pub lines: Vec<Vec<u8>>,
+}
+
+/// The end of a stream.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Done {
+    /// How many entries or matches there are, given or not, as far as was looked.
+    pub total: u64,
+    /// How many files were searched.
+    pub files: u64,
+    /// How many files and directories could not be read.
+    pub unreadable: u64,
+    /// Whether all was looked at.
+    pub end: End,
+}
+
+/// What a change would amount to.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Prepared {
+    /// What is there now, path by path: one for most changes; old and new for a move.
+    pub before: Vec<State>,
+    /// SHA-256 of the content it leads to, where it leads to any.
+    pub after: Option<[u8; 32]>,
+    /// Bytes of that content.
+    pub size: u64,
+    /// Files that go with it: of a directory that is removed or moved.
+    pub files: u64,
+}
+
+/// A change as a person is shown it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Shown {
+    /// What it was made from; must be what was prepared.
+    pub prepared: Prepared,
+    /// The change.
+    pub view: View,
+}
+
+/// The content of a change.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum View {
+    /// A unified diff, not escaped; cut at [`MAX_TEXT`] bytes.
+    Diff(String),
+    /// The whole content of a new file, not escaped.
+    Content(String),
+    /// Content that is no text: what it looks like, and its size.
+    Binary {
+        /// In a word or two: `PNG image`, `ELF program`, `binary`.
+        what: String,
+        /// Bytes.
+        size: u64,
+    },
+    /// Nothing beyond the names: removed, moved or made.
+    Names(Vec<OsString>),
+}
+
+/// Why it could not be done.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Failure {
+    /// What it is about.
+    pub path: OsString,
+    /// Why.
+    pub why: Why,
+}
+
+/// Why a file operation could not be done.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Why {
+    /// Nothing is there.
+    Missing,
+    /// The system refused: the sandbox, or the file's own mode.
+    NotPermitted,
+    /// It is a directory.
+    IsDirectory,
+    /// It, or something on the way to it, is no directory.
+    NotDirectory,
+    /// It is neither file nor directory.
+    Special(Special),
+    /// It is no text.
+    Binary {
+        /// What it looks like.
+        what: String,
+        /// Bytes.
+        size: u64,
+    },
+    /// It has, or would have, more bytes than permitted.
+    TooLarge {
+        /// Bytes.
+        size: u64,
+        /// The most.
+        limit: u64,
+    },
+    /// It is no longer what was looked at.
+    Changed,
+    /// Something is there already.
+    Exists,
+    /// The directory is not empty.
+    NotEmpty,
+    /// The text of an edit is not in the file.
+    NoMatch {
+        /// Which edit, from 1.
+        edit: usize,
+        /// The nearest lines.
+        near: Option<Near>,
+    },
+    /// The text of an edit is there more than once.
+    Ambiguous {
+        /// Which edit, from 1.
+        edit: usize,
+        /// The lines at which it begins; the first ten.
+        lines: Vec<u64>,
+        /// How many there are.
+        count: u64,
+    },
+    /// An edit that changes nothing, or has no text to look for.
+    EmptyEdit {
+        /// Which edit, from 1.
+        edit: usize,
+    },
+    /// A hunk of a patch does not fit.
+    Hunk {
+        /// Which hunk, from 1.
+        hunk: usize,
+        /// The nearest lines.
+        near: Option<Near>,
+    },
+    /// The pattern, glob or patch cannot be read, for this reason.
+    Malformed(String),
+    /// It leads through more symlinks than the system follows, or in a circle.
+    Loop,
+    /// It is on another file system than where it would go.
+    OtherFileSystem,
+    /// The system's word for anything else.
+    System(i32),
+}
+
+/// Lines that are nearly what was looked for.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Near {
+    /// The number of the first, from 1.
+    pub line: u64,
+    /// What stands there, capped.
+    pub text: String,
+    /// How it differs, in words: `only white space differs`, `a line differs`.
+    pub difference: String,
+}
