@@ -18,7 +18,7 @@
 //! use stockade::policy::Mode;
 //! use stockade::policy::shell::{rule_covers, rule_matches};
 //! use stockade::tools::{
-//!     Executor, Narrowing, OutputMode, Places, ShellCall, ShellCommand, Stdin, TerminalApprover, terminal_columns,
+//!     Executor, Narrowing, OutputMode, Places, ShellCall, ShellCommand, Stdin, TerminalApprover, terminal_size,
 //! };
 //! use stockade::{config, confine};
 //!
@@ -27,7 +27,7 @@
 //! let context = config::Context::host(config::Matchers { matches: rule_matches, covers: rule_covers });
 //! let loaded = config::preset("workspace-write", &here, &context)?;
 //! let places = Places { state: "/home/me/.local/state/stockade".into(), home: "/home/me".into() };
-//! let approver = Box::new(TerminalApprover::new(terminal_columns));
+//! let approver = Box::new(TerminalApprover::new(terminal_size));
 //! let mut executor = Executor::new(loaded.policy, Narrowing::default(), Mode::Strict, approver, places)?;
 //! let (_stop, stops) = tokio::sync::mpsc::channel(1);
 //! let outcome = executor

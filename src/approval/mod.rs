@@ -7,14 +7,18 @@
 //!
 //! Knows no kernel: what confinement does is told to the person, never decided here.
 
+mod answer;
 mod approver;
 mod cancel;
 mod controller;
+mod keys;
 mod memory;
+mod pager;
 mod request;
 mod screen;
 mod terminal;
 mod tty;
+mod turn;
 
 #[cfg(test)]
 mod decisions;

@@ -5,10 +5,12 @@ use std::io;
 use std::os::fd::{AsFd as _, BorrowedFd};
 use std::time::Duration;
 
+use super::answer::{Answer, Reason, answer, reason};
 use super::approver::{Approver, ApproverError};
 use super::cancel::{CancelHandle, Cancelled};
+use super::pager::{Paper, Reached, leaf};
 use super::request::{AnswerOf, ApprovalDecision, ApprovalRequest, Presentation, Remember};
-use super::screen::{self, Colour, Extent};
+use super::screen::{self, Colour, Letters, Look, Rest};
 use super::tty::Tty;
 
 /// How often an answer that is not understood is asked for again.
@@ -17,14 +19,16 @@ const REPEATS: usize = 2;
 /// Asks on `/dev/tty`, whatever standard input and output are.
 ///
 /// Input typed before a question stands on the screen is thrown away. Ctrl-C, Ctrl-\ and Ctrl-D
-/// are errors, and errors deny. Without a terminal, or in the background, it fails at once.
+/// are errors, and errors deny. Without a terminal, or in the background, it fails at once. While another
+/// question is open on the same terminal, of whatever process, it waits for its turn.
 ///
 /// It blocks the thread that asks; a [`CancelHandle`] ends that from another.
 pub struct TerminalApprover {
-    columns: fn(BorrowedFd<'_>) -> Option<u16>,
+    size: fn(BorrowedFd<'_>) -> Option<(u16, u16)>,
     timeout: Option<Duration>,
     cancelled: Option<Cancelled>,
     colour: Colour,
+    letters: Letters,
     reset: Reset,
 }
 
@@ -36,17 +40,19 @@ enum Reset {
 }
 
 impl TerminalApprover {
-    /// An approver without a timeout; `columns` tells the width of the terminal, if it is known.
+    /// An approver without a timeout; `size` tells the columns and rows of the terminal, if they are known.
     ///
-    /// Colours are used unless `NO_COLOR` is set or `TERM` is `dumb`.
-    pub fn new(columns: fn(BorrowedFd<'_>) -> Option<u16>) -> Self {
+    /// Colours are used unless `NO_COLOR` is set or `TERM` is `dumb`; letters beyond ASCII where the locale, or
+    /// the terminal itself, says that they are understood.
+    pub fn new(size: fn(BorrowedFd<'_>) -> Option<(u16, u16)>) -> Self {
         let dumb = std::env::var_os("TERM").is_none_or(|term| term.is_empty() || term == "dumb");
         let no_colour = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
         Self {
-            columns,
+            size,
             timeout: None,
             cancelled: None,
             colour: if dumb || no_colour { Colour::Off } else { Colour::On },
+            letters: Letters::of_locale(|name| std::env::var_os(name)),
             reset: if dumb { Reset::Dumb } else { Reset::Ansi },
         }
     }
@@ -84,54 +90,118 @@ impl Approver for TerminalApprover {
         presentation: &Presentation,
     ) -> Result<ApprovalDecision, ApproverError> {
         let mut tty = Tty::open(self.timeout, self.cancelled.as_ref())?;
-        let columns = (self.columns)(tty.as_fd())
-            .filter(|columns| *columns > 0)
-            .unwrap_or(screen::NARROW);
-        let start = match self.reset {
+        tty.write(match self.reset {
             Reset::Ansi => RESET,
             Reset::Dumb => "\r\n",
-        };
-        tty.write(start)?;
-        let look = (columns, self.colour);
-        let mut question = screen::question(request, presentation, look, Extent::Head);
-        tty.write(&question.text)?;
+        })?;
+        let mut rest = self.show(&mut tty, request, presentation, Rest::Unseen)?;
         let mut tries = 0..=REPEATS;
         while tries.next().is_some() {
             tty.flush()?;
-            tty.write(screen::prompt(request, &question))?;
-            let answer = tty.line().inspect_err(|_| {
+            tty.write(&screen::prompt(request, rest))?;
+            let line = tty.line().inspect_err(|_| {
                 // The cursor stands behind the prompt; a terminal that is gone needs no new line.
                 let _gone = tty.write("\n");
             })?;
-            match answer.as_slice() {
+            match answer(&line) {
                 // Nobody says yes to what was not shown.
-                b"y" | b"yes" if screen::must_be_seen(request, &question) => {
-                    tty.write("Please type v and see all of it first.\n")?;
-                }
-                b"y" | b"yes" => return Ok(decision(true, Remember::None)),
-                b"n" | b"no" => return Ok(decision(false, Remember::None)),
-                b"s" if request.answer == AnswerOf::Anyone => return Ok(decision(true, Remember::Session)),
-                b"v" if question.is_cut => {
-                    question = screen::question(request, presentation, look, Extent::Whole);
-                    tty.write(&question.text)?;
+                Answer::Yes if screen::must_be_seen(request, rest) => tty.write(screen::SEE_FIRST)?,
+                Answer::Yes => return Ok(yes(Remember::None)),
+                Answer::Session if request.answer == AnswerOf::Anyone => return Ok(yes(Remember::Session)),
+                Answer::No(Reason::Given(note)) => return Ok(no(Some(note))),
+                Answer::No(Reason::ToBeAsked) => return Ok(no(ask_why_not(&mut tty)?)),
+                Answer::View if rest != Rest::Nothing => {
+                    let seen = self.leaf(&mut tty, request, presentation, rest)?;
+                    rest = self.show(&mut tty, request, presentation, seen)?;
                     tries = 0..=REPEATS;
                 }
-                _ => tty.write(match (request.answer, question.is_cut) {
-                    (AnswerOf::Anyone, _) => "Please type y, n or s.\n",
-                    (AnswerOf::ApproverOnly, false) => "Please type y or n.\n",
-                    (AnswerOf::ApproverOnly, true) => "Please type v or n.\n",
-                })?,
+                Answer::Why => {
+                    let text = screen::why(request, self.look(&tty), rest);
+                    tty.write(&text)?;
+                    tries = 0..=REPEATS;
+                }
+                Answer::Session | Answer::View | Answer::NotUnderstood => tty.write(&screen::please(request, rest))?,
             }
         }
         Err(ApproverError::Unreadable)
     }
 }
 
-const fn decision(approved: bool, remember: Remember) -> ApprovalDecision {
+impl TerminalApprover {
+    /// Anew each time: the window may have been resized.
+    fn look(&self, tty: &Tty<'_>) -> Look {
+        let letters = match self.letters {
+            Letters::Ascii if tty.knows_unicode() => Letters::Unicode,
+            known @ (Letters::Ascii | Letters::Unicode) => known,
+        };
+        Look::new((self.size)(tty.as_fd()), self.colour, letters)
+    }
+
+    fn show(
+        &self,
+        tty: &mut Tty<'_>,
+        request: &ApprovalRequest,
+        presentation: &Presentation,
+        rest: Rest,
+    ) -> Result<Rest, ApproverError> {
+        let question = screen::question(request, presentation, self.look(tty), rest);
+        tty.write(&question.text)?;
+        Ok(question.rest)
+    }
+
+    fn leaf(
+        &self,
+        tty: &mut Tty<'_>,
+        request: &ApprovalRequest,
+        presentation: &Presentation,
+        rest: Rest,
+    ) -> Result<Rest, ApproverError> {
+        let paper = match self.reset {
+            Reset::Ansi => Paper::Sheet,
+            Reset::Dumb => Paper::Roll,
+        };
+        let lines = |look| screen::whole(request, presentation, look);
+        match leaf(tty, paper, |tty| self.look(tty), lines)? {
+            Reached::TheEnd => Ok(Rest::Seen),
+            Reached::NotTheEnd => Ok(rest),
+        }
+    }
+}
+
+/// The answer is no already: without a reason, it is no without a reason.
+fn ask_why_not(tty: &mut Tty<'_>) -> Result<Option<String>, ApproverError> {
+    tty.write(screen::REASON)?;
+    match tty.line() {
+        Ok(line) => Ok(reason(&line)),
+        Err(ApproverError::Cancelled) => Err(ApproverError::Cancelled),
+        Err(
+            ApproverError::NoTerminal(_)
+            | ApproverError::Background
+            | ApproverError::Terminal { .. }
+            | ApproverError::EndOfInput
+            | ApproverError::Interrupted
+            | ApproverError::TimedOut(_)
+            | ApproverError::Unreadable,
+        ) => {
+            let _gone = tty.write("\n");
+            Ok(None)
+        }
+    }
+}
+
+const fn yes(remember: Remember) -> ApprovalDecision {
     ApprovalDecision {
-        approved,
+        approved: true,
         note: None,
         remember,
+    }
+}
+
+const fn no(note: Option<String>) -> ApprovalDecision {
+    ApprovalDecision {
+        approved: false,
+        note,
+        remember: Remember::None,
     }
 }
 

@@ -20,25 +20,50 @@ use nix::unistd::{getpgrp, tcgetpgrp};
 
 use super::approver::ApproverError;
 use super::cancel::Cancelled;
+use super::turn::{Queue, Turn};
 
 const CTRL_C: u8 = 0x03;
 const CTRL_BACKSLASH: u8 = 0x1c;
-/// The longest answer that is read.
-const MAX_ANSWER: usize = 256;
+/// The longest line that is read; the kernel keeps no longer one.
+const MAX_LINE: usize = 4096;
+/// How often it is tried whether the terminal is free.
+const TRY_AGAIN: Duration = Duration::from_millis(50);
 
 /// The terminal, set up for a question.
 #[derive(Debug)]
 pub(super) struct Tty<'a> {
     file: File,
     before: Termios,
+    patience: Patience<'a>,
+    // Dropped after the settings came back.
+    _turn: Turn,
+}
+
+/// How the terminal hands over what is typed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Input {
+    /// Line by line, edited and echoed.
+    Lines,
+    /// Key by key, unseen.
+    Keys,
+}
+
+/// How long a question may wait, and for what.
+#[derive(Debug, Clone, Copy)]
+struct Patience<'a> {
     started: Instant,
     timeout: Option<Duration>,
     cancelled: Option<&'a Cancelled>,
 }
 
 impl<'a> Tty<'a> {
-    /// Takes the terminal. Never waits for it: where another job holds it, that is an error.
+    /// Takes the terminal, when no other question is open on it. Where another job holds it, that is an error.
     pub(super) fn open(timeout: Option<Duration>, cancelled: Option<&'a Cancelled>) -> Result<Self, ApproverError> {
+        let patience = Patience {
+            started: Instant::now(),
+            timeout,
+            cancelled,
+        };
         cancelled.map_or(Ok(()), Cancelled::check)?;
         let file = OpenOptions::new()
             .read(true)
@@ -47,36 +72,52 @@ impl<'a> Tty<'a> {
             .custom_flags(libc::O_NOCTTY | libc::O_CLOEXEC | libc::O_NONBLOCK)
             .open("/dev/tty")
             .map_err(ApproverError::NoTerminal)?;
-        // Changing a terminal from the background stops the whole job.
-        match tcgetpgrp(&file) {
-            Ok(holder) if holder == getpgrp() => {}
-            Ok(_) => return Err(ApproverError::Background),
-            Err(errno) => return Err(ApproverError::NoTerminal(errno.into())),
-        }
+        let turn = wait_for_turn(&file, patience)?;
         let before = tcgetattr(&file).map_err(|errno| failed("reading its settings", errno))?;
         let tty = Self {
             file,
             before,
-            started: Instant::now(),
-            timeout,
-            cancelled,
+            patience,
+            _turn: turn,
         };
-        let mut during = tty.before.clone();
+        tty.set(Input::Lines, SetArg::TCSAFLUSH)?;
+        Ok(tty)
+    }
+
+    /// From now on, hands over what is typed in this way.
+    pub(super) fn take(&self, input: Input) -> Result<(), ApproverError> {
+        self.set(input, SetArg::TCSANOW)
+    }
+
+    fn set(&self, input: Input, when: SetArg) -> Result<(), ApproverError> {
+        let mut during = self.before.clone();
         // Ctrl-C must deny the question, not end the session; as end-of-line characters Ctrl-C and
         // Ctrl-\ are delivered at once, without Enter.
         during.local_flags.remove(LocalFlags::ISIG | LocalFlags::ECHONL);
-        during
-            .local_flags
-            .insert(LocalFlags::ICANON | LocalFlags::ECHO | LocalFlags::ECHOE | LocalFlags::IEXTEN);
+        let lines = LocalFlags::ICANON | LocalFlags::ECHO | LocalFlags::ECHOE | LocalFlags::IEXTEN;
+        match input {
+            Input::Lines => {
+                during.local_flags.insert(lines);
+                during.control_chars[SpecialCharacterIndices::VEOL as usize] = CTRL_C;
+                during.control_chars[SpecialCharacterIndices::VEOL2 as usize] = CTRL_BACKSLASH;
+            }
+            Input::Keys => {
+                during.local_flags.remove(lines);
+                during.control_chars[SpecialCharacterIndices::VMIN as usize] = 1;
+                during.control_chars[SpecialCharacterIndices::VTIME as usize] = 0;
+            }
+        }
         during
             .input_flags
             .remove(InputFlags::IGNCR | InputFlags::INLCR | InputFlags::ISTRIP);
         during.input_flags.insert(InputFlags::ICRNL);
         during.output_flags.insert(OutputFlags::OPOST | OutputFlags::ONLCR);
-        during.control_chars[SpecialCharacterIndices::VEOL as usize] = CTRL_C;
-        during.control_chars[SpecialCharacterIndices::VEOL2 as usize] = CTRL_BACKSLASH;
-        tcsetattr(&tty.file, SetArg::TCSAFLUSH, &during).map_err(|errno| failed("changing its settings", errno))?;
-        Ok(tty)
+        tcsetattr(&self.file, when, &during).map_err(|errno| failed("changing its settings", errno))
+    }
+
+    /// Whether the terminal says of itself that it takes several bytes for one letter.
+    pub(super) fn knows_unicode(&self) -> bool {
+        self.before.input_flags.contains(InputFlags::IUTF8)
     }
 
     /// Throws away what was typed before the question could be read.
@@ -91,7 +132,9 @@ impl<'a> Tty<'a> {
             match self.file.write(rest) {
                 Ok(0) => return Err(failed("writing the question", Errno::EIO)),
                 Ok(written) => rest = rest.get(written..).unwrap_or_default(),
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => self.wait(PollFlags::POLLOUT)?,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    self.patience.wait(self.file.as_fd(), PollFlags::POLLOUT)?;
+                }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(source) => {
                     return Err(ApproverError::Terminal {
@@ -109,14 +152,35 @@ impl<'a> Tty<'a> {
         let mut line = Vec::new();
         let mut buffer = [0_u8; 64];
         loop {
-            let count = match self.file.read(&mut buffer) {
+            let count = self.read(&mut buffer)?;
+            line.extend_from_slice(buffer.get(..count).unwrap_or_default());
+            if line.contains(&CTRL_C) || line.contains(&CTRL_BACKSLASH) {
+                return Err(ApproverError::Interrupted);
+            }
+            if line.last() == Some(&b'\n') {
+                line.pop();
+                return Ok(line);
+            }
+            if line.len() > MAX_LINE {
+                return Err(ApproverError::Unreadable);
+            }
+        }
+    }
+
+    /// Waits for what is typed, and reads it; at least a byte.
+    pub(super) fn read(&mut self, buffer: &mut [u8]) -> Result<usize, ApproverError> {
+        loop {
+            match self.file.read(buffer) {
                 Ok(0) => return Err(ApproverError::EndOfInput),
-                Ok(count) => count,
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    self.wait(PollFlags::POLLIN)?;
-                    continue;
+                Ok(count) => {
+                    // An answer that comes together with the withdrawal is too late.
+                    self.patience.cancelled.map_or(Ok(()), Cancelled::check)?;
+                    return Ok(count);
                 }
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    self.patience.wait(self.file.as_fd(), PollFlags::POLLIN)?;
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 // The other end is gone.
                 Err(error) if error.raw_os_error() == Some(libc::EIO) => return Err(ApproverError::EndOfInput),
                 Err(source) => {
@@ -125,35 +189,49 @@ impl<'a> Tty<'a> {
                         source,
                     });
                 }
-            };
-            line.extend_from_slice(buffer.get(..count).unwrap_or_default());
-            if line.contains(&CTRL_C) || line.contains(&CTRL_BACKSLASH) {
-                return Err(ApproverError::Interrupted);
-            }
-            if line.last() == Some(&b'\n') {
-                line.pop();
-                // An answer that comes together with the withdrawal is too late.
-                self.cancelled.map_or(Ok(()), Cancelled::check)?;
-                return Ok(line);
-            }
-            if line.len() > MAX_ANSWER {
-                return Err(ApproverError::Unreadable);
             }
         }
     }
+}
 
-    fn wait(&self, events: PollFlags) -> Result<(), ApproverError> {
+fn wait_for_turn(file: &File, patience: Patience<'_>) -> Result<Turn, ApproverError> {
+    let taking = |source| ApproverError::Terminal {
+        step: "waiting for its turn",
+        source,
+    };
+    let mut queue = Queue::of_terminal().map_err(taking)?;
+    loop {
+        // Changing a terminal from the background stops the whole job.
+        match tcgetpgrp(file) {
+            Ok(holder) if holder == getpgrp() => {}
+            Ok(_) => return Err(ApproverError::Background),
+            Err(errno) => return Err(ApproverError::NoTerminal(errno.into())),
+        }
+        queue = match queue.try_take().map_err(|errno| taking(errno.into()))? {
+            Ok(turn) => return Ok(turn),
+            Err(queue) => queue,
+        };
+        patience.pause()?;
+    }
+}
+
+impl Patience<'_> {
+    fn left(&self) -> Result<PollTimeout, ApproverError> {
+        match self.timeout {
+            None => Ok(PollTimeout::NONE),
+            Some(timeout) => match timeout.checked_sub(self.started.elapsed()) {
+                None => Err(ApproverError::TimedOut(timeout)),
+                // A millisecond more, so that the wait does not end before the time is over.
+                Some(left) => Ok(PollTimeout::try_from(left.as_millis().saturating_add(1)).unwrap_or(PollTimeout::MAX)),
+            },
+        }
+    }
+
+    fn wait(&self, fd: BorrowedFd<'_>, events: PollFlags) -> Result<(), ApproverError> {
         loop {
-            let left = match self.timeout {
-                None => PollTimeout::NONE,
-                Some(timeout) => match timeout.checked_sub(self.started.elapsed()) {
-                    None => return Err(ApproverError::TimedOut(timeout)),
-                    // A millisecond more, so that the wait does not end before the time is over.
-                    Some(left) => PollTimeout::try_from(left.as_millis().saturating_add(1)).unwrap_or(PollTimeout::MAX),
-                },
-            };
+            let left = self.left()?;
             self.cancelled.map_or(Ok(()), Cancelled::check)?;
-            let tty = PollFd::new(self.file.as_fd(), events);
+            let tty = PollFd::new(fd, events);
             let woken = match self.cancelled {
                 None => poll(&mut [tty], left),
                 Some(cancelled) => poll(&mut [tty, PollFd::new(cancelled.as_fd(), PollFlags::POLLIN)], left),
@@ -164,6 +242,13 @@ impl<'a> Tty<'a> {
                 Err(errno) => return Err(failed("waiting for it", errno)),
             }
         }
+    }
+
+    /// Waits a little, unless there is no more reason to.
+    fn pause(&self) -> Result<(), ApproverError> {
+        self.left()?;
+        std::thread::sleep(TRY_AGAIN);
+        self.cancelled.map_or(Ok(()), Cancelled::check)
     }
 }
 

@@ -14,7 +14,7 @@ use super::policy::{self, Chosen, Purpose};
 use crate::policy::path::display;
 use crate::tools::{
     Executor, Outcome, OutputMode, ShellCall, ShellCommand, Status, Stdin, TerminalApprover, Then, ToolError,
-    terminal_columns,
+    terminal_size,
 };
 
 /// Runs the command and returns its exit code.
@@ -44,7 +44,7 @@ async fn run_in(args: RunArgs) -> Result<Exit, Complaint> {
         Some(directory) => std::fs::canonicalize(cwd.join(directory))
             .map_err(|error| Complaint::failed(format!("--cwd {}: {error}", display(directory))))?,
     };
-    let (approver, withdraw) = TerminalApprover::new(terminal_columns)
+    let (approver, withdraw) = TerminalApprover::new(terminal_size)
         .cancellable()
         .map_err(|error| Complaint::failed(format!("failed to prepare the terminal approver: {error}")))?;
     let mut executor = Executor::new(loaded.policy, narrowing, mode, Box::new(approver), places)

@@ -36,7 +36,7 @@ pub mod tool;
 mod workers;
 
 pub use crate::approval::TerminalApprover;
-pub use crate::confine::io::terminal::columns as terminal_columns;
+pub use crate::confine::io::terminal::size as terminal_size;
 pub use crate::confine::io::{OutputMode, Stdin};
 pub use call::{ShellCall, ShellCommand, ToolError};
 pub use custom::CommandTool;

@@ -125,12 +125,12 @@ fn saved() -> MutexGuard<'static, Option<(OwnedFd, Termios)>> {
     SAVED.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The width of the terminal `fd`, if it is one and knows it.
-pub fn columns(fd: BorrowedFd<'_>) -> Option<u16> {
+/// The columns and rows of the terminal `fd`, if it is one and knows them.
+pub fn size(fd: BorrowedFd<'_>) -> Option<(u16, u16)> {
     sys::window_size(fd)
         .ok()
-        .map(|size| size.ws_col)
-        .filter(|columns| *columns > 0)
+        .map(|size| (size.ws_col, size.ws_row))
+        .filter(|(columns, rows)| *columns > 0 && *rows > 0)
 }
 
 /// The user's terminal in raw mode; the settings it had come back when this is dropped.

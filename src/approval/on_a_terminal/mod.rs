@@ -1,5 +1,8 @@
 //! The terminal approver on a real pseudo-terminal: a child of its own session asks, the test types.
 
+mod dialogue;
+mod queue;
+
 use std::fs::File;
 use std::io::{Read as _, Write as _};
 use std::os::fd::OwnedFd;
@@ -14,12 +17,41 @@ use super::*;
 
 const CHILD: &str = "approval::on_a_terminal::child_that_asks";
 const PATIENCE: Duration = Duration::from_secs(20);
+const ROWS: u16 = 11;
+/// The lines of the long change that is asked about where that is asked for.
+const LONG: usize = 100;
+
+fn number(name: &str) -> Option<u64> {
+    std::env::var(name).ok().and_then(|text| text.parse().ok())
+}
 
 #[test]
 #[ignore = "started by the other tests, on a terminal of its own"]
 fn child_that_asks() {
-    let mut approver = TerminalApprover::new(|_| Some(80));
-    if let Some(millis) = std::env::var("ASK_TIMEOUT_MS").ok().and_then(|text| text.parse().ok()) {
+    let threads = number("ASK_THREADS").unwrap_or(1);
+    let threads: Vec<_> = (0..threads).map(|_| std::thread::spawn(ask)).collect();
+    for thread in threads {
+        thread.join().unwrap();
+    }
+}
+
+fn ask() {
+    let mut controller = Controller::new(crate::policy::Mode::Interactive, Box::new(approver()));
+    let request = request();
+    for _ in 0..number("ASK_COUNT").unwrap_or(1) {
+        let verdict = controller.decide(&request);
+        let decision = verdict.decision;
+        let note = decision.note.map(|note| format!(": {note}")).unwrap_or_default();
+        println!(
+            "\nVERDICT {} {:?} {:?}{note}",
+            decision.approved, decision.remember, verdict.by
+        );
+    }
+}
+
+fn approver() -> TerminalApprover {
+    let mut approver = TerminalApprover::new(|_| Some((80, ROWS)));
+    if let Some(millis) = number("ASK_TIMEOUT_MS") {
         approver = approver.with_timeout(Duration::from_millis(millis));
     }
     if let Some(when) = std::env::var_os("ASK_CANCEL_WHEN_EXISTS") {
@@ -38,30 +70,33 @@ fn child_that_asks() {
             });
         }
     }
-    let mut controller = Controller::new(crate::policy::Mode::Interactive, Box::new(approver));
-    let request = ApprovalRequest {
+    approver
+}
+
+fn request() -> ApprovalRequest {
+    let answer = match std::env::var_os("ASK_APPROVER_ONLY") {
+        Some(_) => AnswerOf::ApproverOnly,
+        None => AnswerOf::Anyone,
+    };
+    let presentation = match std::env::var_os("ASK_LONG") {
+        Some(_) => {
+            let lines = (1..=LONG).map(|number| format!("+change {number}\n"));
+            Presentation::Diff(lines.collect())
+        }
+        None => Presentation::Text("make".to_owned()),
+    };
+    ApprovalRequest {
         required: true,
-        answer: AnswerOf::Anyone,
+        answer,
         tool_name: "shell".to_owned(),
         description: "run make".to_owned(),
         payload: b"make".to_vec(),
-        presentation: Lazy::new(|| Ok(Presentation::Text("make".to_owned()))),
+        presentation: Lazy::new(move || Ok(presentation.clone())),
         group_id: None,
         remember: Remember::None,
         allowed_by: "a rule would allow it".to_owned(),
-        why: Vec::new(),
+        why: vec!["agent.yaml:3:5: the default asks".to_owned()],
         caller: None,
-    };
-    let count = std::env::var("ASK_COUNT")
-        .ok()
-        .and_then(|text| text.parse().ok())
-        .unwrap_or(1);
-    for _ in 0..count {
-        let verdict = controller.decide(&request);
-        println!(
-            "\nVERDICT {} {:?} {:?}",
-            verdict.decision.approved, verdict.decision.remember, verdict.by
-        );
     }
 }
 
@@ -71,6 +106,8 @@ struct Session {
     master: File,
     slave: OwnedFd,
     shown: String,
+    /// How much of it was waited for.
+    seen: usize,
     output: Receiver<Vec<u8>>,
 }
 
@@ -92,6 +129,7 @@ fn start(typed_ahead: &str, wrap: &str, envs: &[(&str, &str)]) -> Session {
     let child = command
         .args([CHILD, "--exact", "--ignored", "--nocapture"])
         .env("TERM", "xterm")
+        .env("LC_ALL", "C")
         .env_remove("NO_COLOR")
         .envs(envs.iter().copied())
         .stdin(Stdio::from(pty.slave.try_clone().unwrap()))
@@ -114,6 +152,7 @@ fn start(typed_ahead: &str, wrap: &str, envs: &[(&str, &str)]) -> Session {
         master,
         slave: pty.slave,
         shown: String::new(),
+        seen: 0,
         output,
     }
 }
@@ -121,11 +160,24 @@ fn start(typed_ahead: &str, wrap: &str, envs: &[(&str, &str)]) -> Session {
 impl Session {
     /// Waits until the prompt stands on the screen once more.
     fn prompt(&mut self, count: usize) -> &mut Self {
+        self.read_until("prompt", |session| session.shown.matches("approve? [").count() >= count)
+    }
+
+    /// Waits until the text is shown, behind what was waited for before.
+    fn expect(&mut self, text: &str) -> &mut Self {
+        self.read_until(text, |session| {
+            let found = session.shown[session.seen..].find(text);
+            session.seen += found.map_or(0, |at| at + text.len());
+            found.is_some()
+        })
+    }
+
+    fn read_until(&mut self, what: &str, is_there: impl Fn(&mut Self) -> bool) -> &mut Self {
         let start = Instant::now();
-        while self.shown.matches("approve? [y/n/s] ").count() < count {
-            assert!(start.elapsed() < PATIENCE, "no prompt: {:?}", self.shown);
+        while !is_there(self) {
+            assert!(start.elapsed() < PATIENCE, "no {what}: {:?}", self.shown);
             match self.output.recv_timeout(Duration::from_millis(100)) {
-                Ok(bytes) => self.shown.push_str(std::str::from_utf8(&bytes).unwrap()),
+                Ok(bytes) => self.shown.push_str(&String::from_utf8_lossy(&bytes)),
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => panic!("the terminal closed: {:?}", self.shown),
             }
@@ -148,7 +200,12 @@ impl Session {
     }
 
     /// The lines that tell the decisions.
-    fn verdicts(mut self) -> Vec<String> {
+    fn verdicts(self) -> Vec<String> {
+        self.end().0
+    }
+
+    /// The same, and everything that was shown.
+    fn end(mut self) -> (Vec<String>, String) {
         let start = Instant::now();
         while self.child.try_wait().unwrap().is_none() {
             if start.elapsed() > PATIENCE {
@@ -161,13 +218,14 @@ impl Session {
         self.child.stdout.take().unwrap().read_to_string(&mut text).unwrap();
         let settings = tcgetattr(&self.slave).unwrap();
         assert!(
-            settings.local_flags.contains(LocalFlags::ISIG),
+            settings.local_flags.contains(LocalFlags::ISIG | LocalFlags::ICANON | LocalFlags::ECHO),
             "the terminal was not put back"
         );
-        text.lines()
-            .filter_map(|line| line.strip_prefix("VERDICT "))
-            .map(str::to_owned)
-            .collect()
+        while let Ok(bytes) = self.output.recv_timeout(Duration::from_millis(50)) {
+            self.shown.push_str(&String::from_utf8_lossy(&bytes));
+        }
+        let verdicts = text.lines().filter_map(|line| line.strip_prefix("VERDICT "));
+        (verdicts.map(str::to_owned).collect(), self.shown)
     }
 }
 
@@ -177,8 +235,8 @@ fn each_key_gives_its_decision() {
         ("y\n", "true None Approver"),
         ("yes\n", "true None Approver"),
         ("s\n", "true Session Approver"),
-        ("n\n", "false None Approver"),
-        ("no\r", "false None Approver"),
+        ("n\n\n", "false None Approver"),
+        ("no\r\r", "false None Approver"),
     ] {
         let mut session = start("", "", &[]);
         session.prompt(1).type_in(typed);
@@ -189,15 +247,15 @@ fn each_key_gives_its_decision() {
 #[test]
 fn what_was_typed_before_the_question_is_no_answer() {
     let mut session = start("y\ny\ny", "", &[]);
-    session.prompt(1).still_asks().type_in("n\n");
+    session.prompt(1).still_asks().type_in("n\n\n");
     assert_eq!(session.verdicts(), ["false None Approver"]);
 }
 
 #[test]
 fn what_was_typed_before_the_second_question_is_no_answer_to_it() {
     let mut session = start("", "", &[("ASK_COUNT", "2")]);
-    session.prompt(1).type_in("n\ny\n");
-    session.prompt(2).still_asks().type_in("n\n");
+    session.prompt(1).type_in("n\n\ny\n");
+    session.prompt(2).still_asks().type_in("n\n\n");
     assert_eq!(session.verdicts(), ["false None Approver", "false None Approver"]);
 }
 

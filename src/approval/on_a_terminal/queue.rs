@@ -1,0 +1,69 @@
+//! Several questions at once, on one terminal.
+
+use super::*;
+
+/// Two processes that ask at once; each may ask several times.
+const TWO: &str = "\"$0\" \"$@\" & \"$0\" \"$@\"; wait";
+
+/// The questions and answers in the order of the screen, as letters.
+fn order(shown: &str) -> String {
+    let marks = [("Stockade asks", 'Q'), ("approve? [", 'p')];
+    let mut found: Vec<(usize, char)> = marks
+        .into_iter()
+        .flat_map(|(text, mark)| shown.match_indices(text).map(move |(at, _)| (at, mark)))
+        .collect();
+    found.sort_unstable();
+    found.into_iter().map(|(_, mark)| mark).collect()
+}
+
+#[test]
+fn questions_of_two_processes_never_overlap() {
+    let mut session = start("", TWO, &[("ASK_COUNT", "2")]);
+    for count in 1..=4 {
+        session.prompt(count).still_asks().type_in("y\n");
+    }
+    let (verdicts, shown) = session.end();
+    assert_eq!(verdicts, ["true None Approver"; 4]);
+    assert_eq!(order(&shown), "QpQpQpQp", "{shown:?}");
+}
+
+#[test]
+fn questions_of_two_threads_never_overlap() {
+    let mut session = start("", "", &[("ASK_THREADS", "3")]);
+    for count in 1..=3 {
+        session.prompt(count).still_asks().type_in("y\n");
+    }
+    let (verdicts, shown) = session.end();
+    assert_eq!(verdicts, ["true None Approver"; 3]);
+    assert_eq!(order(&shown), "QpQpQp", "{shown:?}");
+}
+
+#[test]
+fn a_question_that_waits_for_another_ends_in_time() {
+    let mut session = start("", TWO, &[("ASK_TIMEOUT_MS", "700")]);
+    session.prompt(1);
+    let (verdicts, shown) = session.end();
+    assert_eq!(verdicts, ["false None Failure(\"no answer within 700ms\")"; 2]);
+    assert!(order(&shown).starts_with("Qp"), "{shown:?}");
+}
+
+#[test]
+fn a_question_that_waits_for_another_can_be_withdrawn() {
+    let dir = tempfile::tempdir().unwrap();
+    let now = dir.path().join("now");
+    let mut session = start("", TWO, &[("ASK_CANCEL_WHEN_EXISTS", now.to_str().unwrap())]);
+    session.prompt(1).still_asks();
+    std::fs::write(&now, "").unwrap();
+    let (verdicts, shown) = session.end();
+    assert_eq!(verdicts, [WITHDRAWN; 2]);
+    assert_eq!(order(&shown), "Qp", "{shown:?}");
+}
+
+#[test]
+fn whoever_is_killed_at_a_question_leaves_the_terminal_to_the_next() {
+    // Nobody is left who knew the terminal's settings before.
+    let wrap = "\"$0\" \"$@\" & first=$!; sleep 0.3; (sleep 0.5; kill -9 $first) & \"$0\" \"$@\"; wait; stty isig";
+    let mut session = start("", wrap, &[]);
+    session.prompt(2).type_in("y\n");
+    assert_eq!(session.verdicts(), ["true None Approver"]);
+}

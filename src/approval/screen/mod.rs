@@ -1,0 +1,190 @@
+//! The text of a question, safe to show whatever an agent put into it.
+//!
+//! Every line of content stands behind a bar, is escaped, and is broken before the terminal would
+//! break it: nothing that was asked about can begin a line of its own. What is long is cut, and shown
+//! whole when asked for.
+
+mod hidden;
+mod line;
+mod look;
+mod pen;
+mod text;
+mod view;
+
+#[cfg(test)]
+mod laws;
+#[cfg(test)]
+mod tests;
+
+pub(super) use look::{Colour, Letters, Look};
+
+use super::request::{AnswerOf, ApprovalRequest, Presentation, Remember};
+use line::{Edge, LABEL, Tint};
+use pen::{Pen, Room};
+use text::{Backslash, wrapped};
+
+/// How many lines of something long are shown at first.
+const HEAD: usize = 50;
+/// How many lines of what should be short are.
+const FEW: usize = 10;
+
+/// What is shown before the answer is typed.
+#[derive(Debug)]
+pub(super) struct Question {
+    pub(super) text: String,
+    pub(super) rest: Rest,
+}
+
+/// What of a question was not shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Rest {
+    /// All of it was.
+    Nothing,
+    /// Some of it, so far.
+    Unseen,
+    /// Some of it, but it was looked at since.
+    Seen,
+}
+
+/// The question, up to and without the place where the answer is typed.
+pub(super) fn question(request: &ApprovalRequest, presentation: &Presentation, look: Look, rest: Rest) -> Question {
+    let mut pen = asked(request, presentation, look, Room::Lines(HEAD));
+    let rest = match (pen.cut, rest) {
+        (false, Rest::Nothing | Rest::Unseen | Rest::Seen) => Rest::Nothing,
+        (true, Rest::Seen) => Rest::Seen,
+        (true, Rest::Nothing | Rest::Unseen) => Rest::Unseen,
+    };
+    pen.own(Edge::Bottom, Edge::Below, &legend(request, rest), Tint::Strong);
+    Question {
+        text: pen.drawn(),
+        rest,
+    }
+}
+
+/// All lines of what is asked about, uncut.
+pub(super) fn whole(request: &ApprovalRequest, presentation: &Presentation, look: Look) -> Vec<String> {
+    let pen = asked(request, presentation, look, Room::Whole);
+    pen.lines.iter().map(|line| line.drawn(look)).collect()
+}
+
+/// Why it is asked, and what each answer means.
+pub(super) fn why(request: &ApprovalRequest, look: Look, rest: Rest) -> String {
+    let mut pen = Pen::new(look, hidden::in_reasons(request, look.letters));
+    pen.own(Edge::Top, Edge::Below, "Why this is asked", Tint::Strong);
+    let few = Room::Lines(FEW);
+    let label = |index| if index == 0 { "asked as" } else { "" };
+    for (index, why) in request.why.iter().enumerate().take(HEAD) {
+        pen.field(label(index), why.as_bytes(), few);
+    }
+    if request.why.is_empty() {
+        let said = match request.answer {
+            AnswerOf::Anyone => "the config wants a person's yes for it",
+            AnswerOf::ApproverOnly => "nothing but a person's yes allows it, in any mode",
+        };
+        pen.field(label(0), said.as_bytes(), few);
+    }
+    if !request.allowed_by.is_empty() {
+        pen.field("not asked", request.allowed_by.as_bytes(), few);
+    }
+    for (key, meaning) in meanings(request, rest) {
+        for (index, line) in wrapped(meaning, Edge::Side.room(look) - LABEL).iter().enumerate() {
+            pen.field(if index == 0 { key } else { "" }, line.as_bytes(), Room::Whole);
+        }
+    }
+    pen.warn();
+    pen.own(Edge::Bottom, Edge::Below, &legend(request, rest), Tint::Strong);
+    pen.drawn()
+}
+
+/// Where the answer is typed.
+pub(super) fn prompt(request: &ApprovalRequest, rest: Rest) -> String {
+    let keys: Vec<&str> = meanings(request, rest).iter().map(|(key, _)| *key).collect();
+    format!("approve? [{}/?] ", keys.join("/"))
+}
+
+/// What is said to an answer that is none.
+pub(super) fn please(request: &ApprovalRequest, rest: Rest) -> String {
+    let keys: Vec<&str> = meanings(request, rest).iter().map(|(key, _)| *key).collect();
+    format!("Please type {} or ?.\n", keys.join(", "))
+}
+
+/// What is said to a yes to what was not shown.
+pub(super) const SEE_FIRST: &str = "Please type v and see all of it first.\n";
+
+/// Where the reason for a no is typed.
+pub(super) const REASON: &str = "reason (empty: none): ";
+
+/// Whether all of it must be seen before a yes counts.
+pub(super) fn must_be_seen(request: &ApprovalRequest, rest: Rest) -> bool {
+    match (request.answer, rest) {
+        (AnswerOf::ApproverOnly, Rest::Unseen) => true,
+        (AnswerOf::ApproverOnly, Rest::Nothing | Rest::Seen) | (AnswerOf::Anyone, _) => false,
+    }
+}
+
+fn asked(request: &ApprovalRequest, presentation: &Presentation, look: Look, room: Room) -> Pen {
+    let few = view::few(room);
+    let mut pen = Pen::new(look, hidden::in_question(request, presentation, look.letters));
+    pen.own(Edge::Top, Edge::Below, "Stockade asks", Tint::Strong);
+    pen.field("tool", request.tool_name.as_bytes(), few);
+    pen.field("wants", request.description.as_bytes(), few);
+    if let Some(caller) = &request.caller {
+        pen.field("for", caller.as_bytes(), few);
+    }
+    if let Some(group) = &request.group_id {
+        pen.field("group", group.as_bytes(), few);
+    }
+    pen.present(presentation, room);
+    pen.warn();
+    pen
+}
+
+const WARNING: &str = "WARNING: characters that do not print are shown as \\u{..}, \\n or \\x.., and a backslash as \\\\ above";
+
+impl Pen {
+    fn warn(&mut self) {
+        match self.backslash {
+            Backslash::Doubled => self.own(Edge::Side, Edge::Side, WARNING, Tint::Warning),
+            Backslash::Single => {}
+        }
+    }
+}
+
+/// The letters that are answers, and what they mean.
+fn meanings(request: &ApprovalRequest, rest: Rest) -> Vec<(&'static str, &'static str)> {
+    let no = ("n", "no; you are asked for a reason, which the agent is told, or type it behind the n");
+    let view = ("v", "show all of it");
+    match (request.answer, rest) {
+        (AnswerOf::ApproverOnly, Rest::Unseen) => vec![("v", "show all of it; a yes counts after that"), no],
+        (AnswerOf::ApproverOnly, Rest::Seen) => vec![("y", "yes"), no, view],
+        (AnswerOf::ApproverOnly, Rest::Nothing) => vec![("y", "yes"), no],
+        (AnswerOf::Anyone, Rest::Unseen | Rest::Seen | Rest::Nothing) => {
+            let yes = match request.remember {
+                Remember::None => "yes, once",
+                Remember::Session => "yes, and, as the config says, again for exactly this until the session ends",
+            };
+            let again = "yes, and again for exactly this until the session ends";
+            let mut all = vec![("y", yes), no, ("s", again)];
+            match rest {
+                Rest::Unseen | Rest::Seen => all.push(view),
+                Rest::Nothing => {}
+            }
+            all
+        }
+    }
+}
+
+/// The same in a line.
+fn legend(request: &ApprovalRequest, rest: Rest) -> String {
+    let answers = match (request.answer, rest, request.remember) {
+        (AnswerOf::Anyone, _, Remember::None) => "y: yes, once; n: no; s: yes, and again for exactly this",
+        (AnswerOf::Anyone, _, Remember::Session) => "y or s: yes, and again for exactly this; n: no",
+        (AnswerOf::ApproverOnly, Rest::Nothing | Rest::Seen, _) => "y: yes; n: no",
+        (AnswerOf::ApproverOnly, Rest::Unseen, _) => "v: show all of it, then y: yes; n: no",
+    };
+    let view = match (request.answer, rest) {
+        (_, Rest::Nothing) | (AnswerOf::ApproverOnly, Rest::Unseen) => "",
+        (AnswerOf::Anyone, Rest::Unseen | Rest::Seen) | (AnswerOf::ApproverOnly, Rest::Seen) => "; v: show all of it",
+    };
+    format!("{answers}{view}; ?: why")
+}

@@ -1,0 +1,350 @@
+//! What a person sees of each kind of question.
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt as _;
+
+use super::*;
+use crate::approval::{CommandView, Content, FileView, Lazy};
+
+pub(super) fn look(columns: u16, letters: Letters) -> Look {
+    Look::new(Some((columns, 24)), Colour::Off, letters)
+}
+
+fn request(answer: AnswerOf) -> ApprovalRequest {
+    ApprovalRequest {
+        required: true,
+        answer,
+        tool_name: "shell".to_owned(),
+        description: "run a command".to_owned(),
+        payload: Vec::new(),
+        presentation: Lazy::new(|| Err(String::new())),
+        group_id: None,
+        remember: Remember::None,
+        allowed_by: String::new(),
+        why: Vec::new(),
+        caller: None,
+    }
+}
+
+fn command(line: &[u8]) -> Presentation {
+    Presentation::Command(CommandView {
+        command: line.to_vec(),
+        directory: "/work/p".into(),
+        regime: "landlock".to_owned(),
+        may_read: vec!["/work/asked".into()],
+        may_write: vec!["/work/p".into(), OsStr::from_bytes(b"/a b").into()],
+        may_reach: "no network".to_owned(),
+    })
+}
+
+fn ask(presentation: &Presentation, look: Look) -> Question {
+    question(&request(AnswerOf::Anyone), presentation, look, Rest::Unseen)
+}
+
+fn text_of(presentation: &Presentation, columns: u16) -> String {
+    ask(presentation, look(columns, Letters::Unicode)).text.replace('│', "|")
+}
+
+fn shown(line: &[u8], columns: u16) -> String {
+    text_of(&command(line), columns)
+}
+
+fn all_of(presentation: &Presentation, columns: u16) -> String {
+    let look = look(columns, Letters::Unicode);
+    whole(&request(AnswerOf::Anyone), presentation, look)
+        .concat()
+        .replace('│', "|")
+}
+
+fn diff(text: &str) -> Presentation {
+    Presentation::Diff(text.to_owned())
+}
+
+fn file(content: Content, size: u64) -> Presentation {
+    Presentation::FileContent(FileView {
+        path: "/work/p/new".into(),
+        content,
+        size,
+    })
+}
+
+#[test]
+fn a_command_is_shown_with_its_reach() {
+    let text = shown(b"make -j2", 80);
+    for part in [
+        "command    make -j2",
+        "directory  /work/p",
+        "regime     landlock",
+        "may read   /work/asked",
+        "may write  /work/p",
+        "|            /a b",
+        "may reach  no network",
+    ] {
+        assert!(text.contains(part), "{part} in\n{text}");
+    }
+    assert!(!text.contains("WARNING"), "{text}");
+    assert!(!text.contains('\x1b'), "{text}");
+}
+
+#[test]
+fn the_frame_is_drawn_in_letters_that_the_terminal_knows() {
+    let unicode = ask(&command(b"make"), look(80, Letters::Unicode)).text;
+    assert!(unicode.starts_with("╭─ Stockade asks ─") && unicode.contains("\n│ tool       shell\n"));
+    assert!(unicode.contains("\n╰─ y: yes, once; n: no"), "{unicode}");
+    let ascii = ask(&command("echo é …".as_bytes()), look(80, Letters::Ascii)).text;
+    assert!(ascii.starts_with("+-- Stockade asks -") && ascii.contains("\n| tool       shell\n"));
+    assert!(ascii.contains("echo \\u{e9} \\u{2026}") && ascii.contains("WARNING"), "{ascii}");
+    assert!(ascii.is_ascii(), "{ascii}");
+}
+
+#[test]
+fn only_stockade_s_own_signs_are_coloured() {
+    let look = Look::new(Some((80, 24)), Colour::On, Letters::Ascii);
+    let text = ask(&diff("@@ -1 +1 @@\n-old\n+new\n same\n"), look).text;
+    let bar = "\x1b[2m| \x1b[0m";
+    for (line, code) in [("@@ -1 +1 @@", "\x1b[36m"), ("-old", "\x1b[31m"), ("+new", "\x1b[32m")] {
+        assert!(text.contains(&format!("{bar}{code}{line}\x1b[0m\n")), "{text:?}");
+    }
+    assert!(text.contains(&format!("{bar} same\n")), "{text:?}");
+    let hostile = ask(&diff("+\x1b[31mred\n"), look).text;
+    assert!(hostile.contains("+\\u{1b}[31mred\x1b[0m\n"), "{hostile:?}");
+}
+
+#[test]
+fn characters_that_do_not_print_are_flagged() {
+    assert!(shown("rm \u{202e}txt".as_bytes(), 80).contains("WARNING"));
+    assert!(shown("rm \u{202e}txt".as_bytes(), 80).contains("\\u{202e}"));
+    assert!(shown(b"a\xff", 80).contains("\\xff"));
+    assert!(!shown("echo é\t日本\nls".as_bytes(), 80).contains("WARNING"));
+}
+
+#[test]
+fn wide_characters_do_not_reach_the_margin() {
+    let text = shown("日".repeat(100).as_bytes(), 40);
+    assert!(
+        text.lines()
+            .filter(|line| line.contains('日'))
+            .all(|line| line.matches('日').count() <= 13),
+        "{text}"
+    );
+}
+
+#[test]
+fn a_new_line_of_the_command_looks_like_no_other_text() {
+    let real = shown(b"bash -c 'echo ok #\nrm -rf w'", 80);
+    let typed_out = shown(b"bash -c 'echo ok #\\nrm -rf w'", 80);
+    assert!(real.contains("echo ok #\n| (new line) rm -rf w'\n"), "{real}");
+    assert!(typed_out.contains("echo ok #\\nrm -rf w'\n"), "{typed_out}");
+    // A comment that fills its line does not look as if it went on in the next.
+    let room = Edge::Side.room(look(40, Letters::Unicode)) - LABEL;
+    let filled = shown(format!("#{}\nrm -rf w", "-".repeat(room - 1)).as_bytes(), 40);
+    let broken = shown(format!("#{}rm -rf w", "-".repeat(room - 1)).as_bytes(), 40);
+    assert!(filled.contains("\n| (new line) rm -rf w\n"), "{filled}");
+    assert!(broken.contains(&format!("\n| {:LABEL$}rm -rf w\n", "")), "{broken}");
+}
+
+#[test]
+fn an_escape_looks_like_no_letters_typed_out() {
+    for (hidden, letters) in [
+        ("a\u{202e}b".as_bytes(), "a\\u{202e}b".as_bytes()),
+        (b"a\xffb", b"a\\xffb"),
+        (b"a\x1bb", b"a\\u{1b}b"),
+        ("\u{301}b".as_bytes(), b"\\u{301}b"),
+    ] {
+        let (alone, typed_out) = (shown(hidden, 80), shown(letters, 80));
+        assert!(alone.contains("WARNING") && !typed_out.contains("WARNING"), "{alone}");
+        let both = shown(&[hidden, b" ", letters].concat(), 80);
+        let typed = String::from_utf8_lossy(letters).replace('\\', "\\\\");
+        assert!(both.contains(&format!(" {typed}\n")), "{both}");
+    }
+}
+
+#[test]
+fn a_long_change_is_cut_at_fifty_lines_and_shown_whole_when_asked_for() {
+    let long = diff(&"+line\n".repeat(70));
+    let head = ask(&long, look(80, Letters::Unicode));
+    assert_eq!(head.rest, Rest::Unseen);
+    assert!(head.text.contains("… [20 more lines]") && head.text.contains("v: show all of it"));
+    assert_eq!(head.text.matches("│ +line\n").count(), 50);
+    let whole = all_of(&long, 80);
+    assert!(!whole.contains("more lines"));
+    assert_eq!(whole.matches("| +line\n").count(), 70);
+    let short = ask(&diff(&"+line\n".repeat(50)), look(80, Letters::Unicode));
+    assert_eq!(short.rest, Rest::Nothing);
+    assert!(!short.text.contains("v:"), "{}", short.text);
+    // One endless line is many.
+    assert_eq!(ask(&diff(&"+".repeat(10_000)), look(80, Letters::Ascii)).rest, Rest::Unseen);
+}
+
+#[test]
+fn a_long_command_is_cut_and_what_it_may_do_is_not() {
+    let line = "echo\n".repeat(300);
+    let text = shown(line.as_bytes(), 40);
+    assert!(text.contains("more lines]") && text.contains("may reach  no network"), "{text}");
+    assert!(text.lines().count() < 80, "{text}");
+}
+
+#[test]
+fn a_long_line_of_a_change_cannot_pass_for_two() {
+    for columns in [24, 40, 80] {
+        for pad in 0..100 {
+            let text = format!("+{}-rm -rf\n", "x".repeat(pad));
+            assert!(!text_of(&diff(&text), columns).contains("\n| -"), "{text}");
+        }
+    }
+    assert!(text_of(&diff("+a\n-rm -rf\n"), 80).contains("\n| -rm -rf\n"));
+}
+
+#[test]
+fn nothing_that_is_no_line_of_a_change_stands_where_a_label_could() {
+    let text = text_of(&diff("+a\nregime     none\nWARNING\n\n… [1 more lines]\n"), 80);
+    for line in ["|   regime     none\n", "|   WARNING\n", "|   … [1 more lines]\n"] {
+        assert!(text.contains(line), "{text}");
+    }
+}
+
+#[test]
+fn a_mark_does_not_change_the_sign_of_a_line() {
+    let text = text_of(&diff("-\u{20d2}rm\n"), 80);
+    assert!(text.contains("| -\\u{20d2}rm\n") && text.contains("WARNING"), "{text}");
+}
+
+#[test]
+fn a_new_file_is_shown_with_its_size_and_numbered_lines() {
+    let text = text_of(&file(Content::Text("a\n\n\tc\n".to_owned()), 5), 80);
+    for line in [
+        "| file       /work/p/new\n",
+        "| new        3 lines, 5 bytes\n",
+        "|   1 a\n|   2 \n|   3     c\n",
+    ] {
+        assert!(text.contains(line), "{line} in\n{text}");
+    }
+    let empty = text_of(&file(Content::Text(String::new()), 0), 80);
+    assert!(empty.contains("0 lines, 0 bytes") && !empty.contains("  1 "), "{empty}");
+}
+
+#[test]
+fn a_large_new_file_is_shown_by_its_beginning_and_counts() {
+    let content: String = (1..=2000).map(|number| format!("text {number}\n")).collect();
+    let text = text_of(&file(Content::Text(content), 21_893), 80);
+    for part in ["2000 lines, 21893 bytes", "|    1 text 1\n", "|   50 text 50\n", "… [1950 more lines]"] {
+        assert!(text.contains(part), "{part} in\n{text}");
+    }
+    assert!(!text.contains("text 51"), "{text}");
+}
+
+#[test]
+fn a_long_line_of_a_file_goes_on_without_a_number() {
+    let text = text_of(&file(Content::Text(format!("{}  2 forged\nb\n", "x".repeat(32))), 45), 40);
+    assert!(text.contains("|   >   2 forged\n|   2 b\n"), "{text}");
+}
+
+#[test]
+fn what_is_no_text_is_shown_as_type_and_size() {
+    let text = text_of(&file(Content::Binary("PNG image".to_owned()), 1), 80);
+    assert!(text.contains("| new        1 byte\n| no text    PNG image\n"), "{text}");
+}
+
+#[test]
+fn each_argument_has_its_name_and_value_behind_labels() {
+    let fields = vec![
+        ("path".to_owned(), "a\nvalue  b".to_owned()),
+        ("empty".to_owned(), String::new()),
+    ];
+    let text = text_of(&Presentation::Structured(fields), 80);
+    let lines = "| argument   path\n|   value    a\n| (new line) value  b\n| argument   empty\n|   value    \n";
+    assert!(text.contains(lines), "{text}");
+    assert!(text_of(&Presentation::Structured(Vec::new()), 80).contains("| no arguments\n"));
+    let many = Presentation::Structured(vec![("x".repeat(5000), "y\n".repeat(5000)); 100]);
+    let text = text_of(&many, 80);
+    assert!(text.contains("more arguments]") && text.lines().count() < 300, "{text}");
+    assert_eq!(all_of(&many, 80).matches("argument ").count(), 100);
+}
+
+#[test]
+fn parts_stand_under_their_titles_and_each_is_seen() {
+    let parts = vec![
+        ("one".to_owned(), diff(&"+a\n".repeat(1000))),
+        ("two".to_owned(), diff(&"+b\n".repeat(1000))),
+        ("three".to_owned(), command(b"make")),
+    ];
+    let text = text_of(&Presentation::Several(parts), 80);
+    for part in [
+        "| Part 1 of 3\n| part       one\n| +a\n",
+        "… [984 more lines]\n| Part 2 of 3\n| part       two\n| +b\n",
+        "| Part 3 of 3\n| part       three\n| command    make\n",
+        "| One answer holds for all parts.\n",
+    ] {
+        assert!(text.contains(part), "{part} in\n{text}");
+    }
+    let many = vec![("t".to_owned(), diff("+a\n")); 1000];
+    let text = text_of(&Presentation::Several(many), 80);
+    assert!(text.contains("more parts]") && text.lines().count() < 100, "{text}");
+}
+
+#[test]
+fn who_asks_is_shown_if_it_is_not_the_agent_itself() {
+    let mut request = request(AnswerOf::Anyone);
+    let look = look(80, Letters::Ascii);
+    assert!(!question(&request, &diff("+a"), look, Rest::Unseen).text.contains("| for "));
+    request.caller = Some("helper\u{7}\n+-- y".to_owned());
+    let text = question(&request, &diff("+a"), look, Rest::Unseen).text;
+    assert!(text.contains("| for        helper\\u{7}\n| (new line) +-- y\n"), "{text}");
+    assert!(text.contains("WARNING"));
+}
+
+#[test]
+fn the_answers_that_are_offered_are_those_that_count() {
+    for (answer, rest, keys) in [
+        (AnswerOf::Anyone, Rest::Nothing, "approve? [y/n/s/?] "),
+        (AnswerOf::Anyone, Rest::Unseen, "approve? [y/n/s/v/?] "),
+        (AnswerOf::Anyone, Rest::Seen, "approve? [y/n/s/v/?] "),
+        (AnswerOf::ApproverOnly, Rest::Nothing, "approve? [y/n/?] "),
+        (AnswerOf::ApproverOnly, Rest::Unseen, "approve? [v/n/?] "),
+        (AnswerOf::ApproverOnly, Rest::Seen, "approve? [y/n/v/?] "),
+    ] {
+        assert_eq!(prompt(&request(answer), rest), keys);
+        assert_eq!(must_be_seen(&request(answer), rest), !keys.contains("[y"));
+        let legend = legend(&request(answer), rest);
+        for key in ["y", "n", "s", "v", "?"] {
+            let told = legend.starts_with(&format!("{key}: ")) || legend.contains(&format!("; {key}: "));
+            let offered = keys.trim_start_matches("approve?").contains(key);
+            assert!(told || !offered || key == "y", "{key} of {keys} is not in {legend}");
+        }
+    }
+    assert_eq!(please(&request(AnswerOf::Anyone), Rest::Nothing), "Please type y, n, s or ?.\n");
+}
+
+#[test]
+fn a_yes_that_the_config_makes_one_for_the_session_says_so() {
+    let mut request = request(AnswerOf::Anyone);
+    request.remember = Remember::Session;
+    let look = look(200, Letters::Ascii);
+    let text = question(&request, &diff("+a"), look, Rest::Unseen).text;
+    assert!(!text.contains("once") && text.contains("again for exactly this"), "{text}");
+    assert!(why(&request, look, Rest::Nothing).contains("as the config says, again"));
+}
+
+#[test]
+fn why_it_is_asked_names_the_lines_of_the_config_and_every_answer() {
+    let mut request = request(AnswerOf::Anyone);
+    request.why = vec!["agent.yaml:7:5: the default asks".to_owned(), "\u{1b}[2J\n+-- y".to_owned()];
+    request.allowed_by = "a rule would allow it".to_owned();
+    let text = why(&request, look(80, Letters::Ascii), Rest::Unseen);
+    for part in [
+        "+-- Why this is asked -",
+        "| asked as   agent.yaml:7:5: the default asks\n",
+        "|            \\u{1b}[2J\n",
+        "| not asked  a rule would allow it\n",
+        "| y          yes, once\n",
+        "| n          no",
+        "| s          yes, and again",
+        "| v          show all of it\n",
+        "WARNING",
+    ] {
+        assert!(text.contains(part), "{part} in\n{text}");
+    }
+    assert!(!text.contains("\n+-- y\n") && !text.contains('\x1b'), "{text}");
+    request.why.clear();
+    assert!(why(&request, look(80, Letters::Ascii), Rest::Nothing).contains("wants a person's yes"));
+}

@@ -1,0 +1,112 @@
+//! What a person is shown of each kind of thing that is asked about.
+
+use super::line::{Edge, Tint};
+use super::pen::{Pen, Room, lines_of};
+use super::{FEW, HEAD};
+use crate::approval::request::{CommandView, Content, FileView, Presentation};
+
+/// The fewest lines that a part of a question is given.
+const LEAST: usize = 4;
+
+impl Pen {
+    pub(super) fn present(&mut self, presentation: &Presentation, room: Room) {
+        match presentation {
+            Presentation::Text(text) => self.field("", text.as_bytes(), room),
+            Presentation::Diff(text) => self.change(text, room),
+            Presentation::Command(view) => self.command(view, room),
+            Presentation::FileContent(view) => self.file(view, room),
+            Presentation::Structured(fields) => self.arguments(fields, room),
+            Presentation::Several(parts) => self.parts(parts, room),
+        }
+    }
+
+    fn command(&mut self, view: &CommandView, room: Room) {
+        self.field("command", &view.command, room);
+        self.paths("directory", std::slice::from_ref(&view.directory), few(room));
+        self.field("regime", view.regime.as_bytes(), few(room));
+        let all = match room {
+            Room::Lines(_) => Room::Lines(HEAD),
+            Room::Whole => Room::Whole,
+        };
+        self.paths("may read", &view.may_read, all);
+        if view.may_write.is_empty() {
+            self.field("may write", b"nothing", Room::Whole);
+        }
+        self.paths("may write", &view.may_write, all);
+        self.field("may reach", view.may_reach.as_bytes(), few(room));
+    }
+
+    fn file(&mut self, view: &FileView, room: Room) {
+        self.paths("file", std::slice::from_ref(&view.path), few(room));
+        match &view.content {
+            Content::Text(text) => {
+                let lines = if text.is_empty() { 0 } else { lines_of(text).count() };
+                self.field("new", size(view.size, Some(lines)).as_bytes(), Room::Whole);
+                if lines > 0 {
+                    self.numbered(text, room);
+                }
+            }
+            Content::Binary(what) => {
+                self.field("new", size(view.size, None).as_bytes(), Room::Whole);
+                self.field("no text", what.as_bytes(), few(room));
+            }
+        }
+    }
+
+    fn arguments(&mut self, fields: &[(String, String)], room: Room) {
+        let (most, each) = shared(fields.len(), room);
+        for (name, value) in fields.iter().take(most) {
+            self.field("argument", name.as_bytes(), few(room));
+            self.field("  value", value.as_bytes(), each);
+        }
+        if fields.len() > most {
+            self.more(fields.len() - most, "arguments");
+        }
+        if fields.is_empty() {
+            self.own(Edge::Side, Edge::Side, "no arguments", Tint::Plain);
+        }
+    }
+
+    fn parts(&mut self, parts: &[(String, Presentation)], room: Room) {
+        let (most, each) = shared(parts.len(), room);
+        for (index, (title, part)) in parts.iter().take(most).enumerate() {
+            let number = format!("Part {} of {}", index + 1, parts.len());
+            self.own(Edge::Side, Edge::Side, &number, Tint::Strong);
+            self.field("part", title.as_bytes(), few(room));
+            self.present(part, each);
+        }
+        if parts.len() > most {
+            self.more(parts.len() - most, "parts");
+        }
+        self.own(Edge::Side, Edge::Side, "One answer holds for all parts.", Tint::Strong);
+    }
+}
+
+/// How many of so many are shown, and how much of each.
+fn shared(count: usize, room: Room) -> (usize, Room) {
+    match room {
+        Room::Lines(lines) => (
+            (lines / LEAST).max(1),
+            Room::Lines((lines / count.max(1)).clamp(LEAST, HEAD)),
+        ),
+        Room::Whole => (usize::MAX, Room::Whole),
+    }
+}
+
+/// For what should be short, and must not push the rest off the screen.
+pub(super) const fn few(room: Room) -> Room {
+    match room {
+        Room::Lines(lines) if lines < FEW => Room::Lines(lines),
+        Room::Lines(_) => Room::Lines(FEW),
+        Room::Whole => Room::Whole,
+    }
+}
+
+fn size(bytes: u64, lines: Option<usize>) -> String {
+    let count = |count: u64, one: &str| format!("{count} {one}{}", if count == 1 { "" } else { "s" });
+    let bytes = count(bytes, "byte");
+    match lines.map(u64::try_from) {
+        Some(Ok(lines)) => format!("{}, {bytes}", count(lines, "line")),
+        Some(Err(_)) | None => bytes,
+    }
+}

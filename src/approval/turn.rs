@@ -1,0 +1,102 @@
+//! One question at a time on one terminal, whoever asks: another thread, or another process.
+//!
+//! Two questions at once would be more than unsightly: the answer to the one could be taken by the other. The lock is
+//! on the terminal's own device. It is not on `/dev/tty`, which all terminals share, so that a question on one would
+//! hold up those on the others, and which a confined command may open, and lock for good. A lock on the device goes
+//! with whoever holds it, and leaves nothing behind.
+
+use std::fs::{File, OpenOptions};
+use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _, OpenOptionsExt as _};
+
+use nix::errno::Errno;
+use nix::fcntl::{Flock, FlockArg};
+use nix::libc;
+use nix::sys::stat::{major, minor};
+
+/// The right to ask, until it is dropped.
+#[derive(Debug)]
+pub(super) struct Turn(#[expect(dead_code, reason = "held, not read")] Flock<File>);
+
+/// The terminal that questions are asked on, as a thing to be locked.
+#[derive(Debug)]
+pub(super) struct Queue(File);
+
+impl Queue {
+    /// The queue of the controlling terminal. Where its device is not to be had (another user's, or not in this
+    /// mount namespace), it is that of all such terminals: questions then wait longer, and never overlap.
+    pub(super) fn of_terminal() -> std::io::Result<Self> {
+        device().map_or_else(|| open("/dev/tty"), Ok).map(Self)
+    }
+
+    /// The turn, or the queue again if it is another's.
+    pub(super) fn try_take(self) -> Result<Result<Turn, Self>, Errno> {
+        match Flock::lock(self.0, FlockArg::LockExclusiveNonblock) {
+            Ok(lock) => Ok(Ok(Turn(lock))),
+            Err((file, Errno::EWOULDBLOCK | Errno::EINTR)) => Ok(Err(Self(file))),
+            Err((_, errno)) => Err(errno),
+        }
+    }
+}
+
+fn open(path: &str) -> std::io::Result<File> {
+    OpenOptions::new()
+        .read(true)
+        .custom_flags(libc::O_NOCTTY | libc::O_CLOEXEC | libc::O_NONBLOCK | libc::O_NOFOLLOW)
+        .open(path)
+}
+
+fn device() -> Option<File> {
+    let number = controlling(&std::fs::read_to_string("/proc/self/stat").ok()?)?;
+    let file = open(&name(number)?).ok()?;
+    let metadata = file.metadata().ok()?;
+    (metadata.file_type().is_char_device() && metadata.rdev() == number).then_some(file)
+}
+
+/// The device number of the controlling terminal, from a process's `stat`.
+fn controlling(stat: &str) -> Option<u64> {
+    // The name of the program may hold blanks and brackets; behind the last one are numbers.
+    let (_, fields) = stat.rsplit_once(')')?;
+    let number: i64 = fields.split_ascii_whitespace().nth(4)?.parse().ok()?;
+    u64::try_from(number).ok().filter(|number| *number != 0)
+}
+
+fn name(number: u64) -> Option<String> {
+    let (major, minor) = (major(number), minor(number));
+    match major {
+        4 if minor < 64 => Some(format!("/dev/tty{minor}")),
+        4 => Some(format!("/dev/ttyS{}", minor - 64)),
+        136..=143 => Some(format!("/dev/pts/{}", (major - 136) * 256 + minor)),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_terminal_is_found_whatever_the_program_is_called() {
+        assert_eq!(controlling("7 (a) 1 (b c) S 1 7 7 34817 7 0"), Some(34817));
+        assert_eq!(controlling("7 (cat) S 1 7 7 0 -1 0"), None);
+        for bad in ["", "7 cat S", "7 (cat) S 1", "7 (cat) S 1 7 7 x 7"] {
+            assert_eq!(controlling(bad), None, "{bad:?}");
+        }
+        assert_eq!(name(34817).as_deref(), Some("/dev/pts/1"));
+        assert_eq!(name(0x402).as_deref(), Some("/dev/tty2"));
+        assert_eq!(name(0x440).as_deref(), Some("/dev/ttyS0"));
+        assert_eq!(name(0x501), None);
+    }
+
+    #[test]
+    fn a_turn_is_one_s_alone_until_it_is_dropped() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let queue = || Queue(File::open(file.path()).unwrap());
+        let first = queue().try_take().unwrap().unwrap();
+        let waiting = queue().try_take().unwrap().unwrap_err();
+        drop(first);
+        let second = waiting.try_take().unwrap().unwrap();
+        assert!(queue().try_take().unwrap().is_err());
+        drop(second);
+        assert!(queue().try_take().unwrap().is_ok());
+    }
+}
