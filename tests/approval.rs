@@ -79,17 +79,7 @@ shell:
     /// What was shown, and the exit code.
     #[track_caller]
     fn play(world: &Fixture, steps: &Value, argv: &[&str]) -> (i64, String) {
-        let driver = world.write(world.base().join("terminal.py"), include_str!("common/terminal.py"));
-        let run = world
-            .bare("/usr/bin/python3")
-            .args([driver])
-            .args([&steps.to_string(), "--"])
-            .args(argv);
-        let answer: Value = serde_json::from_str(&run.env("TERM", "xterm").output().ok()).unwrap();
-        assert_eq!(answer["failed"], Value::Null, "{answer}");
-        assert_eq!(answer["restored"], Value::Bool(true), "{answer}");
-        let shown = answer["shown"].as_str().unwrap().to_owned();
-        (answer["code"].as_i64().unwrap(), shown)
+        world.play_bare(steps, argv)
     }
 
     /// Runs `line` on a terminal where `steps` are played.
@@ -102,7 +92,7 @@ shell:
     fn answered(answer: &str) -> Value {
         json!([
             ["expect", "exactly this"],
-            ["expect", "approve? [y/n/s] "],
+            ["expect", "approve? [y/n/s/?] "],
             ["send", answer]
         ])
     }
@@ -120,7 +110,7 @@ shell:
 
     fn a_yes_runs_it_and_a_no_does_not(world: &Fixture) {
         let config = config(world, "");
-        let (code, shown) = on_terminal(world, &config, "touch no; exit 7", &answered("n\r"));
+        let (code, shown) = on_terminal(world, &config, "touch no; exit 7", &answered("n\r\r"));
         assert_eq!(code, 126, "{shown}");
         assert!(shown.contains("permission denied: user denied shell"), "{shown}");
         assert!(!made(world, "no"));
@@ -156,9 +146,9 @@ shell:
         let binary = world.binary().to_str().unwrap();
         let steps = json!([
             ["send", "y\ry\ry\r"],
-            ["expect", "approve? [y/n/s] "],
+            ["expect", "approve? [y/n/s/?] "],
             ["sleep", 1.0],
-            ["send", "n\r"]
+            ["send", "n\r\r"]
         ]);
         let (code, shown) = play(world, &steps, &["/bin/sh", "-c", line, binary, &config]);
         assert_eq!(code, 126, "{shown}");
@@ -168,10 +158,10 @@ shell:
     fn an_answer_that_is_not_understood_is_asked_for_again_and_then_denied(world: &Fixture) {
         let config = config(world, "");
         let steps = json!([
-            ["expect", "approve? [y/n/s] "],
+            ["expect", "approve? [y/n/s/?] "],
             ["send", "maybe\r"],
-            ["expect", "Please type y, n or s."],
-            ["expect", "approve? [y/n/s] "],
+            ["expect", "Please type y, n, s or ?."],
+            ["expect", "approve? [y/n/s/?] "],
             ["send", "y\r"]
         ]);
         assert_eq!(on_terminal(world, &config, "touch second", &steps).0, 0);
@@ -226,7 +216,7 @@ shell:
         let binary = world.binary().to_str().unwrap();
         let argv = ["/bin/bash", "-c", line, binary, &config];
         // The `y` on standard input is the command's, not an answer.
-        let (_, shown) = play(world, &answered("n\r"), &argv);
+        let (_, shown) = play(world, &answered("n\r\r"), &argv);
         assert!(shown.contains("Stockade asks"), "{shown}");
         assert!(!made(world, "made"));
         play(world, &answered("y\r"), &argv);
@@ -257,8 +247,8 @@ shell:
 
     fn control_and_bidi_characters_are_shown_escaped_and_flagged(world: &Fixture) {
         let config = config(world, "");
-        let hostile = "touch a\u{202e}b; : '\u{1b}[2J\u{1b}]0;t\u{7}' '\u{200b}' '\u{9b}1m' '\rapprove? [y/n/s] y'";
-        let (code, shown) = on_terminal(world, &config, hostile, &answered("n\r"));
+        let hostile = "touch a\u{202e}b; : '\u{1b}[2J\u{1b}]0;t\u{7}' '\u{200b}' '\u{9b}1m' '\rapprove? [y/n/s/?] y'";
+        let (code, shown) = on_terminal(world, &config, hostile, &answered("n\r\r"));
         assert_eq!(code, 126);
         assert!(
             !shown.contains(['\u{202e}', '\u{7}', '\u{200b}', '\u{9b}']) && !shown.contains("\u{1b}[2J"),
@@ -271,7 +261,7 @@ shell:
         // The same in the words of a program.
         let binary = world.binary().to_str().unwrap();
         let argv = [binary, "run", "--config", &config, "--", "touch", "a\u{1b}[2J\u{202e}b"];
-        let (code, shown) = play(world, &answered("n\r"), &argv);
+        let (code, shown) = play(world, &answered("n\r\r"), &argv);
         assert_eq!(code, 126);
         assert!(
             shown.contains("'a\\u{1b}[2J\\u{202e}b'") && shown.contains("WARNING"),
@@ -279,7 +269,7 @@ shell:
         );
         assert!(!shown.contains("\u{1b}[2J"), "{shown:?}");
         let plain = [binary, "run", "--config", &config, "--", "touch", "it's plain"];
-        let (_, shown) = play(world, &answered("n\r"), &plain);
+        let (_, shown) = play(world, &answered("n\r\r"), &plain);
         assert!(
             shown.contains("touch 'it'\\''s plain'") && !shown.contains("WARNING"),
             "{shown:?}"

@@ -63,7 +63,7 @@ mod tests {
             "+file, 18 bytes, mode 755",
             "+echo hi",
             "as you said",
-            "approve? [y/n] ",
+            "approve? [y/n/?] ",
         ] {
             assert!(shown.contains(part), "{part} is not in {shown}");
         }
@@ -75,7 +75,7 @@ mod tests {
 
     fn it_stays_away_when_the_person_says_no_or_nothing(world: &Fixture) {
         repository(world);
-        for keys in ["n\r", "\u{3}", "\u{4}"] {
+        for keys in ["n\r\r", "\u{3}", "\u{4}"] {
             let shown = answer(world, PLANT, keys);
             assert!(shown.contains("restored; what was there is kept"), "{keys:?}: {shown}");
             assert!(!there(world, HOOK), "{keys:?}");
@@ -91,7 +91,7 @@ mod tests {
             ["send", "y\ry\ry\r"],
             ["expect", "approve? "],
             ["sleep", 0.5],
-            ["send", "n\r"]
+            ["send", "n\r\r"]
         ]);
         let (_, shown) = world.play(&steps, &["run", "-c", line]);
         assert!(!there(world, ".bashrc"), "{shown}");
@@ -157,7 +157,7 @@ mod tests {
 
     fn hostile_contents_do_not_reach_the_terminal(world: &Fixture) {
         let line = "printf '\\033[2J\\033]0;owned\\007\\302\\233 approve y\\r\\n\\342\\200\\256x\\n' > .bashrc";
-        let shown = answer(world, line, "n\r");
+        let shown = answer(world, line, "n\r\r");
         let asked = &shown[shown.find("+-- Stockade asks").unwrap()..shown.find("+-- y:").unwrap()];
         for evil in ["\u{1b}[2J", "\u{1b}]0", "\u{7}", "\u{9b}", "\u{202e}"] {
             assert!(!asked.contains(evil), "{evil:?} is in {asked:?}");
@@ -178,16 +178,27 @@ mod tests {
     fn a_long_change_is_shown_whole_when_asked_for(world: &Fixture) {
         let steps = json!([
             ["expect", "more lines]"],
-            ["expect", "approve? [v/n] "],
+            ["expect", "approve? [v/n/?] "],
             ["send", "y\r"],
             ["expect", "Please type v and see all of it first."],
-            ["expect", "approve? [v/n] "],
+            ["expect", "approve? [v/n/?] "],
             ["send", "s\r"],
-            ["expect", "Please type v or n."],
-            ["expect", "approve? [v/n] "],
+            ["expect", "Please type v, n or ?."],
+            ["expect", "approve? [v/n/?] "],
             ["send", "v\r"],
+            ["expect", "line 1-23 of "],
+            ["send", "q"],
+            ["expect", "approve? [v/n/?] "],
+            ["send", "y\r"],
+            ["expect", "Please type v and see all of it first."],
+            ["expect", "approve? [v/n/?] "],
+            ["send", "v\r"],
+            ["expect", "line 1-23 of "],
+            ["send", "G"],
             ["expect", "+the-last-line"],
-            ["expect", "approve? [y/n] "],
+            ["expect", "the end"],
+            ["send", "q"],
+            ["expect", "approve? [y/n/v/?] "],
             ["send", "y\r"]
         ]);
         let line = "for i in $(seq 200); do echo line $i; done > .bashrc; echo the-last-line >> .bashrc";

@@ -67,7 +67,22 @@ mod tests {
         ] {
             assert_eq!(answer(line.as_bytes()), meaning, "{line:?}");
         }
-        for line in ["", " ", "Y", "y ", " y", "yy", "ye", "s y", "ny", "nyes", "vv", "v y", "y\0", "\u{1b}[Ay"] {
+        for line in [
+            "",
+            " ",
+            "Y",
+            "y ",
+            " y",
+            "yy",
+            "ye",
+            "s y",
+            "ny",
+            "nyes",
+            "vv",
+            "v y",
+            "y\0",
+            "\u{1b}[Ay",
+        ] {
             assert_eq!(answer(line.as_bytes()), Answer::NotUnderstood, "{line:?}");
         }
     }
@@ -77,7 +92,10 @@ mod tests {
         assert_eq!(reason(b"  use make instead \t"), Some("use make instead".to_owned()));
         assert_eq!(reason(b"\x1b[A\r\n\x07"), Some("[A".to_owned()));
         assert_eq!(reason(b" \x1b \n"), None);
-        assert_eq!(reason("a\u{202e}b\u{9b}".as_bytes()), Some("a\\u{202e}b\\u{9b}".to_owned()));
+        assert_eq!(
+            reason("a\u{202e}b\u{9b}".as_bytes()),
+            Some("a\\u{202e}b\\u{9b}".to_owned())
+        );
         assert_eq!(reason(b"\xff"), Some("\\xff".to_owned()));
         let long = reason("é".repeat(2000).as_bytes()).unwrap();
         assert_eq!(long.chars().count(), LONGEST + 1);

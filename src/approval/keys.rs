@@ -98,7 +98,15 @@ mod tests {
 
     #[test]
     fn what_is_no_key_of_the_pager_means_nothing() {
-        for bytes in [&b"y"[..], b"\x1b", b"\x1b[", b"\x1b[200", b"\x1b[1;5q", b"\x1bOq", b"\xff"] {
+        for bytes in [
+            &b"y"[..],
+            b"\x1b",
+            b"\x1b[",
+            b"\x1b[200",
+            b"\x1b[1;5q",
+            b"\x1bOq",
+            b"\xff",
+        ] {
             assert_eq!(keys(bytes), [Key::Other], "{bytes:?}");
         }
         assert_eq!(keys(b""), []);

@@ -77,13 +77,9 @@ fn leaf_on(
                 }
                 Key::Interrupt => return Err(ApproverError::Interrupted),
                 Key::EndOfInput => return Err(ApproverError::EndOfInput),
-                Key::LineDown
-                | Key::LineUp
-                | Key::PageDown
-                | Key::PageUp
-                | Key::First
-                | Key::Last
-                | Key::Other => pages.turn(key),
+                Key::LineDown | Key::LineUp | Key::PageDown | Key::PageUp | Key::First | Key::Last | Key::Other => {
+                    pages.turn(key);
+                }
             }
         }
         let now = look(tty);
@@ -164,9 +160,10 @@ impl Pages {
             Letters::Unicode => "–",
         };
         let place = format!("line {}{dash}{end} of {}", self.top + 1, self.lines.len());
-        let keys = match end == self.lines.len() {
-            true => "; the end; q: back",
-            false => "; Space: on; q: back",
+        let keys = if end == self.lines.len() {
+            "; the end; q: back"
+        } else {
+            "; Space: on; q: back"
         };
         let long = format!("{place}{keys}; also Enter, b, g, G, arrows");
         [long, format!("{place}{keys}"), place]
@@ -224,7 +221,11 @@ mod tests {
             assert_eq!(pages.reached, reached, "{key:?}");
         }
         let mut short = super::tests::pages(3, look(80, 24));
-        assert!(short.page().starts_with("line 1\nline 2\nline 3\nline 1-3 of 3; the end"));
+        assert!(
+            short
+                .page()
+                .starts_with("line 1\nline 2\nline 3\nline 1-3 of 3; the end")
+        );
         assert_eq!(short.reached, Reached::TheEnd);
     }
 

@@ -21,6 +21,9 @@ impl Fixture {
             .bare("/usr/bin/python3")
             .args([driver])
             .args([&steps.to_string(), "--"])
+            // What is shown is then the same wherever the tests run.
+            .env("LC_ALL", "C")
+            .env("NO_COLOR", "1")
             .args(argv);
         let answer: Value = serde_json::from_str(&run.env("TERM", "xterm").output().ok()).unwrap();
         assert_eq!(answer["failed"], Value::Null, "{answer}");

@@ -20,7 +20,7 @@ use stockade::policy::shell::{rule_covers, rule_matches};
 use stockade::policy::{BackendChoice, Mode, Policy};
 use stockade::tools::{
     Executor, Narrowing, Outcome, OutputMode, Places, ShellCall, ShellCommand, Status, Stdin, TerminalApprover,
-    terminal_columns,
+    terminal_size,
 };
 use tempfile::TempDir;
 use tokio::runtime::{Builder, Runtime};
@@ -173,7 +173,7 @@ impl World {
 
     /// One more executor for the same policy.
     fn executor(&self) -> Executor {
-        let approver = Box::new(TerminalApprover::new(terminal_columns));
+        let approver = Box::new(TerminalApprover::new(terminal_size));
         let (policy, places) = (self.policy.clone(), self.places.clone());
         Executor::new(policy, Narrowing::default(), Mode::ApproveAll, approver, places).unwrap()
     }

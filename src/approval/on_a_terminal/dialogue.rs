@@ -33,7 +33,11 @@ fn ctrl_c_at_the_reason_is_a_no_without_one() {
         let mut session = start("", "", &[("ASK_COUNT", "2")]);
         session.prompt(1).type_in("n\n").expect("reason").type_in(key);
         session.prompt(2).type_in("y\n");
-        assert_eq!(session.verdicts(), ["false None Approver", "true None Approver"], "{key:?}");
+        assert_eq!(
+            session.verdicts(),
+            ["false None Approver", "true None Approver"],
+            "{key:?}"
+        );
     }
 }
 
@@ -77,7 +81,10 @@ fn ctrl_c_after_why_denies() {
 fn the_pager_is_offered_where_something_was_left_out_alone() {
     let mut session = start("", "", &[]);
     session.expect("approve? [y/n/s/?] ").type_in("v\n");
-    session.expect("Please type y, n, s or ?.").expect("approve? ").type_in("n\n\n");
+    session
+        .expect("Please type y, n, s or ?.")
+        .expect("approve? ")
+        .type_in("n\n\n");
     let (verdicts, shown) = session.end();
     assert_eq!(verdicts, ["false None Approver"]);
     assert!(!shown.contains(ENTER), "{shown:?}");
@@ -86,7 +93,10 @@ fn the_pager_is_offered_where_something_was_left_out_alone() {
 #[test]
 fn the_pager_shows_all_of_it_and_asks_again() {
     let mut session = start("", "", &[LONG_ONE]);
-    session.expect("more lines]").expect("approve? [y/n/s/v/?] ").type_in("v\n");
+    session
+        .expect("more lines]")
+        .expect("approve? [y/n/s/v/?] ")
+        .type_in("v\n");
     session.expect(ENTER).expect("line 1-10 of 103");
     for (key, place) in [
         (" ", "line 11-20 of"),
@@ -100,7 +110,11 @@ fn the_pager_shows_all_of_it_and_asks_again() {
     ] {
         session.type_in(key).expect(place);
     }
-    session.type_in("q").expect(LEAVE).expect("Stockade asks").expect("approve? [y/n/s/v/?] ");
+    session
+        .type_in("q")
+        .expect(LEAVE)
+        .expect("Stockade asks")
+        .expect("approve? [y/n/s/v/?] ");
     session.type_in("s\n");
     let (verdicts, shown) = session.end();
     assert_eq!(verdicts, ["true Session Approver"]);
@@ -118,11 +132,32 @@ fn what_is_typed_in_the_pager_is_no_answer() {
 #[test]
 fn where_all_must_be_seen_a_yes_counts_after_the_last_page() {
     let mut session = start("", "", &[LONG_ONE, ONLY]);
-    session.expect("approve? [v/n/?] ").type_in("y\n").expect("Please type v and see all of it first.");
-    session.expect("approve? [v/n/?] ").type_in("v\n").expect("line 1-10 of 103").type_in(" q");
-    session.expect(LEAVE).expect("approve? [v/n/?] ").type_in("y\n").expect("Please type v");
-    session.expect("approve? [v/n/?] ").type_in("v\n").expect("line 1-10 of 103").type_in("G").expect("the end");
-    session.type_in("q").expect(LEAVE).expect("approve? [y/n/v/?] ").type_in("s\n").expect("Please type y, n, v or ?.");
+    session
+        .expect("approve? [v/n/?] ")
+        .type_in("y\n")
+        .expect("Please type v and see all of it first.");
+    session
+        .expect("approve? [v/n/?] ")
+        .type_in("v\n")
+        .expect("line 1-10 of 103")
+        .type_in(" q");
+    session
+        .expect(LEAVE)
+        .expect("approve? [v/n/?] ")
+        .type_in("y\n")
+        .expect("Please type v");
+    session
+        .expect("approve? [v/n/?] ")
+        .type_in("v\n")
+        .expect("line 1-10 of 103")
+        .type_in("G")
+        .expect("the end");
+    session
+        .type_in("q")
+        .expect(LEAVE)
+        .expect("approve? [y/n/v/?] ")
+        .type_in("s\n")
+        .expect("Please type y, n, v or ?.");
     session.expect("approve? [y/n/v/?] ").type_in("y\n");
     assert_eq!(session.verdicts(), ["true None Approver"]);
 }
@@ -132,10 +167,18 @@ fn ctrl_c_in_the_pager_denies_and_restores_the_screen() {
     for (key, verdict) in [
         ("\x03", INTERRUPTED),
         ("\x1c", INTERRUPTED),
-        ("\x04", "false None Failure(\"the terminal gave no answer (end of input)\")"),
+        (
+            "\x04",
+            "false None Failure(\"the terminal gave no answer (end of input)\")",
+        ),
     ] {
         let mut session = start("", "", &[LONG_ONE, ("ASK_COUNT", "2")]);
-        session.prompt(1).type_in("v\n").expect("of 103").type_in(key).expect(LEAVE);
+        session
+            .prompt(1)
+            .type_in("v\n")
+            .expect("of 103")
+            .type_in(key)
+            .expect(LEAVE);
         session.prompt(2).type_in("y\n");
         assert_eq!(session.verdicts(), [verdict, "true None Approver"], "{key:?}");
     }
@@ -165,7 +208,13 @@ fn a_withdrawal_ends_the_pager() {
 #[test]
 fn a_terminal_without_sequences_is_sent_none() {
     let mut session = start("", "", &[LONG_ONE, ("TERM", "dumb")]);
-    session.prompt(1).type_in("v\n").expect("line 1-10 of 103").type_in("G").expect("change 100").type_in("q");
+    session
+        .prompt(1)
+        .type_in("v\n")
+        .expect("line 1-10 of 103")
+        .type_in("G")
+        .expect("change 100")
+        .type_in("q");
     session.prompt(2).type_in("?\n").prompt(3).type_in("y\n");
     let (verdicts, shown) = session.end();
     assert_eq!(verdicts, ["true None Approver"]);
@@ -176,7 +225,10 @@ fn a_terminal_without_sequences_is_sent_none() {
 fn the_locale_chooses_the_letters_of_the_frame() {
     for (locale, first) in [("C.UTF-8", "╭─ "), ("C", "+-- ")] {
         let mut session = start("", "", &[("LC_ALL", locale), ("NO_COLOR", "1")]);
-        session.expect(&format!("{first}Stockade asks")).prompt(1).type_in("y\n");
+        session
+            .expect(&format!("{first}Stockade asks"))
+            .prompt(1)
+            .type_in("y\n");
         assert_eq!(session.verdicts(), ["true None Approver"]);
     }
 }

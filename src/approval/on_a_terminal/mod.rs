@@ -80,8 +80,8 @@ fn request() -> ApprovalRequest {
     };
     let presentation = match std::env::var_os("ASK_LONG") {
         Some(_) => {
-            let lines = (1..=LONG).map(|number| format!("+change {number}\n"));
-            Presentation::Diff(lines.collect())
+            let lines = (1..=LONG).map(|number| format!("+change {number}"));
+            Presentation::Diff(lines.collect::<Vec<_>>().join("\n"))
         }
         None => Presentation::Text("make".to_owned()),
     };
@@ -218,14 +218,16 @@ impl Session {
         self.child.stdout.take().unwrap().read_to_string(&mut text).unwrap();
         let settings = tcgetattr(&self.slave).unwrap();
         assert!(
-            settings.local_flags.contains(LocalFlags::ISIG | LocalFlags::ICANON | LocalFlags::ECHO),
+            settings
+                .local_flags
+                .contains(LocalFlags::ISIG | LocalFlags::ICANON | LocalFlags::ECHO),
             "the terminal was not put back"
         );
         while let Ok(bytes) = self.output.recv_timeout(Duration::from_millis(50)) {
             self.shown.push_str(&String::from_utf8_lossy(&bytes));
         }
-        let verdicts = text.lines().filter_map(|line| line.strip_prefix("VERDICT "));
-        (verdicts.map(str::to_owned).collect(), self.shown)
+        let verdicts = text.lines().filter_map(|line| line.split_once("VERDICT "));
+        (verdicts.map(|(_, verdict)| verdict.to_owned()).collect(), self.shown)
     }
 }
 

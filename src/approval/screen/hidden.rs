@@ -3,7 +3,7 @@
 use std::os::unix::ffi::OsStrExt as _;
 
 use super::look::Letters;
-use super::text::{Backslash, hides};
+use super::text::{Backslash, hides, told};
 use crate::approval::request::{ApprovalRequest, Content, Presentation};
 
 /// How backslashes are shown in a question.
@@ -51,9 +51,8 @@ fn in_presentation(presentation: &Presentation, letters: Letters) -> bool {
         Presentation::Command(view) => {
             let mut paths = view.may_write.iter().chain(&view.may_read).chain([&view.directory]);
             text(&view.command)
-                || [&view.regime, &view.may_reach]
-                    .into_iter()
-                    .any(|shown| text(shown.as_bytes()))
+                || text(told(&view.regime, letters).as_bytes())
+                || text(view.may_reach.as_bytes())
                 || paths.any(path)
         }
         Presentation::FileContent(view) => {

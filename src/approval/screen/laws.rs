@@ -49,7 +49,11 @@ fn presentation() -> impl Strategy<Value = Presentation> {
         },
     );
     let file = (path(), hostile(), any::<(bool, u64)>()).prop_map(|(path, text, (binary, size))| {
-        let content = if binary { Content::Binary(text) } else { Content::Text(text) };
+        let content = if binary {
+            Content::Binary(text)
+        } else {
+            Content::Text(text)
+        };
         Presentation::FileContent(FileView { path, content, size })
     });
     let one = prop_oneof![
@@ -66,21 +70,27 @@ fn presentation() -> impl Strategy<Value = Presentation> {
 
 fn request() -> impl Strategy<Value = ApprovalRequest> {
     let texts = (hostile(), hostile(), hostile(), vec(hostile(), 0..3));
-    (texts, option::of(hostile()), option::of(hostile()), any::<(bool, bool)>()).prop_map(
-        |((tool_name, description, allowed_by, why), group_id, caller, (only, session))| ApprovalRequest {
-            required: true,
-            answer: if only { AnswerOf::ApproverOnly } else { AnswerOf::Anyone },
-            tool_name,
-            description,
-            payload: Vec::new(),
-            presentation: Lazy::new(|| Err(String::new())),
-            group_id,
-            remember: if session { Remember::Session } else { Remember::None },
-            allowed_by,
-            why,
-            caller,
-        },
+    (
+        texts,
+        option::of(hostile()),
+        option::of(hostile()),
+        any::<(bool, bool)>(),
     )
+        .prop_map(
+            |((tool_name, description, allowed_by, why), group_id, caller, (only, session))| ApprovalRequest {
+                required: true,
+                answer: if only { AnswerOf::ApproverOnly } else { AnswerOf::Anyone },
+                tool_name,
+                description,
+                payload: Vec::new(),
+                presentation: Lazy::new(|| Err(String::new())),
+                group_id,
+                remember: if session { Remember::Session } else { Remember::None },
+                allowed_by,
+                why,
+                caller,
+            },
+        )
 }
 
 /// What is wrong with the text, which has an edge at each line, and a legend at its end if it has one.
@@ -90,9 +100,14 @@ fn wrong(text: &str, look: Look) -> Option<String> {
         Letters::Unicode => ("╭─ ", "│ ", "╰─ ", "   "),
     };
     let lines: Vec<&str> = text.strip_suffix('\n')?.split('\n').collect();
-    let legend = lines.iter().rposition(|line| line.starts_with(bottom)).filter(|at| *at > 0);
+    let legend = lines
+        .iter()
+        .rposition(|line| line.starts_with(bottom))
+        .filter(|at| *at > 0);
     for (at, line) in lines.iter().enumerate() {
-        let unprintable = line.chars().any(|c| crate::policy::path::is_escaped(c.to_string().as_bytes()));
+        let unprintable = line
+            .chars()
+            .any(|c| crate::policy::path::is_escaped(c.to_string().as_bytes()));
         if unprintable || (look.letters == Letters::Ascii && !line.is_ascii()) {
             return Some(format!("unescaped: {line:?}"));
         }
@@ -152,7 +167,12 @@ proptest! {
 fn the_laws_are_broken_by_what_breaks_them() {
     let look = Look::new(Some((24, 24)), Colour::Off, Letters::Ascii);
     assert_eq!(wrong("+-- a\n| b\n+-- y\n    n\n", look), None);
-    for text in ["+-- a\nb\n+-- y\n", "+-- a\n| \x1b[2J\n", "+-- a\n| bbbbbbbbbbbbbbbbbbbbbbbb\n", "+-- a\n| é\n"] {
+    for text in [
+        "+-- a\nb\n+-- y\n",
+        "+-- a\n| \x1b[2J\n",
+        "+-- a\n| bbbbbbbbbbbbbbbbbbbbbbbb\n",
+        "+-- a\n| é\n",
+    ] {
         assert!(wrong(text, look).is_some(), "{text:?}");
     }
 }

@@ -139,7 +139,8 @@ fn asked(request: &ApprovalRequest, presentation: &Presentation, look: Look, roo
     pen
 }
 
-const WARNING: &str = "WARNING: characters that do not print are shown as \\u{..}, \\n or \\x.., and a backslash as \\\\ above";
+const WARNING: &str =
+    "WARNING: characters that do not print are shown as \\u{..}, \\n or \\x.., and a backslash as \\\\ above";
 
 impl Pen {
     fn warn(&mut self) {
@@ -152,7 +153,10 @@ impl Pen {
 
 /// The letters that are answers, and what they mean.
 fn meanings(request: &ApprovalRequest, rest: Rest) -> Vec<(&'static str, &'static str)> {
-    let no = ("n", "no; you are asked for a reason, which the agent is told, or type it behind the n");
+    let no = (
+        "n",
+        "no; you are asked for a reason, which the agent is told, or type it behind the n",
+    );
     let view = ("v", "show all of it");
     match (request.answer, rest) {
         (AnswerOf::ApproverOnly, Rest::Unseen) => vec![("v", "show all of it; a yes counts after that"), no],

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 
 use super::line::{Edge, LABEL, Line, Tint};
 use super::look::{Letters, Look};
-use super::text::{Backslash, broken, visible, wrapped};
+use super::text::{Backslash, Break, broken, visible, wrapped};
 
 /// Stands before a line that the value itself begins.
 const NEW_LINE: &str = "(new line)";
@@ -94,7 +94,7 @@ impl Pen {
             };
             let shown = sign + &self.indented(rest);
             let width = Edge::Side.room(self.look) - 2;
-            for (index, piece) in broken(&shown, width).into_iter().enumerate() {
+            for (index, piece) in broken(&shown, width, Break::Anywhere).into_iter().enumerate() {
                 lines.push(Line {
                     edge: Edge::Side,
                     label: if index == 0 { "" } else { "> " }.to_owned(),
@@ -112,7 +112,10 @@ impl Pen {
         let width = Edge::Side.room(self.look).saturating_sub(digits + 1).max(8);
         let mut lines = Vec::new();
         for (index, line) in lines_of(text).enumerate() {
-            for (piece_index, piece) in broken(&self.indented(line), width).into_iter().enumerate() {
+            for (piece_index, piece) in broken(&self.indented(line), width, Break::Anywhere)
+                .into_iter()
+                .enumerate()
+            {
                 lines.push(Line {
                     edge: Edge::Side,
                     label: if piece_index == 0 {
@@ -164,7 +167,7 @@ impl Pen {
             .collect();
         let shown = visible(&line, self.look.letters, self.backslash);
         let room = Edge::Side.room(self.look) - LABEL;
-        for (index, piece) in broken(&shown, room).into_iter().enumerate() {
+        for (index, piece) in broken(&shown, room, Break::BeforeBlank).into_iter().enumerate() {
             let label = if index == 0 { label } else { "" };
             lines.push(Line {
                 edge: Edge::Side,
@@ -177,11 +180,7 @@ impl Pen {
 
     /// Of a text in which tabs indent.
     fn indented(&self, line: &str) -> String {
-        visible(
-            line.replace('\t', "    ").as_bytes(),
-            self.look.letters,
-            self.backslash,
-        )
+        visible(line.replace('\t', "    ").as_bytes(), self.look.letters, self.backslash)
     }
 }
 

@@ -42,7 +42,9 @@ fn ask(presentation: &Presentation, look: Look) -> Question {
 }
 
 fn text_of(presentation: &Presentation, columns: u16) -> String {
-    ask(presentation, look(columns, Letters::Unicode)).text.replace('│', "|")
+    ask(presentation, look(columns, Letters::Unicode))
+        .text
+        .replace('│', "|")
 }
 
 fn shown(line: &[u8], columns: u16) -> String {
@@ -93,7 +95,10 @@ fn the_frame_is_drawn_in_letters_that_the_terminal_knows() {
     assert!(unicode.contains("\n╰─ y: yes, once; n: no"), "{unicode}");
     let ascii = ask(&command("echo é …".as_bytes()), look(80, Letters::Ascii)).text;
     assert!(ascii.starts_with("+-- Stockade asks -") && ascii.contains("\n| tool       shell\n"));
-    assert!(ascii.contains("echo \\u{e9} \\u{2026}") && ascii.contains("WARNING"), "{ascii}");
+    assert!(
+        ascii.contains("echo \\u{e9} \\u{2026}") && ascii.contains("WARNING"),
+        "{ascii}"
+    );
     assert!(ascii.is_ascii(), "{ascii}");
 }
 
@@ -162,7 +167,7 @@ fn an_escape_looks_like_no_letters_typed_out() {
 #[test]
 fn a_long_change_is_cut_at_fifty_lines_and_shown_whole_when_asked_for() {
     let long = diff(&"+line\n".repeat(70));
-    let head = ask(&long, look(80, Letters::Unicode));
+    let head = ask(&long, look(200, Letters::Unicode));
     assert_eq!(head.rest, Rest::Unseen);
     assert!(head.text.contains("… [20 more lines]") && head.text.contains("v: show all of it"));
     assert_eq!(head.text.matches("│ +line\n").count(), 50);
@@ -173,14 +178,20 @@ fn a_long_change_is_cut_at_fifty_lines_and_shown_whole_when_asked_for() {
     assert_eq!(short.rest, Rest::Nothing);
     assert!(!short.text.contains("v:"), "{}", short.text);
     // One endless line is many.
-    assert_eq!(ask(&diff(&"+".repeat(10_000)), look(80, Letters::Ascii)).rest, Rest::Unseen);
+    assert_eq!(
+        ask(&diff(&"+".repeat(10_000)), look(80, Letters::Ascii)).rest,
+        Rest::Unseen
+    );
 }
 
 #[test]
 fn a_long_command_is_cut_and_what_it_may_do_is_not() {
     let line = "echo\n".repeat(300);
     let text = shown(line.as_bytes(), 40);
-    assert!(text.contains("more lines]") && text.contains("may reach  no network"), "{text}");
+    assert!(
+        text.contains("more lines]") && text.contains("may reach  no network"),
+        "{text}"
+    );
     assert!(text.lines().count() < 80, "{text}");
 }
 
@@ -225,9 +236,14 @@ fn a_new_file_is_shown_with_its_size_and_numbered_lines() {
 
 #[test]
 fn a_large_new_file_is_shown_by_its_beginning_and_counts() {
-    let content: String = (1..=2000).map(|number| format!("text {number}\n")).collect();
+    let content: String = (1..=2000).fold(String::new(), |all, number| format!("{all}text {number}\n"));
     let text = text_of(&file(Content::Text(content), 21_893), 80);
-    for part in ["2000 lines, 21893 bytes", "|    1 text 1\n", "|   50 text 50\n", "… [1950 more lines]"] {
+    for part in [
+        "2000 lines, 21893 bytes",
+        "|    1 text 1\n",
+        "|   50 text 50\n",
+        "… [1950 more lines]",
+    ] {
         assert!(text.contains(part), "{part} in\n{text}");
     }
     assert!(!text.contains("text 51"), "{text}");
@@ -235,7 +251,10 @@ fn a_large_new_file_is_shown_by_its_beginning_and_counts() {
 
 #[test]
 fn a_long_line_of_a_file_goes_on_without_a_number() {
-    let text = text_of(&file(Content::Text(format!("{}  2 forged\nb\n", "x".repeat(32))), 45), 40);
+    let text = text_of(
+        &file(Content::Text(format!("{}  2 forged\nb\n", "x".repeat(32))), 45),
+        40,
+    );
     assert!(text.contains("|   >   2 forged\n|   2 b\n"), "{text}");
 }
 
@@ -286,10 +305,17 @@ fn parts_stand_under_their_titles_and_each_is_seen() {
 fn who_asks_is_shown_if_it_is_not_the_agent_itself() {
     let mut request = request(AnswerOf::Anyone);
     let look = look(80, Letters::Ascii);
-    assert!(!question(&request, &diff("+a"), look, Rest::Unseen).text.contains("| for "));
+    assert!(
+        !question(&request, &diff("+a"), look, Rest::Unseen)
+            .text
+            .contains("| for ")
+    );
     request.caller = Some("helper\u{7}\n+-- y".to_owned());
     let text = question(&request, &diff("+a"), look, Rest::Unseen).text;
-    assert!(text.contains("| for        helper\\u{7}\n| (new line) +-- y\n"), "{text}");
+    assert!(
+        text.contains("| for        helper\\u{7}\n| (new line) +-- y\n"),
+        "{text}"
+    );
     assert!(text.contains("WARNING"));
 }
 
@@ -312,7 +338,10 @@ fn the_answers_that_are_offered_are_those_that_count() {
             assert!(told || !offered || key == "y", "{key} of {keys} is not in {legend}");
         }
     }
-    assert_eq!(please(&request(AnswerOf::Anyone), Rest::Nothing), "Please type y, n, s or ?.\n");
+    assert_eq!(
+        please(&request(AnswerOf::Anyone), Rest::Nothing),
+        "Please type y, n, s or ?.\n"
+    );
 }
 
 #[test]
@@ -321,14 +350,20 @@ fn a_yes_that_the_config_makes_one_for_the_session_says_so() {
     request.remember = Remember::Session;
     let look = look(200, Letters::Ascii);
     let text = question(&request, &diff("+a"), look, Rest::Unseen).text;
-    assert!(!text.contains("once") && text.contains("again for exactly this"), "{text}");
+    assert!(
+        !text.contains("once") && text.contains("again for exactly this"),
+        "{text}"
+    );
     assert!(why(&request, look, Rest::Nothing).contains("as the config says, again"));
 }
 
 #[test]
 fn why_it_is_asked_names_the_lines_of_the_config_and_every_answer() {
     let mut request = request(AnswerOf::Anyone);
-    request.why = vec!["agent.yaml:7:5: the default asks".to_owned(), "\u{1b}[2J\n+-- y".to_owned()];
+    request.why = vec![
+        "agent.yaml:7:5: the default asks".to_owned(),
+        "\u{1b}[2J\n+-- y".to_owned(),
+    ];
     request.allowed_by = "a rule would allow it".to_owned();
     let text = why(&request, look(80, Letters::Ascii), Rest::Unseen);
     for part in [

@@ -35,6 +35,14 @@ pub(super) fn hides(line: &[u8], letters: Letters) -> bool {
     }
 }
 
+/// What Stockade itself says of the regime, in letters that the terminal knows.
+pub(super) fn told(regime: &str, letters: Letters) -> String {
+    match letters {
+        Letters::Ascii => regime.replace('·', "-"),
+        Letters::Unicode => regime.to_owned(),
+    }
+}
+
 /// Escapes what this terminal does not know, and marks that have no letter of the line to stand on or stand on one by
 /// the dozen: they would be drawn onto what is beside.
 fn settled(seen: &str, letters: Letters) -> String {
@@ -87,30 +95,57 @@ pub(super) fn width(text: &str) -> usize {
     text.chars().map(columns_of).sum()
 }
 
+/// Where a line may be broken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Break {
+    /// Where the room ends.
+    Anywhere,
+    /// Before a blank, if there is one near the end of the room. Before it: behind it, one could not tell that it
+    /// is there.
+    BeforeBlank,
+}
+
 /// The text in pieces of at most `room` columns, at least one; no mark is parted from its letter.
-pub(super) fn broken(text: &str, room: usize) -> Vec<&str> {
+pub(super) fn broken(text: &str, room: usize, at: Break) -> Vec<&str> {
     let mut pieces = Vec::new();
-    let (mut start, mut used) = (0, 0);
+    let mut rest = text;
+    while let Some(end) = end_of_piece(rest, room, at) {
+        let (piece, behind) = rest.split_at(end);
+        pieces.push(piece);
+        rest = behind;
+    }
+    pieces.push(rest);
+    pieces
+}
+
+/// Where the first piece ends; `None` if it is the last.
+fn end_of_piece(text: &str, room: usize, at: Break) -> Option<usize> {
+    let (mut used, mut blank) = (0, None);
     let mut rest = text.char_indices().peekable();
-    while let Some((at, c)) = rest.next() {
+    while let Some((start, c)) = rest.next() {
         let mut columns = columns_of(c);
         while let Some((_, mark)) = rest.next_if(|(_, next)| is_mark(*next)) {
             columns += columns_of(mark);
         }
         if used + columns > room && used > 0 {
-            pieces.push(text.get(start..at).unwrap_or_default());
-            (start, used) = (at, 0);
+            return match at {
+                Break::Anywhere => Some(start),
+                Break::BeforeBlank if c == ' ' => Some(start),
+                Break::BeforeBlank => blank.or(Some(start)),
+            };
+        }
+        if c == ' ' && used > room / 2 {
+            blank = Some(start);
         }
         used += columns;
     }
-    pieces.push(text.get(start..).unwrap_or_default());
-    pieces
+    None
 }
 
 /// Stockade's own text in lines of at most `room` columns, broken at blanks where there are any.
 pub(super) fn wrapped(text: &str, room: usize) -> Vec<String> {
     let mut lines = vec![String::new()];
-    for word in text.split(' ').flat_map(|word| broken(word, room)) {
+    for word in text.split(' ').flat_map(|word| broken(word, room, Break::Anywhere)) {
         match lines.last_mut() {
             Some(line) if line.is_empty() => line.push_str(word),
             Some(line) if width(line) + 1 + width(word) <= room => line.extend([" ", word]),
@@ -164,15 +199,28 @@ mod tests {
 
     #[test]
     fn no_piece_begins_with_a_mark_or_passes_the_room() {
-        let text = "ae\u{301}\u{302}\u{303}日e\u{301}x".repeat(20);
+        let text = "ae\u{301}\u{302}\u{303}日 e\u{301}x".repeat(20);
         for room in 8..30 {
-            let pieces = broken(&text, room);
-            assert_eq!(pieces.concat(), text);
-            for piece in pieces {
-                assert!(!piece.starts_with(is_mark) && width(piece) <= room, "{piece:?} in {room}");
+            for at in [Break::Anywhere, Break::BeforeBlank] {
+                let pieces = broken(&text, room, at);
+                assert_eq!(pieces.concat(), text);
+                for piece in pieces {
+                    let begins = !piece.starts_with(is_mark);
+                    assert!(begins && width(piece) <= room, "{piece:?} in {room}");
+                }
             }
         }
-        assert_eq!(broken("", 10), [""]);
+        assert_eq!(broken("", 10, Break::Anywhere), [""]);
+    }
+
+    #[test]
+    fn a_value_is_broken_so_that_a_blank_at_the_break_is_seen() {
+        let pieces = |text| broken(text, 10, Break::BeforeBlank);
+        assert_eq!(pieces("a command as it is"), ["a command", " as it is"]);
+        assert_eq!(pieces("abcdefghij klm"), ["abcdefghij", " klm"]);
+        assert_eq!(pieces("abcdefghijklm"), ["abcdefghij", "klm"]);
+        assert_eq!(pieces("a bcdefghijklm"), ["a bcdefghi", "jklm"]);
+        assert_eq!(pieces(&" ".repeat(12)).concat(), " ".repeat(12));
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use super::line::{Edge, Tint};
 use super::pen::{Pen, Room, lines_of};
+use super::text::told;
 use super::{FEW, HEAD};
 use crate::approval::request::{CommandView, Content, FileView, Presentation};
 
@@ -23,7 +24,7 @@ impl Pen {
     fn command(&mut self, view: &CommandView, room: Room) {
         self.field("command", &view.command, room);
         self.paths("directory", std::slice::from_ref(&view.directory), few(room));
-        self.field("regime", view.regime.as_bytes(), few(room));
+        self.field("regime", told(&view.regime, self.look.letters).as_bytes(), few(room));
         let all = match room {
             Room::Lines(_) => Room::Lines(HEAD),
             Room::Whole => Room::Whole,
