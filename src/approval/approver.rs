@@ -1,8 +1,10 @@
 //! Whoever answers: a person at a terminal, or a program in their place.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use super::request::{ApprovalDecision, ApprovalRequest, Presentation};
+use crate::policy::path::display;
 
 /// Answers one request at a time.
 pub trait Approver {
@@ -46,4 +48,26 @@ pub enum ApproverError {
     /// What was typed is not an answer.
     #[error("the answer was not understood")]
     Unreadable,
+    /// The question is larger than any approver is sent.
+    #[error("the question is too large to be asked")]
+    TooLarge,
+    /// The approver program cannot be used at all.
+    #[error("the approver program {} cannot be used: {why}", display(.program))]
+    Program {
+        /// The program.
+        program: PathBuf,
+        /// Why.
+        why: String,
+    },
+    /// Nobody can be asked at this socket.
+    #[error("the approvals socket {} cannot be used: {why}", display(.path))]
+    Socket {
+        /// The socket.
+        path: PathBuf,
+        /// Why.
+        why: String,
+    },
+    /// Whoever was asked gave no decision.
+    #[error("there was no decision: {0}")]
+    NoDecision(String),
 }

@@ -1,7 +1,7 @@
 //! Decisions, mode by mode and answer by answer.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 
 use super::*;
 use crate::policy::Mode;
@@ -234,4 +234,208 @@ fn where_only_the_approver_counts_no_mode_approves_and_nothing_is_remembered() {
         assert_eq!(verdict.by, DecidedBy::Approver);
     }
     assert_eq!(asked.load(Ordering::SeqCst), 3);
+}
+
+/// What was asked: descriptions, and what was shown.
+type Asked = Arc<Mutex<Vec<(String, Presentation)>>>;
+
+/// Notes each question, and gives the same answer each time.
+struct Noting(ApprovalDecision, Asked);
+
+impl Approver for Noting {
+    fn ask(
+        &mut self,
+        request: &ApprovalRequest,
+        presentation: &Presentation,
+    ) -> Result<ApprovalDecision, ApproverError> {
+        let asked = (request.description.clone(), presentation.clone());
+        self.1.lock().unwrap().push(asked);
+        Ok(self.0.clone())
+    }
+}
+
+fn noting(answer: ApprovalDecision) -> (Controller, Asked) {
+    let asked = Arc::new(Mutex::new(Vec::new()));
+    let approver = Box::new(Noting(answer, asked.clone()));
+    (Controller::new(Mode::Interactive, approver), asked)
+}
+
+fn grouped(group: Option<&str>, payload: &'static str) -> ApprovalRequest {
+    ApprovalRequest {
+        description: format!("do {payload}"),
+        presentation: Lazy::new(move || Ok(Presentation::Text(payload.to_owned()))),
+        group_id: group.map(ToOwned::to_owned),
+        ..request(true, payload)
+    }
+}
+
+fn several(parts: &[&str]) -> Presentation {
+    let part = |part: &&str| (format!("do {part}"), Presentation::Text((*part).to_owned()));
+    Presentation::Several(parts.iter().map(part).collect())
+}
+
+#[test]
+fn requests_of_one_group_are_one_question_wherever_they_stand() {
+    let (mut controller, asked) = noting(ApprovalDecision {
+        note: Some("fine".to_owned()),
+        ..yes()
+    });
+    let requests = [
+        grouped(Some("g"), "a"),
+        grouped(None, "x"),
+        grouped(Some("h"), "h"),
+        grouped(Some("g"), "b"),
+        grouped(None, "x"),
+        grouped(Some("g"), "c"),
+    ];
+    let verdicts = controller.decide_all(&requests);
+    assert_eq!(verdicts.len(), requests.len());
+    assert!(verdicts.iter().all(|verdict| verdict.decision.approved));
+    let shown: Vec<Presentation> = asked.lock().unwrap().iter().map(|asked| asked.1.clone()).collect();
+    let text = |text: &str| Presentation::Text(text.to_owned());
+    assert_eq!(shown, [several(&["a", "b", "c"]), text("x"), text("h"), text("x")]);
+    let kept: Vec<&str> = controller
+        .history()
+        .iter()
+        .map(|record| record.description.as_str())
+        .collect();
+    assert_eq!(kept, ["do a", "do b", "do c", "do x", "do h", "do x"]);
+}
+
+#[test]
+fn the_verdicts_of_a_group_stand_in_the_order_of_the_requests() {
+    let (mut controller, _) = noting(no());
+    controller.memory_mut().keep(&grouped(None, "b"));
+    let requests = [
+        grouped(Some("g"), "a"),
+        grouped(None, "b"),
+        grouped(Some("g"), "b"),
+        grouped(Some("g"), "c"),
+    ];
+    let approved: Vec<bool> = controller
+        .decide_all(&requests)
+        .iter()
+        .map(|verdict| verdict.decision.approved)
+        .collect();
+    assert_eq!(approved, [false, true, true, false]);
+}
+
+#[test]
+fn what_memory_knows_of_a_group_is_not_asked_again() {
+    let (mut controller, asked) = noting(yes());
+    controller.memory_mut().keep(&grouped(None, "b"));
+    let group = || {
+        [
+            grouped(Some("g"), "a"),
+            grouped(Some("g"), "b"),
+            grouped(Some("g"), "c"),
+        ]
+    };
+    let verdicts = controller.decide_all(&group());
+    assert_eq!(verdicts[1].by, DecidedBy::Memory);
+    assert_eq!(asked.lock().unwrap()[0].1, several(&["a", "c"]));
+    // One that is left alone is a question like any other.
+    controller.memory_mut().keep(&grouped(None, "c"));
+    controller.decide_all(&group());
+    assert_eq!(
+        asked.lock().unwrap()[1],
+        ("do a".to_owned(), Presentation::Text("a".to_owned()))
+    );
+}
+
+#[test]
+fn a_yes_for_the_session_to_a_group_is_remembered_for_each_part_by_itself() {
+    let (mut controller, asked) = noting(ApprovalDecision {
+        remember: Remember::Session,
+        ..yes()
+    });
+    controller.decide_all(&[grouped(Some("g"), "a"), grouped(Some("g"), "b")]);
+    assert_eq!(controller.memory().list().len(), 2);
+    assert_eq!(controller.decide(&grouped(None, "b")).by, DecidedBy::Memory);
+    assert_eq!(asked.lock().unwrap().len(), 1);
+    controller.memory_mut().revoke(1).unwrap();
+    assert_eq!(controller.decide(&grouped(None, "a")).by, DecidedBy::Approver);
+}
+
+#[test]
+fn a_part_of_a_group_that_only_the_approver_may_allow_is_not_remembered() {
+    let (mut controller, _) = noting(ApprovalDecision {
+        remember: Remember::Session,
+        ..yes()
+    });
+    let only = ApprovalRequest {
+        answer: AnswerOf::ApproverOnly,
+        ..grouped(Some("g"), "a")
+    };
+    let verdicts = controller.decide_all(&[only, grouped(Some("g"), "b")]);
+    assert_eq!(verdicts[0].decision.remember, Remember::None);
+    assert_eq!(verdicts[1].decision.remember, Remember::Session);
+    assert_eq!(controller.memory().list().len(), 1);
+}
+
+#[test]
+fn a_group_with_a_part_that_cannot_be_shown_is_denied_unasked() {
+    let (mut controller, asked) = noting(yes());
+    let hidden = ApprovalRequest {
+        presentation: Lazy::new(|| Err("no diff".to_owned())),
+        ..grouped(Some("g"), "b")
+    };
+    let verdicts = controller.decide_all(&[grouped(Some("g"), "a"), hidden]);
+    assert!(verdicts.iter().all(|verdict| !verdict.decision.approved));
+    let denial = verdicts[0].denial.as_ref().unwrap();
+    assert!(denial.contains("cannot be shown: do b: no diff"), "{denial}");
+    assert!(asked.lock().unwrap().is_empty());
+}
+
+#[test]
+fn each_mode_decides_each_part_of_a_group_by_itself() {
+    let group = || {
+        let free = ApprovalRequest {
+            required: false,
+            ..grouped(Some("g"), "b")
+        };
+        [grouped(Some("g"), "a"), free]
+    };
+    for (mode, expected) in [(Mode::Strict, [false, true]), (Mode::ApproveAll, [true, true])] {
+        let (mut controller, asked) = controller(mode, session);
+        let verdicts = controller.decide_all(&group());
+        assert_eq!([0, 1].map(|index: usize| verdicts[index].decision.approved), expected);
+        assert_eq!(asked.load(Ordering::SeqCst), 0);
+    }
+    assert!(controller(Mode::Strict, session).0.decide_all(&[]).is_empty());
+}
+
+#[test]
+fn a_note_is_cleaned_before_the_agent_is_told() {
+    let (mut controller, _) = noting(ApprovalDecision {
+        note: Some("no\u{1b}[2J\u{202e}\n".to_owned() + &"x".repeat(1_000_000)),
+        ..no()
+    });
+    for verdict in [
+        controller.decide(&request(true, "a")),
+        controller.decide_all(&[grouped(Some("g"), "a"), grouped(Some("g"), "b")])[1].clone(),
+    ] {
+        let denial = verdict.denial.unwrap();
+        assert!(denial.starts_with("permission denied: user denied shell: no\\u{1b}[2J\\u{202e}\\nxxx"));
+        assert!(denial.chars().count() < 2_100);
+        assert_eq!(verdict.decision.note.unwrap().chars().count(), 2_000);
+    }
+}
+
+#[test]
+fn the_history_keeps_the_latest_ten_thousand_and_counts_the_rest() {
+    let (mut controller, _) = controller(Mode::Strict, session);
+    for index in 0..10_002 {
+        let asked = ApprovalRequest {
+            description: index.to_string(),
+            caller: Some("nested".to_owned()),
+            ..request(true, "a")
+        };
+        controller.decide(&asked);
+    }
+    assert_eq!(controller.history().len(), 10_000);
+    assert_eq!(controller.dropped(), 2);
+    assert_eq!(controller.history()[0].description, "2");
+    assert_eq!(controller.history()[9_999].description, "10001");
+    assert_eq!(controller.history()[0].caller.as_deref(), Some("nested"));
 }

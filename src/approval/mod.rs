@@ -9,13 +9,20 @@
 
 mod answer;
 mod approver;
+mod asked;
 mod cancel;
 mod controller;
+mod group;
 mod keys;
 mod memory;
+mod note;
 mod pager;
+mod program;
+mod raw;
+mod replied;
 mod request;
 mod screen;
+mod socket;
 mod terminal;
 mod tty;
 mod turn;
@@ -26,11 +33,16 @@ mod decisions;
 mod on_a_terminal;
 
 pub use approver::{Approver, ApproverError};
+pub use asked::Asked;
 pub use cancel::CancelHandle;
 pub use controller::{Controller, DecidedBy, Record, Verdict};
 pub use memory::{Approval, Memory};
+pub use program::{Answered, Asking, ProgramApprover, RunProgram};
 pub use request::{
     AnswerOf, ApprovalDecision, ApprovalRequest, CommandView, Content, FileView, Fingerprint, Lazy, Presentation,
     Remember,
+};
+pub use socket::{
+    ApprovalsClient, ApprovalsEvent, ApprovalsReply, ApprovalsRequest, ClientError, SocketApprover, Waiting, Watching,
 };
 pub use terminal::TerminalApprover;

@@ -3,7 +3,10 @@
 use std::fmt;
 use std::path::PathBuf;
 
+use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
+
+use super::raw;
 
 /// A question: may this tool do this?
 #[derive(Debug)]
@@ -47,7 +50,8 @@ pub struct ApprovalDecision {
 }
 
 /// Whose yes counts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum AnswerOf {
     /// The mode's, the session's memory's, or the approver's.
     Anyone,
@@ -56,16 +60,19 @@ pub enum AnswerOf {
 }
 
 /// How long a yes holds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Remember {
     /// For this call.
+    #[default]
     None,
     /// For every call of the session with the same tool and payload.
     Session,
 }
 
 /// What a person is shown.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Presentation {
     /// Lines of text.
     Text(String),
@@ -82,9 +89,11 @@ pub enum Presentation {
 }
 
 /// A file as it would be.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct FileView {
     /// Where.
+    #[serde(with = "raw::path")]
     pub path: PathBuf,
     /// Its content.
     pub content: Content,
@@ -93,7 +102,8 @@ pub struct FileView {
 }
 
 /// The content of a file.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Content {
     /// Text.
     Text(String),
@@ -102,17 +112,22 @@ pub enum Content {
 }
 
 /// A command as it would run.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct CommandView {
     /// The line, or the words quoted for a shell.
+    #[serde(with = "raw::bytes")]
     pub command: Vec<u8>,
     /// Where it would run.
+    #[serde(with = "raw::path")]
     pub directory: PathBuf,
     /// What would confine it.
     pub regime: String,
     /// Where it may read because of this approval, and could not without.
+    #[serde(with = "raw::paths")]
     pub may_read: Vec<PathBuf>,
     /// Where it may write.
+    #[serde(with = "raw::paths")]
     pub may_write: Vec<PathBuf>,
     /// What it may reach on the network.
     pub may_reach: String,

@@ -181,7 +181,11 @@ fn ask_why_not(tty: &mut Tty<'_>) -> Result<Option<String>, ApproverError> {
             | ApproverError::EndOfInput
             | ApproverError::Interrupted
             | ApproverError::TimedOut(_)
-            | ApproverError::Unreadable,
+            | ApproverError::Unreadable
+            | ApproverError::TooLarge
+            | ApproverError::Program { .. }
+            | ApproverError::Socket { .. }
+            | ApproverError::NoDecision(_),
         ) => {
             let _gone = tty.write("\n");
             Ok(None)

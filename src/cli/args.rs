@@ -80,6 +80,14 @@ Examples:
 
 A config named here, or found as ./stockade.yaml, is only looked at: it need not be trusted.")]
     Profile(Box<ProfileArgs>),
+    /// See what a session that was started with `--approvals-socket` asks, and answer it.
+    #[command(after_help = "\
+Examples:
+  stockade run --approvals-socket default -c 'make install'   in one terminal, or anywhere
+  stockade approvals                                          in another: is shown each question, and answers
+  stockade approvals list                                     what is asked now
+  stockade approvals approve 4f0c21aa9d3e --note 'once only'")]
+    Approvals(ApprovalsArgs),
     /// Print a completion script for a shell.
     #[command(
         after_help = "Example:\n  stockade completions bash > ~/.local/share/bash-completion/completions/stockade"
@@ -124,12 +132,26 @@ pub struct PolicyFlags {
     /// What to do about a deny inside a granted directory where the regime cannot hold it: refuse, or rule its siblings one by one.
     #[arg(long, value_enum, value_name = "HOW")]
     pub deny_fallback: Option<DenyFallbackFlag>,
-    /// Who answers questions.
+    /// Whether questions are asked, or all answered yes or no.
     #[arg(long, value_enum, value_name = "MODE")]
     pub mode: Option<ModeFlag>,
     /// Which backend holds the commands.
     #[arg(long, value_enum, value_name = "BACKEND", default_value = "auto")]
     pub backend: BackendFlag,
+}
+
+/// The flags that say who answers questions.
+#[derive(Debug, Clone, Default, Args)]
+pub struct ApproverFlags {
+    /// Ask this program in place of the terminal: the question as JSON on its standard input, the decision on its standard output.
+    #[arg(long, value_name = "PROG", conflicts_with = "approvals_socket")]
+    pub approver_program: Option<PathBuf>,
+    /// Ask whoever runs `stockade approvals`, over this socket, in place of the terminal; `default` is where it looks by itself.
+    #[arg(long, value_name = "PATH|default")]
+    pub approvals_socket: Option<PathBuf>,
+    /// Deny what is not answered in this time (`90s`, `5m`); without it a terminal waits for ever, and the others five minutes.
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    pub approval_timeout: Option<Duration>,
 }
 
 /// `stockade run`.
@@ -139,6 +161,9 @@ pub struct RunArgs {
     /// Which policy holds.
     #[command(flatten)]
     pub policy: PolicyFlags,
+    /// Who answers questions.
+    #[command(flatten)]
+    pub approver: ApproverFlags,
     /// Start the command in this directory.
     #[arg(long, value_name = "DIR")]
     pub cwd: Option<PathBuf>,
@@ -231,6 +256,53 @@ pub struct DoctorArgs {
     /// Print one JSON object.
     #[arg(long)]
     pub json: bool,
+}
+
+/// `stockade approvals`.
+#[derive(Debug, Args)]
+pub struct ApprovalsArgs {
+    /// The socket of the session; its own default place when left out.
+    #[arg(long, value_name = "PATH|default", default_value = "default", global = true)]
+    pub socket: PathBuf,
+    /// Print JSON: one object, or for `watch` one a line.
+    #[arg(long, global = true)]
+    pub json: bool,
+    /// What to do; without it, each question is shown and asked on this terminal until the session ends.
+    #[command(subcommand)]
+    pub action: Option<ApprovalsAction>,
+}
+
+/// What to do about what is asked.
+#[derive(Debug, clap::Subcommand)]
+pub enum ApprovalsAction {
+    /// List what is asked.
+    List,
+    /// Show all of one question.
+    Show {
+        /// Its name, as `list` has it.
+        id: String,
+    },
+    /// Say yes.
+    Approve {
+        /// The name of the question.
+        id: String,
+        /// For the rest of the session, to exactly the same.
+        #[arg(long)]
+        session: bool,
+        /// Tell the agent this.
+        #[arg(long, value_name = "TEXT")]
+        note: Option<String>,
+    },
+    /// Say no.
+    Deny {
+        /// The name of the question.
+        id: String,
+        /// Tell the agent this.
+        #[arg(long, value_name = "TEXT")]
+        note: Option<String>,
+    },
+    /// Print each question as it is asked, and when it is settled, until the session ends.
+    Watch,
 }
 
 /// `--deny-fallback`.

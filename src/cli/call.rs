@@ -11,7 +11,7 @@ use super::exit::Exit;
 use super::policy::{self, Chosen, Purpose};
 use super::run::{exit_of, status_of, stops, tool_complaint};
 use crate::policy::path::{display, escape};
-use crate::tools::{Output, OutputEnd, Session, SessionError, TerminalApprover, ToolError, ToolInfo, terminal_columns};
+use crate::tools::{Output, OutputEnd, Session, SessionError, TerminalApprover, ToolError, ToolInfo, terminal_size};
 
 /// The most bytes of arguments that are read.
 const MAX_ARGUMENTS: u64 = 16 * 1024 * 1024;
@@ -41,7 +41,7 @@ async fn call_in(args: CallArgs) -> Result<Exit, Complaint> {
         Some(directory) => std::fs::canonicalize(cwd.join(directory))
             .map_err(|error| Complaint::failed(format!("--cwd {}: {error}", display(directory))))?,
     };
-    let (approver, withdraw) = TerminalApprover::new(terminal_columns)
+    let (approver, withdraw) = TerminalApprover::new(terminal_size)
         .cancellable()
         .map_err(|error| Complaint::failed(format!("failed to prepare the terminal approver: {error}")))?;
     let session = Session::open(loaded, narrowing, &directory, Box::new(approver), &context)

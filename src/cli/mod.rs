@@ -3,6 +3,8 @@
 //! One file per subcommand; [`policy`] turns the policy flags they share into a policy, [`exit`] is the
 //! one table of exit codes, [`complain`] says what failed, why, and what to do.
 
+mod approvals;
+mod approver;
 mod args;
 mod call;
 mod check;
@@ -43,6 +45,7 @@ pub fn main() -> ExitCode {
         Subcommand::Trust(args) => trust::trust(&args),
         Subcommand::Doctor(args) => doctor::doctor(&args),
         Subcommand::Profile(args) => profile::profile(*args),
+        Subcommand::Approvals(args) => approvals::approvals(args),
         Subcommand::Completions { shell } => shells::completions(shell),
         Subcommand::Man { directory } => shells::man(directory.as_deref()),
     };

@@ -6,16 +6,14 @@ use nix::sys::signal::Signal;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
 
+use super::approver;
 use super::args::RunArgs;
 use super::complain::{Complaint, print, say};
 use super::cuts;
 use super::exit::Exit;
 use super::policy::{self, Chosen, Purpose};
 use crate::policy::path::display;
-use crate::tools::{
-    Executor, Outcome, OutputMode, ShellCall, ShellCommand, Status, Stdin, TerminalApprover, Then, ToolError,
-    terminal_size,
-};
+use crate::tools::{Executor, Outcome, OutputMode, ShellCall, ShellCommand, Status, Stdin, Then, ToolError};
 
 /// Runs the command and returns its exit code.
 pub(super) fn run(args: RunArgs) -> Result<Exit, Complaint> {
@@ -44,12 +42,11 @@ async fn run_in(args: RunArgs) -> Result<Exit, Complaint> {
         Some(directory) => std::fs::canonicalize(cwd.join(directory))
             .map_err(|error| Complaint::failed(format!("--cwd {}: {error}", display(directory))))?,
     };
-    let (approver, withdraw) = TerminalApprover::new(terminal_size)
-        .cancellable()
-        .map_err(|error| Complaint::failed(format!("failed to prepare the terminal approver: {error}")))?;
-    let mut executor = Executor::new(loaded.policy, narrowing, mode, Box::new(approver), places)
+    let (approver, withdraw) = approver::approver(&args.approver, &loaded.policy, &places)?;
+    let mut executor = Executor::new(loaded.policy, narrowing, mode, approver, places)
         .map_err(tool_complaint)?
         .withdrawing_with(withdraw);
+    approver::hold_apart(&args.approver, &executor)?;
     // That nothing confines it is said whatever was asked for; with --json the outcome says it.
     let told = executor.is_unconfined() || (!args.quiet && std::io::stderr().is_terminal());
     let before = executor.regime_line().map_err(tool_complaint)?;

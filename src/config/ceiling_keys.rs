@@ -66,7 +66,9 @@ fn check_own(layer: &Layer) -> Result<(), Box<Diagnostic>> {
     let sandbox = raw.sandbox.as_ref();
     let shell = raw.shell.as_ref();
     let rules = "commands are judged by the config; a ceiling says what any command reaches at most";
-    let found: [(&str, Option<Spot>, &str); 6] = [
+    let first = |list: &Option<Vec<At<String>>>| list.iter().flatten().next().map(|entry| entry.at);
+    let approval = raw.approval.as_ref();
+    let found: [(&str, Option<Spot>, &str); 9] = [
         (
             "sandbox.backend",
             sandbox.and_then(|s| s.backend.as_ref()).map(|found| found.at),
@@ -89,6 +91,21 @@ fn check_own(layer: &Layer) -> Result<(), Box<Diagnostic>> {
                 .and_then(|rules| rules.first())
                 .map(|rule| rule.at),
             rules,
+        ),
+        (
+            "approval.safe_commands",
+            approval.and_then(|a| first(&a.safe_commands)),
+            rules,
+        ),
+        (
+            "approval.dangerous_patterns",
+            approval.and_then(|a| first(&a.dangerous_patterns)),
+            rules,
+        ),
+        (
+            "approval.safe_paths",
+            approval.and_then(|a| first(&a.safe_paths)),
+            "a ceiling's root demands nothing unless it says so",
         ),
         (
             "tools",

@@ -1,7 +1,6 @@
 //! A draft whose place is known → the root. Nothing is made here: a config may be looked at without being obeyed.
 
 use super::error::Diagnostic;
-use super::layers::Role;
 use super::roots::Draft;
 use super::scalar::At;
 use super::source::Place;
@@ -13,14 +12,15 @@ use crate::policy::{Demand, Identity, Root, Suffix, SuffixSet};
 pub(crate) const ABSENT: Identity = Identity { device: 0, inode: 0 };
 
 impl Draft<'_> {
-    /// The root, and the line that asks for its directory if that is missing.
-    pub(crate) fn finish(self, role: Role) -> Result<(Root, Option<Place>), Box<Diagnostic>> {
+    /// The root, and the line that asks for its directory if that is missing. Where the root does not say what
+    /// writing demands, `writing` holds.
+    pub(crate) fn finish(self, writing: Demand) -> Result<(Root, Option<Place>), Box<Diagnostic>> {
         let source = &self.layer.source;
         let (identity, wanted) = match self.identity {
             Some(identity) => (identity, None),
             None => (ABSENT, Some(source.place(self.raw.root.at))),
         };
-        let (read_approval, write_approval) = self.approvals(role)?;
+        let (read_approval, write_approval) = self.approvals(writing)?;
         let root = Root {
             name: self.name.value.clone(),
             identity,
@@ -63,8 +63,8 @@ impl Draft<'_> {
         list.iter().map(one).collect::<Result<SuffixSet, _>>().map(Some)
     }
 
-    /// What reading and writing demand; one spelling each. A ceiling that says nothing demands nothing.
-    fn approvals(&self, role: Role) -> Result<(Demand, Demand), Box<Diagnostic>> {
+    /// What reading and writing demand; one spelling each.
+    fn approvals(&self, writing: Demand) -> Result<(Demand, Demand), Box<Diagnostic>> {
         let source = &self.layer.source;
         let long = self.raw.approval.as_ref();
         let pick = |right: &str, long: Option<&At<_>>, short: Option<&At<bool>>, default| match (long, short) {
@@ -92,10 +92,7 @@ impl Draft<'_> {
             "write",
             both.and_then(|l| l.write.as_ref()),
             self.raw.write_approval.as_ref(),
-            match role {
-                Role::Config => Demand::Required,
-                Role::Ceiling => Demand::None,
-            },
+            writing,
         )?;
         Ok((read, write))
     }

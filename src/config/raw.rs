@@ -253,6 +253,12 @@ pub(crate) struct RawArg {
 pub(crate) struct RawApproval {
     /// Default `interactive`.
     pub(crate) mode: Option<At<RawApprovalMode>>,
+    /// Commands that nobody is asked about: each is a rule `{pattern, approval: none}` after `shell.rules`.
+    pub(crate) safe_commands: Option<Vec<At<String>>>,
+    /// Commands that are blocked: each is a rule `{pattern, allowed: false}` after `shell.rules`.
+    pub(crate) dangerous_patterns: Option<Vec<At<String>>>,
+    /// Names of roots that are written without a question: `approval: {write: none}` for each.
+    pub(crate) safe_paths: Option<Vec<At<String>>>,
 }
 
 /// Where decisions are recorded. Not written by this version.

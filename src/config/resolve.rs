@@ -15,6 +15,7 @@ use super::raw::{RawConfig, RawSandbox, RawShell};
 use super::roots;
 use super::rules;
 use super::scalar::{At, RawNetwork};
+use super::short;
 use super::tools::{self, CustomTool};
 use super::values;
 use super::warnings;
@@ -23,7 +24,7 @@ use super::words::{
     RawUnixSockets,
 };
 use crate::policy::{
-    AbsPath, BackendChoice, Ceilings, DenyFallback, HomeChoice, Mode, Network, OsSandbox, Policy, Protect,
+    AbsPath, BackendChoice, Ceilings, Demand, DenyFallback, HomeChoice, Mode, Network, OsSandbox, Policy, Protect,
     ProtectFallback, Residuals, Rights, ShellRule, UnixSockets,
 };
 
@@ -68,8 +69,15 @@ pub(crate) fn resolve(layers: &Layers, context: &Context) -> Result<Resolved, Bo
     let network = network(layers)?;
     let mut missing = Vec::new();
     let mut finished = Vec::new();
+    let safe = short::safe_paths(layers, &drafts)?;
     for draft in drafts {
-        let (root, wanted) = draft.finish(layers.role)?;
+        let writing = match layers.role {
+            Role::Config if safe.contains(draft.name.value.as_str()) => Demand::None,
+            Role::Config => Demand::Required,
+            // A ceiling that says nothing demands nothing.
+            Role::Ceiling => Demand::None,
+        };
+        let (root, wanted) = draft.finish(writing)?;
         missing.extend(wanted.map(|place| Missing {
             name: root.name.clone(),
             place,

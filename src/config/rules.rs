@@ -6,18 +6,23 @@ use super::examples;
 use super::layers::{Layer, Layers};
 use super::raw::RawRule;
 use super::scalar::At;
+use super::short;
 use super::values;
 use crate::policy::{Demand, Origin, ShellRule};
 
-/// The rules, the file's own first.
+/// The rules, the file's own first; in each file those that are written out before those in short.
 pub(crate) fn rules(layers: &Layers, roots: &[&str], context: &Context) -> Result<Vec<ShellRule>, Box<Diagnostic>> {
     let mut rules = Vec::new();
-    for (layer, shell) in layers.shells() {
-        for raw in shell.rules.iter().flatten() {
+    for layer in &layers.stack {
+        let mut own = Vec::new();
+        let written = layer.raw.shell.iter().flat_map(|shell| shell.rules.iter().flatten());
+        for raw in written {
             let rule = rule(layer, raw, roots)?;
             examples::check(&layer.source, &raw.value, &rule, &context.matchers)?;
-            rules.push(rule);
+            own.push((rule, raw.value.pattern.at));
         }
+        own.extend(short::rules(layer, &own)?);
+        rules.extend(own.into_iter().map(|(rule, _)| rule));
     }
     Ok(rules)
 }
@@ -68,7 +73,7 @@ fn rule(layer: &Layer, at: &At<RawRule>, roots: &[&str]) -> Result<ShellRule, Bo
 }
 
 /// The words of a pattern.
-fn words(layer: &Layer, pattern: &At<String>) -> Result<Vec<String>, Box<Diagnostic>> {
+pub(super) fn words(layer: &Layer, pattern: &At<String>) -> Result<Vec<String>, Box<Diagnostic>> {
     let wrong = |why: &str, hint: &str| {
         Err(Diagnostic::error(format!("`{}` is not a rule pattern", pattern.value))
             .at(layer.source.place(pattern.at), why)

@@ -23,6 +23,7 @@ pub mod filter;
 pub mod io;
 pub mod keeper;
 mod mounts;
+pub mod outside;
 pub mod privilege;
 pub mod protect;
 pub mod protocol;

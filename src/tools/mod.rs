@@ -7,6 +7,7 @@
 //! worked, and `fall` takes the regime below where they do not, or cannot hold the config.
 
 mod approvals;
+pub mod approver_program;
 mod asking;
 pub mod call;
 mod custom;

@@ -8,6 +8,7 @@ mod places;
 mod presets;
 mod robust;
 mod schema;
+mod short;
 mod text;
 mod trusting;
 mod values;

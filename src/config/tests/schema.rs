@@ -44,6 +44,7 @@ fn the_schema_knows_every_key_and_refuses_others() {
         &["shell"],
         &["shell", "rules", "[]"],
         &["tools", "*"],
+        &["approval"],
     ] {
         assert_eq!(object(path)["additionalProperties"], Value::Bool(false), "{path:?}");
     }
@@ -51,6 +52,9 @@ fn the_schema_knows_every_key_and_refuses_others() {
         object(&["sandbox", "paths", "*"])["required"],
         serde_json::json!(["root"])
     );
+    for key in ["safe_commands", "dangerous_patterns", "safe_paths"] {
+        assert_eq!(object(&["approval", key, "[]"])["type"], "string", "{key}");
+    }
     assert!(
         object(&["shell", "rules", "[]"])["properties"]
             .get("not_match")

@@ -37,6 +37,13 @@ pub(crate) fn close_from(first: RawFd) -> nix::Result<()> {
     Errno::result(done).map(drop)
 }
 
+/// Marks every descriptor from `first` on, so that no program that is executed gets it.
+pub(crate) fn close_on_exec_from(first: u32) -> nix::Result<()> {
+    // SAFETY: close_range takes integers only, and with this flag it closes nothing.
+    let done = unsafe { libc::syscall(libc::SYS_close_range, first, u32::MAX, libc::CLOSE_RANGE_CLOEXEC) };
+    Errno::result(done).map(drop)
+}
+
 /// Takes descriptor 0, which the parent set to the control socket, and leaves /dev/null in its place.
 pub(crate) fn take_stdin(null: BorrowedFd<'_>) -> nix::Result<OwnedFd> {
     // SAFETY: fcntl with F_DUPFD_CLOEXEC takes integers only and returns a fresh descriptor.

@@ -1,0 +1,189 @@
+//! A question as it is sent to whoever answers from another process.
+
+use serde::{Deserialize, Serialize};
+
+use super::approver::ApproverError;
+use super::raw::unhex;
+use super::request::{AnswerOf, ApprovalRequest, Fingerprint, Lazy, Presentation, Remember};
+use super::screen::{self, Colour, Letters, Look};
+
+/// The version of the form; another number is another form.
+const VERSION: u32 = 1;
+/// The largest question that is sent, as JSON.
+pub(super) const LARGEST: usize = 16 * 1024 * 1024;
+
+/// A question with all that is shown of it, as JSON has it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Asked {
+    /// The form of this object: 1.
+    pub version: u32,
+    /// The tool that wants to act.
+    pub tool: String,
+    /// What it wants, in a line.
+    pub description: String,
+    /// Who asks, if it is not the agent itself.
+    pub caller: Option<String>,
+    /// The group it is asked in.
+    pub group: Option<String>,
+    /// Whether `strict` mode would deny it.
+    pub required: bool,
+    /// Whose yes counts.
+    pub answer: AnswerOf,
+    /// How long a plain yes holds.
+    pub remember: Remember,
+    /// SHA-256 of what exactly would run, in hexadecimal digits.
+    pub fingerprint: String,
+    /// Which lines of the config make it a question.
+    pub why: Vec<String>,
+    /// What in the config would allow it.
+    pub allowed_by: String,
+    /// What is shown, whole.
+    pub presentation: Presentation,
+}
+
+impl Asked {
+    /// The question in this form.
+    pub fn of(request: &ApprovalRequest, presentation: &Presentation) -> Self {
+        Self {
+            version: VERSION,
+            tool: request.tool_name.clone(),
+            description: request.description.clone(),
+            caller: request.caller.clone(),
+            group: request.group_id.clone(),
+            required: request.required,
+            answer: request.answer,
+            remember: request.remember,
+            fingerprint: Fingerprint::of(&request.payload).to_string(),
+            why: request.why.clone(),
+            allowed_by: request.allowed_by.clone(),
+            presentation: presentation.clone(),
+        }
+    }
+
+    /// One line of JSON; an error where nobody would be sent that much.
+    pub(super) fn json(&self) -> Result<Vec<u8>, ApproverError> {
+        let mut json = serde_json::to_vec(self).map_err(|_| ApproverError::TooLarge)?;
+        json.push(b'\n');
+        if json.len() > LARGEST {
+            return Err(ApproverError::TooLarge);
+        }
+        Ok(json)
+    }
+
+    /// The question as an approver of this process is asked it.
+    ///
+    /// Its payload is not what was approved but its fingerprint: what decides knows the rest.
+    pub fn request(&self) -> ApprovalRequest {
+        let presentation = self.presentation.clone();
+        ApprovalRequest {
+            required: self.required,
+            answer: self.answer,
+            tool_name: self.tool.clone(),
+            description: self.description.clone(),
+            payload: unhex(&self.fingerprint).unwrap_or_default(),
+            presentation: Lazy::new(move || Ok(presentation.clone())),
+            group_id: self.group.clone(),
+            remember: self.remember,
+            allowed_by: self.allowed_by.clone(),
+            why: self.why.clone(),
+            caller: self.caller.clone(),
+        }
+    }
+
+    /// All of it as a person reads it, safe to print.
+    pub fn text(&self, columns: u16) -> String {
+        let look = Look::new(Some((columns, u16::MAX)), Colour::Off, Letters::Ascii);
+        let mut lines = screen::whole(&self.request(), &self.presentation, look);
+        lines.push(String::new());
+        lines.join("\n")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::ffi::OsStr;
+    use std::os::unix::ffi::OsStrExt as _;
+
+    use super::*;
+    use crate::approval::{CommandView, Content, FileView};
+
+    fn asked() -> Asked {
+        let odd = || OsStr::from_bytes(b"/w/\xff\n").into();
+        let command = CommandView {
+            command: b"echo \xff".to_vec(),
+            directory: odd(),
+            regime: "landlock".to_owned(),
+            may_read: vec![odd(), "/r".into()],
+            may_write: vec![],
+            may_reach: "nothing".to_owned(),
+        };
+        let file = FileView {
+            path: odd(),
+            content: Content::Text("x\u{202e}".to_owned()),
+            size: 4,
+        };
+        let parts = vec![
+            ("a".to_owned(), Presentation::Command(command)),
+            ("b".to_owned(), Presentation::FileContent(file)),
+            (
+                "c".to_owned(),
+                Presentation::Structured(vec![("k".to_owned(), "v".to_owned())]),
+            ),
+            ("d".to_owned(), Presentation::Diff("+x".to_owned())),
+        ];
+        let presentation = Presentation::Several(parts);
+        let request = ApprovalRequest {
+            required: true,
+            answer: AnswerOf::Anyone,
+            tool_name: "shell".to_owned(),
+            description: "run a command".to_owned(),
+            payload: b"payload".to_vec(),
+            presentation: Lazy::new(|| Err(String::new())),
+            group_id: Some("g".to_owned()),
+            remember: Remember::Session,
+            allowed_by: "a rule".to_owned(),
+            why: vec!["agent.yaml:3".to_owned()],
+            caller: None,
+        };
+        Asked::of(&request, &presentation)
+    }
+
+    #[test]
+    fn a_question_comes_back_as_it_was_sent() {
+        let asked = asked();
+        let json = asked.json().unwrap();
+        assert_eq!(json.iter().position(|byte| *byte == b'\n'), Some(json.len() - 1));
+        assert_eq!(serde_json::from_slice::<Asked>(&json).unwrap(), asked);
+        assert_eq!(asked.fingerprint, Fingerprint::of(b"payload").to_string());
+    }
+
+    #[test]
+    fn the_form_is_the_documented_one() {
+        let json: serde_json::Value = serde_json::from_slice(&asked().json().unwrap()).unwrap();
+        assert_eq!(json["version"], 1);
+        assert_eq!(json["tool"], "shell");
+        assert_eq!(json["answer"], "anyone");
+        assert_eq!(json["remember"], "session");
+        let parts = &json["presentation"]["several"];
+        assert_eq!(parts[0][1]["command"]["command"]["hex"], "6563686f20ff");
+        assert_eq!(parts[0][1]["command"]["may_read"][1], "/r");
+        assert_eq!(parts[1][1]["file_content"]["content"]["text"], "x\u{202e}");
+    }
+
+    #[test]
+    fn a_question_that_is_too_large_is_not_sent() {
+        let large = Asked {
+            presentation: Presentation::Text("x".repeat(LARGEST)),
+            ..asked()
+        };
+        assert!(matches!(large.json(), Err(ApproverError::TooLarge)));
+    }
+
+    #[test]
+    fn what_is_printed_of_it_moves_no_cursor() {
+        let text = asked().text(80);
+        assert!(text.contains("\\u{202e}") && text.contains("/w/\\xff"), "{text}");
+        assert!(!text.contains(['\u{202e}', '\u{1b}']), "{text}");
+    }
+}

@@ -1,0 +1,63 @@
+//! Several requests that are asked as one question.
+
+use std::sync::Arc;
+
+use super::request::{AnswerOf, ApprovalRequest, Lazy, Presentation, Remember};
+
+/// One question for all of `requests`, which are of one group; each is a part under its description.
+///
+/// It asks for the most that any of them does: a yes counts for each. Where one part cannot be shown, the question
+/// cannot.
+pub(super) fn as_one(requests: &[&ApprovalRequest]) -> ApprovalRequest {
+    let only = requests.iter().any(|request| request.answer == AnswerOf::ApproverOnly);
+    let parts: Vec<Result<(String, Presentation), String>> = requests
+        .iter()
+        .map(|request| {
+            let shown = request.presentation.build();
+            let title = request.description.clone();
+            shown
+                .map(|shown| (title, shown))
+                .map_err(|why| format!("{}: {why}", request.description))
+        })
+        .collect();
+    let parts: Arc<Result<Vec<_>, String>> = Arc::new(parts.into_iter().collect());
+    ApprovalRequest {
+        required: requests.iter().any(|request| request.required),
+        answer: if only { AnswerOf::ApproverOnly } else { AnswerOf::Anyone },
+        tool_name: distinct(requests.iter().map(|request| Some(request.tool_name.as_str()))).unwrap_or_default(),
+        description: format!("do {} things, all of them or none", requests.len()),
+        payload: payload(requests),
+        presentation: Lazy::new(move || parts.as_ref().clone().map(Presentation::Several)),
+        group_id: requests.first().and_then(|request| request.group_id.clone()),
+        remember: Remember::None,
+        allowed_by: distinct(requests.iter().map(|request| Some(request.allowed_by.as_str()))).unwrap_or_default(),
+        why: requests
+            .iter()
+            .flat_map(|request| request.why.iter().cloned())
+            .collect(),
+        caller: distinct(requests.iter().map(|request| request.caller.as_deref())),
+    }
+}
+
+/// The different texts, each once, in the order in which they come.
+fn distinct<'a>(texts: impl Iterator<Item = Option<&'a str>>) -> Option<String> {
+    let mut known: Vec<&str> = Vec::new();
+    for text in texts.flatten().filter(|text| !text.is_empty()) {
+        if !known.contains(&text) {
+            known.push(text);
+        }
+    }
+    (!known.is_empty()).then(|| known.join(", "))
+}
+
+/// Differs whenever a part differs.
+fn payload(requests: &[&ApprovalRequest]) -> Vec<u8> {
+    let mut payload = Vec::new();
+    for request in requests {
+        for field in [request.tool_name.as_bytes(), &request.payload] {
+            payload.extend_from_slice(&u64::try_from(field.len()).unwrap_or(u64::MAX).to_le_bytes());
+            payload.extend_from_slice(field);
+        }
+    }
+    payload
+}

@@ -1,0 +1,147 @@
+//! Bytes that are mostly text, in JSON: a string where they are text, else `{"hex": "…"}`.
+//!
+//! A name of any bytes comes back as it was, and no two of them look the same.
+
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
+
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize};
+
+#[derive(Serialize, Deserialize)]
+#[serde(untagged, deny_unknown_fields)]
+enum Raw {
+    Text(String),
+    Bytes { hex: String },
+}
+
+impl Raw {
+    fn of(bytes: &[u8]) -> Self {
+        match std::str::from_utf8(bytes) {
+            Ok(text) => Self::Text(text.to_owned()),
+            Err(_) => Self::Bytes { hex: hex(bytes) },
+        }
+    }
+
+    fn bytes<'de, D: Deserializer<'de>>(self) -> Result<Vec<u8>, D::Error> {
+        match self {
+            Self::Text(text) => Ok(text.into_bytes()),
+            Self::Bytes { hex } => unhex(&hex).ok_or_else(|| D::Error::custom("not pairs of hexadecimal digits")),
+        }
+    }
+
+    fn name<'de, D: Deserializer<'de>>(self) -> Result<OsString, D::Error> {
+        self.bytes::<D>().map(OsString::from_vec)
+    }
+
+    fn of_name(name: &OsStr) -> Self {
+        Self::of(name.as_bytes())
+    }
+}
+
+/// Two digits for each byte.
+pub(super) fn hex(bytes: &[u8]) -> String {
+    bytes
+        .iter()
+        .fold(String::with_capacity(2 * bytes.len()), |mut digits, byte| {
+            digits.extend([byte >> 4, byte & 15].map(|digit| char::from_digit(digit.into(), 16).unwrap_or('0')));
+            digits
+        })
+}
+
+/// The bytes of [`hex`].
+pub(super) fn unhex(text: &str) -> Option<Vec<u8>> {
+    let digit = |digit: &u8| {
+        char::from(*digit)
+            .to_digit(16)
+            .and_then(|digit| u8::try_from(digit).ok())
+    };
+    let pairs = text.as_bytes().chunks(2);
+    pairs
+        .map(|pair| match pair {
+            [high, low] => Some(digit(high)? << 4 | digit(low)?),
+            _ => None,
+        })
+        .collect()
+}
+
+/// Bytes.
+pub(super) mod bytes {
+    use serde::{Deserialize as _, Deserializer, Serialize as _, Serializer};
+
+    use super::Raw;
+
+    pub(in crate::approval) fn serialize<S: Serializer>(bytes: &[u8], to: S) -> Result<S::Ok, S::Error> {
+        Raw::of(bytes).serialize(to)
+    }
+
+    pub(in crate::approval) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<u8>, D::Error> {
+        Raw::deserialize(from)?.bytes::<D>()
+    }
+}
+
+/// A path.
+pub(super) mod path {
+    use std::path::{Path, PathBuf};
+
+    use serde::{Deserialize as _, Deserializer, Serialize as _, Serializer};
+
+    use super::Raw;
+
+    pub(in crate::approval) fn serialize<S: Serializer>(path: &Path, to: S) -> Result<S::Ok, S::Error> {
+        Raw::of_name(path.as_os_str()).serialize(to)
+    }
+
+    pub(in crate::approval) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<PathBuf, D::Error> {
+        Raw::deserialize(from)?.name::<D>().map(PathBuf::from)
+    }
+}
+
+/// Paths.
+pub(super) mod paths {
+    use std::path::PathBuf;
+
+    use serde::{Deserialize as _, Deserializer, Serializer};
+
+    use super::Raw;
+
+    pub(in crate::approval) fn serialize<S: Serializer>(paths: &[PathBuf], to: S) -> Result<S::Ok, S::Error> {
+        to.collect_seq(paths.iter().map(|path| Raw::of_name(path.as_os_str())))
+    }
+
+    pub(in crate::approval) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<PathBuf>, D::Error> {
+        let paths: Vec<Raw> = Vec::deserialize(from)?;
+        paths
+            .into_iter()
+            .map(|path| path.name::<D>().map(PathBuf::from))
+            .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_of_any_kind_come_back_as_they_were() {
+        for bytes in [
+            &b""[..],
+            b"make",
+            "é\u{202e}".as_bytes(),
+            b"a\xff\0",
+            b"{\"hex\": \"00\"}",
+        ] {
+            let json = serde_json::to_string(&Raw::of(bytes)).unwrap();
+            let back: Raw = serde_json::from_str(&json).unwrap();
+            assert_eq!(back.bytes::<serde_json::Value>().unwrap(), bytes, "{json}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_hexadecimal_is_refused() {
+        for wrong in ["0", "0g", "+1", "é"] {
+            assert_eq!(unhex(wrong), None, "{wrong}");
+        }
+        assert_eq!(unhex("00fF"), Some(vec![0, 255]));
+    }
+}

@@ -1,0 +1,161 @@
+//! The other end: somebody who lists what is asked, and answers.
+
+use std::fs::OpenOptions;
+use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use nix::libc;
+use nix::sys::socket::{getsockopt, sockopt};
+use nix::unistd::geteuid;
+use serde::de::DeserializeOwned;
+
+use super::place::token_of;
+use super::protocol::{ApprovalsEvent, ApprovalsReply, ApprovalsRequest, LONGEST_LINE, Line, line};
+use crate::approval::asked::LARGEST;
+use crate::policy::path::{display, escape};
+
+/// The most bytes of a line that is read.
+const LONGEST_REPLY: u64 = LARGEST as u64 + 64 * 1024;
+/// The most bytes of a token file that are read.
+const LONGEST_TOKEN: u64 = 256;
+/// How long an answer may take.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Speaks to the session that listens at a socket.
+#[derive(Debug)]
+pub struct ApprovalsClient {
+    socket: PathBuf,
+}
+
+/// Why a session could not be spoken to.
+#[derive(Debug, thiserror::Error)]
+pub enum ClientError {
+    /// Nobody listens there.
+    #[error("no session asks at {}: {source}", display(.socket))]
+    NobodyListens {
+        /// Where.
+        socket: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// The token cannot be read.
+    #[error("the token {} cannot be read: {source}", display(.token))]
+    Token {
+        /// The file.
+        token: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// The socket is another user's.
+    #[error("what listens there belongs to another user")]
+    NotOurs,
+    /// The connection failed.
+    #[error("the session gave no answer: {0}")]
+    Silent(#[source] io::Error),
+    /// The answer is none.
+    #[error("the answer of the session was not understood")]
+    Unreadable,
+    /// The note is too long.
+    #[error("the note is too long")]
+    TooLong,
+    /// The session said no.
+    #[error("the session refused: {}", escape(.0.as_bytes()))]
+    Refused(String),
+}
+
+impl ApprovalsClient {
+    /// Speaks to whoever listens at this socket.
+    pub fn new(socket: &Path) -> Self {
+        Self {
+            socket: socket.to_owned(),
+        }
+    }
+
+    /// Says one thing and gives the answer.
+    pub fn say(&self, request: ApprovalsRequest) -> Result<ApprovalsReply, ClientError> {
+        let stream = self.connect(request)?;
+        stream.set_read_timeout(Some(PATIENCE)).map_err(ClientError::Silent)?;
+        match read(&mut BufReader::new(stream))? {
+            Some(ApprovalsReply::Refused(why)) => Err(ClientError::Refused(why)),
+            Some(reply) => Ok(reply),
+            None => Err(ClientError::Silent(io::ErrorKind::UnexpectedEof.into())),
+        }
+    }
+
+    /// Is told what happens until the session ends.
+    pub fn watch(&self) -> Result<Watching, ClientError> {
+        self.connect(ApprovalsRequest::Watch).map(|stream| Watching {
+            stream: BufReader::new(stream),
+        })
+    }
+
+    fn connect(&self, request: ApprovalsRequest) -> Result<UnixStream, ClientError> {
+        let mut stream = UnixStream::connect(&self.socket).map_err(|source| ClientError::NobodyListens {
+            socket: self.socket.clone(),
+            source,
+        })?;
+        // The token is for nobody else.
+        let peer = getsockopt(&stream, sockopt::PeerCredentials).map_err(|errno| ClientError::Silent(errno.into()))?;
+        if peer.uid() != geteuid().as_raw() {
+            return Err(ClientError::NotOurs);
+        }
+        let said = line(&Line {
+            token: self.token()?,
+            request,
+        });
+        if said.len() > LONGEST_LINE {
+            return Err(ClientError::TooLong);
+        }
+        stream.write_all(&said).map_err(ClientError::Silent)?;
+        Ok(stream)
+    }
+
+    fn token(&self) -> Result<String, ClientError> {
+        let token = token_of(&self.socket);
+        let read = || {
+            let mut text = String::new();
+            let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK;
+            let file = OpenOptions::new().read(true).custom_flags(flags).open(&token)?;
+            file.take(LONGEST_TOKEN).read_to_string(&mut text)?;
+            Ok(text)
+        };
+        read().map_err(|source| ClientError::Token {
+            token: token.clone(),
+            source,
+        })
+    }
+}
+
+/// What happens in a session, as it happens.
+#[derive(Debug)]
+pub struct Watching {
+    stream: BufReader<UnixStream>,
+}
+
+impl Iterator for Watching {
+    type Item = Result<ApprovalsEvent, ClientError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        match read(&mut self.stream) {
+            Ok(Some(ApprovalsEvent::Refused(why))) => Some(Err(ClientError::Refused(why))),
+            other => other.transpose(),
+        }
+    }
+}
+
+/// One line; `None` where there is no other.
+fn read<T: DeserializeOwned>(from: &mut BufReader<UnixStream>) -> Result<Option<T>, ClientError> {
+    let mut line = Vec::new();
+    from.take(LONGEST_REPLY)
+        .read_until(b'\n', &mut line)
+        .map_err(ClientError::Silent)?;
+    if line.is_empty() {
+        return Ok(None);
+    }
+    serde_json::from_slice(&line)
+        .map(Some)
+        .map_err(|_| ClientError::Unreadable)
+}

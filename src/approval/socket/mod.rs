@@ -1,0 +1,161 @@
+//! Asks whoever comes to a Unix socket: a question stays open until one of them answers it, or time is over.
+//!
+//! [`place`] makes socket and token where no command gets at them, and removes them; [`server`] serves every client
+//! on one thread and waits for none; [`board`] is what that thread and the asking one share; [`protocol`] is what is
+//! said; [`client`] is the other end. A process of the same user reaches the socket, and so may a confined command where the
+//! regime does not keep it from sockets: only who can read the token is listened to, and that no command can.
+
+mod board;
+mod client;
+mod place;
+mod protocol;
+mod server;
+
+use std::fmt;
+use std::io::{self, Read as _};
+use std::os::fd::AsFd as _;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use nix::errno::Errno;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+
+use super::approver::{Approver, ApproverError};
+use super::asked::Asked;
+use super::cancel::{CancelHandle, Cancelled};
+use super::request::{ApprovalDecision, ApprovalRequest, Presentation};
+use crate::policy::AbsPath;
+use board::{Board, Open, Settled};
+use place::Place;
+
+pub use client::{ApprovalsClient, ClientError, Watching};
+pub use protocol::{ApprovalsEvent, ApprovalsReply, ApprovalsRequest, Waiting};
+
+/// Asks over a socket.
+pub struct SocketApprover {
+    board: Arc<Board>,
+    stop: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+    deadline: Duration,
+    cancelled: Option<Cancelled>,
+    /// Removes socket and token once nobody serves them.
+    _place: Place,
+}
+
+impl SocketApprover {
+    /// An approver that listens at `socket` and denies what nobody has answered by `deadline`.
+    ///
+    /// The token is made beside the socket, as `SOCKET.token`. `reached` says why commands could get at a path, if
+    /// they could; then it is refused.
+    pub fn new(
+        socket: &Path,
+        deadline: Duration,
+        reached: impl Fn(&AbsPath) -> Option<String>,
+    ) -> Result<Self, ApproverError> {
+        let failed = |why: String| ApproverError::Socket {
+            path: socket.to_owned(),
+            why,
+        };
+        let (place, listener, token) = Place::make(socket, reached).map_err(failed)?;
+        let (board, woken) = Board::new().map_err(|error| failed(error.to_string()))?;
+        let (board, stop) = (Arc::new(board), Arc::new(AtomicBool::new(false)));
+        let mut server = server::Server::new(listener, token, Arc::clone(&board), woken, Arc::clone(&stop));
+        let thread = std::thread::Builder::new()
+            .name("approvals".to_owned())
+            .spawn(move || server.serve())
+            .map_err(|error| failed(error.to_string()))?;
+        Ok(Self {
+            board,
+            stop,
+            thread: Some(thread),
+            deadline,
+            cancelled: None,
+            _place: place,
+        })
+    }
+
+    /// With a handle that withdraws its questions from another thread; fails if there is no pipe for it.
+    pub fn cancellable(mut self) -> io::Result<(Self, CancelHandle)> {
+        let (handle, cancelled) = CancelHandle::new()?;
+        self.cancelled = Some(cancelled);
+        Ok((self, handle))
+    }
+
+    /// Waits until the board has an answer, the question is withdrawn, or time is over.
+    fn wait(&self, mut answered: io::PipeReader, until: Option<Instant>) -> Result<(), ApproverError> {
+        let failed = |error: io::Error| ApproverError::NoDecision(error.to_string());
+        loop {
+            self.cancelled.as_ref().map_or(Ok(()), Cancelled::check)?;
+            let left = match until.map(|until| until.saturating_duration_since(Instant::now())) {
+                None => PollTimeout::NONE,
+                Some(left) if left.is_zero() => return Ok(()),
+                Some(left) => PollTimeout::try_from(left.as_millis().saturating_add(1)).unwrap_or(PollTimeout::MAX),
+            };
+            let mut fds = vec![PollFd::new(answered.as_fd(), PollFlags::POLLIN)];
+            let cancelled = self.cancelled.as_ref();
+            fds.extend(cancelled.map(|cancelled| PollFd::new(cancelled.as_fd(), PollFlags::POLLIN)));
+            match poll(&mut fds, left) {
+                Ok(_) | Err(Errno::EINTR) => {}
+                Err(errno) => return Err(failed(errno.into())),
+            }
+            if fds.first().is_some_and(|fd| fd.any().unwrap_or(true)) {
+                // Nothing is there where the thread that serves is gone; then the board has no answer either.
+                let _woken = answered.read(&mut [0]).map_err(failed)?;
+                return Ok(());
+            }
+        }
+    }
+}
+
+impl Approver for SocketApprover {
+    fn ask(
+        &mut self,
+        request: &ApprovalRequest,
+        presentation: &Presentation,
+    ) -> Result<ApprovalDecision, ApproverError> {
+        self.cancelled.as_ref().map_or(Ok(()), Cancelled::check)?;
+        let asked = Asked::of(request, presentation);
+        // Measured before it is offered, so that nobody is shown half of it.
+        asked.json()?;
+        let failed = |error: io::Error| ApproverError::NoDecision(error.to_string());
+        let (answered, answers) = io::pipe().map_err(failed)?;
+        let until = Instant::now().checked_add(self.deadline);
+        let open = Open::new(asked, answers, until).map_err(failed)?;
+        self.board.put(open);
+        let waited = self.wait(answered, until);
+        let settled = match waited {
+            Ok(()) => Settled::TimedOut,
+            Err(_) => Settled::Withdrawn,
+        };
+        let answer = self.board.take(settled);
+        waited?;
+        // An answer that comes together with the withdrawal is too late.
+        self.cancelled.as_ref().map_or(Ok(()), Cancelled::check)?;
+        answer.ok_or(ApproverError::TimedOut(self.deadline))
+    }
+}
+
+impl Drop for SocketApprover {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::SeqCst);
+        self.board.wake();
+        if let Some(thread) = self.thread.take() {
+            // One that has panicked serves nobody any more.
+            let _ended = thread.join();
+        }
+    }
+}
+
+impl fmt::Debug for SocketApprover {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SocketApprover")
+            .field("deadline", &self.deadline)
+            .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,104 @@
+//! The approver flags → whoever answers.
+//!
+//! Only flags name an approver program or a socket: a config may have come with the files it speaks of.
+
+use std::fs::DirBuilder;
+use std::os::unix::fs::DirBuilderExt as _;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use super::args::ApproverFlags;
+use super::complain::{Complaint, say};
+use crate::approval::{Approver, CancelHandle, ProgramApprover, SocketApprover, TerminalApprover};
+use crate::config::holds;
+use crate::policy::{AbsPath, Access, Operation, Policy, Right};
+use crate::tools::{Executor, Places, approver_program, terminal_size};
+
+/// How long a program, or whoever comes to a socket, may take.
+const PATIENCE: Duration = Duration::from_mins(5);
+
+/// Who answers, and what withdraws the questions.
+pub(super) type Answering = (Box<dyn Approver + Send>, CancelHandle);
+
+/// Whoever the flags name; the person at the terminal where they name nobody.
+pub(super) fn approver(flags: &ApproverFlags, policy: &Policy, places: &Places) -> Result<Answering, Complaint> {
+    let unprepared = |error: std::io::Error| Complaint::failed(format!("failed to prepare the approver: {error}"));
+    let patience = flags.approval_timeout.unwrap_or(PATIENCE);
+    if let Some(program) = &flags.approver_program {
+        let tell = |line: &str| say(&format!("stockade: the approver program says: {line}\n"));
+        let approver = ProgramApprover::new(program, &writable(policy), patience, approver_program::run, tell);
+        let approver = approver.map_err(|error| {
+            Complaint::failed(error)
+                .remedy("an approver program is yours alone, and lies outside every root that commands may write")
+        })?;
+        let (approver, withdraw) = approver.cancellable().map_err(unprepared)?;
+        return Ok((Box::new(approver), withdraw));
+    }
+    if let Some(named) = &flags.approvals_socket {
+        let socket = socket(named, &places.state);
+        if is_default(named)
+            && let Some(directory) = socket.parent()
+        {
+            let mut make = DirBuilder::new();
+            make.recursive(true).mode(0o700).create(directory).map_err(unprepared)?;
+        }
+        let approver = SocketApprover::new(&socket, patience, |path| reached(policy, path));
+        let approver = approver.map_err(|error| {
+            Complaint::failed(error)
+                .remedy("name a place in a directory of your own, outside of everything that commands may reach")
+        })?;
+        let (approver, withdraw) = approver.cancellable().map_err(unprepared)?;
+        return Ok((Box::new(approver), withdraw));
+    }
+    let approver = TerminalApprover::new(terminal_size);
+    let approver = match flags.approval_timeout {
+        Some(timeout) => approver.with_timeout(timeout),
+        None => approver,
+    };
+    let (approver, withdraw) = approver.cancellable().map_err(unprepared)?;
+    Ok((Box::new(approver), withdraw))
+}
+
+/// Refuses a socket where nothing keeps commands from its token.
+pub(super) fn hold_apart(flags: &ApproverFlags, executor: &Executor) -> Result<(), Complaint> {
+    match &flags.approvals_socket {
+        Some(_) if executor.is_unconfined() => Err(Complaint::failed(
+            "commands of this session run unconfined, so they could approve themselves over the approvals socket",
+        )
+        .remedy("ask on the terminal, or run where commands can be confined (`stockade doctor`)")),
+        Some(_) | None => Ok(()),
+    }
+}
+
+/// The socket that is meant: `default` is the same for `run` and for `approvals`.
+pub(super) fn socket(named: &Path, state: &Path) -> PathBuf {
+    if !is_default(named) {
+        return named.to_owned();
+    }
+    let runtime = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from);
+    match runtime.filter(|runtime| runtime.is_absolute() && runtime.is_dir()) {
+        Some(runtime) => runtime.join("stockade-approvals.sock"),
+        None => state.join("approvals.sock"),
+    }
+}
+
+fn is_default(named: &Path) -> bool {
+    named == Path::new("default")
+}
+
+/// The roots that commands may write, asked or not.
+fn writable(policy: &Policy) -> Vec<AbsPath> {
+    let roots = policy.roots.iter().filter(|root| root.rights.has(Right::Write));
+    roots.map(|root| root.path.clone()).collect()
+}
+
+/// Why commands could get at the path, asked or not, if they could.
+fn reached(policy: &Policy, path: &AbsPath) -> Option<String> {
+    if let Some(root) = policy.roots.iter().find(|root| holds(&root.path, path)) {
+        return Some(format!("it lies in the root `{}`, {}", root.name, root.path));
+    }
+    let mut operations = Operation::ALL.into_iter();
+    operations
+        .find(|operation| policy.access(*operation, path) != Access::Denied)
+        .map(|operation| format!("the config permits to {operation} it"))
+}

@@ -1,0 +1,126 @@
+//! The short forms under `approval:`: what they stand for, and what they contradict.
+
+use std::collections::BTreeSet;
+
+use super::error::Diagnostic;
+use super::layers::{Layer, Layers, Role};
+use super::roots::Draft;
+use super::rules::words;
+use super::scalar::{At, RawDemand, Spot};
+use super::values;
+use crate::policy::{Demand, Rights, ShellRule};
+
+/// The rules that `safe_commands` and `dangerous_patterns` of a file stand for, each with its place. `written` are
+/// the rules of the file that are written out.
+pub(super) fn rules(layer: &Layer, written: &[(ShellRule, Spot)]) -> Result<Vec<(ShellRule, Spot)>, Box<Diagnostic>> {
+    let mut rules: Vec<(ShellRule, Spot)> = Vec::new();
+    let Some(approval) = &layer.raw.approval else {
+        return Ok(rules);
+    };
+    let safe = approval
+        .safe_commands
+        .iter()
+        .flatten()
+        .map(|entry| (entry, Demand::None));
+    let dangerous = approval
+        .dangerous_patterns
+        .iter()
+        .flatten()
+        .map(|entry| (entry, Demand::Deny));
+    for (entry, demand) in safe.chain(dangerous) {
+        let rule = rule(layer, entry, demand)?;
+        // One that a rule narrows to some roots is another: it speaks of what lies elsewhere.
+        let same = |other: &&(ShellRule, Spot)| {
+            other.0.pattern == rule.pattern && other.0.sandbox_paths.is_none() && other.0.approval != demand
+        };
+        if let Some((_, at)) = written.iter().chain(&rules).find(same) {
+            return Err(contradicts(layer, entry, demand, *at));
+        }
+        rules.push((rule, entry.at));
+    }
+    Ok(rules)
+}
+
+fn rule(layer: &Layer, entry: &At<String>, demand: Demand) -> Result<ShellRule, Box<Diagnostic>> {
+    Ok(ShellRule {
+        pattern: words(layer, entry)?,
+        allowed: demand != Demand::Deny,
+        approval: demand,
+        sandbox_paths: None,
+        description: None,
+        reason: None,
+        matches: Vec::new(),
+        not_matches: Vec::new(),
+        origin: layer.source.origin(entry.at),
+    })
+}
+
+fn contradicts(layer: &Layer, entry: &At<String>, demand: Demand, other: Spot) -> Box<Diagnostic> {
+    let said = if demand == Demand::Deny { "dangerous" } else { "safe" };
+    Diagnostic::error(format!(
+        "`{}` cannot be {said}: another line says otherwise",
+        entry.value
+    ))
+    .at(layer.source.place(entry.at), format!("says that it is {said}"))
+    .and(layer.source.place(other), "says otherwise of the same command")
+    .hint("keep one of them")
+}
+
+/// The names under `safe_paths`: roots that are written without a question.
+pub(super) fn safe_paths<'a>(layers: &'a Layers, drafts: &[Draft<'_>]) -> Result<BTreeSet<&'a str>, Box<Diagnostic>> {
+    let mut safe = BTreeSet::new();
+    if layers.role == Role::Ceiling {
+        return Ok(safe);
+    }
+    for layer in &layers.stack {
+        let named = layer.raw.approval.iter().flat_map(|a| a.safe_paths.iter().flatten());
+        for entry in named {
+            match drafts.iter().find(|draft| draft.name.value == entry.value) {
+                Some(draft) => check(layer, entry, draft)?,
+                None if is_left_out(layers, &entry.value) => {}
+                None => {
+                    let unknown = Diagnostic::error(format!("no root is called `{}`", entry.value))
+                        .at(layer.source.place(entry.at), "not a root");
+                    let known = drafts.iter().map(|draft| draft.name.value.as_str());
+                    return Err(unknown.did_you_mean(&entry.value, known));
+                }
+            }
+            safe.insert(entry.value.as_str());
+        }
+    }
+    Ok(safe)
+}
+
+/// Whether a root of this name was written and is not there: it was optional.
+fn is_left_out(layers: &Layers, name: &str) -> bool {
+    let sandboxes = layers.stack.iter().filter_map(|layer| layer.raw.sandbox.as_ref());
+    let mut roots = sandboxes.flat_map(|sandbox| sandbox.paths.iter().flat_map(|paths| &paths.0));
+    roots.any(|(root, _)| root.value == name)
+}
+
+fn check(layer: &Layer, entry: &At<String>, draft: &Draft<'_>) -> Result<(), Box<Diagnostic>> {
+    let of_root = |at| draft.layer.source.place(at);
+    if !draft.rights.contains(Rights::WRITE) {
+        return Err(
+            Diagnostic::error(format!("`{}` cannot be safe to write: it is read-only", entry.value))
+                .at(layer.source.place(entry.at), "says that writing it needs no yes")
+                .and(of_root(draft.name.at), "grants no writing")
+                .hint("drop it here, or give the root `mode: rw`"),
+        );
+    }
+    let long = draft.raw.approval.as_ref().and_then(|a| a.value.write.as_ref());
+    let long =
+        long.map(|demand: &At<RawDemand>| values::demand(&draft.layer.source, demand).map(|said| (said, demand.at)));
+    let short = draft.raw.write_approval.as_ref();
+    let short = short.map(|said| (if said.value { Demand::Required } else { Demand::None }, said.at));
+    match long.transpose()?.or(short) {
+        Some((Demand::Required | Demand::OncePerSession | Demand::Deny, at)) => Err(Diagnostic::error(format!(
+            "`{}` cannot be safe to write: its root says otherwise",
+            entry.value
+        ))
+        .at(layer.source.place(entry.at), "says that writing it needs no yes")
+        .and(of_root(at), "says that it needs one")
+        .hint("keep one of them")),
+        Some((Demand::None, _)) | None => Ok(()),
+    }
+}
