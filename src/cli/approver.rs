@@ -12,7 +12,7 @@ use super::complain::{Complaint, say};
 use crate::approval::{Approver, CancelHandle, ProgramApprover, SocketApprover, TerminalApprover};
 use crate::config::holds;
 use crate::policy::{AbsPath, Access, Operation, Policy, Right};
-use crate::tools::{Executor, Places, approver_program, terminal_size};
+use crate::tools::{Places, approver_program, terminal_size};
 
 /// How long a program, or whoever comes to a socket, may take.
 const PATIENCE: Duration = Duration::from_mins(5);
@@ -60,9 +60,9 @@ pub(super) fn approver(flags: &ApproverFlags, policy: &Policy, places: &Places) 
 }
 
 /// Refuses a socket where nothing keeps commands from its token.
-pub(super) fn hold_apart(flags: &ApproverFlags, executor: &Executor) -> Result<(), Complaint> {
+pub(super) fn hold_apart(flags: &ApproverFlags, is_unconfined: bool) -> Result<(), Complaint> {
     match &flags.approvals_socket {
-        Some(_) if executor.is_unconfined() => Err(Complaint::failed(
+        Some(_) if is_unconfined => Err(Complaint::failed(
             "commands of this session run unconfined, so they could approve themselves over the approvals socket",
         )
         .remedy("ask on the terminal, or run where commands can be confined (`stockade doctor`)")),

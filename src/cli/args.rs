@@ -193,6 +193,9 @@ pub struct CallArgs {
     /// Which policy holds.
     #[command(flatten)]
     pub policy: PolicyFlags,
+    /// Who answers.
+    #[command(flatten)]
+    pub approver: ApproverFlags,
     /// What relative paths are relative to, and where commands start.
     #[arg(long, value_name = "DIR")]
     pub cwd: Option<PathBuf>,

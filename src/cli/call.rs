@@ -4,6 +4,7 @@ use std::io::{IsTerminal as _, Read as _};
 
 use serde_json::{Value, json};
 
+use super::approver;
 use super::args::CallArgs;
 use super::complain::{Complaint, print, say};
 use super::cuts;
@@ -11,7 +12,7 @@ use super::exit::Exit;
 use super::policy::{self, Chosen, Purpose};
 use super::run::{exit_of, status_of, stops, tool_complaint};
 use crate::policy::path::{display, escape};
-use crate::tools::{Output, OutputEnd, Session, SessionError, TerminalApprover, ToolError, ToolInfo, terminal_size};
+use crate::tools::{Output, OutputEnd, Session, SessionError, ToolError, ToolInfo};
 
 /// The most bytes of arguments that are read.
 const MAX_ARGUMENTS: u64 = 16 * 1024 * 1024;
@@ -41,12 +42,12 @@ async fn call_in(args: CallArgs) -> Result<Exit, Complaint> {
         Some(directory) => std::fs::canonicalize(cwd.join(directory))
             .map_err(|error| Complaint::failed(format!("--cwd {}: {error}", display(directory))))?,
     };
-    let (approver, withdraw) = TerminalApprover::new(terminal_size)
-        .cancellable()
-        .map_err(|error| Complaint::failed(format!("failed to prepare the terminal approver: {error}")))?;
-    let session = Session::open(loaded, narrowing, &directory, Box::new(approver), &context)
+    let places = policy::places(&context)?;
+    let (approver, withdraw) = approver::approver(&args.approver, &loaded.policy, &places)?;
+    let session = Session::open(loaded, narrowing, &directory, approver, &context)
         .map_err(session_complaint)?
         .withdrawing_with(withdraw);
+    approver::hold_apart(&args.approver, session.is_unconfined().await)?;
     let told = session.is_unconfined().await || (!args.quiet && std::io::stderr().is_terminal());
     if told && !args.json {
         let line = session.regime_line().await.map_err(tool_complaint)?;

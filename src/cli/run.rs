@@ -46,7 +46,7 @@ async fn run_in(args: RunArgs) -> Result<Exit, Complaint> {
     let mut executor = Executor::new(loaded.policy, narrowing, mode, approver, places)
         .map_err(tool_complaint)?
         .withdrawing_with(withdraw);
-    approver::hold_apart(&args.approver, &executor)?;
+    approver::hold_apart(&args.approver, executor.is_unconfined())?;
     // That nothing confines it is said whatever was asked for; with --json the outcome says it.
     let told = executor.is_unconfined() || (!args.quiet && std::io::stderr().is_terminal());
     let before = executor.regime_line().map_err(tool_complaint)?;

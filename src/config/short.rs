@@ -30,10 +30,10 @@ pub(super) fn rules(layer: &Layer, written: &[(ShellRule, Spot)]) -> Result<Vec<
     for (entry, demand) in safe.chain(dangerous) {
         let rule = rule(layer, entry, demand)?;
         // One that a rule narrows to some roots is another: it speaks of what lies elsewhere.
-        let same = |other: &&(ShellRule, Spot)| {
+        let alike = |other: &&(ShellRule, Spot)| {
             other.0.pattern == rule.pattern && other.0.sandbox_paths.is_none() && other.0.approval != demand
         };
-        if let Some((_, at)) = written.iter().chain(&rules).find(same) {
+        if let Some((_, at)) = written.iter().chain(&rules).find(alike) {
             return Err(contradicts(layer, entry, demand, *at));
         }
         rules.push((rule, entry.at));
@@ -62,7 +62,7 @@ fn contradicts(layer: &Layer, entry: &At<String>, demand: Demand, other: Spot) -
         entry.value
     ))
     .at(layer.source.place(entry.at), format!("says that it is {said}"))
-    .and(layer.source.place(other), "says otherwise of the same command")
+    .and(layer.source.place(other), "says otherwise of the alike command")
     .hint("keep one of them")
 }
 

@@ -75,7 +75,7 @@ impl FileKind {
             }
             Self::List => {
                 "List the files below a directory, sorted; files that .gitignore names are left out unless asked for. \
-                 Without a path: the working directory, or the roots if that lies in none."
+                 Without a path: the working directory."
             }
             Self::Search => {
                 "Search files for lines that match a regular expression, with their numbers. Binary files and what \

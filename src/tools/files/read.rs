@@ -124,7 +124,7 @@ impl Executor {
             }
             FileKind::List => {
                 let list: ListFiles = parse(kind.name(), args)?;
-                let path = list.path.as_deref().unwrap_or(".");
+                let path = self.or_here(list.path.as_deref(), directory)?;
                 let looked = self.target(directory, path, Last::Target, stops).await?;
                 let judged = self.judge(Operation::List, &looked.path).map_err(blocked)?;
                 let depth = list.depth.unwrap_or(if list.glob.is_some() { u32::MAX } else { 1 });
@@ -138,7 +138,7 @@ impl Executor {
             }
             _ => {
                 let search: SearchFiles = parse(kind.name(), args)?;
-                let path = search.path.as_deref().unwrap_or(".");
+                let path = self.or_here(search.path.as_deref(), directory)?;
                 let looked = self.target(directory, path, Last::Target, stops).await?;
                 let operation = match looked.state {
                     State::Directory { .. } => Operation::List,
@@ -156,6 +156,27 @@ impl Executor {
                 Ok((judged, ask))
             }
         }
+    }
+
+    /// The path that was given, or the working directory; where that may not be listed, the roots are named.
+    fn or_here<'a>(&self, written: Option<&'a str>, directory: &Path) -> Result<&'a str, ToolError> {
+        if let Some(written) = written {
+            return Ok(written);
+        }
+        let here = AbsPath::new(directory).map_err(|_| ToolError::Directory(directory.to_owned()))?;
+        if self.may(Operation::List, &here) > Access::Denied && self.policy.speaker(&here).is_some() {
+            return Ok(".");
+        }
+        let roots: Vec<String> = self
+            .policy
+            .roots
+            .iter()
+            .map(|root| format!("`{}:` ({})", root.name, root.path))
+            .collect();
+        Err(ToolError::File(format!(
+            "the working directory {here} lies in no root; name one as the path: {}",
+            roots.join(", ")
+        )))
     }
 
     /// Whether an entry below what was looked at may be told of.
