@@ -49,6 +49,7 @@ Examples:
   stockade call read_file '{\"path\": \"README.md\"}'
   stockade call edit_file '{\"path\": \"a.txt\", \"edits\": [{\"old\": \"x\", \"new\": \"y\"}]}'
   stockade call write_file - < arguments.json
+  stockade call --stream < requests.jsonl                      one session; see docs/calls.md
 
 Exit codes: 0 done · 1 the tool could not (no such file, no match) · a command's own · 124, 125, 126, 127 and 128+N as for `run`")]
     Call(Box<CallArgs>),
@@ -202,6 +203,9 @@ pub struct CallArgs {
     /// Print one JSON object.
     #[arg(long)]
     pub json: bool,
+    /// Make many calls in one session: read a JSON value a line, as {"call": {"tool": …, "args": …}}, and answer each with one.
+    #[arg(long, conflicts_with_all = ["tool", "json"])]
+    pub stream: bool,
     /// Do not print the regime line, unless it says that nothing confines the tool.
     #[arg(long, short)]
     pub quiet: bool,

@@ -2,7 +2,9 @@
 
 use std::io::{IsTerminal as _, Read as _};
 
+use nix::sys::signal::Signal;
 use serde_json::{Value, json};
+use tokio::sync::mpsc;
 
 use super::approver;
 use super::args::CallArgs;
@@ -11,6 +13,7 @@ use super::cuts;
 use super::exit::Exit;
 use super::policy::{self, Chosen, Purpose};
 use super::run::{exit_of, status_of, stops, tool_complaint};
+use super::stream;
 use crate::policy::path::{display, escape};
 use crate::tools::{Output, OutputEnd, Session, SessionError, ToolError, ToolInfo};
 
@@ -23,7 +26,10 @@ pub(super) fn call(args: CallArgs) -> Result<Exit, Complaint> {
         .enable_all()
         .build()
         .map_err(|error| Complaint::failed(format!("failed to start the runtime: {error}")))?;
-    runtime.block_on(call_in(args))
+    let done = runtime.block_on(call_in(args));
+    // A read of standard input that is under way is not waited for.
+    runtime.shutdown_background();
+    done
 }
 
 async fn call_in(args: CallArgs) -> Result<Exit, Complaint> {
@@ -54,21 +60,19 @@ async fn call_in(args: CallArgs) -> Result<Exit, Complaint> {
         say(&format!("stockade: {line}\n"));
     }
     let mut tools = session.tools();
+    if args.stream {
+        let signals = pass_on_signals(&session)?;
+        let done = stream::stream(&session, signals).await;
+        session.finish().await;
+        return done;
+    }
     let Some(tool) = &args.tool else {
         list(&tools.list(), args.json)?;
         session.finish().await;
         return Ok(Exit::Success);
     };
     let arguments = arguments(args.arguments.as_deref())?;
-    let stopper = session.stopper();
-    let mut signals = stops()?;
-    tokio::spawn(async move {
-        while let Some(signal) = signals.recv().await {
-            if stopper.send(signal).await.is_err() {
-                break;
-            }
-        }
-    });
+    let _signals = pass_on_signals(&session)?;
     let done = tools.call(tool, arguments).await;
     session.finish().await;
     if args.json {
@@ -77,6 +81,20 @@ async fn call_in(args: CallArgs) -> Result<Exit, Complaint> {
     let output = done.map_err(|error| complaint(error, &tools.list()))?;
     tell(&output)?;
     Ok(exit_of_output(&output))
+}
+
+/// What stops Stockade stops what is under way first; each signal is told here as well.
+fn pass_on_signals(session: &Session) -> Result<mpsc::Receiver<Signal>, Complaint> {
+    let stopper = session.stopper();
+    let mut signals = stops()?;
+    let (teller, told) = mpsc::channel(8);
+    tokio::spawn(async move {
+        while let Some(signal) = signals.recv().await {
+            // Nobody may be under way, or nobody listening.
+            let (_passed, _told) = (stopper.try_send(signal), teller.try_send(signal));
+        }
+    });
+    Ok(told)
 }
 
 /// The arguments: JSON on the command line, on standard input, or none.
@@ -177,7 +195,14 @@ fn exit_of_output(output: &Output) -> Exit {
 }
 
 fn report(done: &Result<Output, ToolError>) -> Result<Exit, Complaint> {
-    let (object, exit) = match done {
+    let (object, exit) = object(done);
+    print(&format!("{object}\n"))?;
+    Ok(exit)
+}
+
+/// What came of a call, for a program.
+pub(super) fn object(done: &Result<Output, ToolError>) -> (Value, Exit) {
+    match done {
         Ok(output) => {
             let status = match output.end {
                 OutputEnd::Done => "done",
@@ -190,9 +215,7 @@ fn report(done: &Result<Output, ToolError>) -> Result<Exit, Complaint> {
             json!({"status": status_of(error), "reason": error.to_string()}),
             exit_of(error),
         ),
-    };
-    print(&format!("{object}\n"))?;
-    Ok(exit)
+    }
 }
 
 fn session_complaint(error: SessionError) -> Complaint {

@@ -18,6 +18,7 @@ mod profile;
 mod reach;
 mod run;
 mod shells;
+mod stream;
 mod trust;
 
 use std::process::ExitCode;

@@ -19,11 +19,29 @@ pub(super) async fn decide(
     request: ApprovalRequest,
     stops: &mut mpsc::Receiver<Signal>,
 ) -> Result<Verdict, ToolError> {
-    let lost = || ToolError::Denied("the question was lost; nothing was run".to_owned());
+    let mut verdicts = decide_all(controller, withdraw, vec![request], stops).await?;
+    verdicts.pop().ok_or_else(lost)
+}
+
+pub(super) fn lost() -> ToolError {
+    ToolError::Denied("the question was lost; nothing was run".to_owned())
+}
+
+/// The same for several requests; those of one group are one question. As many verdicts as requests, in their order.
+pub(super) async fn decide_all(
+    controller: &SharedController,
+    withdraw: Option<&CancelHandle>,
+    requests: Vec<ApprovalRequest>,
+    stops: &mut mpsc::Receiver<Signal>,
+) -> Result<Vec<Verdict>, ToolError> {
+    let count = requests.len();
     let controller = Arc::clone(controller);
     let mut asking = tokio::task::spawn_blocking(move || {
         // A controller whose approver broke down answers nothing any more.
-        controller.lock().ok().map(|mut controller| controller.decide(&request))
+        controller
+            .lock()
+            .ok()
+            .map(|mut controller| controller.decide_all(&requests))
     });
     let mut stopped = None;
     let answered = loop {
@@ -38,6 +56,7 @@ pub(super) async fn decide(
             answered = &mut asking => break answered,
         }
     };
-    let verdict = answered.ok().flatten().ok_or_else(lost)?;
-    stopped.map_or(Ok(verdict), |signal| Err(ToolError::Stopped(signal)))
+    let verdicts = answered.ok().flatten().filter(|verdicts| verdicts.len() == count);
+    let verdicts = verdicts.ok_or_else(lost)?;
+    stopped.map_or(Ok(verdicts), |signal| Err(ToolError::Stopped(signal)))
 }

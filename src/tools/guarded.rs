@@ -12,9 +12,9 @@ use serde_json::Value;
 
 use super::asking;
 use super::call::ToolError;
-use super::deciding::{SharedController, decide};
+use super::deciding::{SharedController, decide_all, lost};
 use super::tool::{ApprovalContext, Assessed, Assessment, Boxed, Output, Prepared, Question, Tool};
-use crate::approval::{ApprovalRequest, CancelHandle, Remember};
+use crate::approval::{ApprovalRequest, CancelHandle, Remember, Verdict};
 use crate::policy::{Demand, Requirement, ToolRule};
 
 /// Custom logic over what a tool says of a call: it may tighten or loosen, and never un-block.
@@ -45,6 +45,28 @@ pub struct Guard {
     pub(super) stops: Arc<Mutex<mpsc::Receiver<Signal>>>,
 }
 
+/// A call that was assessed, and what it asks.
+#[derive(Debug)]
+pub(super) struct Begun {
+    pub(super) context: ApprovalContext,
+    pub(super) prepared: Prepared,
+    pub(super) question: Option<ApprovalRequest>,
+}
+
+/// Asks what several calls of one guard ask.
+pub(super) async fn ask(
+    guard: &Guard,
+    requests: Vec<ApprovalRequest>,
+) -> Result<Vec<Result<(), ToolError>>, ToolError> {
+    let mut stops = guard.stops.lock().await;
+    let verdicts = decide_all(&guard.controller, guard.withdraw.as_ref(), requests, &mut stops).await?;
+    let answer = |verdict: Verdict| match verdict.denial {
+        None => Ok(()),
+        Some(denial) => Err(ToolError::Denied(denial)),
+    };
+    Ok(verdicts.into_iter().map(answer).collect())
+}
+
 /// How often a call is assessed anew because what it was about changed while somebody was asked.
 pub(super) const AGAIN: usize = 3;
 
@@ -63,51 +85,69 @@ impl Guarded {
     /// Assesses a call as the config and the hook see it.
     async fn judge(&mut self, context: &ApprovalContext) -> Result<Assessed, ToolError> {
         let Assessed { assessment, prepared } = self.tool.assess(context).await?;
-        let assessment = match &self.guard.hook {
-            Some(hook) => overridden(hook(context, &assessment), assessment, context),
-            None => assessment,
-        };
         let assessment = match self.guard.rules.get(self.tool.name()) {
             Some(rule) => ruled(rule, assessment, context),
+            None => assessment,
+        };
+        let assessment = match &self.guard.hook {
+            Some(hook) => overridden(hook(context, &assessment), assessment, context),
             None => assessment,
         };
         Ok(Assessed { assessment, prepared })
     }
 
-    async fn run(&mut self, context: &ApprovalContext) -> Result<Output, ToolError> {
+    /// A call, as far as it goes without asking.
+    pub(super) async fn begin(&mut self, context: &ApprovalContext) -> Result<Begun, ToolError> {
+        let context = self.named(context);
+        let Assessed { assessment, prepared } = self.judge(&context).await?;
+        let question = match assessment {
+            Assessment::Blocked(why) => return Err(ToolError::Blocked(why)),
+            Assessment::PreApproved(_) => None,
+            Assessment::NeedsApproval(request) => Some(*request),
+            Assessment::NoOpinion(question) => Some(asked(question, &context)),
+        };
+        let question = question.map(|question| ApprovalRequest {
+            group_id: context.group_id.clone().or_else(|| question.group_id.clone()),
+            ..question
+        });
+        Ok(Begun {
+            context,
+            prepared,
+            question,
+        })
+    }
+
+    /// The rest of it, after whatever it asked was answered with yes. What changed meanwhile is asked about anew.
+    pub(super) async fn end(&mut self, begun: Begun) -> Result<Output, ToolError> {
+        let mut begun = begun;
         let mut tries = 0..AGAIN;
         loop {
-            let Assessed { assessment, prepared } = self.judge(context).await?;
-            let prepared = match assessment {
-                Assessment::Blocked(why) => return Err(ToolError::Blocked(why)),
-                Assessment::PreApproved(_) => prepared,
-                Assessment::NeedsApproval(request) => {
-                    self.ask(*request).await?;
-                    prepared.approved()
-                }
-                Assessment::NoOpinion(question) => {
-                    self.ask(asked(question, context)).await?;
-                    prepared.approved()
-                }
-            };
-            match self.tool.call(context, prepared).await {
+            match self.tool.call(&begun.context, begun.prepared).await {
                 // What the yes was about is no longer there.
-                Err(ToolError::Changed(_)) if tries.next().is_some() => {}
+                Err(ToolError::Changed(_)) if tries.next().is_some() => {
+                    // The name that the guard gave the caller is there already.
+                    begun = self.again(begun.context).await?;
+                }
                 done => return done,
             }
         }
     }
 
-    async fn ask(&self, request: ApprovalRequest) -> Result<(), ToolError> {
-        let guard = &self.guard;
-        let mut stops = guard.stops.lock().await;
-        match decide(&guard.controller, guard.withdraw.as_ref(), request, &mut stops)
-            .await?
-            .denial
-        {
-            None => Ok(()),
-            Some(denial) => Err(ToolError::Denied(denial)),
+    async fn again(&mut self, context: ApprovalContext) -> Result<Begun, ToolError> {
+        let caller = self.guard.caller.take();
+        let begun = self.begin(&context).await;
+        self.guard.caller = caller;
+        let mut begun = begun?;
+        if let Some(question) = begun.question.take() {
+            self.ask(vec![question]).await?.pop().unwrap_or_else(|| Err(lost()))?;
+            begun.prepared = begun.prepared.approved();
         }
+        Ok(begun)
+    }
+
+    /// Asks; each answer by itself.
+    pub(super) async fn ask(&self, requests: Vec<ApprovalRequest>) -> Result<Vec<Result<(), ToolError>>, ToolError> {
+        ask(&self.guard, requests).await
     }
 
     fn named(&self, context: &ApprovalContext) -> ApprovalContext {
@@ -149,8 +189,12 @@ impl Tool for Guarded {
         _prepared: Prepared,
     ) -> Boxed<'a, Result<Output, ToolError>> {
         Box::pin(async move {
-            let context = self.named(context);
-            self.run(&context).await
+            let mut begun = self.begin(context).await?;
+            if let Some(question) = begun.question.take() {
+                self.ask(vec![question]).await?.pop().unwrap_or_else(|| Err(lost()))?;
+                begun.prepared = begun.prepared.approved();
+            }
+            self.end(begun).await
         })
     }
 }

@@ -4,7 +4,8 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::call::ToolError;
-use super::guarded::{Guard, Guarded};
+use super::deciding::lost;
+use super::guarded::{Guard, Guarded, ask};
 use super::tool::{ApprovalContext, Output, Prepared, Tool};
 use crate::policy::path::escape;
 
@@ -61,15 +62,70 @@ impl ToolSet {
 
     /// Calls the tool that the context names.
     pub async fn call_in(&mut self, context: &ApprovalContext) -> Result<Output, ToolError> {
-        let name = &context.tool_name;
-        let known: Vec<String> = self.tools.iter().map(|tool| tool.name().to_owned()).collect();
-        match self.tools.iter_mut().find(|tool| tool.name() == name) {
+        match self.tools.iter_mut().find(|tool| tool.name() == context.tool_name) {
             Some(tool) => tool.call(context, Prepared::nothing()).await,
-            None => Err(ToolError::NoSuchTool(format!(
-                "no tool `{}`; there are {}",
-                escape(name.as_bytes()),
-                known.join(", ")
-            ))),
+            None => Err(self.unknown(&context.tool_name)),
         }
+    }
+
+    /// Calls several tools, one after the other, and asks what those of one group ask as one question beforehand.
+    ///
+    /// Each has an outcome of its own. What an earlier one changes of what a later one was asked about is asked anew.
+    pub async fn call_together(&mut self, contexts: &[ApprovalContext]) -> Vec<Result<Output, ToolError>> {
+        let mut begun = Vec::new();
+        let mut questions = Vec::new();
+        for context in contexts {
+            let one = match self.tools.iter_mut().find(|tool| tool.name() == context.tool_name) {
+                Some(tool) => tool.begin(context).await,
+                None => Err(self.unknown(&context.tool_name)),
+            };
+            begun.push(one.map(|mut one| {
+                let question = one.question.take();
+                let asks = question.is_some();
+                questions.extend(question);
+                (one, asks)
+            }));
+        }
+        let mut answers = match ask(&self.guard, questions).await {
+            Ok(answers) => answers.into_iter(),
+            Err(error) => {
+                let why = error.to_string();
+                return contexts.iter().map(|_| Err(ToolError::Denied(why.clone()))).collect();
+            }
+        };
+        let mut outcomes = Vec::new();
+        for (context, one) in contexts.iter().zip(begun) {
+            outcomes.push(match one {
+                Err(error) => Err(error),
+                Ok((mut one, asks)) => {
+                    let answered = if asks {
+                        answers.next().unwrap_or_else(|| Err(lost()))
+                    } else {
+                        Ok(())
+                    };
+                    let tool = self.tools.iter_mut().find(|tool| tool.name() == context.tool_name);
+                    match (answered, tool) {
+                        (Err(denied), _) => Err(denied),
+                        (Ok(()), Some(tool)) => {
+                            if asks {
+                                one.prepared = one.prepared.approved();
+                            }
+                            tool.end(one).await
+                        }
+                        (Ok(()), None) => Err(self.unknown(&context.tool_name)),
+                    }
+                }
+            });
+        }
+        outcomes
+    }
+
+    fn unknown(&self, name: &str) -> ToolError {
+        let known: Vec<&str> = self.tools.iter().map(Guarded::name).collect();
+        ToolError::NoSuchTool(format!(
+            "no tool `{}`; there are {}",
+            escape(name.as_bytes()),
+            known.join(", ")
+        ))
     }
 }

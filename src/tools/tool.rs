@@ -48,6 +48,8 @@ pub struct ApprovalContext {
     pub session_id: Option<String>,
     /// Who calls, if it is not the agent itself: `reviewer`, or `planner › reviewer` where that one was called too.
     pub caller: Option<String>,
+    /// Calls of one group are asked about as one; see [`ToolSet::call_together`](super::ToolSet::call_together).
+    pub group_id: Option<String>,
     /// Whatever else an override hook wants to know.
     pub tags: BTreeMap<String, String>,
 }
