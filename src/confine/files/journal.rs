@@ -85,9 +85,8 @@ fn make(step: Step) -> Result<Done, Why> {
         Action::Put(place, temporary) => replace(place, temporary, &expected),
         Action::Move(from, to) => {
             rename_to_free(from.directory.as_fd(), &from.name, to.directory.as_fd(), &to.name).map_err(appeared)?;
-            let stat = to.stat();
-            let done = Done::Moved(from, to);
-            confirm(&expected, stat, done)
+            let found = is_still(&expected, &to.directory, &to.name);
+            confirm(found, Done::Moved(from, to))
         }
         Action::Remove(place, tree) => {
             let there = place.directory.as_fd();
@@ -98,11 +97,11 @@ fn make(step: Step) -> Result<Done, Why> {
                 return Err(Why::System(libc::EMFILE));
             };
             let aside = Place { directory, name };
-            let stat = aside.stat();
+            let found = is_still(&expected, &aside.directory, &aside.name);
             let is_full = matches!((&expected, tree), (State::Directory { .. }, Tree::Empty)) && {
                 !matches!(tree::is_empty(&aside), Ok(true))
             };
-            let done = confirm(&expected, stat, Done::PutAside(path, place, aside, expected.clone()))?;
+            let done = confirm(found, Done::PutAside(path, place, aside, expected))?;
             if is_full {
                 take_back(vec![done]);
                 return Err(Why::NotEmpty);
@@ -121,18 +120,14 @@ fn appeared(errno: Errno) -> Why {
 }
 
 /// Takes back what was done to something else than what was looked at.
-fn confirm(expected: &State, stat: nix::Result<nix::sys::stat::FileStat>, done: Done) -> Result<Done, Why> {
-    match stat {
-        Ok(stat) if is_still(expected, &stat) => Ok(done),
-        Ok(_) => {
-            take_back(vec![done]);
-            Err(Why::Changed)
-        }
-        Err(errno) => {
-            take_back(vec![done]);
-            Err(errno.into())
-        }
-    }
+fn confirm(found: nix::Result<bool>, done: Done) -> Result<Done, Why> {
+    let why = match found {
+        Ok(true) => return Ok(done),
+        Ok(false) => Why::Changed,
+        Err(errno) => errno.into(),
+    };
+    take_back(vec![done]);
+    Err(why)
 }
 
 /// Puts new content in the place of a file, which is then where the temporary was.
@@ -140,8 +135,8 @@ fn replace(place: Place, mut temporary: Temporary, expected: &State) -> Result<D
     let there = place.directory.as_fd();
     match exchange(there, &temporary.name, &place.name) {
         Ok(()) => {
-            let stat = fstatat(there, temporary.name.as_os_str(), AtFlags::AT_SYMLINK_NOFOLLOW);
-            confirm(expected, stat, Done::Replaced(place, temporary))
+            let found = is_still(expected, there, &temporary.name);
+            confirm(found, Done::Replaced(place, temporary))
         }
         Err(Errno::EINVAL) => {
             replace_by_link(there, &place.name, &mut temporary, expected)?;
@@ -163,12 +158,9 @@ pub(super) fn replace_by_link(
     expected: &State,
 ) -> Result<(), Why> {
     let ((), kept) = fresh(|kept| linkat(there, name, there, kept, AtFlags::empty())).map_err(appeared)?;
-    let stat = fstatat(there, kept.as_os_str(), AtFlags::AT_SYMLINK_NOFOLLOW);
-    let result = match stat {
-        Ok(stat) if is_still(expected, &stat) => {
-            renameat(there, temporary.name.as_os_str(), there, name).map_err(Why::from)
-        }
-        Ok(_) => Err(Why::Changed),
+    let result = match is_still(expected, there, &kept) {
+        Ok(true) => renameat(there, temporary.name.as_os_str(), there, name).map_err(Why::from),
+        Ok(false) => Err(Why::Changed),
         Err(errno) => Err(errno.into()),
     };
     match result {

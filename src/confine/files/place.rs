@@ -5,8 +5,8 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 
 use nix::errno::Errno;
-use nix::fcntl::{AT_FDCWD, AtFlags, OFlag, OpenHow, ResolveFlag, openat2};
-use nix::sys::stat::{FileStat, Mode, fstatat, mkdirat};
+use nix::fcntl::{AT_FDCWD, OFlag, OpenHow, ResolveFlag, openat2};
+use nix::sys::stat::{Mode, mkdirat};
 
 use super::failure::{About, Answer, failure};
 use super::protocol::Why;
@@ -62,11 +62,6 @@ impl Place {
             directory: at,
             name: name.to_owned(),
         })
-    }
-
-    /// What is there, itself.
-    pub(super) fn stat(&self) -> nix::Result<FileStat> {
-        fstatat(&self.directory, self.name.as_os_str(), AtFlags::AT_SYMLINK_NOFOLLOW)
     }
 }
 

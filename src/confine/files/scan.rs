@@ -9,8 +9,10 @@ use regex::bytes::Regex;
 use super::protocol::Match;
 use super::stream::Stream;
 
-/// The most bytes of a line that are searched.
-const MAX_SEARCHED: usize = 256 * 1024;
+/// The most bytes of a line that are held: a longer one is searched piece by piece.
+const MAX_HELD: usize = 256 * 1024;
+/// How much of a piece is searched again with the next, so that what lies across is found.
+const OVERLAP: usize = 32 * 1024;
 /// The most bytes of a line that are given.
 const MAX_GIVEN: usize = 4 * 1024;
 /// The most lines given on each side of a match.
@@ -26,9 +28,19 @@ pub(super) struct Scan<'a, 'b> {
     line: u64,
     /// A line whose end has not come yet.
     partial: Vec<u8>,
+    /// What there is of that line before what is held.
+    earlier: Option<Earlier>,
     before: VecDeque<Vec<u8>>,
     /// Matches whose lines after have not all come yet.
     open: VecDeque<(Match, usize)>,
+}
+
+/// The part of a long line that is no longer held.
+struct Earlier {
+    /// Its beginning, as it is given.
+    head: Vec<u8>,
+    /// The part around a match, as it is given.
+    hit: Option<Vec<u8>>,
 }
 
 impl<'a, 'b> Scan<'a, 'b> {
@@ -41,6 +53,7 @@ impl<'a, 'b> Scan<'a, 'b> {
             stream,
             line: 0,
             partial: Vec::new(),
+            earlier: None,
             before: VecDeque::new(),
             open: VecDeque::new(),
         }
@@ -50,7 +63,7 @@ impl<'a, 'b> Scan<'a, 'b> {
     pub(super) fn take(&mut self, chunk: &[u8]) -> io::Result<()> {
         for piece in chunk.split_inclusive(|byte| *byte == b'\n') {
             match piece.strip_suffix(b"\n") {
-                Some(line) if self.partial.is_empty() => self.line(line)?,
+                Some(line) if self.partial.is_empty() && line.len() <= MAX_HELD => self.line(line)?,
                 Some(rest) => {
                     self.collect(rest);
                     let line = std::mem::take(&mut self.partial);
@@ -64,9 +77,42 @@ impl<'a, 'b> Scan<'a, 'b> {
         Ok(())
     }
 
-    fn collect(&mut self, piece: &[u8]) {
-        let free = MAX_SEARCHED.saturating_sub(self.partial.len());
-        self.partial.extend_from_slice(piece.get(..free).unwrap_or(piece));
+    fn collect(&mut self, mut piece: &[u8]) {
+        while !piece.is_empty() {
+            if self.partial.len() >= MAX_HELD {
+                self.slide();
+            }
+            let free = MAX_HELD.saturating_sub(self.partial.len());
+            let (fits, rest) = piece.split_at(free.min(piece.len()));
+            self.partial.extend_from_slice(fits);
+            piece = rest;
+        }
+    }
+
+    /// Searches what is held of a long line, and lets go of most of it.
+    fn slide(&mut self) {
+        let held = self.partial.as_slice();
+        let found = self.find(held);
+        // One that ends where this piece ends may only match because the line seems to end there.
+        let hit = found
+            .filter(|(_, end)| *end < held.len())
+            .map(|(start, _)| cut(held, start));
+        match &mut self.earlier {
+            Some(earlier) => earlier.hit = earlier.hit.take().or(hit),
+            None => {
+                let head = cut(held, 0);
+                self.earlier = Some(Earlier { head, hit });
+            }
+        }
+        let gone = self.partial.len().saturating_sub(OVERLAP);
+        self.partial.drain(..gone);
+    }
+
+    /// Where a piece of the line matches. What is not its beginning does not match as one.
+    fn find(&self, piece: &[u8]) -> Option<(usize, usize)> {
+        let from = usize::from(self.earlier.is_some()).min(piece.len());
+        let found = self.pattern.find_at(piece, from)?;
+        Some((found.start(), found.end()))
     }
 
     /// Ends the file.
@@ -84,9 +130,15 @@ impl<'a, 'b> Scan<'a, 'b> {
     fn line(&mut self, line: &[u8]) -> io::Result<()> {
         self.line += 1;
         let line = line.strip_suffix(b"\r").unwrap_or(line);
-        let line = line.get(..MAX_SEARCHED).unwrap_or(line);
+        let found = self.find(line).map(|(start, _)| start);
+        let (head, hit) = match self.earlier.take() {
+            Some(Earlier { head, hit }) => (Some(head), hit),
+            None => (None, None),
+        };
+        let hit = hit.or_else(|| found.map(|start| cut(line, start)));
+        let plain = || head.clone().unwrap_or_else(|| cut(line, 0));
         for (found, missing) in &mut self.open {
-            found.lines.push(cut(line, 0));
+            found.lines.push(plain());
             *missing -= 1;
         }
         while self.open.front().is_some_and(|(_, missing)| *missing == 0) {
@@ -94,12 +146,12 @@ impl<'a, 'b> Scan<'a, 'b> {
                 give(self.stream, found)?;
             }
         }
-        if let Some(at) = self.pattern.find(line)
+        if let Some(hit) = hit
             && self.stream.count()
         {
             let mut lines: Vec<Vec<u8>> = self.before.iter().cloned().collect();
             let first = self.line - lines.len() as u64;
-            lines.push(cut(line, at.start()));
+            lines.push(hit);
             let found = Match {
                 path: OsString::from(self.path),
                 first,
@@ -116,7 +168,7 @@ impl<'a, 'b> Scan<'a, 'b> {
             if self.before.len() == self.context {
                 self.before.pop_front();
             }
-            self.before.push_back(cut(line, 0));
+            self.before.push_back(plain());
         }
         Ok(())
     }

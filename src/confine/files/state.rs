@@ -3,10 +3,11 @@
 use std::ffi::OsStr;
 use std::fs::File;
 use std::io::Read as _;
+use std::os::fd::AsFd;
 
 use nix::errno::Errno;
-use nix::fcntl::{OFlag, readlinkat};
-use nix::sys::stat::{FileStat, fstat};
+use nix::fcntl::{AtFlags, OFlag, readlinkat};
+use nix::sys::stat::{FileStat, fstat, fstatat};
 use sha2::{Digest as _, Sha256};
 
 use super::failure::{About, Answer, failure};
@@ -187,19 +188,20 @@ pub(super) fn is_same(expected: &State, now: &State) -> bool {
     }
 }
 
-/// Whether a `stat` is of what was expected, as far as it can say.
-pub(super) fn is_still(expected: &State, stat: &FileStat) -> bool {
-    match expected {
+/// Whether what is at a place is what was expected, as far as that shows without reading it.
+pub(super) fn is_still(expected: &State, directory: impl AsFd, name: &OsStr) -> nix::Result<bool> {
+    let stat = fstatat(&directory, name, AtFlags::AT_SYMLINK_NOFOLLOW)?;
+    Ok(match expected {
         State::Absent => false,
         State::File(file) => {
-            kind(stat) == What::File
+            kind(&stat) == What::File
                 && (file.device, file.inode, file.size, file.modified)
-                    == (stat.st_dev, stat.st_ino, size(stat), modified(stat))
+                    == (stat.st_dev, stat.st_ino, size(&stat), modified(&stat))
         }
         State::Directory { device, inode } => {
-            kind(stat) == What::Directory && (*device, *inode) == (stat.st_dev, stat.st_ino)
+            kind(&stat) == What::Directory && (*device, *inode) == (stat.st_dev, stat.st_ino)
         }
-        State::Symlink(_) => kind(stat) == What::Symlink,
-        State::Other(special) => kind(stat) == What::Special(*special),
-    }
+        State::Symlink(target) => kind(&stat) == What::Symlink && readlinkat(directory, name)? == *target,
+        State::Other(special) => kind(&stat) == What::Special(*special),
+    })
 }

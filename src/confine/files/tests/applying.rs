@@ -113,7 +113,7 @@ fn a_change_is_refused_when_the_file_is_no_longer_what_was_prepared() {
             .open(&path)
             .unwrap()
             .set_modified(time)
-            .unwrap()
+            .unwrap();
     };
     touch(long_ago);
     let tampers: [(&str, &dyn Fn()); 5] = [
@@ -123,7 +123,7 @@ fn a_change_is_refused_when_the_file_is_no_longer_what_was_prepared() {
         }),
         ("time", &|| touch(long_ago + Duration::from_nanos(1))),
         ("mode", &|| {
-            fs::set_permissions(&path, PermissionsExt::from_mode(0o640)).unwrap()
+            fs::set_permissions(&path, PermissionsExt::from_mode(0o640)).unwrap();
         }),
         ("identity", &|| {
             fs::copy(&path, world.path("g")).unwrap();
@@ -187,6 +187,17 @@ fn a_symlink_put_in_the_way_after_the_look_is_not_followed() {
     symlink("../secret/f", &path).unwrap();
     assert_eq!(world.prepare(&write(&path, "new")), Err(Why::Changed));
     assert_eq!(fs::read(world.path("secret/f")).unwrap(), b"secret");
+}
+
+#[test]
+fn a_symlink_that_points_elsewhere_by_now_is_not_deleted() {
+    let world = World::new();
+    symlink("a", world.path("link")).unwrap();
+    let bound = world.bound(delete(&world.os("link"), Tree::Empty));
+    fs::remove_file(world.path("link")).unwrap();
+    symlink("b", world.path("link")).unwrap();
+    assert_eq!(world.apply(vec![bound]), Err(Why::Changed));
+    assert_eq!(fs::read_link(world.path("link")).unwrap(), Path::new("b"));
 }
 
 #[test]

@@ -148,33 +148,37 @@ fn a_look_says_what_is_there_and_hashes_only_what_may_be_read() {
     );
 }
 
-#[test]
-fn what_may_not_be_read_is_counted_in_a_search_and_at_its_start_an_error() {
+/// A server that may look into `tree` and read what is below `tree/open`.
+fn half_open() -> World {
     let world = confined(|| {
         vec![
-            ("tree", AccessFs::ReadDir.into()),
-            ("tree/open", AccessFs::from_read(KNOWN)),
+            ("", AccessFs::Execute.into()),
+            ("tree/list", AccessFs::ReadDir.into()),
+            ("tree/list/open", AccessFs::from_read(KNOWN)),
         ]
     });
-    for name in ["tree/open/f", "tree/shut/f", "none/f"] {
+    for name in ["tree/list/open/f", "tree/list/shut/f", "none/f"] {
         world.file(name, "needle\n");
     }
     begin(&world);
+    world
+}
+
+#[test]
+fn a_file_that_may_not_be_read_is_counted_in_a_search_and_at_its_start_an_error() {
+    let world = half_open();
     let search = |path: OsString| {
-        world.send(
-            FileAsk::Search(Search {
-                path,
-                pattern: "needle".to_owned(),
-                case: Case::Exact,
-                select: select(),
-                context: 0,
-                limit: 10,
-            }),
-            20_000,
-        );
-        world.reply()
+        let ask = Search {
+            path,
+            pattern: "needle".to_owned(),
+            case: Case::Exact,
+            select: select(),
+            context: 0,
+            limit: 10,
+        };
+        world.ask(FileAsk::Search(ask))
     };
-    assert!(matches!(search(world.os("tree")), FileReply::Matches(found) if found.len() == 1));
+    assert!(matches!(search(world.os("tree/list")), FileReply::Matches(found) if found.len() == 1));
     let FileReply::Done(done) = world.reply() else {
         panic!("no end")
     };
@@ -182,14 +186,39 @@ fn what_may_not_be_read_is_counted_in_a_search_and_at_its_start_an_error() {
         (done.total, done.files, done.unreadable, done.end),
         (1, 1, 1, End::Whole)
     );
-    assert!(matches!(search(world.os("none")), FileReply::Failed(failed) if failed.why == Why::NotPermitted));
-    assert!(matches!(search(world.os("none/f")), FileReply::Failed(failed) if failed.why == Why::NotPermitted));
-    let ask = List {
-        path: world.os("none"),
-        depth: 1,
-        select: select(),
-        limit: 1,
+    for shut in ["none", "none/f", "tree/list/shut/f"] {
+        let reply = search(world.os(shut));
+        assert!(
+            matches!(&reply, FileReply::Failed(failed) if failed.why == Why::NotPermitted),
+            "{reply:?}"
+        );
+    }
+}
+
+#[test]
+fn a_directory_that_may_not_be_read_is_an_error_at_the_start_of_a_listing() {
+    let world = half_open();
+    let list = |path: OsString| {
+        let ask = List {
+            path,
+            depth: 9,
+            select: select(),
+            limit: 10,
+        };
+        world.ask(FileAsk::List(ask))
     };
-    let listed = world.ask(FileAsk::List(ask));
-    assert!(matches!(listed, FileReply::Failed(failed) if failed.why == Why::NotPermitted));
+    let shut = list(world.os("none"));
+    assert!(
+        matches!(&shut, FileReply::Failed(failed) if failed.why == Why::NotPermitted),
+        "{shut:?}"
+    );
+    let open = list(world.os("tree/list"));
+    assert!(
+        matches!(&open, FileReply::Entries(found) if found.len() == 4),
+        "{open:?}"
+    );
+    let FileReply::Done(done) = world.reply() else {
+        panic!("no end")
+    };
+    assert_eq!((done.total, done.unreadable, done.end), (4, 0, End::Whole));
 }

@@ -129,8 +129,28 @@ fn sparse(world: &World, beginning: &[u8], size: u64) -> OsString {
     path
 }
 
+/// The most memory that this process has had, in KiB.
+fn peak() -> u64 {
+    let status = fs::read_to_string("/proc/self/status").unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+    line.trim().trim_end_matches(" kB").parse().unwrap()
+}
+
 #[test]
-fn a_gigabyte_is_read_in_little_memory_and_time() {
+fn a_gigabyte_in_one_line_is_counted_in_little_memory() {
+    let world = World::new();
+    let path = sparse(&world, &b"line\n".repeat(10_000), GIB);
+    let before = peak();
+    let text = read(&world, &path, 20_000, None, MAX_TEXT).unwrap();
+    assert_eq!(
+        (text.bytes, text.total_lines, text.total_bytes),
+        (Vec::new(), Some(10_001), GIB)
+    );
+    assert!(peak() - before < 256 * 1024, "{} KiB", peak() - before);
+}
+
+#[test]
+fn the_lines_asked_for_do_not_wait_until_a_gigabyte_is_counted() {
     let world = World::new();
     let path = sparse(&world, &b"line\n".repeat(10_000), GIB);
     let begun = std::time::Instant::now();
