@@ -11,7 +11,7 @@ use nix::unistd::{UnlinkatFlags, unlinkat};
 use super::clock::Clock;
 use super::effect::{self, Effect, path_of};
 use super::failure::{About, Answer, failure};
-use super::journal::{Action, Step, commit};
+use super::journal::{Action, Step, commit, keep_entries};
 use super::place::{Made, Place, make_directory};
 use super::protocol::{Bound, Change, State, Tree, Why};
 use super::state::{digest, is_same};
@@ -19,29 +19,33 @@ use super::temporary::Temporary;
 use super::tree;
 
 /// Makes changes, all or none.
-pub(super) fn apply(changes: &[Bound], clock: Clock) -> Answer<()> {
+pub(super) fn apply(changes: &[Bound]) -> Answer<()> {
     let mut made = Vec::new();
-    let result = stage_all(changes, clock, &mut made).and_then(commit);
-    if result.is_err() {
-        for Made { place, .. } in made.iter().rev() {
-            // Somebody else may have put something there by now; then it stays.
-            let _removed = unlinkat(&place.directory, place.name.as_os_str(), UnlinkatFlags::RemoveDir);
+    let result = stage_all(changes, &mut made).and_then(commit);
+    match result {
+        Ok(()) => keep_entries(made.iter().map(|made| &made.place)),
+        Err(_) => {
+            for Made { place, .. } in made.iter().rev() {
+                // Somebody else may have put something there by now; then it stays.
+                let _removed = unlinkat(&place.directory, place.name.as_os_str(), UnlinkatFlags::RemoveDir);
+            }
         }
     }
     result
 }
 
-fn stage_all(changes: &[Bound], clock: Clock, made: &mut Vec<Made>) -> Answer<Vec<Step>> {
+fn stage_all(changes: &[Bound], made: &mut Vec<Made>) -> Answer<Vec<Step>> {
     let mut steps = Vec::with_capacity(changes.len());
     for bound in changes {
-        steps.extend(stage(bound, clock, made)?);
+        steps.extend(stage(bound, made)?);
     }
     Ok(steps)
 }
 
-fn stage(bound: &Bound, clock: Clock, made: &mut Vec<Made>) -> Answer<Option<Step>> {
+fn stage(bound: &Bound, made: &mut Vec<Made>) -> Answer<Option<Step>> {
     let path = path_of(&bound.change);
-    let effect = effect::of(&bound.change, clock).map_err(|failed| changed(bound, failed))?;
+    // Files are counted for a person; here nobody asks how many there are.
+    let effect = effect::of(&bound.change, Clock::start(0)).map_err(|failed| changed(bound, failed))?;
     let is_own = |path: &OsStr| made.iter().any(|made| made.path == path);
     let before = effect.before.iter().zip(&bound.before);
     let as_before = effect.before.len() == bound.before.len()

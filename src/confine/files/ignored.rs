@@ -12,9 +12,9 @@ use super::state::open_file;
 use super::tree::Listed;
 
 /// The most bytes of an ignore file that count.
-const MAX_BYTES: u64 = 256 * 1024;
+const MAX_BYTES: u64 = 64 * 1024;
 /// The most lines of one that count.
-const MAX_LINES: usize = 4096;
+const MAX_LINES: usize = 2000;
 
 /// The ignore files of one directory.
 #[derive(Debug, Default)]

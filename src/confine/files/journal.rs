@@ -238,14 +238,19 @@ fn remove_for_good(done: Vec<Done>) -> Answer<Vec<Done>> {
     Ok(rest)
 }
 
-/// Has the directories written to disk. Where that cannot be, the change is made all the same.
+/// Has the directories written to disk.
 fn keep(done: &[Done]) {
-    let mut seen = Vec::new();
     let places = done.iter().flat_map(|done| match done {
         Done::Replaced(place, _) | Done::Created(place, _) => [Some(place), None],
         Done::Moved(from, to) | Done::PutAside(_, from, to, _) => [Some(from), Some(to)],
     });
-    for place in places.flatten() {
+    keep_entries(places.flatten());
+}
+
+/// Has the directories of these places written to disk. Where that cannot be, the change is made all the same.
+pub(super) fn keep_entries<'a>(places: impl Iterator<Item = &'a Place>) {
+    let mut seen = Vec::new();
+    for place in places {
         let identity = fstat(&place.directory).map(|stat| (stat.st_dev, stat.st_ino));
         if seen.contains(&identity) {
             continue;

@@ -97,13 +97,11 @@ impl<'a, 'b> Scan<'a, 'b> {
         let hit = found
             .filter(|(_, end)| *end < held.len())
             .map(|(start, _)| cut(held, start));
-        match &mut self.earlier {
-            Some(earlier) => earlier.hit = earlier.hit.take().or(hit),
-            None => {
-                let head = cut(held, 0);
-                self.earlier = Some(Earlier { head, hit });
-            }
-        }
+        let earlier = self.earlier.get_or_insert_with(|| Earlier {
+            head: cut(&self.partial, 0),
+            hit: None,
+        });
+        earlier.hit = earlier.hit.take().or(hit);
         let gone = self.partial.len().saturating_sub(OVERLAP);
         self.partial.drain(..gone);
     }

@@ -28,7 +28,8 @@ impl Pattern {
         if glob.len() > MAX_GLOB {
             return Err(Why::Malformed(format!("a glob of more than {MAX_GLOB} bytes")));
         }
-        let compiled = GlobBuilder::new(glob.strip_prefix("./").unwrap_or(glob))
+        let below = glob.strip_prefix("./").or_else(|| glob.strip_prefix('/'));
+        let compiled = GlobBuilder::new(below.unwrap_or(glob))
             .literal_separator(true)
             .build()
             .map_err(|error| Why::Malformed(error.to_string()))?

@@ -40,7 +40,7 @@ fn answer(socket: &OwnedFd, request: FileRequest) -> io::Result<()> {
             .collect::<Answer<Vec<_>>>()
             .map(FileReply::Prepared),
         FileAsk::Show(changes) => show::show(&changes, clock).map(FileReply::Shown),
-        FileAsk::Apply(changes) => apply::apply(&changes, clock).map(|()| FileReply::Applied),
+        FileAsk::Apply(changes) => apply::apply(&changes).map(|()| FileReply::Applied),
     };
     wire::send(socket, &reply.unwrap_or_else(FileReply::Failed), &[])
 }

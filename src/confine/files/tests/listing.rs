@@ -1,9 +1,9 @@
 //! What lies below directories.
 
-use std::os::unix::fs::symlink;
+use std::os::unix::fs::{PermissionsExt, symlink};
 
 use nix::sys::stat::Mode;
-use nix::unistd::mkfifo;
+use nix::unistd::{Uid, mkfifo, setfsuid};
 
 use super::super::protocol::{Done, End, Entry, Include, Kind, List, MAX_PART, Select, Special};
 use super::*;
@@ -130,6 +130,7 @@ fn a_glob_is_held_against_the_name_or_with_a_slash_against_the_path() {
     assert_eq!(names(&world, 9, with("*.rs")), ["a.rs", "src/b.rs", "src/deep/c.rs"]);
     assert_eq!(names(&world, 9, with("src/*.rs")), ["src/b.rs"]);
     assert_eq!(names(&world, 9, with("src/**/*.rs")), ["src/b.rs", "src/deep/c.rs"]);
+    assert_eq!(names(&world, 9, with("/*.rs")), ["a.rs"]);
     assert_eq!(names(&world, 9, with("*.{md,txt}")), ["src/d.md"]);
 }
 
@@ -196,11 +197,39 @@ fn an_ignore_file_that_is_a_pipe_or_leads_elsewhere_is_not_read() {
 }
 
 #[test]
+fn an_ignore_file_of_any_length_takes_little_time() {
+    let world = World::new();
+    world.file("d/.gitignore", "**/*a*[b-y]?c*/*d\\*\n".repeat(1_000_000));
+    world.file("d/e/.gitignore", format!("{}\n", "*a?".repeat(1_000_000)));
+    let begun = std::time::Instant::now();
+    assert_eq!(names(&world, 9, all()), ["d", "d/e"]);
+    assert!(begun.elapsed().as_secs() < 15, "{:?}", begun.elapsed());
+}
+
+#[test]
 fn a_symlink_in_a_circle_is_listed_once() {
     let world = World::new();
     fs::create_dir(world.path("d")).unwrap();
     symlink("..", world.path("d/up")).unwrap();
     assert_eq!(names(&world, 99, all()), ["d", "d/up"]);
+}
+
+#[test]
+fn a_directory_that_cannot_be_read_is_counted_and_the_rest_is_listed() {
+    // Of this thread alone; without effect where the user is not root, whom modes hold anyway.
+    let world = World::confined(|_| {
+        setfsuid(Uid::from_raw(65534));
+    });
+    for name in ["a", "d/f", "z"] {
+        world.file(name, "");
+    }
+    fs::set_permissions(world.path(""), PermissionsExt::from_mode(0o755)).unwrap();
+    fs::set_permissions(world.path("d"), PermissionsExt::from_mode(0o000)).unwrap();
+    let mut asked = ask(&world, 9, all(), 100);
+    asked.path = top(&world);
+    let (found, done) = list_within(&world, asked, 20_000).unwrap();
+    assert_eq!((found.len(), done.unreadable, done.end), (3, 1, End::Whole));
+    fs::set_permissions(world.path("d"), PermissionsExt::from_mode(0o700)).unwrap();
 }
 
 #[test]
