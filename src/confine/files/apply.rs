@@ -20,6 +20,7 @@ use super::tree;
 
 /// Makes changes, all or none.
 pub(super) fn apply(changes: &[Bound]) -> Answer<()> {
+    effect::are_apart(changes.iter().map(|bound| &bound.change))?;
     let mut made = Vec::new();
     let result = stage_all(changes, &mut made).and_then(commit);
     match result {

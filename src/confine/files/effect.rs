@@ -1,6 +1,7 @@
 //! What a change amounts to. Nothing is changed here.
 
 use std::borrow::Cow;
+use std::collections::HashSet;
 use std::ffi::OsStr;
 use std::path::Path;
 
@@ -54,6 +55,29 @@ pub(super) fn path_of(change: &Change) -> &OsStr {
         | Change::MakeDirectory { path }
         | Change::Move { from: path, .. } => path,
     }
+}
+
+/// Holds that no change works in a directory that one of them takes away: what it would come to depends on which is
+/// made first.
+pub(super) fn are_apart<'a>(changes: impl Iterator<Item = &'a Change> + Clone) -> Answer<()> {
+    let taken: HashSet<&Path> = changes
+        .clone()
+        .filter_map(|change| match change {
+            Change::Delete { path, .. } | Change::Move { from: path, .. } => Some(Path::new(path)),
+            Change::Write { .. } | Change::Edit { .. } | Change::Patch { .. } | Change::MakeDirectory { .. } => None,
+        })
+        .collect();
+    let paths = changes.flat_map(|change| match change {
+        Change::Move { from, to } => [Some(from.as_os_str()), Some(to.as_os_str())],
+        other => [Some(path_of(other)), None],
+    });
+    for path in paths.flatten() {
+        if Path::new(path).ancestors().skip(1).any(|above| taken.contains(above)) {
+            let why = "it lies in what is moved or removed together with it";
+            return Err(failure(path, Why::Malformed(why.to_owned())));
+        }
+    }
+    Ok(())
 }
 
 /// Computes what a change amounts to.
@@ -157,9 +181,6 @@ fn moved<'a>(from: &OsStr, to: &OsStr, clock: Clock) -> Answer<Effect<'a>> {
     }
     let files = match &before {
         State::File(_) | State::Symlink(_) => 0,
-        State::Directory { .. } if Path::new(to).starts_with(from) => {
-            return Err(failure(to, Why::System(libc::EINVAL)));
-        }
         State::Directory { .. } => tree::count(&Place::of(from)?, clock),
         State::Absent | State::Other(_) => return Err(no_file(from, &before)),
     };

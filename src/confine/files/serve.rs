@@ -5,7 +5,7 @@ use std::os::fd::OwnedFd;
 
 use super::clock::Clock;
 use super::failure::{Answer, failure};
-use super::protocol::{FileAsk, FileReply, FileRequest, Why};
+use super::protocol::{Change, FileAsk, FileReply, FileRequest, Prepared, Why};
 use super::{apply, effect, list, look, read, search, show};
 use crate::confine::wire;
 
@@ -34,13 +34,15 @@ fn answer(socket: &OwnedFd, request: FileRequest) -> io::Result<()> {
         FileAsk::Read(ask) => read::read(&ask, clock).map(FileReply::Text),
         FileAsk::List(ask) => list::list(&ask, clock, socket)?.map(FileReply::Done),
         FileAsk::Search(ask) => search::search(&ask, clock, socket)?.map(FileReply::Done),
-        FileAsk::Prepare(changes) => changes
-            .iter()
-            .map(|change| effect::of(change, clock).map(|effect| effect.prepared()))
-            .collect::<Answer<Vec<_>>>()
-            .map(FileReply::Prepared),
+        FileAsk::Prepare(changes) => prepare(&changes, clock).map(FileReply::Prepared),
         FileAsk::Show(changes) => show::show(&changes, clock).map(FileReply::Shown),
         FileAsk::Apply(changes) => apply::apply(&changes).map(|()| FileReply::Applied),
     };
     wire::send(socket, &reply.unwrap_or_else(FileReply::Failed), &[])
+}
+
+fn prepare(changes: &[Change], clock: Clock) -> Answer<Vec<Prepared>> {
+    effect::are_apart(changes.iter())?;
+    let each = changes.iter().map(|change| effect::of(change, clock));
+    each.map(|effect| effect.map(|effect| effect.prepared())).collect()
 }

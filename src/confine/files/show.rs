@@ -17,6 +17,7 @@ const PATIENCE: Duration = Duration::from_millis(300);
 
 /// What changes would amount to, as text.
 pub(super) fn show(changes: &[Change], clock: Clock) -> Answer<Vec<Shown>> {
+    effect::are_apart(changes.iter())?;
     let most = usize::try_from(MAX_TEXT).unwrap_or(MAX_REPLY);
     let room = most.min(MAX_REPLY / changes.len().max(1));
     let each = changes.iter().map(|change| {

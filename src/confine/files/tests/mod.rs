@@ -9,6 +9,7 @@ mod reading;
 mod robust;
 mod searching;
 mod showing;
+mod together;
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
