@@ -20,7 +20,7 @@ pub trait Approver {
 #[derive(Debug, thiserror::Error)]
 pub enum ApproverError {
     /// There is no terminal to ask on.
-    #[error("there is no terminal to ask on: {0}")]
+    #[error("there is no terminal to ask on ({0}); run it at one, or choose another `--mode`")]
     NoTerminal(#[source] std::io::Error),
     /// Another job holds the terminal.
     #[error("the terminal belongs to another job; Stockade runs in the background")]

@@ -35,24 +35,27 @@ pub(super) struct Question {
     pub(super) rest: Rest,
 }
 
-/// What of a question was not shown.
+/// What of a question cannot be seen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Rest {
-    /// All of it was.
+    /// All of it is on the screen.
     Nothing,
-    /// Some of it, so far.
+    /// Some of it was left out.
     Unseen,
-    /// Some of it, but it was looked at since.
+    /// It is longer than the screen, but all of it was there.
     Seen,
 }
 
 /// The question, up to and without the place where the answer is typed.
 pub(super) fn question(request: &ApprovalRequest, presentation: &Presentation, look: Look, rest: Rest) -> Question {
     let mut pen = asked(request, presentation, look, Room::Lines(HEAD));
+    // Two lines of answers, and the prompt.
+    let scrolls = pen.lines.len() + 3 > look.rows;
     let rest = match (pen.cut, rest) {
-        (false, Rest::Nothing | Rest::Unseen | Rest::Seen) => Rest::Nothing,
-        (true, Rest::Seen) => Rest::Seen,
         (true, Rest::Nothing | Rest::Unseen) => Rest::Unseen,
+        (true, Rest::Seen) => Rest::Seen,
+        (false, Rest::Nothing | Rest::Unseen | Rest::Seen) if scrolls => Rest::Seen,
+        (false, Rest::Nothing | Rest::Unseen | Rest::Seen) => Rest::Nothing,
     };
     pen.own(Edge::Bottom, Edge::Below, &legend(request, rest), Tint::Strong);
     Question {
@@ -72,7 +75,7 @@ pub(super) fn why(request: &ApprovalRequest, look: Look, rest: Rest) -> String {
     let mut pen = Pen::new(look, hidden::in_reasons(request, look.letters));
     pen.own(Edge::Top, Edge::Below, "Why this is asked", Tint::Strong);
     let few = Room::Lines(FEW);
-    let label = |index| if index == 0 { "asked as" } else { "" };
+    let label = |index| if index == 0 { "because" } else { "" };
     for (index, why) in request.why.iter().enumerate().take(HEAD) {
         pen.field(label(index), why.as_bytes(), few);
     }
@@ -84,7 +87,7 @@ pub(super) fn why(request: &ApprovalRequest, look: Look, rest: Rest) -> String {
         pen.field(label(0), said.as_bytes(), few);
     }
     if !request.allowed_by.is_empty() {
-        pen.field("not asked", request.allowed_by.as_bytes(), few);
+        pen.field("config", request.allowed_by.as_bytes(), few);
     }
     for (key, meaning) in meanings(request, rest) {
         for (index, line) in wrapped(meaning, Edge::Side.room(look) - LABEL).iter().enumerate() {
@@ -92,7 +95,7 @@ pub(super) fn why(request: &ApprovalRequest, look: Look, rest: Rest) -> String {
         }
     }
     pen.warn();
-    pen.own(Edge::Bottom, Edge::Below, &legend(request, rest), Tint::Strong);
+    pen.own(Edge::Bottom, Edge::Below, "the question stands", Tint::Strong);
     pen.drawn()
 }
 

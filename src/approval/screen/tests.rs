@@ -7,7 +7,7 @@ use super::*;
 use crate::approval::{CommandView, Content, FileView, Lazy};
 
 pub(super) fn look(columns: u16, letters: Letters) -> Look {
-    Look::new(Some((columns, 24)), Colour::Off, letters)
+    Look::new(Some((columns, 60)), Colour::Off, letters)
 }
 
 fn request(answer: AnswerOf) -> ApprovalRequest {
@@ -182,6 +182,17 @@ fn a_long_change_is_cut_at_fifty_lines_and_shown_whole_when_asked_for() {
         ask(&diff(&"+".repeat(10_000)), look(80, Letters::Ascii)).rest,
         Rest::Unseen
     );
+}
+
+#[test]
+fn what_passes_the_screen_may_be_looked_at_again_and_need_not_be() {
+    let text = diff(&"+line\n".repeat(20));
+    for (rows, rest) in [(24, Rest::Seen), (26, Rest::Nothing)] {
+        let look = Look::new(Some((200, rows)), Colour::Off, Letters::Ascii);
+        let asked = question(&request(AnswerOf::ApproverOnly), &text, look, Rest::Unseen);
+        assert_eq!(asked.rest, rest, "{rows}");
+        assert!(!asked.text.contains("more lines") && asked.text.lines().count() < 26);
+    }
 }
 
 #[test]
@@ -368,9 +379,9 @@ fn why_it_is_asked_names_the_lines_of_the_config_and_every_answer() {
     let text = why(&request, look(80, Letters::Ascii), Rest::Unseen);
     for part in [
         "+-- Why this is asked -",
-        "| asked as   agent.yaml:7:5: the default asks\n",
+        "| because    agent.yaml:7:5: the default asks\n",
         "|            \\u{1b}[2J\n",
-        "| not asked  a rule would allow it\n",
+        "| config     a rule would allow it\n",
         "| y          yes, once\n",
         "| n          no",
         "| s          yes, and again",
