@@ -19,6 +19,10 @@ mod tests {
     as_root_and_as_user! {
         a_yes_runs_it_and_a_no_does_not ["python3"];
         a_yes_for_the_session_runs_it ["python3"];
+        the_reason_for_a_no_is_told ["python3"];
+        why_it_is_asked_is_told_and_it_is_asked_again ["python3"];
+        a_long_command_is_leafed_through_on_a_narrow_terminal ["python3"];
+        two_questions_on_one_terminal_wait_for_each_other ["python3"];
         what_was_typed_before_the_question_is_no_answer ["python3"];
         an_answer_that_is_not_understood_is_asked_for_again_and_then_denied ["python3"];
         ctrl_c_at_the_question_denies_and_nothing_is_left ["python3"];
@@ -140,6 +144,91 @@ shell:
         assert!(made(world, "yes"));
     }
 
+    fn the_reason_for_a_no_is_told(world: &Fixture) {
+        let config = config(world, "");
+        let steps = json!([
+            ["expect", "approve? "],
+            ["send", "n\r"],
+            ["expect", "reason (empty: none): "],
+            ["send", "use make\u{1b}[A\u{202e}\r"]
+        ]);
+        let (code, shown) = on_terminal(world, &config, "touch never", &steps);
+        assert_eq!(code, 126, "{shown}");
+        let told = "permission denied: user denied shell: use make[A\\u{202e}";
+        assert!(shown.contains(told), "{shown}");
+        let (_, shown) = on_terminal(world, &config, "touch never", &answered("n not here\r"));
+        assert!(shown.contains("user denied shell: not here"), "{shown}");
+        // Ctrl-C there takes nothing back.
+        let steps = json!([
+            ["expect", "approve? "],
+            ["send", "n\r"],
+            ["expect", "reason"],
+            ["send", "\u{3}"]
+        ]);
+        let (code, shown) = on_terminal(world, &config, "touch never", &steps);
+        assert!(code == 126 && shown.contains("user denied shell\r\n"), "{shown}");
+        assert!(!made(world, "never"));
+    }
+
+    fn why_it_is_asked_is_told_and_it_is_asked_again(world: &Fixture) {
+        let config = config(world, "");
+        let steps = json!([
+            ["expect", "approve? [y/n/s/?] "],
+            ["send", "?\r"],
+            ["expect", "Why this is asked"],
+            ["expect", "{pattern: touch told, approval: none}"],
+            ["expect", "approve? [y/n/s/?] "],
+            ["send", "y\r"]
+        ]);
+        assert_eq!(on_terminal(world, &config, "touch told", &steps).0, 0);
+        assert!(made(world, "told"));
+    }
+
+    fn a_long_command_is_leafed_through_on_a_narrow_terminal(world: &Fixture) {
+        let config = config(world, "");
+        let line = format!("{}touch long", ": nothing\n".repeat(200));
+        let wait = "stty cols 40 rows 20; exec \"$0\" run --config \"$1\" -c \"$2\"";
+        let argv = ["/bin/sh", "-c", wait, world.binary().to_str().unwrap(), &config, &line];
+        let steps = json!([
+            ["expect", "more lines]"],
+            ["expect", "may reach"],
+            ["expect", "approve? [y/n/s/v/?] "],
+            ["send", "v\r"],
+            ["expect", "line 1-19 of "],
+            ["send", "G"],
+            ["expect", "the end; q: back"],
+            ["send", "b"],
+            ["expect", "touch long"],
+            ["send", "q"],
+            ["expect", "approve? [y/n/s/v/?] "],
+            ["send", "y\r"]
+        ]);
+        let (code, shown) = play(world, &steps, &argv);
+        assert_eq!(code, 0, "{shown}");
+        assert!(made(world, "long"));
+        let asked = &shown[shown.find("Stockade asks").unwrap()..];
+        assert!(asked.lines().all(|line| line.chars().count() <= 60), "{asked}");
+    }
+
+    fn two_questions_on_one_terminal_wait_for_each_other(world: &Fixture) {
+        let config = config(world, "");
+        let line = "\"$0\" run --config \"$1\" -c 'touch one' & \"$0\" run --config \"$1\" -c 'touch two'; wait";
+        let argv = ["/bin/bash", "-c", line, world.binary().to_str().unwrap(), &config];
+        let steps = json!([
+            ["expect", "Stockade asks"],
+            ["expect", "approve? "],
+            ["sleep", 1.0],
+            ["send", "y\r"],
+            ["expect", "Stockade asks"],
+            ["expect", "approve? "],
+            ["send", "y\r"]
+        ]);
+        let (_, shown) = play(world, &steps, &argv);
+        let first = shown.find("approve? ").unwrap();
+        assert_eq!(shown[..first].matches("Stockade asks").count(), 1, "{shown}");
+        assert!(made(world, "one") && made(world, "two"), "{shown}");
+    }
+
     fn what_was_typed_before_the_question_is_no_answer(world: &Fixture) {
         let config = config(world, "");
         let line = "sleep 0.5; exec \"$0\" run --config \"$1\" -c 'touch early'";
@@ -238,7 +327,7 @@ shell:
                 .exits(126);
             assert!(run.took < Duration::from_secs(10));
             let said = run.err() + &run.out();
-            for word in ["no terminal to ask on", "pattern: sleep", "approval: none"] {
+            for word in ["no terminal to ask on", "--mode", "pattern: sleep", "approval: none"] {
                 assert!(said.contains(word), "{word}: {said}");
             }
             assert_no_process_left(&marker);

@@ -24,17 +24,18 @@ impl Pen {
     fn command(&mut self, view: &CommandView, room: Room) {
         self.field("command", &view.command, room);
         self.paths("directory", std::slice::from_ref(&view.directory), few(room));
-        self.field("regime", told(&view.regime, self.look.letters).as_bytes(), few(room));
-        let all = match room {
+        // Stockade's own words, and what a yes opens: in full, if at all possible.
+        let full = match room {
             Room::Lines(_) => Room::Lines(HEAD),
             Room::Whole => Room::Whole,
         };
-        self.paths("may read", &view.may_read, all);
+        self.field("regime", told(&view.regime, self.look.letters).as_bytes(), full);
+        self.paths("may read", &view.may_read, full);
         if view.may_write.is_empty() {
-            self.field("may write", b"nothing", Room::Whole);
+            self.field("may write", b"nothing", full);
         }
-        self.paths("may write", &view.may_write, all);
-        self.field("may reach", view.may_reach.as_bytes(), few(room));
+        self.paths("may write", &view.may_write, full);
+        self.field("may reach", view.may_reach.as_bytes(), full);
     }
 
     fn file(&mut self, view: &FileView, room: Room) {
