@@ -46,7 +46,8 @@ fn open(path: &str) -> std::io::Result<File> {
 }
 
 fn device() -> Option<File> {
-    let number = controlling(&std::fs::read_to_string("/proc/self/stat").ok()?)?;
+    let stat = std::fs::read("/proc/self/stat").ok()?;
+    let number = controlling(&String::from_utf8_lossy(&stat))?;
     let file = open(&name(number)?).ok()?;
     let metadata = file.metadata().ok()?;
     (metadata.file_type().is_char_device() && metadata.rdev() == number).then_some(file)

@@ -272,7 +272,7 @@ fn a_long_line_of_a_file_goes_on_without_a_number() {
 #[test]
 fn what_is_no_text_is_shown_as_type_and_size() {
     let text = text_of(&file(Content::Binary("PNG image".to_owned()), 1), 80);
-    assert!(text.contains("| new        1 byte\n| no text    PNG image\n"), "{text}");
+    assert!(text.contains("| new        1 byte\n| binary     PNG image\n"), "{text}");
 }
 
 #[test]
@@ -300,10 +300,10 @@ fn parts_stand_under_their_titles_and_each_is_seen() {
     ];
     let text = text_of(&Presentation::Several(parts), 80);
     for part in [
-        "| Part 1 of 3\n| part       one\n| +a\n",
-        "… [984 more lines]\n| Part 2 of 3\n| part       two\n| +b\n",
-        "| Part 3 of 3\n| part       three\n| command    make\n",
-        "| One answer holds for all parts.\n",
+        "| part 1     one\n| +a\n",
+        "… [984 more lines]\n| part 2     two\n| +b\n",
+        "| part 3     three\n| command    make\n",
+        "| One answer holds for all 3 parts.\n",
     ] {
         assert!(text.contains(part), "{part} in\n{text}");
     }

@@ -50,7 +50,7 @@ impl Pen {
             }
             Content::Binary(what) => {
                 self.field("new", size(view.size, None).as_bytes(), Room::Whole);
-                self.field("no text", what.as_bytes(), few(room));
+                self.field("binary", what.as_bytes(), few(room));
             }
         }
     }
@@ -72,15 +72,14 @@ impl Pen {
     fn parts(&mut self, parts: &[(String, Presentation)], room: Room) {
         let (most, each) = shared(parts.len(), room);
         for (index, (title, part)) in parts.iter().take(most).enumerate() {
-            let number = format!("Part {} of {}", index + 1, parts.len());
-            self.own(Edge::Side, Edge::Side, &number, Tint::Strong);
-            self.field("part", title.as_bytes(), few(room));
+            self.field(&format!("part {}", index + 1), title.as_bytes(), few(room));
             self.present(part, each);
         }
         if parts.len() > most {
             self.more(parts.len() - most, "parts");
         }
-        self.own(Edge::Side, Edge::Side, "One answer holds for all parts.", Tint::Strong);
+        let told = format!("One answer holds for all {} parts.", parts.len());
+        self.own(Edge::Side, Edge::Side, &told, Tint::Strong);
     }
 }
 
