@@ -327,7 +327,13 @@ shell:
                 .exits(126);
             assert!(run.took < Duration::from_secs(10));
             let said = run.err() + &run.out();
-            for word in ["no terminal to ask on", "--mode", "pattern: sleep", "approval: none"] {
+            for word in [
+                "no terminal to ask on",
+                "--mode",
+                "stockade approvals",
+                "pattern: sleep",
+                "approval: none",
+            ] {
                 assert!(said.contains(word), "{word}: {said}");
             }
             assert_no_process_left(&marker);

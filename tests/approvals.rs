@@ -162,7 +162,7 @@ sandbox:
         let socket = socket(world);
         let steps = json!([
             ["expect", "touch made"],
-            ["expect", "approve? [y/n/s] "],
+            ["expect", "approve? [y/n/s/?] "],
             ["send", "y\r"]
         ]);
         let (code, shown) = world.play(&steps, &["approvals", "--socket", socket.to_str().unwrap()]);

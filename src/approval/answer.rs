@@ -1,9 +1,7 @@
 //! What was typed → an answer.
 
+use super::note::cleaned;
 use crate::policy::path;
-
-/// The longest reason that is told.
-const LONGEST: usize = 500;
 
 /// What a typed line means.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -39,12 +37,10 @@ pub(super) fn answer(line: &[u8]) -> Answer {
     }
 }
 
-/// The reason as the agent is told it: keys that are no letters left out, the rest bounded and made visible.
+/// The reason as the agent is told it: without the keys that are no letters.
 pub(super) fn reason(line: &[u8]) -> Option<String> {
     let letters: Vec<u8> = line.iter().copied().filter(|byte| !byte.is_ascii_control()).collect();
-    let shown = path::escape(letters.trim_ascii());
-    let cut: String = shown.chars().take(LONGEST).collect();
-    (!cut.is_empty()).then(|| if cut.len() < shown.len() { cut + "…" } else { cut })
+    cleaned(&path::escape(&letters))
 }
 
 #[cfg(test)]
@@ -97,8 +93,6 @@ mod tests {
             Some("a\\u{202e}b\\u{9b}".to_owned())
         );
         assert_eq!(reason(b"\xff"), Some("\\xff".to_owned()));
-        let long = reason("é".repeat(2000).as_bytes()).unwrap();
-        assert_eq!(long.chars().count(), LONGEST + 1);
-        assert!(long.ends_with('…'));
+        assert!(reason("é".repeat(4000).as_bytes()).is_some_and(|long| long.ends_with('…')));
     }
 }

@@ -20,7 +20,10 @@ pub trait Approver {
 #[derive(Debug, thiserror::Error)]
 pub enum ApproverError {
     /// There is no terminal to ask on.
-    #[error("there is no terminal to ask on ({0}); run it at one, or choose another `--mode`")]
+    #[error(
+        "there is no terminal to ask on ({0}); run it at one, choose another `--mode`, or let somebody else answer \
+         (`--approver-program`, or `--approvals-socket` and `stockade approvals`)"
+    )]
     NoTerminal(#[source] std::io::Error),
     /// Another job holds the terminal.
     #[error("the terminal belongs to another job; Stockade runs in the background")]

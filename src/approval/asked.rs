@@ -94,9 +94,7 @@ impl Asked {
     /// All of it as a person reads it, safe to print.
     pub fn text(&self, columns: u16) -> String {
         let look = Look::new(Some((columns, u16::MAX)), Colour::Off, Letters::Ascii);
-        let mut lines = screen::whole(&self.request(), &self.presentation, look);
-        lines.push(String::new());
-        lines.join("\n")
+        screen::whole(&self.request(), &self.presentation, look).concat()
     }
 }
 
@@ -185,5 +183,6 @@ mod tests {
         let text = asked().text(80);
         assert!(text.contains("\\u{202e}") && text.contains("/w/\\xff"), "{text}");
         assert!(!text.contains(['\u{202e}', '\u{1b}']), "{text}");
+        assert!(text.ends_with('\n') && !text.contains("\n\n"), "{text}");
     }
 }
