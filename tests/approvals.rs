@@ -8,7 +8,7 @@ mod common;
 mod tests {
     use std::fs;
     use std::io::{BufRead as _, BufReader, Write as _};
-    use std::os::unix::fs::PermissionsExt as _;
+    use std::os::unix::fs::{PermissionsExt as _, symlink};
     use std::os::unix::net::UnixStream;
     use std::path::{Path, PathBuf};
     use std::time::{Duration, Instant};
@@ -36,6 +36,7 @@ mod tests {
         a_socket_and_a_program_at_once_are_a_mistake [];
         what_a_question_hides_is_shown_escaped [];
         nobody_answers_where_nobody_asks [];
+        what_nobody_answers_at_a_terminal_in_time_is_denied ["python3"];
         commands_that_run_unconfined_are_not_asked_about_over_a_socket [];
         a_command_reaches_neither_the_token_nor_an_answer ["python3"];
     }
@@ -180,6 +181,15 @@ sandbox:
         assert_nothing_left_behind(&before, world);
     }
 
+    fn what_nobody_answers_at_a_terminal_in_time_is_denied(world: &Fixture) {
+        let config = config(world, "");
+        let steps = json!([["expect", "approve? [y/n/s] "], ["expect", "no answer within 1s"]]);
+        let named = ["run", "--config", config.to_str().unwrap(), "--approval-timeout", "1s"];
+        let (code, shown) = world.play(&steps, &[&named[..], &["-c", "touch made"]].concat());
+        assert_eq!(code, 126, "{shown}");
+        assert!(!made(world));
+    }
+
     fn a_signal_withdraws_the_question(world: &Fixture) {
         let before = Snapshot::of(world);
         let (running, _) = asking(world, "touch made");
@@ -242,6 +252,13 @@ sandbox:
             assert!(refused.err().contains("could approve themselves"), "{}", refused.err());
             assert!(!folder.join("asks").exists() && !folder.join("asks.token").exists());
         }
+        // A link that a command could re-point, to a place that is none of its business.
+        let link = world.workspace().join("link");
+        symlink(world.base().join("run"), &link).unwrap();
+        let refused = session(world, &link.join("asks"), &[], "touch made")
+            .output()
+            .exits(125);
+        assert!(refused.err().contains("could approve themselves"), "{}", refused.err());
         let open = world.base().join("open");
         fs::create_dir(&open).unwrap();
         fs::set_permissions(&open, fs::Permissions::from_mode(0o777)).unwrap();
@@ -386,5 +403,34 @@ except OSError as error:
         approvals(&world, &["approve", &id]).output().ok();
         running.wait().ok();
         assert!(made(&world));
+    }
+
+    #[test]
+    fn another_user_cannot_come_to_the_socket() {
+        let Some(world) = crate::common::world_with(Actor::invoker(), crate::common::Backend::Landlock, &[]) else {
+            return;
+        };
+        if Actor::invoker() != Actor::Root {
+            return;
+        }
+        let open = world.base().join("open");
+        fs::create_dir(&open).unwrap();
+        let (socket, token) = (open.join("asks"), open.join("asks.token"));
+        let running = session(&world, &socket, &[], "touch made").spawn();
+        let started = Instant::now();
+        while !token.exists() {
+            assert!(started.elapsed() < Duration::from_mins(1));
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        let list = ["approvals", "--socket", socket.to_str().unwrap(), "list"];
+        let other = Invocation::new(world.binary(), Some(Actor::User.uid()), world.base()).args(list);
+        let refused = other.env("HOME", "/").output().exits(125);
+        assert!(refused.err().contains("Permission denied"), "{}", refused.err());
+        let started = Instant::now();
+        while !world.stockade(&list).output().status.success() {
+            assert!(started.elapsed() < Duration::from_mins(1));
+        }
+        running.signal(Signal::SIGTERM);
+        running.wait().exits(143);
     }
 }

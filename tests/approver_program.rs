@@ -128,6 +128,12 @@ sandbox:
         assert_denied(world, asked(world, body), "wrote more than 65536 bytes");
         let body = format!("while :; do echo noise; done >&2 & {YES}");
         asked(world, &body).ok();
+        // One that has ended by itself by the time that it was too much.
+        fs::remove_file(world.workspace().join("made")).unwrap();
+        let marker = marker();
+        let body = format!("sleep {marker} & head -c 65000 /dev/zero; head -c 60000 /dev/zero");
+        assert_denied(world, asked(world, &body), "wrote more than 65536 bytes");
+        assert_gone_within(&marker, Duration::from_secs(5));
     }
 
     fn a_program_that_does_not_answer_in_time_is_killed_with_its_group_and_denies(world: &Fixture) {

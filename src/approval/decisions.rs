@@ -439,3 +439,14 @@ fn the_history_keeps_the_latest_ten_thousand_and_counts_the_rest() {
     assert_eq!(controller.history()[9_999].description, "10001");
     assert_eq!(controller.history()[0].caller.as_deref(), Some("nested"));
 }
+
+#[test]
+fn no_more_than_ten_thousand_approvals_hold_at_a_time() {
+    let mut memory = Memory::default();
+    for index in 0..10_001 {
+        memory.keep(&request(true, &index.to_string()));
+    }
+    assert_eq!(memory.list().len(), 10_000);
+    assert!(!memory.covers(&request(true, "0")));
+    assert!(memory.covers(&request(true, "1")) && memory.covers(&request(true, "10000")));
+}

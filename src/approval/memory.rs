@@ -5,6 +5,9 @@ use std::time::SystemTime;
 
 use super::request::{ApprovalRequest, Fingerprint};
 
+/// The most approvals that hold at a time; an older one is asked about again.
+const MOST: usize = 10_000;
+
 /// Approvals that hold for the session; gone with it.
 #[derive(Debug, Default)]
 pub struct Memory {
@@ -45,6 +48,11 @@ impl Memory {
             at: SystemTime::now(),
         };
         self.approvals.insert(key, approval);
+        if self.approvals.len() > MOST
+            && let Some(oldest) = self.approvals.values().map(|approval| approval.id).min()
+        {
+            self.revoke(oldest);
+        }
     }
 
     /// Everything that holds, oldest first.

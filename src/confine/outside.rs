@@ -8,7 +8,7 @@ use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::process::CommandExt as _;
 use std::path::Path;
-use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
+use std::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 use nix::errno::Errno;
@@ -79,8 +79,8 @@ pub fn run(outside: &Outside<'_>) -> io::Result<Went> {
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()?;
-    let mut group = Group(child);
-    let (stdin, stdout, stderr) = (group.0.stdin.take(), group.0.stdout.take(), group.0.stderr.take());
+    let mut group = Group::of(child)?;
+    let (stdin, stdout, stderr) = group.take_pipes();
     let mut input = Input::new(stdin, outside.input)?;
     let mut output = Output::new(stdout, outside.output)?;
     let mut errors = Output::new(stderr, outside.errors)?;
@@ -139,17 +139,32 @@ fn wait(
 }
 
 /// The program and everything that stayed in its process group; killed when it is dropped.
-struct Group(Child);
+struct Group {
+    leader: Pid,
+    /// `None` once it has been reaped: its number may be somebody else's then.
+    child: Option<Child>,
+}
 
 impl Group {
-    fn pid(&self) -> io::Result<Pid> {
-        i32::try_from(self.0.id()).map(Pid::from_raw).map_err(io::Error::other)
+    fn of(child: Child) -> io::Result<Self> {
+        let leader = i32::try_from(child.id()).map(Pid::from_raw).map_err(io::Error::other)?;
+        Ok(Self {
+            leader,
+            child: Some(child),
+        })
+    }
+
+    fn take_pipes(&mut self) -> (Option<ChildStdin>, Option<ChildStdout>, Option<ChildStderr>) {
+        match &mut self.child {
+            Some(child) => (child.stdin.take(), child.stdout.take(), child.stderr.take()),
+            None => (None, None, None),
+        }
     }
 
     /// Whether the program has ended. It is not reaped, so that its number stays its own.
     fn has_ended(&self) -> io::Result<bool> {
         let flags = WaitPidFlag::WEXITED | WaitPidFlag::WNOHANG | WaitPidFlag::WNOWAIT;
-        match waitid(Id::Pid(self.pid()?), flags) {
+        match waitid(Id::Pid(self.leader), flags) {
             Ok(WaitStatus::StillAlive) | Err(Errno::EINTR) => Ok(false),
             Ok(_) => Ok(true),
             Err(errno) => Err(errno.into()),
@@ -158,18 +173,17 @@ impl Group {
 
     /// Kills what is left of the group, then reaps the program.
     fn end(&mut self) -> io::Result<ExitStatus> {
+        let mut child = self.child.take().ok_or(io::ErrorKind::NotFound)?;
         // Fails only where nobody is left.
-        let _gone = killpg(self.pid()?, Signal::SIGKILL);
-        self.0.wait()
+        let _gone = killpg(self.leader, Signal::SIGKILL);
+        child.wait()
     }
 }
 
 impl Drop for Group {
     fn drop(&mut self) {
-        // Once it has been reaped its number may be somebody else's.
-        if matches!(self.0.try_wait(), Ok(None)) {
-            let _reaped = self.end();
-        }
+        // Fails only where it has been reaped.
+        let _reaped = self.end();
     }
 }
 

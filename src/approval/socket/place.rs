@@ -68,9 +68,10 @@ impl Place {
         path: &Path,
         reached: impl Fn(&AbsPath) -> Option<String>,
     ) -> Result<(Self, UnixListener, Token), String> {
-        let socket = real(path)?;
+        let (socket, links) = real(path)?;
         let token = AbsPath::new(token_of(socket.as_path())).map_err(|error| error.to_string())?;
-        for place in [&socket, &token] {
+        // A link that a command could re-point would lead whoever answers to somebody else.
+        for place in [&socket, &token].into_iter().chain(&links) {
             if let Some(why) = reached(place) {
                 return Err(format!(
                     "{place} is in reach of commands, which could approve themselves: {why}"
@@ -130,14 +131,15 @@ fn identity(found: &Metadata) -> Identity {
     }
 }
 
-/// The path with the links on the way to it resolved; it is itself none.
-fn real(path: &Path) -> Result<AbsPath, String> {
+/// The path with the links on the way to it resolved, and where these stand; it is itself none.
+fn real(path: &Path) -> Result<(AbsPath, Vec<AbsPath>), String> {
     let whole = std::path::absolute(path).map_err(|error| error.to_string())?;
     let (Some(directory), Some(name)) = (whole.parent(), whole.file_name()) else {
         return Err("it names no file".to_owned());
     };
     let walked = walk(directory).map_err(|error| error.to_string())?;
-    walked.path.child(name).ok_or_else(|| "it names no file".to_owned())
+    let real = walked.path.child(name).ok_or("it names no file")?;
+    Ok((real, walked.links))
 }
 
 /// Holds the directory against another start, and refuses one that is not the user's alone.
