@@ -36,6 +36,7 @@ mod tests {
         a_socket_and_a_program_at_once_are_a_mistake [];
         what_a_question_hides_is_shown_escaped [];
         nobody_answers_where_nobody_asks [];
+        a_file_change_is_shown_whole_and_approved_from_another_process [];
         what_nobody_answers_at_a_terminal_in_time_is_denied ["python3"];
         commands_that_run_unconfined_are_not_asked_about_over_a_socket [];
         a_command_reaches_neither_the_token_nor_an_answer ["python3"];
@@ -83,7 +84,11 @@ sandbox:
 
     /// A session that waits for an answer to `line`, and the name of its question.
     fn asking(world: &Fixture, line: &str) -> (Running, String) {
-        let running = session(world, &socket(world), &[], line).spawn();
+        asked(world, session(world, &socket(world), &[], line))
+    }
+
+    fn asked(world: &Fixture, session: Invocation) -> (Running, String) {
+        let running = session.spawn();
         let started = Instant::now();
         loop {
             let listed = approvals(world, &["list", "--json"]).output();
@@ -161,11 +166,7 @@ sandbox:
     fn the_questions_are_asked_on_the_terminal_of_who_answers(world: &Fixture) {
         let (running, _) = asking(world, "touch made");
         let socket = socket(world);
-        let steps = json!([
-            ["expect", "touch made"],
-            ["expect", "approve? [y/n/s/?] "],
-            ["send", "y\r"]
-        ]);
+        let steps = json!([["expect", "touch made"], ["expect", "approve? ["], ["send", "y\r"]]);
         let (code, shown) = world.play(&steps, &["approvals", "--socket", socket.to_str().unwrap()]);
         assert_eq!(code, 0, "{shown}");
         running.wait().ok();
@@ -183,7 +184,7 @@ sandbox:
 
     fn what_nobody_answers_at_a_terminal_in_time_is_denied(world: &Fixture) {
         let config = config(world, "");
-        let steps = json!([["expect", "approve? [y/n/s] "], ["expect", "no answer within 1s"]]);
+        let steps = json!([["expect", "approve? ["], ["expect", "no answer within 1s"]]);
         let named = ["run", "--config", config.to_str().unwrap(), "--approval-timeout", "1s"];
         let (code, shown) = world.play(&steps, &[&named[..], &["-c", "touch made"]].concat());
         assert_eq!(code, 126, "{shown}");
@@ -303,6 +304,33 @@ sandbox:
             let run = approvals(world, words).output().exits(125);
             assert!(run.err().contains("no session asks"), "{}", run.err());
         }
+    }
+
+    fn a_file_change_is_shown_whole_and_approved_from_another_process(world: &Fixture) {
+        let before = Snapshot::of(world);
+        let config = config(world, "tools: {write_file: {approval: required}}\n");
+        let place = socket(world);
+        let content = "line\n".repeat(200);
+        let arguments = json!({"path": "made", "content": content}).to_string();
+        let named = [
+            "--config",
+            config.to_str().unwrap(),
+            "--approvals-socket",
+            place.to_str().unwrap(),
+        ];
+        let call = || world.stockade(&[&["call"], &named[..], &["write_file", &arguments]].concat());
+        let (running, id) = asked(world, call());
+        let shown = approvals(world, &["show", &id]).output().ok();
+        assert_eq!(shown.matches(" line\n").count(), 200, "{shown}");
+        assert!(!shown.contains("\n\n") && shown.ends_with('\n'), "{shown}");
+        approvals(world, &["deny", &id]).output().ok();
+        running.wait().exits(126);
+        assert!(!made(world));
+        let (running, id) = asked(world, call());
+        approvals(world, &["approve", &id]).output().ok();
+        running.wait().ok();
+        assert_eq!(fs::read_to_string(world.workspace().join("made")).unwrap(), content);
+        assert_nothing_left_behind(&before, world);
     }
 
     fn commands_that_run_unconfined_are_not_asked_about_over_a_socket(world: &Fixture) {
