@@ -62,7 +62,7 @@ fn contradicts(layer: &Layer, entry: &At<String>, demand: Demand, other: Spot) -
         entry.value
     ))
     .at(layer.source.place(entry.at), format!("says that it is {said}"))
-    .and(layer.source.place(other), "says otherwise of the alike command")
+    .and(layer.source.place(other), "says otherwise of the same command")
     .hint("keep one of them")
 }
 
