@@ -194,7 +194,7 @@ impl Fixture {
             Backend::Bwrap => "bwrap",
         };
         match args {
-            ["run", rest @ ..] => [&["run", "--backend", backend], rest].concat(),
+            [does @ ("run" | "call"), rest @ ..] => [&[*does, "--backend", backend], rest].concat(),
             _ => args.to_vec(),
         }
     }

@@ -33,7 +33,9 @@ pub(super) fn read(text: &str) -> Result<Vec<FilePatch>, String> {
     };
     let mut files: Vec<FilePatch> = Vec::new();
     for file in PatchSet::parse(text, options) {
-        let file = file.map_err(|error| format!("the patch cannot be read: {error}"))?;
+        let file = file.map_err(|error| {
+            format!("the patch cannot be read ({error}); a unified diff has `---`, `+++` and `@@` lines for each file")
+        })?;
         let one = one(&file)?;
         if files.iter().any(|other| other.path == one.path) {
             return Err(format!("the patch changes {} twice", one.path));
@@ -44,7 +46,7 @@ pub(super) fn read(text: &str) -> Result<Vec<FilePatch>, String> {
         }
     }
     if files.is_empty() {
-        return Err("the patch has no file in it: it needs `---`, `+++` and `@@` lines".to_owned());
+        return Err("the patch is empty".to_owned());
     }
     Ok(files)
 }
