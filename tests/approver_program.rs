@@ -33,6 +33,7 @@ mod tests {
         a_program_that_commands_could_write_is_refused [];
         a_program_that_others_could_write_is_refused [];
         a_folder_on_the_path_that_commands_could_write_is_left_out [];
+        a_home_that_commands_could_write_is_not_the_programs [];
         a_signal_kills_the_program_and_runs_nothing [];
         a_mode_that_asks_nobody_does_not_run_the_program [];
     }
@@ -263,6 +264,20 @@ sandbox:
         );
         ask(world.base().join("bin"));
         assert!(planted.exists());
+    }
+
+    fn a_home_that_commands_could_write_is_not_the_programs(world: &Fixture) {
+        let told = world.base().join("told");
+        let program = program(
+            world,
+            &format!("echo \"home: ${{HOME-none}}\" >{}; {YES}", told.display()),
+        );
+        let ask = |home: PathBuf| {
+            run(world, &program, &[], "true").env("HOME", home).output().ok();
+            fs::read_to_string(&told).unwrap()
+        };
+        assert_eq!(ask(world.workspace()), "home: none\n");
+        assert_eq!(ask(world.home()), format!("home: {}\n", world.home().display()));
     }
 
     fn a_signal_kills_the_program_and_runs_nothing(world: &Fixture) {

@@ -3,10 +3,10 @@
 //! The program runs outside every confinement, as the user. So it must lie where no command can write, it is found
 //! once, and what it finds on its `PATH` is not the agent's either. Whatever it does but answer denies.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::os::fd::{AsFd as _, BorrowedFd};
-use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 use std::process::ExitStatus;
@@ -193,24 +193,27 @@ fn identity(found: &std::fs::Metadata) -> Identity {
     }
 }
 
-/// The variables, without the entries of `PATH` from which a command could give the program something to run.
+/// The variables, without those places from which a command could give the program something to run: entries of
+/// `PATH`, and a `HOME` with start-up files in it.
 fn environment(writable: &[AbsPath]) -> Vec<(OsString, OsString)> {
-    let reached = |entry: &Path| {
-        let Ok(entry) = AbsPath::new(entry) else { return true };
-        let real = walk(entry.as_path()).map_or_else(|_| entry.clone(), |walked| walked.path);
-        writable.iter().any(|root| holds(root, &entry) || holds(root, &real))
+    let reached = |place: &OsStr| {
+        let Ok(place) = AbsPath::new(Path::new(place)) else {
+            return true;
+        };
+        let real = walk(place.as_path()).map_or_else(|_| place.clone(), |walked| walked.path);
+        writable.iter().any(|root| holds(root, &place) || holds(root, &real))
     };
     let value = |name: &str| {
         let value = std::env::var_os(name)?;
-        if name != "PATH" {
-            return Some(value);
+        match name {
+            "PATH" => {
+                let entries = value.as_bytes().split(|byte| *byte == b':');
+                let kept: Vec<&[u8]> = entries.filter(|entry| !reached(OsStr::from_bytes(entry))).collect();
+                Some(OsString::from_vec(kept.join(&b':')))
+            }
+            "HOME" if reached(&value) => None,
+            _ => Some(value),
         }
-        let kept: Vec<&[u8]> = value
-            .as_bytes()
-            .split(|byte| *byte == b':')
-            .filter(|entry| !reached(Path::new(std::ffi::OsStr::from_bytes(entry))))
-            .collect();
-        Some(std::os::unix::ffi::OsStringExt::from_vec(kept.join(&b':')))
     };
     ENVIRONMENT
         .into_iter()

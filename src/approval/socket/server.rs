@@ -86,10 +86,14 @@ impl Server {
         }
     }
 
-    /// Serves until it is told to stop.
+    /// Serves until it is told to stop, and then once more: the last answer is told to who watches.
     pub(super) fn serve(&mut self) {
-        while !self.stop.load(Ordering::SeqCst) {
-            self.wait();
+        let mut stopping = false;
+        while !stopping {
+            stopping = self.stop.load(Ordering::SeqCst);
+            if !stopping {
+                self.wait();
+            }
             for event in self.board.events(&mut self.woken) {
                 let told = line(&event);
                 for client in self.clients.iter_mut().filter(|client| client.stage == Stage::Watching) {
