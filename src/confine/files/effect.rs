@@ -57,8 +57,8 @@ pub(super) fn path_of(change: &Change) -> &OsStr {
     }
 }
 
-/// Holds that no change works in a directory that one of them takes away: what it would come to depends on which is
-/// made first.
+/// Holds that no two changes work on one path, and none in a directory that one of them takes away: what they would
+/// come to depends on which is made first.
 pub(super) fn are_apart<'a>(changes: impl Iterator<Item = &'a Change> + Clone) -> Answer<()> {
     let taken: HashSet<&Path> = changes
         .clone()
@@ -71,7 +71,12 @@ pub(super) fn are_apart<'a>(changes: impl Iterator<Item = &'a Change> + Clone) -
         Change::Move { from, to } => [Some(from.as_os_str()), Some(to.as_os_str())],
         other => [Some(path_of(other)), None],
     });
+    let mut seen = HashSet::new();
     for path in paths.flatten() {
+        if !seen.insert(path) {
+            let why = "it is changed twice at once";
+            return Err(failure(path, Why::Malformed(why.to_owned())));
+        }
         if Path::new(path).ancestors().skip(1).any(|above| taken.contains(above)) {
             let why = "it lies in what is moved or removed together with it";
             return Err(failure(path, Why::Malformed(why.to_owned())));

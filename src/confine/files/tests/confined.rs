@@ -1,5 +1,7 @@
 //! What the kernel refuses, whatever the modes of files say.
 
+use std::os::unix::fs::MetadataExt;
+
 use landlock::{
     ABI, Access, AccessFs, BitFlags, CompatLevel, Compatible, PathBeneath, PathFd, Ruleset, RulesetAttr,
     RulesetCreatedAttr, RulesetError,
@@ -101,6 +103,28 @@ fn when_the_third_of_three_is_refused_nothing_is_changed() {
     assert_eq!(world.snapshot(), before);
     bounds.pop();
     assert_eq!(world.apply(bounds), Ok(()));
+}
+
+#[test]
+fn when_a_renaming_fails_at_last_those_before_it_are_taken_back() {
+    let world = world();
+    begin(&world);
+    let outside = world.file("ro/g", "x");
+    // Both are refused only when it comes to it: a move after the other renamings, a removal after the other removals.
+    for last in [
+        rename(&world.os("rw/f"), &world.os("ro/new")),
+        delete(&outside, Tree::Empty),
+    ] {
+        let mut bounds = every_kind(&world, "rw");
+        bounds.push(world.bound(last));
+        let before = world.snapshot();
+        let inode = fs::metadata(world.path("rw/replaced")).unwrap().ino();
+        let why = world.apply(bounds);
+        assert!(matches!(why, Err(Why::NotPermitted | Why::OtherFileSystem)), "{why:?}");
+        assert_eq!(world.snapshot(), before);
+        assert_eq!(fs::metadata(world.path("rw/replaced")).unwrap().ino(), inode);
+    }
+    assert_eq!(world.apply(every_kind(&world, "rw")), Ok(()));
 }
 
 #[test]

@@ -258,6 +258,19 @@ fn a_patch_that_would_lose_lines_is_malformed() {
     }
 }
 
+#[test]
+fn a_hunk_that_names_a_line_beyond_the_end_fits_nowhere() {
+    for line in ["5", "9223372036854775808", "18446744073709551614"] {
+        let inserted = patched(Some("a\nb\n"), &format!("@@ -{line},0 +{line} @@\n+x\n"));
+        assert!(matches!(inserted, Err(Why::Hunk { hunk: 1, .. })), "{inserted:?}");
+        // Where it fits elsewhere the number is only a hint.
+        let replaced = patched(Some("a\nb\n"), &format!("@@ -{line} +{line} @@\n-b\n+x\n"));
+        assert_eq!(replaced, Ok("a\nx\n".to_owned()), "{line}");
+    }
+    let last = patched(Some("a\nb\n"), "@@ -2,0 +3 @@\n+x\n");
+    assert_eq!(last, Ok("a\nb\nx\n".to_owned()));
+}
+
 /// Content with few words in many lines, so that texts are found again.
 fn content() -> impl Strategy<Value = String> {
     proptest::collection::vec("[abc]{0,2}", 0..12)

@@ -208,3 +208,20 @@ fn rename(from: &OsStr, to: &OsStr) -> Change {
 fn is_file(state: &State) -> bool {
     matches!(state, State::File(_))
 }
+
+/// Five changes of every kind below a directory.
+fn every_kind(world: &World, below: &str) -> Vec<Bound> {
+    let name = |name: &str| Path::new(below).join(name);
+    let replaced = world.file(name("replaced"), "old");
+    let moved = world.file(name("moved"), "m");
+    let removed = world.file(name("removed"), "r");
+    world.file(name("tree/f"), "t");
+    let changes = [
+        write(&replaced, "new"),
+        write(&world.os(name("way/new")), "new"),
+        rename(&moved, &world.os(name("other/way/moved"))),
+        delete(&removed, Tree::Empty),
+        delete(&world.os(name("tree")), Tree::Whole),
+    ];
+    changes.into_iter().map(|change| world.bound(change)).collect()
+}

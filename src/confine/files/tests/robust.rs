@@ -125,6 +125,14 @@ proptest! {
     }
 
     #[test]
+    fn whatever_a_patch_says_it_never_makes_it_panic(
+        content in "[ab\r\n]{0,12}",
+        hunks in "(@@ -[0-9]{1,20}(,[0-9]{1,20})? [+][0-9]{1,2}(,[0-9])? @@\n([ +-][ab]?\r?\n|\\\\ No newline at end of file\n){0,4}){0,3}",
+    ) {
+        let _applied = super::super::patch::apply(content.as_bytes(), &hunks, 1000);
+    }
+
+    #[test]
     fn a_request_with_bytes_changed_never_makes_it_panic(at in 0usize..200, to in any::<u8>()) {
         // Below a directory that does not exist, so that nothing is changed wherever the request leads.
         let path = OsString::from("/nonexistent-directory/f");

@@ -27,11 +27,10 @@ fn an_edit_is_shown_as_the_lines_that_change_and_three_around_them() {
 #[test]
 fn what_is_shown_is_what_was_prepared() {
     let world = World::new();
-    let path = world.file("f", "old\n");
     let changes = [
-        write(&path, "new\n"),
-        delete(&path, Tree::Empty),
-        rename(&path, &world.os("g")),
+        write(&world.file("a", "old\n"), "new\n"),
+        delete(&world.file("b", "b"), Tree::Empty),
+        rename(&world.file("c", "c"), &world.os("g")),
     ];
     let shown: Vec<Prepared> = show(&world, &changes).into_iter().map(|shown| shown.prepared).collect();
     let prepared: Vec<Prepared> = changes.iter().map(|change| world.prepare(change).unwrap()).collect();
