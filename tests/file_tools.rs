@@ -68,11 +68,11 @@ shell: {default: {allowed: true, approval: none}}
         /// The answers to these requests, made in one session.
         #[track_caller]
         fn ask(&self, requests: &[Value]) -> Vec<Value> {
-            let lines: String = requests.iter().map(|request| format!("{request}\n")).collect();
+            let lines: Vec<String> = requests.iter().map(Value::to_string).collect();
             let run = self
                 .world
                 .stockade(&["call", "-q", "--config", "stockade-test.yaml", "--stream"])
-                .stdin(lines.into_bytes())
+                .stdin(lines.join("\n").into_bytes())
                 .output();
             let out = run.out();
             let answers: Vec<Value> = out.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
@@ -81,12 +81,13 @@ shell: {default: {allowed: true, approval: none}}
         }
 
         #[track_caller]
-        fn call(&self, tool: &str, args: Value) -> Value {
+        fn call(&self, tool: &str, args: impl Into<Value>) -> Value {
+            let args = args.into();
             self.ask(&[json!({"call": {"tool": tool, "args": args}})]).remove(0)
         }
 
         #[track_caller]
-        fn done(&self, tool: &str, args: Value) -> Value {
+        fn done(&self, tool: &str, args: impl Into<Value>) -> Value {
             let answer = self.call(tool, args);
             assert_eq!(answer["status"], "done", "{answer}");
             answer
@@ -117,8 +118,8 @@ shell: {default: {allowed: true, approval: none}}
 
     fn a_file_is_read_in_lines_with_its_totals(world: &Fixture) {
         let tools = Tools::new(world, CONFIG);
-        let lines: String = (1..=1000).map(|number| format!("line {number}\n")).collect();
-        world.write("library/long", lines);
+        let lines: Vec<String> = (1..=1000).map(|number| format!("line {number}")).collect();
+        world.write("library/long", lines.join("\n"));
         let answer = tools.done(
             "read_file",
             json!({"path": "library:long", "first_line": 10, "lines": 2}),
@@ -699,6 +700,7 @@ tools: {search_files: {approval: deny}}
             ])
             .output();
         assert_eq!(run.code(), 125);
-        assert!(run.err().contains("\"required\":[\"path\"]"), "{}", run.err());
+        let told = String::from_utf8(run.stderr).unwrap();
+        assert!(told.contains("\"required\":[\"path\"]"), "{told}");
     }
 }

@@ -12,7 +12,7 @@ use serde_json::Value;
 use tokio::sync::mpsc;
 
 use super::call::{ShellCall, ShellCommand, ToolError};
-use super::files::parse;
+use super::files::{bare, parse};
 use super::outcome::{Outcome, Status};
 use super::permission::{Permit, Wanted};
 use super::session::Shared;
@@ -67,7 +67,7 @@ impl Tool for ShellTool {
     }
 
     fn input_schema(&self) -> Value {
-        schemars::schema_for!(ShellArgs).to_value()
+        bare(schemars::schema_for!(ShellArgs))
     }
 
     fn assess<'a>(&'a mut self, context: &'a ApprovalContext) -> Boxed<'a, Result<Assessed, ToolError>> {

@@ -113,8 +113,17 @@ impl FileKind {
             Self::Move => schemars::schema_for!(MoveFile),
             Self::MakeDirectory => schemars::schema_for!(MakeDirectory),
         };
-        schema.to_value()
+        bare(schema)
     }
+}
+
+/// A schema without what says nothing about the arguments.
+pub(crate) fn bare(schema: schemars::Schema) -> Value {
+    let mut schema = schema.to_value();
+    if let Value::Object(members) = &mut schema {
+        members.retain(|name, _| !["$schema", "title", "description"].contains(&name.as_str()));
+    }
+    schema
 }
 
 /// The arguments of a call, for the tool of that name.

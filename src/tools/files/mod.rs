@@ -4,7 +4,8 @@
 //! the confined file server where it leads; `judge` holds that against the config; `steps` makes changes of the
 //! arguments, `change` and `read` assess a call and
 //! do what was assessed; `operand` is a file that a command names; `patch` splits a diff into files; `question` and `present` make what a person is asked and
-//! shown; `ask` speaks with the servers; `failures` tells why something could not be done.
+//! shown; `ask` speaks with the servers; `told` tells what came of it,
+//! `failures` why something could not be done.
 //!
 //! The parent opens no path that an agent chose. A path is judged where it leads, and opened by the server so that a
 //! symlink put there since makes it fail.
@@ -22,6 +23,7 @@ mod present;
 mod question;
 mod read;
 mod steps;
+mod told;
 
 use std::fmt;
 use std::sync::Arc;
@@ -29,7 +31,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 pub use arguments::FileKind;
-pub(super) use arguments::parse;
+pub(super) use arguments::{bare, parse};
 pub(super) use ask::FileProfile;
 pub(super) use operand::Operand;
 

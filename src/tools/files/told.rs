@@ -1,0 +1,123 @@
+//! What was read, listed or found, as an agent and a program are told it.
+
+use std::fmt::Write as _;
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+use crate::confine::files::protocol::{End, Entry, Kind, Match, Text};
+use crate::policy::AbsPath;
+use crate::policy::path::{display, escape};
+use crate::tools::outcome::lossy;
+use crate::tools::tool::{Output, OutputEnd};
+
+pub(super) fn text_of(path: &AbsPath, text: Text) -> Output {
+    let Text {
+        bytes,
+        first,
+        lines,
+        total_lines,
+        total_bytes,
+        end,
+    } = text;
+    let content = lossy(bytes);
+    let mut told = content.clone();
+    let last = first.saturating_add(lines).saturating_sub(1);
+    let of = total_lines.map_or_else(|| "more than were counted".to_owned(), |total| total.to_string());
+    match end {
+        End::Whole if lines == 0 && total_bytes > 0 => {
+            let _infallible = write!(told, "[no line {first}: the file has {of}]");
+        }
+        End::Whole => {}
+        End::Limit | End::Time => {
+            if !told.ends_with('\n') {
+                told.push('\n');
+            }
+            let _infallible = write!(
+                told,
+                "… [lines {first} to {last} of {of}; `first_line: {}` goes on]",
+                last.saturating_add(1)
+            );
+        }
+    }
+    Output {
+        end: OutputEnd::Done,
+        text: told,
+        data: json!({
+            "path": path.to_string(),
+            "content": content,
+            "first_line": first,
+            "lines": lines,
+            "total_lines": total_lines,
+            "total_bytes": total_bytes,
+            "complete": end == End::Whole,
+        }),
+    }
+}
+
+/// A path below the start, escaped.
+fn relative(start: &AbsPath, path: &std::ffi::OsStr) -> String {
+    let path = Path::new(path);
+    let below = path.strip_prefix(start.as_path()).unwrap_or(path);
+    if below.as_os_str().is_empty() {
+        return display(start.name().unwrap_or_default());
+    }
+    display(below)
+}
+
+pub(super) fn entries_text(start: &AbsPath, entries: &[Entry]) -> String {
+    let mut text = String::new();
+    for entry in entries {
+        let sign = match entry.kind {
+            Kind::Directory => "/",
+            Kind::Symlink => "@",
+            Kind::File | Kind::Other => "",
+        };
+        text.extend([&relative(start, &entry.path), sign, "\n"]);
+    }
+    text
+}
+
+pub(super) fn entries_data(entries: &[Entry]) -> Value {
+    let kind = |kind| match kind {
+        Kind::File => "file",
+        Kind::Directory => "directory",
+        Kind::Symlink => "symlink",
+        Kind::Other => "other",
+    };
+    entries
+        .iter()
+        .map(|entry| json!({"path": display(&entry.path), "kind": kind(entry.kind), "size": entry.size}))
+        .collect()
+}
+
+pub(super) fn matches_text(start: &AbsPath, matches: &[Match]) -> String {
+    let mut text = String::new();
+    for found in matches {
+        for (number, line) in (found.first..).zip(&found.lines) {
+            let sign = if number == found.line { ':' } else { '-' };
+            let _infallible = writeln!(
+                text,
+                "{}{sign}{number}{sign} {}",
+                relative(start, &found.path),
+                escape(
+                    &line
+                        .iter()
+                        .map(|byte| if *byte == b'\t' { b' ' } else { *byte })
+                        .collect::<Vec<u8>>()
+                )
+            );
+        }
+    }
+    text
+}
+
+pub(super) fn matches_data(matches: &[Match]) -> Value {
+    matches
+        .iter()
+        .map(|found| {
+            let lines: Vec<String> = found.lines.iter().map(|line| lossy(line.clone())).collect();
+            json!({"path": display(&found.path), "line": found.line, "first_line": found.first, "lines": lines})
+        })
+        .collect()
+}
