@@ -531,11 +531,12 @@ shell: {default: {allowed: true, approval: none}}
         let custom = "\
 custom_tools:
   count: {description: Count lines, command: [wc, -l, '{path}'], args: {path: {type: path, root: work}}, approval: none}
-  say: {description: Say, command: [echo, '{text}', '{number}', '{kind}'], args: {text: {type: string}, number: {type: integer}, kind: {type: choice, choices: [a, b]}}, approval: none}
+  say: {description: Say, sandbox_paths: [work], command: [echo, '{text}', '{number}', '{kind}'], args: {text: {type: string}, number: {type: integer}, kind: {type: choice, choices: [a, b]}}, approval: none}
 ";
-        let tools = Tools::new(world, &format!("{CONFIG}{custom}").replace("./work", "."));
-        world.write("lines", "1\n2\n");
-        let counted = tools.done("count", json!({"path": "lines"}));
+        let tools = Tools::new(world, &format!("{CONFIG}{custom}"));
+        world.write("work/lines", "1\n2\n");
+        // The working directory lies in no root: it starts in the root that its path is bound to.
+        let counted = tools.done("count", json!({"path": "work/lines"}));
         assert!(counted["text"].as_str().unwrap().starts_with("2 "), "{counted}");
         let said = tools.done("say", json!({"text": "$(id); x", "number": 3, "kind": "b"}));
         assert_eq!(said["text"], "$(id); x 3 b\n");

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::fmt;
+use std::path::Path;
 use std::sync::Arc;
 
 use nix::sys::signal::Signal;
@@ -188,8 +189,7 @@ impl Tool for CommandTool {
                 Err(ToolError::Blocked(why)) => return Ok(Assessment::Blocked(why).into()),
                 Err(error) => return Err(error),
             };
-            let directory = AbsPath::new(&self.session.directory)
-                .map_err(|_| ToolError::Directory(self.session.directory.clone()))?;
+            let directory = executor.start_of(&self.tool, &self.session.directory)?;
             let command = ShellCommand::Argv(argv);
             let (assessment, permit) = executor
                 .assess_custom(&self.tool, &command, &directory, context, &mut stops)
@@ -220,9 +220,32 @@ impl Tool for CommandTool {
     }
 }
 
+/// The only roots that the writes of a tool reach: its `sandbox_paths`, or those that its paths are bound to.
+fn written(tool: &CustomTool) -> Vec<String> {
+    if let Some(names) = &tool.sandbox_paths {
+        return names.clone();
+    }
+    let roots = tool.args.iter().filter_map(|arg| match &arg.kind {
+        ArgKind::Path(root) => root.clone(),
+        ArgKind::Text | ArgKind::Integer | ArgKind::Boolean | ArgKind::Choice(_) => None,
+    });
+    let roots: BTreeSet<String> = roots.collect();
+    roots.into_iter().collect()
+}
+
 impl Executor {
-    /// What a call of a custom tool needs. Its writes reach the roots that its `sandbox_paths` name; without them, those
-    /// that its paths are bound to, and no other.
+    /// Where a custom tool starts: in the working directory, or, where that cannot be read, in a root that it names.
+    fn start_of(&self, tool: &CustomTool, directory: &Path) -> Result<AbsPath, ToolError> {
+        let here = AbsPath::new(directory).map_err(|_| ToolError::Directory(directory.to_owned()))?;
+        if self.hold_directory(&here).is_ok() {
+            return Ok(here);
+        }
+        let names = written(tool);
+        let root = self.policy.roots.iter().find(|root| names.contains(&root.name));
+        Ok(root.map_or(here, |root| root.path.clone()))
+    }
+
+    /// What a call of a custom tool needs.
     async fn assess_custom(
         &mut self,
         tool: &CustomTool,
@@ -231,17 +254,7 @@ impl Executor {
         context: &ApprovalContext,
         stops: &mut mpsc::Receiver<Signal>,
     ) -> Result<(Assessment, Permit), ToolError> {
-        let narrow = tool.sandbox_paths.clone().unwrap_or_else(|| {
-            let roots: BTreeSet<String> = tool
-                .args
-                .iter()
-                .filter_map(|arg| match &arg.kind {
-                    ArgKind::Path(root) => root.clone(),
-                    ArgKind::Text | ArgKind::Integer | ArgKind::Boolean | ArgKind::Choice(_) => None,
-                })
-                .collect();
-            roots.into_iter().collect()
-        });
+        let narrow = written(tool);
         self.hold_directory(directory)?;
         let words: Vec<String> = match command {
             ShellCommand::Argv(argv) => argv
