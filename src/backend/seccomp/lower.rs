@@ -1,16 +1,17 @@
 //! The table → filters.
 //!
-//! seccompiler writes filters that answer one thing, so there are two per error number: what is
-//! refused always, and what by its arguments. A hand-made frame before them says what no rule per
-//! number can: another architecture's table (killed), and numbers beyond the known ones, x32's among
-//! them (`ENOSYS`). All are joined into one, because each filter of a stack costs every judged call
-//! anew; only the one that notifies stays apart, for it is installed with a listener.
+//! A hand-made beginning says what hangs on the number alone, and what no rule per number can: another
+//! architecture's table (killed), and numbers beyond the known ones, x32's among them (`ENOSYS`). What is
+//! judged by its arguments goes on to filters by seccompiler, which answer one thing each, so there is one per
+//! error number, and another where what they let pass is refused all the same. All are joined into one, because
+//! each filter of a stack costs every judged call anew; only the one that notifies stays apart, for it is
+//! installed with a listener.
 //!
-//! A call whose arguments are judged walks the whole filter, so each part begins with a short way
+//! A call whose arguments are judged walks all of these, so each part begins with a short way
 //! out for the frequent calls of that kind that it says nothing of.
 
-use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, BTreeSet};
 
 use seccompiler::{
     BackendError, BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter,
@@ -19,6 +20,7 @@ use seccompiler::{
 
 use super::number::{GAP, HIGHEST, NATIVE_ARCH};
 use super::table::{Clause, Errno, Say, Table, Test};
+use super::tree::{Way, tree};
 use super::{Instruction, Program, Role, SeccompPlan, Settings};
 
 const RET_ALLOW: u32 = 0x7FFF_0000;
@@ -50,12 +52,12 @@ pub enum SeccompError {
     },
 }
 
-/// Which half of an error's filters a call is in.
+/// Which of an error's rules a call has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Part {
-    /// Few numbers, some frequent.
+    /// Those that look at arguments.
     ByArgument,
-    /// Many numbers, none of them frequent: the long walk that the frequent calls must be spared.
+    /// Those that do not. They come second, for what the others let pass.
     Always,
 }
 
@@ -104,7 +106,11 @@ pub fn lower(settings: Settings) -> Result<SeccompPlan, SeccompError> {
             }
         }
     }
-    let mut parts = vec![frame()];
+    let always = take_always(&mut errors);
+    let judged = errors.values().flat_map(BTreeMap::keys).copied().collect();
+    let mut program = frame();
+    program.extend(tree(&ways(&always, &judged)));
+    let mut parts = Vec::new();
     for ((_, errno), rules) in errors {
         let action = SeccompAction::Errno(errno.code().into());
         parts.push(compile(rules, action).map_err(|source| failed(errno, source))?);
@@ -113,10 +119,62 @@ pub fn lower(settings: Settings) -> Result<SeccompPlan, SeccompError> {
         Role::Worker => None,
         Role::Command => Some(notifying(notified)?),
     };
+    program.extend(join(parts));
     Ok(SeccompPlan {
-        programs: vec![join(parts)],
+        programs: vec![program],
         notify,
     })
+}
+
+/// Takes out the numbers that are answered an error whatever the arguments, with what the filter returns; nothing is
+/// left of a rule for none.
+fn take_always(errors: &mut BTreeMap<(Part, Errno), Rules>) -> BTreeMap<i64, u32> {
+    let by_argument: BTreeSet<i64> = errors
+        .iter()
+        .filter(|((part, _), _)| *part == Part::ByArgument)
+        .flat_map(|(_, rules)| rules.keys().copied())
+        .collect();
+    let mut always = BTreeMap::new();
+    for ((part, errno), rules) in errors.iter_mut() {
+        match part {
+            Part::ByArgument => {}
+            Part::Always => rules.retain(|number, _| {
+                let judged = by_argument.contains(number);
+                if !judged {
+                    // Of two errors the one that comes first, as it would in a row of filters.
+                    always.entry(*number).or_insert(refusal(*errno));
+                }
+                judged
+            }),
+        }
+    }
+    errors.retain(|_, rules| !rules.is_empty());
+    always
+}
+
+/// What a filter returns for an error.
+fn refusal(errno: Errno) -> u32 {
+    RET_ERRNO | u32::from(errno.code())
+}
+
+/// What becomes of each number, in pieces of numbers that go the same way.
+fn ways(always: &BTreeMap<i64, u32>, judged: &BTreeSet<i64>) -> Vec<(u32, Way)> {
+    let unknown = Way::Return(refusal(Errno::NoSys));
+    let way = |number: u32| {
+        if GAP.contains(&number) {
+            return unknown;
+        }
+        let number = i64::from(number);
+        match always.get(&number) {
+            Some(value) => Way::Return(*value),
+            None if judged.contains(&number) => Way::Onward,
+            None => Way::Return(RET_ALLOW),
+        }
+    };
+    let known = (0..=HIGHEST).map(|number| (number, way(number)));
+    let mut ways: Vec<(u32, Way)> = known.chain([(HIGHEST + 1, unknown)]).collect();
+    ways.dedup_by_key(|(_, way)| *way);
+    ways
 }
 
 /// The error for a filter that answers an error number.
@@ -211,30 +269,23 @@ fn notifying(rules: Rules) -> Result<Program, SeccompError> {
     Ok(program)
 }
 
-const LOAD: u16 = 0x20;
-const JUMP: u16 = 0x05;
+pub(super) const LOAD: u16 = 0x20;
+pub(super) const JUMP: u16 = 0x05;
 const JUMP_EQUAL: u16 = 0x15;
-const JUMP_GREATER: u16 = 0x25;
-const JUMP_GREATER_EQUAL: u16 = 0x35;
-const RETURN: u16 = 0x06;
+pub(super) const JUMP_GREATER_EQUAL: u16 = 0x35;
+pub(super) const RETURN: u16 = 0x06;
 
 /// One instruction.
-const fn step(code: u16, jt: u8, jf: u8, k: u32) -> Instruction {
+pub(super) const fn step(code: u16, jt: u8, jf: u8, k: u32) -> Instruction {
     Instruction { code, jt, jf, k }
 }
 
-/// The first filter: architecture, and which numbers are known at all.
+/// The beginning: the architecture, and the number for what follows.
 fn frame() -> Program {
-    let enosys = RET_ERRNO | u32::from(Errno::NoSys.code());
     vec![
         step(LOAD, 0, 0, 4), // arch
         step(JUMP_EQUAL, 1, 0, NATIVE_ARCH),
         step(RETURN, 0, 0, RET_KILL_PROCESS),
         step(LOAD, 0, 0, 0), // nr
-        step(JUMP_GREATER, 3, 0, HIGHEST),
-        step(JUMP_GREATER, 1, 0, *GAP.end()),
-        step(JUMP_GREATER_EQUAL, 1, 0, *GAP.start()),
-        step(RETURN, 0, 0, RET_ALLOW),
-        step(RETURN, 0, 0, enosys),
     ]
 }

@@ -17,6 +17,7 @@ mod rows;
 pub mod table;
 #[cfg(test)]
 mod tests;
+mod tree;
 mod validate;
 
 use serde::{Deserialize, Serialize};
