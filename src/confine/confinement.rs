@@ -90,8 +90,8 @@ pub struct Running {
 }
 
 impl Confinement {
-    /// Tells the worker its plan. It confines itself while the caller goes on; [`launch`](Self::launch) waits
-    /// until it has passed its self-test.
+    /// Tells the worker its plan. It confines itself while the caller goes on, and starts no command before it has
+    /// passed its self-test.
     pub async fn start(stage: Stage, setup: Setup) -> Result<Self, ConfineError> {
         let Stage {
             reader,
@@ -144,18 +144,16 @@ impl Confinement {
         self.stage.id()
     }
 
-    /// Starts a command.
+    /// Starts a command. The worker reads of it once it has passed its self-test.
     pub async fn launch(&mut self, launch: Launch) -> Result<Running, ConfineError> {
-        self.ready().await?;
         self.calls += 1;
         let call = self.calls;
         let (sender, ended) = oneshot::channel();
         {
             let mut waiting = self.pending.lock().unwrap_or_else(PoisonError::into_inner);
-            if waiting.closed {
-                return Err(ConfineError::WorkerDied);
+            if !waiting.closed {
+                waiting.calls.insert(call, sender);
             }
-            waiting.calls.insert(call, sender);
         }
         let Launch {
             work,
@@ -173,7 +171,10 @@ impl Confinement {
             limits,
             terminal,
         };
-        send(self.writer.as_ref(), &Request::Start(start), &streams).await?;
+        let sent = send(self.writer.as_ref(), &Request::Start(start), &streams).await;
+        // Why there is no worker says more than that it cannot be told anything.
+        self.ready().await?;
+        sent?;
         Ok(Running { call, ended })
     }
 

@@ -166,7 +166,7 @@ impl Executor {
         identity::GitIdentity::of_user(&self.places.home)
             .write_into(&private.home)
             .map_err(ToolError::Private)?;
-        let plan = match &self.chosen.footing {
+        let drafted = match &self.chosen.footing {
             Footing::Confined(ground) => {
                 let own = [own_directory(&private.home)?, own_directory(&private.tmp)?];
                 let profile = with_canary(profile.clone().with_private(own), &session)?;
@@ -177,17 +177,24 @@ impl Executor {
                         shown: shown(&session)?,
                     },
                 };
-                Some(plan::lower(&profile, *ground, &around)?.plan)
+                Some((plan::draft(&profile, *ground, &around)?, profile, *ground))
             }
             Footing::Unconfined(_) => None,
             Footing::Refused(why) => return Err(ToolError::Refused(why.clone())),
         };
         let setup = Setup {
-            plan,
+            plan: drafted.as_ref().map(|(draft, ..)| draft.plan().clone()),
             own_process,
             session,
         };
         let mut worker = Confinement::start(stage, setup).await?;
+        // While the worker confines itself; it is asked for nothing before.
+        if let Some((draft, profile, ground)) = drafted
+            && let Err(error) = draft.prove(&profile, ground)
+        {
+            worker.finish().await;
+            return Err(error.into());
+        }
         if place == Place::Namespaces {
             // Whether they can be made is known only now.
             if let Err(error) = worker.ready().await {

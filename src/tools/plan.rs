@@ -10,7 +10,7 @@ use crate::backend::bwrap::NetworkNamespace;
 use crate::backend::host::Bwrap;
 use crate::backend::landlock::{self, LandlockPlan};
 use crate::backend::seatbelt::{self, SeatbeltPlan};
-use crate::backend::seccomp::{self, IpSockets, Role, SeccompError, SeccompPlan, SeccompWitness, Settings};
+use crate::backend::seccomp::{self, IpSockets, Role, SeccompError, SeccompWitness, Settings};
 use crate::backend::status::{ClauseStatus, Refusal};
 use crate::backend::survey::{Survey, SurveyError};
 use crate::backend::{Plan, Regime, World, attributes, bwrap};
@@ -108,9 +108,49 @@ pub fn tmp_bytes(profile: &Profile) -> u64 {
 
 /// Lowers a profile for a worker and its commands, and proves that the plan permits no more than the profile.
 pub fn lower(profile: &Profile, ground: Ground, around: &Surroundings) -> Result<Lowered, PlanError> {
-    match ground.walls {
+    let draft = draft(profile, ground, around)?;
+    draft.prove(profile, ground)?;
+    Ok(draft.lowered)
+}
+
+/// What is not proven yet. A worker may confine itself by it meanwhile; no command may start.
+#[derive(Debug)]
+#[must_use = "nothing is known of a plan that is not proven"]
+pub struct Draft {
+    lowered: Lowered,
+}
+
+/// Lowers a profile for a worker and its commands; [`Draft::prove`] is still to come.
+pub fn draft(profile: &Profile, ground: Ground, around: &Surroundings) -> Result<Draft, PlanError> {
+    let lowered = match ground.walls {
         Walls::Landlock => lower_landlock(profile, ground),
         Walls::Namespaces(bwrap) => lower_namespaces(profile, ground, bwrap, around),
+    }?;
+    Ok(Draft { lowered })
+}
+
+impl Draft {
+    /// The plan as it stands.
+    pub fn plan(&self) -> &Plan {
+        &self.lowered.plan
+    }
+
+    /// Proves that the plan permits no more than the profile that it was drafted from. What mounts show was proven
+    /// when they were laid out.
+    pub fn prove(&self, profile: &Profile, ground: Ground) -> Result<(), PlanError> {
+        let plan = self.plan();
+        match ground.walls {
+            Walls::Landlock => landlock::validate(&plan.landlock, profile).map_err(PlanError::WeakPlan)?,
+            Walls::Namespaces(_) => {}
+        }
+        files_within(&plan.attributes, profile).map_err(PlanError::WeakPlan)?;
+        for (role, filters) in [
+            (Role::Worker, &plan.worker_filters),
+            (Role::Command, &plan.command_filters),
+        ] {
+            seccomp::validate(filters, settings(profile, role, ground)).map_err(PlanError::WeakFilter)?;
+        }
+        Ok(())
     }
 }
 
@@ -164,25 +204,22 @@ fn lower_landlock(profile: &Profile, ground: Ground) -> Result<Lowered, PlanErro
     };
     let survey = landlock::survey(profile, &options)?;
     let landlock::Lowered { plan: layer, statuses } = landlock::lower(profile, &survey, &options)?;
-    landlock::validate(&layer, profile).map_err(PlanError::WeakPlan)?;
     let plan = complete(layer, None, profile, ground)?;
     Ok(Lowered { plan, statuses, survey })
 }
 
-/// A layer that is proven, and what else holds a command, proven here.
+/// A layer and what else holds a command.
 fn complete(
     landlock: LandlockPlan,
     world: Option<World>,
     profile: &Profile,
     ground: Ground,
 ) -> Result<Plan, PlanError> {
-    let attributes = attributes::lower(&profile.grants, &profile.denies);
-    files_within(&attributes, profile).map_err(PlanError::WeakPlan)?;
     Ok(Plan {
         landlock,
-        worker_filters: filters(profile, Role::Worker, ground)?,
-        command_filters: filters(profile, Role::Command, ground)?,
-        attributes,
+        worker_filters: seccomp::lower(settings(profile, Role::Worker, ground))?,
+        command_filters: seccomp::lower(settings(profile, Role::Command, ground))?,
+        attributes: attributes::lower(&profile.grants, &profile.denies),
         world,
     })
 }
@@ -195,8 +232,8 @@ pub fn lower_seatbelt(profile: &Profile, residuals: Residuals) -> Result<(Seatbe
     Ok((plan, statuses))
 }
 
-fn filters(profile: &Profile, role: Role, ground: Ground) -> Result<SeccompPlan, PlanError> {
-    let settings = Settings {
+fn settings(profile: &Profile, role: Role, ground: Ground) -> Settings {
+    Settings {
         ip: IpSockets::of(
             profile.network,
             match (ground.walls, profile.network) {
@@ -207,10 +244,7 @@ fn filters(profile: &Profile, role: Role, ground: Ground) -> Result<SeccompPlan,
         unix_sockets: profile.unix_sockets,
         landlock_abi: ground.landlock_abi,
         role,
-    };
-    let filters = seccomp::lower(settings)?;
-    seccomp::validate(&filters, settings).map_err(PlanError::WeakFilter)?;
-    Ok(filters)
+    }
 }
 
 /// Checks that a derived profile permits no more than the config's own words.

@@ -22,6 +22,7 @@ use super::restore::{is_blocked, make_way, put, rename, set_mode};
 use super::roots::Root;
 use super::sight::{Found, Holder, Sight, born};
 use super::state::{Seen, State, glance};
+use super::unchanged::Company;
 use super::walk::walk_through;
 use super::{MAX_TOTAL, ProtectError, Violation, What, gitconfig, shown};
 
@@ -137,7 +138,7 @@ impl Settling<'_> {
         let mut last = PathBuf::new();
         for _ in 0..MOVES {
             let mut errors = Vec::new();
-            let sight = walk_through(self.roots, patterns, earlier, &mut errors)?;
+            let sight = walk_through(self.roots, patterns, earlier, Company::Nobody, &mut errors)?;
             let places = sight.locate(&wanted);
             let mut touched: Vec<(u16, Vec<u8>)> = Vec::new();
             for holder in &self.record.holders {

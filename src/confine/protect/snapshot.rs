@@ -14,6 +14,7 @@ use super::roots::{Root, open_roots};
 use super::settle::Settled;
 use super::sight::Sight;
 use super::state::{Seen, State, glance};
+use super::unchanged::Company;
 use super::walk::walk;
 use super::{MAX_FILE, MAX_TOTAL, ProtectError, known, settle, shown, targets};
 
@@ -206,9 +207,13 @@ pub(super) fn look(
     let who = who(&roots);
     let known = known.filter(|known| known.roots == who && known.extra == extra);
     let sight = match (known, store) {
-        (Some(known), _) => walk(&roots, &patterns, Some(&known.sight))?,
-        (None, Some(store)) => walk(&roots, &patterns, known::load(store, &who, extra).as_ref())?,
-        (None, None) => walk(&roots, &patterns, None)?,
+        (Some(known), _) => walk(&roots, &patterns, Some(&known.sight), Company::Nobody)?,
+        // The first in this process: the parent is making the plan.
+        (None, Some(store)) => {
+            let earlier = known::load(store, &who, extra);
+            walk(&roots, &patterns, earlier.as_ref(), Company::Parent)?
+        }
+        (None, None) => walk(&roots, &patterns, None, Company::Nobody)?,
     };
     Ok(Look { roots, patterns, sight })
 }

@@ -25,15 +25,32 @@ const THREADS: usize = 4;
 /// Longest path the kernel is given in one piece.
 const PIECE: usize = 3500;
 
+/// Who else has work to do while the directories are asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Company {
+    /// Whoever waits for the answer waits for nothing else.
+    Nobody,
+    /// The parent, which makes the plan meanwhile. It is left a processor: taking that one too would save
+    /// nothing here that is not lost there.
+    Parent,
+}
+
+impl Company {
+    /// How many processors are left of so many.
+    fn leaves(self, processors: usize) -> usize {
+        match self {
+            Self::Nobody => processors,
+            Self::Parent => processors.saturating_sub(1),
+        }
+    }
+}
+
 /// For each directory of `earlier`, whether it is certain that nothing was put into it, taken out or renamed in it.
 ///
 /// What could not be asked counts as changed, and so does one whose stamp tells nothing.
-pub(super) fn unchanged(roots: &[Root], earlier: &Sight) -> Vec<bool> {
-    ask_in(
-        Processors::mine().count().min(THREADS).min(earlier.len() / WORTH),
-        roots,
-        earlier,
-    )
+pub(super) fn unchanged(roots: &[Root], earlier: &Sight, company: Company) -> Vec<bool> {
+    let processors = company.leaves(Processors::mine().count());
+    ask_in(processors.min(THREADS).min(earlier.len() / WORTH), roots, earlier)
 }
 
 fn ask_in(pieces: usize, roots: &[Root], earlier: &Sight) -> Vec<bool> {
@@ -129,7 +146,7 @@ mod tests {
         std::thread::sleep(Duration::from_millis(60));
         let mut patterns = Patterns::new();
         let roots = open_roots(&paths, &[], &mut patterns).unwrap();
-        let sight = walk(&roots, &patterns, None).unwrap();
+        let sight = walk(&roots, &patterns, None, Company::Nobody).unwrap();
         (roots, sight)
     }
 
@@ -161,7 +178,7 @@ mod tests {
         let place = folder.path().join("one/d3");
         fs::rename(&place, folder.path().join("aside")).unwrap();
         std::os::unix::fs::symlink(folder.path().join("aside"), &place).unwrap();
-        let same = unchanged(&roots, &sight);
+        let same = unchanged(&roots, &sight, Company::Nobody);
         let at = |path: &[u8]| {
             let found = (0..56).find(|&index| sight.directories[index as usize].root == 0 && sight.path(index) == path);
             same[found.unwrap() as usize]

@@ -26,7 +26,7 @@ use super::place::{Kind, Markers, Patterns, Place, Role};
 use super::roots::Root;
 use super::sight::{Directory, Entry, NONE, Run, Sight, Span};
 use super::stamp::{FileSystem, Stamp, classify};
-use super::unchanged::unchanged;
+use super::unchanged::{Company, unchanged};
 use super::{ProtectError, shown};
 use crate::confine::sys;
 
@@ -40,13 +40,15 @@ const MAX_DIRECTORIES: usize = 4_000_000;
 const BUFFER: usize = 64 * 1024;
 
 /// Walks the roots; a directory that cannot be looked into is an error.
-pub(super) fn walk(roots: &[Root], patterns: &Patterns, earlier: Option<&Sight>) -> Result<Sight, ProtectError> {
+pub(super) fn walk(
+    roots: &[Root],
+    patterns: &Patterns,
+    earlier: Option<&Sight>,
+    company: Company,
+) -> Result<Sight, ProtectError> {
     let mut errors = Vec::new();
-    let sight = walk_through(roots, patterns, earlier, &mut errors)?;
-    match errors.into_iter().next() {
-        None => Ok(sight),
-        Some(error) => Err(error),
-    }
+    let sight = walk_through(roots, patterns, earlier, company, &mut errors)?;
+    errors.into_iter().next().map_or(Ok(sight), Err)
 }
 
 /// Walks the roots; directories that cannot be looked into are left out and named.
@@ -54,10 +56,11 @@ pub(super) fn walk_through(
     roots: &[Root],
     patterns: &Patterns,
     earlier: Option<&Sight>,
+    company: Company,
     errors: &mut Vec<ProtectError>,
 ) -> Result<Sight, ProtectError> {
     let trusted_until = now().saturating_sub(TICK);
-    let unchanged = earlier.map_or_else(Vec::new, |earlier| unchanged(roots, earlier));
+    let unchanged = earlier.map_or_else(Vec::new, |earlier| unchanged(roots, earlier, company));
     if let Some(earlier) = earlier
         && earlier.is_of(roots)
         && unchanged.iter().all(|same| *same)
