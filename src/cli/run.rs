@@ -13,7 +13,7 @@ use super::cuts;
 use super::exit::Exit;
 use super::policy::{self, Chosen, Purpose};
 use crate::policy::path::display;
-use crate::tools::{Executor, Outcome, OutputMode, ShellCall, ShellCommand, Status, Stdin, Then, ToolError};
+use crate::tools::{Executor, Outcome, OutputMode, ShellCall, ShellCommand, Status, Stdin, Then, ToolError, foresee};
 
 /// Runs the command and returns its exit code.
 pub(super) fn run(args: RunArgs) -> Result<Exit, Complaint> {
@@ -42,17 +42,6 @@ async fn run_in(args: RunArgs) -> Result<Exit, Complaint> {
         Some(directory) => std::fs::canonicalize(cwd.join(directory))
             .map_err(|error| Complaint::failed(format!("--cwd {}: {error}", display(directory))))?,
     };
-    let (approver, withdraw) = approver::approver(&args.approver, &loaded.policy, &places)?;
-    let mut executor = Executor::new(loaded.policy, narrowing, mode, approver, places)
-        .map_err(tool_complaint)?
-        .withdrawing_with(withdraw);
-    approver::hold_apart(&args.approver, executor.is_unconfined())?;
-    // That nothing confines it is said whatever was asked for; with --json the outcome says it.
-    let told = executor.is_unconfined() || (!args.quiet && std::io::stderr().is_terminal());
-    let before = executor.regime_line().map_err(tool_complaint)?;
-    if told && !args.json {
-        say(&format!("stockade: {before}\n"));
-    }
     let call = ShellCall {
         command: args.line.map_or(ShellCommand::Argv(args.argv), ShellCommand::Line),
         directory,
@@ -66,6 +55,18 @@ async fn run_in(args: RunArgs) -> Result<Exit, Complaint> {
         },
         stops: stops()?,
     };
+    foresee(&loaded.policy, &narrowing, &places, &call);
+    let (approver, withdraw) = approver::approver(&args.approver, &loaded.policy, &places)?;
+    let mut executor = Executor::new(loaded.policy, narrowing, mode, approver, places)
+        .map_err(tool_complaint)?
+        .withdrawing_with(withdraw);
+    approver::hold_apart(&args.approver, executor.is_unconfined())?;
+    // That nothing confines it is said whatever was asked for; with --json the outcome says it.
+    let told = executor.is_unconfined() || (!args.quiet && std::io::stderr().is_terminal());
+    let before = executor.regime_line().map_err(tool_complaint)?;
+    if told && !args.json {
+        say(&format!("stockade: {before}\n"));
+    }
     let outcome = executor.shell(call).await;
     // What was to hold may have turned out not to be had. That is said whatever was asked for, too.
     if let Ok(now) = executor.regime_line()

@@ -3,24 +3,40 @@
 //! A program that knows from its first word that it will confine something, as `stockade run` does, starts
 //! the stage at once: that is loaded and waits by the time the config has been read. It is the same
 //! process as one started later; it knows nothing, and ends when nobody takes it.
+//!
+//! Where it is certain early that it will be needed, and for what, it is told so before everything else
+//! is made ready: it looks at the roots meanwhile. One that was told something else than is needed in the end is ended.
 
-use std::os::fd::OwnedFd;
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::process::{Child, Command, Stdio};
 use std::sync::{Mutex, PoisonError};
 
+use nix::errno::Errno;
 use nix::unistd::Pid;
 
 use super::error::ConfineError;
-use super::{spread, stage};
+use super::protocol::{Announcement, Place, ProtectSetup};
+use super::session::Named;
+use super::{spread, stage, sys, wire};
 
-static AHEAD: Mutex<Option<Spawned>> = Mutex::new(None);
+static AHEAD: Mutex<Option<Ahead>> = Mutex::new(None);
 
-/// A started stage, and the socket that it listens to.
+/// The stage that was started ahead.
 #[derive(Debug)]
-pub(super) struct Spawned {
-    pub(super) control: UnixStream,
-    pub(super) child: Child,
+struct Ahead {
+    spawned: Spawned,
+    told: Option<Told>,
+}
+
+/// What a stage was told before it was needed.
+#[derive(Debug)]
+struct Told {
+    session: Named,
+    protect: Option<ProtectSetup>,
+    place: Place,
+    aside: UnixStream,
 }
 
 /// Starts a stage for whoever needs the first one.
@@ -29,32 +45,128 @@ pub(super) struct Spawned {
 pub fn start_stage() {
     // One that cannot be started now is started, or complained about, when it is needed.
     if let Ok(spawned) = Spawned::start() {
-        *AHEAD.lock().unwrap_or_else(PoisonError::into_inner) = Some(spawned);
+        put(Ahead { spawned, told: None });
     }
 }
 
 /// Ends the stage of [`start_stage`], if nobody needed it, and waits for its end.
 pub fn end_stage() {
-    if let Some(Spawned { control, mut child }) = ahead() {
-        drop(control);
+    if let Some(ahead) = take() {
+        ahead.end();
+    }
+}
+
+/// Tells the stage of [`start_stage`] for which session it is, and what to look at; where that fails, it is told to
+/// another one when it is needed.
+pub fn announce(session: Named, protect: Option<ProtectSetup>, place: Place) {
+    let Some(ahead) = take() else { return };
+    if ahead.told.is_some() {
+        return put(ahead);
+    }
+    match tell(&ahead.spawned, &session, protect.clone(), place) {
+        Ok(aside) => put(Ahead {
+            told: Some(Told {
+                session,
+                protect,
+                place,
+                aside,
+            }),
+            ..ahead
+        }),
+        Err(_) => ahead.end(),
+    }
+}
+
+fn tell(spawned: &Spawned, session: &Named, protect: Option<ProtectSetup>, place: Place) -> io::Result<UnixStream> {
+    let (aside, theirs) = UnixStream::pair()?;
+    let announcement = Announcement::of(session, protect, place);
+    wire::send(&spawned.control, &announcement, &[theirs.as_raw_fd()])?;
+    spawned.send_off();
+    Ok(aside)
+}
+
+fn put(ahead: Ahead) {
+    *AHEAD.lock().unwrap_or_else(PoisonError::into_inner) = Some(ahead);
+}
+
+fn take() -> Option<Ahead> {
+    AHEAD.lock().unwrap_or_else(PoisonError::into_inner).take()
+}
+
+impl Ahead {
+    fn end(self) {
+        let Self { spawned, told } = self;
+        let Spawned { control, mut child } = spawned;
+        drop((control, told));
         // One that cannot be waited for has been reaped by somebody else.
         let _reaped = child.wait();
     }
 }
 
-fn ahead() -> Option<Spawned> {
-    AHEAD.lock().unwrap_or_else(PoisonError::into_inner).take()
+/// A started stage, and the socket that it listens to.
+#[derive(Debug)]
+pub(super) struct Spawned {
+    pub(super) control: UnixStream,
+    pub(super) child: Child,
+}
+
+/// A stage that has been told what it needs to know.
+#[derive(Debug)]
+pub(super) struct Announced {
+    pub(super) spawned: Spawned,
+    pub(super) session: Named,
+    pub(super) aside: UnixStream,
+}
+
+impl Announced {
+    /// The stage that was told just this, for a session that is acceptable, if it is still alive.
+    pub(super) fn take(
+        acceptable: impl FnOnce(&Named) -> bool,
+        protect: Option<&ProtectSetup>,
+        place: Place,
+    ) -> Option<Self> {
+        let mut ahead = take()?;
+        match ahead.told.take() {
+            Some(told)
+                if told.protect.as_ref() == protect
+                    && told.place == place
+                    && acceptable(&told.session)
+                    && ahead.spawned.is_alive() =>
+            {
+                Some(Self {
+                    spawned: ahead.spawned,
+                    session: told.session,
+                    aside: told.aside,
+                })
+            }
+            told => {
+                put(Ahead { told, ..ahead });
+                None
+            }
+        }
+    }
 }
 
 impl Spawned {
-    /// The one that was started ahead if it is still alive, else a new one.
+    /// The one that was started ahead if it is still alive and was told nothing, else a new one.
     pub(super) fn take() -> Result<Self, ConfineError> {
-        if let Some(mut spawned) = ahead()
-            && matches!(spawned.child.try_wait(), Ok(None))
-        {
-            return Ok(spawned);
+        let Some(mut ahead) = take() else { return Self::start() };
+        if ahead.told.is_none() && ahead.spawned.is_alive() {
+            return Ok(ahead.spawned);
         }
+        ahead.end();
         Self::start()
+    }
+
+    fn is_alive(&mut self) -> bool {
+        matches!(self.child.try_wait(), Ok(None))
+    }
+
+    /// Has it go on on another processor than this one.
+    fn send_off(&self) {
+        if let Ok(stage) = i32::try_from(self.child.id()) {
+            spread::send_off(Pid::from_raw(stage));
+        }
     }
 
     #[expect(clippy::disallowed_methods, reason = "this is the one place that starts a process")]
@@ -69,9 +181,19 @@ impl Spawned {
             .stderr(Stdio::null())
             .spawn()
             .map_err(ConfineError::Spawn)?;
-        if let Ok(stage) = i32::try_from(child.id()) {
-            spread::send_off(Pid::from_raw(stage));
-        }
-        Ok(Self { control, child })
+        let spawned = Self { control, child };
+        spawned.send_off();
+        Ok(spawned)
     }
+}
+
+/// Waits until the stage has ended. One that cannot be waited for has been reaped by somebody else.
+pub(super) async fn gone(stage: &mut Child) {
+    let pid = i32::try_from(stage.id()).map_err(|_| Errno::ESRCH).map(Pid::from_raw);
+    if let Ok(pidfd) = pid.and_then(sys::open_pidfd)
+        && let Ok(ended) = sys::watch(pidfd)
+    {
+        let _told = ended.readable().await;
+    }
+    let _reaped = stage.wait();
 }

@@ -9,13 +9,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use nix::errno::Errno;
 use nix::sys::signal::Signal;
-use nix::unistd::Pid;
 use tokio::net::UnixStream;
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
-use super::ahead::Spawned;
+use super::ahead::{Announced, Spawned, gone};
 use super::channel::{next_message, registered, send};
 use super::error::ConfineError;
 use super::files::FileServer;
@@ -24,7 +23,6 @@ use super::protocol::{
     SetupMessage, Start, Work,
 };
 use super::session::{self, Named, Session};
-use super::sys;
 use crate::backend::Plan;
 use crate::policy::path::escape;
 
@@ -235,17 +233,6 @@ impl Confinement {
     }
 }
 
-/// Waits until the stage has ended. One that cannot be waited for has been reaped by somebody else.
-async fn gone(stage: &mut Child) {
-    let pid = i32::try_from(stage.id()).map_err(|_| Errno::ESRCH).map(Pid::from_raw);
-    if let Ok(pidfd) = pid.and_then(sys::open_pidfd)
-        && let Ok(ended) = sys::watch(pidfd)
-    {
-        let _told = ended.readable().await;
-    }
-    let _reaped = stage.wait();
-}
-
 /// A stage that was started and waits for its plan; what must be computed meanwhile costs no time then.
 ///
 /// Dropping it ends it, and removes the session directory if that exists.
@@ -260,21 +247,33 @@ pub struct Stage {
 impl Stage {
     /// A stage for the session of that name: the one that was [started ahead](super::ahead::start_stage), or a new one.
     pub async fn spawn(session: &Named, protect: Option<ProtectSetup>, place: Place) -> Result<Self, ConfineError> {
-        let Spawned { control, child } = Spawned::take()?;
-        let (reader, writer) = registered(control)?.into_split();
+        let spawned = Spawned::take()?;
         let (aside, theirs) = StdUnixStream::pair().map_err(ConfineError::Spawn)?;
-        let aside = registered(aside)?;
-        let session = session.path().as_os_str().to_owned();
-        let announcement = Announcement {
-            session,
-            protect,
-            place,
-        };
-        send(writer.as_ref(), &announcement, &[theirs.into()]).await?;
+        let stage = Self::over(spawned, aside)?;
+        let announcement = Announcement::of(session, protect, place);
+        send(stage.writer.as_ref(), &announcement, &[theirs.into()]).await?;
+        Ok(stage)
+    }
+
+    /// The stage that was [told](super::ahead::announce) just this ahead, and its session; it must be acceptable.
+    pub fn announced(
+        acceptable: impl FnOnce(&Named) -> bool,
+        protect: Option<&ProtectSetup>,
+        place: Place,
+    ) -> Result<Option<(Self, Named)>, ConfineError> {
+        let announced = Announced::take(acceptable, protect, place);
+        announced
+            .map(|known| Ok((Self::over(known.spawned, known.aside)?, known.session)))
+            .transpose()
+    }
+
+    fn over(spawned: Spawned, aside: StdUnixStream) -> Result<Self, ConfineError> {
+        let Spawned { control, child } = spawned;
+        let (reader, writer) = registered(control)?.into_split();
         Ok(Self {
             reader,
             writer,
-            aside,
+            aside: registered(aside)?,
             child,
         })
     }

@@ -98,13 +98,13 @@ impl<'a> Keeper<'a> {
         }
     }
 
-    /// Takes hold of the session, restores what others left, and records protected names for the first command,
-    /// which in most sessions starts at once. Done before or while the worker confines itself.
+    /// Restores what others left, records protected names for the first command, which in most sessions starts at once,
+    /// and takes hold of the session, which the parent makes meanwhile. Done before or while the worker confines itself.
     pub(crate) fn prepare(&mut self) {
-        self.lock = session::hold(&self.session);
-        session::sweep_stale(&self.session);
         self.recover();
         self.prepared = matches!(self.snapshot(), KeeperReply::Recorded);
+        self.lock = session::hold(&self.session);
+        session::sweep_stale(&self.session);
     }
 
     /// The protected names that are there; [`prepare`](Self::prepare) has recorded them.

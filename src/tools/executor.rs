@@ -142,14 +142,6 @@ impl Executor {
         own_process: OwnProcess,
     ) -> Result<Confinement, ToolError> {
         let envelope = &self.envelope;
-        let outside = |path: &AbsPath| {
-            Operation::ALL.into_iter().all(|operation| {
-                envelope.access(operation, path) == Access::Denied
-                    && path
-                        .child("s")
-                        .is_none_or(|child| envelope.access(operation, &child) == Access::Denied)
-            })
-        };
         let place = match &self.chosen.footing {
             Footing::Confined(ground) => match ground.walls {
                 Walls::Landlock => Place::Host,
@@ -158,9 +150,14 @@ impl Executor {
             Footing::Unconfined(_) => Place::Host,
             Footing::Refused(why) => return Err(ToolError::Refused(why.clone())),
         };
-        let named = Named::choose(|path| outside(path) && (place == Place::Host || !is_replaced(path)))?;
         let protect = protect_setup(&self.policy, envelope, &self.places.state);
-        let mut stage = Stage::spawn(&named, protect.clone(), place).await?;
+        let admitted = |named: &Named| AbsPath::new(named.path()).is_ok_and(|path| may_lie(&path, envelope, place));
+        let (mut stage, named) = if let Some(told) = Stage::announced(admitted, protect.as_ref(), place)? {
+            told
+        } else {
+            let named = Named::choose(|base| may_lie(base, envelope, place))?;
+            (Stage::spawn(&named, protect.clone(), place).await?, named)
+        };
         let session = named.create()?;
         let private = session.private();
         identity::GitIdentity::of_user(&self.places.home)
@@ -204,6 +201,17 @@ impl Executor {
         }
         Ok(worker)
     }
+}
+
+/// Whether sessions may lie there: outside every grant.
+pub(super) fn may_lie(base: &AbsPath, envelope: &Profile, place: Place) -> bool {
+    let outside = Operation::ALL.into_iter().all(|operation| {
+        envelope.access(operation, base) == Access::Denied
+            && base
+                .child("s")
+                .is_none_or(|child| envelope.access(operation, &child) == Access::Denied)
+    });
+    outside && (place == Place::Host || !is_replaced(base))
 }
 
 /// What protected names are looked for in, where there is anything to look for.

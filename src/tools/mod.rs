@@ -4,7 +4,8 @@
 //! starts; [`environment`] makes the environment of a command; [`shell`] is the shell tool: it judges
 //! the line, asks, confines, runs and reports. [`regime`] says in one line what holds, [`inspect`] in full,
 //! without running anything. [`footing`] finds the regime to hold commands in: `remembered` knows that namespaces
-//! worked, and `fall` takes the regime below where they do not, or cannot hold the config.
+//! worked, and `fall` takes the regime below where they do not, or cannot hold the config. `foresight` has the look at
+//! protected names begin before all that.
 
 mod approvals;
 pub mod approver_program;
@@ -18,6 +19,7 @@ pub mod executor;
 mod fall;
 pub mod files;
 pub mod footing;
+mod foresight;
 pub mod function;
 pub mod guarded;
 pub mod identity;
@@ -44,6 +46,7 @@ pub use custom::CommandTool;
 pub use deciding::SharedController;
 pub use executor::{Executor, Places};
 pub use files::{FileKind, FileTool};
+pub use foresight::foresee;
 pub use function::FunctionTool;
 pub use guarded::{Guard, Guarded, Hook, Override};
 pub use narrowing::Narrowing;

@@ -12,7 +12,7 @@ use super::shell::NAME;
 use super::tool::Assessment;
 use crate::approval::Remember;
 use crate::policy::shell::{Judgement, judge, judge_argv};
-use crate::policy::{AbsPath, Access, Demand, Operation, Requirement};
+use crate::policy::{AbsPath, Access, Demand, Operation, Policy, Requirement};
 use crate::profile::{Asked, FileReach};
 
 /// The most files of a command that are bound to a yes.
@@ -55,7 +55,7 @@ impl Executor {
         wanted: Wanted<'_>,
         stops: &mut mpsc::Receiver<Signal>,
     ) -> Result<(Assessment, Permit), ToolError> {
-        let judgement = self.judge_command(wanted.command, wanted.directory);
+        let judgement = judged(&self.policy, wanted.command, wanted.directory);
         let mut permit = Permit {
             asked: Asked::Nobody,
             narrow: judgement.narrow.clone(),
@@ -113,24 +113,23 @@ impl Executor {
         }
         Ok(())
     }
+}
 
-    fn judge_command(&self, command: &ShellCommand, directory: &AbsPath) -> Judgement {
-        let lies_in = |argument: &str, names: &[String]| {
-            let Ok(path) = AbsPath::new(directory.as_path().join(argument)) else {
-                return false;
-            };
-            self.policy
-                .speaker(&path)
-                .is_some_and(|root| names.contains(&root.name))
+/// The judgement of a command by the rules of a policy.
+pub(super) fn judged(policy: &Policy, command: &ShellCommand, directory: &AbsPath) -> Judgement {
+    let lies_in = |argument: &str, names: &[String]| {
+        let Ok(path) = AbsPath::new(directory.as_path().join(argument)) else {
+            return false;
         };
-        let (rules, default) = (&self.policy.rules, &self.policy.default_rule);
-        match command {
-            ShellCommand::Line(line) => match line.to_str() {
-                Some(line) => judge(line, rules, default, &lies_in),
-                // A line that is not text is judged by what is shown of it, which no rule can understand.
-                None => judge_argv(&[line], rules, default, &lies_in),
-            },
-            ShellCommand::Argv(argv) => judge_argv(argv, rules, default, &lies_in),
-        }
+        policy.speaker(&path).is_some_and(|root| names.contains(&root.name))
+    };
+    let (rules, default) = (&policy.rules, &policy.default_rule);
+    match command {
+        ShellCommand::Line(line) => match line.to_str() {
+            Some(line) => judge(line, rules, default, &lies_in),
+            // A line that is not text is judged by what is shown of it, which no rule can understand.
+            None => judge_argv(&[line], rules, default, &lies_in),
+        },
+        ShellCommand::Argv(argv) => judge_argv(argv, rules, default, &lies_in),
     }
 }
