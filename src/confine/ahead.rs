@@ -8,18 +8,15 @@
 //! is made ready: it looks at the roots meanwhile. One that was told something else than is needed in the end is ended.
 
 use std::io;
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::AsRawFd;
 use std::os::unix::net::UnixStream;
-use std::process::{Child, Command, Stdio};
 use std::sync::{Mutex, PoisonError};
 
-use nix::errno::Errno;
-use nix::unistd::Pid;
-
+use super::child::Child;
 use super::error::ConfineError;
 use super::protocol::{Announcement, Place, ProtectSetup};
 use super::session::Named;
-use super::{spread, stage, sys, wire};
+use super::wire;
 
 static AHEAD: Mutex<Option<Ahead>> = Mutex::new(None);
 
@@ -41,10 +38,11 @@ struct Told {
 
 /// Starts a stage for whoever needs the first one.
 ///
-/// For a program whose `main` hands a stage over to [`stage::main`]. [`end_stage`] ends it if nobody did.
+/// For a program whose `main` hands a stage over to [`stage::main`](super::stage::main), and before it starts any
+/// thread. [`end_stage`] ends it if nobody did.
 pub fn start_stage() {
     // One that cannot be started now is started, or complained about, when it is needed.
-    if let Ok(spawned) = Spawned::start() {
+    if let Ok(spawned) = Spawned::start_alone() {
         put(Ahead { spawned, told: None });
     }
 }
@@ -81,7 +79,7 @@ fn tell(spawned: &Spawned, session: &Named, protect: Option<ProtectSetup>, place
     let (aside, theirs) = UnixStream::pair()?;
     let announcement = Announcement::of(session, protect, place);
     wire::send(&spawned.control, &announcement, &[theirs.as_raw_fd()])?;
-    spawned.send_off();
+    spawned.child.send_off();
     Ok(aside)
 }
 
@@ -98,8 +96,7 @@ impl Ahead {
         let Self { spawned, told } = self;
         let Spawned { control, mut child } = spawned;
         drop((control, told));
-        // One that cannot be waited for has been reaped by somebody else.
-        let _reaped = child.wait();
+        child.wait();
     }
 }
 
@@ -131,7 +128,7 @@ impl Announced {
                 if told.protect.as_ref() == protect
                     && told.place == place
                     && acceptable(&told.session)
-                    && ahead.spawned.is_alive() =>
+                    && ahead.spawned.child.is_alive() =>
             {
                 Some(Self {
                     spawned: ahead.spawned,
@@ -151,49 +148,22 @@ impl Spawned {
     /// The one that was started ahead if it is still alive and was told nothing, else a new one.
     pub(super) fn take() -> Result<Self, ConfineError> {
         let Some(mut ahead) = take() else { return Self::start() };
-        if ahead.told.is_none() && ahead.spawned.is_alive() {
+        if ahead.told.is_none() && ahead.spawned.child.is_alive() {
             return Ok(ahead.spawned);
         }
         ahead.end();
         Self::start()
     }
 
-    fn is_alive(&mut self) -> bool {
-        matches!(self.child.try_wait(), Ok(None))
-    }
-
-    /// Has it go on on another processor than this one.
-    fn send_off(&self) {
-        if let Ok(stage) = i32::try_from(self.child.id()) {
-            spread::send_off(Pid::from_raw(stage));
-        }
-    }
-
-    #[expect(clippy::disallowed_methods, reason = "this is the one place that starts a process")]
     fn start() -> Result<Self, ConfineError> {
         let (control, theirs) = UnixStream::pair().map_err(ConfineError::Spawn)?;
-        let child = Command::new("/proc/self/exe")
-            .arg(stage::SUBCOMMAND)
-            .env_clear()
-            .current_dir("/")
-            .stdin(OwnedFd::from(theirs))
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()
-            .map_err(ConfineError::Spawn)?;
-        let spawned = Self { control, child };
-        spawned.send_off();
-        Ok(spawned)
+        let child = Child::start(theirs.into()).map_err(ConfineError::Spawn)?;
+        Ok(Self { control, child })
     }
-}
 
-/// Waits until the stage has ended. One that cannot be waited for has been reaped by somebody else.
-pub(super) async fn gone(stage: &mut Child) {
-    let pid = i32::try_from(stage.id()).map_err(|_| Errno::ESRCH).map(Pid::from_raw);
-    if let Ok(pidfd) = pid.and_then(sys::open_pidfd)
-        && let Ok(ended) = sys::watch(pidfd)
-    {
-        let _told = ended.readable().await;
+    fn start_alone() -> io::Result<Self> {
+        let (control, theirs) = UnixStream::pair()?;
+        let child = Child::start_alone(&theirs.into())?;
+        Ok(Self { control, child })
     }
-    let _reaped = stage.wait();
 }

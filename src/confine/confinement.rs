@@ -4,7 +4,6 @@ use std::collections::HashMap;
 use std::ffi::OsString;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream as StdUnixStream;
-use std::process::Child;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use nix::errno::Errno;
@@ -14,8 +13,9 @@ use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
-use super::ahead::{Announced, Spawned, gone};
+use super::ahead::{Announced, Spawned};
 use super::channel::{next_message, registered, send};
+use super::child::Child;
 use super::error::ConfineError;
 use super::files::FileServer;
 use super::protocol::{
@@ -225,7 +225,7 @@ impl Confinement {
         // The reader's half of the socket is closed when its task is gone.
         let _aborted = reader.await;
         drop(writer);
-        gone(&mut stage).await;
+        stage.gone().await;
         // The keeper has done this, unless somebody killed it.
         if session.path().exists() {
             session::remove(session.path());

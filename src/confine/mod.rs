@@ -12,6 +12,7 @@
 pub mod ahead;
 pub mod broker;
 mod channel;
+mod child;
 pub mod command;
 pub(crate) mod compiled;
 pub mod confinement;

@@ -1,12 +1,13 @@
 //! Asking every directory of an earlier walk whether it is as it was.
 //!
 //! In a quiet tree this is nearly all that a walk does, and nearly all of it is the kernel's: one look at each
-//! directory. No look depends on another, so the table is cut into pieces that are asked side by side.
+//! directory. No look depends on another, so the table is cut into parts that are asked side by side.
 //! The order does not matter either. A symlink on the way cannot deceive a look, because it is the identity
 //! of what is reached that is compared; and a directory that something was put in the way of has lost an
 //! entry, so it is itself no longer as it was.
 
 use std::os::fd::{AsFd, OwnedFd};
+use std::sync::{Mutex, PoisonError};
 use std::thread;
 
 use nix::fcntl::AtFlags;
@@ -14,7 +15,7 @@ use nix::sys::stat::{fstat, fstatat};
 
 use super::at::{self, Identity};
 use super::roots::Root;
-use super::sight::{NONE, Sight};
+use super::sight::{Directory, NONE, Sight};
 use super::stamp::Stamp;
 use crate::confine::spread::Processors;
 
@@ -22,6 +23,8 @@ use crate::confine::spread::Processors;
 const WORTH: usize = 512;
 /// Threads at most; the looks of more would stand in each other's way in the kernel.
 const THREADS: usize = 4;
+/// Directories in a part.
+const PART: usize = 64;
 /// Longest path the kernel is given in one piece.
 const PIECE: usize = 3500;
 
@@ -50,24 +53,29 @@ impl Company {
 /// What could not be asked counts as changed, and so does one whose stamp tells nothing.
 pub(super) fn unchanged(roots: &[Root], earlier: &Sight, company: Company) -> Vec<bool> {
     let processors = company.leaves(Processors::mine().count());
-    ask_in(processors.min(THREADS).min(earlier.len() / WORTH), roots, earlier)
+    ask_in(processors.min(THREADS).min(earlier.len() / WORTH), PART, roots, earlier)
 }
 
-fn ask_in(pieces: usize, roots: &[Root], earlier: &Sight) -> Vec<bool> {
+fn ask_in(askers: usize, part: usize, roots: &[Root], earlier: &Sight) -> Vec<bool> {
     let mut same = vec![false; earlier.len()];
-    let piece = same.len().div_ceil(pieces.max(1)).max(1);
+    let parts = Mutex::new(same.chunks_mut(part).zip((0..).step_by(part)));
+    // Each takes the next part when it has done one: nobody waits for one whose processor somebody else took.
+    let take_turns = |through| {
+        let mut asker = Asker::new(roots, earlier, through);
+        loop {
+            let next = parts.lock().unwrap_or_else(PoisonError::into_inner).next();
+            let Some((part, start)) = next else { break };
+            asker.ask(part, start);
+        }
+    };
     thread::scope(|scope| {
         let mut processors = Processors::mine();
-        let mut parts = same.chunks_mut(piece).zip((0..).step_by(piece));
-        let own = parts.next();
-        for (part, start) in parts {
+        for _ in 1..askers {
             let builder = thread::Builder::new().stack_size(128 * 1024);
-            // Without a thread its part stays unasked, and is read instead.
-            let _unasked = processors.start(builder, scope, move || ask(part, start, roots, earlier, Through::Own));
+            // Without a thread the others do its share.
+            let _alone = processors.start(builder, scope, || take_turns(Through::Own));
         }
-        if let Some((part, start)) = own {
-            ask(part, start, roots, earlier, Through::Shared);
-        }
+        take_turns(Through::Shared);
     });
     same
 }
@@ -81,44 +89,68 @@ enum Through {
     Own,
 }
 
-/// Asks the directories from number `start` on.
-fn ask(part: &mut [bool], start: usize, roots: &[Root], earlier: &Sight, through: Through) {
-    let mut path = Vec::new();
-    let mut own: Option<(u16, OwnedFd)> = None;
-    // Children of one directory lie side by side: the way to them is put together once.
-    let mut way = (NONE, 0);
-    for (same, directory) in part.iter_mut().zip(&earlier.directories[start..]) {
-        let (Some(stamp), Some(root)) = (directory.stamp, roots.get(usize::from(directory.root))) else {
-            continue;
-        };
-        if directory.depth == 0 {
-            path.clear();
-            way = (NONE, 0);
-        } else {
-            if way.0 != directory.parent {
-                path = earlier.path(directory.parent);
-                if !path.is_empty() {
-                    path.push(b'/');
-                }
-                way = (directory.parent, path.len());
+/// Who asks, and what helps with the next question.
+struct Asker<'a> {
+    roots: &'a [Root],
+    earlier: &'a Sight,
+    through: Through,
+    own: Option<(u16, OwnedFd)>,
+    path: Vec<u8>,
+    /// Children of one directory lie side by side: the way to them is put together once.
+    way: (u32, usize),
+}
+
+impl<'a> Asker<'a> {
+    fn new(roots: &'a [Root], earlier: &'a Sight, through: Through) -> Self {
+        Self {
+            roots,
+            earlier,
+            through,
+            own: None,
+            path: Vec::new(),
+            way: (NONE, 0),
+        }
+    }
+
+    /// Asks the directories from number `start` on.
+    fn ask(&mut self, part: &mut [bool], start: usize) {
+        for (same, directory) in part.iter_mut().zip(&self.earlier.directories[start..]) {
+            let (Some(stamp), Some(root)) = (directory.stamp, self.roots.get(usize::from(directory.root))) else {
+                continue;
+            };
+            self.go_to(directory);
+            if self.through == Through::Own && self.own.as_ref().is_none_or(|own| own.0 != directory.root) {
+                self.own = at::open_place(&root.fd, b"").ok().map(|fd| (directory.root, fd));
             }
-            path.truncate(way.1);
-            path.extend_from_slice(earlier.name(directory.name));
+            let base = self.own.as_ref().map_or(root.fd.as_fd(), |own| own.1.as_fd());
+            let found = match self.path.len() {
+                0 => fstat(base),
+                1..PIECE => fstatat(base, self.path.as_slice(), AtFlags::AT_SYMLINK_NOFOLLOW),
+                _ => at::stat(base, &self.path),
+            };
+            *same = found.is_ok_and(|found| {
+                Identity::of(&found) == directory.identity
+                    && Stamp::of(&found) == stamp
+                    && at::kind(&found) == libc::S_IFDIR
+            });
         }
-        if through == Through::Own && own.as_ref().is_none_or(|own| own.0 != directory.root) {
-            own = at::open_place(&root.fd, b"").ok().map(|fd| (directory.root, fd));
+    }
+
+    fn go_to(&mut self, directory: &Directory) {
+        if directory.depth == 0 {
+            self.path.clear();
+            self.way = (NONE, 0);
+            return;
         }
-        let base = own.as_ref().map_or(root.fd.as_fd(), |own| own.1.as_fd());
-        let found = match path.len() {
-            0 => fstat(base),
-            1..PIECE => fstatat(base, path.as_slice(), AtFlags::AT_SYMLINK_NOFOLLOW),
-            _ => at::stat(base, &path),
-        };
-        *same = found.is_ok_and(|found| {
-            Identity::of(&found) == directory.identity
-                && Stamp::of(&found) == stamp
-                && at::kind(&found) == libc::S_IFDIR
-        });
+        if self.way.0 != directory.parent {
+            self.path = self.earlier.path(directory.parent);
+            if !self.path.is_empty() {
+                self.path.push(b'/');
+            }
+            self.way = (directory.parent, self.path.len());
+        }
+        self.path.truncate(self.way.1);
+        self.path.extend_from_slice(self.earlier.name(directory.name));
     }
 }
 
@@ -155,18 +187,19 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let (roots, sight) = seen(folder.path());
         assert_eq!(sight.len(), 56);
-        for pieces in 0..60 {
-            assert_eq!(ask_in(pieces, &roots, &sight), vec![true; 56], "{pieces}");
+        for (askers, part) in (0..9).flat_map(|askers| [1, 3, 7, 56, 99].map(|part| (askers, part))) {
+            let same = ask_in(askers, part, &roots, &sight);
+            assert_eq!(same, vec![true; 56], "{askers} {part}");
         }
         for index in 0..sight.len() {
             let directory = &sight.directories[index];
             let root = &roots[usize::from(directory.root)].path;
             let path = root.join(OsStr::from_bytes(&sight.path(u32::try_from(index).unwrap())));
             fs::write(path.join("new"), "").unwrap();
-            for pieces in [1, 2, 3, 7, 56] {
-                let same = ask_in(pieces, &roots, &sight);
+            for (askers, part) in [(1, 56), (2, 9), (3, 1), (7, 5)] {
+                let same = ask_in(askers, part, &roots, &sight);
                 let expected: Vec<bool> = (0..56).map(|other| other > index).collect();
-                assert_eq!(same, expected, "{pieces} {}", path.display());
+                assert_eq!(same, expected, "{askers} {part} {}", path.display());
             }
         }
     }

@@ -9,11 +9,11 @@ use tokio::io::unix::AsyncFd;
 
 /// Duplicates the process.
 ///
-/// Call it only from a single-threaded process (the stage and what descends from it): then the child
-/// may allocate and lock, because no other thread can have held a lock across the fork.
+/// Call it only from a single-threaded process (the stage and what descends from it, and the parent before it starts a
+/// thread): then the child may allocate and lock, because no other thread can have held a lock across the fork.
 pub(crate) fn fork() -> nix::Result<Option<Pid>> {
-    // SAFETY: the stage is a fresh process that starts no thread, and only it and its descendants
-    // call this, so the child inherits no lock held by a thread that does not exist in it.
+    // SAFETY: the stage is a fresh process that starts no thread, and only it, its descendants and a parent that has
+    // not started one call this, so the child inherits no lock held by a thread that does not exist in it.
     match unsafe { nix::unistd::fork() }? {
         ForkResult::Parent { child } => Ok(Some(child)),
         ForkResult::Child => Ok(None),

@@ -1,0 +1,121 @@
+//! The stage as a child process of the parent: started, and waited for.
+
+use std::ffi::{CStr, CString};
+use std::os::fd::OwnedFd;
+use std::process::{Command, Stdio};
+
+use nix::errno::Errno;
+use nix::fcntl::{OFlag, open};
+use nix::sys::stat::Mode;
+use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
+use nix::unistd::{Pid, chdir, dup2_stderr, dup2_stdin, dup2_stdout, execve};
+
+use super::{spread, stage, sys};
+
+/// This very program.
+const PROGRAM: &CStr = c"/proc/self/exe";
+
+/// A stage that was started.
+#[derive(Debug)]
+pub(super) struct Child {
+    pid: Pid,
+    state: State,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    /// It may have ended, and its number is still its own.
+    Unreaped,
+    /// Its number may be another's.
+    Reaped,
+}
+
+impl Child {
+    /// Starts a stage that listens to this socket.
+    #[expect(clippy::disallowed_methods, reason = "this is the one place that starts a process")]
+    pub(super) fn start(control: OwnedFd) -> std::io::Result<Self> {
+        let child = Command::new("/proc/self/exe")
+            .arg(stage::SUBCOMMAND)
+            .env_clear()
+            .current_dir("/")
+            .stdin(control)
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()?;
+        let pid = i32::try_from(child.id()).map_err(std::io::Error::other)?;
+        Ok(Self::of(Pid::from_raw(pid)))
+    }
+
+    /// The same for a process that has no other thread. [`start`](Self::start) waits until the new program is
+    /// loaded, which is long where there is something else to do.
+    pub(super) fn start_alone(control: &OwnedFd) -> nix::Result<Self> {
+        let null = open("/dev/null", OFlag::O_RDWR | OFlag::O_CLOEXEC, Mode::empty())?;
+        match sys::fork()? {
+            Some(pid) => Ok(Self::of(pid)),
+            None => match become_stage(control, &null) {
+                Ok(never) => match never {},
+                // The parent finds it dead when it needs it, starts another, and says what is wrong with that.
+                Err(_) => sys::exit_now(1),
+            },
+        }
+    }
+
+    fn of(pid: Pid) -> Self {
+        let child = Self {
+            pid,
+            state: State::Unreaped,
+        };
+        child.send_off();
+        child
+    }
+
+    /// Its number.
+    pub(super) fn id(&self) -> u32 {
+        self.pid.as_raw().unsigned_abs()
+    }
+
+    /// Has it go on on another processor than this one.
+    pub(super) fn send_off(&self) {
+        spread::send_off(self.pid);
+    }
+
+    /// Whether it is still there.
+    pub(super) fn is_alive(&mut self) -> bool {
+        if self.state == State::Unreaped && waitpid(self.pid, Some(WaitPidFlag::WNOHANG)) == Ok(WaitStatus::StillAlive)
+        {
+            return true;
+        }
+        self.state = State::Reaped;
+        false
+    }
+
+    /// Waits for its end. One that cannot be waited for has been reaped by somebody else.
+    pub(super) fn wait(&mut self) {
+        while self.state == State::Unreaped {
+            match waitpid(self.pid, None) {
+                Err(Errno::EINTR) => {}
+                Ok(_) | Err(_) => self.state = State::Reaped,
+            }
+        }
+    }
+
+    /// [`wait`](Self::wait) that lets others go on.
+    pub(super) async fn gone(&mut self) {
+        if self.state == State::Unreaped
+            && let Ok(pidfd) = sys::open_pidfd(self.pid)
+            && let Ok(ended) = sys::watch(pidfd)
+        {
+            let _told = ended.readable().await;
+        }
+        self.wait();
+    }
+}
+
+fn become_stage(control: &OwnedFd, null: &OwnedFd) -> nix::Result<std::convert::Infallible> {
+    dup2_stdin(control)?;
+    dup2_stdout(null)?;
+    dup2_stderr(null)?;
+    chdir("/")?;
+    let word = CString::new(stage::SUBCOMMAND).map_err(|_| Errno::EINVAL)?;
+    execve(PROGRAM, &[PROGRAM, &word], &[] as &[&CStr])
+}
