@@ -20,7 +20,7 @@ use stockade::policy::shell::{rule_covers, rule_matches};
 use stockade::policy::{BackendChoice, Mode, Policy};
 use stockade::tools::{
     Executor, Narrowing, Outcome, OutputMode, Places, ShellCall, ShellCommand, Status, Stdin, TerminalApprover,
-    terminal_size,
+    foresee, terminal_size,
 };
 use tempfile::TempDir;
 use tokio::runtime::{Builder, Runtime};
@@ -69,13 +69,25 @@ const UNCONFINED: [Trial; 1] = [("a_limit_that_the_kernel_would_not_count_starts
     uncounted();
 })];
 
-const AHEAD: [Trial; 3] = [
+const AHEAD: [Trial; 6] = [
     ("ahead::a_stage_that_nobody_takes_is_ended", |_| untaken()),
     (
         "ahead::the_first_command_takes_the_stage_and_leaves_nothing_of_it",
         |_| taken(),
     ),
     ("ahead::a_stage_that_died_while_it_waited_is_replaced", |_| replaced()),
+    (
+        "ahead::a_stage_that_was_told_what_is_needed_has_looked_before_the_command_comes",
+        |_| told(),
+    ),
+    (
+        "ahead::a_stage_that_was_told_something_else_is_ended_and_leaves_nothing",
+        |_| told_wrongly(),
+    ),
+    (
+        "ahead::nothing_is_looked_at_for_a_command_that_somebody_is_asked_about",
+        |_| told_nothing(),
+    ),
 ];
 
 const AUTO: [Trial; 3] = [
@@ -297,6 +309,68 @@ fn replaced() {
         std::thread::yield_now();
     }
     assert_eq!(said(world.wide("echo ran")), "ran\n");
+    world.finish();
+    assert!(!children().contains(&stage));
+}
+
+/// Whether protected names of this world are written down.
+fn journalled(world: &World) -> bool {
+    fs::read_dir(world.places.state.join("journal")).is_ok_and(|mut entries| entries.next().is_some())
+}
+
+/// Tells the stage that was started ahead what a line in this world needs.
+fn foretell(world: &World) {
+    let call = call(&world.workspace(), ShellCommand::Line("echo ran".into()));
+    foresee(&world.policy, &Narrowing::default(), &world.places, &call);
+}
+
+#[track_caller]
+fn wait_for(what: impl Fn() -> bool) {
+    let met = (0..1000).any(|_| {
+        std::thread::sleep(Duration::from_millis(10));
+        what()
+    });
+    assert!(met);
+}
+
+fn told() {
+    let mut world = World::new(BackendChoice::Landlock);
+    let before = children();
+    let stage = started_ahead();
+    foretell(&world);
+    wait_for(|| journalled(&world));
+    assert_eq!(said(world.wide("echo ran")), "ran\n");
+    let after = children();
+    assert_eq!(after.difference(&before).copied().collect::<Vec<_>>(), [stage]);
+    world.finish();
+    assert_eq!(children(), before);
+    assert!(!journalled(&world));
+}
+
+fn told_wrongly() {
+    let (foreseen, mut world) = (World::new(BackendChoice::Landlock), World::new(BackendChoice::Landlock));
+    let before = children();
+    let stage = started_ahead();
+    foretell(&foreseen);
+    wait_for(|| journalled(&foreseen));
+    assert_eq!(said(world.wide("echo ran")), "ran\n");
+    let after = children();
+    assert!(!after.contains(&stage));
+    assert_eq!(after.difference(&before).count(), 1);
+    assert!(!journalled(&foreseen));
+    world.finish();
+    assert_eq!(children(), before);
+}
+
+fn told_nothing() {
+    let mut world = World::asking(BackendChoice::Landlock, "required");
+    let stage = started_ahead();
+    foretell(&world);
+    std::thread::sleep(Duration::from_millis(300));
+    assert!(!journalled(&world));
+    // It is good for the command all the same.
+    assert_eq!(said(world.wide("echo ran")), "ran\n");
+    assert!(children().contains(&stage));
     world.finish();
     assert!(!children().contains(&stage));
 }
