@@ -7,6 +7,8 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
+use foldhash::fast::RandomState;
+
 use super::paths::{self, PathError, Walked};
 use crate::policy::{AbsPath, Identity};
 
@@ -14,11 +16,11 @@ use crate::policy::{AbsPath, Identity};
 #[derive(Debug, Default)]
 pub(crate) struct Looks {
     /// Where each directory led in which an entry was looked for.
-    parents: RefCell<HashMap<PathBuf, Walked>>,
+    parents: RefCell<HashMap<PathBuf, Walked, RandomState>>,
     /// Where each path led that is compared with others.
-    real: RefCell<HashMap<AbsPath, AbsPath>>,
+    real: RefCell<HashMap<AbsPath, AbsPath, RandomState>>,
     /// What each such path is.
-    identities: RefCell<HashMap<AbsPath, Option<Identity>>>,
+    identities: RefCell<HashMap<AbsPath, Option<Identity>, RandomState>>,
 }
 
 impl Looks {

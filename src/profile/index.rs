@@ -52,6 +52,32 @@ impl<'a, T> FromIterator<(&'a AbsPath, T)> for Index<'a, T> {
     }
 }
 
+/// What is said of a path by what lies at it or below it.
+#[derive(Debug, Clone)]
+pub struct Beneath<'a, T> {
+    at: HashMap<&'a [u8], T, RandomState>,
+}
+
+impl<T> Default for Beneath<'_, T> {
+    fn default() -> Self {
+        Self { at: HashMap::default() }
+    }
+}
+
+impl<'a, T: Default> Beneath<'a, T> {
+    /// Has `path` say something of itself and of every ancestor.
+    pub fn say(&mut self, path: &'a AbsPath, say: impl Fn(&mut T)) {
+        for prefix in prefixes(path.as_bytes()) {
+            say(self.at.entry(prefix).or_default());
+        }
+    }
+
+    /// What was said of a path.
+    pub fn of(&self, path: &AbsPath) -> Option<&T> {
+        self.at.get(path.as_bytes())
+    }
+}
+
 /// `/`, `/a`, `/a/b` for `/a/b`: a normal path needs no parsing.
 fn prefixes(path: &[u8]) -> impl Iterator<Item = &[u8]> {
     let inner = (1..path.len()).filter(|&i| path[i] == b'/').map(|i| &path[..i]);
@@ -76,5 +102,17 @@ mod tests {
         assert_eq!(found("/a/b"), [1, 2, 3]);
         assert_eq!(found("/"), [1]);
         assert_eq!(found("/ab"), [1, 9]);
+    }
+
+    #[test]
+    fn what_lies_beneath_speaks_of_itself_and_of_what_is_above() {
+        let (ab, ac) = (path("/a/b"), path("/a/c"));
+        let mut beneath = Beneath::<Vec<u8>>::default();
+        beneath.say(&ab, |said| said.push(1));
+        beneath.say(&ac, |said| said.push(2));
+        let of = |at: &str| beneath.of(&path(at)).map(Vec::as_slice);
+        assert_eq!((of("/"), of("/a")), (Some(&[1, 2][..]), Some(&[1, 2][..])));
+        assert_eq!((of("/a/b"), of("/a/c")), (Some(&[1][..]), Some(&[2][..])));
+        assert_eq!((of("/a/b/c"), of("/ab")), (None, None));
     }
 }

@@ -1,14 +1,11 @@
 //! Denied paths that a mount shows where a grant reaches them: Landlock would let those through.
 
-use std::collections::HashMap;
-use std::path::Path;
-
 use super::obstacles::at;
 use crate::backend::status::Refusal;
 use crate::backend::survey::Survey;
 use crate::policy::{AbsPath, Deny, Grant, Rights, Target};
 use crate::profile::Profile;
-use crate::profile::index::Index;
+use crate::profile::index::{Beneath, Index};
 
 /// Refuses when a mount shows a denied path where a grant reaches it.
 pub(in crate::backend) fn refuse_aliases(
@@ -33,13 +30,13 @@ pub(in crate::backend) fn refuse_aliases(
 /// Whether the profile grants some of `rights` at the path, above it or below it, a plain deny aside.
 pub(in crate::backend) struct Granted<'a> {
     placed: Index<'a, &'a Grant>,
-    below: HashMap<&'a Path, Rights>,
+    below: Beneath<'a, Rights>,
     plain: Index<'a, Rights>,
 }
 
 impl<'a> Granted<'a> {
     pub(in crate::backend) fn new(profile: &'a Profile) -> Self {
-        let mut below: HashMap<&Path, Rights> = HashMap::new();
+        let mut below = Beneath::<Rights>::default();
         // Only denies are held against this.
         let asked_of = if profile.denies.is_empty() {
             &[][..]
@@ -47,10 +44,7 @@ impl<'a> Granted<'a> {
             &profile.grants
         };
         for grant in asked_of {
-            for path in grant.path.as_path().ancestors() {
-                let rights = below.entry(path).or_default();
-                *rights = *rights | grant.rights;
-            }
+            below.say(&grant.path, |rights| *rights = *rights | grant.rights);
         }
         let plain = |deny: &&Deny| deny.except.is_none() && deny.beyond.is_none();
         let path = |deny: &'a Deny| match &deny.target {
@@ -70,7 +64,7 @@ impl<'a> Granted<'a> {
             .placed
             .above(path)
             .fold(Rights::NONE, |all, grant| all | grant.rights);
-        let below = self.below.get(path.as_path()).copied().unwrap_or_default();
+        let below = self.below.of(path).copied().unwrap_or_default();
         !(above | below).and(rights).without(taken).is_empty()
     }
 }

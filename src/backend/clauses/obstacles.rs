@@ -1,10 +1,8 @@
 //! Where denies stand in the way of a rule that reaches everything below it.
 
-use std::collections::HashMap;
-
 use crate::policy::{AbsPath, Deny, Grant, Operation, Scope, Target};
 use crate::profile::Profile;
-use crate::profile::index::Index;
+use crate::profile::index::{Beneath, Index};
 
 /// A set of operations.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -60,22 +58,19 @@ pub(in crate::backend) enum Standing {
 pub(in crate::backend) struct Obstacles<'a> {
     placed: Index<'a, &'a Deny>,
     /// For every path with a deny at it or below it: what those denies touch.
-    below: HashMap<Vec<u8>, Operations>,
+    below: Beneath<'a, Operations>,
     all: &'a [Deny],
 }
 
 impl<'a> Obstacles<'a> {
     pub(in crate::backend) fn new(profile: &'a Profile) -> Self {
         let placed = profile.denies.iter().map(|deny| (at(deny), deny)).collect();
-        let mut below: HashMap<Vec<u8>, Operations> = HashMap::new();
+        let mut below = Beneath::<Operations>::default();
         for deny in &profile.denies {
-            for path in at(deny).ancestors() {
-                let touched = below.entry(path.as_bytes().to_vec()).or_default();
-                Operation::ALL
-                    .into_iter()
-                    .filter(|op| touches(deny, *op))
-                    .for_each(|op| touched.add(op));
-            }
+            below.say(at(deny), |touched| {
+                let of_it = Operation::ALL.into_iter().filter(|op| touches(deny, *op));
+                of_it.for_each(|op| touched.add(op));
+            });
         }
         Self {
             placed,
@@ -86,11 +81,7 @@ impl<'a> Obstacles<'a> {
 
     pub(in crate::backend) fn standing(&self, operation: Operation, path: &AbsPath) -> Standing {
         let mut standing = Standing::Clear;
-        if self
-            .below
-            .get(path.as_bytes())
-            .is_some_and(|touched| touched.has(operation))
-        {
+        if self.below.of(path).is_some_and(|touched| touched.has(operation)) {
             standing = Standing::Mixed;
         }
         for deny in self.placed.above(path).filter(|deny| touches(deny, operation)) {
