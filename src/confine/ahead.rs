@@ -83,6 +83,17 @@ fn tell(spawned: &Spawned, session: &Named, protect: Option<ProtectSetup>, place
     Ok(aside)
 }
 
+impl Announcement {
+    /// What a stage for this session is told.
+    pub(super) fn of(session: &Named, protect: Option<ProtectSetup>, place: Place) -> Self {
+        Self {
+            session: session.path().as_os_str().to_owned(),
+            protect,
+            place,
+        }
+    }
+}
+
 fn put(ahead: Ahead) {
     *AHEAD.lock().unwrap_or_else(PoisonError::into_inner) = Some(ahead);
 }

@@ -6,7 +6,6 @@ use std::fmt;
 use nix::errno::Errno;
 use serde::{Deserialize, Serialize};
 
-use super::session::Named;
 use crate::backend::Plan;
 use crate::policy::path::escape;
 
@@ -21,17 +20,6 @@ pub struct Announcement {
     pub protect: Option<ProtectSetup>,
     /// Where the worker will run.
     pub place: Place,
-}
-
-impl Announcement {
-    /// What a stage for this session is told.
-    pub(crate) fn of(session: &Named, protect: Option<ProtectSetup>, place: Place) -> Self {
-        Self {
-            session: session.path().as_os_str().to_owned(),
-            protect,
-            place,
-        }
-    }
 }
 
 /// Where a worker runs.
