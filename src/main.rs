@@ -9,7 +9,7 @@ fn main() -> ExitCode {
         Some(first) if first == stockade::backend::host::PROBE_ARGUMENT => {
             stockade::backend::host::probe_main(&arguments.collect::<Vec<_>>())
         }
-        Some(first) if first == "run" => {
+        Some(first) if first == "run" || first == "call" => {
             stockade::confine::ahead::start_stage();
             let exit = stockade::cli::main();
             stockade::confine::ahead::end_stage();
