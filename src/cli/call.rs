@@ -9,12 +9,12 @@ use tokio::sync::mpsc;
 use super::approver;
 use super::args::CallArgs;
 use super::complain::{Complaint, print, say};
-use super::cuts;
 use super::exit::Exit;
-use super::policy::{self, Chosen, Purpose};
+use super::policy::{self, Chosen};
 use super::run::{exit_of, status_of, stops, tool_complaint};
+use super::start::{self, Start, Told};
 use super::stream;
-use crate::policy::path::{display, escape};
+use crate::policy::path::escape;
 use crate::tools::{Output, OutputEnd, Session, SessionError, ToolError, ToolInfo};
 
 /// The most bytes of arguments that are read.
@@ -22,10 +22,7 @@ const MAX_ARGUMENTS: u64 = 16 * 1024 * 1024;
 
 /// Calls the tool, or lists what can be called.
 pub(super) fn call(args: CallArgs) -> Result<Exit, Complaint> {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .map_err(|error| Complaint::failed(format!("failed to start the runtime: {error}")))?;
+    let runtime = start::runtime()?;
     let done = runtime.block_on(call_in(args));
     // A read of standard input that is under way is not waited for.
     runtime.shutdown_background();
@@ -33,21 +30,11 @@ pub(super) fn call(args: CallArgs) -> Result<Exit, Complaint> {
 }
 
 async fn call_in(args: CallArgs) -> Result<Exit, Complaint> {
-    let cwd = std::env::current_dir()
-        .map_err(|error| Complaint::failed(format!("the current directory cannot be told: {error}")))?;
-    let context = policy::context(&args.policy.ceiling);
-    let Chosen { loaded, narrowing } = policy::choose(&args.policy, &cwd, &context, Purpose::Obey)?;
-    for warning in &loaded.warnings {
-        say(&format!("{warning}\n"));
-    }
-    if !args.quiet {
-        say(&cuts::short(&loaded.policy, &[]));
-    }
-    let directory = match &args.cwd {
-        None => cwd,
-        Some(directory) => std::fs::canonicalize(cwd.join(directory))
-            .map_err(|error| Complaint::failed(format!("--cwd {}: {error}", display(directory))))?,
-    };
+    let Start {
+        context,
+        chosen: Chosen { loaded, narrowing },
+        directory,
+    } = start::start(&args.policy, args.cwd.as_deref(), &[], Told::unless(args.quiet))?;
     let places = policy::places(&context)?;
     let (approver, withdraw) = approver::approver(&args.approver, &loaded.policy, &places)?;
     let session = Session::open(loaded, narrowing, &directory, approver, &context)

@@ -18,6 +18,7 @@ mod profile;
 mod reach;
 mod run;
 mod shells;
+mod start;
 mod stream;
 mod trust;
 

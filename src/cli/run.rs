@@ -9,39 +9,24 @@ use tokio::sync::mpsc;
 use super::approver;
 use super::args::RunArgs;
 use super::complain::{Complaint, print, say};
-use super::cuts;
 use super::exit::Exit;
-use super::policy::{self, Chosen, Purpose};
-use crate::policy::path::display;
+use super::policy::{self, Chosen};
+use super::start::{self, Start, Told};
 use crate::tools::{Executor, Outcome, OutputMode, ShellCall, ShellCommand, Status, Stdin, Then, ToolError, foresee};
 
 /// Runs the command and returns its exit code.
 pub(super) fn run(args: RunArgs) -> Result<Exit, Complaint> {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .map_err(|error| Complaint::failed(format!("failed to start the runtime: {error}")))?;
-    runtime.block_on(run_in(args))
+    start::runtime()?.block_on(run_in(args))
 }
 
 async fn run_in(args: RunArgs) -> Result<Exit, Complaint> {
-    let cwd = std::env::current_dir()
-        .map_err(|error| Complaint::failed(format!("the current directory cannot be told: {error}")))?;
-    let context = policy::context(&args.policy.ceiling);
-    let Chosen { loaded, narrowing } = policy::choose(&args.policy, &cwd, &context, Purpose::Obey)?;
-    for warning in &loaded.warnings {
-        say(&format!("{warning}\n"));
-    }
-    if !args.quiet {
-        say(&cuts::short(&loaded.policy, &args.env));
-    }
+    let Start {
+        context,
+        chosen: Chosen { loaded, narrowing },
+        directory,
+    } = start::start(&args.policy, args.cwd.as_deref(), &args.env, Told::unless(args.quiet))?;
     let mode = loaded.policy.mode;
     let places = policy::places(&context)?;
-    let directory = match &args.cwd {
-        None => cwd,
-        Some(directory) => std::fs::canonicalize(cwd.join(directory))
-            .map_err(|error| Complaint::failed(format!("--cwd {}: {error}", display(directory))))?,
-    };
     let call = ShellCall {
         command: args.line.map_or(ShellCommand::Argv(args.argv), ShellCommand::Line),
         directory,

@@ -16,7 +16,7 @@ use super::executor::Executor;
 use super::permission::{Permit, Wanted};
 use super::session::Shared;
 use super::shell_tool::{self, Work};
-use super::tool::{ApprovalContext, Assessed, Assessment, Boxed, Output, Prepared, Tool};
+use super::tool::{ApprovalContext, Assessed, Assessment, Boxed, Output, Prepared, Tool, ready};
 use crate::approval::Remember;
 use crate::config::{ArgKind, CustomArg, CustomTool};
 use crate::policy::path::escape;
@@ -210,11 +210,7 @@ impl Tool for CommandTool {
         prepared: Prepared,
     ) -> Boxed<'a, Result<Output, ToolError>> {
         Box::pin(async move {
-            let prepared = if prepared.is_nothing() {
-                self.assess(context).await?.into_prepared()?
-            } else {
-                prepared
-            };
+            let prepared = ready(self, context, prepared).await?;
             shell_tool::run(&self.session, prepared).await
         })
     }
@@ -280,7 +276,7 @@ impl Executor {
             tool_name: &tool.name,
             description: tool.description.clone(),
             allowed_by: format!("{line}; `none` there would allow it"),
-            why: vec![line.clone()],
+            why: vec![line],
             remember: match tool.approval {
                 Demand::OncePerSession => Remember::Session,
                 Demand::None | Demand::Required | Demand::Deny => Remember::None,
@@ -303,11 +299,7 @@ impl Executor {
                 regime: self.regime_line()?.to_string(),
             },
         ));
-        let assessment = match tool.approval {
-            Demand::None => Assessment::PreApproved(Some(request)),
-            Demand::OncePerSession | Demand::Required => Assessment::NeedsApproval(request),
-            Demand::Deny => Assessment::Blocked(format!("{line}: it is never run")),
-        };
+        let assessment = Assessment::demanded(tool.approval, request);
         let permit = Permit {
             asked: Asked::Nobody,
             narrow,

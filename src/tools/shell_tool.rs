@@ -17,7 +17,7 @@ use super::outcome::{Outcome, Status};
 use super::permission::{Permit, Wanted};
 use super::session::Shared;
 use super::shell::NAME;
-use super::tool::{Answered, ApprovalContext, Assessed, Boxed, Output, OutputEnd, Prepared, Tool};
+use super::tool::{Answered, ApprovalContext, Assessed, Boxed, Output, OutputEnd, Prepared, Tool, ready};
 use crate::confine::io::{OutputMode, Stdin};
 use crate::policy::AbsPath;
 
@@ -119,11 +119,7 @@ impl Tool for ShellTool {
         prepared: Prepared,
     ) -> Boxed<'a, Result<Output, ToolError>> {
         Box::pin(async move {
-            let prepared = if prepared.is_nothing() {
-                self.assess(context).await?.into_prepared()?
-            } else {
-                prepared
-            };
+            let prepared = ready(self, context, prepared).await?;
             run(&self.session, prepared).await
         })
     }

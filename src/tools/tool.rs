@@ -10,6 +10,7 @@ use serde_json::Value;
 
 use super::call::ToolError;
 use crate::approval::ApprovalRequest;
+use crate::policy::Demand;
 
 /// A future of a tool.
 pub type Boxed<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
@@ -88,6 +89,17 @@ pub enum Assessment {
     NoOpinion(Question),
 }
 
+impl Assessment {
+    /// What a demand of the config amounts to for a call that would be asked about like this.
+    pub(super) fn demanded(demand: Demand, question: Box<ApprovalRequest>) -> Self {
+        match demand {
+            Demand::None => Self::PreApproved(Some(question)),
+            Demand::OncePerSession | Demand::Required => Self::NeedsApproval(question),
+            Demand::Deny => Self::Blocked(format!("{}: it is never done", question.why.join("; "))),
+        }
+    }
+}
+
 /// How it would be asked, should the config or a hook want to; without one, with the arguments as they are.
 pub type Question = Option<Box<ApprovalRequest>>;
 
@@ -116,6 +128,19 @@ impl Assessed {
             Assessment::Blocked(why) => Err(ToolError::Blocked(why)),
             Assessment::PreApproved(_) | Assessment::NeedsApproval(_) | Assessment::NoOpinion(_) => Ok(self.prepared),
         }
+    }
+}
+
+/// What was prepared for a call; assessed now, where nothing was.
+pub(super) async fn ready(
+    tool: &mut impl Tool,
+    context: &ApprovalContext,
+    prepared: Prepared,
+) -> Result<Prepared, ToolError> {
+    if prepared.is_nothing() {
+        tool.assess(context).await?.into_prepared()
+    } else {
+        Ok(prepared)
     }
 }
 

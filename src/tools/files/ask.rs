@@ -23,6 +23,8 @@ use crate::tools::plan::{self, ProfileDigest};
 
 /// How long an operation on files may take where the config sets no limit.
 const PATIENCE: Duration = Duration::from_mins(1);
+/// How many profiles are kept; a session seldom asks about more sets of roots.
+const MOST_PROFILES: usize = 32;
 /// The most bytes of parts that are kept of one answer.
 const MOST: usize = 64 * 1024 * 1024;
 
@@ -55,6 +57,9 @@ impl Executor {
             digest: plan::digest(&profile),
             profile: Arc::new(profile),
         };
+        if self.file_profiles.len() >= MOST_PROFILES {
+            self.file_profiles.remove(0);
+        }
         self.file_profiles.push((asked.clone(), profile.clone()));
         Ok(profile)
     }

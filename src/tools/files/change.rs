@@ -15,7 +15,6 @@ use super::question::{self, Facts};
 use super::steps::Step;
 use crate::confine::ConfineError;
 use crate::confine::files::protocol::{Bound, Change, FileAsk, FileReply, Prepared as Measured, State};
-use crate::policy::Demand;
 use crate::profile::Asked;
 use crate::tools::call::ToolError;
 use crate::tools::executor::Executor;
@@ -96,11 +95,7 @@ impl Executor {
             data: data_of(&parts),
         });
         Ok(Assessed {
-            assessment: match demand {
-                Demand::None => Assessment::PreApproved(Some(question)),
-                Demand::OncePerSession | Demand::Required => Assessment::NeedsApproval(question),
-                Demand::Deny => Assessment::Blocked(format!("{} forbids it", question.why.join("; "))),
-            },
+            assessment: Assessment::demanded(demand, question),
             prepared,
         })
     }

@@ -37,7 +37,7 @@ pub(super) use operand::Operand;
 
 use super::call::ToolError;
 use super::session::Shared;
-use super::tool::{ApprovalContext, Assessed, Boxed, Output, Prepared, Tool};
+use super::tool::{ApprovalContext, Assessed, Boxed, Output, Prepared, Tool, ready};
 
 /// One of the file tools, in a session.
 pub struct FileTool {
@@ -83,11 +83,7 @@ impl Tool for FileTool {
         prepared: Prepared,
     ) -> Boxed<'a, Result<Output, ToolError>> {
         Box::pin(async move {
-            let prepared = if prepared.is_nothing() {
-                self.assess(context).await?.into_prepared()?
-            } else {
-                prepared
-            };
+            let prepared = ready(self, context, prepared).await?;
             let mut executor = self.session.executor.lock().await;
             let mut stops = self.session.stops.lock().await;
             let lost = || ToolError::NoSuchTool(format!("{} was prepared as another tool", self.kind.name()));

@@ -75,11 +75,7 @@ impl Executor {
             start: judged.path,
         });
         Ok(Assessed {
-            assessment: match demand {
-                Demand::None => Assessment::PreApproved(Some(question)),
-                Demand::OncePerSession | Demand::Required => Assessment::NeedsApproval(question),
-                Demand::Deny => Assessment::Blocked(format!("{} forbids it", question.why.join("; "))),
-            },
+            assessment: Assessment::demanded(demand, question),
             prepared,
         })
     }

@@ -1,0 +1,72 @@
+//! What `run` and `call` begin with: a runtime, the policy that holds, the directory.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use tokio::runtime::{Builder, Runtime};
+
+use super::args::PolicyFlags;
+use super::complain::{Complaint, say};
+use super::cuts;
+use super::policy::{self, Chosen, Purpose};
+use crate::config::Context;
+use crate::policy::path::display;
+
+/// Whether a person is told what ceilings took.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Told {
+    Briefly,
+    Nothing,
+}
+
+/// Where and under what something is run.
+pub(super) struct Start {
+    pub(super) context: Context,
+    pub(super) chosen: Chosen,
+    pub(super) directory: PathBuf,
+}
+
+/// A runtime for one thread.
+pub(super) fn runtime() -> Result<Runtime, Complaint> {
+    Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| Complaint::failed(format!("failed to start the runtime: {error}")))
+}
+
+/// Chooses the policy, says what it warns of, and finds the directory.
+pub(super) fn start(
+    flags: &PolicyFlags,
+    cwd: Option<&Path>,
+    environment: &[(OsString, OsString)],
+    told: Told,
+) -> Result<Start, Complaint> {
+    let here = std::env::current_dir()
+        .map_err(|error| Complaint::failed(format!("the current directory cannot be told: {error}")))?;
+    let context = policy::context(&flags.ceiling);
+    let chosen = policy::choose(flags, &here, &context, Purpose::Obey)?;
+    for warning in &chosen.loaded.warnings {
+        say(&format!("{warning}\n"));
+    }
+    match told {
+        Told::Briefly => say(&cuts::short(&chosen.loaded.policy, environment)),
+        Told::Nothing => {}
+    }
+    let directory = match cwd {
+        None => here,
+        Some(directory) => std::fs::canonicalize(here.join(directory))
+            .map_err(|error| Complaint::failed(format!("--cwd {}: {error}", display(directory))))?,
+    };
+    Ok(Start {
+        context,
+        chosen,
+        directory,
+    })
+}
+
+impl Told {
+    /// What `--quiet` says.
+    pub(super) const fn unless(quiet: bool) -> Self {
+        if quiet { Self::Nothing } else { Self::Briefly }
+    }
+}
