@@ -1,0 +1,162 @@
+//! Stories 1–3, 5 and 14: what is asked waits, and each answer does what it says.
+
+use serde_json::{Value, json};
+
+use crate::agent::{CAREFUL, answers, calls, calls_for, config, one, runs, session, text_of};
+use crate::common::{Fixture, as_root_and_as_user};
+
+as_root_and_as_user! {
+    story_1_a_guarded_tool_pauses_until_somebody_answers ["tmux"];
+    story_1_what_needs_no_yes_does_not_pause ["tmux"];
+    story_2_a_yes_resumes_the_call_with_exactly_what_was_shown ["tmux"];
+    story_3_a_no_with_a_reason_reaches_the_agent_and_the_session_goes_on ["tmux"];
+    story_3_ctrl_c_at_a_question_is_a_no ["tmux"];
+    story_5_a_yes_for_the_session_holds_for_the_same_call_and_no_other ["tmux"];
+    story_5_an_approval_that_is_revoked_is_asked_for_again ["tmux"];
+    story_14_the_history_has_every_decision_and_whose_it_was ["tmux"];
+}
+
+fn note(text: &str) -> Value {
+    json!({"path": "w:note.txt", "content": text})
+}
+
+fn story_1_a_guarded_tool_pauses_until_somebody_answers(world: &Fixture) {
+    let terminal = one(world, &config(world, CAREFUL, ""), "write_file", &note("hello\n"));
+    let question = terminal.question();
+    assert!(question.contains("tool       write_file"), "{question}");
+    assert_eq!(text_of(world, "note.txt"), None);
+    // What is no answer is none, however often.
+    terminal.enters("what?");
+    terminal.see("Please type y, n, s or ?.");
+    terminal.enters("?");
+    terminal.see("the question stands");
+    assert_eq!(text_of(world, "note.txt"), None);
+    terminal.enters("y");
+    assert_eq!(terminal.end().code, 0);
+    assert_eq!(text_of(world, "note.txt").as_deref(), Some("hello\n"));
+}
+
+fn story_1_what_needs_no_yes_does_not_pause(world: &Fixture) {
+    world.write("note.txt", "as it is\n");
+    let terminal = one(
+        world,
+        &config(world, CAREFUL, ""),
+        "read_file",
+        &json!({"path": "w:note.txt"}),
+    );
+    let ended = terminal.end();
+    assert!(ended.code == 0 && ended.shown.contains("as it is"), "{}", ended.shown);
+    assert_eq!(terminal.questions(), 0);
+}
+
+fn story_2_a_yes_resumes_the_call_with_exactly_what_was_shown(world: &Fixture) {
+    let lines = [
+        runs("printf 'from the command\\n' > made.txt; cat made.txt"),
+        calls("read_file", json!({"path": "w:made.txt"})),
+    ];
+    let terminal = session(world, &config(world, CAREFUL, ""), &[], &lines);
+    let question = terminal.answer("y");
+    assert!(question.contains("printf 'from the command\\\\n'"), "{question}");
+    assert_eq!(terminal.end().code, 0);
+    let answers = answers(world);
+    assert_eq!(answers[0]["status"], "done", "{answers:?}");
+    assert_eq!(answers[0]["text"], "from the command\n");
+    assert_eq!(text_of(world, "made.txt").as_deref(), Some("from the command\n"));
+    assert_eq!(terminal.questions(), 1);
+}
+
+fn story_3_a_no_with_a_reason_reaches_the_agent_and_the_session_goes_on(world: &Fixture) {
+    let lines = [
+        calls("write_file", note("first\n")),
+        calls("write_file", note("second\n")),
+    ];
+    let terminal = session(world, &config(world, CAREFUL, ""), &[], &lines);
+    terminal.refuse("write less, später");
+    let question = terminal.answer("y");
+    assert!(question.contains("second"), "{question}");
+    assert_eq!(terminal.end().code, 0);
+    let answers = answers(world);
+    assert_eq!(answers[0]["status"], "denied");
+    assert_eq!(
+        answers[0]["reason"],
+        "permission denied: user denied write_file: write less, später"
+    );
+    assert_eq!(answers[1]["status"], "done");
+    assert_eq!(text_of(world, "note.txt").as_deref(), Some("second\n"));
+}
+
+fn story_3_ctrl_c_at_a_question_is_a_no(world: &Fixture) {
+    let terminal = one(world, &config(world, CAREFUL, ""), "write_file", &note("hello\n"));
+    terminal.question();
+    terminal.press("C-c");
+    let ended = terminal.end();
+    assert_ne!(ended.code, 0, "{}", ended.shown);
+    assert_eq!(text_of(world, "note.txt"), None);
+}
+
+fn story_5_a_yes_for_the_session_holds_for_the_same_call_and_no_other(world: &Fixture) {
+    let lines = [
+        runs("echo one >> log"),
+        runs("echo one >> log"),
+        runs("echo two >> log"),
+    ];
+    let terminal = session(world, &config(world, CAREFUL, ""), &[], &lines);
+    let question = terminal.answer("s");
+    assert!(question.contains("echo one"), "{question}");
+    let question = terminal.answer("n no more");
+    assert!(question.contains("echo two"), "{question}");
+    assert_eq!(terminal.end().code, 0);
+    let status: Vec<Value> = answers(world)
+        .into_iter()
+        .map(|answer| answer["status"].clone())
+        .collect();
+    assert_eq!(status, ["done", "done", "denied"]);
+    assert_eq!(text_of(world, "log").as_deref(), Some("one\none\n"));
+}
+
+fn story_5_an_approval_that_is_revoked_is_asked_for_again(world: &Fixture) {
+    let lines = [
+        runs("echo one"),
+        json!("approvals"),
+        json!("forget_approvals"),
+        runs("echo one"),
+        json!("approvals"),
+    ];
+    let terminal = session(world, &config(world, CAREFUL, ""), &[], &lines);
+    terminal.answer("s");
+    terminal.answer("y");
+    assert_eq!(terminal.end().code, 0);
+    let answers = answers(world);
+    assert_eq!(answers[1]["approvals"][0]["tool"], "shell", "{answers:?}");
+    assert_eq!(answers[4]["approvals"], json!([]), "{answers:?}");
+}
+
+fn story_14_the_history_has_every_decision_and_whose_it_was(world: &Fixture) {
+    let lines = [
+        runs("echo one"),
+        runs("echo one"),
+        calls("write_file", note("a\n")),
+        calls_for("reviewer", "write_file", note("b\n")),
+        json!("history"),
+    ];
+    let terminal = session(world, &config(world, CAREFUL, ""), &[], &lines);
+    terminal.answer("s");
+    terminal.refuse("not this file");
+    terminal.answer("y");
+    assert_eq!(terminal.end().code, 0);
+    let told = answers(world);
+    let history = told[4]["history"].as_array().unwrap();
+    let seen: Vec<Value> = history
+        .iter()
+        .map(|one| json!([one["tool"], one["approved"], one["by"], one["note"], one["caller"]]))
+        .collect();
+    assert_eq!(
+        seen,
+        [
+            json!(["shell", true, "approver", null, null]),
+            json!(["shell", true, "an earlier yes for the session", null, null]),
+            json!(["write_file", false, "approver", "not this file", null]),
+            json!(["write_file", true, "approver", null, "reviewer"]),
+        ]
+    );
+}
