@@ -12,6 +12,7 @@ as_root_and_as_user! {
     story_3_a_no_with_a_reason_reaches_the_agent_and_the_session_goes_on ["tmux"];
     story_3_ctrl_c_at_a_question_is_a_no ["tmux"];
     story_5_a_yes_for_the_session_holds_for_the_same_call_and_no_other ["tmux"];
+    story_5_a_yes_for_the_session_ends_when_a_file_that_the_command_names_changes ["tmux"];
     story_5_an_approval_that_is_revoked_is_asked_for_again ["tmux"];
     story_14_the_history_has_every_decision_and_whose_it_was ["tmux"];
 }
@@ -56,7 +57,7 @@ fn story_2_a_yes_resumes_the_call_with_exactly_what_was_shown(world: &Fixture) {
     ];
     let terminal = session(world, &config(world, CAREFUL, ""), &[], &lines);
     let question = terminal.answer("y");
-    assert!(question.contains("printf 'from the command\\\\n'"), "{question}");
+    assert!(question.contains("printf 'from the command\\n'"), "{question}");
     assert_eq!(terminal.end().code, 0);
     let answers = answers(world);
     assert_eq!(answers[0]["status"], "done", "{answers:?}");
@@ -95,23 +96,36 @@ fn story_3_ctrl_c_at_a_question_is_a_no(world: &Fixture) {
 }
 
 fn story_5_a_yes_for_the_session_holds_for_the_same_call_and_no_other(world: &Fixture) {
-    let lines = [
-        runs("echo one >> log"),
-        runs("echo one >> log"),
-        runs("echo two >> log"),
-    ];
+    let lines = [runs("echo one"), runs("echo one"), runs("echo  one"), runs("echo two")];
     let terminal = session(world, &config(world, CAREFUL, ""), &[], &lines);
-    let question = terminal.answer("s");
-    assert!(question.contains("echo one"), "{question}");
-    let question = terminal.answer("n no more");
+    terminal.answer("s");
+    let question = terminal.answer("n one blank will do");
+    assert!(question.contains("echo  one"), "{question}");
+    let question = terminal.answer("y");
     assert!(question.contains("echo two"), "{question}");
     assert_eq!(terminal.end().code, 0);
-    let status: Vec<Value> = answers(world)
-        .into_iter()
-        .map(|answer| answer["status"].clone())
-        .collect();
-    assert_eq!(status, ["done", "done", "denied"]);
-    assert_eq!(text_of(world, "log").as_deref(), Some("one\none\n"));
+    let told = answers(world);
+    let status: Vec<&Value> = told.iter().map(|answer| &answer["status"]).collect();
+    assert_eq!(status, ["done", "done", "denied", "done"]);
+    assert_eq!(told[1]["text"], "one\n");
+}
+
+fn story_5_a_yes_for_the_session_ends_when_a_file_that_the_command_names_changes(world: &Fixture) {
+    world.write("script", "echo first\n");
+    let lines = [
+        runs("sh script"),
+        runs("sh script"),
+        calls("write_file", json!({"path": "w:script", "content": "echo second\n"})),
+        runs("sh script"),
+    ];
+    let file = config(world, CAREFUL, "tools: {write_file: {approval: none}}\n");
+    let terminal = session(world, &file, &[], &lines);
+    terminal.answer("s");
+    terminal.refuse("what does it do now?");
+    assert_eq!(terminal.end().code, 0);
+    let told = answers(world);
+    assert_eq!(told[1]["text"], "first\n");
+    assert_eq!(told[3]["status"], "denied");
 }
 
 fn story_5_an_approval_that_is_revoked_is_asked_for_again(world: &Fixture) {

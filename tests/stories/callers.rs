@@ -37,10 +37,10 @@ fn story_11_a_question_names_the_worker_that_asks(world: &Fixture) {
 }
 
 fn story_12_a_workers_yes_for_the_session_holds_for_the_agent_too(world: &Fixture) {
-    let line = json!({"command": "echo once >> log"});
+    let line = json!({"command": "echo once"});
     let lines = [
         calls_for("worker", "shell", line.clone()),
-        runs("echo once >> log"),
+        runs("echo once"),
         calls_for("planner › worker", "shell", line),
         json!("history"),
     ];
@@ -49,8 +49,8 @@ fn story_12_a_workers_yes_for_the_session_holds_for_the_agent_too(world: &Fixtur
     assert!(question.contains("for        worker"), "{question}");
     assert_eq!(terminal.end().code, 0);
     assert_eq!(terminal.questions(), 1);
-    assert_eq!(text_of(world, "log").as_deref(), Some("once\nonce\nonce\n"));
     let told = answers(world);
+    assert!(told.iter().take(3).all(|answer| answer["text"] == "once\n"), "{told:?}");
     let callers: Vec<_> = told[3]["history"]
         .as_array()
         .unwrap()
