@@ -103,7 +103,7 @@ pub(crate) const SECRET: &str = "the-private-key-of-the-fixture";
 impl Fixture {
     pub(crate) fn new(actor: Actor, backend: Backend) -> Self {
         let base = tempfile::Builder::new().prefix("stockade-test-").tempdir().unwrap();
-        let binary = reachable_binary(base.path());
+        let binary = reachable(base.path(), Path::new(env!("CARGO_BIN_EXE_stockade")));
         let world = Self {
             base,
             actor,
@@ -150,6 +150,11 @@ impl Fixture {
     /// The binary under test, at a path that the actor can reach.
     pub(crate) fn binary(&self) -> &Path {
         &self.binary
+    }
+
+    /// Another program that was built, at such a path.
+    pub(crate) fn reachable(&self, built: &Path) -> PathBuf {
+        reachable(self.base(), built)
     }
 
     fn own(&self, path: &Path, mode: u32) {
@@ -210,15 +215,14 @@ impl Fixture {
     }
 }
 
-/// The binary, or a copy of it where a folder above it is closed to others.
-fn reachable_binary(base: &Path) -> PathBuf {
-    let built = PathBuf::from(env!("CARGO_BIN_EXE_stockade"));
+/// A program that was built, or a copy of it where a folder above it is closed to others.
+fn reachable(base: &Path, built: &Path) -> PathBuf {
     let open = |folder: &Path| fs::metadata(folder).is_ok_and(|folder| folder.mode() & 0o001 != 0);
     if built.ancestors().skip(1).all(open) {
-        return built;
+        return built.to_owned();
     }
-    let copy = base.join("stockade");
-    fs::copy(&built, &copy).unwrap();
+    let copy = base.join(built.file_name().unwrap());
+    fs::copy(built, &copy).unwrap();
     fs::set_permissions(&copy, fs::Permissions::from_mode(0o755)).unwrap();
     copy
 }

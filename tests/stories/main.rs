@@ -15,6 +15,8 @@ mod answers;
 #[cfg(test)]
 mod callers;
 #[cfg(test)]
+mod example;
+#[cfg(test)]
 mod screens;
 #[cfg(test)]
 mod terminal;
