@@ -15,44 +15,35 @@
 //! [`confine::stage::is_ours`] says so of its first argument: the confined child is the same binary, re-executed.
 //!
 //! ```no_run
-//! use stockade::policy::Mode;
-//! use stockade::policy::shell::{rule_covers, rule_matches};
-//! use stockade::tools::{
-//!     Executor, Narrowing, OutputMode, Places, ShellCall, ShellCommand, Stdin, TerminalApprover, terminal_size,
-//! };
-//! use stockade::{config, confine};
+//! use std::path::Path;
+//!
+//! use serde_json::json;
+//! use stockade::confine::stage;
+//! use stockade::tools::{Session, TerminalApprover, terminal_size};
 //!
 //! # async fn run() -> Result<(), Box<dyn std::error::Error>> {
-//! let here = std::env::current_dir()?;
-//! let context = config::Context::host(config::Matchers { matches: rule_matches, covers: rule_covers });
-//! let loaded = config::preset("workspace-write", &here, &context)?;
-//! let places = Places { state: "/home/me/.local/state/stockade".into(), home: "/home/me".into() };
 //! let approver = Box::new(TerminalApprover::new(terminal_size));
-//! let mut executor = Executor::new(loaded.policy, Narrowing::default(), Mode::Strict, approver, places)?;
-//! let (_stop, stops) = tokio::sync::mpsc::channel(1);
-//! let outcome = executor
-//!     .shell(ShellCall {
-//!         command: ShellCommand::Line("make -j2".into()),
-//!         directory: here,
-//!         environment: Vec::new(),
-//!         timeout: None,
-//!         stdin: Stdin::Null,
-//!         output: OutputMode::Capture,
-//!         stops,
-//!     })
-//!     .await?;
-//! println!("{:?}", outcome.status);
-//! executor.finish().await;
+//! let session = Session::with_config(Path::new("agent.yaml"), &std::env::current_dir()?, approver)?;
+//! let mut tools = session.tools();
+//! match tools.call("shell", json!({"command": "make -j2"})).await {
+//!     Ok(output) => println!("{}", output.text),
+//!     // What a rule forbids and what a person says no to, in words for the agent.
+//!     Err(error) => println!("{error}"),
+//! }
+//! session.finish().await;
 //! # Ok(())
 //! # }
 //!
 //! fn main() {
-//!     if std::env::args_os().nth(1).is_some_and(|first| confine::stage::is_ours(&first)) {
-//!         confine::stage::main();
+//!     if std::env::args_os().nth(1).is_some_and(|first| stage::is_ours(&first)) {
+//!         stage::main();
 //!     }
 //!     // …
 //! }
 //! ```
+//!
+//! [`tools::Session`] tells more: who answers, what a function of the program needs to be asked about as well
+//! ([`tools::FunctionTool`]), and how a delegate shares it all. `examples/agent_loop.rs` is a whole program.
 //!
 //! # What it does not protect
 //!

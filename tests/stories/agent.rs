@@ -67,8 +67,8 @@ pub(crate) fn command<'w>(world: &'w Fixture, config: &str, line: &str) -> Termi
 
 /// A session at a terminal: the agent's lines come from a file, and what it is answered goes to another.
 pub(crate) fn session<'w>(world: &'w Fixture, config: &str, flags: &[&str], lines: &[Value]) -> Terminal<'w> {
-    let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
-    let calls = world.write(world.base().join("calls"), text);
+    let text: Vec<String> = lines.iter().map(Value::to_string).collect();
+    let calls = world.write(world.base().join("calls"), text.join("\n"));
     let to = answers_of(world);
     let line = "calls=$1 answers=$2; shift 2; exec \"$@\" <\"$calls\" >\"$answers\"";
     let files = [calls.to_str().unwrap(), to.to_str().unwrap()];
@@ -90,12 +90,16 @@ pub(crate) fn answers(world: &Fixture) -> Vec<Value> {
 
 /// A line of a session: the agent calls a tool.
 pub(crate) fn calls(tool: &str, args: Value) -> Value {
-    json!({"call": {"tool": tool, "args": args}})
+    let mut line = json!({"call": {"tool": tool}});
+    line["call"]["args"] = args;
+    line
 }
 
 /// A line of a session: somebody whom the agent delegated to does.
 pub(crate) fn calls_for(caller: &str, tool: &str, args: Value) -> Value {
-    json!({"call": {"tool": tool, "args": args, "caller": caller}})
+    let mut line = calls(tool, args);
+    line["call"]["caller"] = caller.into();
+    line
 }
 
 /// A line of a session: the agent runs a command.

@@ -91,7 +91,12 @@ fn story_3_ctrl_c_at_a_question_is_a_no(world: &Fixture) {
     terminal.question();
     terminal.press("C-c");
     let ended = terminal.end();
-    assert_ne!(ended.code, 0, "{}", ended.shown);
+    assert_eq!(ended.code, 126, "{}", ended.shown);
+    assert!(
+        ended.shown.contains("nobody could approve write_file"),
+        "{}",
+        ended.shown
+    );
     assert_eq!(text_of(world, "note.txt"), None);
 }
 

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use crate::common::{Fixture, as_root_and_as_user};
-use crate::terminal::{Terminal, USUAL};
+use crate::terminal::{Size, Terminal};
 
 as_root_and_as_user! {
     an_agent_loop_in_a_program_of_its_own_is_asked_about_refused_and_goes_on ["tmux"];
@@ -25,7 +25,9 @@ fn an_agent_loop_in_a_program_of_its_own_is_asked_about_refused_and_goes_on(worl
     let example = world.reachable(&built());
     let temporary = world.outside();
     let environment = [("TMPDIR", temporary.to_str().unwrap())];
-    let terminal = Terminal::start(world, USUAL, &environment, &[example.to_str().unwrap()]);
+    // Temporary folders have long names.
+    let size = Size { columns: 180, rows: 50 };
+    let terminal = Terminal::start(world, size, &environment, &[example.to_str().unwrap()]);
 
     let question = terminal.answer("y");
     assert!(
@@ -35,6 +37,7 @@ fn an_agent_loop_in_a_program_of_its_own_is_asked_about_refused_and_goes_on(worl
     // The tests and the blocked `rm` come first: nobody is asked about either.
     let question = terminal.refuse("keep it for now");
     assert!(question.contains("delete_file"), "{question}");
+    assert!(question.contains("with the one file in it"), "{question}");
     let question = terminal.answer("y");
     assert!(question.contains("move_file"), "{question}");
     let question = terminal.answer("y");

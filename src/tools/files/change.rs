@@ -157,10 +157,11 @@ fn size_of(change: &Change, measured: &Measured) -> u64 {
 
 fn described(wants: &[&str], measured: &[Measured]) -> String {
     let files: u64 = measured.iter().map(|one| one.files).sum();
-    match wants {
-        [one] if files > 1 => format!("{one} with the {files} files in it"),
-        [one] => (*one).to_owned(),
-        several => format!("change {} files: {}", several.len(), several.join(", ")),
+    match (wants, files) {
+        ([one], 0) => (*one).to_owned(),
+        ([one], 1) => format!("{one} with the one file in it"),
+        ([one], _) => format!("{one} with the {files} files in it"),
+        (several, _) => format!("change {} files: {}", several.len(), several.join(", ")),
     }
 }
 
