@@ -13,7 +13,9 @@ use super::judge::{Judged, Sum};
 use super::present;
 use super::question::{self, Facts};
 use super::steps::Step;
+use crate::approval::{Lazy, Presentation};
 use crate::confine::ConfineError;
+use crate::confine::files::FileServer;
 use crate::confine::files::protocol::{Bound, Change, FileAsk, FileReply, Prepared as Measured, State};
 use crate::profile::Asked;
 use crate::tools::call::ToolError;
@@ -25,7 +27,8 @@ use crate::tools::tool::{ApprovalContext, Assessed, Assessment, Output, OutputEn
 #[derive(Debug)]
 pub(super) struct Work {
     asked: Asked,
-    bound: Vec<Bound>,
+    /// What to do, or why it cannot be done.
+    plan: Result<Vec<Bound>, ToolError>,
     /// What is done, in the past: for the answer.
     done: String,
     data: Value,
@@ -47,22 +50,18 @@ impl Executor {
         };
         let judged: Vec<Judged> = parts.iter().flat_map(|step| step.judged.clone()).collect();
         let sum = self.sum(&judged);
+        if sum.demand == Demand::Deny {
+            return Ok(Assessment::Blocked(format!("{} forbids it", sum.why.join("; "))).into());
+        }
         let changes: Vec<Change> = parts.iter().map(|step| step.change.clone()).collect();
         let sight = self.sight(&judged);
-        let answer = self.ask_files(&sight, FileAsk::Prepare(changes.clone()), stops).await?;
-        let measured = match answer.last {
-            FileReply::Prepared(measured) if measured.len() == changes.len() => measured,
-            FileReply::Failed(failure) => return Err(failures::error(&failure)),
-            _ => return Err(ConfineError::Malformed.into()),
+        let (measured, server) = match self.measure(&parts, &changes, &sight, stops).await? {
+            Ok(ready) => ready,
+            // Why not is told after a yes: it speaks of what nobody may read without one.
+            Err(why) if sight != Asked::Nobody => return self.fruitless(kind, context, &parts, sum, why),
+            Err(ToolError::Blocked(why)) => return Ok(Assessment::Blocked(why).into()),
+            Err(why) => return Err(why),
         };
-        for (step, measured) in parts.iter().zip(&measured) {
-            if let Some(limit) = step.judged.iter().filter_map(|one| one.limit).min()
-                && size_of(&step.change, measured) > limit
-            {
-                let size = size_of(&step.change, measured);
-                return Ok(Assessment::Blocked(failures::over(&step.judged, size, limit)).into());
-            }
-        }
         let bound: Vec<Bound> = changes
             .iter()
             .zip(&measured)
@@ -80,13 +79,13 @@ impl Executor {
             subject: question::of_changes(&bound),
             digest: profile.digest,
             regime: self.regime_line()?.to_string(),
-            presentation: present::changes(answer.server, changes, measured),
+            presentation: present::changes(server, changes, measured),
         };
         let Sum { demand, why, asked } = sum;
         let question = Box::new(question::request(context, facts, demand, why));
         let prepared = Prepared::of(Work {
             asked,
-            bound,
+            plan: Ok(bound),
             done: parts
                 .iter()
                 .map(|step| step.done.clone())
@@ -100,6 +99,103 @@ impl Executor {
         })
     }
 
+    /// What the changes amount to, and who says so; or why they cannot be made.
+    async fn measure(
+        &mut self,
+        parts: &[Step],
+        changes: &[Change],
+        sight: &Asked,
+        stops: &mut mpsc::Receiver<Signal>,
+    ) -> Result<Result<(Vec<Measured>, FileServer), ToolError>, ToolError> {
+        let answer = self.ask_files(sight, FileAsk::Prepare(changes.to_vec()), stops).await?;
+        let measured = match answer.last {
+            FileReply::Prepared(measured) if measured.len() == changes.len() => measured,
+            FileReply::Failed(failure) => return Ok(Err(failures::error(&failure))),
+            _ => return Err(ConfineError::Malformed.into()),
+        };
+        if let Err(why) = self.hold_emptied(parts, sight, stops).await? {
+            return Ok(Err(why));
+        }
+        for (step, measured) in parts.iter().zip(&measured) {
+            if let Some(limit) = step.judged.iter().filter_map(|one| one.limit).min()
+                && size_of(&step.change, measured) > limit
+            {
+                let why = failures::over(&step.judged, size_of(&step.change, measured), limit);
+                return Ok(Err(ToolError::Blocked(why)));
+            }
+        }
+        Ok(Ok((measured, answer.server)))
+    }
+
+    /// Whether what a patch removes is what the patch says it is: nothing of it may be left.
+    async fn hold_emptied(
+        &mut self,
+        parts: &[Step],
+        sight: &Asked,
+        stops: &mut mpsc::Receiver<Signal>,
+    ) -> Result<Result<(), ToolError>, ToolError> {
+        let emptied: Vec<Change> = parts.iter().filter_map(|step| step.empties.clone()).collect();
+        if emptied.is_empty() {
+            return Ok(Ok(()));
+        }
+        let answer = self.ask_files(sight, FileAsk::Prepare(emptied.clone()), stops).await?;
+        let measured = match answer.last {
+            FileReply::Prepared(measured) if measured.len() == emptied.len() => measured,
+            FileReply::Failed(failure) => return Ok(Err(failures::error(&failure))),
+            _ => return Err(ConfineError::Malformed.into()),
+        };
+        let is_emptied = |(change, measured): (&Change, &Measured)| match (change, measured.before.first()) {
+            // Nothing is taken out of it: there must be nothing in it.
+            (Change::Write { .. }, Some(State::File(file))) => file.size == 0,
+            (Change::Write { .. }, _) => false,
+            _ => measured.size == 0,
+        };
+        Ok(if emptied.iter().zip(&measured).all(is_emptied) {
+            Ok(())
+        } else {
+            let why =
+                "the patch removes a file and leaves some of its lines out; delete_file removes it whatever is in it";
+            Err(ToolError::File(why.to_owned()))
+        })
+    }
+
+    /// The question about changes that cannot be made as things are: a yes has the agent told why.
+    fn fruitless(
+        &mut self,
+        kind: FileKind,
+        context: &ApprovalContext,
+        parts: &[Step],
+        sum: Sum,
+        why: ToolError,
+    ) -> Result<Assessed, ToolError> {
+        let Sum {
+            demand,
+            why: lines,
+            asked,
+        } = sum;
+        let wants: Vec<&str> = parts.iter().map(|step| step.wants.as_str()).collect();
+        let changes: Vec<&Change> = parts.iter().map(|step| &step.change).collect();
+        let shown = format!("It cannot be done; the agent would be told why:\n{why}");
+        let facts = Facts {
+            kind,
+            description: described(&wants, &[]),
+            subject: question::of_failure(&changes, &shown),
+            digest: self.file_profile(&asked)?.digest,
+            regime: self.regime_line()?.to_string(),
+            presentation: Lazy::new(move || Ok(Presentation::Text(shown.clone()))),
+        };
+        let question = Box::new(question::request(context, facts, demand, lines));
+        Ok(Assessed {
+            assessment: Assessment::demanded(demand, question),
+            prepared: Prepared::of(Work {
+                asked,
+                plan: Err(why),
+                done: String::new(),
+                data: Value::Null,
+            }),
+        })
+    }
+
     /// Makes a prepared change.
     pub(super) async fn make_change(
         &mut self,
@@ -109,11 +205,11 @@ impl Executor {
         let started = Instant::now();
         let Work {
             asked,
-            bound,
+            plan,
             done,
             data,
         } = work;
-        let (reply, restored, unsettled) = self.apply_files(&asked, bound, stops).await?;
+        let (reply, restored, unsettled) = self.apply_files(&asked, plan?, stops).await?;
         match reply {
             FileReply::Applied => {}
             FileReply::Failed(failure) => return Err(failures::error(&failure)),

@@ -82,6 +82,21 @@ impl Executor {
         }
     }
 
+    /// Whether a directory may go there with files of every kind in it: each place must take the same.
+    pub(super) fn judge_kinds(&self, from: &AbsPath, to: &AbsPath) -> Result<(), String> {
+        let ceilings = self.policy.ceilings.all.iter().map(|ceiling| &ceiling.policy);
+        for policy in std::iter::once(&self.policy).chain(ceilings) {
+            let kinds = |path| policy.speaker(path).and_then(|root| root.suffixes.as_ref());
+            let (before, after) = (kinds(from), kinds(to));
+            if let Some(suffixes) = after.or(before).filter(|_| before != after) {
+                return Err(format!(
+                    "only files that end in {suffixes} count on one side: move the files of {from} one by one"
+                ));
+            }
+        }
+        Ok(())
+    }
+
     /// What several paths demand together, and what a yes to it opens.
     pub(super) fn sum(&self, judged: &[Judged]) -> Sum {
         let demand = judged.iter().map(|one| one.demand).max().unwrap_or(Demand::None);

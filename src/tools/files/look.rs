@@ -11,6 +11,7 @@ use super::judge::Judged;
 use super::place::place;
 use crate::confine::ConfineError;
 use crate::confine::files::protocol::{FileAsk, FileReply, Hash, Last, Look, State};
+use crate::policy::path::escape;
 use crate::policy::{AbsPath, Demand, Operation};
 use crate::profile::Asked;
 use crate::tools::call::ToolError;
@@ -47,11 +48,25 @@ impl Executor {
             FileReply::Failed(failure) => {
                 // Whether anything is where nothing may be looked at, nobody is told.
                 self.judge_sight(&place.plain).map_err(ToolError::Blocked)?;
-                return Err(failures::error(&failure));
+                if asked == Asked::Nobody {
+                    return Err(failures::error(&failure));
+                }
+                // Nor, before a yes, what is where that needs one. Without a symlink on the way it leads there; with
+                // one, nothing is opened.
+                return Ok(Looked {
+                    path: place.plain,
+                    state: State::Absent,
+                });
             }
             _ => return Err(ConfineError::Malformed.into()),
         };
         let path = AbsPath::new(&found.path).map_err(|_| ConfineError::Malformed)?;
+        if asked != Asked::Nobody && self.sight_of([&path]) != asked {
+            return Err(ToolError::Blocked(format!(
+                "{} leads out of its root, which may not be looked at unasked",
+                escape(place.written.as_bytes())
+            )));
+        }
         if let Some(name) = place.root
             && let Some(root) = self.policy.roots.iter().find(|root| root.name == name)
             && !path.is_within(&root.path)

@@ -22,7 +22,8 @@ pub(super) fn changes(server: FileServer, changes: Vec<Change>, prepared: Vec<Pr
             .map_err(|error| error.to_string())?;
         let shown = match answer {
             FileReply::Shown(shown) if shown.len() == changes.len() => shown,
-            FileReply::Failed(failure) => return Err(super::failures::error(&failure).to_string()),
+            // Why is not said: who asked for the change is told this too.
+            FileReply::Failed(_) => return Err("it can no longer be made as it was prepared".to_owned()),
             _ => return Err("the file server answered out of turn".to_owned()),
         };
         if !shown

@@ -46,6 +46,11 @@ pub(super) fn request(context: &ApprovalContext, facts: Facts, demand: Demand, w
     }
 }
 
+/// Changes that cannot be made, and why, as bytes.
+pub(super) fn of_failure(changes: &[&Change], why: &str) -> Vec<u8> {
+    wire::encode(&(changes, why)).unwrap_or_default()
+}
+
 /// Changes as bytes that differ whenever what is changed, or into what, does: the content before and after. When a file
 /// was written last makes no difference to a person.
 pub(super) fn of_changes(bound: &[Bound]) -> Vec<u8> {

@@ -26,6 +26,8 @@ pub(super) struct Step {
     pub(super) done: String,
     /// The same for a program.
     pub(super) data: Value,
+    /// A change that must leave nothing in its file; it is only tried out.
+    pub(super) empties: Option<Change>,
 }
 
 impl Executor {
@@ -59,6 +61,7 @@ impl Executor {
                     wants: format!("{verb} {}", judged.path),
                     done: format!("wrote {} ({size} bytes)", judged.path),
                     data: json!({"path": judged.path.to_string(), "bytes": size}),
+                    empties: None,
                     judged: vec![judged],
                 }
             }
@@ -84,6 +87,7 @@ impl Executor {
                     wants: format!("edit {} ({count} replacement{plural})", judged.path),
                     done: format!("edited {} ({count} replacement{plural})", judged.path),
                     data: json!({"path": judged.path.to_string(), "replacements": count}),
+                    empties: None,
                     judged: vec![judged],
                 }
             }
@@ -101,6 +105,7 @@ impl Executor {
                     wants: format!("delete {}", judged.path),
                     done: format!("deleted {}", judged.path),
                     data: json!({"path": judged.path.to_string()}),
+                    empties: None,
                     judged: vec![judged],
                 }
             }
@@ -117,6 +122,7 @@ impl Executor {
                     wants: format!("make the directory {}", judged.path),
                     done: format!("made {}", judged.path),
                     data: json!({"path": judged.path.to_string()}),
+                    empties: None,
                     judged: vec![judged],
                 }
             }
@@ -152,21 +158,23 @@ impl Executor {
             let looked = self.target(&base, &file.path, Last::Target, stops).await?;
             let judged = self.writable(&looked)?;
             let path = judged.path.to_string();
-            let (change, wants, done) = match file.change {
+            let (change, empties, wants, done) = match file.change {
                 PatchChange::Hunks(hunks) => (
                     Change::Patch {
                         path: os(&judged),
                         hunks,
                         max_bytes: judged.limit,
                     },
+                    None,
                     format!("patch {path}"),
                     format!("patched {path}"),
                 ),
-                PatchChange::Delete(_) => (
+                PatchChange::Delete(hunks) => (
                     Change::Delete {
                         path: os(&judged),
                         tree: Tree::Empty,
                     },
+                    Some(emptied(&judged, hunks)),
                     format!("delete {path}"),
                     format!("deleted {path}"),
                 ),
@@ -177,6 +185,7 @@ impl Executor {
                 wants,
                 done,
                 data: json!({"path": path}),
+                empties,
             });
         }
         Ok(parts)
@@ -203,6 +212,8 @@ impl Executor {
                     );
                     return Err(ToolError::Blocked(why));
                 }
+                self.judge_kinds(&source.path, &target.path)
+                    .map_err(ToolError::Blocked)?;
                 self.judge(Operation::List, &source.path)
             }
             State::Absent | State::File(_) | State::Symlink(_) | State::Other(_) => {
@@ -221,6 +232,7 @@ impl Executor {
             wants: format!("move {} to {}", source.path, target.path),
             done: format!("moved {} to {}", source.path, target.path),
             data: json!({"from": source.path.to_string(), "to": target.path.to_string()}),
+            empties: None,
             judged: vec![source, target],
         })
     }
@@ -244,6 +256,20 @@ impl Executor {
             ..judged.map_err(ToolError::Blocked)?
         })
     }
+}
+
+/// What a patch that removes a file does to its content. An empty file goes without a hunk.
+fn emptied(judged: &Judged, hunks: String) -> Change {
+    let (path, max_bytes) = (os(judged), None);
+    if hunks.is_empty() {
+        let content = Vec::new();
+        return Change::Write {
+            path,
+            content,
+            max_bytes,
+        };
+    }
+    Change::Patch { path, hunks, max_bytes }
 }
 
 fn os(judged: &Judged) -> OsString {
