@@ -124,7 +124,7 @@ impl CommandTool {
 }
 
 /// A word with each `{name}` replaced by the argument of that name. What is put in is not looked at again.
-fn filled(word: &str, values: &[(&CustomArg, OsString)]) -> OsString {
+pub(super) fn filled(word: &str, values: &[(&CustomArg, OsString)]) -> OsString {
     let mut filled = OsString::new();
     let mut rest = word;
     while let Some((before, after)) = rest.split_once('{') {

@@ -99,6 +99,11 @@ impl Guarded {
     /// A call, as far as it goes without asking.
     pub(super) async fn begin(&mut self, context: &ApprovalContext) -> Result<Begun, ToolError> {
         let context = self.named(context);
+        self.begin_named(context).await
+    }
+
+    /// The same where the context says already who calls what.
+    async fn begin_named(&mut self, context: ApprovalContext) -> Result<Begun, ToolError> {
         let Assessed { assessment, prepared } = self.judge(&context).await?;
         let question = match assessment {
             Assessment::Blocked(why) => return Err(ToolError::Blocked(why)),
@@ -124,20 +129,14 @@ impl Guarded {
         loop {
             match self.tool.call(&begun.context, begun.prepared).await {
                 // What the yes was about is no longer there.
-                Err(ToolError::Changed(_)) if tries.next().is_some() => {
-                    // The name that the guard gave the caller is there already.
-                    begun = self.again(begun.context).await?;
-                }
+                Err(ToolError::Changed(_)) if tries.next().is_some() => begun = self.again(begun.context).await?,
                 done => return done,
             }
         }
     }
 
     async fn again(&mut self, context: ApprovalContext) -> Result<Begun, ToolError> {
-        let caller = self.guard.caller.take();
-        let begun = self.begin(&context).await;
-        self.guard.caller = caller;
-        let mut begun = begun?;
+        let mut begun = self.begin_named(context).await?;
         if let Some(question) = begun.question.take() {
             self.ask(vec![question]).await?.pop().unwrap_or_else(|| Err(lost()))?;
             begun.prepared = begun.prepared.approved();
@@ -257,6 +256,8 @@ pub(super) fn ruled(rule: &ToolRule, assessment: Assessment, context: &ApprovalC
         Requirement::Blocked => Assessment::Blocked(format!("{line} forbids it")),
         Requirement::NeedsApproval => {
             let mut request = asked(question, context);
+            // The config demands it, so `strict` denies it, whatever the tool would let pass.
+            request.required = true;
             request.remember = match rule.approval {
                 Demand::OncePerSession => Remember::Session,
                 Demand::None | Demand::Required | Demand::Deny => Remember::None,

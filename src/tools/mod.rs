@@ -35,6 +35,8 @@ pub mod session;
 pub mod set;
 pub mod shell;
 mod shell_tool;
+#[cfg(test)]
+mod tests;
 pub mod tool;
 mod workers;
 

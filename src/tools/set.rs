@@ -86,11 +86,19 @@ impl ToolSet {
                 (one, asks)
             }));
         }
-        let mut answers = match ask(&self.guard, questions).await {
+        // Where nothing is asked, nobody is waited for.
+        let answers = if questions.is_empty() {
+            Ok(Vec::new())
+        } else {
+            ask(&self.guard, questions).await
+        };
+        let mut answers = match answers {
             Ok(answers) => answers.into_iter(),
             Err(error) => {
-                let why = error.to_string();
-                return contexts.iter().map(|_| Err(ToolError::Denied(why.clone()))).collect();
+                return begun
+                    .into_iter()
+                    .map(|one| Err(one.err().unwrap_or_else(|| same(&error))))
+                    .collect();
             }
         };
         let mut outcomes = Vec::new();
@@ -127,5 +135,13 @@ impl ToolSet {
             escape(name.as_bytes()),
             known.join(", ")
         ))
+    }
+}
+
+/// Why nothing was asked, for each call that would have run.
+fn same(error: &ToolError) -> ToolError {
+    match error {
+        ToolError::Stopped(signal) => ToolError::Stopped(*signal),
+        other => ToolError::Denied(other.to_string()),
     }
 }
