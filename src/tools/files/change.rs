@@ -17,6 +17,7 @@ use crate::approval::{Lazy, Presentation};
 use crate::confine::ConfineError;
 use crate::confine::files::FileServer;
 use crate::confine::files::protocol::{Bound, Change, FileAsk, FileReply, Prepared as Measured, State};
+use crate::policy::Demand;
 use crate::profile::Asked;
 use crate::tools::call::ToolError;
 use crate::tools::executor::Executor;
