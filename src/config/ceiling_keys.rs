@@ -68,7 +68,7 @@ fn check_own(layer: &Layer) -> Result<(), Box<Diagnostic>> {
     let rules = "commands are judged by the config; a ceiling says what any command reaches at most";
     let first = |list: &Option<Vec<At<String>>>| list.iter().flatten().next().map(|entry| entry.at);
     let approval = raw.approval.as_ref();
-    let found: [(&str, Option<Spot>, &str); 9] = [
+    let found: [(&str, Option<Spot>, &str); 10] = [
         (
             "sandbox.backend",
             sandbox.and_then(|s| s.backend.as_ref()).map(|found| found.at),
@@ -121,6 +121,14 @@ fn check_own(layer: &Layer) -> Result<(), Box<Diagnostic>> {
                 .as_ref()
                 .and_then(|tools| tools.0.first())
                 .map(|(name, _)| name.at),
+            "tools belong to a config; a ceiling says what any of them reaches at most",
+        ),
+        (
+            "host_tools",
+            raw.host_tools
+                .as_ref()
+                .and_then(|names| names.first())
+                .map(|name| name.at),
             "tools belong to a config; a ceiling says what any of them reaches at most",
         ),
     ];

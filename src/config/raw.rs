@@ -26,6 +26,8 @@ pub(crate) struct RawConfig {
     pub(crate) tools: Option<Entries<RawTool>>,
     /// Commands with named arguments, offered as tools.
     pub(crate) custom_tools: Option<Entries<RawCustomTool>>,
+    /// Tools of the program that embeds Stockade, so that `tools` can speak of them.
+    pub(crate) host_tools: Option<Vec<At<String>>>,
     /// How questions are answered.
     pub(crate) approval: Option<RawApproval>,
     /// Where decisions are recorded.

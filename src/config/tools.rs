@@ -71,13 +71,18 @@ pub enum ArgKind {
 
 /// The overrides, the file's own winning.
 pub(crate) fn overrides(layers: &Layers, custom: &[CustomTool]) -> Result<BTreeMap<String, ToolRule>, Box<Diagnostic>> {
-    let known = || TOOL_NAMES.iter().copied().chain(custom.iter().map(|c| c.name.as_str()));
+    let host = host(layers, custom)?;
+    let known = || {
+        let custom = custom.iter().map(|tool| tool.name.as_str());
+        TOOL_NAMES.iter().copied().chain(custom).chain(host.iter().copied())
+    };
     let mut tools = BTreeMap::new();
     for layer in &layers.stack {
         for (name, raw) in layer.raw.tools.iter().flat_map(|tools| &tools.0) {
             if !known().any(|k| k == name.value) {
                 let unknown = Diagnostic::error(format!("unknown tool `{}`", name.value))
-                    .at(layer.source.place(name.at), "no such tool");
+                    .at(layer.source.place(name.at), "no such tool")
+                    .hint("a tool of the program that embeds Stockade is named under `host_tools`");
                 return Err(unknown.did_you_mean(&name.value, known()));
             }
             let rule = ToolRule {
@@ -88,6 +93,30 @@ pub(crate) fn overrides(layers: &Layers, custom: &[CustomTool]) -> Result<BTreeM
         }
     }
     Ok(tools)
+}
+
+/// The tools of the program that embeds Stockade.
+fn host<'a>(layers: &'a Layers, custom: &[CustomTool]) -> Result<Vec<&'a str>, Box<Diagnostic>> {
+    let mut names = Vec::new();
+    for layer in &layers.stack {
+        for name in layer.raw.host_tools.iter().flatten() {
+            if !is_free(&name.value) || custom.iter().any(|tool| tool.name == name.value) {
+                return Err(Diagnostic::error(format!("`{}` cannot name a host tool", name.value))
+                    .at(layer.source.place(name.at), "taken, or not a name")
+                    .hint(NAMING));
+            }
+            names.push(name.value.as_str());
+        }
+    }
+    Ok(names)
+}
+
+/// What a tool that is none of Stockade's may be called.
+const NAMING: &str = "use up to 64 letters, digits, `_` and `-`, and no built-in tool's name";
+
+fn is_free(name: &str) -> bool {
+    let good = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+    !TOOL_NAMES.contains(&name) && !name.is_empty() && name.len() <= 64 && name.chars().all(good)
 }
 
 fn override_demand(layer: &Layer, name: &At<String>, raw: &RawTool) -> Result<Demand, Box<Diagnostic>> {
@@ -129,15 +158,10 @@ fn custom_tool(
     roots: &[&str],
 ) -> Result<CustomTool, Box<Diagnostic>> {
     let place = |at| layer.source.place(at);
-    let good = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
-    if TOOL_NAMES.contains(&name.value.as_str())
-        || name.value.is_empty()
-        || name.value.len() > 64
-        || !name.value.chars().all(good)
-    {
+    if !is_free(&name.value) {
         return Err(Diagnostic::error(format!("`{}` cannot name a custom tool", name.value))
             .at(place(name.at), "taken, or not a name")
-            .hint("use up to 64 letters, digits, `_` and `-`, and no built-in tool's name"));
+            .hint(NAMING));
     }
     let pairs: Vec<&(At<String>, At<RawArg>)> = raw.args.iter().flat_map(|args| &args.0).collect();
     let names: Vec<&str> = pairs.iter().map(|(arg, _)| arg.value.as_str()).collect();

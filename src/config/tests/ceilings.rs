@@ -222,6 +222,7 @@ fn a_key_that_means_nothing_in_a_ceiling_is_an_error_with_its_line() {
             "custom_tools: {lint: {description: x, command: [true]}}",
             "custom_tools",
         ),
+        ("host_tools: [fetch]", "host_tools"),
         (
             "sandbox: {paths: {a: {root: /srv, create: true}}}",
             "makes no directory",

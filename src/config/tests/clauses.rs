@@ -2,7 +2,7 @@
 
 use super::{World, root};
 use crate::config::ArgKind;
-use crate::policy::{Origin, Rights, Scope, Target};
+use crate::policy::{Demand, Origin, Rights, Scope, Target};
 
 #[test]
 fn a_nested_root_and_a_deny_by_path_are_resolved() {
@@ -142,6 +142,22 @@ fn custom_tools_are_checked() {
     let bound = fine.replace("command", "sandbox_paths: [], command");
     assert_eq!(world.ok(&bound).custom_tools[0].sandbox_paths, Some(Vec::new()));
     assert!(tool("command: [a], sandbox_paths: [scr]").contains("did you mean `src`?"));
+}
+
+#[test]
+fn a_tool_of_the_host_program_is_named_before_it_is_spoken_of() {
+    let world = World::new();
+    let unnamed = world.error("tools: {fetch: {approval: none}}\n");
+    assert!(
+        unnamed.contains("unknown tool `fetch`") && unnamed.contains("`host_tools`"),
+        "{unnamed}"
+    );
+    let named = world.ok("host_tools: [fetch]\ntools: {fetch: {approval: none}}\n");
+    assert_eq!(named.policy.tools["fetch"].approval, Demand::None);
+    for taken in ["shell", "a b", ""] {
+        let error = world.error(format!("host_tools: ['{taken}']\n"));
+        assert!(error.contains("cannot name a host tool"), "{error}");
+    }
 }
 
 #[test]
