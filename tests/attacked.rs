@@ -7,6 +7,7 @@ mod common;
 #[cfg(test)]
 mod tests {
     use std::fs;
+    use std::os::unix::fs::{PermissionsExt, symlink};
 
     use serde_json::{Value, json};
 
@@ -16,6 +17,8 @@ mod tests {
         a_change_that_fails_tells_nothing_of_a_root_that_asks_for_reads [];
         a_directory_takes_no_files_into_or_out_of_a_root_of_other_suffixes [];
         a_patch_removes_only_files_whose_content_it_has [];
+        a_yes_for_the_session_covers_no_other_content_of_a_file_however_it_is_named [];
+        a_file_that_appears_while_a_command_is_asked_about_is_asked_about_too [];
     }
 
     const CONFIG: &str = "\
@@ -160,5 +163,78 @@ shell: {default: {allowed: true, approval: none}}
             assert_eq!(answer["status"], "done", "{answer}");
             assert!(!world.workspace().join("work").join(path).exists(), "{path}");
         }
+    }
+
+    /// An approver outside of every root that says yes and notes each question; `more` is done before it answers.
+    fn approver(world: &Fixture, more: &str) -> String {
+        let asked = world.write(world.base().join("asked"), "");
+        let text = format!(
+            "#!/bin/sh\ncat >/dev/null; echo x >> {}\n{more}\necho '{{\"approved\": true}}'\n",
+            asked.display()
+        );
+        let file = world.write(world.base().join("approver"), text);
+        fs::set_permissions(&file, fs::Permissions::from_mode(0o755)).unwrap();
+        file.to_str().unwrap().to_owned()
+    }
+
+    fn questions(world: &Fixture) -> usize {
+        fs::read_to_string(world.base().join("asked")).unwrap().lines().count()
+    }
+
+    const ASKS: &str = "\
+extends: [system]
+sandbox:
+  protect_fallback: undo
+  paths: {w: {root: ., mode: rw, execute: true, write_approval: false}}
+shell: {default: {allowed: true, approval: once_per_session}}
+";
+
+    fn a_yes_for_the_session_covers_no_other_content_of_a_file_however_it_is_named(world: &Fixture) {
+        let run = |words: &[&str]| json!({"argv": words});
+        let line = |text: &str| json!({"command": text});
+        for (command, path) in [
+            (line("sh d/x.sh"), "d/x.sh"),
+            (line("sh d/a=x.sh"), "d/a=x.sh"),
+            (line("cd d && sh x.sh"), "d/x.sh"),
+            (line("cd d; cd deep; sh y.sh"), "d/deep/y.sh"),
+            (run(&["env", "-C", "d", "sh", "x.sh"]), "d/x.sh"),
+            (run(&["env", "--chdir=d", "sh", "x.sh"]), "d/x.sh"),
+            (run(&["sh", "link/../x.sh"]), "d/x.sh"),
+            (run(&["sed", "-fd/sed"]), "d/sed"),
+        ] {
+            world.write("stockade-test.yaml", ASKS);
+            world.write("d/deep/y.sh", "echo good\n");
+            for path in ["d/x.sh", "d/a=x.sh", "x.sh", "d/sed"] {
+                world.write(path, "a good\n");
+            }
+            let _made = symlink("d/deep", world.workspace().join("link"));
+            let flags = ["--approver-program", &approver(world, "")];
+            let again = [("shell", command.clone()), ("shell", command.clone())];
+            answers(world, &flags, &again);
+            assert_eq!(questions(world), 1, "{command}");
+            let flags = ["--approver-program", &approver(world, "")];
+            let write = json!({"path": path, "content": "a bad\n"});
+            let answers = answers(
+                world,
+                &flags,
+                &[
+                    ("shell", command.clone()),
+                    ("write_file", write),
+                    ("shell", command.clone()),
+                ],
+            );
+            assert_eq!(answers[1]["status"], "done", "{}", answers[1]);
+            assert_eq!(questions(world), 2, "{command}");
+        }
+    }
+
+    fn a_file_that_appears_while_a_command_is_asked_about_is_asked_about_too(world: &Fixture) {
+        world.write("stockade-test.yaml", ASKS);
+        let script = world.workspace().join("late.sh");
+        let appears = format!("[ -e {0} ] || echo 'echo ran' > {0}", script.display());
+        let flags = ["--approver-program", &approver(world, &appears)];
+        let answer = answer(world, &flags, "shell", json!({"argv": ["sh", "late.sh"]}));
+        assert_eq!(answer["text"], "ran\n", "{answer}");
+        assert_eq!(questions(world), 2);
     }
 }

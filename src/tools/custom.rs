@@ -13,6 +13,7 @@ use tokio::sync::mpsc;
 use super::approvals::{self, Asking, Told};
 use super::call::{ShellCommand, ToolError};
 use super::executor::Executor;
+use super::files::Operands;
 use super::permission::{Permit, Wanted};
 use super::session::Shared;
 use super::shell_tool::{self, Work};
@@ -22,9 +23,6 @@ use crate::config::{ArgKind, CustomArg, CustomTool};
 use crate::policy::path::escape;
 use crate::policy::{AbsPath, Demand};
 use crate::profile::Asked;
-
-/// How many files are bound to a yes.
-const MOST_OPERANDS: usize = 128;
 
 /// A program with typed arguments.
 pub struct CommandTool {
@@ -261,9 +259,9 @@ impl Executor {
         };
         let operands = match tool.approval {
             // What runs unasked is bound to nothing.
-            Demand::None if !self.policy.tools.contains_key(&tool.name) => Vec::new(),
+            Demand::None if !self.policy.tools.contains_key(&tool.name) => Operands::default(),
             Demand::None | Demand::OncePerSession | Demand::Required | Demand::Deny => {
-                self.operands(words.iter(), directory, MOST_OPERANDS, stops).await?
+                self.operands(words.iter(), directory, stops).await?
             }
         };
         let narrow = Some(narrow);
@@ -295,7 +293,7 @@ impl Executor {
                 wanted,
                 narrow: narrow.as_deref(),
                 profile: &profile,
-                operands: &operands,
+                operands: operands.found(),
                 regime: self.regime_line()?.to_string(),
             },
         ));

@@ -6,7 +6,7 @@ use tokio::sync::mpsc;
 use super::approvals::{self, Asking};
 use super::call::{ShellCommand, ToolError};
 use super::executor::Executor;
-use super::files::Operand;
+use super::files::Operands;
 use super::footing::Footing;
 use super::shell::NAME;
 use super::tool::Assessment;
@@ -14,9 +14,6 @@ use crate::approval::Remember;
 use crate::policy::shell::{Judgement, judge, judge_argv};
 use crate::policy::{AbsPath, Access, Demand, Operation, Policy, Requirement};
 use crate::profile::{Asked, FileReach};
-
-/// The most files of a command that are bound to a yes.
-const MOST_OPERANDS: usize = 128;
 
 /// What a command may do when it runs.
 #[derive(Debug)]
@@ -26,7 +23,7 @@ pub(super) struct Permit {
     /// The only roots that writes reach.
     pub(super) narrow: Option<Vec<String>>,
     /// The writable files it names, as they were when it was assessed.
-    pub(super) operands: Vec<Operand>,
+    pub(super) operands: Operands,
 }
 
 impl Permit {
@@ -59,7 +56,7 @@ impl Executor {
         let mut permit = Permit {
             asked: Asked::Nobody,
             narrow: judgement.narrow.clone(),
-            operands: Vec::new(),
+            operands: Operands::default(),
         };
         let asks = match judgement.requirement {
             Requirement::Blocked => {
@@ -75,7 +72,7 @@ impl Executor {
         }
         self.hold_directory(wanted.directory)?;
         let words = judgement.parts.iter().flat_map(|part| &part.words);
-        permit.operands = self.operands(words, wanted.directory, MOST_OPERANDS, stops).await?;
+        permit.operands = self.operands(words, wanted.directory, stops).await?;
         let profile = self.profile(&Asked::Everything, judgement.narrow.as_ref())?;
         let remember = match judgement.demand {
             Demand::OncePerSession => Remember::Session,
@@ -95,7 +92,7 @@ impl Executor {
                 wanted,
                 narrow: judgement.narrow.as_deref(),
                 profile: &profile,
-                operands: &permit.operands,
+                operands: permit.operands.found(),
                 regime: self.regime_line()?.to_string(),
             },
         ));

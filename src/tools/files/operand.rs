@@ -1,6 +1,7 @@
 //! The writable files that a command names: a yes to it is a yes to them as they are.
 
-use std::path::Path;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
 
 use nix::sys::signal::Signal;
 use tokio::sync::mpsc;
@@ -12,11 +13,12 @@ use crate::policy::{AbsPath, Access, Operation};
 use crate::tools::call::ToolError;
 use crate::tools::executor::Executor;
 
+/// The most places where files of a command are looked for.
+const MOST: usize = 512;
+
 /// A writable file that a command names.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::tools) struct Operand {
-    /// What was written.
-    named: AbsPath,
     /// Where it leads.
     path: AbsPath,
     /// Its content, or that it cannot be told from another.
@@ -49,107 +51,158 @@ impl Operand {
     }
 }
 
+/// The files that a command names, and everything that was looked at to find them.
+#[derive(Debug, Default)]
+pub(in crate::tools) struct Operands {
+    looked_at: Vec<PathBuf>,
+    found: Vec<Operand>,
+}
+
+impl Operands {
+    /// Those that were found.
+    pub(in crate::tools) fn found(&self) -> &[Operand] {
+        &self.found
+    }
+}
+
+/// What a word may name.
+enum Sight {
+    Operand(Operand),
+    /// A directory; other words may be meant from there.
+    Directory(AbsPath),
+    /// Nothing that a command could change and obey.
+    Nothing,
+}
+
 impl Executor {
-    /// The writable files among the words of a command that starts in `directory`.
+    /// The writable files among the words of a command that starts in `directory`, and in directories among the words.
     pub(in crate::tools) async fn operands(
         &mut self,
         words: impl Iterator<Item = &String>,
         directory: &AbsPath,
-        most: usize,
         stops: &mut mpsc::Receiver<Signal>,
-    ) -> Result<Vec<Operand>, ToolError> {
-        let mut named: Vec<AbsPath> = words
-            .filter_map(|word| file_in(word))
-            .map(|word| plain(&directory.as_path().join(word)))
-            .filter(|path| self.policy.speaker(path).is_some())
-            .collect();
-        named.sort();
-        named.dedup();
-        let too_many = named.len() > most;
-        named.truncate(most);
-        let mut operands = Vec::new();
-        for path in named {
-            operands.extend(self.operand(path, stops).await?);
+    ) -> Result<Operands, ToolError> {
+        let words: BTreeSet<&Path> = words.flat_map(|word| files_in(word)).collect();
+        let mut starts = vec![directory.as_path().to_owned()];
+        let mut known = BTreeSet::from([directory.clone()]);
+        let mut operands = Operands::default();
+        let mut next = 0;
+        while let Some(start) = starts.get(next).cloned() {
+            next += 1;
+            for word in &words {
+                let path = start.join(word);
+                if operands.looked_at.contains(&path) {
+                    continue;
+                }
+                if operands.looked_at.len() >= MOST {
+                    self.unknown += 1;
+                    operands.found.push(Operand {
+                        path: AbsPath::root(),
+                        content: Content::Unknown(self.unknown),
+                    });
+                    return Ok(operands);
+                }
+                match self.see(&path, stops).await? {
+                    Sight::Operand(operand) => operands.found.push(operand),
+                    Sight::Directory(at) => {
+                        if known.insert(at) {
+                            starts.push(path.clone());
+                        }
+                    }
+                    Sight::Nothing => {}
+                }
+                operands.looked_at.push(path);
+            }
         }
-        if too_many {
-            self.unknown += 1;
-            operands.push(Operand {
-                named: AbsPath::root(),
-                path: AbsPath::root(),
-                content: Content::Unknown(self.unknown),
-            });
-        }
+        operands.found.sort_by(|one, other| one.path.cmp(&other.path));
+        operands.found.dedup();
         Ok(operands)
     }
 
-    /// Whether they still are what they were.
+    /// Whether they still are what they were, and no others.
     pub(in crate::tools) async fn hold_operands(
         &mut self,
-        operands: &[Operand],
+        operands: &Operands,
         stops: &mut mpsc::Receiver<Signal>,
     ) -> Result<(), ToolError> {
-        for operand in operands {
-            if matches!(operand.content, Content::Unknown(_)) {
-                continue;
-            }
-            if self.operand(operand.named.clone(), stops).await?.as_ref() != Some(operand) {
-                return Err(ToolError::Changed(operand.named.to_string()));
+        let mut now = Vec::new();
+        for path in &operands.looked_at {
+            if let Sight::Operand(operand) = self.see(path, stops).await? {
+                now.push(operand);
             }
         }
-        Ok(())
+        let is_known = |operand: &&Operand| !matches!(operand.content, Content::Unknown(_));
+        let gone = operands.found.iter().filter(is_known).find(|then| !now.contains(then));
+        match gone.or_else(|| now.iter().find(|operand| !operands.found.contains(operand))) {
+            Some(changed) => Err(ToolError::Changed(changed.path.to_string())),
+            None => Ok(()),
+        }
     }
 
-    async fn operand(
-        &mut self,
-        named: AbsPath,
-        stops: &mut mpsc::Receiver<Signal>,
-    ) -> Result<Option<Operand>, ToolError> {
+    async fn see(&mut self, path: &Path, stops: &mut mpsc::Receiver<Signal>) -> Result<Sight, ToolError> {
         let look = Look {
-            path: named.as_path().as_os_str().to_owned(),
+            path: path.as_os_str().to_owned(),
             last: Last::Target,
             hash: Hash::Content,
         };
-        let asked = self.sight_of([&named]);
+        let asked = self.sight_of([&plain(path)]);
         let found = match self.ask_files(&asked, FileAsk::Look(look), stops).await?.last {
             FileReply::Found(found) => found,
             // What cannot be looked at cannot be run or read either; should it appear, it is another operand.
-            FileReply::Failed(_) => return Ok(None),
+            FileReply::Failed(_) => return Ok(Sight::Nothing),
             _ => return Err(ConfineError::Malformed.into()),
         };
         let path = AbsPath::new(&found.path).map_err(|_| ConfineError::Malformed)?;
-        let State::File(file) = found.state else {
-            return Ok(None);
+        let file = match found.state {
+            State::File(file) => file,
+            State::Directory { .. } => return Ok(Sight::Directory(path)),
+            State::Absent | State::Symlink(_) | State::Other(_) => return Ok(Sight::Nothing),
         };
         if self.may(Operation::Write, &path) == Access::Denied {
-            return Ok(None);
+            return Ok(Sight::Nothing);
         }
         let content = match file.digest {
             Some(digest) => Content::Hash(digest),
             None => Content::Stamp(file.size, file.modified),
         };
-        Ok(Some(Operand { named, path, content }))
+        Ok(Sight::Operand(Operand { path, content }))
     }
 }
 
-/// What of a word may name a file: `--config=FILE` names one, `-x` does not.
-fn file_in(word: &str) -> Option<&Path> {
-    let file = match word.split_once('=') {
-        Some((_, file)) => file,
-        None if word.starts_with('-') => return None,
-        None => word,
+/// What of a word may name a file: all of it, and what follows an option's letter, an `@` or the first `=`.
+fn files_in(word: &str) -> impl Iterator<Item = &Path> {
+    let mut letters = word.chars();
+    let glued = match (letters.next(), letters.next()) {
+        (Some('-'), Some('-')) => None,
+        (Some('-'), Some(_)) => Some(letters.as_str()),
+        (Some('@'), _) => word.get(1..),
+        (_, _) => None,
     };
-    (!file.is_empty() && !file.contains('\0')).then(|| Path::new(file))
+    let valued = word.split_once('=').map(|(_, value)| value);
+    [Some(word), glued, valued]
+        .into_iter()
+        .flatten()
+        .filter(|file| !file.is_empty() && !file.contains('\0'))
+        .map(Path::new)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn named(word: &str) -> Vec<&str> {
+        files_in(word).filter_map(Path::to_str).collect()
+    }
+
     #[test]
-    fn a_word_names_a_file_unless_it_is_an_option() {
-        assert_eq!(file_in("./x"), Some(Path::new("./x")));
-        assert_eq!(file_in("--config=a/b"), Some(Path::new("a/b")));
-        assert_eq!(file_in("-x"), None);
-        assert_eq!(file_in("--config="), None);
+    fn a_word_names_a_file_as_a_whole_or_by_its_end() {
+        assert_eq!(named("./x"), ["./x"]);
+        assert_eq!(named("a=b"), ["a=b", "b"]);
+        assert_eq!(named("--config=a/b"), ["--config=a/b", "a/b"]);
+        assert_eq!(named("--config="), ["--config="]);
+        assert_eq!(named("-fx"), ["-fx", "x"]);
+        assert_eq!(named("-x"), ["-x"]);
+        assert_eq!(named("@list"), ["@list", "list"]);
+        assert_eq!(named(""), [""; 0]);
     }
 }
