@@ -14,7 +14,7 @@ use super::approvals::{self, Asking, Told};
 use super::call::{ShellCommand, ToolError};
 use super::executor::Executor;
 use super::files::Operands;
-use super::permission::{Permit, Wanted};
+use super::permission::{Overruled, Permit, Wanted};
 use super::session::Shared;
 use super::shell_tool::{self, Work};
 use super::tool::{ApprovalContext, Assessed, Assessment, Boxed, Output, Prepared, Tool, ready};
@@ -28,11 +28,16 @@ use crate::profile::Asked;
 pub struct CommandTool {
     tool: CustomTool,
     session: Arc<Shared>,
+    overruled: Overruled,
 }
 
 impl CommandTool {
-    pub(super) const fn new(tool: CustomTool, session: Arc<Shared>) -> Self {
-        Self { tool, session }
+    pub(super) const fn new(tool: CustomTool, session: Arc<Shared>, overruled: Overruled) -> Self {
+        Self {
+            tool,
+            session,
+            overruled,
+        }
     }
 
     fn arguments(&self, why: String) -> ToolError {
@@ -190,7 +195,7 @@ impl Tool for CommandTool {
             let directory = executor.start_of(&self.tool, &self.session.directory)?;
             let command = ShellCommand::Argv(argv);
             let (assessment, permit) = executor
-                .assess_custom(&self.tool, &command, &directory, context, &mut stops)
+                .assess_custom(&self.tool, &command, &directory, self.overruled, context, &mut stops)
                 .await?;
             let prepared = Prepared::of(Work {
                 command,
@@ -245,6 +250,7 @@ impl Executor {
         tool: &CustomTool,
         command: &ShellCommand,
         directory: &AbsPath,
+        overruled: Overruled,
         context: &ApprovalContext,
         stops: &mut mpsc::Receiver<Signal>,
     ) -> Result<(Assessment, Permit), ToolError> {
@@ -259,7 +265,7 @@ impl Executor {
         };
         let operands = match tool.approval {
             // What runs unasked is bound to nothing.
-            Demand::None if !self.policy.tools.contains_key(&tool.name) => Operands::default(),
+            Demand::None if !self.may_be_asked(&tool.name, overruled) => Operands::default(),
             Demand::None | Demand::OncePerSession | Demand::Required | Demand::Deny => {
                 self.operands(words.iter(), directory, stops).await?
             }
@@ -285,6 +291,7 @@ impl Executor {
             directory,
             environment: &[],
             caller: context.caller.as_deref(),
+            overruled,
         };
         let request = Box::new(approvals::request(
             told,

@@ -234,7 +234,12 @@ fn overridden(word: Override, assessment: Assessment, context: &ApprovalContext)
         }
         (Assessment::NeedsApproval(request), Override::Ask) => Assessment::NeedsApproval(request),
         (Assessment::PreApproved(question) | Assessment::NoOpinion(question), Override::Ask) => {
-            Assessment::NeedsApproval(Box::new(asked(question, context)))
+            let why = "the program that runs the agent asks for it, whatever the config says";
+            Assessment::NeedsApproval(Box::new(ApprovalRequest {
+                allowed_by: why.to_owned(),
+                why: vec![why.to_owned()],
+                ..asked(question, context)
+            }))
         }
     }
 }

@@ -36,6 +36,15 @@ impl Permit {
     }
 }
 
+/// Whether somebody may want to ask about what nobody need be asked about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Overruled {
+    /// The config has the last word.
+    ByConfig,
+    /// A hook has.
+    ByHook,
+}
+
 /// A command as far as a question is about it.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Wanted<'a> {
@@ -43,6 +52,7 @@ pub(super) struct Wanted<'a> {
     pub(super) directory: &'a AbsPath,
     pub(super) environment: &'a [(std::ffi::OsString, std::ffi::OsString)],
     pub(super) caller: Option<&'a str>,
+    pub(super) overruled: Overruled,
 }
 
 impl Executor {
@@ -64,7 +74,8 @@ impl Executor {
                 let why = why.unwrap_or_else(|| "a rule of the config forbids it".to_owned());
                 return Ok((Assessment::Blocked(why), permit));
             }
-            Requirement::PreApproved => self.policy.tools.contains_key(NAME),
+            // A question that is never asked is not made.
+            Requirement::PreApproved => self.may_be_asked(NAME, wanted.overruled),
             Requirement::NeedsApproval => true,
         };
         if !asks {
@@ -100,6 +111,14 @@ impl Executor {
             Requirement::PreApproved => (Assessment::PreApproved(Some(request)), permit),
             Requirement::NeedsApproval | Requirement::Blocked => (Assessment::NeedsApproval(request), permit),
         })
+    }
+
+    /// Whether the tool of this name may have to ask about what it would run unasked.
+    pub(super) fn may_be_asked(&self, name: &str, overruled: Overruled) -> bool {
+        match overruled {
+            Overruled::ByConfig => self.policy.tools.contains_key(name),
+            Overruled::ByHook => true,
+        }
     }
 
     /// A command that cannot read where it starts fails in puzzling ways: better said at once.

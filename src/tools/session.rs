@@ -13,6 +13,7 @@ use super::executor::{Executor, Places};
 use super::files::{FileKind, FileTool};
 use super::guarded::{Guard, Guarded, Hook};
 use super::narrowing::Narrowing;
+use super::permission::Overruled;
 use super::regime::RegimeLine;
 use super::set::ToolSet;
 use super::shell_tool::ShellTool;
@@ -129,7 +130,8 @@ impl Session {
         self
     }
 
-    /// Asks this what becomes of each assessment; it may tighten or loosen, and never un-block.
+    /// Asks this what becomes of each assessment; it may tighten or loosen, and never un-block. For the tools that
+    /// the session is asked for afterwards.
     #[must_use]
     pub fn overridden_by(mut self, hook: Hook) -> Self {
         self.guard.hook = Some(hook);
@@ -159,15 +161,23 @@ impl Session {
 
     /// The same tools without any approval: confined, and nobody is asked.
     pub fn bare_tools(&self) -> Vec<Box<dyn Tool>> {
+        let overruled = match self.guard.hook {
+            Some(_) => Overruled::ByHook,
+            None => Overruled::ByConfig,
+        };
         let mut tools: Vec<Box<dyn Tool>> = Vec::new();
         for kind in &self.offered.files {
             tools.push(Box::new(FileTool::new(*kind, Arc::clone(&self.shared))));
         }
         if self.offered.shell {
-            tools.push(Box::new(ShellTool::new(Arc::clone(&self.shared))));
+            tools.push(Box::new(ShellTool::new(Arc::clone(&self.shared), overruled)));
         }
         for custom in &self.offered.custom {
-            tools.push(Box::new(CommandTool::new(custom.clone(), Arc::clone(&self.shared))));
+            tools.push(Box::new(CommandTool::new(
+                custom.clone(),
+                Arc::clone(&self.shared),
+                overruled,
+            )));
         }
         tools
     }

@@ -13,7 +13,7 @@ use super::footing::Footing;
 use super::guarded::{AGAIN, asked, ruled};
 use super::offers::Offered;
 use super::outcome::{Outcome, Restored, Status, lossy};
-use super::permission::{Permit, Wanted};
+use super::permission::{Overruled, Permit, Wanted};
 use super::tool::{ApprovalContext, Assessment};
 use super::{environment, plan};
 use crate::backend::host::{Hold, TreeLimit};
@@ -54,6 +54,7 @@ impl Executor {
             directory,
             environment: &call.environment,
             caller: None,
+            overruled: Overruled::ByConfig,
         };
         let (assessment, permit) = self.assess_shell(wanted, &mut call.stops).await?;
         let context = ApprovalContext::new(NAME, Value::Null);

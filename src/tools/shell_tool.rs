@@ -14,7 +14,7 @@ use tokio::sync::mpsc;
 use super::call::{ShellCall, ShellCommand, ToolError};
 use super::files::{bare, parse};
 use super::outcome::{Outcome, Status};
-use super::permission::{Permit, Wanted};
+use super::permission::{Overruled, Permit, Wanted};
 use super::session::Shared;
 use super::shell::NAME;
 use super::tool::{Answered, ApprovalContext, Assessed, Boxed, Output, OutputEnd, Prepared, Tool, ready};
@@ -47,11 +47,12 @@ pub(super) struct Work {
 /// Runs commands.
 pub struct ShellTool {
     session: Arc<Shared>,
+    overruled: Overruled,
 }
 
 impl ShellTool {
-    pub(super) const fn new(session: Arc<Shared>) -> Self {
-        Self { session }
+    pub(super) const fn new(session: Arc<Shared>, overruled: Overruled) -> Self {
+        Self { session, overruled }
     }
 }
 
@@ -101,6 +102,7 @@ impl Tool for ShellTool {
                 directory: &directory,
                 environment: &[],
                 caller: context.caller.as_deref(),
+                overruled: self.overruled,
             };
             let (assessment, permit) = executor.assess_shell(wanted, &mut stops).await?;
             let prepared = Prepared::of(Work {

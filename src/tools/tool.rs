@@ -65,7 +65,7 @@ impl ApprovalContext {
         }
     }
 
-    /// The same call by somebody that the caller called.
+    /// The same call, passed on by somebody of this name, who stands before whoever is named already.
     #[must_use]
     pub fn called_by(mut self, name: &str) -> Self {
         self.caller = Some(match self.caller {

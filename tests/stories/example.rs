@@ -7,28 +7,44 @@ use crate::terminal::{Size, Terminal};
 
 as_root_and_as_user! {
     an_agent_loop_in_a_program_of_its_own_is_asked_about_refused_and_goes_on ["tmux"];
+    story_13_delegates_of_a_program_are_named_share_one_memory_and_are_told_why_not ["tmux"];
 }
 
 const SOURCE: &str = include_str!("../../examples/agent_loop.rs");
 /// Where the agent begins that knows nothing of Stockade.
 const BELOW: &str = "// The agent, and its world.";
 
-/// The example, which cargo builds along with all tests.
-fn built() -> PathBuf {
+/// An example, which cargo builds along with all tests.
+fn built(name: &str) -> PathBuf {
     let folder = Path::new(env!("CARGO_BIN_EXE_stockade")).parent().unwrap();
-    let example = folder.join("examples/agent_loop");
-    assert!(example.exists(), "run `cargo build --example agent_loop` first");
+    let example = folder.join("examples").join(name);
+    assert!(example.exists(), "run `cargo build --examples` first");
     example
 }
 
-fn an_agent_loop_in_a_program_of_its_own_is_asked_about_refused_and_goes_on(world: &Fixture) {
-    let example = world.reachable(&built());
-    let temporary = world.outside();
+/// An example at a terminal, with a temporary folder of the fixture's.
+fn played<'w>(world: &'w Fixture, name: &str) -> Terminal<'w> {
+    let (example, temporary) = (world.reachable(&built(name)), world.outside());
     let environment = [("TMPDIR", temporary.to_str().unwrap())];
     // Temporary folders have long names.
     let size = Size { columns: 180, rows: 50 };
-    let terminal = Terminal::start(world, size, &environment, &[example.to_str().unwrap()]);
+    Terminal::start(world, size, &environment, &[example.to_str().unwrap()])
+}
 
+/// Fails unless all of it was said, in this order.
+#[track_caller]
+fn assert_told(shown: &str, told: &[&str]) {
+    let mut rest = shown;
+    for said in told {
+        let Some((_, behind)) = rest.split_once(said) else {
+            panic!("no {said:?} in its place in\n{shown}");
+        };
+        rest = behind;
+    }
+}
+
+fn an_agent_loop_in_a_program_of_its_own_is_asked_about_refused_and_goes_on(world: &Fixture) {
+    let terminal = played(world, "agent_loop");
     let question = terminal.answer("y");
     assert!(
         question.contains("│ -echo 'Helo, world'\n│ +echo 'Hello, world'\n"),
@@ -49,8 +65,7 @@ fn an_agent_loop_in_a_program_of_its_own_is_asked_about_refused_and_goes_on(worl
     let ended = terminal.end();
     assert_eq!(ended.code, 0, "{}", ended.shown);
     assert_eq!(terminal.questions(), 4);
-    let mut rest = ended.shown.as_str();
-    for said in [
+    let told = [
         "agent: read_file",
         "Helo",
         "agent: shell",
@@ -59,13 +74,39 @@ fn an_agent_loop_in_a_program_of_its_own_is_asked_about_refused_and_goes_on(worl
         "delete with delete_file",
         "permission denied: user denied delete_file: keep it for now",
         "told the team: ",
-    ] {
-        let Some((_, behind)) = rest.split_once(said) else {
-            panic!("no {said:?} in its place in\n{}", ended.shown);
-        };
-        rest = behind;
-    }
+    ];
+    assert_told(&ended.shown, &told);
     assert!(!ended.shown.contains("s3cret"), "{}", ended.shown);
+}
+
+fn story_13_delegates_of_a_program_are_named_share_one_memory_and_are_told_why_not(world: &Fixture) {
+    let terminal = played(world, "delegates");
+    let question = terminal.answer("s");
+    assert!(question.contains("for        planner › reviewer"), "{question}");
+    // A command that only the program asks about is shown as any other.
+    assert!(question.contains("command    sh check.sh"), "{question}");
+    assert!(question.contains("may write  "), "{question}");
+    let question = terminal.refuse("reviewers only read");
+    assert!(
+        question.contains("write_file") && question.contains("planner › reviewer"),
+        "{question}"
+    );
+    let ended = terminal.end();
+    assert_eq!(ended.code, 0, "{}", ended.shown);
+    assert_eq!(terminal.questions(), 2);
+    let told = [
+        "reviewer: looks fine",
+        "planner: looks fine",
+        "agent: looks fine",
+        "reviewer: permission denied: user denied write_file: reviewers only read",
+        "reviewer: blocked: a reviewer deletes nothing",
+        "reviewer: echo looks fine",
+        "planner › reviewer may shell: true",
+        "planner may shell: true",
+        "the agent may shell: true",
+        "planner › reviewer may write_file: false",
+    ];
+    assert_told(&ended.shown, &told);
 }
 
 #[cfg(test)]
