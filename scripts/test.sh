@@ -135,7 +135,7 @@ as_other() {
         sudo "${sudo_flags[@]}" env -i "${env[@]}" HOME=/root STOCKADE_TEST_UID="$(id -u)" "$@" </dev/null
     fi
 }
-programs=git,make,python3,tar,find,rsync,npm,node,bwrap,systemd-analyze
+programs=git,make,python3,tmux,tar,find,rsync,npm,node,bwrap,systemd-analyze
 other_path=/usr/local/bin:/usr/bin:/bin other_required=none
 
 # A checkout that the ordinary user cannot read is copied to where it can be, and tested there.
@@ -191,7 +191,8 @@ run_as_invoker() {
     if cargo nextest --version >/dev/null 2>&1; then
         NEXTEST_HIDE_PROGRESS_BAR=1 cargo nextest run --locked --status-level fail --final-status-level fail
     else
-        cargo test --locked --no-fail-fast --tests --quiet
+        # A test plays the examples; nextest builds them by itself.
+        cargo build --locked --examples --quiet && cargo test --locked --no-fail-fast --tests --quiet
     fi
 }
 

@@ -14,6 +14,7 @@ as_root_and_as_user! {
     story_5_a_yes_for_the_session_holds_for_the_same_call_and_no_other ["tmux"];
     story_5_a_yes_for_the_session_ends_when_a_file_that_the_command_names_changes ["tmux"];
     story_5_an_approval_that_is_revoked_is_asked_for_again ["tmux"];
+    story_14_calls_of_one_group_are_one_question_and_one_record_each ["tmux"];
     story_14_the_history_has_every_decision_and_whose_it_was ["tmux"];
 }
 
@@ -148,6 +149,36 @@ fn story_5_an_approval_that_is_revoked_is_asked_for_again(world: &Fixture) {
     let answers = answers(world);
     assert_eq!(answers[1]["approvals"][0]["tool"], "shell", "{answers:?}");
     assert_eq!(answers[4]["approvals"], json!([]), "{answers:?}");
+}
+
+fn story_14_calls_of_one_group_are_one_question_and_one_record_each(world: &Fixture) {
+    let write = |name: &str| json!({"tool": "write_file", "args": {"path": format!("w:{name}"), "content": "x\n"}});
+    let lines = [
+        json!({"together": [write("a"), write("b"), {"tool": "read_file", "args": {"path": "w:c"}}]}),
+        json!("history"),
+    ];
+    world.write("c", "read\n");
+    let terminal = session(world, &config(world, CAREFUL, ""), &[], &lines);
+    let question = terminal.answer("y");
+    for part in ["part 1", "part 2", "One answer holds for all 2 parts."] {
+        assert!(question.contains(part), "{question}");
+    }
+    assert_eq!(terminal.end().code, 0);
+    assert_eq!(terminal.questions(), 1);
+    assert_eq!(
+        (text_of(world, "a"), text_of(world, "b")),
+        (Some("x\n".into()), Some("x\n".into()))
+    );
+    let told = answers(world);
+    assert_eq!(told[0].as_array().unwrap().len(), 3, "{told:?}");
+    let history = told[1]["history"].as_array().unwrap();
+    assert_eq!(history.len(), 2, "{told:?}");
+    assert!(
+        history
+            .iter()
+            .all(|one| one["approved"] == true && one["group"] == history[0]["group"]),
+        "{told:?}"
+    );
 }
 
 fn story_14_the_history_has_every_decision_and_whose_it_was(world: &Fixture) {

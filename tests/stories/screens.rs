@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use serde_json::{Value, json};
 
 use crate::agent::{CAREFUL, command, config, one, one_with, text_of};
-use crate::common::{Fixture, as_root_and_as_user};
+use crate::common::{Backend, Fixture, as_root_and_as_user, in_namespaces};
 use crate::terminal::{Size, Terminal, USUAL};
 
 as_root_and_as_user! {
@@ -20,6 +20,10 @@ as_root_and_as_user! {
     story_17_what_a_command_begins_anew_is_marked ["tmux"];
     story_17_hostile_characters_are_shown_escaped_and_with_a_warning ["tmux"];
     story_18_what_is_cut_can_be_leafed_through_and_then_approved ["tmux"];
+}
+
+in_namespaces! {
+    story_8_a_command_is_shown_with_its_directory_its_reach_and_what_confines_it ["tmux"];
 }
 
 const OLD: &str = "one\ntwo\nthree\nfour\nfive\nsix\nseven\neight\nnine\nten\n";
@@ -63,7 +67,11 @@ fn story_8_a_command_is_shown_with_its_directory_its_reach_and_what_confines_it(
         field("directory").ends_with(workspace.join("sub").to_str().unwrap()),
         "{question}"
     );
-    assert!(field("regime").contains(" landlock "), "{question}");
+    let regime = match world.backend {
+        Backend::Landlock => " landlock (",
+        Backend::Bwrap => " namespaces (",
+    };
+    assert!(field("regime").contains(regime), "{question}");
     assert!(field("may write").ends_with(workspace.to_str().unwrap()), "{question}");
     assert!(field("may reach").ends_with(" nothing"), "{question}");
     terminal.enters("y");
