@@ -18,6 +18,7 @@ mod tests {
         a_directory_takes_no_files_into_or_out_of_a_root_of_other_suffixes [];
         a_patch_removes_only_files_whose_content_it_has [];
         a_yes_for_the_session_covers_no_other_content_of_a_file_however_it_is_named [];
+        a_yes_for_the_session_to_take_something_away_covers_nothing_else_of_that_name [];
         a_file_that_appears_while_a_command_is_asked_about_is_asked_about_too [];
     }
 
@@ -235,6 +236,45 @@ shell: {default: {allowed: true, approval: once_per_session}}
         let flags = ["--approver-program", &approver(world, &appears)];
         let answer = answer(world, &flags, "shell", json!({"argv": ["sh", "late.sh"]}));
         assert_eq!(answer["text"], "ran\n", "{answer}");
+        assert_eq!(questions(world), 2);
+    }
+
+    fn a_yes_for_the_session_to_take_something_away_covers_nothing_else_of_that_name(world: &Fixture) {
+        let config = ASKS.replace("write_approval: false", "approval: {write: once_per_session}");
+        world.write("stockade-test.yaml", config);
+        world.write("folder/file", "");
+        let made = |line: &str| ("shell", json!({"command": line}));
+        let delete = |path: &str| ("delete_file", json!({"path": path}));
+        let moved = ("move_file", json!({"from": "folder", "to": "there"}));
+        let calls = [
+            made("ln -s one link; head -c 17000000 /dev/zero > large"),
+            delete("link"),
+            made("ln -s two link"),
+            delete("link"),
+            delete("large"),
+            made("head -c 17000000 /dev/urandom > large"),
+            delete("large"),
+            moved.clone(),
+            made("mv there folder; touch folder/more"),
+            moved,
+        ];
+        let flags = ["--approver-program", &approver(world, "")];
+        for answer in answers(world, &flags, &calls) {
+            assert!(
+                ["done", "exited"].contains(&answer["status"].as_str().unwrap()),
+                "{answer}"
+            );
+        }
+        assert_eq!(questions(world), calls.len());
+        // The very same is not asked about again.
+        let again = [
+            made("ln -s one link"),
+            delete("link"),
+            made("ln -s one link"),
+            delete("link"),
+        ];
+        let flags = ["--approver-program", &approver(world, "")];
+        answers(world, &flags, &again);
         assert_eq!(questions(world), 2);
     }
 }

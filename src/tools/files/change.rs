@@ -16,7 +16,7 @@ use super::steps::Step;
 use crate::approval::{Lazy, Presentation};
 use crate::confine::ConfineError;
 use crate::confine::files::FileServer;
-use crate::confine::files::protocol::{Bound, Change, FileAsk, FileReply, Prepared as Measured, State};
+use crate::confine::files::protocol::{Bound, Change, FileAsk, FileReply, Prepared as Measured, State, Tree};
 use crate::policy::Demand;
 use crate::profile::Asked;
 use crate::tools::call::ToolError;
@@ -77,7 +77,7 @@ impl Executor {
         let facts = Facts {
             kind,
             description: described(&wants, &measured),
-            subject: question::of_changes(&bound),
+            subject: [question::of_changes(&bound), self.once(&bound)].concat(),
             digest: profile.digest,
             regime: self.regime_line()?.to_string(),
             presentation: present::changes(server, changes, measured),
@@ -98,6 +98,19 @@ impl Executor {
             assessment: Assessment::demanded(demand, question),
             prepared,
         })
+    }
+
+    /// What is in a directory is not looked through: a yes to what becomes of it is a yes to nothing else.
+    fn once(&mut self, bound: &[Bound]) -> Vec<u8> {
+        let takes = |one: &Bound| match (&one.change, one.before.first()) {
+            (Change::Delete { tree: Tree::Whole, .. } | Change::Move { .. }, Some(State::Directory { .. })) => true,
+            (_, _) => false,
+        };
+        if !bound.iter().any(takes) {
+            return Vec::new();
+        }
+        self.unknown += 1;
+        self.unknown.to_le_bytes().to_vec()
     }
 
     /// What the changes amount to, and who says so; or why they cannot be made.

@@ -1,5 +1,7 @@
 //! A file call → the question a person is asked.
 
+use std::os::unix::ffi::OsStrExt;
+
 use super::arguments::FileKind;
 use crate::approval::{AnswerOf, ApprovalRequest, Lazy, Remember};
 use crate::confine::files::protocol::{Bound, Change, State};
@@ -52,7 +54,7 @@ pub(super) fn of_failure(changes: &[&Change], why: &str) -> Vec<u8> {
 }
 
 /// Changes as bytes that differ whenever what is changed, or into what, does: the content before and after. When a file
-/// was written last makes no difference to a person.
+/// was written last makes no difference to a person, unless it is too large to be told apart by its content.
 pub(super) fn of_changes(bound: &[Bound]) -> Vec<u8> {
     let told: Vec<(&Change, Vec<Told<'_>>)> = bound
         .iter()
@@ -63,14 +65,18 @@ pub(super) fn of_changes(bound: &[Bound]) -> Vec<u8> {
 }
 
 /// What of a state is told apart.
-type Told<'a> = (u8, Option<&'a [u8; 32]>, u64, u32);
+type Told<'a> = (u8, Option<&'a [u8; 32]>, u64, u32, Option<i128>, &'a [u8]);
 
 fn told(state: &State) -> Told<'_> {
     match state {
-        State::Absent => (0, None, 0, 0),
-        State::File(file) => (1, file.digest.as_ref(), file.size, file.mode),
-        State::Directory { inode, .. } => (2, None, *inode, 0),
-        State::Symlink(_) => (3, None, 0, 0),
-        State::Other(_) => (4, None, 0, 0),
+        State::Absent => (0, None, 0, 0, None, &[]),
+        State::File(file) => {
+            let digest = file.digest.as_ref();
+            let written = digest.is_none().then_some(file.modified);
+            (1, digest, file.size, file.mode, written, &[])
+        }
+        State::Directory { inode, .. } => (2, None, *inode, 0, None, &[]),
+        State::Symlink(target) => (3, None, 0, 0, None, target.as_bytes()),
+        State::Other(_) => (4, None, 0, 0, None, &[]),
     }
 }
