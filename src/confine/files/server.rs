@@ -7,7 +7,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::protocol::{FileReply, FileRequest};
 use crate::confine::confinement::{Confinement, Launch, Running};
@@ -79,12 +79,15 @@ fn converse(
 ) -> Result<FileReply, ConfineError> {
     let patience = Duration::from_millis(request.deadline_ms).saturating_add(SLACK);
     socket
-        .set_read_timeout(Some(patience))
-        .and_then(|()| socket.set_write_timeout(Some(patience)))
+        .set_write_timeout(Some(patience))
         .map_err(ConfineError::Channel)?;
     send(socket, request, &[]).map_err(lost)?;
+    let mut answer = Until {
+        socket,
+        end: Instant::now().checked_add(patience),
+    };
     for _ in 0..MAX_PARTS {
-        match receive(socket)? {
+        match receive(&mut answer)? {
             part @ (FileReply::Entries(_) | FileReply::Matches(_)) => take(part)?,
             last @ (FileReply::Found(_)
             | FileReply::Text(_)
@@ -98,8 +101,26 @@ fn converse(
     Err(ConfineError::Malformed)
 }
 
+/// A socket that is read until a moment, however little comes at a time.
+struct Until<'a> {
+    socket: &'a UnixStream,
+    /// None is too far away to be reached.
+    end: Option<Instant>,
+}
+
+impl io::Read for Until<'_> {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        let left = self.end.map(|end| end.saturating_duration_since(Instant::now()));
+        if left.is_some_and(|left| left.is_zero()) {
+            return Err(io::ErrorKind::TimedOut.into());
+        }
+        self.socket.set_read_timeout(left)?;
+        self.socket.read(into)
+    }
+}
+
 /// One frame; descriptors that ride along are not taken.
-fn receive(mut socket: &UnixStream) -> Result<FileReply, ConfineError> {
+fn receive(socket: &mut Until<'_>) -> Result<FileReply, ConfineError> {
     let mut prefix = [0u8; 4];
     socket.read_exact(&mut prefix).map_err(lost)?;
     let length = body_length(prefix).map_err(|_| ConfineError::Malformed)?;
@@ -156,5 +177,44 @@ impl Confinement {
         };
         let running = self.launch(launch).await?;
         Ok((server, running))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write as _;
+
+    use super::*;
+
+    #[test]
+    fn an_answer_that_comes_byte_by_byte_is_not_waited_for_longer_than_another() {
+        let (ours, mut theirs) = UnixStream::pair().unwrap();
+        let drip = std::thread::spawn(move || {
+            while theirs.write_all(&[1]).is_ok() {
+                std::thread::sleep(Duration::from_millis(20));
+            }
+        });
+        let started = Instant::now();
+        let mut answer = Until {
+            socket: &ours,
+            end: started.checked_add(Duration::from_millis(200)),
+        };
+        let mut frame = vec![0; 1 << 20];
+        let error = answer.read_exact(&mut frame).unwrap_err();
+        assert!(matches!(lost(error), ConfineError::Unresponsive));
+        assert!(started.elapsed() < Duration::from_secs(10));
+        drop(ours);
+        drip.join().unwrap();
+    }
+
+    #[test]
+    fn an_answer_in_time_is_read() {
+        let (ours, theirs) = UnixStream::pair().unwrap();
+        send(&theirs, &FileReply::Applied, &[]).unwrap();
+        let mut answer = Until {
+            socket: &ours,
+            end: Instant::now().checked_add(Duration::from_mins(1)),
+        };
+        assert_eq!(receive(&mut answer).unwrap(), FileReply::Applied);
     }
 }

@@ -266,7 +266,7 @@ fn size_of(change: &Change, measured: &Measured) -> u64 {
 }
 
 fn described(wants: &[&str], measured: &[Measured]) -> String {
-    let files: u64 = measured.iter().map(|one| one.files).sum();
+    let files: u64 = measured.iter().fold(0, |sum, one| sum.saturating_add(one.files));
     match (wants, files) {
         ([one], 0) => (*one).to_owned(),
         ([one], 1) => format!("{one} with the one file in it"),

@@ -94,7 +94,8 @@ pub(super) fn entries_data(entries: &[Entry]) -> Value {
 pub(super) fn matches_text(start: &AbsPath, matches: &[Match]) -> String {
     let mut text = String::new();
     for found in matches {
-        for (number, line) in (found.first..).zip(&found.lines) {
+        for (index, line) in (0..).zip(&found.lines) {
+            let number = found.first.saturating_add(index);
             let sign = if number == found.line { ':' } else { '-' };
             let _infallible = writeln!(
                 text,
@@ -120,4 +121,24 @@ pub(super) fn matches_data(matches: &[Match]) -> Value {
             json!({"path": display(&found.path), "line": found.line, "first_line": found.first, "lines": lines})
         })
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_of_any_number_is_told() {
+        let found = |first| Match {
+            path: "/r/f".into(),
+            first,
+            line: first,
+            lines: vec![b"a".to_vec(), b"b".to_vec()],
+        };
+        let root = AbsPath::new("/r").unwrap();
+        assert_eq!(matches_text(&root, &[found(1)]), "f:1: a\nf-2- b\n");
+        let last = u64::MAX;
+        let told = matches_text(&root, &[found(last)]);
+        assert_eq!(told, format!("f:{last}: a\nf:{last}: b\n"));
+    }
 }
