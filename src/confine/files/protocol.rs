@@ -8,6 +8,7 @@ use std::ffi::OsString;
 
 use serde::{Deserialize, Serialize};
 
+mod few;
 mod reply;
 
 pub use reply::*;

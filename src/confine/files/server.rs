@@ -52,7 +52,8 @@ impl FileServer {
         take: &mut dyn FnMut(FileReply) -> Result<(), ConfineError>,
     ) -> Result<FileReply, ConfineError> {
         let _turn = self.0.turn.lock().unwrap_or_else(PoisonError::into_inner);
-        let answered = converse(&self.0.socket, request, take);
+        let patience = Duration::from_millis(request.deadline_ms).saturating_add(SLACK);
+        let answered = converse(&self.0.socket, request, patience, take);
         if answered.is_err() {
             self.hang_up();
         }
@@ -72,22 +73,23 @@ impl FileServer {
     }
 }
 
-fn converse(
+pub(super) fn converse(
     socket: &UnixStream,
     request: &FileRequest,
+    patience: Duration,
     take: &mut dyn FnMut(FileReply) -> Result<(), ConfineError>,
 ) -> Result<FileReply, ConfineError> {
-    let patience = Duration::from_millis(request.deadline_ms).saturating_add(SLACK);
     socket
         .set_write_timeout(Some(patience))
         .map_err(ConfineError::Channel)?;
     send(socket, request, &[]).map_err(lost)?;
-    let mut answer = Until {
+    let mut heard = Heard {
         socket,
+        // A time too long to express never ends.
         end: Instant::now().checked_add(patience),
     };
     for _ in 0..MAX_PARTS {
-        match receive(&mut answer)? {
+        match receive(&mut heard)? {
             part @ (FileReply::Entries(_) | FileReply::Matches(_)) => take(part)?,
             last @ (FileReply::Found(_)
             | FileReply::Text(_)
@@ -101,32 +103,31 @@ fn converse(
     Err(ConfineError::Malformed)
 }
 
-/// A socket that is read until a moment, however little comes at a time.
-struct Until<'a> {
+/// What a server says by the end of its time, however slowly it says it.
+struct Heard<'a> {
     socket: &'a UnixStream,
-    /// None is too far away to be reached.
     end: Option<Instant>,
 }
 
-impl io::Read for Until<'_> {
-    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+impl io::Read for Heard<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let left = self.end.map(|end| end.saturating_duration_since(Instant::now()));
         if left.is_some_and(|left| left.is_zero()) {
             return Err(io::ErrorKind::TimedOut.into());
         }
         self.socket.set_read_timeout(left)?;
-        self.socket.read(into)
+        self.socket.read(buffer)
     }
 }
 
 /// One frame; descriptors that ride along are not taken.
-fn receive(socket: &mut Until<'_>) -> Result<FileReply, ConfineError> {
+fn receive(heard: &mut Heard<'_>) -> Result<FileReply, ConfineError> {
     let mut prefix = [0u8; 4];
-    socket.read_exact(&mut prefix).map_err(lost)?;
+    heard.read_exact(&mut prefix).map_err(lost)?;
     let length = body_length(prefix).map_err(|_| ConfineError::Malformed)?;
     let mut body = Vec::new();
     // Grows with what arrives, not with what was announced.
-    let taken = socket
+    let taken = heard
         .take(u64::try_from(length).unwrap_or(u64::MAX))
         .read_to_end(&mut body)
         .map_err(lost)?;
@@ -195,7 +196,7 @@ mod tests {
             }
         });
         let started = Instant::now();
-        let mut answer = Until {
+        let mut answer = Heard {
             socket: &ours,
             end: started.checked_add(Duration::from_millis(200)),
         };
@@ -211,7 +212,7 @@ mod tests {
     fn an_answer_in_time_is_read() {
         let (ours, theirs) = UnixStream::pair().unwrap();
         send(&theirs, &FileReply::Applied, &[]).unwrap();
-        let mut answer = Until {
+        let mut answer = Heard {
             socket: &ours,
             end: Instant::now().checked_add(Duration::from_mins(1)),
         };

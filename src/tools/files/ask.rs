@@ -135,19 +135,7 @@ async fn converse(
     stops: &mut mpsc::Receiver<Signal>,
 ) -> Result<Answer, ToolError> {
     let theirs = server.clone();
-    let mut asking = tokio::task::spawn_blocking(move || {
-        let mut parts = Vec::new();
-        let mut kept = 0;
-        let last = theirs.ask(&request, &mut |part| {
-            kept += size(&part);
-            if kept > MOST {
-                return Err(ConfineError::Malformed);
-            }
-            parts.push(part);
-            Ok(())
-        });
-        last.map(|last| (parts, last))
-    });
+    let mut asking = tokio::task::spawn_blocking(move || hear(&theirs, &request));
     let mut stopped = None;
     let answered = loop {
         tokio::select! {
@@ -170,13 +158,31 @@ async fn converse(
     })
 }
 
-/// About how many bytes a part takes.
+/// All that a server says to a request: the parts, and the last word.
+pub(super) fn hear(server: &FileServer, request: &FileRequest) -> Result<(Vec<FileReply>, FileReply), ConfineError> {
+    let mut parts = Vec::new();
+    let mut kept = 0usize;
+    let last = server.ask(request, &mut |part| {
+        kept = kept.saturating_add(size(&part));
+        if kept > MOST {
+            return Err(ConfineError::Malformed);
+        }
+        parts.push(part);
+        Ok(())
+    })?;
+    Ok((parts, last))
+}
+
+/// About how many bytes a part takes where it is told: the path of a match stands before each of its lines.
 fn size(part: &FileReply) -> usize {
     match part {
         FileReply::Entries(entries) => entries.iter().map(|entry| entry.path.len() + 64).sum(),
         FileReply::Matches(matches) => matches
             .iter()
-            .map(|found| found.path.len() + found.lines.iter().map(|line| line.len() + 32).sum::<usize>() + 64)
+            .map(|found| {
+                let lines = found.lines.iter().map(|line| found.path.len() + line.len() + 32);
+                found.path.len() + lines.sum::<usize>() + 64
+            })
             .sum(),
         FileReply::Found(_)
         | FileReply::Text(_)

@@ -122,10 +122,10 @@ impl Executor {
         stops: &mut mpsc::Receiver<Signal>,
     ) -> Result<Result<(Vec<Measured>, FileServer), ToolError>, ToolError> {
         let answer = self.ask_files(sight, FileAsk::Prepare(changes.to_vec()), stops).await?;
-        let measured = match answer.last {
-            FileReply::Prepared(measured) if measured.len() == changes.len() => measured,
-            FileReply::Failed(failure) => return Ok(Err(failures::error(&failure))),
-            _ => return Err(ConfineError::Malformed.into()),
+        let measured = match measured(answer.last, changes.len()) {
+            Ok(measured) => measured,
+            Err(error @ ToolError::Confine(_)) => return Err(error),
+            Err(why) => return Ok(Err(why)),
         };
         if let Err(why) = self.hold_emptied(parts, sight, stops).await? {
             return Ok(Err(why));
@@ -153,10 +153,10 @@ impl Executor {
             return Ok(Ok(()));
         }
         let answer = self.ask_files(sight, FileAsk::Prepare(emptied.clone()), stops).await?;
-        let measured = match answer.last {
-            FileReply::Prepared(measured) if measured.len() == emptied.len() => measured,
-            FileReply::Failed(failure) => return Ok(Err(failures::error(&failure))),
-            _ => return Err(ConfineError::Malformed.into()),
+        let measured = match measured(answer.last, emptied.len()) {
+            Ok(measured) => measured,
+            Err(error @ ToolError::Confine(_)) => return Err(error),
+            Err(why) => return Ok(Err(why)),
         };
         let is_emptied = |(change, measured): (&Change, &Measured)| match (change, measured.before.first()) {
             // Nothing is taken out of it: there must be nothing in it.
@@ -257,15 +257,24 @@ impl Executor {
     }
 }
 
+/// What so many changes amount to, as the server says.
+pub(super) fn measured(said: FileReply, count: usize) -> Result<Vec<Measured>, ToolError> {
+    match said {
+        FileReply::Prepared(measured) if measured.len() == count => Ok(measured),
+        FileReply::Failed(failure) => Err(failures::error(&failure)),
+        _ => Err(ConfineError::Malformed.into()),
+    }
+}
+
 /// The bytes of what a change would leave there.
-fn size_of(change: &Change, measured: &Measured) -> u64 {
+pub(super) fn size_of(change: &Change, measured: &Measured) -> u64 {
     match (change, measured.before.first()) {
         (Change::Move { .. }, Some(State::File(file))) => file.size,
         _ => measured.size,
     }
 }
 
-fn described(wants: &[&str], measured: &[Measured]) -> String {
+pub(super) fn described(wants: &[&str], measured: &[Measured]) -> String {
     let files: u64 = measured.iter().fold(0, |sum, one| sum.saturating_add(one.files));
     match (wants, files) {
         ([one], 0) => (*one).to_owned(),

@@ -8,7 +8,7 @@ use tokio::sync::mpsc;
 
 use super::failures;
 use super::judge::Judged;
-use super::place::place;
+use super::place::{Place, place};
 use crate::confine::ConfineError;
 use crate::confine::files::protocol::{FileAsk, FileReply, Hash, Last, Look, State};
 use crate::policy::path::escape;
@@ -39,11 +39,18 @@ impl Executor {
             place(&self.policy, directory, written).map_err(|why| ToolError::File(format!("{why}: no file")))?;
         let asked = self.sight_of([&place.plain]);
         let look = Look {
-            path: place.path,
+            path: place.path.clone(),
             last,
             hash: Hash::Skip,
         };
-        let found = match self.ask_files(&asked, FileAsk::Look(look), stops).await?.last {
+        let said = self.ask_files(&asked, FileAsk::Look(look), stops).await?.last;
+        self.lead(&place, said)
+    }
+
+    /// Where a place leads, as the server says.
+    pub(super) fn lead(&self, place: &Place, said: FileReply) -> Result<Looked, ToolError> {
+        let asked = self.sight_of([&place.plain]);
+        let found = match said {
             FileReply::Found(found) => found,
             FileReply::Failed(failure) => {
                 // Whether anything is where nothing may be looked at, nobody is told.
@@ -54,7 +61,7 @@ impl Executor {
                 // Nor, before a yes, what is where that needs one. Without a symlink on the way it leads there; with
                 // one, nothing is opened.
                 return Ok(Looked {
-                    path: place.plain,
+                    path: place.plain.clone(),
                     state: State::Absent,
                 });
             }
@@ -67,8 +74,8 @@ impl Executor {
                 escape(place.written.as_bytes())
             )));
         }
-        if let Some(name) = place.root
-            && let Some(root) = self.policy.roots.iter().find(|root| root.name == name)
+        if let Some(name) = &place.root
+            && let Some(root) = self.policy.roots.iter().find(|root| root.name == *name)
             && !path.is_within(&root.path)
         {
             return Err(ToolError::Blocked(format!(

@@ -14,6 +14,8 @@ mod arguments;
 mod ask;
 mod change;
 mod failures;
+#[cfg(any(test, fuzzing))]
+pub mod hostile;
 mod judge;
 mod look;
 mod operand;

@@ -84,10 +84,21 @@ impl Executor {
     pub(super) async fn look(&mut self, work: Work, stops: &mut mpsc::Receiver<Signal>) -> Result<Output, ToolError> {
         let Work { asked, ask, start } = work;
         let answer = self.ask_files(&asked, ask, stops).await?;
-        match answer.last {
-            FileReply::Text(text) => Ok(text_of(&start, text)),
+        self.told(&start, &asked, answer.parts, answer.last)
+    }
+
+    /// What a server said, as an agent is told it.
+    pub(super) fn told(
+        &self,
+        start: &AbsPath,
+        asked: &Asked,
+        parts: Vec<FileReply>,
+        last: FileReply,
+    ) -> Result<Output, ToolError> {
+        match last {
+            FileReply::Text(text) => Ok(text_of(start, text)),
             FileReply::Failed(failure) => Err(failures::error(&failure)),
-            FileReply::Done(done) => self.stream_of(&start, &asked, answer.parts, done),
+            FileReply::Done(done) => self.stream_of(start, asked, parts, done),
             _ => Err(ConfineError::Malformed.into()),
         }
     }

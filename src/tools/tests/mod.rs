@@ -3,6 +3,7 @@
 mod again;
 mod filled;
 mod given_up;
+mod hostile;
 mod judging;
 mod overriding;
 mod remembering;

@@ -4,6 +4,16 @@ use std::ffi::OsString;
 
 use serde::{Deserialize, Serialize};
 
+use super::MAX_PART;
+use super::few::at_most;
+
+/// The most states of one change: of a move, at the old path and the new one.
+const MOST_STATES: usize = 2;
+/// The most lines given with one match.
+const MOST_LINES: usize = 4096;
+/// The most places of an ambiguous edit that are named.
+const MOST_PLACES: usize = 10;
+
 /// File server → parent.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum FileReply {
@@ -12,8 +22,10 @@ pub enum FileReply {
     /// Lines of a file.
     Text(Text),
     /// Some entries; more follow.
+    #[serde(deserialize_with = "at_most::<_, _, MAX_PART>")]
     Entries(Vec<Entry>),
     /// Some matches; more follow.
+    #[serde(deserialize_with = "at_most::<_, _, MAX_PART>")]
     Matches(Vec<Match>),
     /// The end of a stream.
     Done(Done),
@@ -150,6 +162,7 @@ pub struct Match {
     /// The number of the line that matched.
     pub line: u64,
     /// The lines without their ends; a long one is cut.
+    #[serde(deserialize_with = "at_most::<_, _, MOST_LINES>")]
     pub lines: Vec<Vec<u8>>,
 }
 
@@ -170,6 +183,7 @@ pub struct Done {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Prepared {
     /// What is there now, path by path: one for most changes; old and new for a move.
+    #[serde(deserialize_with = "at_most::<_, _, MOST_STATES>")]
     pub before: Vec<State>,
     /// SHA-256 of the content it leads to, where it leads to any.
     pub after: Option<[u8; 32]>,
@@ -260,6 +274,7 @@ pub enum Why {
         /// Which edit, from 1.
         edit: usize,
         /// The lines at which it begins; the first ten.
+        #[serde(deserialize_with = "at_most::<_, _, MOST_PLACES>")]
         lines: Vec<u64>,
         /// How many there are.
         count: u64,

@@ -3,6 +3,7 @@
 mod applying;
 mod confined;
 mod editing;
+mod hearing;
 mod listing;
 mod looking;
 mod reading;

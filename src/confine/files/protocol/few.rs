@@ -1,0 +1,36 @@
+//! Lists that are no longer than anybody has reason to send: one byte of a frame may stand for a hundred in memory.
+
+use std::fmt;
+use std::marker::PhantomData;
+
+use serde::de::{Deserialize, Deserializer, Error, SeqAccess, Visitor};
+
+/// Reads a list of at most `MOST`; a longer one is no message.
+pub(super) fn at_most<'de, D, T, const MOST: usize>(from: D) -> Result<Vec<T>, D::Error>
+where
+    D: Deserializer<'de>,
+    T: Deserialize<'de>,
+{
+    from.deserialize_seq(Few::<T, MOST>(PhantomData))
+}
+
+struct Few<T, const MOST: usize>(PhantomData<T>);
+
+impl<'de, T: Deserialize<'de>, const MOST: usize> Visitor<'de> for Few<T, MOST> {
+    type Value = Vec<T>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "at most {MOST}")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Vec<T>, A::Error> {
+        let mut few = Vec::new();
+        while let Some(one) = list.next_element()? {
+            if few.len() == MOST {
+                return Err(A::Error::invalid_length(MOST + 1, &self));
+            }
+            few.push(one);
+        }
+        Ok(few)
+    }
+}
