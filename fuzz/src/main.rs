@@ -9,6 +9,7 @@ mod bounds;
 mod targets {
     pub(crate) mod config;
     pub(crate) mod sbpl;
+    pub(crate) mod server;
     pub(crate) mod shell;
     pub(crate) mod trust;
     pub(crate) mod wire;
@@ -23,6 +24,7 @@ type Target = fn(&[u8]);
 const TARGETS: &[(&str, Target)] = &[
     ("config", targets::config::run),
     ("sbpl", targets::sbpl::run),
+    ("server", targets::server::run),
     ("shell", targets::shell::run),
     ("trust", targets::trust::run),
     ("wire", targets::wire::run),

@@ -50,7 +50,7 @@ fn number() -> impl Strategy<Value = u64> {
     prop_oneof![Just(0), Just(1), Just(u64::MAX), Just(u64::MAX - 1), any::<u64>()]
 }
 
-fn path() -> impl Strategy<Value = OsString> {
+fn path() -> BoxedStrategy<OsString> {
     prop_oneof![
         Just(START.into()),
         "/w/[a-z]{0,8}".prop_map(OsString::from),
@@ -62,13 +62,14 @@ fn path() -> impl Strategy<Value = OsString> {
         Just("/w/\u{1b}[2J\u{202e}\n".into()),
         prop::collection::vec(any::<u8>(), 0..40).prop_map(OsString::from_vec),
     ]
+    .boxed()
 }
 
-fn text() -> impl Strategy<Value = String> {
-    prop_oneof![any::<String>(), Just("\u{1b}]0;x\u{7}\n\u{202e}\n".to_owned())]
+fn text() -> BoxedStrategy<String> {
+    prop_oneof![any::<String>(), Just("\u{1b}]0;x\u{7}\n\u{202e}\n".to_owned())].boxed()
 }
 
-fn state() -> impl Strategy<Value = State> {
+fn state() -> BoxedStrategy<State> {
     let file = (
         number(),
         number(),
@@ -94,9 +95,10 @@ fn state() -> impl Strategy<Value = State> {
         path().prop_map(State::Symlink),
         Just(State::Other(Special::Fifo)),
     ]
+    .boxed()
 }
 
-fn measured() -> impl Strategy<Value = Measured> {
+fn measured() -> BoxedStrategy<Measured> {
     (
         prop::collection::vec(state(), 0..3),
         any::<Option<[u8; 32]>>(),
@@ -109,17 +111,19 @@ fn measured() -> impl Strategy<Value = Measured> {
             size,
             files,
         })
+        .boxed()
 }
 
 fn end() -> impl Strategy<Value = End> {
     prop_oneof![Just(End::Whole), Just(End::Limit), Just(End::Time)]
 }
 
-fn near() -> impl Strategy<Value = Option<Near>> {
+fn near() -> BoxedStrategy<Option<Near>> {
     prop::option::of((number(), text(), text()).prop_map(|(line, text, difference)| Near { line, text, difference }))
+        .boxed()
 }
 
-fn why() -> impl Strategy<Value = Why> {
+fn why() -> BoxedStrategy<Why> {
     prop_oneof![
         Just(Why::Missing),
         Just(Why::Changed),
@@ -136,18 +140,20 @@ fn why() -> impl Strategy<Value = Why> {
         text().prop_map(Why::Malformed),
         any::<i32>().prop_map(Why::System),
     ]
+    .boxed()
 }
 
-fn view() -> impl Strategy<Value = View> {
+fn view() -> BoxedStrategy<View> {
     prop_oneof![
         text().prop_map(View::Diff),
         text().prop_map(View::Content),
         (text(), number()).prop_map(|(what, size)| View::Binary { what, size }),
         prop::collection::vec(path(), 0..4).prop_map(View::Names),
     ]
+    .boxed()
 }
 
-fn reply() -> impl Strategy<Value = FileReply> {
+fn reply() -> BoxedStrategy<FileReply> {
     let kind = prop_oneof![
         Just(Kind::File),
         Just(Kind::Directory),
@@ -194,10 +200,11 @@ fn reply() -> impl Strategy<Value = FileReply> {
         1 => Just(FileReply::Applied),
         2 => (path(), why()).prop_map(|(path, why)| FileReply::Failed(Failure { path, why })),
     ]
+    .boxed()
 }
 
 /// Frames, the last of them perhaps cut short, or bytes that are none.
-fn stream() -> impl Strategy<Value = Vec<u8>> {
+fn stream() -> BoxedStrategy<Vec<u8>> {
     let frames = prop::collection::vec(reply(), 0..6)
         .prop_map(|replies| {
             let frames: Vec<Vec<u8>> = replies.iter().map(|reply| wire::encode(reply).unwrap()).collect();
@@ -213,6 +220,7 @@ fn stream() -> impl Strategy<Value = Vec<u8>> {
         }),
         1 => prop::collection::vec(any::<u8>(), 0..200),
     ]
+    .boxed()
 }
 
 /// Nothing that is told moves a cursor or turns a line around.
@@ -329,4 +337,30 @@ fn a_place_outside_what_was_looked_at_is_no_answer() {
         let told = parent().hears(&bytes.concat()).unwrap().told;
         assert!(matches!(told, Err(ToolError::Confine(_))), "{path}: {told:?}");
     }
+}
+
+#[test]
+fn one_long_path_before_many_lines_is_more_than_is_told() {
+    let found = |lines| Match {
+        path: format!("/w/{}", "x".repeat(60_000)).into(),
+        first: 1,
+        line: 1,
+        lines: vec![Vec::new(); lines],
+    };
+    let done = Done {
+        total: 1,
+        files: 1,
+        unreadable: 0,
+        end: End::Whole,
+    };
+    let said = |lines| {
+        let matches = FileReply::Matches(vec![found(lines)]);
+        [
+            wire::encode(&matches).unwrap(),
+            wire::encode(&FileReply::Done(done)).unwrap(),
+        ]
+        .concat()
+    };
+    assert!(parent().hears(&said(10)).unwrap().told.is_ok());
+    assert!(parent().hears(&said(4000)).is_err());
 }
