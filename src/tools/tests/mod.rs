@@ -1,6 +1,7 @@
 //! Guards around tools that confine nothing: what is asked, what is done, and what never is.
 
 mod again;
+mod custom;
 mod filled;
 mod given_up;
 mod hostile;
