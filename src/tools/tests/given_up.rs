@@ -181,7 +181,7 @@ fn an_approver_that_panics_denies_that_call_and_every_later_one_that_would_ask()
 fn what_cannot_be_shown_is_denied_unasked() {
     struct Unshowable;
     impl Tool for Unshowable {
-        fn name(&self) -> &str {
+        fn name(&self) -> &'static str {
             "fake"
         }
         fn description(&self) -> String {

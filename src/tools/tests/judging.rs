@@ -6,8 +6,8 @@ use crate::policy::Requirement;
 
 /// What came of one guarded call: whether the tool was used, how many were asked, the error.
 fn came_of(mode: Mode, says: Says, rule: Option<Demand>, approved: bool) -> (bool, usize, Option<ToolError>) {
-    let (approver, asked) = saying(approved, Remember::None);
-    let mut guard = guard(mode, approver);
+    let (answers, asked) = saying(approved, Remember::None);
+    let mut guard = guard(mode, answers);
     if let Some(demand) = rule {
         guard = ruling(guard, "fake", demand);
     }
@@ -77,15 +77,11 @@ fn what_a_tool_blocks_no_mode_and_no_entry_opens() {
 #[test]
 fn an_entry_under_tools_has_the_last_word_but_over_a_block() {
     for says in EVERYTHING.into_iter().filter(|says| *says != Says::Blocked) {
-        assert_eq!(
-            came_of(Mode::Strict, says, Some(Demand::None), false).0,
-            true,
-            "{says:?}"
-        );
+        assert!(came_of(Mode::Strict, says, Some(Demand::None), false).0, "{says:?}");
         for demand in [Demand::Required, Demand::OncePerSession] {
             let (used, asked, _) = came_of(Mode::Interactive, says, Some(demand), true);
             assert_eq!((used, asked), (true, 1), "{says:?} {demand:?}");
-            assert_eq!(came_of(Mode::Interactive, says, Some(demand), false).0, false);
+            assert!(!came_of(Mode::Interactive, says, Some(demand), false).0);
         }
         let (used, asked, error) = came_of(Mode::ApproveAll, says, Some(Demand::Deny), true);
         assert_eq!((used, asked), (false, 0), "{says:?}");

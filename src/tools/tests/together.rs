@@ -121,13 +121,13 @@ fn each_answer_goes_to_the_call_that_asked_for_it() {
         let done = run(set.call_together(&calls));
         assert_eq!(done.len(), calls.len());
         for (call, done) in calls.iter().zip(&done) {
-            let approved = match (call.tool_name.as_str(), call.group_id.as_deref()) {
+            let runs = match (call.tool_name.as_str(), call.group_id.as_deref()) {
                 ("free", _) => true,
                 ("blocked", _) => false,
                 (_, Some(group)) => group == "h",
                 (tool, None) => tool == "a",
             };
-            assert_eq!(done.is_ok(), approved, "{call:?} of {calls:?}: {done:?}");
+            assert_eq!(done.is_ok(), runs, "{call:?} of {calls:?}: {done:?}");
         }
     }
 }

@@ -46,7 +46,7 @@ fn part() -> Vec<u8> {
     wire::encode(&FileReply::Entries(vec![entry])).unwrap()
 }
 
-const LONG: Duration = Duration::from_secs(60);
+const LONG: Duration = Duration::from_mins(1);
 
 #[test]
 fn a_server_that_hangs_up_has_died() {
