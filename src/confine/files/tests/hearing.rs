@@ -1,6 +1,6 @@
 //! What a server says that is none: cut short, without end, slowly, or not at all.
 
-use std::io::Write as _;
+use std::io::{Read as _, Write as _};
 use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -59,7 +59,14 @@ fn a_server_that_hangs_up_has_died() {
 
 #[test]
 fn a_frame_that_announces_too_much_is_no_message() {
-    let done = asked(|mut theirs| theirs.write_all(&u32::MAX.to_le_bytes()).unwrap(), LONG);
+    let done = asked(
+        |mut theirs| {
+            theirs.write_all(&u32::MAX.to_le_bytes()).unwrap();
+            // Until the request is there: one that cannot be sent is another error.
+            let _request = theirs.read(&mut [0; 4096]).unwrap();
+        },
+        LONG,
+    );
     assert!(matches!(done, Err(ConfineError::Malformed)), "{done:?}");
 }
 
