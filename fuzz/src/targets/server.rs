@@ -135,6 +135,11 @@ fn question(presentation: Lazy) -> ApprovalRequest {
 /// Nothing that a server says is a yes.
 fn denied(question: &ApprovalRequest) {
     for mode in [Mode::Strict, Mode::Interactive] {
-        assert!(!Controller::new(mode, Box::new(Nobody)).decide(question).decision.approved);
+        assert!(
+            !Controller::new(mode, Box::new(Nobody))
+                .decide(question)
+                .decision
+                .approved
+        );
     }
 }
