@@ -69,7 +69,13 @@ pub(super) fn commit(steps: Vec<Step>) -> Answer<()> {
             }
         }
     }
-    let done = remove_for_good(done)?;
+    let mut done = remove_for_good(done)?;
+    // Before anything is waited for: whoever is killed from here on leaves nothing behind.
+    for one in &mut done {
+        if let Done::Replaced(_, old) = one {
+            old.discard();
+        }
+    }
     keep(&done);
     Ok(())
 }
@@ -77,8 +83,9 @@ pub(super) fn commit(steps: Vec<Step>) -> Answer<()> {
 fn make(step: Step) -> Result<Done, Why> {
     let Step { path, expected, action } = step;
     match action {
-        Action::Put(place, temporary) if expected == State::Absent => {
+        Action::Put(place, mut temporary) if expected == State::Absent => {
             let there = place.directory.as_fd();
+            temporary.appear()?;
             rename_to_free(there, &temporary.name, there, &place.name).map_err(appeared)?;
             Ok(Done::Created(place, temporary))
         }
@@ -133,6 +140,7 @@ fn confirm(found: nix::Result<bool>, done: Done) -> Result<Done, Why> {
 /// Puts new content in the place of a file, which is then where the temporary was.
 fn replace(place: Place, mut temporary: Temporary, expected: &State) -> Result<Done, Why> {
     let there = place.directory.as_fd();
+    temporary.appear()?;
     match exchange(there, &temporary.name, &place.name) {
         Ok(()) => {
             let found = is_still(expected, there, &temporary.name);

@@ -7,7 +7,7 @@ use std::collections::hash_map::RandomState;
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::hash::{BuildHasher as _, Hasher as _};
-use std::io::Write as _;
+use std::io::{Read as _, Seek as _, Write as _};
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 
 use nix::errno::Errno;
@@ -21,18 +21,19 @@ use super::protocol::Why;
 /// How often another name is tried.
 const TRIES: u32 = 16;
 
-/// A file under a hidden name that nobody else uses.
+/// A file that has no name yet, or a hidden one that nobody else uses.
 #[derive(Debug)]
 pub(super) struct Temporary {
     directory: OwnedFd,
-    /// Its name.
+    /// Its name; empty while it has none.
     pub(super) name: OsString,
+    /// The file, while it has no name.
+    nameless: Option<File>,
 }
 
 impl Drop for Temporary {
     fn drop(&mut self) {
-        // Nothing is left to do about one that cannot be removed, nor about one that is not there any more.
-        let _removed = unlinkat(&self.directory, self.name.as_os_str(), UnlinkatFlags::NoRemoveDir);
+        self.discard();
     }
 }
 
@@ -49,19 +50,50 @@ impl Temporary {
     pub(super) fn write(directory: BorrowedFd<'_>, content: &[u8], mode: Option<u32>) -> Result<Self, Why> {
         match Self::nameless(directory, content, mode) {
             Ok(temporary) => Ok(temporary),
-            // Not every file system has files without a name, and not every kernel lets them have one later. What else
-            // is wrong will be wrong again.
+            // Not every file system has files without a name. What else is wrong will be wrong again.
             Err(_) => Self::named(directory, content, mode),
         }
     }
 
-    /// Gives the file its name when all is in it: one that is killed before leaves nothing behind.
     fn nameless(directory: BorrowedFd<'_>, content: &[u8], mode: Option<u32>) -> Result<Self, Why> {
-        let flags = OFlag::O_TMPFILE | OFlag::O_WRONLY;
+        let flags = OFlag::O_TMPFILE | OFlag::O_RDWR;
         let mut file = File::from(make_file(directory, OsStr::new("."), flags, made_with(mode))?);
         fill(&mut file, content, mode)?;
-        let name = fresh(|name| linkat(&file, "", directory, name, AtFlags::AT_EMPTY_PATH))?.1;
-        Self::at(directory, name)
+        Ok(Self {
+            directory: directory.try_clone_to_owned()?,
+            name: OsString::new(),
+            nameless: Some(file),
+        })
+    }
+
+    /// Gives the file a name. As late as can be: whoever is killed before leaves nothing behind.
+    pub(super) fn appear(&mut self) -> Result<(), Why> {
+        let Some(mut file) = self.nameless.take() else {
+            return Ok(());
+        };
+        let there = self.directory.as_fd();
+        let named = fresh(|name| linkat(&file, "", there, name, AtFlags::AT_EMPTY_PATH));
+        if let Ok(((), name)) = named {
+            self.name = name;
+            return Ok(());
+        }
+        // Not every kernel lets such a file have a name later.
+        let mode = fstat(file.as_fd())?.st_mode & 0o7777;
+        let mut content = Vec::new();
+        file.rewind()?;
+        file.read_to_end(&mut content)?;
+        let named = Self::named(there, &content, Some(mode))?;
+        *self = named;
+        Ok(())
+    }
+
+    /// Removes whatever stands at its name.
+    pub(super) fn discard(&mut self) {
+        let name = std::mem::take(&mut self.name);
+        if !name.is_empty() {
+            // Nothing is left to do about one that cannot be removed, nor about one that is not there any more.
+            let _removed = unlinkat(&self.directory, name.as_os_str(), UnlinkatFlags::NoRemoveDir);
+        }
     }
 
     fn named(directory: BorrowedFd<'_>, content: &[u8], mode: Option<u32>) -> Result<Self, Why> {
@@ -74,7 +106,11 @@ impl Temporary {
 
     fn at(directory: BorrowedFd<'_>, name: OsString) -> Result<Self, Why> {
         match directory.try_clone_to_owned() {
-            Ok(directory) => Ok(Self { directory, name }),
+            Ok(directory) => Ok(Self {
+                directory,
+                name,
+                nameless: None,
+            }),
             Err(error) => {
                 let _removed = unlinkat(directory, name.as_os_str(), UnlinkatFlags::NoRemoveDir);
                 Err(error.into())

@@ -76,14 +76,31 @@ fn a_file_system_that_cannot_exchange_names_gets_the_same_done() {
     let place = Place::of(&path).unwrap();
     let there = std::os::fd::AsFd::as_fd(&place.directory);
     let mut temporary = Temporary::write(there, b"new", None).unwrap();
+    temporary.appear().unwrap();
     replace_by_link(there, &place.name, &mut temporary, &expected).unwrap();
     assert_eq!(fs::read(&path).unwrap(), b"new");
     assert_eq!(fs::read(world.path(&temporary.name)).unwrap(), b"old");
     let mut second = Temporary::write(there, b"newer", None).unwrap();
+    second.appear().unwrap();
     let why = replace_by_link(there, &place.name, &mut second, &expected);
     assert_eq!(why, Err(Why::Changed));
     drop((temporary, second));
     assert_eq!(world.snapshot(), [(path, Some(b"new".to_vec()))]);
+}
+
+#[test]
+fn new_content_has_no_name_until_it_takes_its_place_so_that_a_kill_leaves_nothing() {
+    let world = World::new();
+    let path = world.file("f", "old");
+    let place = Place::of(&path).unwrap();
+    let there = std::os::fd::AsFd::as_fd(&place.directory);
+    let mut temporary = Temporary::write(there, b"new", Some(0o640)).unwrap();
+    let alone = [(path, Some(b"old".to_vec()))];
+    assert_eq!(world.snapshot(), alone);
+    temporary.appear().unwrap();
+    assert_eq!(fs::read(world.path(&temporary.name)).unwrap(), b"new");
+    temporary.discard();
+    assert_eq!(world.snapshot(), alone);
 }
 
 #[test]
