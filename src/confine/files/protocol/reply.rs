@@ -205,7 +205,7 @@ pub struct Shown {
 /// The content of a change.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum View {
-    /// A unified diff, not escaped; cut at [`MAX_TEXT`] bytes.
+    /// A unified diff, not escaped; cut at [`MAX_TEXT`](super::MAX_TEXT) bytes.
     Diff(String),
     /// The whole content of a new file, not escaped.
     Content(String),
