@@ -62,6 +62,7 @@ pub mod backend;
 pub mod cli;
 pub mod config;
 pub mod confine;
+pub mod mcp;
 pub mod policy;
 pub mod profile;
 pub mod tools;

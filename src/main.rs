@@ -11,10 +11,10 @@ fn main() -> ExitCode {
         }
         Some(first) if first == "run" || first == "call" => {
             stockade::confine::ahead::start_stage();
-            let exit = stockade::cli::main();
+            let exit = stockade::cli::main(stockade::mcp::serve);
             stockade::confine::ahead::end_stage();
             exit
         }
-        _ => stockade::cli::main(),
+        _ => stockade::cli::main(stockade::mcp::serve),
     }
 }

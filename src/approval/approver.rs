@@ -1,7 +1,10 @@
 //! Whoever answers: a person at a terminal, or a program in their place.
 
+use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
+
+use serde::Serialize;
 
 use super::request::{ApprovalDecision, ApprovalRequest, Presentation};
 use crate::policy::path::display;
@@ -14,6 +17,36 @@ pub trait Approver {
         request: &ApprovalRequest,
         presentation: &Presentation,
     ) -> Result<ApprovalDecision, ApproverError>;
+
+    /// Where it asks, for the record.
+    fn channel(&self) -> Channel {
+        Channel::Program
+    }
+}
+
+/// Where a question is asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Channel {
+    /// The person at the terminal.
+    Terminal,
+    /// A program in their place: one that was named, or the one that embeds Stockade.
+    Program,
+    /// Whoever comes to the approvals socket.
+    Socket,
+    /// The client of the protocol, which asks whoever sits before it, or answers by itself.
+    Elicitation,
+}
+
+impl fmt::Display for Channel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Terminal => "terminal",
+            Self::Program => "program",
+            Self::Socket => "socket",
+            Self::Elicitation => "elicitation",
+        })
+    }
 }
 
 /// Why nobody answered.
@@ -70,6 +103,12 @@ pub enum ApproverError {
         /// Why.
         why: String,
     },
+    /// The question was handed on; its answer comes with another call of the same.
+    #[error("the question was handed on, and is not answered yet")]
+    Deferred,
+    /// Nobody may be asked, or nobody is there to be asked.
+    #[error("nobody can be asked: {0}")]
+    Nobody(String),
     /// Whoever was asked gave no decision.
     #[error("there was no decision: {0}")]
     NoDecision(String),

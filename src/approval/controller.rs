@@ -2,11 +2,12 @@
 
 use std::collections::VecDeque;
 use std::fmt;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
-use super::approver::Approver;
+use super::approver::{Approver, ApproverError, Channel};
 use super::group;
-use super::memory::Memory;
+use super::memory::{Approval, Memory};
 use super::note;
 use super::request::{AnswerOf, ApprovalDecision, ApprovalRequest, Fingerprint, Remember};
 use crate::policy::{Mode, path};
@@ -14,11 +15,20 @@ use crate::policy::{Mode, path};
 /// The most decisions that the history keeps.
 const KEPT: usize = 10_000;
 
-/// Decides the requests of one session.
+/// Whoever answers one request at a time. Others wait for their turn.
+pub type SharedApprover = Mutex<Box<dyn Approver + Send>>;
+
+/// Decides the requests of one session, of several threads at once.
 pub struct Controller {
     mode: Mode,
+    state: Mutex<State>,
+    approver: SharedApprover,
+}
+
+/// What is known of the session; never held while somebody is asked.
+#[derive(Debug, Default)]
+struct State {
     memory: Memory,
-    approver: Box<dyn Approver + Send>,
     history: VecDeque<Record>,
     dropped: u64,
 }
@@ -30,6 +40,8 @@ pub struct Verdict {
     pub decision: ApprovalDecision,
     /// Whose it was.
     pub by: DecidedBy,
+    /// Where somebody was asked, if somebody was.
+    pub channel: Option<Channel>,
     /// The error the agent sees; present exactly when the answer is no.
     pub denial: Option<String>,
 }
@@ -45,6 +57,8 @@ pub enum DecidedBy {
     Approver,
     /// Nobody's: asking failed, for this reason.
     Failure(String),
+    /// Nobody's yet: the question was handed on, and an answer comes with another call. It counts as a no.
+    Pending,
 }
 
 /// One decision, as kept in the history.
@@ -71,10 +85,8 @@ impl Controller {
     pub fn new(mode: Mode, approver: Box<dyn Approver + Send>) -> Self {
         Self {
             mode,
-            memory: Memory::default(),
-            approver,
-            history: VecDeque::new(),
-            dropped: 0,
+            state: Mutex::default(),
+            approver: Mutex::new(approver),
         }
     }
 
@@ -83,19 +95,23 @@ impl Controller {
     /// `strict` denies what is required and approves the rest; `approve_all` approves; `interactive`
     /// asks, unless the session remembers a yes for the very same call. Where only the approver's answer
     /// counts, the other two deny, and nothing is remembered.
-    pub fn decide(&mut self, request: &ApprovalRequest) -> Verdict {
-        let (decision, by) = match self.unasked(request) {
-            Some(decided) => decided,
-            None => self.ask(request),
-        };
-        self.record(request, decision, by)
+    pub fn decide(&self, request: &ApprovalRequest) -> Verdict {
+        match self.unasked(request) {
+            Some(decided) => self.record(request, decided),
+            None => self.ask(request, &self.approver),
+        }
     }
 
     /// Decides several requests, each as [`Controller::decide`] does, and answers in their order.
     ///
     /// Those of one group that mode and memory leave open, wherever they stand, are asked as one question: the
     /// answer holds for each of them, and each is remembered and recorded by itself.
-    pub fn decide_all(&mut self, requests: &[ApprovalRequest]) -> Vec<Verdict> {
+    pub fn decide_all(&self, requests: &[ApprovalRequest]) -> Vec<Verdict> {
+        self.decide_all_by(requests, &self.approver)
+    }
+
+    /// The same, where this approver is asked in place of the session's own.
+    pub fn decide_all_by(&self, requests: &[ApprovalRequest], approver: &SharedApprover) -> Vec<Verdict> {
         let mut verdicts: Vec<Option<Verdict>> = requests.iter().map(|_| None).collect();
         for (index, request) in requests.iter().enumerate() {
             if verdicts.get(index).is_none_or(Option::is_some) {
@@ -114,7 +130,7 @@ impl Controller {
             let members = together
                 .iter()
                 .filter_map(|member| Some((*member, requests.get(*member)?)));
-            for (member, verdict) in self.decide_together(members) {
+            for (member, verdict) in self.decide_together(members, approver) {
                 if let Some(place) = verdicts.get_mut(member) {
                     *place = Some(verdict);
                 }
@@ -124,56 +140,73 @@ impl Controller {
     }
 
     fn decide_together<'a>(
-        &mut self,
+        &self,
         members: impl Iterator<Item = (usize, &'a ApprovalRequest)>,
+        approver: &SharedApprover,
     ) -> Vec<(usize, Verdict)> {
         let mut verdicts = Vec::new();
         let mut open = Vec::new();
         for (index, request) in members {
             match self.unasked(request) {
-                Some((decision, by)) => verdicts.push((index, self.record(request, decision, by))),
+                Some(decided) => verdicts.push((index, self.record(request, decided))),
                 None => open.push((index, request)),
             }
         }
         if let [(index, request)] = open.as_slice() {
-            let (decision, by) = self.ask(request);
-            verdicts.push((*index, self.record(request, decision, by)));
+            verdicts.push((*index, self.ask(request, approver)));
         } else if !open.is_empty() {
             let requests: Vec<&ApprovalRequest> = open.iter().map(|(_, request)| *request).collect();
-            let (decision, by) = self.put(&group::as_one(&requests));
+            let decided = Self::put(&group::as_one(&requests), &mut turn(approver));
             for (index, request) in open {
-                let decision = self.remembered(request, decision.clone());
-                verdicts.push((index, self.record(request, decision, by.clone())));
+                let decided = self.remembered(request, decided.clone());
+                verdicts.push((index, self.record(request, decided)));
             }
         }
         verdicts
     }
 
     /// What the mode or the memory decides without a question.
-    fn unasked(&self, request: &ApprovalRequest) -> Option<(ApprovalDecision, DecidedBy)> {
-        match (self.mode, request.required) {
+    fn unasked(&self, request: &ApprovalRequest) -> Option<Decided> {
+        let (decision, by) = match (self.mode, request.required) {
             (mode @ (Mode::Strict | Mode::ApproveAll), true | false) if request.answer == AnswerOf::ApproverOnly => {
-                Some((no(), DecidedBy::Mode(mode)))
+                (no(), DecidedBy::Mode(mode))
             }
-            (Mode::Strict, true) => Some((no(), DecidedBy::Mode(Mode::Strict))),
-            (Mode::Strict, false) => Some((yes(), DecidedBy::Mode(Mode::Strict))),
-            (Mode::ApproveAll, true | false) => Some((yes(), DecidedBy::Mode(Mode::ApproveAll))),
-            (Mode::Interactive, true | false) if request.answer == AnswerOf::Anyone && self.memory.covers(request) => {
-                Some((yes(), DecidedBy::Memory))
+            (Mode::Strict, true) => (no(), DecidedBy::Mode(Mode::Strict)),
+            (Mode::Strict, false) => (yes(), DecidedBy::Mode(Mode::Strict)),
+            (Mode::ApproveAll, true | false) => (yes(), DecidedBy::Mode(Mode::ApproveAll)),
+            (Mode::Interactive, true | false)
+                if request.answer == AnswerOf::Anyone && self.state().memory.covers(request) =>
+            {
+                (yes(), DecidedBy::Memory)
             }
-            (Mode::Interactive, true | false) => None,
-        }
+            (Mode::Interactive, true | false) => return None,
+        };
+        Some(Decided {
+            decision,
+            by,
+            channel: None,
+        })
     }
 
-    /// The verdict, kept in the history.
-    fn record(&mut self, request: &ApprovalRequest, decision: ApprovalDecision, by: DecidedBy) -> Verdict {
+    /// The verdict, kept in the history once there is one.
+    fn record(&self, request: &ApprovalRequest, decided: Decided) -> Verdict {
+        let Decided { decision, by, channel } = decided;
         let denial = (!decision.approved).then(|| denial(request, &decision, &by));
-        let verdict = Verdict { decision, by, denial };
-        if self.history.len() >= KEPT {
-            self.history.pop_front();
-            self.dropped = self.dropped.saturating_add(1);
+        let verdict = Verdict {
+            decision,
+            by,
+            channel,
+            denial,
+        };
+        if verdict.by == DecidedBy::Pending {
+            return verdict;
         }
-        self.history.push_back(Record {
+        let mut state = self.state();
+        if state.history.len() >= KEPT {
+            state.history.pop_front();
+            state.dropped = state.dropped.saturating_add(1);
+        }
+        state.history.push_back(Record {
             at: SystemTime::now(),
             tool_name: request.tool_name.clone(),
             description: request.description.clone(),
@@ -185,43 +218,68 @@ impl Controller {
         verdict
     }
 
-    fn ask(&mut self, request: &ApprovalRequest) -> (ApprovalDecision, DecidedBy) {
-        let (decision, by) = self.put(request);
-        (self.remembered(request, decision), by)
+    /// Asks, when it is this request's turn. While it waited for another, that one's answer may have covered it.
+    fn ask(&self, request: &ApprovalRequest, approver: &SharedApprover) -> Verdict {
+        let mut turn = turn(approver);
+        let decided = match self.unasked(request) {
+            Some(decided) => decided,
+            None => self.remembered(request, Self::put(request, &mut turn)),
+        };
+        drop(turn);
+        self.record(request, decided)
     }
 
     /// Puts the question to the approver.
-    fn put(&mut self, request: &ApprovalRequest) -> (ApprovalDecision, DecidedBy) {
+    fn put(request: &ApprovalRequest, approver: &mut Turn<'_>) -> Decided {
+        let nobody = |by: DecidedBy| Decided {
+            decision: no(),
+            by,
+            channel: None,
+        };
+        let Ok(approver) = approver else {
+            return nobody(DecidedBy::Failure(
+                "whoever is asked broke down at an earlier question".to_owned(),
+            ));
+        };
         let presentation = match request.presentation.build() {
             Ok(presentation) => presentation,
             Err(why) => {
-                return (
-                    no(),
-                    DecidedBy::Failure(format!("what it would do cannot be shown: {why}")),
-                );
+                return nobody(DecidedBy::Failure(format!("what it would do cannot be shown: {why}")));
             }
         };
-        match self.approver.ask(request, &presentation) {
+        let channel = Some(approver.channel());
+        match approver.ask(request, &presentation) {
             Ok(mut decision) => {
                 decision.note = decision.note.as_deref().and_then(note::cleaned);
-                (decision, DecidedBy::Approver)
+                Decided {
+                    decision,
+                    by: DecidedBy::Approver,
+                    channel,
+                }
             }
-            Err(error) => (no(), DecidedBy::Failure(error.to_string())),
+            Err(ApproverError::Deferred) => nobody(DecidedBy::Pending),
+            Err(error) => nobody(DecidedBy::Failure(error.to_string())),
         }
     }
 
     /// The approver's answer as it holds for this request, kept for the session where it says so.
-    fn remembered(&mut self, request: &ApprovalRequest, decision: ApprovalDecision) -> ApprovalDecision {
-        let remember = match (decision.approved, request.answer) {
-            (true, AnswerOf::Anyone) => decision.remember.max(request.remember),
+    fn remembered(&self, request: &ApprovalRequest, decided: Decided) -> Decided {
+        let remember = match (decided.decision.approved, request.answer) {
+            (true, AnswerOf::Anyone) => decided.decision.remember.max(request.remember),
             // A no is never remembered: the agent may ask again, and the person may change their mind.
             (true, AnswerOf::ApproverOnly) | (false, AnswerOf::Anyone | AnswerOf::ApproverOnly) => Remember::None,
         };
         match remember {
-            Remember::Session => self.memory.keep(request),
+            Remember::Session => self.state().memory.keep(request),
             Remember::None => {}
         }
-        ApprovalDecision { remember, ..decision }
+        Decided {
+            decision: ApprovalDecision {
+                remember,
+                ..decided.decision
+            },
+            ..decided
+        }
     }
 
     /// The mode.
@@ -229,34 +287,67 @@ impl Controller {
         self.mode
     }
 
-    /// What is approved for the session.
-    pub const fn memory(&self) -> &Memory {
-        &self.memory
+    /// What is approved for the session, oldest first.
+    pub fn approvals(&self) -> Vec<Approval> {
+        self.state().memory.list().into_iter().cloned().collect()
     }
 
-    /// What is approved for the session, to revoke or clear it.
-    pub const fn memory_mut(&mut self) -> &mut Memory {
-        &mut self.memory
+    /// Takes one approval back; the same call is asked about again. `None` if no approval has the number.
+    pub fn revoke(&self, id: u64) -> Option<Approval> {
+        self.state().memory.revoke(id)
+    }
+
+    /// Takes every approval back.
+    pub fn forget_approvals(&self) {
+        self.state().memory.clear();
+    }
+
+    /// Keeps a yes for the session that nobody gave.
+    #[cfg(test)]
+    pub(super) fn keep(&self, request: &ApprovalRequest) {
+        self.state().memory.keep(request);
     }
 
     /// The latest decisions, oldest first; [`Controller::dropped`] counts those that are no longer among them.
-    pub const fn history(&self) -> &VecDeque<Record> {
-        &self.history
+    pub fn history(&self) -> Vec<Record> {
+        self.state().history.iter().cloned().collect()
     }
 
     /// How many older decisions the history no longer has.
-    pub const fn dropped(&self) -> u64 {
-        self.dropped
+    pub fn dropped(&self) -> u64 {
+        self.state().dropped
     }
+
+    /// Nothing under this lock asks anybody, or can stop half way.
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A decision that is not yet told.
+#[derive(Debug, Clone)]
+struct Decided {
+    decision: ApprovalDecision,
+    by: DecidedBy,
+    channel: Option<Channel>,
+}
+
+/// The approver for one question; an error where it broke down at an earlier one.
+type Turn<'a> = Result<MutexGuard<'a, Box<dyn Approver + Send>>, Broken>;
+
+/// That an approver broke down.
+#[derive(Debug)]
+struct Broken;
+
+fn turn(approver: &SharedApprover) -> Turn<'_> {
+    approver.lock().map_err(|_| Broken)
 }
 
 impl fmt::Debug for Controller {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Controller")
             .field("mode", &self.mode)
-            .field("memory", &self.memory)
-            .field("history", &self.history)
-            .field("dropped", &self.dropped)
+            .field("state", &self.state)
             .finish_non_exhaustive()
     }
 }
@@ -283,6 +374,7 @@ fn denial(request: &ApprovalRequest, decision: &ApprovalDecision, by: &DecidedBy
         DecidedBy::Mode(mode) => format!("{mode} mode denied {tool}"),
         DecidedBy::Memory | DecidedBy::Approver => format!("user denied {tool}"),
         DecidedBy::Failure(why) => format!("nobody could approve {tool}: {why}"),
+        DecidedBy::Pending => format!("{tool} waits for an answer"),
     };
     let note = decision
         .note
@@ -290,7 +382,7 @@ fn denial(request: &ApprovalRequest, decision: &ApprovalDecision, by: &DecidedBy
         .map(|note| format!(": {note}"))
         .unwrap_or_default();
     let hint = match by {
-        DecidedBy::Approver | DecidedBy::Memory => String::new(),
+        DecidedBy::Approver | DecidedBy::Memory | DecidedBy::Pending => String::new(),
         DecidedBy::Mode(_) | DecidedBy::Failure(_) if request.allowed_by.is_empty() => String::new(),
         DecidedBy::Mode(_) | DecidedBy::Failure(_) => format!("; {}", request.allowed_by),
     };

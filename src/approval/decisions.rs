@@ -74,7 +74,7 @@ fn the_mode_table_holds() {
         (Mode::Strict, true, false, 0),
         (Mode::Strict, false, true, 0),
     ] {
-        let (mut controller, asked) = controller(mode, || Ok(yes()));
+        let (controller, asked) = controller(mode, || Ok(yes()));
         let verdict = controller.decide(&request(required, "a"));
         assert_eq!(verdict.decision.approved, approved, "{mode} {required}");
         assert_eq!(verdict.denial.is_some(), !approved);
@@ -84,7 +84,7 @@ fn the_mode_table_holds() {
 
 #[test]
 fn a_session_approval_covers_the_same_call_and_no_other() {
-    let (mut controller, asked) = controller(Mode::Interactive, session);
+    let (controller, asked) = controller(Mode::Interactive, session);
     controller.decide(&request(true, "a"));
     assert_eq!(controller.decide(&request(true, "a")).by, DecidedBy::Memory);
     assert_eq!(controller.decide(&request(true, "b")).by, DecidedBy::Approver);
@@ -98,7 +98,7 @@ fn a_session_approval_covers_the_same_call_and_no_other() {
 
 #[test]
 fn a_plain_yes_is_remembered_only_where_once_per_session_is_enough() {
-    let (mut controller, asked) = controller(Mode::Interactive, || Ok(yes()));
+    let (controller, asked) = controller(Mode::Interactive, || Ok(yes()));
     controller.decide(&request(true, "a"));
     controller.decide(&request(true, "a"));
     assert_eq!(asked.load(Ordering::SeqCst), 2);
@@ -113,7 +113,7 @@ fn a_plain_yes_is_remembered_only_where_once_per_session_is_enough() {
 
 #[test]
 fn a_no_is_not_remembered() {
-    let (mut controller, asked) = controller(Mode::Interactive, || {
+    let (controller, asked) = controller(Mode::Interactive, || {
         Ok(ApprovalDecision {
             remember: Remember::Session,
             ..no()
@@ -122,22 +122,22 @@ fn a_no_is_not_remembered() {
     controller.decide(&request(true, "a"));
     controller.decide(&request(true, "a"));
     assert_eq!(asked.load(Ordering::SeqCst), 2);
-    assert!(controller.memory().list().is_empty());
+    assert!(controller.approvals().is_empty());
 }
 
 #[test]
 fn a_revoked_approval_is_asked_about_again() {
-    let (mut controller, asked) = controller(Mode::Interactive, session);
+    let (controller, asked) = controller(Mode::Interactive, session);
     controller.decide(&request(true, "a"));
     controller.decide(&request(true, "b"));
-    let ids: Vec<u64> = controller.memory().list().iter().map(|approval| approval.id).collect();
+    let ids: Vec<u64> = controller.approvals().iter().map(|approval| approval.id).collect();
     assert_eq!(ids, [1, 2]);
-    assert!(controller.memory_mut().revoke(1).is_some());
-    assert!(controller.memory_mut().revoke(1).is_none());
+    assert!(controller.revoke(1).is_some());
+    assert!(controller.revoke(1).is_none());
     controller.decide(&request(true, "a"));
     controller.decide(&request(true, "b"));
     assert_eq!(asked.load(Ordering::SeqCst), 3);
-    controller.memory_mut().clear();
+    controller.forget_approvals();
     controller.decide(&request(true, "b"));
     assert_eq!(asked.load(Ordering::SeqCst), 4);
 }
@@ -160,7 +160,7 @@ fn the_presentation_is_built_only_when_somebody_is_asked() {
         controller(mode, session).0.decide(&counted());
     }
     assert_eq!(built.load(Ordering::SeqCst), 0);
-    let (mut controller, _) = controller(Mode::Interactive, session);
+    let (controller, _) = controller(Mode::Interactive, session);
     controller.decide(&counted());
     controller.decide(&counted());
     assert_eq!(built.load(Ordering::SeqCst), 1);
@@ -168,7 +168,7 @@ fn the_presentation_is_built_only_when_somebody_is_asked() {
 
 #[test]
 fn an_approver_that_fails_denies_and_says_what_would_allow_it() {
-    let (mut controller, _) = controller(Mode::Interactive, || Err(ApproverError::EndOfInput));
+    let (controller, _) = controller(Mode::Interactive, || Err(ApproverError::EndOfInput));
     let verdict = controller.decide(&request(false, "a"));
     assert!(!verdict.decision.approved);
     let denial = verdict.denial.unwrap();
@@ -184,7 +184,7 @@ fn an_approver_that_fails_denies_and_says_what_would_allow_it() {
 
 #[test]
 fn what_cannot_be_shown_is_denied_unasked() {
-    let (mut controller, asked) = controller(Mode::Interactive, session);
+    let (controller, asked) = controller(Mode::Interactive, session);
     let hidden = ApprovalRequest {
         presentation: Lazy::new(|| Err("no diff".to_owned())),
         ..request(true, "a")
@@ -195,7 +195,7 @@ fn what_cannot_be_shown_is_denied_unasked() {
 
 #[test]
 fn a_denial_tells_the_note_and_every_decision_is_in_the_history() {
-    let (mut controller, _) = controller(Mode::Interactive, || {
+    let (controller, _) = controller(Mode::Interactive, || {
         Ok(ApprovalDecision {
             note: Some("not now".to_owned()),
             ..no()
@@ -219,12 +219,12 @@ fn where_only_the_approver_counts_no_mode_approves_and_nothing_is_remembered() {
         ..request(false, "a")
     };
     for mode in [Mode::Strict, Mode::ApproveAll] {
-        let (mut controller, asked) = controller(mode, session);
+        let (controller, asked) = controller(mode, session);
         assert!(!controller.decide(&only()).decision.approved, "{mode}");
         assert!(controller.decide(&request(false, "a")).decision.approved, "{mode}");
         assert_eq!(asked.load(Ordering::SeqCst), 0);
     }
-    let (mut controller, asked) = controller(Mode::Interactive, session);
+    let (controller, asked) = controller(Mode::Interactive, session);
     // A yes for the session to the same words is none to this.
     assert!(controller.decide(&request(true, "a")).decision.approved);
     for _ in 0..2 {
@@ -276,7 +276,7 @@ fn several(parts: &[&str]) -> Presentation {
 
 #[test]
 fn requests_of_one_group_are_one_question_wherever_they_stand() {
-    let (mut controller, asked) = noting(ApprovalDecision {
+    let (controller, asked) = noting(ApprovalDecision {
         note: Some("fine".to_owned()),
         ..yes()
     });
@@ -294,18 +294,15 @@ fn requests_of_one_group_are_one_question_wherever_they_stand() {
     let shown: Vec<Presentation> = asked.lock().unwrap().iter().map(|asked| asked.1.clone()).collect();
     let text = |text: &str| Presentation::Text(text.to_owned());
     assert_eq!(shown, [several(&["a", "b", "c"]), text("x"), text("h"), text("x")]);
-    let kept: Vec<&str> = controller
-        .history()
-        .iter()
-        .map(|record| record.description.as_str())
-        .collect();
+    let history = controller.history();
+    let kept: Vec<&str> = history.iter().map(|record| record.description.as_str()).collect();
     assert_eq!(kept, ["do a", "do b", "do c", "do x", "do h", "do x"]);
 }
 
 #[test]
 fn the_verdicts_of_a_group_stand_in_the_order_of_the_requests() {
-    let (mut controller, _) = noting(no());
-    controller.memory_mut().keep(&grouped(None, "b"));
+    let (controller, _) = noting(no());
+    controller.keep(&grouped(None, "b"));
     let requests = [
         grouped(Some("g"), "a"),
         grouped(None, "b"),
@@ -322,8 +319,8 @@ fn the_verdicts_of_a_group_stand_in_the_order_of_the_requests() {
 
 #[test]
 fn what_memory_knows_of_a_group_is_not_asked_again() {
-    let (mut controller, asked) = noting(yes());
-    controller.memory_mut().keep(&grouped(None, "b"));
+    let (controller, asked) = noting(yes());
+    controller.keep(&grouped(None, "b"));
     let group = || {
         [
             grouped(Some("g"), "a"),
@@ -335,7 +332,7 @@ fn what_memory_knows_of_a_group_is_not_asked_again() {
     assert_eq!(verdicts[1].by, DecidedBy::Memory);
     assert_eq!(asked.lock().unwrap()[0].1, several(&["a", "c"]));
     // One that is left alone is a question like any other.
-    controller.memory_mut().keep(&grouped(None, "c"));
+    controller.keep(&grouped(None, "c"));
     controller.decide_all(&group());
     assert_eq!(
         asked.lock().unwrap()[1],
@@ -345,21 +342,21 @@ fn what_memory_knows_of_a_group_is_not_asked_again() {
 
 #[test]
 fn a_yes_for_the_session_to_a_group_is_remembered_for_each_part_by_itself() {
-    let (mut controller, asked) = noting(ApprovalDecision {
+    let (controller, asked) = noting(ApprovalDecision {
         remember: Remember::Session,
         ..yes()
     });
     controller.decide_all(&[grouped(Some("g"), "a"), grouped(Some("g"), "b")]);
-    assert_eq!(controller.memory().list().len(), 2);
+    assert_eq!(controller.approvals().len(), 2);
     assert_eq!(controller.decide(&grouped(None, "b")).by, DecidedBy::Memory);
     assert_eq!(asked.lock().unwrap().len(), 1);
-    controller.memory_mut().revoke(1).unwrap();
+    controller.revoke(1).unwrap();
     assert_eq!(controller.decide(&grouped(None, "a")).by, DecidedBy::Approver);
 }
 
 #[test]
 fn a_part_of_a_group_that_only_the_approver_may_allow_is_not_remembered() {
-    let (mut controller, _) = noting(ApprovalDecision {
+    let (controller, _) = noting(ApprovalDecision {
         remember: Remember::Session,
         ..yes()
     });
@@ -370,12 +367,12 @@ fn a_part_of_a_group_that_only_the_approver_may_allow_is_not_remembered() {
     let verdicts = controller.decide_all(&[only, grouped(Some("g"), "b")]);
     assert_eq!(verdicts[0].decision.remember, Remember::None);
     assert_eq!(verdicts[1].decision.remember, Remember::Session);
-    assert_eq!(controller.memory().list().len(), 1);
+    assert_eq!(controller.approvals().len(), 1);
 }
 
 #[test]
 fn a_group_with_a_part_that_cannot_be_shown_is_denied_unasked() {
-    let (mut controller, asked) = noting(yes());
+    let (controller, asked) = noting(yes());
     let hidden = ApprovalRequest {
         presentation: Lazy::new(|| Err("no diff".to_owned())),
         ..grouped(Some("g"), "b")
@@ -397,7 +394,7 @@ fn each_mode_decides_each_part_of_a_group_by_itself() {
         [grouped(Some("g"), "a"), free]
     };
     for (mode, expected) in [(Mode::Strict, [false, true]), (Mode::ApproveAll, [true, true])] {
-        let (mut controller, asked) = controller(mode, session);
+        let (controller, asked) = controller(mode, session);
         let verdicts = controller.decide_all(&group());
         assert_eq!([0, 1].map(|index: usize| verdicts[index].decision.approved), expected);
         assert_eq!(asked.load(Ordering::SeqCst), 0);
@@ -407,7 +404,7 @@ fn each_mode_decides_each_part_of_a_group_by_itself() {
 
 #[test]
 fn a_note_is_cleaned_before_the_agent_is_told() {
-    let (mut controller, _) = noting(ApprovalDecision {
+    let (controller, _) = noting(ApprovalDecision {
         note: Some("no\u{1b}[2J\u{202e}\n".to_owned() + &"x".repeat(1_000_000)),
         ..no()
     });
@@ -424,7 +421,7 @@ fn a_note_is_cleaned_before_the_agent_is_told() {
 
 #[test]
 fn the_history_keeps_the_latest_ten_thousand_and_counts_the_rest() {
-    let (mut controller, _) = controller(Mode::Strict, session);
+    let (controller, _) = controller(Mode::Strict, session);
     for index in 0..10_002 {
         let asked = ApprovalRequest {
             description: index.to_string(),

@@ -18,6 +18,7 @@ mod memory;
 mod note;
 mod pager;
 mod program;
+mod random;
 mod raw;
 mod replied;
 mod request;
@@ -32,12 +33,13 @@ mod decisions;
 #[cfg(test)]
 mod on_a_terminal;
 
-pub use approver::{Approver, ApproverError};
+pub use approver::{Approver, ApproverError, Channel};
 pub use asked::Asked;
 pub use cancel::CancelHandle;
-pub use controller::{Controller, DecidedBy, Record, Verdict};
+pub use controller::{Controller, DecidedBy, Record, SharedApprover, Verdict};
 pub use memory::{Approval, Memory};
 pub use program::{Answered, Asking, ProgramApprover, RunProgram};
+pub use random::random;
 pub use request::{
     AnswerOf, ApprovalDecision, ApprovalRequest, CommandView, Content, FileView, Fingerprint, Lazy, Presentation,
     Remember,

@@ -6,7 +6,7 @@ use std::os::fd::{AsFd as _, BorrowedFd};
 use std::time::Duration;
 
 use super::answer::{Answer, Reason, answer, reason};
-use super::approver::{Approver, ApproverError};
+use super::approver::{Approver, ApproverError, Channel};
 use super::cancel::{CancelHandle, Cancelled};
 use super::pager::{Paper, Reached, leaf};
 use super::request::{AnswerOf, ApprovalDecision, ApprovalRequest, Presentation, Remember};
@@ -125,6 +125,10 @@ impl Approver for TerminalApprover {
         }
         Err(ApproverError::Unreadable)
     }
+
+    fn channel(&self) -> Channel {
+        Channel::Terminal
+    }
 }
 
 impl TerminalApprover {
@@ -185,6 +189,8 @@ fn ask_why_not(tty: &mut Tty<'_>) -> Result<Option<String>, ApproverError> {
             | ApproverError::TooLarge
             | ApproverError::Program { .. }
             | ApproverError::Socket { .. }
+            | ApproverError::Deferred
+            | ApproverError::Nobody(_)
             | ApproverError::NoDecision(_),
         ) => {
             let _gone = tty.write("\n");

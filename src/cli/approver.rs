@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use super::args::ApproverFlags;
 use super::complain::{Complaint, say};
-use crate::approval::{Approver, CancelHandle, ProgramApprover, SocketApprover, TerminalApprover};
+use crate::approval::{Approver, ApproverError, CancelHandle, ProgramApprover, SocketApprover, TerminalApprover};
 use crate::config::holds;
 use crate::policy::{AbsPath, Access, Operation, Policy, Right};
 use crate::tools::{Places, approver_program, terminal_size};
@@ -20,43 +20,97 @@ const PATIENCE: Duration = Duration::from_mins(5);
 /// Who answers, and what withdraws the questions.
 pub(super) type Answering = (Box<dyn Approver + Send>, CancelHandle);
 
-/// Whoever the flags name; the person at the terminal where they name nobody.
-pub(super) fn approver(flags: &ApproverFlags, policy: &Policy, places: &Places) -> Result<Answering, Complaint> {
-    let unprepared = |error: std::io::Error| Complaint::failed(format!("failed to prepare the approver: {error}"));
-    let patience = flags.approval_timeout.unwrap_or(PATIENCE);
-    if let Some(program) = &flags.approver_program {
-        let tell = |line: &str| say(&format!("stockade: the approver program says: {line}\n"));
-        let approver = ProgramApprover::new(program, &writable(policy), patience, approver_program::run, tell);
-        let approver = approver.map_err(|error| {
-            Complaint::failed(error)
-                .remedy("an approver program is yours alone, and lies outside every root that commands may write")
-        })?;
-        let (approver, withdraw) = approver.cancellable().map_err(unprepared)?;
-        return Ok((Box::new(approver), withdraw));
-    }
-    if let Some(named) = &flags.approvals_socket {
-        let socket = socket(named, &places.state);
-        if is_default(named)
-            && let Some(directory) = socket.parent()
-        {
-            let mut make = DirBuilder::new();
-            make.recursive(true).mode(0o700).create(directory).map_err(unprepared)?;
+/// Whoever was named, for one question after the other or several at once.
+pub(super) enum Answerer {
+    /// A program, started anew for each question.
+    Program {
+        program: PathBuf,
+        writable: Vec<AbsPath>,
+        patience: Duration,
+    },
+    /// Whoever comes to this socket.
+    Socket(SocketApprover),
+    /// The person at the terminal.
+    Terminal(Option<Duration>),
+}
+
+impl Answerer {
+    /// Whoever the flags name; the person at the terminal where they name nobody.
+    pub(super) fn of(flags: &ApproverFlags, policy: &Policy, places: &Places) -> Result<Self, Complaint> {
+        let patience = patience(flags);
+        if let Some(program) = &flags.approver_program {
+            let answerer = Self::Program {
+                program: program.clone(),
+                writable: writable(policy),
+                patience,
+            };
+            // What cannot be used is better said before anything is asked.
+            answerer.next().map_err(|error| {
+                Complaint::failed(error)
+                    .remedy("an approver program is yours alone, and lies outside every root that commands may write")
+            })?;
+            return Ok(answerer);
         }
-        let approver = SocketApprover::new(&socket, patience, |path| reached(policy, path));
-        let approver = approver.map_err(|error| {
-            Complaint::failed(error)
-                .remedy("name a place in a directory of your own, outside of everything that commands may reach")
-        })?;
-        let (approver, withdraw) = approver.cancellable().map_err(unprepared)?;
-        return Ok((Box::new(approver), withdraw));
+        if let Some(named) = &flags.approvals_socket {
+            let socket = socket(named, &places.state);
+            if is_default(named)
+                && let Some(directory) = socket.parent()
+            {
+                let mut make = DirBuilder::new();
+                make.recursive(true).mode(0o700).create(directory).map_err(unprepared)?;
+            }
+            let approver = SocketApprover::new(&socket, patience, |path| reached(policy, path));
+            return approver.map(Self::Socket).map_err(|error| {
+                Complaint::failed(error)
+                    .remedy("name a place in a directory of your own, outside of everything that commands may reach")
+            });
+        }
+        Ok(Self::Terminal(flags.approval_timeout))
     }
-    let approver = TerminalApprover::new(terminal_size);
-    let approver = match flags.approval_timeout {
-        Some(timeout) => approver.with_timeout(timeout),
-        None => approver,
-    };
-    let (approver, withdraw) = approver.cancellable().map_err(unprepared)?;
-    Ok((Box::new(approver), withdraw))
+
+    /// An approver for one call.
+    pub(super) fn next(&self) -> Result<Answering, ApproverError> {
+        let unprepared = |error: std::io::Error| ApproverError::NoDecision(error.to_string());
+        match self {
+            Self::Program {
+                program,
+                writable,
+                patience,
+            } => {
+                let tell = |line: &str| say(&format!("stockade: the approver program says: {line}\n"));
+                let approver = ProgramApprover::new(program, writable, *patience, approver_program::run, tell)?;
+                let (approver, withdraw) = approver.cancellable().map_err(unprepared)?;
+                Ok((Box::new(approver), withdraw))
+            }
+            Self::Socket(socket) => {
+                let (approver, withdraw) = socket.another().cancellable().map_err(unprepared)?;
+                Ok((Box::new(approver), withdraw))
+            }
+            Self::Terminal(timeout) => {
+                let approver = TerminalApprover::new(terminal_size);
+                let approver = match timeout {
+                    Some(timeout) => approver.with_timeout(*timeout),
+                    None => approver,
+                };
+                let (approver, withdraw) = approver.cancellable().map_err(unprepared)?;
+                Ok((Box::new(approver), withdraw))
+            }
+        }
+    }
+}
+
+/// How long somebody else than the person at the terminal may take.
+pub(super) fn patience(flags: &ApproverFlags) -> Duration {
+    flags.approval_timeout.unwrap_or(PATIENCE)
+}
+
+/// Whoever answers the calls of one session.
+pub(super) fn approver(flags: &ApproverFlags, policy: &Policy, places: &Places) -> Result<Answering, Complaint> {
+    Answerer::of(flags, policy, places)?.next().map_err(unprepared)
+}
+
+fn unprepared(error: impl std::fmt::Display) -> Complaint {
+    Complaint::failed(format!("failed to prepare the approver: {error}"))
 }
 
 /// Refuses a socket where nothing keeps commands from its token.

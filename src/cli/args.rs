@@ -8,6 +8,7 @@ use std::time::Duration;
 use clap::builder::{OsStringValueParser, TypedValueParser};
 use clap::{Args, Parser, ValueEnum};
 
+use super::mcp::McpArgs;
 use super::profile::ProfileArgs;
 use crate::policy::Mode;
 
@@ -53,6 +54,15 @@ Examples:
 
 Exit codes: 0 done · 1 the tool could not (no such file, no match) · a command's own · 124, 125, 126, 127 and 128+N as for `run`")]
     Call(Box<CallArgs>),
+    /// Serve an agent over the Model Context Protocol: the tools that the config allows, judged, asked about, and run confined.
+    #[command(after_help = "\
+Examples:
+  stockade mcp --config agent.yaml                        on standard input and output, as an MCP client starts it
+  stockade mcp --approvals-socket default                 questions go to `stockade approvals` in another terminal
+  claude mcp add files -- stockade mcp --config ~/agent.yaml
+
+Standard output carries the protocol alone; messages go to standard error. Without --config, as for `run`. See docs/mcp.md")]
+    Mcp(Box<McpArgs>),
     /// Read a config and say what is wrong with it, line by line.
     #[command(after_help = "Example:\n  stockade check agent.yaml")]
     Check(CheckArgs),
@@ -367,6 +377,6 @@ fn variable() -> impl TypedValueParser<Value = (OsString, OsString)> {
     })
 }
 
-fn duration(text: &str) -> Result<Duration, String> {
+pub(super) fn duration(text: &str) -> Result<Duration, String> {
     crate::config::duration(text).map_err(|error| error.to_string())
 }

@@ -205,7 +205,7 @@ pub(super) fn object(done: &Result<Output, ToolError>) -> (Value, Exit) {
     }
 }
 
-fn session_complaint(error: SessionError) -> Complaint {
+pub(super) fn session_complaint(error: SessionError) -> Complaint {
     match error {
         SessionError::Config(error) => policy::complain(error),
         SessionError::Tool(error) => tool_complaint(error),

@@ -13,6 +13,7 @@ mod cuts;
 mod doctor;
 mod exit;
 mod init;
+mod mcp;
 mod policy;
 mod profile;
 mod reach;
@@ -30,8 +31,10 @@ pub use args::{Arguments, Subcommand};
 use complain::Complaint;
 use exit::Exit;
 
-/// Runs the program; never panics on closed output.
-pub fn main() -> ExitCode {
+use crate::tools::serving::Serve;
+
+/// Runs the program; never panics on closed output. `serve` serves agents.
+pub fn main(serve: Serve) -> ExitCode {
     let arguments = match Arguments::try_parse() {
         Ok(arguments) => arguments,
         Err(error) => return usage(&error),
@@ -41,6 +44,7 @@ pub fn main() -> ExitCode {
         Subcommand::Run(args) => run::run(*args),
         Subcommand::Call(args) if args.json => call::call(*args).or_else(run::report_complaint),
         Subcommand::Call(args) => call::call(*args),
+        Subcommand::Mcp(args) => mcp::mcp(*args, serve),
         Subcommand::Check(args) => check::check(&args),
         Subcommand::Init(args) => init::init(&args),
         Subcommand::Schema => init::schema(),

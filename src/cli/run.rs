@@ -164,7 +164,7 @@ pub(super) fn report_complaint(complaint: Complaint) -> Result<Exit, Complaint> 
 pub(super) fn status_of(error: &ToolError) -> &'static str {
     match error {
         ToolError::Blocked(_) => "blocked",
-        ToolError::Denied(_) => "denied",
+        ToolError::Denied(_) | ToolError::Pending => "denied",
         ToolError::Stopped(_) => "cancelled",
         ToolError::Refused(_) | ToolError::Directory(_) | ToolError::Plan(_) | ToolError::NoSuchTool(_) => "refused",
         ToolError::Confine(_)
@@ -179,7 +179,7 @@ pub(super) fn status_of(error: &ToolError) -> &'static str {
 
 pub(super) fn exit_of(error: &ToolError) -> Exit {
     match error {
-        ToolError::Blocked(_) | ToolError::Denied(_) => Exit::Denied,
+        ToolError::Blocked(_) | ToolError::Denied(_) | ToolError::Pending => Exit::Denied,
         ToolError::Stopped(signal) => Exit::Signaled(*signal as i32),
         ToolError::File(_) | ToolError::Function(_) => Exit::Command(1),
         ToolError::Changed(_)

@@ -113,6 +113,7 @@ fn by(by: &DecidedBy) -> String {
         DecidedBy::Memory => "an earlier yes for the session".to_owned(),
         DecidedBy::Approver => "approver".to_owned(),
         DecidedBy::Failure(why) => format!("nobody: {why}"),
+        DecidedBy::Pending => "nobody yet".to_owned(),
     }
 }
 
@@ -145,6 +146,7 @@ fn history(session: &Session) -> Value {
                 "approved": record.verdict.decision.approved,
                 "note": record.verdict.decision.note,
                 "by": by(&record.verdict.by),
+                "channel": record.verdict.channel,
                 "fingerprint": record.fingerprint.to_string(),
             })
         })

@@ -54,6 +54,9 @@ pub enum ToolError {
     /// A person or the mode said no.
     #[error("{0}")]
     Denied(String),
+    /// The question was handed on; whoever calls again brings the answer.
+    #[error("permission denied: the question is not answered yet")]
+    Pending,
     /// What a yes was about is no longer there.
     #[error("{0} changed after it was looked at; nothing was done")]
     Changed(String),

@@ -13,11 +13,12 @@ use tokio::sync::mpsc;
 use super::approvals::{self, Asking, Told};
 use super::call::{ShellCommand, ToolError};
 use super::executor::Executor;
-use super::files::Operands;
+use super::files::{Operands, bare};
+use super::outcome::Outcome;
 use super::permission::{Overruled, Permit, Wanted};
 use super::session::Shared;
 use super::shell_tool::{self, Work};
-use super::tool::{ApprovalContext, Assessed, Assessment, Boxed, Output, Prepared, Tool, ready};
+use super::tool::{ApprovalContext, Assessed, Assessment, Boxed, Effect, Output, Prepared, Tool, ready};
 use crate::approval::Remember;
 use crate::config::{ArgKind, CustomArg, CustomTool};
 use crate::policy::path::escape;
@@ -154,6 +155,14 @@ impl Tool for CommandTool {
 
     fn description(&self) -> String {
         self.tool.description.clone()
+    }
+
+    fn output_schema(&self) -> Option<Value> {
+        Some(bare(schemars::schema_for!(Outcome)))
+    }
+
+    fn effect(&self) -> Effect {
+        Effect::Destroys(self.session.reach)
     }
 
     fn input_schema(&self) -> Value {

@@ -1,25 +1,54 @@
 //! Waiting for a decision.
 
+use std::fmt;
 use std::sync::{Arc, Mutex};
 
 use nix::sys::signal::Signal;
 use tokio::sync::mpsc;
 
 use super::call::ToolError;
-use crate::approval::{ApprovalRequest, CancelHandle, Controller, Verdict};
+use crate::approval::{ApprovalRequest, Approver, CancelHandle, Controller, SharedApprover, Verdict};
 
 /// A controller that a session, its guarded tools and everybody they delegate to share. Questions wait for one another.
-pub type SharedController = Arc<Mutex<Controller>>;
+pub type SharedController = Arc<Controller>;
+
+/// Who decides, and what withdraws an open question.
+#[derive(Clone)]
+pub(super) struct Deciding {
+    pub(super) controller: SharedController,
+    /// Who is asked in place of the session's own approver.
+    pub(super) approver: Option<Arc<SharedApprover>>,
+    pub(super) withdraw: Option<CancelHandle>,
+}
+
+impl Deciding {
+    /// The session's own approver is asked.
+    pub(super) const fn by(controller: SharedController) -> Self {
+        Self {
+            controller,
+            approver: None,
+            withdraw: None,
+        }
+    }
+
+    /// The same session, where somebody else is asked.
+    pub(super) fn asking(&self, approver: Box<dyn Approver + Send>, withdraw: Option<CancelHandle>) -> Self {
+        Self {
+            controller: Arc::clone(&self.controller),
+            approver: Some(Arc::new(Mutex::new(approver))),
+            withdraw,
+        }
+    }
+}
 
 /// Waits for a decision on a thread of its own, so that a signal still stops the call: the question is
 /// withdrawn then, and an answer that comes all the same counts for nothing.
 pub(super) async fn decide(
-    controller: &SharedController,
-    withdraw: Option<&CancelHandle>,
+    deciding: &Deciding,
     request: ApprovalRequest,
     stops: &mut mpsc::Receiver<Signal>,
 ) -> Result<Verdict, ToolError> {
-    let mut verdicts = decide_all(controller, withdraw, vec![request], stops).await?;
+    let mut verdicts = decide_all(deciding, vec![request], stops).await?;
     verdicts.pop().ok_or_else(lost)
 }
 
@@ -29,19 +58,15 @@ pub(super) fn lost() -> ToolError {
 
 /// The same for several requests; those of one group are one question. As many verdicts as requests, in their order.
 pub(super) async fn decide_all(
-    controller: &SharedController,
-    withdraw: Option<&CancelHandle>,
+    deciding: &Deciding,
     requests: Vec<ApprovalRequest>,
     stops: &mut mpsc::Receiver<Signal>,
 ) -> Result<Vec<Verdict>, ToolError> {
     let count = requests.len();
-    let controller = Arc::clone(controller);
-    let mut asking = tokio::task::spawn_blocking(move || {
-        // A controller whose approver broke down answers nothing any more.
-        controller
-            .lock()
-            .ok()
-            .map(|mut controller| controller.decide_all(&requests))
+    let (controller, approver) = (Arc::clone(&deciding.controller), deciding.approver.clone());
+    let mut asking = tokio::task::spawn_blocking(move || match approver {
+        Some(approver) => controller.decide_all_by(&requests, &approver),
+        None => controller.decide_all(&requests),
     });
     let mut stopped = None;
     let answered = loop {
@@ -49,14 +74,22 @@ pub(super) async fn decide_all(
             biased;
             Some(signal) = stops.recv(), if stopped.is_none() => {
                 stopped = Some(signal);
-                if let Some(withdraw) = withdraw {
+                if let Some(withdraw) = &deciding.withdraw {
                     withdraw.cancel();
                 }
             }
             answered = &mut asking => break answered,
         }
     };
-    let verdicts = answered.ok().flatten().filter(|verdicts| verdicts.len() == count);
+    let verdicts = answered.ok().filter(|verdicts| verdicts.len() == count);
     let verdicts = verdicts.ok_or_else(lost)?;
     stopped.map_or(Ok(verdicts), |signal| Err(ToolError::Stopped(signal)))
+}
+
+impl fmt::Debug for Deciding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Deciding")
+            .field("controller", &self.controller)
+            .finish_non_exhaustive()
+    }
 }

@@ -7,10 +7,10 @@ use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use super::call::ToolError;
-use super::deciding::SharedController;
+use super::deciding::Deciding;
 use super::fall;
 use super::files::FileProfile;
 use super::footing::{Chosen, Footing};
@@ -54,8 +54,7 @@ pub struct Executor {
     pub(super) narrowing: Narrowing,
     pub(super) envelope: Profile,
     pub(super) chosen: Chosen,
-    pub(super) controller: SharedController,
-    pub(super) withdraw: Option<CancelHandle>,
+    pub(super) deciding: Deciding,
     pub(super) places: Places,
     pub(super) workers: Workers,
     pub(super) file_profiles: Vec<(Asked, FileProfile)>,
@@ -85,8 +84,7 @@ impl Executor {
             narrowing,
             envelope,
             chosen,
-            controller: Arc::new(Mutex::new(Controller::new(mode, approver))),
-            withdraw: None,
+            deciding: Deciding::by(Arc::new(Controller::new(mode, approver))),
             places,
             workers: Workers::default(),
             file_profiles: Vec::new(),
@@ -94,13 +92,26 @@ impl Executor {
         })
     }
 
+    /// An executor beside this one, with workers of its own: both run calls at once. They share who decides.
+    pub(super) fn beside(&self) -> Self {
+        Self {
+            policy: self.policy.clone(),
+            narrowing: self.narrowing.clone(),
+            envelope: self.envelope.clone(),
+            chosen: self.chosen.clone(),
+            deciding: self.deciding.clone(),
+            places: self.places.clone(),
+            workers: Workers::default(),
+            file_profiles: Vec::new(),
+            unknown: 0,
+        }
+    }
+
     /// Withdraws an open question through this handle of the approver when the call is stopped.
     #[must_use]
-    pub fn withdrawing_with(self, handle: CancelHandle) -> Self {
-        Self {
-            withdraw: Some(handle),
-            ..self
-        }
+    pub fn withdrawing_with(mut self, handle: CancelHandle) -> Self {
+        self.deciding.withdraw = Some(handle);
+        self
     }
 
     /// Whether commands of this session run unconfined.

@@ -12,9 +12,9 @@ use serde_json::Value;
 
 use super::asking;
 use super::call::ToolError;
-use super::deciding::{SharedController, decide_all, lost};
-use super::tool::{ApprovalContext, Assessed, Assessment, Boxed, Output, Prepared, Question, Tool};
-use crate::approval::{ApprovalRequest, CancelHandle, Remember, Verdict};
+use super::deciding::{Deciding, decide_all, lost};
+use super::tool::{ApprovalContext, Assessed, Assessment, Boxed, Effect, Output, Prepared, Question, Tool};
+use crate::approval::{ApprovalRequest, DecidedBy, Remember, Verdict};
 use crate::policy::{Demand, Requirement, ToolRule};
 
 /// Custom logic over what a tool says of a call: it may tighten or loosen, and never un-block.
@@ -36,8 +36,7 @@ pub enum Override {
 /// What the guards of one session share.
 #[derive(Clone)]
 pub struct Guard {
-    pub(super) controller: SharedController,
-    pub(super) withdraw: Option<CancelHandle>,
+    pub(super) deciding: Deciding,
     pub(super) rules: Arc<BTreeMap<String, ToolRule>>,
     pub(super) hook: Option<Hook>,
     /// Who calls through it, if it is not the agent itself.
@@ -59,10 +58,11 @@ pub(super) async fn ask(
     requests: Vec<ApprovalRequest>,
 ) -> Result<Vec<Result<(), ToolError>>, ToolError> {
     let mut stops = guard.stops.lock().await;
-    let verdicts = decide_all(&guard.controller, guard.withdraw.as_ref(), requests, &mut stops).await?;
-    let answer = |verdict: Verdict| match verdict.denial {
-        None => Ok(()),
-        Some(denial) => Err(ToolError::Denied(denial)),
+    let verdicts = decide_all(&guard.deciding, requests, &mut stops).await?;
+    let answer = |verdict: Verdict| match (verdict.denial, verdict.by) {
+        (None, _) => Ok(()),
+        (Some(_), DecidedBy::Pending) => Err(ToolError::Pending),
+        (Some(denial), _) => Err(ToolError::Denied(denial)),
     };
     Ok(verdicts.into_iter().map(answer).collect())
 }
@@ -172,6 +172,14 @@ impl Tool for Guarded {
 
     fn input_schema(&self) -> Value {
         self.tool.input_schema()
+    }
+
+    fn output_schema(&self) -> Option<Value> {
+        self.tool.output_schema()
+    }
+
+    fn effect(&self) -> Effect {
+        self.tool.effect()
     }
 
     fn assess<'a>(&'a mut self, context: &'a ApprovalContext) -> Boxed<'a, Result<Assessed, ToolError>> {

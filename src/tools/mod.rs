@@ -5,7 +5,8 @@
 //! the line, asks, confines, runs and reports. [`regime`] says in one line what holds, [`inspect`] in full,
 //! without running anything. [`footing`] finds the regime to hold commands in: `remembered` knows that namespaces
 //! worked, and `fall` takes the regime below where they do not, or cannot hold the config. `foresight` has the look at
-//! protected names begin before all that.
+//! protected names begin before all that. [`Provider`] is what a server for agents calls; [`Lanes`] has several calls of
+//! one config under way at once.
 
 mod approvals;
 pub mod approver_program;
@@ -24,13 +25,16 @@ pub mod function;
 pub mod guarded;
 pub mod identity;
 pub mod inspect;
+mod lanes;
 pub mod narrowing;
 mod offers;
 pub mod outcome;
 mod permission;
 pub mod plan;
+mod provider;
 pub mod regime;
 mod remembered;
+pub mod serving;
 pub mod session;
 pub mod set;
 pub mod shell;
@@ -51,10 +55,14 @@ pub use files::{FileKind, FileTool};
 pub use foresight::foresee;
 pub use function::FunctionTool;
 pub use guarded::{Guard, Guarded, Hook, Override};
+pub use lanes::Lanes;
 pub use narrowing::Narrowing;
 pub use outcome::{Outcome, Restored, Status, Then};
 pub use plan::PlanError;
+pub use provider::{Progress, ProvidedCall, Provider};
 pub use session::{Session, SessionError};
 pub use set::{ToolInfo, ToolSet};
 pub use shell_tool::ShellTool;
-pub use tool::{Answered, ApprovalContext, Assessed, Assessment, Boxed, Output, OutputEnd, Prepared, Question, Tool};
+pub use tool::{
+    Answered, ApprovalContext, Assessed, Assessment, Boxed, Effect, Output, OutputEnd, Prepared, Question, Reach, Tool,
+};

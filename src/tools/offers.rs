@@ -35,10 +35,9 @@ impl Executor {
         restored: &mut [Restored],
         stops: &mut mpsc::Receiver<Signal>,
     ) -> Offered {
-        let mode = self.controller.lock().ok().map(|controller| controller.mode());
-        let asks = match mode {
-            Some(Mode::Interactive) => true,
-            Some(Mode::ApproveAll | Mode::Strict) | None => false,
+        let asks = match self.deciding.controller.mode() {
+            Mode::Interactive => true,
+            Mode::ApproveAll | Mode::Strict => false,
         };
         if restored.is_empty() || !asks {
             return Offered::Nothing;
@@ -51,13 +50,13 @@ impl Executor {
             let Some(told) = restored.iter_mut().find(|told| told.path == shown) else {
                 continue;
             };
-            let Ok(verdict) = decide(&self.controller, self.withdraw.as_ref(), question(&offer), stops).await else {
+            let Ok(verdict) = decide(&self.deciding, question(&offer), stops).await else {
                 break;
             };
             match verdict.by {
                 DecidedBy::Approver => {}
                 // Nobody is there: the next question would find nobody either.
-                DecidedBy::Mode(_) | DecidedBy::Memory | DecidedBy::Failure(_) => break,
+                DecidedBy::Mode(_) | DecidedBy::Memory | DecidedBy::Failure(_) | DecidedBy::Pending => break,
             }
             if !verdict.decision.approved {
                 continue;

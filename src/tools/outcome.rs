@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::confine::protocol::Violation;
@@ -9,7 +10,7 @@ use crate::confine::{End, LimitKind};
 use crate::policy::path::{display, escape};
 
 /// How a call ended, for people, agents and `--json`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Outcome {
     /// How.
     #[serde(flatten)]
@@ -18,6 +19,7 @@ pub struct Outcome {
     pub regime: String,
     /// How long it took, approval not counted.
     #[serde(serialize_with = "seconds")]
+    #[schemars(with = "f64")]
     pub duration: Duration,
     /// Bytes written to standard output and error, kept or not.
     pub output_bytes: u64,
@@ -32,7 +34,7 @@ pub struct Outcome {
 }
 
 /// A protected name that was restored.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Restored {
     /// The protected path, escaped.
     pub path: String,
@@ -45,7 +47,7 @@ pub struct Restored {
 }
 
 /// What became of a change after it was undone.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Then {
     /// It stayed undone.
@@ -69,7 +71,7 @@ impl From<Violation> for Restored {
 }
 
 /// How a call ended.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(tag = "status", rename_all = "snake_case")]
 pub enum Status {
     /// The command ended by itself.

@@ -8,7 +8,6 @@ use tokio::sync::{Mutex, mpsc};
 
 use super::call::ToolError;
 use super::custom::CommandTool;
-use super::deciding::SharedController;
 use super::executor::{Executor, Places};
 use super::files::{FileKind, FileTool};
 use super::guarded::{Guard, Guarded, Hook};
@@ -17,11 +16,11 @@ use super::permission::Overruled;
 use super::regime::RegimeLine;
 use super::set::ToolSet;
 use super::shell_tool::ShellTool;
-use super::tool::Tool;
+use super::tool::{Reach, Tool};
 use crate::approval::{Approval, Approver, CancelHandle, Record};
 use crate::config::{self, ConfigError, Context, CustomTool, Loaded, Matchers};
 use crate::policy::shell::{rule_covers, rule_matches};
-use crate::policy::{Demand, Mode, Operation, Policy, Right};
+use crate::policy::{Demand, Mode, Network, Operation, Policy, Right};
 
 /// What the tools of one session share.
 #[derive(Debug)]
@@ -30,6 +29,8 @@ pub(super) struct Shared {
     pub(super) stops: Arc<Mutex<mpsc::Receiver<Signal>>>,
     /// What relative paths are relative to, and where commands start.
     pub(super) directory: PathBuf,
+    /// How far commands reach.
+    pub(super) reach: Reach,
 }
 
 /// One config, its tools, and whoever answers questions.
@@ -98,14 +99,17 @@ impl Session {
             policy, custom_tools, ..
         } = loaded;
         let mode = policy.mode;
+        let reach = match policy.network {
+            Network::Off => Reach::Files,
+            Network::Full => Reach::World,
+        };
         let offered = Offered::by(&policy, custom_tools);
         let rules = Arc::new(policy.tools.clone());
         let executor = Executor::new(policy, narrowing, mode, approver, places)?;
         let (stopper, stops) = mpsc::channel(8);
         let stops = Arc::new(Mutex::new(stops));
         let guard = Guard {
-            controller: Arc::clone(&executor.controller),
-            withdraw: None,
+            deciding: executor.deciding.clone(),
             rules,
             hook: None,
             caller: None,
@@ -116,6 +120,7 @@ impl Session {
                 executor: Mutex::new(executor),
                 stops,
                 directory: directory.to_owned(),
+                reach,
             }),
             guard,
             offered: Arc::new(offered),
@@ -126,7 +131,7 @@ impl Session {
     /// Withdraws open questions through this handle of the approver when the session is stopped.
     #[must_use]
     pub fn withdrawing_with(mut self, handle: CancelHandle) -> Self {
-        self.guard.withdraw = Some(handle);
+        self.guard.deciding.withdraw = Some(handle);
         self
     }
 
@@ -148,6 +153,45 @@ impl Session {
             None => name.to_owned(),
         });
         delegate
+    }
+
+    /// A session beside this one, so that calls of both are under way at once.
+    ///
+    /// It has the same config, controller and memory; its workers are its own, with a HOME and a TMPDIR of their own,
+    /// and what stops this one does not stop it.
+    pub async fn beside(&self) -> Self {
+        let executor = self.shared.executor.lock().await.beside();
+        let (stopper, stops) = mpsc::channel(8);
+        let stops = Arc::new(Mutex::new(stops));
+        Self {
+            shared: Arc::new(Shared {
+                executor: Mutex::new(executor),
+                stops: Arc::clone(&stops),
+                directory: self.shared.directory.clone(),
+                reach: self.shared.reach,
+            }),
+            guard: Guard {
+                stops,
+                ..self.guard.clone()
+            },
+            offered: Arc::clone(&self.offered),
+            stopper,
+        }
+    }
+
+    /// The same session, where questions go to this approver; the handle withdraws them. For the tools that the
+    /// session is asked for afterwards.
+    #[must_use]
+    pub fn asking(&self, approver: Box<dyn Approver + Send>, withdraw: Option<CancelHandle>) -> Self {
+        let mut asking = self.clone();
+        asking.guard.deciding = self.guard.deciding.asking(approver, withdraw);
+        asking
+    }
+
+    /// Forgets the signals that came too late for the call they were meant for.
+    pub(super) async fn forget_stops(&self) {
+        let mut stops = self.shared.stops.lock().await;
+        while stops.try_recv().is_ok() {}
     }
 
     /// The tools that the config can allow, guarded.
@@ -204,41 +248,33 @@ impl Session {
 
     /// What is approved for the session, oldest first.
     pub fn approvals(&self) -> Vec<Approval> {
-        self.with(|controller| controller.memory().list().into_iter().cloned().collect())
-            .unwrap_or_default()
+        self.guard.deciding.controller.approvals()
     }
 
     /// Takes one approval back; the same call is asked about again.
     pub fn revoke(&self, id: u64) -> Option<Approval> {
-        self.with(|controller| controller.memory_mut().revoke(id)).flatten()
+        self.guard.deciding.controller.revoke(id)
     }
 
     /// Takes every approval back.
     pub fn forget_approvals(&self) {
-        // Where the controller broke down it approves nothing any more.
-        let _forgotten = self.with(|controller| controller.memory_mut().clear());
+        self.guard.deciding.controller.forget_approvals();
     }
 
-    /// Every decision so far, oldest first.
+    /// The latest decisions, oldest first.
     pub fn history(&self) -> Vec<Record> {
-        self.with(|controller| controller.history().iter().cloned().collect())
-            .unwrap_or_default()
+        self.guard.deciding.controller.history()
     }
 
     /// How questions are answered.
     pub fn mode(&self) -> Mode {
-        self.with(|controller| controller.mode()).unwrap_or(Mode::Strict)
-    }
-
-    fn with<T>(&self, of: impl FnOnce(&mut crate::approval::Controller) -> T) -> Option<T> {
-        let controller: &SharedController = &self.guard.controller;
-        controller.lock().ok().map(|mut controller| of(&mut controller))
+        self.guard.deciding.controller.mode()
     }
 
     /// Ends every worker and waits until nothing of them is left.
     ///
     /// Tools of the session that are still held keep it alive; their workers end with this all the same.
-    pub async fn finish(self) {
+    pub async fn finish(&self) {
         let mut executor = self.shared.executor.lock().await;
         std::mem::take(&mut executor.workers).finish().await;
     }

@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::call::ToolError;
 use super::deciding::lost;
 use super::guarded::{Guard, Guarded, ask};
-use super::tool::{ApprovalContext, Output, Prepared, Tool};
+use super::tool::{ApprovalContext, Effect, Output, Prepared, Tool};
 use crate::policy::path::escape;
 
 /// Tools behind one guard.
@@ -25,6 +25,11 @@ pub struct ToolInfo {
     pub description: String,
     /// JSON Schema of its arguments.
     pub input_schema: Value,
+    /// JSON Schema of what it gives as data, where that always has the same shape.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub output_schema: Option<Value>,
+    /// What a call may do to the world.
+    pub effect: Effect,
 }
 
 impl ToolSet {
@@ -51,6 +56,8 @@ impl ToolSet {
                 name: tool.name().to_owned(),
                 description: tool.description(),
                 input_schema: tool.input_schema(),
+                output_schema: tool.output_schema(),
+                effect: tool.effect(),
             })
             .collect()
     }

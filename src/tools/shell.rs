@@ -68,10 +68,7 @@ impl Executor {
             Assessment::NeedsApproval(request) => *request,
             Assessment::NoOpinion(question) => asked(question, &context),
         };
-        match decide(&self.controller, self.withdraw.as_ref(), request, &mut call.stops)
-            .await?
-            .denial
-        {
+        match decide(&self.deciding, request, &mut call.stops).await?.denial {
             None => Ok(permit.approved()),
             Some(denial) => Err(ToolError::Denied(denial)),
         }

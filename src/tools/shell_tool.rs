@@ -17,7 +17,7 @@ use super::outcome::{Outcome, Status};
 use super::permission::{Overruled, Permit, Wanted};
 use super::session::Shared;
 use super::shell::NAME;
-use super::tool::{Answered, ApprovalContext, Assessed, Boxed, Output, OutputEnd, Prepared, Tool, ready};
+use super::tool::{Answered, ApprovalContext, Assessed, Boxed, Effect, Output, OutputEnd, Prepared, Tool, ready};
 use crate::confine::io::{OutputMode, Stdin};
 use crate::policy::AbsPath;
 
@@ -69,6 +69,14 @@ impl Tool for ShellTool {
 
     fn input_schema(&self) -> Value {
         bare(schemars::schema_for!(ShellArgs))
+    }
+
+    fn output_schema(&self) -> Option<Value> {
+        Some(bare(schemars::schema_for!(Outcome)))
+    }
+
+    fn effect(&self) -> Effect {
+        Effect::Destroys(self.session.reach)
     }
 
     fn assess<'a>(&'a mut self, context: &'a ApprovalContext) -> Boxed<'a, Result<Assessed, ToolError>> {

@@ -28,12 +28,44 @@ pub trait Tool: Send + Sync {
     /// JSON Schema of its arguments: an object.
     fn input_schema(&self) -> Value;
 
+    /// What a call of it may do to the world. The worst, where nothing better is known.
+    fn effect(&self) -> Effect {
+        Effect::Destroys(Reach::World)
+    }
+
+    /// JSON Schema of what a call gives as data, where it always has the same shape.
+    fn output_schema(&self) -> Option<Value> {
+        None
+    }
+
     /// Says what this call needs. Changes nothing.
     fn assess<'a>(&'a mut self, context: &'a ApprovalContext) -> Boxed<'a, Result<Assessed, ToolError>>;
 
     /// Does it: what was assessed, or, where nothing was, what the arguments say.
     fn call<'a>(&'a mut self, context: &'a ApprovalContext, prepared: Prepared)
     -> Boxed<'a, Result<Output, ToolError>>;
+}
+
+/// What a call of a tool may do to the world, the least first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Effect {
+    /// Nothing: it looks.
+    Reads,
+    /// It adds, and takes nothing away; twice is the same as once.
+    Adds,
+    /// It may overwrite or remove.
+    Destroys(Reach),
+}
+
+/// How far a call reaches.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Reach {
+    /// The files that the config grants.
+    Files,
+    /// Whatever is reachable: hosts, services.
+    World,
 }
 
 /// One call, and who makes it.

@@ -36,7 +36,7 @@ fn child_that_asks() {
 }
 
 fn ask() {
-    let mut controller = Controller::new(crate::policy::Mode::Interactive, Box::new(approver()));
+    let controller = Controller::new(crate::policy::Mode::Interactive, Box::new(approver()));
     let request = request();
     for _ in 0..number("ASK_COUNT").unwrap_or(1) {
         let verdict = controller.decide(&request);

@@ -8,9 +8,9 @@ use std::time::Instant;
 
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
 
-use super::place::random;
 use super::protocol::{ApprovalsEvent, ApprovalsReply, Waiting, title};
 use crate::approval::asked::Asked;
+use crate::approval::random;
 use crate::approval::raw::hex;
 use crate::approval::request::{AnswerOf, ApprovalDecision, Remember};
 

@@ -15,15 +15,15 @@ use std::fmt;
 use std::io::{self, Read as _};
 use std::os::fd::AsFd as _;
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
-use super::approver::{Approver, ApproverError};
+use super::approver::{Approver, ApproverError, Channel};
 use super::asked::Asked;
 use super::cancel::{CancelHandle, Cancelled};
 use super::request::{ApprovalDecision, ApprovalRequest, Presentation};
@@ -34,13 +34,23 @@ use place::Place;
 pub use client::{ApprovalsClient, ClientError, Watching};
 pub use protocol::{ApprovalsEvent, ApprovalsReply, ApprovalsRequest, Waiting};
 
+/// How often somebody who waits for another question looks whether it is answered.
+const TURN: Duration = Duration::from_millis(20);
+
 /// Asks over a socket.
 pub struct SocketApprover {
-    board: Arc<Board>,
-    stop: Arc<AtomicBool>,
-    thread: Option<JoinHandle<()>>,
+    served: Arc<Served>,
     deadline: Duration,
     cancelled: Option<Cancelled>,
+}
+
+/// The thread that serves a socket, for as long as somebody asks there.
+struct Served {
+    board: Arc<Board>,
+    /// Held by whoever has a question on the board: it has room for one.
+    turn: Mutex<()>,
+    stop: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
     /// Removes socket and token once nobody serves them.
     _place: Place,
 }
@@ -67,14 +77,45 @@ impl SocketApprover {
             .name("approvals".to_owned())
             .spawn(move || server.serve())
             .map_err(|error| failed(error.to_string()))?;
-        Ok(Self {
+        let served = Served {
             board,
+            turn: Mutex::default(),
             stop,
             thread: Some(thread),
+            _place: place,
+        };
+        Ok(Self {
+            served: Arc::new(served),
             deadline,
             cancelled: None,
-            _place: place,
         })
+    }
+
+    /// Another one at the same socket. Their questions wait for one another.
+    #[must_use]
+    pub fn another(&self) -> Self {
+        Self {
+            served: Arc::clone(&self.served),
+            deadline: self.deadline,
+            cancelled: None,
+        }
+    }
+
+    /// Waits until the board is free.
+    fn turn(&self, until: Option<Instant>) -> Result<MutexGuard<'_, ()>, ApproverError> {
+        loop {
+            self.cancelled.as_ref().map_or(Ok(()), Cancelled::check)?;
+            match self.served.turn.try_lock() {
+                Ok(turn) => return Ok(turn),
+                // Nothing is held there that whoever broke down could have left half done.
+                Err(TryLockError::Poisoned(turn)) => return Ok(turn.into_inner()),
+                Err(TryLockError::WouldBlock) => {}
+            }
+            if until.is_some_and(|until| until <= Instant::now()) {
+                return Err(ApproverError::TimedOut(self.deadline));
+            }
+            std::thread::sleep(TURN);
+        }
     }
 
     /// With a handle that withdraws its questions from another thread; fails if there is no pipe for it.
@@ -122,23 +163,28 @@ impl Approver for SocketApprover {
         asked.json()?;
         let failed = |error: io::Error| ApproverError::NoDecision(error.to_string());
         let (answered, answers) = io::pipe().map_err(failed)?;
+        let _turn = self.turn(Instant::now().checked_add(self.deadline))?;
         let until = Instant::now().checked_add(self.deadline);
         let open = Open::new(asked, answers, until).map_err(failed)?;
-        self.board.put(open);
+        self.served.board.put(open);
         let waited = self.wait(answered, until);
         let settled = match waited {
             Ok(()) => Settled::TimedOut,
             Err(_) => Settled::Withdrawn,
         };
-        let answer = self.board.take(settled);
+        let answer = self.served.board.take(settled);
         waited?;
         // An answer that comes together with the withdrawal is too late.
         self.cancelled.as_ref().map_or(Ok(()), Cancelled::check)?;
         answer.ok_or(ApproverError::TimedOut(self.deadline))
     }
+
+    fn channel(&self) -> Channel {
+        Channel::Socket
+    }
 }
 
-impl Drop for SocketApprover {
+impl Drop for Served {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::SeqCst);
         self.board.wake();

@@ -1,7 +1,7 @@
 //! Where the socket and its token lie: made for this session, out of reach of commands, and removed with it.
 
 use std::fs::{self, File, Metadata, OpenOptions};
-use std::io::{self, Read as _, Write as _};
+use std::io::{self, Write as _};
 use std::os::fd::{AsRawFd as _, OwnedFd};
 use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::os::unix::net::UnixListener;
@@ -55,13 +55,6 @@ pub(super) fn token_of(socket: &Path) -> PathBuf {
     PathBuf::from(name)
 }
 
-/// Bytes that nobody guesses.
-pub(super) fn random<const N: usize>() -> io::Result<[u8; N]> {
-    let mut bytes = [0; N];
-    File::open("/dev/urandom")?.read_exact(&mut bytes)?;
-    Ok(bytes)
-}
-
 impl Place {
     /// Makes both, or neither.
     pub(super) fn make(
@@ -85,7 +78,7 @@ impl Place {
         let bound = place
             .bind(&socket)
             .map_err(|errno| format!("it cannot be made: {errno}"))?;
-        let words = Token(hex(&random::<32>().map_err(|error| error.to_string())?));
+        let words = Token(hex(&crate::approval::random::<32>().map_err(|error| error.to_string())?));
         place
             .write(&token, &words)
             .map_err(|error| format!("its token {token} cannot be made: {error}"))?;

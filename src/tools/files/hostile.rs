@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 
 use super::arguments::FileKind;
 use super::question::Facts;
+use super::read::Sought;
 use super::{ask, change, place, present, question};
 use crate::approval::{ApprovalRequest, Lazy};
 use crate::confine::ConfineError;
@@ -80,9 +81,13 @@ impl Parent {
                 Vec::new(),
             )
         });
+        let sought = match parts.iter().any(|part| matches!(part, FileReply::Matches(_))) {
+            true => Sought::Matches,
+            false => Sought::Entries,
+        };
         Ok(Made {
             led: self.leads(last.clone()),
-            told: self.executor.told(&self.start, &Asked::Nobody, parts, last),
+            told: self.executor.told(&self.start, &Asked::Nobody, sought, parts, last),
             question,
         })
     }

@@ -4,7 +4,7 @@
 //! the confined file server where it leads; `judge` holds that against the config; `steps` makes changes of the
 //! arguments, `change` and `read` assess a call and
 //! do what was assessed; `operand` is a file that a command names; `patch` splits a diff into files; `question` and `present` make what a person is asked and
-//! shown; `ask` speaks with the servers; `told` tells what came of it,
+//! shown; `ask` speaks with the servers; `told` tells what came of it, in the shapes of `shapes`,
 //! `failures` why something could not be done.
 //!
 //! The parent opens no path that an agent chose. A path is judged where it leads, and opened by the server so that a
@@ -24,6 +24,7 @@ mod place;
 mod present;
 mod question;
 mod read;
+mod shapes;
 mod steps;
 mod told;
 
@@ -39,7 +40,7 @@ pub(super) use operand::{Operand, Operands};
 
 use super::call::ToolError;
 use super::session::Shared;
-use super::tool::{ApprovalContext, Assessed, Boxed, Output, Prepared, Tool, ready};
+use super::tool::{ApprovalContext, Assessed, Boxed, Effect, Output, Prepared, Reach, Tool, ready};
 
 /// One of the file tools, in a session.
 pub struct FileTool {
@@ -64,6 +65,20 @@ impl Tool for FileTool {
 
     fn input_schema(&self) -> Value {
         self.kind.schema()
+    }
+
+    fn output_schema(&self) -> Option<Value> {
+        Some(shapes::of(self.kind))
+    }
+
+    fn effect(&self) -> Effect {
+        match self.kind {
+            FileKind::Read | FileKind::List | FileKind::Search => Effect::Reads,
+            FileKind::MakeDirectory => Effect::Adds,
+            FileKind::Write | FileKind::Edit | FileKind::Patch | FileKind::Delete | FileKind::Move => {
+                Effect::Destroys(Reach::Files)
+            }
+        }
     }
 
     fn assess<'a>(&'a mut self, context: &'a ApprovalContext) -> Boxed<'a, Result<Assessed, ToolError>> {

@@ -83,8 +83,9 @@ impl Executor {
     /// Does it.
     pub(super) async fn look(&mut self, work: Work, stops: &mut mpsc::Receiver<Signal>) -> Result<Output, ToolError> {
         let Work { asked, ask, start } = work;
+        let sought = Sought::by(&ask);
         let answer = self.ask_files(&asked, ask, stops).await?;
-        self.told(&start, &asked, answer.parts, answer.last)
+        self.told(&start, &asked, sought, answer.parts, answer.last)
     }
 
     /// What a server said, as an agent is told it.
@@ -92,13 +93,14 @@ impl Executor {
         &self,
         start: &AbsPath,
         asked: &Asked,
+        sought: Sought,
         parts: Vec<FileReply>,
         last: FileReply,
     ) -> Result<Output, ToolError> {
         match last {
             FileReply::Text(text) => Ok(text_of(start, text)),
             FileReply::Failed(failure) => Err(failures::error(&failure)),
-            FileReply::Done(done) => self.stream_of(start, asked, parts, done),
+            FileReply::Done(done) => self.stream_of(start, asked, sought, parts, done),
             _ => Err(ConfineError::Malformed.into()),
         }
     }
@@ -204,15 +206,16 @@ impl Executor {
         &self,
         start: &AbsPath,
         asked: &Asked,
+        sought: Sought,
         parts: Vec<FileReply>,
         done: Done,
     ) -> Result<Output, ToolError> {
         let mut entries: Vec<Entry> = Vec::new();
         let mut matches: Vec<Match> = Vec::new();
         for part in parts {
-            match part {
-                FileReply::Entries(more) => entries.extend(more),
-                FileReply::Matches(more) => matches.extend(more),
+            match (part, sought) {
+                (FileReply::Entries(more), Sought::Entries) => entries.extend(more),
+                (FileReply::Matches(more), Sought::Matches) => matches.extend(more),
                 _ => return Err(ConfineError::Malformed.into()),
             }
         }
@@ -240,18 +243,17 @@ impl Executor {
             }
         }
         let withheld = u64::try_from(before - kept_entries.len() - kept_matches.len()).unwrap_or(u64::MAX);
-        let (mut text, what, members) = if done.files > 0 || !kept_matches.is_empty() {
-            (
+        let (mut text, what, members) = match sought {
+            Sought::Matches => (
                 matches_text(start, &kept_matches),
                 "matches",
                 matches_data(&kept_matches),
-            )
-        } else {
-            (
+            ),
+            Sought::Entries => (
                 entries_text(start, &kept_entries),
                 "entries",
                 entries_data(&kept_entries),
-            )
+            ),
         };
         let shown = kept_entries.len() + kept_matches.len();
         let total = done.total.saturating_sub(withheld);
@@ -287,6 +289,22 @@ impl Executor {
             text,
             data,
         })
+    }
+}
+
+/// What a stream of answers is made of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Sought {
+    Entries,
+    Matches,
+}
+
+impl Sought {
+    pub(super) const fn by(ask: &FileAsk) -> Self {
+        match ask {
+            FileAsk::Search(_) => Self::Matches,
+            _ => Self::Entries,
+        }
     }
 }
 

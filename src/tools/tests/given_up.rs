@@ -55,7 +55,7 @@ fn a_yes_to_a_call_that_was_given_up_runs_nothing_and_the_next_call_is_answered(
         done.unwrap();
     });
     assert_eq!(log.lock().unwrap().called.len(), 1);
-    assert_eq!(guard.controller.lock().unwrap().history().len(), 2);
+    assert_eq!(guard.deciding.controller.history().len(), 2);
 }
 
 #[test]
@@ -100,12 +100,9 @@ fn a_delegate_whose_call_was_given_up_while_it_was_asked_anew_is_still_named() {
         answer.send(true).unwrap();
         guarded.call(&context, Prepared::nothing()).await.unwrap();
     });
-    let controller = guard.controller.lock().unwrap();
-    let callers: Vec<_> = controller
-        .history()
-        .iter()
-        .map(|record| record.caller.as_deref())
-        .collect();
+    let controller = &guard.deciding.controller;
+    let history = controller.history();
+    let callers: Vec<_> = history.iter().map(|record| record.caller.as_deref()).collect();
     assert_eq!(callers, [Some("planner"), Some("planner")]);
 }
 

@@ -20,6 +20,7 @@ use tokio::sync::mpsc;
 
 use super::asking;
 use super::call::ToolError;
+use super::deciding::Deciding;
 use super::guarded::{Guard, Hook};
 use super::tool::{Answered, ApprovalContext, Assessed, Assessment, Boxed, Output, OutputEnd, Prepared, Tool};
 use crate::approval::{
@@ -224,8 +225,7 @@ fn guard(mode: Mode, approver: Box<dyn Approver + Send>) -> Guard {
     // Nobody stops anything here, and a closed channel says so too.
     drop(stopper);
     Guard {
-        controller: Arc::new(Mutex::new(Controller::new(mode, approver))),
-        withdraw: None,
+        deciding: Deciding::by(Arc::new(Controller::new(mode, approver))),
         rules: Arc::default(),
         hook: None,
         caller: None,

@@ -62,8 +62,8 @@ fn a_revoked_yes_is_asked_for_again() {
     set.add(Box::new(Fake::new("fake", Says::Needs).0));
     run(async {
         set.call_in(&context("fake")).await.unwrap();
-        let id = guard.controller.lock().unwrap().memory().list()[0].id;
-        assert!(guard.controller.lock().unwrap().memory_mut().revoke(id).is_some());
+        let id = guard.deciding.controller.approvals()[0].id;
+        assert!(guard.deciding.controller.revoke(id).is_some());
         set.call_in(&context("fake")).await.unwrap();
     });
     assert_eq!(asked.lock().unwrap().len(), 2);
@@ -115,7 +115,7 @@ fn what_is_redacted_is_neither_asked_nor_kept() {
                 .windows(SECRET.len())
                 .any(|bytes| bytes == SECRET.as_bytes())
         );
-        let controller = guard.controller.lock().unwrap();
+        let controller = &guard.deciding.controller;
         assert!(!format!("{controller:?}").contains(SECRET));
     }
 }

@@ -1,0 +1,123 @@
+//! `stockade mcp`: serves agents.
+
+use std::io::IsTerminal as _;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use clap::Args;
+
+use super::approver::{self, Answerer};
+use super::args::{ApproverFlags, PolicyFlags};
+use super::call::session_complaint;
+use super::complain::{Complaint, say};
+use super::exit::Exit;
+use super::policy::{self, Chosen};
+use super::run::{stops, tool_complaint};
+use super::start::{self, Start, Told};
+use crate::approval::{ApprovalDecision, ApprovalRequest, Approver, ApproverError, Presentation};
+use crate::tools::serving::{Asking, Offered, Serve, ServeEnd, Serving, Transport, Way};
+use crate::tools::{Lanes, Session};
+
+/// How many calls of one kind are under way at once, where nothing else is said.
+const WIDTH: usize = 4;
+
+/// `stockade mcp`.
+#[derive(Debug, Args)]
+pub struct McpArgs {
+    /// Which policy holds.
+    #[command(flatten)]
+    pub policy: PolicyFlags,
+    /// Who answers.
+    #[command(flatten)]
+    pub approver: ApproverFlags,
+    /// What relative paths are relative to, and where commands start.
+    #[arg(long, value_name = "DIR")]
+    pub cwd: Option<PathBuf>,
+    /// How many commands and changes are under way at once, and as many reads; the others wait for their turn.
+    #[arg(long, value_name = "N", default_value_t = WIDTH, value_parser = width)]
+    pub at_once: usize,
+    /// Do not print the regime line, unless it says that nothing confines the tools.
+    #[arg(long, short)]
+    pub quiet: bool,
+}
+
+/// Serves until the client is gone, or a signal comes.
+pub(super) fn mcp(args: McpArgs, serve: Serve) -> Result<Exit, Complaint> {
+    let runtime = start::runtime()?;
+    let done = runtime.block_on(serve_in(args, serve));
+    // A read of standard input that is under way is not waited for.
+    runtime.shutdown_background();
+    done
+}
+
+async fn serve_in(args: McpArgs, serve: Serve) -> Result<Exit, Complaint> {
+    if std::io::stdin().is_terminal() {
+        return Err(Complaint::failed("standard input is a terminal, and no MCP client").remedy(
+            "have a client start it, as in `claude mcp add files -- stockade mcp --config agent.yaml`; docs/mcp.md has more",
+        ));
+    }
+    let Start {
+        context,
+        chosen: Chosen { loaded, narrowing },
+        directory,
+    } = start::start(&args.policy, args.cwd.as_deref(), &[], Told::unless(args.quiet))?;
+    let places = policy::places(&context)?;
+    let asking = asking(
+        &args.approver,
+        &Answerer::of(&args.approver, &loaded.policy, &places)?.into(),
+    );
+    let session =
+        Session::open(loaded, narrowing, &directory, Box::new(Nobody), &context).map_err(session_complaint)?;
+    let unconfined = session.is_unconfined().await;
+    approver::hold_apart(&args.approver, unconfined)?;
+    if unconfined || !args.quiet {
+        let line = session.regime_line().await.map_err(tool_complaint)?;
+        say(&format!("stockade: {line}\n"));
+    }
+    let stops = stops()?;
+    let serving = Serving {
+        offered: Offered::Own(Arc::new(Lanes::new(session, args.at_once))),
+        asking,
+        transport: Transport::Stdio,
+        stops,
+        say: |line| say(&format!("stockade: {line}\n")),
+    };
+    match serve(serving).await {
+        Ok(ServeEnd::Closed | ServeEnd::Stopped(_)) => Ok(Exit::Success),
+        Err(error) => Err(Complaint::failed(error)),
+    }
+}
+
+/// Who is asked, in which order.
+fn asking(flags: &ApproverFlags, named: &Arc<Answerer>) -> Asking {
+    let mut order = Vec::new();
+    match &**named {
+        Answerer::Program { .. } | Answerer::Socket(_) => {
+            let named = Arc::clone(named);
+            order.push(Way::Here(Arc::new(move || named.next())));
+        }
+        // The terminal belongs to the client that started Stockade.
+        Answerer::Terminal(_) => {}
+    }
+    order.push(Way::Elicitation);
+    Asking {
+        order,
+        patience: approver::patience(flags),
+    }
+}
+
+fn width(text: &str) -> Result<usize, String> {
+    match text.parse() {
+        Ok(width @ 1..=64) => Ok(width),
+        Ok(_) | Err(_) => Err("a number from 1 to 64".to_owned()),
+    }
+}
+
+/// What a command left behind is offered to nobody: there is no question without a call.
+struct Nobody;
+
+impl Approver for Nobody {
+    fn ask(&mut self, _: &ApprovalRequest, _: &Presentation) -> Result<ApprovalDecision, ApproverError> {
+        Err(ApproverError::Nobody("nobody sits at an agent's server".to_owned()))
+    }
+}

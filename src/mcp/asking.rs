@@ -1,0 +1,210 @@
+//! Who is asked about a call: somebody here, or the client.
+
+use std::sync::Mutex;
+use std::sync::mpsc as blocking;
+use std::time::Duration;
+
+use rmcp::RoleServer;
+use rmcp::model::{ClientCapabilities, ElicitRequestParams, ElicitResult, ProtocolVersion};
+use rmcp::service::RequestContext;
+use std::sync::Arc;
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+use super::form;
+use crate::approval::{
+    ApprovalDecision, ApprovalRequest, Approver, ApproverError, Asked, CancelHandle, Channel, Presentation,
+};
+use crate::tools::serving::{Asking, Way};
+
+/// How a client can be asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Client {
+    /// Not at all.
+    Never,
+    /// By a request of the server's, while its call waits.
+    Request,
+    /// By giving its call back; it calls again with the answer.
+    Return,
+}
+
+impl Client {
+    /// What the client of this request says of itself.
+    pub(super) fn of(context: &RequestContext<RoleServer>) -> Self {
+        let can = context.client_capabilities().as_ref().is_some_and(shows_forms);
+        let returns = context
+            .protocol_version()
+            .is_some_and(|version| version >= ProtocolVersion::V_2026_07_28);
+        match (can, returns) {
+            (false, _) => Self::Never,
+            (true, false) => Self::Request,
+            (true, true) => Self::Return,
+        }
+    }
+}
+
+/// Forms are what a client shows that names no mode.
+fn shows_forms(capabilities: &ClientCapabilities) -> bool {
+    let elicitation = capabilities.elicitation.as_ref();
+    elicitation.is_some_and(|modes| modes.form.is_some() || modes.url.is_none())
+}
+
+/// Whoever is asked about one call.
+pub(super) struct Answering {
+    pub(super) approver: Box<dyn Approver + Send>,
+    pub(super) withdraw: Option<CancelHandle>,
+    /// Questions for the client, while its call waits.
+    pub(super) questions: mpsc::Receiver<Question>,
+    /// The question that goes back with the call.
+    pub(super) returned: Arc<Mutex<Option<Asked>>>,
+}
+
+/// A question for a client, and where its answer goes.
+pub(super) struct Question {
+    form: ElicitRequestParams,
+    answer: blocking::SyncSender<Result<ElicitResult, ApproverError>>,
+}
+
+/// An answer that a client brought with its call, and the fingerprint of the question that it was asked.
+#[derive(Debug)]
+pub(super) struct Brought {
+    pub(super) fingerprint: String,
+    pub(super) answer: ElicitResult,
+}
+
+/// Finds who is asked: the first way that is open.
+pub(super) fn answering(asking: &Asking, client: Client, brought: Option<Brought>) -> Answering {
+    let (sender, questions) = mpsc::channel(1);
+    let returned = Arc::new(Mutex::new(None));
+    let open = asking.order.iter().find(|way| match way {
+        Way::Here(_) => true,
+        Way::Elicitation => client != Client::Never,
+    });
+    let nobody = |why: String| -> (Box<dyn Approver + Send>, Option<CancelHandle>) { (Box::new(Nobody(why)), None) };
+    let (approver, withdraw) = match (open, client) {
+        (Some(Way::Here(make)), _) => match make() {
+            Ok((approver, withdraw)) => (approver, Some(withdraw)),
+            Err(error) => nobody(error.to_string()),
+        },
+        (Some(Way::Elicitation), Client::Request) => {
+            let approver: Box<dyn Approver + Send> = Box::new(ByRequest {
+                questions: sender,
+                patience: asking.patience,
+            });
+            (approver, None)
+        }
+        (Some(Way::Elicitation), Client::Return) => {
+            let approver: Box<dyn Approver + Send> = Box::new(ByReturn {
+                brought,
+                returned: Arc::clone(&returned),
+            });
+            (approver, None)
+        }
+        (Some(Way::Elicitation), Client::Never) | (None, _) => nobody(match asking.order.as_slice() {
+            [] => "`approval.channel` names nobody".to_owned(),
+            _ => {
+                "this client shows no forms, and nobody else was named (`--approvals-socket` and `stockade approvals`, \
+                  or `--approver-program`)"
+                    .to_owned()
+            }
+        }),
+    };
+    Answering {
+        approver,
+        withdraw,
+        questions,
+        returned,
+    }
+}
+
+/// Passes questions on to the client of this request, one after the other; never ends.
+pub(super) async fn pass_on(
+    mut questions: mpsc::Receiver<Question>,
+    context: &RequestContext<RoleServer>,
+    patience: Duration,
+    cancelled: &CancellationToken,
+) {
+    while let Some(Question { form, answer }) = questions.recv().await {
+        let asked = context.peer.create_elicitation_with_timeout(form, Some(patience));
+        let came = tokio::select! {
+            came = asked => came.map_err(|error| match error {
+                rmcp::ServiceError::Timeout { .. } => ApproverError::TimedOut(patience),
+                error => ApproverError::NoDecision(error.to_string()),
+            }),
+            () = cancelled.cancelled() => Err(ApproverError::Cancelled),
+        };
+        // Whoever asked may have been given up.
+        let _told = answer.send(came);
+    }
+    std::future::pending().await
+}
+
+/// Asks the client by a request, and waits.
+struct ByRequest {
+    questions: mpsc::Sender<Question>,
+    patience: Duration,
+}
+
+impl Approver for ByRequest {
+    fn ask(
+        &mut self,
+        request: &ApprovalRequest,
+        presentation: &Presentation,
+    ) -> Result<ApprovalDecision, ApproverError> {
+        let form = form::ask(&Asked::of(request, presentation))?;
+        let (answer, answered) = blocking::sync_channel(1);
+        let gone = || ApproverError::NoDecision("the client is gone".to_owned());
+        self.questions
+            .blocking_send(Question { form, answer })
+            .map_err(|_| gone())?;
+        // Longer than the client has, so that what comes from there says why.
+        let answer = answered
+            .recv_timeout(self.patience.saturating_add(Duration::from_secs(5)))
+            .map_err(|_| gone())??;
+        form::decided(answer)
+    }
+
+    fn channel(&self) -> Channel {
+        Channel::Elicitation
+    }
+}
+
+/// Takes the answer that came with the call, if it was to this very question; else has the question given back.
+struct ByReturn {
+    brought: Option<Brought>,
+    returned: Arc<Mutex<Option<Asked>>>,
+}
+
+impl Approver for ByReturn {
+    fn ask(
+        &mut self,
+        request: &ApprovalRequest,
+        presentation: &Presentation,
+    ) -> Result<ApprovalDecision, ApproverError> {
+        let asked = Asked::of(request, presentation);
+        if let Some(brought) = self.brought.take()
+            && brought.fingerprint == asked.fingerprint
+        {
+            return form::decided(brought.answer);
+        }
+        let mut returned = self
+            .returned
+            .lock()
+            .map_err(|_| ApproverError::NoDecision("the question was lost".to_owned()))?;
+        *returned = Some(asked);
+        Err(ApproverError::Deferred)
+    }
+
+    fn channel(&self) -> Channel {
+        Channel::Elicitation
+    }
+}
+
+/// Nobody.
+struct Nobody(String);
+
+impl Approver for Nobody {
+    fn ask(&mut self, _: &ApprovalRequest, _: &Presentation) -> Result<ApprovalDecision, ApproverError> {
+        Err(ApproverError::Nobody(self.0.clone()))
+    }
+}

@@ -1,0 +1,62 @@
+//! Tools and what came of calls, in the words of the protocol.
+
+use std::sync::Arc;
+
+use rmcp::model::{CallToolResult, ContentBlock, JsonObject, Tool, ToolAnnotations};
+use serde_json::Value;
+
+use crate::tools::{Effect, Output, OutputEnd, Reach, ToolError, ToolInfo};
+
+/// A tool as a client is told of it.
+pub(super) fn tool(info: ToolInfo) -> Tool {
+    let mut tool = Tool::new(info.name, info.description, object(info.input_schema));
+    tool.output_schema = info.output_schema.map(object);
+    tool.annotations = Some(annotations(info.effect));
+    tool
+}
+
+/// What a client may tell of a tool to whoever sits before it.
+fn annotations(effect: Effect) -> ToolAnnotations {
+    let hints = |reads, destroys, again, world| {
+        ToolAnnotations::new()
+            .read_only(reads)
+            .destructive(destroys)
+            .idempotent(again)
+            .open_world(world)
+    };
+    match effect {
+        Effect::Reads => hints(true, false, true, false),
+        Effect::Adds => hints(false, false, true, false),
+        Effect::Destroys(Reach::Files) => hints(false, true, false, false),
+        Effect::Destroys(Reach::World) => hints(false, true, false, true),
+    }
+}
+
+/// A schema; whatever is no object allows every object.
+fn object(schema: Value) -> Arc<JsonObject> {
+    Arc::new(match schema {
+        Value::Object(members) => members,
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => {
+            JsonObject::from_iter([("type".to_owned(), Value::from("object"))])
+        }
+    })
+}
+
+/// What came of a call. That it failed, or was denied, is for the model to read and act on.
+pub(super) fn result(done: Result<Output, ToolError>) -> CallToolResult {
+    match done {
+        Ok(output) => {
+            let content = vec![ContentBlock::text(output.text)];
+            let mut result = match output.end {
+                OutputEnd::Done => CallToolResult::success(content),
+                OutputEnd::Failed => CallToolResult::error(content),
+            };
+            result.structured_content = match output.data {
+                Value::Null => None,
+                data => Some(data),
+            };
+            result
+        }
+        Err(error) => CallToolResult::error(vec![ContentBlock::text(error.to_string())]),
+    }
+}

@@ -1,0 +1,69 @@
+//! Serves over whatever transport was chosen, and ends in order.
+
+use std::sync::Arc;
+
+use rmcp::ServiceExt as _;
+use rmcp::service::ServerInitializeError;
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+use nix::sys::signal::Signal;
+
+use super::server::Server;
+use super::stdio::Stdio;
+use crate::tools::serving::{Asking, Offered, ServeEnd, ServeError, Serving, Transport};
+use crate::tools::{Boxed, Provider};
+
+/// Serves until the client is gone or a signal comes; then whatever is under way is ended, with all that it started.
+pub fn serve(serving: Serving) -> Boxed<'static, Result<ServeEnd, ServeError>> {
+    Box::pin(async move {
+        let Serving {
+            offered,
+            asking,
+            transport,
+            mut stops,
+            say: _,
+        } = serving;
+        let provider = match offered {
+            Offered::Own(provider) => provider,
+        };
+        let ended = match transport {
+            Transport::Stdio => over_stdio(&provider, asking, &mut stops).await,
+        };
+        provider.finish().await;
+        ended
+    })
+}
+
+async fn over_stdio(
+    provider: &Arc<dyn Provider>,
+    asking: Asking,
+    stops: &mut mpsc::Receiver<Signal>,
+) -> Result<ServeEnd, ServeError> {
+    let server = Server::new(Arc::clone(provider), asking)?;
+    let stop = CancellationToken::new();
+    let serving = async {
+        let running = match server.serve_with_ct(Stdio::new(), stop.clone()).await {
+            Ok(running) => running,
+            // It went before it said anything.
+            Err(ServerInitializeError::ConnectionClosed(_) | ServerInitializeError::Cancelled) => return Ok(()),
+            Err(error) => return Err(ServeError::Client(error.to_string())),
+        };
+        running
+            .waiting()
+            .await
+            .map(|_quit| ())
+            .map_err(|error| ServeError::Client(error.to_string()))
+    };
+    let mut serving = std::pin::pin!(serving);
+    let signal = tokio::select! {
+        done = &mut serving => return done.map(|()| ServeEnd::Closed),
+        Some(signal) = stops.recv() => signal,
+    };
+    stop.cancel();
+    tokio::select! {
+        done = &mut serving => done.map(|()| ServeEnd::Stopped(signal)),
+        // Told twice: at once.
+        Some(signal) = stops.recv() => Ok(ServeEnd::Stopped(signal)),
+    }
+}

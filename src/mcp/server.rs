@@ -1,0 +1,214 @@
+//! Requests → calls of tools.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use rmcp::model::{
+    CallToolRequestParams, CallToolResponse, ElicitRequest, ErrorData, Implementation, InputRequest, InputRequests,
+    InputRequiredResult, InputResponses, ListToolsResult, PaginatedRequestParams, ProgressNotificationParam,
+    ServerCapabilities, ServerConfig, Tool,
+};
+use rmcp::service::RequestContext;
+use rmcp::{RoleServer, ServerHandler};
+use serde_json::Value;
+use tokio::sync::Semaphore;
+
+use super::asking::{self, Answering, Brought, Client};
+use super::state::{self, States};
+use super::{describe, form};
+use crate::approval::Asked;
+use crate::tools::serving::{Asking, ServeError};
+use crate::tools::{ApprovalContext, Output, ProvidedCall, Provider, ToolError};
+
+/// The most calls that are under way or wait for their turn. Whoever calls beyond that is told to wait.
+pub(super) const MOST_CALLS: usize = 4_096;
+/// The name of the question in a result that asks for an answer.
+const QUESTION: &str = "approval";
+/// How often a client that wants to know hears of a call that takes long.
+const BEAT: Duration = Duration::from_secs(1);
+
+/// Answers the requests of any number of clients.
+#[derive(Clone)]
+pub(super) struct Server(Arc<Inner>);
+
+struct Inner {
+    provider: Arc<dyn Provider>,
+    tools: Vec<Tool>,
+    asking: Asking,
+    states: States,
+    calls: Semaphore,
+}
+
+impl Server {
+    /// A server with these tools.
+    pub(super) fn new(provider: Arc<dyn Provider>, asking: Asking) -> Result<Self, ServeError> {
+        let tools = provider.list().into_iter().map(describe::tool).collect();
+        let states = States::new(asking.patience)?;
+        Ok(Self(Arc::new(Inner {
+            provider,
+            tools,
+            asking,
+            states,
+            calls: Semaphore::new(MOST_CALLS),
+        })))
+    }
+
+    async fn call(
+        &self,
+        params: CallToolRequestParams,
+        context: &RequestContext<RoleServer>,
+    ) -> Result<CallToolResponse, ErrorData> {
+        let Ok(_room) = self.0.calls.try_acquire() else {
+            return Err(ErrorData::internal_error(
+                "too many calls are under way; try again when some have ended",
+                None,
+            ));
+        };
+        let name = params.name.into_owned();
+        if self.get_tool(&name).is_none() {
+            return Err(ErrorData::invalid_params(
+                format!(
+                    "no tool `{}`; tools/list names those that the config allows",
+                    crate::policy::path::escape(name.as_bytes())
+                ),
+                None,
+            ));
+        }
+        let arguments = Value::Object(params.arguments.unwrap_or_default());
+        let binding = state::binding(&name, &arguments);
+        let brought = match self.brought(&binding, params.request_state, params.input_responses) {
+            Ok(brought) => brought,
+            Err(why) => return Ok(describe::result(Err(why)).into()),
+        };
+        let client = Client::of(context);
+        let Answering {
+            approver,
+            withdraw,
+            questions,
+            returned,
+        } = asking::answering(&self.0.asking, client, brought);
+        let work = self.0.provider.call(ProvidedCall {
+            context: ApprovalContext::new(name, arguments),
+            approver,
+            withdraw,
+            cancelled: context.ct.clone(),
+            progress: None,
+        });
+        let done: Result<Output, ToolError> = tokio::select! {
+            done = work => done,
+            () = asking::pass_on(questions, context, self.0.asking.patience, &context.ct) => Err(ToolError::Pending),
+            () = beat(context) => Err(ToolError::Pending),
+        };
+        let asked = returned.lock().ok().and_then(|mut returned| returned.take());
+        match (done, asked) {
+            (Err(ToolError::Pending), Some(asked)) => self.hand_back(&binding, &asked),
+            (done, _) => Ok(describe::result(done).into()),
+        }
+    }
+
+    /// Gives a call back with the question that it asks.
+    fn hand_back(&self, binding: &[u8], asked: &Asked) -> Result<CallToolResponse, ErrorData> {
+        let failed = |error: &dyn fmt::Display| {
+            ErrorData::internal_error(format!("the question cannot be asked: {error}"), None)
+        };
+        let form = form::ask(asked).map_err(|error| failed(&error))?;
+        let sealed = self
+            .0
+            .states
+            .seal(binding, &asked.fingerprint)
+            .map_err(|error| failed(&error))?;
+        let question = InputRequest::Elicitation(ElicitRequest::new(form));
+        let questions = InputRequests::from([(QUESTION.to_owned(), question)]);
+        Ok(InputRequiredResult::new(Some(questions), Some(sealed)).into())
+    }
+
+    /// The answer that came with a call, if one did.
+    fn brought(
+        &self,
+        binding: &[u8],
+        sealed: Option<String>,
+        responses: Option<InputResponses>,
+    ) -> Result<Option<Brought>, ToolError> {
+        let (sealed, responses) = match (sealed, responses) {
+            (None, None) => return Ok(None),
+            (Some(sealed), Some(responses)) => (sealed, responses),
+            (Some(_), None) | (None, Some(_)) => {
+                return Err(ToolError::Denied(
+                    "permission denied: an answer comes as `inputResponses` together with the `requestState` of its question".to_owned(),
+                ));
+            }
+        };
+        let fingerprint = self.0.states.open_once(binding, &sealed).ok_or_else(|| {
+            ToolError::Denied(
+                "permission denied: the answer belongs to no open question of this call (it came too late, came before, or \
+                 the call is another one); call again without it to be asked anew"
+                    .to_owned(),
+            )
+        })?;
+        let mut responses = responses;
+        let answer = responses
+            .remove(QUESTION)
+            .and_then(|answer| serde_json::from_value(answer).ok());
+        match answer {
+            Some(answer) => Ok(Some(Brought { fingerprint, answer })),
+            None => Err(ToolError::Denied(
+                "permission denied: the answer was not understood".to_owned(),
+            )),
+        }
+    }
+}
+
+/// Tells a client that wants to know that its call is still under way; never ends.
+async fn beat(context: &RequestContext<RoleServer>) {
+    let Some(token) = context.meta.get_progress_token() else {
+        return std::future::pending().await;
+    };
+    let started = Instant::now();
+    loop {
+        tokio::time::sleep(BEAT).await;
+        let seconds = started.elapsed().as_secs();
+        let mut told = ProgressNotificationParam::new(token.clone(), seconds as f64);
+        told.message = Some(format!("under way for {seconds} s"));
+        // A client that is gone ends the call by itself.
+        let _told = context.peer.notify_progress(told).await;
+    }
+}
+
+impl ServerHandler for Server {
+    fn get_info(&self) -> ServerConfig {
+        let capabilities = ServerCapabilities::builder().enable_tools().build();
+        ServerConfig::new(capabilities)
+            .with_server_info(Implementation::new("stockade", env!("CARGO_PKG_VERSION")))
+            .with_instructions(
+                "Tools of one workspace, confined by the operating system. Paths are `root:path`, absolute, or relative \
+                 to the working directory. Some calls need a person's yes; a denial says which rule would allow the call.",
+            )
+    }
+
+    fn get_tool(&self, name: &str) -> Option<Tool> {
+        self.0.tools.iter().find(|tool| tool.name == name).cloned()
+    }
+
+    async fn list_tools(
+        &self,
+        _request: Option<PaginatedRequestParams>,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<ListToolsResult, ErrorData> {
+        Ok(ListToolsResult::with_all_items(self.0.tools.clone()))
+    }
+
+    async fn call_tool(
+        &self,
+        request: CallToolRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<CallToolResponse, ErrorData> {
+        self.call(request, &context).await
+    }
+}
+
+impl fmt::Debug for Server {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Server")
+    }
+}

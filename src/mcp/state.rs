@@ -1,0 +1,165 @@
+//! Questions that were handed to a client with its call, and the call that comes back with the answer.
+//!
+//! What a client brings back is untrusted. A state is sealed with a key of this process and bound to the very call it
+//! was made for; it holds once, and not for long.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use rmcp::model::{RequestStateCodec, SealOptions};
+use serde_json::Value;
+use sha2::{Digest as _, Sha256};
+
+use crate::approval::random;
+use crate::tools::serving::ServeError;
+
+/// The most questions that wait for their call to come back; the oldest is forgotten then, and asked anew.
+const MOST: usize = 10_000;
+
+type Nonce = [u8; 16];
+
+/// The questions that are out.
+#[derive(Debug)]
+pub(super) struct States {
+    codec: RequestStateCodec,
+    patience: Duration,
+    open: Mutex<BTreeMap<Nonce, Open>>,
+}
+
+/// One that is out: what it asked, and until when an answer counts.
+#[derive(Debug)]
+struct Open {
+    fingerprint: String,
+    until: Instant,
+}
+
+impl States {
+    /// None yet, under a key that nobody knows.
+    pub(super) fn new(patience: Duration) -> Result<Self, ServeError> {
+        let key = random::<32>().map_err(ServeError::Random)?;
+        let codec = RequestStateCodec::try_new(key).map_err(|error| ServeError::Client(error.to_string()))?;
+        Ok(Self {
+            codec,
+            patience,
+            open: Mutex::default(),
+        })
+    }
+
+    /// Seals a question with this fingerprint, asked by this call.
+    pub(super) fn seal(&self, call: &[u8], fingerprint: &str) -> std::io::Result<String> {
+        let nonce: Nonce = random()?;
+        let mut open = self.open();
+        let now = Instant::now();
+        open.retain(|_, open| open.until > now);
+        if open.len() >= MOST
+            && let Some(oldest) = open.iter().min_by_key(|(_, open)| open.until).map(|(nonce, _)| *nonce)
+        {
+            open.remove(&oldest);
+        }
+        open.insert(
+            nonce,
+            Open {
+                fingerprint: fingerprint.to_owned(),
+                until: now + self.patience,
+            },
+        );
+        drop(open);
+        let options = SealOptions::new().associated_data(call).ttl(self.patience);
+        Ok(self.codec.seal_with(&nonce, &options))
+    }
+
+    /// The fingerprint of the question that this state was sealed for, if this very call asked it, it is not too late, and
+    /// nobody has opened it before.
+    pub(super) fn open_once(&self, call: &[u8], sealed: &str) -> Option<String> {
+        let nonce = self.codec.open_with(sealed, call).ok()?;
+        let nonce = Nonce::try_from(nonce.as_slice()).ok()?;
+        let open = self.open().remove(&nonce)?;
+        (open.until > Instant::now()).then_some(open.fingerprint)
+    }
+
+    fn open(&self) -> MutexGuard<'_, BTreeMap<Nonce, Open>> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What a state is bound to: the tool and its arguments.
+pub(super) fn binding(tool: &str, arguments: &Value) -> Vec<u8> {
+    let mut hash = Sha256::new();
+    for field in [tool.as_bytes(), arguments.to_string().as_bytes()] {
+        hash.update(u64::try_from(field.len()).unwrap_or(u64::MAX).to_le_bytes());
+        hash.update(field);
+    }
+    hash.finalize().to_vec()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn states() -> States {
+        States::new(Duration::from_secs(60)).unwrap()
+    }
+
+    #[test]
+    fn a_state_opens_once_for_the_call_it_was_sealed_for() {
+        let states = states();
+        let call = binding("write_file", &json!({"path": "a"}));
+        let sealed = states.seal(&call, "f").unwrap();
+        assert_eq!(states.open_once(&call, &sealed).as_deref(), Some("f"));
+        assert_eq!(states.open_once(&call, &sealed), None);
+    }
+
+    #[test]
+    fn a_state_opens_for_no_other_call_and_in_no_other_process() {
+        let (states, others) = (states(), self::states());
+        let call = binding("write_file", &json!({"path": "a"}));
+        let sealed = states.seal(&call, "f").unwrap();
+        for other in [
+            binding("write_file", &json!({"path": "b"})),
+            binding("edit_file", &json!({"path": "a"})),
+        ] {
+            assert_eq!(states.open_once(&other, &sealed), None);
+        }
+        assert_eq!(others.open_once(&call, &sealed), None);
+        assert_eq!(states.open_once(&call, &sealed).as_deref(), Some("f"));
+    }
+
+    #[test]
+    fn a_state_that_was_touched_does_not_open() {
+        let states = states();
+        let call = binding("shell", &json!({}));
+        let sealed = states.seal(&call, "f").unwrap();
+        for index in 0..sealed.len() {
+            let mut touched = sealed.clone().into_bytes();
+            touched[index] ^= 1;
+            let touched = String::from_utf8_lossy(&touched).into_owned();
+            assert_eq!(states.open_once(&call, &touched), None, "{index}");
+        }
+        assert_eq!(states.open_once(&call, ""), None);
+        assert!(states.open_once(&call, &sealed).is_some());
+    }
+
+    #[test]
+    fn a_state_expires() {
+        let states = States::new(Duration::from_millis(20)).unwrap();
+        let call = binding("shell", &json!({}));
+        let sealed = states.seal(&call, "f").unwrap();
+        std::thread::sleep(Duration::from_millis(40));
+        assert_eq!(states.open_once(&call, &sealed), None);
+    }
+
+    #[test]
+    fn the_questions_that_are_out_are_bounded() {
+        let states = states();
+        let call = binding("shell", &json!({}));
+        let first = states.seal(&call, "first").unwrap();
+        for _ in 0..MOST {
+            states.seal(&call, "f").unwrap();
+        }
+        assert_eq!(states.open().len(), MOST);
+        assert_eq!(states.open_once(&call, &first), None);
+    }
+}

@@ -1,0 +1,182 @@
+//! Several calls of one config under way at once, so that a long command does not hold up a read.
+//!
+//! A session carries out one call after the other, because its worker does. A lane is a session of its own beside the
+//! first; each has one call at a time. What only looks has lanes of its own.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use nix::sys::signal::Signal;
+use tokio::sync::{Mutex as AsyncMutex, Semaphore, SemaphorePermit, mpsc};
+use tokio_util::sync::CancellationToken;
+
+use super::call::ToolError;
+use super::provider::{ProvidedCall, Provider};
+use super::session::Session;
+use super::set::ToolInfo;
+use super::tool::{Boxed, Effect, Output};
+
+/// How long a call that was cancelled may take to end before it is killed without ceremony.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// The tools of one config, for several calls at once.
+#[derive(Debug)]
+pub struct Lanes {
+    session: Session,
+    infos: Vec<ToolInfo>,
+    lookers: Lot,
+    doers: Lot,
+}
+
+/// Lanes of one kind. The one with the lowest number is taken first, so that calls that come one after the other find the
+/// same private HOME.
+#[derive(Debug)]
+struct Lot {
+    permits: Semaphore,
+    free: Mutex<BTreeSet<usize>>,
+    /// The sessions of the lanes that were ever needed.
+    made: AsyncMutex<BTreeMap<usize, Session>>,
+}
+
+/// A lane that one call has for itself, until it is dropped.
+#[derive(Debug)]
+struct Lane<'a> {
+    lot: &'a Lot,
+    number: usize,
+    _permit: SemaphorePermit<'a>,
+}
+
+impl Lanes {
+    /// Lanes beside this session: `width` for calls that only look, and as many for all others.
+    pub fn new(session: Session, width: usize) -> Self {
+        let infos = session.tools().list();
+        let (lookers, doers) = (Lot::new(width), Lot::new(width));
+        Self {
+            session,
+            infos,
+            lookers,
+            doers,
+        }
+    }
+
+    fn lot(&self, tool: &str) -> &Lot {
+        let effect = self.infos.iter().find(|info| info.name == tool).map(|info| info.effect);
+        match effect {
+            Some(Effect::Reads) => &self.lookers,
+            Some(Effect::Adds | Effect::Destroys(_)) | None => &self.doers,
+        }
+    }
+
+    async fn carry_out(&self, call: ProvidedCall) -> Result<Output, ToolError> {
+        let ProvidedCall {
+            context,
+            approver,
+            withdraw,
+            cancelled,
+            progress: _,
+        } = call;
+        let lane = tokio::select! {
+            biased;
+            () = cancelled.cancelled() => return Err(stopped()),
+            lane = self.lot(&context.tool_name).take() => lane?,
+        };
+        let session = lane.session(&self.session).await;
+        // One that was given up may have been told to stop when it had ended already.
+        session.forget_stops().await;
+        let mut tools = session.asking(approver, withdraw).tools();
+        let stopper = session.stopper();
+        let mut work = std::pin::pin!(tools.call_in(&context));
+        let done = tokio::select! {
+            done = &mut work => done,
+            () = stop(&cancelled, &stopper) => Err(stopped()),
+        };
+        drop(lane);
+        done
+    }
+}
+
+/// Passes a cancellation on; never ends before the call does, unless the call does not end.
+async fn stop(cancelled: &CancellationToken, stopper: &mpsc::Sender<Signal>) {
+    cancelled.cancelled().await;
+    // A call that has ended hears nothing any more.
+    let _told = stopper.send(Signal::SIGTERM).await;
+    tokio::time::sleep(PATIENCE).await;
+    let _told = stopper.send(Signal::SIGKILL).await;
+    std::future::pending::<()>().await;
+}
+
+fn stopped() -> ToolError {
+    ToolError::Stopped(Signal::SIGTERM)
+}
+
+impl Lot {
+    fn new(width: usize) -> Self {
+        let width = width.max(1);
+        Self {
+            permits: Semaphore::new(width),
+            free: Mutex::new((0..width).collect()),
+            made: AsyncMutex::default(),
+        }
+    }
+
+    async fn take(&self) -> Result<Lane<'_>, ToolError> {
+        let ended = || ToolError::Refused("the server is ending; no call is taken any more".to_owned());
+        let permit = self.permits.acquire().await.map_err(|_closed| ended())?;
+        let number = self.free().pop_first().ok_or_else(ended)?;
+        Ok(Lane {
+            lot: self,
+            number,
+            _permit: permit,
+        })
+    }
+
+    fn free(&self) -> MutexGuard<'_, BTreeSet<usize>> {
+        self.free.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    async fn finish(&self) {
+        self.permits.close();
+        let made = std::mem::take(&mut *self.made.lock().await);
+        for session in made.into_values() {
+            session.finish().await;
+        }
+    }
+}
+
+impl Lane<'_> {
+    /// The session of the lane, made when it is first needed.
+    async fn session(&self, first: &Session) -> Session {
+        let mut made = self.lot.made.lock().await;
+        if let Some(session) = made.get(&self.number) {
+            return session.clone();
+        }
+        let session = first.beside().await;
+        made.insert(self.number, session.clone());
+        session
+    }
+}
+
+impl Drop for Lane<'_> {
+    fn drop(&mut self) {
+        self.lot.free().insert(self.number);
+    }
+}
+
+impl Provider for Lanes {
+    fn list(&self) -> Vec<ToolInfo> {
+        self.infos.clone()
+    }
+
+    fn call(&self, call: ProvidedCall) -> Boxed<'_, Result<Output, ToolError>> {
+        Box::pin(self.carry_out(call))
+    }
+
+    fn finish(&self) -> Boxed<'_, ()> {
+        Box::pin(async {
+            self.lookers.finish().await;
+            self.doers.finish().await;
+            self.session.finish().await;
+        })
+    }
+}

@@ -1,0 +1,103 @@
+//! What a server for agents is told: what it offers, who is asked, and how it is reached.
+//!
+//! The command line makes it, and the server takes it: neither sees the other.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use nix::sys::signal::Signal;
+use tokio::sync::mpsc;
+
+use super::provider::Provider;
+use super::tool::Boxed;
+use crate::approval::{Approver, ApproverError, CancelHandle};
+
+/// All that a server needs to be told.
+#[derive(Debug)]
+pub struct Serving {
+    /// What it offers.
+    pub offered: Offered,
+    /// Who is asked.
+    pub asking: Asking,
+    /// How agents reach it.
+    pub transport: Transport,
+    /// What ends it.
+    pub stops: mpsc::Receiver<Signal>,
+    /// Says a line to whoever started it.
+    pub say: fn(&str),
+}
+
+/// What a server offers.
+pub enum Offered {
+    /// These tools.
+    Own(Arc<dyn Provider>),
+}
+
+/// How agents reach a server.
+#[derive(Debug)]
+pub enum Transport {
+    /// Over standard input and output.
+    Stdio,
+}
+
+/// Who is asked, in which order: the first that can be is, and its no is final. Where there is none, the answer is no.
+#[derive(Debug, Clone)]
+pub struct Asking {
+    /// Who may be asked.
+    pub order: Vec<Way>,
+    /// How long a question stays open.
+    pub patience: Duration,
+}
+
+/// Makes an approver for one question, and what withdraws it.
+pub type MakeApprover = Arc<dyn Fn() -> Result<(Box<dyn Approver + Send>, CancelHandle), ApproverError> + Send + Sync>;
+
+/// A way to ask somebody.
+#[derive(Clone)]
+pub enum Way {
+    /// Whoever sits here, or was named: a terminal, a program, a socket.
+    Here(MakeApprover),
+    /// The client, where it says that it can ask.
+    Elicitation,
+}
+
+/// Serves until its input ends or it is stopped.
+pub type Serve = fn(Serving) -> Boxed<'static, Result<ServeEnd, ServeError>>;
+
+/// How serving ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ServeEnd {
+    /// The client closed its end.
+    Closed,
+    /// It was told to end, and ended in order.
+    Stopped(Signal),
+}
+
+/// Why nothing was served, or no longer.
+#[derive(Debug, thiserror::Error)]
+pub enum ServeError {
+    /// The streams to the client failed.
+    #[error("failed to speak with the client: {0}")]
+    Client(String),
+    /// No key for sealing could be made.
+    #[error("the kernel gave no random numbers: {0}")]
+    Random(#[source] std::io::Error),
+}
+
+impl fmt::Debug for Offered {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Own(_) => f.write_str("Own"),
+        }
+    }
+}
+
+impl fmt::Debug for Way {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Here(_) => "Here",
+            Self::Elicitation => "Elicitation",
+        })
+    }
+}
