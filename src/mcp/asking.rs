@@ -136,7 +136,7 @@ pub(super) async fn pass_on(
         // Whoever asked may have been given up.
         let _told = answer.send(came);
     }
-    std::future::pending().await
+    std::future::pending::<()>().await;
 }
 
 /// Asks the client by a request, and waits.

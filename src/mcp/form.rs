@@ -1,6 +1,7 @@
 //! A question as a form that a client shows, and what a client says was filled in.
 
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
 
 use rmcp::model::{
     ElicitRequestParams, ElicitResult, ElicitationAction, ElicitationSchema, EnumSchema, PrimitiveSchemaDefinition,
@@ -63,10 +64,11 @@ fn cut(text: &str) -> (String, Shown) {
         let room = CHARACTERS.saturating_sub(message.chars().count());
         if index >= LINES || line.chars().count() > room {
             let left = total - index;
-            message.push_str(&format!(
-                "… [{left} more line{} not shown; `stockade approvals` or a terminal shows all]",
-                if left == 1 { "" } else { "s" }
-            ));
+            let lines = if left == 1 { "line" } else { "lines" };
+            let _infallible = write!(
+                message,
+                "… [{left} more {lines} not shown; `stockade approvals` or a terminal shows all]"
+            );
             return (message, Shown::Partly);
         }
         message.push_str(line);

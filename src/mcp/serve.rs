@@ -24,9 +24,7 @@ pub fn serve(serving: Serving) -> Boxed<'static, Result<ServeEnd, ServeError>> {
             mut stops,
             say: _,
         } = serving;
-        let provider = match offered {
-            Offered::Own(provider) => provider,
-        };
+        let Offered::Own(provider) = offered;
         let ended = match transport {
             Transport::Stdio => over_stdio(&provider, asking, &mut stops).await,
         };

@@ -167,8 +167,8 @@ async fn beat(context: &RequestContext<RoleServer>) {
     let started = Instant::now();
     loop {
         tokio::time::sleep(BEAT).await;
-        let seconds = started.elapsed().as_secs();
-        let mut told = ProgressNotificationParam::new(token.clone(), seconds as f64);
+        let seconds = u32::try_from(started.elapsed().as_secs()).unwrap_or(u32::MAX);
+        let mut told = ProgressNotificationParam::new(token.clone(), f64::from(seconds));
         told.message = Some(format!("under way for {seconds} s"));
         // A client that is gone ends the call by itself.
         let _told = context.peer.notify_progress(told).await;

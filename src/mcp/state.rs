@@ -100,7 +100,7 @@ mod tests {
     use super::*;
 
     fn states() -> States {
-        States::new(Duration::from_secs(60)).unwrap()
+        States::new(Duration::from_mins(1)).unwrap()
     }
 
     #[test]

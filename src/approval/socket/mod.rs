@@ -77,7 +77,7 @@ impl SocketApprover {
             .name("approvals".to_owned())
             .spawn(move || server.serve())
             .map_err(|error| failed(error.to_string()))?;
-        let served = Served {
+        let all = Served {
             board,
             turn: Mutex::default(),
             stop,
@@ -85,7 +85,7 @@ impl SocketApprover {
             _place: place,
         };
         Ok(Self {
-            served: Arc::new(served),
+            served: Arc::new(all),
             deadline,
             cancelled: None,
         })

@@ -81,9 +81,10 @@ impl Parent {
                 Vec::new(),
             )
         });
-        let sought = match parts.iter().any(|part| matches!(part, FileReply::Matches(_))) {
-            true => Sought::Matches,
-            false => Sought::Entries,
+        let sought = if parts.iter().any(|part| matches!(part, FileReply::Matches(_))) {
+            Sought::Matches
+        } else {
+            Sought::Entries
         };
         Ok(Made {
             led: self.leads(last.clone()),
