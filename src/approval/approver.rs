@@ -1,12 +1,10 @@
 //! Whoever answers: a person at a terminal, or a program in their place.
 
-use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use serde::Serialize;
-
 use super::request::{ApprovalDecision, ApprovalRequest, Presentation};
+use crate::policy::Channel;
 use crate::policy::path::display;
 
 /// Answers one request at a time.
@@ -21,31 +19,6 @@ pub trait Approver {
     /// Where it asks, for the record.
     fn channel(&self) -> Channel {
         Channel::Program
-    }
-}
-
-/// Where a question is asked.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Channel {
-    /// The person at the terminal.
-    Terminal,
-    /// A program in their place: one that was named, or the one that embeds Stockade.
-    Program,
-    /// Whoever comes to the approvals socket.
-    Socket,
-    /// The client of the protocol, which asks whoever sits before it, or answers by itself.
-    Elicitation,
-}
-
-impl fmt::Display for Channel {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Terminal => "terminal",
-            Self::Program => "program",
-            Self::Socket => "socket",
-            Self::Elicitation => "elicitation",
-        })
     }
 }
 

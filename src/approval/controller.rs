@@ -5,12 +5,12 @@ use std::fmt;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
-use super::approver::{Approver, ApproverError, Channel};
+use super::approver::{Approver, ApproverError};
 use super::group;
 use super::memory::{Approval, Memory};
 use super::note;
 use super::request::{AnswerOf, ApprovalDecision, ApprovalRequest, Fingerprint, Remember};
-use crate::policy::{Mode, path};
+use crate::policy::{Channel, Mode, path};
 
 /// The most decisions that the history keeps.
 const KEPT: usize = 10_000;

@@ -33,7 +33,7 @@ mod decisions;
 #[cfg(test)]
 mod on_a_terminal;
 
-pub use approver::{Approver, ApproverError, Channel};
+pub use approver::{Approver, ApproverError};
 pub use asked::Asked;
 pub use cancel::CancelHandle;
 pub use controller::{Controller, DecidedBy, Record, SharedApprover, Verdict};

@@ -6,12 +6,13 @@ use std::os::fd::{AsFd as _, BorrowedFd};
 use std::time::Duration;
 
 use super::answer::{Answer, Reason, answer, reason};
-use super::approver::{Approver, ApproverError, Channel};
+use super::approver::{Approver, ApproverError};
 use super::cancel::{CancelHandle, Cancelled};
 use super::pager::{Paper, Reached, leaf};
 use super::request::{AnswerOf, ApprovalDecision, ApprovalRequest, Presentation, Remember};
 use super::screen::{self, Colour, Letters, Look, Rest};
 use super::tty::Tty;
+use crate::policy::Channel;
 
 /// How often an answer that is not understood is asked for again.
 const REPEATS: usize = 2;

@@ -9,9 +9,12 @@ use std::time::Duration;
 
 use super::args::ApproverFlags;
 use super::complain::{Complaint, say};
-use crate::approval::{Approver, ApproverError, CancelHandle, ProgramApprover, SocketApprover, TerminalApprover};
+use crate::approval::{
+    ApprovalDecision, ApprovalRequest, Approver, ApproverError, CancelHandle, Presentation, ProgramApprover,
+    SocketApprover, TerminalApprover,
+};
 use crate::config::holds;
-use crate::policy::{AbsPath, Access, Operation, Policy, Right};
+use crate::policy::{AbsPath, Access, Channel, Operation, Policy, Right};
 use crate::tools::{Places, approver_program, terminal_size};
 
 /// How long a program, or whoever comes to a socket, may take.
@@ -32,13 +35,27 @@ pub(super) enum Answerer {
     Socket(SocketApprover),
     /// The person at the terminal.
     Terminal(Option<Duration>),
+    /// Nobody: the config names no one who is here.
+    Nobody,
 }
 
 impl Answerer {
-    /// Whoever the flags name; the person at the terminal where they name nobody.
+    /// Whoever the flags name; the person at the terminal where they name nobody. The config may say who may be asked.
     pub(super) fn of(flags: &ApproverFlags, policy: &Policy, places: &Places) -> Result<Self, Complaint> {
         let patience = patience(flags);
+        let may = |channel: Channel, flag: &str| {
+            if policy.channels.allow(channel) {
+                return Ok(());
+            }
+            Err(Complaint::failed(format!(
+                "nobody may be asked by a {channel}: `approval.channel` does not name it"
+            ))
+            .remedy(format!(
+                "leave out {flag}, or have the config (and every ceiling) name `{channel}`"
+            )))
+        };
         if let Some(program) = &flags.approver_program {
+            may(Channel::Program, "--approver-program")?;
             let answerer = Self::Program {
                 program: program.clone(),
                 writable: writable(policy),
@@ -52,6 +69,7 @@ impl Answerer {
             return Ok(answerer);
         }
         if let Some(named) = &flags.approvals_socket {
+            may(Channel::Socket, "--approvals-socket")?;
             let socket = socket(named, &places.state);
             if is_default(named)
                 && let Some(directory) = socket.parent()
@@ -65,13 +83,30 @@ impl Answerer {
                     .remedy("name a place in a directory of your own, outside of everything that commands may reach")
             });
         }
-        Ok(Self::Terminal(flags.approval_timeout))
+        Ok(if policy.channels.allow(Channel::Terminal) {
+            Self::Terminal(flags.approval_timeout)
+        } else {
+            Self::Nobody
+        })
+    }
+
+    /// Where it asks, if anybody is asked.
+    pub(super) const fn channel(&self) -> Option<Channel> {
+        match self {
+            Self::Program { .. } => Some(Channel::Program),
+            Self::Socket(_) => Some(Channel::Socket),
+            Self::Terminal(_) => Some(Channel::Terminal),
+            Self::Nobody => None,
+        }
     }
 
     /// An approver for one call.
     pub(super) fn next(&self) -> Result<Answering, ApproverError> {
         let unprepared = |error: std::io::Error| ApproverError::NoDecision(error.to_string());
         match self {
+            Self::Nobody => Err(ApproverError::Nobody(
+                "`approval.channel` names nobody who is here".to_owned(),
+            )),
             Self::Program {
                 program,
                 writable,
@@ -106,7 +141,30 @@ pub(super) fn patience(flags: &ApproverFlags) -> Duration {
 
 /// Whoever answers the calls of one session.
 pub(super) fn approver(flags: &ApproverFlags, policy: &Policy, places: &Places) -> Result<Answering, Complaint> {
-    Answerer::of(flags, policy, places)?.next().map_err(unprepared)
+    let answerer = Answerer::of(flags, policy, places)?;
+    match answerer.channel() {
+        Some(_) => answerer.next().map_err(unprepared),
+        // The mode, and what was approved before, decide all the same.
+        None => nobody(),
+    }
+}
+
+/// An approver that says no.
+pub(super) fn nobody() -> Result<Answering, Complaint> {
+    // Its questions are over at once.
+    let (_, withdraw) = TerminalApprover::new(terminal_size).cancellable().map_err(unprepared)?;
+    Ok((Box::new(Nobody), withdraw))
+}
+
+/// Nobody is asked, so the answer is no.
+pub(super) struct Nobody;
+
+impl Approver for Nobody {
+    fn ask(&mut self, _: &ApprovalRequest, _: &Presentation) -> Result<ApprovalDecision, ApproverError> {
+        Err(ApproverError::Nobody(
+            "`approval.channel` names nobody who is here".to_owned(),
+        ))
+    }
 }
 
 fn unprepared(error: impl std::fmt::Display) -> Complaint {

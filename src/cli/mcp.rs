@@ -1,12 +1,13 @@
 //! `stockade mcp`: serves agents.
 
+use std::fs::File;
 use std::io::IsTerminal as _;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use clap::Args;
 
-use super::approver::{self, Answerer};
+use super::approver::{self, Answerer, Nobody};
 use super::args::{ApproverFlags, PolicyFlags};
 use super::call::session_complaint;
 use super::complain::{Complaint, say};
@@ -14,7 +15,7 @@ use super::exit::Exit;
 use super::policy::{self, Chosen};
 use super::run::{stops, tool_complaint};
 use super::start::{self, Start, Told};
-use crate::approval::{ApprovalDecision, ApprovalRequest, Approver, ApproverError, Presentation};
+use crate::policy::{Channel, Channels};
 use crate::tools::serving::{Asking, Offered, Serve, ServeEnd, Serving, Transport, Way};
 use crate::tools::{Lanes, Session};
 
@@ -62,10 +63,9 @@ async fn serve_in(args: McpArgs, serve: Serve) -> Result<Exit, Complaint> {
         directory,
     } = start::start(&args.policy, args.cwd.as_deref(), &[], Told::unless(args.quiet))?;
     let places = policy::places(&context)?;
-    let asking = asking(
-        &args.approver,
-        &Answerer::of(&args.approver, &loaded.policy, &places)?.into(),
-    );
+    let answerer = Answerer::of(&args.approver, &loaded.policy, &places)?;
+    let asking = asking(&args.approver, &loaded.policy.channels, answerer, Over::Stdio);
+    // What a command left behind of protected names is offered to nobody: there is no question without a call.
     let session =
         Session::open(loaded, narrowing, &directory, Box::new(Nobody), &context).map_err(session_complaint)?;
     let unconfined = session.is_unconfined().await;
@@ -89,35 +89,48 @@ async fn serve_in(args: McpArgs, serve: Serve) -> Result<Exit, Complaint> {
 }
 
 /// Who is asked, in which order.
-fn asking(flags: &ApproverFlags, named: &Arc<Answerer>) -> Asking {
+fn asking(flags: &ApproverFlags, channels: &Channels, named: Answerer, over: Over) -> Asking {
+    let here = named.channel();
+    let named = Arc::new(named);
     let mut order = Vec::new();
-    match &**named {
-        Answerer::Program { .. } | Answerer::Socket(_) => {
-            let named = Arc::clone(named);
+    for channel in channels.order() {
+        let available = match channel {
+            Channel::Program | Channel::Socket => here == Some(channel),
+            // What started Stockade has the terminal, unless the config knows better.
+            Channel::Terminal => {
+                here == Some(channel) && (channels.name(channel) || (over == Over::Http && has_terminal()))
+            }
+            Channel::Elicitation => {
+                order.push(Way::Elicitation);
+                continue;
+            }
+        };
+        if available {
+            let named = Arc::clone(&named);
             order.push(Way::Here(Arc::new(move || named.next())));
         }
-        // The terminal belongs to the client that started Stockade.
-        Answerer::Terminal(_) => {}
     }
-    order.push(Way::Elicitation);
     Asking {
         order,
         patience: approver::patience(flags),
     }
 }
 
+/// Whether anybody could be asked on a terminal.
+fn has_terminal() -> bool {
+    File::open("/dev/tty").is_ok()
+}
+
+/// How a client reaches the server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Over {
+    Stdio,
+    Http,
+}
+
 fn width(text: &str) -> Result<usize, String> {
     match text.parse() {
         Ok(width @ 1..=64) => Ok(width),
         Ok(_) | Err(_) => Err("a number from 1 to 64".to_owned()),
-    }
-}
-
-/// What a command left behind is offered to nobody: there is no question without a call.
-struct Nobody;
-
-impl Approver for Nobody {
-    fn ask(&mut self, _: &ApprovalRequest, _: &Presentation) -> Result<ApprovalDecision, ApproverError> {
-        Err(ApproverError::Nobody("nobody sits at an agent's server".to_owned()))
     }
 }

@@ -10,6 +10,7 @@ use super::call::object;
 use super::complain::{Complaint, print};
 use super::exit::Exit;
 use crate::approval::DecidedBy;
+use crate::policy::Channel;
 use crate::tools::{ApprovalContext, Session};
 
 /// The longest line that is read.
@@ -146,7 +147,7 @@ fn history(session: &Session) -> Value {
                 "approved": record.verdict.decision.approved,
                 "note": record.verdict.decision.note,
                 "by": by(&record.verdict.by),
-                "channel": record.verdict.channel,
+                "channel": record.verdict.channel.map(Channel::name),
                 "fingerprint": record.fingerprint.to_string(),
             })
         })

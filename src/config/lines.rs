@@ -30,6 +30,8 @@ pub(crate) fn of(layers: &Layers) -> Lines {
     note("sandbox.residuals", origin(sandbox(layers, |s| &s.residuals)));
     let mode = layers.first(|raw| raw.approval.as_ref().and_then(|approval| approval.mode.as_ref()));
     note("approval.mode", origin(mode));
+    let channel = layers.first(|raw| raw.approval.as_ref().and_then(|approval| approval.channel.as_ref()));
+    note("approval.channel", origin(channel));
     note("shell.limits.timeout", limit(layers, |l| at(l.timeout.as_ref())));
     note("shell.limits.memory", limit(layers, |l| at(l.memory.as_ref())));
     note("shell.limits.processes", limit(layers, |l| at(l.processes.as_ref())));

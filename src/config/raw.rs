@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::scalar::{At, Entries, RawDemand, RawNetwork, RawSize, RawTime};
 use super::words::{
-    RawApprovalMode, RawArgKind, RawBackend, RawDenyFallback, RawFallback, RawHome, RawMode, RawProtect,
+    RawApprovalMode, RawArgKind, RawBackend, RawChannel, RawDenyFallback, RawFallback, RawHome, RawMode, RawProtect,
     RawProtectFallback, RawResiduals, RawUnixSockets,
 };
 
@@ -255,6 +255,9 @@ pub(crate) struct RawArg {
 pub(crate) struct RawApproval {
     /// Default `interactive`.
     pub(crate) mode: Option<At<RawApprovalMode>>,
+    /// Where somebody is asked: the first of these that can be. `terminal`, `socket`, `program`, `elicitation`; none of
+    /// them means that nobody is.
+    pub(crate) channel: Option<At<Vec<At<RawChannel>>>>,
     /// Commands that nobody is asked about: each is a rule `{pattern, approval: none}` after `shell.rules`.
     pub(crate) safe_commands: Option<Vec<At<String>>>,
     /// Commands that are blocked: each is a rule `{pattern, allowed: false}` after `shell.rules`.

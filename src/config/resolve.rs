@@ -106,6 +106,7 @@ pub(crate) fn resolve(layers: &Layers, context: &Context) -> Result<Resolved, Bo
         default_rule,
         tools,
         mode: mode(layers),
+        channels: short::channels(layers)?,
         ceilings: Ceilings {
             lines: lines::of(layers),
             ..Ceilings::default()

@@ -8,7 +8,8 @@ use super::roots::Draft;
 use super::rules::words;
 use super::scalar::{At, RawDemand, Spot};
 use super::values;
-use crate::policy::{Demand, Rights, ShellRule};
+use super::words::RawChannel;
+use crate::policy::{Channel, Channels, Demand, Rights, ShellRule};
 
 /// The rules that `safe_commands` and `dangerous_patterns` of a file stand for, each with its place. `written` are
 /// the rules of the file that are written out.
@@ -89,6 +90,31 @@ pub(super) fn safe_paths<'a>(layers: &'a Layers, drafts: &[Draft<'_>]) -> Result
         }
     }
     Ok(safe)
+}
+
+/// What `approval.channel` names; nothing said is every one.
+pub(super) fn channels(layers: &Layers) -> Result<Channels, Box<Diagnostic>> {
+    let Some((layer, found)) = layers.first(|raw| raw.approval.as_ref().and_then(|approval| approval.channel.as_ref()))
+    else {
+        return Ok(Channels::default());
+    };
+    let mut named: Vec<(Channel, Spot)> = Vec::new();
+    for entry in &found.value {
+        let channel = match entry.value {
+            RawChannel::Terminal => Channel::Terminal,
+            RawChannel::Socket => Channel::Socket,
+            RawChannel::Program => Channel::Program,
+            RawChannel::Elicitation => Channel::Elicitation,
+        };
+        if let Some((_, before)) = named.iter().find(|(other, _)| *other == channel) {
+            return Err(Diagnostic::error(format!("`{channel}` is named twice"))
+                .at(layer.source.place(entry.at), "here")
+                .and(layer.source.place(*before), "and here")
+                .hint("each is tried once"));
+        }
+        named.push((channel, entry.at));
+    }
+    Ok(Channels::only(named.into_iter().map(|(channel, _)| channel).collect()))
 }
 
 /// Whether a root of this name was written and is not there: it was optional.

@@ -71,6 +71,17 @@ words! {
         /// Nobody is asked: what needs approval is denied.
         Strict,
     }
+    /// Where somebody is asked.
+    RawChannel {
+        /// The person at the terminal. Over standard input and output a server asks there only if it is named.
+        Terminal,
+        /// Whoever comes to the socket that a flag names.
+        Socket,
+        /// The program that a flag names.
+        Program,
+        /// The client, by a form.
+        Elicitation,
+    }
     /// The type of a custom tool's argument.
     RawArgKind { Path, String, Integer, Boolean, Choice }
 }

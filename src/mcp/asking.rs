@@ -12,9 +12,8 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use super::form;
-use crate::approval::{
-    ApprovalDecision, ApprovalRequest, Approver, ApproverError, Asked, CancelHandle, Channel, Presentation,
-};
+use crate::approval::{ApprovalDecision, ApprovalRequest, Approver, ApproverError, Asked, CancelHandle, Presentation};
+use crate::policy::Channel;
 use crate::tools::serving::{Asking, Way};
 
 /// How a client can be asked.

@@ -160,6 +160,7 @@ impl Policy {
             self.protect_fallback = self.protect_fallback.min(most.protect_fallback);
             self.deny_fallback = self.deny_fallback.min(most.deny_fallback);
             self.mode = self.mode.min(most.mode);
+            self.channels = self.channels.and(&most.channels);
             self.home = match most.home {
                 HomeChoice::Private => HomeChoice::Private,
                 HomeChoice::Real => self.home,
@@ -255,6 +256,9 @@ impl Policy {
         }
         if self.mode > most.mode && self.ceilings.lines.get("approval.mode").is_some() {
             cut("approval.mode", setting("approval.mode", &self.mode.to_string()));
+        }
+        if let Some(channel) = self.channels.beyond(&most.channels) {
+            cut("approval.channel", setting("approval.channel", channel.name()));
         }
         cuts
     }

@@ -7,6 +7,7 @@
 //! Nothing here does I/O, knows serde, or names a kernel facility.
 
 pub mod ceiling;
+pub mod channel;
 pub mod decision;
 pub mod environment;
 pub mod grant;
@@ -22,6 +23,7 @@ pub mod suffix;
 mod visible;
 
 pub use ceiling::{Ceiling, Ceilings, Cut, Lines, Lost};
+pub use channel::{Channel, Channels};
 pub use decision::{Demand, Mode, Requirement};
 pub use environment::{EnvRule, Environment, VarName};
 pub use grant::{Access, Deny, Grant, Origin, Pattern, Scope, Target};

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::ceiling::Ceilings;
+use super::channel::Channels;
 use super::decision::{Demand, Mode};
 use super::environment::Environment;
 use super::grant::{Access, Deny, Grant, Origin, Scope};
@@ -53,6 +54,8 @@ pub struct Policy {
     pub tools: BTreeMap<String, ToolRule>,
     /// How questions are answered unless a flag says otherwise.
     pub mode: Mode,
+    /// Where somebody may be asked.
+    pub channels: Channels,
     /// What the rest is held under.
     pub ceilings: Ceilings,
 }

@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use stockade::policy::{
-    BackendChoice, BasePath, Demand, Deny, DenyFallback, Environment, Grant, HomeChoice, Limits, Mode, Network, Origin,
-    OsSandbox, Pattern, Policy, Protect, ProtectFallback, Residuals, Rights, Root, Scope, ShellRule, Suffix, SuffixSet,
-    Target, UnixSockets,
+    BackendChoice, BasePath, Channels, Demand, Deny, DenyFallback, Environment, Grant, HomeChoice, Limits, Mode,
+    Network, Origin, OsSandbox, Pattern, Policy, Protect, ProtectFallback, Residuals, Rights, Root, Scope, ShellRule,
+    Suffix, SuffixSet, Target, UnixSockets,
 };
 use stockade::profile::{Asked, Call};
 
@@ -203,6 +203,7 @@ pub(crate) fn policy(random: &mut Random, tree: &Tree, tools: &Tools) -> Policy 
         },
         tools: BTreeMap::new(),
         mode: Mode::Strict,
+        channels: Channels::default(),
         ceilings: stockade::policy::Ceilings::default(),
     }
 }

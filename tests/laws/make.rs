@@ -9,9 +9,9 @@ use proptest::option::{self, weighted};
 use proptest::prelude::*;
 use proptest::sample::select;
 use stockade::policy::{
-    AbsPath, BackendChoice, BasePath, Demand, Deny, DenyFallback, EnvRule, Environment, Grant, HomeChoice, Identity,
-    Limits, Mode, Network, Origin, OsSandbox, Pattern, Policy, Protect, ProtectFallback, Residuals, Rights, Root,
-    Scope, ShellRule, Suffix, SuffixSet, Target, UnixSockets, VarName,
+    AbsPath, BackendChoice, BasePath, Channels, Demand, Deny, DenyFallback, EnvRule, Environment, Grant, HomeChoice,
+    Identity, Limits, Mode, Network, Origin, OsSandbox, Pattern, Policy, Protect, ProtectFallback, Residuals, Rights,
+    Root, Scope, ShellRule, Suffix, SuffixSet, Target, UnixSockets, VarName,
 };
 use stockade::profile::{Asked, Call, Profile};
 
@@ -243,6 +243,7 @@ pub(crate) fn with(roots: Vec<Root>, base: Vec<BasePath>) -> Policy {
         },
         tools: BTreeMap::new(),
         mode: Mode::Strict,
+        channels: Channels::default(),
         ceilings: stockade::policy::Ceilings::default(),
     }
 }

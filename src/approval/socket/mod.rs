@@ -23,11 +23,11 @@ use std::time::{Duration, Instant};
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
-use super::approver::{Approver, ApproverError, Channel};
+use super::approver::{Approver, ApproverError};
 use super::asked::Asked;
 use super::cancel::{CancelHandle, Cancelled};
 use super::request::{ApprovalDecision, ApprovalRequest, Presentation};
-use crate::policy::AbsPath;
+use crate::policy::{AbsPath, Channel};
 use board::{Board, Open, Settled};
 use place::Place;
 

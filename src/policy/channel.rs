@@ -1,0 +1,119 @@
+//! Where somebody may be asked.
+
+use std::collections::BTreeSet;
+use std::fmt;
+
+/// A place to ask somebody.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Channel {
+    /// A program that was named, or the one that embeds Stockade.
+    Program,
+    /// Whoever comes to the approvals socket.
+    Socket,
+    /// The person at the terminal.
+    Terminal,
+    /// The client of the protocol, which asks whoever sits before it, or answers by itself.
+    Elicitation,
+}
+
+impl Channel {
+    /// All of them, in the order in which they are tried where nothing else is said.
+    pub const ALL: [Self; 4] = [Self::Program, Self::Socket, Self::Terminal, Self::Elicitation];
+
+    /// Its name in a config.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Program => "program",
+            Self::Socket => "socket",
+            Self::Terminal => "terminal",
+            Self::Elicitation => "elicitation",
+        }
+    }
+}
+
+impl fmt::Display for Channel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// The channels of a policy: in which order they are tried, and which may be tried at all.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Channels {
+    named: Option<Vec<Channel>>,
+    allowed: BTreeSet<Channel>,
+}
+
+impl Default for Channels {
+    fn default() -> Self {
+        Self {
+            named: None,
+            allowed: Channel::ALL.into(),
+        }
+    }
+}
+
+impl Channels {
+    /// These and no others, in this order. None at all means that nobody is asked.
+    pub fn only(named: Vec<Channel>) -> Self {
+        Self {
+            allowed: named.iter().copied().collect(),
+            named: Some(named),
+        }
+    }
+
+    /// Whether somebody may be asked there.
+    pub fn allow(&self, channel: Channel) -> bool {
+        self.allowed.contains(&channel)
+    }
+
+    /// Whether the config itself names it.
+    pub fn name(&self, channel: Channel) -> bool {
+        self.allow(channel) && self.named.as_ref().is_some_and(|named| named.contains(&channel))
+    }
+
+    /// Those that may be tried, in order.
+    pub fn order(&self) -> Vec<Channel> {
+        let order = self.named.as_deref().unwrap_or(&Channel::ALL);
+        order.iter().copied().filter(|channel| self.allow(*channel)).collect()
+    }
+
+    /// Those of these that `most` allows too. What it names beyond them, and its order, add nothing.
+    #[must_use]
+    pub fn and(&self, most: &Self) -> Self {
+        Self {
+            named: self.named.clone(),
+            allowed: self.allowed.intersection(&most.allowed).copied().collect(),
+        }
+    }
+
+    /// The first that is named here and not allowed there.
+    pub fn beyond(&self, most: &Self) -> Option<Channel> {
+        let mut named = self.named.iter().flatten().copied();
+        named.find(|channel| !most.allow(*channel))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_ceiling_takes_channels_away_and_adds_none() {
+        let ceiling = Channels::only(vec![Channel::Terminal, Channel::Socket]);
+        let capped = Channels::default().and(&ceiling);
+        assert_eq!(capped.order(), [Channel::Socket, Channel::Terminal]);
+        assert!(!capped.name(Channel::Terminal), "only a config names channels");
+        let named = Channels::only(vec![Channel::Elicitation, Channel::Terminal]);
+        assert_eq!(named.and(&ceiling).order(), [Channel::Terminal]);
+        assert!(named.and(&ceiling).name(Channel::Terminal));
+        assert_eq!(named.beyond(&ceiling), Some(Channel::Elicitation));
+        assert_eq!(Channels::default().beyond(&ceiling), None);
+    }
+
+    #[test]
+    fn an_empty_list_names_nobody() {
+        assert_eq!(Channels::only(Vec::new()).order(), []);
+        assert_eq!(Channels::default().and(&Channels::only(Vec::new())).order(), []);
+    }
+}
