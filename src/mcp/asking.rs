@@ -14,6 +14,7 @@ use tokio_util::sync::CancellationToken;
 use super::form;
 use crate::approval::{ApprovalDecision, ApprovalRequest, Approver, ApproverError, Asked, CancelHandle, Presentation};
 use crate::policy::Channel;
+use crate::policy::path::escape;
 use crate::tools::serving::{Asking, Way};
 
 /// How a client can be asked.
@@ -71,8 +72,17 @@ pub(super) struct Brought {
     pub(super) answer: ElicitResult,
 }
 
-/// Finds who is asked: the first way that is open.
-pub(super) fn answering(asking: &Asking, client: Client, brought: Option<Brought>) -> Answering {
+/// Finds who is asked: the first way that is open. What they answer is told.
+pub(super) fn answering(asking: &Asking, say: fn(&str), client: Client, brought: Option<Brought>) -> Answering {
+    let mut found = find(asking, client, brought);
+    found.approver = Box::new(Told {
+        inner: found.approver,
+        say,
+    });
+    found
+}
+
+fn find(asking: &Asking, client: Client, brought: Option<Brought>) -> Answering {
     let (sender, questions) = mpsc::channel(1);
     let returned = Arc::new(Mutex::new(None));
     let open = asking.order.iter().find(|way| match way {
@@ -196,6 +206,35 @@ impl Approver for ByReturn {
 
     fn channel(&self) -> Channel {
         Channel::Elicitation
+    }
+}
+
+/// Tells whoever started the server what was answered, and where.
+struct Told {
+    inner: Box<dyn Approver + Send>,
+    say: fn(&str),
+}
+
+impl Approver for Told {
+    fn ask(
+        &mut self,
+        request: &ApprovalRequest,
+        presentation: &Presentation,
+    ) -> Result<ApprovalDecision, ApproverError> {
+        let answer = self.inner.ask(request, presentation);
+        let tool = escape(request.tool_name.as_bytes());
+        let channel = self.inner.channel();
+        match &answer {
+            Ok(decision) if decision.approved => (self.say)(&format!("{tool}: approved ({channel})")),
+            Ok(_) => (self.say)(&format!("{tool}: denied ({channel})")),
+            Err(ApproverError::Deferred) => {}
+            Err(error) => (self.say)(&format!("{tool}: denied: {error}")),
+        }
+        answer
+    }
+
+    fn channel(&self) -> Channel {
+        self.inner.channel()
     }
 }
 

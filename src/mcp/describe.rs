@@ -42,6 +42,16 @@ fn object(schema: Value) -> Arc<JsonObject> {
     })
 }
 
+/// The same with the name of the regime in place of its line: models are charged for every word, and the line is told once.
+fn brief(mut data: Value) -> Value {
+    if let Some(Value::String(regime)) = data.get_mut("regime")
+        && let Some(end) = regime.find(" (")
+    {
+        regime.truncate(end);
+    }
+    data
+}
+
 /// What came of a call. That it failed, or was denied, is for the model to read and act on.
 pub(super) fn result(done: Result<Output, ToolError>) -> CallToolResult {
     match done {
@@ -53,7 +63,7 @@ pub(super) fn result(done: Result<Output, ToolError>) -> CallToolResult {
             };
             result.structured_content = match output.data {
                 Value::Null => None,
-                data => Some(data),
+                data => Some(brief(data)),
             };
             result
         }

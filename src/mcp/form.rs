@@ -23,7 +23,7 @@ const NOTE_FIELD: &str = "note";
 
 /// What a form asks.
 pub(super) fn ask(asked: &Asked) -> Result<ElicitRequestParams, ApproverError> {
-    let (message, shown) = cut(&asked.text(100));
+    let (message, shown) = cut(&plain(&asked.text(100)));
     if asked.answer == AnswerOf::ApproverOnly && shown == Shown::Partly {
         // Nobody says yes to what was not shown.
         return Err(ApproverError::TooLarge);
@@ -47,6 +47,13 @@ pub(super) fn ask(asked: &Asked) -> Result<ElicitRequestParams, ApproverError> {
         message,
         requested_schema: ElicitationSchema::new(properties).with_required(vec![DECISION.to_owned()]),
     })
+}
+
+/// The text without the frame that keeps it apart on a terminal.
+fn plain(text: &str) -> String {
+    let lines = text.lines().filter(|line| !line.starts_with("+--"));
+    let bare = lines.map(|line| line.strip_prefix("| ").or(line.strip_prefix('|')).unwrap_or(line));
+    bare.collect::<Vec<_>>().join("\n")
 }
 
 /// Whether all of a question is shown.

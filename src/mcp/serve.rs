@@ -22,11 +22,11 @@ pub fn serve(serving: Serving) -> Boxed<'static, Result<ServeEnd, ServeError>> {
             asking,
             transport,
             mut stops,
-            say: _,
+            say,
         } = serving;
         let Offered::Own(provider) = offered;
         let ended = match transport {
-            Transport::Stdio => over_stdio(&provider, asking, &mut stops).await,
+            Transport::Stdio => over_stdio(&provider, asking, say, &mut stops).await,
         };
         provider.finish().await;
         ended
@@ -36,12 +36,14 @@ pub fn serve(serving: Serving) -> Boxed<'static, Result<ServeEnd, ServeError>> {
 async fn over_stdio(
     provider: &Arc<dyn Provider>,
     asking: Asking,
+    say: fn(&str),
     stops: &mut mpsc::Receiver<Signal>,
 ) -> Result<ServeEnd, ServeError> {
-    let server = Server::new(Arc::clone(provider), asking)?;
+    let ending = CancellationToken::new();
+    let server = Server::new(Arc::clone(provider), asking, say, ending.clone())?;
     let stop = CancellationToken::new();
     let serving = async {
-        let running = match server.serve_with_ct(Stdio::new(), stop.clone()).await {
+        let running = match server.serve_with_ct(Stdio::new(ending.clone()), stop.clone()).await {
             Ok(running) => running,
             // It went before it said anything.
             Err(ServerInitializeError::ConnectionClosed(_) | ServerInitializeError::Cancelled) => return Ok(()),
@@ -58,6 +60,7 @@ async fn over_stdio(
         done = &mut serving => return done.map(|()| ServeEnd::Closed),
         Some(signal) = stops.recv() => signal,
     };
+    ending.cancel();
     stop.cancel();
     tokio::select! {
         done = &mut serving => done.map(|()| ServeEnd::Stopped(signal)),

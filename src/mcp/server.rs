@@ -13,6 +13,7 @@ use rmcp::service::RequestContext;
 use rmcp::{RoleServer, ServerHandler};
 use serde_json::Value;
 use tokio::sync::Semaphore;
+use tokio_util::sync::CancellationToken;
 
 use super::asking::{self, Answering, Brought, Client};
 use super::state::{self, States};
@@ -38,11 +39,19 @@ struct Inner {
     asking: Asking,
     states: States,
     calls: Semaphore,
+    say: fn(&str),
+    /// Cancelled when the server ends: every call is then stopped at once.
+    ending: CancellationToken,
 }
 
 impl Server {
     /// A server with these tools.
-    pub(super) fn new(provider: Arc<dyn Provider>, asking: Asking) -> Result<Self, ServeError> {
+    pub(super) fn new(
+        provider: Arc<dyn Provider>,
+        asking: Asking,
+        say: fn(&str),
+        ending: CancellationToken,
+    ) -> Result<Self, ServeError> {
         let tools = provider.list().into_iter().map(describe::tool).collect();
         let states = States::new(asking.patience)?;
         Ok(Self(Arc::new(Inner {
@@ -51,6 +60,8 @@ impl Server {
             asking,
             states,
             calls: Semaphore::new(MOST_CALLS),
+            say,
+            ending,
         })))
     }
 
@@ -87,17 +98,19 @@ impl Server {
             withdraw,
             questions,
             returned,
-        } = asking::answering(&self.0.asking, client, brought);
+        } = asking::answering(&self.0.asking, self.0.say, client, brought);
+        let cancelled = self.0.ending.child_token();
         let work = self.0.provider.call(ProvidedCall {
             context: ApprovalContext::new(name, arguments),
             approver,
             withdraw,
-            cancelled: context.ct.clone(),
+            cancelled: cancelled.clone(),
             progress: None,
         });
         let done: Result<Output, ToolError> = tokio::select! {
             done = work => done,
-            () = asking::pass_on(questions, context, self.0.asking.patience, &context.ct) => Err(ToolError::Pending),
+            () = asking::pass_on(questions, context, self.0.asking.patience, &cancelled) => Err(ToolError::Pending),
+            () = relay(&context.ct, &cancelled) => Err(ToolError::Pending),
             () = beat(context) => Err(ToolError::Pending),
         };
         let asked = returned.lock().ok().and_then(|mut returned| returned.take());
@@ -157,6 +170,13 @@ impl Server {
             )),
         }
     }
+}
+
+/// Has a call stopped that its client gave up; never ends.
+async fn relay(given_up: &CancellationToken, cancelled: &CancellationToken) {
+    given_up.cancelled().await;
+    cancelled.cancel();
+    std::future::pending::<()>().await;
 }
 
 /// Tells a client that wants to know that its call is still under way; never ends.

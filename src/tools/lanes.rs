@@ -18,7 +18,7 @@ use super::set::ToolInfo;
 use super::tool::{Boxed, Effect, Output};
 
 /// How long a call that was cancelled may take to end before it is killed without ceremony.
-const PATIENCE: Duration = Duration::from_secs(2);
+const PATIENCE: Duration = Duration::from_secs(1);
 
 /// The tools of one config, for several calls at once.
 #[derive(Debug)]

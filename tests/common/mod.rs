@@ -13,6 +13,7 @@
     reason = "each test file uses its own part of this"
 )]
 
+pub(crate) mod agent;
 pub(crate) mod audited;
 mod process;
 mod terminal;

@@ -66,6 +66,11 @@ impl Invocation {
         self
     }
 
+    /// The program, for whoever serves its streams.
+    pub(crate) fn into_command(self) -> Command {
+        self.command
+    }
+
     /// Starts the program.
     pub(crate) fn spawn(mut self) -> Running {
         let mut child = self

@@ -105,7 +105,7 @@ fn forgotten_approvals_are_asked_for_again_by_everybody() {
 }
 
 #[test]
-fn where_the_approver_broke_down_nothing_is_remembered_and_the_mode_is_the_strictest() {
+fn where_the_approver_broke_down_nothing_more_is_approved() {
     let mut times = 0;
     let (approver, _) = person(move |_| {
         times += 1;
@@ -117,11 +117,12 @@ fn where_the_approver_broke_down_nothing_is_remembered_and_the_mode_is_the_stric
         let mut f = session.guarded(tool("f"));
         f.call(&context("f"), Prepared::nothing()).await.unwrap();
         let other = ApprovalContext::new("f", json!({"x": 2}));
-        for context in [&other, &context("f")] {
-            let done = f.call(context, Prepared::nothing()).await;
+        for _ in 0..2 {
+            let done = f.call(&other, Prepared::nothing()).await;
             assert!(matches!(done, Err(ToolError::Denied(_))), "{done:?}");
         }
+        // What was approved before, while somebody was there, still is.
+        f.call(&context("f"), Prepared::nothing()).await.unwrap();
     });
-    assert!(session.approvals().is_empty());
-    assert_eq!(session.mode(), Mode::Strict);
+    assert_eq!(session.approvals().len(), 1);
 }
