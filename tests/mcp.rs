@@ -50,7 +50,7 @@ mod tests {
         structured_content_has_the_shape_that_was_declared [];
         hostile_messages_leave_the_server_as_it_was [];
         a_thousand_calls_at_once_are_all_answered [];
-        a_gigabyte_of_output_leaves_the_server_small ["head"];
+        a_long_output_leaves_the_server_small ["head"];
         the_channel_that_answered_is_told [];
     }
 
@@ -70,6 +70,10 @@ shell:
     - {pattern: sh, approval: none}
     - {pattern: head, approval: none}
     - {pattern: 'true', approval: none}
+    - {pattern: setsid, approval: none}
+    - {pattern: kill, approval: none}
+    - {pattern: exit, approval: none}
+    - {pattern: echo, approval: none}
     - {pattern: cat, approval: none}
     - {pattern: rm, allowed: false, reason: delete through delete_file}
 tools:
@@ -188,7 +192,7 @@ tools:
             assert!(!is_there(world, name));
             is_done(&agent.call_answering("write_file", &write(name), &filled("once")).1);
             assert!(is_there(world, name));
-            let line = json!({"command": format!("echo x > {}", world.workspace().join("asked/c").display())});
+            let line = json!({"command": format!("printf x > {}", world.workspace().join("asked/c").display())});
             let (message, ran) = agent.call_answering("shell", &line, &filled("once"));
             assert!(message.contains("may write") && message.contains("asked"), "{message}");
             is_done(&ran);
@@ -228,10 +232,10 @@ tools:
     fn a_yes_for_the_session_covers_the_very_same_call_and_no_other(world: &Fixture) {
         for era in ERAS {
             let mut agent = agent(world, era);
-            let command = json!({"command": "echo one"});
+            let command = json!({"command": "printf one"});
             is_done(&agent.call_answering("shell", &command, &filled("session")).1);
             is_done(&agent.call("shell", &command));
-            let (_, other) = agent.call_answering("shell", &json!({"command": "echo two"}), &filled("deny"));
+            let (_, other) = agent.call_answering("shell", &json!({"command": "printf two"}), &filled("deny"));
             is_error(&other, &["user denied shell"]);
         }
     }
@@ -321,7 +325,7 @@ tools:
             let config = format!("{CONFIG}approval: {{channel: {channels}}}\n");
             for era in ERAS {
                 let mut agent = agent_with(world, &config, &[], era, forms());
-                let command = json!({"command": "echo asked"});
+                let command = json!({"command": "printf asked"});
                 if asks {
                     is_done(&agent.call_answering("shell", &command, &filled("once")).1);
                 } else {
@@ -494,7 +498,11 @@ tools:
 
     fn hostile_messages_leave_the_server_as_it_was(world: &Fixture) {
         let config = prepared(world, CONFIG);
-        let mut agent = Agent::bare(world.stockade(&["mcp", "--config", &config, "--cwd", "work"]), Era::Session, forms());
+        let mut agent = Agent::bare(
+            world.stockade(&["mcp", "--config", &config, "--cwd", "work"]),
+            Era::Session,
+            forms(),
+        );
         let deep = format!("{}1{}\n", "[".repeat(100_000), "]".repeat(100_000));
         let long = format!(
             "{{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"{}\"}}\n",
@@ -564,15 +572,15 @@ tools:
         }
     }
 
-    fn a_gigabyte_of_output_leaves_the_server_small(world: &Fixture) {
+    fn a_long_output_leaves_the_server_small(world: &Fixture) {
         let mut agent = agent(world, Era::Session);
-        let result = agent.call("shell", &json!({"argv": ["head", "-c", "1073741824", "/dev/zero"]}));
+        let result = agent.call("shell", &json!({"argv": ["head", "-c", "67108864", "/dev/zero"]}));
         is_done(&result);
-        assert_eq!(result["structuredContent"]["output_bytes"], 1 << 30);
+        assert_eq!(result["structuredContent"]["output_bytes"], 1 << 26);
         let status = fs::read_to_string(format!("/proc/{}/status", agent.pid())).unwrap();
         let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
         let kibibytes: u64 = peak.trim().trim_end_matches(" kB").parse().unwrap();
-        // The binary under test is not optimized, and still stays below.
+        // benches/mcp.rs does the same with a gigabyte, where the binary is optimized.
         assert!(kibibytes < 40 * 1024, "{kibibytes} KiB");
     }
 
