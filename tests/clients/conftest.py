@@ -1,0 +1,83 @@
+"""A world for each test, and the proof that nothing of it is left."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from world import LEGACY, MODERN, World, abandoned, children, reap, wait_until
+
+PR_SET_CHILD_SUBREAPER = 36
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--binary", type=Path, required=True, help="the stockade that is tested")
+    parser.addoption("--node", help="a node that runs the Inspector")
+    parser.addoption("--inspector", help="where the Inspector is installed")
+
+
+def pytest_configure() -> None:
+    # Whatever a server leaves running becomes a child of this process, whoever its parent was.
+    if ctypes.CDLL(None, use_errno=True).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != 0:
+        raise OSError(ctypes.get_errno(), "cannot become a subreaper")
+
+
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    """One line in the words of the Rust tests, for whoever counts both."""
+    count = {what: len(terminalreporter.stats.get(what, [])) for what in ("passed", "failed", "error", "skipped")}
+    bad = count["failed"] + count["error"]
+    word = "FAILED" if bad else "ok"
+    terminalreporter.write_line(f"test result: {word}. {count['passed']} passed; {bad} failed; {count['skipped']} ignored")
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+@pytest.fixture(params=[LEGACY, MODERN])
+def era(request: pytest.FixtureRequest) -> str:
+    return request.param
+
+
+@pytest.fixture(params=["landlock", "bwrap"])
+def backend(request: pytest.FixtureRequest) -> str:
+    return request.param
+
+
+@pytest.fixture(scope="session")
+def binary(pytestconfig: pytest.Config) -> Path:
+    path = pytestconfig.getoption("--binary").resolve()
+    assert os.access(path, os.X_OK), f"{path} cannot be executed"
+    return path
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_left() -> Iterator[None]:
+    before = abandoned()
+    yield
+
+    def alone() -> bool:
+        reap()
+        return not children()
+
+    clean = wait_until(alone)
+    left = children()
+    for pid in left:
+        os.kill(pid, signal.SIGKILL)
+    assert clean, f"processes are left: {left}"
+    directories = abandoned() - before
+    assert not directories, f"session directories are left: {directories}"
+
+
+@pytest.fixture
+def world(binary: Path, nothing_is_left: None) -> Iterator[World]:
+    it = World(binary)
+    yield it
+    it.check_and_remove()

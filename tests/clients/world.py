@@ -1,0 +1,256 @@
+"""The scratch world of one test: a workspace, a config, the server, and what is there afterwards."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+import subprocess
+import tempfile
+import time
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import anyio
+from mcp import Client, StdioServerParameters
+from mcp.client.stdio import stdio_client
+from mcp_types import CallToolResult, TextContent
+
+LEGACY = "legacy"
+MODERN = "modern"
+
+# How the Python SDK is told which era to speak, and what is then spoken.
+MODES = {LEGACY: "legacy", MODERN: "auto"}
+VERSIONS = {LEGACY: "2025-11-25", MODERN: "2026-07-28"}
+
+# Nothing here takes as long; a hang is a failure.
+PATIENCE = 45.0
+
+ROOTS = """
+extends: [system]
+sandbox:
+  backend: BACKEND
+  protect_fallback: undo
+  paths:
+    project: {root: ./work, mode: rw}
+    notes: {root: ./work/notes, mode: rw, approval: {write: none}}
+    vault: {root: ./work/vault, approval: {read: required}}
+"""
+
+RULES = """
+shell:
+  default: {approval: required}
+  rules:
+    - {pattern: cat, approval: none}
+    - {pattern: echo, approval: none}
+    - {pattern: sleep, approval: none}
+    - {pattern: setsid, approval: none}
+    - {pattern: wait, approval: none}
+    - {pattern: "true", approval: none}
+    - {pattern: "false", approval: none}
+    - {pattern: python3 -B, approval: none}
+    - {pattern: rm, allowed: false, reason: delete through delete_file}
+custom_tools:
+  count:
+    description: Count the lines of a file
+    command: [wc, -l, "{path}"]
+    args: {path: {type: path, root: project, description: what to count}}
+    approval: none
+    sandbox_paths: [notes]
+"""
+
+CONFIG = ROOTS + RULES
+
+
+class World:
+    """A folder with `work` (the workspace), `home`, `outside`, `private` (for the server's TMPDIR) and `stockade.yaml`."""
+
+    def __init__(self, binary: Path) -> None:
+        self.binary = binary
+        # Not /tmp: where commands have one of their own, the server wants its TMPDIR elsewhere.
+        self.base = Path(tempfile.mkdtemp(prefix="stockade-clients-", dir="/var/tmp"))
+        self.work = self.base / "work"
+        self.private = self.base / "private"
+        self.outside = self.base / "outside"
+        self.home = self.base / "home"
+        for folder in (self.work, self.private, self.outside, self.home, self.work / "notes", self.work / "vault"):
+            folder.mkdir()
+        self.write("readme.txt", "one\ntwo\nthree\n")
+        self.write("vault/combination", "17-4-39\n")
+        (self.outside / "secret").write_text("not yours\n")
+        self.config = self.base / "stockade.yaml"
+        self.configure(CONFIG)
+        self.stderr = self.base / "stderr"
+        self.stderr.touch()
+
+    # What is there.
+
+    def configure(self, text: str, backend: str = "auto") -> None:
+        self.config.write_text(text.replace("BACKEND", backend))
+
+    def write(self, name: str, text: str) -> Path:
+        file = self.work / name
+        file.write_text(text)
+        return file
+
+    def read(self, name: str) -> str:
+        return (self.work / name).read_text()
+
+    def has(self, name: str) -> bool:
+        return (self.work / name).exists()
+
+    def said(self) -> str:
+        """What the servers wrote to standard error."""
+        return self.stderr.read_text()
+
+    # The server.
+
+    def argv(self, *flags: str) -> list[str]:
+        return [str(self.binary), "mcp", "--config", str(self.config), "--cwd", str(self.work), *flags]
+
+    def environment(self) -> dict[str, str]:
+        return {
+            "PATH": "/usr/local/bin:/usr/bin:/bin",
+            "HOME": str(self.home),
+            "TMPDIR": str(self.private),
+            "LANG": "C.UTF-8",
+            "TERM": "dumb",
+        }
+
+    @asynccontextmanager
+    async def client(
+        self, era: str, person: Any = None, *flags: str, argv: Sequence[str] | None = None, mode: str | None = None
+    ) -> AsyncIterator[Client]:
+        """The Python SDK's client with a server of its own; `person` answers what the server asks."""
+        command, *arguments = argv or self.argv(*flags)
+        parameters = StdioServerParameters(command=command, args=arguments, env=self.environment(), cwd=self.base)
+        noise: list[Exception] = []
+
+        async def hear(message: Any) -> None:
+            if isinstance(message, Exception):
+                noise.append(message)
+
+        with self.stderr.open("a") as errors, anyio.fail_after(PATIENCE):
+            client = Client(
+                stdio_client(parameters, errlog=errors),
+                mode=mode or MODES[era],
+                elicitation_callback=person,
+                message_handler=hear,
+            )
+            async with client:
+                assert client.protocol_version == VERSIONS[era]
+                yield client
+        assert not noise, f"something else than the protocol came on standard output: {noise}"
+
+    # What is left.
+
+    def check_and_remove(self) -> None:
+        """Nothing of the server's is left where it keeps what is private."""
+        left = wait_until(lambda: not list(self.private.iterdir())) or list(self.private.rglob("*"))
+        shutil.rmtree(self.base)
+        assert left is True, f"left behind by the server: {left}"
+
+
+def text_of(result: CallToolResult) -> str:
+    return "\n".join(part.text for part in result.content if isinstance(part, TextContent))
+
+
+def done(result: CallToolResult) -> CallToolResult:
+    """The result of a call that must have been carried out."""
+    assert not result.is_error, text_of(result)
+    return result
+
+
+def failed(result: CallToolResult) -> str:
+    """What a model reads of a call that must not have been carried out."""
+    assert result.is_error, text_of(result)
+    text = text_of(result)
+    assert text.strip(), "an error that says nothing"
+    return text
+
+
+def wait_until(condition: Callable[[], bool], seconds: float = 5.0) -> bool:
+    end = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > end:
+            return False
+        time.sleep(0.02)
+    return True
+
+
+async def until(condition: Callable[[], bool], seconds: float = 10.0) -> bool:
+    with anyio.move_on_after(seconds):
+        while not condition():
+            await anyio.sleep(0.02)
+        return True
+    return condition()
+
+
+# Processes.
+
+
+def running(word: str) -> list[int]:
+    """The processes that have `word` among their arguments, as the host sees them."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        if not entry.name.isdigit():
+            continue
+        try:
+            arguments = (entry / "cmdline").read_bytes().split(b"\0")
+            state = (entry / "stat").read_text().rpartition(")")[2].split()[0]
+        except OSError:
+            continue
+        if word.encode() in arguments and state not in "ZX":
+            found.append(int(entry.name))
+    return found
+
+
+def children() -> dict[int, str]:
+    """This process's children, orphans of its descendants among them, and what each is."""
+    found = {}
+    for entry in Path("/proc").iterdir():
+        if not entry.name.isdigit():
+            continue
+        try:
+            state, parent = (entry / "stat").read_text().rpartition(")")[2].split()[:2]
+            if int(parent) == os.getpid():
+                arguments = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+                found[int(entry.name)] = "zombie" if state in "ZX" else arguments
+        except (OSError, ValueError):
+            continue
+    return found
+
+
+def reap() -> None:
+    for pid, what in children().items():
+        if what == "zombie":
+            try:
+                os.waitpid(pid, os.WNOHANG)
+            except ChildProcessError:
+                pass
+
+
+# Session directories where they are without a TMPDIR.
+
+
+def abandoned() -> set[Path]:
+    """Session directories of this user that no living server or keeper holds."""
+    found = set()
+    for place in (Path("/tmp"), Path("/var/tmp"), Path("/dev/shm")):
+        for base in place.glob(f"stockade-{os.geteuid()}*"):
+            for lock in base.glob("*/lock"):
+                try:
+                    with lock.open() as file:
+                        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    found.add(lock.parent)
+                except OSError:
+                    continue
+    return found
+
+
+def run(argv: Sequence[str], **rest: Any) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        argv, capture_output=True, text=True, timeout=PATIENCE, stdin=subprocess.DEVNULL, check=False, **rest
+    )
