@@ -47,8 +47,10 @@ def call(inspector: list[str], world: World, era: str, tool: str, **arguments: o
     argv = ["--method", "tools/call", "--tool-name", tool, "--tool-args-json", json.dumps(arguments)]
     done = inspect(inspector, world, era, *argv)
     assert done.stdout, done.stderr
-    answer = json.loads(done.stdout)
-    return answer.get("result", answer)
+    result = json.loads(done.stdout)["result"]
+    # Its own word for a tool that said it went wrong.
+    assert done.returncode == (5 if result.get("isError") else 0), done.stderr
+    return result
 
 
 def text_of(result: dict) -> str:
@@ -58,8 +60,7 @@ def text_of(result: dict) -> str:
 def test_the_tools_are_listed_and_their_schemas_are_portable(inspector: list[str], world: World, era: str) -> None:
     done = inspect(inspector, world, era, "--method", "tools/list", "--strict")
     assert done.returncode == 0, done.stderr
-    answer = json.loads(done.stdout)
-    tools = [tool["name"] for tool in answer.get("result", answer)["tools"]]
+    tools = [tool["name"] for tool in json.loads(done.stdout)["result"]["tools"]]
     assert {"read_file", "edit_file", "shell", "count"} <= set(tools)
 
 
