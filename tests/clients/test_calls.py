@@ -5,6 +5,7 @@ from __future__ import annotations
 import anyio
 import pytest
 from jsonschema import Draft202012Validator
+from mcp.shared.exceptions import MCPError
 
 from people import Person, once
 from world import World, done, failed, text_of
@@ -88,7 +89,6 @@ async def test_a_command_writes_where_the_config_lets_it_and_nowhere_else(world:
 
 # What goes wrong, what a model must be able to read of it, and the twin that goes well.
 MISTAKES = {
-    "a tool that there is not": ("read_everything", {"path": "readme.txt"}, ["read_everything"]),
     "an argument that there is not": ("read_file", {"path": "readme.txt", "encoding": "utf-8"}, ["encoding"]),
     "an argument that is missing": ("read_file", {}, ["path"]),
     "an argument of another type": ("read_file", {"path": "readme.txt", "lines": "all"}, ["lines"]),
@@ -120,15 +120,24 @@ async def test_what_went_wrong_is_an_error_that_a_model_can_act_on(world: World,
     assert "not yours" not in text
 
 
+async def test_a_tool_that_there_is_not_is_an_error_that_names_it(world: World, era: str) -> None:
+    async with world.client(era) as client:
+        # To the protocol an unknown tool is a wrong request; to be told so in a result is as good.
+        try:
+            text = failed(await client.call_tool("read_everything", {"path": "readme.txt"}))
+        except MCPError as refused:
+            text = str(refused)
+        assert "read_everything" in text
+        done(await client.call_tool("read_file", {"path": "readme.txt"}))
+
+
 async def test_text_of_every_kind_comes_back_as_it_was_sent(world: World, era: str) -> None:
     content = 'quotes " and \\ and </tool>\ttabs\n' + "\u2028\u202e\u0085 é 漢字 🧱\n" + "x" * 300_000 + "\nend\n"
     async with world.client(era, None, "--mode", "approve_all") as client:
         done(await client.call_tool("write_file", {"path": "notes/odd.txt", "content": content}))
         assert world.read("notes/odd.txt") == content
         result = done(await client.call_tool("read_file", {"path": "notes/odd.txt", "lines": 2}))
-        assert result.structured_content["content"] == "".join(content.splitlines(keepends=True)[:0]) + "\n".join(
-            content.split("\n")[:2]
-        ) + "\n"
+        assert result.structured_content["content"] == content[: content.index("x" * 1000)]
 
 
 async def test_many_calls_at_once_are_each_answered_with_their_own(world: World, era: str) -> None:
