@@ -201,7 +201,7 @@ async def test_without_elicitation_in_the_config_no_client_is_asked(world: World
 async def test_a_root_that_needs_a_yes_to_be_read_is_not_there_without_one(world: World, era: str) -> None:
     async with world.client(era, person := Person(deny(), once)) as client:
         # Nobody was asked about this command, so the vault does not exist for it.
-        result = await client.call_tool("shell", {"argv": ["cat", "vault/combination"]})
+        result = await client.call_tool("shell", {"argv": ["cat", str(world.vault / "combination")]})
         assert result.is_error and "17-4-39" not in text_of(result)
         assert "17-4-39" not in failed(await client.call_tool("read_file", {"path": "vault:combination"}))
         assert "17-4-39" in text_of(done(await client.call_tool("read_file", {"path": "vault:combination"})))

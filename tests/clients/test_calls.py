@@ -101,7 +101,7 @@ MISTAKES = {
     ),
     "a patch that does not fit": ("patch_file", {"patch": PATCH.replace("one", "uno")}, ["readme.txt"]),
     "a pattern that cannot be read": ("search_files", {"pattern": "("}, ["("]),
-    "a command that a rule blocks": ("shell", {"command": "rm readme.txt"}, ["rm", "delete through delete_file"]),
+    "a command that a rule blocks": ("shell", {"command": "rm readme.txt"}, ["blocked", "delete through delete_file"]),
     "a program that there is not": ("shell", {"argv": ["echoo", "x"]}, ["echoo"]),
     "neither a line nor a program": ("shell", {}, ["command", "argv"]),
 }

@@ -8,15 +8,19 @@ import signal
 import subprocess
 import sys
 from contextlib import suppress
-from pathlib import Path
 
 import anyio
 import pytest
 from mcp.shared.exceptions import MCPError
 
-from world import CONFIG, LEGACY, World, done, failed, running, text_of, until, wait_until
+from world import LEGACY, NOBODY_IS_ASKED, World, children, done, failed, running, text_of, until, wait_until
 
 pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture(autouse=True)
+def no_questions(world: World) -> None:
+    world.configure(NOBODY_IS_ASKED)
 
 
 def long_time() -> str:
@@ -55,7 +59,7 @@ async def test_progress_of_a_long_command_arrives_while_it_runs(world: World, er
 
 
 async def test_cancelling_a_command_kills_all_that_it_started(world: World, era: str, backend: str) -> None:
-    world.configure(CONFIG, backend)
+    world.configure(NOBODY_IS_ASKED, backend)
     seconds = long_time()
     async with world.client(era) as client:
         with anyio.CancelScope() as scope:
@@ -70,7 +74,7 @@ async def test_cancelling_a_command_kills_all_that_it_started(world: World, era:
 
 
 async def test_a_command_that_is_not_cancelled_runs_to_its_end(world: World, era: str, backend: str) -> None:
-    world.configure(CONFIG, backend)
+    world.configure(NOBODY_IS_ASKED, backend)
     async with world.client(era) as client:
         result = done(await client.call_tool("shell", {"command": "setsid sleep 1; sleep 1; echo over"}))
     assert "over" in text_of(result)
@@ -121,7 +125,7 @@ async def test_what_a_command_left_in_the_background_ends_with_it(world: World, 
 
 
 async def test_hanging_up_kills_what_runs_and_ends_the_server(world: World, era: str, backend: str) -> None:
-    world.configure(CONFIG, backend)
+    world.configure(NOBODY_IS_ASKED, backend)
     seconds = long_time()
     status = world.base / "status"
     # The shell beside it tells how the server ended.
@@ -139,6 +143,22 @@ async def test_hanging_up_kills_what_runs_and_ends_the_server(world: World, era:
     assert status.read_text() == "0\n", "the server did not end by itself when its input did"
 
 
+async def test_a_signal_kills_what_runs_and_ends_the_server(world: World, era: str) -> None:
+    seconds = long_time()
+    async with anyio.create_task_group() as group:
+        async with world.client(era) as client:
+
+            async def call() -> None:
+                with suppress(MCPError):
+                    failed(await client.call_tool("shell", brood(seconds)))
+
+            group.start_soon(call)
+            assert await until(lambda: len(running(seconds)) >= BROOD)
+            os.kill(server(), signal.SIGTERM)
+            # Whoever sent it has little patience before the next one.
+            assert await until(lambda: not running(seconds) and not servers(), 1.5)
+
+
 CLIENT = """
 import sys, anyio
 from mcp import Client, StdioServerParameters
@@ -154,7 +174,7 @@ anyio.run(main, *sys.argv[1:])
 
 
 async def test_a_client_that_is_killed_leaves_nothing_running(world: World, era: str, backend: str) -> None:
-    world.configure(CONFIG, backend)
+    world.configure(NOBODY_IS_ASKED, backend)
     seconds = long_time()
     script = world.base / "client.py"
     script.write_text(CLIENT.replace("@private@", str(world.private)))
@@ -172,24 +192,28 @@ async def test_a_client_that_is_killed_leaves_nothing_running(world: World, era:
 
 
 async def test_a_server_that_is_killed_leaves_nothing_running(world: World, era: str, backend: str) -> None:
-    world.configure(CONFIG, backend)
+    world.configure(NOBODY_IS_ASKED, backend)
     seconds = long_time()
     with pytest.raises(Exception):  # noqa: B017, PT011 - the connection is gone; how the SDK says so is its own business
         async with world.client(era) as client, anyio.create_task_group() as group:
             group.start_soon(client.call_tool, "shell", brood(seconds))
             assert await until(lambda: len(running(seconds)) >= BROOD)
-            [server] = [pid for pid in running("mcp") if is_child(pid)]
-            os.kill(server, signal.SIGKILL)
+            os.kill(server(), signal.SIGKILL)
     assert wait_until(lambda: not running(seconds))
 
 
-def is_child(pid: int) -> bool:
-    stat = Path(f"/proc/{pid}/stat").read_text()
-    return int(stat.rpartition(")")[2].split()[1]) == os.getpid()
+def servers() -> list[int]:
+    """The servers that this process started and that have not ended."""
+    return [pid for pid in running("mcp") if pid in children()]
+
+
+def server() -> int:
+    [pid] = servers()
+    return pid
 
 
 async def test_nothing_is_left_where_sessions_are_without_a_tmpdir(world: World, era: str, backend: str) -> None:
-    world.configure(CONFIG, backend)
+    world.configure(NOBODY_IS_ASKED, backend)
     # What is left there is looked for after each test.
     argv = ["env", "--unset=TMPDIR", *world.argv()]
     async with world.client(era, argv=argv) as client:

@@ -11,7 +11,7 @@ from fastmcp.client import Client as FastClient
 from fastmcp.client.transports import StdioTransport
 from pydantic_ai import Agent
 from pydantic_ai.mcp import MCPToolset
-from pydantic_ai.messages import ModelMessage, ModelResponse, RetryPromptPart, TextPart, ToolCallPart, ToolReturnPart
+from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart, ToolCallPart, ToolReturnPart
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 
 from people import Person, deny, once
@@ -39,18 +39,13 @@ class Script:
     def __init__(self, *steps: Callable[[str, bool], tuple[str, dict[str, Any]] | str]) -> None:
         self.steps = list(steps)
         self.offered: set[str] = set()
-        self.seen: list[str] = []
 
     def __call__(self, messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
         self.offered = {tool.name for tool in info.function_tools}
         last = messages[-1].parts[-1]
-        went_wrong = isinstance(last, RetryPromptPart)
-        text = ""
-        if isinstance(last, RetryPromptPart):
-            text = last.model_response()
-        elif isinstance(last, ToolReturnPart):
-            text = last.model_response_str()
-        self.seen.append(text)
+        text, went_wrong = "", False
+        if isinstance(last, ToolReturnPart):
+            text, went_wrong = last.model_response_str(), last.outcome != "success"
         step = self.steps.pop(0)(text, went_wrong)
         if isinstance(step, str):
             return ModelResponse(parts=[TextPart(step)])
@@ -94,8 +89,8 @@ async def test_a_model_repairs_a_program_is_denied_something_and_adjusts(world: 
     def start(_text: str, _wrong: bool):
         return RUN_TESTS
 
-    def look(text: str, _wrong: bool):
-        assert "-1 != 5" in text
+    def look(text: str, wrong: bool):
+        assert wrong and "-1 != 5" in text
         return "read_file", {"path": "calc.py"}
 
     def repair(text: str, wrong: bool):

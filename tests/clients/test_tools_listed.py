@@ -52,7 +52,7 @@ async def test_the_tools_are_those_that_the_config_can_allow(world: World, era: 
     assert sorted(tools) == sorted(expected)
     # As `stockade call` has it.
     called = run([world.binary, "call", "--json", "--quiet", *world.argv()[2:]], env=world.environment())
-    assert tools == [tool["name"] for tool in json.loads(called.stdout)], called.stderr
+    assert tools == [tool["name"] for tool in json.loads(called.stdout)["tools"]], called.stderr
 
 
 async def test_the_order_is_the_same_at_every_start_and_in_both_eras(world: World) -> None:
