@@ -70,16 +70,16 @@ async def _result(action: str) -> ElicitResult:
     return ElicitResult(action=action, content={"decision": "once"})
 
 
-@pytest.mark.parametrize("no", NO)
-async def test_what_is_not_a_yes_is_a_no(world: World, era: str, no: str) -> None:
-    async with world.client(era, person := Person(NO[no], once)) as client:
-        text = failed(await edit(client))
-        assert "denied" in text and "edit_file" in text
-        assert world.read("readme.txt") == BEFORE
+async def test_what_is_not_a_yes_is_a_no(world: World, era: str) -> None:
+    async with world.client(era, person := Person(*NO.values(), once)) as client:
+        for no in NO:
+            text = failed(await edit(client))
+            assert "denied" in text and "edit_file" in text, no
+            assert world.read("readme.txt") == BEFORE, no
         # The twin.
         done(await edit(client))
     assert world.read("readme.txt") == AFTER
-    person.was_asked(2)
+    person.was_asked(len(NO) + 1)
 
 
 async def test_a_handler_that_answers_with_an_error_approves_nothing(world: World, era: str) -> None:
