@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import os
 import signal
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +34,16 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
     bad = count["failed"] + count["error"]
     word = "FAILED" if bad else "ok"
     terminalreporter.write_line(f"test result: {word}. {count['passed']} passed; {bad} failed; {count['skipped']} ignored")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, Any, Any]:
+    """What the servers of a test that failed said."""
+    report = yield
+    world = getattr(item, "funcargs", {}).get("world")
+    if report.when == "call" and report.failed and world:
+        report.sections.append(("standard error of the servers", world.said()))
+    return report
 
 
 @pytest.fixture
