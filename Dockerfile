@@ -17,15 +17,18 @@ RUN target="$(rustc --print host-tuple)" \
  && install -D --mode=0755 "target/$target/release/stockade" /out/stockade
 
 FROM docker.io/library/debian:trixie-slim
+# Whose files are mounted at /workspace: `--build-arg UID="$(id -u)" --build-arg GID="$(id -g)"` for your own.
+ARG UID=10001
+ARG GID=10001
 RUN apt-get update \
  && apt-get install --yes --no-install-recommends ca-certificates git \
  && rm -rf /var/lib/apt/lists/* \
- && groupadd --gid 10001 agent \
- && useradd --uid 10001 --gid 10001 --create-home --shell /bin/bash agent \
+ && groupadd --gid "$GID" agent \
+ && useradd --uid "$UID" --gid "$GID" --create-home --shell /bin/bash agent \
  && install --directory --owner=agent --group=agent /workspace
 COPY --from=build /out/stockade /usr/local/bin/stockade
 # By number, so that Kubernetes can see that it is not root.
-USER 10001:10001
+USER ${UID}:${GID}
 WORKDIR /workspace
 ENTRYPOINT ["stockade"]
 CMD ["doctor"]

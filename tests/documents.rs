@@ -318,11 +318,15 @@ mod tests {
     #[test]
     fn the_image_runs_as_the_user_that_the_manifests_name() {
         let file = document("Dockerfile");
-        let user = file.lines().find_map(|line| line.strip_prefix("USER ")).unwrap();
+        let after = |word: &str| file.lines().find_map(|line| line.strip_prefix(word)).unwrap();
+        assert_eq!(after("USER "), "${UID}:${GID}");
         for object in manifests() {
             let Some(pod) = object.pod() else { continue };
-            let context = &pod["securityContext"];
-            assert_eq!(user, format!("{}:{}", context["runAsUser"], context["runAsGroup"]), "{}", object.file);
+            for (built, name) in [("ARG UID=", "runAsUser"), ("ARG GID=", "runAsGroup"), ("ARG GID=", "fsGroup")] {
+                let number: u64 = after(built).parse().unwrap();
+                assert_ne!(number, 0);
+                assert_eq!(pod["securityContext"][name], number, "{} {name}", object.file);
+            }
         }
     }
 }
