@@ -112,28 +112,72 @@ fn speed(root: &Path, with_ours: bool) -> bool {
     let files = peers.join("node_modules/@modelcontextprotocol/server-filesystem/dist/index.js");
     let mut filesystem = Command::new("node");
     filesystem.arg(files).arg(root);
-    let mut reads = vec![Contender::new("server-filesystem", &mut filesystem, "read_text_file", &path)];
+    let mut reads = vec![Contender::new(
+        "server-filesystem",
+        &mut filesystem,
+        "read_text_file",
+        &path,
+    )];
     if with_ours {
-        reads.push(Contender::new("stockade, auto", &mut stockade(root, "auto"), "read_file", &path));
-        reads.push(Contender::new("stockade, landlock", &mut stockade(root, "landlock"), "read_file", &path));
+        reads.push(Contender::new(
+            "stockade, auto",
+            &mut stockade(root, "auto"),
+            "read_file",
+            &path,
+        ));
+        reads.push(Contender::new(
+            "stockade, landlock",
+            &mut stockade(root, "landlock"),
+            "read_file",
+            &path,
+        ));
     }
 
     let mut commands = Command::new("node");
-    commands.arg(peers.join("node_modules/mcp-server-commands/build/index.js")).current_dir(root);
+    commands
+        .arg(peers.join("node_modules/mcp-server-commands/build/index.js"))
+        .current_dir(root);
     let line = serde_json::json!({"command": "true"});
-    let mut lines = vec![Contender::new("mcp-server-commands", &mut commands, "run_command", &line)];
+    let mut lines = vec![Contender::new(
+        "mcp-server-commands",
+        &mut commands,
+        "run_command",
+        &line,
+    )];
     if with_ours {
-        lines.push(Contender::new("stockade, auto", &mut stockade(root, "auto"), "shell", &line));
-        lines.push(Contender::new("stockade, landlock", &mut stockade(root, "landlock"), "shell", &line));
+        lines.push(Contender::new(
+            "stockade, auto",
+            &mut stockade(root, "auto"),
+            "shell",
+            &line,
+        ));
+        lines.push(Contender::new(
+            "stockade, landlock",
+            &mut stockade(root, "landlock"),
+            "shell",
+            &line,
+        ));
     }
 
     let mut cli = Command::new(peers.join("venv/bin/cli-mcp-server"));
-    cli.env("ALLOWED_DIR", root).env("ALLOWED_COMMANDS", "all").env("ALLOWED_FLAGS", "all");
+    cli.env("ALLOWED_DIR", root)
+        .env("ALLOWED_COMMANDS", "all")
+        .env("ALLOWED_FLAGS", "all");
     let mut programs = vec![Contender::new("cli-mcp-server", &mut cli, "run_command", &line)];
     if with_ours {
         let argv = serde_json::json!({"argv": ["true"]});
-        programs.push(Contender::new("stockade, auto", &mut stockade(root, "auto"), "shell", &argv));
-        programs.push(Contender::new("stockade, landlock", &mut stockade(root, "landlock"), "shell", &argv));
+        programs.push(Contender::new(
+            "stockade, auto",
+            &mut stockade(root, "auto"),
+            "shell",
+            &argv,
+        ));
+        programs.push(Contender::new(
+            "stockade, landlock",
+            &mut stockade(root, "landlock"),
+            "shell",
+            &argv,
+        ));
     }
 
     let read = compare("read a small file", &mut reads, READS);

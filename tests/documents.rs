@@ -32,8 +32,13 @@ mod tests {
 
     /// The words of `stockade SUBCOMMAND …` in a line, whatever starts it (`docker run … stockade mcp …`).
     fn command_line(words: &[String]) -> Option<&[String]> {
-        let names: Vec<String> = Arguments::command().get_subcommands().map(|sub| sub.get_name().to_owned()).collect();
-        let place = words.windows(2).rposition(|pair| pair[0] == "stockade" && names.contains(&pair[1]))?;
+        let names: Vec<String> = Arguments::command()
+            .get_subcommands()
+            .map(|sub| sub.get_name().to_owned())
+            .collect();
+        let place = words
+            .windows(2)
+            .rposition(|pair| pair[0] == "stockade" && names.contains(&pair[1]))?;
         Some(&words[place..])
     }
 
@@ -74,7 +79,11 @@ mod tests {
             let found = if name == "Dockerfile" {
                 let comments = document(name).replace("#   ", "    ");
                 let words = lines(&comments).iter().map(|line| words(line)).collect::<Vec<_>>();
-                words.iter().filter_map(|words| command_line(words)).map(|words| (name.to_owned(), words.to_vec())).collect()
+                words
+                    .iter()
+                    .filter_map(|words| command_line(words))
+                    .map(|words| (name.to_owned(), words.to_vec()))
+                    .collect()
             } else {
                 command_lines(name)
             };
@@ -175,7 +184,11 @@ mod tests {
         fs::create_dir_all(&root).unwrap();
         let config = folder.join("agent.yaml");
         fs::write(&config, text.replace("/workspace", root.to_str().unwrap())).unwrap();
-        let output = Command::new(env!("CARGO_BIN_EXE_stockade")).arg("check").arg(&config).output().unwrap();
+        let output = Command::new(env!("CARGO_BIN_EXE_stockade"))
+            .arg("check")
+            .arg(&config)
+            .output()
+            .unwrap();
         let said = String::from_utf8(output.stderr).unwrap();
         assert!(output.status.success(), "{place}: {said}");
     }
@@ -204,7 +217,10 @@ mod tests {
             let Some(pod) = object.pod() else { continue };
             let place = format!("{} {}", object.file, object.name());
             assert_eq!(pod["securityContext"]["runAsNonRoot"], true, "{place}");
-            assert_eq!(pod["securityContext"]["seccompProfile"]["type"], "RuntimeDefault", "{place}");
+            assert_eq!(
+                pod["securityContext"]["seccompProfile"]["type"], "RuntimeDefault",
+                "{place}"
+            );
             assert_eq!(pod["automountServiceAccountToken"], false, "{place}");
             for shared in ["hostNetwork", "hostPID", "hostIPC"] {
                 assert!(pod[shared].is_null(), "{place}: {shared}");
@@ -231,15 +247,26 @@ mod tests {
     fn every_pod_mounts_only_volumes_that_it_has_and_every_config_as_a_file() {
         for object in manifests() {
             let Some(pod) = object.pod() else { continue };
-            let mut volumes: Vec<&str> =
-                pod["volumes"].as_array().unwrap().iter().map(|volume| volume["name"].as_str().unwrap()).collect();
-            let claims = object.value["spec"]["volumeClaimTemplates"].as_array().into_iter().flatten();
+            let mut volumes: Vec<&str> = pod["volumes"]
+                .as_array()
+                .unwrap()
+                .iter()
+                .map(|volume| volume["name"].as_str().unwrap())
+                .collect();
+            let claims = object.value["spec"]["volumeClaimTemplates"]
+                .as_array()
+                .into_iter()
+                .flatten();
             volumes.extend(claims.map(|claim| claim["metadata"]["name"].as_str().unwrap()));
             for container in containers(pod) {
                 for mount in container["volumeMounts"].as_array().into_iter().flatten() {
                     let name = mount["name"].as_str().unwrap();
                     assert!(volumes.contains(&name), "{}: there is no volume {name}", object.file);
-                    assert!(name != "config" || mount["subPath"].is_string(), "{}: {mount}", object.file);
+                    assert!(
+                        name != "config" || mount["subPath"].is_string(),
+                        "{}: {mount}",
+                        object.file
+                    );
                 }
             }
         }
@@ -276,7 +303,11 @@ mod tests {
     #[test]
     fn a_claim_names_a_pool_that_there_is_and_the_pool_a_template() {
         let objects = manifests();
-        let has = |kind: &str, name: &Value| objects.iter().any(|object| object.kind() == kind && object.name() == name);
+        let has = |kind: &str, name: &Value| {
+            objects
+                .iter()
+                .any(|object| object.kind() == kind && object.name() == name)
+        };
         let mut count = 0;
         for object in &objects {
             let spec = &object.value["spec"];
@@ -293,7 +324,11 @@ mod tests {
     /// The files and folders that `docker build` is given.
     fn given_to_docker() -> Vec<PathBuf> {
         let ignored = document(".dockerignore");
-        ignored.lines().filter_map(|line| line.strip_prefix('!')).map(PathBuf::from).collect()
+        ignored
+            .lines()
+            .filter_map(|line| line.strip_prefix('!'))
+            .map(PathBuf::from)
+            .collect()
     }
 
     #[test]
@@ -304,7 +339,12 @@ mod tests {
         }
         let folder = tempfile::tempdir().unwrap();
         for path in &given {
-            let status = Command::new("cp").arg("-r").arg(project().join(path)).arg(folder.path()).status().unwrap();
+            let status = Command::new("cp")
+                .arg("-r")
+                .arg(project().join(path))
+                .arg(folder.path())
+                .status()
+                .unwrap();
             assert!(status.success());
         }
         let output = Command::new(env!("CARGO"))
@@ -322,7 +362,11 @@ mod tests {
         assert_eq!(after("USER "), "${UID}:${GID}");
         for object in manifests() {
             let Some(pod) = object.pod() else { continue };
-            for (built, name) in [("ARG UID=", "runAsUser"), ("ARG GID=", "runAsGroup"), ("ARG GID=", "fsGroup")] {
+            for (built, name) in [
+                ("ARG UID=", "runAsUser"),
+                ("ARG GID=", "runAsGroup"),
+                ("ARG GID=", "fsGroup"),
+            ] {
                 let number: u64 = after(built).parse().unwrap();
                 assert_ne!(number, 0);
                 assert_eq!(pod["securityContext"][name], number, "{} {name}", object.file);
