@@ -1,6 +1,7 @@
 //! What the documents tell people to write is held against what reads it: the real argument parser, the real reader
 //! of configs, and the readers of each language.
 #![allow(missing_docs, reason = "a test file")]
+#![expect(clippy::disallowed_methods, reason = "the documents are held against real programs")]
 
 #[cfg(test)]
 #[path = "documents/kubernetes.rs"]
