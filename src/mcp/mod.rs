@@ -15,5 +15,6 @@ mod serve;
 mod server;
 mod state;
 mod stdio;
+pub mod upstream;
 
 pub use serve::serve;

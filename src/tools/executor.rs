@@ -121,10 +121,15 @@ impl Executor {
 
     /// What holds, in one line.
     pub fn regime_line(&self) -> Result<RegimeLine, ToolError> {
+        self.regime_line_of(&self.envelope)
+    }
+
+    /// The same for what runs under this profile.
+    pub(super) fn regime_line_of(&self, profile: &Profile) -> Result<RegimeLine, ToolError> {
         match &self.chosen.footing {
             Footing::Confined(ground) => Ok(RegimeLine::confined(
                 *ground,
-                &self.envelope,
+                profile,
                 &self.policy,
                 self.chosen.fallen.as_deref(),
             )),

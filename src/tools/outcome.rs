@@ -46,6 +46,13 @@ pub struct Restored {
     pub then: Then,
 }
 
+impl Restored {
+    /// What is to be said of it.
+    pub(super) fn told(&self) -> String {
+        format!("{} is protected and was {} meanwhile; restored", self.path, self.what)
+    }
+}
+
 /// What became of a change after it was undone.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
@@ -149,6 +156,22 @@ impl Status {
                 },
             },
         }
+    }
+}
+
+impl Status {
+    /// What is to be said of it; nothing of a command that ended as it should.
+    pub(super) fn told(&self) -> Option<String> {
+        Some(match self {
+            Self::Exited { code: 0 } => return None,
+            Self::Exited { code } => format!("exit code {code}"),
+            Self::Signaled { signal } => format!("killed by signal {signal}"),
+            Self::TimedOut => "timed out; it was killed".to_owned(),
+            Self::Cancelled { signal } => format!("cancelled by signal {signal}"),
+            Self::OverLimit { limit } => format!("over the limit `{limit}`; it was killed"),
+            Self::NotFound { program } => format!("{program}: not found in the PATH of the sandbox"),
+            Self::NotExecutable { why } | Self::Failed { why } => why.clone(),
+        })
     }
 }
 

@@ -26,6 +26,9 @@ pub struct RegimeLine {
     pub left_open: Vec<String>,
 }
 
+/// What becomes of protected names that nothing holds while a command runs.
+const AFTERWARDS: &str = "are restored after the command";
+
 impl RegimeLine {
     /// The line of a regime that confines.
     ///
@@ -47,14 +50,12 @@ impl RegimeLine {
             .collect();
         match &policy.protect {
             Protect::Default(_) if !roots.is_empty() => {
-                left_open.push(
-                    match ground.walls {
-                        Walls::Landlock => "protected names are restored after the command".to_owned(),
-                        Walls::Namespaces(_) => format!(
-                            "protected names that are new, are links or come after the first {MOST_PROTECTED} are restored after the command"
-                        ),
-                    },
-                );
+                left_open.push(match ground.walls {
+                    Walls::Landlock => format!("protected names {AFTERWARDS}"),
+                    Walls::Namespaces(_) => format!(
+                        "protected names that are new, are links or come after the first {MOST_PROTECTED} {AFTERWARDS}"
+                    ),
+                });
             }
             Protect::Default(_) | Protect::None => {}
         }
@@ -93,6 +94,20 @@ impl RegimeLine {
             },
             left_open,
         }
+    }
+
+    /// The same for a command that lives as long as the session: what is restored after it stands for as long.
+    #[must_use]
+    pub fn of_a_server(mut self) -> Self {
+        for open in &mut self.left_open {
+            if let Some(names) = open.strip_suffix(AFTERWARDS) {
+                *open = format!(
+                    "{names}are restored only when the server ends, and until then stand as it left them \
+                     (`residuals: refuse` refuses that)"
+                );
+            }
+        }
+        self
     }
 
     /// The line of a session that nothing confines.

@@ -231,6 +231,10 @@ impl Session {
         Guarded::new(tool, self.guard.clone())
     }
 
+    pub(super) fn shared(&self) -> &Shared {
+        &self.shared
+    }
+
     /// Stops what is under way: commands get the signal, open questions are withdrawn.
     pub fn stopper(&self) -> mpsc::Sender<Signal> {
         self.stopper.clone()

@@ -146,7 +146,7 @@ impl Executor {
     }
 
     /// Who counts the processes of a command.
-    fn counting(&self) -> Counting {
+    pub(super) fn counting(&self) -> Counting {
         match &self.chosen.footing {
             Footing::Confined(ground) => match TreeLimit::processes(ground.walls.regime()).hold {
                 Hold::Exact => Counting::Namespace,
@@ -160,7 +160,7 @@ impl Executor {
 /// How long a command may still be under way when its time is over, or it was told to stop. Whoever watches it ends it
 /// then, and putting protected names back takes a while; but where the kernel knows no scopes for signals, a command in
 /// namespaces can stop who watches it.
-const OVERDUE: Duration = Duration::from_secs(15);
+pub(super) const OVERDUE: Duration = Duration::from_secs(15);
 
 /// How a command ended, what it said, and the signal that stopped it, if one did.
 type Done = (Ended, Relayed, Option<i32>);
@@ -218,14 +218,14 @@ async fn run(
 }
 
 /// Waits for a moment; for none, for ever.
-async fn at(moment: Option<Instant>) {
+pub(super) async fn at(moment: Option<Instant>) {
     match moment {
         Some(moment) => tokio::time::sleep_until(moment.into()).await,
         None => std::future::pending().await,
     }
 }
 
-fn command_limits(limits: &Limits, timeout: Option<Duration>, counting: Counting) -> CommandLimits {
+pub(super) fn command_limits(limits: &Limits, timeout: Option<Duration>, counting: Counting) -> CommandLimits {
     let timeout = match (limits.timeout, timeout) {
         (Some(a), Some(b)) => Some(a.min(b)),
         (a, b) => a.or(b),

@@ -13,7 +13,7 @@ use tokio::sync::mpsc;
 
 use super::call::{ShellCall, ShellCommand, ToolError};
 use super::files::{bare, parse};
-use super::outcome::{Outcome, Status};
+use super::outcome::Outcome;
 use super::permission::{Overruled, Permit, Wanted};
 use super::session::Shared;
 use super::shell::NAME;
@@ -187,30 +187,15 @@ fn output(outcome: &Outcome) -> Result<Output, ToolError> {
         add("[standard error]\n");
         add(&outcome.stderr);
     }
-    let (end, told) = match &outcome.status {
-        Status::Exited { code: 0 } => (OutputEnd::Done, None),
-        Status::Exited { code } => (OutputEnd::Failed, Some(format!("[exit code {code}]"))),
-        Status::Signaled { signal } => (OutputEnd::Failed, Some(format!("[killed by signal {signal}]"))),
-        Status::TimedOut => (OutputEnd::Failed, Some("[timed out; it was killed]".to_owned())),
-        Status::Cancelled { signal } => (OutputEnd::Failed, Some(format!("[cancelled by signal {signal}]"))),
-        Status::OverLimit { limit } => (
-            OutputEnd::Failed,
-            Some(format!("[over the limit `{limit}`; it was killed]")),
-        ),
-        Status::NotFound { program } => (
-            OutputEnd::Failed,
-            Some(format!("[{program}: not found in the PATH of the sandbox]")),
-        ),
-        Status::NotExecutable { why } | Status::Failed { why } => (OutputEnd::Failed, Some(format!("[{why}]"))),
+    let end = match outcome.status.told() {
+        None => OutputEnd::Done,
+        Some(told) => {
+            add(&format!("[{told}]"));
+            OutputEnd::Failed
+        }
     };
-    if let Some(told) = told {
-        add(&told);
-    }
     for restored in &outcome.restored {
-        add(&format!(
-            "[{} is protected and was {} meanwhile; restored]",
-            restored.path, restored.what
-        ));
+        add(&format!("[{}]", restored.told()));
     }
     if let Some(why) = &outcome.unsettled {
         add(&format!("[protected names could not be restored: {why}]"));

@@ -255,10 +255,10 @@ fn nonblocking(fd: OwnedFd) -> io::Result<Channel> {
 /// The parent's end of a pipe or terminal that it made itself, and may therefore make non-blocking: the command's
 /// end is another open file.
 #[derive(Debug)]
-struct Channel(AsyncFd<OwnedFd>);
+pub(super) struct Channel(AsyncFd<OwnedFd>);
 
 impl Channel {
-    fn new(fd: OwnedFd) -> Result<Self, IoError> {
+    pub(super) fn new(fd: OwnedFd) -> Result<Self, IoError> {
         let flags = fcntl(&fd, FcntlArg::F_GETFL).map_err(|errno| IoError::Watch(errno.into()))?;
         let flags = OFlag::from_bits_retain(flags) | OFlag::O_NONBLOCK;
         fcntl(&fd, FcntlArg::F_SETFL(flags)).map_err(|errno| IoError::Watch(errno.into()))?;
@@ -268,8 +268,8 @@ impl Channel {
         ))
     }
 
-    /// The next bytes; 0 at the end.
-    async fn read(&self, piece: &mut [u8]) -> io::Result<usize> {
+    /// The next bytes; 0 at the end. Takes nothing when dropped before it is done.
+    pub(super) async fn read(&self, piece: &mut [u8]) -> io::Result<usize> {
         loop {
             let mut ready = self.0.readable().await?;
             match ready.try_io(|fd| Ok(nix::unistd::read(fd.get_ref(), piece)?)) {
@@ -283,7 +283,8 @@ impl Channel {
         }
     }
 
-    async fn write_all(&self, mut bytes: &[u8]) -> io::Result<()> {
+    /// Writes all of it; some of it when dropped before it is done.
+    pub(super) async fn write_all(&self, mut bytes: &[u8]) -> io::Result<()> {
         while !bytes.is_empty() {
             let mut ready = self.0.writable().await?;
             match ready.try_io(|fd| Ok(nix::unistd::write(fd.get_ref(), bytes)?)) {

@@ -250,7 +250,7 @@ fn null() -> Result<OwnedFd, IoError> {
 }
 
 /// A pipe's reading and writing end.
-fn pipe() -> Result<(OwnedFd, OwnedFd), IoError> {
+pub(super) fn pipe() -> Result<(OwnedFd, OwnedFd), IoError> {
     pipe2(OFlag::O_CLOEXEC).map_err(|errno| IoError::Pipe(errno.into()))
 }
 

@@ -1,0 +1,64 @@
+//! How much of what a server says anybody has reason for.
+
+use std::time::Duration;
+
+/// Bytes of one message.
+pub(super) const MOST_MESSAGE: usize = 8 << 20;
+
+/// Values in one message: each takes far more memory than its text does.
+pub(super) const MOST_VALUES: usize = 200_000;
+
+/// How long a server may take until it has said what it is and what its tools are.
+pub(super) const START: Duration = Duration::from_secs(60);
+
+/// How long it may take to list its tools again.
+pub(super) const LISTING: Duration = Duration::from_secs(30);
+
+/// How many pages its tools may take.
+pub(super) const MOST_PAGES: usize = 64;
+
+/// How many tools are offered.
+pub(super) const MOST_TOOLS: usize = 256;
+
+/// Bytes of one tool's definition.
+pub(super) const MOST_DEFINITION: usize = 128 << 10;
+
+/// Bytes of a description.
+pub(super) const MOST_DESCRIPTION: usize = 16 << 10;
+
+/// How many calls may be under way.
+pub(super) const MOST_CALLS: usize = 16;
+
+/// How long a call may take where the config sets no time.
+pub(super) const CALL: Duration = Duration::from_secs(600);
+
+/// Bytes that a call may give where the config sets no bound.
+pub(super) const MOST_OUTPUT: u64 = 1 << 20;
+
+/// About how many values a JSON text has: one more than what separates them. What stands in strings does not count.
+pub(super) fn values(text: &[u8]) -> usize {
+    let (mut count, mut in_string, mut escaped) = (1, false, false);
+    for byte in text {
+        match (in_string, byte) {
+            (true, _) if escaped => escaped = false,
+            (true, b'\\') => escaped = true,
+            (_, b'"') => in_string = !in_string,
+            (false, b',' | b'[' | b'{' | b':') => count += 1,
+            (true | false, _) => {}
+        }
+    }
+    count
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_are_counted_outside_of_strings() {
+        assert_eq!(values(b"1"), 1);
+        assert_eq!(values(br#"{"a": [1, 2, 3]}"#), 6);
+        assert_eq!(values(br#"",,,[[[\",,,\\""#), 1);
+        assert_eq!(values("[[[[".as_bytes()), 5);
+    }
+}

@@ -1,0 +1,269 @@
+//! A command that lives as long as the session, and that Stockade talks with over its standard input and output.
+//!
+//! Whoever started Stockade named it, and nobody is asked about it. So it gets what needs no asking: roots that need
+//! a yes to be written are read-only for it, roots that need one to be read do not exist, and no later yes changes
+//! that. What it says to standard error is passed on line by line ([`said`]).
+//!
+//! **Rules.** The person who starts Stockade decides what is served, so `shell.default` says nothing about it: that is
+//! what the agent may run where no rule speaks. A rule with `allowed: false` that matches the command forbids it
+//! all the same, because that holds for everybody.
+//!
+//! **Time.** `shell.limits.timeout` is for one call of it, not for its life; every other limit holds for its whole
+//! tree. It ends with the session; when it ends by itself it is not started again.
+
+mod said;
+
+use std::ffi::OsString;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use nix::sys::signal::Signal;
+use tokio::sync::{mpsc, oneshot, watch};
+use tokio::task::JoinHandle;
+
+use super::call::{ShellCommand, ToolError, argv};
+use super::environment;
+use super::executor::Executor;
+use super::footing::Footing;
+use super::outcome::{Restored, Status};
+use super::permission::judged;
+use super::regime::RegimeLine;
+use super::session::Session;
+use super::shell::{OVERDUE, at, command_limits};
+use crate::confine::io::{HeldEnds, Pipe, hold};
+use crate::confine::protocol::Work;
+use crate::confine::{ConfineError, Confinement, Launch, OwnProcess, Running};
+use crate::policy::path::escape;
+use crate::policy::shell::{Judgement, RuleRef};
+use crate::policy::{AbsPath, Access, Operation, Requirement};
+use crate::profile::{Asked, FileReach};
+
+/// How long a command that was told that its input has ended may take to end by itself.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// How long its last words may take to be taken once it has ended.
+const LAST_WORDS: Duration = Duration::from_millis(500);
+
+/// A command that was started.
+///
+/// Dropping it ends the command and its whole tree, but does not wait for that; [`finish`](Self::finish) does.
+#[derive(Debug)]
+pub struct Served {
+    ended: watch::Receiver<Option<Arc<ServedEnd>>>,
+    stop: Option<oneshot::Sender<()>>,
+    task: JoinHandle<()>,
+    /// How long one call of it may take.
+    pub call_time: Option<Duration>,
+    /// How many bytes one call of it may give.
+    pub call_output: Option<u64>,
+}
+
+/// The streams of a command: what is written, it reads; what is read, it wrote.
+#[derive(Debug)]
+pub struct ServedStreams {
+    /// Its standard input.
+    pub input: Pipe,
+    /// Its standard output.
+    pub output: Pipe,
+}
+
+/// How such a command ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ServedEnd {
+    /// How.
+    pub status: Status,
+    /// Protected names that it changed and that were restored.
+    pub restored: Vec<Restored>,
+    /// Why protected names could not be restored, if they could not.
+    pub unsettled: Option<String>,
+}
+
+impl ServedEnd {
+    /// How it ended, in a few words.
+    pub fn told(&self) -> String {
+        self.status.told().unwrap_or_else(|| "exit code 0".to_owned())
+    }
+
+    /// What else is to be said of it, a line each.
+    pub fn aftermath(&self) -> Vec<String> {
+        let restored = self.restored.iter().map(Restored::told);
+        let unsettled = self
+            .unsettled
+            .iter()
+            .map(|why| format!("protected names could not be restored: {why}"));
+        restored.chain(unsettled).collect()
+    }
+}
+
+/// How the end of a command is watched for by others than who holds it.
+#[derive(Debug, Clone)]
+pub struct Ending(watch::Receiver<Option<Arc<ServedEnd>>>);
+
+impl Ending {
+    /// How it ended, if it has.
+    pub fn now(&self) -> Option<Arc<ServedEnd>> {
+        self.0.borrow().clone()
+    }
+
+    /// Waits for the end; `None` where nobody is left who could say how.
+    pub async fn wait(&mut self) -> Option<Arc<ServedEnd>> {
+        self.0.wait_for(Option::is_some).await.ok()?.clone()
+    }
+}
+
+impl Served {
+    /// A handle that tells when it has ended.
+    pub fn ending(&self) -> Ending {
+        Ending(self.ended.clone())
+    }
+
+    /// Ends it, and waits until its whole tree is dead, protected names are restored and nothing of it is left.
+    ///
+    /// Whoever holds its [streams](ServedStreams) drops them first: a server ends by itself when its input does.
+    pub async fn finish(mut self) -> Option<Arc<ServedEnd>> {
+        // One that ends within that time by itself is told nothing.
+        let _late = tokio::time::timeout(PATIENCE, self.ending().wait()).await;
+        drop(self.stop.take());
+        // A task that was aborted with its runtime has dropped the worker, which ends all.
+        let _ended = (&mut self.task).await;
+        self.ending().now()
+    }
+}
+
+impl Session {
+    /// Starts a command that lives as long as the session, in the working directory. What it says to standard error
+    /// goes to `said`, as lines that are safe to show; who does not take them makes it wait.
+    pub async fn serve(
+        &self,
+        words: Vec<OsString>,
+        said: mpsc::Sender<String>,
+    ) -> Result<(Served, ServedStreams), ToolError> {
+        let directory = &self.shared().directory;
+        let directory = AbsPath::new(directory).map_err(|_| ToolError::Directory(directory.clone()))?;
+        let mut executor = self.shared().executor.lock().await;
+        executor.serve(words, &directory, said).await
+    }
+
+    /// What holds for such a command, in one line.
+    pub async fn served_regime_line(&self) -> Result<RegimeLine, ToolError> {
+        self.shared().executor.lock().await.served_regime_line()
+    }
+}
+
+impl Executor {
+    fn served_regime_line(&self) -> Result<RegimeLine, ToolError> {
+        let profile = self.profile(&Asked::Nobody, None)?;
+        Ok(self.regime_line_of(&profile)?.of_a_server())
+    }
+
+    async fn serve(
+        &mut self,
+        words: Vec<OsString>,
+        directory: &AbsPath,
+        said: mpsc::Sender<String>,
+    ) -> Result<(Served, ServedStreams), ToolError> {
+        if let Footing::Refused(why) = &self.chosen.footing {
+            return Err(ToolError::Refused(why.clone()));
+        }
+        let command = ShellCommand::Argv(words);
+        forbidden(&judged(&self.policy, &command, directory))?;
+        let profile = self.profile(&Asked::Nobody, None)?;
+        let confined = matches!(self.chosen.footing, Footing::Confined(_));
+        if confined && profile.access(Operation::List, directory) == Access::Denied {
+            return Err(ToolError::Directory(directory.as_path().to_owned()));
+        }
+        let (child, HeldEnds { stdin, stdout, stderr }) = hold()?;
+        let mut worker = self.start_worker(&profile, OwnProcess::Closed, &Asked::Nobody).await?;
+        let mut limits = command_limits(&profile.limits, None, self.counting());
+        limits.timeout_ms = None;
+        let launch = Launch {
+            work: Work::Command(argv(command)),
+            environment: environment::build(&profile, &worker.session().private(), self.policy.home, &[]),
+            directory: directory.as_path().as_os_str().to_owned(),
+            limits,
+            terminal: false,
+            streams: [child.stdin, child.stdout, child.stderr],
+        };
+        let running = match worker.launch(launch).await {
+            Ok(running) => running,
+            Err(error) => {
+                worker.finish().await;
+                return Err(error.into());
+            }
+        };
+        let (stop, stopped) = oneshot::channel();
+        let (tell, ended) = watch::channel(None);
+        let served = Served {
+            ended,
+            stop: Some(stop),
+            task: tokio::spawn(async move {
+                let mut passing = std::pin::pin!(said::pass_on(&stderr, &said));
+                let mut watching = std::pin::pin!(watch_over(worker, running, stopped, tell));
+                tokio::select! {
+                    () = &mut passing => watching.await,
+                    // Who does not take what was said last is not waited for.
+                    () = &mut watching => { let _late = tokio::time::timeout(LAST_WORDS, passing).await; }
+                }
+            }),
+            call_time: profile.limits.timeout,
+            call_output: profile.limits.output,
+        };
+        let streams = ServedStreams {
+            input: stdin,
+            output: stdout,
+        };
+        Ok((served, streams))
+    }
+}
+
+/// Waits for the end of a command, and ends it when it is told to.
+async fn watch_over(
+    worker: Confinement,
+    mut running: Running,
+    mut stopped: oneshot::Receiver<()>,
+    tell: watch::Sender<Option<Arc<ServedEnd>>>,
+) {
+    let mut overdue = None;
+    let ended = loop {
+        tokio::select! {
+            ended = running.ended() => break ended,
+            () = at(overdue) => break Err(ConfineError::Unresponsive),
+            // Dropped or told: nobody wants it any more.
+            _told = &mut stopped, if overdue.is_none() => {
+                overdue = Some(Instant::now() + OVERDUE);
+                if let Err(error) = worker.cancel(&running, Signal::SIGTERM).await {
+                    break Err(error);
+                }
+            }
+        }
+    };
+    let end = match ended {
+        Ok(ended) => ServedEnd {
+            status: Status::of(ended.end, overdue.map(|_| Signal::SIGTERM as i32)),
+            restored: ended.violations.into_iter().map(Into::into).collect(),
+            unsettled: ended.unsettled.map(|why| escape(why.as_bytes())),
+        },
+        Err(error) => ServedEnd {
+            status: Status::Failed { why: error.to_string() },
+            restored: Vec::new(),
+            unsettled: None,
+        },
+    };
+    // Its tree is dead and its names are settled: calls under way need not wait for the worker.
+    tell.send_replace(Some(Arc::new(end)));
+    worker.finish().await;
+}
+
+/// Whether a rule forbids it for everybody.
+fn forbidden(judgement: &Judgement) -> Result<(), ToolError> {
+    let by_rule = judgement.parts.iter().any(|part| match part.rule {
+        RuleRef::Rule(_) => part.requirement == Requirement::Blocked,
+        RuleRef::Default => false,
+    });
+    if !by_rule {
+        return Ok(());
+    }
+    let why = judgement.reason.clone();
+    let why = why.unwrap_or_else(|| "a rule of the config forbids it".to_owned());
+    Err(ToolError::Blocked(why))
+}
