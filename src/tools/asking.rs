@@ -6,7 +6,7 @@ use super::tool::ApprovalContext;
 use crate::approval::{AnswerOf, ApprovalRequest, Lazy, Presentation, Remember};
 
 /// Asks about these arguments, of which nothing is left out that is not left out in `shown`.
-pub(super) fn by_name(context: &ApprovalContext, description: String, shown: Value) -> ApprovalRequest {
+pub(crate) fn by_name(context: &ApprovalContext, description: String, shown: Value) -> ApprovalRequest {
     let payload = payload(&[context.tool_name.as_bytes(), shown.to_string().as_bytes()]);
     let name = &context.tool_name;
     ApprovalRequest {
@@ -25,7 +25,7 @@ pub(super) fn by_name(context: &ApprovalContext, description: String, shown: Val
 }
 
 /// Each argument by name; what is no object, as one.
-fn fields(shown: &Value) -> Vec<(String, String)> {
+pub(crate) fn fields(shown: &Value) -> Vec<(String, String)> {
     let text = |value: &Value| match value {
         Value::String(text) => text.clone(),
         other => serde_json::to_string_pretty(other).unwrap_or_else(|_| other.to_string()),
@@ -41,7 +41,7 @@ fn fields(shown: &Value) -> Vec<(String, String)> {
 }
 
 /// Fields as bytes that differ whenever one of them does.
-pub(super) fn payload(fields: &[&[u8]]) -> Vec<u8> {
+pub(crate) fn payload(fields: &[&[u8]]) -> Vec<u8> {
     let mut payload = Vec::new();
     for field in fields {
         payload.extend_from_slice(&u64::try_from(field.len()).unwrap_or(u64::MAX).to_le_bytes());

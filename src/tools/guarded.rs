@@ -44,6 +44,19 @@ pub struct Guard {
     pub(super) stops: Arc<Mutex<mpsc::Receiver<Signal>>>,
 }
 
+impl Guard {
+    /// The same, where the config pre-approves nothing of this name: what it spoke of is not what it was.
+    pub(super) fn asking_anew(mut self, name: &str) -> Self {
+        let pre_approves = |rule: &ToolRule| rule.approval.requirement() == Requirement::PreApproved;
+        if self.rules.get(name).is_some_and(pre_approves) {
+            let mut rules = BTreeMap::clone(&self.rules);
+            rules.remove(name);
+            self.rules = Arc::new(rules);
+        }
+        self
+    }
+}
+
 /// A call that was assessed, and what it asks.
 #[derive(Debug)]
 pub(super) struct Begun {

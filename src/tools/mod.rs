@@ -10,7 +10,7 @@
 
 mod approvals;
 pub mod approver_program;
-mod asking;
+pub(crate) mod asking;
 pub mod call;
 mod custom;
 mod deciding;
@@ -47,8 +47,8 @@ mod workers;
 
 pub use crate::approval::TerminalApprover;
 pub use crate::confine::io::terminal::size as terminal_size;
-pub use crate::confine::io::{OutputMode, Pipe, Stdin};
-pub use call::{ShellCall, ShellCommand, ToolError};
+pub use crate::confine::io::{HeadTail, OutputMode, Pipe, Stdin};
+pub use call::{ShellCall, ShellCommand, ToolError, words};
 pub use custom::CommandTool;
 pub use deciding::SharedController;
 pub use executor::{Executor, Places};

@@ -1,5 +1,6 @@
 //! A session: one config, its tools, and whoever answers questions.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -20,7 +21,7 @@ use super::tool::{Reach, Tool};
 use crate::approval::{Approval, Approver, CancelHandle, Record};
 use crate::config::{self, ConfigError, Context, CustomTool, Loaded, Matchers};
 use crate::policy::shell::{rule_covers, rule_matches};
-use crate::policy::{Demand, Mode, Network, Operation, Policy, Right};
+use crate::policy::{Demand, Mode, Network, Operation, Policy, Right, ToolRule};
 
 /// What the tools of one session share.
 #[derive(Debug)]
@@ -229,6 +230,22 @@ impl Session {
     /// This tool, behind the guard of the session.
     pub fn guarded(&self, tool: Box<dyn Tool>) -> Guarded {
         Guarded::new(tool, self.guard.clone())
+    }
+
+    /// The same, where the config pre-approves nothing of the tool's name: what it spoke of is not what it was.
+    pub fn guarded_anew(&self, tool: Box<dyn Tool>) -> Guarded {
+        let guard = self.guard.clone().asking_anew(tool.name());
+        Guarded::new(tool, guard)
+    }
+
+    /// What the config says of tools, by name.
+    pub fn rules(&self) -> &BTreeMap<String, ToolRule> {
+        &self.guard.rules
+    }
+
+    /// The names of the config's own tools.
+    pub fn custom_names(&self) -> Vec<String> {
+        self.offered.custom.iter().map(|tool| tool.name.clone()).collect()
     }
 
     pub(super) fn shared(&self) -> &Shared {

@@ -133,11 +133,6 @@ impl Client {
         self.shared.changed.notified().await;
     }
 
-    /// How the server ended, if it has.
-    pub(super) fn ended(&self) -> Option<UpstreamError> {
-        self.ending.now().map(|end| UpstreamError::Ended(end.told()))
-    }
-
     /// The tools it has now.
     pub(super) async fn tools(&self) -> Result<Listed, UpstreamError> {
         match timeout(LISTING, self.pages()).await {
@@ -258,10 +253,10 @@ impl Client {
     }
 
     /// Ends the conversation: the server's input is closed.
-    pub(super) async fn end(self) {
-        let Self { mut service, .. } = self;
-        // What does not end by itself is dropped.
-        let _closed = service.close_with_timeout(CANCELLING).await;
+    pub(super) async fn end(&self) {
+        self.service.cancellation_token().cancel();
+        // Whoever still calls hears that it has ended.
+        self.under_way.close();
     }
 }
 

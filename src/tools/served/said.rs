@@ -16,6 +16,9 @@ const MOST_LINES: u32 = 200;
 /// As long as that bound counts.
 const A_WHILE: Duration = Duration::from_secs(10);
 
+/// Before each line, so that nobody takes it for Stockade's own word.
+const WHOSE: &str = "[server] ";
+
 /// Passes on what is said until the stream ends.
 pub(super) async fn pass_on(stream: &Pipe, to: &mpsc::Sender<String>) {
     let mut lines = Lines::default();
@@ -31,12 +34,12 @@ pub(super) async fn pass_on(stream: &Pipe, to: &mpsc::Sender<String>) {
         for line in told {
             for shown in allowance.take(line, Instant::now()) {
                 // Nobody listens any more; the stream is read on all the same, so that nobody hangs on it.
-                let _unheard = to.send(shown).await;
+                let _unheard = to.send(format!("{WHOSE}{shown}")).await;
             }
         }
         if count == 0 {
             if let Some(left) = allowance.left_out() {
-                let _unheard = to.send(left).await;
+                let _unheard = to.send(format!("{WHOSE}{left}")).await;
             }
             return;
         }

@@ -1,0 +1,124 @@
+//! What a call of a server's tool gave, as the agent is told it: the server's own words, and not too many.
+
+use rmcp::model::{CallToolResult, ContentBlock, ResourceContents};
+use serde_json::Value;
+
+use super::client::shown;
+use crate::tools::{HeadTail, Output, OutputEnd};
+
+/// In place of content of a kind that is newer than this.
+const UNKNOWN: &str = "[content of a kind that is not known]";
+
+/// The text and the data of a result, each of at most so many bytes.
+pub(super) fn output(result: CallToolResult, most: u64) -> Output {
+    let end = match result.is_error {
+        Some(true) => OutputEnd::Failed,
+        Some(false) | None => OutputEnd::Done,
+    };
+    let mut text = HeadTail::new(Some(most));
+    let mut first = true;
+    let mut add = |more: &str| {
+        if !std::mem::take(&mut first) {
+            text.push(b"\n");
+        }
+        text.push(more.as_bytes());
+    };
+    for block in result.content {
+        match block {
+            ContentBlock::Text(block) => add(&block.text),
+            ContentBlock::Image(image) => add(&left_out(&image.mime_type, image.data.len())),
+            ContentBlock::Audio(audio) => add(&left_out(&audio.mime_type, audio.data.len())),
+            ContentBlock::Resource(embedded) => match embedded.resource {
+                ResourceContents::TextResourceContents { uri, text, .. } => {
+                    add(&format!("[{}]", shown(&uri)));
+                    add(&text);
+                }
+                ResourceContents::BlobResourceContents { mime_type, blob, .. } => {
+                    add(&left_out(mime_type.as_deref().unwrap_or("binary"), blob.len()));
+                }
+                _ => add(UNKNOWN),
+            },
+            ContentBlock::ResourceLink(link) => add(&format!("[{}: {}]", shown(&link.name), shown(&link.uri))),
+            _ => add(UNKNOWN),
+        }
+    }
+    let data = match result.structured_content {
+        Some(data) if data.to_string().len() as u64 <= most => data,
+        Some(_) => {
+            add(&format!(
+                "[its structured content is longer than {most} bytes, and left out]"
+            ));
+            Value::Null
+        }
+        None => Value::Null,
+    };
+    Output {
+        end,
+        text: lossy(text.finish().into_bytes()),
+        data,
+    }
+}
+
+fn left_out(kind: &str, encoded: usize) -> String {
+    format!("[{}: about {} bytes, not passed on]", shown(kind), encoded / 4 * 3)
+}
+
+/// What was text, where it was not cut inside a character.
+fn lossy(bytes: Vec<u8>) -> String {
+    String::from_utf8(bytes).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn told(result: Value, most: u64) -> Output {
+        output(serde_json::from_value(result).unwrap(), most)
+    }
+
+    #[test]
+    fn what_the_server_says_is_passed_on_in_its_order() {
+        let told = told(
+            json!({"content": [
+                {"type": "text", "text": "one"},
+                {"type": "image", "mimeType": "image/png", "data": "QUJD"},
+                {"type": "resource", "resource": {"uri": "file:///x\u{1b}", "text": "body"}},
+                {"type": "resource_link", "uri": "file:///y", "name": "y"},
+                {"type": "text", "text": "two"}
+            ], "structuredContent": {"n": 1}}),
+            1_000,
+        );
+        let lines: Vec<&str> = told.text.lines().collect();
+        assert_eq!(
+            lines,
+            [
+                "one",
+                "[image/png: about 3 bytes, not passed on]",
+                "[file:///x\\u{1b}]",
+                "body",
+                "[y: file:///y]",
+                "two"
+            ]
+        );
+        assert_eq!((told.data, told.end), (json!({"n": 1}), OutputEnd::Done));
+    }
+
+    #[test]
+    fn long_text_keeps_its_ends_and_long_data_is_left_out() {
+        let text = format!("start{}end", "é".repeat(10_000));
+        let told = told(
+            json!({"content": [{"type": "text", "text": text}], "structuredContent": {"x": "x".repeat(2_000)}, "isError": true}),
+            1_000,
+        );
+        assert!(told.text.len() < 1_200, "{}", told.text.len());
+        assert!(told.text.starts_with("start"), "{}", told.text);
+        assert!(
+            told.text.contains("bytes omitted") && told.text.ends_with("and left out]"),
+            "{}",
+            told.text
+        );
+        assert_eq!((told.data, told.end), (Value::Null, OutputEnd::Failed));
+    }
+}

@@ -1,0 +1,147 @@
+//! A tool of a server, behind the guard of a session.
+
+use std::fmt;
+use std::sync::Arc;
+
+use rmcp::model::{JsonObject, ProgressNotificationParam};
+use serde_json::Value;
+
+use super::client::{Asked, UpstreamError};
+use super::results;
+use super::seen::Standing;
+use super::server::{Offer, Server};
+use crate::approval::{ApprovalRequest, Lazy, Presentation, Remember};
+use crate::tools::asking;
+use crate::tools::{ApprovalContext, Assessed, Assessment, Boxed, Output, Prepared, Tool, ToolError};
+
+/// Told how far a call has come.
+pub(super) type Steps = Arc<dyn Fn(&ProgressNotificationParam) + Send + Sync>;
+
+/// Is there when nobody wants the answer of a call any more.
+pub(super) type Cancelled = Arc<dyn Fn() -> Boxed<'static, ()> + Send + Sync>;
+
+/// A tool of a server as it was defined when a call of it began. For one call.
+pub(super) struct UpstreamTool {
+    pub(super) server: Arc<Server>,
+    pub(super) offer: Arc<Offer>,
+    pub(super) cancelled: Cancelled,
+    pub(super) steps: Steps,
+}
+
+impl UpstreamTool {
+    /// What a person is asked: which server, which tool, which arguments, and what the server says that it does.
+    fn question(&self, context: &ApprovalContext) -> ApprovalRequest {
+        let Offer { definition, standing } = &*self.offer;
+        let (server, name) = (self.server.command(), &definition.name);
+        let mut description = format!("call {name} of the MCP server `{server}`");
+        let mut fields = vec![
+            ("server".to_owned(), server.to_owned()),
+            ("tool".to_owned(), name.clone()),
+        ];
+        let mut request = asking::by_name(context, String::new(), context.args.clone());
+        if let Standing::Changed(why) = standing {
+            description.push_str(&format!("; {why}"));
+            fields.push(("warning".to_owned(), why.clone()));
+            let forget = format!(
+                "remove {} to take the definitions as they are now",
+                self.server.seen_at()
+            );
+            request.allowed_by = format!("{forget}; {}", request.allowed_by);
+            request.why = vec![format!("{why}, so what the config pre-approves does not hold for it")];
+        }
+        fields.extend(asking::fields(&context.args));
+        fields.push(("the server says of it".to_owned(), definition.description.clone()));
+        let arguments = context.args.to_string();
+        let bound = super::seen::bound_to(definition, standing);
+        ApprovalRequest {
+            description,
+            payload: asking::payload(&[
+                b"mcp server",
+                self.server.identity(),
+                name.as_bytes(),
+                &bound,
+                arguments.as_bytes(),
+            ]),
+            presentation: Lazy::new(move || Ok(Presentation::Structured(fields.clone()))),
+            remember: Remember::None,
+            ..request
+        }
+    }
+
+    async fn carry_out(&self, arguments: JsonObject) -> Result<Output, UpstreamError> {
+        let asked = Asked {
+            name: self.offer.definition.name.clone(),
+            arguments,
+            time: self.server.call_time(),
+        };
+        let client = self.server.client().await?;
+        let result = client
+            .call(asked, (self.cancelled)(), |step| (self.steps)(step))
+            .await?;
+        Ok(results::output(result, self.server.call_output()))
+    }
+}
+
+impl Tool for UpstreamTool {
+    fn name(&self) -> &str {
+        &self.offer.definition.name
+    }
+
+    fn description(&self) -> String {
+        self.offer.definition.description.clone()
+    }
+
+    fn input_schema(&self) -> Value {
+        self.offer.definition.input_schema.clone()
+    }
+
+    fn assess<'a>(&'a mut self, context: &'a ApprovalContext) -> Boxed<'a, Result<Assessed, ToolError>> {
+        Box::pin(async move {
+            object(context)?;
+            let question = Box::new(self.question(context));
+            Ok(Assessed::from(match self.offer.standing {
+                Standing::AsFirstSeen => Assessment::NoOpinion(Some(question)),
+                Standing::Changed(_) => Assessment::NeedsApproval(question),
+            }))
+        })
+    }
+
+    fn call<'a>(
+        &'a mut self,
+        context: &'a ApprovalContext,
+        _prepared: Prepared,
+    ) -> Boxed<'a, Result<Output, ToolError>> {
+        Box::pin(async move {
+            let arguments = object(context)?;
+            // What was said to a person, and what the config says, was about that definition.
+            if self.server.offer(self.name()).as_deref() != Some(&*self.offer) {
+                return Err(ToolError::Function(format!(
+                    "the MCP server defines {} otherwise now; nothing was called, call again",
+                    self.name()
+                )));
+            }
+            let done = self.carry_out(arguments).await;
+            done.map_err(|error| ToolError::Function(error.to_string()))
+        })
+    }
+}
+
+/// The arguments, which are an object.
+fn object(context: &ApprovalContext) -> Result<JsonObject, ToolError> {
+    match &context.args {
+        Value::Object(members) => Ok(members.clone()),
+        Value::Null => Ok(JsonObject::new()),
+        Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => Err(ToolError::Arguments {
+            tool: context.tool_name.clone(),
+            why: "they must be an object".to_owned(),
+        }),
+    }
+}
+
+impl fmt::Debug for UpstreamTool {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("UpstreamTool")
+            .field("offer", &self.offer)
+            .finish_non_exhaustive()
+    }
+}
