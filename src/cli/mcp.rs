@@ -1,5 +1,6 @@
 //! `stockade mcp`: serves agents.
 
+use std::ffi::OsString;
 use std::fs::File;
 use std::io::IsTerminal as _;
 use std::path::PathBuf;
@@ -16,7 +17,7 @@ use super::policy::{self, Chosen};
 use super::run::{stops, tool_complaint};
 use super::start::{self, Start, Told};
 use crate::policy::{Channel, Channels};
-use crate::tools::serving::{Asking, Offered, Serve, ServeEnd, Serving, Transport, Way};
+use crate::tools::serving::{Asking, Offered, Serve, ServeEnd, Serving, Transport, Upstream, Way};
 use crate::tools::{Lanes, Session};
 
 /// How many calls of one kind are under way at once, where nothing else is said.
@@ -37,6 +38,12 @@ pub struct McpArgs {
     /// How many commands and changes are under way at once, and as many reads; the others wait for their turn.
     #[arg(long, value_name = "N", default_value_t = WIDTH, value_parser = width)]
     pub at_once: usize,
+    /// Offer the tools of a third party's MCP server, which is started in the sandbox, in place of Stockade's own.
+    #[arg(long, requires = "command", conflicts_with = "at_once")]
+    pub upstream: bool,
+    /// What starts that server: it speaks MCP on its standard input and output.
+    #[arg(last = true, value_name = "COMMAND", requires = "upstream")]
+    pub command: Vec<OsString>,
     /// Do not print the regime line, unless it says that nothing confines the tools.
     #[arg(long, short)]
     pub quiet: bool,
@@ -71,12 +78,27 @@ async fn serve_in(args: McpArgs, serve: Serve) -> Result<Exit, Complaint> {
     let unconfined = session.is_unconfined().await;
     approver::hold_apart(&args.approver, unconfined)?;
     if unconfined || !args.quiet {
-        let line = session.regime_line().await.map_err(tool_complaint)?;
+        let line = if args.upstream {
+            session.served_regime_line().await
+        } else {
+            session.regime_line().await
+        };
+        let line = line.map_err(tool_complaint)?;
         say(&format!("stockade: {line}\n"));
     }
     let stops = stops()?;
+    let offered = if args.upstream {
+        Offered::Upstream(Upstream {
+            session,
+            command: args.command,
+            directory,
+            state: places.state,
+        })
+    } else {
+        Offered::Own(Arc::new(Lanes::new(session, args.at_once)))
+    };
     let serving = Serving {
-        offered: Offered::Own(Arc::new(Lanes::new(session, args.at_once))),
+        offered,
         asking,
         transport: Transport::Stdio,
         stops,

@@ -4,6 +4,7 @@
 //! Whoever must be asked is found by [`asking`]: somebody here, or the client, by [`form`]. A client of an older revision is
 //! sent a request of its own; one of a newer gets its call back with the question, and calls again with the answer:
 //! [`state`] knows such a call again, once. [`stdio`] is the transport of a client that started Stockade itself.
+//! [`upstream`] offers the tools of a third party's server in place of a config's own.
 //!
 //! What a client sends is hostile input: it names a tool that the config offers and gives arguments, and nothing else
 //! that it says widens anything.
@@ -15,6 +16,6 @@ mod serve;
 mod server;
 mod state;
 mod stdio;
-pub mod upstream;
+mod upstream;
 
 pub use serve::serve;

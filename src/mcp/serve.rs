@@ -11,6 +11,7 @@ use nix::sys::signal::Signal;
 
 use super::server::Server;
 use super::stdio::Stdio;
+use super::upstream;
 use crate::tools::serving::{Asking, Offered, ServeEnd, ServeError, Serving, Transport};
 use crate::tools::{Boxed, Provider};
 
@@ -24,7 +25,17 @@ pub fn serve(serving: Serving) -> Boxed<'static, Result<ServeEnd, ServeError>> {
             mut stops,
             say,
         } = serving;
-        let Offered::Own(provider) = offered;
+        let provider = match offered {
+            Offered::Own(provider) => provider,
+            Offered::Upstream(upstream) => {
+                let starting = upstream::start(upstream, say);
+                tokio::select! {
+                    started = starting => started?,
+                    // What was started is ended with it.
+                    Some(signal) = stops.recv() => return Ok(ServeEnd::Stopped(signal)),
+                }
+            }
+        };
         let ended = match transport {
             Transport::Stdio => over_stdio(&provider, asking, say, &mut stops).await,
         };

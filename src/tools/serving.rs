@@ -2,7 +2,9 @@
 //!
 //! The command line makes it, and the server takes it: neither sees the other.
 
+use std::ffi::OsString;
 use std::fmt;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,6 +12,7 @@ use nix::sys::signal::Signal;
 use tokio::sync::mpsc;
 
 use super::provider::Provider;
+use super::session::Session;
 use super::tool::Boxed;
 use crate::approval::{Approver, ApproverError, CancelHandle};
 
@@ -32,6 +35,21 @@ pub struct Serving {
 pub enum Offered {
     /// These tools.
     Own(Arc<dyn Provider>),
+    /// Those of a third party's server.
+    Upstream(Upstream),
+}
+
+/// A third party's MCP server: a command that lives as long as the session, behind its guard.
+#[derive(Debug)]
+pub struct Upstream {
+    /// What confines it, and guards its tools.
+    pub session: Session,
+    /// The program and its arguments.
+    pub command: Vec<OsString>,
+    /// Where the session starts commands.
+    pub directory: PathBuf,
+    /// Stockade's own state directory, where it is kept what the server first said of its tools.
+    pub state: PathBuf,
 }
 
 /// How agents reach a server.
@@ -80,6 +98,9 @@ pub enum ServeError {
     /// The streams to the client failed.
     #[error("failed to speak with the client: {0}")]
     Client(String),
+    /// A third party's server could not be started, or does not speak as it should.
+    #[error("{0}")]
+    Upstream(String),
     /// No key for sealing could be made.
     #[error("the kernel gave no random numbers: {0}")]
     Random(#[source] std::io::Error),
@@ -89,6 +110,7 @@ impl fmt::Debug for Offered {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Own(_) => f.write_str("Own"),
+            Self::Upstream(upstream) => upstream.fmt(f),
         }
     }
 }

@@ -36,7 +36,7 @@ const MOST_SAID: usize = 2_000;
 
 /// Why a server gave no answer.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum UpstreamError {
+pub(super) enum UpstreamError {
     /// It has ended.
     #[error("the MCP server has ended ({0}); it is not started again")]
     Ended(String),

@@ -275,7 +275,8 @@ impl Server {
 
     /// Ends it, and waits until nothing of it is left.
     pub(super) async fn finish(&self) {
-        for watcher in std::mem::take(&mut *self.watchers.lock().unwrap_or_else(PoisonError::into_inner)) {
+        let watchers = std::mem::take(&mut *self.watchers.lock().unwrap_or_else(PoisonError::into_inner));
+        for watcher in watchers {
             watcher.abort();
             // What it held is let go of when it is gone.
             let _aborted = watcher.await;
@@ -297,7 +298,7 @@ impl Server {
 
 /// Why no server is there to be used.
 #[derive(Debug, thiserror::Error)]
-pub enum StartError {
+pub(super) enum StartError {
     /// It could not be started, or not be confined.
     #[error(transparent)]
     Tool(#[from] ToolError),

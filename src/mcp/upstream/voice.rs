@@ -6,7 +6,7 @@ use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
 
 /// Says a line to whoever started Stockade.
-pub type Say = fn(&str);
+pub(super) type Say = fn(&str);
 
 /// How many lines may wait to be said.
 const MOST_UNSAID: usize = 512;
