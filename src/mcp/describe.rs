@@ -11,7 +11,8 @@ use crate::tools::{Effect, Output, OutputEnd, Reach, ToolError, ToolInfo};
 pub(super) fn tool(info: ToolInfo) -> Tool {
     let mut tool = Tool::new(info.name, info.description, object(info.input_schema));
     tool.output_schema = info.output_schema.map(object);
-    tool.annotations = Some(annotations(info.effect));
+    let claimed = info.claims.and_then(|claims| serde_json::from_value(claims).ok());
+    tool.annotations = Some(claimed.unwrap_or_else(|| annotations(info.effect)));
     tool
 }
 

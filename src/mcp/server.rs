@@ -1,7 +1,7 @@
 //! Requests → calls of tools.
 
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
 use rmcp::model::{
@@ -20,7 +20,7 @@ use super::state::{self, States};
 use super::{describe, form};
 use crate::approval::Asked;
 use crate::tools::serving::{Asking, ServeError};
-use crate::tools::{ApprovalContext, Output, ProvidedCall, Provider, ToolError};
+use crate::tools::{ApprovalContext, Output, Progress, ProvidedCall, Provider, ToolError};
 
 /// The most calls that are under way or wait for their turn. Whoever calls beyond that is told to wait.
 pub(super) const MOST_CALLS: usize = 4_096;
@@ -35,13 +35,30 @@ pub(super) struct Server(Arc<Inner>);
 
 struct Inner {
     provider: Arc<dyn Provider>,
-    tools: Vec<Tool>,
+    /// As they were listed last.
+    tools: RwLock<Listed>,
     asking: Asking,
     states: States,
     calls: Semaphore,
     say: fn(&str),
     /// Cancelled when the server ends: every call is then stopped at once.
     ending: CancellationToken,
+}
+
+/// Tools in the words of the protocol.
+#[derive(Clone)]
+struct Listed {
+    revision: u64,
+    tools: Arc<Vec<Tool>>,
+}
+
+impl Listed {
+    fn of(provider: &dyn Provider) -> Self {
+        Self {
+            revision: provider.revision(),
+            tools: Arc::new(provider.list().into_iter().map(describe::tool).collect()),
+        }
+    }
 }
 
 impl Server {
@@ -52,7 +69,7 @@ impl Server {
         say: fn(&str),
         ending: CancellationToken,
     ) -> Result<Self, ServeError> {
-        let tools = provider.list().into_iter().map(describe::tool).collect();
+        let tools = RwLock::new(Listed::of(&*provider));
         let states = States::new(asking.patience)?;
         Ok(Self(Arc::new(Inner {
             provider,
@@ -63,6 +80,21 @@ impl Server {
             say,
             ending,
         })))
+    }
+
+    /// The tools as they are now.
+    fn tools(&self) -> Arc<Vec<Tool>> {
+        let Inner { provider, tools, .. } = &*self.0;
+        let listed = tools.read().unwrap_or_else(PoisonError::into_inner).clone();
+        if listed.revision == provider.revision() {
+            return listed.tools;
+        }
+        let listed = Listed::of(&**provider);
+        tools
+            .write()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone_from(&listed);
+        listed.tools
     }
 
     async fn call(
@@ -100,18 +132,19 @@ impl Server {
             returned,
         } = asking::answering(&self.0.asking, self.0.say, client, brought);
         let cancelled = self.0.ending.child_token();
+        let step = Arc::new(Mutex::new(None));
         let work = self.0.provider.call(ProvidedCall {
             context: ApprovalContext::new(name, arguments),
             approver,
             withdraw,
             cancelled: cancelled.clone(),
-            progress: None,
+            progress: Some(latest(&step)),
         });
         let done: Result<Output, ToolError> = tokio::select! {
             done = work => done,
             () = asking::pass_on(questions, context, self.0.asking.patience, &cancelled) => Err(ToolError::Pending),
             () = relay(&context.ct, &cancelled) => Err(ToolError::Pending),
-            () = beat(context) => Err(ToolError::Pending),
+            () = beat(context, &step) => Err(ToolError::Pending),
         };
         let asked = returned.lock().ok().and_then(|mut returned| returned.take());
         match (done, asked) {
@@ -179,8 +212,17 @@ async fn relay(given_up: &CancellationToken, cancelled: &CancellationToken) {
     std::future::pending::<()>().await;
 }
 
-/// Tells a client that wants to know that its call is still under way; never ends.
-async fn beat(context: &RequestContext<RoleServer>) {
+/// What was said last of how far a call has come.
+type Step = Mutex<Option<String>>;
+
+/// Keeps what is said of how far a call has come.
+fn latest(step: &Arc<Step>) -> Progress {
+    let step = Arc::clone(step);
+    Arc::new(move |said| *step.lock().unwrap_or_else(PoisonError::into_inner) = Some(said))
+}
+
+/// Tells a client that wants to know that its call is still under way, and how far it has come; never ends.
+async fn beat(context: &RequestContext<RoleServer>, step: &Step) {
     let Some(token) = context.meta.get_progress_token() else {
         return std::future::pending().await;
     };
@@ -189,7 +231,8 @@ async fn beat(context: &RequestContext<RoleServer>) {
         tokio::time::sleep(BEAT).await;
         let seconds = u32::try_from(started.elapsed().as_secs()).unwrap_or(u32::MAX);
         let mut told = ProgressNotificationParam::new(token.clone(), f64::from(seconds));
-        told.message = Some(format!("under way for {seconds} s"));
+        let said = step.lock().unwrap_or_else(PoisonError::into_inner).take();
+        told.message = Some(said.unwrap_or_else(|| format!("under way for {seconds} s")));
         // A client that is gone ends the call by itself.
         let _told = context.peer.notify_progress(told).await;
     }
@@ -200,14 +243,11 @@ impl ServerHandler for Server {
         let capabilities = ServerCapabilities::builder().enable_tools().build();
         ServerConfig::new(capabilities)
             .with_server_info(Implementation::new("stockade", env!("CARGO_PKG_VERSION")))
-            .with_instructions(
-                "Tools of one workspace, confined by the operating system. Paths are `root:path`, absolute, or relative \
-                 to the working directory. Some calls need a person's yes; a denial says which rule would allow the call.",
-            )
+            .with_instructions(self.0.provider.instructions())
     }
 
     fn get_tool(&self, name: &str) -> Option<Tool> {
-        self.0.tools.iter().find(|tool| tool.name == name).cloned()
+        self.tools().iter().find(|tool| tool.name == name).cloned()
     }
 
     async fn list_tools(
@@ -215,7 +255,7 @@ impl ServerHandler for Server {
         _request: Option<PaginatedRequestParams>,
         _context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
-        Ok(ListToolsResult::with_all_items(self.0.tools.clone()))
+        Ok(ListToolsResult::with_all_items(self.tools().to_vec()))
     }
 
     async fn call_tool(

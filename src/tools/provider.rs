@@ -15,6 +15,17 @@ pub trait Provider: Send + Sync {
     /// The tools, always in the same order.
     fn list(&self) -> Vec<ToolInfo>;
 
+    /// Another number whenever [`list`](Self::list) may have become another.
+    fn revision(&self) -> u64 {
+        0
+    }
+
+    /// What an agent is told of all of them together.
+    fn instructions(&self) -> &'static str {
+        "Tools of one workspace, confined by the operating system. Paths are `root:path`, absolute, or relative to the \
+         working directory. Some calls need a person's yes; a denial says which rule would allow the call."
+    }
+
     /// Carries out one call, behind the guard.
     fn call(&self, call: ProvidedCall) -> Boxed<'_, Result<Output, ToolError>>;
 

@@ -30,6 +30,9 @@ pub struct ToolInfo {
     pub output_schema: Option<Value>,
     /// What a call may do to the world.
     pub effect: Effect,
+    /// What a third party claims of it, in the words of the protocol: passed on as that, and never believed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub claims: Option<Value>,
 }
 
 impl ToolSet {
@@ -58,6 +61,7 @@ impl ToolSet {
                 input_schema: tool.input_schema(),
                 output_schema: tool.output_schema(),
                 effect: tool.effect(),
+                claims: None,
             })
             .collect()
     }

@@ -5,11 +5,14 @@ use std::time::Duration;
 /// Bytes of one message.
 pub(super) const MOST_MESSAGE: usize = 8 << 20;
 
+/// Bytes of a longer one that are skipped to get to its end.
+pub(super) const MOST_SKIPPED: usize = 256 << 20;
+
 /// Values in one message: each takes far more memory than its text does.
 pub(super) const MOST_VALUES: usize = 200_000;
 
 /// How long a server may take until it has said what it is and what its tools are.
-pub(super) const START: Duration = Duration::from_secs(60);
+pub(super) const START: Duration = Duration::from_mins(1);
 
 /// How long it may take to list its tools again.
 pub(super) const LISTING: Duration = Duration::from_secs(30);
@@ -30,7 +33,7 @@ pub(super) const MOST_DESCRIPTION: usize = 16 << 10;
 pub(super) const MOST_CALLS: usize = 16;
 
 /// How long a call may take where the config sets no time.
-pub(super) const CALL: Duration = Duration::from_secs(600);
+pub(super) const CALL: Duration = Duration::from_mins(10);
 
 /// Bytes that a call may give where the config sets no bound.
 pub(super) const MOST_OUTPUT: u64 = 1 << 20;

@@ -21,7 +21,7 @@ use tokio::sync::Semaphore;
 use tokio::time::{Instant, timeout};
 
 use super::bounds::{LISTING, MOST_CALLS, MOST_PAGES, MOST_TOOLS, START};
-use super::wire::{Shared, Wire};
+use super::wire::{OURS, Shared, Wire};
 use crate::policy::path::escape;
 use crate::tools::{Ending, ServedStreams};
 
@@ -49,9 +49,9 @@ pub(super) enum UpstreamError {
     /// It answered with an error.
     #[error("the MCP server says: {0}")]
     Said(String),
-    /// It answered with something else than was asked for.
-    #[error("the MCP server gave an answer that is none to what was asked")]
-    Malformed,
+    /// It answered with something that cannot be read, or is no answer to what was asked.
+    #[error("the MCP server gave no answer that counts: {0}")]
+    Malformed(String),
     /// It wants somebody's input before it goes on, and that reaches nobody.
     #[error("the MCP server asks for input of its own, which is passed on to nobody; the call was given up")]
     AsksForInput,
@@ -133,6 +133,11 @@ impl Client {
         self.shared.changed.notified().await;
     }
 
+    /// Waits until there is no connection any more.
+    pub(super) async fn gone(&self) {
+        self.shared.gone.notified().await;
+    }
+
     /// The tools it has now.
     pub(super) async fn tools(&self) -> Result<Listed, UpstreamError> {
         match timeout(LISTING, self.pages()).await {
@@ -149,7 +154,7 @@ impl Client {
             let request = ClientRequest::ListToolsRequest(ListToolsRequest::with_param(page));
             let answer = self.service.peer().send_request(request).await;
             let ServerResult::ListToolsResult(page) = self.understood(answer).await? else {
-                return Err(UpstreamError::Malformed);
+                return Err(another());
             };
             tools.extend(page.tools);
             if tools.len() > MOST_TOOLS {
@@ -221,7 +226,7 @@ impl Client {
         match self.understood(answer).await? {
             ServerResult::CallToolResult(result) => Ok(result),
             ServerResult::InputRequiredResult(_) => Err(UpstreamError::AsksForInput),
-            _ => Err(UpstreamError::Malformed),
+            _ => Err(another()),
         }
     }
 
@@ -243,8 +248,9 @@ impl Client {
 
     async fn failed(&self, error: ServiceError) -> UpstreamError {
         match error {
+            ServiceError::McpError(said) if said.code == OURS => UpstreamError::Malformed(shown(&said.message)),
             ServiceError::McpError(said) => UpstreamError::Said(shown(&said.message)),
-            ServiceError::UnexpectedResponse => UpstreamError::Malformed,
+            ServiceError::UnexpectedResponse => another(),
             ServiceError::TransportClosed | ServiceError::TransportSend(_) => {
                 lost(self.ending.clone(), "it closed its output".to_owned()).await
             }
@@ -253,7 +259,7 @@ impl Client {
     }
 
     /// Ends the conversation: the server's input is closed.
-    pub(super) async fn end(&self) {
+    pub(super) fn end(&self) {
         self.service.cancellation_token().cancel();
         // Whoever still calls hears that it has ended.
         self.under_way.close();
@@ -272,6 +278,10 @@ async fn subscribed(peer: &Peer<RoleClient>) -> Option<Subscription> {
     timeout(CANCELLING, peer.listen(filter)).await.ok()?.ok()
 }
 
+fn another() -> UpstreamError {
+    UpstreamError::Malformed("it is none to what was asked".to_owned())
+}
+
 /// Why a server that went silent did so.
 async fn lost(mut ending: Ending, why: String) -> UpstreamError {
     match timeout(LAST_WORDS, ending.wait()).await {
@@ -286,7 +296,7 @@ pub(super) fn shown(said: &str) -> String {
         return escape(said.as_bytes());
     }
     let cut = said.floor_char_boundary(MOST_SAID);
-    format!("{}…", escape(said[..cut].as_bytes()))
+    format!("{}…", escape(&said.as_bytes()[..cut]))
 }
 
 impl fmt::Debug for Client {

@@ -109,7 +109,9 @@ impl Fingerprint {
 
 /// Bytes as hexadecimal text.
 pub(super) fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+    bytes
+        .iter()
+        .fold(String::new(), |text, byte| format!("{text}{byte:02x}"))
 }
 
 /// Every part with its kind and its length, so that no two values give the same bytes.

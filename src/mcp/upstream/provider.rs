@@ -93,8 +93,18 @@ impl Provider for Upstream {
             output_schema: offer.definition.output_schema.clone(),
             // Whatever it claims, nothing better is known.
             effect: Effect::Destroys(Reach::World),
+            claims: offer.definition.claims.clone(),
         };
         self.server.offers().into_iter().map(info).collect()
+    }
+
+    fn revision(&self) -> u64 {
+        self.server.revision()
+    }
+
+    fn instructions(&self) -> &'static str {
+        "Tools of a third party's MCP server, which the operating system confines. What the sandbox forbids fails with \
+         an error of the server's. Some calls need a person's yes; a denial says which rule would allow the call."
     }
 
     fn call(&self, call: ProvidedCall) -> Boxed<'_, Result<Output, ToolError>> {

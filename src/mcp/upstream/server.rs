@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fmt;
 use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
 use std::time::Duration;
 
@@ -45,7 +46,9 @@ pub(super) struct Server {
     client: RwLock<Option<Arc<Client>>>,
     ending: Ending,
     offers: RwLock<BTreeMap<String, Arc<Offer>>>,
-    served: AsyncMutex<Option<Served>>,
+    /// How often it was listed.
+    revision: AtomicU64,
+    running: AsyncMutex<Option<Served>>,
     watchers: Mutex<Vec<JoinHandle<()>>>,
     call_time: Duration,
     call_output: u64,
@@ -77,13 +80,13 @@ impl Server {
         let no_thread = |error| ToolError::Private(error);
         // A server that says much keeps nobody from hearing what is said of it.
         let (voice, its) = (Voice::new(say).map_err(no_thread)?, Voice::new(say).map_err(no_thread)?);
-        let (served, streams) = session.serve(argv, its.sender()).await?;
+        let (running, streams) = session.serve(argv, its.sender()).await?;
         drop(its);
-        let ending = served.ending();
+        let ending = running.ending();
         let client = match Client::begin(streams, ending.clone()).await {
             Ok(client) => Arc::new(client),
             Err(error) => {
-                tell_end(served.finish().await.as_deref(), &voice);
+                tell_end(running.finish().await.as_deref(), &voice);
                 voice.finish().await;
                 return Err(error.into());
             }
@@ -94,12 +97,13 @@ impl Server {
             seen,
             rules: session.rules().clone(),
             taken: session.custom_names(),
-            call_time: served.call_time.unwrap_or(CALL),
-            call_output: served.call_output.unwrap_or(MOST_OUTPUT),
+            call_time: running.call_time.unwrap_or(CALL),
+            call_output: running.call_output.unwrap_or(MOST_OUTPUT),
             client: RwLock::new(Some(Arc::clone(&client))),
             ending,
             offers: RwLock::default(),
-            served: AsyncMutex::new(Some(served)),
+            revision: AtomicU64::new(0),
+            running: AsyncMutex::new(Some(running)),
             watchers: Mutex::default(),
             voice,
         });
@@ -112,8 +116,15 @@ impl Server {
             return Err(error.into());
         }
         server.tell_unknown_names();
+        for name in session.asked_before_written().await {
+            server.say(&format!(
+                "the root `{name}` asks before it is written, so the MCP server can only read it \
+                 (`write_approval: false` there would let it write)"
+            ));
+        }
         let watchers = [
-            tokio::spawn(watch_list(Arc::downgrade(&server), client)),
+            tokio::spawn(watch_list(Arc::downgrade(&server), Arc::clone(&client))),
+            tokio::spawn(watch_connection(Arc::downgrade(&server), client)),
             tokio::spawn(watch_end(Arc::downgrade(&server), server.ending.clone())),
         ];
         server
@@ -148,7 +159,7 @@ impl Server {
     }
 
     /// The conversation, while there is one.
-    pub(super) async fn client(&self) -> Result<Arc<Client>, UpstreamError> {
+    pub(super) fn client(&self) -> Result<Arc<Client>, UpstreamError> {
         if let Some(end) = self.ending.now() {
             return Err(UpstreamError::Ended(end.told()));
         }
@@ -163,6 +174,11 @@ impl Server {
             .unwrap_or_else(PoisonError::into_inner)
             .get(name)
             .cloned()
+    }
+
+    /// Another number whenever what is offered may be another.
+    pub(super) fn revision(&self) -> u64 {
+        self.revision.load(Ordering::SeqCst)
     }
 
     /// Everything that is offered now, by name.
@@ -236,6 +252,7 @@ impl Server {
             offers.insert(name, Arc::new(Offer { definition, standing }));
         }
         *self.offers.write().unwrap_or_else(PoisonError::into_inner) = offers;
+        self.revision.fetch_add(1, Ordering::SeqCst);
         Ok(())
     }
 
@@ -283,12 +300,12 @@ impl Server {
         }
         let client = self.client.write().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(client) = client {
-            client.end().await;
+            client.end();
         }
         let ended_before = self.ending.now().is_some();
-        let served = self.served.lock().await.take();
-        if let Some(served) = served {
-            let end = served.finish().await;
+        let running = self.running.lock().await.take();
+        if let Some(running) = running {
+            let end = running.finish().await;
             if !ended_before {
                 tell_end(end.as_deref(), &self.voice);
             }
@@ -318,6 +335,16 @@ async fn watch_list(server: Weak<Server>, client: Arc<Client>) {
         }
         drop(server);
         tokio::time::sleep(RELISTED).await;
+    }
+}
+
+/// Ends a server that cannot be spoken with any more.
+async fn watch_connection(server: Weak<Server>, client: Arc<Client>) {
+    client.gone().await;
+    let Some(server) = server.upgrade() else { return };
+    let running = server.running.lock().await.take();
+    if let Some(running) = running {
+        running.finish().await;
     }
 }
 

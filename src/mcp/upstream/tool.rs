@@ -33,14 +33,14 @@ impl UpstreamTool {
     fn question(&self, context: &ApprovalContext) -> ApprovalRequest {
         let Offer { definition, standing } = &*self.offer;
         let (server, name) = (self.server.command(), &definition.name);
-        let mut description = format!("call {name} of the MCP server `{server}`");
+        let mut description = vec![format!("call {name} of the MCP server `{server}`")];
         let mut fields = vec![
             ("server".to_owned(), server.to_owned()),
             ("tool".to_owned(), name.clone()),
         ];
         let mut request = asking::by_name(context, String::new(), context.args.clone());
         if let Standing::Changed(why) = standing {
-            description.push_str(&format!("; {why}"));
+            description.push(why.clone());
             fields.push(("warning".to_owned(), why.clone()));
             let forget = format!(
                 "remove {} to take the definitions as they are now",
@@ -54,7 +54,7 @@ impl UpstreamTool {
         let arguments = context.args.to_string();
         let bound = super::seen::bound_to(definition, standing);
         ApprovalRequest {
-            description,
+            description: description.join("; "),
             payload: asking::payload(&[
                 b"mcp server",
                 self.server.identity(),
@@ -74,7 +74,7 @@ impl UpstreamTool {
             arguments,
             time: self.server.call_time(),
         };
-        let client = self.server.client().await?;
+        let client = self.server.client()?;
         let result = client
             .call(asked, (self.cancelled)(), |step| (self.steps)(step))
             .await?;

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rmcp::RoleClient;
 use rmcp::model::{
-    ClientRequest, ErrorData, JsonRpcMessage, ProgressNotificationParam, ProgressToken, RequestId,
+    ClientRequest, ErrorCode, ErrorData, JsonRpcMessage, ProgressNotificationParam, ProgressToken, RequestId,
     ServerJsonRpcMessage, ServerNotification,
 };
 use rmcp::service::TxJsonRpcMessage;
@@ -20,7 +20,7 @@ use serde_json::{Value, json};
 use tokio::sync::{Notify, mpsc, oneshot};
 use tokio::task::JoinHandle;
 
-use super::bounds::{MOST_MESSAGE, MOST_VALUES, values};
+use super::bounds::{MOST_MESSAGE, MOST_SKIPPED, MOST_VALUES, values};
 use crate::tools::{Pipe, ServedStreams};
 
 /// How many messages may wait for the server to read.
@@ -38,7 +38,12 @@ pub(super) struct Shared {
     progress: Mutex<HashMap<ProgressToken, mpsc::Sender<ProgressNotificationParam>>>,
     /// The server says that its tools are others now.
     pub(super) changed: Notify,
+    /// The connection is no more.
+    pub(super) gone: Notify,
 }
+
+/// The code of errors that are Stockade's own words about an answer.
+pub(super) const OURS: ErrorCode = ErrorCode(i32::MIN);
 
 impl Shared {
     fn asked(&self) -> MutexGuard<'_, Vec<RequestId>> {
@@ -88,8 +93,8 @@ pub(super) struct Wire {
     output: Pipe,
     piece: Vec<u8>,
     line: Vec<u8>,
-    /// Whether the line was longer than anything that is read, and its end is still to come.
-    too_long: bool,
+    /// How much of a line that is longer than anything that is read was skipped; its end is still to come.
+    skipped: Option<usize>,
     understood: VecDeque<ServerJsonRpcMessage>,
     outbox: Option<mpsc::Sender<Outgoing>>,
     writer: JoinHandle<()>,
@@ -117,7 +122,7 @@ impl Wire {
             output,
             piece: vec![0; PIECE],
             line: Vec::new(),
-            too_long: false,
+            skipped: None,
             understood: VecDeque::new(),
             outbox: Some(outbox),
             writer: tokio::spawn(write(input, lines)),
@@ -139,21 +144,25 @@ impl Wire {
     }
 
     fn keep(&mut self, bytes: &[u8]) {
-        if self.too_long {
-            return;
-        }
-        if self.line.len() + bytes.len() > MOST_MESSAGE {
+        if let Some(skipped) = &mut self.skipped {
+            *skipped += bytes.len();
+        } else if self.line.len() + bytes.len() > MOST_MESSAGE {
+            self.skipped = Some(self.line.len() + bytes.len());
             self.line = Vec::new();
-            self.too_long = true;
             self.nothing_understood("it sent a message that is longer than anything that is read");
-            return;
+        } else {
+            self.line.extend_from_slice(bytes);
         }
-        self.line.extend_from_slice(bytes);
+    }
+
+    /// Whether it has been saying the same thing for so long that it will never end.
+    fn never_ends(&self) -> bool {
+        self.skipped.is_some_and(|skipped| skipped > MOST_SKIPPED)
     }
 
     fn line_is_over(&mut self) {
         let line = std::mem::take(&mut self.line);
-        if std::mem::take(&mut self.too_long) {
+        if self.skipped.take().is_some() {
             return;
         }
         let line = line.trim_ascii();
@@ -173,7 +182,7 @@ impl Wire {
     /// Nothing says whose answer that was: whatever waits for one fails.
     fn nothing_understood(&mut self, why: &str) {
         for id in std::mem::take(&mut *self.shared.asked()) {
-            let failed = ErrorData::internal_error(why.to_owned(), None);
+            let failed = ErrorData::new(OURS, why.to_owned(), None);
             self.understood.push_back(ServerJsonRpcMessage::error(failed, Some(id)));
         }
     }
@@ -240,7 +249,7 @@ impl Wire {
                 method: None,
             }) => {
                 if let Some(id) = self.answered(&id) {
-                    let failed = ErrorData::internal_error("its answer cannot be understood", None);
+                    let failed = ErrorData::new(OURS, "its answer is no message of the protocol", None);
                     self.understood.push_back(ServerJsonRpcMessage::error(failed, Some(id)));
                 }
             }
@@ -325,6 +334,9 @@ impl Transport<RoleClient> for Wire {
             if let Some(message) = self.understood.pop_front() {
                 return Some(message);
             }
+            if self.never_ends() {
+                return None;
+            }
             match self.output.read(&mut self.piece).await {
                 Ok(count) if count > 0 => self.take(count),
                 Ok(_) | Err(_) => return None,
@@ -343,5 +355,6 @@ impl Drop for Wire {
     fn drop(&mut self) {
         // It may wait for a server that reads nothing.
         self.writer.abort();
+        self.shared.gone.notify_one();
     }
 }

@@ -35,7 +35,7 @@ use crate::confine::protocol::Work;
 use crate::confine::{ConfineError, Confinement, Launch, OwnProcess, Running};
 use crate::policy::path::escape;
 use crate::policy::shell::{Judgement, RuleRef};
-use crate::policy::{AbsPath, Access, Operation, Requirement};
+use crate::policy::{AbsPath, Access, Operation, Requirement, Right};
 use crate::profile::{Asked, FileReach};
 
 /// How long a command that was told that its input has ended may take to end by itself.
@@ -142,6 +142,18 @@ impl Session {
         let directory = AbsPath::new(directory).map_err(|_| ToolError::Directory(directory.clone()))?;
         let mut executor = self.shared().executor.lock().await;
         executor.serve(words, &directory, said).await
+    }
+
+    /// The roots that such a command may only read, because they ask for a yes before they are written.
+    pub async fn asked_before_written(&self) -> Vec<String> {
+        let executor = self.shared().executor.lock().await;
+        let roots = executor.policy.roots.iter();
+        roots
+            .filter(|root| {
+                root.rights.has(Right::Write) && root.write_approval.requirement() != Requirement::PreApproved
+            })
+            .map(|root| root.name.clone())
+            .collect()
     }
 
     /// What holds for such a command, in one line.
