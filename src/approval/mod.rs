@@ -25,6 +25,7 @@ mod request;
 mod screen;
 mod socket;
 mod terminal;
+mod token;
 mod tty;
 mod turn;
 
@@ -48,3 +49,4 @@ pub use socket::{
     ApprovalsClient, ApprovalsEvent, ApprovalsReply, ApprovalsRequest, ClientError, SocketApprover, Waiting, Watching,
 };
 pub use terminal::TerminalApprover;
+pub use token::Token;

@@ -12,6 +12,7 @@
 mod asking;
 mod describe;
 mod form;
+pub mod http;
 mod serve;
 mod server;
 mod state;

@@ -15,7 +15,7 @@ use nix::sys::socket::{AddressFamily, Backlog, SockFlag, SockType, UnixAddr, bin
 use nix::sys::stat::{Mode, fchmod};
 use nix::unistd::geteuid;
 
-use crate::approval::raw::hex;
+use crate::approval::token::Token;
 use crate::config::{Guards, walk};
 use crate::policy::{AbsPath, Identity};
 
@@ -26,26 +26,6 @@ const PATIENCE: Duration = Duration::from_secs(2);
 #[derive(Debug)]
 pub(super) struct Place {
     made: Vec<(AbsPath, Identity)>,
-}
-
-/// The words that a client must know.
-#[derive(Clone)]
-pub(super) struct Token(String);
-
-/// Never told, not even by mistake.
-impl std::fmt::Debug for Token {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Token")
-    }
-}
-
-impl Token {
-    /// Whether this is it, in a time that does not tell how much of it is.
-    pub(super) fn is(&self, said: &str) -> bool {
-        let (own, said) = (self.0.as_bytes(), said.as_bytes());
-        let differences = own.iter().zip(said).fold(0_u8, |all, (a, b)| all | (a ^ b));
-        own.len() == said.len() && std::hint::black_box(differences) == 0
-    }
 }
 
 /// The token file of a socket.
@@ -78,7 +58,7 @@ impl Place {
         let bound = place
             .bind(&socket)
             .map_err(|errno| format!("it cannot be made: {errno}"))?;
-        let words = Token(hex(&crate::approval::random::<32>().map_err(|error| error.to_string())?));
+        let words = Token::made().map_err(|error| error.to_string())?;
         place
             .write(&token, &words)
             .map_err(|error| format!("its token {token} cannot be made: {error}"))?;
@@ -102,7 +82,7 @@ impl Place {
     fn write(&mut self, path: &AbsPath, token: &Token) -> io::Result<()> {
         let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
         self.made.push((path.clone(), identity(&file.metadata()?)));
-        file.write_all(token.0.as_bytes())
+        file.write_all(token.words().as_bytes())
     }
 }
 
@@ -203,18 +183,4 @@ fn believed(token: &AbsPath) -> Result<(), String> {
     };
     let walked = walk(token.as_path()).map_err(|error| error.to_string())?;
     guards.objection(token, &walked).map_or(Ok(()), Err)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_the_whole_token_is_the_token() {
-        let token = Token("0123".to_owned());
-        assert!(token.is("0123"));
-        for wrong in ["", "012", "01234", "0124", "1123"] {
-            assert!(!token.is(wrong), "{wrong}");
-        }
-    }
 }

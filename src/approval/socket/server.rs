@@ -17,9 +17,9 @@ use nix::sys::socket::{getsockopt, sockopt};
 use nix::unistd::geteuid;
 
 use super::board::Board;
-use super::place::Token;
 use super::protocol::{ApprovalsEvent, ApprovalsReply, ApprovalsRequest, LONGEST_LINE, Line, line};
 use crate::approval::request::{ApprovalDecision, Remember};
+use crate::approval::token::Token;
 
 /// The most clients at a time.
 const MOST: usize = 64;

@@ -1,0 +1,218 @@
+//! One request: what it must be and say before rmcp sees it.
+
+use std::sync::Arc;
+
+use http::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap};
+use http::{Method, Request, StatusCode};
+use http_body_util::Full;
+use hyper::body::Incoming;
+use rmcp::ServerHandler;
+use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
+use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
+use tokio::sync::Semaphore;
+use tokio_util::sync::CancellationToken;
+
+use super::body::{self, Unread, Whole};
+use super::held::Held;
+use super::load::{Load, NoRoom};
+use super::message::{Message, NoMessage};
+use super::reply::{Reply, closing, empty, later, no_message, sentence, unauthorized};
+use super::sessions::{Coming, Sessions};
+use super::{Bounds, HttpSettings, HttpToken, health, origin};
+
+/// The header that names a session of the older revisions.
+const SESSION: &str = "mcp-session-id";
+
+/// What may be there once; of two, somebody on the way might believe the other.
+const ONCE: [&str; 8] = [
+    "host",
+    "origin",
+    "authorization",
+    "content-type",
+    "content-length",
+    SESSION,
+    "mcp-protocol-version",
+    "last-event-id",
+];
+
+/// Whether calls can be confined now.
+type Ready = Box<dyn Fn() -> bool + Send + Sync>;
+
+/// What every request passes.
+pub(super) struct Gate<S> {
+    token: HttpToken,
+    origins: Vec<origin::Origin>,
+    bounds: Bounds,
+    large: Arc<Semaphore>,
+    ready: Ready,
+    rmcp: StreamableHttpService<S, LocalSessionManager>,
+    pub(super) load: Load,
+    pub(super) sessions: Sessions,
+}
+
+impl<S: ServerHandler + Send + 'static> Gate<S> {
+    pub(super) fn new(
+        settings: HttpSettings,
+        port: u16,
+        service: impl Fn() -> S + Send + Sync + 'static,
+        ready: Ready,
+        withdraw: CancellationToken,
+    ) -> Self {
+        let sessions = Sessions::new(&settings.bounds);
+        let config = StreamableHttpServerConfig::default()
+            .with_allowed_hosts(settings.all_hosts())
+            .with_allowed_origins(settings.all_origins(port))
+            .enforce_origin_validation()
+            .with_json_response(true)
+            .with_max_request_body_bytes(settings.bounds.body_bytes)
+            .with_cancellation_token(withdraw);
+        Self {
+            rmcp: StreamableHttpService::new(move || Ok(service()), sessions.manager(), config),
+            large: Arc::new(Semaphore::new(settings.bounds.large_bodies)),
+            load: Load::new(&settings.bounds),
+            sessions,
+            ready,
+            token: settings.token,
+            origins: settings.origins,
+            bounds: settings.bounds,
+        }
+    }
+
+    /// How long what was withdrawn may take to end.
+    pub(super) const fn withdrawal(&self) -> std::time::Duration {
+        self.bounds.withdrawal
+    }
+
+    /// Answers it.
+    pub(super) async fn answer(&self, request: Request<Incoming>) -> Reply {
+        match request.uri().path() {
+            "/healthz" => health::lives(request.method()),
+            "/readyz" => {
+                let is_ready = !self.load.is_draining() && (self.ready)();
+                health::ready(request.method(), is_ready)
+            }
+            path if path == "/mcp" || path.starts_with("/mcp/") => self.mcp(request).await,
+            _ => empty(StatusCode::NOT_FOUND),
+        }
+    }
+
+    async fn mcp(&self, mut request: Request<Incoming>) -> Reply {
+        let headers = request.headers();
+        if let Some(reply) = ambiguous(headers) {
+            return reply;
+        }
+        if request.method() == Method::OPTIONS
+            && let Some(reply) = origin::preflight(&self.origins, headers)
+        {
+            return reply;
+        }
+        let page = origin::readable(&self.origins, headers);
+        let mut reply = if !self.token.is_in(headers) {
+            unauthorized()
+        } else if request.uri().path() != "/mcp" {
+            empty(StatusCode::NOT_FOUND)
+        } else {
+            // Nobody behind this gate needs it, and what is not there is not told.
+            request.headers_mut().remove(AUTHORIZATION);
+            self.admit(request).await
+        };
+        if let Some(page) = page {
+            origin::tell(&mut reply, page);
+        }
+        reply
+    }
+
+    async fn admit(&self, request: Request<Incoming>) -> Reply {
+        match *request.method() {
+            Method::POST => self.post(request).await,
+            Method::GET => {
+                let room = match self.load.stream() {
+                    Ok(room) => room,
+                    Err(none) => return refusal(none),
+                };
+                let session = session(request.headers()).and_then(|id| self.sessions.enter(id));
+                let held = Held::new(Some(room), None, session);
+                held.until_sent(self.rmcp.handle(request).await)
+            }
+            _ => self.rmcp.handle(request).await,
+        }
+    }
+
+    async fn post(&self, request: Request<Incoming>) -> Reply {
+        if !is_json(request.headers()) {
+            return sentence(StatusCode::UNSUPPORTED_MEDIA_TYPE, "a message is application/json\n");
+        }
+        let (mut parts, body) = request.into_parts();
+        let Whole { bytes, leave } = match body::read(body, &self.bounds, &self.large).await {
+            Ok(whole) => whole,
+            Err(unread) => return unreadable(unread),
+        };
+        let message = match Message::of(&bytes) {
+            Ok(message) => message,
+            Err(NoMessage::NotJson) => return no_message(-32700, "Parse error: the body is no JSON"),
+            Err(NoMessage::NotRpc) => return no_message(-32600, "Invalid Request: the body is no message"),
+        };
+        let room = match self.load.request(message).await {
+            Ok(room) => room,
+            Err(none) => return refusal(none),
+        };
+        let named = session(&parts.headers);
+        let coming = match (message, named) {
+            (Message::Initialize, None) => match self.sessions.room().await {
+                Some(coming) => Some(coming),
+                None => return later("5", "there are too many sessions, and all are in use\n"),
+            },
+            _ => None,
+        };
+        let session = named.and_then(|id| self.sessions.enter(id));
+        let held = Held::new(room, leave, session);
+        parts.extensions.insert(held.clone());
+        let reply = self.rmcp.handle(Request::from_parts(parts, Full::new(bytes))).await;
+        if let Some(coming) = coming {
+            self.came(coming, &reply);
+        }
+        // rmcp says so of JSON that is none of its messages.
+        if reply.status() == StatusCode::UNSUPPORTED_MEDIA_TYPE {
+            return no_message(-32600, "Invalid Request: the body is no message of this protocol");
+        }
+        held.until_sent(reply)
+    }
+
+    fn came(&self, coming: Coming, reply: &Reply) {
+        if let Some(id) = session(reply.headers()) {
+            self.sessions.came(coming, id);
+        }
+    }
+}
+
+fn session(headers: &HeaderMap) -> Option<&str> {
+    headers.get(SESSION).and_then(|id| id.to_str().ok())
+}
+
+fn ambiguous(headers: &HeaderMap) -> Option<Reply> {
+    let twice = ONCE
+        .iter()
+        .any(|name| headers.get_all(*name).iter().nth(1).is_some());
+    twice.then(|| closing(sentence(StatusCode::BAD_REQUEST, "a header is there twice\n")))
+}
+
+fn is_json(headers: &HeaderMap) -> bool {
+    let named = headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
+    let essence = named.and_then(|kind| kind.split(';').next());
+    essence.is_some_and(|kind| kind.trim().eq_ignore_ascii_case("application/json"))
+}
+
+fn refusal(none: NoRoom) -> Reply {
+    match none {
+        NoRoom::Full => later("1", "too much is asked of this server at once\n"),
+        NoRoom::Draining => closing(later("5", "this server is about to end\n")),
+    }
+}
+
+fn unreadable(unread: Unread) -> Reply {
+    closing(match unread {
+        Unread::TooLarge => sentence(StatusCode::PAYLOAD_TOO_LARGE, "the body is too large\n"),
+        Unread::TooSlow => sentence(StatusCode::REQUEST_TIMEOUT, "the body took too long\n"),
+        Unread::Broken => sentence(StatusCode::BAD_REQUEST, "the body broke off\n"),
+    })
+}

@@ -1,0 +1,114 @@
+//! Which web pages may speak to it, and what a browser wants to be told about that.
+//!
+//! A browser sends a token for a page only after the server has said that the page's origin may. Nothing is said to
+//! any other origin, so a page from there cannot even find out what is here.
+
+use http::header::{
+    ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,
+    ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE, ACCESS_CONTROL_REQUEST_HEADERS, HeaderMap, HeaderValue,
+    ORIGIN, VARY,
+};
+use http::{StatusCode, Uri};
+
+use super::reply::{Reply, empty};
+
+/// A scheme, a host and a port.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Origin {
+    scheme: String,
+    host: String,
+    port: Option<u16>,
+}
+
+impl std::fmt::Display for Origin {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}://{}", self.scheme, self.host)?;
+        self.port.map_or(Ok(()), |port| write!(f, ":{port}"))
+    }
+}
+
+impl Origin {
+    /// As a browser writes it; the port that its scheme implies is filled in.
+    pub(super) fn parse(text: &str) -> Option<Self> {
+        let (scheme, rest) = text.split_once("://")?;
+        if rest.contains(['/', '?', '#', '@', '*']) {
+            return None;
+        }
+        let uri: Uri = text.parse().ok()?;
+        let authority = uri.authority().filter(|authority| !authority.host().is_empty())?;
+        let scheme = scheme.to_ascii_lowercase();
+        let implied = match scheme.as_str() {
+            "http" => Some(80),
+            "https" => Some(443),
+            _ => None,
+        };
+        Some(Self {
+            host: authority.host().to_ascii_lowercase(),
+            port: authority.port_u16().or(implied),
+            scheme,
+        })
+    }
+
+    /// The origin that the headers name, if it is one of these.
+    fn among<'a>(allowed: &[Self], headers: &'a HeaderMap) -> Option<&'a HeaderValue> {
+        let named = headers.get(ORIGIN)?;
+        let origin = Self::parse(named.to_str().ok()?)?;
+        allowed.contains(&origin).then_some(named)
+    }
+}
+
+/// The answer to a browser that asks whether a page may ask.
+pub(super) fn preflight(allowed: &[Origin], headers: &HeaderMap) -> Option<Reply> {
+    let origin = Origin::among(allowed, headers)?;
+    let mut reply = empty(StatusCode::NO_CONTENT);
+    let told = reply.headers_mut();
+    told.insert(ACCESS_CONTROL_ALLOW_ORIGIN, origin.clone());
+    told.insert(
+        ACCESS_CONTROL_ALLOW_METHODS,
+        HeaderValue::from_static("GET, POST, DELETE"),
+    );
+    // Which headers a page adds is its own business: none of them is believed without the token.
+    if let Some(asked) = headers.get(ACCESS_CONTROL_REQUEST_HEADERS) {
+        told.insert(ACCESS_CONTROL_ALLOW_HEADERS, asked.clone());
+    }
+    told.insert(ACCESS_CONTROL_MAX_AGE, HeaderValue::from_static("600"));
+    told.insert(VARY, HeaderValue::from_static("Origin"));
+    Some(reply)
+}
+
+/// Lets the page of an allowed origin read the reply.
+pub(super) fn readable(allowed: &[Origin], asked: &HeaderMap) -> Option<HeaderValue> {
+    Origin::among(allowed, asked).cloned()
+}
+
+/// Says so in the reply.
+pub(super) fn tell(reply: &mut Reply, origin: HeaderValue) {
+    let told = reply.headers_mut();
+    told.insert(ACCESS_CONTROL_ALLOW_ORIGIN, origin);
+    told.insert(
+        ACCESS_CONTROL_EXPOSE_HEADERS,
+        HeaderValue::from_static("Mcp-Session-Id, WWW-Authenticate"),
+    );
+    told.insert(VARY, HeaderValue::from_static("Origin"));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_origin_has_the_port_that_its_scheme_implies() {
+        let parse = |text: &str| Origin::parse(text).unwrap();
+        assert_eq!(parse("https://A.example"), parse("https://a.example:443"));
+        assert_ne!(parse("https://a.example"), parse("http://a.example"));
+        assert_ne!(parse("https://a.example"), parse("https://a.example:8443"));
+        assert_eq!(parse("http://[::1]:8080").to_string(), "http://[::1]:8080");
+    }
+
+    #[test]
+    fn what_is_no_origin_is_none() {
+        for text in ["", "null", "a.example", "https://", "https://a/", "https://u@a", "https://*.a", "://a"] {
+            assert_eq!(Origin::parse(text), None, "{text}");
+        }
+    }
+}

@@ -1,0 +1,72 @@
+//! The answers that are the same each time.
+
+use std::convert::Infallible;
+
+use bytes::Bytes;
+use http::header::{ALLOW, CONNECTION, CONTENT_TYPE, HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE};
+use http::{Response, StatusCode};
+use http_body_util::combinators::BoxBody;
+use http_body_util::{BodyExt as _, Empty, Full};
+use serde_json::json;
+
+/// What is sent back.
+pub(super) type Reply = Response<BoxBody<Bytes, Infallible>>;
+
+/// A status and nothing else.
+pub(super) fn empty(status: StatusCode) -> Reply {
+    let mut reply = Response::new(Empty::new().boxed());
+    *reply.status_mut() = status;
+    reply
+}
+
+/// A status and a sentence.
+pub(super) fn sentence(status: StatusCode, text: &'static str) -> Reply {
+    let mut reply = Response::new(Full::new(Bytes::from_static(text.as_bytes())).boxed());
+    *reply.status_mut() = status;
+    let plain = HeaderValue::from_static("text/plain; charset=utf-8");
+    reply.headers_mut().insert(CONTENT_TYPE, plain);
+    reply
+}
+
+/// A message that is none, as JSON-RPC says it.
+pub(super) fn no_message(code: i32, text: &'static str) -> Reply {
+    let error = json!({"jsonrpc": "2.0", "id": null, "error": {"code": code, "message": text}});
+    let mut reply = Response::new(Full::new(Bytes::from(error.to_string())).boxed());
+    *reply.status_mut() = StatusCode::BAD_REQUEST;
+    let json = HeaderValue::from_static("application/json");
+    reply.headers_mut().insert(CONTENT_TYPE, json);
+    reply
+}
+
+/// Who asks has not said the token.
+pub(super) fn unauthorized() -> Reply {
+    let mut reply = sentence(
+        StatusCode::UNAUTHORIZED,
+        "this server wants its token: `Authorization: Bearer …`\n",
+    );
+    let bearer = HeaderValue::from_static("Bearer realm=\"stockade\"");
+    reply.headers_mut().insert(WWW_AUTHENTICATE, bearer);
+    closing(reply)
+}
+
+/// The method is not for this path.
+pub(super) fn not_allowed(allowed: &'static str) -> Reply {
+    let mut reply = empty(StatusCode::METHOD_NOT_ALLOWED);
+    reply.headers_mut().insert(ALLOW, HeaderValue::from_static(allowed));
+    reply
+}
+
+/// Not now; nothing of what was asked has been done.
+pub(super) fn later(seconds: &'static str, text: &'static str) -> Reply {
+    let mut reply = sentence(StatusCode::SERVICE_UNAVAILABLE, text);
+    let seconds = HeaderValue::from_static(seconds);
+    reply.headers_mut().insert(RETRY_AFTER, seconds);
+    reply
+}
+
+/// The last reply of its connection.
+pub(super) fn closing(mut reply: Reply) -> Reply {
+    let close = HeaderValue::from_static("close");
+    reply.headers_mut().insert(CONNECTION, close);
+    reply
+}
