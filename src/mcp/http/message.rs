@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use serde::Deserialize;
 use serde::de::IgnoredAny;
+use serde_json::error::Category;
 
 /// What a message is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,12 +41,12 @@ struct Head<'a> {
 impl Message {
     /// The message that the bytes are.
     pub(super) fn of(bytes: &[u8]) -> Result<Self, NoMessage> {
-        let head: Head<'_> = serde_json::from_slice(bytes).map_err(|error| match error.classify() {
-            serde_json::error::Category::Data => NoMessage::NotRpc,
-            serde_json::error::Category::Io
-            | serde_json::error::Category::Syntax
-            | serde_json::error::Category::Eof => NoMessage::NotJson,
-        })?;
+        // A list would do for an object that is read by position.
+        if bytes.trim_ascii_start().starts_with(b"[") {
+            let read: Result<IgnoredAny, _> = serde_json::from_slice(bytes);
+            return Err(read.map_or_else(|error| why(&error), |_list| NoMessage::NotRpc));
+        }
+        let head: Head<'_> = serde_json::from_slice(bytes).map_err(|error| why(&error))?;
         Ok(match (head.method.as_deref(), head.id) {
             (None, _) | (Some(_), None) => Self::Notice,
             (Some("tools/call"), Some(_)) => Self::Call,
@@ -53,6 +54,13 @@ impl Message {
             (Some("initialize"), Some(_)) => Self::Initialize,
             (Some(_), Some(_)) => Self::Other,
         })
+    }
+}
+
+fn why(error: &serde_json::Error) -> NoMessage {
+    match error.classify() {
+        Category::Data => NoMessage::NotRpc,
+        Category::Io | Category::Syntax | Category::Eof => NoMessage::NotJson,
     }
 }
 
@@ -83,7 +91,9 @@ mod tests {
             ("{", NoMessage::NotJson),
             ("hello", NoMessage::NotJson),
             (r#"{"id":1}{"id":2}"#, NoMessage::NotJson),
+            ("[", NoMessage::NotJson),
             ("[]", NoMessage::NotRpc),
+            (r#" ["initialize",1]"#, NoMessage::NotRpc),
             ("3", NoMessage::NotRpc),
             (r#"{"id":1,"method":3}"#, NoMessage::NotRpc),
             (r#"{"id":1,"method":"ping","method":"initialize"}"#, NoMessage::NotRpc),

@@ -8,6 +8,7 @@ use http::header::{
     ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE, ACCESS_CONTROL_REQUEST_HEADERS, HeaderMap, HeaderValue,
     ORIGIN, VARY,
 };
+use http::uri::Scheme;
 use http::{StatusCode, Uri};
 
 use super::reply::{Reply, empty};
@@ -31,7 +32,7 @@ impl Origin {
     /// As a browser writes it; the port that its scheme implies is filled in.
     pub(super) fn parse(text: &str) -> Option<Self> {
         let (scheme, rest) = text.split_once("://")?;
-        if rest.contains(['/', '?', '#', '@', '*']) {
+        if scheme.parse::<Scheme>().is_err() || rest.contains(['/', '?', '#', '@', '*']) {
             return None;
         }
         let uri: Uri = text.parse().ok()?;
