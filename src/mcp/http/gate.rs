@@ -190,9 +190,7 @@ fn session(headers: &HeaderMap) -> Option<&str> {
 }
 
 fn ambiguous(headers: &HeaderMap) -> Option<Reply> {
-    let twice = ONCE
-        .iter()
-        .any(|name| headers.get_all(*name).iter().nth(1).is_some());
+    let twice = ONCE.iter().any(|name| headers.get_all(*name).iter().nth(1).is_some());
     twice.then(|| closing(sentence(StatusCode::BAD_REQUEST, "a header is there twice\n")))
 }
 

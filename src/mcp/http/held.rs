@@ -34,10 +34,7 @@ impl Held {
     /// The reply, which holds it until it is sent.
     pub(super) fn until_sent(self, reply: Reply) -> Reply {
         reply.map(|body| {
-            let holding = Holding {
-                body,
-                held: Some(self),
-            };
+            let holding = Holding { body, held: Some(self) };
             holding.boxed()
         })
     }

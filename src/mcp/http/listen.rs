@@ -246,7 +246,8 @@ impl<S: ServerHandler + Send + 'static> Door<S> {
 
 /// As many as the process may open files for, with some left for calls.
 fn most_connections(wanted: usize) -> usize {
-    let files = getrlimit(Resource::RLIMIT_NOFILE).map_or(1024, |(soft, _)| usize::try_from(soft).unwrap_or(usize::MAX));
+    let files =
+        getrlimit(Resource::RLIMIT_NOFILE).map_or(1024, |(soft, _)| usize::try_from(soft).unwrap_or(usize::MAX));
     let spare = files.saturating_sub(OWN_FILES).max(files / 2);
     wanted.min(spare).max(1)
 }

@@ -71,7 +71,10 @@ mod tests {
     #[test]
     fn a_message_is_what_its_method_and_id_say() {
         for (text, expected) in [
-            (r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{}}"#, Message::Call),
+            (
+                r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{}}"#,
+                Message::Call,
+            ),
             (r#"{"id":"a","method":"tools\/call"}"#, Message::Call),
             (r#"{"id":1,"method":"subscriptions/listen"}"#, Message::Listen),
             (r#"{"id":1,"method":"initialize"}"#, Message::Initialize),

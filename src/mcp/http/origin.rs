@@ -108,7 +108,16 @@ mod tests {
 
     #[test]
     fn what_is_no_origin_is_none() {
-        for text in ["", "null", "a.example", "https://", "https://a/", "https://u@a", "https://*.a", "://a"] {
+        for text in [
+            "",
+            "null",
+            "a.example",
+            "https://",
+            "https://a/",
+            "https://u@a",
+            "https://*.a",
+            "://a",
+        ] {
             assert_eq!(Origin::parse(text), None, "{text}");
         }
     }

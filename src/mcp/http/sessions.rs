@@ -77,10 +77,14 @@ impl Sessions {
     /// Uses a session, if there is one of this name.
     pub(super) fn enter(&self, id: &str) -> Option<InUse> {
         let mut known = locked(&self.known);
-        let (id, session) = known.sessions.get_key_value(id).map(|(id, _)| id.clone()).and_then(|id| {
-            let session = known.sessions.get_mut(&id)?;
-            Some((id, session))
-        })?;
+        let (id, session) = known
+            .sessions
+            .get_key_value(id)
+            .map(|(id, _)| id.clone())
+            .and_then(|id| {
+                let session = known.sessions.get_mut(&id)?;
+                Some((id, session))
+            })?;
         session.under_way += 1;
         Some(InUse {
             known: Arc::clone(&self.known),

@@ -129,7 +129,17 @@ mod tests {
     #[test]
     fn what_is_no_address_is_refused() {
         for written in [
-            "", ":", "x", "127.0.0.1", "::1", "65536", "+80", "8080 ", "example.org:80", "http://127.0.0.1:80", "-1",
+            "",
+            ":",
+            "x",
+            "127.0.0.1",
+            "::1",
+            "65536",
+            "+80",
+            "8080 ",
+            "example.org:80",
+            "http://127.0.0.1:80",
+            "-1",
         ] {
             let refused = settings(written, &["a"], &[]);
             assert!(matches!(refused, Err(HttpError::Address(_))), "{written}: {refused:?}");
@@ -154,7 +164,10 @@ mod tests {
             settings("80", &[host], &[]).unwrap();
         }
         for host in ["", "*", "*.example", "https://a.example", "a/b", "a@b", "a b"] {
-            assert!(matches!(settings("80", &[host], &[]), Err(HttpError::Host(_))), "{host}");
+            assert!(
+                matches!(settings("80", &[host], &[]), Err(HttpError::Host(_))),
+                "{host}"
+            );
         }
     }
 
@@ -162,7 +175,10 @@ mod tests {
     fn an_origin_is_a_scheme_and_a_host() {
         settings("80", &[], &["https://a.example"]).unwrap();
         for origin in ["", "null", "a.example", "*", "https://*", "https://a.example/x"] {
-            assert!(matches!(settings("80", &[], &[origin]), Err(HttpError::Origin(_))), "{origin}");
+            assert!(
+                matches!(settings("80", &[], &[origin]), Err(HttpError::Origin(_))),
+                "{origin}"
+            );
         }
     }
 

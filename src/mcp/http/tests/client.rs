@@ -223,7 +223,11 @@ impl Answer {
                 (name.to_owned(), value.trim().to_owned())
             })
             .collect();
-        Self { status, headers, stream }
+        Self {
+            status,
+            headers,
+            stream,
+        }
     }
 
     pub(crate) fn header(&self, name: &str) -> Option<&str> {

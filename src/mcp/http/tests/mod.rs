@@ -109,7 +109,10 @@ fn started(bounds: Bounds, origins: &[&str], stubborn: bool) -> Running {
     let seen = Arc::clone(&tools.0);
     let (told, hears) = std::sync::mpsc::channel::<SocketAddr>();
     let thread = std::thread::spawn(move || {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .unwrap();
         runtime.block_on(async {
             let server = HttpServer::bind(settings).unwrap();
             told.send(server.address()).unwrap();
@@ -178,7 +181,10 @@ fn the_token_does_not_reach_the_handler() {
     let asked = server.client.call("headers", json!({})).with("X-Kept", "yes");
     let said = server.client.ask(&asked).said();
     assert!(said.contains("x-kept"), "{said}");
-    assert!(!said.contains("authorization") && !said.contains(&server.client.token), "{said}");
+    assert!(
+        !said.contains("authorization") && !said.contains(&server.client.token),
+        "{said}"
+    );
 }
 
 #[test]
@@ -203,20 +209,16 @@ fn a_session_s_call_outlives_the_connection_and_ends_when_it_is_cancelled() {
     std::thread::sleep(Duration::from_millis(300));
     assert_eq!(server.withdrawn(), 0, "these revisions resume a stream");
     let cancel = json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 7}});
-    assert_eq!(server.client.ask(&server.client.in_session(&session, &cancel)).status, 202);
+    assert_eq!(
+        server.client.ask(&server.client.in_session(&session, &cancel)).status,
+        202
+    );
     becomes("the call is withdrawn", || server.withdrawn() == 1);
 }
 
 #[test]
 fn calls_beyond_the_bound_wait_and_all_are_answered() {
-    let server = started(
-        Bounds {
-            calls: 2,
-            ..small()
-        },
-        &[],
-        false,
-    );
+    let server = started(Bounds { calls: 2, ..small() }, &[], false);
     let (first, _second) = (server.waiting(), server.waiting());
     let client = server.client.clone();
     let third = std::thread::spawn(move || client.ask(&client.call("wait", json!({}))).said());
@@ -272,9 +274,19 @@ fn a_call_under_way_is_finished_before_it_ends() {
     let stream = server.waiting();
     server.signal();
     becomes("it is not ready", || {
-        server.client.ask(&Asked::new("GET", "/readyz").with("Host", "x")).status == 503
+        server
+            .client
+            .ask(&Asked::new("GET", "/readyz").with("Host", "x"))
+            .status
+            == 503
     });
-    assert_eq!(server.client.ask(&Asked::new("GET", "/healthz").with("Host", "x")).status, 200);
+    assert_eq!(
+        server
+            .client
+            .ask(&Asked::new("GET", "/healthz").with("Host", "x"))
+            .status,
+        200
+    );
     let refused = server.client.ask(&server.client.call("wait", json!({})));
     assert_eq!((refused.status, refused.header("retry-after")), (503, Some("5")));
     server.seen.go.notify_one();
@@ -335,14 +347,7 @@ fn what_only_listens_does_not_hold_it_up() {
 
 #[test]
 fn the_longest_idle_session_makes_room_for_another() {
-    let server = started(
-        Bounds {
-            sessions: 2,
-            ..small()
-        },
-        &[],
-        false,
-    );
+    let server = started(Bounds { sessions: 2, ..small() }, &[], false);
     let listed = |session: &str| {
         let list = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list"});
         server.client.ask(&server.client.in_session(session, &list)).status
@@ -356,14 +361,7 @@ fn the_longest_idle_session_makes_room_for_another() {
 #[test]
 fn sessions_in_use_make_no_room() {
     use std::io::Write as _;
-    let server = started(
-        Bounds {
-            sessions: 1,
-            ..small()
-        },
-        &[],
-        false,
-    );
+    let server = started(Bounds { sessions: 1, ..small() }, &[], false);
     let session = server.client.session(&json!({}));
     let call = json!({"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": {"name": "wait", "arguments": {}}});
     let mut stream = server.client.connect();
@@ -410,14 +408,7 @@ fn a_session_that_nobody_uses_is_closed_and_one_with_a_call_is_not() {
 
 #[test]
 fn streams_beyond_the_bound_are_refused() {
-    let server = started(
-        Bounds {
-            streams: 1,
-            ..small()
-        },
-        &[],
-        false,
-    );
+    let server = started(Bounds { streams: 1, ..small() }, &[], false);
     let session = server.client.session(&json!({}));
     let listen = server
         .client
@@ -524,7 +515,11 @@ fn a_page_of_an_allowed_origin_may_ask_and_read() {
     let other = server.client.ask(&asks("https://evil.example"));
     assert_eq!((other.status, other.header("access-control-allow-origin")), (401, None));
 
-    let call = |origin: &str| server.client.ask(&server.client.call("headers", json!({})).with("Origin", origin));
+    let call = |origin: &str| {
+        server
+            .client
+            .ask(&server.client.call("headers", json!({})).with("Origin", origin))
+    };
     let read = call("https://app.example");
     assert_eq!(read.status, 200);
     assert_eq!(read.header("access-control-allow-origin"), Some("https://app.example"));
