@@ -205,7 +205,7 @@ fn writable(policy: &Policy) -> Vec<AbsPath> {
 }
 
 /// Why commands could get at the path, asked or not, if they could.
-fn reached(policy: &Policy, path: &AbsPath) -> Option<String> {
+pub(super) fn reached(policy: &Policy, path: &AbsPath) -> Option<String> {
     if let Some(root) = policy.roots.iter().find(|root| holds(&root.path, path)) {
         return Some(format!("it lies in the root `{}`, {}", root.name, root.path));
     }

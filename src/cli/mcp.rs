@@ -13,8 +13,9 @@ use super::args::{ApproverFlags, PolicyFlags};
 use super::call::session_complaint;
 use super::complain::{Complaint, say};
 use super::exit::Exit;
+use super::mcp_http::HttpFlags;
 use super::policy::{self, Chosen};
-use super::run::{stops, tool_complaint};
+use super::run::stops;
 use super::start::{self, Start, Told};
 use crate::policy::{Channel, Channels};
 use crate::tools::serving::{Asking, Offered, Serve, ServeEnd, Serving, Transport, Upstream, Way};
@@ -32,6 +33,9 @@ pub struct McpArgs {
     /// Who answers.
     #[command(flatten)]
     pub approver: ApproverFlags,
+    /// How agents reach it, where not over standard input and output.
+    #[command(flatten)]
+    pub http: HttpFlags,
     /// What relative paths are relative to, and where commands start.
     #[arg(long, value_name = "DIR")]
     pub cwd: Option<PathBuf>,
@@ -59,9 +63,13 @@ pub(super) fn mcp(args: McpArgs, serve: Serve) -> Result<Exit, Complaint> {
 }
 
 async fn serve_in(args: McpArgs, serve: Serve) -> Result<Exit, Complaint> {
-    if std::io::stdin().is_terminal() {
+    let over = match args.http.http {
+        None => Over::Stdio,
+        Some(_) => Over::Http,
+    };
+    if over == Over::Stdio && std::io::stdin().is_terminal() {
         return Err(Complaint::failed("standard input is a terminal, and no MCP client").remedy(
-            "have a client start it, as in `claude mcp add files -- stockade mcp --config agent.yaml`; docs/mcp.md has more",
+            "have a client start it, as in `claude mcp add files -- stockade mcp --config agent.yaml`, or serve several with --http; docs/mcp.md has more",
         ));
     }
     let Start {
@@ -71,21 +79,29 @@ async fn serve_in(args: McpArgs, serve: Serve) -> Result<Exit, Complaint> {
     } = start::start(&args.policy, args.cwd.as_deref(), &[], Told::unless(args.quiet))?;
     let places = policy::places(&context)?;
     let answerer = Answerer::of(&args.approver, &loaded.policy, &places)?;
-    let asking = asking(&args.approver, &loaded.policy.channels, answerer, Over::Stdio);
+    let asking = asking(&args.approver, &loaded.policy.channels, answerer, over);
+    let allowed = loaded.policy.clone();
     // What a command left behind of protected names is offered to nobody: there is no question without a call.
     let session =
         Session::open(loaded, narrowing, &directory, Box::new(Nobody), &context).map_err(session_complaint)?;
     let unconfined = session.is_unconfined().await;
     approver::hold_apart(&args.approver, unconfined)?;
-    if unconfined || !args.quiet {
-        let line = if args.upstream {
-            session.served_regime_line().await
-        } else {
-            session.regime_line().await
-        };
-        let line = line.map_err(tool_complaint)?;
-        say(&format!("stockade: {line}\n"));
+    let regime = if args.upstream {
+        session.served_regime_line().await
+    } else {
+        session.regime_line().await
+    };
+    let is_ready = regime.is_ok();
+    match regime {
+        Ok(line) if unconfined || !args.quiet => say(&format!("stockade: {line}\n")),
+        Ok(_) => {}
+        // A config may want to be served all the same: each call is told the same.
+        Err(error) => say(&format!("stockade: every call will be refused: {error}\n")),
     }
+    let transport = match args.http.asked(&allowed, Box::new(move || is_ready)) {
+        None => Transport::Stdio,
+        Some(http) => Transport::Http(http),
+    };
     let stops = stops()?;
     let offered = if args.upstream {
         Offered::Upstream(Upstream {
@@ -100,12 +116,13 @@ async fn serve_in(args: McpArgs, serve: Serve) -> Result<Exit, Complaint> {
     let serving = Serving {
         offered,
         asking,
-        transport: Transport::Stdio,
+        transport,
         stops,
         say: |line| say(&format!("stockade: {line}\n")),
     };
     match serve(serving).await {
         Ok(ServeEnd::Closed | ServeEnd::Stopped(_)) => Ok(Exit::Success),
+        Ok(ServeEnd::Cut(signal)) => Ok(Exit::Signaled(signal as i32)),
         Err(error) => Err(Complaint::failed(error)),
     }
 }

@@ -14,6 +14,7 @@ mod doctor;
 mod exit;
 mod init;
 mod mcp;
+mod mcp_http;
 mod policy;
 mod profile;
 mod reach;

@@ -9,10 +9,11 @@ use tokio_util::sync::CancellationToken;
 
 use nix::sys::signal::Signal;
 
+use super::http;
 use super::server::Server;
 use super::stdio::Stdio;
 use super::upstream;
-use crate::tools::serving::{Asking, Offered, ServeEnd, ServeError, Serving, Transport};
+use crate::tools::serving::{Asking, Offered, OverHttp, ServeEnd, ServeError, Serving, Transport};
 use crate::tools::{Boxed, Provider};
 
 /// Serves until the client is gone or a signal comes; then whatever is under way is ended, with all that it started.
@@ -38,6 +39,7 @@ pub fn serve(serving: Serving) -> Boxed<'static, Result<ServeEnd, ServeError>> {
         };
         let ended = match transport {
             Transport::Stdio => over_stdio(&provider, asking, say, &mut stops).await,
+            Transport::Http(asked) => over_http(&provider, asking, asked, stops, say).await,
         };
         provider.finish().await;
         ended
@@ -78,4 +80,18 @@ async fn over_stdio(
         // Told twice: at once.
         Some(signal) = stops.recv() => Ok(ServeEnd::Stopped(signal)),
     }
+}
+
+async fn over_http(
+    provider: &Arc<dyn Provider>,
+    asking: Asking,
+    asked: OverHttp,
+    stops: mpsc::Receiver<Signal>,
+    say: fn(&str),
+) -> Result<ServeEnd, ServeError> {
+    let ending = CancellationToken::new();
+    let server = Server::new(Arc::clone(provider), asking, say, ending.clone())?;
+    http::serve(asked, move || server.clone(), ending, stops, say)
+        .await
+        .map_err(|error| ServeError::Http(error.to_string()))
 }

@@ -15,6 +15,7 @@ use super::provider::Provider;
 use super::session::Session;
 use super::tool::Boxed;
 use crate::approval::{Approver, ApproverError, CancelHandle};
+use crate::policy::AbsPath;
 
 /// All that a server needs to be told.
 #[derive(Debug)]
@@ -57,7 +58,33 @@ pub struct Upstream {
 pub enum Transport {
     /// Over standard input and output.
     Stdio,
+    /// Over HTTP.
+    Http(OverHttp),
 }
+
+/// What was asked for of HTTP, word for word; the server makes sense of it.
+pub struct OverHttp {
+    /// The port, or the address and the port.
+    pub address: String,
+    /// The file with the token; without one a token is made.
+    pub token_file: Option<PathBuf>,
+    /// The names, beside those of loopback, that clients may have for this machine.
+    pub hosts: Vec<String>,
+    /// The origins of web pages that may be clients.
+    pub origins: Vec<String>,
+    /// How long calls under way may take when it is to end.
+    pub drain: Duration,
+    /// Why commands could get at a path, if they could.
+    pub reached: Reached,
+    /// Whether calls can be confined now.
+    pub ready: Ready,
+}
+
+/// Says why commands could get at a path, if they could.
+pub type Reached = Box<dyn Fn(&AbsPath) -> Option<String> + Send + Sync>;
+
+/// Says whether calls can be confined now.
+pub type Ready = Box<dyn Fn() -> bool + Send + Sync>;
 
 /// Who is asked, in which order: the first that can be is, and its no is final. Where there is none, the answer is no.
 #[derive(Debug, Clone)]
@@ -90,6 +117,8 @@ pub enum ServeEnd {
     Closed,
     /// It was told to end, and ended in order.
     Stopped(Signal),
+    /// It was told to end, and then to do so at once.
+    Cut(Signal),
 }
 
 /// Why nothing was served, or no longer.
@@ -101,6 +130,9 @@ pub enum ServeError {
     /// A third party's server could not be started, or does not speak as it should.
     #[error("{0}")]
     Upstream(String),
+    /// Nothing can be served over HTTP as it was asked for.
+    #[error("{0}")]
+    Http(String),
     /// No key for sealing could be made.
     #[error("the kernel gave no random numbers: {0}")]
     Random(#[source] std::io::Error),
@@ -112,6 +144,14 @@ impl fmt::Debug for Offered {
             Self::Own(_) => f.write_str("Own"),
             Self::Upstream(upstream) => upstream.fmt(f),
         }
+    }
+}
+
+impl fmt::Debug for OverHttp {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("OverHttp")
+            .field("address", &self.address)
+            .finish_non_exhaustive()
     }
 }
 

@@ -44,11 +44,11 @@ pub struct HttpServer {
 /// How serving ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum End {
-    /// What was under way is done.
-    Drained,
-    /// It took too long, and was withdrawn.
-    Withdrawn,
-    /// A second signal came first; nothing was waited for.
+    /// After this signal what was under way was done.
+    Drained(Signal),
+    /// After this signal it took too long, and was withdrawn.
+    Withdrawn(Signal),
+    /// A second signal, this one, came first; nothing was waited for.
     Cut(Signal),
 }
 
@@ -115,11 +115,11 @@ impl HttpServer {
         let door = Door::new(Arc::new(gate), bounds);
         let end = tokio::select! {
             end = ending(&door.gate, &mut stops, drain, &withdraw) => end,
-            () = door.accept(listener) => End::Drained,
-            () = door.gate.sessions.watch() => End::Drained,
+            end = door.accept(listener) => match end {},
+            end = door.gate.sessions.watch() => match end {},
         };
         match end {
-            End::Drained | End::Withdrawn => door.close().await,
+            End::Drained(_) | End::Withdrawn(_) => door.close().await,
             End::Cut(_) => {}
         }
         Ok(end)
@@ -146,17 +146,18 @@ async fn ending<S: ServerHandler + Send + 'static>(
     withdraw: &CancellationToken,
 ) -> End {
     // Where nobody is left who could tell it to stop, that is its end too.
-    let _first = stops.recv().await;
+    let first = stops.recv().await.unwrap_or(Signal::SIGTERM);
     gate.load.drain();
     let end = tokio::select! {
-        () = gate.load.done() => End::Drained,
-        () = sleep(drain) => End::Withdrawn,
+        () = gate.load.done() => End::Drained(first),
+        () = sleep(drain) => End::Withdrawn(first),
         Some(signal) = stops.recv() => End::Cut(signal),
     };
     // Ends what only listens, and sessions; calls that are still under way are told.
     withdraw.cancel();
-    if end != End::Withdrawn {
-        return end;
+    match end {
+        End::Drained(_) | End::Cut(_) => return end,
+        End::Withdrawn(_) => {}
     }
     tokio::select! {
         _ended = timeout(gate.withdrawal(), gate.load.done()) => end,
@@ -186,7 +187,7 @@ impl<S: ServerHandler + Send + 'static> Door<S> {
     }
 
     /// Lets in whoever comes, for ever. When all places are taken, idle connections are closed, and others wait.
-    async fn accept(&self, listener: TcpListener) {
+    async fn accept(&self, listener: TcpListener) -> Infallible {
         loop {
             let slot = match Arc::clone(&self.slots).try_acquire_owned() {
                 Ok(slot) => slot,
@@ -194,7 +195,8 @@ impl<S: ServerHandler + Send + 'static> Door<S> {
                     self.crowded.send_replace(());
                     match Arc::clone(&self.slots).acquire_owned().await {
                         Ok(slot) => slot,
-                        Err(_closed) => return,
+                        // It is never closed.
+                        Err(_closed) => std::future::pending().await,
                     }
                 }
             };

@@ -35,7 +35,32 @@ pub use listen::{End, HttpServer};
 pub use settings::HttpSettings;
 pub use token::HttpToken;
 
+use nix::sys::signal::Signal;
+use rmcp::ServerHandler;
+use tokio::sync::mpsc;
+
 use crate::policy::path::display;
+use crate::tools::serving::{OverHttp, ServeEnd};
+
+/// Serves as it was asked for, and says where, until a signal comes and what is under way is done.
+pub async fn serve<S: ServerHandler + Send + 'static>(
+    asked: OverHttp,
+    service: impl Fn() -> S + Send + Sync + 'static,
+    stops: mpsc::Receiver<Signal>,
+    say: fn(&str),
+) -> Result<ServeEnd, HttpError> {
+    let token = match &asked.token_file {
+        Some(file) => HttpToken::read(file, &asked.reached)?,
+        None => HttpToken::made()?,
+    };
+    let settings = HttpSettings::new(&asked.address, &asked.hosts, &asked.origins, token)?.draining_for(asked.drain);
+    let server = HttpServer::bind(settings)?;
+    say(server.announcement().trim_end());
+    Ok(match server.serve(service, asked.ready, stops).await? {
+        End::Drained(signal) | End::Withdrawn(signal) => ServeEnd::Stopped(signal),
+        End::Cut(signal) => ServeEnd::Cut(signal),
+    })
+}
 
 /// Why nothing is served over HTTP.
 #[derive(Debug, thiserror::Error)]

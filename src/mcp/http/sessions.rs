@@ -5,6 +5,7 @@
 //! it is under way, and only an idle one is closed.
 
 use std::collections::HashMap;
+use std::convert::Infallible;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rmcp::transport::streamable_http_server::session::local::{LocalSessionManager, SessionConfig};
@@ -121,7 +122,7 @@ impl Sessions {
     }
 
     /// Closes what nobody has used for long, for ever.
-    pub(super) async fn watch(&self) {
+    pub(super) async fn watch(&self) -> Infallible {
         let pause = LOOK.min(self.idle / 2).max(Duration::from_millis(10));
         loop {
             tokio::time::sleep(pause).await;

@@ -291,7 +291,7 @@ fn a_call_under_way_is_finished_before_it_ends() {
     assert_eq!((refused.status, refused.header("retry-after")), (503, Some("5")));
     server.seen.go.notify_one();
     assert_eq!(Answer::read(stream).whole().said(), "done");
-    assert_eq!(server.ended(), End::Drained);
+    assert_eq!(server.ended(), End::Drained(Signal::SIGTERM));
 }
 
 #[test]
@@ -301,7 +301,7 @@ fn a_call_that_takes_longer_is_withdrawn() {
     let start = Instant::now();
     server.signal();
     let seen = Arc::clone(&server.seen);
-    assert_eq!(server.ended(), End::Withdrawn);
+    assert_eq!(server.ended(), End::Withdrawn(Signal::SIGTERM));
     assert_eq!(seen.withdrawn.load(Ordering::SeqCst), 1);
     assert!(start.elapsed() >= Duration::from_secs(1), "{:?}", start.elapsed());
 }
@@ -312,7 +312,7 @@ fn a_call_that_will_not_end_is_not_waited_for_longer() {
     let _stream = server.waiting();
     let start = Instant::now();
     server.signal();
-    assert_eq!(server.ended(), End::Withdrawn);
+    assert_eq!(server.ended(), End::Withdrawn(Signal::SIGTERM));
     assert!(start.elapsed() < Duration::from_secs(4), "{:?}", start.elapsed());
 }
 
@@ -341,7 +341,7 @@ fn what_only_listens_does_not_hold_it_up() {
     assert_eq!(listening.status, 200);
     let start = Instant::now();
     server.signal();
-    assert_eq!(server.ended(), End::Drained);
+    assert_eq!(server.ended(), End::Drained(Signal::SIGTERM));
     assert!(start.elapsed() < Duration::from_millis(900), "{:?}", start.elapsed());
 }
 
