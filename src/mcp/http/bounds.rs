@@ -7,7 +7,7 @@ use std::time::Duration;
 pub struct Bounds {
     /// The most connections at a time; fewer where the process may not open as many files.
     pub connections: usize,
-    /// The most bytes of a request's line and headers.
+    /// The most bytes of a request's line and headers, about.
     pub header_bytes: usize,
     /// How long a request's line and headers may take; a connection that says nothing is closed after it as well.
     pub header_time: Duration,

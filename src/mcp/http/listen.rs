@@ -220,7 +220,8 @@ impl<S: ServerHandler + Send + 'static> Door<S> {
         let connection = http1::Builder::new()
             .timer(TokioTimer::new())
             .header_read_timeout(self.bounds.header_time)
-            .max_buf_size(self.bounds.header_bytes)
+            // hyper reads as much again before it looks.
+            .max_buf_size(self.bounds.header_bytes / 2)
             .serve_connection(TokioIo::new(stream), service);
         let mut crowded = self.crowded.subscribe();
         self.connections.spawn(async move {

@@ -114,7 +114,9 @@ impl Client {
             "io.modelcontextprotocol/clientCapabilities": {},
         });
         for (name, value) in meta.as_object().unwrap() {
-            params["_meta"][name] = value.clone();
+            if params["_meta"][name].is_null() {
+                params["_meta"][name] = value.clone();
+            }
         }
         let name = params["name"].as_str().map(str::to_owned);
         let message = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params});
@@ -273,9 +275,12 @@ impl Answer {
         }
     }
 
-    /// The connection, for whoever asks on.
-    pub(crate) fn connection(self) -> TcpStream {
-        self.stream.into_inner()
+    /// Reads all of it, and asks on over the same connection.
+    pub(crate) fn then(mut self, asked: &Asked) -> Self {
+        let length = self.header("content-length").unwrap().parse().unwrap();
+        self.stream.read_exact(&mut vec![0; length]).unwrap();
+        self.stream.get_mut().write_all(&asked.bytes()).unwrap();
+        Self::read_from(self.stream)
     }
 }
 
