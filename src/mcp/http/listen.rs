@@ -94,17 +94,17 @@ impl HttpServer {
 
     /// Serves until a signal comes, then until what is under way is done.
     ///
-    /// `service` makes the server of one client; `ready` says whether calls can be confined now. What calls have
-    /// started is still the caller's to end.
+    /// `service` makes the server of one client; `ready` says whether calls can be confined now; `withdraw` is cancelled
+    /// when nothing is to go on. What calls have started is still the caller's to end.
     pub async fn serve<S: ServerHandler + Send + 'static>(
         self,
         service: impl Fn() -> S + Send + Sync + 'static,
         ready: impl Fn() -> bool + Send + Sync + 'static,
+        withdraw: CancellationToken,
         mut stops: mpsc::Receiver<Signal>,
     ) -> Result<End, HttpError> {
         let (address, bounds, drain) = (self.address, self.settings.bounds, self.settings.drain);
         let listener = TcpListener::from_std(self.listener).map_err(|source| HttpError::Listen { address, source })?;
-        let withdraw = CancellationToken::new();
         let gate = Gate::new(
             self.settings,
             address.port(),

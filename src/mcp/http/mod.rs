@@ -38,14 +38,17 @@ pub use token::HttpToken;
 use nix::sys::signal::Signal;
 use rmcp::ServerHandler;
 use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
 
 use crate::policy::path::display;
 use crate::tools::serving::{OverHttp, ServeEnd};
 
-/// Serves as it was asked for, and says where, until a signal comes and what is under way is done.
+/// Serves as it was asked for, and says where, until a signal comes and what is under way is done. What is not done in
+/// time is told by `ending`.
 pub async fn serve<S: ServerHandler + Send + 'static>(
     asked: OverHttp,
     service: impl Fn() -> S + Send + Sync + 'static,
+    ending: CancellationToken,
     stops: mpsc::Receiver<Signal>,
     say: fn(&str),
 ) -> Result<ServeEnd, HttpError> {
@@ -56,7 +59,7 @@ pub async fn serve<S: ServerHandler + Send + 'static>(
     let settings = HttpSettings::new(&asked.address, &asked.hosts, &asked.origins, token)?.draining_for(asked.drain);
     let server = HttpServer::bind(settings)?;
     say(server.announcement().trim_end());
-    Ok(match server.serve(service, asked.ready, stops).await? {
+    Ok(match server.serve(service, asked.ready, ending, stops).await? {
         End::Drained(signal) | End::Withdrawn(signal) => ServeEnd::Stopped(signal),
         End::Cut(signal) => ServeEnd::Cut(signal),
     })

@@ -17,6 +17,7 @@ use rmcp::service::RequestContext;
 use rmcp::{RoleServer, ServerHandler};
 use serde_json::json;
 use tokio::sync::{Notify, mpsc};
+use tokio_util::sync::CancellationToken;
 
 use super::{Bounds, End, HttpServer, HttpSettings, HttpToken};
 use client::{Answer, Asked, Client};
@@ -116,7 +117,10 @@ fn started(bounds: Bounds, origins: &[&str], stubborn: bool) -> Running {
         runtime.block_on(async {
             let server = HttpServer::bind(settings).unwrap();
             told.send(server.address()).unwrap();
-            server.serve(move || tools.clone(), || true, stops).await.unwrap()
+            server
+                .serve(move || tools.clone(), || true, CancellationToken::new(), stops)
+                .await
+                .unwrap()
         })
     });
     Running {
