@@ -15,6 +15,7 @@ use nix::sys::signal::Signal;
 use stockade::mcp::http::{HttpServer, HttpSettings, HttpToken};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
 
 use fixtures::Fixtures;
 
@@ -39,6 +40,8 @@ async fn serve(address: OsString, token: PathBuf) -> Result<(), Box<dyn Error>> 
             let _gone = teller.send(Signal::SIGTERM).await;
         }
     });
-    server.serve(|| Fixtures, || true, stops).await?;
+    server
+        .serve(|| Fixtures, || true, CancellationToken::new(), stops)
+        .await?;
     Ok(())
 }
