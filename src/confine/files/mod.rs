@@ -11,6 +11,7 @@
 
 mod apply;
 mod clock;
+mod conversation;
 mod edit;
 mod effect;
 mod failure;
@@ -37,7 +38,7 @@ mod tree;
 mod walk;
 
 pub use serve::serve;
-pub use server::FileServer;
+pub use server::{FileServer, Pending, Soon, Take};
 
 #[cfg(test)]
 mod tests;

@@ -1,34 +1,53 @@
 //! The parent's handle on a file server.
 
 use std::ffi::OsString;
-use std::io::{self, Read as _};
 use std::net::Shutdown;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use tokio::sync::{Mutex, OwnedMutexGuard};
+
+use super::conversation::Conversation;
 use super::protocol::{FileReply, FileRequest};
 use crate::confine::confinement::{Confinement, Launch, Running};
 use crate::confine::error::ConfineError;
 use crate::confine::protocol::{CommandLimits, Watch, Work};
-use crate::confine::wire::{body_length, decode, send};
 
 /// How long an answer may take beyond the deadline of the request.
 const SLACK: Duration = Duration::from_secs(30);
-/// The most parts of one answer.
-const MAX_PARTS: usize = 100_000;
 
-/// One end of the socket to a file server. Asking blocks the thread; one request is answered at a time.
+/// One end of the socket to a file server; one request is answered at a time.
 #[derive(Debug, Clone)]
 pub struct FileServer(Arc<Line>);
 
 #[derive(Debug)]
 struct Line {
     socket: UnixStream,
-    turn: Mutex<()>,
+    turn: Arc<Mutex<()>>,
     over: AtomicBool,
+}
+
+/// Takes the parts of a stream as they come.
+pub type Take<'a> = &'a mut dyn FnMut(FileReply) -> Result<(), ConfineError>;
+
+/// What came of asking for a moment.
+#[derive(Debug)]
+pub enum Soon {
+    /// The last word.
+    Answered(FileReply),
+    /// It takes longer; whoever can wait goes on.
+    Later(Pending),
+}
+
+/// A request that is under way.
+#[derive(Debug)]
+pub struct Pending {
+    server: FileServer,
+    conversation: Conversation,
+    _turn: OwnedMutexGuard<()>,
 }
 
 impl FileServer {
@@ -37,27 +56,47 @@ impl FileServer {
         let (ours, theirs) = UnixStream::pair().map_err(ConfineError::Spawn)?;
         let line = Line {
             socket: ours,
-            turn: Mutex::new(()),
+            turn: Arc::default(),
             over: AtomicBool::new(false),
         };
         Ok((Self(Arc::new(line)), theirs.into()))
     }
 
-    /// Asks, hands over the parts of a stream as they come, and returns the last word.
+    /// Asks, hands over the parts of a stream as they come, and returns the last word. Blocks the thread.
     ///
     /// After an error the server is of no use any more: what it would say next may belong to this request.
-    pub fn ask(
+    pub fn ask(&self, request: &FileRequest, take: Take<'_>) -> Result<FileReply, ConfineError> {
+        let turn = Arc::clone(&self.0.turn).blocking_lock_owned();
+        self.begin(request, turn)?.finish(take)
+    }
+
+    /// The same, where the thread is not blocked for longer than `moment`: most answers are there by then, and waking
+    /// another thread for them takes longer than they do.
+    pub fn ask_for(
         &self,
+        moment: Duration,
         request: &FileRequest,
-        take: &mut dyn FnMut(FileReply) -> Result<(), ConfineError>,
-    ) -> Result<FileReply, ConfineError> {
-        let _turn = self.0.turn.lock().unwrap_or_else(PoisonError::into_inner);
+        take: Take<'_>,
+    ) -> Result<Option<Soon>, ConfineError> {
+        let Ok(turn) = Arc::clone(&self.0.turn).try_lock_owned() else {
+            return Ok(None);
+        };
+        let mut pending = self.begin(request, turn)?;
+        let until = Instant::now().checked_add(moment);
+        Ok(Some(match pending.advance(until, take)? {
+            Some(last) => Soon::Answered(last),
+            None => Soon::Later(pending),
+        }))
+    }
+
+    fn begin(&self, request: &FileRequest, turn: OwnedMutexGuard<()>) -> Result<Pending, ConfineError> {
         let patience = Duration::from_millis(request.deadline_ms).saturating_add(SLACK);
-        let answered = converse(&self.0.socket, request, patience, take);
-        if answered.is_err() {
-            self.hang_up();
-        }
-        answered
+        Ok(Pending {
+            server: self.clone(),
+            // A time too long to express never ends.
+            conversation: Conversation::new(request, Instant::now().checked_add(patience))?,
+            _turn: turn,
+        })
     }
 
     /// Whether nobody can ask any more.
@@ -73,77 +112,18 @@ impl FileServer {
     }
 }
 
-pub(super) fn converse(
-    socket: &UnixStream,
-    request: &FileRequest,
-    patience: Duration,
-    take: &mut dyn FnMut(FileReply) -> Result<(), ConfineError>,
-) -> Result<FileReply, ConfineError> {
-    socket
-        .set_write_timeout(Some(patience))
-        .map_err(ConfineError::Channel)?;
-    send(socket, request, &[]).map_err(lost)?;
-    let mut heard = Heard {
-        socket,
-        // A time too long to express never ends.
-        end: Instant::now().checked_add(patience),
-    };
-    for _ in 0..MAX_PARTS {
-        match receive(&mut heard)? {
-            part @ (FileReply::Entries(_) | FileReply::Matches(_)) => take(part)?,
-            last @ (FileReply::Found(_)
-            | FileReply::Text(_)
-            | FileReply::Done(_)
-            | FileReply::Prepared(_)
-            | FileReply::Shown(_)
-            | FileReply::Applied
-            | FileReply::Failed(_)) => return Ok(last),
-        }
+impl Pending {
+    /// Waits for the last word. Blocks the thread.
+    pub fn finish(mut self, take: Take<'_>) -> Result<FileReply, ConfineError> {
+        self.advance(None, take)?.ok_or(ConfineError::Unresponsive)
     }
-    Err(ConfineError::Malformed)
-}
 
-/// What a server says by the end of its time, however slowly it says it.
-struct Heard<'a> {
-    socket: &'a UnixStream,
-    end: Option<Instant>,
-}
-
-impl io::Read for Heard<'_> {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let left = self.end.map(|end| end.saturating_duration_since(Instant::now()));
-        if left.is_some_and(|left| left.is_zero()) {
-            return Err(io::ErrorKind::TimedOut.into());
+    fn advance(&mut self, until: Option<Instant>, take: Take<'_>) -> Result<Option<FileReply>, ConfineError> {
+        let said = self.conversation.advance(&self.server.0.socket, until, take);
+        if said.is_err() {
+            self.server.hang_up();
         }
-        self.socket.set_read_timeout(left)?;
-        self.socket.read(buffer)
-    }
-}
-
-/// One frame; descriptors that ride along are not taken.
-fn receive(heard: &mut Heard<'_>) -> Result<FileReply, ConfineError> {
-    let mut prefix = [0u8; 4];
-    heard.read_exact(&mut prefix).map_err(lost)?;
-    let length = body_length(prefix).map_err(|_| ConfineError::Malformed)?;
-    let mut body = Vec::new();
-    // Grows with what arrives, not with what was announced.
-    let taken = heard
-        .take(u64::try_from(length).unwrap_or(u64::MAX))
-        .read_to_end(&mut body)
-        .map_err(lost)?;
-    if taken < length {
-        return Err(ConfineError::WorkerDied);
-    }
-    decode(&body).map_err(|_| ConfineError::Malformed)
-}
-
-fn lost(error: io::Error) -> ConfineError {
-    match error.kind() {
-        io::ErrorKind::UnexpectedEof | io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset => {
-            ConfineError::WorkerDied
-        }
-        io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => ConfineError::Unresponsive,
-        _ => ConfineError::Channel(error),
+        said
     }
 }
 
@@ -178,44 +158,5 @@ impl Confinement {
         };
         let running = self.launch(launch).await?;
         Ok((server, running))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::io::Write as _;
-
-    use super::*;
-
-    #[test]
-    fn an_answer_that_comes_byte_by_byte_is_not_waited_for_longer_than_another() {
-        let (ours, mut theirs) = UnixStream::pair().unwrap();
-        let drip = std::thread::spawn(move || {
-            while theirs.write_all(&[1]).is_ok() {
-                std::thread::sleep(Duration::from_millis(20));
-            }
-        });
-        let started = Instant::now();
-        let mut answer = Heard {
-            socket: &ours,
-            end: started.checked_add(Duration::from_millis(200)),
-        };
-        let mut frame = vec![0; 1 << 20];
-        let error = answer.read_exact(&mut frame).unwrap_err();
-        assert!(matches!(lost(error), ConfineError::Unresponsive));
-        assert!(started.elapsed() < Duration::from_secs(10));
-        drop(ours);
-        drip.join().unwrap();
-    }
-
-    #[test]
-    fn an_answer_in_time_is_read() {
-        let (ours, theirs) = UnixStream::pair().unwrap();
-        send(&theirs, &FileReply::Applied, &[]).unwrap();
-        let mut answer = Heard {
-            socket: &ours,
-            end: Instant::now().checked_add(Duration::from_mins(1)),
-        };
-        assert_eq!(receive(&mut answer).unwrap(), FileReply::Applied);
     }
 }

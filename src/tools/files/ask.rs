@@ -9,8 +9,8 @@ use std::time::Duration;
 use nix::sys::signal::Signal;
 use tokio::sync::mpsc;
 
-use crate::confine::files::FileServer;
 use crate::confine::files::protocol::{Bound, FileAsk, FileReply, FileRequest};
+use crate::confine::files::{FileServer, Soon};
 use crate::confine::protocol::{Ended, Watch};
 use crate::confine::{ConfineError, Confinement, OwnProcess};
 use crate::policy::{Network, Policy, UnixSockets};
@@ -128,14 +128,35 @@ impl Executor {
     }
 }
 
-/// One request, answered on a thread of its own; a signal hangs up.
+/// How long the thread that serves everything may wait for an answer; what takes longer is waited for elsewhere.
+const MOMENT: Duration = Duration::from_millis(1);
+
+/// One request; a signal hangs up.
 async fn converse(
     server: &FileServer,
     request: FileRequest,
     stops: &mut mpsc::Receiver<Signal>,
 ) -> Result<Answer, ToolError> {
+    let mut heard = Heard::default();
+    let soon = match &request.ask {
+        // Nobody prepares or makes a change in a moment.
+        FileAsk::Prepare(_) | FileAsk::Show(_) | FileAsk::Apply(_) => None,
+        FileAsk::Look(_) | FileAsk::Read(_) | FileAsk::List(_) | FileAsk::Search(_) => {
+            server.ask_for(MOMENT, &request, &mut |part| heard.take(part))?
+        }
+    };
     let theirs = server.clone();
-    let mut asking = tokio::task::spawn_blocking(move || hear(&theirs, &request));
+    let mut asking = match soon {
+        Some(Soon::Answered(last)) => return Ok(heard.answer(last, server)),
+        Some(Soon::Later(pending)) => tokio::task::spawn_blocking(move || {
+            let last = pending.finish(&mut |part| heard.take(part))?;
+            Ok::<_, ConfineError>((heard, last))
+        }),
+        None => tokio::task::spawn_blocking(move || {
+            let last = theirs.ask(&request, &mut |part| heard.take(part))?;
+            Ok((heard, last))
+        }),
+    };
     let mut stopped = None;
     let answered = loop {
         tokio::select! {
@@ -150,27 +171,42 @@ async fn converse(
     if let Some(signal) = stopped {
         return Err(ToolError::Stopped(signal));
     }
-    let (parts, last) = answered.map_err(|_| ConfineError::WorkerDied)??;
-    Ok(Answer {
-        parts,
-        last,
-        server: server.clone(),
-    })
+    let (heard, last) = answered.map_err(|_| ConfineError::WorkerDied)??;
+    Ok(heard.answer(last, server))
+}
+
+/// The parts of an answer, as many as are kept.
+#[derive(Debug, Default)]
+struct Heard {
+    parts: Vec<FileReply>,
+    kept: usize,
+}
+
+impl Heard {
+    fn take(&mut self, part: FileReply) -> Result<(), ConfineError> {
+        self.kept = self.kept.saturating_add(size(&part));
+        if self.kept > MOST {
+            return Err(ConfineError::Malformed);
+        }
+        self.parts.push(part);
+        Ok(())
+    }
+
+    fn answer(self, last: FileReply, server: &FileServer) -> Answer {
+        Answer {
+            parts: self.parts,
+            last,
+            server: server.clone(),
+        }
+    }
 }
 
 /// All that a server says to a request: the parts, and the last word.
+#[cfg(any(test, fuzzing))]
 pub(super) fn hear(server: &FileServer, request: &FileRequest) -> Result<(Vec<FileReply>, FileReply), ConfineError> {
-    let mut parts = Vec::new();
-    let mut kept = 0usize;
-    let last = server.ask(request, &mut |part| {
-        kept = kept.saturating_add(size(&part));
-        if kept > MOST {
-            return Err(ConfineError::Malformed);
-        }
-        parts.push(part);
-        Ok(())
-    })?;
-    Ok((parts, last))
+    let mut heard = Heard::default();
+    let last = server.ask(request, &mut |part| heard.take(part))?;
+    Ok((heard.parts, last))
 }
 
 /// About how many bytes a part takes where it is told: the path of a match stands before each of its lines.

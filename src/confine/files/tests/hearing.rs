@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use super::super::FileServer;
+use super::super::conversation::Conversation;
 use super::super::protocol::{Done, End, Entry, Kind, List};
-use super::super::server::converse;
 use super::*;
 use crate::confine::ConfineError;
 
@@ -31,7 +31,10 @@ fn request() -> FileRequest {
 fn asked(server: impl FnOnce(UnixStream) + Send + 'static, patience: Duration) -> Result<FileReply, ConfineError> {
     let (ours, theirs) = UnixStream::pair().unwrap();
     let thread = std::thread::spawn(move || server(theirs));
-    let said = converse(&ours, &request(), patience, &mut |_| Ok(()));
+    let said = Conversation::new(&request(), std::time::Instant::now().checked_add(patience))
+        .unwrap()
+        .advance(&ours, None, &mut |_| Ok(()))
+        .map(Option::unwrap);
     drop(ours);
     thread.join().unwrap();
     said
