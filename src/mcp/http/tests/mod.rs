@@ -221,6 +221,27 @@ fn a_session_s_call_outlives_the_connection_and_ends_when_it_is_cancelled() {
 }
 
 #[test]
+fn a_session_s_answer_waits_for_a_client_that_comes_back() {
+    let server = started(small(), &[], false);
+    let session = server.client.session(&json!({}));
+    let call = json!({"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": {"name": "wait", "arguments": {}}});
+    let begun = server.client.send(&server.client.in_session(&session, &call));
+    becomes("the call begins", || server.begun() == 1);
+    drop(begun);
+    let back = server
+        .client
+        .asked("GET", "/mcp")
+        .with("Accept", "text/event-stream")
+        .with("MCP-Protocol-Version", client::LEGACY)
+        .with("Mcp-Session-Id", &session)
+        .with("Last-Event-ID", "0/0");
+    let mut back = server.client.send(&back);
+    assert_eq!(back.status, 200);
+    server.seen.go.notify_one();
+    assert_eq!(back.event().unwrap()["result"]["content"][0]["text"], "done");
+}
+
+#[test]
 fn calls_beyond_the_bound_wait_and_all_are_answered() {
     let server = started(Bounds { calls: 2, ..small() }, &[], false);
     let (first, _second) = (server.waiting(), server.waiting());
