@@ -92,6 +92,16 @@ impl Invocation {
         }
     }
 
+    /// Starts the program, and leaves its streams to the caller.
+    pub(crate) fn converse(mut self) -> Child {
+        self.command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap()
+    }
+
     /// Runs the program to its end.
     pub(crate) fn output(self) -> Run {
         self.spawn().wait()

@@ -1,0 +1,205 @@
+//! What a server says, and what comes of it: an answer or an error, never a hang.
+
+use std::fs;
+use std::time::Duration;
+
+use serde_json::json;
+
+use super::agent::{Agent, Forgets, OPEN};
+use crate::common::{Fixture, as_root_and_as_user};
+
+as_root_and_as_user! {
+    answers_that_are_none_are_errors_in_time ["python3"];
+    a_message_that_never_ends_ends_the_server ["python3"];
+    a_server_that_ends_says_how_and_stays_ended ["python3"];
+    a_server_that_closes_its_output_is_ended ["python3"];
+    a_command_that_is_no_server_is_an_error ["python3"];
+    what_it_asks_for_itself_reaches_nobody ["python3"];
+    what_it_says_to_standard_error_is_shown_as_its_words ["python3"];
+    long_answers_are_cut ["python3"];
+    a_cancelled_call_is_cancelled_there ["python3"];
+    steps_of_a_call_are_passed_on ["python3"];
+    several_calls_are_under_way_at_once ["python3"];
+}
+
+fn answers_that_are_none_are_errors_in_time(world: &Fixture) {
+    let _forgets = Forgets::after(world);
+    let mut agent = Agent::start(world, OPEN, &[], &[]);
+    let bad = [
+        ("never", "did not answer within 4 s"),
+        ("wrong_id", "did not answer within 4 s"),
+        ("nonsense", "gave no answer that counts"),
+        ("no_protocol", "is no message of the protocol"),
+        ("list_for_call", "gave no answer that counts"),
+        ("oversized", "longer than anything that is read"),
+        ("values", "more values than anything that is read"),
+        ("error", "the MCP server says: no \\u{1b}[2J such thing"),
+    ];
+    for (tool, why) in bad {
+        let called = agent.call(tool, json!({})).fails(why);
+        assert!(called.took < Duration::from_secs(15), "{tool}: {:?}", called.took);
+        // The next one is answered as if nothing had been.
+        assert_eq!(agent.call("echo", json!({"text": tool})).ok(), tool);
+    }
+    assert_eq!(agent.call("garbage", json!({})).ok(), "after garbage");
+    assert_eq!(agent.call("twice", json!({})).ok(), "first");
+    assert_eq!(agent.call("flood", json!({})).ok(), "after the flood");
+    agent.call("fail", json!({})).fails("it did not work");
+    assert_eq!(agent.end().0, 0);
+}
+
+fn a_message_that_never_ends_ends_the_server(world: &Fixture) {
+    let _forgets = Forgets::after(world);
+    let mut agent = Agent::start(world, OPEN, &[], &[]);
+    agent
+        .call("endless", json!({}))
+        .fails("longer than anything that is read");
+    agent.says("the MCP server has ended");
+    agent
+        .call("echo", json!({"text": "x"}))
+        .fails("it is not started again");
+    assert_eq!(agent.end().0, 0);
+}
+
+fn a_server_that_ends_says_how_and_stays_ended(world: &Fixture) {
+    let _forgets = Forgets::after(world);
+    let mut agent = Agent::start(world, OPEN, &[], &[]);
+    let waiting = agent.request("tools/call", json!({"name": "wait", "arguments": {"seconds": 3}}));
+    agent
+        .call("exit", json!({"code": 5}))
+        .fails("the MCP server has ended (exit code 5)");
+    let answer = agent.answer(waiting);
+    assert!(answer.to_string().contains("has ended (exit code 5)"), "{answer}");
+    agent
+        .call("echo", json!({"text": "x"}))
+        .fails("has ended (exit code 5); it is not started again");
+    let (code, said) = agent.end();
+    assert_eq!(code, 0);
+    assert_eq!(said.matches("the MCP server has ended").count(), 1, "{said}");
+}
+
+fn a_server_that_closes_its_output_is_ended(world: &Fixture) {
+    let _forgets = Forgets::after(world);
+    let mut agent = Agent::start(world, OPEN, &[], &["stays"]);
+    agent.call("close", json!({})).fails("the MCP server");
+    agent.says("the MCP server has ended");
+    agent
+        .call("echo", json!({"text": "x"}))
+        .fails("it is not started again");
+    assert_eq!(agent.end().0, 0);
+}
+
+fn a_command_that_is_no_server_is_an_error(world: &Fixture) {
+    let _forgets = Forgets::after(world);
+    for (command, why) in [
+        (&["/usr/bin/true"][..], "the MCP server has ended (exit code 0)"),
+        (&["/no/such/program"][..], "/no/such/program: not found"),
+        (&["/usr/bin/yes"][..], "the MCP server"),
+    ] {
+        let (code, said) = Agent::serving(world, OPEN, &[], command).end();
+        assert_eq!(code, 125, "{said}");
+        assert!(said.contains(why), "{said}");
+    }
+    let (code, said) = Agent::try_start(world, OPEN, &[], &["dies"]).end();
+    assert_eq!(code, 125, "{said}");
+    assert!(said.contains("[server] no such database \\u{1b}[2J"), "{said}");
+    assert!(said.contains("has ended (exit code 7)"), "{said}");
+}
+
+fn what_it_asks_for_itself_reaches_nobody(world: &Fixture) {
+    let _forgets = Forgets::after(world);
+    let mut agent = Agent::start(world, OPEN, &[], &[]);
+    assert_eq!(agent.call("elicit", json!({})).ok(), r#"{"action": "decline"}"#);
+    for tool in ["sample", "roots"] {
+        assert!(agent.call(tool, json!({})).ok().contains("-32601"));
+    }
+    agent.call("wants_input", json!({})).fails("passed on to nobody");
+    // The client would have answered.
+    assert_eq!(agent.others, [] as [serde_json::Value; 0]);
+    assert_eq!(agent.end().0, 0);
+}
+
+fn what_it_says_to_standard_error_is_shown_as_its_words(world: &Fixture) {
+    let _forgets = Forgets::after(world);
+    let mut agent = Agent::start(world, OPEN, &[], &[]);
+    let text = "a\u{1b}[2J\u{202e}b\nstockade: approved\n";
+    agent.call("complain", json!({"text": text})).ok();
+    agent.says("stockade: [server] a\\u{1b}[2J\\u{202e}b\n");
+    agent.says("stockade: [server] stockade: approved\n");
+    let flood = "flood\n".repeat(50_000);
+    agent.call("complain", json!({"text": flood})).ok();
+    let (_, said) = agent.end();
+    assert!(
+        said.matches("flood").count() <= 400,
+        "{}",
+        said.matches("flood").count()
+    );
+    assert!(said.contains("lines left out]"), "{said}");
+    assert!(!said.contains(['\u{1b}', '\u{202e}']));
+}
+
+fn long_answers_are_cut(world: &Fixture) {
+    let _forgets = Forgets::after(world);
+    let mut agent = Agent::start(world, OPEN, &[], &[]);
+    let text = agent.call("big", json!({"bytes": 1_000_000})).ok();
+    assert!(
+        text.len() < 110 * 1024 && text.contains("bytes omitted"),
+        "{}",
+        text.len()
+    );
+    assert_eq!(agent.call("big", json!({"bytes": 1_000})).ok(), "x".repeat(1_000));
+    let structured = agent.call("structured", json!({}));
+    assert_eq!(structured.whole["result"]["structuredContent"], json!({"n": 1}));
+    assert_eq!(agent.end().0, 0);
+}
+
+fn a_cancelled_call_is_cancelled_there(world: &Fixture) {
+    let _forgets = Forgets::after(world);
+    let mut agent = Agent::start(world, OPEN, &[], &[]);
+    let call = agent.request("tools/call", json!({"name": "wait", "arguments": {"seconds": 3.5}}));
+    std::thread::sleep(Duration::from_millis(300));
+    agent.send(&json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": call}}));
+    let start = std::time::Instant::now();
+    while !world.workspace().join("cancelled").exists() {
+        assert!(start.elapsed() < Duration::from_secs(3), "the server was not told");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    assert_eq!(agent.call("echo", json!({"text": "on"})).ok(), "on");
+    assert_eq!(agent.end().0, 0);
+    assert_eq!(fs::read_to_string(world.workspace().join("cancelled")).unwrap(), "yes");
+}
+
+fn steps_of_a_call_are_passed_on(world: &Fixture) {
+    let _forgets = Forgets::after(world);
+    let mut agent = Agent::start(world, OPEN, &[], &[]);
+    let answer = agent.ask(
+        "tools/call",
+        json!({"name": "wait", "arguments": {"seconds": 2}, "_meta": {"progressToken": "p"}}),
+    );
+    assert_eq!(answer["result"]["content"][0]["text"], "waited", "{answer}");
+    let steps: Vec<&str> = agent
+        .others
+        .iter()
+        .filter_map(|other| other["params"]["message"].as_str())
+        .collect();
+    assert!(
+        steps.iter().any(|step| step.contains("still \\u{1b}[2J here")),
+        "{steps:?}"
+    );
+    assert_eq!(agent.end().0, 0);
+}
+
+fn several_calls_are_under_way_at_once(world: &Fixture) {
+    let _forgets = Forgets::after(world);
+    let mut agent = Agent::start(world, OPEN, &[], &[]);
+    let start = std::time::Instant::now();
+    let calls: Vec<u64> = (0..8)
+        .map(|_| agent.request("tools/call", json!({"name": "wait", "arguments": {"seconds": 1}})))
+        .collect();
+    for call in calls {
+        let answer = agent.answer(call);
+        assert_eq!(answer["result"]["content"][0]["text"], "waited", "{answer}");
+    }
+    assert!(start.elapsed() < Duration::from_secs(6), "{:?}", start.elapsed());
+    assert_eq!(agent.end().0, 0);
+}
