@@ -1,5 +1,6 @@
 //! An agent that calls the tools of a server behind Stockade.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::path::{Path, PathBuf};
@@ -36,6 +37,7 @@ pub(crate) struct Agent {
     said: Arc<Mutex<String>>,
     stderr: Option<JoinHandle<()>>,
     next: u64,
+    early: BTreeMap<u64, Value>,
     /// Whatever came beside answers.
     pub(crate) others: Vec<Value>,
     /// What whoever sits before the client decides; nothing at all where it is not said.
@@ -76,6 +78,7 @@ impl Called {
             "No such file or directory",
             "Read-only file system",
             "Network is unreachable",
+            "Address family not supported",
             "Connection refused",
             "EACCES",
             "EPERM",
@@ -139,6 +142,7 @@ impl Agent {
             said,
             stderr: Some(stderr),
             next: 0,
+            early: BTreeMap::new(),
             others: Vec::new(),
             decides: None,
         }
@@ -176,14 +180,18 @@ impl Agent {
     pub(crate) fn answer(&mut self, id: u64) -> Value {
         let start = Instant::now();
         loop {
+            if let Some(answer) = self.early.remove(&id) {
+                return answer;
+            }
             let left = PATIENCE.checked_sub(start.elapsed()).unwrap_or_default();
             let message = match self.from.recv_timeout(left) {
                 Ok(message) => message,
                 Err(RecvTimeoutError::Timeout) => panic!("no answer; said: {}", self.said()),
                 Err(RecvTimeoutError::Disconnected) => panic!("it ended; said: {}", self.said()),
             };
-            if message.get("method").is_none() && message["id"] == json!(id) {
-                return message;
+            if let (None, Some(id)) = (message.get("method"), message["id"].as_u64()) {
+                self.early.insert(id, message);
+                continue;
             }
             if message.get("method").is_some() && message.get("id").is_some() {
                 let id = &message["id"];

@@ -27,10 +27,7 @@ fn a_change_voids_what_the_config_pre_approves(world: &Fixture) {
     assert_eq!(agent.questions(), 0);
     agent.call("change", json!({})).ok();
     agent.says("the tool `echo`: its definition is not what it was when it was first seen");
-    agent
-        .call("echo", json!({"text": "a"}))
-        .fails("permission denied")
-        .fails("its definition is not what it was when it was first seen");
+    agent.call("echo", json!({"text": "a"})).fails("permission denied");
     assert_eq!(agent.questions(), 1);
     let question = agent.others.last().unwrap()["params"]["message"].to_string();
     assert!(question.contains("its definition is not what it was"), "{question}");

@@ -8,6 +8,9 @@ pub(super) const MOST_MESSAGE: usize = 8 << 20;
 /// Bytes of a longer one that are skipped to get to its end.
 pub(super) const MOST_SKIPPED: usize = 256 << 20;
 
+/// Lines in a row that are no messages, as a program says them that is no server.
+pub(super) const MOST_GARBAGE: usize = 10_000;
+
 /// Values in one message: each takes far more memory than its text does.
 pub(super) const MOST_VALUES: usize = 200_000;
 

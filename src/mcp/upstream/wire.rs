@@ -20,7 +20,7 @@ use serde_json::{Value, json};
 use tokio::sync::{Notify, mpsc, oneshot};
 use tokio::task::JoinHandle;
 
-use super::bounds::{MOST_MESSAGE, MOST_SKIPPED, MOST_VALUES, values};
+use super::bounds::{MOST_GARBAGE, MOST_MESSAGE, MOST_SKIPPED, MOST_VALUES, values};
 use crate::tools::{Pipe, ServedStreams};
 
 /// How many messages may wait for the server to read.
@@ -95,6 +95,8 @@ pub(super) struct Wire {
     line: Vec<u8>,
     /// How much of a line that is longer than anything that is read was skipped; its end is still to come.
     skipped: Option<usize>,
+    /// How many lines in a row were no messages.
+    garbage: usize,
     understood: VecDeque<ServerJsonRpcMessage>,
     outbox: Option<mpsc::Sender<Outgoing>>,
     writer: JoinHandle<()>,
@@ -123,6 +125,7 @@ impl Wire {
             piece: vec![0; PIECE],
             line: Vec::new(),
             skipped: None,
+            garbage: 0,
             understood: VecDeque::new(),
             outbox: Some(outbox),
             writer: tokio::spawn(write(input, lines)),
@@ -155,9 +158,9 @@ impl Wire {
         }
     }
 
-    /// Whether it has been saying the same thing for so long that it will never end.
-    fn never_ends(&self) -> bool {
-        self.skipped.is_some_and(|skipped| skipped > MOST_SKIPPED)
+    /// Whether nothing that it says will ever be a message.
+    fn is_no_conversation(&self) -> bool {
+        self.garbage > MOST_GARBAGE || self.skipped.is_some_and(|skipped| skipped > MOST_SKIPPED)
     }
 
     fn line_is_over(&mut self) {
@@ -174,8 +177,14 @@ impl Wire {
             return;
         }
         match serde_json::from_slice::<ServerJsonRpcMessage>(line) {
-            Ok(message) => self.sort(message),
-            Err(_) => self.guess(line),
+            Ok(message) => {
+                self.garbage = 0;
+                self.sort(message);
+            }
+            Err(_) => {
+                self.garbage += 1;
+                self.guess(line);
+            }
         }
     }
 
@@ -334,7 +343,7 @@ impl Transport<RoleClient> for Wire {
             if let Some(message) = self.understood.pop_front() {
                 return Some(message);
             }
-            if self.never_ends() {
+            if self.is_no_conversation() {
                 return None;
             }
             match self.output.read(&mut self.piece).await {
