@@ -91,7 +91,7 @@ async def test_a_command_writes_where_the_config_lets_it_and_nowhere_else(world:
 MISTAKES = {
     "an argument that there is not": ("read_file", {"path": "readme.txt", "encoding": "utf-8"}, ["encoding"]),
     "an argument that is missing": ("read_file", {}, ["path"]),
-    "an argument of another type": ("read_file", {"path": "readme.txt", "lines": "all"}, ["lines"]),
+    "an argument of another type": ("read_file", {"path": "readme.txt", "lines": "all"}, ["read_file", "all"]),
     "a file that there is not": ("read_file", {"path": "raedme.txt"}, ["raedme.txt"]),
     "a file in no root": ("read_file", {"path": "../outside/secret"}, ["outside/secret"]),
     "text that is not in the file": (

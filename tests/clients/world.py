@@ -246,19 +246,27 @@ def reap() -> None:
 # Session directories where they are without a TMPDIR.
 
 
-def abandoned() -> set[Path]:
-    """Session directories of this user that no living server or keeper holds."""
-    found = set()
-    for place in (Path("/tmp"), Path("/var/tmp"), Path("/dev/shm")):
-        for base in place.glob(f"stockade-{os.geteuid()}*"):
-            for lock in base.glob("*/lock"):
-                try:
-                    with lock.open() as file:
-                        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                    found.add(lock.parent)
-                except OSError:
-                    continue
-    return found
+def sessions() -> set[Path]:
+    """This user's session directories."""
+    places = (Path("/tmp"), Path("/var/tmp"), Path("/dev/shm"))
+    return {lock.parent for place in places for lock in place.glob(f"stockade-{os.geteuid()}*/*/lock")}
+
+
+def abandoned(since: set[Path]) -> set[Path]:
+    """The session directories that were not there before, that stay, and that no living server or keeper holds."""
+    new = sessions() - since
+    wait_until(lambda: not any(directory.exists() for directory in new))
+    return {directory for directory in new if not is_held(directory / "lock")}
+
+
+def is_held(lock: Path) -> bool:
+    try:
+        with lock.open() as file:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        # Locked, or gone after all.
+        return True
+    return False
 
 
 def run(argv: Sequence[str], **rest: Any) -> subprocess.CompletedProcess[str]:
