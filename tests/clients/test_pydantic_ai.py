@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from fastmcp.client import Client as FastClient
-from fastmcp.client.transports import StdioTransport
+from fastmcp.client.transports import ClientTransport, StdioTransport, StreamableHttpTransport
 from pydantic_ai import Agent
 from pydantic_ai.mcp import MCPToolset
 from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart, ToolCallPart, ToolReturnPart
@@ -52,9 +52,9 @@ class Script:
         return ModelResponse(parts=[ToolCallPart(*step)])
 
 
-def toolset(world: World, era: str, person: Person | None) -> MCPToolset[None]:
+def over_stdio(world: World) -> ClientTransport:
     command, *arguments = world.argv()
-    transport = StdioTransport(
+    return StdioTransport(
         command,
         arguments,
         env=world.environment(),
@@ -63,17 +63,17 @@ def toolset(world: World, era: str, person: Person | None) -> MCPToolset[None]:
         log_file=world.stderr,
     )
 
+
+async def play(transport: ClientTransport, era: str, person: Person | None, script: Script) -> str:
     async def handler(_message: str, _type: Any, question: Any, _context: Any) -> Any:
         return await person.answer(question)
 
     asks = handler if person else None
     if era == LEGACY:
-        return MCPToolset(FastClient(transport, mode=MODES[era], elicitation_handler=asks))
-    return MCPToolset(transport, elicitation_handler=asks)
-
-
-async def play(world: World, era: str, person: Person | None, script: Script) -> str:
-    agent = Agent(FunctionModel(script), toolsets=[toolset(world, era, person)], retries=3)
+        toolset = MCPToolset(FastClient(transport, mode=MODES[era], elicitation_handler=asks))
+    else:
+        toolset = MCPToolset(transport, elicitation_handler=asks)
+    agent = Agent(FunctionModel(script), toolsets=[toolset], retries=3)
     with warnings.catch_warnings():
         # pydantic-ai says of the new era that the handler "will never be called"; it is.
         warnings.filterwarnings("ignore", message=".*will never be called.*")
@@ -81,7 +81,7 @@ async def play(world: World, era: str, person: Person | None, script: Script) ->
             return (await agent.run("Repair calc.py")).output
 
 
-async def test_a_model_repairs_a_program_is_denied_something_and_adjusts(world: World, era: str) -> None:
+async def repairs_and_adjusts(world: World, era: str, transport: ClientTransport) -> None:
     world.write("calc.py", PROGRAM)
     world.write("tests.py", TESTS)
     person = Person(once, deny("put it into notes/"))
@@ -114,12 +114,22 @@ async def test_a_model_repairs_a_program_is_denied_something_and_adjusts(world: 
         return "done"
 
     script = Script(start, look, repair, test_again, report, adjust, finish)
-    assert await play(world, era, person, script) == "done"
+    assert await play(transport, era, person, script) == "done"
     assert {"read_file", "edit_file", "shell", "count"} <= script.offered
     person.was_asked(2)
     assert world.read("calc.py") == PROGRAM.replace("-", "+")
     assert world.read("notes/report.txt") == "repaired\n"
     assert not world.has("report.txt")
+
+
+async def test_a_model_repairs_a_program_is_denied_something_and_adjusts(world: World, era: str) -> None:
+    await repairs_and_adjusts(world, era, over_stdio(world))
+
+
+async def test_a_model_does_the_same_over_http(world: World, era: str) -> None:
+    async with world.served() as server:
+        headers = {"Authorization": f"Bearer {server.token}"}
+        await repairs_and_adjusts(world, era, StreamableHttpTransport(server.url, headers=headers))
 
 
 async def test_a_model_reads_the_rule_when_there_is_nobody_to_ask(world: World, era: str) -> None:
@@ -134,7 +144,7 @@ async def test_a_model_reads_the_rule_when_there_is_nobody_to_ask(world: World, 
         assert not wrong
         return "done"
 
-    assert await play(world, era, None, Script(first, second, third)) == "done"
+    assert await play(over_stdio(world), era, None, Script(first, second, third)) == "done"
     assert world.has("notes/new.txt") and not world.has("new.txt")
 
 
@@ -150,4 +160,4 @@ async def test_a_model_that_asks_for_what_there_is_not_is_told_so(world: World, 
         assert not wrong and "two" in text
         return "done"
 
-    assert await play(world, era, None, Script(first, second, third)) == "done"
+    assert await play(over_stdio(world), era, None, Script(first, second, third)) == "done"

@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import fcntl
 import os
+import re
+import secrets
 import shutil
 import subprocess
 import tempfile
 import time
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import anyio
 from mcp import Client, StdioServerParameters
 from mcp.client.stdio import stdio_client
+from mcp.client.streamable_http import streamable_http_client
+from mcp.shared._httpx_utils import create_mcp_http_client
 from mcp_types import CallToolResult, TextContent
 
 LEGACY = "legacy"
@@ -24,6 +29,9 @@ MODERN = "modern"
 # How the Python SDK is told which era to speak, and what is then spoken.
 MODES = {LEGACY: "legacy", MODERN: "auto"}
 VERSIONS = {LEGACY: "2025-11-25", MODERN: "2026-07-28"}
+
+# Where a server over HTTP says that it is.
+SERVING = re.compile(r"serving MCP at (http://\S+)")
 
 # Nothing here takes as long; a hang is a failure.
 PATIENCE = 45.0
@@ -143,6 +151,25 @@ class World:
                 yield client
         assert not noise, f"something else than the protocol came on standard output: {noise}"
 
+    @asynccontextmanager
+    async def served(self, *flags: str) -> AsyncIterator[Served]:
+        """A server over HTTP, until the end; then it must end by itself."""
+        token = self.base / "token"
+        token.write_text(secrets.token_hex(32))
+        token.chmod(0o600)
+        with self.stderr.open("a") as errors:
+            argv = self.argv("--http", "127.0.0.1:0", "--token-file", str(token), *flags)
+            process = subprocess.Popen(
+                argv, env=self.environment(), cwd=self.base, stdin=subprocess.DEVNULL, stdout=errors, stderr=errors
+            )
+        try:
+            assert await until(lambda: SERVING.search(self.said()) is not None), self.said()
+            yield Served(SERVING.search(self.said())[1], token.read_text())
+        finally:
+            process.terminate()
+            assert await until(lambda: process.poll() is not None), "it did not end"
+        assert process.returncode == 0
+
     # What is left.
 
     def check_and_remove(self) -> None:
@@ -150,6 +177,24 @@ class World:
         left = wait_until(lambda: not list(self.private.iterdir())) or list(self.private.rglob("*"))
         shutil.rmtree(self.base)
         assert left is True, f"left behind by the server: {left}"
+
+
+@dataclass
+class Served:
+    """Where a server over HTTP is, and what it wants to hear."""
+
+    url: str
+    token: str
+
+    @asynccontextmanager
+    async def client(self, era: str, person: Any = None) -> AsyncIterator[Client]:
+        headers = {"Authorization": f"Bearer {self.token}"}
+        with only_what_went_wrong(), anyio.fail_after(PATIENCE):
+            async with create_mcp_http_client(headers=headers) as http:
+                transport = streamable_http_client(self.url, http_client=http)
+                async with Client(transport, mode=MODES[era], elicitation_callback=person) as client:
+                    assert client.protocol_version == VERSIONS[era]
+                    yield client
 
 
 @contextmanager
