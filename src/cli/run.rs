@@ -38,6 +38,7 @@ async fn run_in(args: RunArgs) -> Result<Exit, Complaint> {
         } else {
             OutputMode::Stream
         },
+        kept: None,
         stops: stops()?,
     };
     foresee(&loaded.policy, &narrowing, &places, &call);

@@ -37,6 +37,8 @@ pub struct ShellCall {
     pub stdin: Stdin,
     /// Where its output goes.
     pub output: OutputMode,
+    /// How much of each stream is kept, head and tail, where the config does not say.
+    pub kept: Option<u64>,
     /// Signals that stop it: the first is passed on and the tree killed after a grace period, the
     /// second kills at once.
     pub stops: mpsc::Receiver<Signal>,

@@ -212,7 +212,7 @@ impl Session {
         };
         let mut tools: Vec<Box<dyn Tool>> = Vec::new();
         for kind in &self.offered.files {
-            tools.push(Box::new(FileTool::new(*kind, Arc::clone(&self.shared))));
+            tools.push(Box::new(FileTool::new(*kind, Arc::clone(&self.shared), overruled)));
         }
         if self.offered.shell {
             tools.push(Box::new(ShellTool::new(Arc::clone(&self.shared), overruled)));

@@ -108,7 +108,7 @@ impl Executor {
             terminal: child.controlling_terminal,
             streams: [child.stdin, child.stdout, child.stderr],
         };
-        let output = profile.limits.output;
+        let output = profile.limits.output.or(call.kept);
         let started = Instant::now();
         let done = Box::pin(run(&mut worker, launch, parent, output, &mut call.stops)).await;
         let duration = started.elapsed();

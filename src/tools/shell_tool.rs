@@ -44,6 +44,9 @@ pub(super) struct Work {
     pub(super) permit: Permit,
 }
 
+/// How much of each output stream an agent is given where the config does not say: as much as a file in one answer.
+const KEPT: u64 = 256 * 1024;
+
 /// Runs commands.
 pub struct ShellTool {
     session: Arc<Shared>,
@@ -161,6 +164,7 @@ pub(super) async fn run(session: &Shared, prepared: Prepared) -> Result<Output, 
         timeout,
         stdin: Stdin::Null,
         output: OutputMode::Capture,
+        kept: Some(KEPT),
         stops: passed_on,
     };
     let mut running = Box::pin(executor.execute(call, &directory, permit));

@@ -245,6 +245,7 @@ fn call(directory: &Path, command: ShellCommand) -> ShellCall {
         timeout: Some(Duration::from_mins(1)),
         stdin: Stdin::Null,
         output: OutputMode::Capture,
+        kept: None,
         stops,
     }
 }

@@ -75,6 +75,7 @@ impl Conversation {
                         take(part)?;
                     }
                     last @ (FileReply::Found(_)
+                    | FileReply::Peeked(..)
                     | FileReply::Text(_)
                     | FileReply::Done(_)
                     | FileReply::Prepared(_)

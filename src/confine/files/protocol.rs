@@ -34,6 +34,9 @@ pub struct FileRequest {
 pub enum FileAsk {
     /// Where does a path lead, and what is there? Answered by [`FileReply::Found`].
     Look(Look),
+    /// The same, and lines of what is there if it is a file; [`Read::path`] is not looked at. Answered by
+    /// [`FileReply::Peeked`]. Whoever asks judges where the path leads before anybody is told of the lines.
+    Peek(Look, Read),
     /// Lines of a file. Answered by [`FileReply::Text`].
     Read(Read),
     /// What lies below a directory. Answered by [`FileReply::Entries`], any number of times, and [`FileReply::Done`].

@@ -5,7 +5,7 @@ use std::os::fd::OwnedFd;
 
 use super::clock::Clock;
 use super::failure::{Answer, failure};
-use super::protocol::{Change, FileAsk, FileReply, FileRequest, Prepared, Why};
+use super::protocol::{Change, FileAsk, FileReply, FileRequest, Look, Prepared, Read, State, Why};
 use super::{apply, effect, list, look, read, search, show};
 use crate::confine::wire;
 
@@ -31,6 +31,7 @@ fn answer(socket: &OwnedFd, request: FileRequest) -> io::Result<()> {
     let clock = Clock::start(request.deadline_ms);
     let reply = match request.ask {
         FileAsk::Look(ask) => look::look(&ask).map(FileReply::Found),
+        FileAsk::Peek(ask, lines) => peek(&ask, lines, clock),
         FileAsk::Read(ask) => read::read(&ask, clock).map(FileReply::Text),
         FileAsk::List(ask) => list::list(&ask, clock, socket)?.map(FileReply::Done),
         FileAsk::Search(ask) => search::search(&ask, clock, socket)?.map(FileReply::Done),
@@ -39,6 +40,22 @@ fn answer(socket: &OwnedFd, request: FileRequest) -> io::Result<()> {
         FileAsk::Apply(changes) => apply::apply(&changes).map(|()| FileReply::Applied),
     };
     wire::send(socket, &reply.unwrap_or_else(FileReply::Failed), &[])
+}
+
+/// Where a path leads, and lines of what is there. Why there are none is found out by whoever asks for them alone.
+fn peek(ask: &Look, lines: Read, clock: Clock) -> Answer<FileReply> {
+    let found = look::look(ask)?;
+    let text = match &found.state {
+        State::File(_) => {
+            let lines = Read {
+                path: found.path.clone(),
+                ..lines
+            };
+            read::read(&lines, clock).ok()
+        }
+        State::Absent | State::Directory { .. } | State::Symlink(_) | State::Other(_) => None,
+    };
+    Ok(FileReply::Peeked(found, text))
 }
 
 fn prepare(changes: &[Change], clock: Clock) -> Answer<Vec<Prepared>> {

@@ -132,9 +132,19 @@ pub(crate) fn parse<T: DeserializeOwned>(tool: &str, args: &Value) -> Result<T, 
         Value::Null => Value::Object(serde_json::Map::new()),
         args => args.clone(),
     };
-    serde_json::from_value(args).map_err(|error| ToolError::Arguments {
-        tool: tool.to_owned(),
-        why: crate::policy::path::escape(error.to_string().as_bytes()),
+    serde_path_to_error::deserialize(args).map_err(|error| {
+        let what = error
+            .inner()
+            .to_string()
+            .replace("expected u64", "expected a whole number");
+        let why = match error.path().to_string().as_str() {
+            "." | "?" => what,
+            argument => format!("`{argument}`: {what}"),
+        };
+        ToolError::Arguments {
+            tool: tool.to_owned(),
+            why: crate::policy::path::escape(why.as_bytes()),
+        }
     })
 }
 

@@ -141,7 +141,7 @@ async fn converse(
     let soon = match &request.ask {
         // Nobody prepares or makes a change in a moment.
         FileAsk::Prepare(_) | FileAsk::Show(_) | FileAsk::Apply(_) => None,
-        FileAsk::Look(_) | FileAsk::Read(_) | FileAsk::List(_) | FileAsk::Search(_) => {
+        FileAsk::Look(_) | FileAsk::Peek(..) | FileAsk::Read(_) | FileAsk::List(_) | FileAsk::Search(_) => {
             server.ask_for(MOMENT, &request, &mut |part| heard.take(part))?
         }
     };
@@ -221,6 +221,7 @@ fn size(part: &FileReply) -> usize {
             })
             .sum(),
         FileReply::Found(_)
+        | FileReply::Peeked(..)
         | FileReply::Text(_)
         | FileReply::Done(_)
         | FileReply::Prepared(_)

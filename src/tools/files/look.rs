@@ -10,7 +10,7 @@ use super::failures;
 use super::judge::Judged;
 use super::place::{Place, place};
 use crate::confine::ConfineError;
-use crate::confine::files::protocol::{FileAsk, FileReply, Hash, Last, Look, State};
+use crate::confine::files::protocol::{FileAsk, FileReply, Hash, Last, Look, Read, State, Text};
 use crate::policy::path::escape;
 use crate::policy::{AbsPath, Demand, Operation};
 use crate::profile::Asked;
@@ -45,6 +45,33 @@ impl Executor {
         };
         let said = self.ask_files(&asked, FileAsk::Look(look), stops).await?.last;
         self.lead(&place, said)
+    }
+
+    /// The same for a file that is to be read: where nobody need be asked to see it, with what was asked for of it, so
+    /// that the server is asked once. Nobody is told of that before where it lies is judged.
+    pub(super) async fn peek(
+        &mut self,
+        directory: &Path,
+        written: &str,
+        lines: Read,
+        stops: &mut mpsc::Receiver<Signal>,
+    ) -> Result<(Looked, Option<Text>), ToolError> {
+        let place =
+            place(&self.policy, directory, written).map_err(|why| ToolError::File(format!("{why}: no file")))?;
+        let asked = self.sight_of([&place.plain]);
+        let look = Look {
+            path: place.path.clone(),
+            last: Last::Target,
+            hash: Hash::Skip,
+        };
+        let ask = match asked {
+            Asked::Nobody => FileAsk::Peek(look, lines),
+            Asked::Roots(_) | Asked::Everything => FileAsk::Look(look),
+        };
+        match self.ask_files(&asked, ask, stops).await?.last {
+            FileReply::Peeked(found, text) => Ok((self.lead(&place, FileReply::Found(found))?, text)),
+            said => Ok((self.lead(&place, said)?, None)),
+        }
     }
 
     /// Where a place leads, as the server says.

@@ -39,6 +39,7 @@ pub(super) use ask::FileProfile;
 pub(super) use operand::{Operand, Operands};
 
 use super::call::ToolError;
+use super::permission::Overruled;
 use super::session::Shared;
 use super::tool::{ApprovalContext, Assessed, Boxed, Effect, Output, Prepared, Reach, Tool, ready};
 
@@ -46,11 +47,16 @@ use super::tool::{ApprovalContext, Assessed, Boxed, Effect, Output, Prepared, Re
 pub struct FileTool {
     kind: FileKind,
     session: Arc<Shared>,
+    overruled: Overruled,
 }
 
 impl FileTool {
-    pub(super) const fn new(kind: FileKind, session: Arc<Shared>) -> Self {
-        Self { kind, session }
+    pub(super) const fn new(kind: FileKind, session: Arc<Shared>, overruled: Overruled) -> Self {
+        Self {
+            kind,
+            session,
+            overruled,
+        }
     }
 }
 
@@ -89,7 +95,9 @@ impl Tool for FileTool {
             if self.kind.changes() {
                 executor.assess_change(self.kind, context, directory, &mut stops).await
             } else {
-                executor.assess_read(self.kind, context, directory, &mut stops).await
+                executor
+                    .assess_read(self.kind, context, directory, self.overruled, &mut stops)
+                    .await
             }
         })
     }

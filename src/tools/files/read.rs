@@ -1,6 +1,7 @@
 //! Calls that only look: lines of a file, listings, searches.
 
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::fmt::Write as _;
 use std::path::Path;
 
@@ -16,13 +17,14 @@ use super::told::{entries_data, entries_text, matches_data, matches_text, text_o
 use crate::approval::{Lazy, Presentation};
 use crate::confine::ConfineError;
 use crate::confine::files::protocol::{
-    Case, Done, End, Entry, FileAsk, FileReply, Include, Last, List, Match, Read, Search, Select, State,
+    Case, Done, End, Entry, FileAsk, FileReply, Include, Last, List, Match, Read, Search, Select, State, Text,
 };
 use crate::confine::wire;
 use crate::policy::{AbsPath, Access, Demand, Operation};
 use crate::profile::Asked;
 use crate::tools::call::ToolError;
 use crate::tools::executor::Executor;
+use crate::tools::permission::Overruled;
 use crate::tools::tool::{ApprovalContext, Assessed, Assessment, Output, OutputEnd, Prepared};
 
 /// The most bytes of a file in one answer.
@@ -36,6 +38,8 @@ pub(super) struct Work {
     asked: Asked,
     ask: FileAsk,
     start: AbsPath,
+    /// What was read already, where nobody is asked about it.
+    known: Option<Text>,
 }
 
 impl Executor {
@@ -45,14 +49,27 @@ impl Executor {
         kind: FileKind,
         context: &ApprovalContext,
         directory: &Path,
+        overruled: Overruled,
         stops: &mut mpsc::Receiver<Signal>,
     ) -> Result<Assessed, ToolError> {
-        let (judged, ask) = match self.look_up(kind, &context.args, directory, stops).await {
+        let (judged, ask, known) = match self.look_up(kind, &context.args, directory, stops).await {
             Ok(found) => found,
             Err(ToolError::Blocked(why)) => return Ok(Assessment::Blocked(why).into()),
             Err(error) => return Err(error),
         };
         let Sum { demand, why, asked } = self.sum(std::slice::from_ref(&judged));
+        if demand == Demand::None && !self.may_be_asked(kind.name(), overruled) {
+            // A question that is never asked is not made.
+            return Ok(Assessed {
+                assessment: Assessment::PreApproved(None),
+                prepared: Prepared::of(Work {
+                    asked,
+                    ask,
+                    start: judged.path,
+                    known,
+                }),
+            });
+        }
         let verb = match kind {
             FileKind::List => "list",
             FileKind::Search => "search",
@@ -73,6 +90,7 @@ impl Executor {
             asked,
             ask,
             start: judged.path,
+            known: None,
         });
         Ok(Assessed {
             assessment: Assessment::demanded(demand, question),
@@ -82,7 +100,15 @@ impl Executor {
 
     /// Does it.
     pub(super) async fn look(&mut self, work: Work, stops: &mut mpsc::Receiver<Signal>) -> Result<Output, ToolError> {
-        let Work { asked, ask, start } = work;
+        let Work {
+            asked,
+            ask,
+            start,
+            known,
+        } = work;
+        if let Some(text) = known {
+            return Ok(text_of(&start, text));
+        }
         let sought = Sought::by(&ask);
         let answer = self.ask_files(&asked, ask, stops).await?;
         self.told(&start, &asked, sought, answer.parts, answer.last)
@@ -111,7 +137,7 @@ impl Executor {
         args: &Value,
         directory: &Path,
         stops: &mut mpsc::Receiver<Signal>,
-    ) -> Result<(Judged, FileAsk), ToolError> {
+    ) -> Result<(Judged, FileAsk, Option<Text>), ToolError> {
         let blocked = ToolError::Blocked;
         match kind {
             FileKind::Read => {
@@ -120,15 +146,19 @@ impl Executor {
                     first_line,
                     lines,
                 } = parse(kind.name(), args)?;
-                let looked = self.target(directory, &path, Last::Target, stops).await?;
-                let judged = self.judge(Operation::Read, &looked.path).map_err(blocked)?;
-                let ask = FileAsk::Read(Read {
-                    path: looked.path.as_path().as_os_str().to_owned(),
+                let read = Read {
+                    path: OsString::new(),
                     first: first_line.unwrap_or(1).max(1),
                     lines,
                     max_bytes: MAX_BYTES,
+                };
+                let (looked, text) = self.peek(directory, &path, read.clone(), stops).await?;
+                let judged = self.judge(Operation::Read, &looked.path).map_err(blocked)?;
+                let ask = FileAsk::Read(Read {
+                    path: looked.path.as_path().as_os_str().to_owned(),
+                    ..read
                 });
-                Ok((judged, ask))
+                Ok((judged, ask, text))
             }
             FileKind::List => {
                 let list: ListFiles = parse(kind.name(), args)?;
@@ -142,7 +172,7 @@ impl Executor {
                     select: select(list.glob, list.hidden, list.ignored),
                     limit: list.limit.unwrap_or(500).min(MAX_LIMIT),
                 });
-                Ok((judged, ask))
+                Ok((judged, ask, None))
             }
             _ => {
                 let search: SearchFiles = parse(kind.name(), args)?;
@@ -161,7 +191,7 @@ impl Executor {
                     context: search.context.unwrap_or(0).min(20),
                     limit: search.limit.unwrap_or(100).min(MAX_LIMIT),
                 });
-                Ok((judged, ask))
+                Ok((judged, ask, None))
             }
         }
     }

@@ -19,6 +19,8 @@ const MOST_PLACES: usize = 10;
 pub enum FileReply {
     /// Where a path leads.
     Found(Found),
+    /// Where a path leads, and lines of the file there; no lines where reading them failed.
+    Peeked(Found, Option<Text>),
     /// Lines of a file.
     Text(Text),
     /// Some entries; more follow.
