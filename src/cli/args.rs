@@ -60,6 +60,7 @@ Examples:
   stockade mcp --config agent.yaml                        on standard input and output, as an MCP client starts it
   stockade mcp --approvals-socket default                 questions go to `stockade approvals` in another terminal
   claude mcp add files -- stockade mcp --config ~/agent.yaml
+  stockade mcp --http 8080                                for several clients, with a token; see docs/mcp-http.md
 
 Standard output carries the protocol alone; messages go to standard error. Without --config, as for `run`. See docs/mcp.md")]
     Mcp(Box<McpArgs>),

@@ -189,16 +189,12 @@ impl<S: ServerHandler + Send + 'static> Door<S> {
     /// Lets in whoever comes, for ever. When all places are taken, idle connections are closed, and others wait.
     async fn accept(&self, listener: TcpListener) -> Infallible {
         loop {
-            let slot = match Arc::clone(&self.slots).try_acquire_owned() {
-                Ok(slot) => slot,
-                Err(_) => {
-                    self.crowded.send_replace(());
-                    match Arc::clone(&self.slots).acquire_owned().await {
-                        Ok(slot) => slot,
-                        // It is never closed.
-                        Err(_closed) => std::future::pending().await,
-                    }
-                }
+            if self.slots.available_permits() == 0 {
+                self.crowded.send_replace(());
+            }
+            // It is never closed.
+            let Ok(slot) = Arc::clone(&self.slots).acquire_owned().await else {
+                return std::future::pending().await;
             };
             match listener.accept().await {
                 Ok((stream, _)) => self.serve(stream, slot),

@@ -61,13 +61,13 @@ impl Load {
             Message::Call => &self.calls,
             Message::Initialize | Message::Other => &self.others,
         };
-        let permit = match Arc::clone(semaphore).try_acquire_owned() {
-            Ok(permit) => permit,
-            Err(_) => {
-                let _in_line = InLine::behind(&self.waiting, self.most_waiting)?;
-                let waited = Arc::clone(semaphore).acquire_owned().await;
-                waited.map_err(|_closed| NoRoom::Draining)?
-            }
+        let at_once = Arc::clone(semaphore).try_acquire_owned();
+        let permit = if let Ok(permit) = at_once {
+            permit
+        } else {
+            let _in_line = InLine::behind(&self.waiting, self.most_waiting)?;
+            let waited = Arc::clone(semaphore).acquire_owned().await;
+            waited.map_err(|_closed| NoRoom::Draining)?
         };
         Ok(Some(Room {
             _permit: permit,

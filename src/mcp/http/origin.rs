@@ -32,7 +32,7 @@ impl Origin {
     /// As a browser writes it; the port that its scheme implies is filled in.
     pub(super) fn parse(text: &str) -> Option<Self> {
         let (scheme, rest) = text.split_once("://")?;
-        if scheme.parse::<Scheme>().is_err() || rest.contains(['/', '?', '#', '@', '*']) {
+        if scheme.is_empty() || scheme.parse::<Scheme>().is_err() || rest.contains(['/', '?', '#', '@', '*']) {
             return None;
         }
         let uri: Uri = text.parse().ok()?;

@@ -157,7 +157,7 @@ impl Running {
         use std::io::Write as _;
         let begun = self.begun();
         let mut stream = self.client.connect();
-        stream.write_all(&self.client.call("wait", json!({})).bytes()).unwrap();
+        stream.write_all(&self.client.call("wait", &json!({})).bytes()).unwrap();
         becomes("the call begins", || self.begun() > begun);
         stream
     }
@@ -182,7 +182,7 @@ fn a_call_is_answered() {
 #[test]
 fn the_token_does_not_reach_the_handler() {
     let server = started(small(), &[], false);
-    let asked = server.client.call("headers", json!({})).with("X-Kept", "yes");
+    let asked = server.client.call("headers", &json!({})).with("X-Kept", "yes");
     let said = server.client.ask(&asked).said();
     assert!(said.contains("x-kept"), "{said}");
     assert!(
@@ -246,7 +246,7 @@ fn calls_beyond_the_bound_wait_and_all_are_answered() {
     let server = started(Bounds { calls: 2, ..small() }, &[], false);
     let (first, _second) = (server.waiting(), server.waiting());
     let client = server.client.clone();
-    let third = std::thread::spawn(move || client.ask(&client.call("wait", json!({}))).said());
+    let third = std::thread::spawn(move || client.ask(&client.call("wait", &json!({}))).said());
     std::thread::sleep(Duration::from_millis(200));
     assert_eq!(server.begun(), 2);
     // Other requests do not wait behind them.
@@ -273,7 +273,7 @@ fn what_finds_the_line_full_is_told_to_come_again() {
     );
     let _first = server.waiting();
     let mut second = server.client.connect();
-    let call = server.client.call("wait", json!({}));
+    let call = server.client.call("wait", &json!({}));
     second.write_all(&call.bytes()).unwrap();
     let mut third = server.client.ask(&call);
     let start = Instant::now();
@@ -312,7 +312,7 @@ fn a_call_under_way_is_finished_before_it_ends() {
             .status,
         200
     );
-    let refused = server.client.ask(&server.client.call("wait", json!({})));
+    let refused = server.client.ask(&server.client.call("wait", &json!({})));
     assert_eq!((refused.status, refused.header("retry-after")), (503, Some("5")));
     server.seen.go.notify_one();
     assert_eq!(Answer::read(stream).whole().said(), "done");
@@ -484,7 +484,7 @@ fn a_header_that_takes_too_long_ends_its_connection() {
 fn a_body_that_takes_too_long_is_refused() {
     use std::io::Write as _;
     let server = started(small(), &[], false);
-    let call = server.client.call("wait", json!({}));
+    let call = server.client.call("wait", &json!({}));
     let mut stream = server.client.connect();
     stream.write_all(&call.head()).unwrap();
     stream.write_all(b"{").unwrap();
@@ -506,7 +506,7 @@ fn a_large_body_waits_for_another_and_both_are_read() {
     );
     let large = server
         .client
-        .call("headers", json!({"x": "y".repeat(2 * Bounds::SMALL_BODY)}));
+        .call("headers", &json!({"x": "y".repeat(2 * Bounds::SMALL_BODY)}));
     let bytes = large.bytes();
     let (most, rest) = bytes.split_at(bytes.len() - 10);
     let mut first = server.client.connect();
@@ -515,7 +515,10 @@ fn a_large_body_waits_for_another_and_both_are_read() {
     let client = server.client.clone();
     let second = std::thread::spawn(move || client.ask(&large).status);
     // A small one does not wait.
-    assert_eq!(server.client.ask(&server.client.call("headers", json!({}))).status, 200);
+    assert_eq!(
+        server.client.ask(&server.client.call("headers", &json!({}))).status,
+        200
+    );
     std::thread::sleep(Duration::from_millis(200));
     assert!(!second.is_finished());
     first.write_all(rest).unwrap();
@@ -543,7 +546,7 @@ fn a_page_of_an_allowed_origin_may_ask_and_read() {
     let call = |origin: &str| {
         server
             .client
-            .ask(&server.client.call("headers", json!({})).with("Origin", origin))
+            .ask(&server.client.call("headers", &json!({})).with("Origin", origin))
     };
     let read = call("https://app.example");
     assert_eq!(read.status, 200);
