@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use std::net::{SocketAddr, TcpListener as BoundListener};
 use std::pin::pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
@@ -20,6 +21,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::gate::Gate;
+use super::reply::closing;
 use super::token::TokenFrom;
 use super::{Bounds, HttpError, HttpSettings};
 use crate::policy::path::display;
@@ -170,9 +172,17 @@ struct Door<S> {
     gate: Arc<Gate<S>>,
     bounds: Bounds,
     slots: Arc<Semaphore>,
-    /// Tells every connection to end after the reply it is at.
-    crowded: watch::Sender<()>,
+    crowd: watch::Sender<Crowd>,
     connections: TaskTracker,
+}
+
+/// What is told to every connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Crowd {
+    /// All places are taken: whoever was answered and asks nothing makes room.
+    Full,
+    /// It is over: whoever is not being answered goes.
+    Closing,
 }
 
 impl<S: ServerHandler + Send + 'static> Door<S> {
@@ -181,7 +191,7 @@ impl<S: ServerHandler + Send + 'static> Door<S> {
             gate,
             bounds,
             slots: Arc::new(Semaphore::new(most_connections(bounds.connections))),
-            crowded: watch::Sender::new(()),
+            crowd: watch::Sender::new(Crowd::Full),
             connections: TaskTracker::new(),
         }
     }
@@ -189,16 +199,16 @@ impl<S: ServerHandler + Send + 'static> Door<S> {
     /// Lets in whoever comes, for ever. When all places are taken, idle connections are closed, and others wait.
     async fn accept(&self, listener: TcpListener) -> Infallible {
         loop {
+            let Ok((stream, _)) = listener.accept().await else {
+                sleep(PAUSE).await;
+                continue;
+            };
             if self.slots.available_permits() == 0 {
-                self.crowded.send_replace(());
+                self.crowd.send_replace(Crowd::Full);
             }
             // It is never closed.
-            let Ok(slot) = Arc::clone(&self.slots).acquire_owned().await else {
-                return std::future::pending().await;
-            };
-            match listener.accept().await {
-                Ok((stream, _)) => self.serve(stream, slot),
-                Err(_) => sleep(PAUSE).await,
+            if let Ok(slot) = Arc::clone(&self.slots).acquire_owned().await {
+                self.serve(stream, slot);
             }
         }
     }
@@ -208,10 +218,16 @@ impl<S: ServerHandler + Send + 'static> Door<S> {
         let _prompt = stream.set_nodelay(true);
         let unread = u32::try_from(self.bounds.unread.as_millis()).unwrap_or(u32::MAX);
         let _noticed = setsockopt(&stream, sockopt::TcpUserTimeout, &unread);
-        let gate = Arc::clone(&self.gate);
+        let has_asked = Arc::new(AtomicBool::new(false));
+        let (gate, slots, asks) = (Arc::clone(&self.gate), Arc::clone(&self.slots), Arc::clone(&has_asked));
         let service = service_fn(move |request| {
-            let gate = Arc::clone(&gate);
-            async move { Ok::<_, Infallible>(gate.answer(request).await) }
+            asks.store(true, Ordering::Release);
+            let (gate, slots) = (Arc::clone(&gate), Arc::clone(&slots));
+            async move {
+                let reply = gate.answer(request).await;
+                let is_full = slots.available_permits() == 0;
+                Ok::<_, Infallible>(if is_full { closing(reply) } else { reply })
+            }
         });
         let connection = http1::Builder::new()
             .timer(TokioTimer::new())
@@ -219,25 +235,34 @@ impl<S: ServerHandler + Send + 'static> Door<S> {
             // hyper reads as much again before it looks.
             .max_buf_size(self.bounds.header_bytes / 2)
             .serve_connection(TokioIo::new(stream), service);
-        let mut crowded = self.crowded.subscribe();
+        let mut crowd = self.crowd.subscribe();
         self.connections.spawn(async move {
             let _slot = slot;
             let mut connection = pin!(connection);
-            let told = tokio::select! {
-                _ended = connection.as_mut() => return,
-                told = crowded.changed() => told,
-            };
-            // Where nobody can tell it any more, all of it is at its end.
-            if told.is_ok() {
-                connection.as_mut().graceful_shutdown();
-                let _ended = connection.await;
+            loop {
+                let told = tokio::select! {
+                    // What has come is read before the connection is called idle.
+                    biased;
+                    _ended = connection.as_mut() => return,
+                    told = crowd.changed() => told,
+                };
+                let goes = match (told, *crowd.borrow_and_update()) {
+                    // One that has not asked yet is about to: hyper would close it unheard.
+                    (Ok(()), Crowd::Full) => has_asked.load(Ordering::Acquire),
+                    (Ok(()), Crowd::Closing) | (Err(_), _) => true,
+                };
+                if goes {
+                    connection.as_mut().graceful_shutdown();
+                    let _ended = connection.await;
+                    return;
+                }
             }
         });
     }
 
     /// Lets the last replies out.
     async fn close(self) {
-        self.crowded.send_replace(());
+        self.crowd.send_replace(Crowd::Closing);
         self.connections.close();
         let _late = timeout(LAST_WORDS, self.connections.wait()).await;
     }

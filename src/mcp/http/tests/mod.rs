@@ -460,12 +460,38 @@ fn idle_connections_make_room_for_others() {
         false,
     );
     let health = Asked::new("GET", "/healthz").with("Host", "x");
-    let keep = || server.client.send(&health);
-    let (first, second) = (keep(), keep());
-    assert_eq!((first.status, second.status), (200, 200));
+    let idle = server.client.send(&health);
+    assert_eq!((idle.status, idle.header("connection")), (200, None));
+    let busy = server.waiting();
     let start = Instant::now();
-    assert_eq!(server.client.ask(&health).status, 200);
+    let third = server.client.ask(&health);
+    assert_eq!(third.status, 200);
+    // It leaves as soon as it is answered.
+    assert_eq!(third.header("connection"), Some("close"));
     assert!(start.elapsed() < Duration::from_secs(5), "{:?}", start.elapsed());
+    server.seen.go.notify_one();
+    assert_eq!(Answer::read(busy).whole().said(), "done");
+}
+
+#[test]
+fn a_connection_that_has_not_asked_yet_keeps_its_place() {
+    use std::io::Write as _;
+    let server = started(
+        Bounds {
+            connections: 1,
+            header_time: Duration::from_secs(1),
+            ..small()
+        },
+        &[],
+        false,
+    );
+    let health = Asked::new("GET", "/healthz").with("Host", "x");
+    let (mut first, mut second) = (server.client.connect(), server.client.connect());
+    second.write_all(&health.bytes()).unwrap();
+    std::thread::sleep(Duration::from_millis(200));
+    first.write_all(&health.bytes()).unwrap();
+    assert_eq!(Answer::read(first).status, 200);
+    assert_eq!(Answer::read(second).status, 200);
 }
 
 #[test]
