@@ -82,7 +82,7 @@ pub(crate) fn overrides(layers: &Layers, custom: &[CustomTool]) -> Result<BTreeM
             if !known().any(|k| k == name.value) {
                 let unknown = Diagnostic::error(format!("unknown tool `{}`", name.value))
                     .at(layer.source.place(name.at), "no such tool")
-                    .hint("a tool of the program that embeds Stockade is named under `host_tools`");
+                    .hint("a tool of the program that embeds Stockade, or of a third party's MCP server, is named under `host_tools`");
                 return Err(unknown.did_you_mean(&name.value, known()));
             }
             let rule = ToolRule {
@@ -100,10 +100,11 @@ fn host<'a>(layers: &'a Layers, custom: &[CustomTool]) -> Result<Vec<&'a str>, B
     let mut names = Vec::new();
     for layer in &layers.stack {
         for name in layer.raw.host_tools.iter().flatten() {
-            if !is_free(&name.value) || custom.iter().any(|tool| tool.name == name.value) {
+            // Servers may have dots in the names of their tools.
+            if !is_free(&name.value.replace('.', "_")) || custom.iter().any(|tool| tool.name == name.value) {
                 return Err(Diagnostic::error(format!("`{}` cannot name a host tool", name.value))
                     .at(layer.source.place(name.at), "taken, or not a name")
-                    .hint(NAMING));
+                    .hint(HOST_NAMING));
             }
             names.push(name.value.as_str());
         }
@@ -113,6 +114,8 @@ fn host<'a>(layers: &'a Layers, custom: &[CustomTool]) -> Result<Vec<&'a str>, B
 
 /// What a tool that is none of Stockade's may be called.
 const NAMING: &str = "use up to 64 letters, digits, `_` and `-`, and no built-in tool's name";
+
+const HOST_NAMING: &str = "use up to 64 letters, digits, `_`, `-` and `.`, and no built-in tool's name";
 
 fn is_free(name: &str) -> bool {
     let good = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';

@@ -57,7 +57,9 @@ fn brief(mut data: Value) -> Value {
 pub(super) fn result(done: Result<Output, ToolError>) -> CallToolResult {
     match done {
         Ok(output) => {
-            let content = vec![ContentBlock::text(output.text)];
+            let pictures = output.pictures.into_iter();
+            let pictures = pictures.map(|picture| ContentBlock::image(picture.base64, picture.mime_type));
+            let content = [ContentBlock::text(output.text)].into_iter().chain(pictures).collect();
             let mut result = match output.end {
                 OutputEnd::Done => CallToolResult::success(content),
                 OutputEnd::Failed => CallToolResult::error(content),

@@ -143,6 +143,7 @@ impl Tool for FunctionTool {
                 end: OutputEnd::Done,
                 text,
                 data: value,
+                pictures: Vec::new(),
             })
         })
     }

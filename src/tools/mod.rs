@@ -66,5 +66,6 @@ pub use session::{Session, SessionError};
 pub use set::{ToolInfo, ToolSet};
 pub use shell_tool::ShellTool;
 pub use tool::{
-    Answered, ApprovalContext, Assessed, Assessment, Boxed, Effect, Output, OutputEnd, Prepared, Question, Reach, Tool,
+    Answered, ApprovalContext, Assessed, Assessment, Boxed, Effect, Output, OutputEnd, Picture, Prepared, Question,
+    Reach, Tool,
 };

@@ -205,7 +205,12 @@ fn output(outcome: &Outcome) -> Result<Output, ToolError> {
         add(&format!("[protected names could not be restored: {why}]"));
     }
     let data = serde_json::to_value(outcome).map_err(|error| ToolError::File(error.to_string()))?;
-    Ok(Output { end, text, data })
+    Ok(Output {
+        end,
+        text,
+        data,
+        pictures: Vec::new(),
+    })
 }
 
 impl fmt::Debug for ShellTool {

@@ -250,6 +250,18 @@ pub struct Output {
     pub text: String,
     /// The same for a program.
     pub data: Value,
+    /// Pictures that belong to the text.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub pictures: Vec<Picture>,
+}
+
+/// A picture that a call gave.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Picture {
+    /// Its type, as in `image/png`.
+    pub mime_type: String,
+    /// Its bytes in base64.
+    pub base64: String,
 }
 
 /// Whether a call did what it was told.

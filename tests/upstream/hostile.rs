@@ -17,6 +17,8 @@ as_root_and_as_user! {
     what_it_asks_for_itself_reaches_nobody ["python3"];
     what_it_says_to_standard_error_is_shown_as_its_words ["python3"];
     long_answers_are_cut ["python3"];
+    pictures_are_passed_on ["python3"];
+    a_server_that_starts_slowly_is_waited_for ["python3"];
     a_cancelled_call_is_cancelled_there ["python3"];
     steps_of_a_call_are_passed_on ["python3"];
     several_calls_are_under_way_at_once ["python3"];
@@ -150,6 +152,27 @@ fn long_answers_are_cut(world: &Fixture) {
     assert_eq!(agent.call("big", json!({"bytes": 1_000})).ok(), "x".repeat(1_000));
     let structured = agent.call("structured", json!({}));
     assert_eq!(structured.whole["result"]["structuredContent"], json!({"n": 1}));
+    assert_eq!(agent.end().0, 0);
+}
+
+fn pictures_are_passed_on(world: &Fixture) {
+    let _forgets = Forgets::after(world);
+    let mut agent = Agent::start(world, OPEN, &[], &[]);
+    let called = agent.call("picture", json!({}));
+    let blocks = &called.whole["result"]["content"];
+    assert_eq!(blocks[0]["text"], "[image/png: below]", "{blocks}");
+    assert_eq!(
+        blocks[1],
+        json!({"type": "image", "mimeType": "image/png", "data": "QUJD"})
+    );
+    assert_eq!(agent.end().0, 0);
+}
+
+fn a_server_that_starts_slowly_is_waited_for(world: &Fixture) {
+    let _forgets = Forgets::after(world);
+    // Longer than a server is waited for that might not know the newer way to begin; its answer to that comes late.
+    let mut agent = Agent::start(world, OPEN, &[], &["slow"]);
+    assert_eq!(agent.call("echo", json!({"text": "hi"})).ok(), "hi");
     assert_eq!(agent.end().0, 0);
 }
 

@@ -143,8 +143,8 @@ fn a_write_of_the_file_system_server_is_asked_about(world: &Fixture) {
 fn the_git_server_of_pypi_reaches_what_the_config_grants(world: &Fixture) {
     let Some(servers) = servers() else { return };
     let _forgets = Forgets::after(world);
-    let inside = world.workspace();
-    let outside = world.outside();
+    let (inside, outside) = (world.workspace(), world.outside());
+    world.write("first", "first");
     for repository in [&inside, &outside] {
         for words in [
             &["init", "-q", "-b", "main"][..],
@@ -152,13 +152,8 @@ fn the_git_server_of_pypi_reaches_what_the_config_grants(world: &Fixture) {
             &["commit", "-qm", "before"],
         ] {
             let named = ["-c", "user.name=T", "-c", "user.email=t@example.org"];
-            world
-                .bare("/usr/bin/git")
-                .cwd(repository)
-                .args(named)
-                .args(words)
-                .output()
-                .code();
+            let git = world.bare("/usr/bin/git").cwd(repository);
+            git.args(named).args(words).output().ok();
         }
     }
     let python = servers.join("venv/bin/python");
@@ -177,7 +172,10 @@ fn the_git_server_of_pypi_reaches_what_the_config_grants(world: &Fixture) {
         .output()
         .ok();
     assert_eq!(staged, "file\n");
-    let elsewhere = agent.call("git_status", json!({"repo_path": outside}));
-    assert!(elsewhere.failed, "{}", elsewhere.whole);
+    for tool in ["git_status", "git_log"] {
+        let elsewhere = agent.call(tool, json!({"repo_path": outside}));
+        assert!(elsewhere.failed, "{}", elsewhere.whole);
+        assert!(!elsewhere.text.contains("On branch") && !elsewhere.text.contains("before"));
+    }
     assert_eq!(agent.end().0, 0);
 }

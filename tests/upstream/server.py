@@ -103,6 +103,7 @@ TOOLS = {
     "wait": wait,
     "change": change,
     "big": lambda a, n, m: text("x" * a["bytes"]),
+    "picture": lambda a, n, m: {"content": [{"type": "image", "mimeType": "image/png", "data": "QUJD"}]},
     "structured": lambda a, n, m: {**text("one"), "structuredContent": {"n": 1}},
     "fail": lambda a, n, m: {**text("it did not work"), "isError": True},
     "complain": lambda a, n, m: (sys.stderr.write(a["text"]), sys.stderr.flush(), text("said"))[2],
@@ -254,6 +255,8 @@ def main():
     if "dies" in flags:
         sys.stderr.write("no such database \x1b[2J\n")
         sys.exit(7)
+    if "slow" in flags:
+        time.sleep(12)
     for line in sys.stdin:
         handle(json.loads(line))
     # Its input has ended.

@@ -139,7 +139,7 @@ fn an_unknown_tool_is_an_error() {
     1 | tools: {delete_fil: {approval: deny}}
       |         ^^^^^^^^^^ no such tool
       |
-      = help: a tool of the program that embeds Stockade is named under `host_tools`
+      = help: a tool of the program that embeds Stockade, or of a third party's MCP server, is named under `host_tools`
       = help: did you mean `delete_file`?
     "#);
 }

@@ -1,10 +1,16 @@
 //! What a call of a server's tool gave, as the agent is told it: the server's own words, and not too many.
 
-use rmcp::model::{CallToolResult, ContentBlock, ResourceContents};
+use rmcp::model::{CallToolResult, ContentBlock, ImageContent, ResourceContents};
 use serde_json::Value;
 
 use super::client::shown;
-use crate::tools::{HeadTail, Output, OutputEnd};
+use crate::tools::{HeadTail, Output, OutputEnd, Picture};
+
+/// The kinds of pictures that are passed on.
+const KINDS: [&str; 4] = ["image/png", "image/jpeg", "image/gif", "image/webp"];
+
+/// Bytes of all pictures of a result, in base64.
+const MOST_PICTURES: usize = 1 << 20;
 
 /// In place of content of a kind that is newer than this.
 const UNKNOWN: &str = "[content of a kind that is not known]";
@@ -16,6 +22,7 @@ pub(super) fn output(result: CallToolResult, most: u64) -> Output {
         Some(false) | None => OutputEnd::Done,
     };
     let mut text = HeadTail::new(Some(most));
+    let mut pictures = Vec::new();
     let mut first = true;
     let mut add = |more: &str| {
         if !std::mem::take(&mut first) {
@@ -26,7 +33,13 @@ pub(super) fn output(result: CallToolResult, most: u64) -> Output {
     for block in result.content {
         match block {
             ContentBlock::Text(block) => add(&block.text),
-            ContentBlock::Image(image) => add(&left_out(&image.mime_type, image.data.len())),
+            ContentBlock::Image(image) => match picture(image, &pictures) {
+                Ok(picture) => {
+                    add(&format!("[{}: below]", picture.mime_type));
+                    pictures.push(picture);
+                }
+                Err(left_out) => add(&left_out),
+            },
             ContentBlock::Audio(audio) => add(&left_out(&audio.mime_type, audio.data.len())),
             ContentBlock::Resource(embedded) => match embedded.resource {
                 ResourceContents::TextResourceContents { uri, text, .. } => {
@@ -56,6 +69,22 @@ pub(super) fn output(result: CallToolResult, most: u64) -> Output {
         end,
         text: lossy(text.finish().into_bytes()),
         data,
+        pictures,
+    }
+}
+
+/// A picture, if it is one of a common kind and there is room for it beside the others.
+fn picture(image: ImageContent, others: &[Picture]) -> Result<Picture, String> {
+    let ImageContent { data, mime_type, .. } = image;
+    let taken: usize = others.iter().map(|other| other.base64.len()).sum();
+    let is_base64 = |byte: u8| byte.is_ascii_alphanumeric() || b"+/=".contains(&byte);
+    if KINDS.contains(&mime_type.as_str()) && taken + data.len() <= MOST_PICTURES && data.bytes().all(is_base64) {
+        Ok(Picture {
+            mime_type,
+            base64: data,
+        })
+    } else {
+        Err(left_out(&mime_type, data.len()))
     }
 }
 
@@ -84,6 +113,9 @@ mod tests {
             json!({"content": [
                 {"type": "text", "text": "one"},
                 {"type": "image", "mimeType": "image/png", "data": "QUJD"},
+                {"type": "image", "mimeType": "image/svg+xml", "data": "QUJD"},
+                {"type": "image", "mimeType": "image/png", "data": "A".repeat(2_000_000)},
+                {"type": "image", "mimeType": "image/png", "data": "no base64"},
                 {"type": "resource", "resource": {"uri": "file:///x\u{1b}", "text": "body"}},
                 {"type": "resource_link", "uri": "file:///y", "name": "y"},
                 {"type": "text", "text": "two"}
@@ -95,7 +127,10 @@ mod tests {
             lines,
             [
                 "one",
-                "[image/png: about 3 bytes, not passed on]",
+                "[image/png: below]",
+                "[image/svg+xml: about 3 bytes, not passed on]",
+                "[image/png: about 1500000 bytes, not passed on]",
+                "[image/png: about 6 bytes, not passed on]",
                 "[file:///x\\u{1b}]",
                 "body",
                 "[y: file:///y]",
@@ -103,6 +138,11 @@ mod tests {
             ]
         );
         assert_eq!((told.data, told.end), (json!({"n": 1}), OutputEnd::Done));
+        let [picture] = told.pictures.try_into().unwrap();
+        assert_eq!(
+            (picture.mime_type.as_str(), picture.base64.as_str()),
+            ("image/png", "QUJD")
+        );
     }
 
     #[test]

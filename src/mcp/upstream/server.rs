@@ -145,6 +145,16 @@ impl Server {
         &self.identity
     }
 
+    /// What in a config lets a tool be called unasked.
+    pub(super) fn allowing(&self, name: &str) -> String {
+        let rule = format!("`tools: {{{name}: {{approval: none}}}}`");
+        if self.rules.contains_key(name) || crate::config::TOOL_NAMES.contains(&name) {
+            rule
+        } else {
+            format!("{rule} with `host_tools: [{name}]`")
+        }
+    }
+
     /// Where it is kept what was first seen of it.
     pub(super) fn seen_at(&self) -> String {
         self.seen.place()

@@ -39,6 +39,7 @@ impl UpstreamTool {
             ("tool".to_owned(), name.clone()),
         ];
         let mut request = asking::by_name(context, String::new(), context.args.clone());
+        request.allowed_by = format!("{} in the config would allow it", self.server.allowing(name));
         if let Standing::Changed(why) = standing {
             description.push(why.clone());
             fields.push(("warning".to_owned(), why.clone()));

@@ -176,15 +176,12 @@ impl Wire {
             self.nothing_understood("it sent a message of more values than anything that is read");
             return;
         }
-        match serde_json::from_slice::<ServerJsonRpcMessage>(line) {
-            Ok(message) => {
-                self.garbage = 0;
-                self.sort(message);
-            }
-            Err(_) => {
-                self.garbage += 1;
-                self.guess(line);
-            }
+        if let Ok(message) = serde_json::from_slice::<ServerJsonRpcMessage>(line) {
+            self.garbage = 0;
+            self.sort(message);
+        } else {
+            self.garbage += 1;
+            self.guess(line);
         }
     }
 

@@ -246,12 +246,14 @@ impl Executor {
                 end: OutputEnd::Done,
                 text: done,
                 data,
+                pictures: Vec::new(),
             }
         } else {
             Output {
                 end: OutputEnd::Failed,
                 text: undone.join("\n"),
                 data,
+                pictures: Vec::new(),
             }
         })
     }

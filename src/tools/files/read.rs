@@ -318,6 +318,7 @@ impl Executor {
             end: OutputEnd::Done,
             text,
             data,
+            pictures: Vec::new(),
         })
     }
 }

@@ -52,6 +52,7 @@ pub(super) fn text_of(path: &AbsPath, text: Text) -> Output {
             "total_bytes": total_bytes,
             "complete": end == End::Whole,
         }),
+        pictures: Vec::new(),
     }
 }
 

@@ -158,6 +158,7 @@ impl Tool for Fake {
                     end: OutputEnd::Done,
                     text: format!("{} was used", self.name),
                     data: Value::Null,
+                    pictures: Vec::new(),
                 }),
             }
         })
