@@ -135,7 +135,7 @@ as_other() {
         sudo "${sudo_flags[@]}" env -i "${env[@]}" HOME=/root STOCKADE_TEST_UID="$(id -u)" "$@" </dev/null
     fi
 }
-programs=git,make,python3,tmux,tar,find,rsync,npm,node,bwrap,systemd-analyze
+programs=git,make,python3,tmux,tar,find,rsync,npm,node,bwrap,systemd-analyze,mcp-servers
 other_path=/usr/local/bin:/usr/bin:/bin other_required=none
 
 # A checkout that the ordinary user cannot read is copied to where it can be, and tested there.
@@ -271,6 +271,7 @@ fi
 step "format" cargo fmt --check
 step "format of the fuzz targets" cargo fmt --check --manifest-path fuzz/Cargo.toml
 step "lints" cargo clippy --locked --all-targets -- -D warnings
+step "installing the MCP servers that tests drive" scripts/upstream-servers.sh
 say "building the tests"
 cargo test --locked --no-run || die "the tests do not compile"
 suite "tests as $(id -un)" run_as_invoker

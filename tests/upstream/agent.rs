@@ -287,8 +287,10 @@ impl Agent {
 
 /// The records of what servers of this fixture said first; in the state directory of the actor.
 pub(crate) fn records(base: &Path, uid: u32) -> Vec<PathBuf> {
-    let home = User::from_uid(Uid::from_raw(uid)).unwrap().unwrap().dir;
-    let folder = home.join(".local/state/stockade/upstream");
+    let Some(user) = User::from_uid(Uid::from_raw(uid)).unwrap() else {
+        return Vec::new();
+    };
+    let folder = user.dir.join(".local/state/stockade/upstream");
     let mut found = Vec::new();
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
         let text = fs::read_to_string(entry.path()).unwrap_or_default();

@@ -115,6 +115,9 @@ impl Server {
             server.finish().await;
             return Err(error.into());
         }
+        if server.offers().is_empty() {
+            server.say("the MCP server offers no tools that can be passed on");
+        }
         server.tell_unknown_names();
         for name in session.asked_before_written().await {
             server.say(&format!(
