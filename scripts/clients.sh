@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Real MCP clients against the real binary: the Python SDK, pydantic-ai, the OpenAI Agents SDK and the MCP Inspector
-# drive `stockade mcp` over stdio. The tests are in tests/clients/.
+# drive `stockade mcp` over stdio, and some of them over HTTP. The tests are in tests/clients/.
 #
 #   scripts/clients.sh                             the debug build
 #   scripts/clients.sh --binary target/release/stockade
@@ -63,7 +63,8 @@ install_node() {
 }
 
 if ! is_current "$venv" "$tests/requirements.txt" || ! is_current "$node_modules" "$tests"/node/*.json; then
-    mkdir -p "$clients" 2>/dev/null && [[ -w $clients ]] || die "the clients are not installed, and $clients cannot be written"
+    mkdir -p "$clients" 2>/dev/null && [[ -w $clients ]] ||
+        die "the clients are not installed, and $clients cannot be written"
     exec 9>"$clients/.lock"
     flock 9
     printf '== installing the clients below %s\n' "$clients"

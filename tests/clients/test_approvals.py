@@ -109,7 +109,7 @@ async def test_a_handler_that_breaks_approves_nothing(world: World, era: str) ->
 
 
 async def test_a_yes_that_comes_too_late_is_a_no(world: World, era: str) -> None:
-    async with world.client(era, person := Person(after(2.5, once), once), "--approval-timeout", "1s") as client:
+    async with world.client(era, person := Person(after(1.6, once), once), "--approval-timeout", "1s") as client:
         text = failed(await edit(client))
         assert "denied" in text
         assert world.read("readme.txt") == BEFORE

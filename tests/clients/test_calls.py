@@ -160,7 +160,7 @@ async def test_a_long_command_does_not_hold_up_a_read(world: World, era: str) ->
     async with world.client(era) as client, anyio.create_task_group() as group:
 
         async def wait() -> None:
-            result = done(await client.call_tool("shell", {"command": "sleep 3; echo late"}))
+            result = done(await client.call_tool("shell", {"command": "sleep 2; echo late"}))
             order.append(text_of(result))
 
         order: list[str] = []

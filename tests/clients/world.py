@@ -71,7 +71,7 @@ NOBODY_IS_ASKED = ROOTS + "shell: {default: {approval: none}}\n"
 
 
 class World:
-    """A folder with `work` (the workspace), `vault`, `outside`, `home`, `private` (the server's TMPDIR) and `stockade.yaml`."""
+    """A folder with `work` (the workspace), `vault`, `outside`, `home`, `private` (the server's TMPDIR) and a config."""
 
     def __init__(self, binary: Path) -> None:
         self.binary = binary
