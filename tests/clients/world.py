@@ -299,9 +299,24 @@ def sessions() -> set[Path]:
 
 def abandoned(since: set[Path]) -> set[Path]:
     """The session directories that were not there before, that stay, and that no living server or keeper holds."""
-    new = sessions() - since
+    known = held()
+    new = {directory for directory in sessions() - since if number(directory / "lock") not in known}
+    # One that is just beginning or ending is nobody's for a moment.
     wait_until(lambda: not any(directory.exists() for directory in new))
     return {directory for directory in new if not is_held(directory / "lock")}
+
+
+def held() -> set[int]:
+    """The inodes of what is locked, as far as this process is told."""
+    # `7: FLOCK ADVISORY WRITE 4711 fe:00:131073 0 EOF`
+    return {int(inode) for inode in re.findall(r" [0-9a-f]+:[0-9a-f]+:(\d+) ", Path("/proc/locks").read_text())}
+
+
+def number(file: Path) -> int | None:
+    try:
+        return file.stat().st_ino
+    except OSError:
+        return None
 
 
 def is_held(lock: Path) -> bool:
