@@ -188,12 +188,8 @@ suite() {
 }
 
 run_as_invoker() {
-    if cargo nextest --version >/dev/null 2>&1; then
-        NEXTEST_HIDE_PROGRESS_BAR=1 cargo nextest run --locked --status-level fail --final-status-level fail
-    else
-        # A test plays the examples; nextest builds them by itself.
-        cargo build --locked --examples --quiet && cargo test --locked --no-fail-fast --tests --quiet
-    fi
+    # A test plays the examples.
+    cargo build --locked --examples --quiet && cargo test --locked --no-fail-fast --tests --quiet
 }
 
 # The test programs that depend on who runs them, one a line.
@@ -277,6 +273,8 @@ cargo test --locked --no-run || die "the tests do not compile"
 suite "tests as $(id -un)" run_as_invoker
 [[ -z $other ]] || suite "tests as $other" run_as_other
 ! invoker_is_root || step "nothing is left of the tests" nothing_is_left
+suite "real MCP clients" scripts/clients.sh
+step "MCP conformance" tests/conformance/run.sh
 suite "doc tests" cargo test --locked --doc --quiet
 # With private items: a folder's story links to its private files.
 step "documentation" env RUSTDOCFLAGS="-D warnings -A rustdoc::private-intra-doc-links" cargo doc --locked --no-deps --document-private-items --quiet

@@ -167,18 +167,15 @@ tools:
             is_done(&read);
             assert_eq!(text(&read), "there\n");
             assert_eq!(read["structuredContent"]["total_bytes"], 6);
-            for path in [
-                world.outside().join("secret").to_str().unwrap(),
-                "work:../../outside/secret",
-                "/etc/shadow",
+            for (path, told) in [
+                (world.outside().join("secret").to_str().unwrap(), "would allow it"),
+                ("/etc/shadow", "would allow it"),
+                ("work:../../outside/secret", "out of the root `work`"),
             ] {
-                is_error(
-                    &agent.call("read_file", &json!({"path": path})),
-                    &["blocked", "would allow it"],
-                );
+                is_error(&agent.call("read_file", &json!({"path": path})), &["blocked", told]);
             }
             let cat = agent.call("shell", &json!({"argv": ["cat", world.outside().join("secret")]}));
-            is_error(&cat, &["exit code 1"]);
+            is_error(&cat, &["[exit code "]);
             assert!(!cat.to_string().contains(crate::common::SECRET), "{cat}");
         }
     }

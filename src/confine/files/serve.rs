@@ -31,7 +31,7 @@ fn answer(socket: &OwnedFd, request: FileRequest) -> io::Result<()> {
     let clock = Clock::start(request.deadline_ms);
     let reply = match request.ask {
         FileAsk::Look(ask) => look::look(&ask).map(FileReply::Found),
-        FileAsk::Peek(ask, lines) => peek(&ask, lines, clock),
+        FileAsk::Peek(ask, lines) => peek(&ask, &lines, clock),
         FileAsk::Read(ask) => read::read(&ask, clock).map(FileReply::Text),
         FileAsk::List(ask) => list::list(&ask, clock, socket)?.map(FileReply::Done),
         FileAsk::Search(ask) => search::search(&ask, clock, socket)?.map(FileReply::Done),
@@ -43,13 +43,13 @@ fn answer(socket: &OwnedFd, request: FileRequest) -> io::Result<()> {
 }
 
 /// Where a path leads, and lines of what is there. Why there are none is found out by whoever asks for them alone.
-fn peek(ask: &Look, lines: Read, clock: Clock) -> Answer<FileReply> {
+fn peek(ask: &Look, lines: &Read, clock: Clock) -> Answer<FileReply> {
     let found = look::look(ask)?;
     let text = match &found.state {
         State::File(_) => {
             let lines = Read {
                 path: found.path.clone(),
-                ..lines
+                ..lines.clone()
             };
             read::read(&lines, clock).ok()
         }
