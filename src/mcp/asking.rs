@@ -170,7 +170,7 @@ impl Approver for ByRequest {
         let answer = answered
             .recv_timeout(self.patience.saturating_add(Duration::from_secs(5)))
             .map_err(|_| gone())??;
-        form::decided(answer)
+        form::decided(answer, request.answer)
     }
 
     fn channel(&self) -> Channel {
@@ -194,7 +194,7 @@ impl Approver for ByReturn {
         if let Some(brought) = self.brought.take()
             && brought.fingerprint == asked.fingerprint
         {
-            return form::decided(brought.answer);
+            return form::decided(brought.answer, request.answer);
         }
         let mut returned = self
             .returned

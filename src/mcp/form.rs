@@ -7,7 +7,7 @@ use rmcp::model::{
     ElicitRequestParams, ElicitResult, ElicitationAction, ElicitationSchema, EnumSchema, PrimitiveSchemaDefinition,
     StringSchema,
 };
-use serde::Deserialize;
+use serde_json::Value;
 
 use crate::approval::{AnswerOf, ApprovalDecision, ApproverError, Asked, Remember};
 
@@ -20,6 +20,9 @@ const NOTE: u32 = 2_000;
 
 const DECISION: &str = "decision";
 const NOTE_FIELD: &str = "note";
+const ONCE: &str = "once";
+const SESSION: &str = "session";
+const DENY: &str = "deny";
 
 /// What a form asks.
 pub(super) fn ask(asked: &Asked) -> Result<ElicitRequestParams, ApproverError> {
@@ -28,13 +31,11 @@ pub(super) fn ask(asked: &Asked) -> Result<ElicitRequestParams, ApproverError> {
         // Nobody says yes to what was not shown.
         return Err(ApproverError::TooLarge);
     }
-    let mut choices = vec![("once", "Yes, this once")];
-    match asked.answer {
-        AnswerOf::Anyone => choices.push(("session", "Yes, and for the rest of the session to exactly the same")),
-        AnswerOf::ApproverOnly => {}
-    }
-    choices.push(("deny", "No"));
-    let decision = EnumSchema::builder(choices.iter().map(|(value, _)| (*value).to_owned()).collect())
+    let choices = match asked.answer {
+        AnswerOf::Anyone => vec![ONCE, SESSION, DENY],
+        AnswerOf::ApproverOnly => vec![ONCE, DENY],
+    };
+    let decision = EnumSchema::builder(choices.into_iter().map(str::to_owned).collect())
         .title("Allow it?")
         .build();
     let note = StringSchema::new().title("Tell the agent (optional)").max_length(NOTE);
@@ -84,41 +85,93 @@ fn cut(text: &str) -> (String, Shown) {
     (message, Shown::Whole)
 }
 
-/// What was filled in.
-#[derive(Debug, Deserialize)]
-struct Filled {
-    decision: Decision,
-    #[serde(default)]
-    note: Option<String>,
-}
-
-#[derive(Debug, Clone, Copy, Deserialize)]
-#[serde(rename_all = "snake_case")]
-enum Decision {
-    Once,
-    Session,
-    Deny,
-}
-
-/// The decision that an answer is; everything that is not clearly a yes is a no.
-pub(super) fn decided(answer: ElicitResult) -> Result<ApprovalDecision, ApproverError> {
-    let decision = |approved, remember, note| ApprovalDecision {
-        approved,
-        note,
-        remember,
-    };
+/// The decision that an answer is; everything that is not clearly a yes is a no. `of` is whose yes counts: it says what
+/// could be chosen.
+pub(super) fn decided(answer: ElicitResult, of: AnswerOf) -> Result<ApprovalDecision, ApproverError> {
     match answer.action {
-        ElicitationAction::Accept => {
-            let filled: Filled =
-                serde_json::from_value(answer.content.unwrap_or_default()).map_err(|_| ApproverError::Unreadable)?;
-            Ok(match filled.decision {
-                Decision::Once => decision(true, Remember::None, filled.note),
-                Decision::Session => decision(true, Remember::Session, filled.note),
-                Decision::Deny => decision(false, Remember::None, filled.note),
-            })
-        }
+        ElicitationAction::Accept => filled_in(answer.content.unwrap_or_default(), of).ok_or(ApproverError::Unreadable),
         ElicitationAction::Decline => Ok(decision(false, Remember::None, None)),
         ElicitationAction::Cancel => Err(ApproverError::NoDecision("the form was closed".to_owned())),
         _ => Err(ApproverError::Unreadable),
+    }
+}
+
+/// What was filled in, if it is the form and nothing else. Read by hand: what is derived takes lists for objects and objects
+/// for words.
+fn filled_in(content: Value, of: AnswerOf) -> Option<ApprovalDecision> {
+    let Value::Object(mut fields) = content else {
+        return None;
+    };
+    let decided = fields.remove(DECISION)?;
+    let note = match fields.remove(NOTE_FIELD) {
+        None | Some(Value::Null) => None,
+        Some(Value::String(note)) => Some(note),
+        Some(_) => return None,
+    };
+    if !fields.is_empty() {
+        return None;
+    }
+    match (decided.as_str()?, of) {
+        (ONCE, _) => Some(decision(true, Remember::None, note)),
+        (SESSION, AnswerOf::Anyone) => Some(decision(true, Remember::Session, note)),
+        (DENY, _) => Some(decision(false, Remember::None, note)),
+        _ => None,
+    }
+}
+
+const fn decision(approved: bool, remember: Remember, note: Option<String>) -> ApprovalDecision {
+    ApprovalDecision {
+        approved,
+        note,
+        remember,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn accepted(content: Value) -> Result<ApprovalDecision, ApproverError> {
+        decided(
+            ElicitResult::new(ElicitationAction::Accept).with_content(content),
+            AnswerOf::Anyone,
+        )
+    }
+
+    #[test]
+    fn a_form_that_is_filled_in_is_a_decision() {
+        let once = accepted(json!({"decision": "once"})).unwrap();
+        assert_eq!((once.approved, once.remember), (true, Remember::None));
+        let session = accepted(json!({"decision": "session", "note": null})).unwrap();
+        assert_eq!((session.approved, session.remember), (true, Remember::Session));
+        let no = accepted(json!({"decision": "deny", "note": "why"})).unwrap();
+        assert_eq!((no.approved, no.note.as_deref()), (false, Some("why")));
+    }
+
+    #[test]
+    fn what_only_looks_like_the_form_is_none() {
+        for odd in [
+            json!(["once"]),
+            json!(["once", null]),
+            json!({"decision": {"once": null}}),
+            json!({"decision": ["once"]}),
+            json!({"decision": "Once"}),
+            json!({"decision": "once", "decision2": "deny"}),
+            json!({"decision": "once", "note": ["x"]}),
+            json!({}),
+            json!("once"),
+            json!(true),
+            Value::Null,
+        ] {
+            assert!(accepted(odd.clone()).is_err(), "{odd}");
+        }
+    }
+
+    #[test]
+    fn what_was_not_offered_cannot_be_chosen() {
+        let answer = ElicitResult::new(ElicitationAction::Accept).with_content(json!({"decision": "session"}));
+        assert!(decided(answer, AnswerOf::ApproverOnly).is_err());
     }
 }
