@@ -3,6 +3,8 @@
 use std::fs;
 use std::time::Duration;
 
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 use serde_json::json;
 
 use super::agent::{Agent, Forgets, OPEN};
@@ -16,6 +18,9 @@ as_root_and_as_user! {
     a_command_that_is_no_server_is_an_error ["python3"];
     what_it_asks_for_itself_reaches_nobody ["python3"];
     what_it_says_to_standard_error_is_shown_as_its_words ["python3"];
+    odd_messages_of_every_kind_change_nothing ["python3"];
+    a_server_that_reads_nothing_holds_nobody_up ["python3"];
+    a_signal_ends_it_in_the_middle_of_a_call ["python3"];
     long_answers_are_cut ["python3"];
     pictures_are_passed_on ["python3"];
     a_server_that_starts_slowly_is_waited_for ["python3"];
@@ -138,6 +143,55 @@ fn what_it_says_to_standard_error_is_shown_as_its_words(world: &Fixture) {
     );
     assert!(said.contains("lines left out]"), "{said}");
     assert!(!said.contains(['\u{1b}', '\u{202e}']));
+}
+
+fn odd_messages_of_every_kind_change_nothing(world: &Fixture) {
+    let _forgets = Forgets::after(world);
+    let mut agent = Agent::start(world, OPEN, &[], &[]);
+    for seed in 0..200 {
+        let called = agent.call("fuzz", json!({"seed": seed}));
+        assert_eq!(called.ok(), format!("after {seed}"));
+    }
+    assert_eq!(agent.others, [] as [serde_json::Value; 0]);
+    let (code, said) = agent.end();
+    assert_eq!(code, 0);
+    assert!(!said.contains("panicked"), "{said}");
+}
+
+fn a_server_that_reads_nothing_holds_nobody_up(world: &Fixture) {
+    let _forgets = Forgets::after(world);
+    let mut agent = Agent::start(world, OPEN, &[], &["stays"]);
+    agent.call("deaf", json!({})).ok();
+    // More than any pipe holds, and more calls than are under way at once.
+    let calls: Vec<u64> = (0..24)
+        .map(|_| {
+            let arguments = json!({"text": "x".repeat(200_000)});
+            agent.request("tools/call", json!({"name": "echo", "arguments": arguments}))
+        })
+        .collect();
+    let start = std::time::Instant::now();
+    let silent = calls
+        .iter()
+        .map(|call| agent.answer(*call).to_string())
+        .filter(|answer| answer.contains("did not answer within 4 s"));
+    // It may have read one more when it turned deaf.
+    assert!(silent.count() >= calls.len() - 2);
+    assert!(start.elapsed() < Duration::from_secs(20), "{:?}", start.elapsed());
+    assert_eq!(agent.end().0, 0);
+}
+
+fn a_signal_ends_it_in_the_middle_of_a_call(world: &Fixture) {
+    let _forgets = Forgets::after(world);
+    let mut agent = Agent::start(world, OPEN, &[], &["stays"]);
+    agent.call("write", json!({"path": ".envrc", "text": "evil"})).ok();
+    let _call = agent.request("tools/call", json!({"name": "wait", "arguments": {"seconds": 3}}));
+    std::thread::sleep(Duration::from_millis(300));
+    kill(Pid::from_raw(agent.pid()), Signal::SIGTERM).unwrap();
+    let start = std::time::Instant::now();
+    let (code, said) = agent.end();
+    assert_eq!(code, 0, "{said}");
+    assert!(start.elapsed() < Duration::from_secs(10), "{:?}", start.elapsed());
+    assert!(!world.workspace().join(".envrc").exists());
 }
 
 fn long_answers_are_cut(world: &Fixture) {

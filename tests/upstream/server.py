@@ -5,6 +5,7 @@ line change how it behaves: see `flags` below.
 """
 import json
 import os
+import random
 import sys
 import threading
 import time
@@ -120,6 +121,47 @@ TOOLS = {
 }
 
 
+deaf = threading.Event()
+ODD = [None, True, -1, 2**70, 1e308, "", "x" * 1000, "\ud800", "\x00\x1b[2J", [], {}, [[[[]]]], {"": {"": {}}}, [None] * 50]
+
+
+def fuzz(dice, number):
+    """Messages with something wrong in them, about anything but the call itself."""
+    other = number + 100_000
+    valid = [
+        {"jsonrpc": "2.0", "id": other, "result": text("x")},
+        {"jsonrpc": "2.0", "id": other, "error": {"code": 1, "message": "m", "data": {}}},
+        {"jsonrpc": "2.0", "id": "q", "method": "elicitation/create", "params": {"message": "m", "requestedSchema": {}}},
+        {"jsonrpc": "2.0", "id": 1, "method": "ping"},
+        {"jsonrpc": "2.0", "method": "notifications/progress", "params": {"progressToken": other, "progress": 1}},
+        {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": number, "reason": "r"}},
+        {"jsonrpc": "2.0", "method": "notifications/resources/updated", "params": {"uri": "u"}},
+    ]
+    for _ in range(20):
+        message = json.loads(json.dumps(dice.choice(valid)))
+        place = message
+        while True:
+            key = dice.choice(list(place))
+            if isinstance(place[key], dict) and place[key] and dice.random() < 0.6:
+                place = place[key]
+                continue
+            if key == "id":
+                place[key] = dice.choice([None, True, 1.5, -7, 2**70, [], {}, "x" * 100])
+            elif dice.random() < 0.3:
+                del place[key]
+            else:
+                place[key] = dice.choice(ODD)
+            break
+        line = bytearray(json.dumps(message).encode())
+        if dice.random() < 0.3:
+            for _ in range(dice.randrange(1, 5)):
+                at = dice.randrange(len(line))
+                # A digit may make it an answer to this very call.
+                if not chr(line[at]).isdigit():
+                    line[at] = dice.choice(b"\x00\xff{}[],:\"\\ ")
+        raw(bytes(line).replace(b"\n", b" ") + dice.choice([b"\n", b"\r\n", b"\n\n", b" \n"]))
+
+
 def hostile(name, args, number):
     """Answers that are none; True where it has done what it wanted."""
     if name == "never":
@@ -164,6 +206,14 @@ def hostile(name, args, number):
             note("notifications/message", {"level": "info", "data": "x" * 100})
         send({"id": number, "result": text("after the flood")})
         return True
+    if name == "fuzz":
+        fuzz(random.Random(args["seed"]), number)
+        send({"id": number, "result": text(f"after {args['seed']}")})
+        return True
+    if name == "deaf":
+        deaf.set()
+        send({"id": number, "result": text("deaf from here on")})
+        return True
     if name == "exit":
         os._exit(int(args.get("code", 3)))
     if name == "close":
@@ -172,7 +222,7 @@ def hostile(name, args, number):
     return False
 
 
-HOSTILE = ["never", "wrong_id", "garbage", "nonsense", "no_protocol", "list_for_call", "oversized", "values", "endless", "error", "twice", "flood", "exit", "close"]
+HOSTILE = ["never", "wrong_id", "garbage", "nonsense", "no_protocol", "list_for_call", "oversized", "values", "endless", "error", "twice", "flood", "exit", "close", "fuzz", "deaf"]
 
 
 def definitions():
@@ -259,6 +309,8 @@ def main():
         time.sleep(12)
     for line in sys.stdin:
         handle(json.loads(line))
+        while deaf.is_set():
+            time.sleep(1)
     # Its input has ended.
     if "stays" in flags:
         time.sleep(1000)
