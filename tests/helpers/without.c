@@ -1,10 +1,10 @@
 /* Runs a program on a machine that lacks something: a seccomp filter makes the kernel answer as one without it.
  *
- *     without landlock|enabled-landlock|seccomp|namespaces|mounts|room|ABI PROGRAM ARGUMENT...
+ *     without landlock|enabled-landlock|seccomp|namespaces|mounts|room|container|ABI PROGRAM ARGUMENT...
  *
  * `landlock`: no kernel support; `enabled-landlock`: compiled in, not enabled at boot; `seccomp`: no filters;
  * `namespaces`: no user namespace may be made; `mounts`: no mount can be made; `room`: a mount finds no room;
- * a number: the Landlock version the kernel names. Compiled and run by tests/common/without.rs. */
+ * `container`: what Docker's default profile refuses to a container without capabilities; a number: the Landlock version the kernel names. Compiled and run by tests/common/without.rs. */
 #define _GNU_SOURCE
 #include <elf.h>
 #include <errno.h>
@@ -58,6 +58,40 @@ static int fail_user_namespaces(void) {
         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
     };
     return install(filter, sizeof filter / sizeof *filter, 0);
+}
+
+/* Refuses what the default profile of container runtimes leaves out of its list, and clone() with any namespace. */
+static int as_in_a_container(void) {
+    static const unsigned refused[] = {
+        SYS_acct, SYS_add_key, SYS_bpf, SYS_chroot, SYS_clock_settime, SYS_delete_module, SYS_fanotify_init,
+        SYS_finit_module, SYS_fsconfig, SYS_fsmount, SYS_fsopen, SYS_fspick, SYS_get_mempolicy, SYS_init_module,
+        SYS_io_uring_enter, SYS_io_uring_register, SYS_io_uring_setup, SYS_kcmp, SYS_kexec_load, SYS_keyctl,
+        SYS_lookup_dcookie, SYS_mbind, SYS_migrate_pages, SYS_mount, SYS_move_mount, SYS_move_pages,
+        SYS_open_by_handle_at, SYS_open_tree, SYS_perf_event_open, SYS_pidfd_getfd, SYS_pivot_root,
+        SYS_process_madvise, SYS_quotactl, SYS_reboot, SYS_request_key, SYS_set_mempolicy, SYS_setdomainname,
+        SYS_sethostname, SYS_setns, SYS_settimeofday, SYS_swapoff, SYS_swapon, SYS_syslog, SYS_umount2, SYS_unshare,
+        SYS_userfaultfd, SYS_vhangup,
+    };
+    struct sock_filter namespaces[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_clone3, 4, 0),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_clone, 0, 4),
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[0])),
+        BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, 0x7e020000, 0, 2),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOSYS),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    enum { COUNT = sizeof refused / sizeof *refused };
+    struct sock_filter filter[COUNT + 3];
+    filter[0] = (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr));
+    for (unsigned place = 0; place < COUNT; place++)
+        filter[place + 1] =
+            (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, refused[place], (unsigned char)(COUNT - place), 0);
+    filter[COUNT + 1] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
+    filter[COUNT + 2] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM);
+    if (install(filter, COUNT + 3, 0)) return -1;
+    return install(namespaces, sizeof namespaces / sizeof *namespaces, 0);
 }
 
 /* Traced, not notified: of all filters of a process only one may have a listener, and commands get one. */
@@ -139,6 +173,7 @@ int main(int argc, char **argv) {
     else if (!strcmp(argv[1], "namespaces")) made = fail_user_namespaces();
     else if (!strcmp(argv[1], "mounts")) made = fail_call(SYS_mount, EACCES);
     else if (!strcmp(argv[1], "room")) made = fail_call(SYS_mount, ENOSPC);
+    else if (!strcmp(argv[1], "container")) made = as_in_a_container();
     else return 2;
     if (made) { perror("without: seccomp"); return 3; }
     execv(argv[2], argv + 2);
