@@ -52,6 +52,8 @@ mod tests {
         a_thousand_calls_at_once_are_all_answered [];
         a_long_output_leaves_the_server_small ["head"];
         the_channel_that_answered_is_told [];
+        what_a_long_command_may_write_is_in_the_form_however_long_it_is [];
+        two_requests_of_one_name_are_not_both_taken [];
     }
 
     const ERAS: [Era; 2] = [Era::Session, Era::Stateless];
@@ -209,6 +211,9 @@ tools:
             json!({"action": "accept", "content": {"decision": ["once"]}}),
             json!({"action": "accept", "content": {"decision": "once", "note": 7}}),
             json!({"action": "accept", "content": "once"}),
+            json!({"action": "accept", "content": ["once", null]}),
+            json!({"action": "accept", "content": {"decision": {"once": null}}}),
+            json!({"action": "accept", "content": {"decision": "once", "more": "deny"}}),
             json!({"action": "Accept", "content": {"decision": "once"}}),
             json!({"action": "approve", "content": {"decision": "once"}}),
             json!({"content": {"decision": "once"}}),
@@ -589,6 +594,39 @@ tools:
             assert!(said.contains("write_file") && said.contains("elicitation"), "{said}");
             assert_eq!(said.matches("elicitation").count(), 1, "{said}");
         }
+    }
+
+    fn what_a_long_command_may_write_is_in_the_form_however_long_it_is(world: &Fixture) {
+        let mut agent = agent(world, Era::Stateless);
+        let line = format!("touch a{}; touch b", "\n".repeat(90));
+        let asked = agent.call("shell", &json!({"command": line}));
+        let form = &asked["inputRequests"]["approval"]["params"];
+        let message = form["message"].as_str().unwrap();
+        for shown in ["touch a", "touch b", "lines are not shown", "may write", "may reach"] {
+            assert!(message.contains(shown), "{message}");
+        }
+        let choices = &form["requestedSchema"]["properties"]["decision"]["enum"];
+        assert_eq!(*choices, json!(["once", "deny"]));
+        let (_, denied) = agent.call_answering("shell", &json!({"command": line}), &filled("session"));
+        is_error(&denied, &["permission denied"]);
+    }
+
+    fn two_requests_of_one_name_are_not_both_taken(world: &Fixture) {
+        let mut agent = agent(world, Era::Session);
+        let seconds = marker();
+        let call = |argv: Value| json!({"jsonrpc": "2.0", "id": "same", "method": "tools/call", "params": {"name": "shell", "arguments": {"argv": argv}}});
+        agent.send(&call(json!(["sleep", seconds])));
+        wait_for_processes(&seconds, 1);
+        agent.send(&call(json!(["sh", "-c", "echo x > seen"])));
+        let refused = agent.first(|message| message.get("error").is_some());
+        assert_eq!(refused["error"]["code"], -32600, "{refused}");
+        agent.send(&json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": "same"}}));
+        assert_gone_within(&seconds, Duration::from_secs(10));
+        assert!(!world.workspace().join("work/seen").exists());
+        // The name is free again.
+        agent.send(&call(json!(["sh", "-c", "echo x > seen"])));
+        is_done(&agent.first(|message| message["id"] == "same")["result"]);
+        assert!(world.workspace().join("work/seen").exists());
     }
 
     fn nothing_is_left_behind(world: &Fixture) {

@@ -160,7 +160,8 @@ impl Approver for ByRequest {
         request: &ApprovalRequest,
         presentation: &Presentation,
     ) -> Result<ApprovalDecision, ApproverError> {
-        let form = form::ask(&Asked::of(request, presentation))?;
+        let asked = Asked::of(request, presentation);
+        let form = form::ask(&asked)?;
         let (answer, answered) = blocking::sync_channel(1);
         let gone = || ApproverError::NoDecision("the client is gone".to_owned());
         self.questions
@@ -170,7 +171,7 @@ impl Approver for ByRequest {
         let answer = answered
             .recv_timeout(self.patience.saturating_add(Duration::from_secs(5)))
             .map_err(|_| gone())??;
-        form::decided(answer, request.answer)
+        form::decided(answer, &asked)
     }
 
     fn channel(&self) -> Channel {
@@ -194,7 +195,7 @@ impl Approver for ByReturn {
         if let Some(brought) = self.brought.take()
             && brought.fingerprint == asked.fingerprint
         {
-            return form::decided(brought.answer, request.answer);
+            return form::decided(brought.answer, &asked);
         }
         let mut returned = self
             .returned

@@ -1,7 +1,6 @@
 //! A question as a form that a client shows, and what a client says was filled in.
 
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
 
 use rmcp::model::{
     ElicitRequestParams, ElicitResult, ElicitationAction, ElicitationSchema, EnumSchema, PrimitiveSchemaDefinition,
@@ -11,10 +10,12 @@ use serde_json::Value;
 
 use crate::approval::{AnswerOf, ApprovalDecision, ApproverError, Asked, Remember};
 
-/// The most lines that a form shows of a question.
-const LINES: usize = 60;
-/// The most characters that it shows.
-const CHARACTERS: usize = 6_000;
+/// The most lines that a form shows of the beginning of a question, and of its end: what a command may write and reach
+/// stands there, however long the command is.
+const HEAD: usize = 36;
+const TAIL: usize = 24;
+/// The columns of a form: what is longer goes on in the next line.
+const COLUMNS: u16 = 100;
 /// The longest note that is taken, in characters.
 const NOTE: u32 = 2_000;
 
@@ -26,16 +27,13 @@ const DENY: &str = "deny";
 
 /// What a form asks.
 pub(super) fn ask(asked: &Asked) -> Result<ElicitRequestParams, ApproverError> {
-    let (message, shown) = cut(&plain(&asked.text(100)));
+    let (message, shown) = cut(&plain(&asked.text(COLUMNS)));
     if asked.answer == AnswerOf::ApproverOnly && shown == Shown::Partly {
         // Nobody says yes to what was not shown.
         return Err(ApproverError::TooLarge);
     }
-    let choices = match asked.answer {
-        AnswerOf::Anyone => vec![ONCE, SESSION, DENY],
-        AnswerOf::ApproverOnly => vec![ONCE, DENY],
-    };
-    let decision = EnumSchema::builder(choices.into_iter().map(str::to_owned).collect())
+    let choices = choices(asked.answer, shown);
+    let decision = EnumSchema::builder(choices.iter().map(|choice| (*choice).to_owned()).collect())
         .title("Allow it?")
         .build();
     let note = StringSchema::new().title("Tell the agent (optional)").max_length(NOTE);
@@ -64,32 +62,36 @@ enum Shown {
     Partly,
 }
 
-/// As much of a text as a form shows.
-fn cut(text: &str) -> (String, Shown) {
-    let total = text.lines().count();
-    let mut message = String::new();
-    for (index, line) in text.lines().enumerate() {
-        let room = CHARACTERS.saturating_sub(message.chars().count());
-        if index >= LINES || line.chars().count() > room {
-            let left = total - index;
-            let lines = if left == 1 { "line" } else { "lines" };
-            let _infallible = write!(
-                message,
-                "… [{left} more {lines} not shown; `stockade approvals` or a terminal shows all]"
-            );
-            return (message, Shown::Partly);
-        }
-        message.push_str(line);
-        message.push('\n');
+/// What may be chosen: no yes lasts that was given to a part.
+const fn choices(answer: AnswerOf, shown: Shown) -> &'static [&'static str] {
+    match (answer, shown) {
+        (AnswerOf::Anyone, Shown::Whole) => &[ONCE, SESSION, DENY],
+        (AnswerOf::Anyone, Shown::Partly) | (AnswerOf::ApproverOnly, Shown::Whole | Shown::Partly) => &[ONCE, DENY],
     }
-    (message, Shown::Whole)
 }
 
-/// The decision that an answer is; everything that is not clearly a yes is a no. `of` is whose yes counts: it says what
-/// could be chosen.
-pub(super) fn decided(answer: ElicitResult, of: AnswerOf) -> Result<ApprovalDecision, ApproverError> {
+/// As much of a text as a form shows.
+fn cut(text: &str) -> (String, Shown) {
+    let lines: Vec<&str> = text.lines().collect();
+    let left = lines.len().saturating_sub(HEAD + TAIL);
+    if left == 0 {
+        return (lines.join("\n"), Shown::Whole);
+    }
+    let told = format!("… [{left} lines are not shown; `stockade approvals` or a terminal shows all of them] …");
+    let (head, rest) = lines.split_at(HEAD);
+    let tail = rest.get(left..).unwrap_or_default();
+    let shown: Vec<&str> = head.iter().chain([&told.as_str()]).chain(tail).copied().collect();
+    (shown.join("\n"), Shown::Partly)
+}
+
+/// The decision that an answer to this question is; everything that is not clearly a yes is a no.
+pub(super) fn decided(answer: ElicitResult, asked: &Asked) -> Result<ApprovalDecision, ApproverError> {
+    let shown = cut(&plain(&asked.text(COLUMNS))).1;
+    let choices = choices(asked.answer, shown);
     match answer.action {
-        ElicitationAction::Accept => filled_in(answer.content.unwrap_or_default(), of).ok_or(ApproverError::Unreadable),
+        ElicitationAction::Accept => {
+            filled_in(answer.content.unwrap_or_default(), choices).ok_or(ApproverError::Unreadable)
+        }
         ElicitationAction::Decline => Ok(decision(false, Remember::None, None)),
         ElicitationAction::Cancel => Err(ApproverError::NoDecision("the form was closed".to_owned())),
         _ => Err(ApproverError::Unreadable),
@@ -98,7 +100,7 @@ pub(super) fn decided(answer: ElicitResult, of: AnswerOf) -> Result<ApprovalDeci
 
 /// What was filled in, if it is the form and nothing else. Read by hand: what is derived takes lists for objects and objects
 /// for words.
-fn filled_in(content: Value, of: AnswerOf) -> Option<ApprovalDecision> {
+fn filled_in(content: Value, choices: &[&str]) -> Option<ApprovalDecision> {
     let Value::Object(mut fields) = content else {
         return None;
     };
@@ -111,10 +113,10 @@ fn filled_in(content: Value, of: AnswerOf) -> Option<ApprovalDecision> {
     if !fields.is_empty() {
         return None;
     }
-    match (decided.as_str()?, of) {
-        (ONCE, _) => Some(decision(true, Remember::None, note)),
-        (SESSION, AnswerOf::Anyone) => Some(decision(true, Remember::Session, note)),
-        (DENY, _) => Some(decision(false, Remember::None, note)),
+    match decided.as_str().filter(|decided| choices.contains(decided))? {
+        ONCE => Some(decision(true, Remember::None, note)),
+        SESSION => Some(decision(true, Remember::Session, note)),
+        DENY => Some(decision(false, Remember::None, note)),
         _ => None,
     }
 }
@@ -133,20 +135,16 @@ mod tests {
 
     use super::*;
 
-    fn accepted(content: Value) -> Result<ApprovalDecision, ApproverError> {
-        decided(
-            ElicitResult::new(ElicitationAction::Accept).with_content(content),
-            AnswerOf::Anyone,
-        )
-    }
+    const ALL: &[&str] = &[ONCE, SESSION, DENY];
 
     #[test]
     fn a_form_that_is_filled_in_is_a_decision() {
-        let once = accepted(json!({"decision": "once"})).unwrap();
+        let filled = |content| filled_in(content, ALL).unwrap();
+        let once = filled(json!({"decision": "once"}));
         assert_eq!((once.approved, once.remember), (true, Remember::None));
-        let session = accepted(json!({"decision": "session", "note": null})).unwrap();
+        let session = filled(json!({"decision": "session", "note": null}));
         assert_eq!((session.approved, session.remember), (true, Remember::Session));
-        let no = accepted(json!({"decision": "deny", "note": "why"})).unwrap();
+        let no = filled(json!({"decision": "deny", "note": "why"}));
         assert_eq!((no.approved, no.note.as_deref()), (false, Some("why")));
     }
 
@@ -165,13 +163,34 @@ mod tests {
             json!(true),
             Value::Null,
         ] {
-            assert!(accepted(odd.clone()).is_err(), "{odd}");
+            assert_eq!(filled_in(odd.clone(), ALL), None, "{odd}");
         }
     }
 
     #[test]
     fn what_was_not_offered_cannot_be_chosen() {
-        let answer = ElicitResult::new(ElicitationAction::Accept).with_content(json!({"decision": "session"}));
-        assert!(decided(answer, AnswerOf::ApproverOnly).is_err());
+        for (answer, shown) in [
+            (AnswerOf::ApproverOnly, Shown::Whole),
+            (AnswerOf::Anyone, Shown::Partly),
+        ] {
+            let offered = choices(answer, shown);
+            assert_eq!(filled_in(json!({"decision": "session"}), offered), None);
+            assert!(filled_in(json!({"decision": "once"}), offered).is_some());
+        }
+    }
+
+    #[test]
+    fn a_long_question_keeps_its_beginning_and_its_end() {
+        let long: Vec<String> = (0..500).map(|line| format!("line {line}")).collect();
+        let (message, shown) = cut(&long.join("\n"));
+        assert_eq!(shown, Shown::Partly);
+        assert!(
+            message.starts_with("line 0\n") && message.ends_with("line 499"),
+            "{message}"
+        );
+        assert!(message.contains("[440 lines are not shown"), "{message}");
+        assert_eq!(message.lines().count(), HEAD + TAIL + 1);
+        let whole = long[..HEAD + TAIL].join("\n");
+        assert_eq!(cut(&whole), (whole.clone(), Shown::Whole));
     }
 }

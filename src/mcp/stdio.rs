@@ -1,9 +1,11 @@
 //! Standard input and output as the transport.
 
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use rmcp::RoleServer;
-use rmcp::model::JsonRpcMessage;
+use rmcp::model::{ClientNotification, ErrorData, JsonRpcMessage, RequestId};
 use rmcp::service::{RxJsonRpcMessage, TxJsonRpcMessage};
 use rmcp::transport::Transport;
 use rmcp::transport::async_rw::AsyncRwTransport;
@@ -17,6 +19,9 @@ const LONGEST: usize = 16 * 1024 * 1024 + 64 * 1024;
 pub(super) struct Stdio {
     inner: AsyncRwTransport<RoleServer, StdioReader, StdioWriter>,
     begun: Begun,
+    /// The requests that are not answered yet. One that bears the name of another could not be told from it: neither its
+    /// answer nor its cancellation would find it.
+    open: Arc<Mutex<HashSet<RequestId>>>,
     /// Cancelled when the client has closed its end, a moment after.
     gone: CancellationToken,
 }
@@ -40,8 +45,15 @@ impl Stdio {
         Self {
             inner: AsyncRwTransport::new(reader, writer).with_max_line_length(LONGEST),
             begun: Begun::NotYet,
+            open: Arc::default(),
             gone,
         }
+    }
+}
+
+impl Stdio {
+    fn open(&self) -> MutexGuard<'_, HashSet<RequestId>> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -52,6 +64,14 @@ impl Transport<RoleServer> for Stdio {
         &mut self,
         item: TxJsonRpcMessage<RoleServer>,
     ) -> impl Future<Output = Result<(), Self::Error>> + Send + 'static {
+        let answered = match &item {
+            JsonRpcMessage::Response(response) => Some(&response.id),
+            JsonRpcMessage::Error(error) => error.id.as_ref(),
+            JsonRpcMessage::Request(_) | JsonRpcMessage::Notification(_) => None,
+        };
+        if let Some(id) = answered {
+            self.open().remove(id);
+        }
         self.inner.send(item)
     }
 
@@ -66,7 +86,24 @@ impl Transport<RoleServer> for Stdio {
                 return None;
             };
             match (&message, self.begun) {
-                (JsonRpcMessage::Request(_), _) => self.begun = Begun::Yes,
+                (JsonRpcMessage::Request(request), _) => {
+                    self.begun = Begun::Yes;
+                    let id = request.id.clone();
+                    if !self.open().insert(id) {
+                        let why = ErrorData::invalid_request("a request with this id is under way", None);
+                        // Not in the name of the other, whose answer is still to come.
+                        self.inner.send(JsonRpcMessage::error(why, None)).await.ok()?;
+                        continue;
+                    }
+                }
+                (JsonRpcMessage::Notification(notification), Begun::Yes) => {
+                    // What is cancelled is not answered.
+                    if let ClientNotification::CancelledNotification(cancelled) = &notification.notification
+                        && let Some(id) = &cancelled.params.request_id
+                    {
+                        self.open().remove(id);
+                    }
+                }
                 (_, Begun::Yes) => {}
                 (_, Begun::NotYet) => continue,
             }

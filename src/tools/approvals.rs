@@ -4,9 +4,9 @@ use std::os::unix::ffi::OsStrExt;
 
 use super::asking;
 use super::call::{ShellCommand, words};
+use super::executor::Derived;
 use super::files::Operand;
 use super::permission::Wanted;
-use super::plan;
 use crate::approval::{AnswerOf, ApprovalRequest, CommandView, Lazy, Presentation, Remember};
 use crate::policy::path::escape;
 use crate::policy::shell::{Judgement, RuleRef};
@@ -27,7 +27,7 @@ pub(super) struct Asking<'a> {
     pub(super) policy: &'a Policy,
     pub(super) wanted: Wanted<'a>,
     pub(super) narrow: Option<&'a [String]>,
-    pub(super) profile: &'a Profile,
+    pub(super) derived: &'a Derived,
     pub(super) operands: &'a [Operand],
     pub(super) regime: String,
 }
@@ -39,10 +39,11 @@ pub(super) fn request(told: Told<'_>, asking: Asking<'_>) -> ApprovalRequest {
         policy,
         wanted,
         narrow,
-        profile,
+        derived,
         regime,
         ..
     } = asking;
+    let profile = &*derived.profile;
     let view = CommandView {
         command: words(wanted.command),
         directory: wanted.directory.as_path().to_owned(),
@@ -120,7 +121,7 @@ fn payload(tool_name: &str, asking: &Asking<'_>) -> Vec<u8> {
     }
     fields.push(b"files".to_vec());
     fields.extend(asking.operands.iter().map(Operand::payload));
-    fields.push(plan::digest(asking.profile).to_vec());
+    fields.push(asking.derived.digest.to_vec());
     fields.push(asking.regime.as_bytes().to_vec());
     let fields: Vec<&[u8]> = fields.iter().map(Vec::as_slice).collect();
     asking::payload(&fields)

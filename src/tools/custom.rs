@@ -280,7 +280,7 @@ impl Executor {
             }
         };
         let narrow = Some(narrow);
-        let profile = self.profile(&Asked::Everything, narrow.as_ref())?;
+        let derived = self.profile(&Asked::Everything, narrow.as_ref())?;
         let line = format!(
             "`custom_tools: {}` at {} says `approval: {}`",
             tool.name, tool.origin, tool.approval
@@ -308,7 +308,7 @@ impl Executor {
                 policy: &self.policy,
                 wanted,
                 narrow: narrow.as_deref(),
-                profile: &profile,
+                derived: &derived,
                 operands: operands.found(),
                 regime: self.regime_line()?.to_string(),
             },

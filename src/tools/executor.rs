@@ -12,11 +12,10 @@ use std::sync::Arc;
 use super::call::ToolError;
 use super::deciding::Deciding;
 use super::fall;
-use super::files::FileProfile;
 use super::footing::{Chosen, Footing};
 use super::identity;
 use super::narrowing::Narrowing;
-use super::plan::{self, Surroundings, Walls};
+use super::plan::{self, ProfileDigest, Surroundings, Walls};
 use super::regime::RegimeLine;
 use super::workers::Workers;
 use crate::approval::{Approver, CancelHandle, Controller};
@@ -47,6 +46,28 @@ impl Places {
     }
 }
 
+/// How many profiles are kept; a session seldom asks about more sets of roots.
+pub(super) const MOST_PROFILES: usize = 32;
+
+/// What a profile is derived for: who was asked for what, and the only roots that are written.
+type Wish = (Asked, Option<Vec<String>>);
+
+/// A profile that was held against the policy, and what tells it from others.
+#[derive(Debug, Clone)]
+pub(super) struct Derived {
+    pub(super) profile: Arc<Profile>,
+    pub(super) digest: ProfileDigest,
+}
+
+impl Derived {
+    pub(super) fn of(profile: Profile) -> Self {
+        Self {
+            digest: plan::digest(&profile),
+            profile: Arc::new(profile),
+        }
+    }
+}
+
 /// Runs calls of one session under one policy.
 #[derive(Debug)]
 pub struct Executor {
@@ -57,7 +78,8 @@ pub struct Executor {
     pub(super) deciding: Deciding,
     pub(super) places: Places,
     pub(super) workers: Workers,
-    pub(super) file_profiles: Vec<(Asked, FileProfile)>,
+    pub(super) file_profiles: Vec<(Asked, Derived)>,
+    profiles: Vec<(Wish, Derived)>,
     /// How often a command named more files than are looked at.
     pub(super) unknown: u64,
 }
@@ -88,6 +110,7 @@ impl Executor {
             places,
             workers: Workers::default(),
             file_profiles: Vec::new(),
+            profiles: Vec::new(),
             unknown: 0,
         })
     }
@@ -103,6 +126,7 @@ impl Executor {
             places: self.places.clone(),
             workers: Workers::default(),
             file_profiles: Vec::new(),
+            profiles: Vec::new(),
             unknown: 0,
         }
     }
@@ -143,12 +167,25 @@ impl Executor {
         self.workers.finish().await;
     }
 
-    /// The profile of a call; everything that any call of the session may do is in the envelope.
-    pub(super) fn profile(&self, asked: &Asked, narrow: Option<&Vec<String>>) -> Result<Profile, ToolError> {
-        match (asked, narrow) {
-            (Asked::Everything, None) => Ok(self.envelope.clone()),
-            _ => held(&self.policy, &self.narrowing, asked, narrow),
+    /// The profile of a call; everything that any call of the session may do is in the envelope. The policy of an
+    /// executor stays what it is, so a profile that was held against it is not derived again.
+    pub(super) fn profile(&mut self, asked: &Asked, narrow: Option<&Vec<String>>) -> Result<Derived, ToolError> {
+        let known = self
+            .profiles
+            .iter()
+            .find(|(key, ..)| key.0 == *asked && key.1.as_ref() == narrow);
+        if let Some((_, known)) = known {
+            return Ok(known.clone());
         }
+        let derived = Derived::of(match (asked, narrow) {
+            (Asked::Everything, None) => self.envelope.clone(),
+            _ => held(&self.policy, &self.narrowing, asked, narrow)?,
+        });
+        if self.profiles.len() >= MOST_PROFILES {
+            self.profiles.remove(0);
+        }
+        self.profiles.push(((asked.clone(), narrow.cloned()), derived.clone()));
+        Ok(derived)
     }
 
     /// Starts a worker for this profile in the regime of the session.

@@ -84,7 +84,7 @@ impl Executor {
         self.hold_directory(wanted.directory)?;
         let words = judgement.parts.iter().flat_map(|part| &part.words);
         permit.operands = self.operands(words, wanted.directory, stops).await?;
-        let profile = self.profile(&Asked::Everything, judgement.narrow.as_ref())?;
+        let derived = self.profile(&Asked::Everything, judgement.narrow.as_ref())?;
         let remember = match judgement.demand {
             Demand::OncePerSession => Remember::Session,
             Demand::None | Demand::Required | Demand::Deny => Remember::None,
@@ -102,7 +102,7 @@ impl Executor {
                 policy: &self.policy,
                 wanted,
                 narrow: judgement.narrow.as_deref(),
-                profile: &profile,
+                derived: &derived,
                 operands: permit.operands.found(),
                 regime: self.regime_line()?.to_string(),
             },

@@ -8,14 +8,14 @@ use tokio::sync::mpsc;
 
 use super::call::{ShellCall, ToolError, argv};
 use super::deciding::decide;
-use super::executor::Executor;
+use super::environment;
+use super::executor::{Derived, Executor};
 use super::footing::Footing;
 use super::guarded::{AGAIN, asked, ruled};
 use super::offers::Offered;
 use super::outcome::{Outcome, Restored, Status, lossy};
 use super::permission::{Overruled, Permit, Wanted};
 use super::tool::{ApprovalContext, Assessment};
-use super::{environment, plan};
 use crate::backend::host::{Hold, TreeLimit};
 use crate::confine::io::{ParentEnds, Relayed, Stdin, prepare};
 use crate::confine::protocol::{Counting, Ended, Work};
@@ -89,8 +89,7 @@ impl Executor {
         } else {
             OwnProcess::Closed
         };
-        let profile = self.profile(&asked, narrow.as_ref())?;
-        let digest = plan::digest(&profile);
+        let Derived { profile, digest } = self.profile(&asked, narrow.as_ref())?;
         let mut worker = match self.workers.take(&digest) {
             Some(worker) => worker,
             None => self.start_worker(&profile, own_process, &asked).await?,

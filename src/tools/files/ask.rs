@@ -3,7 +3,6 @@
 //! A worker serves one profile, and has at most one server for what only looks. A change gets a server of its own, with
 //! protected names recorded before and settled after, as for a command.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use nix::sys::signal::Signal;
@@ -14,26 +13,17 @@ use crate::confine::files::{FileServer, Soon};
 use crate::confine::protocol::{Ended, Watch};
 use crate::confine::{ConfineError, Confinement, OwnProcess};
 use crate::policy::{Network, Policy, UnixSockets};
-use crate::profile::{Asked, Profile};
+use crate::profile::Asked;
 use crate::tools::call::ToolError;
-use crate::tools::executor::{Executor, held};
+use crate::tools::executor::{Derived, Executor, MOST_PROFILES, held};
 use crate::tools::footing::Footing;
 use crate::tools::outcome::Restored;
-use crate::tools::plan::{self, ProfileDigest};
+use crate::tools::plan::ProfileDigest;
 
 /// How long an operation on files may take where the config sets no limit.
 const PATIENCE: Duration = Duration::from_mins(1);
-/// How many profiles are kept; a session seldom asks about more sets of roots.
-const MOST_PROFILES: usize = 32;
 /// The most bytes of parts that are kept of one answer.
 const MOST: usize = 64 * 1024 * 1024;
-
-/// The profile of file tools in one kind of call.
-#[derive(Debug, Clone)]
-pub(in crate::tools) struct FileProfile {
-    pub(super) profile: Arc<Profile>,
-    pub(super) digest: ProfileDigest,
-}
 
 /// What a server said, and the server.
 #[derive(Debug)]
@@ -48,15 +38,12 @@ impl Executor {
     ///
     /// Which suffixes and sizes a root takes is held by the judgement of each path and by the server, which runs no
     /// code of an agent's; the kernel could only forbid to create anything there. All else is held by the kernel.
-    pub(super) fn file_profile(&mut self, asked: &Asked) -> Result<FileProfile, ToolError> {
+    pub(super) fn file_profile(&mut self, asked: &Asked) -> Result<Derived, ToolError> {
         if let Some((_, known)) = self.file_profiles.iter().find(|(key, _)| key == asked) {
             return Ok(known.clone());
         }
         let profile = held(&without_sizes(&self.policy), &self.narrowing, asked, None)?;
-        let profile = FileProfile {
-            digest: plan::digest(&profile),
-            profile: Arc::new(profile),
-        };
+        let profile = Derived::of(profile);
         if self.file_profiles.len() >= MOST_PROFILES {
             self.file_profiles.remove(0);
         }
@@ -111,7 +98,7 @@ impl Executor {
         if let Footing::Refused(why) = &self.chosen.footing {
             return Err(ToolError::Refused(why.clone()));
         }
-        let FileProfile { profile, digest } = self.file_profile(asked)?;
+        let Derived { profile, digest } = self.file_profile(asked)?;
         let worker = match self.workers.take(&digest) {
             Some(worker) => worker,
             None => self.start_worker(&profile, OwnProcess::Closed, asked).await?,

@@ -35,7 +35,6 @@ use serde_json::Value;
 
 pub use arguments::FileKind;
 pub(super) use arguments::{bare, parse};
-pub(super) use ask::FileProfile;
 pub(super) use operand::{Operand, Operands};
 
 use super::call::ToolError;

@@ -166,8 +166,8 @@ impl Session {
 }
 
 impl Executor {
-    fn served_regime_line(&self) -> Result<RegimeLine, ToolError> {
-        let profile = self.profile(&Asked::Nobody, None)?;
+    fn served_regime_line(&mut self) -> Result<RegimeLine, ToolError> {
+        let profile = self.profile(&Asked::Nobody, None)?.profile;
         Ok(self.regime_line_of(&profile)?.of_a_server())
     }
 
@@ -182,7 +182,7 @@ impl Executor {
         }
         let command = ShellCommand::Argv(words);
         forbidden(&judged(&self.policy, &command, directory))?;
-        let profile = self.profile(&Asked::Nobody, None)?;
+        let profile = self.profile(&Asked::Nobody, None)?.profile;
         let confined = matches!(self.chosen.footing, Footing::Confined(_));
         if confined && profile.access(Operation::List, directory) == Access::Denied {
             return Err(ToolError::Directory(directory.as_path().to_owned()));
