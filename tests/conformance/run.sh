@@ -7,7 +7,6 @@
 # scenario runs, and what fails must be in expected-failures.yaml, and what is in there must fail. `stockade mcp` itself,
 # with the tools in agent.yaml, must pass each scenario in scenarios.txt. Exit code 0 only then.
 set -euo pipefail
-umask 077
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 here="$PWD/tests/conformance" home="$PWD/target/conformance" built="${CARGO_TARGET_DIR:-$PWD/target}/debug"
 # The suite wants Node 22; this is one that PyPI has.
@@ -43,7 +42,8 @@ suite="$home/node_modules/@modelcontextprotocol/conformance/dist/index.js"
 
 cargo build --locked --quiet --bin stockade --example conformance_server
 cp "$here/agent.yaml" "$home/agent.yaml"
-head -c 32 /dev/urandom | od -An -tx1 | tr -d ' \n' >"$home/token"
+# Only the token is private: other tests start what is built here as somebody else.
+(umask 077 && rm -f "$home/token" && head -c 32 /dev/urandom | od -An -tx1 | tr -d ' \n' >"$home/token")
 server=""
 stop() { [[ -z $server ]] || { kill "$server" 2>/dev/null && wait "$server" || true; server=""; }; }
 trap stop EXIT
