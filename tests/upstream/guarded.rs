@@ -49,13 +49,16 @@ fn the_question_says_which_server_which_tool_and_what_it_is_given(world: &Fixtur
     let _forgets = Forgets::after(world);
     let mut agent = Agent::start(world, &asking(), &[], &[]);
     agent
-        .call("write", json!({"path": "x", "text": "\u{1b}[2J\u{202e}evil"}))
+        .call(
+            "write",
+            json!({"path": "x", "text": "\u{1b}[2J\u{202e}evil", "tool": "echo"}),
+        )
         .fails("permission denied");
     let question = agent.others.last().unwrap()["params"]["message"]
         .as_str()
         .unwrap()
         .to_owned();
-    for told in ["server.py", "write", "evil", "does \\u{1b}[2J write"] {
+    for told in ["server.py", "write", "evil", "does \\u{1b}[2J write", "args.tool"] {
         assert!(question.contains(told), "{told}: {question}");
     }
     assert!(!question.contains(['\u{1b}', '\u{202e}']), "{question}");

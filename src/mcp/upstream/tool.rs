@@ -50,7 +50,9 @@ impl UpstreamTool {
             request.allowed_by = format!("{forget}; {}", request.allowed_by);
             request.why = vec![format!("{why}, so what the config pre-approves does not hold for it")];
         }
-        fields.extend(asking::fields(&context.args));
+        // No argument passes for what Stockade says.
+        let arguments = asking::fields(&context.args).into_iter();
+        fields.extend(arguments.map(|(name, value)| (format!("args.{name}"), value)));
         fields.push(("the server says of it".to_owned(), definition.description.clone()));
         let arguments = context.args.to_string();
         let bound = super::seen::bound_to(definition, standing);
