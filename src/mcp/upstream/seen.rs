@@ -37,6 +37,7 @@ pub(super) enum Standing {
 pub(super) struct Seen {
     place: PathBuf,
     command: Vec<String>,
+    directory: String,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -45,6 +46,8 @@ struct Record {
     version: u32,
     /// For whoever reads the file; the file's name says which command it is about.
     command: Vec<String>,
+    /// Where it starts, for the same reader.
+    directory: String,
     tools: BTreeMap<String, String>,
 }
 
@@ -63,6 +66,7 @@ impl Seen {
         Self {
             place: state.join("upstream").join(format!("{name}.json")),
             command: words.iter().map(|word| escape(word.as_bytes())).collect(),
+            directory: display(directory),
         }
     }
 
@@ -113,6 +117,7 @@ impl Seen {
                 return Ok(Record {
                     version: VERSION,
                     command: self.command.clone(),
+                    directory: self.directory.clone(),
                     tools: BTreeMap::new(),
                 });
             }
@@ -220,7 +225,7 @@ mod tests {
             b"{}",
             b"null",
             &good[..good.len() - 2],
-            b"{\"version\": 2, \"command\": [], \"tools\": {}}",
+            b"{\"version\": 2, \"command\": [], \"directory\": \"\", \"tools\": {}}",
         ] {
             fs::write(&record.place, bad).unwrap();
             assert_eq!(changed(&record.compare(&tools)), ["a"], "{}", bad.escape_ascii());
