@@ -242,16 +242,28 @@ fn crowd(root: &Path) {
     }
 }
 
-/// The most memory that the server has while a command writes more than there is; whether that is little enough.
+/// The most memory that the server has while a command writes more than there is; whether that is little enough,
+/// where the config says how much of an output is kept and where it says nothing.
 fn memory(root: &Path) -> bool {
+    let named = root.with_file_name("named.yaml");
+    let limit = "extends: [workspace-write]\nshell: {limits: {output: 1MiB}}\n";
+    fs::write(&named, limit).unwrap();
+    let preset = takes(root, "nothing said of it", &mut stockade(root, "auto"));
+    let mut limited = Command::new(env!("CARGO_BIN_EXE_stockade"));
+    limited.args(["mcp", "--config"]).arg(named).current_dir(root);
+    let limited = takes(root, "`limits.output: 1MiB`", &mut limited);
+    preset && limited
+}
+
+fn takes(root: &Path, what: &str, server: &mut Command) -> bool {
     let line = format!("yes 'All happy files are alike' | head -c {OUTPUT}");
-    let call = serde_json::json!({"name": "shell", "arguments": {"command": line}}).to_string();
-    let mut client = within_patience(|| Client::start(&mut stockade(root, "auto")));
+    let call = serde_json::json!({"name": "shell", "arguments": {"command": line, "directory": root}}).to_string();
+    let mut client = within_patience(|| Client::start(server));
     let start = Instant::now();
     let result = within_patience(|| client.call(&call));
     let peak = client.peak();
     println!(
-        "a command that writes {} MiB: {:.2?}, an answer of {} bytes, peak {:.1} MiB, may have {:.0} MiB",
+        "{} MiB of output, {what}: {:.2?}, an answer of {} bytes, peak {:.1} MiB, may have {:.0} MiB",
         OUTPUT >> 20,
         start.elapsed(),
         result.to_string().len(),
