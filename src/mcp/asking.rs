@@ -110,7 +110,7 @@ fn find(asking: &Asking, client: Client, brought: Option<Brought>) -> Answering 
             (approver, None)
         }
         (Some(Way::Elicitation), Client::Never) | (None, _) => nobody(match asking.order.as_slice() {
-            [] => "`approval.channel` names nobody".to_owned(),
+            [] => "`approval.channel` names nobody who is here (a socket and a program are named by flags)".to_owned(),
             _ => {
                 "this client shows no forms, and nobody else was named (`--approvals-socket` and `stockade approvals`, \
                   or `--approver-program`)"

@@ -16,8 +16,10 @@ mod form;
 pub mod http;
 mod serve;
 mod server;
+mod sieve;
 mod state;
 mod stdio;
 mod upstream;
+mod values;
 
 pub use serve::serve;

@@ -1,6 +1,7 @@
 //! Serves over whatever transport was chosen, and ends in order.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use rmcp::ServiceExt as _;
 use rmcp::service::ServerInitializeError;
@@ -46,6 +47,9 @@ pub fn serve(serving: Serving) -> Boxed<'static, Result<ServeEnd, ServeError>> {
     })
 }
 
+/// How long answers may take to be read by a client that is told that there will be no more.
+const LAST_WORDS: Duration = Duration::from_secs(3);
+
 async fn over_stdio(
     provider: &Arc<dyn Provider>,
     asking: Asking,
@@ -69,14 +73,22 @@ async fn over_stdio(
             .map_err(|error| ServeError::Client(error.to_string()))
     };
     let mut serving = std::pin::pin!(serving);
+    // A client that reads nothing is not waited for.
+    let unread = async {
+        ending.cancelled().await;
+        tokio::time::sleep(LAST_WORDS).await;
+    };
+    let mut unread = std::pin::pin!(unread);
     let signal = tokio::select! {
         done = &mut serving => return done.map(|()| ServeEnd::Closed),
+        () = &mut unread => return Ok(ServeEnd::Closed),
         Some(signal) = stops.recv() => signal,
     };
     ending.cancel();
     stop.cancel();
     tokio::select! {
         done = &mut serving => done.map(|()| ServeEnd::Stopped(signal)),
+        () = &mut unread => Ok(ServeEnd::Stopped(signal)),
         // Told twice: at once.
         Some(signal) = stops.recv() => Ok(ServeEnd::Stopped(signal)),
     }

@@ -10,20 +10,51 @@ use rmcp::service::{RxJsonRpcMessage, TxJsonRpcMessage};
 use rmcp::transport::Transport;
 use rmcp::transport::async_rw::AsyncRwTransport;
 use rmcp::transport::io::{StdioReader, StdioWriter, stdio_pipes};
+use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
+
+use super::sieve::Sieve;
 
 /// The longest message that is read.
 const LONGEST: usize = 16 * 1024 * 1024 + 64 * 1024;
 
+/// The most requests that are not answered yet. With more, nothing is read until some are, so that a client that does not
+/// read its answers waits, and Stockade does not grow.
+const MOST_OPEN: usize = 1_024;
+
 /// The transport over the process's own streams.
 pub(super) struct Stdio {
-    inner: AsyncRwTransport<RoleServer, StdioReader, StdioWriter>,
+    inner: AsyncRwTransport<RoleServer, Sieve<StdioReader>, StdioWriter>,
     begun: Begun,
-    /// The requests that are not answered yet. One that bears the name of another could not be told from it: neither its
-    /// answer nor its cancellation would find it.
-    open: Arc<Mutex<HashSet<RequestId>>>,
+    open: Arc<Open>,
     /// Cancelled when the client has closed its end, a moment after.
     gone: CancellationToken,
+}
+
+/// The requests whose answers are not written yet. One that bears the name of another could not be told from it: neither
+/// its answer nor its cancellation would find it.
+#[derive(Debug, Default)]
+struct Open {
+    ids: Mutex<HashSet<RequestId>>,
+    fewer: Notify,
+}
+
+impl Open {
+    fn ids(&self) -> MutexGuard<'_, HashSet<RequestId>> {
+        self.ids.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn close(&self, id: &RequestId) {
+        self.ids().remove(id);
+        self.fewer.notify_one();
+    }
+
+    /// Waits until there is room for another.
+    async fn room(&self) {
+        while self.ids().len() >= MOST_OPEN {
+            self.fewer.notified().await;
+        }
+    }
 }
 
 /// How long what is under way may still take when the client has closed its end: whoever pipes requests in closes it at
@@ -43,17 +74,11 @@ impl Stdio {
     pub(super) fn new(gone: CancellationToken) -> Self {
         let (reader, writer) = stdio_pipes();
         Self {
-            inner: AsyncRwTransport::new(reader, writer).with_max_line_length(LONGEST),
+            inner: AsyncRwTransport::new(Sieve::new(reader), writer).with_max_line_length(LONGEST),
             begun: Begun::NotYet,
             open: Arc::default(),
             gone,
         }
-    }
-}
-
-impl Stdio {
-    fn open(&self) -> MutexGuard<'_, HashSet<RequestId>> {
-        self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -65,18 +90,24 @@ impl Transport<RoleServer> for Stdio {
         item: TxJsonRpcMessage<RoleServer>,
     ) -> impl Future<Output = Result<(), Self::Error>> + Send + 'static {
         let answered = match &item {
-            JsonRpcMessage::Response(response) => Some(&response.id),
-            JsonRpcMessage::Error(error) => error.id.as_ref(),
+            JsonRpcMessage::Response(response) => Some(response.id.clone()),
+            JsonRpcMessage::Error(error) => error.id.clone(),
             JsonRpcMessage::Request(_) | JsonRpcMessage::Notification(_) => None,
         };
-        if let Some(id) = answered {
-            self.open().remove(id);
+        let open = Arc::clone(&self.open);
+        let sending = self.inner.send(item);
+        async move {
+            let sent = sending.await;
+            if let Some(id) = answered {
+                open.close(&id);
+            }
+            sent
         }
-        self.inner.send(item)
     }
 
     async fn receive(&mut self) -> Option<RxJsonRpcMessage<RoleServer>> {
         loop {
+            self.open.room().await;
             let Some(message) = self.inner.receive().await else {
                 let gone = self.gone.clone();
                 tokio::spawn(async move {
@@ -89,7 +120,7 @@ impl Transport<RoleServer> for Stdio {
                 (JsonRpcMessage::Request(request), _) => {
                     self.begun = Begun::Yes;
                     let id = request.id.clone();
-                    if !self.open().insert(id) {
+                    if !self.open.ids().insert(id) {
                         let why = ErrorData::invalid_request("a request with this id is under way", None);
                         // Not in the name of the other, whose answer is still to come.
                         self.inner.send(JsonRpcMessage::error(why, None)).await.ok()?;
@@ -101,7 +132,7 @@ impl Transport<RoleServer> for Stdio {
                     if let ClientNotification::CancelledNotification(cancelled) = &notification.notification
                         && let Some(id) = &cancelled.params.request_id
                     {
-                        self.open().remove(id);
+                        self.open.close(id);
                     }
                 }
                 (_, Begun::Yes) => {}

@@ -150,6 +150,7 @@ impl<S: ServerHandler + Send + 'static> Gate<S> {
         let message = match Message::of(&bytes) {
             Ok(message) => message,
             Err(NoMessage::NotJson) => return no_message(-32700, "Parse error: the body is no JSON"),
+            Err(NoMessage::TooMany) => return no_message(-32600, "Invalid Request: the body has too many values"),
             Err(NoMessage::NotRpc) => return no_message(-32600, "Invalid Request: the body is no message"),
         };
         let room = match self.load.request(message).await {

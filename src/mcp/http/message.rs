@@ -6,6 +6,8 @@ use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::error::Category;
 
+use crate::mcp::values::too_many;
+
 /// What a message is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Message {
@@ -28,6 +30,8 @@ pub(super) enum NoMessage {
     NotJson,
     /// It is no JSON-RPC.
     NotRpc,
+    /// It has more values than anything that is parsed.
+    TooMany,
 }
 
 #[derive(Deserialize)]
@@ -41,6 +45,9 @@ struct Head<'a> {
 impl Message {
     /// The message that the bytes are.
     pub(super) fn of(bytes: &[u8]) -> Result<Self, NoMessage> {
+        if too_many(bytes) {
+            return Err(NoMessage::TooMany);
+        }
         // A list would do for an object that is read by position.
         if bytes.trim_ascii_start().starts_with(b"[") {
             let read: Result<IgnoredAny, _> = serde_json::from_slice(bytes);

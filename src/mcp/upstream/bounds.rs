@@ -11,9 +11,6 @@ pub(super) const MOST_SKIPPED: usize = 256 << 20;
 /// Lines in a row that are no messages, as a program says them that is no server.
 pub(super) const MOST_GARBAGE: usize = 10_000;
 
-/// Values in one message: each takes far more memory than its text does.
-pub(super) const MOST_VALUES: usize = 200_000;
-
 /// How long a server may take until it has said what it is and what its tools are.
 pub(super) const START: Duration = Duration::from_mins(1);
 
@@ -40,31 +37,3 @@ pub(super) const CALL: Duration = Duration::from_mins(10);
 
 /// Bytes that a call may give where the config sets no bound.
 pub(super) const MOST_OUTPUT: u64 = 1 << 20;
-
-/// About how many values a JSON text has: one more than what separates them. What stands in strings does not count.
-pub(super) fn values(text: &[u8]) -> usize {
-    let (mut count, mut in_string, mut escaped) = (1, false, false);
-    for byte in text {
-        match (in_string, byte) {
-            (true, _) if escaped => escaped = false,
-            (true, b'\\') => escaped = true,
-            (_, b'"') => in_string = !in_string,
-            (false, b',' | b'[' | b'{' | b':') => count += 1,
-            (true | false, _) => {}
-        }
-    }
-    count
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn values_are_counted_outside_of_strings() {
-        assert_eq!(values(b"1"), 1);
-        assert_eq!(values(br#"{"a": [1, 2, 3]}"#), 6);
-        assert_eq!(values(br#"",,,[[[\",,,\\""#), 1);
-        assert_eq!(values("[[[[".as_bytes()), 5);
-    }
-}

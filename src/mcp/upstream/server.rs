@@ -342,6 +342,8 @@ async fn watch_list(server: Weak<Server>, client: Arc<Client>) {
     loop {
         client.changed().await;
         let Some(server) = server.upgrade() else { return };
+        // Until the new list is here nobody knows what the old names stand for.
+        server.distrust("it has not done so yet");
         if let Err(error) = server.list(&client).await {
             server.distrust(&error.to_string());
             server.say(&format!("its list of tools cannot be had again: {error}"));

@@ -20,7 +20,8 @@ use serde_json::{Value, json};
 use tokio::sync::{Notify, mpsc, oneshot};
 use tokio::task::JoinHandle;
 
-use super::bounds::{MOST_GARBAGE, MOST_MESSAGE, MOST_SKIPPED, MOST_VALUES, values};
+use super::bounds::{MOST_GARBAGE, MOST_MESSAGE, MOST_SKIPPED};
+use crate::mcp::values::too_many;
 use crate::tools::{Pipe, ServedStreams};
 
 /// How many messages may wait for the server to read.
@@ -172,7 +173,7 @@ impl Wire {
         if line.is_empty() {
             return;
         }
-        if values(line) > MOST_VALUES {
+        if too_many(line) {
             self.nothing_understood("it sent a message of more values than anything that is read");
             return;
         }
