@@ -16,6 +16,7 @@ mod tests {
     use std::path::{Path, PathBuf};
     use std::process::Command;
 
+    use clap::error::ErrorKind;
     use clap::{CommandFactory as _, Parser as _};
     use serde_json::Value;
     use stockade::cli::Arguments;
@@ -52,7 +53,16 @@ mod tests {
         }
     }
 
-    /// Every command line of the document, with where it is.
+    /// Fails unless there are such flags; in running text one may be named without its value.
+    #[track_caller]
+    fn is_known(words: &[String], place: &str) {
+        if let Err(error) = Arguments::try_parse_from(words) {
+            let is_unknown = matches!(error.kind(), ErrorKind::UnknownArgument | ErrorKind::InvalidSubcommand);
+            assert!(!is_unknown, "{place}: {words:?} is not known: {error}");
+        }
+    }
+
+    /// Every command line of the document that is set apart, with where it is.
     fn command_lines(name: &str) -> Vec<(String, Vec<String>)> {
         let text = document(name);
         let mut found = Vec::new();
@@ -61,17 +71,11 @@ mod tests {
                 continue;
             }
             for line in lines(&block.text) {
-                if let Some(words) = command_line(&words(&line)) {
+                // What stands far off is said of the command.
+                let command = line.trim_start().split("   ").next().unwrap_or_default();
+                if let Some(words) = command_line(&words(command)) {
                     found.push((format!("{name}:{}", block.line), words.to_vec()));
                 }
-            }
-        }
-        for code in inline(&text) {
-            // `stockade run` alone is a name, and names what there is.
-            if let Some(words) = command_line(&words(&code))
-                && words.len() > 2
-            {
-                found.push((format!("{name}: `{code}`"), words.to_vec()));
             }
         }
         found
@@ -79,7 +83,15 @@ mod tests {
 
     #[test]
     fn every_command_line_in_the_documents_is_accepted_by_the_parser() {
-        for name in ["docs/mcp.md", "docs/clients.md", "docs/containers.md", "Dockerfile"] {
+        for name in [
+            "README.md",
+            "docs/mcp.md",
+            "docs/mcp-http.md",
+            "docs/upstream.md",
+            "docs/clients.md",
+            "docs/containers.md",
+            "Dockerfile",
+        ] {
             let found = if name == "Dockerfile" {
                 let comments = document(name).replace("#   ", "    ");
                 let words = lines(&comments).iter().map(|line| words(line)).collect::<Vec<_>>();
@@ -92,6 +104,11 @@ mod tests {
                 command_lines(name)
             };
             assert!(!found.is_empty(), "{name} has no command line at all");
+            for code in inline(&document(name)) {
+                if let Some(words) = command_line(&words(&code)) {
+                    is_known(words, &format!("{name}: `{code}`"));
+                }
+            }
             for (place, words) in found {
                 is_accepted(&words, &place);
             }
