@@ -52,8 +52,24 @@ impl Agent {
         agent
     }
 
+    /// Starts the server, says nothing, and never reads what it says.
+    pub(crate) fn deaf(invocation: Invocation) -> Self {
+        Self::hearing(invocation, Era::Session, json!({}), false)
+    }
+
+    /// Sends these bytes as fast as the server takes them, on a thread of its own.
+    pub(crate) fn push(&mut self, bytes: Vec<u8>) {
+        let mut to = self.to.take().unwrap();
+        // The server may end before it has read all of it.
+        std::thread::spawn(move || to.write_all(&bytes));
+    }
+
     /// Starts the server and says nothing.
     pub(crate) fn bare(invocation: Invocation, era: Era, capabilities: Value) -> Self {
+        Self::hearing(invocation, era, capabilities, true)
+    }
+
+    fn hearing(invocation: Invocation, era: Era, capabilities: Value, hears: bool) -> Self {
         let mut child = invocation
             .into_command()
             .stdin(Stdio::piped())
@@ -64,6 +80,12 @@ impl Agent {
         let (sender, from) = channel();
         let stdout = BufReader::new(child.stdout.take().unwrap());
         std::thread::spawn(move || {
+            if !hears {
+                // The end stays open.
+                std::thread::sleep(PATIENCE);
+                drop((stdout, sender));
+                return;
+            }
             for line in stdout.lines() {
                 let line = line.unwrap();
                 let message = serde_json::from_str(&line).unwrap_or_else(|_| panic!("no message: {line}"));
