@@ -56,6 +56,9 @@ mod tests {
         two_requests_of_one_name_are_not_both_taken [];
         a_client_that_reads_nothing_is_held_back_and_not_waited_for [];
         a_message_of_very_many_values_is_not_parsed [];
+        an_approved_command_runs_when_nobody_else_could_change_what_it_names [];
+        a_file_that_commands_could_go_on_writing_is_not_moved_to_where_a_yes_is_needed [];
+        open_questions_hold_up_no_command [];
     }
 
     const ERAS: [Era; 2] = [Era::Session, Era::Stateless];
@@ -624,6 +627,52 @@ tools:
         let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
         let kibibytes: u64 = peak.trim().trim_end_matches(" kB").parse().unwrap();
         assert!(kibibytes < 120 * 1024, "{kibibytes} KiB");
+    }
+
+    fn an_approved_command_runs_when_nobody_else_could_change_what_it_names(world: &Fixture) {
+        let config = CONFIG.replace("{pattern: sh, approval: none}", "{pattern: sh flip.sh, approval: none}");
+        let mut agent = agent_with(world, &config, &[], Era::Session, forms());
+        world.write("work/a.sh", "echo good\n");
+        let seconds = marker();
+        world.write(
+            "work/flip.sh",
+            format!("echo evil > there.tmp; sleep {seconds} & sleep 2; kill $!; cat there.tmp > a.sh\n"),
+        );
+        let script = json!({"argv": ["sh", "a.sh"]});
+        let (_, ran) = agent.call_answering("shell", &script, &filled("session"));
+        assert_eq!(text(&ran), "good\n");
+        // Nobody else is there: the yes for the session covers it.
+        assert_eq!(text(&agent.call("shell", &script)), "good\n");
+        let flip = agent.begin_call("shell", &json!({"argv": ["sh", "flip.sh"]}));
+        wait_for_processes(&seconds, 1);
+        let (message, denied) = agent.call_answering("shell", &script, &filled("deny"));
+        assert!(message.contains("sh a.sh"), "{message}");
+        is_error(&denied, &["user denied shell"]);
+        agent.answer(flip);
+    }
+
+    fn a_file_that_commands_could_go_on_writing_is_not_moved_to_where_a_yes_is_needed(world: &Fixture) {
+        let mut agent = agent(world, Era::Session);
+        let into = agent.call("move_file", &json!({"from": "work:there.txt", "to": "asked:moved.txt"}));
+        is_error(&into, &["blocked", "write_file"]);
+        assert!(!is_there(world, "moved.txt"));
+        is_done(&agent.call("move_file", &json!({"from": "work:there.txt", "to": "work:moved.txt"})));
+        let within = json!({"from": "asked:there.txt", "to": "asked:moved.txt"});
+        is_done(&agent.call_answering("move_file", &within, &filled("once")).1);
+        assert!(is_there(world, "moved.txt"));
+    }
+
+    fn open_questions_hold_up_no_command(world: &Fixture) {
+        let mut agent = agent_with(world, CONFIG, &["--at-once", "2"], Era::Session, forms());
+        let waiting: Vec<u64> = (0..4)
+            .map(|index| agent.begin_call("write_file", &write(&format!("{index}.txt"))))
+            .collect();
+        agent.first(|message| message["method"] == "elicitation/create");
+        is_done(&agent.call("shell", &json!({"argv": ["true"]})));
+        is_done(&agent.call("write_file", &json!({"path": "work:free.txt", "content": ""})));
+        for id in waiting {
+            agent.send(&json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": id}}));
+        }
     }
 
     fn the_channel_that_answered_is_told(world: &Fixture) {

@@ -12,6 +12,7 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use super::form;
+use super::voice::Voice;
 use crate::approval::{ApprovalDecision, ApprovalRequest, Approver, ApproverError, Asked, CancelHandle, Presentation};
 use crate::policy::Channel;
 use crate::policy::path::escape;
@@ -73,11 +74,11 @@ pub(super) struct Brought {
 }
 
 /// Finds who is asked: the first way that is open. What they answer is told.
-pub(super) fn answering(asking: &Asking, say: fn(&str), client: Client, brought: Option<Brought>) -> Answering {
+pub(super) fn answering(asking: &Asking, voice: &Arc<Voice>, client: Client, brought: Option<Brought>) -> Answering {
     let mut found = find(asking, client, brought);
     found.approver = Box::new(Told {
         inner: found.approver,
-        say,
+        voice: Arc::clone(voice),
     });
     found
 }
@@ -213,7 +214,7 @@ impl Approver for ByReturn {
 /// Tells whoever started the server what was answered, and where.
 struct Told {
     inner: Box<dyn Approver + Send>,
-    say: fn(&str),
+    voice: Arc<Voice>,
 }
 
 impl Approver for Told {
@@ -226,10 +227,10 @@ impl Approver for Told {
         let tool = escape(request.tool_name.as_bytes());
         let channel = self.inner.channel();
         match &answer {
-            Ok(decision) if decision.approved => (self.say)(&format!("{tool}: approved ({channel})")),
-            Ok(_) => (self.say)(&format!("{tool}: denied ({channel})")),
+            Ok(decision) if decision.approved => self.voice.say(&format!("{tool}: approved ({channel})")),
+            Ok(_) => self.voice.say(&format!("{tool}: denied ({channel})")),
             Err(ApproverError::Deferred) => {}
-            Err(error) => (self.say)(&format!("{tool}: denied: {error}")),
+            Err(error) => self.voice.say(&format!("{tool}: denied: {error}")),
         }
         answer
     }

@@ -21,5 +21,6 @@ mod state;
 mod stdio;
 mod upstream;
 mod values;
+mod voice;
 
 pub use serve::serve;

@@ -14,6 +14,7 @@ use super::http;
 use super::server::Server;
 use super::stdio::Stdio;
 use super::upstream;
+use super::voice::Voice;
 use crate::tools::serving::{Asking, Offered, OverHttp, ServeEnd, ServeError, Serving, Transport};
 use crate::tools::{Boxed, Provider};
 
@@ -38,9 +39,10 @@ pub fn serve(serving: Serving) -> Boxed<'static, Result<ServeEnd, ServeError>> {
                 }
             }
         };
+        let voice = Arc::new(Voice::new(say).map_err(|error| ServeError::Client(error.to_string()))?);
         let ended = match transport {
-            Transport::Stdio => over_stdio(&provider, asking, say, &mut stops).await,
-            Transport::Http(asked) => over_http(&provider, asking, asked, stops, say).await,
+            Transport::Stdio => over_stdio(&provider, asking, voice, &mut stops).await,
+            Transport::Http(asked) => over_http(&provider, asking, asked, stops, (say, voice)).await,
         };
         provider.finish().await;
         ended
@@ -53,11 +55,11 @@ const LAST_WORDS: Duration = Duration::from_secs(3);
 async fn over_stdio(
     provider: &Arc<dyn Provider>,
     asking: Asking,
-    say: fn(&str),
+    voice: Arc<Voice>,
     stops: &mut mpsc::Receiver<Signal>,
 ) -> Result<ServeEnd, ServeError> {
     let ending = CancellationToken::new();
-    let server = Server::new(Arc::clone(provider), asking, say, ending.clone())?;
+    let server = Server::new(Arc::clone(provider), asking, voice, ending.clone())?;
     let stop = CancellationToken::new();
     let serving = async {
         let running = match server.serve_with_ct(Stdio::new(ending.clone()), stop.clone()).await {
@@ -99,10 +101,10 @@ async fn over_http(
     asking: Asking,
     asked: OverHttp,
     stops: mpsc::Receiver<Signal>,
-    say: fn(&str),
+    (say, voice): (fn(&str), Arc<Voice>),
 ) -> Result<ServeEnd, ServeError> {
     let ending = CancellationToken::new();
-    let server = Server::new(Arc::clone(provider), asking, say, ending.clone())?;
+    let server = Server::new(Arc::clone(provider), asking, voice, ending.clone())?;
     http::serve(asked, move || server.clone(), ending, stops, say)
         .await
         .map_err(|error| ServeError::Http(error.to_string()))

@@ -19,6 +19,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::asking::{self, Answering, Brought, Client};
 use super::state::{self, States};
+use super::voice::Voice;
 use super::{describe, form};
 use crate::approval::Asked;
 use crate::tools::serving::{Asking, ServeError};
@@ -42,7 +43,7 @@ struct Inner {
     asking: Asking,
     states: States,
     calls: Semaphore,
-    say: fn(&str),
+    voice: Arc<Voice>,
     /// Cancelled when the server ends: every call is then stopped at once.
     ending: CancellationToken,
 }
@@ -68,7 +69,7 @@ impl Server {
     pub(super) fn new(
         provider: Arc<dyn Provider>,
         asking: Asking,
-        say: fn(&str),
+        voice: Arc<Voice>,
         ending: CancellationToken,
     ) -> Result<Self, ServeError> {
         let tools = RwLock::new(Listed::of(&*provider));
@@ -79,7 +80,7 @@ impl Server {
             asking,
             states,
             calls: Semaphore::new(MOST_CALLS),
-            say,
+            voice,
             ending,
         })))
     }
@@ -132,7 +133,7 @@ impl Server {
             withdraw,
             questions,
             returned,
-        } = asking::answering(&self.0.asking, self.0.say, client, brought);
+        } = asking::answering(&self.0.asking, &self.0.voice, client, brought);
         let cancelled = self.0.ending.child_token();
         let step = Arc::new(Mutex::new(None));
         let work = self.0.provider.call(ProvidedCall {

@@ -13,6 +13,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::call::ToolError;
 use super::provider::{ProvidedCall, Provider};
+use super::room::Room;
 use super::session::Session;
 use super::set::ToolInfo;
 use super::tool::{Boxed, Effect, Output};
@@ -27,7 +28,11 @@ pub struct Lanes {
     infos: Vec<ToolInfo>,
     lookers: Lot,
     doers: Lot,
+    room: Room,
 }
+
+/// How many calls may hold a lane for each that may run: most of the others wait for a person.
+const ASKING: usize = 4;
 
 /// Lanes of one kind. The one with the lowest number is taken first, so that calls that come one after the other find the
 /// same private HOME.
@@ -48,15 +53,18 @@ struct Lane<'a> {
 }
 
 impl Lanes {
-    /// Lanes beside this session: `width` for calls that only look, and as many for all others.
+    /// Lanes beside this session: for `width` calls that only look, and as many commands and changes, at once.
     pub fn new(session: Session, width: usize) -> Self {
         let infos = session.tools().list();
-        let (lookers, doers) = (Lot::new(width), Lot::new(width));
+        let lanes = width.saturating_mul(ASKING);
+        let (lookers, doers) = (Lot::new(width), Lot::new(lanes));
+        let room = Room::new(u32::try_from(width).unwrap_or(u32::MAX));
         Self {
             session,
             infos,
             lookers,
             doers,
+            room,
         }
     }
 
@@ -81,7 +89,7 @@ impl Lanes {
             () = cancelled.cancelled() => return Err(stopped()),
             lane = self.lot(&context.tool_name).take() => lane?,
         };
-        let session = lane.session(&self.session).await;
+        let session = lane.session(&self.session, &self.room).await;
         // One that was given up may have been told to stop when it had ended already.
         session.forget_stops().await;
         let mut tools = session.asking(approver, withdraw).tools();
@@ -146,12 +154,12 @@ impl Lot {
 
 impl Lane<'_> {
     /// The session of the lane, made when it is first needed.
-    async fn session(&self, first: &Session) -> Session {
+    async fn session(&self, first: &Session, room: &Room) -> Session {
         let mut made = self.lot.made.lock().await;
         if let Some(session) = made.get(&self.number) {
             return session.clone();
         }
-        let session = first.beside().await;
+        let session = first.beside_in(room.clone()).await;
         made.insert(self.number, session.clone());
         session
     }

@@ -34,6 +34,7 @@ pub mod plan;
 mod provider;
 pub mod regime;
 mod remembered;
+mod room;
 pub mod served;
 pub mod serving;
 pub mod session;

@@ -15,6 +15,7 @@ use super::guarded::{Guard, Guarded, Hook};
 use super::narrowing::Narrowing;
 use super::permission::Overruled;
 use super::regime::RegimeLine;
+use super::room::Room;
 use super::set::ToolSet;
 use super::shell_tool::ShellTool;
 use super::tool::{Reach, Tool};
@@ -32,6 +33,8 @@ pub(super) struct Shared {
     pub(super) directory: PathBuf,
     /// How far commands reach.
     pub(super) reach: Reach,
+    /// What commands and changes of all sessions beside one another share.
+    pub(super) room: Room,
 }
 
 /// One config, its tools, and whoever answers questions.
@@ -122,6 +125,7 @@ impl Session {
                 stops,
                 directory: directory.to_owned(),
                 reach,
+                room: Room::new(1),
             }),
             guard,
             offered: Arc::new(offered),
@@ -161,6 +165,11 @@ impl Session {
     /// It has the same config, controller and memory; its workers are its own, with a HOME and a TMPDIR of their own,
     /// and what stops this one does not stop it.
     pub async fn beside(&self) -> Self {
+        self.beside_in(self.shared.room.clone()).await
+    }
+
+    /// The same, sharing this room with whoever else has it.
+    pub(super) async fn beside_in(&self, room: Room) -> Self {
         let executor = self.shared.executor.lock().await.beside();
         let (stopper, stops) = mpsc::channel(8);
         let stops = Arc::new(Mutex::new(stops));
@@ -170,6 +179,7 @@ impl Session {
                 stops: Arc::clone(&stops),
                 directory: self.shared.directory.clone(),
                 reach: self.shared.reach,
+                room,
             }),
             guard: Guard {
                 stops,

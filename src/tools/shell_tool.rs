@@ -15,6 +15,7 @@ use super::call::{ShellCall, ShellCommand, ToolError};
 use super::files::{bare, parse};
 use super::outcome::Outcome;
 use super::permission::{Overruled, Permit, Wanted};
+use super::room::Takes;
 use super::session::Shared;
 use super::shell::NAME;
 use super::tool::{Answered, ApprovalContext, Assessed, Boxed, Effect, Output, OutputEnd, Prepared, Tool, ready};
@@ -149,12 +150,17 @@ pub(super) async fn run(session: &Shared, prepared: Prepared) -> Result<Output, 
     } = prepared
         .take()
         .ok_or_else(|| ToolError::NoSuchTool("the call was prepared as another tool".to_owned()))?;
+    let takes = match answer {
+        Answered::Yes if !permit.operands.found().is_empty() => Takes::All,
+        Answered::Yes | Answered::NotAsked => Takes::One,
+    };
     let permit = match answer {
         Answered::Yes => permit.approved(),
         Answered::NotAsked => permit,
     };
     let mut executor = session.executor.lock().await;
     let mut stops = session.stops.lock().await;
+    let _place = session.room.take(takes, &mut stops).await?;
     executor.hold_operands(&permit.operands, &mut stops).await?;
     let (stopper, passed_on) = mpsc::channel(8);
     let call = ShellCall {

@@ -17,7 +17,6 @@ mod results;
 mod seen;
 mod server;
 mod tool;
-mod voice;
 mod wire;
 
 pub(super) use provider::start;

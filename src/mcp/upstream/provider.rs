@@ -8,7 +8,7 @@ use rmcp::model::ProgressNotificationParam;
 use super::client::shown;
 use super::server::{Server, Start};
 use super::tool::{Cancelled, Steps};
-use super::voice::Say;
+use crate::mcp::voice::Say;
 use crate::tools::serving::{self, ServeError};
 use crate::tools::{Boxed, Effect, Output, ProvidedCall, Provider, Reach, Session, ToolError, ToolInfo};
 

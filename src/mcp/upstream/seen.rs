@@ -5,10 +5,11 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::fs::File;
+use std::fs::{File, TryLockError};
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -19,6 +20,9 @@ use crate::policy::path::{display, escape};
 
 const VERSION: u32 = 1;
 const MOST_BYTES: u64 = 4 << 20;
+
+/// How long the turn to change a record is waited for.
+const TURN: Duration = Duration::from_millis(300);
 
 /// How many names are kept of one server; each takes room for good.
 const MOST_NAMES: usize = 4_096;
@@ -136,8 +140,18 @@ impl Seen {
         let dir = self.place.parent().ok_or(io::ErrorKind::InvalidInput)?;
         kept::directory(dir)?;
         let file = kept::to_lock(&dir.join("lock"))?;
-        file.lock()?;
-        Ok(file)
+        // Whoever can read the directory can hold it: that must not hold up whoever is served.
+        let until = Instant::now() + TURN;
+        loop {
+            match file.try_lock() {
+                Ok(()) => return Ok(file),
+                Err(TryLockError::WouldBlock) if Instant::now() < until => {
+                    std::thread::sleep(Duration::from_millis(10));
+                }
+                Err(TryLockError::WouldBlock) => return Err(io::ErrorKind::TimedOut.into()),
+                Err(TryLockError::Error(error)) => return Err(error),
+            }
+        }
     }
 }
 

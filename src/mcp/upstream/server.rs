@@ -15,7 +15,7 @@ use super::bounds::{CALL, MOST_OUTPUT};
 use super::client::{Client, UpstreamError};
 use super::definition::{self, Definition};
 use super::seen::{Seen, Standing};
-use super::voice::{Say, Voice};
+use crate::mcp::voice::{Say, Voice};
 use crate::policy::path::escape;
 use crate::policy::{Demand, ToolRule};
 use crate::tools::{

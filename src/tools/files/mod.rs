@@ -39,6 +39,7 @@ pub(super) use operand::{Operand, Operands};
 
 use super::call::ToolError;
 use super::permission::Overruled;
+use super::room::Takes;
 use super::session::Shared;
 use super::tool::{ApprovalContext, Assessed, Boxed, Effect, Output, Prepared, Reach, Tool, ready};
 
@@ -112,6 +113,7 @@ impl Tool for FileTool {
             let mut stops = self.session.stops.lock().await;
             let lost = || ToolError::NoSuchTool(format!("{} was prepared as another tool", self.kind.name()));
             if self.kind.changes() {
+                let _place = self.session.room.take(Takes::One, &mut stops).await?;
                 let work = prepared.take().ok_or_else(lost)?;
                 executor.make_change(work, &mut stops).await
             } else {

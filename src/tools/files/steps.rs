@@ -12,7 +12,7 @@ use super::judge::Judged;
 use super::look::Looked;
 use super::patch::{self, PatchChange};
 use crate::confine::files::protocol::{Change, Edit, Last, Occurrences, State, Tree};
-use crate::policy::Operation;
+use crate::policy::{Demand, Operation};
 use crate::tools::call::ToolError;
 use crate::tools::executor::Executor;
 
@@ -220,6 +220,14 @@ impl Executor {
                 self.judge(Operation::Read, &source.path)
             }
         };
+        // What is moved stays the same file: whoever has it open, or another name of it, could still write it there.
+        if source.root != target.root && target.demand > Demand::None {
+            return Err(ToolError::Blocked(format!(
+                "writing the root `{}` needs a yes, and commands that nobody was asked about could go on writing what is moved \
+                 there from `{}`; write its content there with write_file, and delete it here",
+                target.root, source.root
+            )));
+        }
         let source = Judged {
             demand: source.demand.max(read.map_err(ToolError::Blocked)?.demand),
             ..source

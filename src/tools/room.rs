@@ -1,0 +1,57 @@
+//! How many commands and changes of one server are under way at once, and which of them run alone.
+
+use std::sync::Arc;
+
+use nix::sys::signal::Signal;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
+
+use super::call::ToolError;
+
+/// Room for so many commands and changes at once.
+///
+/// A yes to a command is bound to the content of files that it names, and another command that is alive could change them
+/// after they were looked at for the last time. So such a command has all the room for itself.
+#[derive(Debug, Clone)]
+pub(super) struct Room {
+    places: Arc<Semaphore>,
+    width: u32,
+}
+
+/// What a command takes up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Takes {
+    /// One place.
+    One,
+    /// All of them.
+    All,
+}
+
+impl Room {
+    /// Room for `width` at once.
+    pub(super) fn new(width: u32) -> Self {
+        let width = width.max(1);
+        Self {
+            places: Arc::new(Semaphore::new(usize::try_from(width).unwrap_or(usize::MAX))),
+            width,
+        }
+    }
+
+    /// Waits for room, unless the call is stopped. Whoever came first has it first.
+    pub(super) async fn take(
+        &self,
+        takes: Takes,
+        stops: &mut mpsc::Receiver<Signal>,
+    ) -> Result<OwnedSemaphorePermit, ToolError> {
+        let count = match takes {
+            Takes::One => 1,
+            Takes::All => self.width,
+        };
+        tokio::select! {
+            biased;
+            Some(signal) = stops.recv() => Err(ToolError::Stopped(signal)),
+            place = Arc::clone(&self.places).acquire_many_owned(count) => {
+                place.map_err(|_closed| ToolError::Refused("the server is ending".to_owned()))
+            }
+        }
+    }
+}
