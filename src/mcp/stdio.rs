@@ -1,6 +1,6 @@
 //! Standard input and output as the transport.
 
-use std::collections::HashSet;
+use std::collections::{HashSet, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -21,6 +21,8 @@ const LONGEST: usize = 16 * 1024 * 1024 + 64 * 1024;
 /// The most requests that are not answered yet. With more, nothing is read until some are, so that a client that does not
 /// read its answers waits, and Stockade does not grow.
 const MOST_OPEN: usize = 1_024;
+/// The most requests that were given up and whose names are known.
+const MOST_GIVEN_UP: usize = 4_096;
 
 /// The transport over the process's own streams.
 pub(super) struct Stdio {
@@ -35,23 +37,54 @@ pub(super) struct Stdio {
 /// its answer nor its cancellation would find it.
 #[derive(Debug, Default)]
 struct Open {
-    ids: Mutex<HashSet<RequestId>>,
+    ids: Mutex<Ids>,
     fewer: Notify,
 }
 
+#[derive(Debug, Default)]
+struct Ids {
+    open: HashSet<RequestId>,
+    /// Those that were given up: nothing says when what they began has ended, so their names are not free again.
+    given_up: HashSet<RequestId>,
+    /// The same, oldest first; the oldest is forgotten when there are too many.
+    oldest: VecDeque<RequestId>,
+}
+
 impl Open {
-    fn ids(&self) -> MutexGuard<'_, HashSet<RequestId>> {
+    fn ids(&self) -> MutexGuard<'_, Ids> {
         self.ids.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Whether a request of this name may begin.
+    fn begin(&self, id: &RequestId) -> bool {
+        let mut ids = self.ids();
+        !ids.given_up.contains(id) && ids.open.insert(id.clone())
+    }
+
+    /// It is answered.
     fn close(&self, id: &RequestId) {
-        self.ids().remove(id);
+        self.ids().open.remove(id);
+        self.fewer.notify_one();
+    }
+
+    /// It was cancelled, and is not answered.
+    fn give_up(&self, id: &RequestId) {
+        let mut ids = self.ids();
+        if ids.open.remove(id) && ids.given_up.insert(id.clone()) {
+            ids.oldest.push_back(id.clone());
+        }
+        if ids.oldest.len() > MOST_GIVEN_UP
+            && let Some(oldest) = ids.oldest.pop_front()
+        {
+            ids.given_up.remove(&oldest);
+        }
+        drop(ids);
         self.fewer.notify_one();
     }
 
     /// Waits until there is room for another.
     async fn room(&self) {
-        while self.ids().len() >= MOST_OPEN {
+        while self.ids().open.len() >= MOST_OPEN {
             self.fewer.notified().await;
         }
     }
@@ -119,9 +152,8 @@ impl Transport<RoleServer> for Stdio {
             match (&message, self.begun) {
                 (JsonRpcMessage::Request(request), _) => {
                     self.begun = Begun::Yes;
-                    let id = request.id.clone();
-                    if !self.open.ids().insert(id) {
-                        let why = ErrorData::invalid_request("a request with this id is under way", None);
+                    if !self.open.begin(&request.id) {
+                        let why = ErrorData::invalid_request("there was a request with this id", None);
                         // Not in the name of the other, whose answer is still to come.
                         self.inner.send(JsonRpcMessage::error(why, None)).await.ok()?;
                         continue;
@@ -132,7 +164,7 @@ impl Transport<RoleServer> for Stdio {
                     if let ClientNotification::CancelledNotification(cancelled) = &notification.notification
                         && let Some(id) = &cancelled.params.request_id
                     {
-                        self.open.close(id);
+                        self.open.give_up(id);
                     }
                 }
                 (_, Begun::Yes) => {}
