@@ -7,7 +7,7 @@
 //!
 //! The floors, each importing only from those above it in this list: [`policy`] (the vocabulary) ·
 //! [`config`] and [`profile`] · [`backend`] (profile → plan, pure) · [`confine`] and [`approval`] ·
-//! [`tools`] · [`cli`].
+//! [`tools`] · [`cli`] and [`mcp`].
 //!
 //! # Use
 //!

@@ -636,11 +636,16 @@ tools:
         let seconds = marker();
         world.write(
             "work/flip.sh",
-            format!("echo evil > there.tmp; sleep {seconds} & sleep 2; kill $!; cat there.tmp > a.sh\n"),
+            format!("echo evil > there.tmp; sleep {seconds} & sleep 2; kill $!; cat there.tmp > a.sh; cat there.tmp > late.sh\n"),
         );
         let script = json!({"argv": ["sh", "a.sh"]});
         let (_, ran) = agent.call_answering("shell", &script, &filled("session"));
         assert_eq!(text(&ran), "good\n");
+        let late = json!({"argv": ["sh", "late.sh"]});
+        is_error(
+            &agent.call_answering("shell", &late, &filled("session")).1,
+            &["[exit code "],
+        );
         // Nobody else is there: the yes for the session covers it.
         assert_eq!(text(&agent.call("shell", &script)), "good\n");
         let flip = agent.begin_call("shell", &json!({"argv": ["sh", "flip.sh"]}));
@@ -648,6 +653,16 @@ tools:
         let (message, denied) = agent.call_answering("shell", &script, &filled("deny"));
         assert!(message.contains("sh a.sh"), "{message}");
         is_error(&denied, &["user denied shell"]);
+        agent.answer(flip);
+        fs::remove_file(world.workspace().join("work/late.sh")).unwrap();
+        is_error(&agent.call("shell", &late), &["[exit code "]);
+        // A yes to a file that was not there is none to one that comes.
+        let flip = agent.begin_call("shell", &json!({"argv": ["sh", "flip.sh"]}));
+        wait_for_processes(&seconds, 1);
+        is_error(
+            &agent.call_answering("shell", &late, &filled("deny")).1,
+            &["user denied shell"],
+        );
         agent.answer(flip);
     }
 

@@ -9,8 +9,8 @@ use super::call::ToolError;
 
 /// Room for so many commands and changes at once.
 ///
-/// A yes to a command is bound to the content of files that it names, and another command that is alive could change them
-/// after they were looked at for the last time. So such a command has all the room for itself.
+/// A yes to a command is bound to the content of files that it names, and another command that is alive could change them,
+/// or make them, after they were looked at for the last time. So an approved command has all the room for itself.
 #[derive(Debug, Clone)]
 pub(super) struct Room {
     places: Arc<Semaphore>,

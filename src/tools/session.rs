@@ -160,11 +160,11 @@ impl Session {
         delegate
     }
 
-    /// A session beside this one, so that calls of both are under way at once.
+    /// A session beside this one, so that calls of both are under way at once; their commands and changes share one room.
     ///
     /// It has the same config, controller and memory; its workers are its own, with a HOME and a TMPDIR of their own,
     /// and what stops this one does not stop it.
-    pub async fn beside(&self) -> Self {
+    pub(crate) async fn beside(&self) -> Self {
         self.beside_in(self.shared.room.clone()).await
     }
 

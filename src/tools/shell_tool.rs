@@ -20,7 +20,7 @@ use super::session::Shared;
 use super::shell::NAME;
 use super::tool::{Answered, ApprovalContext, Assessed, Boxed, Effect, Output, OutputEnd, Prepared, Tool, ready};
 use crate::confine::io::{OutputMode, Stdin};
-use crate::policy::AbsPath;
+use crate::policy::{AbsPath, Mode};
 
 /// `shell`.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
@@ -150,16 +150,18 @@ pub(super) async fn run(session: &Shared, prepared: Prepared) -> Result<Output, 
     } = prepared
         .take()
         .ok_or_else(|| ToolError::NoSuchTool("the call was prepared as another tool".to_owned()))?;
-    let takes = match answer {
-        Answered::Yes if !permit.operands.found().is_empty() => Takes::All,
-        Answered::Yes | Answered::NotAsked => Takes::One,
-    };
     let permit = match answer {
         Answered::Yes => permit.approved(),
         Answered::NotAsked => permit,
     };
     let mut executor = session.executor.lock().await;
     let mut stops = session.stops.lock().await;
+    let takes = match (answer, executor.deciding.controller.mode()) {
+        // Also where it names no file that is there: another command could make one.
+        (Answered::Yes, Mode::Interactive | Mode::Strict) => Takes::All,
+        // Whatever could be put in its place would be approved as well.
+        (Answered::Yes, Mode::ApproveAll) | (Answered::NotAsked, _) => Takes::One,
+    };
     let _place = session.room.take(takes, &mut stops).await?;
     executor.hold_operands(&permit.operands, &mut stops).await?;
     let (stopper, passed_on) = mpsc::channel(8);
