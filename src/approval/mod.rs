@@ -41,6 +41,7 @@ pub use controller::{Controller, DecidedBy, Record, SharedApprover, Verdict};
 pub use memory::{Approval, Memory};
 pub use program::{Answered, Asking, ProgramApprover, RunProgram};
 pub use random::random;
+pub(crate) use raw::hex;
 pub use request::{
     AnswerOf, ApprovalDecision, ApprovalRequest, CommandView, Content, FileView, Fingerprint, Lazy, Presentation,
     Remember,

@@ -40,7 +40,7 @@ impl Raw {
 }
 
 /// Two digits for each byte.
-pub(super) fn hex(bytes: &[u8]) -> String {
+pub(crate) fn hex(bytes: &[u8]) -> String {
     bytes
         .iter()
         .fold(String::with_capacity(2 * bytes.len()), |mut digits, byte| {

@@ -7,6 +7,8 @@ use sha2::{Digest, Sha256};
 use super::bounds::{MOST_DEFINITION, MOST_DESCRIPTION};
 use super::client::shown;
 
+use crate::approval::hex;
+
 /// The most letters of a name; more than that many clients cannot call.
 const LONGEST_NAME: usize = 64;
 
@@ -105,13 +107,6 @@ impl Fingerprint {
         absorb(value, &mut hasher);
         Self(hex(&hasher.finalize()))
     }
-}
-
-/// Bytes as hexadecimal text.
-pub(super) fn hex(bytes: &[u8]) -> String {
-    bytes
-        .iter()
-        .fold(String::new(), |text, byte| format!("{text}{byte:02x}"))
 }
 
 /// Every part with its kind and its length, so that no two values give the same bytes.

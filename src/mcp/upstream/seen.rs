@@ -14,7 +14,8 @@ use std::time::{Duration, Instant};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use super::definition::{Definition, Fingerprint, hex};
+use super::definition::{Definition, Fingerprint};
+use crate::approval::hex;
 use crate::config::kept;
 use crate::policy::path::{display, escape};
 
