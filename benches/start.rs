@@ -19,7 +19,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use stockade::backend::bwrap::NetworkNamespace;
-use stockade::backend::seccomp::{self, IpSockets, Role, Settings};
+use stockade::backend::seccomp::{self, Attempts, IpSockets, Role, Settings};
 use stockade::backend::{attributes, landlock};
 use stockade::config::{self, Context, Matchers};
 use stockade::policy::shell::{rule_covers, rule_matches};
@@ -49,10 +49,7 @@ fn steps() {
     let load = || config::preset("workspace-write", folder.path(), &context).unwrap();
     report("load the preset", load);
     let policy = load().policy;
-    let call = Call {
-        asked: Asked::Everything,
-        narrow: None,
-    };
+    let call = Call::of(Asked::Everything);
     report("derive", || derive(&policy, &call));
     let profile = derive(&policy, &call);
     report("hold it against the config", || {
@@ -74,10 +71,11 @@ fn steps() {
         files_within(&attributes::lower(&profile.grants, &profile.denies), &profile).unwrap();
     });
     let settings = Settings {
-        ip: IpSockets::of(profile.network, NetworkNamespace::Host),
+        ip: IpSockets::of(&profile.network, NetworkNamespace::Host),
         unix_sockets: profile.unix_sockets,
         landlock_abi: 7,
         role: Role::Command,
+        attempts: Attempts::Unseen,
     };
     report("lower to seccomp", || seccomp::lower(settings).unwrap());
     let filters = seccomp::lower(settings).unwrap();

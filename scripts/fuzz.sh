@@ -41,8 +41,9 @@ RUSTFLAGS="$coverage" CARGO_TARGET_DIR="$build" \
     cargo build --quiet --release --target "$host" --manifest-path fuzz/Cargo.toml
 program="$build/$host/release/stockade-fuzz"
 
-# In memory where there is room for it: targets write files.
-scratch=$(mktemp -d /dev/shm/stockade-fuzz.XXXXXX 2>/dev/null || mktemp -d)
+# In memory where there is room for it: targets write files. Tests that look for what a run left take what is called so for
+# a test's.
+scratch=$(mktemp -d /dev/shm/stockade-test-fuzz.XXXXXX 2>/dev/null || mktemp -d)
 trap 'kill $(jobs -p) 2>/dev/null || true; wait; rm -rf "$scratch"' EXIT
 trap 'exit 130' INT TERM HUP
 mkdir -p fuzz/found

@@ -6,7 +6,7 @@
 //! approval in the parent. Where the machine cannot confine, it refuses.
 //!
 //! The floors, each importing only from those above it in this list: [`policy`] (the vocabulary) ·
-//! [`config`] and [`profile`] · [`backend`] (profile → plan, pure) · [`confine`] and [`approval`] ·
+//! [`config`] and [`profile`] · [`backend`] (profile → plan, pure) · [`confine`], [`approval`], [`audit`] and [`proxy`] ·
 //! [`tools`] · [`cli`] and [`mcp`].
 //!
 //! # Use
@@ -58,6 +58,7 @@
 //! `SECURITY.md` has the threat model in full.
 
 pub mod approval;
+pub mod audit;
 pub mod backend;
 pub mod cli;
 pub mod config;
@@ -65,4 +66,5 @@ pub mod confine;
 pub mod mcp;
 pub mod policy;
 pub mod profile;
+pub mod proxy;
 pub mod tools;

@@ -76,6 +76,7 @@ mod tests {
             "trust",
             "doctor",
             "profile",
+            "audit",
             "completions",
             "man",
         ] {
@@ -159,24 +160,36 @@ mod tests {
     }
 
     #[test]
-    fn a_list_of_hosts_is_refused_clearly() {
+    fn a_wrong_net_is_refused_clearly() {
         let world = world();
-        for hosts in ["example.org:443", "example.org", "*.example.org", "yes", "true"] {
-            let run = world
-                .stockade(&["run", "--net", hosts, "-c", "echo ran"])
-                .output()
-                .exits(125);
-            says(&run, &[hosts, "`off` and `on`", "later version"]);
+        let run = |flags: &[&str]| {
+            let args = [&["run"], flags, &["-c", "echo ran"]].concat();
+            world.stockade(&args).output().exits(125)
+        };
+        for word in [
+            "yes",
+            "TRUE",
+            "https://example.org",
+            "a:0",
+            "*a",
+            "0x7f.1",
+            "10.1.1.1/8",
+        ] {
+            says(&run(&["--net", word]), &[word, "`off`, `on`, or HOST:PORTS"]);
         }
+        says(&run(&["--net", "off", "--net", "example.org"]), &["stand alone"]);
+        says(&run(&["--net", "a.example", "--net", "on"]), &["stand alone"]);
+    }
+
+    #[test]
+    fn a_list_of_hosts_is_refused_where_it_cannot_be_held() {
+        let world = world();
         let config = open_config(&world, "  network: {allow: [example.org:443]}\n");
         let run = world
             .stockade(&["run", "--config", &config, "-c", "echo ran"])
             .output()
             .exits(125);
-        says(
-            &run,
-            &["open.yaml:8:12", "allow-list", "network: false", "network: true"],
-        );
+        says(&run, &["example.org:443", "landlock"]);
         assert_eq!(run.out(), "");
     }
 
@@ -483,6 +496,39 @@ mod tests {
         run(&["--net", "on"]).exits(125);
         run(&["--config", &open]).exits(0);
         run(&["--config", &open, "--net", "off"]).assert_denied();
+    }
+
+    #[test]
+    fn a_rule_has_a_network_of_its_own() {
+        if !Path::new("/usr/bin/python3").exists() {
+            return;
+        }
+        let world = world();
+        let code = "import socket; socket.socket(socket.AF_INET, socket.SOCK_STREAM)";
+        let run = |shell: &str, flags: &[&str], words: &[&str]| {
+            let rules = "  rules:\n    - {pattern: /usr/bin/python3 -S, approval: none, network: ";
+            let config = open_config(&world, &format!("{shell}{rules}"));
+            let text = std::fs::read_to_string(&config).unwrap();
+            let own = if shell.contains("true") { "false}" } else { "true}" };
+            std::fs::write(&config, format!("{text}{own}\n    - {{pattern: /usr/bin/python3 -E, approval: none, network: {{allow: [a.example]}}}}\n")).unwrap();
+            let args = [&["run", "--config", &config], flags, words].concat();
+            world.stockade(&args).output()
+        };
+        let line = format!("/usr/bin/python3 -S -c '{code}'");
+        let plain = ["--", "/usr/bin/python3", "-c", code];
+        let own = ["--", "/usr/bin/python3", "-S", "-c", code];
+        let hosts = ["--", "/usr/bin/python3", "-E", "-c", code];
+        run("  network: false\n", &[], &plain).assert_denied();
+        run("  network: false\n", &[], &own).exits(0);
+        run("  network: false\n", &["--net", "off"], &own).assert_denied();
+        // One sandbox for a whole line: it reaches what each command in it may.
+        run("  network: false\n", &[], &["-c", &line]).exits(0);
+        run("  network: false\n", &[], &["-c", &format!("true; {line}")]).assert_denied();
+        run("  network: true\n", &[], &plain).exits(0);
+        run("  network: true\n", &[], &own).assert_denied();
+        // A list is not held by Landlock alone; what has none runs all the same.
+        let refused = run("  network: false\n", &[], &hosts).exits(125);
+        says(&refused, &["the list of hosts (a.example:80,443)", "landlock"]);
     }
 
     #[test]

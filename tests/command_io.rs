@@ -14,7 +14,7 @@ mod tests {
     use std::process::{Child, Command};
     use std::time::{Duration, Instant};
 
-    use nix::fcntl::OFlag;
+    use nix::fcntl::{FcntlArg, OFlag, fcntl};
     use nix::pty::{Winsize, openpty};
     use nix::sys::termios::{LocalFlags, tcgetattr};
     use nix::unistd::pipe2;
@@ -35,8 +35,10 @@ mod tests {
 
     fn spawn(ends: ChildEnds, line: &str) -> Child {
         let mut command = if ends.controlling_terminal {
-            let mut command = Command::new("setsid");
-            command.args(["--ctty", "--wait", "sh", "-c", line]);
+            // As the product does: whoever runs the tests in the background of a script has Ctrl-C ignored, and a
+            // shell that starts so ignores it for good.
+            let mut command = Command::new("env");
+            command.args(["--default-signal", "setsid", "--ctty", "--wait", "sh", "-c", line]);
             command
         } else {
             let mut command = Command::new("sh");
@@ -420,6 +422,59 @@ mod tests {
         });
         assert!(cooked(&user));
         child.kill().unwrap();
+        child.wait().unwrap();
+    }
+
+    #[test]
+    fn a_relay_that_is_held_up_shows_nothing_and_leaves_keys_and_settings_to_whoever_asks() {
+        let (person, user) = terminal();
+        let (child, parent) = prepare_from(streams(&user, &user, &user), Stdin::Inherit, OutputMode::Stream).unwrap();
+        let hold = parent.hold();
+        let mut child = spawn(
+            child,
+            "stty -echo; echo begun; for i in 1 2 3 4 5 6 7 8; do echo noise; sleep 0.05; done; read key; echo got $key",
+        );
+        let cooked = |fd: &OwnedFd| tcgetattr(fd).unwrap().local_flags.contains(LocalFlags::ICANON);
+        let asking = async {
+            // A thread reads what is shown, so that the relay goes on meanwhile.
+            let mut reader = person.try_clone().unwrap();
+            let begun = tokio::task::spawn_blocking(move || shown_until(&mut reader, "begun"));
+            begun.await.unwrap();
+            assert!(!cooked(&user));
+            let pause = hold.hold().await;
+            assert!(cooked(&user), "the terminal is still raw");
+            let shown = || {
+                let mut reader = person.try_clone().unwrap();
+                fcntl(&reader, FcntlArg::F_SETFL(OFlag::O_NONBLOCK)).unwrap();
+                let mut text = vec![0; 65_536];
+                reader.read(&mut text).unwrap_or(0)
+            };
+            let _before = shown();
+            (&person).write_all(b"answer\n").unwrap();
+            tokio::time::sleep(Duration::from_millis(500)).await;
+            // What the terminal itself echoes, and nothing of the command's.
+            assert_eq!(shown(), "answer\r\n".len());
+            let mut answer = [0; 7];
+            File::from(user.try_clone().unwrap()).read_exact(&mut answer).unwrap();
+            assert_eq!(&answer, b"answer\n");
+            drop(pause);
+            // Once the relay has the terminal again, keys are the command's.
+            while cooked(&user) {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+            (&person).write_all(b"key\r").unwrap();
+            fcntl(&person, FcntlArg::F_SETFL(OFlag::empty())).unwrap();
+            let mut reader = person.try_clone().unwrap();
+            tokio::task::spawn_blocking(move || shown_until(&mut reader, "got key"))
+                .await
+                .unwrap()
+        };
+        let (relayed, shown) = block_on(async { tokio::join!(parent.relay(None, exited(&mut child)), asking) });
+        relayed.unwrap();
+        assert!(
+            shown.contains("noise"),
+            "what was held back is shown afterwards: {shown:?}"
+        );
         child.wait().unwrap();
     }
 

@@ -88,6 +88,7 @@ mod tests {
             "docs/mcp.md",
             "docs/mcp-http.md",
             "docs/upstream.md",
+            "docs/audit.md",
             "docs/clients.md",
             "docs/containers.md",
             "Dockerfile",

@@ -7,6 +7,7 @@ mod common;
 #[cfg(test)]
 mod tests {
     use std::ffi::OsStr;
+    use std::fs;
     use std::os::unix::ffi::OsStrExt;
     use std::os::unix::fs::symlink;
     use std::path::Path;
@@ -150,6 +151,141 @@ mod tests {
         assert_eq!(permitted(&explained(&world, "private/a"), "read"), "approved");
         assert_eq!(permitted(&explained(&world, "tools/lint"), "execute"), "yes");
         assert_eq!(permitted(&explained(&world, "/etc/shadow"), "read"), "no");
+    }
+
+    // Explain a host.
+
+    /// A config that lists a host, a rule with a network of its own, and two ceilings.
+    fn hosts() -> Fixture {
+        let world = world();
+        let write = |name: &str, text: &str| world.write(world.workspace().join(name), text);
+        write(
+            "hosts.yaml",
+            "extends: [system]\nshell:\n  network:\n    allow: [a.example.org:443, \"*.example.net\"]\n  rules:\n    - {pattern: npm, network: {allow: [npm.example.org:443]}}\n",
+        );
+        write("off.yaml", "extends: [system]\nshell:\n  network: false\n");
+        write("silent.yaml", "extends: [system]\n");
+        write(
+            "some.yaml",
+            "extends: [system]\nshell:\n  network:\n    allow: [npm.example.org]\n    ask: true\n",
+        );
+        world
+    }
+
+    fn reached(world: &Fixture, words: &[&str]) -> String {
+        let run = profile(world, &[&["explain", "--config", "hosts.yaml"], words].concat());
+        plain(world, &run.out())
+    }
+
+    #[test]
+    fn a_host_that_a_ceiling_takes_is_put_to_the_line_of_the_ceiling() {
+        let world = hosts();
+        insta::assert_snapshot!(
+            "explain_host_ceiling",
+            reached(&world, &["--ceiling", "off.yaml", "a.example.org:443"])
+        );
+        let silent = reached(&world, &["--ceiling", "silent.yaml", "a.example.org:443"]);
+        assert!(
+            silent.contains("decided by: `network off` (the ceiling <workspace>/silent.yaml)"),
+            "{silent}"
+        );
+        assert!(
+            silent.contains("`shell: {network: {allow: [\"a.example.org:443\"]}}` in the ceiling"),
+            "{silent}"
+        );
+        let own = reached(&world, &["a.example.org:443"]);
+        assert!(
+            own.contains("decided by: `a.example.org:443` (<workspace>/hosts.yaml:4)"),
+            "{own}"
+        );
+    }
+
+    #[test]
+    fn a_host_that_neither_the_config_nor_a_ceiling_gives_takes_a_change_in_both() {
+        let world = hosts();
+        insta::assert_snapshot!(
+            "explain_host_both",
+            reached(
+                &world,
+                &["--ceiling", "off.yaml", "--ceiling", "some.yaml", "b.example.org:443"]
+            )
+        );
+    }
+
+    #[test]
+    fn a_ceiling_of_the_config_s_own_and_what_asks_only_are_named_too() {
+        let world = hosts();
+        let text = fs::read_to_string(world.workspace().join("hosts.yaml")).unwrap();
+        world.write(
+            world.workspace().join("under.yaml"),
+            format!("sandbox: {{os_profile: ./some.yaml}}\n{text}"),
+        );
+        let report = json(&profile(
+            &world,
+            &["explain", "--config", "under.yaml", "a.example.org:443", "--json"],
+        ));
+        let (all, npm) = (&report["answers"][0], &report["answers"][1]);
+        let ceiling = |line: u32| format!("{}/some.yaml:{line}", world.workspace().display());
+        assert_eq!(
+            (&all["access"], &all["decides"], &all["origin"]),
+            (&"asked about".into(), &"ceiling".into(), &ceiling(5).into())
+        );
+        let change = all["change"][0].as_str().unwrap();
+        let entry = format!("`\"a.example.org:443\"` under `allow` in the ceiling {}", ceiling(4));
+        assert_eq!(
+            change,
+            format!("{entry} would permit it without a question; no change to the config alone would")
+        );
+        // What the rule does not name is no matter of the ceiling alone.
+        assert_eq!((&npm["access"], &npm["decides"]), (&"denied".into(), &"config".into()));
+        let change = npm["change"][0].as_str().unwrap();
+        assert!(
+            change.ends_with("under.yaml:7) would permit it after a question"),
+            "{change}"
+        );
+    }
+
+    #[test]
+    fn a_host_that_a_flag_takes_is_put_to_the_flag() {
+        let world = hosts();
+        insta::assert_snapshot!(
+            "explain_host_flag",
+            reached(&world, &["--net", "off", "a.example.org:443"])
+        );
+        let other = reached(&world, &["--net", "b.example.net:443", "a.example.org:443"]);
+        for line in [
+            "every command: denied",
+            "decided by: no entry names it (--net)",
+            "to change it: `--net a.example.org:443` beside the others would permit it; no change to the config alone would",
+        ] {
+            assert!(other.contains(line), "`{line}` is not in:\n{other}");
+        }
+        let named = reached(&world, &["--net", "b.example.net:443", "b.example.net:443"]);
+        assert!(named.contains("every command: free"), "{named}");
+    }
+
+    #[test]
+    fn flags_in_place_of_a_config_are_told_as_flags() {
+        let world = hosts();
+        let explained = |words: &[&str]| {
+            let run = profile(
+                &world,
+                &[&["explain", "--rw", "src", "a.example.org:443"], words].concat(),
+            );
+            plain(&world, &run.out())
+        };
+        let text = explained(&["--net", "off"]);
+        assert!(
+            text.contains("to change it: `--net a.example.org:443` would permit it\n"),
+            "{text}"
+        );
+        let bound = explained(&["--net", "on", "--ceiling", "off.yaml"]);
+        for line in [
+            "decided by: `network off` (the ceiling <workspace>/off.yaml:3)",
+            "in the ceiling <workspace>/off.yaml:3 would permit it; `--net` alone would not",
+        ] {
+            assert!(bound.contains(line), "`{line}` is not in:\n{bound}");
+        }
     }
 
     #[test]
@@ -434,5 +570,255 @@ mod tests {
         let world = world();
         let run = profile(&world, &["diff", "agent.yaml", "system", "--most", "1"]).exits(1);
         assert!(run.out().contains("… and "), "{}", run.out());
+    }
+
+    // Hosts.
+
+    /// A config with lists of hosts: for all commands, a rule and a tool.
+    const HOSTS: &str = "\
+sandbox: {protect: none, paths: {src: {root: ./src}}}
+shell:
+  network:
+    allow:
+      - api.example.org:443
+      - \"*.example.net\"
+      - 10.0.0.0/8:22
+    ask: true
+  rules:
+    - {pattern: npm ci, approval: none, network: {allow: [registry.example:443]}}
+    - {pattern: make, network: false}
+custom_tools:
+  fetch: {description: d, command: [curl], network: true}
+";
+
+    fn with_hosts() -> Fixture {
+        let world = world();
+        world.write(world.workspace().join("agent.yaml"), HOSTS);
+        world
+    }
+
+    #[test]
+    fn each_host_is_shown_with_its_line_and_what_it_takes() {
+        let world = with_hosts();
+        let table = json(&profile(&world, &["show", "--config", "agent.yaml", "--json"]));
+        let networks = table["networks"].as_array().unwrap();
+        let of: Vec<&str> = networks.iter().map(|row| row["of"].as_str().unwrap()).collect();
+        assert_eq!(
+            of,
+            ["every command", "command `npm ci`", "command `make`", "tool `fetch`"]
+        );
+        let row = |hosts: &str| {
+            let rows = networks[0]["hosts"].as_array().unwrap();
+            let row = rows.iter().find(|row| row["hosts"] == hosts).unwrap();
+            let origin = plain(&world, row["origin"].as_str().unwrap());
+            let text = |key: &str| row[key].as_str().unwrap().to_owned();
+            (text("access"), text("unasked"), origin.trim_end().to_owned())
+        };
+        let line = |line: u8| format!("<workspace>/agent.yaml:{line}");
+        assert_eq!(row("api.example.org:443"), ("free".into(), "free".into(), line(5)));
+        assert_eq!(row("*.example.net:80,443"), ("free".into(), "free".into(), line(6)));
+        assert_eq!(row("*:*"), ("asked about".into(), "denied".into(), line(8)));
+        let held = |row: &Value| -> Vec<String> {
+            let backends = row["backends"].as_array().unwrap().iter();
+            backends
+                .map(|held| {
+                    format!(
+                        "{} {}",
+                        held["backend"].as_str().unwrap(),
+                        held["status"].as_str().unwrap()
+                    )
+                })
+                .collect()
+        };
+        assert_eq!(
+            held(&networks[0]),
+            ["landlock refused", "bwrap enforced", "seatbelt refused"]
+        );
+        assert_eq!(
+            held(&networks[2]),
+            ["landlock enforced", "bwrap enforced", "seatbelt enforced"]
+        );
+        let text = profile(&world, &["show", "--config", "agent.yaml"]).ok();
+        for word in [
+            "asked about, unasked: denied",
+            "network of tool `fetch`",
+            "enforced in bwrap",
+            "landlock refuses such calls",
+        ] {
+            assert!(text.contains(word), "{word}: {text}");
+        }
+    }
+
+    #[test]
+    fn a_flag_narrows_every_network_to_what_both_name() {
+        let world = with_hosts();
+        let words = [
+            "show",
+            "--config",
+            "agent.yaml",
+            "--net",
+            "api.example.org:443,444",
+            "--net",
+            "10.1.0.0/16",
+            "--json",
+        ];
+        let table = json(&profile(&world, &words));
+        let networks = table["networks"].as_array().unwrap().iter();
+        let all: Vec<&str> = networks.map(|row| row["network"].as_str().unwrap()).collect();
+        assert_eq!(
+            all,
+            [
+                "api.example.org:443; asks for api.example.org:443-444",
+                "off",
+                "off",
+                "api.example.org:443-444, 10.1.0.0/16:80,443"
+            ]
+        );
+    }
+
+    #[test]
+    fn a_host_is_explained_by_what_decides_and_what_would_change_it() {
+        let world = with_hosts();
+        let explained = |place: &str, status: u8| {
+            let run = profile(&world, &["explain", "--config", "agent.yaml", place]).exits(status.into());
+            plain(&world, &run.out())
+        };
+        for (place, status, said) in [
+            (
+                "API.example.org.:443",
+                0,
+                "every command: free\n decided by: `api.example.org:443` (<workspace>/agent.yaml:5)",
+            ),
+            ("api.example.org:443", 0, "in landlock: refused"),
+            (
+                "api.example.org:443",
+                0,
+                "command `make`: denied\n decided by: `network off`",
+            ),
+            (
+                "evil.example:9",
+                0,
+                "every command: asked about, and denied to a command that nobody was asked about",
+            ),
+            (
+                "evil.example:9",
+                0,
+                "`\"evil.example:9\"` under `allow` (<workspace>/agent.yaml:4) would permit it without a question",
+            ),
+            ("example.net:443", 0, "names what lies below it, not itself"),
+            ("10.1.1.1:22", 0, "not of the internet (private)"),
+            (
+                "127.0.0.1:22",
+                0,
+                "every command: denied\n decided by: no entry names it",
+            ),
+            ("127.0.0.1:22", 0, "names public addresses only"),
+            (
+                "[::1]:80",
+                0,
+                "tool `fetch`: free\n decided by: `network full` (<workspace>/agent.yaml:13)",
+            ),
+        ] {
+            let text = explained(place, status).replace("\n    ", "\n ");
+            assert!(text.contains(said), "{place} {said}: {text}");
+        }
+        // What is there is a path, and so is what names a right or begins with `./`.
+        world.write(world.workspace().join("src:80"), "");
+        for words in [&["src:80"][..], &["./a.example:80"], &["a.example:80", "read"]] {
+            let words: Vec<&str> = [&["explain", "--config", "agent.yaml"], words].concat();
+            assert!(profile(&world, &words).out().contains("  read: "), "{words:?}");
+        }
+    }
+
+    #[test]
+    fn nothing_permits_a_host_that_a_ceiling_does_not_give() {
+        let world = with_hosts();
+        let text = "extends: [system]\nshell: {network: {allow: ['*.example.net:443']}}\n";
+        world.write(world.workspace().join("ceiling.yaml"), text);
+        let words = [
+            "explain",
+            "--config",
+            "agent.yaml",
+            "--ceiling",
+            "ceiling.yaml",
+            "api.example.org:443",
+        ];
+        let run = profile(&world, &words).exits(1);
+        for said in [
+            "decided by: no entry names it (the ceiling <workspace>/ceiling.yaml:2)",
+            "note: the ceiling <workspace>/ceiling.yaml:2 does not give it either",
+        ] {
+            let text = plain(&world, &run.out());
+            assert!(text.contains(said), "{said}: {text}");
+        }
+        let run = profile(&world, &["show", "--config", "agent.yaml", "--ceiling", "ceiling.yaml"]).ok();
+        for cut in [
+            "agent.yaml:5: connect api.example.org:443: not given",
+            "agent.yaml:13: network full: not given",
+        ] {
+            assert!(run.contains(cut), "{cut}: {run}");
+        }
+    }
+
+    #[test]
+    fn networks_of_rules_and_tools_are_checked_too() {
+        let world = with_hosts();
+        let run = profile(&world, &["check", "--config", "agent.yaml", "--no-selftest", "--json"]);
+        let check: Value = serde_json::from_str(&run.out()).unwrap();
+        let arrows = check["arrows"].as_array().unwrap();
+        for of in ["command `npm ci`", "command `make`", "tool `fetch`"] {
+            let claim = format!("config ⊒ profile (network of {of})");
+            assert!(
+                arrows
+                    .iter()
+                    .any(|arrow| arrow["claim"] == claim && arrow["result"] == "holds"),
+                "{of}"
+            );
+        }
+        let landlock = &check["backends"][0];
+        assert!(
+            landlock["refuses"]
+                .as_str()
+                .unwrap()
+                .contains("cannot be held in the `landlock` regime")
+        );
+    }
+
+    #[test]
+    fn two_lists_differ_by_hosts() {
+        let world = with_hosts();
+        let other = HOSTS
+            .replace("api.example.org:443", "api.example.org:8443")
+            .replace("registry", "mirror");
+        world.write(
+            world.workspace().join("other.yaml"),
+            other.replace("network: true", "network: false"),
+        );
+        let run = profile(&world, &["diff", "agent.yaml", "other.yaml"]).exits(1);
+        for line in [
+            "connect api.example.org:443 without a question",
+            "connect api.example.org:8443 without a question",
+            "connect api.example.org:443\n",
+            "command `npm ci` (network registry.example:443): none",
+            "network of tool fetch: full | off",
+        ] {
+            assert!(run.out().contains(line), "{line}: {}", run.out());
+        }
+        let export = profile(&world, &["export", "--config", "agent.yaml", "--format", "json"]).ok();
+        world.write(world.workspace().join("exported.json"), &export);
+        profile(&world, &["diff", "exported.json", "agent.yaml"]).exits(0);
+    }
+
+    #[test]
+    fn a_form_without_a_proxy_reaches_nothing_and_says_so() {
+        let world = with_hosts();
+        let run = |format: &str| profile(&world, &["export", "--config", "agent.yaml", "--format", format]);
+        let systemd = run("systemd");
+        assert!(systemd.err().contains("nothing is reached"), "{}", systemd.err());
+        assert!(systemd.out().contains("PrivateNetwork=yes"));
+        assert!(run("seccomp-oci").err().contains("nothing is reached"));
+        for format in ["landlock", "seatbelt"] {
+            assert!(run(format).exits(125).err().contains("the list of hosts"), "{format}");
+        }
     }
 }

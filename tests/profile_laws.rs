@@ -10,6 +10,9 @@ mod audit;
 #[path = "laws/bwrap.rs"]
 mod bwrap;
 #[cfg(test)]
+#[path = "laws/hosts.rs"]
+mod hosts;
+#[cfg(test)]
 #[path = "laws/landlock.rs"]
 mod landlock;
 #[cfg(test)]
@@ -33,6 +36,8 @@ mod tests {
     use stockade::policy::{AbsPath, Access, Demand, Identity, Operation, Origin, Policy, Rights, Root, Scope};
     use stockade::profile::order::Permission;
     use stockade::profile::{Asked, Call, FileReach, Profile, derive, files_within, intersect, within};
+
+    use stockade::tools::plan::hold_against;
 
     use super::make;
     use super::naive::{self, Names, names};
@@ -95,10 +100,6 @@ mod tests {
             .for_each(|grant| grant.origin = nowhere.clone());
         profile.denies.iter_mut().for_each(|deny| deny.origin = nowhere.clone());
         profile.canonical()
-    }
-
-    fn call(asked: Asked) -> Call {
-        Call { asked, narrow: None }
     }
 
     // Together at least 20,000 cases; PROPTEST_CASES changes the number per law.
@@ -166,12 +167,12 @@ mod tests {
         }
 
         #[test]
-        fn the_order_is_reflexive(a in make::profile()) {
+        fn the_order_is_reflexive(a in make::networked()) {
             prop_assert_eq!(within(&a, &a), Ok(()));
         }
 
         #[test]
-        fn the_order_is_transitive(a in make::profile(), b in make::profile(), c in make::profile()) {
+        fn the_order_is_transitive(a in make::networked(), b in make::networked(), c in make::networked()) {
             // Random triples are seldom ordered; meets are.
             let low = intersect(&intersect(&a, &b), &c);
             let middle = intersect(&a, &b);
@@ -184,7 +185,7 @@ mod tests {
         }
 
         #[test]
-        fn the_meet_is_the_greatest_lower_bound(a in make::profile(), b in make::profile()) {
+        fn the_meet_is_the_greatest_lower_bound(a in make::networked(), b in make::networked()) {
             let meet = intersect(&a, &b);
             prop_assert_eq!(within(&meet, &a), Ok(()));
             prop_assert_eq!(within(&meet, &b), Ok(()));
@@ -197,24 +198,24 @@ mod tests {
         }
 
         #[test]
-        fn the_meet_is_idempotent(a in make::profile()) {
+        fn the_meet_is_idempotent(a in make::networked()) {
             prop_assert_eq!(without_origins(intersect(&a, &a)), without_origins(a));
         }
 
         #[test]
-        fn the_meet_is_commutative(a in make::profile(), b in make::profile()) {
+        fn the_meet_is_commutative(a in make::networked(), b in make::networked()) {
             prop_assert_eq!(intersect(&a, &b), intersect(&b, &a));
         }
 
         #[test]
-        fn the_meet_is_associative(a in make::profile(), b in make::profile(), c in make::profile()) {
+        fn the_meet_is_associative(a in make::networked(), b in make::networked(), c in make::networked()) {
             let left = intersect(&intersect(&a, &b), &c);
             let right = intersect(&a, &intersect(&b, &c));
             prop_assert_eq!(without_origins(left), without_origins(right));
         }
 
         #[test]
-        fn canonical_form_changes_no_answer(a in make::profile()) {
+        fn canonical_form_changes_no_answer(a in make::networked()) {
             let canonical = a.clone().canonical();
             for (path, names) in UNIVERSE.iter() {
                 for operation in Operation::ALL {
@@ -229,19 +230,21 @@ mod tests {
             let profile = derive(&policy, &call);
             prop_assert_eq!(freer(of(&profile), said(&policy)), None);
             prop_assert_eq!(files_within(&profile, &policy), Ok(()));
+            prop_assert_eq!(profile.network.within(call.network.as_ref().unwrap_or(&policy.network)), Ok(()));
+            prop_assert!(hold_against(&policy, &call, &profile).is_ok());
         }
 
         #[test]
         fn what_was_asked_only_widens(policy in make::policy(), asked in make::asked(), narrow in make::narrow()) {
-            let of = |asked| derive(&policy, &Call { asked, narrow: narrow.clone() });
+            let of = |asked| derive(&policy, &Call { narrow: narrow.clone(), ..Call::of(asked) });
             prop_assert_eq!(within(&of(Asked::Nobody), &of(asked.clone())), Ok(()));
             prop_assert_eq!(within(&of(asked), &of(Asked::Everything)), Ok(()));
         }
 
         #[test]
         fn sandbox_paths_only_narrow(policy in make::policy(), asked in make::asked(), narrow in make::narrow()) {
-            let wide = derive(&policy, &call(asked.clone()));
-            prop_assert_eq!(within(&derive(&policy, &Call { asked, narrow }), &wide), Ok(()));
+            let wide = derive(&policy, &Call::of(asked.clone()));
+            prop_assert_eq!(within(&derive(&policy, &Call { narrow, ..Call::of(asked) }), &wide), Ok(()));
         }
 
         #[test]
@@ -258,7 +261,7 @@ mod tests {
 
         #[test]
         fn what_nobody_was_asked_about_needs_no_asking(policy in make::policy()) {
-            let profile = derive(&policy, &call(Asked::Nobody));
+            let profile = derive(&policy, &Call::of(Asked::Nobody));
             for (path, names) in UNIVERSE.iter() {
                 for operation in Operation::ALL {
                     let Some(root) = naive::speaker(&policy, operation, names) else { continue };
@@ -274,7 +277,7 @@ mod tests {
 
         #[test]
         fn what_is_always_denied_is_denied_to_everyone(policy in make::policy()) {
-            let profile = derive(&policy, &call(Asked::Everything));
+            let profile = derive(&policy, &Call::of(Asked::Everything));
             for (path, names) in UNIVERSE.iter() {
                 if naive::speaker(&policy, Operation::Write, names).is_some_and(|r| r.write_approval == Demand::Deny) {
                     prop_assert_eq!(naive::profile(&profile, Operation::Write, names), Access::Denied, "{}", path);
@@ -292,7 +295,7 @@ mod tests {
             });
             let roots = policy.roots.clone();
             policy.base.retain(|base| !roots.iter().any(|root| root.path.is_within(&base.grant.path)));
-            let profile = derive(&policy, &call(Asked::Nobody));
+            let profile = derive(&policy, &Call::of(Asked::Nobody));
             for (path, names) in UNIVERSE.iter() {
                 for operation in Operation::ALL {
                     let (got, said) = (of(&profile)(operation, names), said(&policy)(operation, names));
@@ -341,7 +344,7 @@ mod tests {
             root("in", "/w/vendor", Rights::READ),
         ];
         let policy = make::with(roots, Vec::new());
-        let asked = call(Asked::Nobody);
+        let asked = Call::of(Asked::Nobody);
         assert_eq!(access(&policy, &asked, Operation::Write, "/w/a"), Access::Full);
         assert_eq!(access(&policy, &asked, Operation::Write, "/w/vendor/a"), Access::Denied);
         assert_eq!(access(&policy, &asked, Operation::Read, "/w/vendor/a"), Access::Full);
@@ -354,7 +357,7 @@ mod tests {
             root("cache", "/w/cache", Rights::READ | Rights::WRITE),
         ];
         let policy = make::with(roots, Vec::new());
-        let asked = call(Asked::Nobody);
+        let asked = Call::of(Asked::Nobody);
         assert_eq!(access(&policy, &asked, Operation::Write, "/w/cache/a"), Access::Full);
         assert_eq!(access(&policy, &asked, Operation::Write, "/w/a"), Access::Denied);
         assert_eq!(derive(&policy, &asked).denies, []);
@@ -367,7 +370,7 @@ mod tests {
             root.write_approval = Demand::Required;
         }
         let policy = make::with(roots, Vec::new());
-        let asked = call(Asked::Roots(["a".to_owned()].into()));
+        let asked = Call::of(Asked::Roots(["a".to_owned()].into()));
         assert_eq!(access(&policy, &asked, Operation::Write, "/a/x"), Access::Full);
         assert_eq!(access(&policy, &asked, Operation::Write, "/b/x"), Access::Denied);
         assert_eq!(access(&policy, &asked, Operation::Read, "/b/x"), Access::Full);
@@ -375,7 +378,7 @@ mod tests {
 
     #[test]
     fn a_witness_says_who_permits_what() {
-        let asked = call(Asked::Nobody);
+        let asked = Call::of(Asked::Nobody);
         let policy = make::with(vec![root("a", "/srv", Rights::READ)], Vec::new());
         let mut profile = derive(&policy, &asked);
         profile.grants[0].rights = Rights::READ | Rights::WRITE;
@@ -390,8 +393,8 @@ mod tests {
     fn the_private_directories_are_open_whatever_was_narrowed() {
         let policy = make::with(vec![root("a", "/a", Rights::ALL)], Vec::new());
         let narrowed = Call {
-            asked: Asked::Nobody,
             narrow: Some(Vec::new()),
+            ..Call::of(Asked::Nobody)
         };
         let home = AbsPath::new("/run/s/home").unwrap();
         let profile = derive(&policy, &narrowed).with_private([(home.clone(), make::identity(&home))]);
@@ -427,7 +430,7 @@ mod tests {
             residuals: policy.residuals,
         };
         let start = std::time::Instant::now();
-        let profile = derive(&policy, &call(Asked::Nobody));
+        let profile = derive(&policy, &Call::of(Asked::Nobody));
         println!("derive {:?}", start.elapsed());
         files_within(&profile, &policy).unwrap();
         println!("check {:?}", start.elapsed());

@@ -23,6 +23,7 @@ mod tests {
 
     use stockade::backend::host::Host;
     use stockade::backend::landlock::rights::RESOLVE_UNIX_ABI;
+    use stockade::backend::seccomp::Attempts;
     use stockade::backend::status::{ClauseStatus, Status, protected};
     use stockade::config::{self, Context, Matchers};
     use stockade::policy::shell::{rule_covers, rule_matches};
@@ -482,10 +483,7 @@ mod tests {
             covers: rule_covers,
         };
         let policy = config::load(config, &Context::host(matchers)).unwrap().policy;
-        let call = Call {
-            asked: Asked::Everything,
-            narrow: None,
-        };
+        let call = Call::of(Asked::Everything);
         let host = Host::with_bwrap();
         let ground = Ground {
             walls: match backend {
@@ -495,6 +493,7 @@ mod tests {
             landlock_abi: host.landlock_abi.unwrap().min(RESOLVE_UNIX_ABI),
             deny_fallback: policy.deny_fallback,
             residuals: policy.residuals,
+            attempts: Attempts::Unseen,
         };
         let protect = protected(
             &policy.protect,

@@ -95,7 +95,7 @@ mod tests {
         )
         .unwrap();
         assert_eq!(validate(&plan, profile), Ok(()));
-        let shipped = base::rules(profile.network).unwrap();
+        let shipped = base::rules(&profile.network).unwrap();
         let last = shipped.last().unwrap().to_string();
         let (before, rules) = plan.text.split_once(&format!("{last}\n")).unwrap();
         assert!(before.starts_with("(version 1)\n(deny default)\n"));
@@ -156,7 +156,7 @@ mod tests {
 
     #[test]
     fn the_base_comes_first_and_whole() {
-        let text = base::rules(Network::Off).unwrap();
+        let text = base::rules(&Network::Off).unwrap();
         let text: Vec<String> = text.iter().map(ToString::to_string).collect();
         let lowered = lower(
             &profile(Vec::new(), Vec::new()),

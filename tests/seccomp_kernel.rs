@@ -8,7 +8,7 @@ mod tests {
     use std::sync::LazyLock;
 
     use stockade::backend::bwrap::NetworkNamespace;
-    use stockade::backend::seccomp::{IpSockets, Role, SeccompPlan, Settings, lower};
+    use stockade::backend::seccomp::{Attempts, IpSockets, Role, SeccompPlan, Settings, lower};
     use stockade::confine::filter;
     use stockade::policy::{Network, UnixSockets};
 
@@ -34,24 +34,30 @@ mod tests {
         Command::new(program)
     }
 
+    #[expect(clippy::needless_pass_by_value, reason = "it reads well in a table")]
     fn settings(network: Network, unix_sockets: UnixSockets, role: Role) -> Settings {
         Settings {
-            ip: IpSockets::of(network, NetworkNamespace::Host),
+            ip: IpSockets::of(&network, NetworkNamespace::Host),
             unix_sockets,
             landlock_abi: 7,
             role,
+            attempts: Attempts::Unseen,
         }
     }
 
-    /// Makes the attempts from a thread of its own: filters bind that thread and what it starts.
     fn attempts(plan: Option<SeccompPlan>) -> Results {
+        made(plan, &[])
+    }
+
+    /// Makes the attempts from a thread of its own: filters bind that thread and what it starts.
+    fn made(plan: Option<SeccompPlan>, more: &'static [&'static str]) -> Results {
         let helper = HELPER.clone();
         let folder = tempfile::tempdir().unwrap();
         let place = folder.path().to_owned();
         let output = std::thread::spawn(move || {
             // With nobody at the listening end, notified calls fail with ENOSYS (38).
             drop(plan.map(|plan| filter::install(&plan).unwrap()));
-            command(helper).arg(place).output().unwrap()
+            command(helper).arg(place).args(more).output().unwrap()
         });
         let output = output.join().unwrap();
         assert!(output.status.success(), "{output:?}");
@@ -217,8 +223,14 @@ mod tests {
     fn a_command_holds_up_no_writer_by_a_lease() {
         expect(&attempts(None), LEASES_TAKEN);
         for network in [Network::Off, Network::Full] {
-            expect(&confined(network, UnixSockets::None, Role::Command), LEASES_REFUSED);
-            expect(&confined(network, UnixSockets::None, Role::Worker), LEASES_TAKEN);
+            expect(
+                &confined(network.clone(), UnixSockets::None, Role::Command),
+                LEASES_REFUSED,
+            );
+            expect(
+                &confined(network.clone(), UnixSockets::None, Role::Worker),
+                LEASES_TAKEN,
+            );
         }
     }
 
@@ -325,6 +337,22 @@ mod tests {
             filter::install(&command).unwrap().is_some()
         });
         assert!(stacked.join().unwrap());
+    }
+
+    /// Here the runner's listener is closed already, which is when the kernel itself would permit another.
+    #[test]
+    fn a_command_takes_filters_of_its_own_but_no_listener() {
+        let filters = ["filter", "filter-for-all-threads", "filter-by-prctl"].map(|name| (name, "ok"));
+        let listeners = ["listener", "listener-high", "listener-with-more"];
+        let under = |role| lower(settings(Network::Off, UnixSockets::None, role)).unwrap();
+        for plan in [None, Some(under(Role::Worker))] {
+            let free = made(plan, &["filters"]);
+            expect(&free, &filters);
+            expect(&free, &listeners.map(|name| (name, "ok")));
+        }
+        let command = made(Some(under(Role::Command)), &["filters"]);
+        expect(&command, &filters);
+        expect(&command, &listeners.map(|name| (name, "E16")));
     }
 
     #[cfg(target_arch = "x86_64")]

@@ -7,6 +7,7 @@ mod common;
 #[cfg(test)]
 mod tests {
     use std::fs;
+    use std::os::unix::fs::PermissionsExt;
     use std::time::Duration;
 
     use nix::sys::signal::{Signal, kill};
@@ -29,6 +30,7 @@ mod tests {
         the_tree_dies_with_any_killed_helper ["setsid"];
         a_tree_that_ignores_signals_dies_all_the_same ["setsid"];
         a_swarm_of_daemons_dies ["python3"];
+        attribute_calls_are_judged_until_the_last_daemon_is_dead ["python3"];
         a_closed_output_ends_the_tree ["bash"];
         a_command_that_ends_leaves_nothing_on_the_host [];
     }
@@ -176,6 +178,64 @@ mod tests {
         );
         world.run(&["/usr/bin/python3", "-c", &code]).output().exits(0);
         assert_no_process_left(&marker);
+    }
+
+    /// Daemons that change modes until they are killed, or once. What is neither a change inside nor a refusal outside
+    /// is noted.
+    const CHANGE_MODES: &str = "\
+import os, sys, time
+inside, outside, notes, rounds, lingers = sys.argv[1:]
+notes = os.open(notes, os.O_WRONLY | os.O_APPEND)
+answered, tell = os.pipe()
+for _ in range(8):
+    if os.fork():
+        continue
+    os.setsid()
+    for round in range(int(rounds)):
+        for path, mode, wanted in (inside, 0o600, [0]), (outside, 0o4777, [1, 2]):
+            try:
+                os.chmod(path, mode)
+                answer = 0
+            except OSError as error:
+                answer = error.errno
+            if answer not in wanted:
+                os.write(notes, b'%d ' % answer)
+        if round == 0:
+            os.write(tell, b'.')
+    os._exit(0)
+for _ in range(8):
+    os.read(answered, 1)
+time.sleep(int(lingers))
+";
+
+    fn attribute_calls_are_judged_until_the_last_daemon_is_dead(world: &Fixture) {
+        let (outside, notes) = (world.outside().join("secret"), world.write("notes", ""));
+        world.write("inside", "");
+        let mode = || fs::metadata(&outside).unwrap().permissions().mode() & 0o7777;
+        let python = |rounds, lingers| {
+            let files = ["inside", outside.to_str().unwrap(), "notes"];
+            [
+                &["/usr/bin/python3", "-c", CHANGE_MODES],
+                &files[..],
+                &[rounds, lingers],
+            ]
+            .concat()
+        };
+        let before = mode();
+        // The command ends, or is ended, in the middle of the daemons' calls.
+        for (flags, lingers, code) in [(&[][..], "0", 0), (&["--timeout", "1s"], "60", 124)] {
+            let args = [&["run"], flags, &["--"], &python("1000000000", lingers)].concat();
+            world.stockade(&args).output().exits(code);
+            assert_eq!(fs::read_to_string(&notes).unwrap(), "", "{flags:?}");
+            assert_eq!(mode(), before);
+        }
+        // The twin: nobody judges.
+        let [program, args @ ..] = &python("1", "0")[..] else {
+            unreachable!()
+        };
+        world.bare(program).args(args).output().exits(0);
+        assert_eq!(fs::read_to_string(&notes).unwrap(), "0 ".repeat(8));
+        assert_eq!(mode(), 0o4777);
     }
 
     fn a_closed_output_ends_the_tree(world: &Fixture) {

@@ -7,7 +7,10 @@
 
 mod bounds;
 mod targets {
+    pub(crate) mod audit;
     pub(crate) mod config;
+    pub(crate) mod hosts;
+    pub(crate) mod proxy;
     pub(crate) mod sbpl;
     pub(crate) mod server;
     pub(crate) mod shell;
@@ -22,7 +25,10 @@ use libfuzzer_sys::fuzz_target;
 type Target = fn(&[u8]);
 
 const TARGETS: &[(&str, Target)] = &[
+    ("audit", targets::audit::run),
     ("config", targets::config::run),
+    ("hosts", targets::hosts::run),
+    ("proxy", targets::proxy::run),
     ("sbpl", targets::sbpl::run),
     ("server", targets::server::run),
     ("shell", targets::shell::run),

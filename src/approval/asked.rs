@@ -3,9 +3,9 @@
 use serde::{Deserialize, Serialize};
 
 use super::approver::ApproverError;
-use super::raw::unhex;
 use super::request::{AnswerOf, ApprovalRequest, Fingerprint, Lazy, Presentation, Remember};
 use super::screen::{self, Colour, Letters, Look};
+use crate::policy::hex::unhex;
 
 /// The version of the form; another number is another form.
 const VERSION: u32 = 1;
@@ -88,6 +88,7 @@ impl Asked {
             allowed_by: self.allowed_by.clone(),
             why: self.why.clone(),
             caller: self.caller.clone(),
+            call: None,
         }
     }
 
@@ -143,6 +144,7 @@ mod tests {
             allowed_by: "a rule".to_owned(),
             why: vec!["agent.yaml:3".to_owned()],
             caller: None,
+            call: None,
         };
         Asked::of(&request, &presentation)
     }

@@ -10,7 +10,8 @@ use super::group;
 use super::memory::{Approval, Memory};
 use super::note;
 use super::request::{AnswerOf, ApprovalDecision, ApprovalRequest, Fingerprint, Remember};
-use crate::policy::{Channel, Mode, path};
+use super::verdict::{Decided, DecidedBy, Record, Verdict, Witness, no, yes};
+use crate::policy::Mode;
 
 /// The most decisions that the history keeps.
 const KEPT: usize = 10_000;
@@ -23,6 +24,7 @@ pub struct Controller {
     mode: Mode,
     state: Mutex<State>,
     approver: SharedApprover,
+    witness: Option<Witness>,
 }
 
 /// What is known of the session; never held while somebody is asked.
@@ -33,53 +35,6 @@ struct State {
     dropped: u64,
 }
 
-/// What was decided, and what the agent is told of it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Verdict {
-    /// The answer.
-    pub decision: ApprovalDecision,
-    /// Whose it was.
-    pub by: DecidedBy,
-    /// Where somebody was asked, if somebody was.
-    pub channel: Option<Channel>,
-    /// The error the agent sees; present exactly when the answer is no.
-    pub denial: Option<String>,
-}
-
-/// Whose answer it was.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum DecidedBy {
-    /// The mode's, without asking.
-    Mode(Mode),
-    /// An earlier yes for the session.
-    Memory,
-    /// The approver's.
-    Approver,
-    /// Nobody's: asking failed, for this reason.
-    Failure(String),
-    /// Nobody's yet: the question was handed on, and an answer comes with another call. It counts as a no.
-    Pending,
-}
-
-/// One decision, as kept in the history.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Record {
-    /// When.
-    pub at: SystemTime,
-    /// The tool that asked.
-    pub tool_name: String,
-    /// What it asked.
-    pub description: String,
-    /// The payload it asked with.
-    pub fingerprint: Fingerprint,
-    /// The group it asked in.
-    pub group_id: Option<String>,
-    /// Who asked, if it was not the agent itself.
-    pub caller: Option<String>,
-    /// The answer, and whose it was.
-    pub verdict: Verdict,
-}
-
 impl Controller {
     /// A controller with nothing remembered.
     pub fn new(mode: Mode, approver: Box<dyn Approver + Send>) -> Self {
@@ -87,6 +42,16 @@ impl Controller {
             mode,
             state: Mutex::default(),
             approver: Mutex::new(approver),
+            witness: None,
+        }
+    }
+
+    /// The same, where no decision takes effect that this could not put on record: it is a no then.
+    #[must_use]
+    pub fn witnessed_by(self, witness: Witness) -> Self {
+        Self {
+            witness: Some(witness),
+            ..self
         }
     }
 
@@ -158,7 +123,7 @@ impl Controller {
             let requests: Vec<&ApprovalRequest> = open.iter().map(|(_, request)| *request).collect();
             let decided = Self::put(&group::as_one(&requests), &mut turn(approver));
             for (index, request) in open {
-                let decided = self.remembered(request, decided.clone());
+                let decided = Self::remembered(request, decided.clone());
                 verdicts.push((index, self.record(request, decided)));
             }
         }
@@ -167,6 +132,7 @@ impl Controller {
 
     /// What the mode or the memory decides without a question.
     fn unasked(&self, request: &ApprovalRequest) -> Option<Decided> {
+        let mut channel = None;
         let (decision, by) = match (self.mode, request.required) {
             (mode @ (Mode::Strict | Mode::ApproveAll), true | false) if request.answer == AnswerOf::ApproverOnly => {
                 (no(), DecidedBy::Mode(mode))
@@ -174,47 +140,53 @@ impl Controller {
             (Mode::Strict, true) => (no(), DecidedBy::Mode(Mode::Strict)),
             (Mode::Strict, false) => (yes(), DecidedBy::Mode(Mode::Strict)),
             (Mode::ApproveAll, true | false) => (yes(), DecidedBy::Mode(Mode::ApproveAll)),
-            (Mode::Interactive, true | false)
-                if request.answer == AnswerOf::Anyone && self.state().memory.covers(request) =>
-            {
+            (Mode::Interactive, true | false) => {
+                let state = self.state();
+                let earlier = state
+                    .memory
+                    .covering(request)
+                    .filter(|_| request.answer == AnswerOf::Anyone)?;
+                channel = earlier.channel;
                 (yes(), DecidedBy::Memory)
             }
-            (Mode::Interactive, true | false) => return None,
         };
-        Some(Decided {
-            decision,
-            by,
-            channel: None,
-        })
+        Some(Decided { decision, by, channel })
     }
 
-    /// The verdict, kept in the history once there is one.
+    /// The verdict, put on record and kept in the history once there is one; and in memory, where it holds for the session.
     fn record(&self, request: &ApprovalRequest, decided: Decided) -> Verdict {
-        let Decided { decision, by, channel } = decided;
-        let denial = (!decision.approved).then(|| denial(request, &decision, &by));
-        let verdict = Verdict {
-            decision,
-            by,
-            channel,
-            denial,
+        let mut record = Record {
+            at: SystemTime::now(),
+            tool_name: request.tool_name.clone(),
+            description: request.description.clone(),
+            why: request.why.clone(),
+            fingerprint: Fingerprint::of(&request.payload),
+            call: request.call.clone(),
+            group_id: request.group_id.clone(),
+            caller: request.caller.clone(),
+            verdict: decided.verdict(request),
         };
-        if verdict.by == DecidedBy::Pending {
-            return verdict;
+        if record.verdict.by == DecidedBy::Pending {
+            return record.verdict;
         }
+        if let Some(Err(why)) = self.witness.as_ref().map(|witness| witness(&record)) {
+            record.verdict = Decided {
+                decision: no(),
+                by: DecidedBy::Unrecorded(why),
+                channel: record.verdict.channel,
+            }
+            .verdict(request);
+        }
+        let verdict = record.verdict.clone();
         let mut state = self.state();
+        if verdict.decision.approved && verdict.decision.remember == Remember::Session {
+            state.memory.keep(request, verdict.channel);
+        }
         if state.history.len() >= KEPT {
             state.history.pop_front();
             state.dropped = state.dropped.saturating_add(1);
         }
-        state.history.push_back(Record {
-            at: SystemTime::now(),
-            tool_name: request.tool_name.clone(),
-            description: request.description.clone(),
-            fingerprint: Fingerprint::of(&request.payload),
-            group_id: request.group_id.clone(),
-            caller: request.caller.clone(),
-            verdict: verdict.clone(),
-        });
+        state.history.push_back(record);
         verdict
     }
 
@@ -223,10 +195,12 @@ impl Controller {
         let mut turn = turn(approver);
         let decided = match self.unasked(request) {
             Some(decided) => decided,
-            None => self.remembered(request, Self::put(request, &mut turn)),
+            None => Self::remembered(request, Self::put(request, &mut turn)),
         };
+        let verdict = self.record(request, decided);
+        // Whoever comes next finds it remembered.
         drop(turn);
-        self.record(request, decided)
+        verdict
     }
 
     /// Puts the question to the approver.
@@ -262,17 +236,13 @@ impl Controller {
         }
     }
 
-    /// The approver's answer as it holds for this request, kept for the session where it says so.
-    fn remembered(&self, request: &ApprovalRequest, decided: Decided) -> Decided {
+    /// The approver's answer as it holds for this request.
+    fn remembered(request: &ApprovalRequest, decided: Decided) -> Decided {
         let remember = match (decided.decision.approved, request.answer) {
             (true, AnswerOf::Anyone) => decided.decision.remember.max(request.remember),
             // A no is never remembered: the agent may ask again, and the person may change their mind.
             (true, AnswerOf::ApproverOnly) | (false, AnswerOf::Anyone | AnswerOf::ApproverOnly) => Remember::None,
         };
-        match remember {
-            Remember::Session => self.state().memory.keep(request),
-            Remember::None => {}
-        }
         Decided {
             decision: ApprovalDecision {
                 remember,
@@ -305,7 +275,7 @@ impl Controller {
     /// Keeps a yes for the session that nobody gave.
     #[cfg(test)]
     pub(super) fn keep(&self, request: &ApprovalRequest) {
-        self.state().memory.keep(request);
+        self.state().memory.keep(request, None);
     }
 
     /// The latest decisions, oldest first; [`Controller::dropped`] counts those that are no longer among them.
@@ -322,14 +292,6 @@ impl Controller {
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-/// A decision that is not yet told.
-#[derive(Debug, Clone)]
-struct Decided {
-    decision: ApprovalDecision,
-    by: DecidedBy,
-    channel: Option<Channel>,
 }
 
 /// The approver for one question; an error where it broke down at an earlier one.
@@ -350,41 +312,4 @@ impl fmt::Debug for Controller {
             .field("state", &self.state)
             .finish_non_exhaustive()
     }
-}
-
-const fn yes() -> ApprovalDecision {
-    ApprovalDecision {
-        approved: true,
-        note: None,
-        remember: Remember::None,
-    }
-}
-
-const fn no() -> ApprovalDecision {
-    ApprovalDecision {
-        approved: false,
-        note: None,
-        remember: Remember::None,
-    }
-}
-
-fn denial(request: &ApprovalRequest, decision: &ApprovalDecision, by: &DecidedBy) -> String {
-    let tool = path::escape(request.tool_name.as_bytes());
-    let who = match by {
-        DecidedBy::Mode(mode) => format!("{mode} mode denied {tool}"),
-        DecidedBy::Memory | DecidedBy::Approver => format!("user denied {tool}"),
-        DecidedBy::Failure(why) => format!("nobody could approve {tool}: {why}"),
-        DecidedBy::Pending => format!("{tool} waits for an answer"),
-    };
-    let note = decision
-        .note
-        .as_deref()
-        .map(|note| format!(": {note}"))
-        .unwrap_or_default();
-    let hint = match by {
-        DecidedBy::Approver | DecidedBy::Memory | DecidedBy::Pending => String::new(),
-        DecidedBy::Mode(_) | DecidedBy::Failure(_) if request.allowed_by.is_empty() => String::new(),
-        DecidedBy::Mode(_) | DecidedBy::Failure(_) => format!("; {}", request.allowed_by),
-    };
-    format!("permission denied: {who}{note}{hint}")
 }

@@ -50,6 +50,7 @@ fn request(required: bool, payload: &str) -> ApprovalRequest {
         allowed_by: "a rule `{pattern: make, approval: none}` would allow it".to_owned(),
         why: Vec::new(),
         caller: None,
+        call: None,
     }
 }
 
@@ -441,9 +442,60 @@ fn the_history_keeps_the_latest_ten_thousand_and_counts_the_rest() {
 fn no_more_than_ten_thousand_approvals_hold_at_a_time() {
     let mut memory = Memory::default();
     for index in 0..10_001 {
-        memory.keep(&request(true, &index.to_string()));
+        memory.keep(&request(true, &index.to_string()), None);
     }
     assert_eq!(memory.list().len(), 10_000);
-    assert!(!memory.covers(&request(true, "0")));
-    assert!(memory.covers(&request(true, "1")) && memory.covers(&request(true, "10000")));
+    assert!(memory.covering(&request(true, "0")).is_none());
+    assert!(memory.covering(&request(true, "1")).is_some() && memory.covering(&request(true, "10000")).is_some());
+}
+
+/// What was put on record.
+type Seen = Arc<Mutex<Vec<Record>>>;
+
+/// A controller that is answered yes for the session, and whose decisions are put on record, or cannot be.
+fn witnessed(mode: Mode, on_record: Result<(), &'static str>) -> (Controller, Seen) {
+    let for_the_session = || {
+        Ok(ApprovalDecision {
+            remember: Remember::Session,
+            ..yes()
+        })
+    };
+    let (controller, _) = controller(mode, for_the_session);
+    let seen = Seen::default();
+    let kept = Arc::clone(&seen);
+    let witness = move |record: &Record| {
+        kept.lock().unwrap().push(record.clone());
+        on_record.map_err(str::to_owned)
+    };
+    (controller.witnessed_by(Box::new(witness)), seen)
+}
+
+#[test]
+fn every_decision_is_on_record_before_it_is_told_and_an_earlier_yes_with_its_channel() {
+    let (controller, seen) = witnessed(Mode::Interactive, Ok(()));
+    assert!(controller.decide(&request(true, "a")).decision.approved);
+    assert!(controller.decide(&request(true, "a")).decision.approved);
+    let seen = seen.lock().unwrap();
+    let by: Vec<_> = seen
+        .iter()
+        .map(|record| (&record.verdict.by, record.verdict.channel))
+        .collect();
+    let channel = Some(crate::policy::Channel::Program);
+    assert_eq!(by, [(&DecidedBy::Approver, channel), (&DecidedBy::Memory, channel)]);
+}
+
+#[test]
+fn a_decision_that_cannot_be_put_on_record_is_a_no_and_is_not_remembered() {
+    for mode in [Mode::Interactive, Mode::ApproveAll] {
+        let (controller, seen) = witnessed(mode, Err("the disk is full"));
+        let verdict = controller.decide(&request(true, "a"));
+        assert!(!verdict.decision.approved && controller.approvals().is_empty());
+        let denial = verdict.denial.unwrap();
+        assert!(
+            denial.starts_with("permission denied: ") && denial.contains("the disk is full"),
+            "{denial}"
+        );
+        assert!(seen.lock().unwrap()[0].verdict.decision.approved);
+        assert_eq!(controller.history().len(), 1);
+    }
 }

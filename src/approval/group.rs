@@ -36,6 +36,7 @@ pub(super) fn as_one(requests: &[&ApprovalRequest]) -> ApprovalRequest {
             .flat_map(|request| request.why.iter().cloned())
             .collect(),
         caller: distinct(requests.iter().map(|request| request.caller.as_deref())),
+        call: None,
     }
 }
 

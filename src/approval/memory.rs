@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::time::SystemTime;
 
 use super::request::{ApprovalRequest, Fingerprint};
+use crate::policy::Channel;
 
 /// The most approvals that hold at a time; an older one is asked about again.
 const MOST: usize = 10_000;
@@ -28,16 +29,18 @@ pub struct Approval {
     pub description: String,
     /// When.
     pub at: SystemTime,
+    /// Where it was given, if somebody was asked.
+    pub channel: Option<Channel>,
 }
 
 impl Memory {
-    /// Whether this tool was approved with this payload.
-    pub fn covers(&self, request: &ApprovalRequest) -> bool {
-        self.approvals.contains_key(&key(request))
+    /// The yes to this tool with this payload, if there was one.
+    pub fn covering(&self, request: &ApprovalRequest) -> Option<&Approval> {
+        self.approvals.get(&key(request))
     }
 
     /// Keeps an approval; a later one for the same call replaces it.
-    pub fn keep(&mut self, request: &ApprovalRequest) {
+    pub fn keep(&mut self, request: &ApprovalRequest, channel: Option<Channel>) {
         self.last_id += 1;
         let key = key(request);
         let approval = Approval {
@@ -46,6 +49,7 @@ impl Memory {
             fingerprint: key.1,
             description: request.description.clone(),
             at: SystemTime::now(),
+            channel,
         };
         self.approvals.insert(key, approval);
         if self.approvals.len() > MOST

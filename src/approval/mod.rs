@@ -28,6 +28,7 @@ mod terminal;
 mod token;
 mod tty;
 mod turn;
+mod verdict;
 
 #[cfg(test)]
 mod decisions;
@@ -37,11 +38,10 @@ mod on_a_terminal;
 pub use approver::{Approver, ApproverError};
 pub use asked::Asked;
 pub use cancel::CancelHandle;
-pub use controller::{Controller, DecidedBy, Record, SharedApprover, Verdict};
+pub use controller::{Controller, SharedApprover};
 pub use memory::{Approval, Memory};
 pub use program::{Answered, Asking, ProgramApprover, RunProgram};
 pub use random::random;
-pub(crate) use raw::hex;
 pub use request::{
     AnswerOf, ApprovalDecision, ApprovalRequest, CommandView, Content, FileView, Fingerprint, Lazy, Presentation,
     Remember,
@@ -51,3 +51,4 @@ pub use socket::{
 };
 pub use terminal::TerminalApprover;
 pub use token::Token;
+pub use verdict::{DecidedBy, Record, Verdict, Witness};

@@ -251,6 +251,7 @@ mod tests {
             allowed_by: String::new(),
             why: Vec::new(),
             caller: None,
+            call: None,
         }
     }
 

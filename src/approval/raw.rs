@@ -8,6 +8,8 @@ use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
 
+use crate::policy::hex::{hex, unhex};
+
 #[derive(Serialize, Deserialize)]
 #[serde(untagged, deny_unknown_fields)]
 enum Raw {
@@ -37,32 +39,6 @@ impl Raw {
     fn of_name(name: &OsStr) -> Self {
         Self::of(name.as_bytes())
     }
-}
-
-/// Two digits for each byte.
-pub(crate) fn hex(bytes: &[u8]) -> String {
-    bytes
-        .iter()
-        .fold(String::with_capacity(2 * bytes.len()), |mut digits, byte| {
-            digits.extend([byte >> 4, byte & 15].map(|digit| char::from_digit(digit.into(), 16).unwrap_or('0')));
-            digits
-        })
-}
-
-/// The bytes of [`hex`].
-pub(super) fn unhex(text: &str) -> Option<Vec<u8>> {
-    let digit = |digit: &u8| {
-        char::from(*digit)
-            .to_digit(16)
-            .and_then(|digit| u8::try_from(digit).ok())
-    };
-    let pairs = text.as_bytes().chunks(2);
-    pairs
-        .map(|pair| match pair {
-            [high, low] => Some(digit(high)? << 4 | digit(low)?),
-            _ => None,
-        })
-        .collect()
 }
 
 /// Bytes.

@@ -36,6 +36,8 @@ pub struct ApprovalRequest {
     pub why: Vec<String>,
     /// Who asks, if it is not the agent itself: a nested worker or agent.
     pub caller: Option<String>,
+    /// The call that it is asked for, as the audit log names it.
+    pub call: Option<String>,
 }
 
 /// An answer.

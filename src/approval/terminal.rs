@@ -27,6 +27,7 @@ const REPEATS: usize = 2;
 pub struct TerminalApprover {
     size: fn(BorrowedFd<'_>) -> Option<(u16, u16)>,
     timeout: Option<Duration>,
+    quiet: Option<Duration>,
     cancelled: Option<Cancelled>,
     colour: Colour,
     letters: Letters,
@@ -51,6 +52,7 @@ impl TerminalApprover {
         Self {
             size,
             timeout: None,
+            quiet: None,
             cancelled: None,
             colour: if dumb || no_colour { Colour::Off } else { Colour::On },
             letters: Letters::of_locale(|name| std::env::var_os(name)),
@@ -63,6 +65,16 @@ impl TerminalApprover {
     pub fn with_timeout(self, timeout: Duration) -> Self {
         Self {
             timeout: Some(timeout),
+            ..self
+        }
+    }
+
+    /// Takes answers only when nothing was typed for so long after the question stood on the screen: for questions that come
+    /// up while a person types for something else.
+    #[must_use]
+    pub fn after_quiet(self, quiet: Duration) -> Self {
+        Self {
+            quiet: Some(quiet),
             ..self
         }
     }
@@ -96,6 +108,9 @@ impl Approver for TerminalApprover {
             Reset::Dumb => "\r\n",
         })?;
         let mut rest = self.show(&mut tty, request, presentation, Rest::Unseen)?;
+        if let Some(quiet) = self.quiet {
+            tty.wait_for_quiet(quiet)?;
+        }
         let mut tries = 0..=REPEATS;
         while tries.next().is_some() {
             tty.flush()?;

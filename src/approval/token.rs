@@ -3,7 +3,7 @@
 use std::io;
 
 use super::random;
-use super::raw::hex;
+use crate::policy::hex::hex;
 
 /// The words.
 #[derive(Clone)]

@@ -125,6 +125,35 @@ impl<'a> Tty<'a> {
         tcflush(&self.file, FlushArg::TCIFLUSH).map_err(|errno| failed("discarding typed-ahead input", errno))
     }
 
+    /// Waits until nothing was typed for so long, and throws away what was; Ctrl-C and Ctrl-\\ are heard.
+    pub(super) fn wait_for_quiet(&mut self, quiet: Duration) -> Result<(), ApproverError> {
+        self.take(Input::Keys)?;
+        let mut since = Instant::now();
+        let mut keys = [0; 256];
+        while since.elapsed() < quiet {
+            self.patience.pause()?;
+            match self.file.read(&mut keys) {
+                Ok(0) => return Err(ApproverError::EndOfInput),
+                Ok(count) => {
+                    let typed = keys.get(..count).unwrap_or_default();
+                    if typed.contains(&CTRL_C) || typed.contains(&CTRL_BACKSLASH) {
+                        return Err(ApproverError::Interrupted);
+                    }
+                    since = Instant::now();
+                }
+                Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {}
+                Err(error) if error.raw_os_error() == Some(libc::EIO) => return Err(ApproverError::EndOfInput),
+                Err(source) => {
+                    return Err(ApproverError::Terminal {
+                        step: "waiting for quiet",
+                        source,
+                    });
+                }
+            }
+        }
+        self.set(Input::Lines, SetArg::TCSAFLUSH)
+    }
+
     /// Writes all of `text`.
     pub(super) fn write(&mut self, text: &str) -> Result<(), ApproverError> {
         let mut rest = text.as_bytes();

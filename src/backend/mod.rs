@@ -19,6 +19,8 @@ use std::ffi::OsString;
 
 use serde::{Deserialize, Serialize};
 
+use crate::policy::Network;
+
 /// How a command is held. Ordered: stronger is greater.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -42,10 +44,21 @@ pub struct Plan {
     pub worker_filters: seccomp::SeccompPlan,
     /// The filters of a command.
     pub command_filters: seccomp::SeccompPlan,
+    /// What takes the place of both where somebody hears of a command's attempts.
+    pub watched: Option<Watched>,
     /// Where attributes may be changed.
     pub attributes: attributes::AttributePlan,
     /// The namespaces around all of it; `None` in the `landlock` regime.
     pub world: Option<World>,
+}
+
+/// Filters that refuse the same, and hand what is attempted and refused to the runner on its way.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Watched {
+    /// Of the worker and its runners.
+    pub worker: seccomp::SeccompPlan,
+    /// Of a command.
+    pub command: seccomp::SeccompPlan,
 }
 
 /// What is made of namespaces and mounts before the layer is put on inside them.
@@ -59,4 +72,25 @@ pub struct World {
     pub own: Vec<bwrap::OwnRule>,
     /// Mount points that only keep protected names from changing; what happens to them is undone as well.
     pub protected: Vec<OsString>,
+    /// Whether something leads out of the network namespace.
+    pub exit: Exit,
+}
+
+/// Whether something leads out of a network namespace that has nothing but a loopback.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Exit {
+    /// Nothing does, or the namespace is the host's.
+    None,
+    /// Sockets that listen on its loopback and that the parent holds, whose proxy judges every connection.
+    Proxy,
+}
+
+impl Exit {
+    /// What a reach over IP needs.
+    pub const fn of(network: &Network) -> Self {
+        match network {
+            Network::Hosts(_) => Self::Proxy,
+            Network::Off | Network::Full => Self::None,
+        }
+    }
 }

@@ -5,7 +5,7 @@ use std::fmt;
 use super::Regime;
 use super::bwrap::MOST_PROTECTED;
 use super::survey::SurveyError;
-use crate::policy::{AbsPath, Protect, ProtectFallback, Residuals};
+use crate::policy::{AbsPath, Network, Protect, ProtectFallback, Residuals};
 
 /// The status of one clause under one backend.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -179,6 +179,18 @@ pub enum Refusal {
     /// The profile has no Seatbelt text.
     #[error(transparent)]
     Seatbelt(#[from] super::seatbelt::Unfit),
+    /// A list of hosts is held by a proxy that is the only way out, and here it is not.
+    #[error(
+        "the list of hosts ({list}) cannot be held in the `{regime}` regime, where a command that may connect may connect \
+         to everything; it can in the `namespaces` regime: `--backend bwrap` or `sandbox.backend: bwrap` (`stockade doctor` \
+         says what that needs); or say `network: false` (nothing) or `network: true` (everything)"
+    )]
+    Hosts {
+        /// The list.
+        list: String,
+        /// The regime.
+        regime: &'static str,
+    },
     /// Protected names can only be restored afterwards, and the config does not admit that.
     #[error(
         "names that the host will later trust or run ({what}) cannot be protected by prevention in the `{regime}` regime; \
@@ -214,6 +226,20 @@ pub const METADATA_OF_ANCESTORS: &str =
 /// What metadata the `namespaces` regime shows.
 pub const METADATA_SHOWN: &str = "metadata of files outside the grants (only the names of the directories on the way to \
     what is granted can be seen, the links of system directories that lead to it, and that something is masked)";
+
+/// Refuses a list of hosts where nothing but the filters stands between a command and the network.
+pub fn refuse_hosts(network: &Network, regime: Regime) -> Result<(), Refusal> {
+    let (list, name) = match (network, regime) {
+        (Network::Off | Network::Full, _) | (Network::Hosts(_), Regime::Namespaces) => return Ok(()),
+        (Network::Hosts(list), Regime::None) => (list, "none"),
+        (Network::Hosts(list), Regime::Landlock) => (list, "landlock"),
+        (Network::Hosts(list), Regime::Seatbelt) => (list, "seatbelt"),
+    };
+    Err(Refusal::Hosts {
+        list: list.to_string(),
+        regime: name,
+    })
+}
 
 /// The status of metadata in a regime, or why the config does not admit it.
 pub fn metadata(regime: Regime, residuals: Residuals) -> Result<ClauseStatus, Refusal> {

@@ -5,6 +5,7 @@
 use std::fs::DirBuilder;
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::args::ApproverFlags;
@@ -13,12 +14,13 @@ use crate::approval::{
     ApprovalDecision, ApprovalRequest, Approver, ApproverError, CancelHandle, Presentation, ProgramApprover,
     SocketApprover, TerminalApprover,
 };
-use crate::config::holds;
-use crate::policy::{AbsPath, Access, Channel, Operation, Policy, Right};
-use crate::tools::{Places, approver_program, terminal_size};
+use crate::policy::{AbsPath, Channel, Policy, Right};
+use crate::tools::{Another, Places, approver_program, reached, terminal_size};
 
 /// How long a program, or whoever comes to a socket, may take.
 const PATIENCE: Duration = Duration::from_mins(5);
+/// How long nothing is typed before an answer to a question counts that came up while a command runs.
+const QUIET: Duration = Duration::from_secs(1);
 
 /// Who answers, and what withdraws the questions.
 pub(super) type Answering = (Box<dyn Approver + Send>, CancelHandle);
@@ -121,17 +123,29 @@ impl Answerer {
                 let (approver, withdraw) = socket.another().cancellable().map_err(unprepared)?;
                 Ok((Box::new(approver), withdraw))
             }
-            Self::Terminal(timeout) => {
-                let approver = TerminalApprover::new(terminal_size);
-                let approver = match timeout {
-                    Some(timeout) => approver.with_timeout(*timeout),
-                    None => approver,
-                };
-                let (approver, withdraw) = approver.cancellable().map_err(unprepared)?;
-                Ok((Box::new(approver), withdraw))
-            }
+            Self::Terminal(timeout) => at_terminal(TerminalApprover::new(terminal_size), *timeout),
         }
     }
+
+    /// An approver for a question that comes up while a command runs.
+    pub(super) fn meanwhile(&self) -> Result<Answering, ApproverError> {
+        match self {
+            // Whoever types for the command has not read the question yet.
+            Self::Terminal(timeout) => at_terminal(TerminalApprover::new(terminal_size).after_quiet(QUIET), *timeout),
+            Self::Program { .. } | Self::Socket(_) | Self::Nobody => self.next(),
+        }
+    }
+}
+
+fn at_terminal(approver: TerminalApprover, timeout: Option<Duration>) -> Result<Answering, ApproverError> {
+    let approver = match timeout {
+        Some(timeout) => approver.with_timeout(timeout),
+        None => approver,
+    };
+    let (approver, withdraw) = approver
+        .cancellable()
+        .map_err(|error| ApproverError::NoDecision(error.to_string()))?;
+    Ok((Box::new(approver), withdraw))
 }
 
 /// How long somebody else than the person at the terminal may take.
@@ -139,14 +153,23 @@ pub(super) fn patience(flags: &ApproverFlags) -> Duration {
     flags.approval_timeout.unwrap_or(PATIENCE)
 }
 
-/// Whoever answers the calls of one session.
-pub(super) fn approver(flags: &ApproverFlags, policy: &Policy, places: &Places) -> Result<Answering, Complaint> {
+/// Whoever answers the calls of one session, and whoever is asked while a command of it runs.
+pub(super) fn approver(
+    flags: &ApproverFlags,
+    policy: &Policy,
+    places: &Places,
+) -> Result<(Box<dyn Approver + Send>, CancelHandle, Another), Complaint> {
     let answerer = Answerer::of(flags, policy, places)?;
-    match answerer.channel() {
-        Some(_) => answerer.next().map_err(unprepared),
+    let (approver, withdraw) = match answerer.channel() {
+        Some(_) => answerer.next().map_err(unprepared)?,
         // The mode, and what was approved before, decide all the same.
-        None => nobody(),
-    }
+        None => nobody()?,
+    };
+    let another = Arc::new(move || {
+        let (approver, withdraw) = answerer.meanwhile()?;
+        Ok((approver, Some(withdraw)))
+    });
+    Ok((approver, withdraw, another))
 }
 
 /// An approver that says no.
@@ -202,15 +225,4 @@ fn is_default(named: &Path) -> bool {
 fn writable(policy: &Policy) -> Vec<AbsPath> {
     let roots = policy.roots.iter().filter(|root| root.rights.has(Right::Write));
     roots.map(|root| root.path.clone()).collect()
-}
-
-/// Why commands could get at the path, asked or not, if they could.
-pub(super) fn reached(policy: &Policy, path: &AbsPath) -> Option<String> {
-    if let Some(root) = policy.roots.iter().find(|root| holds(&root.path, path)) {
-        return Some(format!("it lies in the root `{}`, {}", root.name, root.path));
-    }
-    let mut operations = Operation::ALL.into_iter();
-    operations
-        .find(|operation| policy.access(*operation, path) != Access::Denied)
-        .map(|operation| format!("the config permits to {operation} it"))
 }

@@ -8,7 +8,10 @@ use std::time::Duration;
 use clap::builder::{OsStringValueParser, TypedValueParser};
 use clap::{Args, Parser, ValueEnum};
 
+use super::audit::{AuditArgs, AuditFlag};
+use super::call::CallArgs;
 use super::mcp::McpArgs;
+use super::net::NetFlag;
 use super::profile::ProfileArgs;
 use crate::policy::Mode;
 
@@ -38,6 +41,7 @@ Examples:
   stockade run -c 'make -j2 && ./check.sh'       a shell line instead of a program
   stockade run --ro src --rw out -- make         nothing but the system, src to read and out to write
   stockade run --config agent.yaml -c 'git push' what agent.yaml says, asking where it asks
+  stockade run --explain -- make                 what was denied to it, by which line, and what would permit it
 
 Without --config, ./stockade.yaml is used when there is one and it is trusted (see `stockade trust`);
 otherwise the preset `workspace-write`."
@@ -100,6 +104,14 @@ Examples:
   stockade approvals list                                     what is asked now
   stockade approvals approve 4f0c21aa9d3e --note 'once only'")]
     Approvals(ApprovalsArgs),
+    /// Check or read the log of what was asked, decided and run, where a config or `--audit` has one kept.
+    #[command(after_help = "\
+Examples:
+  stockade audit verify
+  stockade audit show --decision denied --since 24h
+
+See docs/audit.md")]
+    Audit(AuditArgs),
     /// Print a completion script for a shell.
     #[command(
         after_help = "Example:\n  stockade completions bash > ~/.local/share/bash-completion/completions/stockade"
@@ -135,9 +147,10 @@ pub struct PolicyFlags {
     /// Forbid this path with everything below it (may be repeated).
     #[arg(long, value_name = "PATH")]
     pub deny: Vec<PathBuf>,
-    /// Network reach: `off` or `on`.
-    #[arg(long, value_name = "off|on")]
-    pub net: Option<String>,
+    /// Network reach: `off`, `on`, or a host that may be reached (may be repeated), as in `example.org:443`, `*.example.org:80,443`,
+    /// `10.0.0.0/8:*`. Beside a config it only narrows.
+    #[arg(long, value_name = "off|on|HOST:PORTS")]
+    pub net: Vec<NetFlag>,
     /// A file that only takes away: what it does not grant is not granted (may be repeated).
     #[arg(long, value_name = "FILE")]
     pub ceiling: Vec<PathBuf>,
@@ -176,6 +189,9 @@ pub struct RunArgs {
     /// Who answers questions.
     #[command(flatten)]
     pub approver: ApproverFlags,
+    /// Whether it is recorded.
+    #[command(flatten)]
+    pub audit: AuditFlag,
     /// Start the command in this directory.
     #[arg(long, value_name = "DIR")]
     pub cwd: Option<PathBuf>,
@@ -188,6 +204,9 @@ pub struct RunArgs {
     /// Print one JSON object with the outcome instead of streaming the output.
     #[arg(long)]
     pub json: bool,
+    /// Say afterwards what was denied to the command, which line of the config decided, and what would permit it. It runs slower.
+    #[arg(long)]
+    pub explain: bool,
     /// Do not print the regime line, unless it says that nothing confines the command.
     #[arg(long, short)]
     pub quiet: bool,
@@ -197,35 +216,6 @@ pub struct RunArgs {
     /// Run this program with these arguments.
     #[arg(last = true, value_name = "ARGV", group = "command")]
     pub argv: Vec<OsString>,
-}
-
-/// `stockade call`.
-#[derive(Debug, Args)]
-pub struct CallArgs {
-    /// Which policy holds.
-    #[command(flatten)]
-    pub policy: PolicyFlags,
-    /// Who answers.
-    #[command(flatten)]
-    pub approver: ApproverFlags,
-    /// What relative paths are relative to, and where commands start.
-    #[arg(long, value_name = "DIR")]
-    pub cwd: Option<PathBuf>,
-    /// Print one JSON object.
-    #[arg(long)]
-    pub json: bool,
-    /// Make many calls in one session: read a JSON value a line, as {"call": {"tool": …, "args": …}}, and answer each with one.
-    #[arg(long, conflicts_with_all = ["tool", "json"])]
-    pub stream: bool,
-    /// Do not print the regime line, unless it says that nothing confines the tool.
-    #[arg(long, short)]
-    pub quiet: bool,
-    /// The tool.
-    #[arg(value_name = "TOOL")]
-    pub tool: Option<String>,
-    /// Its arguments, a JSON object; `-` reads them from standard input.
-    #[arg(value_name = "JSON")]
-    pub arguments: Option<String>,
 }
 
 /// `stockade check`.

@@ -1,21 +1,61 @@
 //! `stockade call`: one call of one tool.
 
 use std::io::{IsTerminal as _, Read as _};
+use std::path::PathBuf;
 
+use clap::Args;
 use nix::sys::signal::Signal;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
 use super::approver;
-use super::args::CallArgs;
+use super::args::{ApproverFlags, PolicyFlags};
+use super::audit::AuditFlag;
 use super::complain::{Complaint, print, say};
 use super::exit::Exit;
 use super::policy::{self, Chosen};
-use super::run::{exit_of, status_of, stops, tool_complaint};
+use super::run::{self, exit_of, stops, tool_complaint};
 use super::start::{self, Start, Told};
 use super::stream;
+use crate::policy::Explain;
 use crate::policy::path::escape;
 use crate::tools::{Output, OutputEnd, Session, SessionError, ToolError, ToolInfo};
+
+/// `stockade call`.
+#[derive(Debug, Args)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag")]
+pub struct CallArgs {
+    /// Which policy holds.
+    #[command(flatten)]
+    pub policy: PolicyFlags,
+    /// Who answers.
+    #[command(flatten)]
+    pub approver: ApproverFlags,
+    /// Whether it is recorded.
+    #[command(flatten)]
+    pub audit: AuditFlag,
+    /// What relative paths are relative to, and where commands start.
+    #[arg(long, value_name = "DIR")]
+    pub cwd: Option<PathBuf>,
+    /// Print one JSON object.
+    #[arg(long)]
+    pub json: bool,
+    /// Say of commands what was denied to them, which line of the config decided, and what would permit it. They run slower.
+    #[arg(long)]
+    pub explain: bool,
+    /// Make many calls in one session: read a JSON value a line, as {"call": {"tool": …, "args": …}}, and answer each with one.
+    #[arg(long, conflicts_with_all = ["tool", "json"])]
+    pub stream: bool,
+    /// Do not print the regime line, unless it says that nothing confines the tool.
+    #[arg(long, short)]
+    pub quiet: bool,
+    /// The tool.
+    #[arg(value_name = "TOOL")]
+    pub tool: Option<String>,
+    /// Its arguments, a JSON object; `-` reads them from standard input.
+    #[arg(value_name = "JSON")]
+    pub arguments: Option<String>,
+}
 
 /// The most bytes of arguments that are read.
 const MAX_ARGUMENTS: u64 = 16 * 1024 * 1024;
@@ -32,14 +72,24 @@ pub(super) fn call(args: CallArgs) -> Result<Exit, Complaint> {
 async fn call_in(args: CallArgs) -> Result<Exit, Complaint> {
     let Start {
         context,
-        chosen: Chosen { loaded, narrowing },
+        chosen: Chosen { mut loaded, narrowing },
         directory,
-    } = start::start(&args.policy, args.cwd.as_deref(), &[], Told::unless(args.quiet))?;
+    } = start::start(
+        &args.policy,
+        &args.audit,
+        args.cwd.as_deref(),
+        &[],
+        Told::unless(args.quiet),
+    )?;
+    if args.explain {
+        loaded.policy.explain = Explain::Always;
+    }
     let places = policy::places(&context)?;
-    let (approver, withdraw) = approver::approver(&args.approver, &loaded.policy, &places)?;
+    let (approver, withdraw, another) = approver::approver(&args.approver, &loaded.policy, &places)?;
     let session = Session::open(loaded, narrowing, &directory, approver, &context)
         .map_err(session_complaint)?
-        .withdrawing_with(withdraw);
+        .withdrawing_with(withdraw)
+        .asking_meanwhile(another);
     approver::hold_apart(&args.approver, session.is_unconfined().await)?;
     let told = session.is_unconfined().await || (!args.quiet && std::io::stderr().is_terminal());
     if told && !args.json {
@@ -198,10 +248,7 @@ pub(super) fn object(done: &Result<Output, ToolError>) -> (Value, Exit) {
             let object = json!({"status": status, "text": output.text, "data": output.data});
             (object, exit_of_output(output))
         }
-        Err(error) => (
-            json!({"status": status_of(error), "reason": error.to_string()}),
-            exit_of(error),
-        ),
+        Err(error) => (run::object(error), exit_of(error)),
     }
 }
 

@@ -41,7 +41,8 @@ pub(super) fn check(args: &CheckArgs) -> Result<Exit, Complaint> {
         }
         Err(error) => return Err(policy::complain(error)),
     };
-    let warnings: Vec<String> = loaded.warnings.iter().map(ToString::to_string).collect();
+    let warnings = loaded.warnings.iter().chain(&loaded.notes);
+    let warnings: Vec<String> = warnings.map(ToString::to_string).collect();
     let cut = profile::cuts(&loaded.policy);
     let reach = reach::of(&loaded);
     if args.json {

@@ -10,12 +10,13 @@ use clap::Args;
 
 use super::approver::{self, Answerer, Nobody};
 use super::args::{ApproverFlags, PolicyFlags};
+use super::audit::AuditFlag;
 use super::call::session_complaint;
 use super::complain::{Complaint, say};
 use super::exit::Exit;
 use super::mcp_http::HttpFlags;
 use super::policy::{self, Chosen};
-use super::run::stops;
+use super::run::{stops, tool_complaint};
 use super::start::{self, Start, Told};
 use crate::policy::{Channel, Channels};
 use crate::tools::serving::{Asking, Offered, Serve, ServeEnd, Serving, Transport, Upstream, Way};
@@ -33,6 +34,9 @@ pub struct McpArgs {
     /// Who answers.
     #[command(flatten)]
     pub approver: ApproverFlags,
+    /// Whether it is recorded.
+    #[command(flatten)]
+    pub audit: AuditFlag,
     /// How agents reach it, where not over standard input and output.
     #[command(flatten)]
     pub http: HttpFlags,
@@ -76,7 +80,13 @@ async fn serve_in(args: McpArgs, serve: Serve) -> Result<Exit, Complaint> {
         context,
         chosen: Chosen { loaded, narrowing },
         directory,
-    } = start::start(&args.policy, args.cwd.as_deref(), &[], Told::unless(args.quiet))?;
+    } = start::start(
+        &args.policy,
+        &args.audit,
+        args.cwd.as_deref(),
+        &[],
+        Told::unless(args.quiet),
+    )?;
     let places = policy::places(&context)?;
     let answerer = Answerer::of(&args.approver, &loaded.policy, &places)?;
     let asking = asking(&args.approver, &loaded.policy.channels, answerer, over);
@@ -87,10 +97,11 @@ async fn serve_in(args: McpArgs, serve: Serve) -> Result<Exit, Complaint> {
     let unconfined = session.is_unconfined().await;
     approver::hold_apart(&args.approver, unconfined)?;
     let regime = if args.upstream {
-        session.served_regime_line().await
+        session.served_regime_line(&args.command).await
     } else {
         session.regime_line().await
     };
+    session.begin_record().await.map_err(tool_complaint)?;
     let is_ready = regime.is_ok();
     match regime {
         Ok(line) if unconfined || !args.quiet => say(&format!("stockade: {line}\n")),

@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use clap::Args;
 
-use super::approver;
 use super::args::duration;
 use crate::policy::Policy;
+use crate::tools::reached;
 use crate::tools::serving::{OverHttp, Ready};
 
 /// How agents reach it over HTTP.
@@ -40,7 +40,7 @@ impl HttpFlags {
             hosts: self.allowed_hosts,
             origins: self.allowed_origins,
             drain: self.drain,
-            reached: Box::new(move |path| approver::reached(&policy, path)),
+            reached: Box::new(move |path| reached(&policy, path)),
             ready,
         })
     }

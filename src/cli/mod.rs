@@ -6,6 +6,7 @@
 mod approvals;
 mod approver;
 mod args;
+mod audit;
 mod call;
 mod check;
 mod complain;
@@ -15,6 +16,7 @@ mod exit;
 mod init;
 mod mcp;
 mod mcp_http;
+mod net;
 mod policy;
 mod profile;
 mod reach;
@@ -53,6 +55,7 @@ pub fn main(serve: Serve) -> ExitCode {
         Subcommand::Doctor(args) => doctor::doctor(&args),
         Subcommand::Profile(args) => profile::profile(*args),
         Subcommand::Approvals(args) => approvals::approvals(args),
+        Subcommand::Audit(args) => audit::audit(args),
         Subcommand::Completions { shell } => shells::completions(shell),
         Subcommand::Man { directory } => shells::man(directory.as_deref()),
     };

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::args::{BackendFlag, DenyFallbackFlag, PolicyFlags};
 use super::complain::Complaint;
+use super::net;
 use crate::config::{self, ConfigError, Context, FlagPolicy, Loaded, Matchers};
 use crate::policy::path::display;
 use crate::policy::shell::{rule_covers, rule_matches};
@@ -62,17 +63,7 @@ pub(super) fn choose(
     context: &Context,
     purpose: Purpose,
 ) -> Result<Chosen, Complaint> {
-    let network = match flags.net.as_deref() {
-        None => None,
-        Some("off") => Some(Network::Off),
-        Some("on") => Some(Network::Full),
-        Some(other) => {
-            return Err(
-                Complaint::failed(format!("`--net {}`: this version knows `off` and `on`", display(other)))
-                    .remedy("single hosts come with a later version; until then use `--net on`, or keep it off"),
-            );
-        }
-    };
+    let network = net::network(&flags.net)?;
     let named = !flags.rw.is_empty() || !flags.ro.is_empty() || !flags.deny.is_empty() || network.is_some();
     let mut chosen = if let Some(file) = &flags.config {
         let loaded = match purpose {

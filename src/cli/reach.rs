@@ -46,6 +46,15 @@ pub(super) fn of(loaded: &Loaded) -> Vec<(&'static str, Value)> {
         ("denies", list(denies(loaded))),
         ("base", list(base(loaded))),
         ("network", policy.network.to_string().into()),
+        (
+            "networks",
+            list(
+                policy
+                    .own_networks()
+                    .map(|(whose, own)| format!("{whose}: {}", own.network))
+                    .collect(),
+            ),
+        ),
         ("unix_sockets", policy.unix_sockets.to_string().into()),
         (
             "home",
@@ -74,6 +83,7 @@ pub(super) fn of(loaded: &Loaded) -> Vec<(&'static str, Value)> {
             .into(),
         ),
         ("mode", policy.mode.to_string().into()),
+        ("audit_log", policy.audit.log.to_string().into()),
         ("rules_that_ask_nothing", free.count().into()),
         (
             "other_commands",
@@ -157,6 +167,7 @@ shell:
   env: {pass: [TOKEN], set: {CI: '1'}}
   rules: [{pattern: ls, approval: none}, {pattern: rm, allowed: false}]
 approval: {mode: approve_all}
+audit: {log: /srv/notes.jsonl}
 ";
 
     fn examined(text: &str) -> (tempfile::TempDir, Loaded) {
@@ -181,6 +192,7 @@ approval: {mode: approve_all}
             "  protect: none",
             "  require_os_sandbox: false",
             "  mode: approve_all\n",
+            "  audit_log: /srv/notes.jsonl\n",
             "  rules_that_ask_nothing: 1\n",
             ", would be made\n",
             ".env",

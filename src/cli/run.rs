@@ -3,6 +3,7 @@
 use std::io::IsTerminal as _;
 
 use nix::sys::signal::Signal;
+use serde_json::{Value, json};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
 
@@ -12,20 +13,37 @@ use super::complain::{Complaint, print, say};
 use super::exit::Exit;
 use super::policy::{self, Chosen};
 use super::start::{self, Start, Told};
-use crate::tools::{Executor, Outcome, OutputMode, ShellCall, ShellCommand, Status, Stdin, Then, ToolError, foresee};
+use crate::policy::Explain;
+use crate::tools::{
+    Executor, Explained, NetworkUse, Outcome, OutputMode, ShellCall, ShellCommand, Status, Stdin, Then, ToolError,
+    foresee,
+};
 
 /// Runs the command and returns its exit code.
 pub(super) fn run(args: RunArgs) -> Result<Exit, Complaint> {
-    start::runtime()?.block_on(run_in(args))
+    let runtime = start::runtime()?;
+    let done = runtime.block_on(run_in(args));
+    // A name that is still looked up is not waited for.
+    runtime.shutdown_background();
+    done
 }
 
 async fn run_in(args: RunArgs) -> Result<Exit, Complaint> {
     let Start {
         context,
-        chosen: Chosen { loaded, narrowing },
+        chosen: Chosen { mut loaded, narrowing },
         directory,
-    } = start::start(&args.policy, args.cwd.as_deref(), &args.env, Told::unless(args.quiet))?;
-    let mode = loaded.policy.mode;
+    } = start::start(
+        &args.policy,
+        &args.audit,
+        args.cwd.as_deref(),
+        &args.env,
+        Told::unless(args.quiet),
+    )?;
+    if args.explain {
+        loaded.policy.explain = Explain::Always;
+    }
+    let (mode, files) = (loaded.policy.mode, loaded.files);
     let places = policy::places(&context)?;
     let call = ShellCall {
         command: args.line.map_or(ShellCommand::Argv(args.argv), ShellCommand::Line),
@@ -42,10 +60,12 @@ async fn run_in(args: RunArgs) -> Result<Exit, Complaint> {
         stops: stops()?,
     };
     foresee(&loaded.policy, &narrowing, &places, &call);
-    let (approver, withdraw) = approver::approver(&args.approver, &loaded.policy, &places)?;
+    let (approver, withdraw, another) = approver::approver(&args.approver, &loaded.policy, &places)?;
     let mut executor = Executor::new(loaded.policy, narrowing, mode, approver, places)
         .map_err(tool_complaint)?
-        .withdrawing_with(withdraw);
+        .withdrawing_with(withdraw)
+        .asking_meanwhile(another);
+    executor.named_in_record(&files);
     approver::hold_apart(&args.approver, executor.is_unconfined())?;
     // That nothing confines it is said whatever was asked for; with --json the outcome says it.
     let told = executor.is_unconfined() || (!args.quiet && std::io::stderr().is_terminal());
@@ -53,6 +73,7 @@ async fn run_in(args: RunArgs) -> Result<Exit, Complaint> {
     if told && !args.json {
         say(&format!("stockade: {before}\n"));
     }
+    let session = executor.audit_session().map(str::to_owned);
     let outcome = executor.shell(call).await;
     // What was to hold may have turned out not to be had. That is said whatever was asked for, too.
     if let Ok(now) = executor.regime_line()
@@ -61,11 +82,12 @@ async fn run_in(args: RunArgs) -> Result<Exit, Complaint> {
     {
         say(&format!("stockade: {now}\n"));
     }
-    executor.finish().await;
+    let finished = executor.finish().await;
     if args.json {
-        return report(&outcome);
+        return report(&outcome.and_then(|outcome| finished.map(|()| outcome)), session);
     }
     let outcome = outcome.map_err(tool_complaint)?;
+    finished.map_err(tool_complaint)?;
     tell(&outcome);
     Ok(exit_of_outcome(&outcome))
 }
@@ -73,6 +95,9 @@ async fn run_in(args: RunArgs) -> Result<Exit, Complaint> {
 /// The signals that stop the command; Stockade ends after its tree.
 pub(super) fn stops() -> Result<mpsc::Receiver<Signal>, Complaint> {
     let (sender, receiver) = mpsc::channel(8);
+    // A file that may grow no further is an error of whoever writes it, the audit log among them, and no end.
+    let _from_here_on = signal(SignalKind::from_raw(nix::libc::SIGXFSZ))
+        .map_err(|error| Complaint::failed(format!("failed to watch for signals: {error}")))?;
     for (kind, passed) in [
         (SignalKind::interrupt(), Signal::SIGINT),
         (SignalKind::terminate(), Signal::SIGTERM),
@@ -110,6 +135,15 @@ fn tell(outcome: &Outcome) {
         Status::NotExecutable { why } => say(&format!("stockade: {why}\n  → is it in a root with `execute: true`?\n")),
         Status::Failed { why } => say(&format!("stockade: {why}\n")),
     }
+    for line in outcome.network.iter().flat_map(NetworkUse::told) {
+        say(&format!("stockade: network: {line}\n"));
+    }
+    for line in outcome.explained.iter().flat_map(Explained::told) {
+        say(&format!("stockade: {line}\n"));
+    }
+    if let Some(hint) = &outcome.hint {
+        say(&format!("stockade: {hint}\n"));
+    }
     for restored in &outcome.restored {
         let path = &restored.path;
         match &restored.then {
@@ -141,36 +175,63 @@ fn tell(outcome: &Outcome) {
     }
 }
 
-fn report(outcome: &Result<Outcome, ToolError>) -> Result<Exit, Complaint> {
+/// The outcome as JSON, with the name under which the audit log has it.
+fn report(outcome: &Result<Outcome, ToolError>, session: Option<String>) -> Result<Exit, Complaint> {
+    #[derive(serde::Serialize)]
+    struct Reported<T> {
+        #[serde(flatten)]
+        outcome: T,
+        #[serde(rename = "audit_session", skip_serializing_if = "Option::is_none")]
+        session: Option<String>,
+    }
     let (json, exit) = match outcome {
-        Ok(outcome) => (serde_json::to_string(outcome), exit_of_outcome(outcome)),
+        Ok(outcome) => (
+            serde_json::to_string(&Reported { outcome, session }),
+            exit_of_outcome(outcome),
+        ),
         Err(error) => {
-            let object = serde_json::json!({"status": status_of(error), "reason": error.to_string()});
-            (serde_json::to_string(&object), exit_of(error))
+            let outcome = object(error);
+            (serde_json::to_string(&Reported { outcome, session }), exit_of(error))
         }
     };
     print(&format!("{}\n", json.map_err(Complaint::failed)?))?;
     Ok(exit)
 }
 
+/// Why a call gave no outcome, for a program.
+pub(super) fn object(error: &ToolError) -> Value {
+    let mut object = json!({"status": status_of(error), "reason": error.to_string()});
+    // Nothing of it is beyond JSON.
+    if let Some(Ok(network)) = error.network().map(serde_json::to_value) {
+        object["network"] = network;
+    }
+    object
+}
+
 /// Who asked for JSON gets JSON, also where it never came to a call.
 pub(super) fn report_complaint(complaint: Complaint) -> Result<Exit, Complaint> {
     let (reason, exit) = complaint.into_parts();
-    let object = serde_json::json!({"status": "refused", "reason": reason});
+    let object = json!({"status": "refused", "reason": reason});
     print(&format!("{object}\n"))?;
     Ok(exit)
 }
 
 /// The word for a call that gave no outcome.
-pub(super) fn status_of(error: &ToolError) -> &'static str {
+fn status_of(error: &ToolError) -> &'static str {
     match error {
         ToolError::Blocked(_) => "blocked",
         ToolError::Denied(_) | ToolError::Pending => "denied",
         ToolError::Stopped(_) => "cancelled",
-        ToolError::Refused(_) | ToolError::Directory(_) | ToolError::Plan(_) | ToolError::NoSuchTool(_) => "refused",
+        ToolError::UnderWay { failure, .. } => status_of(failure),
+        ToolError::Refused(_)
+        | ToolError::Directory(_)
+        | ToolError::Plan(_)
+        | ToolError::NoSuchTool(_)
+        | ToolError::Audit(_) => "refused",
         ToolError::Confine(_)
         | ToolError::Io(_)
         | ToolError::Private(_)
+        | ToolError::AuditAfter(_)
         | ToolError::Changed(_)
         | ToolError::Arguments { .. }
         | ToolError::File(_)
@@ -182,6 +243,7 @@ pub(super) fn exit_of(error: &ToolError) -> Exit {
     match error {
         ToolError::Blocked(_) | ToolError::Denied(_) | ToolError::Pending => Exit::Denied,
         ToolError::Stopped(signal) => Exit::Signaled(*signal as i32),
+        ToolError::UnderWay { failure, .. } => exit_of(failure),
         ToolError::File(_) | ToolError::Function(_) => Exit::Command(1),
         ToolError::Changed(_)
         | ToolError::Arguments { .. }
@@ -191,13 +253,18 @@ pub(super) fn exit_of(error: &ToolError) -> Exit {
         | ToolError::Plan(_)
         | ToolError::Confine(_)
         | ToolError::Io(_)
-        | ToolError::Private(_) => Exit::Failed,
+        | ToolError::Private(_)
+        | ToolError::Audit(_)
+        | ToolError::AuditAfter(_) => Exit::Failed,
     }
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "it is the argument of map_err")]
 pub(super) fn tool_complaint(error: ToolError) -> Complaint {
-    let complaint = Complaint::ending(&error, exit_of(&error));
+    let tried = error.network().into_iter().flat_map(NetworkUse::listed);
+    let tried = tried.map(|line| format!("\nstockade: network: {line}"));
+    let text: String = std::iter::once(error.to_string()).chain(tried).collect();
+    let complaint = Complaint::ending(text, exit_of(&error));
     match error {
         ToolError::Directory(_) => {
             complaint.remedy("start it in a granted directory, or grant this one (`--rw DIR`, `--ro DIR`)")

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use tokio::runtime::{Builder, Runtime};
 
 use super::args::PolicyFlags;
+use super::audit::AuditFlag;
 use super::complain::{Complaint, say};
 use super::cuts;
 use super::policy::{self, Chosen, Purpose};
@@ -37,6 +38,7 @@ pub(super) fn runtime() -> Result<Runtime, Complaint> {
 /// Chooses the policy, says what it warns of, and finds the directory.
 pub(super) fn start(
     flags: &PolicyFlags,
+    audit: &AuditFlag,
     cwd: Option<&Path>,
     environment: &[(OsString, OsString)],
     told: Told,
@@ -44,7 +46,8 @@ pub(super) fn start(
     let here = std::env::current_dir()
         .map_err(|error| Complaint::failed(format!("the current directory cannot be told: {error}")))?;
     let context = policy::context(&flags.ceiling);
-    let chosen = policy::choose(flags, &here, &context, Purpose::Obey)?;
+    let mut chosen = policy::choose(flags, &here, &context, Purpose::Obey)?;
+    audit.apply(&mut chosen.loaded.policy)?;
     for warning in &chosen.loaded.warnings {
         say(&format!("{warning}\n"));
     }

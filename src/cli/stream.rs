@@ -114,6 +114,7 @@ fn by(by: &DecidedBy) -> String {
         DecidedBy::Memory => "an earlier yes for the session".to_owned(),
         DecidedBy::Approver => "approver".to_owned(),
         DecidedBy::Failure(why) => format!("nobody: {why}"),
+        DecidedBy::Unrecorded(why) => format!("nobody: it could not be put on record: {why}"),
         DecidedBy::Pending => "nobody yet".to_owned(),
     }
 }

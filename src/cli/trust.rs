@@ -21,7 +21,8 @@ pub(super) fn trust(args: &TrustArgs) -> Result<Exit, Complaint> {
     let (loaded, _) = trust::review(&file, &context).map_err(policy::complain)?;
     trust::record(&loaded, &context).map_err(policy::complain)?;
     let shown = reach::of(&loaded);
-    let warnings: Vec<String> = loaded.warnings.iter().map(ToString::to_string).collect();
+    let warnings = loaded.warnings.iter().chain(&loaded.notes);
+    let warnings: Vec<String> = warnings.map(ToString::to_string).collect();
     let sha256 = loaded.files.first().map(NamedFile::hex).unwrap_or_default();
     if args.json {
         let mut object = reach::object(&shown);

@@ -68,7 +68,7 @@ fn check_own(layer: &Layer) -> Result<(), Box<Diagnostic>> {
     let rules = "commands are judged by the config; a ceiling says what any command reaches at most";
     let first = |list: &Option<Vec<At<String>>>| list.iter().flatten().next().map(|entry| entry.at);
     let approval = raw.approval.as_ref();
-    let found: [(&str, Option<Spot>, &str); 10] = [
+    let found: [(&str, Option<Spot>, &str); 11] = [
         (
             "sandbox.backend",
             sandbox.and_then(|s| s.backend.as_ref()).map(|found| found.at),
@@ -78,6 +78,11 @@ fn check_own(layer: &Layer) -> Result<(), Box<Diagnostic>> {
             "sandbox.os_profile",
             sandbox.and_then(|s| s.os_profile.as_ref()).map(|found| found.at),
             "a ceiling stands under no other: `--ceiling` may be given more than once",
+        ),
+        (
+            "shell.explain",
+            shell.and_then(|s| s.explain.as_ref()).map(|found| found.at),
+            "an explanation takes nothing away",
         ),
         (
             "shell.default",

@@ -30,11 +30,55 @@ pub(crate) fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
     File::open(dir)?.sync_all()
 }
 
+/// The same through a file of this name beside it, which whoever holds the turn to write has for themselves: nothing else is
+/// left behind by one who is killed. That the new one is found after a power cut is for the caller to see to.
+pub(crate) fn replace_through(path: &Path, through: &Path, bytes: &[u8]) -> io::Result<()> {
+    let mut options = OpenOptions::new();
+    options.write(true).create(true).truncate(false).mode(0o600);
+    let mut file = options.custom_flags(FLAGS).open(through)?;
+    let found = file.metadata()?;
+    only_ours(found.is_file(), found.uid(), found.mode() & 0o077)?;
+    file.set_len(0)?;
+    file.write_all(bytes)?;
+    file.sync_all()?;
+    std::fs::rename(through, path)
+}
+
 /// Makes the directory where it is missing, and looks whether it is ours.
 pub(crate) fn directory(dir: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(dir)?;
     let found = std::fs::symlink_metadata(dir)?;
     only_ours(found.is_dir(), found.uid(), found.mode() & 0o022)
+}
+
+/// A file that records are added to, made where it is missing.
+pub(crate) fn to_append(path: &Path) -> io::Result<File> {
+    appending(path, OpenOptions::new().create(true).mode(0o600))
+}
+
+/// The same where it is there already.
+pub(crate) fn to_append_to(path: &Path) -> io::Result<File> {
+    appending(path, &mut OpenOptions::new())
+}
+
+fn appending(path: &Path, options: &mut OpenOptions) -> io::Result<File> {
+    let file = options.read(true).append(true).custom_flags(FLAGS).open(path)?;
+    let found = file.metadata()?;
+    only_ours(found.is_file(), found.uid(), found.mode() & 0o077)?;
+    if found.nlink() != 1 {
+        let told = "it has another name as well, by which it could be written";
+        return Err(io::Error::new(io::ErrorKind::PermissionDenied, told));
+    }
+    Ok(file)
+}
+
+/// A file to be looked at, whoever wrote it.
+pub(crate) fn to_look(path: &Path) -> io::Result<File> {
+    let file = OpenOptions::new().read(true).custom_flags(FLAGS).open(path)?;
+    if file.metadata()?.is_file() {
+        return Ok(file);
+    }
+    Err(io::Error::new(io::ErrorKind::InvalidInput, "it is no regular file"))
 }
 
 /// A file to be locked, made where it is missing.

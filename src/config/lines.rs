@@ -32,6 +32,8 @@ pub(crate) fn of(layers: &Layers) -> Lines {
     note("approval.mode", origin(mode));
     let channel = layers.first(|raw| raw.approval.as_ref().and_then(|approval| approval.channel.as_ref()));
     note("approval.channel", origin(channel));
+    let log = layers.first(|raw| raw.audit.as_ref().and_then(|audit| audit.log.as_ref()));
+    note("audit.log", origin(log));
     note("shell.limits.timeout", limit(layers, |l| at(l.timeout.as_ref())));
     note("shell.limits.memory", limit(layers, |l| at(l.memory.as_ref())));
     note("shell.limits.processes", limit(layers, |l| at(l.processes.as_ref())));

@@ -1,7 +1,6 @@
 //! Finding and reading a config, and what comes out of it.
 
 use std::ffi::OsStr;
-use std::fmt::Write as _;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read as _};
 use std::os::unix::fs::OpenOptionsExt as _;
@@ -36,12 +35,7 @@ pub struct NamedFile {
 impl NamedFile {
     /// The hash in hexadecimal, as `sha256sum` prints it.
     pub fn hex(&self) -> String {
-        let mut hex = String::with_capacity(64);
-        for byte in self.sha256 {
-            // Writing to a String cannot fail.
-            let _infallible = write!(hex, "{byte:02x}");
-        }
-        hex
+        crate::policy::hex::hex(&self.sha256)
     }
 }
 
@@ -56,6 +50,8 @@ pub struct Loaded {
     pub files: Vec<NamedFile>,
     /// What a reader may not expect.
     pub warnings: Vec<Diagnostic>,
+    /// What stands as it was meant, and is worth a word to somebody who looks at the config.
+    pub notes: Vec<Diagnostic>,
     /// Roots whose directory is missing and asked for (`create: true`). A config that is loaded to be
     /// obeyed has none: its directories have been made.
     pub missing: Vec<Missing>,
@@ -248,6 +244,7 @@ fn loaded(resolved: Resolved, files: Vec<NamedFile>) -> Loaded {
         custom_tools: resolved.custom_tools,
         files,
         warnings: resolved.warnings,
+        notes: resolved.notes,
         missing: resolved.missing,
         made: Vec::new(),
     }

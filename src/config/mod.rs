@@ -4,12 +4,13 @@
 //! raw mirror (`raw`, `scalar`, `words`; `nothing` finds keys without a value) or into one error that says where; `layers` stacks the
 //! `presets` it extends below it, which the build script has parsed; `resolve` brings the stack to a policy, with a file for each part:
 //! `roots`, `denies` and `finish` (through `paths`, which finds every symlink, `looks`, which remembers for one load, and `ground`, which knows the
-//! machine's own places), `base` and the `toolchains` that variables name, `environment`, `rules` and their
+//! machine's own places), `base` and the `toolchains` that variables name, `environment`, `audit`, `rules` and their
 //! `examples`, `tools`; `contradictions` holds the parts against each other, and `warnings`
 //! tells what stands but may surprise.
 //! Beside that: [`trust`] (with `stored`, and `kept` for files of the user's state directory) for configs found in the working directory, [`ceilings`] (with `ceiling_keys`,
 //! which knows what they may say, and `guarded`, which knows whom to believe), `lines` for what names them, `flags` for policies without a file, [`schema()`] for editors.
 
+mod audit;
 mod base;
 mod ceiling_keys;
 pub mod ceilings;
@@ -23,6 +24,7 @@ mod finish;
 mod flags;
 mod ground;
 mod guarded;
+mod hosts;
 pub(crate) mod kept;
 mod layers;
 mod lines;
@@ -47,6 +49,7 @@ mod toolchains;
 mod tools;
 pub mod trust;
 mod units;
+mod unquoted;
 mod values;
 mod warnings;
 mod words;

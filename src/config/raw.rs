@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 
 use super::scalar::{At, Entries, RawDemand, RawNetwork, RawSize, RawTime};
 use super::words::{
-    RawApprovalMode, RawArgKind, RawBackend, RawChannel, RawDenyFallback, RawFallback, RawHome, RawMode, RawProtect,
-    RawProtectFallback, RawResiduals, RawUnixSockets,
+    RawApprovalMode, RawArgKind, RawBackend, RawChannel, RawDenyFallback, RawExplain, RawFallback, RawHome, RawMode,
+    RawProtect, RawProtectFallback, RawResiduals, RawUnixSockets,
 };
 
 /// What an agent's file tools and shell tool may do, and what needs a person's yes.
@@ -30,7 +30,7 @@ pub(crate) struct RawConfig {
     pub(crate) host_tools: Option<Vec<At<String>>>,
     /// How questions are answered.
     pub(crate) approval: Option<RawApproval>,
-    /// Where decisions are recorded.
+    /// Whether what happens is recorded, and where.
     pub(crate) audit: Option<RawAudit>,
 }
 
@@ -120,6 +120,8 @@ pub(crate) struct RawShell {
     pub(crate) network: Option<At<RawNetwork>>,
     /// Reach over Unix sockets. Default `none`.
     pub(crate) unix_sockets: Option<At<RawUnixSockets>>,
+    /// Whether outcomes say what was denied to a command, and why. Default `off`.
+    pub(crate) explain: Option<At<RawExplain>>,
     /// Which HOME a command gets. Default `private`, an empty folder.
     pub(crate) home: Option<At<RawHome>>,
     /// The variables a command may see.
@@ -132,16 +134,15 @@ pub(crate) struct RawShell {
     pub(crate) rules: Option<Vec<At<RawRule>>>,
 }
 
-/// Host allow-list. Not enforced by this version.
-#[derive(Debug, Clone, Deserialize, JsonSchema)]
+/// The hosts that may be reached, and whether somebody is asked about others.
+#[derive(Debug, Clone, Default, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct RawAllow {
-    /// `HOST:PORT` entries.
-    #[expect(
-        dead_code,
-        reason = "mirrored so that the schema and the refusal know it; refused whole"
-    )]
-    pub(crate) allow: Vec<String>,
+pub(crate) struct RawHosts {
+    /// `HOST:PORTS` entries: a name, `*.NAME` for every name below it, an address, a network such as `10.0.0.0/8`; without
+    /// ports, 80 and 443. An empty list gives nothing.
+    pub(crate) allow: Option<Vec<At<String>>>,
+    /// Whether somebody is asked about a host that is not listed, for commands that were approved. Default false.
+    pub(crate) ask: Option<At<bool>>,
 }
 
 /// The variables a command may see.
@@ -196,6 +197,8 @@ pub(crate) struct RawRule {
     pub(crate) approval: Option<At<RawDemand>>,
     /// Matches only when the command's path arguments lie in these roots, and confines its writes to them.
     pub(crate) sandbox_paths: Option<Vec<At<String>>>,
+    /// Reach over IP of a matching command, in place of `shell.network`.
+    pub(crate) network: Option<At<RawNetwork>>,
     /// What the prompt shows.
     pub(crate) description: Option<String>,
     /// Why it is blocked, told to the agent.
@@ -232,6 +235,8 @@ pub(crate) struct RawCustomTool {
     pub(crate) approval: Option<At<RawDemand>>,
     /// The only roots that its writes reach. Default: those that its path arguments are bound to, and no other.
     pub(crate) sandbox_paths: Option<Vec<At<String>>>,
+    /// Its reach over IP, in place of `shell.network`.
+    pub(crate) network: Option<At<RawNetwork>>,
 }
 
 /// One argument of a custom tool.
@@ -266,10 +271,15 @@ pub(crate) struct RawApproval {
     pub(crate) safe_paths: Option<Vec<At<String>>>,
 }
 
-/// Where decisions are recorded. Not written by this version.
+/// Whether what happens is recorded, and where.
 #[derive(Debug, Clone, Default, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct RawAudit {
-    /// `default`, or a path outside every root.
+    /// `off`, `default` (in your state directory), or the absolute path of a file outside every root. In a ceiling, `required`:
+    /// there is a log. Default `off`.
     pub(crate) log: Option<At<String>>,
+    /// How large a file grows before the next one is begun. Default 64MiB.
+    pub(crate) max_bytes: Option<At<RawSize>>,
+    /// How many earlier files are kept. Default all.
+    pub(crate) keep: Option<At<u64>>,
 }

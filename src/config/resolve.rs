@@ -1,12 +1,14 @@
 //! Layers → one [`Policy`]. Scalars: the first layer that speaks wins. Lists: all of them, the
 //! file's own first.
 
+use super::audit;
 use super::base;
 use super::ceiling_keys;
 use super::context::Context;
 use super::contradictions;
 use super::environment;
 use super::error::Diagnostic;
+use super::hosts;
 use super::layers::{Layer, Layers, Role};
 use super::lines;
 use super::load::Missing;
@@ -14,18 +16,17 @@ use super::looks::Looks;
 use super::raw::{RawConfig, RawSandbox, RawShell};
 use super::roots;
 use super::rules;
-use super::scalar::{At, RawNetwork};
+use super::scalar::At;
 use super::short;
 use super::tools::{self, CustomTool};
-use super::values;
 use super::warnings;
 use super::words::{
-    RawApprovalMode, RawBackend, RawDenyFallback, RawFallback, RawHome, RawProtect, RawProtectFallback, RawResiduals,
-    RawUnixSockets,
+    RawApprovalMode, RawBackend, RawDenyFallback, RawExplain, RawFallback, RawHome, RawProtect, RawProtectFallback,
+    RawResiduals, RawUnixSockets,
 };
 use crate::policy::{
-    AbsPath, BackendChoice, Ceilings, Demand, DenyFallback, HomeChoice, Mode, Network, OsSandbox, Policy, Protect,
-    ProtectFallback, Residuals, Rights, ShellRule, UnixSockets,
+    AbsPath, BackendChoice, Ceilings, Demand, DenyFallback, Explain, HomeChoice, Mode, Network, OsSandbox, Policy,
+    Protect, ProtectFallback, Residuals, Rights, ShellRule, UnixSockets,
 };
 
 /// What a stack of layers comes to.
@@ -34,13 +35,14 @@ pub(crate) struct Resolved {
     pub(crate) policy: Policy,
     pub(crate) custom_tools: Vec<CustomTool>,
     pub(crate) warnings: Vec<Diagnostic>,
+    /// What only somebody who looks at the config is told.
+    pub(crate) notes: Vec<Diagnostic>,
     /// Roots whose directory is missing and asked for.
     pub(crate) missing: Vec<Missing>,
 }
 
 /// The policy the layers come to. Nothing is made.
 pub(crate) fn resolve(layers: &Layers, context: &Context) -> Result<Resolved, Box<Diagnostic>> {
-    refuse_later_features(layers)?;
     if layers.role == Role::Ceiling {
         ceiling_keys::check(layers)?;
     }
@@ -88,6 +90,7 @@ pub(crate) fn resolve(layers: &Layers, context: &Context) -> Result<Resolved, Bo
     found.extend(warnings::switched_off(layers, &tools, &finished, &asking));
     found.extend(warnings::lost_again(&finished, |origin| layers.place_of(origin)));
     found.extend(warnings::unprotected_config(layers, &writable));
+    found.extend(hosts::twice(layers));
     let policy = Policy {
         roots: finished,
         base,
@@ -98,8 +101,10 @@ pub(crate) fn resolve(layers: &Layers, context: &Context) -> Result<Resolved, Bo
         os_sandbox: os_sandbox(layers),
         backend: backend(layers)?,
         network,
+        tool_networks: tools::networks(layers)?,
         unix_sockets: unix_sockets(layers),
         home: home(layers),
+        explain: explain(layers),
         environment,
         limits,
         rules,
@@ -107,12 +112,15 @@ pub(crate) fn resolve(layers: &Layers, context: &Context) -> Result<Resolved, Bo
         tools,
         mode: mode(layers),
         channels: short::channels(layers)?,
+        audit: audit::audit(layers, context)?,
         ceilings: Ceilings {
             lines: lines::of(layers),
             ..Ceilings::default()
         },
     };
+    found.extend(warnings::never_asking(layers, &policy, &custom_tools));
     Ok(Resolved {
+        notes: hosts::notes(layers, &policy, &custom_tools),
         policy,
         custom_tools,
         warnings: found,
@@ -134,41 +142,8 @@ pub(crate) fn shell<'a, T>(
     layers.first(|raw: &'a RawConfig| raw.shell.as_ref().and_then(|s| get(s).as_ref()))
 }
 
-/// What the schema knows and this version cannot hold is refused, never ignored.
-fn refuse_later_features(layers: &Layers) -> Result<(), Box<Diagnostic>> {
-    let not_yet = |layer: &Layer, at, what: &str, hint: &str| {
-        Diagnostic::error(format!("{what} is not supported by this version"))
-            .at(layer.source.place(at), "would be ignored, so it is refused")
-            .hint(hint)
-    };
-    if let Some((layer, found)) = layers.first(|raw| raw.audit.as_ref().and_then(|a| a.log.as_ref())) {
-        return Err(not_yet(
-            layer,
-            found.at,
-            "`audit.log`",
-            "remove this line: nothing is recorded",
-        ));
-    }
-    Ok(())
-}
-
 fn network(layers: &Layers) -> Result<Network, Box<Diagnostic>> {
-    let Some((layer, found)) = shell(layers, |s| &s.network) else {
-        return Ok(Network::Off);
-    };
-    match &found.value {
-        RawNetwork::Off => Ok(Network::Off),
-        RawNetwork::Full => Ok(Network::Full),
-        RawNetwork::Allow => Err(
-            Diagnostic::error("a network allow-list is not supported by this version")
-                .at(layer.source.place(found.at), "cannot be enforced, so it is refused")
-                .hint("write `network: false` (nothing) or `network: true` (everything)"),
-        ),
-        RawNetwork::Other(word) => {
-            let unknown = values::unknown_word(&layer.source, found.at, word);
-            Err(unknown.hint("network is `true`, `false` or `{allow: [HOST:PORT]}`"))
-        }
-    }
+    shell(layers, |s| &s.network).map_or(Ok(Network::Off), |(layer, found)| hosts::network(layer, found))
 }
 
 fn backend(layers: &Layers) -> Result<BackendChoice, Box<Diagnostic>> {
@@ -237,6 +212,14 @@ fn unix_sockets(layers: &Layers) -> UnixSockets {
         None | Some(RawUnixSockets::None) => UnixSockets::None,
         Some(RawUnixSockets::WithinRoots) => UnixSockets::WithinRoots,
         Some(RawUnixSockets::All) => UnixSockets::All,
+    }
+}
+
+fn explain(layers: &Layers) -> Explain {
+    match shell(layers, |s| &s.explain).map(|(_, found)| found.value) {
+        None | Some(RawExplain::Off) => Explain::Off,
+        Some(RawExplain::OnFailure) => Explain::OnFailure,
+        Some(RawExplain::Always) => Explain::Always,
     }
 }
 

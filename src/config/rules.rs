@@ -3,6 +3,7 @@
 use super::context::Context;
 use super::error::Diagnostic;
 use super::examples;
+use super::hosts;
 use super::layers::{Layer, Layers};
 use super::raw::RawRule;
 use super::scalar::At;
@@ -48,6 +49,11 @@ fn rule(layer: &Layer, at: &At<RawRule>, roots: &[&str]) -> Result<ShellRule, Bo
         (None, true) => Demand::Required,
         (None, false) => Demand::Deny,
     };
+    if let (Some(network), false) = (&raw.network, allowed) {
+        return Err(Diagnostic::error("a rule that blocks gives no network")
+            .at(source.place(network.at), "nothing runs that could reach it")
+            .hint("drop one of the two"));
+    }
     for root in raw.sandbox_paths.iter().flatten() {
         if !roots.contains(&root.value.as_str()) {
             let unknown = Diagnostic::error(format!("no root is called `{}`", root.value))
@@ -64,6 +70,11 @@ fn rule(layer: &Layer, at: &At<RawRule>, roots: &[&str]) -> Result<ShellRule, Bo
             .sandbox_paths
             .as_ref()
             .map(|list| list.iter().map(|t| t.value.clone()).collect()),
+        network: raw
+            .network
+            .as_ref()
+            .map(|network| hosts::own(layer, network))
+            .transpose()?,
         description: raw.description.clone(),
         reason: raw.reason.clone(),
         matches: texts(&raw.matches),
@@ -117,6 +128,7 @@ pub(crate) fn default_rule(layers: &Layers) -> Result<ShellRule, Box<Diagnostic>
         allowed: true,
         approval: Demand::Required,
         sandbox_paths: None,
+        network: None,
         description: None,
         reason: None,
         matches: Vec::new(),

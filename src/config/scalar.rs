@@ -11,7 +11,7 @@ use serde::de::{Deserialize, Deserializer, Error, MapAccess, Visitor, value::Map
 use serde::ser::{Error as _, Serialize, Serializer};
 use serde_yaml::{Location, Spanned};
 
-use super::raw::RawAllow;
+use super::raw::RawHosts;
 
 /// Where something stands in a text, in characters from 1; 0 where that is not known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
@@ -189,13 +189,12 @@ impl JsonSchema for RawDemand {
     }
 }
 
-/// `shell.network`.
+/// `network:` of commands, of a rule, of a custom tool.
 #[derive(Debug, Clone)]
 pub(crate) enum RawNetwork {
     Off,
     Full,
-    /// Read by its own mirror, so that a slip in it is told; what it says is refused whole.
-    Allow,
+    Hosts(RawHosts),
     /// Some word: refused where its place is known.
     Other(String),
 }
@@ -206,7 +205,7 @@ impl<'de> Deserialize<'de> for RawNetwork {
         impl<'de> Visitor<'de> for Reach {
             type Value = RawNetwork;
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("`true`, `false` or `{allow: [HOST:PORT]}`")
+                f.write_str("`true`, `false` or `{allow: [HOST:PORTS]}`")
             }
             fn visit_bool<E: Error>(self, full: bool) -> Result<RawNetwork, E> {
                 Ok(if full { RawNetwork::Full } else { RawNetwork::Off })
@@ -215,7 +214,7 @@ impl<'de> Deserialize<'de> for RawNetwork {
                 Ok(RawNetwork::Other(word.to_owned()))
             }
             fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<RawNetwork, A::Error> {
-                RawAllow::deserialize(MapAccessDeserializer::new(map)).map(|_| RawNetwork::Allow)
+                RawHosts::deserialize(MapAccessDeserializer::new(map)).map(RawNetwork::Hosts)
             }
         }
         if deserializer.is_human_readable() {
@@ -231,7 +230,7 @@ impl Serialize for RawNetwork {
         match self {
             Self::Off => serializer.serialize_bool(false),
             Self::Full => serializer.serialize_bool(true),
-            Self::Allow | Self::Other(_) => Err(S::Error::custom("a preset says `true` or `false` to the network")),
+            Self::Hosts(_) | Self::Other(_) => Err(S::Error::custom("a preset says `true` or `false` to the network")),
         }
     }
 }
@@ -241,7 +240,7 @@ impl JsonSchema for RawNetwork {
         "Network".into()
     }
     fn json_schema(generator: &mut SchemaGenerator) -> Schema {
-        json_schema!({"anyOf": [{"type": "boolean"}, generator.subschema_for::<RawAllow>()]})
+        json_schema!({"anyOf": [{"type": "boolean"}, generator.subschema_for::<RawHosts>()]})
     }
 }
 

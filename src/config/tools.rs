@@ -1,14 +1,15 @@
 //! `tools:` and `custom_tools:`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::error::Diagnostic;
+use super::hosts;
 use super::layers::{Layer, Layers};
 use super::raw::{RawArg, RawCustomTool, RawTool};
 use super::scalar::At;
 use super::values;
 use super::words::RawArgKind;
-use crate::policy::{Demand, Origin, ToolRule};
+use crate::policy::{Demand, Origin, OwnNetwork, ToolRule};
 
 /// The tools every config can speak of.
 pub const TOOL_NAMES: &[&str] = &[
@@ -152,6 +153,21 @@ pub(crate) fn custom(layers: &Layers, roots: &[&str]) -> Result<Vec<CustomTool>,
         }
     }
     Ok(tools)
+}
+
+/// The networks of those custom tools that have their own.
+pub(crate) fn networks(layers: &Layers) -> Result<BTreeMap<String, OwnNetwork>, Box<Diagnostic>> {
+    let mut networks = BTreeMap::new();
+    let mut told = BTreeSet::new();
+    for layer in &layers.stack {
+        for (name, raw) in layer.raw.custom_tools.iter().flat_map(|tools| &tools.0) {
+            // The first layer that names a tool says all of it.
+            if let (true, Some(network)) = (told.insert(&name.value), &raw.network) {
+                networks.insert(name.value.clone(), hosts::own(layer, network)?);
+            }
+        }
+    }
+    Ok(networks)
 }
 
 fn custom_tool(

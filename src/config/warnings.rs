@@ -7,8 +7,9 @@ use super::error::Diagnostic;
 use super::layers::Layers;
 use super::resolve::sandbox;
 use super::source::Place;
+use super::tools::CustomTool;
 use super::words::RawProtect;
-use crate::policy::{AbsPath, Demand, Origin, Rights, Root, ShellRule, ToolRule};
+use crate::policy::{AbsPath, Demand, HostAccess, Network, Origin, Policy, Rights, Root, ShellRule, ToolRule};
 
 /// Tools that write; a root's write demand is theirs.
 const WRITERS: &[&str] = &[
@@ -21,6 +22,9 @@ const WRITERS: &[&str] = &[
 ];
 /// Tools that read.
 const READERS: &[&str] = &["read_file", "list_files", "search_files"];
+
+/// The tool that runs commands.
+pub(crate) const SHELL: &str = "shell";
 
 /// A warning for each override that switches off what a root or a rule demands.
 pub(crate) fn switched_off(
@@ -36,28 +40,55 @@ pub(crate) fn switched_off(
         };
         let reads = |r: &&Root| READERS.contains(&name.as_str()) && r.read_approval > Demand::None;
         for root in roots.iter().filter(|root| writes(root) || reads(root)) {
-            found.push(overridden(
-                layers,
-                name,
-                rule,
-                &format!("root `{}`", root.name),
-                &root.origin,
-            ));
+            let what = format!("root `{}`", root.name);
+            found.push(*overridden(layers, name, rule, &what, &root.origin));
         }
-        let asks = |r: &&&ShellRule| name == "shell" && matches!(r.approval, Demand::Required | Demand::OncePerSession);
+        let asks = |r: &&&ShellRule| name == SHELL && matches!(r.approval, Demand::Required | Demand::OncePerSession);
         for asking in rules.iter().filter(asks) {
             let what = if asking.pattern.is_empty() {
                 "`shell.default`".to_owned()
             } else {
                 format!("rule `{}`", asking.pattern.join(" "))
             };
-            found.push(overridden(layers, name, rule, &what, &asking.origin));
+            found.push(*overridden(layers, name, rule, &what, &asking.origin));
         }
     }
     found
 }
 
-fn overridden(layers: &Layers, tool: &str, rule: &ToolRule, what: &str, origin: &Origin) -> Diagnostic {
+/// A warning for each override that keeps a list of hosts from asking: about a command that nobody was asked about,
+/// nobody is asked meanwhile.
+pub(crate) fn never_asking(layers: &Layers, policy: &Policy, custom: &[CustomTool]) -> Vec<Diagnostic> {
+    let mut found = Vec::new();
+    for (name, rule) in policy.tools.iter().filter(|(_, rule)| rule.approval == Demand::None) {
+        let own = policy.tool_networks.get(name).map(|own| &own.network);
+        let of_rules = policy.rules.iter().filter_map(|rule| rule.network.as_ref());
+        let networks: Vec<&Network> = if name == SHELL {
+            std::iter::once(&policy.network)
+                .chain(of_rules.map(|own| &own.network))
+                .collect()
+        } else if custom.iter().any(|tool| tool.name == *name) {
+            vec![own.unwrap_or(&policy.network)]
+        } else {
+            Vec::new()
+        };
+        for origin in networks.into_iter().filter_map(asking) {
+            let warning = overridden(layers, name, rule, "`ask: true`", origin);
+            found.push(*warning.hint("what nobody is asked about reaches what `allow` lists, and no more"));
+        }
+    }
+    found
+}
+
+/// The line of a list that asks about hosts, if it does.
+fn asking(network: &Network) -> Option<&Origin> {
+    match network {
+        Network::Hosts(list) => list.only(HostAccess::Asked).next().map(|rule| &rule.origin),
+        Network::Off | Network::Full => None,
+    }
+}
+
+fn overridden(layers: &Layers, tool: &str, rule: &ToolRule, what: &str, origin: &Origin) -> Box<Diagnostic> {
     let told = format!(
         "`tools: {tool}` ({}) switches off what {what} ({origin}) demands",
         rule.origin
@@ -70,7 +101,7 @@ fn overridden(layers: &Layers, tool: &str, rule: &ToolRule, what: &str, origin: 
             (None, _) => warning,
         };
     }
-    *warning
+    warning
 }
 
 /// A root gets back nothing that a root around it has taken from one further out: a profile holds

@@ -55,6 +55,15 @@ words! {
     }
     /// Reach over Unix sockets.
     RawUnixSockets { None, WithinRoots, All }
+    /// Whether outcomes say what was denied to a command.
+    RawExplain {
+        /// They do not.
+        Off,
+        /// Where a command fails and speaks of a refusal, its outcome says how to find out.
+        OnFailure,
+        /// They do; each call with a path in it is slower.
+        Always,
+    }
     /// Which HOME a command gets.
     RawHome {
         /// An empty folder of the session's own.

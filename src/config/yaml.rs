@@ -13,6 +13,7 @@ use super::options::options;
 use super::raw::RawConfig;
 use super::scalar::Spot;
 use super::source::{Place, Source, SourceName};
+use super::unquoted;
 
 /// The raw mirror of `bytes`, with the source that later messages point into.
 pub(crate) fn parse(name: SourceName, bytes: &[u8]) -> Result<(Arc<Source>, RawConfig), Box<Diagnostic>> {
@@ -99,8 +100,15 @@ fn explain(source: &Arc<Source>, error: &Error) -> Box<Diagnostic> {
     }
     let at = error.location().unwrap_or(Location::UNKNOWN);
     let (message, label) = headline(error);
-    let found = Diagnostic::error(message).at(source.place(at.into()), label);
+    let place = source.place(at.into());
+    let found = Diagnostic::error(message).at(place.clone(), label);
     match error {
+        Error::UnknownAnchor { .. } | Error::Unexpected { .. } | Error::ExternalMessage { .. } => {
+            match unquoted::hint(&place) {
+                Some(hint) => found.hint(hint),
+                None => found,
+            }
+        }
         Error::SerdeUnknownField { field, expected, .. } => found.did_you_mean(field, expected.iter().copied()),
         Error::SerdeUnknownVariant { variant, expected, .. } => found.did_you_mean(variant, expected.iter().copied()),
         Error::InvalidBooleanStrict { .. } => found.hint(BOOLEANS),
@@ -151,10 +159,12 @@ fn headline(error: &Error) -> (String, String) {
             let wanted = match *expected {
                 "mapping start" => "a mapping (`key: value`)",
                 "sequence start" => "a list (`[a, b]`)",
+                "string scalar" => "text",
                 other => other,
             };
             (format!("expected {wanted}"), "here".to_owned())
         }
+        Error::UnknownAnchor { .. } => both("a reference to nothing", "nothing has this name"),
         Error::InvalidScalar { .. } => both("expected a whole number", "not one"),
         Error::InvalidBooleanStrict { .. } => both("not a boolean", "expected `true` or `false`"),
         Error::NullIntoString { .. } => both("expected text, found nothing", "nothing here"),

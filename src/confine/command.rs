@@ -94,7 +94,11 @@ impl Command {
             ruleset::apply(layer)?;
             let tested = match &self.start.work {
                 Work::Command(_) => {
-                    if let Some(listener) = install(&plan.command_filters)? {
+                    let filters = plan
+                        .watched
+                        .as_ref()
+                        .map_or(&plan.command_filters, |watched| &watched.command);
+                    if let Some(listener) = install(filters)? {
                         send(&self.handover, &Handover::Listener, &[listener.as_raw_fd()])
                             .map_err(|error| StartFailure::new(Step::Broker, Errno::EIO, error.to_string()))?;
                     }

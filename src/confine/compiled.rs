@@ -68,7 +68,11 @@ pub(super) fn confine(
             layer
         }
     };
-    match install(&plan.worker_filters)? {
+    let filters = plan
+        .watched
+        .as_ref()
+        .map_or(&plan.worker_filters, |watched| &watched.worker);
+    match install(filters)? {
         None => Ok((Some(Compiled { layer, plan }), mounts)),
         Some(_) => Err(StartFailure::new(
             Step::Seccomp,

@@ -13,15 +13,17 @@ use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
 use super::ahead::{Announced, Spawned};
-use super::channel::{next_message, registered, send};
+use super::channel::{next_message, next_with_descriptors, registered, send};
 use super::child::Child;
 use super::error::ConfineError;
 use super::files::FileServer;
 use super::protocol::{
-    Announcement, Answer, CommandLimits, Ended, Inquiry, Offer, OwnProcess, Place, ProtectSetup, Reply, Request,
-    SetupMessage, Start, Work,
+    Announcement, Answer, CommandLimits, Ended, Inquiry, Loopback, Offer, OwnProcess, Place, ProtectSetup, Reply,
+    Request, SetupMessage, Start, Work,
 };
 use super::session::{self, Named, Session};
+use super::way_out::outside::Namespace;
+use super::way_out::{self, WayOut};
 use crate::backend::Plan;
 use crate::policy::path::escape;
 
@@ -67,6 +69,8 @@ pub struct Confinement {
     stage: Child,
     calls: u64,
     session: Session,
+    /// The network namespace of its ways out, once one is known.
+    namespace: Option<Namespace>,
     /// The file server for what only looks.
     pub(super) files: Option<(FileServer, Running)>,
 }
@@ -76,8 +80,12 @@ type Pending = Arc<Mutex<Waiting>>;
 #[derive(Debug, Default)]
 struct Waiting {
     calls: HashMap<u64, oneshot::Sender<Result<Ended, ConfineError>>>,
+    way_out: Option<oneshot::Sender<Result<Sockets, ConfineError>>>,
     closed: bool,
 }
+
+/// The sockets of a way out, as they came.
+type Sockets = (Loopback, Vec<OwnedFd>);
 
 /// A command under way.
 #[derive(Debug)]
@@ -114,6 +122,7 @@ impl Confinement {
             stage,
             calls: 0,
             session,
+            namespace: None,
             files: None,
         })
     }
@@ -139,6 +148,26 @@ impl Confinement {
     /// The process id of the stage, for a caller that must know its children.
     pub fn stage_pid(&self) -> u32 {
         self.stage.id()
+    }
+
+    /// A way out of the worker's network namespace, for the next command alone; the plan must have one.
+    ///
+    /// # Errors
+    /// The worker could not make it, or what it passed out is something else.
+    pub async fn way_out(&mut self) -> Result<WayOut, ConfineError> {
+        let (sender, sockets) = oneshot::channel();
+        {
+            let mut waiting = self.pending.lock().unwrap_or_else(PoisonError::into_inner);
+            if waiting.closed || waiting.way_out.is_some() {
+                return Err(ConfineError::WorkerDied);
+            }
+            waiting.way_out = Some(sender);
+        }
+        send(self.writer.as_ref(), &Request::WayOut, &[]).await?;
+        let (addresses, sockets) = sockets.await.unwrap_or(Err(ConfineError::WorkerDied))?;
+        let (way, namespace) = way_out::outside::take(sockets, addresses, self.namespace)?;
+        self.namespace = Some(namespace);
+        Ok(way)
     }
 
     /// Starts a command. The worker reads of it once it has passed its self-test.
@@ -208,7 +237,7 @@ impl Confinement {
 
     async fn inquire(&mut self, inquiry: Inquiry) -> Result<Answer, ConfineError> {
         send(&self.aside, &inquiry, &[]).await?;
-        next_message(&mut self.aside).await?.ok_or(ConfineError::WorkerDied)
+        next_message(&self.aside).await?.ok_or(ConfineError::WorkerDied)
     }
 
     /// Ends every command, waits until nothing of the session is left.
@@ -279,10 +308,10 @@ impl Stage {
 
     /// The protected names that are there; a stage says it once, and only for [`Place::Namespaces`].
     pub async fn present(&mut self) -> Result<Vec<OsString>, ConfineError> {
-        match next_reply(&mut self.reader).await? {
+        match next_message(self.reader.as_ref()).await? {
             Some(Reply::Present(paths)) => Ok(paths),
             Some(Reply::Refused(failure)) => Err(ConfineError::Step(failure)),
-            Some(Reply::Ready | Reply::Leaky(_) | Reply::Ended(_)) => Err(ConfineError::Malformed),
+            Some(Reply::Ready | Reply::Leaky(_) | Reply::Ended(_) | Reply::WayOut(_)) => Err(ConfineError::Malformed),
             None => Err(ConfineError::WorkerDied),
         }
     }
@@ -300,12 +329,12 @@ impl Running {
     }
 }
 
-async fn dispatch(mut reader: OwnedReadHalf, ready: oneshot::Sender<Result<(), ConfineError>>, pending: Pending) {
-    let first = match next_reply(&mut reader).await {
+async fn dispatch(reader: OwnedReadHalf, ready: oneshot::Sender<Result<(), ConfineError>>, pending: Pending) {
+    let first = match next_message(reader.as_ref()).await {
         Ok(Some(Reply::Ready)) => Ok(()),
         Ok(Some(Reply::Refused(failure))) => Err(ConfineError::Step(failure)),
         Ok(Some(Reply::Leaky(hole))) => Err(ConfineError::SelfTest(escape(hole.as_bytes()))),
-        Ok(Some(Reply::Ended(_) | Reply::Present(_))) => Err(ConfineError::Malformed),
+        Ok(Some(Reply::Ended(_) | Reply::Present(_) | Reply::WayOut(_))) => Err(ConfineError::Malformed),
         Ok(None) => Err(ConfineError::WorkerDied),
         Err(error) => Err(error),
     };
@@ -317,8 +346,24 @@ async fn dispatch(mut reader: OwnedReadHalf, ready: oneshot::Sender<Result<(), C
         return;
     }
     let last = loop {
-        match next_reply(&mut reader).await {
-            Ok(Some(Reply::Ended(ended))) => {
+        let (reply, sockets) = match next_with_descriptors(reader.as_ref()).await {
+            Ok(Some(message)) => message,
+            Ok(None) => break ConfineError::WorkerDied,
+            Err(error) => break error,
+        };
+        match (reply, sockets) {
+            (Reply::WayOut(made), sockets) => {
+                let mut waiting = pending.lock().unwrap_or_else(PoisonError::into_inner);
+                let Some(sender) = waiting.way_out.take() else {
+                    break ConfineError::Malformed;
+                };
+                let made = made.map(|addresses| (addresses, sockets));
+                // Whoever wanted it gave up: the sockets are closed with the receiver.
+                let _unread = sender.send(made.map_err(ConfineError::Step));
+            }
+            // Nothing else has descriptors.
+            (_, sockets) if !sockets.is_empty() => break ConfineError::Malformed,
+            (Reply::Ended(ended), _) => {
                 let mut waiting = pending.lock().unwrap_or_else(PoisonError::into_inner);
                 let Some(sender) = waiting.calls.remove(&ended.call) else {
                     break ConfineError::Malformed;
@@ -326,20 +371,16 @@ async fn dispatch(mut reader: OwnedReadHalf, ready: oneshot::Sender<Result<(), C
                 // Nobody waits for it any more: its outcome is dropped with the receiver.
                 let _unread = sender.send(Ok(ended));
             }
-            Ok(Some(Reply::Refused(failure))) => break ConfineError::Step(failure),
-            Ok(Some(Reply::Ready | Reply::Leaky(_) | Reply::Present(_))) => break ConfineError::Malformed,
-            Ok(None) => break ConfineError::WorkerDied,
-            Err(error) => break error,
+            (Reply::Refused(failure), _) => break ConfineError::Step(failure),
+            (Reply::Ready | Reply::Leaky(_) | Reply::Present(_), _) => break ConfineError::Malformed,
         }
     };
     let mut waiting = pending.lock().unwrap_or_else(PoisonError::into_inner);
     waiting.closed = true;
+    // Whoever waits for it finds the sender gone.
+    waiting.way_out = None;
     let mut last = Some(last);
     for (_, sender) in waiting.calls.drain() {
         let _unread = sender.send(Err(last.take().unwrap_or(ConfineError::WorkerDied)));
     }
-}
-
-async fn next_reply(reader: &mut OwnedReadHalf) -> Result<Option<Reply>, ConfineError> {
-    next_message(reader).await
 }

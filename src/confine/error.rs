@@ -4,6 +4,7 @@ use std::io;
 use std::path::PathBuf;
 
 use super::protocol::{StartFailure, Step};
+use super::way_out::WayOutError;
 use crate::policy::path::display;
 
 /// Why a command could not be confined, or its outcome not be had. Each of these means: it did not
@@ -45,6 +46,9 @@ pub enum ConfineError {
     /// The worker sent something that is not a message.
     #[error("the confined worker sent a malformed message; it was killed")]
     Malformed,
+    /// The worker's way out of its network namespace is none.
+    #[error("the way out of the sandbox's network namespace cannot be used: {0}; nothing was run")]
+    WayOut(#[from] WayOutError),
     /// The protected names could not be recorded, so the command was not started.
     #[error("failed to record protected names before the command: {0}")]
     Protect(String),

@@ -34,12 +34,11 @@ pub enum FilterError {
 /// On an error some filters may hold already: the thread must end.
 pub fn install(plan: &SeccompPlan) -> Result<Option<OwnedFd>, FilterError> {
     nix::sys::prctl::set_no_new_privs().map_err(FilterError::NoNewPrivs)?;
+    // Before the others, which refuse the thread a listener.
+    let listener = plan.notify.as_ref().map(filters::install_notify_filter).transpose();
+    let listener = listener.map_err(FilterError::Listen)?;
     for (index, program) in plan.programs.iter().enumerate() {
         filters::install_filter(program).map_err(|source| FilterError::Install { index, source })?;
     }
-    plan.notify
-        .as_ref()
-        .map(filters::install_notify_filter)
-        .transpose()
-        .map_err(FilterError::Listen)
+    Ok(listener)
 }

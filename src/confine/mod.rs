@@ -10,6 +10,7 @@
 //! Only [`sys`] has `unsafe` code.
 
 pub mod ahead;
+pub mod attempted;
 pub mod broker;
 mod channel;
 mod child;
@@ -19,10 +20,12 @@ pub mod confinement;
 mod counting;
 pub(crate) mod entry;
 pub mod error;
+mod failure;
 pub mod files;
 pub mod filter;
 pub mod io;
 pub mod keeper;
+mod listening;
 mod mounts;
 pub mod outside;
 pub mod privilege;
@@ -37,6 +40,7 @@ mod spread;
 pub mod stage;
 pub(crate) mod sweep;
 pub mod sys;
+pub mod way_out;
 pub mod wire;
 pub mod worker;
 

@@ -1,13 +1,12 @@
 //! The messages between parent, worker, keeper and runner; [`super::wire`] moves them.
 
 use std::ffi::OsString;
-use std::fmt;
 
-use nix::errno::Errno;
 use serde::{Deserialize, Serialize};
 
+use super::attempted::Attempted;
+pub use super::failure::{StartFailure, Step};
 use crate::backend::Plan;
-use crate::policy::path::escape;
 
 /// What the stage is told first, before the directory exists: what it must remove if the parent dies. The keeper's
 /// end of the socket for [`Inquiry`] rides along.
@@ -74,6 +73,8 @@ pub enum Request {
         /// The first signal.
         signal: i32,
     },
+    /// Makes a way out of the network namespace, for the next command; only where the plan has one.
+    WayOut,
 }
 
 /// One command.
@@ -161,6 +162,17 @@ pub enum Reply {
     Leaky(String),
     /// A command ended, and its whole tree with it.
     Ended(Ended),
+    /// The sockets of a way out ride along, or why there are none.
+    WayOut(Result<Loopback, StartFailure>),
+}
+
+/// The loopback addresses of a network namespace.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Loopback {
+    /// 127.0.0.1 alone: this kernel has no IPv6.
+    V4,
+    /// 127.0.0.1 and `::1`, in this order.
+    Both,
 }
 
 /// How a command ended.
@@ -174,6 +186,8 @@ pub struct Ended {
     pub violations: Vec<Violation>,
     /// Why protected names could not be settled, if they could not.
     pub unsettled: Option<String>,
+    /// What it attempted, where the plan has somebody look.
+    pub attempted: Attempted,
 }
 
 /// A protected name that a command changed, and what was done about it.
@@ -213,103 +227,6 @@ pub enum LimitKind {
     Memory,
     /// Number of processes of the tree.
     Processes,
-}
-
-/// The steps of stage, worker, runner and command that can fail.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Step {
-    /// Reading the setup.
-    Setup,
-    /// Leaving the session and its descriptors.
-    Session,
-    /// Entering namespaces, with bwrap.
-    Namespaces,
-    /// Restoring what a crashed session left.
-    Recover,
-    /// Giving up capabilities, groups and secure bits.
-    Privilege,
-    /// Setting resource limits.
-    Limits,
-    /// Tying the child's life to its parent's.
-    ParentDeath,
-    /// Setting `no_new_privs`.
-    NoNewPrivileges,
-    /// Opening a path of the plan, or finding another inode there.
-    OpenRule,
-    /// Building or applying the Landlock layer.
-    Landlock,
-    /// Installing the filters.
-    Seccomp,
-    /// Proving the layer by trying what must fail.
-    SelfTest,
-    /// Forking.
-    Fork,
-    /// Recording protected names.
-    Protect,
-    /// Entering the working directory.
-    Directory,
-    /// Setting up standard streams or the terminal.
-    Streams,
-    /// Serving attribute calls.
-    Broker,
-    /// Executing the program.
-    Execute,
-    /// An argument that cannot be passed on (NUL byte).
-    Argument,
-}
-
-impl fmt::Display for Step {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Setup => "reading the setup",
-            Self::Session => "leaving the caller's session",
-            Self::Namespaces => "entering namespaces",
-            Self::Recover => "restoring what an interrupted session left",
-            Self::Privilege => "dropping capabilities",
-            Self::Limits => "setting resource limits",
-            Self::ParentDeath => "tying the child's life to its parent's",
-            Self::NoNewPrivileges => "setting no_new_privs",
-            Self::OpenRule => "opening a path of the plan",
-            Self::Landlock => "applying the Landlock layer",
-            Self::Seccomp => "installing the seccomp filters",
-            Self::SelfTest => "testing the confinement",
-            Self::Fork => "forking",
-            Self::Protect => "recording protected names",
-            Self::Directory => "entering the working directory",
-            Self::Streams => "setting up standard streams",
-            Self::Broker => "starting the attribute broker",
-            Self::Execute => "executing the program",
-            Self::Argument => "checking the arguments",
-        })
-    }
-}
-
-/// A step that failed, with the system's word for it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
-#[error("{step}: {}{}", Errno::from_raw(*errno).desc(), if detail.is_empty() { String::new() } else { format!(" ({})", escape(detail.as_bytes())) })]
-pub struct StartFailure {
-    /// Which step.
-    pub step: Step,
-    /// `errno`.
-    pub errno: i32,
-    /// What it was about; escaped where it is shown, because a child said it.
-    pub detail: String,
-}
-
-impl StartFailure {
-    /// A failure of `step`.
-    pub fn new(step: Step, errno: Errno, detail: impl Into<String>) -> Self {
-        Self {
-            step,
-            errno: errno as i32,
-            detail: detail.into(),
-        }
-    }
-
-    /// For `map_err`: a failure of `step` without detail.
-    pub fn at(step: Step) -> impl Fn(Errno) -> Self {
-        move |errno| Self::new(step, errno, "")
-    }
 }
 
 /// Worker → keeper.
@@ -388,6 +305,8 @@ pub struct Offer {
 pub struct RunnerReport {
     /// How.
     pub end: End,
+    /// What was attempted, where somebody looked.
+    pub attempted: Attempted,
 }
 
 /// Worker → runner.

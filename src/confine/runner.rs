@@ -5,7 +5,7 @@
 //! it: when the command ends, times out or is stopped, one `kill(-1)` ends every descendant,
 //! whatever session or parent it chose. It judges the attribute calls of the tree meanwhile.
 
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::time::{Duration, Instant};
 
 use nix::errno::Errno;
@@ -13,23 +13,23 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::prctl;
 use nix::sys::signal::{SigSet, Signal, kill};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
-use nix::sys::socket::{AddressFamily, SockFlag, SockType, socketpair};
+use nix::sys::socket::{AddressFamily, Shutdown, SockFlag, SockType, shutdown, socketpair};
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::{Pid, getpid, getppid};
 
-use super::broker::{Broker, Served};
+use super::attempted::Attempted;
+use super::broker::{Attempts, Broker, Noted, Served};
 use super::command::{Command, Handover};
 use super::compiled::Compiled;
+use super::listening::{Around, Killed, Listening};
 use super::protocol::{End, LimitKind, RunnerReport, Start, StartFailure, Step, Stop};
 use super::selftest::{Canaries, signals_are_scoped};
 use super::wire::{receive, send};
-use super::{ruleset, sweep, sys};
+use super::{ruleset, sys};
+use crate::backend::attributes::AttributePlan;
 
 /// How long a command that was told to stop may take before it is killed.
 const GRACE: Duration = Duration::from_secs(2);
-
-/// How long a runner looks for what is left of a tree.
-const SWEEP: Duration = Duration::from_secs(2);
 
 /// The number of no signal: the word of [`let_begin`].
 const BEGIN: i32 = 0;
@@ -56,7 +56,11 @@ pub(crate) struct Runner {
 /// A command under way.
 struct Underway {
     child: Pid,
-    handover: Option<OwnedFd>,
+    signals: SignalFd,
+    report: OwnedFd,
+    attributes: AttributePlan,
+    attempts: Attempts,
+    listening: Listening,
     broker: Option<Broker>,
     /// The command's own files in /proc, held so that they stay what its layer names.
     own_files: Vec<OwnedFd>,
@@ -70,21 +74,32 @@ struct Underway {
 impl Runner {
     /// Runs the command to its end, reports, and ends the process.
     pub(crate) fn run(self) -> ! {
-        let around = Around::of(self.compiled.as_ref());
         let Ok(report) = self.report.try_clone() else {
             sys::exit_now(1)
         };
-        let end = self.supervise().unwrap_or_else(End::NotStarted);
-        if !finish_tree(around) {
-            // The worker takes the command for lost and kills all that is in the namespace, at one blow.
-            sys::exit_now(1)
-        }
+        let (end, attempted) = match self.begin() {
+            Err(failure) => (End::NotStarted(failure), Attempted::default()),
+            Ok(mut underway) => {
+                let end = underway.watch().unwrap_or_else(End::NotStarted);
+                match underway.listening.kill_tree() {
+                    Killed::All => (end, underway.attempts.told()),
+                    Killed::NotYet => {
+                        // The worker takes the command for lost and kills all that is in the namespace, at one blow.
+                        // Until then the listener stays open.
+                        let _told = shutdown(report.as_raw_fd(), Shutdown::Both);
+                        drop(underway);
+                        sys::exit_now(1)
+                    }
+                }
+            }
+        };
         // The worker reads end-of-file if this fails, and treats the command as lost.
-        let _reported = send(&report, &RunnerReport { end }, &[]);
+        let _reported = send(&report, &RunnerReport { end, attempted }, &[]);
         sys::exit_now(0)
     }
 
-    fn supervise(self) -> Result<End, StartFailure> {
+    /// Makes this process a runner and forks the command.
+    fn begin(self) -> Result<Underway, StartFailure> {
         let at = |step| StartFailure::at(step);
         // The name only helps a person reading a process list.
         let _named = prctl::set_name(c"stockade-run");
@@ -100,7 +115,8 @@ impl Runner {
             return Err(StartFailure::new(Step::ParentDeath, Errno::ESRCH, "the worker is gone"));
         }
         prctl::set_child_subreaper(true).map_err(at(Step::ParentDeath))?;
-        match Around::of(self.compiled.as_ref()) {
+        let around = Around::of(self.compiled.as_ref());
+        match around {
             Around::Scope => {
                 ruleset::apply(ruleset::scope_only()?)?;
                 if !signals_are_scoped(self.worker) {
@@ -133,6 +149,10 @@ impl Runner {
             .as_ref()
             .map(|compiled| compiled.plan.attributes.clone())
             .unwrap_or_default();
+        let watched = compiled.as_ref().and_then(|compiled| {
+            let filters = &compiled.plan.command_filters;
+            compiled.plan.watched.is_some().then(|| filters.clone())
+        });
         let terminal = start.terminal;
         let deadline = start
             .limits
@@ -153,9 +173,13 @@ impl Runner {
             .execute()
         };
         drop((theirs, streams, compiled));
-        let mut underway = Underway {
+        Ok(Underway {
             child,
-            handover: Some(ours),
+            signals,
+            report,
+            attributes,
+            attempts: Attempts::of(watched),
+            listening: Listening::new(around, ours),
             broker: None,
             own_files: Vec::new(),
             terminal,
@@ -163,29 +187,7 @@ impl Runner {
             deadline,
             kill_at: None,
             why: None,
-        };
-        underway.watch(&signals, &report, &attributes)
-    }
-}
-
-/// What a runner is alone with.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Around {
-    /// The command's tree: a scope keeps its signals there.
-    Scope,
-    /// The worker and others of its commands, in a PID namespace; the kernel knows no scopes.
-    Namespace,
-    /// Everything of this user: nothing confines commands.
-    Nothing,
-}
-
-impl Around {
-    fn of(compiled: Option<&Compiled>) -> Self {
-        match compiled {
-            Some(compiled) if ruleset::has_scopes(&compiled.plan.landlock) => Self::Scope,
-            Some(_) => Self::Namespace,
-            None => Self::Nothing,
-        }
+        })
     }
 }
 
@@ -200,37 +202,15 @@ pub(crate) fn let_begin(report: &OwnedFd, compiled: Option<&Compiled>) {
     }
 }
 
-/// Ends what is left of the tree and reaps it; `false` where that takes too long. Without a scope it takes looking
-/// for each process, which a swarm can outrun, and which /proc must be readable for.
-fn finish_tree(around: Around) -> bool {
-    match around {
-        // Not in its scope yet, if it failed before.
-        Around::Scope if signals_are_scoped(getppid()) => {
-            sweep::kill_scoped();
-            true
-        }
-        Around::Scope | Around::Nothing => {
-            sweep::kill_descendants();
-            true
-        }
-        Around::Namespace => sweep::kill_descendants_until(Instant::now() + SWEEP),
-    }
-}
-
 impl Underway {
-    fn watch(
-        &mut self,
-        signals: &SignalFd,
-        report: &OwnedFd,
-        attributes: &crate::backend::attributes::AttributePlan,
-    ) -> Result<End, StartFailure> {
+    fn watch(&mut self) -> Result<End, StartFailure> {
         loop {
             let mut fds = vec![
-                PollFd::new(signals.as_fd(), PollFlags::POLLIN),
-                PollFd::new(report.as_fd(), PollFlags::POLLIN),
+                PollFd::new(self.signals.as_fd(), PollFlags::POLLIN),
+                PollFd::new(self.report.as_fd(), PollFlags::POLLIN),
             ];
-            let handover_at = self.handover.as_ref().map(|fd| {
-                fds.push(PollFd::new(fd.as_fd(), PollFlags::POLLIN));
+            let handover_at = self.listening.handover().map(|fd| {
+                fds.push(PollFd::new(fd, PollFlags::POLLIN));
                 fds.len() - 1
             });
             let broker_at = self.broker.as_ref().map(|broker| {
@@ -245,10 +225,15 @@ impl Underway {
             let (signalled, reported) = (ready(0), ready(1));
             let (handed, asked) = (handover_at.is_some_and(ready), broker_at.is_some_and(ready));
             if handed {
-                self.take_handover(attributes)?;
+                self.take_handover()?;
             }
             if asked && let Some(broker) = &mut self.broker {
-                match broker.serve() {
+                // Until it has become the command it is Stockade's own, and tries what must fail.
+                let attempts = match self.listening.handover() {
+                    Some(_) => Noted::No,
+                    None => Noted::Yes,
+                };
+                match broker.serve(&mut self.attempts, attempts) {
                     Served::Idle | Served::Answered | Served::Departed => {}
                     // No process is left that could call; the child's end is on its way.
                     Served::Over => self.broker = None,
@@ -262,12 +247,12 @@ impl Underway {
                 }
             }
             if reported {
-                match receive::<Stop>(report) {
+                match receive::<Stop>(&self.report) {
                     Ok(Some((stop, _))) => self.stop(Signal::try_from(stop.signal).unwrap_or(Signal::SIGKILL)),
                     Ok(None) | Err(_) => return Ok(End::Cancelled),
                 }
             }
-            if signalled && let Some(end) = self.take_signals(signals) {
+            if signalled && let Some(end) = self.take_signals() {
                 return Ok(end);
             }
             if let Some(end) = self.out_of_time() {
@@ -277,29 +262,29 @@ impl Underway {
     }
 
     /// Reads what the child says before it becomes the command.
-    fn take_handover(&mut self, attributes: &crate::backend::attributes::AttributePlan) -> Result<(), StartFailure> {
-        let Some(handover) = &self.handover else { return Ok(()) };
-        match receive::<Handover>(handover) {
-            Ok(Some((Handover::Listener, fds))) => {
-                let Some(listener) = fds.into_iter().next() else {
+    fn take_handover(&mut self) -> Result<(), StartFailure> {
+        let failed = |why: String| StartFailure::new(Step::Broker, Errno::EIO, why);
+        match self.listening.hear().map_err(|error| failed(error.to_string()))? {
+            Some(Handover::Listener) => {
+                let listener = self.listening.listener().map_err(|error| failed(error.to_string()))?;
+                let Some(listener) = listener else {
                     return Err(StartFailure::new(Step::Broker, Errno::EBADF, "no listener arrived"));
                 };
-                let broker = Broker::new(listener, attributes.clone())
-                    .map_err(|error| StartFailure::new(Step::Broker, Errno::EIO, error.to_string()))?;
+                let broker =
+                    Broker::new(listener, self.attributes.clone()).map_err(|error| failed(error.to_string()))?;
                 self.broker = Some(broker);
                 if self.terminal {
                     self.own_files = ruleset::own_process_files(self.child);
                 }
             }
-            Ok(Some((Handover::Failed(failure), _))) => self.failure = Some(failure),
-            // Closed by execve, or by the child's death.
-            Ok(None) | Err(_) => self.handover = None,
+            Some(Handover::Failed(failure)) => self.failure = Some(failure),
+            None => {}
         }
         Ok(())
     }
 
-    fn take_signals(&mut self, signals: &SignalFd) -> Option<End> {
-        while let Ok(Some(info)) = signals.read_signal() {
+    fn take_signals(&mut self) -> Option<End> {
+        while let Ok(Some(info)) = self.signals.read_signal() {
             match i32::try_from(info.ssi_signo)
                 .ok()
                 .and_then(|raw| Signal::try_from(raw).ok())
@@ -326,11 +311,10 @@ impl Underway {
     /// The end to report for the first process, which has just ended.
     fn ended(&mut self, end: End) -> End {
         // Its last words may still lie in the socket.
-        while let Some(handover) = &self.handover {
-            match receive::<Handover>(handover) {
-                Ok(Some((Handover::Failed(failure), _))) => self.failure = Some(failure),
-                Ok(Some((Handover::Listener, _))) => {}
-                Ok(None) | Err(_) => self.handover = None,
+        while let Ok(Some(word)) = self.listening.hear() {
+            match word {
+                Handover::Failed(failure) => self.failure = Some(failure),
+                Handover::Listener => {}
             }
         }
         match (self.failure.take(), self.why.take()) {

@@ -108,7 +108,13 @@ pub(crate) fn worker(canaries: &Canaries, outside: Outside, plan: &Plan) -> Resu
         return Err("a process outside can be traced".to_owned());
     }
     if let Some(world) = &plan.world {
-        namespaces(world)?;
+        // Nobody hears the worker where a listener refuses.
+        let refused = if plan.watched.is_some() {
+            Errno::ENOSYS
+        } else {
+            Errno::EPERM
+        };
+        namespaces(world, refused)?;
     }
     for family in [
         AddressFamily::Inet,
@@ -125,15 +131,15 @@ pub(crate) fn worker(canaries: &Canaries, outside: Outside, plan: &Plan) -> Resu
 }
 
 /// Tries what must fail in namespaces: to change them, and to change what they protect.
-fn namespaces(world: &World) -> Result<(), String> {
+fn namespaces(world: &World, refused: Errno) -> Result<(), String> {
     let none = None::<&Path>;
     match mount(none, Path::new("/"), none, MsFlags::MS_REMOUNT | MsFlags::MS_BIND, none) {
-        Err(Errno::EPERM) => {}
+        Err(errno) if errno == refused => {}
         Ok(()) => return Err("mounts can be changed".to_owned()),
         Err(errno) => return Err(format!("changing mounts fails for another reason: {}", errno.desc())),
     }
     match unshare(CloneFlags::CLONE_NEWUSER) {
-        Err(Errno::EPERM) => {}
+        Err(errno) if errno == refused => {}
         Ok(()) => return Err("another user namespace can be made".to_owned()),
         Err(errno) => {
             return Err(format!(

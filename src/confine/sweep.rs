@@ -15,9 +15,12 @@ use nix::unistd::{Pid, SysconfVar, getpid, sysconf};
 /// One reading of /proc.
 #[derive(Debug, Default)]
 pub(crate) struct Table {
-    children: BTreeMap<i32, Vec<i32>>,
+    parents: BTreeMap<i32, i32>,
     used: BTreeMap<i32, Usage>,
 }
+
+/// How often parents are looked for that were not there when the table was read.
+const ROUNDS: usize = 4;
 
 /// What a tree uses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -32,40 +35,69 @@ impl Table {
     /// The table as it is now; a process that ends while it is read is left out.
     pub(crate) fn read() -> Self {
         let mut table = Self::default();
-        let page = sysconf(SysconfVar::PAGE_SIZE)
-            .ok()
-            .flatten()
-            .and_then(|n| u64::try_from(n).ok())
-            .unwrap_or(4096);
         let Ok(entries) = std::fs::read_dir("/proc") else {
             return table;
         };
-        for entry in entries.flatten() {
-            let Some(pid) = entry.file_name().to_str().and_then(|name| name.parse::<i32>().ok()) else {
-                continue;
-            };
-            let Ok(stat) = std::fs::read(entry.path().join("stat")) else {
-                continue;
-            };
-            let Some((parent, threads, pages)) = parse_stat(&stat) else {
-                continue;
-            };
-            table.children.entry(parent).or_default().push(pid);
-            let usage = Usage {
-                processes: threads,
-                resident: pages.saturating_mul(page),
-            };
-            table.used.insert(pid, usage);
+        // The numbers first: to look at each on the way would be too slow for a tree that grows, which takes higher ones
+        // all the time.
+        let pids: Vec<i32> = entries
+            .flatten()
+            .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+            .collect();
+        for pid in pids {
+            table.look_at(pid);
+        }
+        for _ in 0..ROUNDS {
+            if !table.find_parents() {
+                break;
+            }
         }
         table
     }
 
+    /// Takes a process in as it is now; whether it is there.
+    fn look_at(&mut self, pid: i32) -> bool {
+        let stat = std::fs::read(format!("/proc/{pid}/stat")).ok();
+        let Some((parent, threads, pages)) = stat.and_then(|stat| parse_stat(&stat)) else {
+            self.parents.remove(&pid);
+            self.used.remove(&pid);
+            return false;
+        };
+        let usage = Usage {
+            processes: threads,
+            resident: pages.saturating_mul(page()),
+        };
+        self.parents.insert(pid, parent);
+        self.used.insert(pid, usage);
+        true
+    }
+
+    /// Looks for parents that are not in the table; whether there were any.
+    ///
+    /// In a tree that grows and dies fast, most parents end before the table is read to its end. What they leave
+    /// behind belongs to the tree all the same: whoever takes it in is looked for.
+    fn find_parents(&mut self) -> bool {
+        let is_missing = |parent: i32| parent > 0 && !self.parents.contains_key(&parent);
+        let orphans = self.parents.iter().filter(|(_, parent)| is_missing(**parent));
+        let orphans: Vec<(i32, i32)> = orphans.map(|(pid, parent)| (*pid, *parent)).collect();
+        for (pid, parent) in &orphans {
+            if !self.parents.contains_key(parent) && !self.look_at(*parent) {
+                self.look_at(*pid);
+            }
+        }
+        !orphans.is_empty()
+    }
+
     /// Every process below `root`.
     pub(crate) fn below(&self, root: Pid) -> BTreeSet<i32> {
+        let mut children: BTreeMap<i32, Vec<i32>> = BTreeMap::new();
+        for (pid, parent) in &self.parents {
+            children.entry(*parent).or_default().push(*pid);
+        }
         let mut found = BTreeSet::new();
         let mut todo = vec![root.as_raw()];
         while let Some(pid) = todo.pop() {
-            for child in self.children.get(&pid).into_iter().flatten() {
+            for child in children.get(&pid).into_iter().flatten() {
                 if found.insert(*child) {
                     todo.push(*child);
                 }
@@ -82,6 +114,11 @@ impl Table {
             resident: all.resident + one.resident,
         })
     }
+}
+
+fn page() -> u64 {
+    let size = sysconf(SysconfVar::PAGE_SIZE).ok().flatten();
+    size.and_then(|size| u64::try_from(size).ok()).unwrap_or(4096)
 }
 
 /// The process behind a pidfd, as this process would name it; `None` when it is gone or not seen from here.
@@ -178,6 +215,18 @@ mod tests {
     fn a_command_name_with_parentheses_and_spaces_does_not_shift_the_fields() {
         let line = b"42 (a) b) 7 (c) S 17 1 1 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 100 4096 33 0 0";
         assert_eq!(parse_stat(line), Some((17, 1, 33)));
+    }
+
+    #[test]
+    fn what_a_parent_that_ended_left_behind_is_found_where_it_is_now() {
+        let (me, parent) = (getpid().as_raw(), nix::unistd::getppid());
+        let mut table = Table::default();
+        table.parents.insert(me, i32::MAX);
+        table.used.insert(me, Usage::default());
+        assert!(!table.below(parent).contains(&me));
+        while table.find_parents() {}
+        assert!(table.below(parent).contains(&me));
+        assert!(table.used.contains_key(&parent.as_raw()));
     }
 
     #[test]

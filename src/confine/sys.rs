@@ -2,7 +2,7 @@
 //!
 //! # Safety
 //!
-//! This file and the three below it hold all `unsafe` code of the crate. Each function is safe to call
+//! This file and those below it hold all `unsafe` code of the crate. Each function is safe to call
 //! with any argument its types admit: descriptors come in as borrowed or owned types, so they are
 //! open for the length of the call; every pointer handed to the kernel is made from a reference whose
 //! pointee has exactly the type the call reads or writes; results are checked before they become owned
@@ -16,6 +16,7 @@ pub(crate) mod attributes;
 mod directory;
 pub(crate) mod filters;
 mod process;
+pub(crate) mod sockets;
 mod terminal;
 
 pub(crate) use directory::*;

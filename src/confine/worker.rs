@@ -5,7 +5,7 @@
 //! the keeper to record and settle protected names around it, and passes the runner's report on.
 
 use std::collections::BTreeMap;
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 use std::path::Path;
 use std::time::Duration;
 
@@ -15,6 +15,7 @@ use nix::sys::socket::{AddressFamily, SockFlag, SockType, socketpair};
 use nix::sys::wait::waitpid;
 use nix::unistd::{Pid, getpid};
 
+use super::attempted::Attempted;
 use super::compiled::{self, Compiled};
 use super::counting::Counter;
 use super::mounts::{Changed, Mounts};
@@ -23,8 +24,10 @@ use super::protocol::{
     StartFailure, Step, Stop, Violation, Watch,
 };
 use super::runner::{Runner, let_begin};
+use super::way_out::inside::{self, Used};
 use super::wire::{receive, send};
 use super::{selftest, stage, sweep, sys};
+use crate::backend::Exit;
 use crate::policy::path::display;
 
 /// How often the mounts are looked at while a command runs.
@@ -41,6 +44,8 @@ struct Worker<'a> {
     canaries: selftest::Canaries,
     counter: Counter,
     active: BTreeMap<u64, Active>,
+    /// The ports of earlier ways out.
+    used: Used,
 }
 
 struct Active {
@@ -107,6 +112,7 @@ pub(crate) fn begin(control: &OwnedFd, link: OwnedFd, outside: Outside, setup: S
         canaries,
         counter: Counter::default(),
         active: BTreeMap::new(),
+        used: Used::default(),
     }
     .serve()
 }
@@ -178,15 +184,38 @@ impl Worker<'_> {
                         end: End::NotStarted(failure),
                         violations: Vec::new(),
                         unsettled: None,
+                        attempted: Attempted::default(),
                     });
                 }
             }
+            Request::WayOut => self.make_way_out(),
             Request::Cancel { call, signal } => {
                 if let Some(active) = self.active.get(&call) {
                     // A runner that has just ended needs no stop.
                     let _sent = send(&active.report, &Stop { signal }, &[]);
                 }
             }
+        }
+    }
+
+    /// Makes a way out and gives it away; the sockets here are closed with it.
+    fn make_way_out(&mut self) {
+        let world = self.compiled.as_ref().and_then(|compiled| compiled.plan.world.as_ref());
+        let made = match world.map(|world| world.exit) {
+            // What is alive could take part in the next command's.
+            Some(Exit::Proxy) if self.active.values().all(|active| active.watch == Watch::Nothing) => {
+                inside::open(&mut self.used)
+            }
+            Some(Exit::Proxy) => Err(StartFailure::new(Step::WayOut, Errno::EBUSY, "a command is alive")),
+            Some(Exit::None) | None => Err(StartFailure::new(Step::WayOut, Errno::EPROTO, "the plan has none")),
+        };
+        let (reply, sockets) = match made {
+            Ok((addresses, sockets)) => (Ok(addresses), sockets),
+            Err(failure) => (Err(failure), Vec::new()),
+        };
+        let raw: Vec<RawFd> = sockets.iter().map(AsRawFd::as_raw_fd).collect();
+        if send(self.control, &Reply::WayOut(reply), &raw).is_err() {
+            self.end();
         }
     }
 
@@ -284,13 +313,14 @@ impl Worker<'_> {
         let Some(active) = self.active.remove(&call) else {
             return;
         };
-        let end = if let Ok(Some((report, _))) = receive::<RunnerReport>(&active.report) {
-            report.end
+        let report = if let Ok(Some((report, _))) = receive::<RunnerReport>(&active.report) {
+            report
         } else {
             // A runner never ends without a report unless it was killed. Its command's processes are
             // now children of the worker, mixed with those of other calls, so everything goes.
             self.kill_everything();
-            End::Lost
+            let (end, attempted) = (End::Lost, Attempted::default());
+            RunnerReport { end, attempted }
         };
         // It has reported, or is dead: this does not block.
         let _reaped = waitpid(active.runner, None);
@@ -298,9 +328,10 @@ impl Worker<'_> {
         let (violations, unsettled) = self.settle(active.watch);
         self.reply(Ended {
             call,
-            end,
+            end: report.end,
             violations,
             unsettled,
+            attempted: report.attempted,
         });
     }
 

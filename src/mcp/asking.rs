@@ -16,6 +16,7 @@ use super::voice::Voice;
 use crate::approval::{ApprovalDecision, ApprovalRequest, Approver, ApproverError, Asked, CancelHandle, Presentation};
 use crate::policy::Channel;
 use crate::policy::path::escape;
+use crate::tools::Another;
 use crate::tools::serving::{Asking, Way};
 
 /// How a client can be asked.
@@ -54,6 +55,8 @@ fn shows_forms(capabilities: &ClientCapabilities) -> bool {
 pub(super) struct Answering {
     pub(super) approver: Box<dyn Approver + Send>,
     pub(super) withdraw: Option<CancelHandle>,
+    /// Who is asked while the command of the call runs.
+    pub(super) another: Option<Another>,
     /// Questions for the client, while its call waits.
     pub(super) questions: mpsc::Receiver<Question>,
     /// The question that goes back with the call.
@@ -80,6 +83,14 @@ pub(super) fn answering(asking: &Asking, voice: &Arc<Voice>, client: Client, bro
         inner: found.approver,
         voice: Arc::clone(voice),
     });
+    if let Some(another) = found.another.take() {
+        let voice = Arc::clone(voice);
+        found.another = Some(Arc::new(move || {
+            let (inner, withdraw) = another()?;
+            let voice = Arc::clone(&voice);
+            Ok((Box::new(Told { inner, voice }), withdraw))
+        }));
+    }
     found
 }
 
@@ -91,6 +102,7 @@ fn find(asking: &Asking, client: Client, brought: Option<Brought>) -> Answering 
         Way::Elicitation => client != Client::Never,
     });
     let nobody = |why: String| -> (Box<dyn Approver + Send>, Option<CancelHandle>) { (Box::new(Nobody(why)), None) };
+    let another = meanwhile(open, client, &sender, asking.patience);
     let (approver, withdraw) = match (open, client) {
         (Some(Way::Here(make)), _) => match make() {
             Ok((approver, withdraw)) => (approver, Some(withdraw)),
@@ -122,8 +134,40 @@ fn find(asking: &Asking, client: Client, brought: Option<Brought>) -> Answering 
     Answering {
         approver,
         withdraw,
+        another,
         questions,
         returned,
+    }
+}
+
+/// Whoever is asked while the command of a call runs. A client that is asked by giving its call back cannot be.
+fn meanwhile(
+    open: Option<&Way>,
+    client: Client,
+    sender: &mpsc::Sender<Question>,
+    patience: Duration,
+) -> Option<Another> {
+    match (open?, client) {
+        (Way::Here(make), _) => {
+            let make = Arc::clone(make);
+            Some(Arc::new(move || {
+                let (approver, withdraw) = make()?;
+                Ok((approver, Some(withdraw)))
+            }))
+        }
+        (Way::Elicitation, Client::Request) => {
+            let sender = sender.clone();
+            Some(Arc::new(move || {
+                let questions = sender.clone();
+                let approver: Box<dyn Approver + Send> = Box::new(ByRequest { questions, patience });
+                Ok((approver, None))
+            }))
+        }
+        (Way::Elicitation, Client::Return | Client::Never) => Some(Arc::new(|| {
+            Err(ApproverError::Nobody(
+                "this client is asked only between calls; have the config list the host".to_owned(),
+            ))
+        })),
     }
 }
 
@@ -142,6 +186,12 @@ pub(super) async fn pass_on(
                 error => ApproverError::NoDecision(error.to_string()),
             }),
             () = cancelled.cancelled() => Err(ApproverError::Cancelled),
+        };
+        // Both may have come by now, and what was given up first is not answered.
+        let came = if context.ct.is_cancelled() {
+            Err(ApproverError::Cancelled)
+        } else {
+            came
         };
         // Whoever asked may have been given up.
         let _told = answer.send(came);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use rmcp::model::{CallToolResult, ContentBlock, JsonObject, Tool, ToolAnnotations};
 use serde_json::Value;
 
-use crate::tools::{Effect, Output, OutputEnd, Reach, ToolError, ToolInfo};
+use crate::tools::{Effect, NetworkUse, Output, OutputEnd, Reach, ToolError, ToolInfo};
 
 /// A tool as a client is told of it.
 pub(super) fn tool(info: ToolInfo) -> Tool {
@@ -70,6 +70,11 @@ pub(super) fn result(done: Result<Output, ToolError>) -> CallToolResult {
             };
             result
         }
-        Err(error) => CallToolResult::error(vec![ContentBlock::text(error.to_string())]),
+        Err(error) => {
+            let tried = error.network().into_iter().flat_map(NetworkUse::listed);
+            let tried = tried.map(|line| format!("\n[network: {line}]"));
+            let text: String = std::iter::once(error.to_string()).chain(tried).collect();
+            CallToolResult::error(vec![ContentBlock::text(text)])
+        }
     }
 }

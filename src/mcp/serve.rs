@@ -40,11 +40,13 @@ pub fn serve(serving: Serving) -> Boxed<'static, Result<ServeEnd, ServeError>> {
             }
         };
         let voice = Arc::new(Voice::new(say).map_err(|error| ServeError::Client(error.to_string()))?);
+        let last = Arc::clone(&voice);
         let ended = match transport {
             Transport::Stdio => over_stdio(&provider, asking, voice, &mut stops).await,
             Transport::Http(asked) => over_http(&provider, asking, asked, stops, (say, voice)).await,
         };
         provider.finish().await;
+        last.finish().await;
         ended
     })
 }

@@ -5,11 +5,11 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
 use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, CompleteRequestMethod, CompleteRequestParams, CompleteResult,
-    ElicitRequest, ErrorData, Implementation, InputRequest, InputRequests, InputRequiredResult, InputResponses,
-    ListPromptsRequestMethod, ListPromptsResult, ListResourceTemplatesRequestMethod, ListResourceTemplatesResult,
-    ListResourcesRequestMethod, ListResourcesResult, ListToolsResult, PaginatedRequestParams,
-    ProgressNotificationParam, ServerCapabilities, ServerConfig, Tool,
+    CallToolRequestMethod, CallToolRequestParams, CallToolResponse, CompleteRequestMethod, CompleteRequestParams,
+    CompleteResult, ConstString as _, ElicitRequest, ErrorData, Implementation, InputRequest, InputRequests,
+    InputRequiredResult, InputResponses, ListPromptsRequestMethod, ListPromptsResult,
+    ListResourceTemplatesRequestMethod, ListResourceTemplatesResult, ListResourcesRequestMethod, ListResourcesResult,
+    ListToolsResult, PaginatedRequestParams, ProgressNotificationParam, ServerCapabilities, ServerConfig, Tool,
 };
 use rmcp::service::RequestContext;
 use rmcp::{RoleServer, ServerHandler};
@@ -23,7 +23,7 @@ use super::voice::Voice;
 use super::{describe, form};
 use crate::approval::Asked;
 use crate::tools::serving::{Asking, ServeError};
-use crate::tools::{ApprovalContext, Output, Progress, ProvidedCall, Provider, ToolError};
+use crate::tools::{ApprovalContext, CallRequest, Output, Progress, ProvidedCall, Provider, ToolError};
 
 /// The most calls that are under way or wait for their turn. Whoever calls beyond that is told to wait.
 pub(super) const MOST_CALLS: usize = 4_096;
@@ -131,15 +131,20 @@ impl Server {
         let Answering {
             approver,
             withdraw,
+            another,
             questions,
             returned,
         } = asking::answering(&self.0.asking, &self.0.voice, client, brought);
         let cancelled = self.0.ending.child_token();
         let step = Arc::new(Mutex::new(None));
         let work = self.0.provider.call(ProvidedCall {
-            context: ApprovalContext::new(name, arguments),
+            context: ApprovalContext {
+                request: Some(told_by(context)),
+                ..ApprovalContext::new(name, arguments)
+            },
             approver,
             withdraw,
+            another,
             cancelled: cancelled.clone(),
             progress: Some(latest(&step)),
         });
@@ -205,6 +210,17 @@ impl Server {
                 "permission denied: the answer was not understood".to_owned(),
             )),
         }
+    }
+}
+
+/// The request that a call came with, for the audit log.
+fn told_by(context: &RequestContext<RoleServer>) -> CallRequest {
+    let parts = context.extensions.get::<http::request::Parts>();
+    let session = parts.and_then(|parts| parts.headers.get(super::http::gate::SESSION));
+    CallRequest {
+        method: CallToolRequestMethod::VALUE,
+        session: session.and_then(|session| session.to_str().ok().map(str::to_owned)),
+        id: context.id.to_string(),
     }
 }
 

@@ -1,9 +1,12 @@
 //! Lines for whoever started Stockade, said on a thread that may wait until they are read: nothing else does.
 
 use std::io;
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use tokio::sync::{mpsc, oneshot};
+
+use crate::tools::ServedEnd;
 
 /// Says a line to whoever started Stockade.
 pub(super) type Say = fn(&str);
@@ -17,8 +20,8 @@ const LAST_WORDS: Duration = Duration::from_millis(500);
 /// Says lines, one after the other.
 #[derive(Debug)]
 pub(super) struct Voice {
-    lines: mpsc::Sender<String>,
-    done: oneshot::Receiver<()>,
+    lines: Mutex<Option<mpsc::Sender<String>>>,
+    done: Mutex<Option<oneshot::Receiver<()>>>,
 }
 
 impl Voice {
@@ -33,24 +36,38 @@ impl Voice {
             // Nobody waits for it any more.
             let _unheard = tell.send(());
         })?;
-        Ok(Self { lines, done })
+        Ok(Self {
+            lines: Mutex::new(Some(lines)),
+            done: Mutex::new(Some(done)),
+        })
     }
 
-    /// For whoever waits until there is room.
+    /// For whoever waits until there is room; nobody hears it once this has finished.
     pub(super) fn sender(&self) -> mpsc::Sender<String> {
-        self.lines.clone()
+        let lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
+        lines.clone().unwrap_or_else(|| mpsc::channel(1).0)
     }
 
     /// Says a line, if there is room.
     pub(super) fn say(&self, line: &str) {
         // Nobody has read any for a while.
-        let _unsaid = self.lines.try_send(line.to_owned());
+        let _unsaid = self.sender().try_send(line.to_owned());
     }
 
-    /// Waits until all is said, if that does not take long. Senders that are still held keep it waiting.
-    pub(super) async fn finish(self) {
-        let Self { lines, done } = self;
-        drop(lines);
-        let _late = tokio::time::timeout(LAST_WORDS, done).await;
+    /// Says what the end of a command left to be said.
+    pub(super) fn tell_end(&self, end: Option<&ServedEnd>) {
+        for line in end.map(ServedEnd::aftermath).unwrap_or_default() {
+            self.say(&line);
+        }
+    }
+
+    /// Waits until all is said, if that does not take long; nothing more is said. Senders that are still held keep it
+    /// waiting.
+    pub(super) async fn finish(&self) {
+        drop(self.lines.lock().unwrap_or_else(PoisonError::into_inner).take());
+        let done = self.done.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(done) = done {
+            let _late = tokio::time::timeout(LAST_WORDS, done).await;
+        }
     }
 }

@@ -10,12 +10,13 @@ use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use super::asked::line_of;
 use super::decision::Mode;
 use super::environment::{EnvRule, VarName};
 use super::grant::Origin;
 use super::limits::Limits;
-use super::network::{Network, UnixSockets};
-use super::path::{AbsPath, display, escape};
+use super::network::{Network, Reached, UnixSockets};
+use super::path::{AbsPath, escape};
 use super::policy::{HomeChoice, OsSandbox, Policy, Protect};
 use super::right::Rights;
 
@@ -26,6 +27,8 @@ pub struct Ceilings {
     pub all: Vec<Ceiling>,
     /// What was asked beyond them, files aside: those take a derivation to compare.
     pub cuts: Vec<Cut>,
+    /// The networks of the policy before any ceiling took from them; none while there are no ceilings.
+    pub asked: Vec<Network>,
     /// The lines that the policy's own settings come from.
     pub lines: Lines,
 }
@@ -94,8 +97,8 @@ pub enum Lost {
         /// One path that loses them.
         witness: AbsPath,
     },
-    /// IP.
-    Network(Network),
+    /// Hosts, or all of them.
+    Network(Reached),
     /// Unix sockets.
     UnixSockets(UnixSockets),
     /// A variable of the environment.
@@ -123,7 +126,7 @@ impl fmt::Display for Lost {
         match self {
             Self::Files { rights, path, witness } => files(rights, path, witness, ""),
             Self::Unasked { rights, path, witness } => files(rights, path, witness, " without a question"),
-            Self::Network(network) => write!(f, "network {network}"),
+            Self::Network(network) => network.fmt(f),
             Self::UnixSockets(sockets) => write!(f, "unix sockets {sockets}"),
             Self::Variable(name) => write!(f, "the environment variable {}", escape(name.as_str().as_bytes())),
             Self::Limit(key) => write!(f, "going beyond the limit `{key}`"),
@@ -135,11 +138,7 @@ impl fmt::Display for Lost {
 impl fmt::Display for Cut {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}: not given by the ceiling ", self.origin, self.what)?;
-        match &self.clause {
-            Some(clause @ Origin::File { .. }) => write!(f, "{clause}"),
-            Some(clause) => write!(f, "{} ({clause})", display(self.ceiling.as_os_str())),
-            None => f.write_str(&display(self.ceiling.as_os_str())),
-        }
+        f.write_str(&line_of(&self.ceiling, self.clause.as_ref()))
     }
 }
 
@@ -148,10 +147,17 @@ impl Policy {
     /// touched: their reach is compared path by path.
     pub fn cap(&mut self) {
         let ceilings = std::mem::take(&mut self.ceilings.all);
+        if !ceilings.is_empty() && self.ceilings.asked.is_empty() {
+            self.ceilings.asked = self.networks().cloned().collect();
+        }
         // All are compared with what was asked, so that their order tells nothing.
         let found: Vec<Cut> = ceilings.iter().flat_map(|ceiling| self.beyond(ceiling)).collect();
         for Ceiling { policy: most, .. } in &ceilings {
-            self.network = self.network.min(most.network);
+            self.network = self.network.and(&most.network);
+            let own = self.rules.iter_mut().filter_map(|rule| rule.network.as_mut());
+            for own in own.chain(self.tool_networks.values_mut()) {
+                own.network = own.network.and(&most.network);
+            }
             self.unix_sockets = self.unix_sockets.min(most.unix_sockets);
             self.environment = self.environment.and(&most.environment);
             self.limits = self.limits.and(&most.limits);
@@ -161,6 +167,7 @@ impl Policy {
             self.deny_fallback = self.deny_fallback.min(most.deny_fallback);
             self.mode = self.mode.min(most.mode);
             self.channels = self.channels.and(&most.channels);
+            self.audit.and(&most.audit);
             self.home = match most.home {
                 HomeChoice::Private => HomeChoice::Private,
                 HomeChoice::Real => self.home,
@@ -198,7 +205,7 @@ impl Policy {
     /// The settings that ask for more than a ceiling gives.
     fn beyond(&self, ceiling: &Ceiling) -> Vec<Cut> {
         let most = &ceiling.policy;
-        let mut cuts = Vec::new();
+        let mut cuts = self.networks_beyond(ceiling);
         let mut cut = |key: &str, what: Lost| {
             let asked = self.ceilings.lines.get(key).cloned();
             cuts.push(Cut {
@@ -208,9 +215,6 @@ impl Policy {
                 what,
             });
         };
-        if self.network > most.network {
-            cut("shell.network", Lost::Network(self.network));
-        }
         if self.unix_sockets > most.unix_sockets {
             cut("shell.unix_sockets", Lost::UnixSockets(self.unix_sockets));
         }
@@ -259,6 +263,10 @@ impl Policy {
         }
         if let Some(channel) = self.channels.beyond(&most.channels) {
             cut("approval.channel", setting("approval.channel", channel.name()));
+        }
+        // Nobody asked for none where nothing is said.
+        if !self.audit.is_on() && most.audit.is_on() && self.ceilings.lines.get("audit.log").is_some() {
+            cut("audit.log", setting("audit.log", &self.audit.log.to_string()));
         }
         cuts
     }

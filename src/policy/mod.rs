@@ -6,11 +6,15 @@
 //!
 //! Nothing here does I/O, knows serde, or names a kernel facility.
 
+mod asked;
+pub mod audit;
 pub mod ceiling;
 pub mod channel;
 pub mod decision;
 pub mod environment;
 pub mod grant;
+pub(crate) mod hex;
+pub mod hosts;
 pub mod limits;
 pub mod network;
 pub mod path;
@@ -22,17 +26,20 @@ pub mod shell;
 pub mod suffix;
 mod visible;
 
+pub use asked::line_of;
+pub use audit::{Audit, AuditLog};
 pub use ceiling::{Ceiling, Ceilings, Cut, Lines, Lost};
 pub use channel::{Channel, Channels};
 pub use decision::{Demand, Mode, Requirement};
 pub use environment::{EnvRule, Environment, VarName};
 pub use grant::{Access, Deny, Grant, Origin, Pattern, Scope, Target};
+pub use hosts::{Host, HostAccess, HostList, HostName, HostPattern, HostRule, HostWitness, PatternError, Place, Ports};
 pub use limits::Limits;
-pub use network::{Network, UnixSockets};
+pub use network::{Network, OwnNetwork, Reached, UnixSockets};
 pub use path::AbsPath;
 pub use policy::{
-    BackendChoice, BasePath, DenyFallback, HomeChoice, Identity, OsSandbox, Policy, Protect, ProtectFallback,
-    Residuals, Root, ToolRule,
+    BackendChoice, BasePath, DenyFallback, Explain, HomeChoice, Identity, NetworkOf, OsSandbox, Policy, Protect,
+    ProtectFallback, Residuals, Root, ToolRule,
 };
 pub use right::{Operation, Right, Rights};
 pub use rule::ShellRule;

@@ -2,21 +2,146 @@
 
 use std::fmt;
 
-/// Reach over IP. Ordered: less is stricter.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+use super::grant::Origin;
+use super::hosts::{Host, HostAccess, HostList, HostRule, HostWitness};
+
+/// Reach over IP: nothing, the hosts of a list, or everything.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Network {
     /// No socket that could leave the sandbox.
     Off,
+    /// The hosts of a list, through Stockade's own proxy, and no socket that could leave the sandbox. Never an empty list:
+    /// [`Network::hosts`] makes that [`Off`](Self::Off).
+    Hosts(HostList),
     /// Every address.
     Full,
 }
 
+/// A network in place of [`Policy::network`](super::Policy::network), and the line that says so.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OwnNetwork {
+    /// The reach.
+    pub network: Network,
+    /// Where it was written.
+    pub origin: Origin,
+}
+
+impl Network {
+    /// The reach of a list; none if it is empty.
+    pub fn hosts(list: HostList) -> Self {
+        if list.is_empty() { Self::Off } else { Self::Hosts(list) }
+    }
+
+    /// What both give.
+    #[must_use]
+    pub fn and(&self, other: &Self) -> Self {
+        match (self, other) {
+            (Self::Off, _) | (_, Self::Off) => Self::Off,
+            (Self::Full, most) | (most, Self::Full) => most.clone(),
+            (Self::Hosts(a), Self::Hosts(b)) => Self::hosts(a.and(b)),
+        }
+    }
+
+    /// Whether the other gives everything that this one gives.
+    ///
+    /// # Errors
+    /// Something that this one gives and the other does not.
+    pub fn within(&self, other: &Self) -> Result<(), Reached> {
+        match (self, other) {
+            (Self::Off, _) | (_, Self::Full) => Ok(()),
+            (Self::Full, Self::Off | Self::Hosts(_)) => Err(Reached::EveryHost),
+            (Self::Hosts(a), Self::Hosts(b)) => a.within(b).map_err(Reached::Host),
+            (Self::Hosts(a), Self::Off) => a.within(&HostList::default()).map_err(Reached::Host),
+        }
+    }
+
+    /// Everything that this one gives and the other does not: one witness for each rule that gives more.
+    pub fn beyond(&self, other: &Self) -> Vec<(Reached, Option<&Origin>)> {
+        match self {
+            Self::Off | Self::Full => self
+                .within(other)
+                .err()
+                .map(|reached| (reached, None))
+                .into_iter()
+                .collect(),
+            Self::Hosts(list) => {
+                let rules = list.rules().iter();
+                let beyond = rules.filter_map(|rule| {
+                    let alone = HostList::new([rule.clone()]);
+                    let mut reached = Self::Hosts(alone).within(other).err()?;
+                    // Another rule may give the same place more.
+                    if let Reached::Host(HostWitness { host, port, access, .. }) = &mut reached {
+                        *access = list.access(host, *port);
+                    }
+                    Some((reached, Some(&rule.origin)))
+                });
+                beyond.collect()
+            }
+        }
+    }
+
+    /// What is left for a command that nobody was asked about.
+    #[must_use]
+    pub fn unasked(&self) -> Self {
+        match self {
+            Self::Off => Self::Off,
+            Self::Hosts(list) => Self::hosts(list.unasked()),
+            Self::Full => Self::Full,
+        }
+    }
+
+    /// The line that decides about what another network gives beyond this one, where one does.
+    pub(super) fn decides(&self, reached: &Reached) -> Option<&Origin> {
+        match reached {
+            Reached::EveryHost => None,
+            Reached::Host(HostWitness { host, port, .. }) => self.rule_for(host, *port).map(|rule| &rule.origin),
+        }
+    }
+
+    /// The rule that speaks for this host and port; none where the network is off or full.
+    pub fn rule_for(&self, host: &Host, port: u16) -> Option<&HostRule> {
+        match self {
+            Self::Off | Self::Full => None,
+            Self::Hosts(list) => list.rule_for(host, port),
+        }
+    }
+
+    /// What becomes of a connection to this host and port.
+    pub fn access(&self, host: &Host, port: u16) -> HostAccess {
+        match self {
+            Self::Off => HostAccess::Denied,
+            Self::Hosts(list) => list.access(host, port),
+            Self::Full => HostAccess::Free,
+        }
+    }
+}
+
+/// What one network gives and another does not.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Reached {
+    /// Every host, and every protocol.
+    EveryHost,
+    /// One host and port.
+    Host(HostWitness),
+}
+
+impl fmt::Display for Reached {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::EveryHost => f.write_str("network full"),
+            Self::Host(witness) => witness.fmt(f),
+        }
+    }
+}
+
+/// `off`, `full`, or the list.
 impl fmt::Display for Network {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Off => "off",
-            Self::Full => "full",
-        })
+        match self {
+            Self::Off => f.write_str("off"),
+            Self::Hosts(list) => list.fmt(f),
+            Self::Full => f.write_str("full"),
+        }
     }
 }
 

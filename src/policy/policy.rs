@@ -1,15 +1,17 @@
 //! One config, resolved.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
+use super::audit::Audit;
 use super::ceiling::Ceilings;
 use super::channel::Channels;
 use super::decision::{Demand, Mode};
 use super::environment::Environment;
 use super::grant::{Access, Deny, Grant, Origin, Scope};
 use super::limits::Limits;
-use super::network::{Network, UnixSockets};
-use super::path::AbsPath;
+use super::network::{Network, OwnNetwork, UnixSockets};
+use super::path::{AbsPath, escape};
 use super::right::{Operation, Rights};
 use super::rule::ShellRule;
 use super::suffix::SuffixSet;
@@ -36,8 +38,10 @@ pub struct Policy {
     pub os_sandbox: OsSandbox,
     /// Which backend is asked for.
     pub backend: BackendChoice,
-    /// IP reach of commands.
+    /// IP reach of commands, where no rule and no tool has its own.
     pub network: Network,
+    /// IP reach of custom tools that have their own, by name.
+    pub tool_networks: BTreeMap<String, OwnNetwork>,
     /// Unix-socket reach of commands.
     pub unix_sockets: UnixSockets,
     /// Which HOME a command gets.
@@ -46,6 +50,8 @@ pub struct Policy {
     pub environment: Environment,
     /// Bounds on commands.
     pub limits: Limits,
+    /// Whether outcomes of commands say what was denied.
+    pub explain: Explain,
     /// Shell rules in file order.
     pub rules: Vec<ShellRule>,
     /// What holds where no rule matches; its pattern is empty.
@@ -56,8 +62,22 @@ pub struct Policy {
     pub mode: Mode,
     /// Where somebody may be asked.
     pub channels: Channels,
+    /// Whether what happens is recorded, and where.
+    pub audit: Audit,
     /// What the rest is held under.
     pub ceilings: Ceilings,
+}
+
+/// Whether outcomes of commands say what was denied, and why. It changes nothing of what is permitted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Explain {
+    /// They do not.
+    #[default]
+    Off,
+    /// Where a command fails and speaks of a refusal, its outcome says how to find out.
+    OnFailure,
+    /// They do; each call with a path in it is slower.
+    Always,
 }
 
 /// A named directory (or file) that tools and commands may reach.
@@ -181,7 +201,38 @@ pub struct ToolRule {
     pub origin: Origin,
 }
 
+/// Whose network it is, where it is not that of every command.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NetworkOf<'a> {
+    /// The commands that a rule matches.
+    Rule(&'a ShellRule),
+    /// A custom tool.
+    Tool(&'a str),
+}
+
+impl fmt::Display for NetworkOf<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Rule(rule) => write!(f, "command `{}`", escape(rule.pattern.join(" ").as_bytes())),
+            Self::Tool(name) => write!(f, "tool `{name}`"),
+        }
+    }
+}
+
 impl Policy {
+    /// Everything that has a network of its own, with it: rules in file order, then tools.
+    pub fn own_networks(&self) -> impl Iterator<Item = (NetworkOf<'_>, &OwnNetwork)> {
+        let rules = self.rules.iter();
+        let rules = rules.filter_map(|rule| rule.network.as_ref().map(|own| (NetworkOf::Rule(rule), own)));
+        let tools = self.tool_networks.iter();
+        rules.chain(tools.map(|(name, own)| (NetworkOf::Tool(name), own)))
+    }
+
+    /// Every network that some call may get.
+    pub fn networks(&self) -> impl Iterator<Item = &Network> {
+        std::iter::once(&self.network).chain(self.own_networks().map(|(_, own)| &own.network))
+    }
+
     /// What the config gives for `operation` on `path`, in its own words.
     ///
     /// The most specific root above the path speaks, and base paths below that root add to it.

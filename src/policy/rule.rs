@@ -2,6 +2,7 @@
 
 use super::decision::Demand;
 use super::grant::Origin;
+use super::network::OwnNetwork;
 
 /// One entry of `shell.rules`, or the `shell.default`.
 ///
@@ -18,6 +19,8 @@ pub struct ShellRule {
     /// If present, the rule matches only when the command's path arguments lie in these roots, and
     /// writes of the command then reach those roots only.
     pub sandbox_paths: Option<Vec<String>>,
+    /// If present, the IP reach of a matching command, in place of `shell.network`.
+    pub network: Option<OwnNetwork>,
     /// What the prompt shows instead of the pattern.
     pub description: Option<String>,
     /// Why it is blocked, told to the agent.

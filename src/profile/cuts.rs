@@ -19,8 +19,7 @@ pub fn cuts(policy: &Policy) -> Vec<Cut> {
     if policy.ceilings.all.is_empty() {
         return all;
     }
-    let call = |asked| Call { asked, narrow: None };
-    let (freely, at_most) = (call(Asked::Nobody), call(Asked::Everything));
+    let (freely, at_most) = (Call::of(Asked::Nobody), Call::of(Asked::Everything));
     let (unasked, asked) = (own(policy, &freely), own(policy, &at_most));
     for ceiling in &policy.ceilings.all {
         let most = own(&ceiling.policy, &at_most);

@@ -15,7 +15,9 @@ use super::Profile;
 use super::canonical;
 use super::index::Index;
 use super::intersect;
-use crate::policy::{AbsPath, BasePath, Demand, Deny, Grant, Origin, Policy, Right, Rights, Root, Scope, Target};
+use crate::policy::{
+    AbsPath, BasePath, Demand, Deny, Grant, Network, Origin, Policy, Right, Rights, Root, Scope, Target,
+};
 
 /// What a person, session memory or `approve_all` said yes to.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -45,9 +47,20 @@ pub struct Call {
     pub asked: Asked,
     /// A rule's `sandbox_paths`: the names of the only roots that writes reach.
     pub narrow: Option<Vec<String>>,
+    /// The network that rules or a tool have in place of the policy's.
+    pub network: Option<Network>,
 }
 
 impl Call {
+    /// A call for which no rule says anything.
+    pub const fn of(asked: Asked) -> Self {
+        Self {
+            asked,
+            narrow: None,
+            network: None,
+        }
+    }
+
     /// The same call to a ceiling. Names are the config's own: a ceiling's root of the same name is another
     /// one, so a yes that names roots opens none of the ceiling's.
     fn under_a_ceiling(&self) -> Self {
@@ -55,7 +68,7 @@ impl Call {
             Asked::Nobody | Asked::Roots(_) => Asked::Nobody,
             Asked::Everything => Asked::Everything,
         };
-        Self { asked, narrow: None }
+        Self::of(asked)
     }
 
     /// What is left of a root's rights in this call.
@@ -177,7 +190,13 @@ pub(super) fn own(policy: &Policy, call: &Call) -> Profile {
         grants: draft.grants,
         denies: draft.denies,
         identities: draft.identities,
-        network: policy.network,
+        network: {
+            let most = call.network.as_ref().unwrap_or(&policy.network);
+            match call.asked {
+                Asked::Nobody => most.unasked(),
+                Asked::Roots(_) | Asked::Everything => most.clone(),
+            }
+        },
         unix_sockets: policy.unix_sockets,
         limits: policy.limits.clone(),
         environment: policy.environment.clone(),

@@ -28,9 +28,11 @@ impl Excess {
 pub fn diff(a: &Profile, b: &Profile, most: usize) -> (Excess, Excess) {
     let mut both = files(a, b, most);
     for (excess, wide, tight) in [(&mut both.0, a, b), (&mut both.1, b, a)] {
-        let network = (wide.network > tight.network).then_some(Permission::Network(wide.network));
+        let network = wide.network.beyond(&tight.network).into_iter();
+        let network = network.map(|(reached, _)| Permission::Network(reached));
         let sockets = (wide.unix_sockets > tight.unix_sockets).then_some(Permission::UnixSockets(wide.unix_sockets));
-        excess.witnesses.extend(network.into_iter().chain(sockets));
+        excess.witnesses.extend(network.chain(sockets));
+        excess.witnesses.dedup();
         let limits = wide.limits.all_wider_than(&tight.limits).map(Permission::Limit);
         excess.witnesses.extend(limits);
         let variables = wide.environment.all_wider_than(&tight.environment);

@@ -39,7 +39,7 @@ pub fn intersect(a: &Profile, b: &Profile) -> Profile {
         grants,
         denies,
         identities,
-        network: a.network.min(b.network),
+        network: a.network.and(&b.network),
         unix_sockets: a.unix_sockets.min(b.unix_sockets),
         limits: a.limits.and(&b.limits),
         environment: a.environment.and(&b.environment),

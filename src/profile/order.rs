@@ -7,7 +7,7 @@ use super::Profile;
 use super::index::Index;
 pub use super::representatives::Landmarks;
 use crate::policy::{
-    AbsPath, Access, BasePath, Deny, Grant, Network, Operation, Policy, Root, Scope, Target, UnixSockets, VarName,
+    AbsPath, Access, BasePath, Deny, Grant, Operation, Policy, Reached, Root, Scope, Target, UnixSockets, VarName,
 };
 
 /// What is permitted at one path.
@@ -93,8 +93,8 @@ pub enum Permission {
         /// How much of it: [`Access::UpTo`] for writes within a size.
         access: Access,
     },
-    /// IP.
-    Network(Network),
+    /// Hosts, or all of them.
+    Network(Reached),
     /// Unix sockets.
     UnixSockets(UnixSockets),
     /// Going beyond a limit of that name.
@@ -119,7 +119,7 @@ impl fmt::Display for Permission {
                     Access::Denied | Access::Full => Ok(()),
                 }
             }
-            Self::Network(network) => write!(f, "network {network}"),
+            Self::Network(network) => network.fmt(f),
             Self::UnixSockets(sockets) => write!(f, "unix sockets {sockets}"),
             Self::Limit(name) => write!(f, "going beyond the limit `{name}`"),
             Self::Variable(name) => write!(f, "the environment variable {name}"),
@@ -156,7 +156,7 @@ pub fn files_within(a: &dyn FileReach, b: &dyn FileReach) -> Result<(), Witness>
 /// and environment.
 pub fn within(a: &Profile, b: &Profile) -> Result<(), Witness> {
     files_within(a, b)?;
-    let network = (a.network > b.network).then_some(Permission::Network(a.network));
+    let network = a.network.within(&b.network).err().map(Permission::Network);
     let sockets = (a.unix_sockets > b.unix_sockets).then_some(Permission::UnixSockets(a.unix_sockets));
     let limit = a.limits.wider_than(&b.limits).map(Permission::Limit);
     let variable = a

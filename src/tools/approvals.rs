@@ -61,8 +61,9 @@ pub(super) fn request(told: Told<'_>, asking: Asking<'_>) -> ApprovalRequest {
             .filter(|root| narrow.is_none_or(|names| names.contains(&root.name)))
             .map(|root| root.path.as_path().to_owned())
             .collect(),
-        may_reach: match profile.network {
+        may_reach: match &profile.network {
             Network::Off => "nothing".to_owned(),
+            Network::Hosts(list) => list.to_string(),
             Network::Full => "every host".to_owned(),
         },
     };
@@ -78,6 +79,7 @@ pub(super) fn request(told: Told<'_>, asking: Asking<'_>) -> ApprovalRequest {
         allowed_by: told.allowed_by,
         why: told.why,
         caller: wanted.caller.map(str::to_owned),
+        call: None,
     }
 }
 

@@ -21,6 +21,7 @@ pub(crate) fn by_name(context: &ApprovalContext, description: String, shown: Val
         allowed_by: format!("`tools: {{{name}: {{approval: none}}}}` in the config would allow it"),
         why: vec![format!("nothing in the config says that {name} may be called unasked")],
         caller: context.caller.clone(),
+        call: None,
     }
 }
 

@@ -8,7 +8,9 @@ use std::time::Duration;
 use nix::sys::signal::Signal;
 use tokio::sync::mpsc;
 
+use super::network::NetworkUse;
 use super::plan::PlanError;
+use crate::audit::AuditError;
 use crate::confine::ConfineError;
 use crate::confine::io::{IoError, OutputMode, Stdin};
 use crate::policy::path::display;
@@ -94,9 +96,42 @@ pub enum ToolError {
     /// The standard streams failed.
     #[error(transparent)]
     Io(#[from] IoError),
+    /// It was under way, and failed; of a command whose network is a list of hosts.
+    #[error("{failure}")]
+    UnderWay {
+        /// Why.
+        #[source]
+        failure: Box<ToolError>,
+        /// What the command had tried to reach.
+        network: NetworkUse,
+    },
+    /// It could not be put on record beforehand, so it was not done.
+    #[error("{0}; nothing was done")]
+    Audit(#[from] AuditError),
+    /// It was done, and what came of it could not be put on record.
+    #[error("it was done, and what came of it could not be put on record: {0}")]
+    AuditAfter(#[source] AuditError),
     /// The private directories could not be prepared.
     #[error("failed to prepare the private directories: {0}")]
     Private(#[source] std::io::Error),
+}
+
+impl ToolError {
+    /// What a command had tried to reach before it failed on the way; absent where its network is no list of hosts.
+    pub const fn network(&self) -> Option<&NetworkUse> {
+        match self {
+            Self::UnderWay { network, .. } => Some(network),
+            _ => None,
+        }
+    }
+
+    /// The same of what failed after the call was done.
+    pub(super) fn after_the_call(self) -> Self {
+        match self {
+            Self::Audit(error) => Self::AuditAfter(error),
+            other => other,
+        }
+    }
 }
 
 /// The program and arguments that run the command.

@@ -12,10 +12,11 @@ use tokio::sync::mpsc;
 
 use super::approvals::{self, Asking, Told};
 use super::call::{ShellCommand, ToolError};
+use super::deciding::Deciding;
 use super::executor::Executor;
 use super::files::{Operands, bare};
 use super::outcome::Outcome;
-use super::permission::{Overruled, Permit, Wanted};
+use super::permission::{Overruled, Permit, Wanted, approved};
 use super::session::Shared;
 use super::shell_tool::{self, Work};
 use super::tool::{ApprovalContext, Assessed, Assessment, Boxed, Effect, Output, Prepared, Tool, ready};
@@ -23,21 +24,29 @@ use crate::approval::Remember;
 use crate::config::{ArgKind, CustomArg, CustomTool};
 use crate::policy::path::escape;
 use crate::policy::{AbsPath, Demand};
-use crate::profile::Asked;
+use crate::profile::{Asked, Call};
 
 /// A program with typed arguments.
 pub struct CommandTool {
     tool: CustomTool,
     session: Arc<Shared>,
     overruled: Overruled,
+    /// Who decides what comes up while a command runs; nobody for a tool without a guard.
+    deciding: Option<Deciding>,
 }
 
 impl CommandTool {
-    pub(super) const fn new(tool: CustomTool, session: Arc<Shared>, overruled: Overruled) -> Self {
+    pub(super) const fn new(
+        tool: CustomTool,
+        session: Arc<Shared>,
+        overruled: Overruled,
+        deciding: Option<Deciding>,
+    ) -> Self {
         Self {
             tool,
             session,
             overruled,
+            deciding,
         }
     }
 
@@ -223,7 +232,7 @@ impl Tool for CommandTool {
     ) -> Boxed<'a, Result<Output, ToolError>> {
         Box::pin(async move {
             let prepared = ready(self, context, prepared).await?;
-            shell_tool::run(&self.session, prepared).await
+            shell_tool::run(&self.session, self.deciding.as_ref(), context, prepared).await
         })
     }
 }
@@ -280,7 +289,12 @@ impl Executor {
             }
         };
         let narrow = Some(narrow);
-        let derived = self.profile(&Asked::Everything, narrow.as_ref())?;
+        let call = Call {
+            asked: Asked::Nobody,
+            narrow: narrow.clone(),
+            network: self.policy.tool_networks.get(&tool.name).map(|own| own.network.clone()),
+        };
+        let derived = self.profile(&approved(&call))?;
         let line = format!(
             "`custom_tools: {}` at {} says `approval: {}`",
             tool.name, tool.origin, tool.approval
@@ -314,11 +328,7 @@ impl Executor {
             },
         ));
         let assessment = Assessment::demanded(tool.approval, request);
-        let permit = Permit {
-            asked: Asked::Nobody,
-            narrow,
-            operands,
-        };
+        let permit = Permit { call, operands };
         Ok((assessment, permit))
     }
 }

@@ -7,7 +7,8 @@ use nix::sys::signal::Signal;
 use tokio::sync::mpsc;
 
 use super::call::ToolError;
-use crate::approval::{ApprovalRequest, Approver, CancelHandle, Controller, SharedApprover, Verdict};
+use super::recorder::Recorder;
+use crate::approval::{ApprovalRequest, Approver, ApproverError, CancelHandle, Controller, SharedApprover, Verdict};
 
 /// A controller that a session, its guarded tools and everybody they delegate to share. Questions wait for one another.
 pub type SharedController = Arc<Controller>;
@@ -19,7 +20,15 @@ pub(super) struct Deciding {
     /// Who is asked in place of the session's own approver.
     pub(super) approver: Option<Arc<SharedApprover>>,
     pub(super) withdraw: Option<CancelHandle>,
+    /// Whoever is asked while a command runs.
+    pub(super) another: Option<Another>,
+    /// What puts on record what happens; the controller puts decisions there itself.
+    pub(super) recorder: Option<Recorder>,
 }
+
+/// One more approver, for a question beside the others, and what withdraws that question alone.
+pub type Another =
+    Arc<dyn Fn() -> Result<(Box<dyn Approver + Send>, Option<CancelHandle>), ApproverError> + Send + Sync>;
 
 impl Deciding {
     /// The session's own approver is asked.
@@ -28,15 +37,24 @@ impl Deciding {
             controller,
             approver: None,
             withdraw: None,
+            another: None,
+            recorder: None,
         }
     }
 
     /// The same session, where somebody else is asked.
-    pub(super) fn asking(&self, approver: Box<dyn Approver + Send>, withdraw: Option<CancelHandle>) -> Self {
+    pub(super) fn asking(
+        &self,
+        approver: Box<dyn Approver + Send>,
+        withdraw: Option<CancelHandle>,
+        another: Option<Another>,
+    ) -> Self {
         Self {
             controller: Arc::clone(&self.controller),
             approver: Some(Arc::new(Mutex::new(approver))),
             withdraw,
+            another,
+            recorder: self.recorder.clone(),
         }
     }
 }

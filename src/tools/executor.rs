@@ -10,17 +10,22 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::call::ToolError;
-use super::deciding::Deciding;
+use super::deciding::{Another, Deciding};
+use super::explain::standing::Standings;
 use super::fall;
 use super::footing::{Chosen, Footing};
 use super::identity;
 use super::narrowing::Narrowing;
-use super::plan::{self, ProfileDigest, Surroundings, Walls};
+use super::on_record::end;
+use super::plan::{self, PlanError, ProfileDigest, Surroundings, Walls};
+use super::recorder::Recorder;
 use super::regime::RegimeLine;
 use super::workers::Workers;
 use crate::approval::{Approver, CancelHandle, Controller};
+use crate::backend::Regime;
 use crate::backend::bwrap::own;
 use crate::backend::host::program;
+use crate::backend::status::refuse_hosts;
 use crate::config::{Context, trust};
 use crate::confine::protocol::ProtectSetup;
 use crate::confine::{ConfineError, Confinement, Named, OwnProcess, Place, Session, Setup, Stage};
@@ -49,9 +54,6 @@ impl Places {
 /// How many profiles are kept; a session seldom asks about more sets of roots.
 pub(super) const MOST_PROFILES: usize = 32;
 
-/// What a profile is derived for: who was asked for what, and the only roots that are written.
-type Wish = (Asked, Option<Vec<String>>);
-
 /// A profile that was held against the policy, and what tells it from others.
 #[derive(Debug, Clone)]
 pub(super) struct Derived {
@@ -79,13 +81,14 @@ pub struct Executor {
     pub(super) places: Places,
     pub(super) workers: Workers,
     pub(super) file_profiles: Vec<(Asked, Derived)>,
-    profiles: Vec<(Wish, Derived)>,
+    profiles: Vec<(Call, Derived)>,
+    pub(super) standings: Standings,
     /// How often a command named more files than are looked at.
     pub(super) unknown: u64,
 }
 
 impl Executor {
-    /// An executor for this policy. On a machine that cannot confine this fails, or gives an executor
+    /// An executor for this policy; where the policy wants a log, one that records. On a machine that cannot confine this fails, or gives an executor
     /// that refuses every call, as the policy says.
     pub fn new(
         policy: Policy,
@@ -95,22 +98,32 @@ impl Executor {
         places: Places,
     ) -> Result<Self, ToolError> {
         let chosen = Footing::choose(&policy, &places.state).map_err(ToolError::Refused)?;
-        let envelope = held(&policy, &narrowing, &Asked::Everything, None)?;
+        let envelope = held(&policy, &narrowing, &Call::of(Asked::Everything))?;
         let chosen = fall::settle(chosen, &policy, &envelope);
         if let Footing::Confined(ground) = &chosen.footing {
             fall::protects(&policy, *ground)?;
         }
         let mode = mode.min(policy.loosest_mode());
+        let recorder = Recorder::open(&policy, mode, &places)?;
+        let mut controller = Controller::new(mode, approver);
+        if let Some(recorder) = recorder.clone() {
+            controller = controller.witnessed_by(Box::new(move |record| recorder.decided(record)));
+        }
+        let deciding = Deciding {
+            recorder,
+            ..Deciding::by(Arc::new(controller))
+        };
         Ok(Self {
             policy,
             narrowing,
             envelope,
             chosen,
-            deciding: Deciding::by(Arc::new(Controller::new(mode, approver))),
+            deciding,
             places,
             workers: Workers::default(),
             file_profiles: Vec::new(),
             profiles: Vec::new(),
+            standings: Standings::default(),
             unknown: 0,
         })
     }
@@ -122,11 +135,15 @@ impl Executor {
             narrowing: self.narrowing.clone(),
             envelope: self.envelope.clone(),
             chosen: self.chosen.clone(),
-            deciding: self.deciding.clone(),
+            deciding: Deciding {
+                recorder: self.deciding.recorder.as_ref().map(Recorder::beside),
+                ..self.deciding.clone()
+            },
             places: self.places.clone(),
             workers: Workers::default(),
             file_profiles: Vec::new(),
             profiles: Vec::new(),
+            standings: Standings::default(),
             unknown: 0,
         }
     }
@@ -138,6 +155,13 @@ impl Executor {
         self
     }
 
+    /// Asks one of these for each question that comes up while a command runs.
+    #[must_use]
+    pub fn asking_meanwhile(mut self, another: Another) -> Self {
+        self.deciding.another = Some(another);
+        self
+    }
+
     /// Whether commands of this session run unconfined.
     pub fn is_unconfined(&self) -> bool {
         matches!(self.chosen.footing, Footing::Unconfined(_))
@@ -145,7 +169,14 @@ impl Executor {
 
     /// What holds, in one line.
     pub fn regime_line(&self) -> Result<RegimeLine, ToolError> {
-        self.regime_line_of(&self.envelope)
+        let line = self.regime_line_of(&self.envelope)?;
+        let own = self.policy.own_networks();
+        let own = own.map(|(whose, own)| (whose, self.narrowing.narrow_network(&own.network)));
+        Ok(if self.is_unconfined() {
+            line
+        } else {
+            line.with_own_networks(&self.envelope.network, own)
+        })
     }
 
     /// The same for what runs under this profile.
@@ -162,29 +193,27 @@ impl Executor {
         }
     }
 
-    /// Ends every worker and waits until nothing of them is left.
-    pub async fn finish(self) {
+    /// Ends every worker and waits until nothing of them is left; an error says that the end is not on record.
+    pub async fn finish(self) -> Result<(), ToolError> {
         self.workers.finish().await;
+        end(self.deciding.recorder.as_ref()).await
     }
 
     /// The profile of a call; everything that any call of the session may do is in the envelope. The policy of an
     /// executor stays what it is, so a profile that was held against it is not derived again.
-    pub(super) fn profile(&mut self, asked: &Asked, narrow: Option<&Vec<String>>) -> Result<Derived, ToolError> {
-        let known = self
-            .profiles
-            .iter()
-            .find(|(key, ..)| key.0 == *asked && key.1.as_ref() == narrow);
-        if let Some((_, known)) = known {
+    pub(super) fn profile(&mut self, call: &Call) -> Result<Derived, ToolError> {
+        if let Some((_, known)) = self.profiles.iter().find(|(key, _)| key == call) {
             return Ok(known.clone());
         }
-        let derived = Derived::of(match (asked, narrow) {
-            (Asked::Everything, None) => self.envelope.clone(),
-            _ => held(&self.policy, &self.narrowing, asked, narrow)?,
+        let derived = Derived::of(if *call == Call::of(Asked::Everything) {
+            self.envelope.clone()
+        } else {
+            held(&self.policy, &self.narrowing, call)?
         });
         if self.profiles.len() >= MOST_PROFILES {
             self.profiles.remove(0);
         }
-        self.profiles.push(((asked.clone(), narrow.cloned()), derived.clone()));
+        self.profiles.push((call.clone(), derived.clone()));
         Ok(derived)
     }
 
@@ -218,8 +247,7 @@ impl Executor {
             .map_err(ToolError::Private)?;
         let drafted = match &self.chosen.footing {
             Footing::Confined(ground) => {
-                let own = [own_directory(&private.home)?, own_directory(&private.tmp)?];
-                let profile = with_canary(profile.clone().with_private(own), &session)?;
+                let profile = worker_profile(profile.clone(), &session)?;
                 let around = match place {
                     Place::Host => Surroundings::default(),
                     Place::Namespaces => Surroundings {
@@ -229,7 +257,10 @@ impl Executor {
                 };
                 Some((plan::draft(&profile, *ground, &around)?, profile, *ground))
             }
-            Footing::Unconfined(_) => None,
+            Footing::Unconfined(_) => {
+                refuse_hosts(&profile.network, Regime::None).map_err(PlanError::Refused)?;
+                None
+            }
             Footing::Refused(why) => return Err(ToolError::Refused(why.clone())),
         };
         let setup = Setup {
@@ -239,8 +270,8 @@ impl Executor {
         };
         let mut worker = Confinement::start(stage, setup).await?;
         // While the worker confines itself; it is asked for nothing before.
-        if let Some((draft, profile, ground)) = drafted
-            && let Err(error) = draft.prove(&profile, ground)
+        if let Some((draft, profile, ground)) = &drafted
+            && let Err(error) = draft.prove(profile, *ground)
         {
             worker.finish().await;
             return Err(error.into());
@@ -251,6 +282,11 @@ impl Executor {
                 worker.finish().await;
                 return Err(error.into());
             }
+        }
+        let statuses = drafted.as_ref().map(|(draft, ..)| draft.statuses());
+        if let Err(error) = self.record_profile(&mut worker, plan::digest(profile), statuses).await {
+            worker.finish().await;
+            return Err(error);
         }
         Ok(worker)
     }
@@ -289,18 +325,9 @@ pub(super) fn protect_setup(policy: &Policy, envelope: &Profile, store: &Path) -
 }
 
 /// The profile of a call, held against the config's own words, flags applied and held again.
-pub(super) fn held(
-    policy: &Policy,
-    narrowing: &Narrowing,
-    asked: &Asked,
-    narrow: Option<&Vec<String>>,
-) -> Result<Profile, ToolError> {
-    let call = Call {
-        asked: asked.clone(),
-        narrow: narrow.cloned(),
-    };
-    let profile = narrowing.narrow(derive(policy, &call));
-    plan::hold_against(policy, &profile)?;
+pub(super) fn held(policy: &Policy, narrowing: &Narrowing, call: &Call) -> Result<Profile, ToolError> {
+    let profile = narrowing.narrow(derive(policy, call));
+    plan::hold_against(policy, call, &profile)?;
     Ok(profile)
 }
 
@@ -326,7 +353,7 @@ fn protected_paths(present: Vec<OsString>, setup: Option<&ProtectSetup>) -> Resu
 
 /// What must be seen inside though nobody is granted it: what the worker needs to start, and the file that nothing
 /// may open, so that the refusal comes from the layer.
-fn shown(session: &Session) -> Result<Vec<AbsPath>, ToolError> {
+pub(super) fn shown(session: &Session) -> Result<Vec<AbsPath>, ToolError> {
     let needs = program::needs().map_err(ToolError::Private)?;
     let paths = needs.into_iter().chain([session.closed()]).map(AbsPath::new);
     paths
@@ -345,6 +372,13 @@ fn own_directory(path: &Path) -> Result<(AbsPath, Identity), ToolError> {
             inode: meta.ino(),
         },
     ))
+}
+
+/// The profile of a worker: with the session's own directories, and what its self-test must be able to read.
+pub(super) fn worker_profile(profile: Profile, session: &Session) -> Result<Profile, ToolError> {
+    let private = session.private();
+    let own = [own_directory(&private.home)?, own_directory(&private.tmp)?];
+    with_canary(profile.with_private(own), session)
 }
 
 /// Adds the canary that the self-test must be able to read.

@@ -6,7 +6,8 @@ use super::plan::{Ground, Walls};
 use super::remembered;
 use crate::backend::host::Host;
 use crate::backend::landlock::rights::{OLDEST_ABI, RESOLVE_UNIX_ABI};
-use crate::policy::{BackendChoice, OsSandbox, Policy};
+use crate::backend::seccomp::Attempts;
+use crate::policy::{BackendChoice, Explain, OsSandbox, Policy};
 
 /// How commands of a session are held.
 #[derive(Debug, Clone)]
@@ -90,6 +91,10 @@ fn ground(policy: &Policy, host: &Host, walls: Walls) -> Option<Ground> {
         landlock_abi: host.landlock_abi?.min(RESOLVE_UNIX_ABI),
         deny_fallback: policy.deny_fallback,
         residuals: policy.residuals,
+        attempts: match policy.explain {
+            Explain::Off | Explain::OnFailure => Attempts::Unseen,
+            Explain::Always => Attempts::Watched,
+        },
     })
 }
 

@@ -30,11 +30,7 @@ pub fn foresee(policy: &Policy, narrowing: &Narrowing, places: &Places, call: &S
         Requirement::PreApproved if !policy.tools.contains_key(NAME) => {}
         Requirement::PreApproved | Requirement::Blocked | Requirement::NeedsApproval => return,
     }
-    let everything = Call {
-        asked: Asked::Everything,
-        narrow: None,
-    };
-    let envelope = narrowing.narrow(derive(policy, &everything));
+    let envelope = narrowing.narrow(derive(policy, &Call::of(Asked::Everything)));
     let Some(protect) = protect_setup(policy, &envelope, &places.state) else {
         return;
     };

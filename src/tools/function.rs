@@ -108,16 +108,20 @@ impl Tool for FunctionTool {
         self.schema.clone()
     }
 
+    fn recorded(&self, args: &Value) -> Value {
+        match &self.payload {
+            Some(redact) => redact(args),
+            None => args.clone(),
+        }
+    }
+
     fn assess<'a>(&'a mut self, context: &'a ApprovalContext) -> Boxed<'a, Result<Assessed, ToolError>> {
         Box::pin(async move {
             let description = match &self.describe {
                 Some(describe) => describe(&context.args),
                 None => format!("call {}", self.name),
             };
-            let shown = match &self.payload {
-                Some(redact) => redact(&context.args),
-                None => context.args.clone(),
-            };
+            let shown = self.recorded(&context.args);
             let question = Box::new(asking::by_name(context, description, shown));
             Ok(Assessed::from(match self.marker {
                 Marker::PreApproved => Assessment::PreApproved(Some(question)),

@@ -13,6 +13,7 @@ use serde_json::Value;
 use super::asking;
 use super::call::ToolError;
 use super::deciding::{Deciding, decide_all, lost};
+use super::recorder::{self, OpenCall};
 use super::tool::{ApprovalContext, Assessed, Assessment, Boxed, Effect, Output, Prepared, Question, Tool};
 use crate::approval::{ApprovalRequest, DecidedBy, Remember, Verdict};
 use crate::policy::{Demand, Requirement, ToolRule};
@@ -63,6 +64,16 @@ pub(super) struct Begun {
     pub(super) context: ApprovalContext,
     pub(super) prepared: Prepared,
     pub(super) question: Option<ApprovalRequest>,
+    /// Where there is a log: the call as it stands there.
+    pub(super) open: Option<OpenCall>,
+}
+
+/// Puts what came of a call on record, where it is.
+pub(super) async fn ended(open: Option<OpenCall>, done: Result<Output, ToolError>) -> Result<Output, ToolError> {
+    match open {
+        Some(open) => open.end(done).await,
+        None => done,
+    }
 }
 
 /// Asks what several calls of one guard ask.
@@ -109,15 +120,27 @@ impl Guarded {
         Ok(Assessed { assessment, prepared })
     }
 
-    /// A call, as far as it goes without asking.
+    /// A call, as far as it goes without asking. It is on record before anything is looked at.
     pub(super) async fn begin(&mut self, context: &ApprovalContext) -> Result<Begun, ToolError> {
-        let context = self.named(context);
-        self.begin_named(context).await
+        let mut context = self.named(context);
+        let arguments = self.tool.recorded(&context.args);
+        let open = OpenCall::of(&self.guard, &context, arguments).await?;
+        context.call = open.as_ref().map(|open| open.name().to_owned());
+        match self.begin_named(context).await {
+            Ok(begun) => Ok(Begun { open, ..begun }),
+            Err(error) => match ended(open, Err(error)).await {
+                Err(error) => Err(error),
+                Ok(_) => Err(lost()),
+            },
+        }
     }
 
     /// The same where the context says already who calls what.
     async fn begin_named(&mut self, context: ApprovalContext) -> Result<Begun, ToolError> {
         let Assessed { assessment, prepared } = self.judge(&context).await?;
+        if let (Some(recorder), Some(call)) = (&self.guard.deciding.recorder, &context.call) {
+            recorder.note(vec![recorder::assessment(call, &assessment)]).await?;
+        }
         let question = match assessment {
             Assessment::Blocked(why) => return Err(ToolError::Blocked(why)),
             Assessment::PreApproved(_) => None,
@@ -126,18 +149,25 @@ impl Guarded {
         };
         let question = question.map(|question| ApprovalRequest {
             group_id: context.group_id.clone().or_else(|| question.group_id.clone()),
+            call: context.call.clone(),
             ..question
         });
         Ok(Begun {
             context,
             prepared,
             question,
+            open: None,
         })
     }
 
     /// The rest of it, after whatever it asked was answered with yes. What changed meanwhile is asked about anew.
-    pub(super) async fn end(&mut self, begun: Begun) -> Result<Output, ToolError> {
-        let mut begun = begun;
+    pub(super) async fn end(&mut self, mut begun: Begun) -> Result<Output, ToolError> {
+        let open = begun.open.take();
+        let done = self.carry_out(begun).await;
+        ended(open, done).await
+    }
+
+    async fn carry_out(&mut self, mut begun: Begun) -> Result<Output, ToolError> {
         let mut tries = 0..AGAIN;
         loop {
             match self.tool.call(&begun.context, begun.prepared).await {
@@ -151,15 +181,15 @@ impl Guarded {
     async fn again(&mut self, context: ApprovalContext) -> Result<Begun, ToolError> {
         let mut begun = self.begin_named(context).await?;
         if let Some(question) = begun.question.take() {
-            self.ask(vec![question]).await?.pop().unwrap_or_else(|| Err(lost()))?;
+            self.ask_one(question).await?;
             begun.prepared = begun.prepared.approved();
         }
         Ok(begun)
     }
 
-    /// Asks; each answer by itself.
-    pub(super) async fn ask(&self, requests: Vec<ApprovalRequest>) -> Result<Vec<Result<(), ToolError>>, ToolError> {
-        ask(&self.guard, requests).await
+    async fn ask_one(&self, question: ApprovalRequest) -> Result<(), ToolError> {
+        let mut answers = ask(&self.guard, vec![question]).await?;
+        answers.pop().unwrap_or_else(|| Err(lost()))
     }
 
     fn named(&self, context: &ApprovalContext) -> ApprovalContext {
@@ -195,6 +225,10 @@ impl Tool for Guarded {
         self.tool.effect()
     }
 
+    fn recorded(&self, args: &Value) -> Value {
+        self.tool.recorded(args)
+    }
+
     fn assess<'a>(&'a mut self, context: &'a ApprovalContext) -> Boxed<'a, Result<Assessed, ToolError>> {
         Box::pin(async move {
             let context = self.named(context);
@@ -211,7 +245,9 @@ impl Tool for Guarded {
         Box::pin(async move {
             let mut begun = self.begin(context).await?;
             if let Some(question) = begun.question.take() {
-                self.ask(vec![question]).await?.pop().unwrap_or_else(|| Err(lost()))?;
+                if let Err(denied) = self.ask_one(question).await {
+                    return ended(begun.open, Err(denied)).await;
+                }
                 begun.prepared = begun.prepared.approved();
             }
             self.end(begun).await

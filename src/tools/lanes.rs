@@ -81,6 +81,7 @@ impl Lanes {
             context,
             approver,
             withdraw,
+            another,
             cancelled,
             progress: _,
         } = call;
@@ -92,7 +93,7 @@ impl Lanes {
         let session = lane.session(&self.session, &self.room).await;
         // One that was given up may have been told to stop when it had ended already.
         session.forget_stops().await;
-        let mut tools = session.asking(approver, withdraw).tools();
+        let mut tools = session.asking(approver, withdraw, another).tools();
         let stopper = session.stopper();
         let mut work = std::pin::pin!(tools.call_in(&context));
         let done = tokio::select! {

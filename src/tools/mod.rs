@@ -6,8 +6,11 @@
 //! without running anything. [`footing`] finds the regime to hold commands in: `remembered` knows that namespaces
 //! worked, and `fall` takes the regime below where they do not, or cannot hold the config. `foresight` has the look at
 //! protected names begin before all that. [`Provider`] is what a server for agents calls; [`Lanes`] has several calls of
-//! one config under way at once.
+//! one config under way at once. [`mod@explain`] says what was denied to a command, and why. [`network`] is the way out of a
+//! command that may reach the hosts of a list. `recorder` puts what happens on record, where the policy wants that; `on_record`
+//! is what an executor says to it.
 
+mod apart;
 mod approvals;
 pub mod approver_program;
 pub(crate) mod asking;
@@ -17,6 +20,7 @@ mod deciding;
 pub mod doctor;
 pub mod environment;
 pub mod executor;
+pub mod explain;
 mod fall;
 pub mod files;
 pub mod footing;
@@ -27,11 +31,14 @@ pub mod identity;
 pub mod inspect;
 mod lanes;
 pub mod narrowing;
+pub mod network;
 mod offers;
+mod on_record;
 pub mod outcome;
 mod permission;
 pub mod plan;
 mod provider;
+mod recorder;
 pub mod regime;
 mod remembered;
 mod room;
@@ -49,16 +56,19 @@ mod workers;
 pub use crate::approval::TerminalApprover;
 pub use crate::confine::io::terminal::size as terminal_size;
 pub use crate::confine::io::{HeadTail, OutputMode, Pipe, Stdin};
+pub(crate) use apart::reached;
 pub use call::{ShellCall, ShellCommand, ToolError, words};
 pub use custom::CommandTool;
-pub use deciding::SharedController;
+pub use deciding::{Another, SharedController};
 pub use executor::{Executor, Places};
+pub use explain::{Blocked, Explained};
 pub use files::{FileKind, FileTool};
 pub use foresight::foresee;
 pub use function::FunctionTool;
 pub use guarded::{Guard, Guarded, Hook, Override};
 pub use lanes::Lanes;
 pub use narrowing::Narrowing;
+pub use network::{NetworkUse, Tried, TriedResult};
 pub use outcome::{Outcome, Restored, Status, Then};
 pub use plan::PlanError;
 pub use provider::{Progress, ProvidedCall, Provider};
@@ -67,6 +77,6 @@ pub use session::{Session, SessionError};
 pub use set::{ToolInfo, ToolSet};
 pub use shell_tool::ShellTool;
 pub use tool::{
-    Answered, ApprovalContext, Assessed, Assessment, Boxed, Effect, Output, OutputEnd, Picture, Prepared, Question,
-    Reach, Tool,
+    Answered, ApprovalContext, Assessed, Assessment, Boxed, CallRequest, Effect, Output, OutputEnd, Picture, Prepared,
+    Question, Reach, Tool,
 };

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::policy::{AbsPath, Deny, Grant, Identity, Limits, Network, Origin, Rights, UnixSockets};
 use crate::profile::{Profile, intersect};
 
-/// The flags `--rw`, `--ro`, `--deny`, `--net off` beside a config.
+/// The flags `--rw`, `--ro`, `--deny`, `--net` beside a config.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Narrowing {
     /// If not empty, writes reach these directories only.
@@ -14,7 +14,7 @@ pub struct Narrowing {
     pub readable: Vec<AbsPath>,
     /// Paths that do not exist for the command.
     pub denied: Vec<AbsPath>,
-    /// Whether the network is off whatever the config says.
+    /// What may be reached at most, whatever the config says.
     pub network: Option<Network>,
 }
 
@@ -28,6 +28,14 @@ impl Narrowing {
     #[must_use]
     pub fn narrow(&self, profile: Profile) -> Profile {
         if self.is_empty() { profile } else { self.apply(&profile) }
+    }
+
+    /// What the flags leave of a network.
+    #[must_use]
+    pub fn narrow_network(&self, network: &Network) -> Network {
+        self.network
+            .as_ref()
+            .map_or_else(|| network.clone(), |most| network.and(most))
     }
 
     /// The greatest profile below `profile` that the flags permit.
@@ -68,7 +76,7 @@ impl Narrowing {
             grants,
             denies,
             identities,
-            network: self.network.unwrap_or(Network::Full),
+            network: self.network.clone().unwrap_or(Network::Full),
             unix_sockets: UnixSockets::All,
             limits: Limits::default(),
             environment: profile.environment.clone(),

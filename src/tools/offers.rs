@@ -33,6 +33,7 @@ impl Executor {
         &mut self,
         worker: &mut Confinement,
         restored: &mut [Restored],
+        call: Option<&str>,
         stops: &mut mpsc::Receiver<Signal>,
     ) -> Offered {
         let asks = match self.deciding.controller.mode() {
@@ -50,13 +51,17 @@ impl Executor {
             let Some(told) = restored.iter_mut().find(|told| told.path == shown) else {
                 continue;
             };
-            let Ok(verdict) = decide(&self.deciding, question(&offer), stops).await else {
+            let Ok(verdict) = decide(&self.deciding, question(&offer, call), stops).await else {
                 break;
             };
             match verdict.by {
                 DecidedBy::Approver => {}
                 // Nobody is there: the next question would find nobody either.
-                DecidedBy::Mode(_) | DecidedBy::Memory | DecidedBy::Failure(_) | DecidedBy::Pending => break,
+                DecidedBy::Mode(_)
+                | DecidedBy::Memory
+                | DecidedBy::Failure(_)
+                | DecidedBy::Unrecorded(_)
+                | DecidedBy::Pending => break,
             }
             if !verdict.decision.approved {
                 continue;
@@ -74,7 +79,7 @@ impl Executor {
     }
 }
 
-fn question(offer: &Offer) -> ApprovalRequest {
+fn question(offer: &Offer, call: Option<&str>) -> ApprovalRequest {
     let text = offer.text.clone();
     ApprovalRequest {
         required: true,
@@ -92,5 +97,6 @@ fn question(offer: &Offer) -> ApprovalRequest {
         allowed_by: String::new(),
         why: Vec::new(),
         caller: None,
+        call: call.map(str::to_owned),
     }
 }

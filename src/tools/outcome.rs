@@ -5,6 +5,8 @@ use std::time::Duration;
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use super::explain::Explained;
+use super::network::NetworkUse;
 use crate::confine::protocol::Violation;
 use crate::confine::{End, LimitKind};
 use crate::policy::path::{display, escape};
@@ -31,6 +33,15 @@ pub struct Outcome {
     pub restored: Vec<Restored>,
     /// Why protected names could not be restored, if they could not.
     pub unsettled: Option<String>,
+    /// What it tried to reach; absent where the network is no list of hosts.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub network: Option<NetworkUse>,
+    /// What was denied to it, and why; absent where nobody looked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub explained: Option<Explained>,
+    /// How to find out what was denied to it; absent where the config does not want it, or nothing sounds like a refusal.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hint: Option<String>,
 }
 
 /// A protected name that was restored.

@@ -13,15 +13,13 @@ use super::tool::Assessment;
 use crate::approval::Remember;
 use crate::policy::shell::{Judgement, judge, judge_argv};
 use crate::policy::{AbsPath, Access, Demand, Operation, Policy, Requirement};
-use crate::profile::{Asked, FileReach};
+use crate::profile::{Asked, Call, FileReach};
 
 /// What a command may do when it runs.
 #[derive(Debug)]
 pub(super) struct Permit {
-    /// Who said yes to what.
-    pub(super) asked: Asked,
-    /// The only roots that writes reach.
-    pub(super) narrow: Option<Vec<String>>,
+    /// What its profile is derived for.
+    pub(super) call: Call,
     /// The writable files it names, as they were when it was assessed.
     pub(super) operands: Operands,
 }
@@ -30,9 +28,17 @@ impl Permit {
     /// The same after a yes.
     pub(super) fn approved(self) -> Self {
         Self {
-            asked: Asked::Everything,
+            call: approved(&self.call),
             ..self
         }
+    }
+}
+
+/// The same call after a yes.
+pub(super) fn approved(call: &Call) -> Call {
+    Call {
+        asked: Asked::Everything,
+        ..call.clone()
     }
 }
 
@@ -64,8 +70,11 @@ impl Executor {
     ) -> Result<(Assessment, Permit), ToolError> {
         let judgement = judged(&self.policy, wanted.command, wanted.directory);
         let mut permit = Permit {
-            asked: Asked::Nobody,
-            narrow: judgement.narrow.clone(),
+            call: Call {
+                asked: Asked::Nobody,
+                narrow: judgement.narrow.clone(),
+                network: judgement.reach.in_place_of(&self.policy.network),
+            },
             operands: Operands::default(),
         };
         let asks = match judgement.requirement {
@@ -84,7 +93,7 @@ impl Executor {
         self.hold_directory(wanted.directory)?;
         let words = judgement.parts.iter().flat_map(|part| &part.words);
         permit.operands = self.operands(words, wanted.directory, stops).await?;
-        let derived = self.profile(&Asked::Everything, judgement.narrow.as_ref())?;
+        let derived = self.profile(&approved(&permit.call))?;
         let remember = match judgement.demand {
             Demand::OncePerSession => Remember::Session,
             Demand::None | Demand::Required | Demand::Deny => Remember::None,

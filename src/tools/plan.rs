@@ -10,12 +10,13 @@ use crate::backend::bwrap::NetworkNamespace;
 use crate::backend::host::Bwrap;
 use crate::backend::landlock::{self, LandlockPlan};
 use crate::backend::seatbelt::{self, SeatbeltPlan};
-use crate::backend::seccomp::{self, IpSockets, Role, SeccompError, SeccompWitness, Settings};
+use crate::backend::seccomp::{self, Attempts, IpSockets, Role, SeccompError, SeccompWitness, Settings};
 use crate::backend::status::{ClauseStatus, Refusal};
 use crate::backend::survey::{Survey, SurveyError};
-use crate::backend::{Plan, Regime, World, attributes, bwrap};
-use crate::policy::{AbsPath, DenyFallback, Network, Residuals};
-use crate::profile::{FileReach, Profile, Witness, files_within};
+use crate::backend::{Exit, Plan, Regime, Watched, World, attributes, bwrap};
+use crate::policy::{AbsPath, DenyFallback, Network, Policy, Residuals};
+use crate::profile::order::Permission;
+use crate::profile::{Asked, Call, Profile, Witness, files_within};
 
 /// Why there is no plan, so nothing starts.
 #[derive(Debug, thiserror::Error)]
@@ -29,6 +30,9 @@ pub enum PlanError {
     /// A derived profile permits what the config does not. This is a defect of Stockade.
     #[error("internal check failed: the derived profile is weaker than the config: {0}")]
     WeakProfile(#[source] Witness),
+    /// The profile of a command that nobody was asked about would ask about hosts. This is a defect of Stockade.
+    #[error("internal check failed: the profile of what nobody was asked about asks about hosts: {0}")]
+    Unasked(String),
     /// A plan permits what the profile does not. This is a defect of Stockade.
     #[error("internal check failed: the plan is weaker than the profile: {0}")]
     WeakPlan(#[source] Witness),
@@ -68,6 +72,8 @@ pub struct Ground {
     pub deny_fallback: DenyFallback,
     /// What to do about what it leaves open.
     pub residuals: Residuals,
+    /// Whether the runner hears of what commands attempt.
+    pub attempts: Attempts,
 }
 
 /// What holds commands.
@@ -130,6 +136,11 @@ pub fn draft(profile: &Profile, ground: Ground, around: &Surroundings) -> Result
 }
 
 impl Draft {
+    /// What became of each clause.
+    pub fn statuses(&self) -> &[ClauseStatus] {
+        &self.lowered.statuses
+    }
+
     /// The plan as it stands.
     pub fn plan(&self) -> &Plan {
         &self.lowered.plan
@@ -144,11 +155,18 @@ impl Draft {
             Walls::Namespaces(_) => {}
         }
         files_within(&plan.attributes, profile).map_err(PlanError::WeakPlan)?;
-        for (role, filters) in [
-            (Role::Worker, &plan.worker_filters),
-            (Role::Command, &plan.command_filters),
-        ] {
-            seccomp::validate(filters, settings(profile, role, ground)).map_err(PlanError::WeakFilter)?;
+        let watched = plan.watched.iter().flat_map(|Watched { worker, command }| {
+            [
+                (Role::Worker, Attempts::Watched, worker),
+                (Role::Command, Attempts::Watched, command),
+            ]
+        });
+        let unseen = [
+            (Role::Worker, Attempts::Unseen, &plan.worker_filters),
+            (Role::Command, Attempts::Unseen, &plan.command_filters),
+        ];
+        for (role, attempts, filters) in unseen.into_iter().chain(watched) {
+            seccomp::validate(filters, settings(profile, role, attempts, ground)).map_err(PlanError::WeakFilter)?;
         }
         Ok(())
     }
@@ -191,6 +209,7 @@ fn lower_namespaces(
             .into_iter()
             .map(|path| path.as_path().as_os_str().to_owned())
             .collect(),
+        exit: Exit::of(&profile.network),
     };
     let plan = complete(layer, Some(world), profile, ground)?;
     Ok(Lowered { plan, statuses, survey })
@@ -215,10 +234,19 @@ fn complete(
     profile: &Profile,
     ground: Ground,
 ) -> Result<Plan, PlanError> {
+    let filters = |role, attempts| seccomp::lower(settings(profile, role, attempts, ground));
+    let watched = match ground.attempts {
+        Attempts::Unseen => None,
+        Attempts::Watched | Attempts::WatchedWithLooks => Some(Watched {
+            worker: filters(Role::Worker, Attempts::Watched)?,
+            command: filters(Role::Command, Attempts::Watched)?,
+        }),
+    };
     Ok(Plan {
         landlock,
-        worker_filters: seccomp::lower(settings(profile, Role::Worker, ground))?,
-        command_filters: seccomp::lower(settings(profile, Role::Command, ground))?,
+        worker_filters: filters(Role::Worker, Attempts::Unseen)?,
+        command_filters: filters(Role::Command, Attempts::Unseen)?,
+        watched,
         attributes: attributes::lower(&profile.grants, &profile.denies),
         world,
     })
@@ -232,24 +260,48 @@ pub fn lower_seatbelt(profile: &Profile, residuals: Residuals) -> Result<(Seatbe
     Ok((plan, statuses))
 }
 
-fn settings(profile: &Profile, role: Role, ground: Ground) -> Settings {
+pub(super) fn settings(profile: &Profile, role: Role, attempts: Attempts, ground: Ground) -> Settings {
     Settings {
         ip: IpSockets::of(
-            profile.network,
-            match (ground.walls, profile.network) {
+            &profile.network,
+            match (ground.walls, &profile.network) {
                 (Walls::Landlock, _) | (Walls::Namespaces(_), Network::Full) => NetworkNamespace::Host,
-                (Walls::Namespaces(_), Network::Off) => NetworkNamespace::Own,
+                (Walls::Namespaces(_), Network::Off | Network::Hosts(_)) => NetworkNamespace::Own,
             },
         ),
         unix_sockets: profile.unix_sockets,
         landlock_abi: ground.landlock_abi,
         role,
+        attempts: match (attempts, ground.walls) {
+            // Mounts hide files; Landlock lets all of them be looked at.
+            (Attempts::Watched, Walls::Namespaces(_)) => Attempts::WatchedWithLooks,
+            (Attempts::Unseen | Attempts::Watched | Attempts::WatchedWithLooks, _) => attempts,
+        },
     }
 }
 
-/// Checks that a derived profile permits no more than the config's own words.
-pub fn hold_against(config: &dyn FileReach, profile: &Profile) -> Result<(), PlanError> {
-    files_within(profile, config).map_err(PlanError::WeakProfile)
+/// Checks that a profile derived for a call permits no more than the config's own words, nor than any ceiling over them.
+pub fn hold_against(config: &Policy, call: &Call, profile: &Profile) -> Result<(), PlanError> {
+    files_within(profile, config).map_err(PlanError::WeakProfile)?;
+    let own = call.network.as_ref().unwrap_or(&config.network);
+    let ceilings = config.ceilings.all.iter();
+    let ceilings = ceilings.map(|ceiling| (&ceiling.policy.network, "the ceiling"));
+    for (words, tight) in std::iter::once((own, "the config")).chain(ceilings) {
+        let witness = |what| Witness {
+            what: Permission::Network(what),
+            wide: "the profile",
+            tight,
+        };
+        let within = profile.network.within(words);
+        within.map_err(|what| PlanError::WeakProfile(witness(what)))?;
+    }
+    match (&call.asked, &profile.network) {
+        // Whoever is not asked about a command is not asked about its hosts either.
+        (Asked::Nobody, Network::Hosts(list)) if list.asks() => Err(PlanError::Unasked(list.to_string())),
+        (Asked::Nobody | Asked::Roots(_) | Asked::Everything, Network::Off | Network::Hosts(_) | Network::Full) => {
+            Ok(())
+        }
+    }
 }
 
 /// The name of a profile: a digest of every clause.

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
 use super::call::ToolError;
+use super::deciding::Another;
 use super::set::ToolInfo;
 use super::tool::{ApprovalContext, Boxed, Output};
 use crate::approval::{Approver, CancelHandle};
@@ -44,6 +45,8 @@ pub struct ProvidedCall {
     pub approver: Box<dyn Approver + Send>,
     /// Withdraws what it asks.
     pub withdraw: Option<CancelHandle>,
+    /// Who is asked while its command runs.
+    pub another: Option<Another>,
     /// Whoever called wants no answer any more: the call is stopped, and what it started is killed.
     pub cancelled: CancellationToken,
     /// Told how far it has come, where a tool can say.

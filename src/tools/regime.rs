@@ -1,5 +1,6 @@
 //! The regime line: what holds, said in one line, and what it leaves open.
 
+use std::collections::BTreeSet;
 use std::fmt;
 
 use serde::Serialize;
@@ -8,7 +9,7 @@ use super::plan::{Ground, Walls};
 use crate::backend::Regime;
 use crate::backend::bwrap::MOST_PROTECTED;
 use crate::backend::host::{Hold, TreeLimit};
-use crate::policy::{Limits, Network, Operation, Policy, Protect, Right, UnixSockets};
+use crate::policy::{HostAccess, Limits, Network, NetworkOf, Operation, Policy, Protect, Right, UnixSockets};
 use crate::profile::{FileReach, Profile};
 
 /// What holds for the commands of a session.
@@ -88,12 +89,28 @@ impl RegimeLine {
                 }
             },
             writes: roots,
-            network: match profile.network {
-                Network::Off => "off".to_owned(),
-                Network::Full => "open".to_owned(),
-            },
+            network: reached(&profile.network),
             left_open,
         }
+    }
+
+    /// The same with what rules and tools have in place of this network.
+    #[must_use]
+    pub fn with_own_networks<'a>(
+        mut self,
+        network: &Network,
+        own: impl Iterator<Item = (NetworkOf<'a>, Network)>,
+    ) -> Self {
+        let told = own.filter(|(_, own)| own != network).map(|(whose, own)| match whose {
+            NetworkOf::Rule(_) => format!("by rule {}", reached(&own)),
+            NetworkOf::Tool(name) => format!("for {name} {}", reached(&own)),
+        });
+        let told: BTreeSet<String> = told.collect();
+        for told in told {
+            self.network.push_str("; ");
+            self.network.push_str(&told);
+        }
+        self
     }
 
     /// The same for a command that lives as long as the session: what is restored after it stands for as long.
@@ -118,6 +135,34 @@ impl RegimeLine {
             writes: vec!["everything this user may write".to_owned()],
             network: "open".to_owned(),
             left_open: vec!["everything".to_owned()],
+        }
+    }
+}
+
+/// A network in a few words; questions and `profile show` name all of its hosts.
+fn reached(network: &Network) -> String {
+    const MOST: usize = 4;
+    match network {
+        Network::Off => "off".to_owned(),
+        Network::Full => "open".to_owned(),
+        Network::Hosts(list) => {
+            let free: Vec<String> = list.only(HostAccess::Free).map(|rule| rule.place.to_string()).collect();
+            let asks = if list.asks() { "asks for others" } else { "" };
+            let more = free.len().saturating_sub(MOST);
+            let mut told: Vec<String> = free.into_iter().take(MOST).collect();
+            if more > 0 {
+                told.push(format!("and {more} more"));
+            }
+            let only = if told.is_empty() {
+                String::new()
+            } else {
+                format!("only {}", told.join(", "))
+            };
+            let both: Vec<&str> = [only.as_str(), asks]
+                .into_iter()
+                .filter(|part| !part.is_empty())
+                .collect();
+            both.join(", ")
         }
     }
 }
@@ -156,5 +201,41 @@ impl fmt::Display for RegimeLine {
             write!(f, " · left open: {}", self.left_open.join("; "))?;
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::reached;
+    use crate::policy::{HostAccess, HostList, HostRule, Network, Origin, Place};
+
+    fn list(entries: &[&str]) -> Network {
+        Network::hosts(HostList::new(entries.iter().map(|entry| HostRule {
+            place: Place::parse(entry.trim_start_matches('?')).unwrap(),
+            access: if entry.starts_with('?') {
+                HostAccess::Asked
+            } else {
+                HostAccess::Free
+            },
+            origin: Origin::Builtin("a test"),
+        })))
+    }
+
+    #[test]
+    fn a_network_is_told_in_a_few_words() {
+        for (network, told) in [
+            (Network::Off, "off"),
+            (Network::Full, "open"),
+            (list(&[]), "off"),
+            (list(&["a.example:443"]), "only a.example:443"),
+            (list(&["?*:*"]), "asks for others"),
+            (list(&["a.example:443", "?*:*"]), "only a.example:443, asks for others"),
+            (
+                list(&["a:1", "b:1", "c:1", "d:1", "e:1", "f:1"]),
+                "only a:1, b:1, c:1, d:1, and 2 more",
+            ),
+        ] {
+            assert_eq!(reached(&network), told);
+        }
     }
 }

@@ -9,10 +9,12 @@ use tokio::sync::{Mutex, mpsc};
 
 use super::call::ToolError;
 use super::custom::CommandTool;
+use super::deciding::{Another, Deciding};
 use super::executor::{Executor, Places};
 use super::files::{FileKind, FileTool};
 use super::guarded::{Guard, Guarded, Hook};
 use super::narrowing::Narrowing;
+use super::on_record::end;
 use super::permission::Overruled;
 use super::regime::RegimeLine;
 use super::room::Room;
@@ -22,7 +24,7 @@ use super::tool::{Reach, Tool};
 use crate::approval::{Approval, Approver, CancelHandle, Record};
 use crate::config::{self, ConfigError, Context, CustomTool, Loaded, Matchers};
 use crate::policy::shell::{rule_covers, rule_matches};
-use crate::policy::{Demand, Mode, Network, Operation, Policy, Right, ToolRule};
+use crate::policy::{AbsPath, Demand, Mode, Network, Operation, Policy, Right, ToolRule};
 
 /// What the tools of one session share.
 #[derive(Debug)]
@@ -35,6 +37,13 @@ pub(super) struct Shared {
     pub(super) reach: Reach,
     /// What commands and changes of all sessions beside one another share.
     pub(super) room: Room,
+}
+
+impl Shared {
+    /// Where commands start.
+    pub(super) fn started_in(&self) -> Result<AbsPath, ToolError> {
+        AbsPath::new(&self.directory).map_err(|_| ToolError::Directory(self.directory.clone()))
+    }
 }
 
 /// One config, its tools, and whoever answers questions.
@@ -100,16 +109,25 @@ impl Session {
     ) -> Result<Self, SessionError> {
         let places = Places::of_user(context).ok_or(SessionError::NoHome)?;
         let Loaded {
-            policy, custom_tools, ..
+            policy,
+            custom_tools,
+            files,
+            ..
         } = loaded;
         let mode = policy.mode;
-        let reach = match policy.network {
-            Network::Off => Reach::Files,
-            Network::Full => Reach::World,
+        let closed = |network: &Network| match network {
+            Network::Off => true,
+            Network::Hosts(_) | Network::Full => false,
+        };
+        let reach = if policy.networks().all(closed) {
+            Reach::Files
+        } else {
+            Reach::World
         };
         let offered = Offered::by(&policy, custom_tools);
         let rules = Arc::new(policy.tools.clone());
         let executor = Executor::new(policy, narrowing, mode, approver, places)?;
+        executor.named_in_record(&files);
         let (stopper, stops) = mpsc::channel(8);
         let stops = Arc::new(Mutex::new(stops));
         let guard = Guard {
@@ -137,6 +155,14 @@ impl Session {
     #[must_use]
     pub fn withdrawing_with(mut self, handle: CancelHandle) -> Self {
         self.guard.deciding.withdraw = Some(handle);
+        self
+    }
+
+    /// Asks one of these for each question that comes up while a command runs: whether it may connect to a host that is
+    /// not listed. Without it the session's approver is asked, and such a question cannot be withdrawn.
+    #[must_use]
+    pub fn asking_meanwhile(mut self, another: Another) -> Self {
+        self.guard.deciding.another = Some(another);
         self
     }
 
@@ -190,12 +216,17 @@ impl Session {
         }
     }
 
-    /// The same session, where questions go to this approver; the handle withdraws them. For the tools that the
-    /// session is asked for afterwards.
+    /// The same session, where questions go to this approver; the handle withdraws them. Those that come up while a command
+    /// runs go to one of `another`. For the tools that the session is asked for afterwards.
     #[must_use]
-    pub fn asking(&self, approver: Box<dyn Approver + Send>, withdraw: Option<CancelHandle>) -> Self {
+    pub fn asking(
+        &self,
+        approver: Box<dyn Approver + Send>,
+        withdraw: Option<CancelHandle>,
+        another: Option<Another>,
+    ) -> Self {
         let mut asking = self.clone();
-        asking.guard.deciding = self.guard.deciding.asking(approver, withdraw);
+        asking.guard.deciding = self.guard.deciding.asking(approver, withdraw, another);
         asking
     }
 
@@ -208,7 +239,7 @@ impl Session {
     /// The tools that the config can allow, guarded.
     pub fn tools(&self) -> ToolSet {
         let mut set = ToolSet::new(self.guard.clone());
-        for tool in self.bare_tools() {
+        for tool in self.made(Some(&self.guard.deciding)) {
             set.add(tool);
         }
         set
@@ -216,6 +247,11 @@ impl Session {
 
     /// The same tools without any approval: confined, and nobody is asked.
     pub fn bare_tools(&self) -> Vec<Box<dyn Tool>> {
+        self.made(None)
+    }
+
+    /// The tools; while their commands run, this one decides what comes up.
+    fn made(&self, deciding: Option<&Deciding>) -> Vec<Box<dyn Tool>> {
         let overruled = match self.guard.hook {
             Some(_) => Overruled::ByHook,
             None => Overruled::ByConfig,
@@ -225,13 +261,18 @@ impl Session {
             tools.push(Box::new(FileTool::new(*kind, Arc::clone(&self.shared), overruled)));
         }
         if self.offered.shell {
-            tools.push(Box::new(ShellTool::new(Arc::clone(&self.shared), overruled)));
+            tools.push(Box::new(ShellTool::new(
+                Arc::clone(&self.shared),
+                overruled,
+                deciding.cloned(),
+            )));
         }
         for custom in &self.offered.custom {
             tools.push(Box::new(CommandTool::new(
                 custom.clone(),
                 Arc::clone(&self.shared),
                 overruled,
+                deciding.cloned(),
             )));
         }
         tools
@@ -308,6 +349,8 @@ impl Session {
     pub async fn finish(&self) {
         let mut executor = self.shared.executor.lock().await;
         std::mem::take(&mut executor.workers).finish().await;
+        // Everything that had to be on record is; that the session ended is the one thing that may be missing.
+        let _recorded = end(executor.deciding.recorder.as_ref()).await;
     }
 }
 

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::call::ToolError;
 use super::deciding::lost;
-use super::guarded::{Guard, Guarded, ask};
+use super::guarded::{Guard, Guarded, ask, ended};
 use super::tool::{ApprovalContext, Effect, Output, Prepared, Tool};
 use crate::policy::path::escape;
 
@@ -106,10 +106,14 @@ impl ToolSet {
         let mut answers = match answers {
             Ok(answers) => answers.into_iter(),
             Err(error) => {
-                return begun
-                    .into_iter()
-                    .map(|one| Err(one.err().unwrap_or_else(|| same(&error))))
-                    .collect();
+                let mut outcomes = Vec::new();
+                for one in begun {
+                    outcomes.push(match one {
+                        Ok((one, _)) => ended(one.open, Err(same(&error))).await,
+                        Err(own) => Err(own),
+                    });
+                }
+                return outcomes;
             }
         };
         let mut outcomes = Vec::new();
@@ -124,7 +128,7 @@ impl ToolSet {
                     };
                     let tool = self.tools.iter_mut().find(|tool| tool.name() == context.tool_name);
                     match (answered, tool) {
-                        (Err(denied), _) => Err(denied),
+                        (Err(denied), _) => ended(one.open, Err(denied)).await,
                         (Ok(()), Some(tool)) => {
                             if asks {
                                 one.prepared = one.prepared.approved();

@@ -1,21 +1,28 @@
 //! The shell tool: one command line or program, judged, asked about, confined, run.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use nix::sys::signal::Signal;
 use serde_json::Value;
 use tokio::sync::mpsc;
 
-use super::call::{ShellCall, ToolError, argv};
-use super::deciding::decide;
+use super::call::{ShellCall, ToolError, argv, words};
+use super::deciding::{Deciding, decide};
 use super::environment;
 use super::executor::{Derived, Executor};
+use super::explain::hint::hint;
+use super::explain::judge::explained;
 use super::footing::Footing;
 use super::guarded::{AGAIN, asked, ruled};
+use super::network::{About, Asker, Bounds, HostGate, NetworkUse, Way};
 use super::offers::Offered;
 use super::outcome::{Outcome, Restored, Status, lossy};
 use super::permission::{Overruled, Permit, Wanted};
+use super::plan::ProfileDigest;
+use super::recorder::{self, CallId, OpenCall};
 use super::tool::{ApprovalContext, Assessment};
+use crate::approval::ApprovalRequest;
 use crate::backend::host::{Hold, TreeLimit};
 use crate::confine::io::{ParentEnds, Relayed, Stdin, prepare};
 use crate::confine::protocol::{Counting, Ended, Work};
@@ -26,9 +33,32 @@ use crate::policy::{AbsPath, Limits};
 /// The name under which `tools:` speaks of the shell tool.
 pub const NAME: &str = "shell";
 
+/// Who decides what comes up while a command runs, and what it is told of the command.
+#[derive(Debug)]
+pub(super) struct Meanwhile {
+    /// Nobody is asked where there is none.
+    pub(super) deciding: Option<Deciding>,
+    pub(super) tool_name: String,
+    pub(super) caller: Option<String>,
+    /// The call, as the audit log names it.
+    pub(super) call: Option<CallId>,
+}
+
 impl Executor {
-    /// Judges, asks, confines and runs one call.
-    pub async fn shell(&mut self, mut call: ShellCall) -> Result<Outcome, ToolError> {
+    /// Judges, asks, confines and runs one call. Where there is a log, it is on record before anything else.
+    pub async fn shell(&mut self, call: ShellCall) -> Result<Outcome, ToolError> {
+        let Some(recorder) = self.deciding.recorder.clone() else {
+            return self.carry_out(call, None).await;
+        };
+        let name = recorder.next_call();
+        let event = recorder::call_of_a_command(name.clone(), NAME, &call);
+        let open = OpenCall::put(&recorder, name.clone(), event).await?;
+        let done = self.carry_out(call, Some(name)).await;
+        let is_done = |outcome: &Outcome| outcome.status == Status::Exited { code: 0 };
+        open.end_with(done, is_done, None).await
+    }
+
+    async fn carry_out(&mut self, mut call: ShellCall, name: Option<CallId>) -> Result<Outcome, ToolError> {
         if let Footing::Refused(why) = &self.chosen.footing {
             return Err(ToolError::Refused(why.clone()));
         }
@@ -38,9 +68,17 @@ impl Executor {
         let directory = AbsPath::new(&call.directory).map_err(|_| ToolError::Directory(call.directory.clone()))?;
         let mut tries = 0..AGAIN;
         loop {
-            let permit = self.permission(&mut call, &directory).await?;
+            let permit = self.permission(&mut call, &directory, name.as_ref()).await?;
             match self.hold_operands(&permit.operands, &mut call.stops).await {
-                Ok(()) => return self.execute(call, &directory, permit).await,
+                Ok(()) => {
+                    let meanwhile = Meanwhile {
+                        deciding: Some(self.deciding.clone()),
+                        tool_name: NAME.to_owned(),
+                        caller: None,
+                        call: name,
+                    };
+                    return self.execute(call, &directory, permit, meanwhile).await;
+                }
                 Err(ToolError::Changed(_)) if tries.next().is_some() => {}
                 Err(error) => return Err(error),
             }
@@ -48,7 +86,12 @@ impl Executor {
     }
 
     /// What the call may do, after asking what must be asked.
-    async fn permission(&mut self, call: &mut ShellCall, directory: &AbsPath) -> Result<Permit, ToolError> {
+    async fn permission(
+        &mut self,
+        call: &mut ShellCall,
+        directory: &AbsPath,
+        name: Option<&CallId>,
+    ) -> Result<Permit, ToolError> {
         let wanted = Wanted {
             command: &call.command,
             directory,
@@ -62,11 +105,18 @@ impl Executor {
             Some(rule) => ruled(rule, assessment, &context),
             None => assessment,
         };
+        if let (Some(recorder), Some(name)) = (&self.deciding.recorder, name) {
+            recorder.note(vec![recorder::assessment(name, &assessment)]).await?;
+        }
         let request = match assessment {
             Assessment::Blocked(why) => return Err(ToolError::Blocked(why)),
             Assessment::PreApproved(_) => return Ok(permit),
             Assessment::NeedsApproval(request) => *request,
             Assessment::NoOpinion(question) => asked(question, &context),
+        };
+        let request = ApprovalRequest {
+            call: name.cloned(),
+            ..request
         };
         match decide(&self.deciding, request, &mut call.stops).await?.denial {
             None => Ok(permit.approved()),
@@ -80,8 +130,9 @@ impl Executor {
         mut call: ShellCall,
         directory: &AbsPath,
         permit: Permit,
+        meanwhile: Meanwhile,
     ) -> Result<Outcome, ToolError> {
-        let Permit { asked, narrow, .. } = permit;
+        let Permit { call: permitted, .. } = permit;
         self.hold_directory(directory)?;
         let (child, parent) = prepare(std::mem::replace(&mut call.stdin, Stdin::Null), call.output)?;
         let own_process = if child.controlling_terminal {
@@ -89,10 +140,34 @@ impl Executor {
         } else {
             OwnProcess::Closed
         };
-        let Derived { profile, digest } = self.profile(&asked, narrow.as_ref())?;
+        let Derived { profile, digest } = self.profile(&permitted)?;
         let mut worker = match self.workers.take(&digest) {
             Some(worker) => worker,
-            None => self.start_worker(&profile, own_process, &asked).await?,
+            None => self.start_worker(&profile, own_process, &permitted.asked).await?,
+        };
+        let name = meanwhile.call.as_deref();
+        if let Err(error) = self.record_start(&call.command, directory, &digest, name).await {
+            return finished(worker, error).await;
+        }
+        let standing = match self.standing(&profile, worker.session()) {
+            Ok(standing) => standing,
+            Err(error) => return finished(worker, error).await,
+        };
+        let about = About {
+            call: meanwhile.call.clone(),
+            tool_name: meanwhile.tool_name.clone(),
+            command: escape(&words(&call.command)),
+            caller: meanwhile.caller.clone(),
+            digest,
+            bounds: Bounds::of(&self.policy, &self.narrowing),
+        };
+        let asker = meanwhile.deciding.map(|deciding| Asker {
+            deciding,
+            hold: parent.hold(),
+        });
+        let way = match Way::open(&mut worker, &profile, about, asker, None).await {
+            Ok(way) => way,
+            Err(error) => return finished(worker, error).await,
         };
         let launch = Launch {
             work: Work::Command(argv(call.command.clone())),
@@ -101,6 +176,7 @@ impl Executor {
                 &worker.session().private(),
                 self.policy.home,
                 &call.environment,
+                way.as_ref().map(Way::port),
             ),
             directory: directory.as_path().as_os_str().to_owned(),
             limits: command_limits(&profile.limits, call.timeout, self.counting()),
@@ -109,21 +185,56 @@ impl Executor {
         };
         let output = profile.limits.output.or(call.kept);
         let started = Instant::now();
-        let done = Box::pin(run(&mut worker, launch, parent, output, &mut call.stops)).await;
+        let gate = way.as_ref().map(Way::gate);
+        let done = Box::pin(run(&mut worker, launch, parent, output, &mut call.stops, gate)).await;
         let duration = started.elapsed();
+        let network = match way {
+            Some(way) => Some(way.close().await),
+            None => None,
+        };
         let (ended, relayed, stopped) = match done {
             Ok(done) => done,
             Err(error) => {
-                worker.finish().await;
-                return Err(error);
+                let error = self.failed_under_way(error, network, name).await;
+                return finished(worker, error).await;
             }
+        };
+        let explained = match standing {
+            Some(standing) => Some(explained(standing, ended.attempted).await),
+            None => None,
         };
         let mut restored: Vec<Restored> = ended.violations.into_iter().map(Into::into).collect();
         let offered = match stopped {
-            None => self.offer(&mut worker, &mut restored, &mut call.stops).await,
+            None => self.offer(&mut worker, &mut restored, name, &mut call.stops).await,
             // Who stopped it wants an end, and no question.
             Some(_) => Offered::Nothing,
         };
+        self.keep_or_end(offered, digest, worker).await;
+        let status = Status::of(ended.end, stopped);
+        let output_bytes = relayed.stdout.total + relayed.stderr.total;
+        let stderr = lossy(relayed.stderr.into_bytes());
+        let outcome = Outcome {
+            hint: match (&explained, self.is_unconfined()) {
+                (None, false) => hint(self.policy.explain, &status, call.output, &stderr),
+                (Some(_), _) | (_, true) => None,
+            },
+            status,
+            regime: self.regime_line()?.to_string(),
+            duration,
+            output_bytes,
+            stdout: lossy(relayed.stdout.into_bytes()),
+            stderr,
+            restored,
+            unsettled: ended.unsettled.map(|why| escape(why.as_bytes())),
+            network,
+            explained,
+        };
+        self.record_end(&outcome, name).await?;
+        Ok(outcome)
+    }
+
+    /// Keeps a worker for the next command, or ends all that were started before something was put back.
+    async fn keep_or_end(&mut self, offered: Offered, digest: ProfileDigest, worker: Confinement) {
         match offered {
             Offered::Nothing => self.workers.keep(digest, worker).await,
             // In namespaces what is there now is held by a mount of its own, in workers that start from here on.
@@ -132,16 +243,20 @@ impl Executor {
                 std::mem::take(&mut self.workers).finish().await;
             }
         }
-        Ok(Outcome {
-            status: Status::of(ended.end, stopped),
-            regime: self.regime_line()?.to_string(),
-            duration,
-            output_bytes: relayed.stdout.total + relayed.stderr.total,
-            stdout: lossy(relayed.stdout.into_bytes()),
-            stderr: lossy(relayed.stderr.into_bytes()),
-            restored,
-            unsettled: ended.unsettled.map(|why| escape(why.as_bytes())),
-        })
+    }
+
+    /// What is told of a command that failed while it was under way: what it had tried to reach is told and recorded, too.
+    async fn failed_under_way(&self, error: ToolError, network: Option<NetworkUse>, name: Option<&str>) -> ToolError {
+        if let Err(unrecorded) = self.record_failure(&error, network.as_ref(), name).await {
+            return unrecorded;
+        }
+        match network {
+            Some(network) => ToolError::UnderWay {
+                failure: Box::new(error),
+                network,
+            },
+            None => error,
+        }
     }
 
     /// Who counts the processes of a command.
@@ -154,6 +269,12 @@ impl Executor {
             Footing::Unconfined(_) | Footing::Refused(_) => Counting::Sampled,
         }
     }
+}
+
+/// Ends a worker for which there is no more to do than to say why.
+async fn finished<T>(worker: Confinement, error: ToolError) -> Result<T, ToolError> {
+    worker.finish().await;
+    Err(error)
 }
 
 /// How long a command may still be under way when its time is over, or it was told to stop. Whoever watches it ends it
@@ -171,6 +292,7 @@ async fn run(
     parent: ParentEnds,
     output: Option<u64>,
     stops: &mut mpsc::Receiver<Signal>,
+    gate: Option<Arc<HostGate>>,
 ) -> Result<Done, ToolError> {
     let timeout = launch.limits.timeout_ms.map(Duration::from_millis);
     let mut running = worker.launch(launch).await?;
@@ -209,6 +331,10 @@ async fn run(
                 }
             }
         };
+        // A question that is open holds up what is left of the output.
+        if let Some(gate) = gate {
+            gate.end();
+        }
         let _drained = dead.send(());
         ended
     };

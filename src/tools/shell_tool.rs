@@ -12,12 +12,16 @@ use serde_json::Value;
 use tokio::sync::mpsc;
 
 use super::call::{ShellCall, ShellCommand, ToolError};
+use super::deciding::Deciding;
+use super::explain::Explained;
 use super::files::{bare, parse};
+use super::network::NetworkUse;
 use super::outcome::Outcome;
 use super::permission::{Overruled, Permit, Wanted};
+use super::recorder::Recorder;
 use super::room::Takes;
 use super::session::Shared;
-use super::shell::NAME;
+use super::shell::{Meanwhile, NAME};
 use super::tool::{Answered, ApprovalContext, Assessed, Boxed, Effect, Output, OutputEnd, Prepared, Tool, ready};
 use crate::confine::io::{OutputMode, Stdin};
 use crate::policy::{AbsPath, Mode};
@@ -52,11 +56,17 @@ const KEPT: u64 = 256 * 1024;
 pub struct ShellTool {
     session: Arc<Shared>,
     overruled: Overruled,
+    /// Who decides what comes up while a command runs; nobody for a tool without a guard.
+    deciding: Option<Deciding>,
 }
 
 impl ShellTool {
-    pub(super) const fn new(session: Arc<Shared>, overruled: Overruled) -> Self {
-        Self { session, overruled }
+    pub(super) const fn new(session: Arc<Shared>, overruled: Overruled, deciding: Option<Deciding>) -> Self {
+        Self {
+            session,
+            overruled,
+            deciding,
+        }
     }
 }
 
@@ -101,8 +111,7 @@ impl Tool for ShellTool {
             let mut executor = self.session.executor.lock().await;
             let mut stops = self.session.stops.lock().await;
             let directory = match args.directory {
-                None => AbsPath::new(&self.session.directory)
-                    .map_err(|_| ToolError::Directory(self.session.directory.clone()))?,
+                None => self.session.started_in()?,
                 Some(written) => {
                     executor
                         .directory_at(&self.session.directory, &written, &mut stops)
@@ -134,13 +143,18 @@ impl Tool for ShellTool {
     ) -> Boxed<'a, Result<Output, ToolError>> {
         Box::pin(async move {
             let prepared = ready(self, context, prepared).await?;
-            run(&self.session, prepared).await
+            run(&self.session, self.deciding.as_ref(), context, prepared).await
         })
     }
 }
 
 /// Runs a command that was assessed, if the files it names are still the same.
-pub(super) async fn run(session: &Shared, prepared: Prepared) -> Result<Output, ToolError> {
+pub(super) async fn run(
+    session: &Shared,
+    deciding: Option<&Deciding>,
+    context: &ApprovalContext,
+    prepared: Prepared,
+) -> Result<Output, ToolError> {
     let answer = prepared.answer();
     let Work {
         command,
@@ -175,7 +189,17 @@ pub(super) async fn run(session: &Shared, prepared: Prepared) -> Result<Output, 
         kept: Some(KEPT),
         stops: passed_on,
     };
-    let mut running = Box::pin(executor.execute(call, &directory, permit));
+    let meanwhile = Meanwhile {
+        deciding: deciding.cloned(),
+        tool_name: context.tool_name.clone(),
+        caller: context.caller.clone(),
+        // A tool that is used without a guard makes a call of its own.
+        call: context
+            .call
+            .clone()
+            .or_else(|| executor.deciding.recorder.as_ref().map(Recorder::next_call)),
+    };
+    let mut running = Box::pin(executor.execute(call, &directory, permit, meanwhile));
     let outcome = loop {
         tokio::select! {
             outcome = &mut running => break outcome?,
@@ -211,6 +235,15 @@ fn output(outcome: &Outcome) -> Result<Output, ToolError> {
     }
     if let Some(why) = &outcome.unsettled {
         add(&format!("[protected names could not be restored: {why}]"));
+    }
+    for line in outcome.explained.iter().flat_map(Explained::told) {
+        add(&format!("[{line}]"));
+    }
+    if let Some(hint) = &outcome.hint {
+        add(&format!("[{hint}]"));
+    }
+    for line in outcome.network.iter().flat_map(NetworkUse::told) {
+        add(&format!("[network: {line}]"));
     }
     let data = serde_json::to_value(outcome).map_err(|error| ToolError::File(error.to_string()))?;
     Ok(Output {

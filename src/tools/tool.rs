@@ -33,6 +33,11 @@ pub trait Tool: Send + Sync {
         Effect::Destroys(Reach::World)
     }
 
+    /// What of the arguments of a call is put on record: secrets left out.
+    fn recorded(&self, args: &Value) -> Value {
+        args.clone()
+    }
+
     /// JSON Schema of what a call gives as data, where it always has the same shape.
     fn output_schema(&self) -> Option<Value> {
         None
@@ -85,6 +90,21 @@ pub struct ApprovalContext {
     pub group_id: Option<String>,
     /// Whatever else an override hook wants to know.
     pub tags: BTreeMap<String, String>,
+    /// The request of the protocol that it came with, for the audit log.
+    pub request: Option<CallRequest>,
+    /// The call, as the audit log names it; whoever guards it sets this.
+    pub call: Option<String>,
+}
+
+/// The request of a protocol that a call came with.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CallRequest {
+    /// The method.
+    pub method: &'static str,
+    /// The client's session, where the transport has one.
+    pub session: Option<String>,
+    /// The name that the client gave the request.
+    pub id: String,
 }
 
 impl ApprovalContext {

@@ -8,6 +8,9 @@ use std::time::{Duration, Instant};
 
 use nix::sys::wait::{WaitStatus, waitpid};
 use nix::unistd::{ForkResult, fork};
+use stockade::backend::seccomp::{Attempts, IpSockets, Role, Settings, lower};
+use stockade::confine::filter;
+use stockade::policy::UnixSockets;
 
 use crate::denials::chmod;
 use crate::world::{Who, World, c, call};
@@ -170,4 +173,39 @@ fn a_path_that_changes_under_the_call_reaches_nothing_outside() {
         assert_eq!(std::fs::metadata(world.root.join("xn/file")).unwrap().mode(), before);
         world.end();
     }
+}
+
+#[test]
+fn what_is_refused_fails_where_nobody_hears_of_it() {
+    let settings = Settings {
+        ip: IpSockets::Refused,
+        unix_sockets: UnixSockets::None,
+        landlock_abi: 7,
+        role: Role::Command,
+        attempts: Attempts::WatchedWithLooks,
+    };
+    let plan = lower(settings).unwrap();
+    let results = std::thread::spawn(move || {
+        drop(filter::install(&plan).unwrap());
+        let refused = [
+            (libc::SYS_ptrace, [0; 6]),
+            (libc::SYS_mount, [0; 6]),
+            (libc::SYS_unshare, [0x1000_0000, 0, 0, 0, 0, 0]),
+            (libc::SYS_socket, [2, 1, 0, 0, 0, 0]),
+            (libc::SYS_socket, [1, 1, 0, 0, 0, 0]),
+            (libc::SYS_keyctl, [0; 6]),
+            (libc::SYS_bpf, [0; 6]),
+            (libc::SYS_setns, [0; 6]),
+            (libc::SYS_process_vm_readv, [0; 6]),
+            // Attempts and attribute calls have nobody to let them on either.
+            (libc::SYS_openat, [0; 6]),
+            (libc::SYS_execve, [0; 6]),
+            (libc::SYS_fchmod, [0; 6]),
+        ];
+        let refused = refused.map(|(number, args)| call(number, args));
+        (refused, call(libc::SYS_getpid, [0; 6]))
+    });
+    let (refused, pid) = results.join().unwrap();
+    assert_eq!(refused, [-i64::from(libc::ENOSYS); 12]);
+    assert_eq!(pid, i64::from(std::process::id()));
 }

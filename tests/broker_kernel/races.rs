@@ -12,7 +12,7 @@ use nix::unistd::{ForkResult, Pid, fork};
 use stockade::confine::broker::{Broker, Served};
 
 use crate::denials::chmod;
-use crate::world::{Who, World, call, listen};
+use crate::world::{Who, World, call, listen, unwatched};
 
 #[test]
 fn a_link_swapped_in_during_the_walk_reaches_nothing_outside() {
@@ -94,24 +94,24 @@ fn a_caller_killed_before_it_is_served_stops_nothing() {
             }
         });
         let mut broker = Broker::new(take.recv().unwrap(), world.plan()).unwrap();
-        assert_eq!(broker.serve(), Served::Idle);
+        assert_eq!(unwatched(&mut broker), Served::Idle);
 
         ask.send(()).unwrap();
         let child = told.recv().unwrap();
         until_readable(&broker);
         kill(child, Signal::SIGKILL).unwrap();
         waitpid(child, None).unwrap();
-        assert!(matches!(broker.serve(), Served::Idle | Served::Departed));
+        assert!(matches!(unwatched(&mut broker), Served::Idle | Served::Departed));
 
         ask.send(()).unwrap();
         let child = told.recv().unwrap();
         until_readable(&broker);
-        assert_eq!(broker.serve(), Served::Answered);
+        assert_eq!(unwatched(&mut broker), Served::Answered);
         assert_eq!(waitpid(child, None), Ok(nix::sys::wait::WaitStatus::Exited(child, 0)));
         drop(ask);
         // The last thread with the filter ends, and there is nobody left to call.
         let end = Instant::now() + Duration::from_secs(5);
-        while broker.serve() != Served::Over {
+        while unwatched(&mut broker) != Served::Over {
             assert!(Instant::now() < end);
             std::thread::sleep(Duration::from_millis(1));
         }

@@ -11,7 +11,7 @@ use std::sync::{LazyLock, mpsc};
 use landlock::{ABI, Access, AccessFs, Ruleset, RulesetAttr, RulesetCreatedAttr, Scope, path_beneath_rules};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use stockade::backend::attributes::{AttributePlan, Denied, Writable};
-use stockade::confine::broker::{Broker, Served};
+use stockade::confine::broker::{Attempts, Broker, Noted, Served};
 
 /// Whom the runner and the command are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -254,7 +254,7 @@ fn serve<T: Send>(plan: AttributePlan, body: impl FnOnce() -> T + Send) -> T {
                 poll(&mut fds, PollTimeout::from(5_u8)).unwrap() > 0
             };
             if ready {
-                match broker.serve() {
+                match unwatched(&mut broker) {
                     Served::Answered | Served::Departed | Served::Idle => {}
                     Served::Over => break,
                     Served::Broken(errno) => panic!("the broker broke: {errno}"),
@@ -266,6 +266,11 @@ fn serve<T: Send>(plan: AttributePlan, body: impl FnOnce() -> T + Send) -> T {
             Err(panic) => std::panic::resume_unwind(panic),
         }
     })
+}
+
+/// One round of a broker that notes nothing.
+pub(crate) fn unwatched(broker: &mut Broker) -> Served {
+    broker.serve(&mut Attempts::of(None), Noted::No)
 }
 
 /// The calls of the broker, as a filter would list them.

@@ -2,7 +2,7 @@
 
 use std::ffi::OsStr;
 use std::fs;
-use std::io::{Read, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -73,13 +73,20 @@ impl Invocation {
 
     /// Starts the program.
     pub(crate) fn spawn(mut self) -> Running {
-        let mut child = self
-            .command
+        self.command
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
+            .stderr(Stdio::piped());
+        let mut child = loop {
+            match self.command.spawn() {
+                Ok(child) => break child,
+                // A test beside this one, in the moment between its fork and its exec, holds what was just compiled open.
+                Err(error) if error.kind() == ErrorKind::ExecutableFileBusy => {
+                    std::thread::sleep(Duration::from_millis(5));
+                }
+                Err(error) => panic!("{error}"),
+            }
+        };
         let (mut to, bytes) = (child.stdin.take().unwrap(), self.stdin);
         // A program that does not read its input is not at fault.
         std::thread::spawn(move || to.write_all(&bytes));

@@ -28,8 +28,9 @@ pub(crate) fn differential(regime: Regime, seed: u64, operations: usize, judge: 
         let random = &mut Random::of_case(seed, number);
         let tree = Tree::grow(random, &tools.nothing);
         let policy = policies::policy(random, &tree, &tools);
-        let profile = derive(&policy, &policies::call(random));
-        plan::hold_against(&policy, &profile).unwrap();
+        let call = policies::call(random);
+        let profile = derive(&policy, &call);
+        plan::hold_against(&policy, &call, &profile).unwrap();
         let attempts = attempts(random, &tree, &profile.grants, &machine.beyond(&tools), PER_CASE);
         report.cases += 1;
         let performed = match machine.perform(&[&profile], policy.deny_fallback, &tools, &attempts) {

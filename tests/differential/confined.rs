@@ -9,6 +9,7 @@ use std::path::Path;
 use stockade::backend::host::{Host, program};
 use stockade::backend::landlock::LandlockPlan;
 use stockade::backend::landlock::rights::{RESOLVE_UNIX_ABI, handled};
+use stockade::backend::seccomp::Attempts;
 use stockade::backend::status::{ClauseStatus, Status};
 use stockade::backend::{Plan, Regime};
 use stockade::confine::protocol::Work;
@@ -84,6 +85,7 @@ impl Machine {
             landlock_abi: self.landlock_abi,
             deny_fallback,
             residuals: Residuals::Report,
+            attempts: Attempts::Unseen,
         })
     }
 

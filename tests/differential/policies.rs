@@ -181,6 +181,7 @@ pub(crate) fn policy(random: &mut Random, tree: &Tree, tools: &Tools) -> Policy 
         os_sandbox: OsSandbox::FailFast,
         backend: BackendChoice::Auto,
         network: if random.chance(20) { Network::Full } else { Network::Off },
+        tool_networks: BTreeMap::new(),
         unix_sockets: if random.chance(20) {
             UnixSockets::All
         } else {
@@ -195,6 +196,7 @@ pub(crate) fn policy(random: &mut Random, tree: &Tree, tools: &Tools) -> Policy 
             allowed: true,
             approval: Demand::Required,
             sandbox_paths: None,
+            network: None,
             description: None,
             reason: None,
             matches: Vec::new(),
@@ -204,6 +206,8 @@ pub(crate) fn policy(random: &mut Random, tree: &Tree, tools: &Tools) -> Policy 
         tools: BTreeMap::new(),
         mode: Mode::Strict,
         channels: Channels::default(),
+        audit: stockade::policy::Audit::default(),
+        explain: stockade::policy::Explain::Off,
         ceilings: stockade::policy::Ceilings::default(),
     }
 }
@@ -231,5 +235,8 @@ pub(crate) fn call(random: &mut Random) -> Call {
         _ => Asked::Everything,
     };
     let narrow = random.chance(15).then(|| some(random));
-    Call { asked, narrow }
+    Call {
+        narrow,
+        ..Call::of(asked)
+    }
 }

@@ -1,11 +1,15 @@
 /* Makes system calls and prints what came of each: "name ok" or "name E<number>".
- * Compiled and run by tests/seccomp_kernel.rs, bare and under the filters. */
+ * Compiled and run by tests/seccomp_kernel.rs, bare and under the filters. With a second argument it installs filters
+ * and nothing else. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -71,12 +75,42 @@ static long do_int80(void) {
 }
 #endif
 
+/* One filter that allows everything; what came of it ends with the child that installed it. */
+static struct sock_filter allow = {BPF_RET | BPF_K, 0, 0, SECCOMP_RET_ALLOW};
+static struct sock_fprog program = {1, &allow};
+static long install(long flags) {
+    prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+    return call(SYS_seccomp, SECCOMP_SET_MODE_FILTER, flags, (long)&program, 0, 0, 0);
+}
+static long do_filter(void) { return install(0); }
+static long do_filter_for_all_threads(void) { return install(SECCOMP_FILTER_FLAG_TSYNC | SECCOMP_FILTER_FLAG_LOG); }
+static long do_filter_by_prctl(void) {
+    prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+    return prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program, 0, 0);
+}
+static long do_listener(void) { return install(SECCOMP_FILTER_FLAG_NEW_LISTENER); }
+static long do_listener_high(void) { return install(SECCOMP_FILTER_FLAG_NEW_LISTENER | HIGH); }
+static long do_listener_with_more(void) {
+    return install(SECCOMP_FILTER_FLAG_NEW_LISTENER | SECCOMP_FILTER_FLAG_TSYNC | SECCOMP_FILTER_FLAG_TSYNC_ESRCH);
+}
+
+static int install_filters(void) {
+    forked("filter", do_filter);
+    forked("filter-for-all-threads", do_filter_for_all_threads);
+    forked("filter-by-prctl", do_filter_by_prctl);
+    forked("listener", do_listener);
+    forked("listener-high", do_listener_high);
+    forked("listener-with-more", do_listener_with_more);
+    return 0;
+}
+
 int main(int argc, char **argv) {
     int pair[2], terminal;
     char path[4096];
     struct stat st;
     pid_t outsider = getppid();
     if (argc < 2 || chdir(argv[1])) return 2;
+    if (argc > 2) return install_filters();
 
     for (int family = 0; family < 48; family++) {
         snprintf(path, sizeof path, "socket-family-%d", family);

@@ -2,17 +2,21 @@
  *
  * `B`, `R` and `E` enter a layer of Landlock first.
  * Each operation is a letter and two arguments, all three ended by NUL bytes. AFTERWARDS is the errno of reading what
- * was moved or linked by its new name, or -1. Compiled statically and run confined by tests/differential. */
+ * was moved or linked by its new name, or -1. With arguments it performs the one operation that they are, and ends with
+ * its errno. Compiled statically and run confined by tests/differential and tests/explain. */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mount.h>
 #include <sys/ptrace.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -204,8 +208,107 @@ static int rules(const char *path, const char *access) {
     return e;
 }
 
+/* Reaches an address: a number and a port, over TCP or by a datagram. */
+static int reaches(const char *number, const char *port, int type) {
+    struct sockaddr_in four = {.sin_family = AF_INET, .sin_port = htons(atoi(port))};
+    struct sockaddr_in6 six = {.sin6_family = AF_INET6, .sin6_port = htons(atoi(port))};
+    int is_four = inet_pton(AF_INET, number, &four.sin_addr) == 1;
+    if (!is_four && inet_pton(AF_INET6, number, &six.sin6_addr) != 1) return 254;
+    struct sockaddr *to = is_four ? (struct sockaddr *)&four : (struct sockaddr *)&six;
+    socklen_t length = is_four ? sizeof four : sizeof six;
+    int fd = socket(to->sa_family, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (fd < 0) return errno;
+    int e = err(type == SOCK_STREAM ? connect(fd, to, length) : sendto(fd, "x", 1, 0, to, length));
+    close(fd);
+    return e;
+}
+
+/* A socket that takes a path. */
+static int binds_to_path(const char *path) {
+    struct sockaddr_un at = {.sun_family = AF_UNIX};
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (fd < 0) return errno;
+    strncpy(at.sun_path, path, sizeof at.sun_path - 1);
+    int e = err(bind(fd, (struct sockaddr *)&at, sizeof at));
+    close(fd);
+    return e;
+}
+
+static int perform(char what, const char *a, const char *b);
+
+/* An operation whose letter stands before its first argument. */
+static void *in_thread(void *arguments) {
+    const char **both = arguments;
+    return (void *)(intptr_t)perform(both[0][0], both[0] + 1, both[1]);
+}
+
+static int by_thread(const char *a, const char *b) {
+    const char *both[] = {a, b};
+    pthread_t thread;
+    void *e;
+    if (pthread_create(&thread, NULL, in_thread, both)) return 254;
+    pthread_join(thread, &e);
+    return (int)(intptr_t)e;
+}
+
+static int by_child(const char *a, const char *b, int depth, int again) {
+    int status;
+    pid_t pid = fork();
+    if (pid < 0) return 254;
+    if (pid == 0) {
+        char what[] = {*a, 0}, *argv[] = {"operate", what, (char *)a + 1, (char *)b, NULL}, *envp[] = {NULL};
+        if (depth > 1) _exit(by_child(a, b, depth - 1, again));
+        if (again) execve("/proc/self/exe", argv, envp);
+        _exit(again ? 254 : perform(*a, a + 1, b));
+    }
+    if (waitpid(pid, &status, 0) != pid) return 254;
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 255;
+}
+
+static char swapped[1 << 13];
+static const char *ones[2];
+static volatile int done, leaked;
+
+static void *swaps(void *nothing) {
+    for (unsigned round = 0; !done; round++) strcpy(swapped, ones[round & 1]);
+    return nothing;
+}
+
+/* Opens a path that another thread changes between two, over and over. What the second one holds is never read. */
+static int races(const char *a, const char *b) {
+    pthread_t thread;
+    char byte;
+    ones[0] = a, ones[1] = b;
+    strcpy(swapped, a);
+    if (pthread_create(&thread, NULL, swaps, NULL)) return 254;
+    for (int round = 0; round < 2000; round++) {
+        int fd = open(swapped, O_RDONLY | O_CLOEXEC);
+        if (fd >= 0 && read(fd, &byte, 1) == 1 && byte != 0x7f) leaked = 1;
+        if (fd >= 0) close(fd);
+    }
+    done = 1;
+    pthread_join(thread, NULL);
+    return leaked;
+}
+
 static int perform(char what, const char *a, const char *b) {
     switch (what) {
+    case '3': return races(a, b);
+    case '4': return leaked;
+    case 'A': return by_thread(a, b);
+    case 'J': return by_child(a, b, 2, 0);
+    case 'X': return by_child(a, b, 1, 1);
+    case 'I': return reaches(a, b, SOCK_STREAM);
+    case 'G': return reaches(a, b, SOCK_DGRAM);
+    case 'F': return closing(socket(atoi(a), SOCK_RAW | SOCK_CLOEXEC, 0));
+    case 'W': return binds_to_path(a);
+    case 'M': return err(mount("none", a, "tmpfs", 0, NULL));
+    case 'v': return err(unshare(CLONE_NEWNS));
+    case 'y': return err(syscall(SYS_keyctl, 0, -3, 0));
+    case 'Q': return err(access(a, W_OK | X_OK));
+    case 'Z': return reads(open(a, O_RDONLY | O_CREAT | O_CLOEXEC, 0644));
+    case 'L': return err(truncate(a, 1));
+    case '2': return closing(syscall(SYS_openat2, AT_FDCWD, a, (uint64_t[]){0, 0, 0}, 24));
     case 'r': return reads(open(a, O_RDONLY | O_CLOEXEC));
     case 'w': return writes(open(a, O_WRONLY | O_CLOEXEC));
     case 'b': return writes(open(a, O_RDWR | O_CLOEXEC));
@@ -249,7 +352,8 @@ static int perform(char what, const char *a, const char *b) {
     }
 }
 
-int main(void) {
+int main(int argc, char **argv) {
+    if (argc == 4) return perform(*argv[1], argv[2], argv[3]);
     size_t length = 0;
     ssize_t n;
     while ((n = read(0, input + length, sizeof input - 1 - length)) > 0) length += n;

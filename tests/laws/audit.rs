@@ -4,7 +4,7 @@ use std::sync::LazyLock;
 
 use proptest::prelude::*;
 use stockade::backend::attributes::{self, Denied, Writable};
-use stockade::policy::{AbsPath, Access, Operation};
+use stockade::policy::{AbsPath, Access, HostWitness, Operation, Reached};
 use stockade::profile::order::Permission;
 use stockade::profile::{Decided, FileReach, diff, files_within, within};
 
@@ -18,7 +18,7 @@ const MOST: usize = usize::MAX;
 proptest! {
     #[test]
     fn an_explanation_says_what_the_profile_says_and_names_a_clause_that_is_to_blame(
-        profile in make::profile(),
+        profile in make::networked(),
         path in make::path(),
     ) {
         for operation in Operation::ALL {
@@ -41,21 +41,21 @@ proptest! {
     }
 
     #[test]
-    fn a_profile_does_not_differ_from_itself(profile in make::profile()) {
+    fn a_profile_does_not_differ_from_itself(profile in make::networked()) {
         let (a, b) = diff(&profile, &profile, MOST);
         prop_assert!(a.is_empty() && b.is_empty());
     }
 
     #[test]
-    fn a_difference_is_the_same_from_both_sides(a in make::profile(), b in make::profile()) {
+    fn a_difference_is_the_same_from_both_sides(a in make::networked(), b in make::networked()) {
         let (only_a, only_b) = diff(&a, &b, MOST);
         prop_assert_eq!(diff(&b, &a, MOST), (only_b, only_a));
     }
 
     #[test]
     fn a_difference_is_empty_where_the_order_holds_and_every_witness_is_one(
-        a in make::profile(),
-        b in make::profile(),
+        a in make::networked(),
+        b in make::networked(),
     ) {
         let (only_a, only_b) = diff(&a, &b, MOST);
         for (excess, wide, tight) in [(only_a, &a, &b), (only_b, &b, &a)] {
@@ -64,13 +64,16 @@ proptest! {
                 if let Permission::File { operation, path, access } = witness {
                     prop_assert_eq!(wide.access(operation, &path), access);
                     prop_assert!(tight.access(operation, &path) < access);
+                } else if let Permission::Network(Reached::Host(HostWitness { host, port, access, .. })) = witness {
+                    prop_assert_eq!(wide.network.access(&host, port), access);
+                    prop_assert!(tight.network.access(&host, port) < access);
                 }
             }
         }
     }
 
     #[test]
-    fn a_shortened_difference_says_how_much_it_leaves_out(a in make::profile(), b in make::profile()) {
+    fn a_shortened_difference_says_how_much_it_leaves_out(a in make::networked(), b in make::networked()) {
         let (whole, _) = diff(&a, &b, MOST);
         let (short, _) = diff(&a, &b, 1);
         let files = |excess: &stockade::profile::Excess| {

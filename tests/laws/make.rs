@@ -10,8 +10,9 @@ use proptest::prelude::*;
 use proptest::sample::select;
 use stockade::policy::{
     AbsPath, BackendChoice, BasePath, Channels, Demand, Deny, DenyFallback, EnvRule, Environment, Grant, HomeChoice,
-    Identity, Limits, Mode, Network, Origin, OsSandbox, Pattern, Policy, Protect, ProtectFallback, Residuals, Rights,
-    Root, Scope, ShellRule, Suffix, SuffixSet, Target, UnixSockets, VarName,
+    HostAccess, HostList, HostRule, Identity, Limits, Mode, Network, Origin, OsSandbox, Pattern, Place, Policy,
+    Protect, ProtectFallback, Residuals, Rights, Root, Scope, ShellRule, Suffix, SuffixSet, Target, UnixSockets,
+    VarName,
 };
 use stockade::profile::{Asked, Call, Profile};
 
@@ -163,6 +164,63 @@ pub(crate) fn profile() -> impl Strategy<Value = Profile> {
         })
 }
 
+/// The same with lists of hosts: no backend without a network namespace holds those.
+pub(crate) fn networked() -> impl Strategy<Value = Profile> {
+    (profile(), network()).prop_map(|(profile, network)| Profile { network, ..profile })
+}
+
+/// Entries of lists: names above, below and beside one another; networks within one another, of every kind, and across kinds.
+pub(crate) const PLACES: [&str; 24] = [
+    "*",
+    "*.example",
+    "*.a.example",
+    "a.example",
+    "example",
+    "b.a.example",
+    "other.org",
+    "8.8.8.8",
+    "8.8.8.0/24",
+    "8.0.0.0/5",
+    "10.0.0.0/8",
+    "10.1.0.0/16",
+    "10.1.2.3",
+    "127.0.0.1",
+    "169.254.169.254",
+    "0.0.0.0/0",
+    "128.0.0.0/1",
+    "[::/0]",
+    "[2000::/3]",
+    "[2001:db8::1]",
+    "[::1]",
+    "[fd00::/8]",
+    "[2606:4700::/32]",
+    "[64:ff9b::/96]",
+];
+
+/// Sets of ports that touch, overlap and end at the edges.
+pub(crate) const PORTS: [&str; 9] = ["80", "443", "80,443", "79-81", "1-1024", "*", "444-65535", "65535", "1"];
+
+fn host_rule() -> impl Strategy<Value = HostRule> {
+    let access = select(&[HostAccess::Free, HostAccess::Asked][..]);
+    (select(&PLACES[..]), select(&PORTS[..]), access).prop_map(|(hosts, ports, access)| HostRule {
+        place: Place::parse(&format!("{hosts}:{ports}")).unwrap(),
+        access,
+        origin: origin(),
+    })
+}
+
+pub(crate) fn hosts() -> impl Strategy<Value = Vec<HostRule>> {
+    vec(host_rule(), 0..6)
+}
+
+pub(crate) fn network() -> impl Strategy<Value = Network> {
+    prop_oneof![
+        1 => Just(Network::Off),
+        1 => Just(Network::Full),
+        6 => hosts().prop_map(|rules| Network::hosts(HostList::new(rules)))
+    ]
+}
+
 pub(crate) fn identity(path: &AbsPath) -> Identity {
     let inode = path
         .as_bytes()
@@ -182,7 +240,7 @@ fn demand() -> impl Strategy<Value = Demand> {
 
 pub(crate) fn policy() -> impl Strategy<Value = Policy> {
     let root = (grant(), demand(), demand(), vec(deny(), 0..2));
-    (vec(root, 0..5), vec(grant(), 0..4)).prop_map(|(roots, base)| {
+    (vec(root, 0..5), vec(grant(), 0..4), network()).prop_map(|(roots, base, network)| {
         let mut seen = BTreeSet::new();
         let mut roots: Vec<Root> = roots
             .into_iter()
@@ -210,7 +268,10 @@ pub(crate) fn policy() -> impl Strategy<Value = Policy> {
                 grant,
             })
             .collect();
-        with(roots, base)
+        Policy {
+            network,
+            ..with(roots, base)
+        }
     })
 }
 
@@ -225,6 +286,7 @@ pub(crate) fn with(roots: Vec<Root>, base: Vec<BasePath>) -> Policy {
         os_sandbox: OsSandbox::FailFast,
         backend: BackendChoice::Auto,
         network: Network::Off,
+        tool_networks: BTreeMap::new(),
         unix_sockets: UnixSockets::None,
         home: HomeChoice::Private,
         environment: Environment::default(),
@@ -235,6 +297,7 @@ pub(crate) fn with(roots: Vec<Root>, base: Vec<BasePath>) -> Policy {
             allowed: true,
             approval: Demand::Required,
             sandbox_paths: None,
+            network: None,
             description: None,
             reason: None,
             matches: Vec::new(),
@@ -244,6 +307,8 @@ pub(crate) fn with(roots: Vec<Root>, base: Vec<BasePath>) -> Policy {
         tools: BTreeMap::new(),
         mode: Mode::Strict,
         channels: Channels::default(),
+        audit: stockade::policy::Audit::default(),
+        explain: stockade::policy::Explain::Off,
         ceilings: stockade::policy::Ceilings::default(),
     }
 }
@@ -265,5 +330,5 @@ pub(crate) fn narrow() -> impl Strategy<Value = Option<Vec<String>>> {
 }
 
 pub(crate) fn call() -> impl Strategy<Value = Call> {
-    (asked(), narrow()).prop_map(|(asked, narrow)| Call { asked, narrow })
+    (asked(), narrow(), option::of(network())).prop_map(|(asked, narrow, network)| Call { asked, narrow, network })
 }

@@ -232,7 +232,7 @@ impl World {
     /// Ends the executor; nothing of it may be left.
     fn finish(&mut self) {
         let executor = self.executor.take().unwrap();
-        self.runtime.block_on(executor.finish());
+        self.runtime.block_on(executor.finish()).unwrap();
     }
 }
 

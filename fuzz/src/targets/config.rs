@@ -89,8 +89,12 @@ fn accepted(loaded: &Loaded) {
     let some: Vec<String> = policy.roots.iter().step_by(2).map(|root| root.name.clone()).collect();
     let by = |asked: &Asked, narrow: Option<Vec<String>>| {
         let asked = asked.clone();
-        let profile = derive(policy, &Call { asked, narrow });
-        hold_against(policy, &profile).unwrap();
+        let call = Call {
+            narrow,
+            ..Call::of(asked)
+        };
+        let profile = derive(policy, &call);
+        hold_against(policy, &call, &profile).unwrap();
         profile
     };
     let asked = [

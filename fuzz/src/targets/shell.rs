@@ -22,6 +22,7 @@ fn rule(pattern: &str, demand: Demand, roots: Option<&str>) -> ShellRule {
         allowed: demand != Demand::Deny,
         approval: demand,
         sandbox_paths: roots.map(|root| vec![root.to_owned()]),
+        network: None,
         description: None,
         reason: None,
         matches: Vec::new(),

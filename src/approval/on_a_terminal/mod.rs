@@ -97,6 +97,7 @@ fn request() -> ApprovalRequest {
         allowed_by: "a rule would allow it".to_owned(),
         why: vec!["agent.yaml:3:5: the default asks".to_owned()],
         caller: None,
+        call: None,
     }
 }
 

@@ -89,6 +89,7 @@ fn request() -> impl Strategy<Value = ApprovalRequest> {
                 allowed_by,
                 why,
                 caller,
+                call: None,
             },
         )
 }

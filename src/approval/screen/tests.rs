@@ -23,6 +23,7 @@ fn request(answer: AnswerOf) -> ApprovalRequest {
         allowed_by: String::new(),
         why: Vec::new(),
         caller: None,
+        call: None,
     }
 }
 

@@ -11,8 +11,8 @@ use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use super::protocol::{ApprovalsEvent, ApprovalsReply, Waiting, title};
 use crate::approval::asked::Asked;
 use crate::approval::random;
-use crate::approval::raw::hex;
 use crate::approval::request::{AnswerOf, ApprovalDecision, Remember};
+use crate::policy::hex::hex;
 
 /// The most events that wait for the thread that serves.
 const MOST_EVENTS: usize = 1_000;

@@ -26,6 +26,7 @@ fn request(description: &str) -> ApprovalRequest {
         allowed_by: String::new(),
         why: Vec::new(),
         caller: None,
+        call: None,
     }
 }
 

@@ -166,7 +166,8 @@ pub fn lower(profile: &Profile, survey: &Survey, options: &Options) -> Result<Lo
 
     let plan = BwrapPlan {
         network: match profile.network {
-            Network::Off => NetworkNamespace::Own,
+            // The way out of the namespace is the parent's proxy, which holds the list.
+            Network::Off | Network::Hosts(_) => NetworkNamespace::Own,
             Network::Full => NetworkNamespace::Host,
         },
         steps: mounted.steps,

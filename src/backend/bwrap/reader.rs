@@ -287,6 +287,16 @@ impl View {
         above.find_map(|at| self.mounts.get_key_value(&at).map(|(point, mount)| (point, *mount)))
     }
 
+    /// Whether something of the regime's own lies over what the host has at a path. Its /proc does not count: what is in there
+    /// has the same names everywhere.
+    pub fn hiding(&self) -> impl Fn(&AbsPath) -> bool + '_ {
+        let mounts = self.index();
+        move |path| match Mount::around(&mounts, path) {
+            Mount::Mask | Mount::Tmpfs(_) | Mount::Dev(_) => true,
+            Mount::Host(_) | Mount::Proc => false,
+        }
+    }
+
     /// The mounts, to be found fast.
     pub(super) fn index(&self) -> Index<'_, Mount> {
         self.mounts.iter().map(|(point, mount)| (point, *mount)).collect()

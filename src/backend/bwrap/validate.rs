@@ -62,7 +62,7 @@ fn tmp_of(view: &View) -> Tmp {
 /// The namespaces, the capabilities and the mounts that must be there.
 pub(super) fn surroundings(view: &View, profile: &Profile) -> Result<(), Witness> {
     let net: &[&str] = match profile.network {
-        Network::Off => &["net"],
+        Network::Off | Network::Hosts(_) => &["net"],
         Network::Full => &[],
     };
     for name in ["user", "ipc", "pid", "uts", "cgroup"].iter().chain(net) {
@@ -161,6 +161,11 @@ impl<'a> Pair<'a> {
             view: read(walls.argv, survey)?,
             survey,
         })
+    }
+
+    /// The mounts alone.
+    pub fn mounts(&self) -> &View {
+        &self.view
     }
 
     /// Everything that was seen, path by path: whether something exists decides as well, and the finitely

@@ -15,7 +15,7 @@ use crate::backend::clauses::aliases::{Granted, refuse_aliases};
 use crate::backend::clauses::links::Links;
 use crate::backend::clauses::obstacles::{Obstacles, Operations, Standing, at, given};
 use crate::backend::clauses::words::{deny_status, frozen};
-use crate::backend::status::{ClauseStatus, Refusal, Status, metadata};
+use crate::backend::status::{ClauseStatus, Refusal, Status, metadata, refuse_hosts};
 use crate::backend::survey::{Kind, Mounts, Node, Survey, SurveyError};
 use crate::policy::{
     AbsPath, Access, DenyFallback, Grant, Network, Operation, Residuals, Right, Rights, Scope, Target, UnixSockets,
@@ -106,6 +106,7 @@ pub fn lower(profile: &Profile, survey: &Survey, options: &Options) -> Result<Lo
             need: OLDEST_ABI,
         });
     }
+    refuse_hosts(&profile.network, Regime::Landlock)?;
     let metadata = metadata(Regime::Landlock, options.residuals)?;
     let mut lowered = layer(profile, survey, *options)?;
     lowered.statuses.insert(0, metadata);
@@ -156,7 +157,7 @@ pub(in crate::backend) fn layer(profile: &Profile, survey: &Survey, options: Opt
     });
     let plan = LandlockPlan {
         abi: options.abi,
-        handle_tcp: profile.network == Network::Off && options.abi >= TCP_ABI,
+        handle_tcp: profile.network != Network::Full && options.abi >= TCP_ABI,
         rules: rules.filter(|rule| rule.access != 0).collect(),
     };
     Ok(Lowered { plan, statuses })

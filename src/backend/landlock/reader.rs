@@ -68,7 +68,7 @@ pub fn validate(plan: &LandlockPlan, profile: &Profile) -> Result<(), Witness> {
             plan.abi
         ));
     }
-    if profile.network == Network::Off && !plan.handle_tcp {
+    if profile.network != Network::Full && !plan.handle_tcp {
         return kernel("TCP".to_owned());
     }
     rules_sound(plan, profile)?;

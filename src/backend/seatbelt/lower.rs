@@ -20,7 +20,7 @@ use super::words::{deny_losses, regime_statuses, status};
 use super::{SeatbeltPlan, Unfit, base, operation};
 use crate::backend::Regime;
 use crate::backend::clauses::links::Links;
-use crate::backend::status::{ClauseStatus, Refusal, metadata};
+use crate::backend::status::{ClauseStatus, Refusal, metadata, refuse_hosts};
 use crate::backend::survey::{Mounts, Survey, SurveyError};
 use crate::policy::{AbsPath, Access, Deny, Grant, Operation, Residuals, Right, Scope, Target, UnixSockets};
 use crate::profile::{FileReach, Profile};
@@ -52,6 +52,7 @@ pub fn survey(profile: &Profile) -> Result<Survey, SurveyError> {
 
 /// The plan for a profile, or the reason why there is none.
 pub fn lower(profile: &Profile, survey: &Survey, options: &Options) -> Result<Lowered, Refusal> {
+    refuse_hosts(&profile.network, Regime::Seatbelt)?;
     let mut statuses = vec![metadata(Regime::Seatbelt, options.residuals)?];
     Links::new(profile, survey).refuse_targets()?;
 
@@ -71,7 +72,7 @@ pub fn lower(profile: &Profile, survey: &Survey, options: &Options) -> Result<Lo
         operations: vec![operation::DEFAULT],
         filters: Vec::new(),
     });
-    for rule in base::rules(profile.network).map_err(Unfit::Base)? {
+    for rule in base::rules(&profile.network).map_err(Unfit::Base)? {
         lowering.draft.rule(rule);
     }
     for grant in &profile.grants {

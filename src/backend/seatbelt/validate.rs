@@ -5,7 +5,7 @@ use super::reader::{Expressions, Object, Reader, Semantics, Vnode};
 use super::syntax::{Filter, Rule, Script, Verdict};
 use super::view::{Aspect, View};
 use super::{SeatbeltPlan, base, parse, spelling};
-use crate::policy::{AbsPath, Access, Deny, Grant, Network, Operation, Pattern, Rights, Scope, Target, UnixSockets};
+use crate::policy::{AbsPath, Access, Deny, Grant, Operation, Pattern, Reached, Rights, Scope, Target, UnixSockets};
 use crate::profile::order::Permission;
 use crate::profile::{FileReach, Profile, Witness, files_within};
 
@@ -15,7 +15,7 @@ const PLAN: &str = "the Seatbelt profile";
 /// other spellings of denied paths; network, sockets; and no operation beyond those.
 pub fn validate(plan: &SeatbeltPlan, profile: &Profile) -> Result<(), Witness> {
     let script = parse(plan).map_err(|error| kernel(format!("whatever this means: {error}")))?;
-    let shipped = base::rules(profile.network).map_err(|error| kernel(format!("a shipped rule: {error}")))?;
+    let shipped = base::rules(&profile.network).map_err(|error| kernel(format!("a shipped rule: {error}")))?;
     let closed = |rule: &Rule| {
         rule.verdict == Verdict::Deny && rule.operations == [operation::DEFAULT] && rule.filters.is_empty()
     };
@@ -147,7 +147,7 @@ fn beyond_files(reader: &Reader<'_>, profile: &Profile) -> Result<(), Witness> {
         // The shipped rules are not among those that are read here.
         if any(Object::Internet) {
             return Err(Witness {
-                what: Permission::Network(Network::Full),
+                what: Permission::Network(Reached::EveryHost),
                 ..kernel(String::new())
             });
         }

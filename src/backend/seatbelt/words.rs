@@ -53,7 +53,7 @@ pub(super) fn regime_statuses(profile: &Profile) -> [ClauseStatus; 3] {
     };
     let resolves = profile.network == Network::Off || profile.unix_sockets == UnixSockets::All;
     let names = (!resolves).then_some("host names are not resolved: the resolver is a Unix socket");
-    let (network, sockets) = (profile.network, profile.unix_sockets);
+    let (network, sockets) = (&profile.network, profile.unix_sockets);
     let within = sockets == UnixSockets::WithinRoots;
     let plain = within.then_some("not in trees that are limited to some names or sizes");
     [

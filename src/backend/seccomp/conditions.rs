@@ -94,6 +94,9 @@ const ODD_PERSONALITY: &[Clause] = &[&[
 /// `PR_SET_MM`, and `PR_SET_PTRACER`, which lets a tracer in.
 const PRCTL: &[Clause] = &[&[Is(0, 35)], &[Is(0, 0x5961_6D61)]];
 
+/// `SECCOMP_FILTER_FLAG_NEW_LISTENER`. Of the operations only the one that installs a filter takes any flags.
+const NEW_LISTENER: &[Clause] = &[&[Bits(1, 8, 8)]];
+
 const SET_UID: u32 = 0o4000;
 const SET_GID: u32 = 0o2000;
 const O_CREAT: u32 = 0o100;
@@ -212,6 +215,12 @@ pub(super) const ROWS: &[Row] = &[
         "makes readable memory executable",
         &[l::SYS_personality],
         Say::When(Errno::Perm, ODD_PERSONALITY),
+    ),
+    // The kernel says the same, but only while the runner's listener is open. A filter without a listener is taken.
+    Row::command(
+        "takes a listener, which could let attribute calls pass in the runner's place",
+        &[l::SYS_seccomp],
+        Say::When(Errno::Busy, NEW_LISTENER),
     ),
     Row::both("lets a tracer in", &[l::SYS_prctl], Say::When(Errno::Perm, PRCTL)),
     Row::both(

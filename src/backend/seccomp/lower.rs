@@ -85,6 +85,10 @@ pub fn lower(settings: Settings) -> Result<SeccompPlan, SeccompError> {
             let (rules, chain) = match answer.say {
                 Say::Allow => continue,
                 Say::Notify => (&mut notified, Vec::new()),
+                Say::Told(clauses) => {
+                    let chain = clauses.iter().map(rule).collect::<Result<_, _>>();
+                    (&mut notified, chain.map_err(watched_failed)?)
+                }
                 Say::Always(errno) => (errors.entry((Part::Always, errno)).or_default(), Vec::new()),
                 Say::When(errno, clauses) => {
                     let chain = clauses.iter().map(rule);
@@ -115,15 +119,15 @@ pub fn lower(settings: Settings) -> Result<SeccompPlan, SeccompError> {
         let action = SeccompAction::Errno(errno.code().into());
         parts.push(compile(rules, action).map_err(|source| failed(errno, source))?);
     }
-    let notify = match settings.role {
-        Role::Worker => None,
-        Role::Command => Some(notifying(notified)?),
-    };
     program.extend(join(parts));
-    Ok(SeccompPlan {
-        programs: vec![program],
-        notify,
-    })
+    let (mut programs, mut notify) = (vec![program], None);
+    match settings.role {
+        // Nobody listens to the worker, so these fail. Of two filters that notify, the kernel asks the listener of the later.
+        Role::Worker if !notified.is_empty() => programs.push(notifying(notified)?),
+        Role::Worker => {}
+        Role::Command => notify = Some(notifying(notified)?),
+    }
+    Ok(SeccompPlan { programs, notify })
 }
 
 /// Takes out the numbers that are answered an error whatever the arguments, with what the filter returns; nothing is
@@ -253,14 +257,18 @@ fn hasten(program: &mut Program, numbers: &[i64]) {
     program.splice(behind..behind, way_out);
 }
 
+fn watched_failed(source: BackendError) -> SeccompError {
+    SeccompError::Compile {
+        answer: "notify".to_owned(),
+        source,
+    }
+}
+
 /// The filter that hands calls to a listener. seccompiler has no such action: `Log`, which no other
 /// filter uses, holds its place.
 fn notifying(rules: Rules) -> Result<Program, SeccompError> {
     let placeholder = u32::from(SeccompAction::Log);
-    let mut program = compile(rules, SeccompAction::Log).map_err(|source| SeccompError::Compile {
-        answer: "notify".to_owned(),
-        source,
-    })?;
+    let mut program = compile(rules, SeccompAction::Log).map_err(watched_failed)?;
     for instruction in &mut program {
         if instruction.code == RETURN && instruction.k == placeholder {
             instruction.k = RET_USER_NOTIF;

@@ -19,6 +19,7 @@ pub mod table;
 mod tests;
 mod tree;
 mod validate;
+mod watched;
 
 use serde::{Deserialize, Serialize};
 
@@ -30,6 +31,7 @@ pub use lower::{SeccompError, lower};
 pub use number::{HIGHEST, NATIVE_ARCH};
 pub use reader::{Entered, Filter, Malformed, stacked};
 pub use validate::{SeccompWitness, validate};
+pub use watched::{Sort, Whatever};
 
 /// One classic BPF instruction, as `struct sock_filter` has it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -68,12 +70,11 @@ pub enum IpSockets {
 
 impl IpSockets {
     /// What a reach over IP means in a network namespace.
-    pub const fn of(network: Network, namespace: NetworkNamespace) -> Self {
+    pub const fn of(network: &Network, namespace: NetworkNamespace) -> Self {
         match (network, namespace) {
-            (Network::Full, NetworkNamespace::Own | NetworkNamespace::Host) | (Network::Off, NetworkNamespace::Own) => {
-                Self::Allowed
-            }
-            (Network::Off, NetworkNamespace::Host) => Self::Refused,
+            (Network::Full, NetworkNamespace::Own | NetworkNamespace::Host)
+            | (Network::Off | Network::Hosts(_), NetworkNamespace::Own) => Self::Allowed,
+            (Network::Off | Network::Hosts(_), NetworkNamespace::Host) => Self::Refused,
         }
     }
 }
@@ -89,6 +90,20 @@ pub struct Settings {
     pub landlock_abi: u32,
     /// Whose filters.
     pub role: Role,
+    /// Whether somebody looks on.
+    pub attempts: Attempts,
+}
+
+/// Whether a listener hears of what a command attempts, beside the attribute calls. What is refused is refused either way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Attempts {
+    /// It does not: nothing is slower for it.
+    Unseen,
+    /// It hears of each call with a path or an address in it that does more than look, which then goes on to the kernel, and
+    /// of the calls that the table refuses. Those wait for its refusal, and are refused by the kernel where there is no listener.
+    Watched,
+    /// It hears of looks as well. They come to nothing where mounts hide files, and nowhere else.
+    WatchedWithLooks,
 }
 
 /// The filters of one role.
@@ -96,6 +111,6 @@ pub struct Settings {
 pub struct SeccompPlan {
     /// Filters that answer by themselves, in the order they are installed; the strictest answer wins.
     pub programs: Vec<Program>,
-    /// The filter that hands attribute calls to the broker; installed last, with a listener.
+    /// The filter that hands attribute calls to the broker; installed first, with a listener, which the others refuse.
     pub notify: Option<Program>,
 }

@@ -4,13 +4,13 @@
 
 use super::call::{Call, Verdict};
 use super::number::{GAP, HIGHEST, NATIVE_ARCH};
-use super::{IpSockets, Role, Settings, conditions, requests, rows};
+use super::{Attempts, IpSockets, Role, Settings, conditions, requests, rows, watched};
 use crate::policy::UnixSockets;
 
 /// The error numbers the table answers.
 ///
 /// `ENOSYS` where runtimes fall back on it, `EPERM` where programs expect to lack a privilege,
-/// `EAFNOSUPPORT` and its kin for sockets. `EACCES` is left to Landlock, so that logs tell them apart.
+/// `EAFNOSUPPORT` and its kin for sockets, `EBUSY` where the kernel itself says so. `EACCES` is left to Landlock, so that logs tell them apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Errno {
     /// Not allowed.
@@ -23,6 +23,8 @@ pub enum Errno {
     ProtoNoSupport,
     /// Not with this socket.
     OpNotSupp,
+    /// There is one already.
+    Busy,
 }
 
 impl Errno {
@@ -30,6 +32,7 @@ impl Errno {
     pub const fn code(self) -> u16 {
         match self {
             Self::Perm => 1,
+            Self::Busy => 16,
             Self::NoSys => 38,
             Self::ProtoNoSupport => 93,
             Self::OpNotSupp => 95,
@@ -86,6 +89,8 @@ pub enum Say {
     Always(Errno),
     /// This error where some clause holds.
     When(Errno, &'static [Clause]),
+    /// An error that a listener gives, once it has taken note, where some clause holds; always where there is none.
+    Told(&'static [Clause]),
 }
 
 /// The settings under which a row stands.
@@ -191,6 +196,10 @@ impl Table {
                 continue;
             }
             for number in row.calls {
+                let say = match settings.attempts {
+                    Attempts::Unseen => say,
+                    Attempts::Watched | Attempts::WatchedWithLooks => watched::told(*number, say),
+                };
                 // A row for a number past HIGHEST would be dead: the frame answers it. A test holds that there is none.
                 if let Some(list) = usize::try_from(*number).ok().and_then(|index| by_number.get_mut(index)) {
                     list.push(Standing {
@@ -199,6 +208,10 @@ impl Table {
                     });
                 }
             }
+        }
+        match settings.role {
+            Role::Command => watched::look_at_attempts(&mut by_number, settings.attempts),
+            Role::Worker => {}
         }
         Self { by_number }
     }
@@ -234,10 +247,13 @@ impl Table {
             let verdict = match standing.say {
                 Say::Notify => Verdict::Notify,
                 Say::Always(errno) => Verdict::Errno(errno.code()),
+                Say::Told(clauses) if clauses.is_empty() || clauses.iter().any(|clause| meets(call, clause)) => {
+                    Verdict::Notify
+                }
                 Say::When(errno, clauses) if clauses.iter().any(|clause| meets(call, clause)) => {
                     Verdict::Errno(errno.code())
                 }
-                Say::Allow | Say::When(..) => continue,
+                Say::Allow | Say::When(..) | Say::Told(_) => continue,
             };
             return (verdict, standing.reason);
         }

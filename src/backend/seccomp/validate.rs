@@ -28,7 +28,7 @@ const HIGH: u64 = 1 << 32;
 pub enum SeccompWitness {
     /// A filter that is no filter.
     Malformed {
-        /// Its place in the plan.
+        /// Its place in the order they are installed.
         program: usize,
         /// What is wrong.
         why: Malformed,
@@ -118,7 +118,7 @@ pub fn validate(plan: &SeccompPlan, settings: Settings) -> Result<(), SeccompWit
 
 /// The plan's filters in the order they are installed.
 pub(super) fn read(plan: &SeccompPlan) -> Result<Vec<Filter<'_>>, SeccompWitness> {
-    let programs = plan.programs.iter().chain(&plan.notify).enumerate();
+    let programs = plan.notify.iter().chain(&plan.programs).enumerate();
     programs
         .map(|(index, program)| Filter::read(program).map_err(|why| SeccompWitness::Malformed { program: index, why }))
         .collect()
@@ -197,7 +197,7 @@ pub(super) fn clauses(standing: &[Standing]) -> impl Iterator<Item = Clause> {
     standing
         .iter()
         .flat_map(|standing| match standing.say {
-            Say::When(_, clauses) => clauses,
+            Say::When(_, clauses) | Say::Told(clauses) => clauses,
             Say::Allow | Say::Notify | Say::Always(_) => &[],
         })
         .copied()

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand, ValueEnum};
 
 use crate::cli::args::PolicyFlags;
-use crate::policy::Operation;
+use crate::policy::{Host, Operation};
 
 /// `stockade profile`.
 #[derive(Debug, Args)]
@@ -23,9 +23,9 @@ pub enum View {
         after_help = "Examples:\n  stockade profile show                    of ./stockade.yaml, or of the default preset\n  stockade profile show --config agent.yaml --json | jq '.files[]'"
     )]
     Show(ShowArgs),
-    /// Which clause decides about a path, in which line, and what would change it.
+    /// Which clause decides about a path, or about a host and port, in which line, and what would change it.
     #[command(
-        after_help = "Examples:\n  stockade profile explain .env            every right\n  stockade profile explain ~/.ssh write    one right: exit code 0 permitted, 1 denied\n\nThe path need not exist. Links are followed, as the kernel would follow them.\nExit codes: 0 something that was asked about is permitted (be it after a yes) · 1 nothing is · 125 Stockade could not"
+        after_help = "Examples:\n  stockade profile explain .env            every right\n  stockade profile explain ~/.ssh write    one right: exit code 0 permitted, 1 denied\n  stockade profile explain api.example.org:443\n\nThe path need not exist. Links are followed, as the kernel would follow them. HOST:PORT is a host unless a file of that\nname is there, or a right is named; `./a:80` is always a path.\nExit codes: 0 something that was asked about is permitted (be it after a yes) · 1 nothing is · 125 Stockade could not"
     )]
     Explain(ExplainArgs),
     /// That nothing on the way from config to kernel permits more than the step before, and what becomes of each clause.
@@ -59,7 +59,8 @@ pub struct ShowArgs {
 /// `stockade profile explain`.
 #[derive(Debug, Args)]
 pub struct ExplainArgs {
-    /// Which path; a relative one starts here.
+    /// Which path, or HOST:PORT; a relative path starts here.
+    #[arg(value_name = "PATH|HOST:PORT")]
     pub path: PathBuf,
     /// Which right; all of them when left out.
     pub right: Option<RightArg>,
@@ -69,6 +70,18 @@ pub struct ExplainArgs {
     /// Print one JSON object.
     #[arg(long)]
     pub json: bool,
+}
+
+impl ExplainArgs {
+    /// The host and port, if it is not a path that is asked about.
+    pub(super) fn host(&self) -> Option<(Host, u16)> {
+        let (host, port) = self.path.to_str()?.rsplit_once(':')?;
+        // An IPv6 address without brackets may end in what looks like a port.
+        let plain = port.bytes().all(|byte| byte.is_ascii_digit()) && (host.starts_with('[') || !host.contains(':'));
+        let port = port.parse().ok().filter(|port| plain && *port != 0)?;
+        let host = Host::parse(host).ok()?;
+        (self.right.is_none() && self.path.symlink_metadata().is_err()).then_some((host, port))
+    }
 }
 
 /// `stockade profile check`.

@@ -10,13 +10,23 @@ use crate::cli::policy;
 use crate::config;
 use crate::policy::Operation;
 use crate::policy::path::display;
-use crate::tools::inspect::explain::{Answer, PathReport, Permitted};
+use crate::tools::inspect::explain::{Answer, BackendAnswer, PathReport, Permitted};
+use crate::tools::inspect::host::{HostReport, Who};
 use crate::tools::inspect::show::size;
 
-/// Explains a path; exit code 1 when nothing that was asked about is permitted.
+/// Explains a path, or a host and port; exit code 1 when nothing that was asked about is permitted.
 pub(super) fn explain(args: &ExplainArgs) -> Result<Exit, Complaint> {
     let context = policy::context(&args.policy.ceiling);
     let inspection = inspected(&args.policy, &context)?;
+    if let Some((host, port)) = args.host() {
+        let report = inspection.explain_host(&host, port);
+        if args.json {
+            print_json(&report)?;
+        } else {
+            print(&of_host(&report))?;
+        }
+        return Ok(if report.permits() { Exit::Success } else { Exit::Found });
+    }
     let path = config::leads_to(&here()?.join(&args.path))
         .map_err(|error| Complaint::failed(format!("{}: {error}", display(&args.path))))?;
     let operations = args
@@ -45,12 +55,44 @@ fn text(report: &PathReport) -> String {
         };
         line("decided by", &clause);
         for backend in &answer.backends {
-            let more: Vec<&str> = backend.detail.as_deref().into_iter().chain(backend.caveat).collect();
-            let detail = if more.is_empty() {
-                String::new()
-            } else {
-                format!(" ({})", more.join("; "))
-            };
+            line(&format!("in {}", backend.backend.name()), &status(backend));
+        }
+        answer.notes.iter().for_each(|note| line("note", note));
+        answer.change.iter().for_each(|change| line("to change it", change));
+    }
+    text
+}
+
+fn of_host(report: &HostReport) -> String {
+    let kind = report.kind.as_ref().map(|kind| format!(" ({kind})"));
+    let mut text = format!("connect {}:{}{}\n", report.host, report.port, kind.unwrap_or_default());
+    for note in &report.notes {
+        let _infallible = writeln!(text, "  {note}");
+    }
+    for answer in &report.answers {
+        let access = if answer.access == answer.unasked {
+            answer.access.to_owned()
+        } else {
+            format!(
+                "{}, and {} to a command that nobody was asked about",
+                answer.access, answer.unasked
+            )
+        };
+        let _infallible = writeln!(text, "\n  {}: {access}", answer.of);
+        let clause = answer
+            .clause
+            .as_ref()
+            .map_or_else(|| "no entry names it".to_owned(), |clause| format!("`{}`", clause.text));
+        let whose = match answer.decides {
+            Who::Config | Who::Flag => "",
+            Who::Ceiling => "the ceiling ",
+        };
+        let mut line = |label: &str, what: &str| {
+            let _infallible = writeln!(text, "    {label}: {what}");
+        };
+        line("decided by", &format!("{clause} ({whose}{})", answer.origin));
+        for backend in &answer.backends {
+            let detail = backend.detail.map_or_else(String::new, |detail| format!(" ({detail})"));
             line(
                 &format!("in {}", backend.backend.name()),
                 &format!("{}{detail}", backend.status),
@@ -60,6 +102,15 @@ fn text(report: &PathReport) -> String {
         answer.change.iter().for_each(|change| line("to change it", change));
     }
     text
+}
+
+fn status(backend: &BackendAnswer) -> String {
+    let more: Vec<&str> = backend.detail.as_deref().into_iter().chain(backend.caveat).collect();
+    if more.is_empty() {
+        backend.status.to_owned()
+    } else {
+        format!("{} ({})", backend.status, more.join("; "))
+    }
 }
 
 fn permitted(answer: &Answer) -> String {

@@ -7,6 +7,7 @@ use super::{aligned, inspected, print_json, without_backend};
 use crate::cli::complain::{Complaint, print};
 use crate::cli::exit::Exit;
 use crate::cli::policy;
+use crate::tools::inspect::hosts::NetworkRow;
 use crate::tools::inspect::show::Table;
 
 /// Prints the table.
@@ -57,13 +58,11 @@ fn text(table: &Table) -> String {
         let cuts = table.cuts.iter().map(|cut| format!("  {cut}\n"));
         section("asked for, and not given by a ceiling", cuts.collect());
     }
-    section(
-        "may be reached",
-        aligned(&[
-            ["network".to_owned(), table.network.clone()],
-            ["unix sockets".to_owned(), table.unix_sockets.clone()],
-        ]),
-    );
+    section("may be reached", aligned(&reached(table)));
+    let hosts: Vec<[String; 4]> = table.networks.iter().flat_map(hosts).collect();
+    if !hosts.is_empty() {
+        section("hosts", aligned(&hosts) + &held(&table.networks));
+    }
     let limits = table
         .limits
         .iter()
@@ -91,6 +90,42 @@ fn text(table: &Table) -> String {
     text.truncate(text.trim_end().len());
     text.push('\n');
     text
+}
+
+/// The networks and sockets; those of rules and tools with their lines.
+fn reached(table: &Table) -> Vec<[String; 3]> {
+    let all = ["network".to_owned(), table.network.clone(), String::new()];
+    let own = table.networks.iter().skip(1).map(|row| {
+        let of = format!("network of {}", row.of);
+        [of, row.network.clone(), row.origin.clone().unwrap_or_default()]
+    });
+    let sockets = ["unix sockets".to_owned(), table.unix_sockets.clone(), String::new()];
+    std::iter::once(all).chain(own).chain([sockets]).collect()
+}
+
+/// The hosts of a network, a line each.
+fn hosts(network: &NetworkRow) -> impl Iterator<Item = [String; 4]> {
+    network.hosts.iter().map(|row| {
+        let access = if row.access == row.unasked {
+            row.access.to_owned()
+        } else {
+            format!("{}, unasked: {}", row.access, row.unasked)
+        };
+        [row.hosts.clone(), access, network.of.clone(), row.origin.clone()]
+    })
+}
+
+/// Which backends hold lists of hosts: the same for each list.
+fn held(networks: &[NetworkRow]) -> String {
+    let lists = networks.iter().filter(|row| !row.hosts.is_empty());
+    let told = lists
+        .take(1)
+        .flat_map(|row| &row.backends)
+        .map(|held| match held.status {
+            "refused" => format!("{} refuses such calls", held.backend.name()),
+            status => format!("{status} in {}", held.backend.name()),
+        });
+    format!("  ({})\n", told.collect::<Vec<_>>().join(", "))
 }
 
 /// The names, a few to a line.

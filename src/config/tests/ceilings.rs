@@ -10,7 +10,7 @@ use super::World;
 use crate::config::trust::{load_discovered, record, review};
 use crate::config::{ConfigError, FlagPolicy, Loaded, examine, from_flags, load, preset};
 use crate::policy::{
-    AbsPath, Access, DenyFallback, Mode, Network, Operation, OsSandbox, Protect, ProtectFallback, Residuals,
+    AbsPath, Access, AuditLog, DenyFallback, Mode, Network, Operation, OsSandbox, Protect, ProtectFallback, Residuals,
 };
 
 /// What a project wants that may do everything below itself.
@@ -25,7 +25,7 @@ fn written(place: &Path, text: impl AsRef<[u8]>) -> PathBuf {
 }
 
 impl World {
-    fn system(&self, text: impl AsRef<[u8]>) -> PathBuf {
+    pub(super) fn system(&self, text: impl AsRef<[u8]>) -> PathBuf {
         written(&self.context.system_ceiling.path.clone(), text)
     }
 
@@ -39,7 +39,7 @@ impl World {
     }
 
     /// The settings that were cut, a line each.
-    fn cuts(&self, loaded: &Loaded) -> String {
+    pub(super) fn cuts(&self, loaded: &Loaded) -> String {
         let lines: Vec<String> = loaded.policy.ceilings.cuts.iter().map(ToString::to_string).collect();
         self.shown(&lines.join("\n"))
     }
@@ -233,6 +233,9 @@ fn a_key_that_means_nothing_in_a_ceiling_is_an_error_with_its_line() {
         ),
         ("extends: [workspace-write]", "has no workspace"),
         ("audit: {log: default}", "audit.log"),
+        ("audit: {log: off}", "audit.log"),
+        ("audit: {max_bytes: 1MiB}", "audit.max_bytes"),
+        ("audit: {log: required, keep: 3}", "audit.keep"),
         ("sandboks: {}", "sandboks"),
         ("sandbox: {paths: {a: {root: \"$HOME\"}}}", "variables are not expanded"),
     ] {
@@ -508,4 +511,25 @@ fn the_example_in_the_documentation_is_a_ceiling_as_it_says() {
     assert!(!may(Operation::Read, "/etc/shadow"));
     assert_eq!(loaded.policy.network, Network::Off);
     assert!(load(&path, &world.context).is_ok());
+}
+
+#[test]
+fn a_ceiling_that_demands_a_log_has_one_kept_where_the_config_says_or_by_default() {
+    let world = World::new();
+    world.system("sandbox: {}\naudit: {log: required}\n");
+    let log = |config: &str| world.ok(&format!("{WANTS}{config}")).policy.audit.log;
+    assert_eq!(log(""), AuditLog::Default);
+    assert_eq!(log("audit: {log: off}\n"), AuditLog::Default);
+    assert_eq!(log("audit: {log: default}\n"), AuditLog::Default);
+    assert_eq!(
+        log("audit: {log: /srv/a.jsonl}\n"),
+        AuditLog::At(AbsPath::new("/srv/a.jsonl").unwrap())
+    );
+    let cuts = |config: &str| {
+        let cuts = world.ok(&format!("{WANTS}{config}")).policy.ceilings.cuts;
+        cuts.iter()
+            .filter(|cut| cut.to_string().contains("`audit.log: off`"))
+            .count()
+    };
+    assert_eq!((cuts("audit: {log: off}\n"), cuts("")), (1, 0));
 }

@@ -2,7 +2,7 @@
 
 use super::{World, root};
 use crate::config::ArgKind;
-use crate::policy::{Demand, Origin, Rights, Scope, Target};
+use crate::policy::{AbsPath, Audit, AuditLog, Demand, Origin, Rights, Scope, Target};
 
 #[test]
 fn a_nested_root_and_a_deny_by_path_are_resolved() {
@@ -232,4 +232,41 @@ fn the_test_command_can_be_a_pattern() {
         |pattern: &str| format!("shell: {{rules: [{{pattern: '{pattern}', approval: none, match: ['[ -f x ]']}}]}}\n");
     assert_eq!(world.ok(&rule("[ -f")).policy.rules[0].pattern, ["[", "-f"]);
     assert!(world.error(rule("[a-z] -f")).contains("holds a wildcard"));
+}
+
+#[test]
+fn a_log_is_kept_where_the_config_says_and_nowhere_without_a_word() {
+    let world = World::new();
+    let audit = |text: &str| world.ok(text).policy.audit;
+    assert_eq!(audit("audit: {}\n"), Audit::default());
+    assert_eq!(audit("shell: {}\n").log, AuditLog::Off);
+    assert_eq!(audit("audit: {log: off}\n").log, AuditLog::Off);
+    let kept = audit("audit: {log: default, max_bytes: 1MiB, keep: 0}\n");
+    assert_eq!(
+        (kept.log, kept.max_bytes, kept.keep),
+        (AuditLog::Default, 1 << 20, Some(0))
+    );
+    let home = world.home().join("logs/a.jsonl");
+    assert_eq!(
+        audit("audit: {log: ~/logs/a.jsonl}\n").log,
+        AuditLog::At(AbsPath::new(home).unwrap())
+    );
+}
+
+#[test]
+fn a_log_beside_the_config_or_of_no_size_is_refused() {
+    let world = World::new();
+    for (text, told) in [
+        ("audit: {log: ./audit.jsonl}", "no absolute path"),
+        ("audit: {log: audit.jsonl}", "no absolute path"),
+        ("audit: {log: $HOME/a}", "no absolute path"),
+        ("audit: {log: ''}", "no absolute path"),
+        ("audit: {log: /a/../../b}", "audit.log"),
+        ("audit: {log: required}", "belongs in a ceiling"),
+        ("audit: {log: default, max_bytes: 1KiB}", "too small"),
+        ("audit: {log: default, max_bytes: much}", "much"),
+    ] {
+        let error = world.error(text);
+        assert!(error.contains(told), "{text}: {error}");
+    }
 }

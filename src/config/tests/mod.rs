@@ -3,6 +3,7 @@
 mod ceilings;
 mod clauses;
 mod errors;
+mod hosts;
 mod mounts;
 mod places;
 mod presets;

@@ -45,6 +45,7 @@ fn the_schema_knows_every_key_and_refuses_others() {
         &["shell", "rules", "[]"],
         &["tools", "*"],
         &["approval"],
+        &["audit"],
     ] {
         assert_eq!(object(path)["additionalProperties"], Value::Bool(false), "{path:?}");
     }
@@ -75,6 +76,8 @@ fn the_schema_describes_what_a_person_types() {
     let text = whole.to_string();
     assert!(!text.contains("Spanned") && !text.contains("At_"), "{text}");
     assert!(text.contains("absolute, `~/…`, or relative to this file"));
+    let hosts = at(&whole, &whole["$defs"]["Network"]["anyOf"][1], &["allow", "[]"]);
+    assert_eq!(hosts["type"], "string");
 }
 
 #[test]

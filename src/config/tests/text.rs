@@ -62,7 +62,7 @@ fn yes_is_not_a_boolean() {
       |            ^^ not a value here
       |
       = help: write `true` or `false`: `yes`, `no`, `on` and `off` are plain words in YAML 1.2
-      = help: network is `true`, `false` or `{allow: [HOST:PORT]}`
+      = help: network is `true`, `false` or `{allow: [HOST:PORTS]}`
     "#);
 }
 
@@ -130,6 +130,97 @@ fn merge_keys_and_tags_are_not_read() {
     1 | shell: !foo {network: true}
       |             ^ here
     "#);
+}
+
+#[test]
+fn a_wildcard_without_quotes_is_told_to_be_quoted() {
+    let world = World::new();
+    assert_snapshot!(world.error("shell:\n  network:\n    allow: [ok.example, *.example.org:443]\n"), @r#"
+    error: a reference to nothing
+     --> /dir/project/stockade.yaml:3:25
+      |
+    3 |     allow: [ok.example, *.example.org:443]
+      |                         ^ nothing has this name
+      |
+      = help: to YAML, `*` begins a reference; a text is quoted: `"*.example.org:443"`
+    "#);
+    assert_snapshot!(world.error("shell:\n  network:\n    allow:\n      - *.example.org:80,443 # the mirrors\n"), @r#"
+    error: a reference to nothing
+     --> /dir/project/stockade.yaml:4:9
+      |
+    4 |       - *.example.org:80,443 # the mirrors
+      |         ^ nothing has this name
+      |
+      = help: to YAML, `*` begins a reference; a text is quoted: `"*.example.org:80,443"`
+    "#);
+    assert_snapshot!(world.error("shell: {network: {allow: [*]}}\n"), @r#"
+    error: while scanning an anchor or alias, did not find expected alphabetic or numeric character
+     --> /dir/project/stockade.yaml:1:27
+      |
+    1 | shell: {network: {allow: [*]}}
+      |                           ^ here
+      |
+      = help: to YAML, `*` begins a reference; a text is quoted: `"*"`
+    "#);
+    for (text, quoted) in [
+        ("sandbox: {paths: {a: {root: ., deny: [*.pem]}}}\n", "`\"*.pem\"`"),
+        (
+            "shell:\n  network:\n    allow: [\n      *.example.org,\n    ]\n",
+            "`\"*.example.org\"`",
+        ),
+        ("shell: {env: {set: {A: *\"\\x}}}\n", "`'*\"\\x'`"),
+    ] {
+        let told = world.error(text);
+        assert!(told.contains(&format!("a text is quoted: {quoted}")), "{text}: {told}");
+    }
+}
+
+#[test]
+fn an_address_in_brackets_without_quotes_is_told_to_be_quoted() {
+    let world = World::new();
+    assert_snapshot!(world.error("shell:\n  network:\n    allow: [ok.example, [2001:db8::1]:443]\n"), @r#"
+    error: expected text
+     --> /dir/project/stockade.yaml:3:25
+      |
+    3 |     allow: [ok.example, [2001:db8::1]:443]
+      |                         ^ here
+      |
+      = help: to YAML, `[` begins a list; a text is quoted: `"[2001:db8::1]:443"`
+    "#);
+    assert_snapshot!(world.error("shell:\n  network:\n    allow:\n      - [fd00::/8]:22,80\n"), @r#"
+    error: expected text
+     --> /dir/project/stockade.yaml:4:9
+      |
+    4 |       - [fd00::/8]:22,80
+      |         ^ here
+      |
+      = help: to YAML, `[` begins a list; a text is quoted: `"[fd00::/8]:22,80"`
+    "#);
+    assert_snapshot!(world.error("shell:\n  network:\n    allow: [::1]:443\n"), @r#"
+    error: while parsing a block mapping, did not find expected key
+     --> /dir/project/stockade.yaml:3:17
+      |
+    3 |     allow: [::1]:443
+      |                 ^ here
+      |
+      = help: to YAML, `[` begins a list; a text is quoted: `"[::1]:443"`
+    "#);
+}
+
+#[test]
+fn what_is_a_list_or_a_broken_one_is_not_told_to_be_quoted() {
+    let world = World::new();
+    for text in [
+        "shell: {network: {allow: [[a.example, b.example]]}}\n",
+        "shell: {network: {allow: [[a]]}}\n",
+        "shell: {network: {allow: [{a: b}]}}\n",
+        "shell: {rules: [{pattern: [ -f, approval: none}]}\n",
+        "shell: {env: {set: {A: *'\"}}}\n",
+        "shell: {network: {allow: [a.example]}",
+    ] {
+        let told = world.error(text);
+        assert!(!told.contains("quoted"), "{text}: {told}");
+    }
 }
 
 #[test]

@@ -10,13 +10,15 @@ use nix::fcntl::{AtFlags, OFlag, open, openat, readlinkat};
 use nix::sys::stat::{Mode, fstatat};
 use nix::sys::statfs::{PROC_SUPER_MAGIC, fstatfs};
 use nix::sys::uio::{RemoteIoVec, process_vm_readv};
-use nix::unistd::{Pid, getpid};
+use nix::unistd::{Pid, getpid, read};
 
 use super::BrokerError;
 use crate::confine::sys::attributes::Listener;
 
 /// No page is smaller, so a read that stays within such a block is readable whole or not at all.
 const PAGE: usize = 4096;
+/// `BINPRM_BUF_SIZE`.
+const BEGINNING: usize = 256;
 
 /// `/proc`, held open.
 #[derive(Debug)]
@@ -39,8 +41,13 @@ impl Proc {
 
     /// The path of an object the broker holds, as the kernel knows it now.
     pub(super) fn path_of(&self, object: &OwnedFd) -> Result<PathBuf, Errno> {
-        readlinkat(&self.0, format!("self/fd/{}", object.as_raw_fd()).as_str()).map(PathBuf::from)
+        readlinkat(&self.0, own_link(object).as_str()).map(PathBuf::from)
     }
+}
+
+/// Where `/proc` has a descriptor of the broker's.
+fn own_link(object: &OwnedFd) -> String {
+    format!("self/fd/{}", object.as_raw_fd())
 }
 
 /// How a caller holds a descriptor.
@@ -160,6 +167,21 @@ impl<'b> Caller<'b> {
             Held::Open
         };
         Ok((object, held))
+    }
+
+    /// The path of an object that the broker holds, as the kernel knows it now.
+    pub(super) fn path_of(&self, object: &OwnedFd) -> Result<PathBuf, Errno> {
+        self.proc.path_of(object)
+    }
+
+    /// The first bytes of a regular file that the broker holds, as many as the kernel looks at for an interpreter.
+    pub(super) fn beginning(&self, file: &OwnedFd) -> Result<Vec<u8>, Errno> {
+        let flags = OFlag::O_RDONLY | OFlag::O_CLOEXEC;
+        let file = openat(&self.proc.0, own_link(file).as_str(), flags, Mode::empty())?;
+        let mut bytes = vec![0; BEGINNING];
+        let length = read(&file, &mut bytes)?;
+        bytes.truncate(length);
+        Ok(bytes)
     }
 
     /// Whether process `pid` is the caller's own.

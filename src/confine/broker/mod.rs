@@ -11,12 +11,21 @@
 //! judged by the name it was reached through, as Landlock judges its content; a command cannot make a
 //! link from outside into its roots.
 //!
-//! When the broker dies its listener closes, and every later call fails with `ENOSYS`.
+//! Where somebody wants to know why a command was denied something, its filter also hands over what it attempts: [`attempt`]
+//! reads that, [`leads`] follows its paths, [`attempts`] keeps it. Such a call goes on to the kernel, whatever was read of it, and what the
+//! table refuses is refused.
+//!
+//! When the listener closes, every later call fails with `ENOSYS`, and the kernel would permit another listener. So the
+//! runner closes its own last of all, and a command's filters refuse it any.
 
+mod address;
 mod arguments;
+mod attempt;
+mod attempts;
 mod call;
 mod caller;
 mod change;
+mod leads;
 mod place;
 mod target;
 
@@ -26,7 +35,9 @@ use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
 use crate::backend::attributes::AttributePlan;
+use crate::backend::seccomp::Sort;
 use crate::confine::sys::attributes::Listener;
+pub use attempts::{Attempts, Noted};
 use call::Call;
 use caller::{Caller, Proc};
 
@@ -73,7 +84,7 @@ pub enum Served {
     Departed,
     /// No process of the command is left to call; the broker can be dropped.
     Over,
-    /// The listener is broken: drop the broker, which fails all calls, and end the command.
+    /// The listener is broken: drop the broker and end the command.
     Broken(Errno),
 }
 
@@ -86,7 +97,7 @@ impl Broker {
     }
 
     /// Serves one waiting call, if there is one. Never waits for one.
-    pub fn serve(&mut self) -> Served {
+    pub fn serve(&mut self, attempts: &mut Attempts, noted: Noted) -> Served {
         match self.ready() {
             Ok(Ready::Call) => {}
             Ok(Ready::Nothing) => return Served::Idle,
@@ -99,9 +110,13 @@ impl Broker {
             Err(Errno::EINTR | Errno::EAGAIN) => return Served::Idle,
             Err(errno) => return Served::Broken(errno),
         };
-        let answer = self.perform(&notification);
+        let answer = self.judge(&notification, attempts, noted);
         loop {
-            match self.listener.answer(notification.id, answer) {
+            let answered = match answer {
+                Answer::Ends(result) => self.listener.answer(notification.id, result),
+                Answer::GoesOn => self.listener.let_go_on(notification.id),
+            };
+            match answered {
                 Ok(()) => return Served::Answered,
                 Err(Errno::ENOENT) => return Served::Departed,
                 Err(Errno::EINTR) => {}
@@ -110,13 +125,55 @@ impl Broker {
         }
     }
 
-    fn perform(&self, notification: &libc::seccomp_notif) -> Result<(), Errno> {
-        let caller = Caller::new(&self.listener, &self.proc, notification)?;
-        match call::decode(&caller, &notification.data)? {
+    fn judge(&self, notification: &libc::seccomp_notif, attempts: &mut Attempts, noted: Noted) -> Answer {
+        let caller = Caller::new(&self.listener, &self.proc, notification);
+        // The program that Stockade's own process becomes is the command's.
+        let noted = if attempt::is_exec(&notification.data) {
+            Noted::Yes
+        } else {
+            noted
+        };
+        match attempts.sort(&notification.data) {
+            Some(Sort::Attribute) => {
+                Answer::Ends(caller.and_then(|caller| self.perform(&caller, notification, attempts, noted)))
+            }
+            Some(Sort::Refused(errno)) => {
+                attempts.note(noted, [attempt::refused(&notification.data)]);
+                Answer::Ends(Err(Errno::from_raw(errno.into())))
+            }
+            Some(Sort::Attempt) => {
+                match caller.and_then(|caller| attempt::read(&caller, &notification.data)) {
+                    Ok(read) => attempts.note(noted, read),
+                    // It cannot be seen, or is gone.
+                    Err(Errno::EPERM) => attempts.miss(noted),
+                    // What it points to is nothing: it fails whoever asks.
+                    Err(_) => {}
+                }
+                Answer::GoesOn
+            }
+            None => Answer::Ends(Err(Errno::EPERM)),
+        }
+    }
+
+    fn perform(
+        &self,
+        caller: &Caller<'_>,
+        notification: &libc::seccomp_notif,
+        attempts: &mut Attempts,
+        noted: Noted,
+    ) -> Result<(), Errno> {
+        match call::decode(caller, &notification.data)? {
             Call::Nothing => Ok(()),
             Call::Change { target, change } => {
-                let object = target::resolve(&caller, &target)?;
-                change.judge(&self.plan, &self.proc, &object)?;
+                let object = target::resolve(caller, &target).inspect_err(|_| {
+                    if attempts.are_noted(noted) {
+                        attempts.note(noted, attempt::of_missing(caller, &target));
+                    }
+                })?;
+                if let Err(errno) = change.judge(&self.plan, &self.proc, &object) {
+                    attempts.note(noted, attempt::attributes(&self.proc, &object));
+                    return Err(errno);
+                }
                 change.perform(&object)
             }
         }
@@ -139,6 +196,14 @@ impl Broker {
             Ok(Ready::Nothing)
         }
     }
+}
+
+/// What becomes of a call that waits.
+enum Answer {
+    /// It ends with this, and never runs.
+    Ends(Result<(), Errno>),
+    /// It goes on to the kernel.
+    GoesOn,
 }
 
 /// What the listener has for us.

@@ -158,7 +158,7 @@ fn numbered(path: &[u8]) -> Option<(i32, &[u8])> {
 }
 
 /// The first component of a path and what follows it, from its slash on.
-fn component(path: &[u8]) -> Option<(&[u8], &[u8])> {
+pub(super) fn component(path: &[u8]) -> Option<(&[u8], &[u8])> {
     let mut path = path;
     loop {
         let start = path.iter().position(|byte| *byte != b'/')?;
@@ -172,7 +172,7 @@ fn component(path: &[u8]) -> Option<(&[u8], &[u8])> {
 }
 
 /// A number as `/proc` writes it: digits only, no leading zero.
-fn number(name: &[u8]) -> Option<i32> {
+pub(super) fn number(name: &[u8]) -> Option<i32> {
     let plain = name.iter().all(u8::is_ascii_digit) && (name == b"0" || !name.starts_with(b"0"));
     plain.then(|| std::str::from_utf8(name).ok()?.parse().ok()).flatten()
 }

@@ -17,6 +17,7 @@ use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 use tokio::sync::mpsc;
 
+use super::pause::Hold;
 use crate::confine::sys;
 
 /// How often a background job looks whether it has become the foreground job.
@@ -79,14 +80,19 @@ impl HostReader {
         }
     }
 
-    /// As [`read`](Self::read), for a terminal: waits while Stockade is a background job, which must not read.
-    pub(crate) async fn read_in_foreground(&self, buffer: &mut [u8]) -> io::Result<usize> {
+    /// As [`read`](Self::read), for a terminal: waits while Stockade is a background job, which must not read, and while
+    /// somebody is asked something, to whom the keys belong.
+    pub(crate) async fn read_in_foreground(&self, buffer: &mut [u8], hold: &Hold) -> io::Result<usize> {
         loop {
             self.ready().await?;
-            if in_foreground(self.fd()) {
+            let pass = hold.pass().await;
+            if !in_foreground(self.fd()) {
+                drop(pass);
+                tokio::time::sleep(BACKGROUND_TICK).await;
+            } else if has_input(self.fd())? {
                 return self.read(buffer).await;
             }
-            tokio::time::sleep(BACKGROUND_TICK).await;
+            // Otherwise it was an answer, and somebody else has read it.
         }
     }
 }

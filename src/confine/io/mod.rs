@@ -3,14 +3,16 @@
 //! [`stdio`] decides what each stream of the command is and makes both ends; [`pump`] moves bytes between the
 //! command and the caller's own streams, with back-pressure, until the command's tree is dead and its output is
 //! drained; [`capture`] bounds what is kept or shown of a long output; [`terminal`] is Stockade's own
-//! pseudo-terminal, for a person at a keyboard. [`held`] is for a command that Stockade itself talks with. [`host`] reads and writes the caller's own descriptors without
-//! ever changing their flags, which other processes share.
+//! pseudo-terminal, for a person at a keyboard. [`held`] is for a command that Stockade itself talks with. [`host`] reads and writes
+//! the caller's own descriptors without ever changing their flags, which other processes share. [`pause`] holds all of it up
+//! while somebody is asked something.
 //!
 //! The command never holds a descriptor of the caller's that could write to the host.
 
 pub mod capture;
 pub mod held;
 mod host;
+pub mod pause;
 pub mod pump;
 pub mod stdio;
 pub mod terminal;
@@ -19,6 +21,7 @@ use std::io;
 
 pub use capture::{Captured, HeadTail, StreamCap};
 pub use held::{HeldEnds, Pipe, hold};
+pub use pause::{Held, Hold};
 pub use pump::Relayed;
 pub use stdio::{ChildEnds, OutputMode, ParentEnds, Stdin, prepare};
 

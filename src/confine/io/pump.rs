@@ -24,6 +24,7 @@ use tokio::sync::watch;
 use super::IoError;
 use super::capture::{Captured, HeadTail, StreamCap};
 use super::host::{HostReader, HostWriter};
+use super::pause::Hold;
 use super::stdio::{Input, OutputMode, ParentEnds};
 use super::terminal::Session;
 use crate::confine::sys;
@@ -58,6 +59,7 @@ impl ParentEnds {
             terminal,
             mode,
             own,
+            hold,
         } = self;
         let (tell, dead) = watch::channel(false);
         let waited = async {
@@ -71,6 +73,7 @@ impl ParentEnds {
                 OutputMode::Stream => Sink::Stream {
                     cap: StreamCap::new(limit),
                     to: HostWriter::new(to.try_clone().map_err(IoError::Copy)?),
+                    hold: hold.clone(),
                 },
                 OutputMode::Capture => Sink::Capture(HeadTail::new(limit)),
             })
@@ -85,24 +88,25 @@ impl ParentEnds {
         };
         let ended = match terminal {
             None => {
-                let feed = feed(input);
+                let feed = feed(input, &hold);
                 serve(output, feed).await
             }
             Some(terminal) => {
                 let master = Channel::new(terminal.master)?;
                 let user = HostReader::new(own.stdin).map_err(IoError::Watch)?;
-                let mut session = Session::start(user.fd(), master.0.get_ref().as_fd())?;
+                let mut session = Session::start(user.fd(), master.0.get_ref().as_fd(), hold.clone())?;
                 let to = HostWriter::new(own.stdout.try_clone().map_err(IoError::Copy)?);
                 let shown = Sink::Stream {
                     cap: StreamCap::new(None),
                     to,
+                    hold: hold.clone(),
                 };
                 let output = async {
                     let (shown, (_, stderr, ())) = tokio::try_join!(drain_from(&master, shown, dead.clone()), output)?;
                     Ok((shown, stderr, ()))
                 };
                 tokio::select! {
-                    ended = serve(output, keys(&user, &master)) => ended,
+                    ended = serve(output, keys(&user, &master, &hold)) => ended,
                     Err(error) = session.follow() => Err(error),
                 }
             }
@@ -137,15 +141,16 @@ async fn serve<T>(output: impl Future<Output = T>, input: impl Future<Output = (
 /// Where the pieces of an output go.
 #[derive(Debug)]
 enum Sink {
-    Stream { cap: StreamCap, to: HostWriter },
+    Stream { cap: StreamCap, to: HostWriter, hold: Hold },
     Capture(HeadTail),
 }
 
 impl Sink {
     async fn take(&mut self, piece: &[u8]) -> Result<(), IoError> {
         match self {
-            Self::Stream { cap, to } => {
+            Self::Stream { cap, to, hold } => {
                 let head = cap.push(piece).to_vec();
+                let _pass = hold.pass().await;
                 to.write(head).await.map_err(IoError::Write)
             }
             Self::Capture(kept) => {
@@ -157,8 +162,9 @@ impl Sink {
 
     async fn finish(self) -> Result<Captured, IoError> {
         match self {
-            Self::Stream { cap, mut to } => {
+            Self::Stream { cap, mut to, hold } => {
                 let total = cap.total();
+                let _pass = hold.pass().await;
                 to.write(cap.finish()).await.map_err(IoError::Write)?;
                 Ok(Captured {
                     total,
@@ -201,11 +207,11 @@ async fn drain_from(from: &Channel, mut sink: Sink, mut dead: watch::Receiver<bo
 }
 
 /// Feeds a command's stdin until its source ends or the command closes it. What fails here is the end of the input.
-async fn feed(input: Input) {
+async fn feed(input: Input, hold: &Hold) {
     let _ended: io::Result<()> = match input {
         Input::Nothing => Ok(()),
         Input::Bytes { bytes, to } => feed_bytes(&bytes, to).await,
-        Input::Pumped { from, to } => feed_from(from, to).await,
+        Input::Pumped { from, to } => feed_from(from, to, hold).await,
     };
 }
 
@@ -213,7 +219,7 @@ async fn feed_bytes(bytes: &[u8], to: OwnedFd) -> io::Result<()> {
     nonblocking(to)?.write_all(bytes).await
 }
 
-async fn feed_from(from: OwnedFd, to: OwnedFd) -> io::Result<()> {
+async fn feed_from(from: OwnedFd, to: OwnedFd, hold: &Hold) -> io::Result<()> {
     let to = nonblocking(to)?;
     let from = HostReader::new(from)?;
     let terminal = isatty(from.fd()).unwrap_or(false);
@@ -227,7 +233,7 @@ async fn feed_from(from: OwnedFd, to: OwnedFd) -> io::Result<()> {
             }
         }
         let count = if terminal {
-            from.read_in_foreground(&mut piece).await?
+            from.read_in_foreground(&mut piece, hold).await?
         } else {
             from.read(&mut piece).await?
         };
@@ -239,9 +245,9 @@ async fn feed_from(from: OwnedFd, to: OwnedFd) -> io::Result<()> {
 }
 
 /// Passes keys to a command's terminal until either terminal is gone.
-async fn keys(user: &HostReader, master: &Channel) {
+async fn keys(user: &HostReader, master: &Channel, hold: &Hold) {
     let mut piece = vec![0; 4096];
-    while let Ok(count) = user.read_in_foreground(&mut piece).await {
+    while let Ok(count) = user.read_in_foreground(&mut piece, hold).await {
         if count == 0 || master.write_all(&piece[..count]).await.is_err() {
             return;
         }

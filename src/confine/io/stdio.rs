@@ -27,6 +27,7 @@ use nix::sys::statfs::{FsType, fstatfs};
 use nix::unistd::{isatty, pipe2};
 
 use super::IoError;
+use super::pause::Hold;
 use super::terminal::Terminal;
 
 /// `PIPEFS_MAGIC` of `linux/magic.h`.
@@ -76,6 +77,14 @@ pub struct ParentEnds {
     pub(super) terminal: Option<Terminal>,
     pub(super) mode: OutputMode,
     pub(super) own: Streams,
+    pub(super) hold: Hold,
+}
+
+impl ParentEnds {
+    /// What holds the relay up while somebody is asked something.
+    pub fn hold(&self) -> Hold {
+        self.hold.clone()
+    }
 }
 
 /// What the parent has to feed to the command.
@@ -167,6 +176,7 @@ pub fn prepare_from(own: Streams, stdin: Stdin, mode: OutputMode) -> Result<(Chi
             terminal: None,
             mode,
             own,
+            hold: Hold::default(),
         },
     ))
 }
@@ -193,6 +203,7 @@ fn on_terminal(own: Streams) -> Result<(ChildEnds, ParentEnds), IoError> {
         terminal: Some(terminal),
         mode: OutputMode::Stream,
         own,
+        hold: Hold::default(),
     };
     Ok((child, parent))
 }

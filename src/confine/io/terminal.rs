@@ -7,7 +7,8 @@
 //!
 //! Output passes unfiltered, as from any program that is run from a shell: vim and top are their escape sequences.
 //! A command can therefore set the window title, or whatever else the user's terminal lets programs do. What must
-//! not be forged, approval prompts, is escaped where it is made and is never shown while this relay runs.
+//! not be forged, approval prompts, is escaped where it is made, and shown only while this relay does not run or is held up
+//! ([`Hold`]).
 //!
 //! The user's settings come back when the [`RawGuard`] is dropped: at the end, on an error, and when the caller drops
 //! the relay because of a signal. [`restore`] is for what runs no destructor: a panic hook, or an exit.
@@ -23,6 +24,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use super::IoError;
 use super::host::in_foreground;
+use super::pause::{Hold, Pass};
 use crate::confine::sys;
 
 /// The master end of a command's terminal.
@@ -56,6 +58,9 @@ pub(super) struct Session<'a> {
     user: BorrowedFd<'a>,
     master: BorrowedFd<'a>,
     guard: Option<RawGuard>,
+    hold: Hold,
+    /// Held while the terminal is raw, or may become so.
+    pass: Option<Pass>,
     /// Whether Stockade was started in the background, and so found the settings of the shell's line editor.
     late: bool,
     resized: Signal,
@@ -64,13 +69,15 @@ pub(super) struct Session<'a> {
 
 impl<'a> Session<'a> {
     /// Starts a session; raw mode is entered as soon as Stockade is the foreground job.
-    pub(super) fn start(user: BorrowedFd<'a>, master: BorrowedFd<'a>) -> Result<Self, IoError> {
+    pub(super) fn start(user: BorrowedFd<'a>, master: BorrowedFd<'a>, hold: Hold) -> Result<Self, IoError> {
         let resized = signal(SignalKind::window_change()).map_err(IoError::Watch)?;
         let continued = signal(SignalKind::from_raw(libc::SIGCONT)).map_err(IoError::Watch)?;
         let mut session = Self {
             user,
             master,
             guard: None,
+            pass: hold.try_pass(),
+            hold,
             late: false,
             resized,
             continued,
@@ -85,6 +92,14 @@ impl<'a> Session<'a> {
         loop {
             let background = self.guard.is_none();
             tokio::select! {
+                biased;
+                () = self.hold.wanted() => {
+                    // Whoever asks finds the terminal as the user had it.
+                    drop(self.guard.take());
+                    drop(self.pass.take());
+                    self.hold.over().await;
+                    self.pass = Some(self.hold.pass().await);
+                }
                 _ = self.resized.recv() => {}
                 _ = self.continued.recv() => {
                     // The shell may have put its own settings in force meanwhile.
@@ -99,7 +114,7 @@ impl<'a> Session<'a> {
     }
 
     fn refresh(&mut self) -> Result<(), IoError> {
-        if self.guard.is_none() && in_foreground(self.user) {
+        if self.guard.is_none() && self.pass.is_some() && in_foreground(self.user) {
             let guard = RawGuard::new(self.user).map_err(|source| IoError::Terminal {
                 step: "make the user's terminal raw",
                 source,

@@ -62,13 +62,27 @@ impl Listener {
     /// Ends the call `id` with 0 or an error. There are no flags: the call itself never runs.
     /// `ENOENT` when its caller is gone.
     pub(crate) fn answer(&mut self, id: u64, answer: Result<(), Errno>) -> Result<(), Errno> {
-        self.response.fill(0);
-        let response = libc::seccomp_notif_resp {
+        self.respond(libc::seccomp_notif_resp {
             id,
             val: 0,
             error: answer.err().map_or(0, |errno| -(errno as i32)),
             flags: 0,
-        };
+        })
+    }
+
+    /// Lets the call `id` go on to the kernel, as if no filter had notified. This never decides anything: its arguments can
+    /// change behind this process, so it is for calls that other filters allow and that Landlock and the mounts judge.
+    pub(crate) fn let_go_on(&mut self, id: u64) -> Result<(), Errno> {
+        self.respond(libc::seccomp_notif_resp {
+            id,
+            val: 0,
+            error: 0,
+            flags: u32::try_from(libc::SECCOMP_USER_NOTIF_FLAG_CONTINUE).map_err(|_| Errno::EINVAL)?,
+        })
+    }
+
+    fn respond(&mut self, response: libc::seccomp_notif_resp) -> Result<(), Errno> {
+        self.response.fill(0);
         // SAFETY: the buffer is at least as large and as aligned as `seccomp_notif_resp` (`new`), and
         // is exclusively borrowed.
         unsafe {

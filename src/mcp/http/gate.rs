@@ -21,7 +21,7 @@ use super::sessions::{Coming, Sessions};
 use super::{Bounds, HttpSettings, HttpToken, health, origin};
 
 /// The header that names a session of the older revisions.
-const SESSION: &str = "mcp-session-id";
+pub(in crate::mcp) const SESSION: &str = "mcp-session-id";
 
 /// What may be there once; of two, somebody on the way might believe the other.
 const ONCE: [&str; 8] = [

@@ -11,7 +11,7 @@
 
 mod body;
 mod bounds;
-mod gate;
+pub(super) mod gate;
 mod health;
 mod held;
 mod listen;

@@ -7,7 +7,7 @@ use sha2::{Digest, Sha256};
 use super::bounds::{MOST_DEFINITION, MOST_DESCRIPTION};
 use super::client::shown;
 
-use crate::approval::hex;
+use crate::policy::hex::hex;
 
 /// The most letters of a name; more than that many clients cannot call.
 const LONGEST_NAME: usize = 64;

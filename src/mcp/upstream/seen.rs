@@ -15,8 +15,8 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use super::definition::{Definition, Fingerprint};
-use crate::approval::hex;
 use crate::config::kept;
+use crate::policy::hex::hex;
 use crate::policy::path::{display, escape};
 
 const VERSION: u32 = 1;

@@ -19,7 +19,7 @@ use crate::mcp::voice::{Say, Voice};
 use crate::policy::path::escape;
 use crate::policy::{Demand, ToolRule};
 use crate::tools::{
-    ApprovalContext, Ending, Output, Prepared, Served, ServedEnd, Session, ShellCommand, Tool as _, ToolError, words,
+    ApprovalContext, Ending, Output, Prepared, Served, Session, ShellCommand, Tool as _, ToolError, words,
 };
 
 use super::tool::{Cancelled, Steps, UpstreamTool};
@@ -53,6 +53,8 @@ pub(super) struct Server {
     call_time: Duration,
     call_output: u64,
     voice: Voice,
+    /// What it says to standard error, by another.
+    its: Voice,
 }
 
 /// What starts a server.
@@ -81,13 +83,13 @@ impl Server {
         // A server that says much keeps nobody from hearing what is said of it.
         let (voice, its) = (Voice::new(say).map_err(no_thread)?, Voice::new(say).map_err(no_thread)?);
         let (running, streams) = session.serve(argv, its.sender()).await?;
-        drop(its);
         let ending = running.ending();
         let client = match Client::begin(streams, ending.clone()).await {
             Ok(client) => Arc::new(client),
             Err(error) => {
-                tell_end(running.finish().await.as_deref(), &voice);
+                voice.tell_end(running.finish().await.as_deref());
                 voice.finish().await;
+                its.finish().await;
                 return Err(error.into());
             }
         };
@@ -106,6 +108,7 @@ impl Server {
             running: AsyncMutex::new(Some(running)),
             watchers: Mutex::default(),
             voice,
+            its,
         });
         if let Some(name) = client.calls_itself() {
             server.say(&format!("the MCP server calls itself {name}"));
@@ -320,9 +323,11 @@ impl Server {
         if let Some(running) = running {
             let end = running.finish().await;
             if !ended_before {
-                tell_end(end.as_deref(), &self.voice);
+                self.voice.tell_end(end.as_deref());
             }
         }
+        self.voice.finish().await;
+        self.its.finish().await;
     }
 }
 
@@ -371,14 +376,7 @@ async fn watch_end(server: Weak<Server>, mut ending: Ending) {
         .as_ref()
         .map_or_else(|| "nobody knows how".to_owned(), |end| end.told());
     server.say(&format!("the MCP server has ended ({how}); it is not started again"));
-    tell_end(end.as_deref(), &server.voice);
-}
-
-/// Says what its end left to be said.
-fn tell_end(end: Option<&ServedEnd>, voice: &Voice) {
-    for line in end.map(ServedEnd::aftermath).unwrap_or_default() {
-        voice.say(&line);
-    }
+    server.voice.tell_end(end.as_deref());
 }
 
 impl Drop for Server {

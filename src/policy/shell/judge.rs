@@ -5,7 +5,7 @@ use std::ffi::OsStr;
 use super::matching::{Match, Roots, demand, forbids, matches};
 use super::reading::{Reading, Simple};
 use super::word::Word;
-use crate::policy::{Demand, Requirement, ShellRule, path};
+use crate::policy::{Demand, Network, Requirement, ShellRule, path};
 
 /// What a command line demands, and why.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -22,8 +22,39 @@ pub struct Judgement {
     ///
     /// Where several rules narrow, what all of them name; that may be nothing.
     pub narrow: Option<Vec<String>>,
+    /// What the rules say of its network.
+    pub reach: Reach,
     /// What in it is not understood.
     pub not_understood: Option<String>,
+}
+
+/// What rules say of the network of a line: it runs in one sandbox, so it gets what each command in it gets.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Reach {
+    /// No rule says anything: it has `shell.network`.
+    Unsaid,
+    /// What all rules with a network of their own give, and no more than `shell.network` where something in the line
+    /// has none.
+    Said {
+        /// What those rules give.
+        network: Network,
+        /// Whether every command has its own.
+        by_all: bool,
+    },
+}
+
+impl Reach {
+    /// The network in place of this one, where it has one.
+    pub fn in_place_of(&self, network: &Network) -> Option<Network> {
+        match self {
+            Self::Unsaid => None,
+            Self::Said { network, by_all: true } => Some(network.clone()),
+            Self::Said {
+                network: said,
+                by_all: false,
+            } => Some(said.and(network)),
+        }
+    }
 }
 
 /// One thing a line does: a simple command, an assignment, a write by redirection.
@@ -134,6 +165,7 @@ fn unread() -> Judgement {
         parts: Vec::new(),
         reason: None,
         narrow: None,
+        reach: Reach::Unsaid,
         not_understood: None,
     }
 }
@@ -143,8 +175,9 @@ fn decide(reading: &Reading, rules: &[ShellRule], default: &ShellRule, roots: &R
         not_understood: reading.doubt.clone(),
         ..unread()
     };
+    let mut reaches = Reaches::default();
     for command in &reading.commands {
-        verdict.command(command, reading.moved, rules, default, roots);
+        verdict.command(command, reading.moved, rules, default, roots, &mut reaches);
     }
     for script in &reading.scripts {
         verdict.script(script, reading.moved, rules, roots);
@@ -162,11 +195,56 @@ fn decide(reading: &Reading, rules: &[ShellRule], default: &ShellRule, roots: &R
     if verdict.not_understood.is_some() {
         verdict.stricter(demand(default).max(Demand::Required), default);
     }
+    // No rule speaks for a variable, nor for what is not understood.
+    if verdict.not_understood.is_some() || !reading.assignments.is_empty() {
+        reaches.unsaid = true;
+    }
+    verdict.reach = reaches.into();
     verdict
 }
 
+/// What was found so far of the networks of a line.
+#[derive(Default)]
+struct Reaches {
+    said: Option<Network>,
+    unsaid: bool,
+}
+
+impl Reaches {
+    /// Takes what would hold for one command.
+    fn add(&mut self, rule: &ShellRule) {
+        match &rule.network {
+            Some(own) => {
+                let all = self
+                    .said
+                    .as_ref()
+                    .map_or_else(|| own.network.clone(), |said| said.and(&own.network));
+                self.said = Some(all);
+            }
+            None => self.unsaid = true,
+        }
+    }
+}
+
+impl From<Reaches> for Reach {
+    fn from(Reaches { said, unsaid }: Reaches) -> Self {
+        said.map_or(Self::Unsaid, |network| Self::Said {
+            network,
+            by_all: !unsaid,
+        })
+    }
+}
+
 impl Judgement {
-    fn command(&mut self, command: &Simple, moved: bool, rules: &[ShellRule], default: &ShellRule, roots: &Roots<'_>) {
+    fn command(
+        &mut self,
+        command: &Simple,
+        moved: bool,
+        rules: &[ShellRule],
+        default: &ShellRule,
+        roots: &Roots<'_>,
+        reaches: &mut Reaches,
+    ) {
         let answers: Vec<Match> = rules.iter().map(|rule| matches(rule, command, moved, roots)).collect();
         let mut decided = None;
         let mut strictest = Demand::None;
@@ -181,7 +259,10 @@ impl Judgement {
                     self.not_understood
                         .get_or_insert_with(|| format!("it may be `{}`", rule.pattern.join(" ")));
                 }
-                Match::Maybe if decided.is_none() => strictest = strictest.max(rule.approval),
+                Match::Maybe if decided.is_none() => {
+                    strictest = strictest.max(rule.approval);
+                    reaches.add(rule);
+                }
                 Match::Yes if decided.is_none() => {
                     decided = Some((index, rule));
                     strictest = strictest.max(rule.approval);
@@ -192,6 +273,7 @@ impl Judgement {
         let (rule_ref, rule) = decided.map_or((RuleRef::Default, default), |(index, rule)| {
             (RuleRef::Rule(index), rule)
         });
+        reaches.add(rule);
         self.part(
             command.words.iter().map(|word| word.shown().to_owned()).collect(),
             rule_ref,

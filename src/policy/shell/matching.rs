@@ -68,7 +68,7 @@ fn words_match(rule: &ShellRule, words: &[Word]) -> Match {
                     .get(index)
                     .and_then(Word::literal)
                     .is_some_and(|word| word.starts_with('-'))
-                && demand(rule) != Demand::None
+                && (demand(rule) != Demand::None || rule.network.is_some())
                 && in_order(&rule.pattern[index..], &words[index..]);
             answer = if shifted { Match::Maybe } else { Match::No };
             break;

@@ -29,4 +29,4 @@ mod laws;
 #[cfg(test)]
 mod sentences;
 
-pub use judge::{Judgement, Part, RuleRef, judge, judge_argv, rule_covers, rule_matches};
+pub use judge::{Judgement, Part, Reach, RuleRef, judge, judge_argv, rule_covers, rule_matches};

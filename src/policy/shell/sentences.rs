@@ -3,7 +3,9 @@
 use std::os::unix::ffi::OsStrExt as _;
 
 use super::*;
-use crate::policy::{Demand, Origin, Requirement, ShellRule};
+use crate::policy::{
+    Demand, HostAccess, HostList, HostRule, Network, Origin, OwnNetwork, Place, Requirement, ShellRule,
+};
 use Requirement::{Blocked, NeedsApproval, PreApproved};
 
 pub(super) fn rule(pattern: &str, demand: Demand) -> ShellRule {
@@ -16,6 +18,7 @@ pub(super) fn rule(pattern: &str, demand: Demand) -> ShellRule {
             demand
         },
         sandbox_paths: None,
+        network: None,
         description: None,
         reason: None,
         matches: Vec::new(),
@@ -461,6 +464,64 @@ fn sandbox_paths_are_a_condition_and_a_narrowing() {
         "pytest > $x",
     ] {
         assert_eq!(of(line).requirement, NeedsApproval, "{line}");
+    }
+}
+
+#[test]
+fn a_line_reaches_what_each_command_in_it_may_reach() {
+    let hosts = |text: &str| Network::hosts(HostList::new([host(text)]));
+    let own = |pattern: &str, network: Network| ShellRule {
+        network: Some(OwnNetwork {
+            network,
+            origin: Origin::Builtin("a test"),
+        }),
+        ..rule(pattern, Demand::None)
+    };
+    let rules = [
+        own("npm ci", hosts("*.npmjs.org:443")),
+        own("npm", hosts("registry.npmjs.org:443")),
+        own("ls", Network::Off),
+        own("curl", Network::Full),
+        rule("cat", Demand::None),
+    ];
+    let all = hosts("a.example:443");
+    let of = |line: &str| {
+        let network = judge(line, &rules, &ask(), &roots).reach.in_place_of(&all);
+        network.unwrap_or_else(|| all.clone()).to_string()
+    };
+    for (line, reached) in [
+        // The first rule that matches says it, in both directions.
+        ("npm ci", "*.npmjs.org:443"),
+        ("npm install", "registry.npmjs.org:443"),
+        ("curl x", "full"),
+        ("ls", "off"),
+        // One sandbox for the whole line.
+        ("npm ci; npm run", "registry.npmjs.org:443"),
+        ("curl x | npm ci", "*.npmjs.org:443"),
+        ("curl x && ls", "off"),
+        ("echo $(curl x)", "a.example:443"),
+        ("curl x | cat", "a.example:443"),
+        ("npm ci | cat", "off"),
+        ("curl x; true", "a.example:443"),
+        // What no rule speaks for.
+        ("cat x", "a.example:443"),
+        ("make", "a.example:443"),
+        ("A=1 curl x", "a.example:443"),
+        ("env curl x", "a.example:443"),
+        ("eval x; curl y", "a.example:443"),
+        // What only may match takes away as if it did.
+        ("npm -g ci", "registry.npmjs.org:443"),
+        ("$x; curl x", "off"),
+    ] {
+        assert_eq!(of(line), reached, "{line}");
+    }
+}
+
+fn host(text: &str) -> HostRule {
+    HostRule {
+        place: Place::parse(text).unwrap(),
+        access: HostAccess::Free,
+        origin: Origin::Builtin("a test"),
     }
 }
 

@@ -13,12 +13,13 @@ use crate::confine::files::{FileServer, Soon};
 use crate::confine::protocol::{Ended, Watch};
 use crate::confine::{ConfineError, Confinement, OwnProcess};
 use crate::policy::{Network, Policy, UnixSockets};
-use crate::profile::Asked;
+use crate::profile::{Asked, Call};
 use crate::tools::call::ToolError;
 use crate::tools::executor::{Derived, Executor, MOST_PROFILES, held};
 use crate::tools::footing::Footing;
 use crate::tools::outcome::Restored;
 use crate::tools::plan::ProfileDigest;
+use crate::tools::recorder;
 
 /// How long an operation on files may take where the config sets no limit.
 const PATIENCE: Duration = Duration::from_mins(1);
@@ -42,7 +43,7 @@ impl Executor {
         if let Some((_, known)) = self.file_profiles.iter().find(|(key, _)| key == asked) {
             return Ok(known.clone());
         }
-        let profile = held(&without_sizes(&self.policy), &self.narrowing, asked, None)?;
+        let profile = held(&without_sizes(&self.policy), &self.narrowing, &Call::of(asked.clone()))?;
         let profile = Derived::of(profile);
         if self.file_profiles.len() >= MOST_PROFILES {
             self.file_profiles.remove(0);
@@ -70,6 +71,7 @@ impl Executor {
         &mut self,
         asked: &Asked,
         changes: Vec<Bound>,
+        call: Option<&str>,
         stops: &mut mpsc::Receiver<Signal>,
     ) -> Result<(FileReply, Vec<Restored>, Option<String>), ToolError> {
         let request = self.request(FileAsk::Apply(changes));
@@ -89,8 +91,12 @@ impl Executor {
             }
         };
         let mut restored: Vec<Restored> = violations.into_iter().map(Into::into).collect();
-        self.offer(&mut worker, &mut restored, stops).await;
+        self.offer(&mut worker, &mut restored, call, stops).await;
         self.workers.keep(digest, worker).await;
+        if let (Some(recorder), false) = (&self.deciding.recorder, restored.is_empty()) {
+            let events = recorder::violations(call.unwrap_or_default(), &restored);
+            recorder.note(events).await.map_err(ToolError::after_the_call)?;
+        }
         Ok((answer?.last, restored, unsettled))
     }
 

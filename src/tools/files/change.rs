@@ -214,6 +214,7 @@ impl Executor {
     pub(super) async fn make_change(
         &mut self,
         work: Work,
+        call: Option<&str>,
         stops: &mut mpsc::Receiver<Signal>,
     ) -> Result<Output, ToolError> {
         let started = Instant::now();
@@ -223,7 +224,7 @@ impl Executor {
             done,
             data,
         } = work;
-        let (reply, restored, unsettled) = self.apply_files(&asked, plan?, stops).await?;
+        let (reply, restored, unsettled) = self.apply_files(&asked, plan?, call, stops).await?;
         match reply {
             FileReply::Applied => {}
             FileReply::Failed(failure) => return Err(failures::error(&failure)),

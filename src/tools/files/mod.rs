@@ -115,7 +115,7 @@ impl Tool for FileTool {
             if self.kind.changes() {
                 let _place = self.session.room.take(Takes::One, &mut stops).await?;
                 let work = prepared.take().ok_or_else(lost)?;
-                executor.make_change(work, &mut stops).await
+                executor.make_change(work, context.call.as_deref(), &mut stops).await
             } else {
                 let work = prepared.take().ok_or_else(lost)?;
                 executor.look(work, &mut stops).await

@@ -45,6 +45,7 @@ pub(super) fn request(context: &ApprovalContext, facts: Facts, demand: Demand, w
         allowed_by,
         why,
         caller: context.caller.clone(),
+        call: None,
     }
 }
 

@@ -10,12 +10,13 @@ use super::Inspection;
 use crate::backend::host::{Bwrap, Host, program};
 use crate::backend::landlock::rights::{OLDEST_ABI, RESOLVE_UNIX_ABI};
 use crate::backend::seatbelt::{self, SeatbeltPlan};
+use crate::backend::seccomp::Attempts;
 use crate::backend::status::{ClauseStatus, Refusal, Status, protected};
 use crate::backend::survey::Survey;
 use crate::backend::{Plan, Regime, bwrap};
 use crate::confine::protect::present;
-use crate::policy::{AbsPath, Access, BackendChoice, Operation, Policy, Right};
-use crate::profile::{FileReach, Profile};
+use crate::policy::{AbsPath, Access, BackendChoice, HostAccess, Network, Operation, Policy, Right};
+use crate::profile::{FileReach, Profile, Reach};
 use crate::tools::executor::protect_setup;
 use crate::tools::footing::Footing;
 use crate::tools::plan::{self, Ground, Lowered, PlanError, Surroundings, Walls};
@@ -33,6 +34,9 @@ pub enum Backend {
 }
 
 impl Backend {
+    /// All of them, in the order reports print them.
+    pub const ALL: [Self; 3] = [Self::Landlock, Self::Bwrap, Self::Seatbelt];
+
     /// Its name, as `--backend` has it.
     pub const fn name(self) -> &'static str {
         match self {
@@ -164,6 +168,7 @@ impl<'a> Stand<'a> {
                     landlock_abi: abi.unwrap_or(OLDEST_ABI).min(RESOLVE_UNIX_ABI),
                     deny_fallback: policy.deny_fallback,
                     residuals: policy.residuals,
+                    attempts: Attempts::Unseen,
                 },
                 around,
             },
@@ -179,7 +184,7 @@ impl<'a> Stand<'a> {
                 let Lowered { plan, statuses, survey } = plan::lower(profile, *ground, around)?;
                 clauses.extend(covered(&plan, around, &clauses));
                 clauses.extend(statuses);
-                clauses.push(network(profile));
+                clauses.extend(network(profile));
                 let made = Made::Kernel {
                     plan: Box::new(plan),
                     survey,
@@ -249,12 +254,41 @@ pub enum Made {
     Seatbelt(SeatbeltPlan),
 }
 
+/// What a reader says of a path.
+pub type Says<'a> = Box<dyn Fn(&AbsPath) -> Reach + 'a>;
+
+/// The readers of a plan, prepared for many questions.
+#[expect(missing_debug_implementations, reason = "they are functions")]
+pub struct Readers<'a> {
+    /// What it permits: for mounts with a layer inside, what both do.
+    pub plan: Says<'a>,
+    /// What its mounts alone permit; none where it makes none.
+    pub mounts: Option<Says<'a>>,
+    /// Whether its mounts hide what the host has there.
+    pub hides: Box<dyn Fn(&AbsPath) -> bool + 'a>,
+}
+
 impl Held {
-    /// What the plan itself permits, answered by its readers: for mounts with a layer inside, by both.
+    /// What the plan itself permits, answered by its readers.
+    ///
+    /// # Errors
+    /// The plan cannot be read, which no plan that was checked is.
     pub fn access(&self, operation: Operation, path: &AbsPath) -> Result<Access, PlanError> {
+        self.consult(|readers| (readers.plan)(path).get(operation))
+    }
+
+    /// Puts many questions to the readers of the plan.
+    ///
+    /// # Errors
+    /// As [`access`](Self::access).
+    pub fn consult<T>(&self, ask: impl FnOnce(&Readers<'_>) -> T) -> Result<T, PlanError> {
         match &self.made {
             Made::Kernel { plan, survey, shown } => match &plan.world {
-                None => Ok(plan.landlock.access(operation, path)),
+                None => Ok(ask(&Readers {
+                    plan: plan.landlock.prepared(),
+                    mounts: None,
+                    hides: Box::new(|_| false),
+                })),
                 Some(world) => {
                     let walls = bwrap::Walls {
                         argv: &world.mounts.render(),
@@ -263,13 +297,21 @@ impl Held {
                         stage: shown,
                     };
                     let pair = bwrap::Pair::read(&walls, survey).map_err(PlanError::WeakPlan)?;
-                    Ok(pair.access(operation, path))
+                    Ok(ask(&Readers {
+                        plan: pair.prepared(),
+                        mounts: Some(pair.mounts().prepared()),
+                        hides: Box::new(pair.mounts().hiding()),
+                    }))
                 }
             },
             Made::Seatbelt(plan) => {
                 let script =
                     seatbelt::parse(plan).map_err(|error| PlanError::Refused(seatbelt::Unfit::from(error).into()))?;
-                Ok(seatbelt::view::widest(&script, operation, path))
+                Ok(ask(&Readers {
+                    plan: Box::new(|path| Reach::of(|operation| seatbelt::view::widest(&script, operation, path))),
+                    mounts: None,
+                    hides: Box::new(|_| false),
+                }))
             }
         }
     }
@@ -285,7 +327,7 @@ impl Held {
 
 /// What namespaces depend on beside the profile, looked up in the way a start does. What a session brings along
 /// (its private directories, the files of its self-test) is not there.
-pub(super) fn surroundings(inspection: &Inspection) -> Result<Surroundings, String> {
+pub(in crate::tools) fn surroundings(inspection: &Inspection) -> Result<Surroundings, String> {
     let protect = protect_setup(&inspection.policy, &inspection.approved, Path::new(""));
     let found = protect.map_or(Ok(Vec::new()), |setup| {
         let each = |list: Vec<OsString>| list.into_iter().map(Into::into).collect::<Vec<_>>();
@@ -324,11 +366,31 @@ fn covered(plan: &Plan, around: &Surroundings, said: &[ClauseStatus]) -> Vec<Cla
         .collect()
 }
 
-/// Off or on, the filters hold it exactly.
-fn network(profile: &Profile) -> ClauseStatus {
-    ClauseStatus {
-        clause: format!("network {}", profile.network),
-        origin: "shell.network".to_owned(),
+/// Off or on, the filters hold it exactly; so does the proxy each entry of a list.
+fn network(profile: &Profile) -> Vec<ClauseStatus> {
+    let clause = |clause: String, origin: String| ClauseStatus {
+        clause,
+        origin,
         status: Status::Enforced,
+    };
+    match &profile.network {
+        Network::Off | Network::Full => {
+            vec![clause(
+                format!("network {}", profile.network),
+                "shell.network".to_owned(),
+            )]
+        }
+        Network::Hosts(list) => {
+            let rules = list.rules().iter();
+            rules
+                .map(|rule| {
+                    let after = match rule.access {
+                        HostAccess::Asked => " after a question",
+                        HostAccess::Free | HostAccess::Denied => "",
+                    };
+                    clause(format!("connect {}{after}", rule.place), rule.origin.to_string())
+                })
+                .collect()
+        }
     }
 }

@@ -7,6 +7,7 @@ use std::thread;
 use serde::Serialize;
 
 use super::backend::{Stand, Stands};
+use super::hosts::{NetworkHeld, held};
 use super::show::limits;
 use super::{Backend, Inspection};
 use crate::backend::host::{Hold, TreeLimit};
@@ -70,7 +71,7 @@ pub struct ClauseRow {
     pub clause: String,
     /// Its line.
     pub origin: String,
-    /// `enforced`, `stricter`, `undone` or `residual`.
+    /// `enforced`, `stricter`, `undone`, `residual`, or `refused` where it is the reach of some calls only and those are not made.
     pub status: &'static str,
     /// What exactly.
     pub detail: Option<String>,
@@ -150,6 +151,7 @@ impl Inspection {
                         if *name == "approved" {
                             check.clauses = held.clauses.into_iter().map(row).collect();
                             check.clauses.extend(limit_rows(backend, profile));
+                            check.clauses.extend(self.own_networks(backend));
                         }
                     }
                     Err(error) => match refuted(&error) {
@@ -170,11 +172,31 @@ impl Inspection {
         Check { arrows, backends }
     }
 
+    /// What a backend makes of the networks that rules and tools have of their own.
+    fn own_networks(&self, backend: Backend) -> Vec<ClauseRow> {
+        let rows = self.policy.own_networks().map(|(whose, own)| {
+            let network = self.narrowing.narrow_network(&own.network);
+            let NetworkHeld { status, detail, .. } = held(&network, backend);
+            ClauseRow {
+                clause: format!("network of {whose}: {network}"),
+                origin: own.origin.to_string(),
+                status,
+                detail: detail.map(str::to_owned),
+            }
+        });
+        rows.collect()
+    }
+
     /// The first arrow, of these profiles and of what rules narrow them to.
     fn derived(&self, profiles: &[(&str, &Profile)]) -> Vec<Arrow> {
         let mut arrows = Vec::new();
         for (name, profile) in profiles {
-            let held = hold_against(&self.policy, profile);
+            let asked = if *name == "unasked" {
+                Asked::Nobody
+            } else {
+                Asked::Everything
+            };
+            let held = hold_against(&self.policy, &Call::of(asked), profile);
             arrows.push(Arrow::new(format!("config ⊒ profile ({name})"), told(held)));
         }
         let narrows: BTreeSet<&Vec<String>> = self
@@ -185,13 +207,21 @@ impl Inspection {
             .collect();
         for narrow in narrows {
             let call = Call {
-                asked: Asked::Everything,
                 narrow: Some(narrow.clone()),
+                ..Call::of(Asked::Everything)
             };
             let profile = self.narrowing.narrow(derive(&self.policy, &call));
-            let held = hold_against(&self.policy, &profile);
+            let held = hold_against(&self.policy, &call, &profile);
             let claim = format!("config ⊒ profile (writes in {} only)", narrow.join(", "));
             arrows.push(Arrow::new(claim, told(held)));
+        }
+        for (whose, own) in self.policy.own_networks() {
+            let each = [Asked::Everything, Asked::Nobody].map(|asked| {
+                let (call, profile) = self.derived_with(&own.network, asked);
+                hold_against(&self.policy, &call, &profile)
+            });
+            let claim = format!("config ⊒ profile (network of {whose})");
+            arrows.push(Arrow::new(claim, told(each.into_iter().collect())));
         }
         arrows
     }
@@ -212,7 +242,9 @@ enum Refuted {
 
 fn refuted(error: &PlanError) -> Refuted {
     match error {
-        PlanError::WeakProfile(_) | PlanError::WeakPlan(_) | PlanError::WeakFilter(_) => Refuted::Yes,
+        PlanError::WeakProfile(_) | PlanError::Unasked(_) | PlanError::WeakPlan(_) | PlanError::WeakFilter(_) => {
+            Refuted::Yes
+        }
         PlanError::Refused(_) | PlanError::Survey(_) | PlanError::Seccomp(_) | PlanError::Surroundings(_) => {
             Refuted::NotLowered
         }

@@ -97,7 +97,12 @@ impl Inspection {
         }
     }
 
-    fn answer(&self, operation: Operation, path: &AbsPath, plans: &[(Backend, Result<Held, PlanError>)]) -> Answer {
+    pub(in crate::tools) fn answer(
+        &self,
+        operation: Operation,
+        path: &AbsPath,
+        plans: &[(Backend, Result<Held, PlanError>)],
+    ) -> Answer {
         let why = self.approved.explain(operation, path);
         let unasked = self.unasked.access(operation, path);
         let permitted = match (why.access, unasked) {

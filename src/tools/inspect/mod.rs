@@ -2,7 +2,7 @@
 //!
 //! An [`Inspection`] holds the two profiles that matter: what a command gets that was approved, and
 //! what one gets that nobody was asked about. [`show`] lays them out with the line that grants each thing,
-//! [`explain`] tells which clause decides about one path, [`check`] holds the arrows of the promise,
+//! [`explain`] tells which clause decides about one path and [`host`] about one host, where several have a say (`says`), [`check`] holds the arrows of the promise,
 //! [`document`] writes all of it down and reads it back, [`diff`] compares two, [`export`] says it in the words of other programs. [`backend`] is the one list of backends that all of
 //! it goes through.
 
@@ -12,6 +12,9 @@ pub mod diff;
 pub mod document;
 pub mod explain;
 pub mod export;
+pub mod host;
+pub mod hosts;
+mod says;
 mod selftest;
 pub mod show;
 
@@ -39,10 +42,7 @@ pub struct Inspection {
 impl Inspection {
     /// Derives the profiles.
     pub fn of(policy: Policy, narrowing: Narrowing) -> Self {
-        let profile = |asked| {
-            let call = Call { asked, narrow: None };
-            narrowing.narrow(derive(&policy, &call))
-        };
+        let profile = |asked| narrowing.narrow(derive(&policy, &Call::of(asked)));
         let (approved, unasked) = (profile(Asked::Everything), profile(Asked::Nobody));
         Self {
             backends: Backend::of(policy.backend),

@@ -3,7 +3,7 @@
 use super::Inspection;
 use crate::approval::{ApprovalDecision, ApprovalRequest, Approver, ApproverError, Presentation};
 use crate::confine::OwnProcess;
-use crate::policy::Mode;
+use crate::policy::{Audit, Mode};
 use crate::profile::{Asked, Profile};
 use crate::tools::call::ToolError;
 use crate::tools::executor::{Executor, Places};
@@ -20,7 +20,9 @@ impl Approver for Nobody {
 impl Inspection {
     /// Starts a worker under each of the profiles and waits for its self-test. Nothing is run in it.
     pub async fn self_test(&self, places: Places) -> Result<(), ToolError> {
-        let (policy, narrowing) = (self.policy.clone(), self.narrowing.clone());
+        let (mut policy, narrowing) = (self.policy.clone(), self.narrowing.clone());
+        // Nothing happens that would be worth a record.
+        policy.audit = Audit::default();
         let mut executor = Executor::new(policy, narrowing, Mode::Strict, Box::new(Nobody), places)?;
         if executor.is_unconfined() {
             return Err(ToolError::Refused("nothing here can confine a worker".to_owned()));
@@ -29,8 +31,7 @@ impl Inspection {
         if tested.is_ok() && self.unasked != self.approved {
             tested = test(&mut executor, &self.unasked).await;
         }
-        executor.finish().await;
-        tested
+        executor.finish().await.and(tested)
     }
 }
 

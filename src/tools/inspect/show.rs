@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use super::Inspection;
+use super::hosts::NetworkRow;
 use crate::confine::protect::default_names;
 use crate::policy::path::escape;
 use crate::policy::{
@@ -23,6 +24,8 @@ pub struct Table {
     pub cuts: Vec<String>,
     /// Reach over IP.
     pub network: String,
+    /// The same with each host and its line, and every network that a rule or a tool has in its place.
+    pub networks: Vec<NetworkRow>,
     /// Reach over Unix sockets.
     pub unix_sockets: String,
     /// Bounds of a command, those that are set.
@@ -132,6 +135,7 @@ impl Table {
             denies,
             cuts: cuts(policy).iter().map(ToString::to_string).collect(),
             network: approved.network.to_string(),
+            networks: inspection.reaches().iter().map(NetworkRow::of).collect(),
             unix_sockets: approved.unix_sockets.to_string(),
             limits: limits(&approved.limits),
             environment: approved.environment.iter().map(variable).collect(),
@@ -276,7 +280,12 @@ pub(super) fn rule_asks(policy: &Policy) -> Vec<Ask> {
             let paths = rule.sandbox_paths.as_ref();
             let paths = paths.map(|names| format!(" (in {} only)", names.join(", ")));
             let pattern = escape(rule.pattern.join(" ").as_bytes());
-            format!("command `{pattern}`{}", paths.unwrap_or_default())
+            let network = rule.network.as_ref().map(|own| format!(" (network {})", own.network));
+            format!(
+                "command `{pattern}`{}{}",
+                paths.unwrap_or_default(),
+                network.unwrap_or_default()
+            )
         },
         approval: if rule.allowed {
             rule.approval.to_string()

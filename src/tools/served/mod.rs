@@ -6,11 +6,12 @@
 //!
 //! **Rules.** The person who starts Stockade decides what is served, so `shell.default` says nothing about it: that is
 //! what the agent may run where no rule speaks. A rule with `allowed: false` that matches the command forbids it
-//! all the same, because that holds for everybody.
+//! all the same, because that holds for everybody. So does the network of a rule that matches it.
 //!
 //! **Time.** `shell.limits.timeout` is for one call of it, not for its life; every other limit holds for its whole
 //! tree. It ends with the session; when it ends by itself it is not started again.
 
+mod record;
 mod said;
 
 use std::ffi::OsString;
@@ -21,22 +22,24 @@ use nix::sys::signal::Signal;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinHandle;
 
-use super::call::{ShellCommand, ToolError, argv};
+use super::call::{ShellCommand, ToolError, argv, words};
 use super::environment;
-use super::executor::Executor;
+use super::executor::{Derived, Executor};
 use super::footing::Footing;
+use super::network::{About, Bounds, NetworkUse, Way};
 use super::outcome::{Restored, Status};
 use super::permission::judged;
 use super::regime::RegimeLine;
 use super::session::Session;
-use super::shell::{OVERDUE, at, command_limits};
+use super::shell::{NAME, OVERDUE, at, command_limits};
 use crate::confine::io::{HeldEnds, Pipe, hold};
 use crate::confine::protocol::Work;
 use crate::confine::{ConfineError, Confinement, Launch, OwnProcess, Running};
 use crate::policy::path::escape;
 use crate::policy::shell::{Judgement, RuleRef};
 use crate::policy::{AbsPath, Access, Operation, Requirement, Right};
-use crate::profile::{Asked, FileReach};
+use crate::profile::{Asked, Call, FileReach};
+use record::Record;
 
 /// How long a command that was told that its input has ended may take to end by itself.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -138,8 +141,7 @@ impl Session {
         words: Vec<OsString>,
         said: mpsc::Sender<String>,
     ) -> Result<(Served, ServedStreams), ToolError> {
-        let directory = &self.shared().directory;
-        let directory = AbsPath::new(directory).map_err(|_| ToolError::Directory(directory.clone()))?;
+        let directory = self.shared().started_in()?;
         let mut executor = self.shared().executor.lock().await;
         executor.serve(words, &directory, said).await
     }
@@ -160,15 +162,28 @@ impl Session {
     }
 
     /// What holds for such a command, in one line.
-    pub async fn served_regime_line(&self) -> Result<RegimeLine, ToolError> {
-        self.shared().executor.lock().await.served_regime_line()
+    pub async fn served_regime_line(&self, words: &[OsString]) -> Result<RegimeLine, ToolError> {
+        let directory = self.shared().started_in()?;
+        let command = ShellCommand::Argv(words.to_vec());
+        let mut executor = self.shared().executor.lock().await;
+        let judgement = judged(&executor.policy, &command, &directory);
+        executor.served_regime_line(&judgement)
     }
 }
 
 impl Executor {
-    fn served_regime_line(&mut self) -> Result<RegimeLine, ToolError> {
-        let profile = self.profile(&Asked::Nobody, None)?.profile;
+    fn served_regime_line(&mut self, judgement: &Judgement) -> Result<RegimeLine, ToolError> {
+        let profile = self.served_profile(judgement)?.profile;
         Ok(self.regime_line_of(&profile)?.of_a_server())
+    }
+
+    /// What needs no asking; of what rules say of the command, their network holds.
+    fn served_profile(&mut self, judgement: &Judgement) -> Result<Derived, ToolError> {
+        let call = Call {
+            network: judgement.reach.in_place_of(&self.policy.network),
+            ..Call::of(Asked::Nobody)
+        };
+        self.profile(&call)
     }
 
     async fn serve(
@@ -181,8 +196,10 @@ impl Executor {
             return Err(ToolError::Refused(why.clone()));
         }
         let command = ShellCommand::Argv(words);
-        forbidden(&judged(&self.policy, &command, directory))?;
-        let profile = self.profile(&Asked::Nobody, None)?.profile;
+        let judgement = judged(&self.policy, &command, directory);
+        forbidden(&judgement)?;
+        let derived = self.served_profile(&judgement)?;
+        let profile = Arc::clone(&derived.profile);
         let confined = matches!(self.chosen.footing, Footing::Confined(_));
         if confined && profile.access(Operation::List, directory) == Access::Denied {
             return Err(ToolError::Directory(directory.as_path().to_owned()));
@@ -191,9 +208,25 @@ impl Executor {
         let mut worker = self.start_worker(&profile, OwnProcess::Closed, &Asked::Nobody).await?;
         let mut limits = command_limits(&profile.limits, None, self.counting());
         limits.timeout_ms = None;
+        let record = Record::of(self.deciding.recorder.as_ref());
+        if let Err(error) = record
+            .start(&command, directory, &derived.digest, self.regime_name())
+            .await
+        {
+            worker.finish().await;
+            return Err(error);
+        }
+        let way = match self.way_of_a_server(&mut worker, &derived, &command, &said).await {
+            Ok(way) => way,
+            Err(error) => {
+                worker.finish().await;
+                return Err(error);
+            }
+        };
+        let port = way.as_ref().map(Way::port);
         let launch = Launch {
             work: Work::Command(argv(command)),
-            environment: environment::build(&profile, &worker.session().private(), self.policy.home, &[]),
+            environment: environment::build(&profile, &worker.session().private(), self.policy.home, &[], port),
             directory: directory.as_path().as_os_str().to_owned(),
             limits,
             terminal: false,
@@ -213,7 +246,7 @@ impl Executor {
             stop: Some(stop),
             task: tokio::spawn(async move {
                 let mut passing = std::pin::pin!(said::pass_on(&stderr, &said));
-                let mut watching = std::pin::pin!(watch_over(worker, running, stopped, tell));
+                let mut watching = std::pin::pin!(watch_over(worker, running, way, stopped, (tell, record, &said)));
                 tokio::select! {
                     () = &mut passing => watching.await,
                     // Who does not take what was said last is not waited for.
@@ -231,12 +264,37 @@ impl Executor {
     }
 }
 
+impl Executor {
+    /// The way out of such a command. Nobody is asked; what is refused is said as it happens.
+    async fn way_of_a_server(
+        &self,
+        worker: &mut Confinement,
+        derived: &Derived,
+        command: &ShellCommand,
+        said: &mpsc::Sender<String>,
+    ) -> Result<Option<Way>, ToolError> {
+        let about = About {
+            call: None,
+            tool_name: NAME.to_owned(),
+            command: escape(&words(command)),
+            caller: None,
+            digest: derived.digest,
+            bounds: Bounds::of(&self.policy, &self.narrowing),
+        };
+        let said = said.clone();
+        // Who does not take the line misses it: the command is not made to wait for that.
+        let tell = Arc::new(move |line: String| drop(said.try_send(format!("network: {line}"))));
+        Way::open(worker, &derived.profile, about, None, Some(tell)).await
+    }
+}
+
 /// Waits for the end of a command, and ends it when it is told to.
 async fn watch_over(
     worker: Confinement,
     mut running: Running,
+    way: Option<Way>,
     mut stopped: oneshot::Receiver<()>,
-    tell: watch::Sender<Option<Arc<ServedEnd>>>,
+    (tell, record, said): (watch::Sender<Option<Arc<ServedEnd>>>, Record, &mpsc::Sender<String>),
 ) {
     let mut overdue = None;
     let ended = loop {
@@ -264,6 +322,16 @@ async fn watch_over(
             unsettled: None,
         },
     };
+    let network = match way {
+        // What was refused was said as it happened.
+        Some(way) => Some(way.close().await),
+        None => None,
+    };
+    for line in network.iter().flat_map(NetworkUse::reached) {
+        // Who does not take it any more has gone.
+        let _said = said.try_send(format!("network: {line}"));
+    }
+    record.end(&end, network.as_ref()).await;
     // Its tree is dead and its names are settled: calls under way need not wait for the worker.
     tell.send_replace(Some(Arc::new(end)));
     worker.finish().await;

@@ -2,6 +2,7 @@
 
 mod exact;
 mod tampered;
+mod watched;
 
 use super::number::GAP;
 use super::table::{Row, Say, Table, Test};
@@ -17,12 +18,15 @@ fn all_settings() -> Vec<Settings> {
         for unix_sockets in [UnixSockets::None, UnixSockets::WithinRoots, UnixSockets::All] {
             for landlock_abi in [6, 9] {
                 for role in [Role::Worker, Role::Command] {
-                    all.push(Settings {
-                        ip,
-                        unix_sockets,
-                        landlock_abi,
-                        role,
-                    });
+                    for attempts in [Attempts::Unseen, Attempts::Watched, Attempts::WatchedWithLooks] {
+                        all.push(Settings {
+                            ip,
+                            unix_sockets,
+                            landlock_abi,
+                            role,
+                            attempts,
+                        });
+                    }
                 }
             }
         }
@@ -36,6 +40,7 @@ fn strict(role: Role) -> Settings {
         unix_sockets: UnixSockets::None,
         landlock_abi: 7,
         role,
+        attempts: Attempts::Unseen,
     }
 }
 
@@ -45,6 +50,21 @@ fn open(role: Role) -> Settings {
         unix_sockets: UnixSockets::All,
         landlock_abi: 7,
         role,
+        attempts: Attempts::Unseen,
+    }
+}
+
+/// The settings under which nobody looks on.
+fn unseen_settings() -> impl Iterator<Item = Settings> {
+    let all = all_settings().into_iter();
+    all.filter(|settings| settings.attempts == Attempts::Unseen)
+}
+
+/// What is answered to a call that is refused whatever: where somebody looks on, the refusal is the listener's.
+fn refused(settings: Settings, errno: u16) -> Verdict {
+    match settings.attempts {
+        Attempts::Unseen => Verdict::Errno(errno),
+        Attempts::Watched | Attempts::WatchedWithLooks => Verdict::Notify,
     }
 }
 

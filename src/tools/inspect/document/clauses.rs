@@ -188,7 +188,7 @@ impl WrittenOrigin {
         }
     }
 
-    fn origin(self) -> Origin {
+    pub(super) fn origin(self) -> Origin {
         match self {
             Self::File { file, line } => Origin::File {
                 file: Arc::new(PathBuf::from(name(&file))),

@@ -4,6 +4,7 @@
 //! checks are left out: they belong to one machine and one moment, and change nothing about the reach.
 
 mod clauses;
+mod hosts;
 mod written;
 
 use std::collections::BTreeMap;
@@ -116,10 +117,16 @@ impl Side {
             ("protected_files", table.protected.files.join(" ")),
         ];
         let rules = rule_asks(&inspection.policy);
+        let tools = inspection.policy.tool_networks.iter();
+        let tools = tools.map(|(name, own)| (format!("network of tool {name}"), own.network.to_string()));
         Self {
             approved: inspection.approved.clone(),
             unasked: inspection.unasked.clone(),
-            settings: settings.map(|(name, value)| (name.to_owned(), value)).into(),
+            settings: settings
+                .map(|(name, value)| (name.to_owned(), value))
+                .into_iter()
+                .chain(tools)
+                .collect(),
             rules: rules
                 .iter()
                 .map(|ask| format!("{}: {}", ask.what, ask.approval))

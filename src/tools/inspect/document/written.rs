@@ -7,8 +7,9 @@ use serde::{Deserialize, Serialize};
 
 use super::DocumentError;
 use super::clauses::{WrittenDeny, WrittenGrant, name, stored};
+use super::hosts::WrittenNetwork;
 use crate::config::StoredPath;
-use crate::policy::{EnvRule, Environment, Limits, Network, UnixSockets, VarName};
+use crate::policy::{EnvRule, Environment, Limits, UnixSockets, VarName};
 use crate::profile::Profile;
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -20,13 +21,6 @@ pub(super) struct Written {
     unix_sockets: WrittenSockets,
     limits: WrittenLimits,
     environment: BTreeMap<String, WrittenVariable>,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-enum WrittenNetwork {
-    Off,
-    Full,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -82,10 +76,7 @@ impl Written {
         Self {
             grants,
             denies,
-            network: match profile.network {
-                Network::Off => WrittenNetwork::Off,
-                Network::Full => WrittenNetwork::Full,
-            },
+            network: WrittenNetwork::of(&profile.network),
             unix_sockets: match profile.unix_sockets {
                 UnixSockets::None => WrittenSockets::None,
                 UnixSockets::WithinRoots => WrittenSockets::WithinRoots,
@@ -133,10 +124,7 @@ impl Written {
                 .map(WrittenDeny::deny)
                 .collect::<Result<_, _>>()?,
             identities: BTreeMap::new(),
-            network: match self.network {
-                WrittenNetwork::Off => Network::Off,
-                WrittenNetwork::Full => Network::Full,
-            },
+            network: self.network.network()?,
             unix_sockets: match self.unix_sockets {
                 WrittenSockets::None => UnixSockets::None,
                 WrittenSockets::WithinRoots => UnixSockets::WithinRoots,

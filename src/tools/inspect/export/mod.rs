@@ -13,10 +13,16 @@ pub mod oci;
 mod seatbelt;
 pub mod systemd;
 
+pub(in crate::tools) use oci::name as call_name;
+
 use super::Inspection;
 use super::backend::{Backend, Made, Stand};
 use super::document::Document;
+use crate::policy::Network;
 use crate::tools::plan::{PlanError, lower_seatbelt};
+
+/// What becomes of a list of hosts in a form that has no proxy.
+const NO_HOSTS: &str = "the list of hosts is not held by this form: nothing is reached";
 
 /// A form that a profile can be exported in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -95,14 +101,14 @@ pub struct Export {
     /// What the other program reads.
     pub bytes: Vec<u8>,
     /// What of the profile it does not hold, where the form has no place to say so.
-    pub notes: &'static [&'static str],
+    pub notes: Vec<&'static str>,
 }
 
 impl From<String> for Export {
     fn from(text: String) -> Self {
         Self {
             bytes: text.into_bytes(),
-            notes: &[],
+            notes: Vec::new(),
         }
     }
 }
@@ -114,7 +120,7 @@ impl Inspection {
             Whose::Approved => &self.approved,
             Whose::Unasked => &self.unasked,
         };
-        Ok(match format {
+        let mut export: Export = match format {
             Format::Json => json::lines(&Document::of(self))?.into(),
             Format::Landlock => match Stand::alone(Backend::Landlock, self).hold(profile)?.made {
                 Made::Kernel { plan, .. } => json::lines(&landlock::Rules::of(&plan.landlock))?.into(),
@@ -122,11 +128,18 @@ impl Inspection {
             },
             Format::Bwrap => Export {
                 bytes: bwrap::arguments(self, profile)?,
-                notes: &bwrap::NOT_HELD,
+                notes: bwrap::NOT_HELD.to_vec(),
             },
             Format::Seatbelt => seatbelt::script(&lower_seatbelt(profile, self.policy.residuals)?.0)?.into(),
             Format::SeccompOci => json::lines(&oci::Seccomp::of(profile)?)?.into(),
             Format::Systemd => systemd::drop_in(profile)?.into(),
-        })
+        };
+        match (&profile.network, format) {
+            (Network::Hosts(_), Format::Bwrap | Format::SeccompOci | Format::Systemd) => export.notes.push(NO_HOSTS),
+            // Those refuse a list, and JSON holds it.
+            (Network::Hosts(_), Format::Json | Format::Landlock | Format::Seatbelt)
+            | (Network::Off | Network::Full, _) => {}
+        }
+        Ok(export)
     }
 }

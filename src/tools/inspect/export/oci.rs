@@ -16,7 +16,7 @@ use super::cubes::{Cube, permitted};
 use crate::backend::bwrap::NetworkNamespace;
 use crate::backend::landlock::rights::OLDEST_ABI;
 use crate::backend::seccomp::table::{Clause, Errno, Say, Table};
-use crate::backend::seccomp::{HIGHEST, IpSockets, Role, Settings};
+use crate::backend::seccomp::{Attempts, HIGHEST, IpSockets, Role, Settings};
 use crate::profile::Profile;
 
 #[cfg(target_arch = "x86_64")]
@@ -68,10 +68,11 @@ impl Seccomp {
     pub fn of(profile: &Profile) -> Result<Self, ExportError> {
         // Where it is used there may be no Landlock to tell sockets apart, so the filter has to.
         let settings = Settings {
-            ip: IpSockets::of(profile.network, NetworkNamespace::Host),
+            ip: IpSockets::of(&profile.network, NetworkNamespace::Host),
             unix_sockets: profile.unix_sockets,
             landlock_abi: OLDEST_ABI,
             role: Role::Command,
+            attempts: Attempts::Unseen,
         };
         Self::under(settings)
     }
@@ -91,7 +92,7 @@ impl Seccomp {
             for one in standing {
                 match one.say {
                     Say::Allow => {}
-                    Say::Notify => always = always.or(Some((Errno::Perm, one.reason))),
+                    Say::Notify | Say::Told(_) => always = always.or(Some((Errno::Perm, one.reason))),
                     Say::Always(errno) => always = always.or(Some((errno, one.reason))),
                     Say::When(_, more) => {
                         clauses.extend(more);
@@ -156,7 +157,7 @@ impl Syscalls {
 }
 
 /// The name of a call, where it has one that runtimes know.
-pub(super) fn name(number: u32) -> Option<&'static str> {
+pub(in crate::tools) fn name(number: u32) -> Option<&'static str> {
     let number = usize::try_from(number).ok()?;
     syscalls::Sysno::new(number).map(|call| call.name())
 }
@@ -188,6 +189,7 @@ mod tests {
                     unix_sockets,
                     landlock_abi: OLDEST_ABI,
                     role: Role::Command,
+                    attempts: Attempts::Unseen,
                 });
             }
         }

@@ -14,7 +14,7 @@ use super::oci::name;
 use crate::backend::bwrap::NetworkNamespace;
 use crate::backend::landlock::rights::OLDEST_ABI;
 use crate::backend::seccomp::table::{Say, Table};
-use crate::backend::seccomp::{HIGHEST, IpSockets, Role, Settings};
+use crate::backend::seccomp::{Attempts, HIGHEST, IpSockets, Role, Settings};
 use crate::policy::path::is_escaped;
 use crate::policy::{AbsPath, Deny, EnvRule, Grant, Network, Right, Rights, Scope, Target, UnixSockets};
 use crate::profile::Profile;
@@ -182,10 +182,11 @@ impl Lists {
 
 fn settings(profile: &Profile) -> Settings {
     Settings {
-        ip: IpSockets::of(profile.network, NetworkNamespace::Host),
+        ip: IpSockets::of(&profile.network, NetworkNamespace::Host),
         unix_sockets: profile.unix_sockets,
         landlock_abi: OLDEST_ABI,
         role: Role::Command,
+        attempts: Attempts::Unseen,
     }
 }
 
@@ -194,8 +195,9 @@ fn network(profile: &Profile) -> String {
         UnixSockets::All => Some("AF_UNIX"),
         UnixSockets::None | UnixSockets::WithinRoots => None,
     };
-    let (inet, own) = match profile.network {
-        Network::Off => (None, "PrivateNetwork=yes\nIPAddressDeny=any\n"),
+    let (inet, own) = match &profile.network {
+        // A list is held by Stockade's proxy, which a service does not have: nothing is reached.
+        Network::Off | Network::Hosts(_) => (None, "PrivateNetwork=yes\nIPAddressDeny=any\n"),
         Network::Full => (Some("AF_INET AF_INET6 AF_NETLINK"), ""),
     };
     let families: Vec<&str> = unix.into_iter().chain(inet).collect();
@@ -213,7 +215,7 @@ fn calls(profile: &Profile) -> String {
     let allowed = |number: &u32| {
         table.standing(*number).iter().all(|standing| match standing.say {
             Say::Allow | Say::Notify | Say::When(..) => true,
-            Say::Always(_) => false,
+            Say::Always(_) | Say::Told(_) => false,
         })
     };
     let mut names: Vec<&str> = (0..=HIGHEST).filter(allowed).filter_map(name).collect();

@@ -1,10 +1,12 @@
 //! The environment of a command: empty but for what is named.
 
+mod proxies;
+
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 
 use crate::confine::session::PrivateDirectories;
-use crate::policy::{AbsPath, Access, EnvRule, HomeChoice, Operation};
+use crate::policy::{AbsPath, Access, EnvRule, HomeChoice, Network, Operation};
 use crate::profile::{FileReach, Profile};
 
 /// The directories searched when none of the caller's own PATH is executable inside.
@@ -15,12 +17,14 @@ const ALWAYS_PASSED: [&str; 2] = ["LANG", "TERM"];
 /// The variables of a command under `profile`, each once, sorted by name.
 ///
 /// PATH keeps the caller's order and loses what cannot be executed inside; HOME and TMPDIR are the
-/// private ones. `extra` (from `--env`) wins over all of it.
+/// private ones. `extra` (from `--env`) wins over all of it, but for what leads to the `proxy`, where there is one on that port
+/// of the command's own loopback: nothing else leads anywhere.
 pub fn build(
     profile: &Profile,
     private: &PrivateDirectories,
     home: HomeChoice,
     extra: &[(OsString, OsString)],
+    proxy: Option<u16>,
 ) -> Vec<(OsString, OsString)> {
     let mut variables = std::collections::BTreeMap::new();
     for name in ALWAYS_PASSED {
@@ -46,6 +50,10 @@ pub fn build(
     };
     variables.insert("TMPDIR".into(), private.tmp.clone().into_os_string());
     variables.extend(extra.iter().cloned());
+    match (proxy, &profile.network) {
+        (Some(port), Network::Hosts(list)) => variables.extend(proxies::variables(port, list)),
+        (None, _) | (Some(_), Network::Off | Network::Full) => {}
+    }
     variables.into_iter().collect()
 }
 

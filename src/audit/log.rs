@@ -1,0 +1,345 @@
+//! Appending to a log, making it durable, and beginning its next file.
+//!
+//! Whoever writes takes the turn for a group of records, goes on behind what others have written meanwhile, and lets go. **A kill at
+//! any moment** leaves whole lines, the last of which may be cut; nothing in front of the head is ever touched. A cut line is
+//! removed by whoever writes next, who records that.
+
+use std::fmt;
+use std::fs::{self, File};
+use std::io::Write as _;
+use std::sync::{Mutex, PoisonError};
+
+use super::chain::{self, Kind, Link, Removed};
+use super::cursor::{self, At, Cursor, Torn};
+use super::error::AuditError;
+use super::event::Event;
+use super::fault::Wrong;
+use super::group::{Group, first_line};
+use super::lines::{LONGEST, Lines, Next};
+use super::place::{Place, Reached};
+use super::turn::Turns;
+use crate::config::kept;
+
+/// How a log is kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Keeping {
+    /// How large a file grows before the next one is begun.
+    pub max_bytes: u64,
+    /// How many earlier files are kept; `None`: all.
+    pub keep: Option<u64>,
+}
+
+/// When records are on disk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Durability {
+    /// When they are wanted: with the next that must be, or at the end of the session.
+    Later,
+    /// Before anything else happens.
+    Now,
+}
+
+/// A log that is written.
+pub struct AuditLog {
+    state: Mutex<State>,
+    place: Place,
+}
+
+struct State {
+    turns: Turns,
+    writer: Writer,
+}
+
+/// What whoever has the turn works with.
+struct Writer {
+    place: Place,
+    directory: File,
+    keeping: Keeping,
+    cursor: Option<Cursor>,
+    /// The last record that this process has seen: the log never ends before it again.
+    seen: Option<Link>,
+    /// The number of the last record that the head was seen to name.
+    written: Option<u64>,
+    /// Why it is not known what is on disk, if it is not.
+    lost: Option<String>,
+}
+
+impl AuditLog {
+    /// Opens a log, or begins it, where no command can reach it and nobody else write it. `session` is in the records that
+    /// this makes.
+    pub fn open(place: &Place, keeping: Keeping, reached: Reached<'_>, session: &str) -> Result<Self, AuditError> {
+        let place = place.held(reached)?;
+        let path = place.directory();
+        let directory = File::open(path).map_err(AuditError::io(path, "opening"))?;
+        let mut turns = Turns::at(place.lock())?;
+        let mut writer = Writer {
+            place: place.clone(),
+            directory,
+            keeping,
+            cursor: None,
+            seen: None,
+            written: None,
+            lost: None,
+        };
+        let turn = turns.take()?;
+        writer.catch_up(session)?;
+        drop(turn);
+        if let Some(why) = place.objection() {
+            let path = place.log().to_owned();
+            return Err(AuditError::Place { path, why });
+        }
+        let state = Mutex::new(State { turns, writer });
+        Ok(Self { state, place })
+    }
+
+    /// Records these events of a session, all or none of them.
+    pub fn append(&self, session: &str, events: &[Event], durability: Durability) -> Result<(), AuditError> {
+        // Whoever broke down while writing left no cursor behind.
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let State { turns, writer } = &mut *state;
+        let _turn = turns.take()?;
+        writer.append(session, events)?;
+        match durability {
+            Durability::Later => Ok(()),
+            Durability::Now => writer.commit(),
+        }
+    }
+}
+
+impl Writer {
+    fn append(&mut self, session: &str, events: &[Event]) -> Result<(), AuditError> {
+        if let Some(why) = &self.lost {
+            return Err(AuditError::Failed(why.clone()));
+        }
+        let mut cursor = self.catch_up(session)?;
+        let mut group = Group::after(cursor.link);
+        for event in events {
+            group.add(session, event)?;
+        }
+        if cursor.end.saturating_add(group.bytes.len() as u64) > self.keeping.max_bytes && cursor.start > 0 {
+            cursor = self.rotate(cursor, session)?;
+            group = Group::after(cursor.link);
+            for event in events {
+                group.add(session, event)?;
+            }
+        }
+        self.write(cursor, &group)
+    }
+
+    /// Writes a group behind the cursor. What of it was written when it failed is removed again, or by whoever writes next.
+    fn write(&mut self, mut cursor: Cursor, group: &Group) -> Result<(), AuditError> {
+        let written = (&cursor.file).write_all(&group.bytes);
+        if let Err(error) = written {
+            let _left = cursor.file.set_len(cursor.end);
+            return Err(AuditError::io(self.place.log(), "writing")(error));
+        }
+        cursor.start = cursor.end + group.last_start;
+        cursor.end += group.bytes.len() as u64;
+        cursor.link = group.link;
+        self.seen = Some(cursor.link);
+        self.cursor = Some(cursor);
+        Ok(())
+    }
+
+    /// Has all that was written on disk, and the head say so.
+    fn commit(&mut self) -> Result<(), AuditError> {
+        let Some(cursor) = &self.cursor else {
+            return Err(AuditError::Failed("it is not known where it ends".to_owned()));
+        };
+        if self.written == Some(cursor.link.seq) {
+            return Ok(());
+        }
+        if let Err(error) = cursor.file.sync_data() {
+            // What was not written then is not written by trying again.
+            self.lost = Some(error.to_string());
+            return Err(AuditError::io(self.place.log(), "syncing")(error));
+        }
+        cursor.head().write(&self.place, &self.directory)?;
+        self.written = Some(cursor.link.seq);
+        Ok(())
+    }
+
+    /// Where the log ends, after what others have written; what a crash left of a line is removed, and that recorded. The cursor
+    /// is the caller's until the writing succeeds.
+    fn catch_up(&mut self, session: &str) -> Result<Cursor, AuditError> {
+        let at = match self.cursor.take() {
+            Some(mut cursor) if cursor.is_in_place() => {
+                let torn = cursor.catch_up()?;
+                At::Here(cursor, torn)
+            }
+            // Another began a new file, and everything before that is certainly written; or this is the first time.
+            before => {
+                let found = cursor::find(&self.place)?;
+                self.hold_against_seen(&found)?;
+                if let Some(before) = before {
+                    self.hold_against_file(&before)?;
+                }
+                self.written = None;
+                found
+            }
+        };
+        let (cursor, torn) = match at {
+            At::Here(cursor, torn) => (cursor, torn),
+            At::NewFile { number, after, torn } => (self.begin(number, after, session)?.0, torn),
+        };
+        if cursor.number == 1 && cursor.start == 0 && self.written.is_none() {
+            // The first line of all: without a head, nothing may stand behind it.
+            cursor
+                .file
+                .sync_all()
+                .map_err(AuditError::io(self.place.log(), "syncing"))?;
+            cursor.head().write(&self.place, &self.directory)?;
+            self.written = Some(cursor.link.seq);
+        }
+        let cursor = match torn {
+            Some(torn) => self.mend(cursor, torn, session)?,
+            None => cursor,
+        };
+        self.seen = Some(cursor.link);
+        Ok(cursor)
+    }
+
+    /// A log that is found anew ends no earlier than it was seen to.
+    fn hold_against_seen(&self, found: &At) -> Result<(), AuditError> {
+        let Some(seen) = self.seen else {
+            return Ok(());
+        };
+        match found.link() {
+            Some(link) if link.seq > seen.seq || link == seen => Ok(()),
+            Some(_) | None => {
+                let written = seen.seq;
+                Err(cursor::fault(
+                    self.place.log(),
+                    Some(written),
+                    Wrong::Truncated { written },
+                ))
+            }
+        }
+    }
+
+    /// The file that was written before is one of the log's earlier ones: a longer log in its place would hold nothing of it.
+    fn hold_against_file(&self, before: &Cursor) -> Result<(), AuditError> {
+        let aside = self.place.rotated(before.number);
+        let is_removed = || self.keeping.keep.is_some() && fs::symlink_metadata(&aside).is_err();
+        if before.is_at(&aside) || is_removed() {
+            return Ok(());
+        }
+        let number = before.number;
+        Err(cursor::fault(self.place.log(), None, Wrong::FileMissing { number }))
+    }
+
+    fn mend(&mut self, cursor: Cursor, torn: Torn, session: &str) -> Result<Cursor, AuditError> {
+        cursor
+            .file
+            .set_len(cursor.end)
+            .map_err(AuditError::io(self.place.log(), "mending"))?;
+        let mut group = Group::after(cursor.link);
+        let Torn { bytes, sha256 } = torn;
+        group.add(session, &Event::Mended { bytes, sha256 })?;
+        self.write(cursor, &group)?;
+        self.cursor
+            .take()
+            .ok_or_else(|| AuditError::Failed("it is not known where it ends".to_owned()))
+    }
+
+    /// Puts the file aside and begins the next. What was written to it is on disk before that.
+    fn rotate(&mut self, cursor: Cursor, session: &str) -> Result<Cursor, AuditError> {
+        let (number, link) = (cursor.number, cursor.link);
+        self.written = None;
+        self.cursor = Some(cursor);
+        self.commit()?;
+        self.cursor = None;
+        let aside = self.place.rotated(number);
+        let step = AuditError::io(&aside, "putting the file aside as");
+        if fs::symlink_metadata(&aside).is_ok() {
+            return Err(step(std::io::ErrorKind::AlreadyExists.into()));
+        }
+        fs::rename(self.place.log(), &aside).map_err(step)?;
+        let (next, removed) = self.begin(number + 1, Some(link), session)?;
+        self.cursor = Some(next);
+        self.commit()?;
+        if let Some(removed) = removed {
+            self.remove_up_to(removed.file)?;
+        }
+        self.cursor
+            .take()
+            .ok_or_else(|| AuditError::Failed("it is not known where it ends".to_owned()))
+    }
+
+    /// Begins a file, in place of what a crash left of its first line, and says in it which earlier ones are to be removed.
+    fn begin(
+        &mut self,
+        number: u64,
+        after: Option<Link>,
+        session: &str,
+    ) -> Result<(Cursor, Option<Removed>), AuditError> {
+        let path = self.place.log();
+        let removed = match after {
+            Some(last) => self.to_remove(number - 1, last)?,
+            None => None,
+        };
+        let (bytes, link) = first_line(number, after, removed, session)?;
+        let file = kept::to_append(path).map_err(AuditError::io(path, "beginning"))?;
+        let written = file.set_len(0).and_then(|()| (&file).write_all(&bytes));
+        if let Err(error) = written {
+            let _left = file.set_len(0);
+            return Err(AuditError::io(path, "beginning")(error));
+        }
+        file.sync_all()
+            .and_then(|()| self.directory.sync_all())
+            .map_err(AuditError::io(path, "syncing"))?;
+        Ok((Cursor::new(file, path, number, bytes.len() as u64, link), removed))
+    }
+
+    /// The last of the files that are too many, when the one of this number, which ends with `last`, has been put aside.
+    fn to_remove(&self, number: u64, last: Link) -> Result<Option<Removed>, AuditError> {
+        let Some(file) = self
+            .keeping
+            .keep
+            .and_then(|keep| number.checked_sub(keep))
+            .filter(|file| *file > 0)
+        else {
+            return Ok(None);
+        };
+        if file == number {
+            return Ok(Some(Removed { file, last }));
+        }
+        let next = self.place.rotated(file + 1);
+        let reading = |error| AuditError::io(&next, "reading")(error);
+        let opened = match kept::to_look(&next) {
+            Ok(opened) => opened,
+            // Somebody took it away: then it is not said that those before it were removed, and they are not.
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(reading(error)),
+        };
+        let mut lines = Lines::of(&opened, 0, LONGEST + 1).map_err(reading)?;
+        let header = match lines.next().map_err(reading)? {
+            Next::Line(line) => chain::open(line).ok(),
+            Next::Partial(_) | Next::TooLong | Next::End => None,
+        };
+        match header {
+            Some((_, _, Kind::Header(header))) => Ok(header.prev.map(|last| Removed { file, last })),
+            Some((_, _, Kind::Record)) | None => Err(cursor::fault(&next, None, Wrong::NoHeader)),
+        }
+    }
+
+    /// Removes the files that the first line of a later one says are removed.
+    fn remove_up_to(&self, last: u64) -> Result<(), AuditError> {
+        let numbers = self
+            .place
+            .numbers()
+            .map_err(AuditError::io(self.place.directory(), "listing"))?;
+        for number in numbers.into_iter().filter(|number| *number <= last) {
+            let path = self.place.rotated(number);
+            fs::remove_file(&path).map_err(AuditError::io(&path, "removing"))?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Debug for AuditLog {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("AuditLog")
+            .field("place", &self.place)
+            .finish_non_exhaustive()
+    }
+}

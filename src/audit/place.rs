@@ -1,0 +1,165 @@
+//! Where the files of a log lie: all in one directory, named after the log.
+//!
+//! `audit.jsonl` is written; `audit.N.jsonl` are earlier files; `audit.head` says how far it was certainly written; `audit.lock`
+//! is held by whoever writes.
+
+use std::ffi::OsString;
+use std::io;
+use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
+use std::path::{Path, PathBuf};
+
+use super::error::AuditError;
+use crate::config::{Guards, kept, walk};
+use crate::policy::AbsPath;
+
+/// Says why commands could get at a path, if they could.
+pub type Reached<'a> = &'a dyn Fn(&AbsPath) -> Option<String>;
+
+/// The name of the default log, in the user's state directory.
+const DEFAULT: &str = "audit.jsonl";
+/// How the name of a log ends.
+const ENDING: &[u8] = b".jsonl";
+
+/// Where a log lies.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Place {
+    log: PathBuf,
+    /// The log's name without `.jsonl`.
+    stem: OsString,
+}
+
+impl Place {
+    /// A log at this path.
+    pub fn at(log: &Path) -> Self {
+        let name = log.file_name().unwrap_or_default().as_bytes();
+        let stem = name.strip_suffix(ENDING).unwrap_or(name);
+        Self {
+            log: log.to_owned(),
+            stem: OsString::from_vec(stem.to_vec()),
+        }
+    }
+
+    /// The log in this state directory.
+    pub fn default_in(state: &Path) -> Self {
+        Self::at(&state.join(DEFAULT))
+    }
+
+    /// The file that is written.
+    pub fn log(&self) -> &Path {
+        &self.log
+    }
+
+    /// The directory of all its files.
+    pub(super) fn directory(&self) -> &Path {
+        match self.log.parent() {
+            Some(parent) if !parent.as_os_str().is_empty() => parent,
+            Some(_) | None => Path::new("."),
+        }
+    }
+
+    pub(super) fn head(&self) -> PathBuf {
+        self.beside("head")
+    }
+
+    pub(super) fn new_head(&self) -> PathBuf {
+        self.beside("head.new")
+    }
+
+    pub(super) fn lock(&self) -> PathBuf {
+        self.beside("lock")
+    }
+
+    /// An earlier file.
+    pub(super) fn rotated(&self, number: u64) -> PathBuf {
+        self.beside(&format!("{number}.jsonl"))
+    }
+
+    fn beside(&self, end: &str) -> PathBuf {
+        let mut name = self.stem.clone();
+        name.push(".");
+        name.push(end);
+        self.log.with_file_name(name)
+    }
+
+    /// The numbers of the earlier files that are there, in order.
+    pub(super) fn numbers(&self) -> io::Result<Vec<u64>> {
+        let mut numbers = Vec::new();
+        for entry in std::fs::read_dir(self.directory())? {
+            let name = entry?.file_name();
+            let number = name.as_bytes().strip_prefix(self.stem.as_bytes());
+            let number = number.and_then(|rest| rest.strip_prefix(b"."));
+            let number = number.and_then(|rest| rest.strip_suffix(ENDING));
+            let number = number.and_then(|digits| std::str::from_utf8(digits).ok());
+            // Only as it is written: `01` is somebody else's.
+            let own = number.and_then(|digits| digits.parse().ok().filter(|number: &u64| number.to_string() == digits));
+            numbers.extend(own);
+        }
+        numbers.sort_unstable();
+        Ok(numbers)
+    }
+
+    /// The same place with every link on the way resolved, for somebody who writes there: in a directory of the user's own,
+    /// out of reach of commands.
+    pub(super) fn held(&self, reached: Reached<'_>) -> Result<Self, AuditError> {
+        let refused = |why: String| AuditError::Place {
+            path: self.log.clone(),
+            why,
+        };
+        let name = self
+            .log
+            .file_name()
+            .ok_or_else(|| refused("it names no file".to_owned()))?;
+        // A config may name it, and an agent chooses much of what is written there: nothing that is read for another purpose.
+        if !name.as_bytes().ends_with(ENDING) {
+            return Err(refused("its name must end in `.jsonl`".to_owned()));
+        }
+        let whole = std::path::absolute(self.directory()).map_err(|error| refused(error.to_string()))?;
+        let walked = walk(&whole).map_err(|error| refused(error.to_string()))?;
+        let real = Self::at(&walked.path.as_path().join(name));
+        let all = [
+            real.log.clone(),
+            real.head(),
+            real.new_head(),
+            real.lock(),
+            real.rotated(1),
+        ];
+        let earlier = match real.numbers() {
+            Ok(numbers) => numbers,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
+            Err(error) => return Err(refused(error.to_string())),
+        };
+        let earlier = earlier.into_iter().map(|number| real.rotated(number));
+        let all = all
+            .into_iter()
+            .chain(earlier)
+            .map(AbsPath::new)
+            .collect::<Result<Vec<_>, _>>();
+        let all = all.map_err(|error| refused(error.to_string()))?;
+        for place in all.iter().chain(&walked.links) {
+            if let Some(why) = reached(place) {
+                return Err(refused(format!(
+                    "{place} is in reach of commands, which could change what is recorded of them: {why}"
+                )));
+            }
+        }
+        let directory = real.directory();
+        kept::directory(directory).map_err(|error| refused(format!("its directory: {error}")))?;
+        Ok(real)
+    }
+
+    /// Why somebody but the user and root could put another file in the place of the log, if they could.
+    pub(super) fn objection(&self) -> Option<String> {
+        let guards = Guards {
+            owners: vec![0, nix::unistd::Uid::effective().as_raw()],
+            from: AbsPath::root(),
+        };
+        let log = match AbsPath::new(&self.log) {
+            Ok(log) => log,
+            Err(error) => return Some(error.to_string()),
+        };
+        match walk(&self.log) {
+            Ok(walked) => guards.objection(&log, &walked),
+            Err(error) => Some(error.to_string()),
+        }
+    }
+}

@@ -1,0 +1,524 @@
+//! What a log holds against those who change it, and against being killed.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+
+use proptest::prelude::*;
+use tempfile::TempDir;
+
+use super::event::{Outcome, SessionEnd};
+use super::{AuditError, AuditLog, Durability, Event, Keeping, Place, Report, Tail, Wrong, records, verify};
+use crate::policy::AbsPath;
+
+const ALL: Keeping = Keeping {
+    max_bytes: 64 << 20,
+    keep: None,
+};
+
+fn place(folder: &TempDir) -> Place {
+    Place::at(&folder.path().join("audit.jsonl"))
+}
+
+fn open(place: &Place, keeping: Keeping) -> AuditLog {
+    AuditLog::open(place, keeping, &|_| None, "s").unwrap()
+}
+
+fn event(text: &str) -> Event {
+    Event::Outcome(Outcome {
+        call: "1".to_owned(),
+        outcome: "done",
+        error: Some(super::Text::of(text)),
+        duration: 0.5,
+        bytes: None,
+    })
+}
+
+/// A log of these texts, of which the first `durable` are certainly written.
+fn written(folder: &TempDir, keeping: Keeping, texts: &[String], durable: usize) -> Place {
+    let place = place(folder);
+    let log = open(&place, keeping);
+    for (index, text) in texts.iter().enumerate() {
+        let durability = if index + 1 == durable {
+            Durability::Now
+        } else {
+            Durability::Later
+        };
+        log.append("s", &[event(text)], durability).unwrap();
+    }
+    place
+}
+
+fn checked(place: &Place) -> Report {
+    verify(place, None).unwrap()
+}
+
+#[track_caller]
+fn is_whole(place: &Place) -> Report {
+    let report = checked(place);
+    assert_eq!(report.fault, None);
+    assert_eq!(report.tail, Tail::Whole);
+    report
+}
+
+fn wrong(place: &Place) -> Option<Wrong> {
+    checked(place).fault.map(|fault| fault.wrong)
+}
+
+/// The files of a log in which records stand.
+fn files(folder: &TempDir) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().path());
+    let mut files: Vec<_> = entries
+        .filter(|path| path.extension().is_some_and(|end| end == "jsonl"))
+        .collect();
+    files.sort();
+    files
+}
+
+fn lines(path: &Path) -> Vec<Vec<u8>> {
+    lines_of(&fs::read(path).unwrap())
+}
+
+fn lines_of(bytes: &[u8]) -> Vec<Vec<u8>> {
+    bytes
+        .split_inclusive(|byte| *byte == b'\n')
+        .map(<[u8]>::to_vec)
+        .collect()
+}
+
+fn texts() -> impl Strategy<Value = Vec<String>> {
+    proptest::collection::vec(".{0,60}", 1..12)
+}
+
+/// Files of a few records each, or one file of all.
+fn keeping() -> impl Strategy<Value = Keeping> {
+    prop_oneof![Just(600), Just(1500), Just(64 << 20)].prop_map(|max_bytes| Keeping { max_bytes, keep: None })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(48))]
+
+    #[test]
+    fn no_byte_can_be_changed_unseen(
+        texts in texts(), keeping in keeping(), which in any::<prop::sample::Index>(), at in any::<prop::sample::Index>(), xor in 1..=255_u8,
+    ) {
+        let folder = tempfile::tempdir().unwrap();
+        let place = written(&folder, keeping, &texts, texts.len());
+        is_whole(&place);
+        let files = files(&folder);
+        let file = &files[which.index(files.len())];
+        let mut bytes = fs::read(file).unwrap();
+        let at = at.index(bytes.len());
+        bytes[at] ^= xor;
+        fs::write(file, bytes).unwrap();
+        prop_assert!(checked(&place).fault.is_some());
+    }
+
+    #[test]
+    fn no_line_can_be_deleted_repeated_or_moved_unseen(
+        texts in texts(), keeping in keeping(), which in any::<prop::sample::Index>(), a in any::<prop::sample::Index>(), b in any::<prop::sample::Index>(),
+        how in 0..3,
+    ) {
+        let folder = tempfile::tempdir().unwrap();
+        let place = written(&folder, keeping, &texts, texts.len());
+        let files = files(&folder);
+        let file = &files[which.index(files.len())];
+        let mut lines = lines(file);
+        let (a, b) = (a.index(lines.len()), b.index(lines.len()));
+        prop_assume!(how != 2 || a != b);
+        match how {
+            0 => drop(lines.remove(a)),
+            1 => lines.insert(b, lines[a].clone()),
+            _ => lines.swap(a, b),
+        }
+        fs::write(file, lines.concat()).unwrap();
+        prop_assert!(checked(&place).fault.is_some());
+    }
+
+    #[test]
+    fn nothing_that_was_certainly_written_can_be_cut_off_unseen(
+        texts in texts(), keeping in keeping(), cut in any::<prop::sample::Index>(),
+    ) {
+        let folder = tempfile::tempdir().unwrap();
+        let place = written(&folder, keeping, &texts, texts.len());
+        let log = fs::OpenOptions::new().write(true).open(place.log()).unwrap();
+        let size = log.metadata().unwrap().len();
+        log.set_len(cut.index(usize::try_from(size).unwrap()) as u64).unwrap();
+        prop_assert!(checked(&place).fault.is_some());
+        prop_assert!(AuditLog::open(&place, keeping, &|_| None, "s").is_err(), "it was written on");
+    }
+
+    #[test]
+    fn a_log_that_was_cut_behind_its_head_is_told_from_an_edited_one_and_written_on(
+        texts in texts(), durable in any::<prop::sample::Index>(), cut in any::<prop::sample::Index>(),
+    ) {
+        let folder = tempfile::tempdir().unwrap();
+        let durable = durable.index(texts.len() + 1);
+        let place = written(&folder, ALL, &texts, durable);
+        let bytes = fs::read(place.log()).unwrap();
+        let lines = lines(place.log());
+        // The first line of all is certainly written when anything else is.
+        let certain: usize = lines[..=durable].iter().map(Vec::len).sum();
+        let cut = certain + cut.index(bytes.len() - certain + 1);
+        fs::write(place.log(), &bytes[..cut]).unwrap();
+        let whole = lines_of(&bytes[..cut]).iter().filter(|line| line.ends_with(b"\n")).count();
+        let report = checked(&place);
+        prop_assert_eq!(&report.fault, &None);
+        prop_assert_eq!(report.records, whole as u64);
+        prop_assert_eq!(report.tail == Tail::Whole, bytes[..cut].ends_with(b"\n"));
+        let log = open(&place, ALL);
+        log.append("t", &[event("on")], Durability::Now).unwrap();
+        let mended = u64::from(report.tail != Tail::Whole);
+        prop_assert_eq!(is_whole(&place).records, whole as u64 + mended + 1);
+    }
+
+    #[test]
+    fn a_hash_that_was_noted_down_is_found_again_and_another_is_not(texts in texts(), which in any::<prop::sample::Index>()) {
+        let folder = tempfile::tempdir().unwrap();
+        let place = written(&folder, ALL, &texts, texts.len());
+        let lines = lines(place.log());
+        let line = String::from_utf8(lines[which.index(lines.len())].clone()).unwrap();
+        let hash = &line[line.len() - 67..line.len() - 3];
+        prop_assert_eq!(verify(&place, Some(hash)).unwrap().fault, None);
+        for other in ["", "00", &"a".repeat(64)] {
+            let fault = verify(&place, Some(other)).unwrap().fault;
+            prop_assert_eq!(fault.map(|fault| fault.wrong), Some(Wrong::NotWhatWasExpected));
+        }
+    }
+}
+
+#[test]
+fn the_fault_names_the_record_and_what_was_done_to_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let texts: Vec<String> = (0..6).map(|number| format!("text {number}")).collect();
+    let place = written(&folder, ALL, &texts, 6);
+    let whole = lines(place.log());
+    let with = |change: &dyn Fn(&mut Vec<Vec<u8>>)| {
+        let mut lines = whole.clone();
+        change(&mut lines);
+        fs::write(place.log(), lines.concat()).unwrap();
+        let fault = checked(&place).fault.unwrap();
+        (fault.line, fault.seq, fault.wrong)
+    };
+    let edit = |lines: &mut Vec<Vec<u8>>| {
+        lines[3] = String::from_utf8(lines[3].clone())
+            .unwrap()
+            .replace("text 2", "text x")
+            .into();
+    };
+    assert_eq!(with(&edit), (Some(4), Some(3), Wrong::Edited));
+    let deleted = |lines: &mut Vec<Vec<u8>>| drop(lines.drain(2..4));
+    assert_eq!(with(&deleted), (Some(3), Some(2), Wrong::Missing { from: 2, to: 3 }));
+    let swapped = |lines: &mut Vec<Vec<u8>>| lines.swap(2, 3);
+    assert_eq!(with(&swapped), (Some(3), Some(2), Wrong::Missing { from: 2, to: 2 }));
+    let repeated = |lines: &mut Vec<Vec<u8>>| lines.insert(3, lines[2].clone());
+    assert_eq!(
+        with(&repeated),
+        (Some(4), Some(3), Wrong::OutOfPlace { expected: 3, found: 2 })
+    );
+    let cut = |lines: &mut Vec<Vec<u8>>| drop(lines.pop());
+    assert_eq!(with(&cut), (None, Some(6), Wrong::Truncated { written: 6 }));
+    // Somebody who knows how hashes are made.
+    let forged = |lines: &mut Vec<Vec<u8>>| {
+        let text = String::from_utf8(lines[3].clone()).unwrap().replace("text 2", "text x");
+        let body = &text[..text.len() - 76];
+        lines[3] = format!("{body},\"hash\":\"{}\"}}\n", super::bounded::sha256(body.as_bytes())).into();
+    };
+    assert_eq!(with(&forged), (Some(5), Some(4), Wrong::DoesNotFollow));
+    fs::write(place.log(), whole.concat()).unwrap();
+    is_whole(&place);
+}
+
+#[test]
+fn a_log_without_its_head_or_with_another_is_not_believed() {
+    let folder = tempfile::tempdir().unwrap();
+    let place = written(&folder, ALL, &["a".to_owned(), "b".to_owned()], 2);
+    let head = fs::read_to_string(place.head()).unwrap();
+    fs::remove_file(place.head()).unwrap();
+    assert_eq!(wrong(&place), Some(Wrong::NoHead));
+    assert!(matches!(
+        AuditLog::open(&place, ALL, &|_| None, "s"),
+        Err(AuditError::Broken(fault)) if fault.wrong == Wrong::NoHead
+    ));
+    fs::write(place.head(), "{}").unwrap();
+    assert_eq!(wrong(&place), Some(Wrong::HeadUnreadable));
+    let other = head.replace("\"hash\":\"", "\"hash\":\"0000").replacen("0000", "", 0);
+    let at = other.find("0000").unwrap();
+    let other = format!("{}{}", &other[..at + 64], "\"}\n");
+    fs::write(place.head(), other).unwrap();
+    assert_eq!(wrong(&place), Some(Wrong::Rewritten));
+    fs::write(place.head(), head).unwrap();
+    is_whole(&place);
+}
+
+#[test]
+fn several_writers_of_one_log_make_one_chain() {
+    let folder = tempfile::tempdir().unwrap();
+    let place = place(&folder);
+    let small = Keeping {
+        max_bytes: 20_000,
+        keep: None,
+    };
+    let threads: Vec<_> = (0..4)
+        .map(|writer| {
+            let place = place.clone();
+            std::thread::spawn(move || {
+                let log = open(&place, small);
+                for number in 0..50 {
+                    let durability = if number % 10 == 0 {
+                        Durability::Now
+                    } else {
+                        Durability::Later
+                    };
+                    log.append(&format!("s{writer}"), &[event("a"), event("b")], durability)
+                        .unwrap();
+                }
+            })
+        })
+        .collect();
+    for thread in threads {
+        thread.join().unwrap();
+    }
+    let report = is_whole(&place);
+    assert!(report.files > 3, "{report:?}");
+    assert_eq!(report.records, 400 + report.files);
+}
+
+#[test]
+fn what_rotation_removes_is_told_from_what_somebody_removes() {
+    let folder = tempfile::tempdir().unwrap();
+    let keeping = Keeping {
+        max_bytes: 900,
+        keep: Some(3),
+    };
+    let texts: Vec<String> = (0..20).map(|number| number.to_string()).collect();
+    let place = written(&folder, keeping, &texts, 20);
+    let report = is_whole(&place);
+    let numbers = place.numbers().unwrap();
+    assert_eq!(numbers.len(), 3);
+    assert_eq!(report.removed, Some(numbers[0] - 1));
+    let keep = |path: &Path| (path.to_owned(), fs::read(path).unwrap());
+    for number in numbers.clone() {
+        let (path, bytes) = keep(&place.rotated(number));
+        fs::remove_file(&path).unwrap();
+        let fault = checked(&place).fault.unwrap();
+        assert!(
+            matches!(fault.wrong, Wrong::FileMissing { .. } | Wrong::Missing { .. }),
+            "{fault}"
+        );
+        fs::write(path, bytes).unwrap();
+    }
+    is_whole(&place);
+    let (log, bytes) = keep(place.log());
+    fs::remove_file(&log).unwrap();
+    assert!(matches!(wrong(&place), Some(Wrong::Truncated { .. })));
+    fs::write(&log, bytes).unwrap();
+    fs::set_permissions(&log, fs::Permissions::from_mode(0o600)).unwrap();
+    // It goes on from there.
+    open(&place, keeping)
+        .append("s", &[event("on")], Durability::Now)
+        .unwrap();
+    is_whole(&place);
+}
+
+#[test]
+fn no_file_is_kept_where_none_is_to_be() {
+    let folder = tempfile::tempdir().unwrap();
+    let keeping = Keeping {
+        max_bytes: 900,
+        keep: Some(0),
+    };
+    let texts: Vec<String> = (0..20).map(|number| number.to_string()).collect();
+    let place = written(&folder, keeping, &texts, 20);
+    assert_eq!(files(&folder), [place.log()]);
+    assert!(is_whole(&place).removed.is_some());
+}
+
+#[test]
+fn a_kill_while_a_file_is_begun_loses_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let place = written(&folder, ALL, &["a".to_owned(), "b".to_owned()], 2);
+    fs::rename(place.log(), place.rotated(1)).unwrap();
+    // Put aside, and the next is not there, or empty, or begun.
+    for begun in [None, Some(""), Some("{\"se"), Some("{\"seq\":3,\"time\":\"2026")] {
+        if let Some(text) = begun {
+            fs::write(place.log(), text).unwrap();
+            fs::set_permissions(place.log(), fs::Permissions::from_mode(0o600)).unwrap();
+        }
+        let report = checked(&place);
+        assert_eq!((report.fault, report.records), (None, 3), "{begun:?}");
+        let log = open(&place, ALL);
+        log.append("s", &[event("c")], Durability::Later).unwrap();
+        drop(log);
+        is_whole(&place);
+        // The head still names the file before.
+        let log = open(&place, ALL);
+        log.append("s", &[event("d")], Durability::Now).unwrap();
+        is_whole(&place);
+        fs::remove_file(place.log()).unwrap();
+        let head = lines(&place.rotated(1));
+        let (start, end) = (head[..2].concat().len(), head.concat().len());
+        let last = String::from_utf8(head[2].clone()).unwrap();
+        let hash = &last[last.len() - 67..last.len() - 3];
+        let text =
+            format!("{{\"format\":1,\"file\":1,\"start\":{start},\"end\":{end},\"seq\":2,\"hash\":\"{hash}\"}}\n");
+        fs::write(place.head(), text).unwrap();
+    }
+}
+
+#[test]
+fn a_kill_while_a_log_is_begun_is_no_fault() {
+    for begun in ["", "{", "{\"seq\":0,\"time\":\"20"] {
+        let folder = tempfile::tempdir().unwrap();
+        let place = place(&folder);
+        fs::write(place.log(), begun).unwrap();
+        fs::set_permissions(place.log(), fs::Permissions::from_mode(0o600)).unwrap();
+        assert_eq!(checked(&place).fault, None, "{begun}");
+        let log = open(&place, ALL);
+        log.append("s", &[Event::SessionEnd(SessionEnd { calls: 0 })], Durability::Now)
+            .unwrap();
+        assert_eq!(is_whole(&place).records, 2 + u64::from(!begun.is_empty()), "{begun}");
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let place = place(&folder);
+    drop(open(&place, ALL));
+    fs::remove_file(place.head()).unwrap();
+    is_whole(&place);
+    open(&place, ALL).append("s", &[event("a")], Durability::Later).unwrap();
+    is_whole(&place);
+}
+
+#[test]
+fn what_is_no_log_is_left_as_it_is() {
+    for text in ["somebody's notes", "somebody's notes\n", "{\"seq\":7}\n"] {
+        let folder = tempfile::tempdir().unwrap();
+        let place = place(&folder);
+        fs::write(place.log(), text).unwrap();
+        fs::set_permissions(place.log(), fs::Permissions::from_mode(0o600)).unwrap();
+        assert!(AuditLog::open(&place, ALL, &|_| None, "s").is_err());
+        assert_eq!(fs::read_to_string(place.log()).unwrap(), text);
+    }
+}
+
+#[test]
+fn a_log_is_kept_only_where_it_is_ours_and_out_of_reach() {
+    let refused = |prepare: &dyn Fn(&Place)| {
+        let folder = tempfile::tempdir().unwrap();
+        let place = place(&folder);
+        prepare(&place);
+        AuditLog::open(&place, ALL, &|_| None, "s").is_err()
+    };
+    assert!(!refused(&|_| {}));
+    assert!(refused(&|place| {
+        fs::write(place.directory().join("other"), "").unwrap();
+        std::os::unix::fs::symlink("other", place.log()).unwrap();
+    }));
+    assert!(refused(&|place| nix::unistd::mkfifo(
+        place.log(),
+        nix::sys::stat::Mode::S_IRWXU
+    )
+    .unwrap()));
+    assert!(refused(&|place| fs::create_dir(place.log()).unwrap()));
+    for file in ["audit.jsonl", "audit.lock", "audit.head"] {
+        assert!(refused(&|place| {
+            let path = place.directory().join(file);
+            fs::write(&path, "").unwrap();
+            fs::set_permissions(path, fs::Permissions::from_mode(0o620)).unwrap();
+        }));
+    }
+    assert!(refused(&|place| {
+        fs::set_permissions(place.directory(), fs::Permissions::from_mode(0o777)).unwrap();
+    }));
+    let folder = tempfile::tempdir().unwrap();
+    let inside = AbsPath::new(folder.path()).unwrap();
+    let reached = |path: &AbsPath| path.is_within(&inside).then(|| "it is inside".to_owned());
+    let error = AuditLog::open(&place(&folder), ALL, &reached, "s").unwrap_err();
+    assert!(error.to_string().contains("it is inside"), "{error}");
+    // Nor where a link leads there.
+    let elsewhere = tempfile::tempdir().unwrap();
+    std::os::unix::fs::symlink(folder.path(), elsewhere.path().join("link")).unwrap();
+    let linked = Place::at(&elsewhere.path().join("link/audit.jsonl"));
+    assert!(AuditLog::open(&linked, ALL, &reached, "s").is_err());
+}
+
+#[test]
+fn a_log_that_is_cut_or_replaced_under_a_writer_is_not_written_on() {
+    for replace in [false, true] {
+        let folder = tempfile::tempdir().unwrap();
+        let place = place(&folder);
+        let log = open(&place, ALL);
+        log.append("s", &[event("a")], Durability::Now).unwrap();
+        log.append("s", &[event("b")], Durability::Later).unwrap();
+        let bytes = fs::read(place.log()).unwrap();
+        if replace {
+            fs::remove_file(place.log()).unwrap();
+        }
+        // The head is content with it; this writer knows better.
+        let cut = lines_of(&bytes)[..2].concat();
+        fs::write(place.log(), cut).unwrap();
+        fs::set_permissions(place.log(), fs::Permissions::from_mode(0o600)).unwrap();
+        assert_eq!(checked(&place).fault, None);
+        let error = log.append("s", &[event("c")], Durability::Now).unwrap_err();
+        assert!(error.to_string().contains("truncated"), "{error}");
+        assert!(log.append("s", &[event("c")], Durability::Now).is_err());
+    }
+}
+
+#[test]
+fn a_longer_log_in_the_place_of_ones_own_is_not_written_on() {
+    let (own, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let longer: Vec<String> = (0..30).map(|number| number.to_string()).collect();
+    written(&other, ALL, &longer, longer.len());
+    let place = place(&own);
+    let log = open(&place, ALL);
+    log.append("s", &[event("mine")], Durability::Now).unwrap();
+    for name in ["audit.jsonl", "audit.head"] {
+        fs::rename(other.path().join(name), own.path().join(name)).unwrap();
+    }
+    let error = log.append("s", &[event("mine too")], Durability::Now).unwrap_err();
+    assert!(matches!(error, AuditError::Broken(_)), "{error}");
+    assert_eq!(is_whole(&place).records, 31);
+}
+
+#[test]
+fn every_earlier_file_must_be_out_of_reach() {
+    let folder = tempfile::tempdir().unwrap();
+    let texts: Vec<String> = (0..12).map(|number| "x".repeat(300) + &number.to_string()).collect();
+    let keeping = Keeping {
+        max_bytes: 600,
+        keep: None,
+    };
+    let place = written(&folder, keeping, &texts, texts.len());
+    assert!(folder.path().join("audit.3.jsonl").exists());
+    let third = AbsPath::new(fs::canonicalize(folder.path().join("audit.3.jsonl")).unwrap()).unwrap();
+    let reached = |path: &AbsPath| (*path == third).then(|| "a root".to_owned());
+    assert!(AuditLog::open(&place, keeping, &reached, "s").is_err());
+    AuditLog::open(&place, keeping, &|_| None, "s").unwrap();
+}
+
+#[test]
+fn a_log_with_another_name_or_for_another_purpose_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    for name in [".bash_profile", "audit.json", "jsonl", ".jsonl/.."] {
+        let place = Place::at(&folder.path().join(name));
+        assert!(AuditLog::open(&place, ALL, &|_| None, "s").is_err(), "{name}");
+    }
+    let place = written(&folder, ALL, &["a".to_owned()], 1);
+    fs::hard_link(place.log(), folder.path().join("other")).unwrap();
+    assert!(AuditLog::open(&place, ALL, &|_| None, "s").is_err());
+    fs::remove_file(folder.path().join("other")).unwrap();
+    open(&place, ALL);
+}
+
+#[test]
+fn a_record_is_read_back_as_it_was_written() {
+    let folder = tempfile::tempdir().unwrap();
+    let hostile = "quotes \" newline \n \u{1b}[2J \u{202e}";
+    let place = written(&folder, ALL, &[hostile.to_owned()], 1);
+    let read: Vec<_> = records(&place).unwrap().map(Result::unwrap).collect();
+    let [_, super::Entry::Record(record)] = read.as_slice() else {
+        panic!("{read:?}");
+    };
+    assert_eq!(record["error.message"], hostile);
+    assert_eq!((&record["session"], &record["event"]), (&"s".into(), &"outcome".into()));
+}

@@ -1,0 +1,99 @@
+//! `stockade audit`: a log checked, and read.
+//!
+//! `verify` walks it and names what is wrong; `show` prints what it holds, in the words of `told`, filtered by `wanted`; `report` is the
+//! same for a browser.
+
+mod flag;
+mod report;
+mod show;
+mod told;
+mod verify;
+mod wanted;
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+pub(super) use flag::AuditFlag;
+pub(super) use report::ReportArgs;
+pub(super) use show::ShowArgs;
+pub(super) use verify::VerifyArgs;
+
+use super::complain::Complaint;
+use super::exit::Exit;
+use super::policy;
+use crate::audit::{AuditError, Place};
+
+/// `stockade audit`.
+#[derive(Debug, Args)]
+pub struct AuditArgs {
+    /// What to do.
+    #[command(subcommand)]
+    pub action: AuditAction,
+}
+
+/// What to do with a log.
+#[derive(Debug, clap::Subcommand)]
+pub enum AuditAction {
+    /// Walk the log and say whether it is as it was written. Exit code 1 where it is not.
+    #[command(after_help = "\
+Examples:
+  stockade audit verify                          the default log
+  stockade audit verify --log /srv/audit.jsonl   another, with the files beside it
+  stockade audit verify --expect 4f0c…           that a record with this hash, noted down earlier, is still in it
+
+A hash chain shows that something was changed, not by whom: whoever may write the log could write all of it anew.
+Note down the last hash elsewhere, and give it to --expect.")]
+    Verify(VerifyArgs),
+    /// Print what the log holds, oldest first. Exit code 1 where it is not as it was written.
+    #[command(after_help = "\
+Examples:
+  stockade audit show --limit 20
+  stockade audit show --decision denied --since 2h
+  stockade audit show --tool shell --session 9f31c0a2 --json")]
+    Show(ShowArgs),
+    /// Write what the log holds as a page for people: what was called, what was stopped and why, what held commands. Exit code 1
+    /// where it is not as it was written.
+    #[command(after_help = "\
+Examples:
+  stockade audit report --html --out report.html          one page that needs nothing else; open it in a browser
+  stockade audit report --html --since 24h > today.html
+  stockade audit report --json | jq .counts")]
+    Report(ReportArgs),
+}
+
+/// Does it.
+pub(super) fn audit(args: AuditArgs) -> Result<Exit, Complaint> {
+    match args.action {
+        AuditAction::Verify(args) => verify::verify(&args),
+        AuditAction::Show(args) => show::show(&args),
+        AuditAction::Report(args) => report::report(&args),
+    }
+}
+
+/// The log that is meant.
+fn place(named: Option<&PathBuf>) -> Result<Place, Complaint> {
+    match named {
+        Some(path) if path.as_os_str() != "default" => Ok(Place::at(path)),
+        Some(_) | None => {
+            let places = policy::places(&policy::context(&[]))?;
+            Ok(Place::default_in(&places.state))
+        }
+    }
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "it is the argument of map_err")]
+fn complain(error: AuditError) -> Complaint {
+    let complaint = Complaint::failed(&error);
+    match error {
+        AuditError::Absent(_) => complaint.remedy(
+            "`audit: {log: default}` in a config, or `--audit default` for one run, keeps one; `--log PATH` names another",
+        ),
+        AuditError::Place { .. }
+        | AuditError::Io { .. }
+        | AuditError::Busy { .. }
+        | AuditError::Broken(_)
+        | AuditError::Unwritable(_)
+        | AuditError::Failed(_) => complaint,
+    }
+}

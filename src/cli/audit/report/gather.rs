@@ -1,0 +1,316 @@
+//! Records → sessions, what was called in them, and what held it.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::path::Path;
+
+use serde_json::{Map, Value};
+
+use super::model::{Call, Chain, Counts, Ending, Gathered, Profile, Reached, Row, Session, Step};
+use crate::audit::{Report, Tail};
+use crate::cli::audit::told;
+use crate::cli::audit::wanted::Decision;
+use crate::policy::hex::hex;
+use crate::policy::path::{display, escape};
+
+/// The tool whose commands stand for its arguments.
+const SHELL: &str = "shell";
+
+type Record = Map<String, Value>;
+
+/// Gathers.
+pub(super) struct Gathering {
+    limit: usize,
+    sessions: Vec<Session>,
+    /// Where each session is.
+    known: BTreeMap<String, usize>,
+    /// The calls in the order in which they began: a session, and how many of its calls are left out already.
+    order: VecDeque<usize>,
+    profiles: Vec<Profile>,
+    left_out: u64,
+    unreadable: u64,
+}
+
+impl Gathering {
+    pub(super) fn new(limit: usize) -> Self {
+        Self {
+            limit,
+            sessions: Vec::new(),
+            known: BTreeMap::new(),
+            order: VecDeque::new(),
+            profiles: Vec::new(),
+            left_out: 0,
+            unreadable: 0,
+        }
+    }
+
+    pub(super) fn unreadable(&mut self) {
+        self.unreadable += 1;
+    }
+
+    /// Takes a record in.
+    pub(super) fn add(&mut self, record: &Record) {
+        let event = field(record, "event");
+        let step = Step {
+            time: clock(&field(record, "time")),
+            event: event.clone(),
+            told: told::of_event(&event, record),
+        };
+        match event.as_str() {
+            // The first line of a file belongs to whoever happened to write it.
+            "header" => return,
+            "profile" => self.profile(record),
+            "start" => self.held(&field(record, "profile")),
+            _ => {}
+        }
+        let at = self.session(record);
+        let Some(session) = self.sessions.get_mut(at) else {
+            return;
+        };
+        match event.as_str() {
+            "session_start" => {
+                let facts = [
+                    ("Holds commands", "regime_line"),
+                    ("Mode", "mode"),
+                    ("Config", "config"),
+                    ("Ceilings", "ceilings"),
+                    ("Version", "service.version"),
+                    ("Process", "process.pid"),
+                    ("User", "process.real_user.id"),
+                ];
+                let facts = facts.map(|(label, name)| (label.to_owned(), fact(record, name)));
+                session.facts = facts.into_iter().filter(|(_, value)| !value.is_empty()).collect();
+                return;
+            }
+            "session_end" => {
+                session.ended = Some(step.time);
+                return;
+            }
+            "call" => {
+                session.calls.push_back(Call::begun(record, &step));
+                self.order.push_back(at);
+                self.give_up_the_first();
+                return;
+            }
+            _ => {}
+        }
+        let id = field(record, "gen_ai.tool.call.id");
+        match session
+            .calls
+            .iter_mut()
+            .rev()
+            .find(|call| call.id == id && !id.is_empty())
+        {
+            Some(call) => call.add(record, &event, step),
+            // Its beginning is left out, or it belongs to none.
+            None if id.is_empty() => session.steps.push(step),
+            None => {}
+        }
+    }
+
+    fn session(&mut self, record: &Record) -> usize {
+        let name = field(record, "session");
+        if let Some(at) = self.known.get(&name) {
+            return *at;
+        }
+        self.known.insert(name.clone(), self.sessions.len());
+        self.sessions.push(Session {
+            name,
+            begun: clock(&field(record, "time")),
+            ended: None,
+            facts: Vec::new(),
+            calls: VecDeque::new(),
+            steps: Vec::new(),
+        });
+        self.sessions.len() - 1
+    }
+
+    /// Keeps no more calls than are wanted.
+    fn give_up_the_first(&mut self) {
+        if self.order.len() <= self.limit {
+            return;
+        }
+        let first = self.order.pop_front().and_then(|at| self.sessions.get_mut(at));
+        if let Some(session) = first
+            && !session.calls.is_empty()
+        {
+            session.calls.pop_front();
+            self.left_out += 1;
+        }
+    }
+
+    fn profile(&mut self, record: &Record) {
+        let name = field(record, "profile");
+        if self.profiles.iter().any(|known| known.name == name) {
+            return;
+        }
+        let rows = list(record, "map").map(|row| Row {
+            clause: field(row, "clause"),
+            origin: field(row, "origin"),
+            held: field(row, "held"),
+            detail: field(row, "detail"),
+        });
+        self.profiles.push(Profile {
+            name,
+            regime: field(record, "regime"),
+            self_test: field(record, "self_test"),
+            rows: rows.collect(),
+            more: number(record, "more"),
+            commands: 0,
+        });
+    }
+
+    fn held(&mut self, name: &str) {
+        if let Some(profile) = self.profiles.iter_mut().find(|known| known.name == name) {
+            profile.commands += 1;
+        }
+    }
+
+    /// What it comes to.
+    pub(super) fn done(mut self, log: &Path, report: &Report, decision: Option<Decision>) -> Gathered {
+        for session in &mut self.sessions {
+            session.calls.retain(|call| call.is_wanted(decision));
+        }
+        Gathered {
+            counts: Counts::of(self.sessions.iter().flat_map(|session| &session.calls)),
+            log: display(log.as_os_str()),
+            chain: Chain {
+                fault: report.fault.as_ref().map(ToString::to_string),
+                records: report.records,
+                last: report.last.map(|(_, hash)| hex(&hash)),
+                partial: match report.tail {
+                    Tail::Whole => None,
+                    Tail::Partial(bytes) => Some(bytes),
+                },
+            },
+            sessions: self.sessions,
+            profiles: self.profiles,
+            left_out: self.left_out,
+            unreadable: self.unreadable,
+        }
+    }
+}
+
+impl Call {
+    fn begun(record: &Record, step: &Step) -> Self {
+        let tool = field(record, "gen_ai.tool.name");
+        let arguments = record.get("gen_ai.tool.call.arguments");
+        // Of other tools these are arguments among others.
+        let command = arguments.filter(|_| tool == SHELL).and_then(|arguments| {
+            match (arguments.get("command"), arguments.get("argv")) {
+                (Some(Value::String(line)), None) => Some(escape(line.as_bytes())),
+                (None, Some(Value::Array(words))) => Some(words.iter().map(told::text).collect::<Vec<_>>().join(" ")),
+                (_, _) => None,
+            }
+        });
+        Self {
+            id: field(record, "gen_ai.tool.call.id"),
+            time: step.time.clone(),
+            what: command.unwrap_or_else(|| arguments.map(told::written).unwrap_or_default()),
+            tool,
+            end: Ending::Open,
+            why: Vec::new(),
+            steps: vec![step.clone()],
+            reached: Vec::new(),
+            profiles: Vec::new(),
+            approved: 0,
+            denied: 0,
+            violations: 0,
+        }
+    }
+
+    /// Whether it is one of those that a report was asked for.
+    fn is_wanted(&self, decision: Option<Decision>) -> bool {
+        match decision {
+            None => true,
+            Some(Decision::Approved) => self.approved > 0,
+            Some(Decision::Denied) => self.denied > 0,
+            Some(Decision::Any) => self.approved + self.denied > 0,
+        }
+    }
+
+    fn add(&mut self, record: &Record, event: &str, step: Step) {
+        match event {
+            "decision" if field(record, "decision") == "approved" => self.approved += 1,
+            "decision" => {
+                self.denied += 1;
+                self.why.push(step.told.clone());
+            }
+            "start" => {
+                let profile = field(record, "profile");
+                if !self.profiles.contains(&profile) {
+                    self.profiles.push(profile);
+                }
+            }
+            "violation" => {
+                self.violations += 1;
+                self.why.push(step.told.clone());
+            }
+            "network" => {
+                for attempt in list(record, "attempts") {
+                    let reached = Reached {
+                        place: field(attempt, "place"),
+                        result: field(attempt, "result"),
+                        why: field(attempt, "why"),
+                        times: number(attempt, "times"),
+                        up: number(attempt, "up"),
+                        down: number(attempt, "down"),
+                    };
+                    if reached.result == "refused" {
+                        self.why.push(format!("{} {}", reached.place, reached.why));
+                    }
+                    self.reached.push(reached);
+                }
+            }
+            "outcome" => {
+                self.end = match field(record, "outcome").as_str() {
+                    "done" => Ending::Done,
+                    "denied" | "pending" => Ending::Denied,
+                    "blocked" => Ending::Blocked,
+                    "cancelled" => Ending::Cancelled,
+                    _ => Ending::Failed,
+                };
+                let error = field(record, "error.message");
+                if !error.is_empty() {
+                    self.why.push(error);
+                }
+            }
+            _ => {}
+        }
+        self.steps.push(step);
+    }
+}
+
+fn field(record: &Record, name: &str) -> String {
+    record.get(name).map(told::text).unwrap_or_default()
+}
+
+fn number(record: &Record, name: &str) -> u64 {
+    record.get(name).and_then(Value::as_u64).unwrap_or_default()
+}
+
+fn list<'r>(record: &'r Record, name: &str) -> impl Iterator<Item = &'r Record> {
+    let items = record.get(name).and_then(Value::as_array);
+    items.into_iter().flatten().filter_map(Value::as_object)
+}
+
+/// A fact about a session; files as `PATH (sha256 …)`.
+fn fact(record: &Record, name: &str) -> String {
+    match record.get(name) {
+        Some(Value::Array(items)) => {
+            let items = items.iter().map(|item| match item.as_object() {
+                Some(file) if file.contains_key("path") && file.contains_key("sha256") => {
+                    format!("{} (sha256 {})", field(file, "path"), field(file, "sha256"))
+                }
+                Some(_) | None => told::text(item),
+            });
+            items.collect::<Vec<_>>().join("; ")
+        }
+        Some(value) => told::text(value),
+        None => String::new(),
+    }
+}
+
+/// `2026-11-23 07:12:24.123`, in UTC as it was recorded.
+fn clock(time: &str) -> String {
+    time.replace('T', " ").trim_end_matches('Z').to_owned()
+}

@@ -1,0 +1,160 @@
+//! What a report tells of a log.
+
+use std::collections::VecDeque;
+
+use serde::Serialize;
+
+/// A log, as a report tells of it.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub(super) struct Gathered {
+    /// Where it lies.
+    pub(super) log: String,
+    /// Whether it is as it was written.
+    pub(super) chain: Chain,
+    /// The sessions, oldest first.
+    pub(super) sessions: Vec<Session>,
+    /// The profiles that held commands, in the order of the first time.
+    pub(super) profiles: Vec<Profile>,
+    /// How often what.
+    pub(super) counts: Counts,
+    /// Calls that are left out, because there are more than were asked for.
+    pub(super) left_out: u64,
+    /// Lines that are no records.
+    pub(super) unreadable: u64,
+}
+
+/// Whether a log is as it was written.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub(super) struct Chain {
+    /// The first thing that is wrong; absent where nothing is.
+    pub(super) fault: Option<String>,
+    /// How many records are as they were written.
+    pub(super) records: u64,
+    /// The hash of the last of them.
+    pub(super) last: Option<String>,
+    /// Bytes of a record that a crash left at the end.
+    pub(super) partial: Option<u64>,
+}
+
+/// How often what.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+pub(super) struct Counts {
+    pub(super) calls: u64,
+    pub(super) approved: u64,
+    pub(super) denied: u64,
+    pub(super) blocked: u64,
+    pub(super) failed: u64,
+    pub(super) refused: u64,
+    pub(super) violations: u64,
+}
+
+impl Counts {
+    pub(super) fn of<'c>(calls: impl Iterator<Item = &'c Call>) -> Self {
+        let mut counts = Self::default();
+        for call in calls {
+            counts.calls += 1;
+            counts.approved += call.approved;
+            counts.denied += call.denied;
+            counts.violations += call.violations;
+            counts.refused += call
+                .reached
+                .iter()
+                .filter(|reached| reached.result == "refused")
+                .count() as u64;
+            match call.end {
+                Ending::Blocked => counts.blocked += 1,
+                Ending::Failed => counts.failed += 1,
+                Ending::Done | Ending::Denied | Ending::Cancelled | Ending::Open => {}
+            }
+        }
+        counts
+    }
+}
+
+/// One session.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub(super) struct Session {
+    pub(super) name: String,
+    pub(super) begun: String,
+    pub(super) ended: Option<String>,
+    pub(super) facts: Vec<(String, String)>,
+    pub(super) calls: VecDeque<Call>,
+    /// What belongs to no call.
+    pub(super) steps: Vec<Step>,
+}
+
+/// One call of a tool.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub(super) struct Call {
+    pub(super) id: String,
+    pub(super) time: String,
+    pub(super) tool: String,
+    pub(super) what: String,
+    pub(super) end: Ending,
+    /// Why it was stopped, where it was.
+    pub(super) why: Vec<String>,
+    pub(super) steps: Vec<Step>,
+    pub(super) reached: Vec<Reached>,
+    /// The profiles that held its commands.
+    pub(super) profiles: Vec<String>,
+    /// How often somebody or something said yes.
+    pub(super) approved: u64,
+    /// How often no.
+    pub(super) denied: u64,
+    /// Protected names that were restored.
+    pub(super) violations: u64,
+}
+
+/// How a call ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Ending {
+    Done,
+    Failed,
+    Denied,
+    Blocked,
+    Cancelled,
+    /// Nothing says how.
+    Open,
+}
+
+/// One thing that happened.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub(super) struct Step {
+    pub(super) time: String,
+    pub(super) event: String,
+    pub(super) told: String,
+}
+
+/// A place that a command tried to reach.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub(super) struct Reached {
+    pub(super) place: String,
+    pub(super) result: String,
+    pub(super) why: String,
+    pub(super) times: u64,
+    pub(super) up: u64,
+    pub(super) down: u64,
+}
+
+/// What held commands.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub(super) struct Profile {
+    pub(super) name: String,
+    pub(super) regime: String,
+    pub(super) self_test: String,
+    pub(super) rows: Vec<Row>,
+    /// Clauses that are left out, because there are too many.
+    pub(super) more: u64,
+    /// How many commands it held.
+    pub(super) commands: u64,
+}
+
+/// One clause of a profile.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub(super) struct Row {
+    pub(super) clause: String,
+    pub(super) origin: String,
+    pub(super) held: String,
+    pub(super) detail: String,
+}

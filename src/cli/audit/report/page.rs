@@ -1,0 +1,294 @@
+//! A report as one page of HTML.
+
+use maud::{DOCTYPE, Markup, PreEscaped, html};
+use sha2::{Digest as _, Sha256};
+
+use super::model::{Call, Ending, Gathered, Profile, Reached, Row, Session, Step};
+
+const STYLE: &str = include_str!("page.css");
+const SCRIPT: &str = include_str!("page.js");
+
+/// The page.
+pub(super) fn page(gathered: &Gathered) -> String {
+    let page = html! {
+        (DOCTYPE)
+        html lang="en" {
+            head {
+                meta charset="utf-8";
+                meta http-equiv="Content-Security-Policy" content=(policy());
+                meta name="viewport" content="width=device-width, initial-scale=1";
+                meta name="color-scheme" content="light dark";
+                meta name="referrer" content="no-referrer";
+                title { "Stockade: what was called, decided and run" }
+                style { (PreEscaped(STYLE)) }
+            }
+            body {
+                a .skip href="#calls" { "To the calls" }
+                (top(gathered))
+                main {
+                    (stopped(gathered))
+                    (calls(gathered))
+                    (profiles(&gathered.profiles))
+                }
+                footer {
+                    p { "A hash chain shows that a record was changed, not that none was made up: whoever may write the log could write all of it anew." }
+                }
+                script { (PreEscaped(SCRIPT)) }
+            }
+        }
+    };
+    page.into_string()
+}
+
+/// What the page may do: what stands in it, and nothing else.
+fn policy() -> String {
+    format!(
+        "default-src 'none'; base-uri 'none'; form-action 'none'; style-src 'sha256-{}'; script-src 'sha256-{}'",
+        base64(&Sha256::digest(STYLE)),
+        base64(&Sha256::digest(SCRIPT))
+    )
+}
+
+fn base64(bytes: &[u8]) -> String {
+    use base64::Engine as _;
+    base64::engine::general_purpose::STANDARD.encode(bytes)
+}
+
+fn top(gathered: &Gathered) -> Markup {
+    let counts = &gathered.counts;
+    let tiles = [
+        ("calls", counts.calls, "plain"),
+        ("approved", counts.approved, "good"),
+        ("denied", counts.denied, "bad"),
+        ("blocked", counts.blocked, "bad"),
+        ("failed", counts.failed, "odd"),
+        ("places refused", counts.refused, "bad"),
+        ("names restored", counts.violations, "bad"),
+    ];
+    html! {
+        header {
+            h1 { "Stockade " span { "what was called, decided and run" } }
+            p .log { code { (gathered.log) } }
+            @match &gathered.chain.fault {
+                None => p .chain.good role="status" {
+                    strong { "The log is as it was written." } " "
+                    (gathered.chain.records) " records"
+                    @if let Some(last) = &gathered.chain.last { ", the last one " code title=(last) { (short(last)) } }
+                    "."
+                    @if let Some(bytes) = gathered.chain.partial {
+                        " A crash left " (bytes) " bytes of one more, which was never certainly written."
+                    }
+                },
+                Some(fault) => p .chain.bad role="alert" {
+                    strong { "The log is not as it was written, so this may not be what happened." } " " (fault)
+                },
+            }
+            @if gathered.unreadable > 0 { p .chain.bad { (gathered.unreadable) " lines are no records." } }
+            ul .tiles {
+                @for (label, number, kind) in tiles {
+                    li class=(if number == 0 { "plain" } else { kind }) { b { (number) } " " (label) }
+                }
+            }
+            @if gathered.left_out > 0 {
+                p { (gathered.left_out) " earlier calls are left out; " code { "--limit" } " shows more." }
+            }
+            form .tools role="search" {
+                label { "Find " input type="search" id="find" placeholder="command, path, host …" autocomplete="off"; }
+                label { "Show " select id="kind" {
+                    option value="" { "all calls" }
+                    option value="stopped" { "what was stopped" }
+                    option value="asked" { "what was asked" }
+                    option value="reached" { "what reached for the network" }
+                } }
+                button type="button" id="open" { "Open all" }
+                button type="button" id="theme" { "Light or dark" }
+                p .keys { kbd { "/" } " find  " kbd { "j" } " " kbd { "k" } " next, last  " kbd { "Enter" } " open  " kbd { "s" } " stopped only" }
+            }
+        }
+    }
+}
+
+fn is_stopped(call: &Call) -> bool {
+    match call.end {
+        Ending::Denied | Ending::Blocked => true,
+        Ending::Done | Ending::Failed | Ending::Cancelled | Ending::Open => {
+            call.denied > 0 || call.violations > 0 || call.reached.iter().any(|reached| reached.result == "refused")
+        }
+    }
+}
+
+/// The name of a call in the page.
+fn anchor(session: usize, call: usize) -> String {
+    format!("call-{session}-{call}")
+}
+
+fn stopped(gathered: &Gathered) -> Markup {
+    let all = || {
+        gathered.sessions.iter().enumerate().flat_map(|(at, session)| {
+            let calls = session.calls.iter().enumerate().filter(|(_, call)| is_stopped(call));
+            calls.map(move |(number, call)| (anchor(at, number), call))
+        })
+    };
+    html! {
+        section #stopped {
+            h2 { "What was stopped, and why" }
+            @if all().next().is_none() { p { "Nothing was." } }
+            ol .stopped {
+                @for (anchor, call) in all() {
+                    li {
+                        a href={ "#" (anchor) } { (call.tool) } " " code { (call.what) } " " (ending(call.end))
+                        ul { @for why in &call.why { li { (why) } } }
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn calls(gathered: &Gathered) -> Markup {
+    html! {
+        section #calls {
+            h2 { "Calls, in order" }
+            p #none hidden { "Nothing here is like that." }
+            @if gathered.sessions.is_empty() { p { "The log holds no session." } }
+            @for (at, session) in gathered.sessions.iter().enumerate() {
+                (self::session(at, session))
+            }
+        }
+    }
+}
+
+fn session(at: usize, session: &Session) -> Markup {
+    html! {
+        section .session {
+            h3 { "Session " code title=(session.name) { (short(&session.name)) } " " time { (session.begun) } " UTC" }
+            details .facts {
+                summary { "How it was held" }
+                dl {
+                    @for (label, value) in &session.facts { dt { (label) } dd { (value) } }
+                    dt { "Ended" }
+                    dd { @match &session.ended { Some(time) => (time), None => "not in order, or it still runs" } }
+                }
+                (steps(&session.steps))
+            }
+            @if session.calls.is_empty() { p { "No call of it is shown." } }
+            @for (number, call) in session.calls.iter().enumerate() {
+                (self::call(&anchor(at, number), call))
+            }
+        }
+    }
+}
+
+fn call(anchor: &str, call: &Call) -> Markup {
+    let kinds = [
+        (is_stopped(call), "stopped"),
+        (call.approved + call.denied > 0, "asked"),
+        (!call.reached.is_empty(), "reached"),
+    ];
+    let kinds: Vec<&str> = kinds.into_iter().filter_map(|(is, kind)| is.then_some(kind)).collect();
+    html! {
+        details .call id=(anchor) data-kinds=(kinds.join(" ")) {
+            summary {
+                time { (time_of_day(&call.time)) } " "
+                b { (call.tool) } " "
+                code { (call.what) } " "
+                (ending(call.end))
+                @if is_stopped(call) && call.end == Ending::Done { " " span .badge.bad { "partly stopped" } }
+            }
+            @if !call.why.is_empty() { ul .why { @for why in &call.why { li { (why) } } } }
+            (steps(&call.steps))
+            @if !call.reached.is_empty() { (reached(&call.reached)) }
+            @for profile in &call.profiles {
+                p { "Held by profile " a href={ "#profile-" (profile) } { (short(profile)) } }
+            }
+        }
+    }
+}
+
+fn steps(steps: &[Step]) -> Markup {
+    html! {
+        @if !steps.is_empty() {
+            ol .steps {
+                @for step in steps {
+                    li { time { (time_of_day(&step.time)) } " " b { (step.event) } " " span { (step.told) } }
+                }
+            }
+        }
+    }
+}
+
+fn reached(reached: &[Reached]) -> Markup {
+    html! {
+        table {
+            caption { "What it reached for" }
+            thead { tr { th scope="col" { "Place" } th scope="col" { "" } th scope="col" { "Why" } th scope="col" { "Times" } th scope="col" { "Sent" } th scope="col" { "Received" } } }
+            tbody {
+                @for one in reached {
+                    tr {
+                        th scope="row" { code { (one.place) } }
+                        td { span .badge.(if one.result == "passed" { "good" } else { "bad" }) { (one.result) } }
+                        td { (one.why) }
+                        td .number { (one.times) } td .number { (one.up) } td .number { (one.down) }
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn profiles(profiles: &[Profile]) -> Markup {
+    html! {
+        section #profiles {
+            h2 { "What held commands" }
+            @if profiles.is_empty() { p { "No command was held by a profile in what is shown." } }
+            @for profile in profiles {
+                details .profile id={ "profile-" (profile.name) } open[profiles.len() == 1] {
+                    summary {
+                        b { (profile.regime) } " profile " code title=(profile.name) { (short(&profile.name)) }
+                        ", self-test " (profile.self_test) ", " (profile.commands) " commands"
+                    }
+                    @for (label, kind) in [("Left open (residuals)", "residual"), ("Undone afterwards", "undone"), ("Blocked more than was asked", "stricter"), ("Held exactly", "enforced")] {
+                        (clauses(label, kind, profile.rows.iter().filter(|row| row.held == kind).collect()))
+                    }
+                    @if profile.more > 0 { p { (profile.more) " more clauses are not in the log." } }
+                }
+            }
+        }
+    }
+}
+
+fn clauses(label: &str, kind: &str, rows: Vec<&Row>) -> Markup {
+    html! {
+        @if !rows.is_empty() {
+            table {
+                caption { span .badge.(kind) { (label) } " " (rows.len()) }
+                thead { tr { th scope="col" { "Clause" } th scope="col" { "Written in" } th scope="col" { "" } } }
+                tbody {
+                    @for row in rows {
+                        tr { th scope="row" { code { (row.clause) } } td { (row.origin) } td { (row.detail) } }
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn ending(end: Ending) -> Markup {
+    let (kind, word) = match end {
+        Ending::Done => ("good", "done"),
+        Ending::Failed => ("odd", "failed"),
+        Ending::Denied => ("bad", "denied"),
+        Ending::Blocked => ("bad", "blocked"),
+        Ending::Cancelled => ("odd", "cancelled"),
+        Ending::Open => ("odd", "no end in the log"),
+    };
+    html! { span .badge.(kind) { (word) } }
+}
+
+fn short(digest: &str) -> &str {
+    digest.get(..12).unwrap_or(digest)
+}
+
+fn time_of_day(time: &str) -> &str {
+    time.split_once(' ').map_or(time, |(_, time)| time)
+}

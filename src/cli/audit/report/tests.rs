@@ -1,0 +1,220 @@
+//! Reports of logs that an agent may have had a hand in.
+
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+use super::gather::Gathering;
+use super::model::{Ending, Gathered};
+use super::page::page;
+use crate::audit::{Fault, Report, Tail, Wrong};
+use crate::cli::audit::wanted::Decision;
+
+const EVIL: &str = "</script></style>\"'><img src=x onerror=alert(1)><script>alert(1)</script>\u{202e}\u{1b}[2J";
+
+fn whole() -> Report {
+    Report {
+        records: 9,
+        files: 1,
+        last: None,
+        tail: Tail::Whole,
+        removed: None,
+        fault: None,
+    }
+}
+
+fn gathered(records: &[Value], limit: usize, decision: Option<Decision>, report: &Report) -> Gathered {
+    let mut gathering = Gathering::new(limit);
+    for record in records {
+        gathering.add(record.as_object().unwrap());
+    }
+    gathering.done(Path::new("/var/log/audit.jsonl"), report, decision)
+}
+
+fn record(session: &str, event: &str, mut more: Value) -> Value {
+    let mut record = json!({"time": "2026-11-23T07:12:24.123Z", "session": session, "event": event});
+    record.as_object_mut().unwrap().append(more.as_object_mut().unwrap());
+    record
+}
+
+fn called(session: &str, call: &str, command: &str) -> Value {
+    record(
+        session,
+        "call",
+        json!({"gen_ai.tool.call.id": call, "gen_ai.tool.name": "shell", "gen_ai.tool.call.arguments": {"command": command}}),
+    )
+}
+
+fn decided(session: &str, call: &str, decision: &str) -> Value {
+    record(
+        session,
+        "decision",
+        json!({"gen_ai.tool.call.id": call, "gen_ai.tool.name": "shell", "decision": decision, "by": "approver"}),
+    )
+}
+
+fn came(session: &str, call: &str, outcome: &str) -> Value {
+    record(
+        session,
+        "outcome",
+        json!({"gen_ai.tool.call.id": call, "outcome": outcome}),
+    )
+}
+
+#[test]
+fn calls_have_what_came_of_them_by_session_and_number() {
+    let records = [
+        called("a", "1", "one"),
+        called("b", "1", "two"),
+        decided("b", "1", "denied"),
+        came("b", "1", "denied"),
+        came("a", "1", "done"),
+    ];
+    let gathered = gathered(&records, 100, None, &whole());
+    let [a, b] = gathered.sessions.as_slice() else {
+        panic!("{gathered:#?}");
+    };
+    assert_eq!((a.calls[0].what.as_str(), a.calls[0].end), ("one", Ending::Done));
+    assert_eq!((b.calls[0].what.as_str(), b.calls[0].end), ("two", Ending::Denied));
+    assert_eq!((gathered.counts.calls, gathered.counts.denied), (2, 1));
+}
+
+#[test]
+fn of_too_many_calls_the_last_are_told_of_and_the_others_counted() {
+    let mut records: Vec<Value> = (0..5).map(|call| called("a", &call.to_string(), "x")).collect();
+    records.push(came("a", "0", "done"));
+    let gathered = gathered(&records, 2, None, &whole());
+    let left: Vec<&str> = gathered.sessions[0].calls.iter().map(|call| call.id.as_str()).collect();
+    assert_eq!((left, gathered.left_out), (vec!["3", "4"], 3));
+}
+
+#[test]
+fn only_the_shell_is_told_of_by_its_command() {
+    let arguments = json!({"command": "git status", "to": "thief"});
+    let call = |tool: &str| {
+        record(
+            "a",
+            "call",
+            json!({"gen_ai.tool.call.id": tool, "gen_ai.tool.name": tool, "gen_ai.tool.call.arguments": arguments}),
+        )
+    };
+    let gathered = gathered(&[call("send_mail"), call("shell")], 9, None, &whole());
+    let calls = &gathered.sessions[0].calls;
+    assert!(calls[0].what.contains("thief"), "{}", calls[0].what);
+    assert_eq!(calls[1].what, "git status");
+}
+
+#[test]
+fn a_wanted_decision_brings_all_of_its_call() {
+    let records = [
+        called("a", "1", "one"),
+        decided("a", "1", "approved"),
+        called("a", "2", "two"),
+        decided("a", "2", "denied"),
+        came("a", "2", "denied"),
+    ];
+    let gathered = gathered(&records, 100, Some(Decision::Denied), &whole());
+    let calls = &gathered.sessions[0].calls;
+    assert_eq!(calls.len(), 1, "{gathered:#?}");
+    let call = &calls[0];
+    assert_eq!((call.id.as_str(), call.steps.len()), ("2", 3));
+}
+
+#[test]
+fn nothing_that_an_agent_wrote_is_markup() {
+    let evil = |event: &str| {
+        record(
+            EVIL,
+            event,
+            json!({
+                "gen_ai.tool.call.id": EVIL, "gen_ai.tool.name": EVIL, "gen_ai.tool.call.arguments": {"command": EVIL},
+                "decision": EVIL, "note": EVIL, "description": EVIL, "why": [EVIL], "error.message": EVIL, "outcome": EVIL,
+                "process.command_line": EVIL, "process.working_directory": EVIL, "profile": EVIL, "regime": EVIL,
+                "self_test": EVIL, "map": [{"clause": EVIL, "origin": EVIL, "held": "residual", "detail": EVIL}],
+                "attempts": [{"place": EVIL, "result": EVIL, "why": EVIL}], "file.path": EVIL, "what": EVIL,
+                "config": [{"path": EVIL, "sha256": EVIL}], "regime_line": EVIL, "mode": EVIL,
+            }),
+        )
+    };
+    let events = [
+        "session_start",
+        "profile",
+        "call",
+        "assessment",
+        "decision",
+        "start",
+        "network",
+        "violation",
+        "end",
+        "outcome",
+        EVIL,
+        "session_end",
+    ];
+    let records: Vec<Value> = events.into_iter().map(evil).collect();
+    let report = Report {
+        fault: Some(Fault {
+            file: Path::new(EVIL).to_owned(),
+            line: Some(3),
+            seq: Some(2),
+            wrong: Wrong::NoHeader,
+        }),
+        ..whole()
+    };
+    let page = page(&gathered(&records, 100, None, &report));
+    assert!(page.contains("onerror=alert(1)"), "the test's own text is not there");
+    for (part, times) in [
+        ("<script", 1),
+        ("</script", 1),
+        ("<style", 1),
+        ("</style", 1),
+        ("<img", 0),
+    ] {
+        assert_eq!(page.matches(part).count(), times, "{part}");
+    }
+    assert!(!page.contains(['\u{202e}', '\u{1b}']));
+}
+
+#[test]
+fn the_page_loads_nothing_and_its_policy_names_its_own_style_and_script() {
+    use base64::Engine as _;
+    use sha2::{Digest as _, Sha256};
+    let page = page(&gathered(&[called("a", "1", "x")], 100, None, &whole()));
+    let between = |start: &str, end: &str| {
+        let from = page.find(start).unwrap() + start.len();
+        &page[from..from + page[from..].find(end).unwrap()]
+    };
+    for (start, end, kind) in [
+        ("<style>", "</style>", "style-src"),
+        ("<script>", "</script>", "script-src"),
+    ] {
+        let hash = base64::engine::general_purpose::STANDARD.encode(Sha256::digest(between(start, end)));
+        assert!(page.contains(&format!("{kind} 'sha256-{hash}'")), "{kind}");
+    }
+    assert!(page.contains("default-src 'none'"));
+    for outside in ["http:", "https:", "src=", "url(", "@import", " on"] {
+        let tags = page
+            .split('<')
+            .filter_map(|tag| tag.split_once('>'))
+            .map(|(tag, _)| tag);
+        assert!(
+            tags.into_iter()
+                .all(|tag| !tag.contains(outside) || tag.starts_with("meta")),
+            "{outside}"
+        );
+    }
+}
+
+#[test]
+fn a_log_that_was_changed_says_so_first() {
+    let report = Report {
+        fault: Some(Fault {
+            file: Path::new("/var/log/audit.jsonl").to_owned(),
+            line: Some(3),
+            seq: Some(2),
+            wrong: Wrong::NoHeader,
+        }),
+        ..whole()
+    };
+    let page = page(&gathered(&[called("a", "1", "x")], 100, None, &report));
+    assert!(page.contains("role=\"alert\"") && !page.contains("role=\"status\""));
+}

@@ -1,0 +1,198 @@
+//! A record in a line, for a person. What an agent wrote moves no cursor.
+
+use serde_json::{Map, Value};
+
+use crate::policy::path::escape;
+
+/// The longest text of a record in a line.
+const MOST_LETTERS: usize = 300;
+
+/// The line.
+pub(super) fn told(record: &Map<String, Value>) -> String {
+    let field = |name: &str| record.get(name).map(text).unwrap_or_default();
+    let time = field("time").replace('T', " ").replace('Z', "");
+    let session: String = field("session").chars().take(8).collect();
+    let event = field("event");
+    let call = record.get("gen_ai.tool.call.id").map(text);
+    let call = call.map(|call| format!("#{call} ")).unwrap_or_default();
+    format!("{time} {session:8} {event:13} {call}{}\n", of_event(&event, record))
+}
+
+/// What is to be said of it, beside when and of what.
+pub(super) fn of_event(event: &str, record: &Map<String, Value>) -> String {
+    let field = |name: &str| record.get(name).map(text).unwrap_or_default();
+    let also = |before: &str, name: &str| {
+        let found = record.get(name).filter(|value| !value.is_null()).map(text);
+        found
+            .filter(|text| !text.is_empty())
+            .map(|text| format!("{before}{text}"))
+            .unwrap_or_default()
+    };
+    match event {
+        "header" => format!("file {} begins{}", field("file"), also("; removed: ", "removed")),
+        "session_start" => format!(
+            "stockade {}, process {}, user {}, {} mode; {}",
+            field("service.version"),
+            field("process.pid"),
+            field("process.real_user.id"),
+            field("mode"),
+            field("regime_line")
+        ),
+        "profile" => format!(
+            "{} in {}, self-test {}{}",
+            short(&field("profile")),
+            field("regime"),
+            field("self_test"),
+            also("; not exact: ", "inexact")
+        ),
+        "call" => format!(
+            "{} {}{}",
+            field("gen_ai.tool.name"),
+            record
+                .get("gen_ai.tool.call.arguments")
+                .map(written)
+                .unwrap_or_default(),
+            also(" for ", "caller")
+        ),
+        "assessment" => format!("needs {}{}", field("needs"), also(": ", "why")),
+        "decision" => format!(
+            "{} {} by {}{}{}: {}{}{}",
+            field("gen_ai.tool.name"),
+            field("decision").to_uppercase(),
+            field("by"),
+            also(" at ", "channel"),
+            match field("remember").as_str() {
+                "session" => " for the session",
+                _ => "",
+            },
+            field("description"),
+            also("; note: ", "note"),
+            also("; ", "error.message")
+        ),
+        "start" => format!(
+            "{} in {}, held by {} in {}",
+            field("process.command_line"),
+            field("process.working_directory"),
+            short(&field("profile")),
+            field("regime")
+        ),
+        "end" => format!(
+            "{}{}{}{}{}{}{}",
+            field("status"),
+            also(" ", "process.exit.code"),
+            also(" ", "signal"),
+            also(", ", "error.message"),
+            also(", seconds: ", "duration"),
+            also(", bytes of output: ", "output_bytes"),
+            also("; protected names could not be restored: ", "unsettled")
+        ),
+        "violation" => format!(
+            "{} was {}; {}{}",
+            field("file.path"),
+            field("what"),
+            field("then"),
+            also(", kept in ", "quarantined")
+        ),
+        "network" => format!(
+            "{} bytes sent, {} received{}",
+            field("up"),
+            field("down"),
+            attempts(record)
+        ),
+        "outcome" => format!("{}{}", field("outcome"), also(": ", "error.message")),
+        "session_end" => format!("calls: {}", field("calls")),
+        "mended" => format!("{} bytes of a record that a crash left were removed", field("bytes")),
+        _ => text(&Value::Object(record.clone())),
+    }
+}
+
+/// What was tried, as `; HOST:PORT refused`, one after the other.
+fn attempts(record: &Map<String, Value>) -> String {
+    let items = record.get("attempts").and_then(Value::as_array);
+    let told = items.into_iter().flatten().map(|attempt| {
+        let field = |name: &str| attempt.get(name).map(text).unwrap_or_default();
+        format!("; {} {}", field("place"), field("result"))
+    });
+    told.collect()
+}
+
+fn short(digest: &str) -> String {
+    digest.chars().take(12).collect()
+}
+
+/// A value as it was written, all of which can be seen: what a caller chose is taken for nothing else.
+pub(super) fn written(value: &Value) -> String {
+    shortened(escape(value.to_string().as_bytes()))
+}
+
+/// A value of Stockade's own as text, all of which can be seen.
+pub(super) fn text(value: &Value) -> String {
+    let shown = match value {
+        Value::Null => String::new(),
+        Value::String(text) => escape(text.as_bytes()),
+        Value::Array(items) if items.iter().all(Value::is_string) => {
+            items.iter().map(text).collect::<Vec<_>>().join("; ")
+        }
+        Value::Object(members) => match (members.get("text"), members.get("bytes")) {
+            (Some(Value::String(beginning)), Some(bytes)) => {
+                format!("{}… ({bytes} bytes)", escape(beginning.as_bytes()))
+            }
+            _ => escape(value.to_string().as_bytes()),
+        },
+        Value::Bool(_) | Value::Number(_) | Value::Array(_) => escape(value.to_string().as_bytes()),
+    };
+    shortened(shown)
+}
+
+fn shortened(shown: String) -> String {
+    if shown.chars().count() <= MOST_LETTERS {
+        return shown;
+    }
+    format!("{}…", shown.chars().take(MOST_LETTERS).collect::<String>())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_that_an_agent_wrote_moves_a_cursor_or_makes_a_line() {
+        let evil = "\u{1b}[2J\u{202e}\n2026-01-01 forged";
+        for event in ["call", "decision", "start", "outcome", "violation", "network", evil] {
+            let value = serde_json::json!({
+                "time": evil, "session": evil, "event": event, "gen_ai.tool.name": evil,
+                "gen_ai.tool.call.arguments": {"command": evil, "cut": {"text": evil, "bytes": 7}},
+                "process.command_line": {"text": evil, "bytes": 9}, "error.message": evil, "file.path": evil, "attempts": [{"place": evil}],
+                "note": evil,
+            });
+            let line = told(value.as_object().unwrap());
+            assert!(
+                !line.trim_end_matches('\n').contains(['\n', '\u{1b}', '\u{202e}']),
+                "{line:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn what_a_caller_chose_is_shown_as_it_was_written() {
+        let value = serde_json::json!({
+            "event": "call", "gen_ai.tool.name": "send_mail",
+            "gen_ai.tool.call.arguments": {"to": "thief", "text": "good morning", "bytes": 12, "sha256": "0"},
+        });
+        let line = told(value.as_object().unwrap());
+        assert!(line.contains(r#""to":"thief""#), "{line}");
+    }
+
+    #[test]
+    fn a_decision_is_told_with_who_and_where() {
+        let value = serde_json::json!({
+            "time": "2026-11-23T07:12:24.123Z", "session": "0123456789", "event": "decision", "gen_ai.tool.call.id": "3",
+            "gen_ai.tool.name": "shell", "decision": "denied", "by": "approver", "channel": "terminal", "remember": "none",
+            "description": "run a command", "note": "not now",
+        });
+        assert_eq!(
+            told(value.as_object().unwrap()),
+            "2026-11-23 07:12:24.123 01234567 decision      #3 shell DENIED by approver at terminal: run a command; note: not now\n"
+        );
+    }
+}

@@ -1,0 +1,110 @@
+//! `stockade audit verify`.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use serde_json::{Value, json};
+
+use super::{complain, place};
+use crate::audit::{Fault, Report, Tail, verify as walk};
+use crate::cli::complain::{Complaint, print};
+use crate::cli::exit::Exit;
+use crate::policy::hex::hex;
+use crate::policy::path::display;
+
+/// `stockade audit verify`.
+#[derive(Debug, Args)]
+pub struct VerifyArgs {
+    /// The log; the files beside it belong to it. Without this, the default one.
+    #[arg(long, value_name = "PATH")]
+    pub log: Option<PathBuf>,
+    /// A hash that was noted down elsewhere: some record must have it.
+    #[arg(long, value_name = "HASH")]
+    pub expect: Option<String>,
+    /// Print one JSON object.
+    #[arg(long)]
+    pub json: bool,
+}
+
+pub(super) fn verify(args: &VerifyArgs) -> Result<Exit, Complaint> {
+    let place = place(args.log.as_ref())?;
+    let report = walk(&place, args.expect.as_deref()).map_err(complain)?;
+    let shown = display(place.log());
+    if args.json {
+        print(&format!("{}\n", object(&report, &shown)))?;
+    } else {
+        print(&text(&report, &shown))?;
+    }
+    Ok(match report.fault {
+        None => Exit::Success,
+        Some(_) => Exit::Found,
+    })
+}
+
+fn text(report: &Report, shown: &str) -> String {
+    let files = if report.files == 1 {
+        String::new()
+    } else {
+        format!(" in {} files", report.files)
+    };
+    let removed = report
+        .removed
+        .map(|last| format!("; files up to {last} were removed by rotation"))
+        .unwrap_or_default();
+    let last = match report.last {
+        Some((seq, hash)) => format!("the last of them is {seq}, with the hash {}\n", hex(&hash)),
+        None => String::new(),
+    };
+    match &report.fault {
+        Some(fault) => format!(
+            "{shown}: NOT AS IT WAS WRITTEN\n{fault}\n{} records before that are as they were written{files}{removed}\n{last}",
+            report.records
+        ),
+        None => format!(
+            "{shown}: ok, {} records{files}{removed}\n{last}{}",
+            report.records,
+            partial(report.tail)
+        ),
+    }
+}
+
+/// What is to be said of a log that ends in the middle of a line.
+pub(super) fn partial(tail: Tail) -> String {
+    match tail {
+        Tail::Whole => String::new(),
+        Tail::Partial(bytes) => {
+            format!("partial last line: {bytes} bytes of a record, as a crash leaves it; the next session removes it\n")
+        }
+    }
+}
+
+fn object(report: &Report, shown: &str) -> Value {
+    let (tail, partial_bytes) = match report.tail {
+        Tail::Whole => ("whole", 0),
+        Tail::Partial(bytes) => ("partial", bytes),
+    };
+    json!({
+        "ok": report.fault.is_none(),
+        "log": shown,
+        "records": report.records,
+        "files": report.files,
+        "last": report.last.map(|(seq, hash)| json!({"seq": seq, "hash": hex(&hash)})),
+        "tail": tail,
+        "partial_bytes": partial_bytes,
+        "removed_up_to_file": report.removed,
+        "fault": report.fault.as_ref().map(fault),
+    })
+}
+
+fn fault(fault: &Fault) -> Value {
+    let mut object = json!({
+        "file": display(&fault.file),
+        "line": fault.line,
+        "seq": fault.seq,
+        "told": fault.to_string(),
+    });
+    if let (Some(members), Ok(Value::Object(wrong))) = (object.as_object_mut(), serde_json::to_value(&fault.wrong)) {
+        members.extend(wrong);
+    }
+    object
+}

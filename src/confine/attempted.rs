@@ -1,0 +1,74 @@
+//! What a command attempted, as its runner tells it. It decides nothing.
+
+use std::ffi::OsString;
+use std::net::SocketAddr;
+
+use serde::{Deserialize, Serialize};
+
+/// What a command attempted: each thing once, in the order of the first time.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Attempted {
+    /// What, and how often.
+    pub all: Vec<(Attempt, u64)>,
+    /// How many attempts were not looked at, because there was no room or the caller was gone.
+    pub unseen: u64,
+}
+
+/// One thing that a command attempted.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum Attempt {
+    /// Something with a file.
+    File {
+        /// What.
+        want: Want,
+        /// The path, its links resolved as far as they lead somewhere in there.
+        path: OsString,
+        /// What there was in there.
+        found: Found,
+    },
+    /// A connection, or a datagram.
+    Reach(SocketAddr),
+    /// A call that is refused whatever is in there.
+    Call {
+        /// Its number.
+        number: u32,
+        /// Its first two arguments.
+        arguments: [u64; 2],
+    },
+}
+
+/// What is wanted of a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum Want {
+    /// Its content.
+    Read,
+    /// The names in a directory.
+    List,
+    /// To change its content.
+    Write,
+    /// To have its name come to be.
+    Make,
+    /// To have its name go.
+    Remove,
+    /// To give it a name in another directory as well.
+    Link,
+    /// To run it.
+    Execute,
+    /// To change its attributes; it was refused.
+    Attributes,
+    /// To know whether it is there, and what it is.
+    Look,
+    /// To connect to the socket that it is.
+    Connect,
+}
+
+/// What there was at a path, seen from inside.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum Found {
+    /// It was there.
+    There,
+    /// Its directory was.
+    Absent,
+    /// Not even that; the path is as the command wrote it, made absolute.
+    Nothing,
+}

@@ -1,0 +1,337 @@
+//! A notified call → what it attempts: which file or address, and what is wanted of it.
+//!
+//! What is read here decides nothing: the call goes on whatever it says, and its memory may say something else by then.
+//! What the kernel fails before it asks anybody (a name that is there already, a directory opened for writing) is no attempt.
+
+use std::ffi::CString;
+use std::os::fd::OwnedFd;
+use std::path::Path;
+
+use nix::errno::Errno;
+
+use super::address::{Address, address};
+use super::arguments::{Arguments, AtFlags};
+use super::caller::{Caller, Proc};
+use super::leads::{Kind, Led, led};
+use super::target::{EmptyPath, LastLink, Target};
+use crate::confine::attempted::{Attempt, Found, Want};
+
+/// The longest address that is read.
+const ADDRESS: u64 = 128;
+/// How many interpreters of interpreters the kernel follows.
+const INTERPRETERS: usize = 5;
+
+/// What a call that the table refuses is.
+pub(super) fn refused(data: &libc::seccomp_data) -> Attempt {
+    let [first, second, ..] = data.args;
+    Attempt::Call {
+        number: u32::try_from(data.nr).unwrap_or(u32::MAX),
+        arguments: [first, second],
+    }
+}
+
+/// A change of attributes that was refused.
+pub(super) fn attributes(proc: &Proc, object: &OwnedFd) -> Option<Attempt> {
+    let path = proc.path_of(object).ok()?;
+    path.is_absolute().then(|| Attempt::File {
+        want: Want::Attributes,
+        path: path.into(),
+        found: Found::There,
+    })
+}
+
+/// A change of attributes of what is not there, or is hidden.
+pub(super) fn of_missing(caller: &Caller<'_>, target: &Target) -> Option<Attempt> {
+    let missing = led(caller, target).filter(|led| led.found != Found::There);
+    missing.map(|led| attempt(Want::Attributes, led))
+}
+
+/// Whether the call makes another program of its caller.
+pub(super) fn is_exec(data: &libc::seccomp_data) -> bool {
+    [libc::SYS_execve, libc::SYS_execveat].contains(&i64::from(data.nr))
+}
+
+/// What an attempt wants; more than one thing where it names two paths, or reads and writes.
+///
+/// # Errors
+/// The caller is gone, or its memory cannot be read.
+pub(super) fn read(caller: &Caller<'_>, data: &libc::seccomp_data) -> Result<Vec<Attempt>, Errno> {
+    let args = Arguments {
+        caller,
+        args: data.args,
+    };
+    let at = |base: usize, path: usize, last| args.path(Some(base), path, last);
+    let one = |want, target: Target| Ok(wanted(caller, want, &target));
+    match i64::from(data.nr) {
+        libc::SYS_openat => Ok(open(caller, &at(0, 1, last(args.int(2)))?, args.int(2))),
+        libc::SYS_execve => Ok(execute(caller, args.path(None, 0, LastLink::Follow)?)),
+        libc::SYS_execveat => {
+            // What is wrong with other flags the kernel says.
+            let empty = if args.int(4) & libc::AT_EMPTY_PATH == 0 {
+                EmptyPath::Nothing
+            } else {
+                EmptyPath::Base
+            };
+            let last = LastLink::Follow;
+            Ok(execute(caller, args.path_at(0, 1, AtFlags { last, empty })?))
+        }
+        libc::SYS_truncate => one(Want::Write, args.path(None, 0, LastLink::Follow)?),
+        libc::SYS_chdir => one(Want::Look, args.path(None, 0, LastLink::Follow)?),
+        libc::SYS_renameat2 => {
+            let (from, to) = (at(0, 1, LastLink::Keep)?, at(2, 3, LastLink::Keep)?);
+            Ok(rename(caller, &from, &to, args.uint(4)))
+        }
+        libc::SYS_linkat => {
+            let last = if args.int(4) & libc::AT_SYMLINK_FOLLOW == 0 {
+                LastLink::Keep
+            } else {
+                LastLink::Follow
+            };
+            Ok(link(caller, &at(0, 1, last)?, &at(2, 3, LastLink::Keep)?))
+        }
+        libc::SYS_symlinkat => one(Want::Make, at(1, 2, LastLink::Keep)?),
+        libc::SYS_unlinkat => one(Want::Remove, at(0, 1, LastLink::Keep)?),
+        libc::SYS_mkdirat | libc::SYS_mknodat => one(Want::Make, at(0, 1, LastLink::Keep)?),
+        libc::SYS_newfstatat => one(Want::Look, at(0, 1, last_at(args.int(3)))?),
+        libc::SYS_statx => one(Want::Look, at(0, 1, last_at(args.int(2)))?),
+        libc::SYS_faccessat | libc::SYS_faccessat2 => one(Want::Look, at(0, 1, LastLink::Follow)?),
+        libc::SYS_readlinkat => one(Want::Look, at(0, 1, LastLink::Keep)?),
+        libc::SYS_connect => args.address(1, 2, Use::Connect),
+        libc::SYS_bind => args.address(1, 2, Use::Bind),
+        libc::SYS_sendto if data.args[4] != 0 => args.address(4, 5, Use::Connect),
+        libc::SYS_sendto => Ok(Vec::new()),
+        #[cfg(target_arch = "x86_64")]
+        number => older(&args, number),
+        #[cfg(not(target_arch = "x86_64"))]
+        libc::SYS_renameat => Ok(rename(
+            caller,
+            &at(0, 1, LastLink::Keep)?,
+            &at(2, 3, LastLink::Keep)?,
+            0,
+        )),
+        #[cfg(not(target_arch = "x86_64"))]
+        _ => Err(Errno::EPERM),
+    }
+}
+
+/// The calls that only this architecture has.
+#[cfg(target_arch = "x86_64")]
+fn older(args: &Arguments<'_>, number: i64) -> Result<Vec<Attempt>, Errno> {
+    let caller = args.caller;
+    let path = |index, last| args.path(None, index, last);
+    let one = |want, target: Target| Ok(wanted(caller, want, &target));
+    match number {
+        libc::SYS_open => Ok(open(caller, &path(0, last(args.int(1)))?, args.int(1))),
+        libc::SYS_creat => {
+            let flags = libc::O_WRONLY | libc::O_CREAT | libc::O_TRUNC;
+            Ok(open(caller, &path(0, LastLink::Follow)?, flags))
+        }
+        libc::SYS_rename => Ok(rename(caller, &path(0, LastLink::Keep)?, &path(1, LastLink::Keep)?, 0)),
+        libc::SYS_renameat => {
+            let at = |base, path| args.path(Some(base), path, LastLink::Keep);
+            Ok(rename(caller, &at(0, 1)?, &at(2, 3)?, 0))
+        }
+        libc::SYS_link => Ok(link(caller, &path(0, LastLink::Keep)?, &path(1, LastLink::Keep)?)),
+        libc::SYS_symlink => one(Want::Make, path(1, LastLink::Keep)?),
+        libc::SYS_unlink | libc::SYS_rmdir => one(Want::Remove, path(0, LastLink::Keep)?),
+        libc::SYS_mkdir | libc::SYS_mknod => one(Want::Make, path(0, LastLink::Keep)?),
+        libc::SYS_stat | libc::SYS_access => one(Want::Look, path(0, LastLink::Follow)?),
+        libc::SYS_lstat | libc::SYS_readlink => one(Want::Look, path(0, LastLink::Keep)?),
+        _ => Err(Errno::EPERM),
+    }
+}
+
+fn attempt(want: Want, led: Led) -> Attempt {
+    Attempt::File {
+        want,
+        path: led.path,
+        found: led.found,
+    }
+}
+
+/// One thing that is wanted of where a target leads, unless the kernel gives or fails it whoever asks.
+fn wanted(caller: &Caller<'_>, want: Want, target: &Target) -> Vec<Attempt> {
+    let is_settled = |led: &Led| led.found == Found::There && matches!(want, Want::Look | Want::Make);
+    let led = led(caller, target).filter(|led| !is_settled(led));
+    led.map(|led| attempt(want, led)).into_iter().collect()
+}
+
+fn open(caller: &Caller<'_>, target: &Target, flags: i32) -> Vec<Attempt> {
+    let has = |flag: i32| flags & flag == flag;
+    if has(libc::O_PATH) {
+        return wanted(caller, Want::Look, target);
+    }
+    let Some(led) = led(caller, target) else {
+        return Vec::new();
+    };
+    let (reads, writes) = match flags & libc::O_ACCMODE {
+        libc::O_RDONLY => (true, has(libc::O_TRUNC)),
+        libc::O_WRONLY => (false, true),
+        _ => (true, true),
+    };
+    let content: &[Want] = match (reads, writes) {
+        (true, true) => &[Want::Read, Want::Write],
+        (_, true) => &[Want::Write],
+        (_, false) => &[Want::Read],
+    };
+    let is_new = has(libc::O_CREAT) && !has(libc::O_TMPFILE);
+    let wants: &[Want] = match (led.found, led.kind) {
+        (Found::There, _) if is_new && has(libc::O_EXCL) => &[],
+        (Found::There, Kind::Directory) if has(libc::O_TMPFILE) => &[Want::Write],
+        (Found::There, Kind::Directory) if writes || is_new => &[],
+        (Found::There, Kind::Directory) => &[Want::List],
+        (Found::There, Kind::Link) => &[],
+        (Found::There, Kind::File | Kind::Other) if has(libc::O_DIRECTORY) => &[],
+        (Found::Absent | Found::Nothing, _) if is_new => &[Want::Make],
+        (Found::There | Found::Absent | Found::Nothing, _) => content,
+    };
+    let attempt = |want: &Want| Attempt::File {
+        want: *want,
+        path: led.path.clone(),
+        found: led.found,
+    };
+    wants.iter().map(attempt).collect()
+}
+
+/// A program, and the interpreters that its first line and theirs name.
+fn execute(caller: &Caller<'_>, target: Target) -> Vec<Attempt> {
+    let mut attempts = Vec::new();
+    let mut next = Some(target);
+    while let Some(target) = next.take().filter(|_| attempts.len() <= INTERPRETERS) {
+        let Some(mut led) = led(caller, &target).filter(|led| led.kind != Kind::Directory) else {
+            break;
+        };
+        let file = led.object.take().filter(|_| led.kind == Kind::File);
+        attempts.push(attempt(Want::Execute, led));
+        let beginning = file.and_then(|file| caller.beginning(&file).ok());
+        next = beginning
+            .and_then(|bytes| interpreter(&bytes))
+            .map(|path| Target::Path {
+                base: libc::AT_FDCWD,
+                path,
+                last: LastLink::Follow,
+                empty: EmptyPath::Nothing,
+            });
+    }
+    attempts
+}
+
+/// The interpreter that a script names in its first line.
+fn interpreter(beginning: &[u8]) -> Option<CString> {
+    let line = beginning.strip_prefix(b"#!")?.split(|byte| *byte == b'\n').next()?;
+    let is_blank = |byte: &u8| matches!(byte, b' ' | b'\t' | 0);
+    let path = line.split(is_blank).find(|word| !word.is_empty())?;
+    CString::new(path).ok()
+}
+
+fn rename(caller: &Caller<'_>, from: &Target, to: &Target, flags: u32) -> Vec<Attempt> {
+    let Some(from) = led(caller, from) else {
+        return Vec::new();
+    };
+    if from.found != Found::There {
+        return vec![attempt(Want::Remove, from)];
+    }
+    let to = led(caller, to);
+    let is_there = to.as_ref().is_some_and(|to| to.found == Found::There);
+    if flags & libc::RENAME_EXCHANGE != 0 {
+        let to = to.map(|to| attempt(Want::Remove, to));
+        let from = is_there.then(|| attempt(Want::Remove, from));
+        return from.into_iter().chain(to).collect();
+    }
+    if flags & libc::RENAME_NOREPLACE != 0 && is_there {
+        return Vec::new();
+    }
+    let to = to.map(|to| attempt(Want::Make, to));
+    [attempt(Want::Remove, from)].into_iter().chain(to).collect()
+}
+
+/// A second name in another directory is as much as moving it there.
+fn link(caller: &Caller<'_>, old: &Target, new: &Target) -> Vec<Attempt> {
+    let new = led(caller, new).filter(|new| new.found != Found::There);
+    let Some(old) = led(caller, old) else {
+        return new.map(|new| attempt(Want::Make, new)).into_iter().collect();
+    };
+    if old.found != Found::There {
+        return vec![attempt(Want::Look, old)];
+    }
+    let Some(new) = new else {
+        return Vec::new();
+    };
+    let moves = Path::new(&old.path).parent() != Path::new(&new.path).parent();
+    let old = moves.then(|| attempt(Want::Link, old));
+    old.into_iter().chain([attempt(Want::Make, new)]).collect()
+}
+
+/// What an address is given for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Use {
+    /// To reach it.
+    Connect,
+    /// To be reached at it.
+    Bind,
+}
+
+impl Arguments<'_> {
+    /// The address in these arguments, if it is of a kind that leads anywhere.
+    fn address(&self, at: usize, length: usize, what: Use) -> Result<Vec<Attempt>, Errno> {
+        let length = u64::from(self.uint(length)).min(ADDRESS);
+        let bytes = self
+            .caller
+            .bytes(self.args[at], usize::try_from(length).map_err(|_| Errno::EFAULT)?)?;
+        Ok(match (address(&bytes), what) {
+            (Some(Address::Ip(address)), Use::Connect) => vec![Attempt::Reach(address)],
+            (Some(Address::Ip(_)), Use::Bind) | (None, _) => Vec::new(),
+            (Some(Address::Unix(path)), what) => {
+                let (want, last) = match what {
+                    Use::Connect => (Want::Connect, LastLink::Follow),
+                    Use::Bind => (Want::Make, LastLink::Keep),
+                };
+                let (base, empty) = (libc::AT_FDCWD, EmptyPath::Nothing);
+                let target = Target::Path {
+                    base,
+                    path,
+                    last,
+                    empty,
+                };
+                wanted(self.caller, want, &target)
+            }
+        })
+    }
+}
+
+/// What the flags of an open mean for a link at the end.
+const fn last(flags: i32) -> LastLink {
+    let kept = flags & libc::O_NOFOLLOW != 0 || flags & (libc::O_CREAT | libc::O_EXCL) == libc::O_CREAT | libc::O_EXCL;
+    if kept { LastLink::Keep } else { LastLink::Follow }
+}
+
+/// What the flags of a look mean for a link at the end.
+const fn last_at(flags: i32) -> LastLink {
+    if flags & libc::AT_SYMLINK_NOFOLLOW == 0 {
+        LastLink::Follow
+    } else {
+        LastLink::Keep
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_interpreter_of_a_script_is_the_first_word_of_its_first_line() {
+        let rows: [(&[u8], Option<&std::ffi::CStr>); 8] = [
+            (b"#!/bin/sh\necho", Some(c"/bin/sh")),
+            (b"#! \t/bin/env -S x\n", Some(c"/bin/env")),
+            (b"#!/bin/\xff", Some(c"/bin/\xff")),
+            (b"#!/bin/sh\0x", Some(c"/bin/sh")),
+            (b"#!\n/bin/sh", None),
+            (b"#!", None),
+            (b"\x7fELF", None),
+            (b" #!/bin/sh", None),
+        ];
+        for (beginning, path) in rows {
+            assert_eq!(interpreter(beginning).as_deref(), path, "{}", beginning.escape_ascii());
+        }
+    }
+}

@@ -1,0 +1,112 @@
+//! What a command attempted, within bounds.
+
+use std::collections::HashMap;
+
+use crate::backend::seccomp::{Call, SeccompPlan, Sort, Whatever};
+use crate::confine::attempted::{Attempt, Attempted};
+
+/// The most different attempts that are kept.
+const MOST: usize = 20_000;
+/// The most bytes of their paths. With that a report stays well within one message.
+const MOST_BYTES: usize = 4 * 1024 * 1024;
+
+/// Whether an attempt is the command's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Noted {
+    /// It is.
+    Yes,
+    /// It is Stockade's own, before the command begins.
+    No,
+}
+
+/// What was attempted so far, and how calls are told apart.
+#[derive(Debug, Default)]
+pub struct Attempts {
+    /// What a command's filters say where nobody looks; `None` where that is so.
+    filters: Option<SeccompPlan>,
+    /// The sorts of calls that hang on nothing but their number.
+    sorts: HashMap<u32, Option<Sort>>,
+    known: HashMap<Attempt, usize>,
+    order: Vec<(Attempt, u64)>,
+    bytes: usize,
+    unseen: u64,
+}
+
+impl Attempts {
+    /// Nothing yet; `filters` are those of a command that nobody looks at, where somebody looks.
+    pub fn of(filters: Option<SeccompPlan>) -> Self {
+        Self {
+            filters,
+            ..Self::default()
+        }
+    }
+
+    /// What a notified call is.
+    pub(super) fn sort(&mut self, data: &libc::seccomp_data) -> Option<Sort> {
+        let Some(filters) = &self.filters else {
+            return Some(Sort::Attribute);
+        };
+        let call = Call {
+            arch: data.arch,
+            nr: u32::try_from(data.nr).ok()?,
+            args: data.args,
+        };
+        if let Some(known) = self.sorts.get(&call.nr) {
+            return *known;
+        }
+        let (sort, whatever) = Sort::of(&call, filters);
+        if whatever == Whatever::Arguments {
+            self.sorts.insert(call.nr, sort);
+        }
+        sort
+    }
+
+    /// Whether a note would be taken.
+    pub(super) fn are_noted(&self, noted: Noted) -> bool {
+        self.filters.is_some() && noted == Noted::Yes
+    }
+
+    /// Takes note, where somebody looks.
+    pub(super) fn note(&mut self, noted: Noted, attempts: impl IntoIterator<Item = Attempt>) {
+        if !self.are_noted(noted) {
+            return;
+        }
+        for attempt in attempts {
+            if let Some((_, times)) = self.known.get(&attempt).and_then(|at| self.order.get_mut(*at)) {
+                *times = times.saturating_add(1);
+                continue;
+            }
+            let bytes = self.bytes.saturating_add(length(&attempt));
+            if self.order.len() >= MOST || bytes > MOST_BYTES {
+                self.unseen = self.unseen.saturating_add(1);
+                continue;
+            }
+            self.bytes = bytes;
+            self.known.insert(attempt.clone(), self.order.len());
+            self.order.push((attempt, 1));
+        }
+    }
+
+    /// Takes note that something could not be read.
+    pub(super) fn miss(&mut self, noted: Noted) {
+        match noted {
+            Noted::Yes => self.unseen = self.unseen.saturating_add(1),
+            Noted::No => {}
+        }
+    }
+
+    /// All of it.
+    pub fn told(&mut self) -> Attempted {
+        Attempted {
+            all: std::mem::take(&mut self.order),
+            unseen: self.unseen,
+        }
+    }
+}
+
+fn length(attempt: &Attempt) -> usize {
+    match attempt {
+        Attempt::File { path, .. } => path.len(),
+        Attempt::Reach(_) | Attempt::Call { .. } => 0,
+    }
+}

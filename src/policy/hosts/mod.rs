@@ -1,0 +1,27 @@
+//! Hosts that may be reached: a function from host and port to denied, asked or free.
+//!
+//! Text becomes a [`Host`] or a [`HostPattern`] once, in one canonical form: lower case, no trailing dot, IDNA,
+//! addresses as numbers, an IPv4 address inside an IPv6 one taken out of it. Nothing is compared before that.
+//!
+//! A [`HostList`] is a set of rules; the widest that matches speaks. That makes the order, the intersection and the
+//! tight form exact: each is decided on the finitely many classes that two lists cut hosts and ports into, and a
+//! failure comes with a witness.
+//!
+//! An address that is not public (private, loopback, link-local, metadata) is reached only where a rule names it by number:
+//! no name, and no `*`, ever leads there.
+
+mod address;
+mod host;
+mod list;
+mod order;
+mod pattern;
+mod ports;
+#[cfg(test)]
+mod tests;
+
+pub use address::{AddressKind, kind, kinds};
+pub use host::{Host, HostError, HostName};
+pub use list::{HostAccess, HostList, HostRule};
+pub use order::HostWitness;
+pub use pattern::{HostPattern, PatternError, Place};
+pub use ports::{Ports, PortsError};

@@ -1,0 +1,127 @@
+//! The order of lists, decided.
+//!
+//! What a list answers for a name depends on the names that it writes and on what the name lies below; for an address,
+//! on the ranges it falls in. So two lists and the table of special addresses cut the hosts into finitely many classes.
+//! One of each is tried: every name written, one fresh child below each, one name below none; for addresses, which lie on a
+//! line, the first of each range and the first after it. The same for ports.
+
+use core::net::IpAddr;
+use std::collections::BTreeSet;
+use std::fmt;
+
+use ipnet::IpNet;
+
+use super::address::boundaries;
+use super::host::{Host, HostName};
+use super::list::{HostAccess, HostList};
+use super::pattern::HostPattern;
+
+/// A host and port that the first of two lists gives more than the second.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct HostWitness {
+    /// The host.
+    pub host: Host,
+    /// The port.
+    pub port: u16,
+    /// What the first list gives.
+    pub access: HostAccess,
+    /// What the second gives.
+    pub given: HostAccess,
+}
+
+impl fmt::Display for HostWitness {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "connect {}:{}", self.host, self.port)?;
+        match (self.access, self.given) {
+            (HostAccess::Free, HostAccess::Asked) => f.write_str(" without a question"),
+            (HostAccess::Asked, _) => f.write_str(" after a question"),
+            (HostAccess::Free | HostAccess::Denied, _) => Ok(()),
+        }
+    }
+}
+
+impl HostList {
+    /// Whether everything that this list gives, the other gives: for each host and port at least as much.
+    ///
+    /// # Errors
+    /// A host and port where it does not.
+    pub fn within(&self, other: &Self) -> Result<(), HostWitness> {
+        let both = || self.rules().iter().chain(other.rules());
+        let ports: BTreeSet<u16> = both()
+            .flat_map(|rule| rule.place.ports.boundaries())
+            .chain([1])
+            .collect();
+        for host in representatives(both().map(|rule| &rule.place.hosts)) {
+            for &port in &ports {
+                let (access, given) = (self.access(&host, port), other.access(&host, port));
+                if access > given {
+                    return Err(HostWitness {
+                        host,
+                        port,
+                        access,
+                        given,
+                    });
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// One host of each class that the patterns tell apart.
+fn representatives<'a>(patterns: impl Iterator<Item = &'a HostPattern>) -> BTreeSet<Host> {
+    let mut hosts: BTreeSet<Host> = boundaries().map(Host::Address).collect();
+    let mut names: BTreeSet<&HostName> = BTreeSet::new();
+    for pattern in patterns {
+        match pattern {
+            HostPattern::Every => {}
+            HostPattern::Name(name) | HostPattern::Below(name) => {
+                names.insert(name);
+            }
+            HostPattern::Net(net) | HostPattern::PublicNet(net) => {
+                let after = match net {
+                    IpNet::V4(net) => u32::from(net.broadcast())
+                        .checked_add(1)
+                        .map(|bits| IpAddr::V4(bits.into())),
+                    IpNet::V6(net) => u128::from(net.broadcast())
+                        .checked_add(1)
+                        .map(|bits| IpAddr::V6(bits.into())),
+                };
+                // A network may begin and end inside the range that the canonical form takes out of IPv6.
+                hosts.extend([Some(net.network()), after].into_iter().flatten().map(Host::address));
+            }
+        }
+    }
+    hosts.extend(fresh(None, &names));
+    for name in &names {
+        hosts.insert(Host::Name((*name).clone()));
+        hosts.extend(fresh(Some(name), &names));
+    }
+    hosts
+}
+
+/// A name below this one that no other name written is, or lies above. None where none is left: a parent may be so long
+/// that only a few names fit below it.
+fn fresh(parent: Option<&HostName>, names: &BTreeSet<&HostName>) -> Option<Host> {
+    let below = |label: &str| match parent {
+        Some(parent) => HostName::parse(&format!("{label}.{parent}")),
+        None => HostName::parse(label),
+    };
+    // Twice as many as there are names, and some: one of them is free, though labels of digits alone are no top-level names.
+    (1..=names.len() * 2 + 100)
+        .filter_map(|number| below(&label(number)).ok())
+        .find(|name| !names.contains(name) && !names.iter().any(|other| other.is_below(name)))
+        .map(Host::Name)
+}
+
+/// The labels one after the other, short ones first, so that each that fits is tried.
+fn label(mut number: usize) -> String {
+    const LETTERS: &[u8; 38] = b"xabcdefghijklmnopqrstuvwyz0123456789-_";
+    let mut label = String::new();
+    while number > 0 {
+        number -= 1;
+        label.extend(LETTERS.get(number % LETTERS.len()).map(|byte| char::from(*byte)));
+        number /= LETTERS.len();
+    }
+    label
+}

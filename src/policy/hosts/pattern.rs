@@ -1,0 +1,263 @@
+//! What one entry of a list names.
+
+use core::net::IpAddr;
+use std::fmt;
+
+use ipnet::{IpNet, Ipv4Net, Ipv6Net};
+
+use super::address::{AddressKind, kind, kinds};
+use super::host::{Host, HostError, HostName};
+use super::ports::{Ports, PortsError};
+
+/// The hosts that an entry names.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum HostPattern {
+    /// `*`: every name, and every public address.
+    Every,
+    /// `*.example.org`: every name below that one, and not itself.
+    Below(HostName),
+    /// `example.org`: that very name.
+    Name(HostName),
+    /// The public addresses of a network that has others too: what is left of [`Net`](Self::Net) under `*`.
+    PublicNet(IpNet),
+    /// `10.0.0.0/8`, `192.0.2.1`: the addresses of a network, of whatever kind; of one address for `/32` and `/128`.
+    Net(IpNet),
+}
+
+/// Why a text is no entry.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum PatternError {
+    /// The host is none.
+    #[error("`{text}` {why}")]
+    Host {
+        /// What was written.
+        text: String,
+        /// What is wrong with it.
+        why: HostError,
+    },
+    /// A `*` elsewhere than in front.
+    #[error("a `*` stands alone, or in front of a name: `*.example.org`")]
+    Star,
+    /// Bits are set behind the prefix.
+    #[error("`{0}` has bits behind its prefix; the network is `{1}`")]
+    Bits(String, IpNet),
+    /// Not a number of bits that the family has.
+    #[error("`/{0}` is no prefix of such an address")]
+    Prefix(String),
+    /// The ports are none.
+    #[error(transparent)]
+    Ports(#[from] PortsError),
+    /// Something that stands in front of a host in a URL, or behind it.
+    #[error("write HOST:PORTS, without a scheme, a user or a path")]
+    Url,
+    /// Multicast, broadcast or the unspecified address.
+    #[error("`{0}` is {1}: no host is reached there")]
+    Unusable(IpAddr, AddressKind),
+}
+
+/// Hosts and ports, as one entry names them.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Place {
+    /// Which hosts.
+    pub hosts: HostPattern,
+    /// Which ports of theirs.
+    pub ports: Ports,
+}
+
+impl Place {
+    /// Reads `HOST`, `HOST:PORTS`, `[IPV6]:PORTS`, `NET/PREFIX:PORTS`, `*.NAME:PORTS`, `*:PORTS`. Without ports, 80 and 443.
+    ///
+    /// # Errors
+    /// What is none of these.
+    pub fn parse(text: &str) -> Result<Self, PatternError> {
+        if text.contains("://") || text.contains('@') {
+            return Err(PatternError::Url);
+        }
+        let (host, ports) = split(text);
+        let ports = ports.map_or_else(|| Ok(Ports::web()), Ports::parse)?;
+        Ok(Self {
+            hosts: HostPattern::parse(host)?,
+            ports,
+        })
+    }
+
+    /// Whether it names this host and port.
+    pub fn holds(&self, host: &Host, port: u16) -> bool {
+        self.hosts.holds(host) && self.ports.holds(port)
+    }
+
+    /// What both name.
+    pub(super) fn and(&self, other: &Self) -> Option<Self> {
+        Some(Self {
+            hosts: self.hosts.and(&other.hosts)?,
+            ports: self.ports.and(&other.ports)?,
+        })
+    }
+
+    /// Whether the other names all that this one names.
+    pub(super) fn is_within(&self, other: &Self) -> bool {
+        self.ports.are_within(&other.ports) && self.hosts.and(&other.hosts).as_ref() == Some(&self.hosts)
+    }
+}
+
+/// Host and ports; a colon inside brackets, or one of several, is the address's own.
+fn split(text: &str) -> (&str, Option<&str>) {
+    let host_ends = text.rfind(']').map_or(0, |bracket| bracket + 1);
+    let tail = text.get(host_ends..).unwrap_or_default();
+    if host_ends == 0 && text.matches(':').count() > 1 {
+        return (text, None);
+    }
+    match tail.find(':') {
+        Some(colon) => (text.get(..host_ends + colon).unwrap_or_default(), tail.get(colon + 1..)),
+        None => (text, None),
+    }
+}
+
+impl HostPattern {
+    fn parse(text: &str) -> Result<Self, PatternError> {
+        let wrong = |why| PatternError::Host {
+            text: text.to_owned(),
+            why,
+        };
+        if text == "*" {
+            return Ok(Self::Every);
+        }
+        if let Some(suffix) = text.strip_prefix("*.") {
+            return HostName::parse(suffix).map(Self::Below).map_err(wrong);
+        }
+        if text.contains('*') {
+            return Err(PatternError::Star);
+        }
+        let bare = text.strip_prefix('[').and_then(|inner| inner.strip_suffix(']'));
+        let Some((address, prefix)) = bare.unwrap_or(text).split_once('/') else {
+            return match Host::parse(text).map_err(wrong)? {
+                Host::Name(name) => Ok(Self::Name(name)),
+                Host::Address(address) => match kind(address) {
+                    found @ AddressKind::Unusable(_) => Err(PatternError::Unusable(address, found)),
+                    AddressKind::Public | AddressKind::Special(_) => Ok(Self::Net(address.into())),
+                },
+            };
+        };
+        let Host::Address(_) = Host::parse(address).map_err(wrong)? else {
+            return Err(PatternError::Url);
+        };
+        // Not the canonical form: the prefix counts the bits of the family that was written.
+        let address: IpAddr = address.parse().map_err(|_| wrong(HostError::Number))?;
+        let plain = prefix.len() <= 3 && (prefix == "0" || !prefix.starts_with('0'));
+        let bits = prefix.parse::<u8>().ok().filter(|_| plain && !prefix.starts_with('+'));
+        let net = bits
+            .and_then(|bits| IpNet::new(address, bits).ok())
+            .ok_or_else(|| PatternError::Prefix(prefix.to_owned()))?;
+        if net.trunc() != net {
+            return Err(PatternError::Bits(net.to_string(), net.trunc()));
+        }
+        let net = unmapped(net).ok_or(wrong(HostError::Number))?;
+        match kinds(net).first() {
+            // They sort last.
+            Some(found @ AddressKind::Unusable(_)) => Err(PatternError::Unusable(net.network(), *found)),
+            Some(AddressKind::Public | AddressKind::Special(_)) | None => Ok(Self::Net(net)),
+        }
+    }
+
+    /// Whether it names this host. Addresses of no host at all are never named.
+    pub fn holds(&self, host: &Host) -> bool {
+        match (self, host) {
+            (Self::Every, Host::Name(_)) => true,
+            (Self::Every, Host::Address(address)) => kind(*address) == AddressKind::Public,
+            (Self::Below(suffix), Host::Name(name)) => name.is_below(suffix),
+            (Self::Name(own), Host::Name(name)) => own == name,
+            (Self::PublicNet(net), Host::Address(address)) => {
+                net.contains(address) && kind(*address) == AddressKind::Public
+            }
+            (Self::Net(net), Host::Address(address)) => {
+                net.contains(address) && !matches!(kind(*address), AddressKind::Unusable(_))
+            }
+            (Self::Below(_) | Self::Name(_), Host::Address(_)) | (Self::PublicNet(_) | Self::Net(_), Host::Name(_)) => {
+                false
+            }
+        }
+    }
+
+    /// The public addresses of a network: all of it where it has no others, none where it has none.
+    pub fn public(net: IpNet) -> Option<Self> {
+        let kinds = kinds(net);
+        let special = kinds.iter().any(|kind| matches!(kind, AddressKind::Special(_)));
+        kinds
+            .contains(&AddressKind::Public)
+            .then_some(if special { Self::PublicNet(net) } else { Self::Net(net) })
+    }
+
+    /// The hosts that both name.
+    fn and(&self, other: &Self) -> Option<Self> {
+        match (self, other) {
+            (Self::Every, Self::Net(net)) | (Self::Net(net), Self::Every) => Self::public(*net),
+            (Self::Every, one) | (one, Self::Every) => Some(one.clone()),
+            (Self::Name(a), Self::Name(b)) => (a == b).then(|| self.clone()),
+            (Self::Name(name), Self::Below(suffix)) | (Self::Below(suffix), Self::Name(name)) => {
+                name.is_below(suffix).then(|| Self::Name(name.clone()))
+            }
+            (Self::Below(a), Self::Below(b)) if a == b || a.is_below(b) => Some(self.clone()),
+            (Self::Below(a), Self::Below(b)) => b.is_below(a).then(|| other.clone()),
+            (Self::Net(a), Self::Net(b)) => smaller(*a, *b).map(Self::Net),
+            (Self::PublicNet(a), Self::Net(b) | Self::PublicNet(b)) | (Self::Net(a), Self::PublicNet(b)) => {
+                smaller(*a, *b).and_then(Self::public)
+            }
+            (Self::Name(_) | Self::Below(_), Self::Net(_) | Self::PublicNet(_))
+            | (Self::Net(_) | Self::PublicNet(_), Self::Name(_) | Self::Below(_)) => None,
+        }
+    }
+}
+
+/// Networks lie within one another or apart.
+fn smaller(a: IpNet, b: IpNet) -> Option<IpNet> {
+    if a.contains(&b) {
+        Some(b)
+    } else {
+        b.contains(&a).then_some(a)
+    }
+}
+
+/// A network of IPv4 addresses in the form of IPv6 ones, as what it is. None where it is neither wholly.
+fn unmapped(net: IpNet) -> Option<IpNet> {
+    const MAPPED: Ipv6Net = Ipv6Net::new_assert(core::net::Ipv4Addr::UNSPECIFIED.to_ipv6_mapped(), 96);
+    match net {
+        IpNet::V6(six) if MAPPED.contains(&six) => {
+            let IpAddr::V4(address) = IpAddr::V6(six.network()).to_canonical() else {
+                return None;
+            };
+            Ipv4Net::new(address, six.prefix_len() - 96).ok().map(IpNet::V4)
+        }
+        // What holds the mapped range and more would name IPv4 addresses by the way: it names none of them.
+        IpNet::V4(_) | IpNet::V6(_) => Some(net),
+    }
+}
+
+impl fmt::Display for HostPattern {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let net = |net: &IpNet, f: &mut fmt::Formatter<'_>| {
+            if net.prefix_len() == net.max_prefix_len() {
+                return Host::Address(net.addr()).fmt(f);
+            }
+            match net {
+                IpNet::V4(net) => net.fmt(f),
+                IpNet::V6(net) => write!(f, "[{net}]"),
+            }
+        };
+        match self {
+            Self::Every => f.write_str("*"),
+            Self::Below(suffix) => write!(f, "*.{suffix}"),
+            Self::Name(name) => name.fmt(f),
+            Self::Net(own) => net(own, f),
+            Self::PublicNet(own) => {
+                f.write_str("the public part of ")?;
+                net(own, f)
+            }
+        }
+    }
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.hosts, self.ports)
+    }
+}

@@ -1,0 +1,126 @@
+//! Sets of ports.
+
+use std::fmt;
+
+/// A set of ports, never empty and never with port 0: `443`, `80,443`, `8000-8010`, `*`.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Ports(Vec<(u16, u16)>);
+
+/// Why a text is no set of ports.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum PortsError {
+    /// Not numbers from 1 to 65535.
+    #[error("ports are numbers from 1 to 65535, such as `443`, `80,443`, `8000-8010`, or `*` for all")]
+    Number,
+    /// A range that ends before it begins.
+    #[error("a range of ports begins with the smaller one")]
+    Backwards,
+}
+
+impl Ports {
+    /// Every port.
+    pub fn all() -> Self {
+        Self(vec![(1, u16::MAX)])
+    }
+
+    /// What an entry without ports means: 80 and 443.
+    pub fn web() -> Self {
+        Self(vec![(80, 80), (443, 443)])
+    }
+
+    /// One port; none where it is 0.
+    pub fn one(port: u16) -> Option<Self> {
+        (port != 0).then(|| Self(vec![(port, port)]))
+    }
+
+    /// The set that a text means.
+    ///
+    /// # Errors
+    /// What is no list of numbers and ranges.
+    pub fn parse(text: &str) -> Result<Self, PortsError> {
+        if text == "*" {
+            return Ok(Self::all());
+        }
+        let number = |text: &str| {
+            // Signs and blanks, which `parse` or a reader might take, are none of ours.
+            let plain = !text.is_empty() && text.len() <= 5 && text.bytes().all(|byte| byte.is_ascii_digit());
+            let port = text.parse::<u16>().ok().filter(|port| plain && *port != 0);
+            port.ok_or(PortsError::Number)
+        };
+        let mut ranges = Vec::new();
+        for part in text.split(',') {
+            let (first, last) = match part.split_once('-') {
+                Some((first, last)) => (number(first)?, number(last)?),
+                None => (number(part)?, number(part)?),
+            };
+            if first > last {
+                return Err(PortsError::Backwards);
+            }
+            ranges.push((first, last));
+        }
+        Ok(Self(merged(ranges)))
+    }
+
+    /// Whether the port is one of them.
+    pub fn holds(&self, port: u16) -> bool {
+        self.0.iter().any(|(first, last)| (*first..=*last).contains(&port))
+    }
+
+    /// Whether all of these are among the others.
+    pub fn are_within(&self, other: &Self) -> bool {
+        let inside = |(first, last): &(u16, u16)| other.0.iter().any(|(a, b)| a <= first && last <= b);
+        self.0.iter().all(inside)
+    }
+
+    /// Those that are in both, if there are any.
+    pub fn and(&self, other: &Self) -> Option<Self> {
+        let pairs = self.0.iter().flat_map(|a| other.0.iter().map(move |b| (a, b)));
+        let both = pairs.map(|(a, b)| (a.0.max(b.0), a.1.min(b.1)));
+        let both: Vec<_> = both.filter(|(first, last)| first <= last).collect();
+        (!both.is_empty()).then(|| Self(merged(both)))
+    }
+
+    /// Those that are in either.
+    #[must_use]
+    pub fn or(&self, other: &Self) -> Self {
+        Self(merged(self.0.iter().chain(&other.0).copied().collect()))
+    }
+
+    /// The first of each range, and the first after it.
+    pub(super) fn boundaries(&self) -> impl Iterator<Item = u16> {
+        self.0
+            .iter()
+            .flat_map(|(first, last)| [Some(*first), last.checked_add(1)])
+            .flatten()
+    }
+}
+
+/// In order, apart from one another.
+fn merged(mut ranges: Vec<(u16, u16)>) -> Vec<(u16, u16)> {
+    ranges.sort_unstable();
+    let mut apart: Vec<(u16, u16)> = Vec::with_capacity(ranges.len());
+    for (first, last) in ranges {
+        match apart.last_mut() {
+            Some(before) if u32::from(first) <= u32::from(before.1) + 1 => before.1 = before.1.max(last),
+            _ => apart.push((first, last)),
+        }
+    }
+    apart
+}
+
+impl fmt::Display for Ports {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.0 == [(1, u16::MAX)] {
+            return f.write_str("*");
+        }
+        for (index, (first, last)) in self.0.iter().enumerate() {
+            let comma = if index == 0 { "" } else { "," };
+            if first == last {
+                write!(f, "{comma}{first}")?;
+            } else {
+                write!(f, "{comma}{first}-{last}")?;
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,129 @@
+//! A host and a port → a connection to one of its addresses, of which every one was judged.
+
+use std::collections::BTreeSet;
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+
+use nix::ifaddrs::getifaddrs;
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+
+use super::attempt::{Failure, Refusal};
+use super::bounds::Bounds;
+use super::gate::Gate;
+use super::resolve::Resolve;
+use crate::policy::Host;
+use crate::policy::hosts::{AddressKind, kind};
+
+/// Why nothing is connected.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(super) enum Rejected {
+    /// None of its addresses may be reached.
+    #[error(transparent)]
+    Refused(#[from] Refusal),
+    /// It has none, or nothing there takes connections.
+    #[error(transparent)]
+    Failed(#[from] Failure),
+}
+
+/// A connection, and where it leads.
+#[derive(Debug)]
+pub(super) struct Connected {
+    pub(super) stream: TcpStream,
+    pub(super) address: SocketAddr,
+}
+
+/// Connects what the gate let through. A name is resolved once; the numbers that are judged are those that are connected.
+///
+/// # Errors
+/// No address may be reached, or none takes the connection: the last one's reason.
+pub(super) async fn connect(
+    gate: &dyn Gate,
+    resolver: &dyn Resolve,
+    bounds: &Bounds,
+    host: &Host,
+    port: u16,
+) -> Result<Connected, Rejected> {
+    let found = match host {
+        Host::Name(name) => resolver.resolve(name).await?,
+        Host::Address(address) => vec![*address],
+    };
+    let addresses = judge(gate, own_addresses, &found, port)?;
+    let mut failed = Failure::NoAddress;
+    for address in addresses.into_iter().take(bounds.addresses) {
+        let place = SocketAddr::new(address, port);
+        match timeout(bounds.connect_time, TcpStream::connect(place)).await {
+            Ok(Ok(stream)) => {
+                own_end(gate, &stream, place)?;
+                // Whoever sends waits for nothing: what is a whole message is not known here.
+                drop(stream.set_nodelay(true));
+                return Ok(Connected { stream, address: place });
+            }
+            Ok(Err(why)) if why.kind() == io::ErrorKind::ConnectionRefused => {
+                failed = Failure::ConnectionRefused(place);
+            }
+            Ok(Err(_)) => failed = Failure::Unreachable(place),
+            Err(_late) => failed = Failure::ConnectTime(place),
+        }
+    }
+    Err(failed.into())
+}
+
+/// Those of the addresses that may be reached, in their order and each once.
+pub(super) fn judge(
+    gate: &dyn Gate,
+    own: impl FnOnce() -> Result<BTreeSet<IpAddr>, Refusal>,
+    found: &[IpAddr],
+    port: u16,
+) -> Result<Vec<IpAddr>, Rejected> {
+    if found.is_empty() {
+        return Err(Failure::NoAddress.into());
+    }
+    let own = own()?;
+    let (mut kept, mut refused) = (Vec::new(), None);
+    for address in found.iter().map(IpAddr::to_canonical) {
+        let why = match kind(address) {
+            kind @ AddressKind::Unusable(_) => Some(Refusal::Address { address, kind }),
+            kind @ AddressKind::Special(_) => {
+                (!gate.reaches(address, port)).then_some(Refusal::Address { address, kind })
+            }
+            AddressKind::Public => {
+                (own.contains(&address) && !gate.reaches(address, port)).then_some(Refusal::OwnAddress(address))
+            }
+        };
+        match why {
+            Some(why) => refused = refused.or(Some(why)),
+            None if kept.contains(&address) => {}
+            None => kept.push(address),
+        }
+    }
+    match refused {
+        Some(why) if kept.is_empty() => Err(why.into()),
+        Some(_) | None => Ok(kept),
+    }
+}
+
+/// The addresses of this machine's interfaces.
+fn own_addresses() -> Result<BTreeSet<IpAddr>, Refusal> {
+    let interfaces = getifaddrs()
+        .map_err(|_| Refusal::Other("cannot be told from this machine, whose addresses cannot be read".into()))?;
+    let addresses = interfaces.filter_map(|interface| {
+        let address = interface.address?;
+        let four = address.as_sockaddr_in().map(|four| IpAddr::V4(four.ip()));
+        four.or_else(|| address.as_sockaddr_in6().map(|six| IpAddr::V6(six.ip())))
+    });
+    Ok(addresses.map(|address| address.to_canonical()).collect())
+}
+
+/// Refuses a connection of this machine to itself: an address can be its own without standing on an interface.
+fn own_end(gate: &dyn Gate, stream: &TcpStream, place: SocketAddr) -> Result<(), Rejected> {
+    let here = stream.local_addr().map_err(|_| Failure::Unreachable(place))?;
+    if here == place {
+        // The socket met itself: nobody listens there.
+        return Err(Failure::ConnectionRefused(place).into());
+    }
+    if here.ip() == place.ip() && !gate.reaches(place.ip(), place.port()) {
+        return Err(Refusal::OwnAddress(place.ip()).into());
+    }
+    Ok(())
+}

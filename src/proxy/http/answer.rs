@@ -1,0 +1,83 @@
+//! The proxy's own answers.
+
+use std::fmt::Write as _;
+
+use http::StatusCode;
+
+use crate::proxy::attempt::{Failure, Outcome, Refusal};
+use crate::proxy::unreadable::Unreadable;
+
+/// What a client is told before its tunnel begins.
+pub(super) const OPEN: &[u8] = b"HTTP/1.1 200 Connection established\r\n\r\n";
+/// What a client is told that waits before it sends a body.
+pub(super) const CONTINUE: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
+
+/// Whether the connection stays open.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::proxy) enum Then {
+    Stays,
+    Closes,
+}
+
+impl Then {
+    pub(super) fn header(self) -> &'static str {
+        match self {
+            Self::Stays => "Connection: keep-alive\r\n",
+            Self::Closes => "Connection: close\r\n",
+        }
+    }
+}
+
+/// The answer to what was refused or failed; `subject` is `HOST:PORT`, or `this request`. None where nobody waits for it.
+pub(in crate::proxy) fn no(subject: &str, outcome: &Outcome, then: Then) -> Option<Vec<u8>> {
+    let (status, why) = match outcome {
+        Outcome::Refused(why) => (refused(why), why.to_string()),
+        Outcome::Failed(why) => (failed(why), why.to_string()),
+        Outcome::Passed(_) | Outcome::Abandoned(_) => return None,
+    };
+    // It stands in the status line, too: there many programs show it.
+    let line: String = format!("stockade: {subject} {why}")
+        .chars()
+        .map(|letter| if matches!(letter, ' '..='~') { letter } else { '?' })
+        .collect();
+    let mut text = format!("HTTP/1.1 {} {line}\r\n", status.as_u16());
+    text.push_str("Content-Type: text/plain; charset=utf-8\r\nCache-Control: no-store\r\n");
+    // A `String` takes everything that is written to it.
+    let _written = write!(
+        text,
+        "X-Proxy-Error: {line}\r\nContent-Length: {}\r\n{}\r\n{line}\n",
+        line.len() + 1,
+        then.header()
+    );
+    Some(text.into_bytes())
+}
+
+fn refused(why: &Refusal) -> StatusCode {
+    match why {
+        Refusal::NotListed(_)
+        | Refusal::Denied
+        | Refusal::Unanswered
+        | Refusal::Other(_)
+        | Refusal::Address { .. }
+        | Refusal::OwnAddress(_)
+        | Refusal::Hello(_)
+        | Refusal::Tunnelled(_) => StatusCode::FORBIDDEN,
+        Refusal::Unreadable(Unreadable::Slow) => StatusCode::REQUEST_TIMEOUT,
+        Refusal::Unreadable(Unreadable::TooLong | Unreadable::TooMany | Unreadable::TooManyNamed) => {
+            StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE
+        }
+        Refusal::Unreadable(Unreadable::Version) => StatusCode::HTTP_VERSION_NOT_SUPPORTED,
+        Refusal::Unreadable(Unreadable::Encoding) => StatusCode::NOT_IMPLEMENTED,
+        Refusal::Unreadable(Unreadable::Expect) => StatusCode::EXPECTATION_FAILED,
+        Refusal::Unreadable(_) => StatusCode::BAD_REQUEST,
+    }
+}
+
+fn failed(why: &Failure) -> StatusCode {
+    match why {
+        Failure::ResolveTime | Failure::ConnectTime(_) => StatusCode::GATEWAY_TIMEOUT,
+        Failure::NoAddress | Failure::ConnectionRefused(_) | Failure::Unreachable(_) | Failure::BadAnswer => {
+            StatusCode::BAD_GATEWAY
+        }
+    }
+}

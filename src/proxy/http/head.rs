@@ -1,0 +1,260 @@
+//! The strict reader of request heads: bytes → one meaning, or none.
+
+use http::header::{CONNECTION, CONTENT_LENGTH, EXPECT, HOST, TRANSFER_ENCODING};
+use http::{HeaderMap, HeaderName, HeaderValue, Method};
+
+use super::target::Authority;
+use crate::proxy::bounds::{BUFFER, HEADERS, NAMED};
+use crate::proxy::unreadable::Unreadable;
+
+/// The head of a request, as it was understood.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(in crate::proxy) struct Head {
+    pub(in crate::proxy) method: Method,
+    /// Visible ASCII, not empty, and nothing more is known of it.
+    pub(in crate::proxy) target: Box<str>,
+    pub(in crate::proxy) version: Version,
+    pub(in crate::proxy) headers: HeaderMap,
+    pub(in crate::proxy) framing: Framing,
+    /// What the Host header names. Only HTTP/1.0 has none.
+    pub(in crate::proxy) host: Option<Authority>,
+    pub(in crate::proxy) expects: Expects,
+}
+
+/// The versions that are spoken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::proxy) enum Version {
+    Http10,
+    Http11,
+}
+
+/// How long the body of a request is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::proxy) enum Framing {
+    /// There is none.
+    None,
+    /// So many bytes.
+    Length(u64),
+    /// It says so itself.
+    Chunked,
+}
+
+/// Whether the client waits for a word before it sends the body.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::proxy) enum Expects {
+    Nothing,
+    Continue,
+}
+
+/// Finds where a head ends while its bytes come in. Looks at each byte once.
+#[derive(Debug, Default)]
+pub(in crate::proxy) struct Finder {
+    seen: usize,
+    line: usize,
+    lines: usize,
+}
+
+impl Finder {
+    /// The length of the head at the start of these bytes, its blank line included; `None` while more must come.
+    /// Each call is given what the one before was given, and more behind it.
+    ///
+    /// # Errors
+    /// What no head begins with, as soon as that is certain.
+    pub(in crate::proxy) fn find(&mut self, bytes: &[u8]) -> Result<Option<usize>, Unreadable> {
+        while let Some(byte) = bytes.get(self.seen) {
+            let before = self.seen.checked_sub(1).and_then(|at| bytes.get(at));
+            match (byte, before) {
+                (b'\n', Some(b'\r')) => {
+                    if let Some(end) = self.end_line(bytes)? {
+                        return Ok(Some(end));
+                    }
+                }
+                (b'\n', _) | (_, Some(b'\r')) => return Err(Unreadable::LineEnd),
+                (b'\t' | b'\r' | b' '..=b'~' | 0x80.., _) => {}
+                (_, _) => return Err(Unreadable::Byte),
+            }
+            self.seen += 1;
+            if self.seen > BUFFER {
+                return Err(Unreadable::TooLong);
+            }
+        }
+        // Full, and no end in it: nothing more would be read.
+        if bytes.len() >= BUFFER {
+            return Err(Unreadable::TooLong);
+        }
+        Ok(None)
+    }
+
+    /// Takes note of the line that ends here; the head's end if that one is blank.
+    fn end_line(&mut self, bytes: &[u8]) -> Result<Option<usize>, Unreadable> {
+        let line = bytes.get(self.line..self.seen - 1).unwrap_or_default();
+        self.line = self.seen + 1;
+        self.lines += 1;
+        if self.lines == 1 {
+            request_line(line)?;
+            return Ok(None);
+        }
+        if line.is_empty() {
+            return Ok(Some(self.line));
+        }
+        if self.lines > HEADERS + 1 {
+            return Err(Unreadable::TooMany);
+        }
+        Ok(None)
+    }
+}
+
+impl Head {
+    /// Reads what [`Finder::find`] found.
+    ///
+    /// # Errors
+    /// What is no head, and what somebody could read in another way.
+    pub(in crate::proxy) fn read(bytes: &[u8]) -> Result<Self, Unreadable> {
+        let mut lines = bytes.strip_suffix(b"\r\n\r\n").ok_or(Unreadable::Short)?;
+        let (line, rest) = split_line(lines);
+        let (method, target, version) = request_line(line)?;
+        lines = rest;
+        let mut headers = HeaderMap::new();
+        while !lines.is_empty() {
+            let (line, rest) = split_line(lines);
+            let (name, value) = header(line)?;
+            headers.append(name, value);
+            lines = rest;
+        }
+        if names_too_many(&headers) {
+            return Err(Unreadable::TooManyNamed);
+        }
+        if connections(&headers).any(|value| value.to_str().is_err()) {
+            return Err(Unreadable::Header);
+        }
+        let framing = framing(&headers, version)?;
+        match framing {
+            Framing::None | Framing::Length(0) => {}
+            Framing::Length(_) | Framing::Chunked if matches!(method, Method::GET | Method::HEAD) => {
+                return Err(Unreadable::Body);
+            }
+            Framing::Length(_) | Framing::Chunked => {}
+        }
+        Ok(Self {
+            framing,
+            host: host(&headers, version)?,
+            expects: expects(&headers, version)?,
+            method,
+            target,
+            version,
+            headers,
+        })
+    }
+}
+
+fn connections(headers: &HeaderMap) -> impl Iterator<Item = &HeaderValue> {
+    let of_proxies = headers.get_all("proxy-connection");
+    headers.get_all(CONNECTION).into_iter().chain(of_proxies)
+}
+
+/// The words of all Connection headers.
+pub(super) fn words(headers: &HeaderMap) -> impl Iterator<Item = &str> {
+    let texts = connections(headers).filter_map(|value| value.to_str().ok());
+    texts.flat_map(|text| text.split(',').map(str::trim))
+}
+
+/// Whether these are so many that holding each header against each of them would take long.
+pub(super) fn names_too_many(headers: &HeaderMap) -> bool {
+    words(headers).nth(NAMED).is_some()
+}
+
+fn split_line(bytes: &[u8]) -> (&[u8], &[u8]) {
+    match bytes.windows(2).position(|pair| pair == b"\r\n") {
+        Some(end) => (
+            bytes.get(..end).unwrap_or_default(),
+            bytes.get(end + 2..).unwrap_or_default(),
+        ),
+        None => (bytes, &[]),
+    }
+}
+
+/// Three words, apart by one blank each.
+fn request_line(line: &[u8]) -> Result<(Method, Box<str>, Version), Unreadable> {
+    let mut words = line.split(|byte| *byte == b' ');
+    let (Some(method), Some(target), Some(version), None) = (words.next(), words.next(), words.next(), words.next())
+    else {
+        return Err(Unreadable::RequestLine);
+    };
+    let version = match version {
+        b"HTTP/1.1" => Version::Http11,
+        b"HTTP/1.0" => Version::Http10,
+        other if other.starts_with(b"HTTP/") => return Err(Unreadable::Version),
+        _ => return Err(Unreadable::RequestLine),
+    };
+    if target.is_empty() || !target.iter().all(u8::is_ascii_graphic) {
+        return Err(Unreadable::RequestLine);
+    }
+    let target = str::from_utf8(target).map_err(|_| Unreadable::RequestLine)?;
+    let method = Method::from_bytes(method).map_err(|_| Unreadable::RequestLine)?;
+    Ok((method, target.into(), version))
+}
+
+fn header(line: &[u8]) -> Result<(HeaderName, HeaderValue), Unreadable> {
+    let colon = line.iter().position(|byte| *byte == b':').ok_or(Unreadable::Header)?;
+    let (name, value) = line.split_at(colon);
+    let value = trim(value.get(1..).unwrap_or_default());
+    // Blanks before the colon, and a line that goes on with the one before, are no names.
+    let name = HeaderName::from_bytes(name).map_err(|_| Unreadable::Header)?;
+    let value = HeaderValue::from_bytes(value).map_err(|_| Unreadable::Header)?;
+    Ok((name, value))
+}
+
+/// Without the blanks around it, and no others.
+fn trim(value: &[u8]) -> &[u8] {
+    let is_word = |byte: &u8| !matches!(byte, b' ' | b'\t');
+    let (Some(first), Some(last)) = (value.iter().position(is_word), value.iter().rposition(is_word)) else {
+        return &[];
+    };
+    value.get(first..=last).unwrap_or_default()
+}
+
+/// The only value of a header, if it is there at all.
+fn only<'a>(headers: &'a HeaderMap, name: &HeaderName, twice: Unreadable) -> Result<Option<&'a [u8]>, Unreadable> {
+    let mut values = headers.get_all(name).iter();
+    match (values.next(), values.next()) {
+        (first, None) => Ok(first.map(HeaderValue::as_bytes)),
+        (_, Some(_)) => Err(twice),
+    }
+}
+
+fn framing(headers: &HeaderMap, version: Version) -> Result<Framing, Unreadable> {
+    let length = only(headers, &CONTENT_LENGTH, Unreadable::Length)?;
+    let encoding = only(headers, &TRANSFER_ENCODING, Unreadable::Encoding)?;
+    match (length, encoding, version) {
+        (None, None, _) => Ok(Framing::None),
+        (Some(_), Some(_), _) => Err(Unreadable::Length),
+        (Some(length), None, _) => {
+            // A list, a sign, a blank, and what no machine counts to: nothing of that is digits that fit.
+            let plain = (1..=18).contains(&length.len()) && length.iter().all(u8::is_ascii_digit);
+            let length = str::from_utf8(length).ok().filter(|_| plain);
+            let length = length.and_then(|digits| digits.parse().ok());
+            length.map(Framing::Length).ok_or(Unreadable::Length)
+        }
+        (None, Some(encoding), Version::Http11) if encoding.eq_ignore_ascii_case(b"chunked") => Ok(Framing::Chunked),
+        (None, Some(_), Version::Http11 | Version::Http10) => Err(Unreadable::Encoding),
+    }
+}
+
+fn host(headers: &HeaderMap, version: Version) -> Result<Option<Authority>, Unreadable> {
+    match (only(headers, &HOST, Unreadable::HostTwice)?, version) {
+        (Some(text), _) => {
+            let text = str::from_utf8(text).map_err(|_| Unreadable::Byte)?;
+            Authority::parse(text).map(Some)
+        }
+        (None, Version::Http10) => Ok(None),
+        (None, Version::Http11) => Err(Unreadable::HostMissing),
+    }
+}
+
+fn expects(headers: &HeaderMap, version: Version) -> Result<Expects, Unreadable> {
+    match (only(headers, &EXPECT, Unreadable::Expect)?, version) {
+        (Some(text), Version::Http11) if text.eq_ignore_ascii_case(b"100-continue") => Ok(Expects::Continue),
+        (Some(_), Version::Http11) => Err(Unreadable::Expect),
+        (None, _) | (_, Version::Http10) => Ok(Expects::Nothing),
+    }
+}

@@ -1,0 +1,142 @@
+//! What a request is for: a host, a port, and what is asked of it.
+
+use http::Method;
+use http::uri::PathAndQuery;
+
+use super::head::Head;
+use crate::policy::Host;
+use crate::policy::hosts::HostError;
+use crate::proxy::unreadable::Unreadable;
+
+/// The port of `http://` without one.
+const HTTP: u16 = 80;
+
+/// A host, and a port if there is one: `HOST` or `HOST:PORT`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(in crate::proxy) struct Authority {
+    pub(in crate::proxy) host: Host,
+    pub(in crate::proxy) port: Option<u16>,
+}
+
+impl Authority {
+    /// Reads it, without a user; an IPv6 address stands in brackets.
+    pub(in crate::proxy) fn parse(text: &str) -> Result<Self, Unreadable> {
+        if text.contains('@') {
+            return Err(Unreadable::User);
+        }
+        if !text.bytes().all(|byte| byte.is_ascii_graphic()) {
+            return Err(Unreadable::Host(HostError::Character));
+        }
+        let (host, port) = match text.rfind(']') {
+            Some(bracket) => match text.split_at(bracket + 1) {
+                (host, "") => (host, None),
+                (host, port) => (host, Some(port.strip_prefix(':').ok_or(Unreadable::Port)?)),
+            },
+            None => match text.split_once(':') {
+                Some((host, port)) => (host, Some(port)),
+                None => (text, None),
+            },
+        };
+        Ok(Self {
+            host: Host::parse(host)?,
+            port: port.map(parse_port).transpose()?,
+        })
+    }
+
+    /// Whether it names this place; without a port it names the usual one.
+    pub(in crate::proxy) fn is(&self, host: &Host, port: u16, usual: u16) -> bool {
+        self.host == *host && self.port.unwrap_or(usual) == port
+    }
+}
+
+/// A number from 1 to 65535, written in one way.
+fn parse_port(text: &str) -> Result<u16, Unreadable> {
+    let plain = (1..=5).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_digit());
+    if !plain || text.starts_with('0') {
+        return Err(Unreadable::Port);
+    }
+    text.parse().map_err(|_| Unreadable::Port)
+}
+
+/// What a client of a proxy asks for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(in crate::proxy) struct Request {
+    pub(in crate::proxy) host: Host,
+    pub(in crate::proxy) port: u16,
+    pub(in crate::proxy) what: What,
+}
+
+/// Of a host, a client wants…
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(in crate::proxy) enum What {
+    /// …a tunnel.
+    Tunnel,
+    /// …the answer to one request, whose target is this.
+    Answer(PathAndQuery),
+}
+
+impl Request {
+    /// What the head asks a proxy for.
+    ///
+    /// # Errors
+    /// What is no request to a proxy, and what names two hosts.
+    pub(in crate::proxy) fn of(head: &Head) -> Result<Self, Unreadable> {
+        if head.method == Method::CONNECT {
+            return Self::tunnel(head);
+        }
+        let target = &*head.target;
+        if target.starts_with('/') || target == "*" {
+            return Err(Unreadable::NoHost);
+        }
+        let Some((scheme, rest)) = target.split_once("://") else {
+            return Err(Unreadable::Target);
+        };
+        if !scheme.eq_ignore_ascii_case("http") {
+            return Err(Unreadable::Scheme);
+        }
+        let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
+        let (authority, path) = rest.split_at(end);
+        let Authority { host, port } = Authority::parse(authority)?;
+        let port = port.unwrap_or(HTTP);
+        if head.host.as_ref().is_some_and(|named| !named.is(&host, port, HTTP)) {
+            return Err(Unreadable::HostDiffers);
+        }
+        let what = What::Answer(origin_form(path)?);
+        Ok(Self { host, port, what })
+    }
+
+    fn tunnel(head: &Head) -> Result<Self, Unreadable> {
+        use super::head::Framing;
+        match head.framing {
+            Framing::None | Framing::Length(0) => {}
+            Framing::Length(_) | Framing::Chunked => return Err(Unreadable::ConnectBody),
+        }
+        if head.target.contains(['/', '?', '#']) {
+            return Err(Unreadable::Target);
+        }
+        let Authority { host, port } = Authority::parse(&head.target)?;
+        let port = port.ok_or(Unreadable::Port)?;
+        // Some clients leave the port of their Host header out, whatever it is.
+        if head.host.as_ref().is_some_and(|named| !named.is(&host, port, port)) {
+            return Err(Unreadable::HostDiffers);
+        }
+        let what = What::Tunnel;
+        Ok(Self { host, port, what })
+    }
+}
+
+/// What stands behind the host, as a server is asked for it.
+fn origin_form(path: &str) -> Result<PathAndQuery, Unreadable> {
+    let path = if path.starts_with('/') {
+        path.to_owned()
+    } else {
+        format!("/{path}")
+    };
+    // Some servers read a second slash as the beginning of a host.
+    if path.starts_with("//") {
+        return Err(Unreadable::Target);
+    }
+    let parsed = PathAndQuery::try_from(path.as_str()).map_err(|_| Unreadable::Target)?;
+    // What follows a `#` is for the client alone; it is not cut off here, in silence.
+    (parsed.as_str() == path).then_some(parsed).ok_or(Unreadable::Target)
+}

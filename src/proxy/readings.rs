@@ -1,0 +1,175 @@
+//! What the readers of hostile bytes make of them, and the laws that hold for whatever they read; for whoever tries
+//! them with all kinds of bytes.
+
+use std::fmt::Debug;
+
+use http::HeaderValue;
+
+use super::http::body::{Body, Piece};
+use super::http::head::{Finder, Framing, Head, Version};
+use super::http::target::Request;
+use super::look::Look;
+use super::socks::{self, Read};
+use super::tls::HelloReader;
+use crate::policy::Host;
+
+/// A reader of what clients send.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reader {
+    /// A request of HTTP.
+    Request,
+    /// A body in chunks.
+    Chunks,
+    /// The greeting of SOCKS5.
+    Greeting,
+    /// The request of SOCKS5.
+    Socks,
+    /// The first message of TLS.
+    Hello,
+    /// What a tunnel's first bytes are.
+    Look,
+}
+
+impl Reader {
+    /// All of them.
+    pub const ALL: [Self; 6] = [
+        Self::Request,
+        Self::Chunks,
+        Self::Greeting,
+        Self::Socks,
+        Self::Hello,
+        Self::Look,
+    ];
+
+    /// Reads these bytes whole, and again as they may come in; nothing may depend on that. What is read, written anew,
+    /// is read as the same again.
+    ///
+    /// # Errors
+    /// The law that does not hold.
+    pub fn tries(self, bytes: &[u8]) -> Result<(), String> {
+        match self {
+            Self::Request => request(bytes),
+            Self::Chunks => like(bytes, chunks),
+            Self::Greeting => like(bytes, |mut steps| {
+                steps.find_map(|bytes| read(bytes, socks::greeting(bytes)))
+            }),
+            Self::Socks => socks(bytes),
+            Self::Hello => like(bytes, |mut steps| {
+                let mut reader = HelloReader::default();
+                steps.find_map(|bytes| reader.read(bytes).transpose())
+            }),
+            Self::Look => like(bytes, |mut steps| {
+                let mut look = Look::default();
+                steps.find_map(|bytes| look.at(bytes).transpose())
+            }),
+        }
+    }
+}
+
+/// What comes in, longer with each step.
+type Steps<'a> = std::vec::IntoIter<&'a [u8]>;
+
+/// What is read does not depend on the pieces in which it came.
+fn like<'a, T: PartialEq + Debug>(bytes: &'a [u8], reader: impl Fn(Steps<'a>) -> Option<T>) -> Result<(), String> {
+    let whole = reader(vec![bytes].into_iter());
+    for step in [1, 2, 7] {
+        let ends = (0..bytes.len()).step_by(step).chain([bytes.len()]);
+        let steps: Vec<_> = ends.map(|end| bytes.get(..end).unwrap_or_default()).collect();
+        let pieces = reader(steps.into_iter());
+        if pieces != whole {
+            return Err(format!("whole {whole:?}, in steps of {step} {pieces:?}"));
+        }
+    }
+    Ok(())
+}
+
+fn read<T, E>(bytes: &[u8], read: Result<Read<T>, E>) -> Option<Result<(T, usize), E>> {
+    match read {
+        Ok(Read::More) => None,
+        Ok(Read::Whole(what, length)) => Some(Ok((what, length.min(bytes.len())))),
+        Err(why) => Some(Err(why)),
+    }
+}
+
+fn same<T: PartialEq + Debug>(what: &str, one: &T, other: &T) -> Result<(), String> {
+    (one == other)
+        .then_some(())
+        .ok_or_else(|| format!("{what}: {one:?} and {other:?}"))
+}
+
+fn request(bytes: &[u8]) -> Result<(), String> {
+    like(bytes, |mut steps| {
+        let mut finder = Finder::default();
+        steps.find_map(|bytes| finder.find(bytes).transpose())
+    })?;
+    let Ok(Some(length)) = Finder::default().find(bytes) else {
+        return Ok(());
+    };
+    let Ok(head) = Head::read(bytes.get(..length).unwrap_or_default()) else {
+        return Ok(());
+    };
+    let anew = written(&head);
+    same("written anew", &Finder::default().find(&anew), &Ok(Some(anew.len())))?;
+    same("written anew", &Head::read(&anew).as_ref(), &Ok(&head))?;
+    let Ok(Request { host, port, .. }) = Request::of(&head) else {
+        return Ok(());
+    };
+    canonical(&host)?;
+    if port == 0 || head.host.iter().any(|named| named.host != host) {
+        return Err(format!("{head:?} is for {host}:{port}"));
+    }
+    Ok(())
+}
+
+fn written(head: &Head) -> Vec<u8> {
+    let version = match head.version {
+        Version::Http10 => "1.0",
+        Version::Http11 => "1.1",
+    };
+    let mut text = format!("{} {} HTTP/{version}\r\n", head.method, head.target).into_bytes();
+    for (name, value) in &head.headers {
+        text.extend_from_slice(name.as_str().as_bytes());
+        text.extend_from_slice(b":");
+        text.extend_from_slice(HeaderValue::as_bytes(value));
+        text.extend_from_slice(b"\r\n");
+    }
+    text.extend_from_slice(b"\r\n");
+    text
+}
+
+/// A host is read as itself from its own text.
+fn canonical(host: &Host) -> Result<(), String> {
+    same("its own text", &Host::parse(&host.to_string()).as_ref(), &Ok(host))
+}
+
+fn socks(bytes: &[u8]) -> Result<(), String> {
+    like(bytes, |mut steps| {
+        steps.find_map(|bytes| read(bytes, socks::request(bytes)))
+    })?;
+    match socks::request(bytes) {
+        Ok(Read::Whole((host, 1..), _)) => canonical(&host),
+        Ok(Read::Whole((host, 0), _)) => Err(format!("{host} without a port")),
+        Ok(Read::More) | Err(_) => Ok(()),
+    }
+}
+
+/// What a body carries, and where it ends.
+fn chunks(steps: Steps<'_>) -> Option<Result<(Vec<u8>, usize), super::Unreadable>> {
+    let (mut body, mut at, mut data) = (Body::new(Framing::Chunked), 0, Vec::new());
+    for bytes in steps {
+        loop {
+            let rest = bytes.get(at..).unwrap_or_default();
+            match body.next(rest) {
+                Ok(Piece::Data(length)) => {
+                    data.extend_from_slice(rest.get(..length).unwrap_or_default());
+                    at += length;
+                }
+                Ok(Piece::Framing(length)) => at += length,
+                Ok(Piece::More) => break,
+                Ok(Piece::End) => return Some(Ok((data, at))),
+                Err(why) => return Some(Err(why)),
+            }
+        }
+    }
+    None
+}

@@ -1,0 +1,129 @@
+//! Names to addresses: once for each attempt, bounded, and never by way of a search list.
+
+use std::future::Future;
+use std::io;
+use std::net::IpAddr;
+use std::path::PathBuf;
+use std::pin::Pin;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::timeout;
+
+use super::attempt::Failure;
+use crate::policy::{Host, HostName};
+
+/// How many names are looked up at once in this process; each takes a thread, for as long as the system's resolver takes.
+const AT_ONCE: usize = 16;
+/// How many of them may be one proxy's.
+const AT_ONCE_EACH: usize = 4;
+/// The file that the system's resolver reads first.
+const HOSTS_FILE: &str = "/etc/hosts";
+/// The most bytes of it that are read.
+const HOSTS_BYTES: u64 = 1024 * 1024;
+
+/// Addresses to come.
+pub type Addresses<'a> = Pin<Box<dyn Future<Output = Result<Vec<IpAddr>, Failure>> + Send + 'a>>;
+
+/// Whoever knows the addresses of names.
+pub trait Resolve: Send + Sync + 'static {
+    /// The addresses of a name, best first. Asked once for each attempt.
+    fn resolve<'a>(&'a self, name: &'a HostName) -> Addresses<'a>;
+}
+
+/// The resolver of the machine: `/etc/hosts`, then what the C library asks. Each proxy has one of its own.
+#[derive(Debug)]
+pub struct SystemResolver {
+    /// How long a lookup may take, until the process has room for it included.
+    time: Duration,
+    /// How long it may wait for others of its proxy before that.
+    turn: Duration,
+    hosts: PathBuf,
+    own: Arc<Semaphore>,
+}
+
+impl Default for SystemResolver {
+    fn default() -> Self {
+        Self {
+            time: Duration::from_secs(10),
+            turn: Duration::from_secs(30),
+            hosts: HOSTS_FILE.into(),
+            own: Arc::new(Semaphore::new(AT_ONCE_EACH)),
+        }
+    }
+}
+
+#[cfg(test)]
+impl SystemResolver {
+    /// One that reads this file in place of `/etc/hosts`, and has so little patience.
+    pub(super) fn reading(hosts: PathBuf, patience: Duration) -> Self {
+        Self {
+            time: patience,
+            turn: patience,
+            hosts,
+            ..Self::default()
+        }
+    }
+}
+
+impl Resolve for SystemResolver {
+    fn resolve<'a>(&'a self, name: &'a HostName) -> Addresses<'a> {
+        Box::pin(async move {
+            let Ok(Ok(own)) = timeout(self.turn, Arc::clone(&self.own).acquire_owned()).await else {
+                return Err(Failure::ResolveTime);
+            };
+            match timeout(self.time, look_up(own, self.hosts.clone(), name.clone())).await {
+                Ok(Ok(found)) if !found.is_empty() => Ok(found),
+                Ok(Ok(_) | Err(_)) => Err(Failure::NoAddress),
+                Err(_late) => Err(Failure::ResolveTime),
+            }
+        })
+    }
+}
+
+fn at_once() -> &'static Arc<Semaphore> {
+    static AT_ONCE_NOW: OnceLock<Arc<Semaphore>> = OnceLock::new();
+    AT_ONCE_NOW.get_or_init(|| Arc::new(Semaphore::new(AT_ONCE)))
+}
+
+async fn look_up(own: OwnedSemaphorePermit, hosts: PathBuf, name: HostName) -> io::Result<Vec<IpAddr>> {
+    let permit = Arc::clone(at_once()).acquire_owned().await.map_err(io::Error::other)?;
+    // A task of its own: when the time is over, the thread is still busy, and counts.
+    let task = tokio::spawn(async move {
+        let _busy = (permit, own);
+        let listed = tokio::task::spawn_blocking({
+            let name = name.clone();
+            move || listed(&hosts, &name)
+        });
+        let listed = listed.await.unwrap_or_default();
+        if !listed.is_empty() {
+            return Ok(listed);
+        }
+        // With a dot at its end it is looked up as it is, and not below the machine's own domains.
+        let found = tokio::net::lookup_host((format!("{name}."), 0)).await?;
+        Ok(found.map(|address| address.ip()).collect())
+    });
+    task.await.map_err(io::Error::other)?
+}
+
+/// The addresses that the file gives a name. The C library finds none there for a name with a dot at its end.
+fn listed(hosts: &std::path::Path, name: &HostName) -> Vec<IpAddr> {
+    use std::io::Read as _;
+    let mut text = Vec::new();
+    let read = std::fs::File::open(hosts).and_then(|file| file.take(HOSTS_BYTES).read_to_end(&mut text));
+    // Without the file, the C library knows none either.
+    if read.is_err() {
+        return Vec::new();
+    }
+    let lines = text
+        .split(|byte| *byte == b'\n')
+        .filter_map(|line| str::from_utf8(line).ok());
+    let found = lines.filter_map(|line| {
+        let mut words = line.split('#').next().unwrap_or_default().split_ascii_whitespace();
+        let address: IpAddr = words.next()?.parse().ok()?;
+        let is_named = words.any(|word| Host::parse(word).is_ok_and(|host| host == Host::Name(name.clone())));
+        is_named.then_some(address)
+    });
+    found.collect()
+}

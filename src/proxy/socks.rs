@@ -1,0 +1,189 @@
+//! SOCKS5 (RFC 1928), as far as it is served: no password, CONNECT, names and addresses of both families.
+
+use std::net::{Ipv4Addr, Ipv6Addr};
+
+use bytes::Buf as _;
+use tokio::time::{Instant, timeout};
+
+use super::accept::Served;
+use super::attempt::{Failure, Outcome, Refusal};
+use super::client::{Client, Opened, open};
+use super::gate::{Protocol, Wanted};
+use super::record::Record;
+use super::unreadable::Unreadable;
+use crate::policy::Host;
+use crate::policy::hosts::HostError;
+
+const VERSION: u8 = 5;
+const NO_PASSWORD: u8 = 0;
+
+/// What is read of one message.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Read<T> {
+    /// More must come first.
+    More,
+    /// It, and how many bytes it takes.
+    Whole(T, usize),
+}
+
+/// Reads the greeting: the methods that the client offers.
+///
+/// # Errors
+/// No greeting of SOCKS5, or no method without a password.
+pub(super) fn greeting(bytes: &[u8]) -> Result<Read<()>, Unreadable> {
+    match bytes {
+        [] | [VERSION] => Ok(Read::More),
+        [VERSION, count, methods @ ..] => match methods.get(..usize::from(*count)) {
+            None => Ok(Read::More),
+            Some(offered) if offered.contains(&NO_PASSWORD) => Ok(Read::Whole((), 2 + offered.len())),
+            Some(_) => Err(Unreadable::SocksMethod),
+        },
+        _ => Err(Unreadable::Socks),
+    }
+}
+
+/// Reads the request: the host and port that the client wants.
+///
+/// # Errors
+/// No request of SOCKS5, another than CONNECT, or no host.
+pub(super) fn request(bytes: &[u8]) -> Result<Read<(Host, u16)>, Unreadable> {
+    let (command, kind, rest) = match bytes {
+        [] | [VERSION] | [VERSION, _] | [VERSION, _, 0] => return Ok(Read::More),
+        [VERSION, command, 0, kind, rest @ ..] => (*command, *kind, rest),
+        _ => return Err(Unreadable::Socks),
+    };
+    if command != 1 {
+        return Err(Unreadable::SocksCommand);
+    }
+    // Where the address begins, and how long it is.
+    let (start, length) = match (kind, rest) {
+        (1, _) => (0, 4),
+        (4, _) => (0, 16),
+        (3, [length, ..]) => (1, usize::from(*length)),
+        (3, []) => return Ok(Read::More),
+        (_, _) => return Err(Unreadable::SocksAddress),
+    };
+    let Some((address, [high, low])) = rest.get(start..start + length + 2).and_then(<[u8]>::split_last_chunk) else {
+        return Ok(Read::More);
+    };
+    let host = if let Ok(four) = <[u8; 4]>::try_from(address).map(Ipv4Addr::from)
+        && kind == 1
+    {
+        Host::address(four.into())
+    } else if let Ok(six) = <[u8; 16]>::try_from(address).map(Ipv6Addr::from)
+        && kind == 4
+    {
+        Host::address(six.into())
+    } else {
+        let name = str::from_utf8(address).ok().filter(|name| name.is_ascii());
+        Host::parse(name.ok_or(HostError::Character)?)?
+    };
+    match u16::from_be_bytes([*high, *low]) {
+        0 => Err(Unreadable::Port),
+        port => Ok(Read::Whole((host, port), 4 + start + length + 2)),
+    }
+}
+
+/// Reads what a client asks for, and opens its tunnel or says no.
+pub(super) async fn serve<'a>(served: &'a Served, client: &mut Client, begun: Instant) -> Option<Opened<'a>> {
+    let (gate, bounds) = (&*served.gate, &served.bounds);
+    let reading = async {
+        read(client, greeting).await?;
+        client
+            .send(&[VERSION, NO_PASSWORD], bounds.head_time)
+            .await
+            .map_err(|_| Unreadable::Short)?;
+        read(client, request).await
+    };
+    let asked = timeout(bounds.head_time, reading).await;
+    let (host, port) = match asked.unwrap_or(Err(Unreadable::Slow)) {
+        Ok(place) => place,
+        Err(why) => {
+            let protocol = Some(Protocol::Socks);
+            Record::unreadable(gate, begun, &client.buffer, protocol, client.address, why);
+            client.last_word(&refusal(why), bounds.linger).await;
+            return None;
+        }
+    };
+    let wanted = Wanted {
+        host,
+        port,
+        protocol: Protocol::Socks,
+        client: client.address,
+    };
+    let mut record = Record::of(gate, begun, &wanted);
+    let connected = match open(served, client, &wanted).await {
+        Ok(connected) => connected,
+        Err(outcome) => {
+            let code = code(&outcome);
+            record.end(outcome);
+            client.last_word(&reply(code), bounds.linger).await;
+            return None;
+        }
+    };
+    record.connected(connected.address);
+    if let Err(end) = client.send(&reply(0), bounds.idle).await {
+        record.end(Outcome::Passed(end));
+        return None;
+    }
+    let Wanted { host, port, .. } = wanted;
+    Some(Opened {
+        record,
+        server: connected.stream,
+        host,
+        port,
+    })
+}
+
+async fn read<T>(client: &mut Client, reader: impl Fn(&[u8]) -> Result<Read<T>, Unreadable>) -> Result<T, Unreadable> {
+    loop {
+        match reader(&client.buffer)? {
+            Read::Whole(read, length) => {
+                client.buffer.advance(length);
+                return Ok(read);
+            }
+            Read::More => match client.more().await {
+                Ok(1..) => {}
+                Ok(0) | Err(_) => return Err(Unreadable::Short),
+            },
+        }
+    }
+}
+
+/// A reply without an address: nobody needs to know where the proxy's end of a connection is.
+fn reply(code: u8) -> [u8; 10] {
+    [VERSION, code, 0, 1, 0, 0, 0, 0, 0, 0]
+}
+
+/// What a client is told whose bytes are no request.
+fn refusal(why: Unreadable) -> Vec<u8> {
+    match why {
+        Unreadable::SocksMethod => vec![VERSION, 0xff],
+        Unreadable::SocksCommand => reply(7).to_vec(),
+        Unreadable::SocksAddress => reply(8).to_vec(),
+        Unreadable::Host(_) | Unreadable::Port => reply(2).to_vec(),
+        _ => reply(1).to_vec(),
+    }
+}
+
+/// What a client is told that gets no tunnel.
+fn code(outcome: &Outcome) -> u8 {
+    const BY_RULE: u8 = 2;
+    match outcome {
+        Outcome::Refused(
+            Refusal::NotListed(_)
+            | Refusal::Denied
+            | Refusal::Unanswered
+            | Refusal::Other(_)
+            | Refusal::Unreadable(_)
+            | Refusal::Address { .. }
+            | Refusal::OwnAddress(_)
+            | Refusal::Hello(_)
+            | Refusal::Tunnelled(_),
+        ) => BY_RULE,
+        Outcome::Failed(Failure::Unreachable(_)) => 3,
+        Outcome::Failed(Failure::NoAddress | Failure::ResolveTime | Failure::ConnectTime(_)) => 4,
+        Outcome::Failed(Failure::ConnectionRefused(_)) => 5,
+        Outcome::Failed(Failure::BadAnswer) | Outcome::Passed(_) | Outcome::Abandoned(_) => 1,
+    }
+}

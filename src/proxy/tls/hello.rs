@@ -1,0 +1,203 @@
+//! A client's first message: read whole, and strictly.
+
+use super::record::{HANDSHAKE, PLAIN, RECORD};
+use crate::policy::{Host, HostName};
+use crate::proxy::attempt::Seen;
+use crate::proxy::bounds::BUFFER;
+
+/// Why TLS in a tunnel is refused.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum HelloError {
+    /// It is no `ClientHello`, or one that can be read in two ways.
+    #[error("TLS in the tunnel cannot be read")]
+    Unreadable,
+    /// It is longer than 64 KiB.
+    #[error("TLS in the tunnel has a first message that is too long")]
+    TooLong,
+    /// It did not come in time.
+    #[error("TLS in the tunnel has a first message that did not come in time")]
+    Slow,
+    /// The greeting of SSL 2.
+    #[error("SSL 2 in the tunnel")]
+    Ssl2,
+    /// It names another host.
+    #[error("TLS in the tunnel names another host, `{0}`")]
+    Differs(String),
+    /// It names a host, where an address was asked for.
+    #[error("TLS in the tunnel names a host, `{0}`, and an address was asked for")]
+    Named(String),
+}
+
+/// The most bytes of another host's name that are told.
+const SHOWN: usize = 100;
+
+/// A `ClientHello`, as far as it matters here.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(in crate::proxy) struct Hello {
+    /// The host that it names, byte by byte as it stands there.
+    named: Option<Vec<u8>>,
+}
+
+/// Reads a `ClientHello` while its records come in. Looks at each record once.
+#[derive(Debug, Default)]
+pub(in crate::proxy) struct HelloReader {
+    at: usize,
+    version: Option<[u8; 2]>,
+    message: Vec<u8>,
+}
+
+impl HelloReader {
+    /// The hello at the start of these bytes, and the length of its records; `None` while more must come. Each call
+    /// is given what the one before was given, and more behind it.
+    ///
+    /// # Errors
+    /// What is no `ClientHello`, as soon as that is certain.
+    pub(in crate::proxy) fn read(&mut self, bytes: &[u8]) -> Result<Option<(Hello, usize)>, HelloError> {
+        while let Some(head) = bytes.get(self.at..).and_then(<[u8]>::first_chunk::<RECORD>) {
+            let [kind, major, minor, high, low] = *head;
+            let length = usize::from(u16::from_be_bytes([high, low]));
+            let is_known = kind == HANDSHAKE && major == 3 && minor <= 3;
+            let is_same = *self.version.get_or_insert([major, minor]) == [major, minor];
+            if !is_known || !is_same || length == 0 || length > PLAIN {
+                return Err(HelloError::Unreadable);
+            }
+            let Some(fragment) = bytes.get(self.at + RECORD..self.at + RECORD + length) else {
+                break;
+            };
+            self.message.extend_from_slice(fragment);
+            self.at += RECORD + length;
+            if let Some(hello) = self.whole()? {
+                return Ok(Some((hello, self.at)));
+            }
+        }
+        // Full, and no end in it: nothing more would be read.
+        if bytes.len() >= BUFFER {
+            return Err(HelloError::TooLong);
+        }
+        Ok(None)
+    }
+
+    /// The message, when it is complete and nothing follows it in its last record.
+    fn whole(&self) -> Result<Option<Hello>, HelloError> {
+        if *self.message.first().ok_or(HelloError::Unreadable)? != 1 {
+            return Err(HelloError::Unreadable);
+        }
+        let Some([_, long, middle, short]) = self.message.first_chunk::<4>() else {
+            return Ok(None);
+        };
+        let length = usize::from(*long) << 16 | usize::from(*middle) << 8 | usize::from(*short);
+        if length > BUFFER {
+            return Err(HelloError::TooLong);
+        }
+        let body = self.message.get(4..).unwrap_or_default();
+        match body.len().cmp(&length) {
+            std::cmp::Ordering::Less => Ok(None),
+            std::cmp::Ordering::Equal => Hello::of(body).map(Some).ok_or(HelloError::Unreadable),
+            std::cmp::Ordering::Greater => Err(HelloError::Unreadable),
+        }
+    }
+}
+
+impl Hello {
+    /// Reads the body of a `ClientHello`. None where anything is left over, or missing, or there twice.
+    fn of(body: &[u8]) -> Option<Self> {
+        let mut rest = Fields(body);
+        let [major, minor] = rest.take(2)?.first_chunk().copied()?;
+        rest.take(32)?;
+        let session = rest.short()?;
+        let ciphers = rest.long()?;
+        let compressions = rest.short()?;
+        let is_plain = major == 3
+            && minor <= 3
+            && session.len() <= 32
+            && !ciphers.is_empty()
+            && ciphers.len() % 2 == 0
+            && !compressions.is_empty();
+        if !is_plain {
+            return None;
+        }
+        if rest.is_empty() {
+            return Some(Self { named: None });
+        }
+        let mut extensions = Fields(rest.long()?);
+        if !rest.is_empty() {
+            return None;
+        }
+        let (mut kinds, mut named) = (std::collections::BTreeSet::new(), None);
+        while !extensions.is_empty() {
+            let kind = extensions.number()?;
+            let data = extensions.long()?;
+            if !kinds.insert(kind) {
+                return None;
+            }
+            if kind == 0 {
+                named = Some(server_name(data)?.to_vec());
+            }
+        }
+        Some(Self { named })
+    }
+
+    /// Whether it names the host that was asked for, or none.
+    ///
+    /// # Errors
+    /// It names another one, in whatever form.
+    pub(in crate::proxy) fn agrees(&self, host: &Host) -> Result<Seen, HelloError> {
+        let Some(named) = &self.named else {
+            return Ok(Seen::NamelessTls);
+        };
+        let shown = || {
+            let start = named.get(..SHOWN.min(named.len())).unwrap_or_default();
+            start.escape_ascii().to_string()
+        };
+        match host {
+            Host::Address(_) => Err(HelloError::Named(shown())),
+            Host::Name(name) => {
+                let text = str::from_utf8(named).ok().filter(|text| text.is_ascii());
+                match text.map(HostName::parse) {
+                    Some(Ok(other)) if other == *name => Ok(Seen::NamedTls),
+                    Some(Ok(_) | Err(_)) | None => Err(HelloError::Differs(shown())),
+                }
+            }
+        }
+    }
+}
+
+/// The one name in the extension that names hosts.
+fn server_name(data: &[u8]) -> Option<&[u8]> {
+    let mut rest = Fields(data);
+    let mut list = Fields(rest.long()?);
+    let is_host = list.take(1)? == [0];
+    let name = list.long()?;
+    (is_host && !name.is_empty() && list.is_empty() && rest.is_empty()).then_some(name)
+}
+
+/// Fields that follow one another; those of no fixed length have it in front.
+struct Fields<'a>(&'a [u8]);
+
+impl<'a> Fields<'a> {
+    const fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    fn take(&mut self, length: usize) -> Option<&'a [u8]> {
+        let (taken, rest) = self.0.split_at_checked(length)?;
+        self.0 = rest;
+        Some(taken)
+    }
+
+    fn number(&mut self) -> Option<u16> {
+        self.take(2)?.first_chunk().map(|bytes| u16::from_be_bytes(*bytes))
+    }
+
+    /// With a length of one byte.
+    fn short(&mut self) -> Option<&'a [u8]> {
+        let length = *self.take(1)?.first()?;
+        self.take(usize::from(length))
+    }
+
+    /// With a length of two bytes.
+    fn long(&mut self) -> Option<&'a [u8]> {
+        let length = self.number()?;
+        self.take(usize::from(length))
+    }
+}

@@ -1,0 +1,105 @@
+//! How to find out why a command failed, where its words sound as if something was denied to it.
+
+use crate::confine::io::OutputMode;
+use crate::policy::Explain;
+use crate::tools::outcome::Status;
+
+/// What is said.
+const HOW: &str = "if the sandbox may have denied it something: `--explain`, or `shell: {explain: always}` in the config, \
+                   says what, by which line, and what would permit it";
+
+/// How the C library, Python, Node.js, Rust and Go say EACCES, EPERM, EROFS, ENETUNREACH and EAFNOSUPPORT, and what a look-up
+/// of a host says where there is no network; in small letters.
+const REFUSALS: [&str; 26] = [
+    "permission denied",
+    "operation not permitted",
+    "read-only file system",
+    "network is unreachable",
+    "address family not supported",
+    "permissionerror",
+    "permissiondenied",
+    "readonlyfilesystem",
+    "networkunreachable",
+    "eacces",
+    "eperm",
+    "erofs",
+    "enetunreach",
+    "eafnosupport",
+    "eai_again",
+    "temporary failure in name resolution",
+    "could not resolve host",
+    "[errno 1]",
+    "[errno 13]",
+    "[errno 30]",
+    "[errno 97]",
+    "[errno 101]",
+    "(os error 1)",
+    "(os error 13)",
+    "(os error 30)",
+    "(os error 101)",
+];
+
+/// The hint for a command that ended so and said this; none where nobody wants one, or nothing sounds like a refusal.
+///
+/// What was streamed is not known here: then every failure may be one.
+pub(in crate::tools) fn hint(explain: Explain, status: &Status, output: OutputMode, stderr: &str) -> Option<String> {
+    match explain {
+        Explain::Off | Explain::Always => return None,
+        Explain::OnFailure => {}
+    }
+    let failed = match status {
+        Status::Exited { code } => *code != 0,
+        Status::NotExecutable { .. } | Status::NotFound { .. } => true,
+        Status::Signaled { .. }
+        | Status::TimedOut
+        | Status::Cancelled { .. }
+        | Status::OverLimit { .. }
+        | Status::Failed { .. } => false,
+    };
+    let sounds_so = || match output {
+        OutputMode::Stream => true,
+        OutputMode::Capture => {
+            let said = stderr.to_ascii_lowercase();
+            REFUSALS.iter().any(|refusal| said.contains(refusal))
+        }
+    };
+    (failed && sounds_so()).then(|| HOW.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(explain: Explain, code: i32, output: OutputMode, stderr: &str) -> bool {
+        hint(explain, &Status::Exited { code }, output, stderr).is_some()
+    }
+
+    #[test]
+    fn a_failure_that_speaks_of_a_refusal_has_a_hint_and_others_have_none() {
+        for said in [
+            "cat: x: Permission denied",
+            "touch: cannot touch 'x': Read-only file system",
+            "PermissionError: [Errno 13] Permission denied: 'x'",
+            "Error: EACCES: permission denied, open 'x'",
+            "Os { code: 1, kind: PermissionDenied, message: \"…\" }",
+            "connect: Network is unreachable (os error 101)",
+            "socket.gaierror: [Errno -3] Temporary failure in name resolution",
+        ] {
+            assert!(of(Explain::OnFailure, 1, OutputMode::Capture, said), "{said}");
+            assert!(!of(Explain::OnFailure, 0, OutputMode::Capture, said), "{said}");
+            assert!(!of(Explain::Off, 1, OutputMode::Capture, said), "{said}");
+            assert!(!of(Explain::Always, 1, OutputMode::Capture, said), "{said}");
+        }
+        for said in ["", "make: *** [all] Error 2", "assertion failed"] {
+            assert!(!of(Explain::OnFailure, 1, OutputMode::Capture, said), "{said}");
+            assert!(of(Explain::OnFailure, 1, OutputMode::Stream, said), "{said}");
+        }
+    }
+
+    #[test]
+    fn what_was_stopped_has_no_hint() {
+        for status in [Status::TimedOut, Status::Signaled { signal: 9 }] {
+            assert_eq!(hint(Explain::OnFailure, &status, OutputMode::Stream, ""), None);
+        }
+    }
+}

@@ -1,0 +1,51 @@
+//! What programs ask in passing and do without: it is denied, and no command ever failed for it.
+
+use std::path::Path;
+
+use crate::policy::AbsPath;
+
+/// Where the C library looks for a cache of names, users and groups.
+const NAME_SERVICE: &str = "/var/run/nscd/socket";
+/// Where runtimes look how much memory and processor time they are given.
+const CONTROL_GROUPS: &str = "/sys/fs/cgroup";
+
+/// Whether the path is asked for by runtimes that size themselves, and take the whole machine where there is no answer.
+pub(super) fn is_idle(path: &AbsPath) -> bool {
+    path.as_path().starts_with(CONTROL_GROUPS)
+}
+
+/// Whether the call is what the C library does before it looks users and hosts up by itself, where nobody would answer it
+/// without Stockade either, or how it lists network interfaces.
+pub(super) fn is_idle_question(number: u32, [family, kind]: [u64; 2]) -> bool {
+    let is = |value: u64, expected: i32| u64::try_from(expected) == Ok(value);
+    let as_it_asks = libc::SOCK_STREAM | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
+    let names = is(family, libc::AF_UNIX) && is(kind, as_it_asks) && !Path::new(NAME_SERVICE).exists();
+    let interfaces = is(family, libc::AF_NETLINK) && is(kind, libc::SOCK_RAW | libc::SOCK_CLOEXEC);
+    i64::from(number) == libc::SYS_socket && (names || interfaces)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_is_asked_in_passing_is_idle() {
+        let at = |path: &str| is_idle(&AbsPath::new(path).unwrap());
+        assert!(at("/sys/fs/cgroup/memory/memory.limit_in_bytes"));
+        assert!(!at("/sys/fs/cgroups") && !at("/sys/fs") && !at("/sys/kernel"));
+        let call = |number: i64, family: i32, kind: i32| {
+            let of = |value: i32| u64::try_from(value).unwrap();
+            is_idle_question(u32::try_from(number).unwrap(), [of(family), of(kind)])
+        };
+        let raw = libc::SOCK_RAW | libc::SOCK_CLOEXEC;
+        assert!(call(libc::SYS_socket, libc::AF_NETLINK, raw));
+        assert!(!call(libc::SYS_socket, libc::AF_NETLINK, libc::SOCK_RAW));
+        assert!(!call(libc::SYS_socket, libc::AF_PACKET, raw));
+        assert!(!call(libc::SYS_socketpair, libc::AF_NETLINK, raw));
+        assert!(!call(
+            libc::SYS_socket,
+            libc::AF_UNIX,
+            libc::SOCK_STREAM | libc::SOCK_CLOEXEC
+        ));
+    }
+}

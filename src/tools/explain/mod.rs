@@ -1,0 +1,100 @@
+//! What a command attempted and was denied, and why.
+//!
+//! Where somebody wants to know, the runner takes note of what a command attempts ([`crate::confine`]) and decides nothing by it.
+//! [`standing`] keeps the plan that holds the commands of a worker. Afterwards [`there`] looks whether there was anything to be
+//! denied: what is not there fails everywhere, and is no denial. [`judge`] holds each attempt against the plan, by the plan's
+//! own readers, but for what programs only ask in passing ([`idle`]), and [`reasons`] says of what is left which clause decides, on which line, what stood in the way, and what would
+//! have to change. [`told`] puts that in words; [`hint`] says how to come by it where nobody asked before.
+
+pub(in crate::tools) mod hint;
+mod idle;
+pub(in crate::tools) mod judge;
+mod reasons;
+pub(in crate::tools) mod standing;
+mod there;
+mod told;
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+/// What was denied to a command, as far as somebody looked.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, JsonSchema)]
+pub struct Explained {
+    /// What was denied, in the order in which it was first attempted.
+    pub blocked: Vec<Blocked>,
+    /// Denials that are not listed, because there are too many different ones.
+    pub more: u64,
+    /// Attempts that were not looked at: there were too many, whoever made them was gone, or the host was too slow to answer.
+    pub unseen: u64,
+}
+
+/// One thing that was denied.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Blocked {
+    /// What was wanted.
+    pub wanted: Wanted,
+    /// Of what: a path, an address, a system call; escaped.
+    pub what: String,
+    /// How often.
+    pub times: u64,
+    /// What stood in the way.
+    pub by: Layer,
+    /// The clause that decides; absent where no clause speaks of it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub clause: Option<String>,
+    /// Where that is written.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub origin: Option<String>,
+    /// The smallest changes that would permit it; none where nothing would.
+    pub change: Vec<String>,
+    /// What else holds.
+    pub notes: Vec<String>,
+}
+
+/// What was wanted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Wanted {
+    /// The content of a file.
+    Read,
+    /// The names in a directory.
+    List,
+    /// To change the content of a file.
+    Write,
+    /// To make something under a name, or to move it there.
+    Make,
+    /// To remove a name, or to move it away.
+    Remove,
+    /// To give a file a name in another directory as well.
+    Link,
+    /// To run a program.
+    Execute,
+    /// To change mode, owner, times or extended attributes.
+    Attributes,
+    /// To know whether something is there.
+    Look,
+    /// To reach an address.
+    Connect,
+    /// To make a socket.
+    Socket,
+    /// A system call.
+    Call,
+}
+
+/// What stands in the way of a command.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Layer {
+    /// Landlock rules.
+    Landlock,
+    /// The mounts: it is not there in the namespace, or read-only.
+    Mounts,
+    /// A network namespace with nothing but a loopback.
+    NetworkNamespace,
+    /// System call filters.
+    Seccomp,
+    /// The broker of attribute changes.
+    Broker,
+    /// The capabilities that root does not have here: the modes of files bind it like anybody.
+    Capabilities,
+}

@@ -1,0 +1,206 @@
+//! Why something was denied: the clause, its line, and what would have to change.
+
+use std::net::SocketAddr;
+
+use super::judge::{Denial, operation};
+use super::standing::Standing;
+use super::{Blocked, Layer, Wanted};
+use crate::backend::seccomp::table::Table;
+use crate::backend::seccomp::{Attempts, Call, NATIVE_ARCH, Role};
+use crate::policy::path::{display, escape};
+use crate::policy::{AbsPath, Network, Operation, UnixSockets};
+use crate::tools::inspect::explain::{Answer, Permitted};
+use crate::tools::inspect::export::call_name;
+use crate::tools::plan;
+
+/// The port on which names are resolved.
+const DNS: u16 = 53;
+
+impl Standing {
+    /// A denial with its reasons.
+    pub(super) fn reasons(&self, denial: Denial, times: u64) -> Blocked {
+        match denial {
+            Denial::File {
+                wanted,
+                path,
+                asked,
+                by,
+            } => self.of_file(wanted, &path, &asked, by, times),
+            Denial::Unix(path) => Blocked {
+                clause: Some(format!("unix_sockets {}", self.profile.unix_sockets)),
+                origin: self.line("shell.unix_sockets"),
+                change: vec![
+                    "`shell: {unix_sockets: all}`, and a root that holds the socket, would let it be reached"
+                        .to_owned(),
+                ],
+                ..plainly(Wanted::Connect, shown(&path), times, self.outermost())
+            },
+            Denial::Address(address) => self.of_address(address, times),
+            Denial::Call { number, arguments } => self.of_call(number, arguments, times),
+        }
+    }
+
+    fn of_file(&self, wanted: Wanted, path: &AbsPath, asked: &AbsPath, by: Layer, times: u64) -> Blocked {
+        let blocked = plainly(wanted, shown(path), times, by);
+        if by == Layer::Capabilities {
+            return Blocked {
+                notes: vec![
+                    "its owner and mode refuse it: root has no capabilities here, and no config gives them".to_owned(),
+                ],
+                ..blocked
+            };
+        }
+        let operation = operation(wanted).unwrap_or(Operation::Read);
+        let answer = self.inspection.answer(operation, asked, &self.held);
+        let missed = self.inspection.approved.explain(operation, asked);
+        let missed = missed
+            .missed
+            .first()
+            .map(|grant| (grant.to_string(), grant.origin.to_string()));
+        let decides = answer
+            .clause
+            .as_ref()
+            .map(|clause| (clause.text.clone(), clause.origin.clone()));
+        let (clause, origin) = decides.or(missed).unzip();
+        let mut notes = answer.notes.clone();
+        if wanted == Wanted::Attributes && answer.permitted == Permitted::Yes {
+            notes.push(
+                "no config permits this: set-uid and set-gid bits, and extended attributes other than `user.*` and ACLs"
+                    .to_owned(),
+            );
+        }
+        // A root must exist, so what is made needs one around it.
+        let around = path.parent().filter(|_| wanted == Wanted::Make);
+        let around = around.map(|around| self.inspection.answer(operation, &around, &self.held));
+        let change =
+            match around.filter(|around| answer.permitted == Permitted::No && around.permitted == Permitted::No) {
+                Some(around) => change(&around),
+                None => change(&answer),
+            };
+        Blocked {
+            clause,
+            origin,
+            change,
+            notes,
+            ..blocked
+        }
+    }
+
+    fn of_address(&self, address: SocketAddr, times: u64) -> Blocked {
+        let proxy =
+            "what is listed is reached through the proxy that HTTPS_PROXY and its kin name, and by nothing else";
+        let notes = match &self.profile.network {
+            Network::Hosts(_) => vec![proxy.to_owned()],
+            Network::Off | Network::Full => Vec::new(),
+        };
+        let change = if address.port() == DNS {
+            "the proxy resolves the names of the hosts that `shell: {network: {allow: [\"HOST:PORT\"]}}` lists"
+                .to_owned()
+        } else {
+            format!(
+                "`shell: {{network: {{allow: [\"{address}\"]}}}}` or `--net {address}` would let a program reach it through the proxy"
+            )
+        };
+        Blocked {
+            clause: Some(format!("network {}", self.profile.network)),
+            origin: self.line("shell.network"),
+            change: vec![change],
+            notes,
+            ..plainly(Wanted::Connect, address.to_string(), times, Layer::NetworkNamespace)
+        }
+    }
+
+    fn of_call(&self, number: u32, arguments: [u64; 2], times: u64) -> Blocked {
+        let name = call_name(number).map_or_else(|| format!("number {number}"), str::to_owned);
+        let [first, _] = arguments;
+        let family = i32::try_from(first & u64::from(u32::MAX)).unwrap_or(-1);
+        let is_socket = i64::from(number) == libc::SYS_socket;
+        match family {
+            libc::AF_INET | libc::AF_INET6 if is_socket && self.profile.network != Network::Full => Blocked {
+                clause: Some(format!("network {}", self.profile.network)),
+                origin: self.line("shell.network"),
+                change: vec![
+                    "`shell: {network: {allow: [\"HOST:PORT\"]}}`, or `--net HOST:PORT`, would let it reach that host, where \
+                     namespaces work; `network: true` every host"
+                        .to_owned(),
+                ],
+                ..plainly(Wanted::Socket, "IP".to_owned(), times, Layer::Seccomp)
+            },
+            libc::AF_UNIX if is_socket && self.profile.unix_sockets != UnixSockets::All => Blocked {
+                clause: Some(format!("unix_sockets {}", self.profile.unix_sockets)),
+                origin: self.line("shell.unix_sockets"),
+                change: vec!["`shell: {unix_sockets: all}` would permit it".to_owned()],
+                ..plainly(Wanted::Socket, "Unix".to_owned(), times, Layer::Seccomp)
+            },
+            _ => {
+                let mut args = [0; 6];
+                args[..2].copy_from_slice(&arguments);
+                let call = Call {
+                    arch: NATIVE_ARCH,
+                    nr: number,
+                    args,
+                };
+                let table = Table::of(plan::settings(
+                    &self.profile,
+                    Role::Command,
+                    Attempts::Unseen,
+                    self.ground,
+                ));
+                let (_, reason) = table.answer(&call);
+                let (wanted, what) = if is_socket {
+                    (Wanted::Socket, format!("family {family}"))
+                } else {
+                    (Wanted::Call, name)
+                };
+                Blocked {
+                    notes: vec![format!("no config permits it ({reason})")],
+                    ..plainly(wanted, what, times, Layer::Seccomp)
+                }
+            }
+        }
+    }
+
+    fn outermost(&self) -> Layer {
+        if self.is_in_namespaces() {
+            Layer::Mounts
+        } else {
+            Layer::Landlock
+        }
+    }
+
+    fn line(&self, key: &str) -> Option<String> {
+        let origin = self.inspection.policy.ceilings.lines.get(key)?;
+        Some(escape(origin.to_string().as_bytes()))
+    }
+}
+
+fn shown(path: &AbsPath) -> String {
+    display(path.as_path().as_os_str())
+}
+
+fn plainly(wanted: Wanted, what: String, times: u64, by: Layer) -> Blocked {
+    Blocked {
+        wanted,
+        what,
+        times,
+        by,
+        clause: None,
+        origin: None,
+        change: Vec::new(),
+        notes: Vec::new(),
+    }
+}
+
+/// What would permit it: a yes, or what a person would edit.
+fn change(answer: &Answer) -> Vec<String> {
+    match answer.permitted {
+        Permitted::No => answer.change.clone(),
+        Permitted::Approved => vec!["a command that was asked about and approved may".to_owned()],
+        // The profile gives it and the backend blocks more.
+        Permitted::Yes => answer
+            .backends
+            .iter()
+            .filter_map(|backend| backend.detail.clone())
+            .collect(),
+    }
+}

@@ -1,0 +1,195 @@
+//! Whether there is anything on the host that a denial could be about.
+
+use std::ffi::OsStr;
+use std::fs::{Metadata, symlink_metadata};
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use nix::fcntl::{AT_FDCWD, AtFlags, OFlag, OpenHow, ResolveFlag, openat2, readlink};
+use nix::unistd::{AccessFlags, faccessat, geteuid};
+
+use super::Wanted;
+use crate::confine::attempted::{Found, Want};
+
+/// What was attempted, of what on the host.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Reached {
+    pub(super) wanted: Wanted,
+    pub(super) path: PathBuf,
+    /// Whether it was seen from inside.
+    pub(super) found: Found,
+    /// Whether root is kept from it by its modes, for lack of capabilities.
+    pub(super) modes: Modes,
+}
+
+/// What the modes of something say to root without capabilities.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Modes {
+    /// They permit it, or this user is not root.
+    Permit,
+    /// They refuse it.
+    Refuse,
+}
+
+/// Where an attempt leads on the host, if it could have come to something there for this user.
+///
+/// Nothing is opened: a path that a command chose is only walked.
+pub(super) fn reached(path: &OsStr, found: Found, want: Want) -> Option<Reached> {
+    let path = Path::new(path);
+    let real = match (found, want) {
+        (Found::There, _) | (Found::Absent, Want::Make) => path.to_owned(),
+        // It is not there, or it is hidden by what is mounted around it.
+        (Found::Absent | Found::Nothing, Want::Remove | Want::Link) | (Found::Nothing, Want::Make) => {
+            let beside = real(path.parent()?)?.join(path.file_name()?);
+            let is_there = symlink_metadata(&beside).is_ok();
+            (want == Want::Make || is_there).then_some(beside)?
+        }
+        (
+            Found::Absent | Found::Nothing,
+            Want::Read | Want::List | Want::Write | Want::Execute | Want::Look | Want::Attributes | Want::Connect,
+        ) => real(path)?,
+    };
+    let seen = symlink_metadata(&real).ok();
+    let is_directory = seen.as_ref().is_some_and(Metadata::is_dir);
+    let wanted = match want {
+        Want::Read if is_directory => Wanted::List,
+        Want::Read => Wanted::Read,
+        Want::List => Wanted::List,
+        Want::Write => Wanted::Write,
+        Want::Make => Wanted::Make,
+        Want::Remove => Wanted::Remove,
+        Want::Link => Wanted::Link,
+        Want::Execute => Wanted::Execute,
+        Want::Attributes => Wanted::Attributes,
+        Want::Look => Wanted::Look,
+        Want::Connect => Wanted::Connect,
+    };
+    // What lies in a private directory, or is gone by now, was there for the command; its modes are not known any more.
+    let subject = match wanted {
+        Wanted::Make | Wanted::Remove => real.parent()?.to_owned(),
+        _ => real.clone(),
+    };
+    let modes = match symlink_metadata(&subject) {
+        Err(_) => Modes::Permit,
+        Ok(about) if by_its_modes(&subject, &about, wanted) => to_bare_root(&about, wanted),
+        Ok(_) => return None,
+    };
+    Some(Reached {
+        wanted,
+        path: real,
+        found,
+        modes,
+    })
+}
+
+/// Where a path leads on the host; not through what `/proc` says of this process, which the command's is not.
+fn real(path: &Path) -> Option<PathBuf> {
+    let how = OpenHow::new()
+        .flags(OFlag::O_PATH | OFlag::O_CLOEXEC)
+        .resolve(ResolveFlag::RESOLVE_NO_MAGICLINKS);
+    let place = openat2(AT_FDCWD, path, how).ok()?;
+    let real = readlink(format!("/proc/self/fd/{}", place.as_raw_fd()).as_str()).ok()?;
+    let real = PathBuf::from(real);
+    let own = format!("/proc/{}", std::process::id());
+    (real.is_absolute() && !real.starts_with(own)).then_some(real)
+}
+
+/// The permission that something asks of what it is about.
+const fn asks(wanted: Wanted) -> AccessFlags {
+    match wanted {
+        Wanted::Read | Wanted::List => AccessFlags::R_OK,
+        Wanted::Write | Wanted::Connect => AccessFlags::W_OK,
+        Wanted::Make | Wanted::Remove => AccessFlags::W_OK.union(AccessFlags::X_OK),
+        Wanted::Execute => AccessFlags::X_OK,
+        Wanted::Attributes | Wanted::Link | Wanted::Look | Wanted::Socket | Wanted::Call => AccessFlags::F_OK,
+    }
+}
+
+/// Whether this user could do it here without Stockade: what modes refuse, no change of a config permits.
+fn by_its_modes(path: &Path, about: &Metadata, wanted: Wanted) -> bool {
+    match wanted {
+        Wanted::Attributes => about.uid() == geteuid().as_raw() || geteuid().is_root(),
+        Wanted::Execute if !about.is_file() => false,
+        _ => faccessat(AT_FDCWD, path, asks(wanted), AtFlags::AT_EACCESS).is_ok(),
+    }
+}
+
+/// What modes say to a root that has no capabilities, and no group but its own.
+fn to_bare_root(about: &Metadata, wanted: Wanted) -> Modes {
+    let shift = match (about.uid(), about.gid()) {
+        (0, _) => 6,
+        (_, 0) => 3,
+        (_, _) => 0,
+    };
+    let asked = u32::try_from(asks(wanted).bits()).unwrap_or(0);
+    if !geteuid().is_root() || about.is_symlink() || about.mode() >> shift & asked == asked {
+        Modes::Permit
+    } else {
+        Modes::Refuse
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    fn at(path: &Path, found: Found, want: Want) -> Option<(Wanted, PathBuf)> {
+        reached(path.as_os_str(), found, want).map(|reached| (reached.wanted, reached.path))
+    }
+
+    #[test]
+    fn what_is_not_there_is_not_denied_but_what_could_be_made_is() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = fs::canonicalize(dir.path()).unwrap();
+        let missing = root.join("missing");
+        for want in [
+            Want::Read,
+            Want::List,
+            Want::Write,
+            Want::Remove,
+            Want::Execute,
+            Want::Look,
+        ] {
+            for found in [Found::Absent, Found::Nothing] {
+                assert_eq!(at(&missing, found, want), None, "{want:?}");
+            }
+        }
+        for found in [Found::Absent, Found::Nothing] {
+            assert_eq!(at(&missing, found, Want::Make), Some((Wanted::Make, missing.clone())));
+        }
+        assert_eq!(at(&missing.join("x"), Found::Nothing, Want::Make), None);
+    }
+
+    #[test]
+    fn what_is_hidden_is_found_where_it_leads_on_the_host() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = fs::canonicalize(dir.path()).unwrap();
+        let (file, link) = (root.join("file"), root.join("link"));
+        fs::write(&file, "x").unwrap();
+        symlink("file", &link).unwrap();
+        assert_eq!(at(&link, Found::Nothing, Want::Read), Some((Wanted::Read, file)));
+        assert_eq!(at(&link, Found::Nothing, Want::Remove), Some((Wanted::Remove, link)));
+        assert_eq!(at(&root, Found::Absent, Want::Read), Some((Wanted::List, root.clone())));
+    }
+
+    #[test]
+    fn what_was_there_and_is_gone_was_denied_all_the_same() {
+        let gone = Path::new("/nowhere/gone");
+        assert_eq!(
+            at(gone, Found::There, Want::Read),
+            Some((Wanted::Read, gone.to_owned()))
+        );
+    }
+
+    #[test]
+    fn nothing_is_found_through_what_proc_says_of_this_process() {
+        for path in ["/proc/self/status", "/proc/self/cwd", "/dev/fd/0", "/dev/stdin"] {
+            assert_eq!(at(Path::new(path), Found::Nothing, Want::Read), None, "{path}");
+        }
+        assert!(at(Path::new("/proc/version"), Found::Nothing, Want::Read).is_some());
+    }
+}

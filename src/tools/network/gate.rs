@@ -1,0 +1,276 @@
+//! Decides about the connections of one command.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::watch;
+use tokio::time::Instant;
+
+use super::bounds::{SETTING, UNLISTED};
+use super::log::Log;
+use super::question::{About, Answered, Asker, Open, request};
+use super::tried::NetworkUse;
+use crate::policy::{Host, HostAccess, HostList};
+use crate::proxy::{Attempt, Decision, Gate, Refusal, Verdict, Wanted};
+
+/// How long a client waits for an answer.
+const PATIENCE: Duration = Duration::from_mins(2);
+/// The most questions that one command may ask; what comes after them is refused.
+const MOST_QUESTIONS: usize = 32;
+
+/// Finds out which process has the other end of a connection, for people to read.
+pub(in crate::tools) type Who = Arc<dyn Fn(SocketAddr) -> Option<String> + Send + Sync>;
+
+/// Told of what is refused, as it happens: the place and why.
+pub(in crate::tools) type Tell = Arc<dyn Fn(String) + Send + Sync>;
+
+/// The gate of one command.
+///
+/// A yes or a no holds for that command; where somebody said so, for the session. The answer to one question counts for all
+/// connections to the same host and port. A question stays open until it is answered or nobody waits for it any more, so
+/// that a command cannot put another one in its place.
+pub(in crate::tools) struct HostGate {
+    list: HostList,
+    about: About,
+    asker: Option<Asker>,
+    who: Who,
+    tell: Option<Tell>,
+    runtime: tokio::runtime::Handle,
+    patience: Duration,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    places: BTreeMap<(Host, u16), Place>,
+    log: Log,
+    /// How many questions were put.
+    questions: usize,
+    ended: bool,
+}
+
+/// What is known of a host and port that was asked about.
+#[derive(Debug)]
+enum Place {
+    Asked(Put),
+    Answered(Answered),
+}
+
+/// A question that is open.
+#[derive(Debug, Clone)]
+struct Put {
+    answer: watch::Receiver<Option<Answered>>,
+    until: Instant,
+    open: Arc<Open>,
+    /// How many connections wait for it.
+    waiting: usize,
+}
+
+/// A connection that waits for an answer. The last one to leave before there is any takes the question with it.
+struct Waiting<'a> {
+    gate: &'a HostGate,
+    key: (Host, u16),
+    open: Arc<Open>,
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        let mut state = self.gate.state();
+        let Some(Place::Asked(put)) = state.places.get_mut(&self.key) else {
+            return;
+        };
+        if !Arc::ptr_eq(&put.open, &self.open) {
+            return;
+        }
+        put.waiting = put.waiting.saturating_sub(1);
+        if put.waiting == 0 {
+            state.places.remove(&self.key);
+            drop(state);
+            self.open.withdraw();
+        }
+    }
+}
+
+impl HostGate {
+    /// A gate for a command with this list. Without an `asker` nobody is asked, and what would be asked about is refused.
+    /// Needs a running runtime.
+    pub(in crate::tools) fn new(
+        list: HostList,
+        about: About,
+        asker: Option<Asker>,
+        who: Who,
+        tell: Option<Tell>,
+    ) -> Self {
+        Self {
+            list,
+            about,
+            asker,
+            who,
+            tell,
+            runtime: tokio::runtime::Handle::current(),
+            patience: PATIENCE,
+            state: Mutex::default(),
+        }
+    }
+
+    /// The same, where a client waits so long for an answer.
+    #[cfg(test)]
+    pub(super) fn waiting(self, patience: Duration) -> Self {
+        Self { patience, ..self }
+    }
+
+    /// Withdraws what is still asked: the command has ended, and nothing is asked any more.
+    pub(in crate::tools) fn end(&self) {
+        let mut state = self.state();
+        state.ended = true;
+        for place in state.places.values() {
+            match place {
+                Place::Asked(put) => put.open.withdraw(),
+                Place::Answered(_) => {}
+            }
+        }
+    }
+
+    /// What was tried.
+    pub(in crate::tools) fn tried(&self) -> NetworkUse {
+        self.state().log.told()
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    async fn judge(&self, wanted: Wanted) -> Verdict {
+        let access = self.list.access(&wanted.host, wanted.port);
+        // Where one of these stands, what the config says would not help alone.
+        let bound = || self.about.bounds.setting(&wanted.host, wanted.port, access);
+        match access {
+            HostAccess::Free => Verdict::Allowed,
+            HostAccess::Denied => {
+                let setting = bound().map_or(Cow::Borrowed(SETTING), Cow::Owned);
+                Verdict::Refused(Refusal::NotListed(setting))
+            }
+            HostAccess::Asked => {
+                let bound = bound();
+                match self.asked(wanted).await {
+                    Answered::Yes => Verdict::Allowed,
+                    Answered::No => Verdict::Refused(Refusal::Denied),
+                    Answered::Nobody(why) => Verdict::Refused(unanswered(bound.as_deref(), &why)),
+                }
+            }
+        }
+    }
+
+    /// The answer about a host and port; asks if nobody has yet.
+    async fn asked(&self, wanted: Wanted) -> Answered {
+        let nobody = |why: &str| Answered::Nobody(why.to_owned());
+        let Some(asker) = &self.asker else {
+            return nobody("nobody is asked about what this command does");
+        };
+        let key = (wanted.host.clone(), wanted.port);
+        let Put {
+            mut answer,
+            until,
+            open,
+            ..
+        } = {
+            let mut state = self.state();
+            let state = &mut *state;
+            if state.ended {
+                return nobody("the command has ended");
+            }
+            match state.places.get_mut(&key) {
+                Some(Place::Answered(answer)) => return answer.clone(),
+                Some(Place::Asked(put)) => {
+                    put.waiting += 1;
+                    put.clone()
+                }
+                None if state.questions >= MOST_QUESTIONS => {
+                    return nobody("this command has asked about too many hosts");
+                }
+                None => {
+                    let (sender, answer) = watch::channel(None);
+                    let put = Put {
+                        answer,
+                        until: Instant::now() + self.patience,
+                        open: Arc::new(Open::default()),
+                        waiting: 1,
+                    };
+                    state.questions += 1;
+                    state.places.insert(key.clone(), Place::Asked(put.clone()));
+                    self.put(asker.clone(), wanted, sender, Arc::clone(&put.open));
+                    put
+                }
+            }
+        };
+        let waiting = Waiting {
+            gate: self,
+            key: key.clone(),
+            open: Arc::clone(&open),
+        };
+        let answered = match tokio::time::timeout_at(until, answer.wait_for(Option::is_some)).await {
+            Ok(Ok(answer)) => answer.clone().unwrap_or(Answered::Nobody(String::new())),
+            Ok(Err(_gone)) => nobody("the question was lost"),
+            Err(_elapsed) => {
+                open.withdraw();
+                Answered::Nobody(String::new())
+            }
+        };
+        self.state().places.insert(key, Place::Answered(answered.clone()));
+        drop(waiting);
+        answered
+    }
+
+    /// Asks on a thread of its own: whoever answers may take as long as they like, and nobody joins it.
+    fn put(&self, asker: Asker, wanted: Wanted, sender: watch::Sender<Option<Answered>>, open: Arc<Open>) {
+        let (about, who, runtime) = (self.about.clone(), Arc::clone(&self.who), self.runtime.clone());
+        let asking = move || {
+            let request = request(&about, &wanted.host, wanted.port, who(wanted.client));
+            sender.send_replace(Some(asker.ask(request, &open, &runtime)));
+        };
+        // Without a thread the sender is gone, which whoever waits takes for no answer.
+        let _started = std::thread::Builder::new().name("question".to_owned()).spawn(asking);
+    }
+}
+
+/// Why a host is refused that was to be asked about; without a reason, nobody answered in time.
+fn unanswered(bound: Option<&str>, why: &str) -> Refusal {
+    let nobody = match (bound, why) {
+        (None, "") => return Refusal::Unanswered,
+        (Some(_), "") => "answered in time".to_owned(),
+        (None | Some(_), why) => format!("could be asked: {why}"),
+    };
+    let setting = bound.map_or_else(String::new, |setting| format!(" ({setting})"));
+    Refusal::Other(Cow::Owned(format!("{UNLISTED}{setting}, and nobody {nobody}")))
+}
+
+impl Gate for HostGate {
+    fn decide(&self, wanted: Wanted) -> Decision<'_> {
+        Box::pin(self.judge(wanted))
+    }
+
+    fn reaches(&self, address: IpAddr, port: u16) -> bool {
+        // A yes is for a host of the internet: who is asked cannot tell whether its address is this machine's.
+        self.list.names_by_number(address, port)
+    }
+
+    fn attempted(&self, attempt: Attempt) {
+        let new = self.state().log.add(&attempt);
+        if let (Some(tell), Some(line)) = (&self.tell, new) {
+            tell(line);
+        }
+    }
+}
+
+impl fmt::Debug for HostGate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("HostGate")
+            .field("list", &self.list)
+            .field("about", &self.about)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,80 @@
+//! A way out, for as long as one command lives.
+
+use std::sync::Arc;
+
+use super::gate::{HostGate, Tell};
+use super::question::{About, Asker};
+use super::tried::NetworkUse;
+use crate::confine::Confinement;
+use crate::confine::io::IoError;
+use crate::confine::way_out::{WayOut, asker};
+use crate::policy::Network;
+use crate::profile::Profile;
+use crate::proxy::{Bounds, Proxy, SystemResolver};
+use crate::tools::call::ToolError;
+
+/// A proxy between the sockets in a command's network namespace and the hosts that it may reach.
+#[derive(Debug)]
+pub(in crate::tools) struct Way {
+    proxy: Proxy,
+    gate: Ending,
+    out: WayOut,
+}
+
+/// A gate whose questions are withdrawn when the way is given up, however that comes.
+#[derive(Debug)]
+struct Ending(Arc<HostGate>);
+
+impl Drop for Ending {
+    fn drop(&mut self) {
+        self.0.end();
+    }
+}
+
+impl Way {
+    /// A way out for the next command of this worker, if its profile has one.
+    pub(in crate::tools) async fn open(
+        worker: &mut Confinement,
+        profile: &Profile,
+        about: About,
+        asks: Option<Asker>,
+        tell: Option<Tell>,
+    ) -> Result<Option<Self>, ToolError> {
+        let list = match &profile.network {
+            Network::Off | Network::Full => return Ok(None),
+            Network::Hosts(list) => list.clone(),
+        };
+        let out = worker.way_out().await?;
+        let stage = worker.stage_pid();
+        let who = Arc::new(move |client| asker(stage, client).map(|asker| asker.to_string()));
+        let gate = Arc::new(HostGate::new(list, about, asks, who, tell));
+        let unwatched = |error| ToolError::Io(IoError::Watch(error));
+        let listeners = out.listeners().map_err(unwatched)?;
+        let (seen, resolver) = (Arc::clone(&gate), Arc::new(SystemResolver::default()));
+        let proxy = Proxy::start(listeners, seen, resolver, Bounds::default()).map_err(unwatched)?;
+        Ok(Some(Self {
+            proxy,
+            gate: Ending(gate),
+            out,
+        }))
+    }
+
+    /// The port of the proxy, on the loopback of the command's network namespace.
+    pub(in crate::tools) fn port(&self) -> u16 {
+        self.out.port()
+    }
+
+    /// The gate, for whoever knows first that the command has ended.
+    pub(in crate::tools) fn gate(&self) -> Arc<HostGate> {
+        Arc::clone(&self.gate.0)
+    }
+
+    /// Ends it, and says what was tried.
+    pub(in crate::tools) async fn close(self) -> NetworkUse {
+        self.gate.0.end();
+        // Nobody comes any more, and who waits is sent away.
+        drop(self.out);
+        self.proxy.stop().await;
+        self.gate.0.tried()
+    }
+}

@@ -1,0 +1,304 @@
+//! What happens, in the words of the log.
+
+use std::os::unix::ffi::OsStrExt as _;
+
+use serde_json::Value;
+use sha2::{Digest as _, Sha256};
+
+use super::super::call::{ShellCall, ShellCommand, ToolError, argv, words};
+use super::super::network::{NetworkUse, TriedResult};
+use super::super::outcome::{Restored, Status, Then};
+use super::super::plan::ProfileDigest;
+use super::super::tool::{ApprovalContext, Assessment};
+use super::{CallId, CommandEnd};
+use crate::approval::{DecidedBy, Record, Remember};
+use crate::audit::event::{self, Answer, Attempt, Clauses, ConfigFile, Needs, SelfTest, SessionStart};
+use crate::audit::{Text, bounded};
+use crate::backend::status::{ClauseStatus, Status as Held};
+use crate::config::NamedFile;
+use crate::policy::hex::hex;
+use crate::policy::path::escape;
+use crate::policy::{AbsPath, Mode, Policy};
+
+/// The most clauses of a profile that are told of, and the most bytes of them.
+const MOST_CLAUSES: usize = 500;
+const MOST_OF_A_MAP: usize = 128 << 10;
+/// The most entries of one list in a record.
+const MOST: usize = 50;
+
+pub(super) fn session_start(policy: &Policy, mode: Mode) -> SessionStart {
+    let ceilings = policy.ceilings.all.iter().take(MOST);
+    SessionStart {
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        pid: std::process::id(),
+        uid: nix::unistd::getuid().as_raw(),
+        mode: mode.to_string(),
+        config: Vec::new(),
+        ceilings: ceilings
+            .map(|ceiling| Text::of_bytes(ceiling.file.as_os_str().as_bytes()))
+            .collect(),
+        regime_line: Text::of(""),
+    }
+}
+
+pub(super) fn complete(start: &mut SessionStart, files: &[NamedFile], regime_line: &str) {
+    let files = files.iter().take(MOST);
+    start.config = files
+        .map(|file| ConfigFile {
+            path: Text::of_bytes(file.path.as_os_str().as_bytes()),
+            sha256: file.hex(),
+        })
+        .collect();
+    start.regime_line = Text::of(regime_line);
+}
+
+pub(super) fn profile(digest: &ProfileDigest, regime: &str, statuses: Option<&[ClauseStatus]>) -> event::Profile {
+    let mut clauses = Clauses::default();
+    let mut inexact = Vec::new();
+    for status in statuses.unwrap_or_default() {
+        let count = match &status.status {
+            Held::Enforced => &mut clauses.enforced,
+            Held::Stricter(_) => &mut clauses.stricter,
+            Held::Undone => &mut clauses.undone,
+            Held::Residual(_) => &mut clauses.residual,
+        };
+        *count += 1;
+        if status.status != Held::Enforced && inexact.len() < MOST {
+            inexact.push(Text::of(&format!("{}: {}", status.clause, status.status)));
+        }
+    }
+    let all = statuses.unwrap_or_default();
+    let mut bytes = 0;
+    let fits = |status: &&ClauseStatus| {
+        bytes += status.clause.len() + status.origin.len() + 64;
+        bytes <= MOST_OF_A_MAP
+    };
+    let map = all.iter().take(MOST_CLAUSES).take_while(fits).map(|status| {
+        let (held, detail) = match &status.status {
+            Held::Enforced => ("enforced", None),
+            Held::Stricter(_) => ("stricter", Some(&status.status)),
+            Held::Undone => ("undone", Some(&status.status)),
+            Held::Residual(_) => ("residual", Some(&status.status)),
+        };
+        event::Clause {
+            clause: Text::of(&status.clause),
+            origin: Text::of(&status.origin),
+            held,
+            detail: detail.map(|detail| Text::of(&detail.to_string())),
+        }
+    });
+    let map: Vec<event::Clause> = map.collect();
+    event::Profile {
+        more: (all.len() - map.len()) as u64,
+        map,
+        profile: hex(digest),
+        regime: regime.to_owned(),
+        clauses,
+        inexact,
+        self_test: match statuses {
+            Some(_) => SelfTest::Passed,
+            None => SelfTest::NotConfined,
+        },
+    }
+}
+
+pub(super) fn call(call: CallId, context: &ApprovalContext, arguments: &Value) -> event::Call {
+    let text = |text: &Option<String>| text.as_deref().map(Text::of);
+    event::Call {
+        operation: event::EXECUTE_TOOL,
+        tool: Text::of(&context.tool_name),
+        call,
+        arguments: bounded(arguments),
+        caller: text(&context.caller),
+        run: text(&context.run_id),
+        conversation: text(&context.session_id),
+        request: context.request.as_ref().map(|request| event::Request {
+            method: request.method,
+            session: text(&request.session),
+            id: Text::of(&request.id),
+        }),
+    }
+}
+
+/// The arguments of the shell tool that a command amounts to.
+pub(super) fn command_arguments(call: &ShellCall) -> Value {
+    let shown = |bytes: &[u8]| Value::String(escape(bytes));
+    let directory = shown(call.directory.as_os_str().as_bytes());
+    let arguments = match &call.command {
+        ShellCommand::Line(line) => serde_json::json!({"command": shown(line.as_bytes()), "directory": directory}),
+        ShellCommand::Argv(argv) => {
+            let argv: Vec<Value> = argv.iter().map(|word| shown(word.as_bytes())).collect();
+            serde_json::json!({"argv": argv, "directory": directory})
+        }
+    };
+    bounded(&arguments)
+}
+
+/// What a call needs, in the words of the log.
+pub(in crate::tools) fn assessment(call: &str, assessment: &Assessment) -> event::Event {
+    let (needs, why) = match assessment {
+        Assessment::Blocked(why) => (Needs::Blocked, vec![Text::of(why)]),
+        Assessment::PreApproved(_) => (Needs::Nothing, Vec::new()),
+        Assessment::NeedsApproval(request) => (Needs::Approval, lines(&request.why)),
+        Assessment::NoOpinion(question) => {
+            let why = question.as_ref().map(|question| lines(&question.why));
+            (Needs::Approval, why.unwrap_or_default())
+        }
+    };
+    event::Event::Assessment(event::Assessment {
+        call: call.to_owned(),
+        needs,
+        why,
+    })
+}
+
+fn lines(lines: &[String]) -> Vec<Text> {
+    lines.iter().take(MOST).map(|line| Text::of(line)).collect()
+}
+
+pub(super) fn decision(record: &Record, mode: Mode) -> event::Decision {
+    let verdict = &record.verdict;
+    let (by, failure) = match &verdict.by {
+        DecidedBy::Mode(_) => ("mode", None),
+        DecidedBy::Memory => ("memory", None),
+        DecidedBy::Approver => ("approver", None),
+        DecidedBy::Failure(why) | DecidedBy::Unrecorded(why) => ("failure", Some(Text::of(why))),
+        DecidedBy::Pending => ("pending", None),
+    };
+    event::Decision {
+        call: record.call.clone(),
+        tool: Text::of(&record.tool_name),
+        decision: if verdict.decision.approved {
+            Answer::Approved
+        } else {
+            Answer::Denied
+        },
+        by,
+        mode: mode.to_string(),
+        channel: verdict.channel.map(crate::policy::Channel::name),
+        remember: match verdict.decision.remember {
+            Remember::None => "none",
+            Remember::Session => "session",
+        },
+        note: verdict.decision.note.as_deref().map(Text::of),
+        failure,
+        description: Text::of(&record.description),
+        why: lines(&record.why),
+        fingerprint: record.fingerprint.to_string(),
+        group: record.group_id.as_deref().map(Text::of),
+        caller: record.caller.as_deref().map(Text::of),
+    }
+}
+
+/// A command that is about to start.
+pub(in crate::tools) fn command_start(
+    call: &str,
+    command: &ShellCommand,
+    directory: &AbsPath,
+    digest: &ProfileDigest,
+    regime: &str,
+) -> event::Event {
+    let mut hash = Sha256::new();
+    for word in argv(command.clone()) {
+        hash.update((word.len() as u64).to_le_bytes());
+        hash.update(word.as_bytes());
+    }
+    event::Event::Start(event::Start {
+        call: call.to_owned(),
+        command: Text::of_bytes(&words(command)),
+        command_sha256: hex(&hash.finalize()),
+        directory: Text::of_bytes(directory.as_bytes()),
+        profile: hex(digest),
+        regime: regime.to_owned(),
+    })
+}
+
+pub(super) fn end(call: &str, end: &CommandEnd<'_>) -> event::End {
+    let (status, code, signal, why) = match end.status {
+        Status::Exited { code } => ("exited", Some(*code), None, None),
+        Status::Signaled { signal } => ("signaled", None, Some(*signal), None),
+        Status::TimedOut => ("timed_out", None, None, None),
+        Status::Cancelled { signal } => ("cancelled", None, Some(*signal), None),
+        Status::OverLimit { limit } => ("over_limit", None, None, Some(limit)),
+        Status::NotFound { program } => ("not_found", None, None, Some(program)),
+        Status::NotExecutable { why } => ("not_executable", None, None, Some(why)),
+        Status::Failed { why } => ("failed", None, None, Some(why)),
+    };
+    event::End {
+        call: call.to_owned(),
+        status,
+        code,
+        signal,
+        why: why.map(|why| Text::of(why)),
+        duration: end.duration,
+        output_bytes: end.output_bytes,
+        unsettled: end.unsettled.map(Text::of),
+    }
+}
+
+pub(super) fn violation(call: &str, restored: &Restored) -> event::Violation {
+    event::Violation {
+        call: call.to_owned(),
+        path: Text::of(&restored.path),
+        what: Text::of(&restored.what),
+        quarantined: restored.quarantined.as_deref().map(Text::of),
+        then: match restored.then {
+            Then::StayedUndone => "stayed_undone",
+            Then::PutBack => "put_back",
+            Then::NotPutBack(_) => "not_put_back",
+        },
+    }
+}
+
+pub(super) fn network(call: &str, used: &NetworkUse) -> event::Network {
+    let attempts = used.attempts.iter().take(MOST);
+    let left = used.attempts.iter().skip(MOST).map(|tried| tried.times);
+    event::Network {
+        call: call.to_owned(),
+        attempts: attempts
+            .map(|tried| Attempt {
+                place: Text::of(&tried.place),
+                result: match tried.result {
+                    TriedResult::Passed => "passed",
+                    TriedResult::Failed => "failed",
+                    TriedResult::Refused => "refused",
+                    TriedResult::Abandoned => "abandoned",
+                },
+                why: Text::of(&tried.why),
+                times: tried.times,
+                up: tried.up,
+                down: tried.down,
+            })
+            .collect(),
+        more: left.fold(
+            used.more_reached.saturating_add(used.more_unreached),
+            u64::saturating_add,
+        ),
+        up: used.up,
+        down: used.down,
+    }
+}
+
+/// The word for a call that gave no outcome.
+pub(super) const fn word(error: &ToolError) -> &'static str {
+    match error {
+        ToolError::Blocked(_) => "blocked",
+        ToolError::Denied(_) => "denied",
+        ToolError::Pending => "pending",
+        ToolError::Stopped(_) => "cancelled",
+        ToolError::UnderWay { failure, .. } => word(failure),
+        ToolError::Refused(_)
+        | ToolError::Changed(_)
+        | ToolError::Arguments { .. }
+        | ToolError::NoSuchTool(_)
+        | ToolError::File(_)
+        | ToolError::Function(_)
+        | ToolError::Directory(_)
+        | ToolError::Plan(_)
+        | ToolError::Confine(_)
+        | ToolError::Io(_)
+        | ToolError::Private(_)
+        | ToolError::Audit(_)
+        | ToolError::AuditAfter(_) => "error",
+    }
+}

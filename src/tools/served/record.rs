@@ -1,0 +1,49 @@
+//! A command that lives as long as the session, in the audit log.
+
+use super::ServedEnd;
+use crate::policy::AbsPath;
+use crate::tools::call::{ShellCommand, ToolError};
+use crate::tools::network::NetworkUse;
+use crate::tools::plan::ProfileDigest;
+use crate::tools::recorder::{self, CallId, CommandEnd, Recorder};
+
+/// Where its start and its end are put on record, if there is a log.
+#[derive(Debug)]
+pub(super) struct Record(Option<(Recorder, CallId)>);
+
+impl Record {
+    pub(super) fn of(recorder: Option<&Recorder>) -> Self {
+        Self(recorder.map(|recorder| (recorder.clone(), recorder.next_call())))
+    }
+
+    pub(super) async fn start(
+        &self,
+        command: &ShellCommand,
+        directory: &AbsPath,
+        digest: &ProfileDigest,
+        regime: &str,
+    ) -> Result<(), ToolError> {
+        match &self.0 {
+            Some((recorder, call)) => {
+                let start = recorder::command_start(call, command, directory, digest, regime);
+                recorder.note(vec![start]).await
+            }
+            None => Ok(()),
+        }
+    }
+
+    pub(super) async fn end(&self, end: &ServedEnd, network: Option<&NetworkUse>) {
+        if let Some((recorder, call)) = &self.0 {
+            let end = CommandEnd {
+                status: &end.status,
+                duration: None,
+                output_bytes: None,
+                restored: &end.restored,
+                unsettled: end.unsettled.as_deref(),
+                network,
+            };
+            // It has ended, whether that is on record or not.
+            let _recorded = recorder.note(recorder::command_end(call, &end)).await;
+        }
+    }
+}
