@@ -129,6 +129,7 @@ fn question(presentation: Lazy) -> ApprovalRequest {
         allowed_by: String::new(),
         why: Vec::new(),
         caller: None,
+        call: None,
     }
 }
 
