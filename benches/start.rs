@@ -1,21 +1,9 @@
-//! What a start costs before any command runs: the parent's steps one by one, then whole runs of the
-//! built program, in the `landlock` regime, beside the same command bare.
+//! What a start costs before any command runs: the parent's steps one by one. Whole starts are in `--bench table`.
 //!
-//! Run with `cargo bench --bench start`, on a quiet machine; `cargo bench --bench start -- steps` does the
-//! first half alone.
-#![expect(
-    clippy::print_stdout,
-    clippy::unwrap_used,
-    clippy::disallowed_methods,
-    reason = "a measuring program"
-)]
+//! Run with `cargo bench --bench start`, on a quiet machine.
+#![expect(clippy::print_stdout, clippy::unwrap_used, reason = "a measuring program")]
 
-mod common;
-
-use std::ffi::OsStr;
 use std::hint::black_box;
-use std::path::Path;
-use std::process::Command;
 use std::time::{Duration, Instant};
 
 use stockade::backend::bwrap::NetworkNamespace;
@@ -26,15 +14,10 @@ use stockade::policy::shell::{rule_covers, rule_matches};
 use stockade::policy::{DenyFallback, Residuals};
 use stockade::profile::{Asked, Call, derive, files_within};
 
-use common::repository;
-
 const ROUNDS: usize = 101;
 
 fn main() {
     steps();
-    if !std::env::args().any(|argument| argument == "steps") {
-        whole();
-    }
 }
 
 /// Each step of the default preset's way to a checked plan, in the order of a run.
@@ -80,37 +63,6 @@ fn steps() {
     report("lower to seccomp", || seccomp::lower(settings).unwrap());
     let filters = seccomp::lower(settings).unwrap();
     report("validate that", || seccomp::validate(&filters, settings).unwrap());
-}
-
-/// Whole runs, bare and confined.
-fn whole() {
-    let folder = tempfile::tempdir().unwrap();
-    let root = folder.path().join("root");
-    repository(&root);
-    compare(&root, &["true"]);
-    compare(&root, &["git", "status"]);
-}
-
-/// The command bare and confined, turn by turn, so that both see the same machine.
-fn compare(root: &Path, command: &[&str]) {
-    let stockade = Path::new(env!("CARGO_BIN_EXE_stockade"));
-    let mut confined = vec!["run", "-q", "--backend", "landlock", "--"];
-    confined.extend(command);
-    let (mut bare, mut inside) = (Vec::new(), Vec::new());
-    for _ in 0..ROUNDS {
-        bare.push(timed(|| run(root, command[0].as_ref(), &command[1..])));
-        inside.push(timed(|| run(root, stockade.as_os_str(), &confined)));
-    }
-    let (bare, inside) = (median(bare), median(inside));
-    println!(
-        "{:40} bare {bare:>10.2?}   inside {inside:>10.2?}   {:.2} x",
-        command.join(" "),
-        inside.as_secs_f64() / bare.as_secs_f64()
-    );
-}
-
-fn run(directory: &Path, program: &OsStr, arguments: &[&str]) {
-    common::run(Command::new(program).args(arguments).current_dir(directory));
 }
 
 fn timed<T>(work: impl FnOnce() -> T) -> Duration {

@@ -44,6 +44,11 @@ impl Client {
         client
     }
 
+    /// The server's process.
+    pub(crate) fn process(&self) -> u32 {
+        self.child.id()
+    }
+
     /// One call, and what it brought; a call that fails ends the measuring.
     pub(crate) fn call(&mut self, call: &str) -> Value {
         let id = self.ask("tools/call", call);
@@ -64,7 +69,7 @@ impl Client {
 
     /// The most memory that the server ever had resident, in bytes; its children not counted.
     pub(crate) fn peak(&self) -> u64 {
-        let status = fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
+        let status = fs::read_to_string(format!("/proc/{}/status", self.process())).unwrap();
         let line = status.lines().find(|line| line.starts_with("VmHWM:")).unwrap();
         line.split_ascii_whitespace().nth(1).unwrap().parse::<u64>().unwrap() * 1024
     }

@@ -1,0 +1,159 @@
+//! Where the table is measured, and the programs that it starts there.
+
+use std::ffi::{OsStr, OsString};
+use std::fs;
+use std::os::unix::ffi::OsStringExt as _;
+use std::os::unix::process::CommandExt as _;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use landlock::{
+    ABI, Access as _, AccessFs, Ruleset, RulesetAttr as _, RulesetCreatedAttr as _, RulesetStatus, path_beneath_rules,
+};
+
+/// Does Landlock, and nothing else, then becomes a program: `__landlock DIRECTORY PROGRAM…`.
+const LAUNCH: &str = "__landlock";
+/// Makes system calls and says how many nanoseconds one took: `__loop NAME COUNT`.
+const LOOP: &str = "__loop";
+
+/// A workspace with what the table needs in it.
+pub(crate) struct Workshop {
+    folder: tempfile::TempDir,
+    root: PathBuf,
+}
+
+impl Workshop {
+    pub(crate) fn new() -> Self {
+        // Below /tmp a sandbox has a directory of its own.
+        let folder = tempfile::tempdir_in("/var/tmp").unwrap();
+        let root = folder.path().canonicalize().unwrap().join("root");
+        fs::create_dir(&root).unwrap();
+        let workshop = Self { folder, root };
+        fs::copy(std::env::current_exe().unwrap(), workshop.own()).unwrap();
+        let source = workshop.folder.path().join("nothing.c");
+        fs::write(&source, "int main(void) { return 0; }\n").unwrap();
+        let mut compile = Command::new("cc");
+        compile
+            .args(["-O2", "-static", "-o"])
+            .arg(workshop.nothing())
+            .arg(source);
+        assert!(compile.status().unwrap().success());
+        workshop
+    }
+
+    /// The workspace.
+    pub(crate) fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// A directory beside the workspace, which nothing inside reaches.
+    pub(crate) fn beside(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    /// This program, where commands can run it.
+    fn own(&self) -> PathBuf {
+        self.root.join("table")
+    }
+
+    /// A static program that does nothing.
+    pub(crate) fn nothing(&self) -> PathBuf {
+        self.root.join("nothing")
+    }
+
+    /// Where calls go on record.
+    pub(crate) fn log(&self) -> PathBuf {
+        self.beside("audit.jsonl")
+    }
+
+    /// `stockade run` of this backend, up to its own `--`.
+    pub(crate) fn stockade(&self, backend: &str) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_stockade"));
+        command.args(["run", "-q", "--preset", "workspace-write", "--backend", backend]);
+        command.current_dir(&self.root);
+        command
+    }
+
+    /// What the fastest launchers of Landlock do: rules for the system and the workspace, one restriction, the program.
+    pub(crate) fn launcher(&self) -> Command {
+        let mut command = Command::new(self.own());
+        command.arg(LAUNCH).arg(&self.root);
+        command
+    }
+
+    /// The arguments for bwrap by itself.
+    pub(crate) fn mounts(&self) -> Vec<OsString> {
+        let mut export = Command::new(env!("CARGO_BIN_EXE_stockade"));
+        export.args(["profile", "export", "--format", "bwrap", "--preset", "workspace-write"]);
+        let output = export.current_dir(&self.root).output().unwrap();
+        assert!(output.status.success());
+        output
+            .stdout
+            .split(|byte| *byte == 0)
+            .filter(|word| !word.is_empty())
+            .map(|word| OsString::from_vec(word.to_owned()))
+            .collect()
+    }
+
+    /// What one system call takes inside `start`, as the loop in there says.
+    pub(crate) fn per_call(&self, start: &mut Command, name: &str, count: u32) -> Duration {
+        let looping = start.arg(self.own()).arg(LOOP).arg(name).arg(count.to_string());
+        let output = looping.current_dir(&self.root).output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+        let nanoseconds = String::from_utf8(output.stdout).unwrap();
+        Duration::from_nanos(nanoseconds.trim().parse().unwrap()) / count
+    }
+}
+
+/// Whether the first argument says that the table started itself.
+pub(crate) fn is_ours(first: &OsStr) -> bool {
+    first == LAUNCH || first == LOOP
+}
+
+/// Does what it was started for.
+pub(crate) fn main() -> ! {
+    let arguments: Vec<OsString> = std::env::args_os().skip(1).collect();
+    if arguments[0] == LAUNCH {
+        launch(Path::new(&arguments[1]), &arguments[2..])
+    }
+    call(
+        arguments[1].to_str().unwrap(),
+        arguments[2].to_str().unwrap().parse().unwrap(),
+    );
+    std::process::exit(0)
+}
+
+fn launch(workspace: &Path, program: &[OsString]) -> ! {
+    let abi = ABI::V6;
+    let readable = AccessFs::from_read(abi);
+    let system = ["/usr", "/etc", "/bin", "/lib", "/lib64", "/proc", "/dev"];
+    let status = Ruleset::default()
+        .handle_access(AccessFs::from_all(abi))
+        .unwrap()
+        .create()
+        .unwrap()
+        .add_rules(path_beneath_rules(system, readable))
+        .unwrap()
+        .add_rules(path_beneath_rules([workspace], AccessFs::from_all(abi)))
+        .unwrap()
+        .restrict_self()
+        .unwrap();
+    assert_eq!(status.ruleset, RulesetStatus::FullyEnforced);
+    panic!("{}", Command::new(&program[0]).args(&program[1..]).exec())
+}
+
+/// One kind of call, over and over.
+#[expect(clippy::print_stdout, reason = "whoever started it reads it")]
+fn call(name: &str, count: u32) {
+    let begun = Instant::now();
+    for _ in 0..count {
+        match name {
+            "getppid" => drop(nix::unistd::getppid()),
+            "stat" => drop(fs::metadata("nothing").unwrap()),
+            "open" => drop(fs::File::open("nothing").unwrap()),
+            other => panic!("no loop is called {other}"),
+        }
+    }
+    println!("{}", begun.elapsed().as_nanos());
+}

@@ -1,0 +1,62 @@
+//! Commands that do little else than ask the kernel for files, and loops of single calls.
+
+use std::process::{Command, Stdio};
+
+use super::common::repository;
+use super::programs::Workshop;
+use super::sheet::{Sheet, Wanted, Way};
+
+/// What a command over a tree may take.
+const TREE: Wanted = Wanted::Ratio(1.15);
+/// What a call of the kernel may take.
+const CALL: Wanted = Wanted::Ratio(1.1);
+
+/// Over a repository of 20,000 files.
+pub(crate) fn trees(sheet: &mut Sheet, workshop: &Workshop, rounds: usize) {
+    sheet.part("Commands over a repository of 20,000 files, start included");
+    repository(&workshop.root().join("tree"));
+    let lines = [
+        ("git status", "git -c gc.auto=0 -C tree status --short"),
+        ("grep -r", "grep -r no_such_word tree; true"),
+        ("tar", "tar -cf - tree | cat >/dev/null"),
+        ("find", "find tree -size +100M"),
+    ];
+    for (what, line) in lines {
+        let ways = vec![
+            Way::new("bare", || quiet(Command::new("bash").arg("-c").arg(line), workshop)),
+            Way::new("stockade, landlock", || {
+                quiet(workshop.stockade("landlock").arg("-c").arg(line), workshop);
+            })
+            .wanted(TREE),
+            Way::new("stockade, namespaces", || {
+                quiet(workshop.stockade("auto").arg("-c").arg(line), workshop);
+            }),
+        ];
+        sheet.compare(what, rounds, ways);
+    }
+    std::fs::remove_dir_all(workshop.root().join("tree")).unwrap();
+}
+
+/// One call of the kernel, as a loop inside sees it.
+pub(crate) fn loops(sheet: &mut Sheet, workshop: &Workshop, rounds: usize) {
+    sheet.part("One system call inside, start left out");
+    for (name, count) in [("getppid", 1_000_000), ("stat", 200_000), ("open", 100_000)] {
+        let ways = vec![
+            Way::told("bare", || workshop.per_call(&mut Command::new("env"), name, count)),
+            Way::told("stockade, landlock", || {
+                workshop.per_call(workshop.stockade("landlock").arg("--"), name, count)
+            })
+            .wanted(CALL),
+            Way::told("stockade, namespaces", || {
+                workshop.per_call(workshop.stockade("auto").arg("--"), name, count)
+            })
+            .wanted(CALL),
+        ];
+        sheet.compare(name, rounds.min(11), ways);
+    }
+}
+
+fn quiet(command: &mut Command, workshop: &Workshop) {
+    let streams = command.stdin(Stdio::null()).stdout(Stdio::null());
+    assert!(streams.current_dir(workshop.root()).status().unwrap().success());
+}
