@@ -47,7 +47,7 @@ impl Warm {
         if let Some(log) = log {
             writeln!(text, "audit: {{log: {}}}", json!(log)).unwrap();
         }
-        let config = workshop.beside(&format!("{backend}.yaml"));
+        let config = workshop.root().join(format!("{backend}.yaml"));
         fs::write(&config, text).unwrap();
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
@@ -145,7 +145,13 @@ pub(crate) fn files(sheet: &mut Sheet, workshop: &Workshop, rounds: usize) {
     let mut namespaces = Warm::new(workshop, "auto", None);
     let mut recorded = Warm::new(workshop, "landlock", Some(&log));
     let text = line.repeat(SMALL / line.len());
-    let edit = json!({"path": "small.txt", "edits": [{"old": "All happy", "new": "All happy", "all": true}]});
+    fs::write(root.join("edited.txt"), format!("{text}the first\n")).unwrap();
+    // There and back: every call finds what it looks for.
+    let (there, back) = (
+        json!({"old": "the first\n", "new": "the last\n"}),
+        json!({"old": "the last\n", "new": "the first\n"}),
+    );
+    let edit = json!({"path": "edited.txt", "edits": [there, back]});
     let (small, large) = (root.join("small.txt"), root.join("large.txt"));
     // What the tool is told, what it takes without a tool, and what the tool may take.
     let tools: [(&str, &str, Value, Bare<'_>, Option<Duration>); 6] = [
@@ -159,7 +165,7 @@ pub(crate) fn files(sheet: &mut Sheet, workshop: &Workshop, rounds: usize) {
         (
             "read 100 lines of a large file",
             "read_file",
-            json!({"path": "large.txt", "offset": 50_000, "limit": 100}),
+            json!({"path": "large.txt", "first_line": 50_000, "lines": 100}),
             Box::new(|| drop(fs::read(&large).unwrap())),
             None,
         ),
