@@ -5,7 +5,8 @@ use std::path::Path;
 
 use serde_json::{Map, Value};
 
-use super::model::{Call, Chain, Counts, Ending, Gathered, Profile, Reached, Row, Session, Step};
+use super::denied;
+use super::model::{Call, Chain, Counts, Denials, Ending, Gathered, Profile, Reached, Row, Session, Step};
 use crate::audit::{Report, Tail};
 use crate::cli::audit::told;
 use crate::cli::audit::wanted::Decision;
@@ -15,7 +16,7 @@ use crate::policy::path::{display, escape};
 /// The tool whose commands stand for its arguments.
 const SHELL: &str = "shell";
 
-type Record = Map<String, Value>;
+pub(super) type Record = Map<String, Value>;
 
 /// Gathers.
 pub(super) struct Gathering {
@@ -148,6 +149,7 @@ impl Gathering {
             origin: field(row, "origin"),
             held: field(row, "held"),
             detail: field(row, "detail"),
+            denied: 0,
         });
         self.profiles.push(Profile {
             name,
@@ -170,6 +172,8 @@ impl Gathering {
         for session in &mut self.sessions {
             session.calls.retain(|call| call.is_wanted(decision));
         }
+        denied::mark_clauses(&mut self.profiles, &self.sessions);
+        denied::keep_the_last(&mut self.sessions);
         Gathered {
             counts: Counts::of(self.sessions.iter().flat_map(|session| &session.calls)),
             log: display(log.as_os_str()),
@@ -211,6 +215,7 @@ impl Call {
             why: Vec::new(),
             steps: vec![step.clone()],
             reached: Vec::new(),
+            denials: Denials::default(),
             profiles: Vec::new(),
             approved: 0,
             denied: 0,
@@ -261,6 +266,7 @@ impl Call {
                     self.reached.push(reached);
                 }
             }
+            "denials" => self.deny(record),
             "outcome" => {
                 self.end = match field(record, "outcome").as_str() {
                     "done" => Ending::Done,
@@ -280,15 +286,15 @@ impl Call {
     }
 }
 
-fn field(record: &Record, name: &str) -> String {
+pub(super) fn field(record: &Record, name: &str) -> String {
     record.get(name).map(told::text).unwrap_or_default()
 }
 
-fn number(record: &Record, name: &str) -> u64 {
+pub(super) fn number(record: &Record, name: &str) -> u64 {
     record.get(name).and_then(Value::as_u64).unwrap_or_default()
 }
 
-fn list<'r>(record: &'r Record, name: &str) -> impl Iterator<Item = &'r Record> {
+pub(super) fn list<'r>(record: &'r Record, name: &str) -> impl Iterator<Item = &'r Record> {
     let items = record.get(name).and_then(Value::as_array);
     items.into_iter().flatten().filter_map(Value::as_object)
 }

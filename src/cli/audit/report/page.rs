@@ -3,7 +3,7 @@
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 use sha2::{Digest as _, Sha256};
 
-use super::model::{Call, Ending, Gathered, Profile, Reached, Row, Session, Step};
+use super::model::{Call, Denial, Denials, Ending, Gathered, Profile, Reached, Row, Session, Step};
 
 const STYLE: &str = include_str!("page.css");
 const SCRIPT: &str = include_str!("page.js");
@@ -64,6 +64,7 @@ fn top(gathered: &Gathered) -> Markup {
         ("failed", counts.failed, "odd"),
         ("places refused", counts.refused, "bad"),
         ("names restored", counts.violations, "bad"),
+        ("denied to commands", counts.denials, "odd"),
     ];
     html! {
         header {
@@ -99,6 +100,7 @@ fn top(gathered: &Gathered) -> Markup {
                     option value="stopped" { "what was stopped" }
                     option value="asked" { "what was asked" }
                     option value="reached" { "what reached for the network" }
+                    option value="denials" { "what was denied to commands" }
                 } }
                 button type="button" id="open" { "Open all" }
                 button type="button" id="theme" { "Light or dark" }
@@ -112,7 +114,10 @@ fn is_stopped(call: &Call) -> bool {
     match call.end {
         Ending::Denied | Ending::Blocked => true,
         Ending::Done | Ending::Failed | Ending::Cancelled | Ending::Open => {
-            call.denied > 0 || call.violations > 0 || call.reached.iter().any(|reached| reached.result == "refused")
+            call.denied > 0
+                || call.violations > 0
+                || call.denials.all() > 0
+                || call.reached.iter().any(|reached| reached.result == "refused")
         }
     }
 }
@@ -184,6 +189,7 @@ fn call(anchor: &str, call: &Call) -> Markup {
         (is_stopped(call), "stopped"),
         (call.approved + call.denied > 0, "asked"),
         (!call.reached.is_empty(), "reached"),
+        (call.denials.all() > 0, "denials"),
     ];
     let kinds: Vec<&str> = kinds.into_iter().filter_map(|(is, kind)| is.then_some(kind)).collect();
     html! {
@@ -198,6 +204,7 @@ fn call(anchor: &str, call: &Call) -> Markup {
             @if !call.why.is_empty() { ul .why { @for why in &call.why { li { (why) } } } }
             (steps(&call.steps))
             @if !call.reached.is_empty() { (reached(&call.reached)) }
+            (denials(&call.denials))
             @for profile in &call.profiles {
                 p { "Held by profile " a href={ "#profile-" (profile) } { (short(profile)) } }
             }
@@ -236,6 +243,33 @@ fn reached(reached: &[Reached]) -> Markup {
     }
 }
 
+fn denials(denials: &Denials) -> Markup {
+    html! {
+        @if denials.all() > 0 {
+            table .denials {
+                caption { "What was denied to its command" }
+                thead { tr { th scope="col" { "Wanted" } th scope="col" { "Denied by" } th scope="col" { "Clause" } th scope="col" { "Written in" } th scope="col" { "What would permit it" } } }
+                tbody { @for one in &denials.blocked { (denial(one)) } }
+            }
+            @let left = denials.all() - denials.blocked.len() as u64;
+            @if left > 0 { p { (left) " more were denied; " code { "stockade audit show --json" } " has those that are in the log." } }
+        }
+        @if denials.unseen > 0 { p { (denials.unseen) " attempts of its command were not looked at." } }
+    }
+}
+
+fn denial(one: &Denial) -> Markup {
+    html! {
+        tr {
+            th scope="row" { (one.wanted) " " code { (one.what) } @if one.times > 1 { " " (one.times) " times" } }
+            td { span .badge.odd { (one.by) } }
+            td { @if one.clause.is_empty() { "none speaks of it" } @else { code { (one.clause) } } }
+            td { (one.origin) }
+            td { ul .changes { @for line in one.change.iter().chain(&one.notes) { li { (line) } } } }
+        }
+    }
+}
+
 fn profiles(profiles: &[Profile]) -> Markup {
     html! {
         section #profiles {
@@ -265,7 +299,7 @@ fn clauses(label: &str, kind: &str, rows: Vec<&Row>) -> Markup {
                 thead { tr { th scope="col" { "Clause" } th scope="col" { "Written in" } th scope="col" { "" } } }
                 tbody {
                     @for row in rows {
-                        tr { th scope="row" { code { (row.clause) } } td { (row.origin) } td { (row.detail) } }
+                        tr { th scope="row" { code { (row.clause) } @if row.denied > 0 { " " span .badge.odd { "denied in " (row.denied) " calls" } } } td { (row.origin) } td { (row.detail) } }
                     }
                 }
             }
