@@ -17,17 +17,19 @@ const MOST_REASONS: usize = 5;
 impl Call {
     /// What was denied to a command of it.
     pub(super) fn deny(&mut self, record: &Record) {
-        let denied: Vec<Denial> = list(record, "blocked").map(denial).collect();
+        let mut all = list(record, "blocked");
+        let denied: Vec<Denial> = all.by_ref().take(MOST_DENIALS).map(denial).collect();
+        let more = (all.count() as u64).saturating_add(number(record, "more"));
         let reasons = denied.iter().take(MOST_REASONS);
-        self.why
-            .extend(reasons.map(|one| format!("{} {} was denied by {}", one.wanted, one.what, one.by)));
-        let more = (denied.len().saturating_sub(MOST_REASONS) as u64).saturating_add(number(record, "more"));
-        if more > 0 {
-            self.why.push(format!("{more} more were denied to its command"));
+        let reasons = reasons.map(|one| format!("{} {} was denied by {}", one.wanted, one.what, one.by));
+        self.why.extend(reasons);
+        match (denied.len().saturating_sub(MOST_REASONS) as u64).saturating_add(more) {
+            0 => {}
+            more => self.why.push(format!("{more} more were denied to its command")),
         }
         let denials = &mut self.denials;
         denials.blocked.extend(denied);
-        denials.more = denials.more.saturating_add(number(record, "more"));
+        denials.more = denials.more.saturating_add(more);
         denials.unseen = denials.unseen.saturating_add(number(record, "unseen"));
         denials.keep(MOST_DENIALS);
     }

@@ -77,7 +77,7 @@ fn top(gathered: &Gathered) -> Markup {
                     @if let Some(last) = &gathered.chain.last { ", the last one " code title=(last) { (short(last)) } }
                     "."
                     @if let Some(bytes) = gathered.chain.partial {
-                        " A crash left " (bytes) " bytes of one more, which was never certainly written."
+                        " A crash left " (bytes) " bytes behind it, which were never certainly written."
                     }
                 },
                 Some(fault) => p .chain.bad role="alert" {
