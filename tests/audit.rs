@@ -506,7 +506,7 @@ custom_tools: {greet: {description: x, command: [echo, \"{whom}\"], args: {whom:
     }
 
     fn what_was_denied_to_a_command_is_on_record_and_in_the_report(world: &Fixture) {
-        let hostile = "</script><img src=x onerror=alert(1)>\u{202e}\u{1b}[2J\n'\"";
+        let hostile = "\"><img src=x onerror=alert(1)>\u{202e}\u{1b}[2J\n'\"";
         let outside = world.outside().join(hostile);
         let line = |path: &std::path::Path| format!("echo x > '{}'", path.to_str().unwrap().replace('\'', "'\\''"));
         run(world, &["--explain"], &line(&outside)).output();

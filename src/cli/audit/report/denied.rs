@@ -13,6 +13,8 @@ const MOST_DENIALS: usize = 50;
 const MOST_DENIALS_OF_ALL: usize = 20_000;
 /// The most of them that are reasons why a call was stopped.
 const MOST_REASONS: usize = 5;
+/// How the origin of a clause begins that there is one of in each profile.
+const KEYS: &str = "shell.";
 
 impl Call {
     /// What was denied to a command of it.
@@ -56,7 +58,8 @@ fn denial(record: &Record) -> Denial {
 pub(super) fn mark_clauses(profiles: &mut [Profile], sessions: &[Session]) {
     let mut denied: HashMap<(&str, &str, &str), u64> = HashMap::new();
     for call in sessions.iter().flat_map(|session| &session.calls) {
-        let clauses = call.denials.blocked.iter().map(|one| (&*one.clause, &*one.origin));
+        let blocked = call.denials.blocked.iter();
+        let clauses = blocked.flat_map(|one| [(&*one.clause, &*one.origin), (&*one.clause, "")]);
         let clauses: BTreeSet<(&str, &str)> = clauses.collect();
         for profile in &call.profiles {
             for (clause, origin) in &clauses {
@@ -66,7 +69,9 @@ pub(super) fn mark_clauses(profiles: &mut [Profile], sessions: &[Session]) {
     }
     for profile in profiles {
         for row in &mut profile.rows {
-            let count = denied.get(&(&*profile.name, &*row.clause, &*row.origin));
+            // What there is one of names its key, where a denial names the line that says so.
+            let origin = if row.origin.starts_with(KEYS) { "" } else { &row.origin };
+            let count = denied.get(&(&*profile.name, &*row.clause, origin));
             row.denied = count.copied().unwrap_or_default();
         }
     }

@@ -81,6 +81,8 @@ pub(super) struct Session {
     pub(super) ended: Option<String>,
     pub(super) facts: Vec<(String, String)>,
     pub(super) calls: VecDeque<Call>,
+    /// Calls of it that the log holds, shown or not.
+    pub(super) called: u64,
     /// What belongs to no call.
     pub(super) steps: Vec<Step>,
 }

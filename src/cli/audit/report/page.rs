@@ -25,6 +25,7 @@ pub(super) fn page(gathered: &Gathered) -> String {
             body {
                 a .skip href="#calls" { "To the calls" }
                 (top(gathered))
+                (tools())
                 main {
                     (stopped(gathered))
                     (calls(gathered))
@@ -93,19 +94,25 @@ fn top(gathered: &Gathered) -> Markup {
             @if gathered.left_out > 0 {
                 p { (gathered.left_out) " earlier calls are left out; " code { "--limit" } " shows more." }
             }
-            form .tools role="search" {
-                label { "Find " input type="search" id="find" placeholder="command, path, host …" autocomplete="off"; }
-                label { "Show " select id="kind" {
-                    option value="" { "all calls" }
-                    option value="stopped" { "what was stopped" }
-                    option value="asked" { "what was asked" }
-                    option value="reached" { "what reached for the network" }
-                    option value="denials" { "what was denied to commands" }
-                } }
-                button type="button" id="open" { "Open all" }
-                button type="button" id="theme" { "Light or dark" }
-                p .keys { kbd { "/" } " find  " kbd { "j" } " " kbd { "k" } " next, last  " kbd { "Enter" } " open  " kbd { "s" } " stopped only" }
-            }
+        }
+    }
+}
+
+/// What finds and narrows, always in sight.
+fn tools() -> Markup {
+    html! {
+        form .tools role="search" {
+            label { "Find " input type="search" id="find" placeholder="command, path, host …" autocomplete="off"; }
+            label { "Show " select id="kind" {
+                option value="" { "all calls" }
+                option value="stopped" { "what was stopped" }
+                option value="asked" { "what was asked" }
+                option value="reached" { "what reached for the network" }
+                option value="denials" { "what was denied to commands" }
+            } }
+            button type="button" id="open" { "Open all" }
+            button type="button" id="theme" { "Light or dark" }
+            p .keys { kbd { "/" } " find  " kbd { "j" } " " kbd { "k" } " next, last  " kbd { "Enter" } " open  " kbd { "s" } " stopped only" }
         }
     }
 }
@@ -154,7 +161,7 @@ fn calls(gathered: &Gathered) -> Markup {
     html! {
         section #calls {
             h2 { "Calls, in order" }
-            p #none hidden { "Nothing here is like that." }
+            p #none role="status" hidden { "Nothing here is like that." }
             @if gathered.sessions.is_empty() { p { "The log holds no session." } }
             @for (at, session) in gathered.sessions.iter().enumerate() {
                 (self::session(at, session))
@@ -176,7 +183,7 @@ fn session(at: usize, session: &Session) -> Markup {
                 }
                 (steps(&session.steps))
             }
-            @if session.calls.is_empty() { p { "No call of it is shown." } }
+            @if session.calls.is_empty() { p { "Nothing was called in it." } }
             @for (number, call) in session.calls.iter().enumerate() {
                 (self::call(&anchor(at, number), call))
             }
@@ -235,7 +242,7 @@ fn reached(reached: &[Reached]) -> Markup {
                         th scope="row" { code { (one.place) } }
                         td { span .badge.(if one.result == "passed" { "good" } else { "bad" }) { (one.result) } }
                         td { (one.why) }
-                        td .number { (one.times) } td .number { (one.up) } td .number { (one.down) }
+                        td .number data-label="times" { (one.times) } td .number data-label="sent" { (one.up) } td .number data-label="received" { (one.down) }
                     }
                 }
             }
@@ -262,9 +269,9 @@ fn denial(one: &Denial) -> Markup {
     html! {
         tr {
             th scope="row" { (one.wanted) " " code { (one.what) } @if one.times > 1 { " " (one.times) " times" } }
-            td { span .badge.odd { (one.by) } }
-            td { @if one.clause.is_empty() { "none speaks of it" } @else { code { (one.clause) } } }
-            td { (one.origin) }
+            td data-label="denied by" { span .badge.odd { (one.by) } }
+            td data-label="clause" { @if one.clause.is_empty() { "none speaks of it" } @else { code { (one.clause) } } }
+            td data-label="in" { (one.origin) }
             td { ul .changes { @for line in one.change.iter().chain(&one.notes) { li { (line) } } } }
         }
     }
@@ -299,7 +306,7 @@ fn clauses(label: &str, kind: &str, rows: Vec<&Row>) -> Markup {
                 thead { tr { th scope="col" { "Clause" } th scope="col" { "Written in" } th scope="col" { "" } } }
                 tbody {
                     @for row in rows {
-                        tr { th scope="row" { code { (row.clause) } @if row.denied > 0 { " " span .badge.odd { "denied in " (row.denied) " calls" } } } td { (row.origin) } td { (row.detail) } }
+                        tr { th scope="row" { code { (row.clause) } @if row.denied > 0 { " " span .badge.odd { @if row.denied == 1 { "denied in one call" } @else { "denied in " (row.denied) " calls" } } } } td { (row.origin) } td { (row.detail) } }
                     }
                 }
             }

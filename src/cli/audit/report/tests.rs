@@ -105,6 +105,21 @@ fn only_the_shell_is_told_of_by_its_command() {
 }
 
 #[test]
+fn a_session_of_which_no_call_is_shown_is_left_out_and_one_without_calls_is_not() {
+    let begun = |session: &str| record(session, "session_start", json!({"mode": "strict"}));
+    let records = [
+        begun("a"),
+        called("a", "1", "x"),
+        begun("b"),
+        begun("c"),
+        called("c", "1", "y"),
+    ];
+    let gathered = gathered(&records, 1, None, &whole());
+    let names: Vec<&str> = gathered.sessions.iter().map(|session| session.name.as_str()).collect();
+    assert_eq!((names, gathered.left_out), (vec!["b", "c"], 1));
+}
+
+#[test]
 fn a_wanted_decision_brings_all_of_its_call() {
     let records = [
         called("a", "1", "one"),
@@ -239,7 +254,8 @@ fn denied(session: &str, call: &str, count: usize, more: u64) -> Value {
 fn what_was_denied_to_a_command_stops_its_call_and_marks_the_clause() {
     let profile = |name: &str| {
         let row = |clause: &str| json!({"clause": clause, "origin": "preset system:9", "held": "enforced"});
-        let map = [row("grant read+execute /usr"), row("grant read /etc")];
+        let network = json!({"clause": "network off", "origin": "shell.network", "held": "enforced"});
+        let map = [row("grant read+execute /usr"), row("grant read /etc"), network];
         record(
             "a",
             "profile",
@@ -248,12 +264,19 @@ fn what_was_denied_to_a_command_stops_its_call_and_marks_the_clause() {
     };
     let start =
         |call: &str, profile: &str| record("a", "start", json!({"gen_ai.tool.call.id": call, "profile": profile}));
+    let blocked = json!({"wanted": "connect", "what": "192.0.2.1:443", "times": 1, "by": "seccomp", "clause": "network off", "origin": "agent.yaml:7"});
+    let connect = record(
+        "a",
+        "denials",
+        json!({"gen_ai.tool.call.id": "1", "blocked": [blocked], "more": 0, "unseen": 0}),
+    );
     let records = [
         profile("p"),
         profile("q"),
         called("a", "1", "one"),
         start("1", "p"),
         denied("a", "1", 2, 0),
+        connect,
         came("a", "1", "done"),
         called("a", "2", "two"),
         start("2", "q"),
@@ -261,7 +284,7 @@ fn what_was_denied_to_a_command_stops_its_call_and_marks_the_clause() {
         came("a", "2", "done"),
     ];
     let gathered = gathered(&records, 100, None, &whole());
-    assert_eq!(gathered.counts.denials, 2);
+    assert_eq!(gathered.counts.denials, 3);
     let of = |profile: usize| {
         gathered.profiles[profile]
             .rows
@@ -269,16 +292,20 @@ fn what_was_denied_to_a_command_stops_its_call_and_marks_the_clause() {
             .map(|row| row.denied)
             .collect::<Vec<_>>()
     };
-    assert_eq!((of(0), of(1)), (vec![1, 0], vec![0, 0]));
+    assert_eq!((of(0), of(1)), (vec![1, 0, 1], vec![0, 0, 0]));
     let calls = &gathered.sessions[0].calls;
     assert_eq!(
         calls[0].why,
-        ["make /usr/0 was denied by mounts", "make /usr/1 was denied by mounts"]
+        [
+            "make /usr/0 was denied by mounts",
+            "make /usr/1 was denied by mounts",
+            "connect 192.0.2.1:443 was denied by seccomp"
+        ]
     );
     assert!(calls[1].why.is_empty());
     let page = page(&gathered);
     assert_eq!(page.matches("data-kinds=\"stopped denials\"").count(), 1);
-    assert!(page.contains("denied in 1 calls") && page.contains("a root would permit it"));
+    assert!(page.contains("denied in one call") && page.contains("a root would permit it"));
 }
 
 #[test]
