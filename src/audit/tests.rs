@@ -533,9 +533,9 @@ fn forged(seq: u64, prev: Hash) -> (Vec<u8>, Hash) {
         event: event("forged"),
         prev: Some(crate::policy::hex::hex(&prev)),
     };
-    let (mut line, link) = sealed(&envelope).unwrap();
-    line.push(b'\n');
-    (line, link.hash)
+    let (mut bytes, link) = sealed(&envelope).unwrap();
+    bytes.push(b'\n');
+    (bytes, link.hash)
 }
 
 /// A log of three records, all certainly written, and its last one.

@@ -91,9 +91,9 @@ fn is_unseen(c: char) -> bool {
         | Category::LineSeparator
         | Category::ParagraphSeparator
         | Category::PrivateUse
+        | Category::SpaceSeparator
         | Category::Surrogate
         | Category::Unassigned => true,
-        Category::SpaceSeparator => true,
         _ => UNSEEN.iter().any(|range| range.contains(&c)),
     }
 }
