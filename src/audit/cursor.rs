@@ -52,7 +52,7 @@ pub(super) fn find(place: &Place) -> Result<At, AuditError> {
     }?;
     // A file that bears the name of one of the log's would be in the way of one, and be taken for one.
     match Files::of(place, found)?.stray() {
-        Some(stray) => Err(AuditError::from(stray)),
+        Some(stray) => Err(AuditError::Stray(Box::new(stray))),
         None => Ok(at),
     }
 }
