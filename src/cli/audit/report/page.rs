@@ -161,7 +161,7 @@ fn calls(gathered: &Gathered) -> Markup {
     html! {
         section #calls {
             h2 { "Calls, in order" }
-            p #none role="status" hidden { "Nothing here is like that." }
+            p #none aria-live="polite" hidden { "Nothing here is like that." }
             @if gathered.sessions.is_empty() { p { "The log holds no session." } }
             @for (at, session) in gathered.sessions.iter().enumerate() {
                 (self::session(at, session))
