@@ -1,38 +1,29 @@
-//! What the audit log costs: a whole check of it, and one record, with and without having it on disk.
+//! What the audit log costs: a whole check of it, what is shown and reported of it, and one record, with and without having
+//! it on disk.
 //!
-//! Prints the median of each. Run with `cargo bench --bench audit`; 100,000 records are to verify in under a second.
+//! Prints the median of each, and for `show` and `report` how many times a check of the same log they take. Run with
+//! `cargo bench --bench audit`; 100,000 records are to verify in under a second, and the ratios not to grow with the log.
 #![expect(clippy::print_stdout, clippy::unwrap_used, reason = "a measuring program")]
 
 use std::path::Path;
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use serde_json::json;
-use stockade::audit::event::{Call, EXECUTE_TOOL, Event};
+use stockade::audit::event::{Assessment, Call, EXECUTE_TOOL, End, Event, Needs, Outcome, Start};
 use stockade::audit::{AuditLog, Durability, Keeping, Place, Text, verify};
 
 const RECORDS: u64 = 100_000;
 /// As many as a session writes at once.
 const GROUP: u64 = 100;
+/// The records of one call.
+const OF_A_CALL: u64 = 5;
 const ROUNDS: usize = 7;
 
 fn main() {
-    let folder = tempfile::tempdir().unwrap();
-    let place = Place::at(&folder.path().join("audit.jsonl"));
-    let log = open(&place);
-    let begun = Instant::now();
-    for group in 0..RECORDS / GROUP {
-        let events: Vec<Event> = (0..GROUP).map(|number| event(group * GROUP + number)).collect();
-        let last = group + 1 == RECORDS / GROUP;
-        let durability = if last { Durability::Now } else { Durability::Later };
-        log.append("0123456789abcdef", &events, durability).unwrap();
+    for records in [RECORDS / 10, RECORDS] {
+        read(records);
     }
-    let size: u64 = std::fs::read_dir(folder.path())
-        .unwrap()
-        .map(|entry| entry.unwrap().metadata().unwrap().len())
-        .sum();
-    println!("wrote {RECORDS} records, {} MiB, in {:?}", size >> 20, begun.elapsed());
-    let times = median(ROUNDS, || assert_eq!(verify(&place, None).unwrap().fault, None));
-    println!("verify {RECORDS} records: {times:?}");
     for (told, durability, count) in [
         ("append, to be on disk later", Durability::Later, 2_000),
         ("append, on disk now", Durability::Now, 200),
@@ -48,6 +39,47 @@ fn main() {
     }
 }
 
+/// A log of so many records: checked, shown and reported.
+fn read(records: u64) {
+    let folder = tempfile::tempdir().unwrap();
+    let place = Place::at(&folder.path().join("audit.jsonl"));
+    let log = open(&place);
+    let begun = Instant::now();
+    for group in 0..records / GROUP {
+        let events: Vec<Event> = (0..GROUP).map(|number| event(group * GROUP + number)).collect();
+        let last = group + 1 == records / GROUP;
+        let durability = if last { Durability::Now } else { Durability::Later };
+        log.append(&format!("{:016x}", group / 10), &events, durability)
+            .unwrap();
+    }
+    let size: u64 = std::fs::read_dir(folder.path())
+        .unwrap()
+        .map(|entry| entry.unwrap().metadata().unwrap().len())
+        .sum();
+    println!("wrote {records} records, {} MiB, in {:?}", size >> 20, begun.elapsed());
+    let checked = median(ROUNDS, || assert_eq!(verify(&place, None).unwrap().fault, None));
+    println!("verify {records} records: {checked:?}");
+    for words in [
+        &["show"][..],
+        &["show", "--json"],
+        &["show", "--limit", "20"],
+        &["report", "--html"],
+        &["report", "--json"],
+    ] {
+        let took = median(ROUNDS, || stockade(&place, words));
+        let ratio = took.as_secs_f64() / checked.as_secs_f64();
+        println!("audit {}: {took:?}, {ratio:.1} times that", words.join(" "));
+    }
+}
+
+/// `stockade audit WORDS` of this log.
+#[expect(clippy::disallowed_methods, reason = "what is measured is the program")]
+fn stockade(place: &Place, words: &[&str]) {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_stockade"));
+    command.arg("audit").args(words).arg("--log").arg(place.log());
+    assert!(command.stdout(Stdio::null()).status().unwrap().success());
+}
+
 fn open(place: &Place) -> AuditLog {
     let keeping = Keeping {
         max_bytes: 64 << 20,
@@ -56,17 +88,51 @@ fn open(place: &Place) -> AuditLog {
     AuditLog::open(place, keeping, &|_| None, "0123456789abcdef").unwrap()
 }
 
+/// A record of a call: each has so many, one after the other.
 fn event(number: u64) -> Event {
-    Event::Call(Call {
-        operation: EXECUTE_TOOL,
-        tool: Text::of("shell"),
-        call: number.to_string(),
-        arguments: json!({"command": "cargo test --test audit", "directory": "/home/me/project"}),
-        caller: None,
-        run: None,
-        conversation: None,
-        request: None,
-    })
+    let call = (number / OF_A_CALL).to_string();
+    match number % OF_A_CALL {
+        0 => Event::Call(Call {
+            operation: EXECUTE_TOOL,
+            tool: Text::of("shell"),
+            call,
+            arguments: json!({"command": "cargo test --test audit", "directory": "/home/me/project"}),
+            caller: None,
+            run: None,
+            conversation: None,
+            request: None,
+        }),
+        1 => Event::Assessment(Assessment {
+            call,
+            needs: Needs::Nothing,
+            why: Vec::new(),
+        }),
+        2 => Event::Start(Start {
+            call,
+            command: Text::of("cargo test --test audit"),
+            command_sha256: "0".repeat(64),
+            directory: Text::of("/home/me/project"),
+            profile: "1".repeat(64),
+            regime: "namespaces".to_owned(),
+        }),
+        3 => Event::End(End {
+            call,
+            status: "exited",
+            code: Some(0),
+            signal: None,
+            why: None,
+            duration: Some(0.5),
+            output_bytes: Some(4),
+            unsettled: None,
+        }),
+        _ => Event::Outcome(Outcome {
+            call,
+            outcome: "done",
+            error: None,
+            duration: 0.5,
+            bytes: Some(4),
+        }),
+    }
 }
 
 fn remove(place: &Place) {

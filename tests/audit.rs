@@ -31,6 +31,8 @@ mod tests {
         a_log_that_cannot_be_written_denies_and_runs_nothing [];
         no_kill_makes_a_log_that_is_wrongly_accepted_or_rejected [];
         a_change_of_a_protected_name_is_on_record [];
+        what_was_denied_to_a_command_is_on_record_and_in_the_report [];
+        a_log_that_a_power_cut_left_zeros_in_is_mended_by_the_next_start [];
         calls_of_a_client_are_on_record_with_their_requests [];
         a_third_partys_server_and_the_calls_of_its_tools_are_on_record ["python3"];
     }
@@ -502,6 +504,67 @@ custom_tools: {greet: {description: x, command: [echo, \"{whom}\"], args: {whom:
         assert_eq!(violation["then"], "stayed_undone");
         is_whole(world);
     }
+
+    fn what_was_denied_to_a_command_is_on_record_and_in_the_report(world: &Fixture) {
+        let hostile = "\"><img src=x onerror=alert(1)>\u{202e}\u{1b}[2J\n'\"";
+        let outside = world.outside().join(hostile);
+        let line = |path: &std::path::Path| format!("echo x > '{}'", path.to_str().unwrap().replace('\'', "'\\''"));
+        run(world, &["--explain"], &line(&outside)).output();
+        run(world, &["--explain"], "echo x > here").output().ok();
+        run(world, &[], &line(&outside)).output();
+        assert!(!outside.exists() && world.workspace().join("here").exists());
+        is_whole(world);
+        let all = records(world, &[]);
+        let denials: Vec<&Value> = all.iter().filter(|record| record["event"] == "denials").collect();
+        assert_eq!(denials.len(), 2, "one for each that was explained");
+        let blocked = &denials[0]["blocked"][0];
+        assert_eq!(blocked["wanted"], "make", "{blocked}");
+        assert!(
+            blocked["what"].as_str().unwrap().contains("onerror=alert(1)"),
+            "{blocked}"
+        );
+        assert!(
+            !blocked["by"].as_str().unwrap().is_empty() && !blocked["change"][0].as_str().unwrap().is_empty(),
+            "{blocked}"
+        );
+        assert_eq!(denials[1]["blocked"], json!([]));
+        let end = all.iter().position(|record| record["event"] == "denials").unwrap();
+        assert_eq!(events(&all)[end - 1..=end + 1], ["end", "denials", "outcome"]);
+        let shown = audit(world, &["show"]).ok();
+        assert!(
+            shown.contains(" make ") && !shown.contains(['\u{1b}', '\u{202e}']),
+            "{shown}"
+        );
+        assert_eq!(audit(world, &["show", "--decision", "denied"]).ok(), "");
+        let page = audit(world, &["report", "--html"]).ok();
+        assert!(
+            page.contains("What was denied to its command") && page.contains("onerror=alert(1)"),
+            "{page}"
+        );
+        assert!(!page.contains("<img") && !page.contains(['\u{1b}', '\u{202e}']));
+        let report: Value = serde_json::from_str(&audit(world, &["report", "--json"]).ok()).unwrap();
+        assert_eq!(report["counts"]["denials"], 1, "{report}");
+    }
+
+    fn a_log_that_a_power_cut_left_zeros_in_is_mended_by_the_next_start(world: &Fixture) {
+        run(world, &[], "true").output().ok();
+        let before = is_whole(world)["records"].as_u64().unwrap();
+        let bytes = fs::read(log(world)).unwrap();
+        let zeros = [&bytes[..], &[0; 4096], b"\n"].concat();
+        fs::write(log(world), &zeros).unwrap();
+        let verified = audit(world, &["verify"]);
+        assert!(
+            verified.code() == 0 && verified.out().contains("4097 bytes"),
+            "{}",
+            verified.out()
+        );
+        assert!(audit(world, &["show"]).ok().contains("session_end"));
+        run(world, &[], "true").output().ok();
+        assert!(is_whole(world)["records"].as_u64().unwrap() > before + 1);
+        let shown = audit(world, &["show"]).ok();
+        assert!(shown.contains("4097 bytes that a crash left"), "{shown}");
+    }
+
     fn calls_of_a_client_are_on_record_with_their_requests(world: &Fixture) {
         let more = format!(
             "    asked: {{root: {}, mode: rw}}\naudit: {{log: {}}}\n",

@@ -34,10 +34,15 @@ pub enum Text {
 impl Text {
     /// A text.
     pub fn of(text: &str) -> Self {
-        if text.len() <= MOST_BYTES {
+        Self::within(text, MOST_BYTES)
+    }
+
+    /// A text of which no more than so many bytes are kept.
+    pub fn within(text: &str, most: usize) -> Self {
+        if text.len() <= most {
             return Self::Whole(text.to_owned());
         }
-        let end = text.floor_char_boundary(MOST_BYTES);
+        let end = text.floor_char_boundary(most);
         Self::Cut {
             text: text.get(..end).unwrap_or_default().to_owned(),
             bytes: text.len() as u64,

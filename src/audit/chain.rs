@@ -102,40 +102,75 @@ pub(super) fn sealed<E: Serialize>(envelope: &Envelope<'_, E>) -> serde_json::Re
     Ok((bytes, Link { seq, hash }))
 }
 
-/// Takes a line for the one after `before`; `None` where it is the first of all.
-pub(super) fn follow(before: Option<&Link>, bytes: &[u8]) -> Result<(Link, Kind), Wrong> {
-    let (link, prev, kind) = open(bytes)?;
-    let expected = before.map_or(0, |before| before.seq.saturating_add(1));
-    if link.seq > expected {
-        return Err(Wrong::Missing {
-            from: expected,
-            to: link.seq.saturating_sub(1),
-        });
-    }
-    if link.seq < expected {
-        return Err(Wrong::OutOfPlace {
-            expected,
-            found: link.seq,
-        });
-    }
-    if prev != before.map(|before| before.hash) {
-        return Err(Wrong::DoesNotFollow);
-    }
-    Ok((link, kind))
+/// A line, taken for a record by itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Opened {
+    /// Where the chain stands after it.
+    pub(super) link: Link,
+    /// What it says that it follows.
+    pub(super) prev: Option<Hash>,
+    pub(super) kind: Kind,
 }
 
-/// Takes a line for a record by itself: where the chain stands after it, what it says that it follows, and what it is.
-pub(super) fn open(bytes: &[u8]) -> Result<(Link, Option<Hash>, Kind), Wrong> {
-    let hashed = bytes.len().checked_sub(TRAILER).ok_or(Wrong::NoRecord)?;
+impl Opened {
+    /// Whether it is the one after `before`; `None` where it is to be the first of all.
+    pub(super) fn follows(&self, before: Option<&Link>) -> Result<(), Wrong> {
+        let found = self.link.seq;
+        let expected = before.map_or(0, |before| before.seq.saturating_add(1));
+        if found > expected {
+            return Err(Wrong::Missing {
+                from: expected,
+                to: found.saturating_sub(1),
+            });
+        }
+        if found < expected {
+            return Err(Wrong::OutOfPlace { expected, found });
+        }
+        if self.prev != before.map(|before| before.hash) {
+            return Err(Wrong::DoesNotFollow);
+        }
+        Ok(())
+    }
+}
+
+/// Whether a line bears a hash as every record does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Seal {
+    /// None.
+    Absent,
+    /// That of other bytes.
+    Broken,
+    /// Its own.
+    Whole(Hash),
+}
+
+/// The hash that a line bears.
+pub(super) fn seal(bytes: &[u8]) -> Seal {
+    let Some(hashed) = bytes.len().checked_sub(TRAILER) else {
+        return Seal::Absent;
+    };
     let (body, trailer) = bytes.split_at(hashed);
     let digits = trailer
         .strip_prefix(BEFORE_HASH)
-        .and_then(|rest| rest.strip_suffix(AFTER_HASH))
-        .ok_or(Wrong::NoRecord)?;
+        .and_then(|rest| rest.strip_suffix(AFTER_HASH));
+    let Some(digits) = digits else {
+        return Seal::Absent;
+    };
     let hash: Hash = Sha256::digest(body).into();
-    if hex(&hash).as_bytes() != digits {
-        return Err(Wrong::Edited);
+    if hex(&hash).as_bytes() == digits {
+        Seal::Whole(hash)
+    } else {
+        Seal::Broken
     }
+}
+
+/// Takes a line for a record by itself.
+pub(super) fn open(bytes: &[u8]) -> Result<Opened, Wrong> {
+    let hash = match seal(bytes) {
+        Seal::Whole(hash) => hash,
+        Seal::Broken => return Err(Wrong::Edited),
+        Seal::Absent => return Err(Wrong::NoRecord),
+    };
     let fields: Fields<'_> = serde_json::from_slice(bytes).map_err(|_| Wrong::NoRecord)?;
     let prev = fields.prev.map(read_hash).transpose()?;
     let link = Link { seq: fields.seq, hash };
@@ -167,7 +202,7 @@ pub(super) fn open(bytes: &[u8]) -> Result<(Link, Option<Hash>, Kind), Wrong> {
     } else {
         Kind::Record
     };
-    Ok((link, prev, kind))
+    Ok(Opened { link, prev, kind })
 }
 
 fn read_hash(text: &str) -> Result<Hash, Wrong> {

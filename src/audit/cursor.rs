@@ -5,13 +5,14 @@ use std::io::{self, Read as _, Seek as _, SeekFrom};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
-use super::bounded::sha256;
 use super::chain::{self, Header, Kind, Link};
 use super::error::AuditError;
 use super::fault::{Fault, Wrong};
+use super::files::Files;
 use super::head::{Found, Head};
-use super::lines::{Lines, Next};
+use super::lines::Lines;
 use super::place::Place;
+use super::step::{self, Certain, First, Step, Stop, Torn};
 use crate::config::kept;
 
 /// The end of a file of the log.
@@ -26,13 +27,6 @@ pub(super) struct Cursor {
     /// Where the next one will.
     pub(super) end: u64,
     pub(super) link: Link,
-}
-
-/// What a crash left of a line.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Torn {
-    pub(super) bytes: u64,
-    pub(super) sha256: String,
 }
 
 /// Where the next record goes.
@@ -50,21 +44,23 @@ pub(super) enum At {
 
 /// Finds where the log ends. Whoever calls has the turn to write.
 pub(super) fn find(place: &Place) -> Result<At, AuditError> {
-    match Head::read(place)? {
+    let found = Head::read(place)?;
+    let at = match found {
         Found::Unreadable => Err(fault(&place.head(), None, Wrong::HeadUnreadable)),
         Found::Nothing => without_head(place),
         Found::Head(head) => from_head(place, &head),
+    }?;
+    // A file that bears the name of one of the log's would be in the way of one, and be taken for one.
+    match Files::of(place, found)?.stray() {
+        Some(stray) => Err(AuditError::Stray(Box::new(stray))),
+        None => Ok(at),
     }
 }
 
 /// A log that was never certainly written: it has at most its first line.
 fn without_head(place: &Place) -> Result<At, AuditError> {
     let none = || fault(&place.head(), None, Wrong::NoHead);
-    if !place
-        .numbers()
-        .map_err(AuditError::io(place.directory(), "listing"))?
-        .is_empty()
-    {
+    if !Files::of(place, Found::Nothing)?.earlier.is_empty() {
         return Err(none());
     }
     match begun(place, None)? {
@@ -79,12 +75,11 @@ fn without_head(place: &Place) -> Result<At, AuditError> {
                 file: 1, prev: None, ..
             },
         ) => {
+            // The head is written before anything else is.
             let first = cursor.end;
-            let torn = cursor.walk()?;
-            if cursor.end == first {
-                Ok(At::Here(cursor, torn))
-            } else {
-                Err(none())
+            match cursor.walk()? {
+                None if cursor.end == first => Ok(At::Here(cursor, None)),
+                None | Some(_) => Err(none()),
             }
         }
         Begun::As(_, _) => Err(none()),
@@ -150,44 +145,21 @@ fn begun(place: &Place, after: Option<&Link>) -> Result<Begun, AuditError> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Begun::No(None)),
         Err(error) => return Err(AuditError::io(path, "opening")(error)),
     };
-    let reading = AuditError::io(path, "reading");
     let mut lines = Lines::of(&file, 0, u64::MAX).map_err(AuditError::io(path, "reading"))?;
-    let (link, kind) = match lines.next().map_err(reading)? {
-        Next::End => return Ok(Begun::No(None)),
-        // Nothing that Stockade did not begin to write is removed.
-        Next::Partial(torn) if is_begun_header(torn, after) => return Ok(Begun::No(Some(Torn::of(torn)))),
-        Next::Partial(_) | Next::TooLong => return Err(fault(path, None, Wrong::NoHeader)),
-        Next::Line(bytes) => {
-            let (link, _, kind) = chain::open(bytes).map_err(|wrong| match wrong {
-                Wrong::NoRecord => fault(path, None, Wrong::NoHeader),
-                wrong => fault(path, None, wrong),
-            })?;
-            (link, kind)
-        }
+    let opened = match step::first(&mut lines, after, Certain::No) {
+        Ok(First::Line(opened)) => opened,
+        Ok(First::End) => return Ok(Begun::No(None)),
+        Ok(First::Torn(torn)) => return Ok(Begun::No(Some(torn))),
+        Err(Stop::Wrong(wrong)) => return Err(fault(path, None, wrong)),
+        Err(Stop::Io(error)) => return Err(AuditError::io(path, "reading")(error)),
     };
-    let end = lines.offset;
-    match kind {
+    let (link, end) = (opened.link, lines.offset);
+    match opened.kind {
         Kind::Record => Err(fault(path, Some(link.seq), Wrong::NoHeader)),
         Kind::Header(header) => {
-            let cursor = Cursor {
-                file,
-                path: path.to_owned(),
-                number: header.file,
-                start: 0,
-                end,
-                link,
-            };
+            let cursor = Cursor::new(file, path, header.file, end, link);
             Ok(Begun::As(cursor, header))
         }
-    }
-}
-
-/// Whether these bytes may be the beginning of a first line.
-fn is_begun_header(bytes: &[u8], after: Option<&Link>) -> bool {
-    let begins = |with: &[u8]| bytes.starts_with(with) || with.starts_with(bytes);
-    match after {
-        None => begins(b"{\"seq\":0,\"time\":\""),
-        Some(_) => begins(b"{\"seq\":"),
     }
 }
 
@@ -234,32 +206,28 @@ impl Cursor {
             .map_err(AuditError::io(&self.path, "reading"))?;
         let written = bytes.strip_suffix(b"\n").map(chain::open);
         match written {
-            Some(Ok((link, _, _))) if link == head.link => {}
+            Some(Ok(opened)) if opened.link == head.link => {}
             Some(_) | None => return Err(wrong(Wrong::Rewritten)),
         }
         (self.start, self.end, self.link) = (head.start, head.end, head.link);
         Ok(())
     }
 
-    /// Goes on to the end of the file; what there is of a line that has no end.
+    /// Goes on to the end of the file; what a crash left behind the last record.
     fn walk(&mut self) -> Result<Option<Torn>, AuditError> {
         let reading = |error| AuditError::io(&self.path, "reading")(error);
         let mut lines = Lines::of(&self.file, self.end, u64::MAX).map_err(reading)?;
         loop {
-            let seq = Some(self.link.seq + 1);
             let start = lines.offset;
-            match lines.next().map_err(reading)? {
-                Next::End => return Ok(None),
-                Next::Partial(torn) => return Ok(Some(Torn::of(torn))),
-                Next::TooLong => return Err(fault(&self.path, seq, Wrong::TooLong)),
-                Next::Line(bytes) => match chain::follow(Some(&self.link), bytes) {
-                    Ok((link, Kind::Record)) => {
-                        (self.start, self.link) = (start, link);
-                        self.end = lines.offset;
-                    }
-                    Ok((_, Kind::Header(_))) => return Err(fault(&self.path, seq, Wrong::StrayHeader)),
-                    Err(wrong) => return Err(fault(&self.path, seq, wrong)),
-                },
+            match step::next(&mut lines, &self.link, Certain::No) {
+                Ok(Step::End) => return Ok(None),
+                Ok(Step::Torn(torn)) => return Ok(Some(torn)),
+                Ok(Step::Record(link)) => {
+                    (self.start, self.link) = (start, link);
+                    self.end = lines.offset;
+                }
+                Err(Stop::Wrong(wrong)) => return Err(fault(&self.path, Some(self.link.seq + 1), wrong)),
+                Err(Stop::Io(error)) => return Err(reading(error)),
             }
         }
     }
@@ -308,15 +276,6 @@ impl At {
         match self {
             Self::Here(cursor, _) => Some(cursor.link),
             Self::NewFile { after, .. } => *after,
-        }
-    }
-}
-
-impl Torn {
-    fn of(bytes: &[u8]) -> Self {
-        Self {
-            bytes: bytes.len() as u64,
-            sha256: sha256(bytes),
         }
     }
 }

@@ -45,6 +45,9 @@ pub enum AuditError {
          files away to begin another"
     )]
     Broken(Box<Fault>),
+    /// Something beside the log bears the name of one of its files.
+    #[error("nothing is added to the audit log: {0}")]
+    Stray(Box<Fault>),
     /// There is no log.
     #[error("there is no audit log at {}", display(.0))]
     Absent(PathBuf),

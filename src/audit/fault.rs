@@ -62,6 +62,8 @@ pub enum Wrong {
         /// Its number.
         number: u64,
     },
+    /// A file bears the name of an earlier file, and is none of the log's.
+    Stray,
     /// A file does not begin as one.
     NoHeader,
     /// The file begins as another: it was put in the place of this one.
@@ -116,6 +118,9 @@ impl fmt::Display for Wrong {
                     "deleted: file {number} is missing, and no record says that it was removed"
                 )
             }
+            Self::Stray => f.write_str(
+                "stray: it bears the name of an earlier file, and is none of this log's; move it to another directory",
+            ),
             Self::NoHeader => f.write_str("edited: the file does not begin with the line that begins every file"),
             Self::OtherFile { number } => write!(f, "reordered: this is file {number}, in the place of another"),
             Self::StrayHeader => f.write_str("edited: a line that only begins files stands in the middle of one"),

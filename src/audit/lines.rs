@@ -24,8 +24,8 @@ pub(super) enum Next<'a> {
     Line(&'a [u8]),
     /// What stands behind the last newline.
     Partial(&'a [u8]),
-    /// A line without an end in sight.
-    TooLong,
+    /// A line without an end in sight, of which these are the first bytes; what comes next is more of it.
+    TooLong(&'a [u8]),
     End,
 }
 
@@ -61,7 +61,7 @@ impl<R: Read> Lines<R> {
             return Ok(Next::Line(&self.line));
         }
         if read as u64 > LONGEST {
-            return Ok(Next::TooLong);
+            return Ok(Next::TooLong(&self.line));
         }
         Ok(Next::Partial(&self.line))
     }

@@ -1,22 +1,23 @@
 //! Appending to a log, making it durable, and beginning its next file.
 //!
 //! Whoever writes takes the turn for a group of records, goes on behind what others have written meanwhile, and lets go. **A kill at
-//! any moment** leaves whole lines, the last of which may be cut; nothing in front of the head is ever touched. A cut line is
-//! removed by whoever writes next, who records that.
+//! any moment** leaves whole lines, the last of which may be cut, and a power cut may leave blocks without a content behind them;
+//! nothing in front of the head is ever touched. What is left behind the last whole record is removed by whoever writes next, who records that.
 
 use std::fmt;
 use std::fs::{self, File};
 use std::io::Write as _;
 use std::sync::{Mutex, PoisonError};
 
-use super::chain::{self, Kind, Link, Removed};
-use super::cursor::{self, At, Cursor, Torn};
+use super::chain::{Kind, Link, Removed};
+use super::cursor::{self, At, Cursor};
 use super::error::AuditError;
 use super::event::Event;
 use super::fault::Wrong;
 use super::group::{Group, first_line};
-use super::lines::{LONGEST, Lines, Next};
+use super::lines::{LONGEST, Lines};
 use super::place::{Place, Reached};
+use super::step::{self, Certain, First, Stop, Torn};
 use super::turn::Turns;
 use crate::config::kept;
 
@@ -158,7 +159,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Where the log ends, after what others have written; what a crash left of a line is removed, and that recorded. The cursor
+    /// Where the log ends, after what others have written; what a crash left is removed, and that recorded. The cursor
     /// is the caller's until the writing succeeds.
     fn catch_up(&mut self, session: &str) -> Result<Cursor, AuditError> {
         let at = match self.cursor.take() {
@@ -312,23 +313,24 @@ impl Writer {
             Err(error) => return Err(reading(error)),
         };
         let mut lines = Lines::of(&opened, 0, LONGEST + 1).map_err(reading)?;
-        let header = match lines.next().map_err(reading)? {
-            Next::Line(line) => chain::open(line).ok(),
-            Next::Partial(_) | Next::TooLong | Next::End => None,
+        let opened = match step::first(&mut lines, Some(&last), Certain::Yes) {
+            Ok(First::Line(opened)) => Some(opened.kind),
+            Ok(First::Torn(_) | First::End) | Err(Stop::Wrong(_)) => None,
+            Err(Stop::Io(error)) => return Err(reading(error)),
         };
-        match header {
-            Some((_, _, Kind::Header(header))) => Ok(header.prev.map(|last| Removed { file, last })),
-            Some((_, _, Kind::Record)) | None => Err(cursor::fault(&next, None, Wrong::NoHeader)),
+        match opened {
+            Some(Kind::Header(header)) => Ok(header.prev.map(|last| Removed { file, last })),
+            Some(Kind::Record) | None => Err(cursor::fault(&next, None, Wrong::NoHeader)),
         }
     }
 
     /// Removes the files that the first line of a later one says are removed.
     fn remove_up_to(&self, last: u64) -> Result<(), AuditError> {
-        let numbers = self
+        let named = self
             .place
-            .numbers()
+            .named()
             .map_err(AuditError::io(self.place.directory(), "listing"))?;
-        for number in numbers.into_iter().filter(|number| *number <= last) {
+        for number in named.numbers.into_iter().filter(|number| *number <= last) {
             let path = self.place.rotated(number);
             fs::remove_file(&path).map_err(AuditError::io(&path, "removing"))?;
         }

@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use super::error::AuditError;
 use crate::config::{Guards, kept, walk};
 use crate::policy::AbsPath;
+use crate::policy::path::display;
 
 /// Says why commands could get at a path, if they could.
 pub type Reached<'a> = &'a dyn Fn(&AbsPath) -> Option<String>;
@@ -26,6 +27,25 @@ pub struct Place {
     log: PathBuf,
     /// The log's name without `.jsonl`.
     stem: OsString,
+    directory: Directory,
+}
+
+/// Whose directory a log lies in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Directory {
+    /// Stockade's own, made with all above it.
+    OfState,
+    /// One that somebody named.
+    Named,
+}
+
+/// What is there under the names of earlier files.
+#[derive(Debug, Default)]
+pub(super) struct Named {
+    /// Their numbers, in order.
+    pub(super) numbers: Vec<u64>,
+    /// What no log would call a file of its own: `audit.007.jsonl`.
+    pub(super) others: Vec<PathBuf>,
 }
 
 impl Place {
@@ -36,12 +56,16 @@ impl Place {
         Self {
             log: log.to_owned(),
             stem: OsString::from_vec(stem.to_vec()),
+            directory: Directory::Named,
         }
     }
 
     /// The log in this state directory.
     pub fn default_in(state: &Path) -> Self {
-        Self::at(&state.join(DEFAULT))
+        Self {
+            directory: Directory::OfState,
+            ..Self::at(&state.join(DEFAULT))
+        }
     }
 
     /// The file that is written.
@@ -81,21 +105,29 @@ impl Place {
         self.log.with_file_name(name)
     }
 
-    /// The numbers of the earlier files that are there, in order.
-    pub(super) fn numbers(&self) -> io::Result<Vec<u64>> {
-        let mut numbers = Vec::new();
+    /// What is there under the names of earlier files.
+    pub(super) fn named(&self) -> io::Result<Named> {
+        let mut named = Named::default();
         for entry in std::fs::read_dir(self.directory())? {
             let name = entry?.file_name();
-            let number = name.as_bytes().strip_prefix(self.stem.as_bytes());
-            let number = number.and_then(|rest| rest.strip_prefix(b"."));
-            let number = number.and_then(|rest| rest.strip_suffix(ENDING));
-            let number = number.and_then(|digits| std::str::from_utf8(digits).ok());
-            // Only as it is written: `01` is somebody else's.
-            let own = number.and_then(|digits| digits.parse().ok().filter(|number: &u64| number.to_string() == digits));
-            numbers.extend(own);
+            let digits = name.as_bytes().strip_prefix(self.stem.as_bytes());
+            let digits = digits.and_then(|rest| rest.strip_prefix(b"."));
+            let Some(digits) = digits.and_then(|rest| rest.strip_suffix(ENDING)) else {
+                continue;
+            };
+            if digits.is_empty() || !digits.iter().all(u8::is_ascii_digit) {
+                continue;
+            }
+            let number = std::str::from_utf8(digits).ok().and_then(|digits| digits.parse().ok());
+            // Files are numbered from 1, without zeros before that.
+            match number.filter(|number| *number > 0 && self.rotated(*number).file_name() == Some(&name)) {
+                Some(number) => named.numbers.push(number),
+                None => named.others.push(self.log.with_file_name(name)),
+            }
         }
-        numbers.sort_unstable();
-        Ok(numbers)
+        named.numbers.sort_unstable();
+        named.others.sort_unstable();
+        Ok(named)
     }
 
     /// The same place with every link on the way resolved, for somebody who writes there: in a directory of the user's own,
@@ -115,7 +147,10 @@ impl Place {
         }
         let whole = std::path::absolute(self.directory()).map_err(|error| refused(error.to_string()))?;
         let walked = walk(&whole).map_err(|error| refused(error.to_string()))?;
-        let real = Self::at(&walked.path.as_path().join(name));
+        let real = Self {
+            directory: self.directory,
+            ..Self::at(&walked.path.as_path().join(name))
+        };
         let all = [
             real.log.clone(),
             real.head(),
@@ -123,8 +158,8 @@ impl Place {
             real.lock(),
             real.rotated(1),
         ];
-        let earlier = match real.numbers() {
-            Ok(numbers) => numbers,
+        let earlier = match real.named() {
+            Ok(named) => named.numbers,
             Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
             Err(error) => return Err(refused(error.to_string())),
         };
@@ -143,7 +178,18 @@ impl Place {
             }
         }
         let directory = real.directory();
-        kept::directory(directory).map_err(|error| refused(format!("its directory: {error}")))?;
+        let ours = match self.directory {
+            Directory::OfState => kept::directory(directory),
+            Directory::Named => kept::directory_in_another(directory),
+        };
+        ours.map_err(|error| match error.kind() {
+            io::ErrorKind::NotFound => refused(format!(
+                "{} is not there; a log makes its own directory, and none above it, for a slip in the path would make \
+                 others: make it, or name another place",
+                display(directory.parent().unwrap_or(directory))
+            )),
+            _ => refused(format!("its directory: {error}")),
+        })?;
         Ok(real)
     }
 

@@ -7,6 +7,8 @@ use std::path::PathBuf;
 use serde_json::{Map, Value};
 
 use super::error::AuditError;
+use super::files::Files;
+use super::head::Head;
 use super::lines::{Lines, Next};
 use super::place::Place;
 use super::turn;
@@ -45,7 +47,7 @@ pub fn records(place: &Place) -> Result<impl Iterator<Item = Result<Entry, Audit
                     return Some(Ok(entry));
                 }
                 // What follows such a line is not looked for.
-                Ok(Next::TooLong | Next::End) => now = None,
+                Ok(Next::TooLong(_) | Next::End) => now = None,
                 Err(error) => {
                     let error = AuditError::io(path, "reading")(error);
                     now = None;
@@ -61,11 +63,13 @@ fn entry(line: &[u8]) -> Entry {
 }
 
 fn files(place: &Place) -> Result<Vec<(PathBuf, File, u64)>, AuditError> {
-    let mut paths: Vec<PathBuf> = match place.numbers() {
-        Ok(numbers) => numbers.into_iter().map(|number| place.rotated(number)).collect(),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
-        Err(error) => return Err(AuditError::io(place.directory(), "listing")(error)),
+    let head = Head::look(place).map_err(AuditError::io(&place.head(), "reading"))?;
+    let earlier = match Files::of(place, head) {
+        Ok(files) => files.earlier,
+        Err(AuditError::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => Vec::new(),
+        Err(error) => return Err(error),
     };
+    let mut paths: Vec<PathBuf> = earlier.into_iter().map(|number| place.rotated(number)).collect();
     paths.push(place.log().to_owned());
     let mut files = Vec::new();
     for path in paths {

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use proptest::prelude::*;
 use tempfile::TempDir;
 
+use super::chain::{Envelope, Hash, Link, open as opened, sealed};
 use super::event::{Outcome, SessionEnd};
 use super::{AuditError, AuditLog, Durability, Event, Keeping, Place, Report, Tail, Wrong, records, verify};
 use crate::policy::AbsPath;
@@ -294,7 +295,7 @@ fn what_rotation_removes_is_told_from_what_somebody_removes() {
     let texts: Vec<String> = (0..20).map(|number| number.to_string()).collect();
     let place = written(&folder, keeping, &texts, 20);
     let report = is_whole(&place);
-    let numbers = place.numbers().unwrap();
+    let numbers = place.named().unwrap().numbers;
     assert_eq!(numbers.len(), 3);
     assert_eq!(report.removed, Some(numbers[0] - 1));
     let keep = |path: &Path| (path.to_owned(), fs::read(path).unwrap());
@@ -521,4 +522,264 @@ fn a_record_is_read_back_as_it_was_written() {
     };
     assert_eq!(record["error.message"], hostile);
     assert_eq!((&record["session"], &record["event"]), (&"s".into(), &"outcome".into()));
+}
+
+/// A record that bears its own hash, as somebody makes one who knows how.
+fn forged(seq: u64, prev: Hash) -> (Vec<u8>, Hash) {
+    let envelope = Envelope {
+        seq,
+        time: "2026-11-23T07:12:24.123Z".to_owned(),
+        session: "s",
+        event: event("forged"),
+        prev: Some(crate::policy::hex::hex(&prev)),
+    };
+    let (mut bytes, link) = sealed(&envelope).unwrap();
+    bytes.push(b'\n');
+    (bytes, link.hash)
+}
+
+/// A log of three records, all certainly written, and its last one.
+fn of_three(folder: &TempDir) -> (Place, Vec<u8>, Link) {
+    let texts: Vec<String> = (0..3).map(|number| format!("text {number}")).collect();
+    let place = written(folder, ALL, &texts, 3);
+    let bytes = fs::read(place.log()).unwrap();
+    let lines = lines_of(&bytes);
+    let last = opened(lines[3].strip_suffix(b"\n").unwrap()).unwrap().link;
+    assert_eq!(last.seq, 3);
+    (place, bytes, last)
+}
+
+fn behind(place: &Place, bytes: &[u8], garbage: &[u8]) {
+    fs::write(place.log(), [bytes, garbage].concat()).unwrap();
+}
+
+/// What a power cut may leave behind the head.
+fn left_by_a_power_cut(last: Link) -> Vec<(&'static str, Vec<u8>)> {
+    let (next, hash) = forged(last.seq + 1, last.hash);
+    let (after, hash) = forged(last.seq + 2, hash);
+    let (third, _) = forged(last.seq + 3, hash);
+    let holed = |line: &[u8], from: usize, to: usize| {
+        let mut line = line.to_vec();
+        line[from..to].fill(0);
+        line
+    };
+    let half = next.len() / 2;
+    vec![
+        ("zeros", vec![0; 5000]),
+        ("zeros and a newline", b"\0\0\0\n".to_vec()),
+        ("lines of zeros", b"\0\0\n\0\n\0".to_vec()),
+        (
+            "more zeros than a record has bytes",
+            [vec![0; 3 << 20], b"\n".to_vec()].concat(),
+        ),
+        (
+            "part of a record, then zeros",
+            [&next[..half], &[0; 4096], b"\n"].concat(),
+        ),
+        ("a record without its beginning", holed(&next, 0, half)),
+        ("a record without its middle", holed(&next, half, half + 20)),
+        (
+            "zeros for one record, the next ones whole",
+            [holed(&next, 0, next.len() - 1), after.clone(), third.clone()].concat(),
+        ),
+        (
+            "zeros for one record and its newline",
+            [holed(&next, 0, next.len()), after, third].concat(),
+        ),
+        (
+            "what stood in the block before",
+            b"#!/bin/sh\nexit 0\n\xff\xfe".to_vec(),
+        ),
+    ]
+}
+
+#[test]
+fn what_a_power_cut_left_behind_the_head_is_no_fault_and_removed_on_record() {
+    let folder = tempfile::tempdir().unwrap();
+    let (place, bytes, last) = of_three(&folder);
+    let head = fs::read(place.head()).unwrap();
+    for (what, garbage) in left_by_a_power_cut(last) {
+        behind(&place, &bytes, &garbage);
+        fs::write(place.head(), &head).unwrap();
+        let report = checked(&place);
+        assert_eq!((report.fault, report.records), (None, 4), "{what}");
+        assert_eq!(report.tail, Tail::Partial(garbage.len() as u64), "{what}");
+        open(&place, ALL).append("s", &[event("on")], Durability::Now).unwrap();
+        assert_eq!(is_whole(&place).records, 6, "{what}");
+        let read: Vec<_> = records(&place).unwrap().map(Result::unwrap).collect();
+        let super::Entry::Record(mended) = &read[4] else {
+            panic!("{what}: {read:?}");
+        };
+        assert_eq!(mended["event"], "mended", "{what}");
+        assert_eq!(mended["bytes"], garbage.len(), "{what}");
+        assert_eq!(mended["sha256"], super::bounded::sha256(&garbage), "{what}");
+    }
+}
+
+#[test]
+fn the_same_in_front_of_the_head_is_a_fault() {
+    let folder = tempfile::tempdir().unwrap();
+    let (place, bytes, _) = of_three(&folder);
+    let lines = lines_of(&bytes);
+    for garbage in [vec![0; 4096], b"\0\0\n".to_vec(), b"what stood there\n".to_vec()] {
+        let mut changed = lines[..3].concat();
+        changed.extend_from_slice(&garbage);
+        changed.resize(bytes.len().max(changed.len()), 0);
+        fs::write(place.log(), changed).unwrap();
+        assert!(checked(&place).fault.is_some());
+        assert!(AuditLog::open(&place, ALL, &|_| None, "s").is_err());
+    }
+}
+
+#[test]
+fn a_record_behind_the_head_that_no_crash_makes_is_a_fault() {
+    let folder = tempfile::tempdir().unwrap();
+    let (place, bytes, last) = of_three(&folder);
+    let (next, hash) = forged(4, last.hash);
+    let (elsewhere, _) = forged(4, [7; 32]);
+    let (old, _) = forged(2, [7; 32]);
+    let (late, _) = forged(9, [7; 32]);
+    let (after, _) = forged(6, [7; 32]);
+    let mut edited = next.clone();
+    let at = edited.len() / 2;
+    edited[at] ^= 1;
+    let cases = [
+        ("another chain", elsewhere.clone(), Wrong::DoesNotFollow),
+        (
+            "an old number",
+            old.clone(),
+            Wrong::OutOfPlace { expected: 4, found: 2 },
+        ),
+        ("a number too far", late, Wrong::Missing { from: 4, to: 8 }),
+        ("edited", edited, Wrong::Edited),
+        (
+            "behind a line that is none",
+            [&b"notes\n"[..], &next].concat(),
+            Wrong::NoRecord,
+        ),
+        (
+            "behind zeros, with an old number",
+            [&b"\0\0\n"[..], &old].concat(),
+            Wrong::OutOfPlace { expected: 5, found: 2 },
+        ),
+        (
+            "behind zeros, with the number of the record that is missing",
+            [&b"\0\0\n"[..], &elsewhere].concat(),
+            Wrong::OutOfPlace { expected: 5, found: 4 },
+        ),
+        (
+            "behind zeros, and no chain among themselves",
+            [&b"\0\0\n"[..], &forged(5, hash).0, &after].concat(),
+            Wrong::DoesNotFollow,
+        ),
+    ];
+    for (what, garbage, wrong) in cases {
+        behind(&place, &bytes, &garbage);
+        let fault = checked(&place).fault.unwrap_or_else(|| panic!("{what} passed"));
+        assert_eq!((fault.wrong, fault.line), (wrong.clone(), Some(5)), "{what}");
+        let error = AuditLog::open(&place, ALL, &|_| None, "s").unwrap_err();
+        assert!(
+            matches!(&error, AuditError::Broken(fault) if fault.wrong == wrong),
+            "{what}: {error}"
+        );
+        assert_eq!(
+            fs::read(place.log()).unwrap(),
+            [&bytes[..], &garbage].concat(),
+            "{what}: it was touched"
+        );
+    }
+    // The twin that must pass: the same records, one after the other.
+    behind(&place, &bytes, &[next, forged(5, hash).0].concat());
+    assert_eq!(is_whole(&place).records, 6);
+    open(&place, ALL);
+}
+
+#[test]
+fn zeros_in_the_place_of_the_first_line_of_a_new_file_are_removed() {
+    for zeros in [&b"\0"[..], &[0; 4096], b"\0\0\n"] {
+        let folder = tempfile::tempdir().unwrap();
+        let place = written(&folder, ALL, &["a".to_owned(), "b".to_owned()], 2);
+        fs::rename(place.log(), place.rotated(1)).unwrap();
+        fs::write(place.log(), zeros).unwrap();
+        fs::set_permissions(place.log(), fs::Permissions::from_mode(0o600)).unwrap();
+        let report = checked(&place);
+        assert_eq!((report.fault, report.records), (None, 3));
+        assert_eq!(report.tail, Tail::Partial(zeros.len() as u64));
+        open(&place, ALL).append("s", &[event("c")], Durability::Now).unwrap();
+        assert_eq!(is_whole(&place).records, 6);
+    }
+}
+
+#[test]
+fn a_first_line_without_a_head_has_nothing_behind_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let place = place(&folder);
+    drop(open(&place, ALL));
+    fs::remove_file(place.head()).unwrap();
+    let bytes = fs::read(place.log()).unwrap();
+    is_whole(&place);
+    behind(&place, &bytes, b"{\"seq\":1");
+    assert_eq!(wrong(&place), Some(Wrong::NoHead));
+    assert!(AuditLog::open(&place, ALL, &|_| None, "s").is_err());
+    behind(&place, &bytes, b"");
+    open(&place, ALL);
+}
+
+#[test]
+fn a_file_that_only_bears_the_name_of_an_earlier_one_is_named_by_all() {
+    let folder = tempfile::tempdir().unwrap();
+    let keeping = Keeping {
+        max_bytes: 900,
+        keep: None,
+    };
+    let texts: Vec<String> = (0..6).map(|number| number.to_string()).collect();
+    let place = written(&folder, keeping, &texts, 6);
+    let before = is_whole(&place);
+    let written_now = before.files;
+    assert!(written_now > 2, "{before:?}");
+    let log = open(&place, ALL);
+    for name in [
+        format!("audit.{written_now}.jsonl"),
+        "audit.99.jsonl".to_owned(),
+        "audit.0.jsonl".to_owned(),
+        "audit.007.jsonl".to_owned(),
+        "audit.99999999999999999999.jsonl".to_owned(),
+    ] {
+        let stray = folder.path().join(&name);
+        fs::copy(place.rotated(1), &stray).unwrap();
+        let report = checked(&place);
+        let fault = report.fault.unwrap_or_else(|| panic!("{name} passed"));
+        assert_eq!((&fault.file, &fault.wrong), (&stray, &Wrong::Stray));
+        assert_eq!((report.records, report.files), (before.records, before.files), "{name}");
+        let error = AuditLog::open(&place, ALL, &|_| None, "s").unwrap_err().to_string();
+        assert!(error.contains(&name) && error.contains("move it"), "{error}");
+        assert_eq!(records(&place).unwrap().count() as u64, before.records, "{name}");
+        fs::remove_file(stray).unwrap();
+    }
+    // What is no number is somebody else's.
+    for name in ["audit.x.jsonl", "audit.1.jsonl.gz", "audit..jsonl", "audit.-1.jsonl"] {
+        fs::write(folder.path().join(name), "").unwrap();
+    }
+    log.append("s", &[event("on")], Durability::Now).unwrap();
+    open(&place, ALL);
+    assert_eq!(is_whole(&place).records, before.records + 1);
+}
+
+#[test]
+fn a_named_log_makes_its_own_directory_and_none_above_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let own = Place::at(&folder.path().join("own/audit.jsonl"));
+    open(&own, ALL);
+    let mode = fs::metadata(folder.path().join("own")).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o700);
+    let slip = folder.path().join("slip");
+    let below = Place::at(&slip.join("own/audit.jsonl"));
+    let error = AuditLog::open(&below, ALL, &|_| None, "s").unwrap_err().to_string();
+    assert!(
+        error.contains("slip is not there") && error.contains("make it"),
+        "{error}"
+    );
+    assert!(!slip.exists());
+    // Stockade's own state directory is made with all above it.
+    open(&Place::default_in(&folder.path().join("home/state/stockade")), ALL);
 }

@@ -4,12 +4,14 @@ use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::chain::{self, Hash, Header, Kind, Link, Removed, parse_hash};
+use super::chain::{Hash, Header, Kind, Link, Opened, Removed, parse_hash};
 use super::error::AuditError;
 use super::fault::{Fault, Wrong};
+use super::files::Files;
 use super::head::{Found, Head};
-use super::lines::{Lines, Next};
+use super::lines::Lines;
 use super::place::Place;
+use super::step::{self, Certain, First, Step, Stop};
 use super::turn;
 use crate::config::kept;
 
@@ -35,7 +37,8 @@ pub struct Report {
 pub enum Tail {
     /// With a whole line.
     Whole,
-    /// In the middle of a line, as a crash leaves it, with so many bytes of it. It was never certainly written.
+    /// With so many bytes that a crash left behind the last record: part of another, or blocks without a content. They were never
+    /// certainly written.
     Partial(u64),
 }
 
@@ -44,6 +47,8 @@ struct Snapshot {
     files: Vec<Part>,
     head: Found,
     head_path: PathBuf,
+    /// What bears the name of an earlier file, and is none.
+    stray: Option<Fault>,
 }
 
 struct Part {
@@ -101,20 +106,26 @@ pub fn verify(place: &Place, expect: Option<&str>) -> Result<Report, AuditError>
         tail: Tail::Whole,
     };
     let mut fault = None;
-    let last = snapshot.files.len().saturating_sub(1);
-    for (index, part) in snapshot.files.iter().enumerate() {
-        if let Err(stop) = walk.file(part, index == last) {
-            match stop {
-                Stop::Fault(found) => fault = Some(found),
-                Stop::Io(error) => return Err(AuditError::io(&part.path, "reading")(error)),
+    for part in &snapshot.files {
+        match walk.file(part) {
+            Ok(()) => {}
+            Err((Stop::Io(error), _, _)) => return Err(AuditError::io(&part.path, "reading")(error)),
+            Err((Stop::Wrong(wrong), line, seq)) => {
+                fault = Some(Fault {
+                    file: part.path.clone(),
+                    line: Some(line),
+                    seq,
+                    wrong,
+                });
+                break;
             }
-            break;
         }
     }
-    let fault = fault.or_else(|| walk.end(place, &snapshot));
+    let fault = fault.or_else(|| walk.end(place, &snapshot)).or(snapshot.stray);
+    let files = snapshot.files.len() as u64;
     Ok(Report {
         records: walk.records,
-        files: snapshot.files.len() as u64,
+        files,
         last: walk.link.map(|link| (link.seq, link.hash)),
         tail: walk.tail,
         removed: walk.removed.map(|removed| removed.file),
@@ -122,27 +133,21 @@ pub fn verify(place: &Place, expect: Option<&str>) -> Result<Report, AuditError>
     })
 }
 
-enum Stop {
-    Fault(Fault),
-    Io(io::Error),
-}
-
-impl From<io::Error> for Stop {
-    fn from(error: io::Error) -> Self {
-        Self::Io(error)
-    }
-}
-
 impl Snapshot {
     fn of(place: &Place) -> Result<Self, AuditError> {
         let absent = |error: &io::Error| error.kind() == io::ErrorKind::NotFound;
-        let numbers = match place.numbers() {
-            Ok(numbers) => numbers,
-            Err(error) if absent(&error) => return Err(AuditError::Absent(place.log().to_owned())),
-            Err(error) => return Err(AuditError::io(place.directory(), "listing")(error)),
+        let head_path = place.head();
+        let head = Head::look(place).map_err(AuditError::io(&head_path, "reading"))?;
+        let all = match Files::of(place, head) {
+            Ok(all) => all,
+            Err(AuditError::Io { source, .. }) if absent(&source) => {
+                return Err(AuditError::Absent(place.log().to_owned()));
+            }
+            Err(error) => return Err(error),
         };
+        let stray = all.stray();
         let mut files = Vec::new();
-        for number in numbers {
+        for number in all.earlier {
             files.push(Part::open(Some(number), place.rotated(number))?);
         }
         match Part::open(None, place.log().to_owned()) {
@@ -150,12 +155,15 @@ impl Snapshot {
             Err(AuditError::Io { source, .. }) if absent(&source) => {}
             Err(error) => return Err(error),
         }
-        let head_path = place.head();
-        let head = Head::look(place).map_err(AuditError::io(&head_path, "reading"))?;
         if files.is_empty() && head == Found::Nothing {
             return Err(AuditError::Absent(place.log().to_owned()));
         }
-        Ok(Self { files, head, head_path })
+        Ok(Self {
+            files,
+            head,
+            head_path,
+            stray,
+        })
     }
 }
 
@@ -173,45 +181,67 @@ impl Part {
 }
 
 impl Walk {
-    fn file(&mut self, part: &Part, is_last: bool) -> Result<(), Stop> {
-        let mut lines = Lines::of(&part.file, 0, part.size)?;
-        let mut is_first = true;
+    /// Walks a file. Where it stops, which line is wrong, and the number of the record that should stand there.
+    fn file(&mut self, part: &Part) -> Result<(), (Stop, u64, Option<u64>)> {
+        let mut lines = Lines::of(&part.file, 0, part.size).map_err(|error| (error.into(), 0, None))?;
+        let mut last = None;
         loop {
-            let expected = self.expected_seq();
-            let next = lines.next()?;
-            let taken = match next {
-                Next::End if is_first && !is_last => Err(Wrong::NoHeader),
-                Next::End => return Ok(()),
-                Next::TooLong => Err(Wrong::TooLong),
-                Next::Partial(torn) if is_last => {
-                    self.tail = Tail::Partial(torn.len() as u64);
-                    return Ok(());
-                }
-                Next::Partial(_) => Err(Wrong::CutShort),
-                Next::Line(line) if is_first => self.header(part, line),
-                Next::Line(line) => self.record(line),
+            let (line, seq) = (lines.number + 1, self.link.map(|before| before.seq + 1));
+            let taken = match last {
+                None => self.first(part, &mut lines),
+                Some(before) => self.next(part, &mut lines, before),
             };
-            is_first = false;
-            if let Err(wrong) = taken {
-                return Err(Stop::Fault(Fault {
-                    file: part.path.clone(),
-                    line: Some(lines.number),
-                    seq: expected,
-                    wrong,
-                }));
+            match taken {
+                Ok(Some(met)) => last = Some(met),
+                Ok(None) => return Ok(()),
+                Err(stop) => return Err((stop, line, seq)),
             }
         }
     }
 
-    /// The number of the record that comes next, where that is known.
-    fn expected_seq(&self) -> Option<u64> {
-        self.link.map(|link| link.seq + 1)
+    /// Whether what comes next was certainly on disk once. Behind the head a crash may have left something in the file that is
+    /// written; every other file was all on disk before the one after it was begun.
+    fn certain(&self, part: &Part) -> Certain {
+        match (part.number, self.head, self.met) {
+            (None, None, _) | (None, Some(_), Met::Yes) => Certain::No,
+            (Some(_), _, _) | (None, Some(_), Met::NotYet) => Certain::Yes,
+        }
+    }
+
+    /// The first line of a file; nothing where the file ends with it, or before it.
+    fn first(&mut self, part: &Part, lines: &mut Lines<File>) -> Result<Option<Link>, Stop> {
+        let opened = match step::first(lines, self.link.as_ref(), self.certain(part))? {
+            First::Line(opened) => opened,
+            First::End | First::Torn(_) if part.number.is_some() => return Err(Wrong::NoHeader.into()),
+            First::End => return Ok(None),
+            First::Torn(torn) => {
+                self.tail = Tail::Partial(torn.bytes);
+                return Ok(None);
+            }
+        };
+        self.header(part, &opened)?;
+        Ok(Some(opened.link))
+    }
+
+    /// Any other line.
+    fn next(&mut self, part: &Part, lines: &mut Lines<File>, last: Link) -> Result<Option<Link>, Stop> {
+        match step::next(lines, &last, self.certain(part))? {
+            Step::Record(link) => {
+                self.meet(link)?;
+                Ok(Some(link))
+            }
+            Step::End => Ok(None),
+            Step::Torn(_) if part.number.is_some() => Err(Wrong::CutShort.into()),
+            Step::Torn(torn) => {
+                self.tail = Tail::Partial(torn.bytes);
+                Ok(None)
+            }
+        }
     }
 
     /// The first line of a file.
-    fn header(&mut self, part: &Part, bytes: &[u8]) -> Result<(), Wrong> {
-        let (link, _, kind) = chain::open(bytes)?;
-        let Kind::Header(header) = kind else {
+    fn header(&mut self, part: &Part, opened: &Opened) -> Result<(), Wrong> {
+        let Kind::Header(header) = opened.kind else {
             return Err(Wrong::NoHeader);
         };
         match self.number {
@@ -224,7 +254,7 @@ impl Walk {
                 }
             }
             Some(before) => {
-                chain::follow(self.link.as_ref(), bytes)?;
+                opened.follows(self.link.as_ref())?;
                 if header.file > before + 1 {
                     return Err(Wrong::FileMissing { number: before + 1 });
                 }
@@ -238,14 +268,7 @@ impl Walk {
         }
         self.number = Some(header.file);
         self.note_removed(&header);
-        self.meet(link)
-    }
-
-    fn record(&mut self, bytes: &[u8]) -> Result<(), Wrong> {
-        match chain::follow(self.link.as_ref(), bytes)? {
-            (link, Kind::Record) => self.meet(link),
-            (_, Kind::Header(_)) => Err(Wrong::StrayHeader),
-        }
+        self.meet(opened.link)
     }
 
     fn note_removed(&mut self, header: &Header) {

@@ -44,9 +44,21 @@ pub(crate) fn replace_through(path: &Path, through: &Path, bytes: &[u8]) -> io::
     std::fs::rename(through, path)
 }
 
-/// Makes the directory where it is missing, and looks whether it is ours.
+/// Makes the directory where it is missing, with all above it, and looks whether it is ours.
 pub(crate) fn directory(dir: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(dir)?;
+    is_ours(dir)
+}
+
+/// The same in a directory that is there.
+pub(crate) fn directory_in_another(dir: &Path) -> io::Result<()> {
+    match DirBuilder::new().mode(0o700).create(dir) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
+        Ok(()) | Err(_) => is_ours(dir),
+    }
+}
+
+fn is_ours(dir: &Path) -> io::Result<()> {
     let found = std::fs::symlink_metadata(dir)?;
     only_ours(found.is_dir(), found.uid(), found.mode() & 0o022)
 }

@@ -81,16 +81,20 @@ const UNSEEN: [std::ops::RangeInclusive<char>; 21] = [
 
 fn is_unseen(c: char) -> bool {
     use unicode_general_category::{GeneralCategory as Category, get_general_category};
+    // Nearly all of every log and path: of ASCII only the controls cannot be seen.
+    if c.is_ascii() {
+        return c.is_ascii_control();
+    }
     match get_general_category(c) {
         Category::Control
         | Category::Format
         | Category::LineSeparator
         | Category::ParagraphSeparator
         | Category::PrivateUse
+        | Category::SpaceSeparator
         | Category::Surrogate
         | Category::Unassigned => true,
-        Category::SpaceSeparator => c != ' ',
-        _ => !c.is_ascii() && UNSEEN.iter().any(|range| range.contains(&c)),
+        _ => UNSEEN.iter().any(|range| range.contains(&c)),
     }
 }
 

@@ -80,6 +80,7 @@ impl Executor {
             restored: &outcome.restored,
             unsettled: outcome.unsettled.as_deref(),
             network: outcome.network.as_ref(),
+            explained: outcome.explained.as_ref(),
         };
         let events = recorder::command_end(call.unwrap_or_default(), &end);
         recorder.note(events).await.map_err(ToolError::after_the_call)
@@ -102,6 +103,7 @@ impl Executor {
             restored: &[],
             unsettled: None,
             network,
+            explained: None,
         };
         let events = recorder::command_end(call.unwrap_or_default(), &end);
         recorder.note(events).await.map_err(ToolError::after_the_call)

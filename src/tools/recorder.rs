@@ -193,6 +193,7 @@ pub(super) struct CommandEnd<'a> {
     pub(super) restored: &'a [Restored],
     pub(super) unsettled: Option<&'a str>,
     pub(super) network: Option<&'a super::network::NetworkUse>,
+    pub(super) explained: Option<&'a super::explain::Explained>,
 }
 
 /// The events of the end of a command.
@@ -200,6 +201,8 @@ pub(super) fn command_end(call: &str, end: &CommandEnd<'_>) -> Vec<Event> {
     let mut events = vec![Event::End(told::end(call, end))];
     events.extend(violations(call, end.restored));
     events.extend(end.network.map(|network| Event::Network(told::network(call, network))));
+    let denials = end.explained.map(|explained| told::denials(call, explained));
+    events.extend(denials.map(Event::Denials));
     events
 }
 

@@ -93,6 +93,7 @@ fn complain(error: AuditError) -> Complaint {
         | AuditError::Io { .. }
         | AuditError::Busy { .. }
         | AuditError::Broken(_)
+        | AuditError::Stray(_)
         | AuditError::Unwritable(_)
         | AuditError::Failed(_) => complaint,
     }

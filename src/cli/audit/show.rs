@@ -9,10 +9,13 @@ use super::told::told;
 use super::verify::partial;
 use super::wanted::{Calls, Wanted};
 use super::{complain, place};
-use crate::audit::{Entry, records, verify};
+use crate::audit::{AuditError, Entry, records, verify};
 use crate::cli::complain::{Complaint, print, say};
 use crate::cli::exit::Exit;
 use crate::policy::path::escape;
+
+/// About how much is printed at once.
+const AT_ONCE: usize = 64 << 10;
 
 /// `stockade audit show`.
 #[derive(Debug, Args)]
@@ -42,37 +45,60 @@ pub(super) fn show(args: &ShowArgs) -> Result<Exit, Complaint> {
         say(&partial(report.tail));
     }
     let mut calls = Calls::default();
-    let mut kept: VecDeque<String> = VecDeque::new();
-    for entry in records(&place).map_err(complain)? {
-        let line = match entry.map_err(complain)? {
-            Entry::Record(record) if !args.wanted.wants(&record, &mut calls) => continue,
-            Entry::Record(record) if args.json => format!("{}\n", serde_json::Value::Object(record)),
-            Entry::Record(record) => told(&record),
-            // It is no JSON, and nobody can tell what it is about.
-            Entry::Unreadable(line) if args.json => {
-                let line = escape(line.get(..line.len().min(200)).unwrap_or_default());
-                format!("{}\n", serde_json::json!({"unreadable": line}))
-            }
-            Entry::Unreadable(line) => {
-                let line = escape(line.get(..line.len().min(200)).unwrap_or_default());
-                format!("(no record) {line}\n")
-            }
-        };
-        match args.limit {
-            None => print(&line)?,
-            Some(limit) => {
-                kept.push_back(line);
+    let wanted = records(&place).map_err(complain)?.filter(|entry| match entry {
+        Ok(Entry::Record(record)) => args.wanted.wants(record, &mut calls),
+        Ok(Entry::Unreadable(_)) | Err(_) => true,
+    });
+    match args.limit {
+        None => lines(wanted, args.json)?,
+        Some(limit) => {
+            let mut kept = VecDeque::new();
+            for entry in wanted {
+                kept.push_back(Ok(entry.map_err(complain)?));
                 if kept.len() > limit {
                     kept.pop_front();
                 }
             }
+            lines(kept.into_iter(), args.json)?;
         }
-    }
-    for line in kept {
-        print(&line)?;
     }
     Ok(match report.fault {
         None => Exit::Success,
         Some(_) => Exit::Found,
     })
+}
+
+/// Prints them, many at once.
+fn lines(entries: impl Iterator<Item = Result<Entry, AuditError>>, json: bool) -> Result<(), Complaint> {
+    let mut text = String::new();
+    for entry in entries {
+        match entry {
+            Ok(entry) => text.push_str(&line(entry, json)),
+            Err(error) => {
+                print(&text)?;
+                return Err(complain(error));
+            }
+        }
+        if text.len() >= AT_ONCE {
+            print(&text)?;
+            text.clear();
+        }
+    }
+    print(&text)
+}
+
+fn line(entry: Entry, json: bool) -> String {
+    match entry {
+        Entry::Record(record) if json => format!("{}\n", serde_json::Value::Object(record)),
+        Entry::Record(record) => told(&record),
+        Entry::Unreadable(line) => {
+            let line = escape(line.get(..line.len().min(200)).unwrap_or_default());
+            if json {
+                // It is no JSON, and nobody can tell what it is about.
+                format!("{}\n", serde_json::json!({"unreadable": line}))
+            } else {
+                format!("(no record) {line}\n")
+            }
+        }
+    }
 }

@@ -6,6 +6,8 @@ use crate::policy::path::escape;
 
 /// The longest text of a record in a line.
 const MOST_LETTERS: usize = 300;
+/// The most denials in a line.
+const MOST_DENIALS: usize = 10;
 
 /// The line.
 pub(super) fn told(record: &Map<String, Value>) -> String {
@@ -99,9 +101,13 @@ pub(super) fn of_event(event: &str, record: &Map<String, Value>) -> String {
             field("down"),
             attempts(record)
         ),
+        "denials" => denials(record),
         "outcome" => format!("{}{}", field("outcome"), also(": ", "error.message")),
         "session_end" => format!("calls: {}", field("calls")),
-        "mended" => format!("{} bytes of a record that a crash left were removed", field("bytes")),
+        "mended" => format!(
+            "{} bytes that a crash left behind the last record were removed",
+            field("bytes")
+        ),
         _ => text(&Value::Object(record.clone())),
     }
 }
@@ -114,6 +120,46 @@ fn attempts(record: &Map<String, Value>) -> String {
         format!("; {} {}", field("place"), field("result"))
     });
     told.collect()
+}
+
+/// What was denied, one after the other, and how much more there was.
+fn denials(record: &Map<String, Value>) -> String {
+    let items = record.get("blocked").and_then(Value::as_array);
+    let items: Vec<&Value> = items.into_iter().flatten().collect();
+    let count = |name: &str| record.get(name).and_then(Value::as_u64).unwrap_or_default();
+    let mut told: Vec<String> = items.iter().take(MOST_DENIALS).map(|item| denial(item)).collect();
+    match (items.len().saturating_sub(MOST_DENIALS) as u64).saturating_add(count("more")) {
+        0 => {}
+        more => told.push(format!("{more} more")),
+    }
+    match count("unseen") {
+        0 => {}
+        unseen => told.push(format!("{unseen} attempts were not looked at")),
+    }
+    if items.is_empty() {
+        told.insert(0, "nothing that was seen was denied".to_owned());
+    }
+    told.join("; ")
+}
+
+/// `make /usr/x by mounts, 2 times: grant read /usr (preset system:9)`.
+fn denial(denial: &Value) -> String {
+    let field = |name: &str| denial.get(name).map(text).unwrap_or_default();
+    let times = match denial.get("times").and_then(Value::as_u64) {
+        None | Some(0 | 1) => String::new(),
+        Some(times) => format!(", {times} times"),
+    };
+    let clause = match (field("clause"), field("origin")) {
+        (clause, _) if clause.is_empty() => String::new(),
+        (clause, origin) if origin.is_empty() => format!(": {clause}"),
+        (clause, origin) => format!(": {clause} ({origin})"),
+    };
+    format!(
+        "{} {} by {}{times}{clause}",
+        field("wanted"),
+        field("what"),
+        field("by")
+    )
 }
 
 fn short(digest: &str) -> String {
@@ -158,9 +204,19 @@ mod tests {
     #[test]
     fn nothing_that_an_agent_wrote_moves_a_cursor_or_makes_a_line() {
         let evil = "\u{1b}[2J\u{202e}\n2026-01-01 forged";
-        for event in ["call", "decision", "start", "outcome", "violation", "network", evil] {
+        for event in [
+            "call",
+            "decision",
+            "start",
+            "outcome",
+            "violation",
+            "network",
+            "denials",
+            evil,
+        ] {
             let value = serde_json::json!({
-                "time": evil, "session": evil, "event": event, "gen_ai.tool.name": evil,
+                "time": evil, "session": evil, "event": event, "gen_ai.tool.name": evil, "more": 3, "unseen": 4,
+                "blocked": [{"wanted": evil, "what": evil, "times": 2, "by": evil, "clause": evil, "origin": evil, "change": [evil]}],
                 "gen_ai.tool.call.arguments": {"command": evil, "cut": {"text": evil, "bytes": 7}},
                 "process.command_line": {"text": evil, "bytes": 9}, "error.message": evil, "file.path": evil, "attempts": [{"place": evil}],
                 "note": evil,
@@ -194,5 +250,29 @@ mod tests {
             told(value.as_object().unwrap()),
             "2026-11-23 07:12:24.123 01234567 decision      #3 shell DENIED by approver at terminal: run a command; note: not now\n"
         );
+    }
+
+    #[test]
+    fn what_was_denied_is_told_with_its_clause_and_what_is_left_out_is_counted() {
+        let item = |what: &str| {
+            serde_json::json!({"wanted": "make", "what": what, "times": 1, "by": "mounts", "clause": "grant read /usr",
+                               "origin": "preset system:9", "change": ["a root"]})
+        };
+        let line = |count: usize, more: u64, unseen: u64| {
+            let blocked: Vec<Value> = (0..count).map(|number| item(&format!("/usr/{number}"))).collect();
+            let record = serde_json::json!({"event": "denials", "blocked": blocked, "more": more, "unseen": unseen});
+            told(record.as_object().unwrap())
+        };
+        let one = line(1, 0, 0);
+        assert!(
+            one.ends_with(" make /usr/0 by mounts: grant read /usr (preset system:9)\n"),
+            "{one}"
+        );
+        let many = line(12, 3, 4);
+        assert!(
+            many.ends_with("; 5 more; 4 attempts were not looked at\n") && !many.contains("/usr/10"),
+            "{many}"
+        );
+        assert!(line(0, 0, 0).contains("nothing that was seen was denied"));
     }
 }

@@ -68,12 +68,14 @@ fn text(report: &Report, shown: &str) -> String {
     }
 }
 
-/// What is to be said of a log that ends in the middle of a line.
+/// What is to be said of a log behind which a crash left something.
 pub(super) fn partial(tail: Tail) -> String {
     match tail {
         Tail::Whole => String::new(),
         Tail::Partial(bytes) => {
-            format!("partial last line: {bytes} bytes of a record, as a crash leaves it; the next session removes it\n")
+            format!(
+                "partial last line: {bytes} bytes behind the last record, as a crash leaves them; the next session removes them\n"
+            )
         }
     }
 }

@@ -62,10 +62,19 @@ impl Wanted {
             (Some(Decision::Denied), Some(found)) => found == "denied",
             (Some(_), None) => false,
         };
+        of_tool && of_session && decision && self.is_in_time(record)
+    }
+}
+
+impl Wanted {
+    fn is_in_time(&self, record: &Map<String, Value>) -> bool {
+        if self.since.is_none() && self.until.is_none() {
+            return true;
+        }
         let time = field(record, "time").and_then(|time| time.parse::<Timestamp>().ok());
         let since = self.since.is_none_or(|since| time.is_some_and(|time| time >= since));
         let until = self.until.is_none_or(|until| time.is_some_and(|time| time < until));
-        of_tool && of_session && decision && since && until
+        since && until
     }
 }
 

@@ -15,7 +15,7 @@ mod there;
 mod told;
 
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 /// What was denied to a command, as far as somebody looked.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, JsonSchema)]
@@ -52,8 +52,8 @@ pub struct Blocked {
 }
 
 /// What was wanted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, JsonSchema)]
+#[schemars(rename_all = "snake_case")]
 pub enum Wanted {
     /// The content of a file.
     Read,
@@ -81,9 +81,29 @@ pub enum Wanted {
     Call,
 }
 
+impl Wanted {
+    /// Its name in JSON.
+    pub(in crate::tools) const fn name(self) -> &'static str {
+        match self {
+            Self::Read => "read",
+            Self::List => "list",
+            Self::Write => "write",
+            Self::Make => "make",
+            Self::Remove => "remove",
+            Self::Link => "link",
+            Self::Execute => "execute",
+            Self::Attributes => "attributes",
+            Self::Look => "look",
+            Self::Connect => "connect",
+            Self::Socket => "socket",
+            Self::Call => "call",
+        }
+    }
+}
+
 /// What stands in the way of a command.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, JsonSchema)]
+#[schemars(rename_all = "snake_case")]
 pub enum Layer {
     /// Landlock rules.
     Landlock,
@@ -97,4 +117,67 @@ pub enum Layer {
     Broker,
     /// The capabilities that root does not have here: the modes of files bind it like anybody.
     Capabilities,
+}
+
+impl Layer {
+    /// Its name in JSON.
+    pub(in crate::tools) const fn name(self) -> &'static str {
+        match self {
+            Self::Landlock => "landlock",
+            Self::Mounts => "mounts",
+            Self::NetworkNamespace => "network_namespace",
+            Self::Seccomp => "seccomp",
+            Self::Broker => "broker",
+            Self::Capabilities => "capabilities",
+        }
+    }
+}
+
+// What is on record and what `--json` says have one vocabulary.
+impl Serialize for Wanted {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.name())
+    }
+}
+
+impl Serialize for Layer {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.name())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_name_is_one_that_the_schema_of_outcomes_has() {
+        let schema = schemars::schema_for!(Explained).to_value().to_string();
+        let wanted = [
+            Wanted::Read,
+            Wanted::List,
+            Wanted::Write,
+            Wanted::Make,
+            Wanted::Remove,
+            Wanted::Link,
+            Wanted::Execute,
+            Wanted::Attributes,
+            Wanted::Look,
+            Wanted::Connect,
+            Wanted::Socket,
+            Wanted::Call,
+        ];
+        let layers = [
+            Layer::Landlock,
+            Layer::Mounts,
+            Layer::NetworkNamespace,
+            Layer::Seccomp,
+            Layer::Broker,
+            Layer::Capabilities,
+        ];
+        let names = wanted.map(Wanted::name).into_iter().chain(layers.map(Layer::name));
+        for name in names {
+            assert!(schema.contains(&format!("\"{name}\"")), "{name}: {schema}");
+        }
+    }
 }

@@ -6,13 +6,14 @@ use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
 use super::super::call::{ShellCall, ShellCommand, ToolError, argv, words};
+use super::super::explain::{Blocked, Explained};
 use super::super::network::{NetworkUse, TriedResult};
 use super::super::outcome::{Restored, Status, Then};
 use super::super::plan::ProfileDigest;
 use super::super::tool::{ApprovalContext, Assessment};
 use super::{CallId, CommandEnd};
 use crate::approval::{DecidedBy, Record, Remember};
-use crate::audit::event::{self, Answer, Attempt, Clauses, ConfigFile, Needs, SelfTest, SessionStart};
+use crate::audit::event::{self, Answer, Attempt, Clauses, ConfigFile, Denial, Needs, SelfTest, SessionStart};
 use crate::audit::{Text, bounded};
 use crate::backend::status::{ClauseStatus, Status as Held};
 use crate::config::NamedFile;
@@ -23,6 +24,10 @@ use crate::policy::{AbsPath, Mode, Policy};
 /// The most clauses of a profile that are told of, and the most bytes of them.
 const MOST_CLAUSES: usize = 500;
 const MOST_OF_A_MAP: usize = 128 << 10;
+/// The most of what was denied to a command that is told of, the most bytes of it, and of one text in it.
+const MOST_DENIALS: usize = 500;
+const MOST_OF_DENIALS: usize = 128 << 10;
+const MOST_OF_A_DENIAL: usize = 1 << 10;
 /// The most entries of one list in a record.
 const MOST: usize = 50;
 
@@ -279,6 +284,40 @@ pub(super) fn network(call: &str, used: &NetworkUse) -> event::Network {
     }
 }
 
+/// What was denied to a command: as many as may be told of, and how many there were beside.
+pub(super) fn denials(call: &str, explained: &Explained) -> event::Denials {
+    let mut bytes = 0;
+    let fits = |denial: &Denial| {
+        let written = serde_json::to_vec(denial).map_or(MOST_OF_DENIALS, |written| written.len());
+        bytes += written;
+        bytes <= MOST_OF_DENIALS
+    };
+    let told = explained.blocked.iter().take(MOST_DENIALS).map(denial);
+    let blocked: Vec<Denial> = told.take_while(fits).collect();
+    let left = (explained.blocked.len() - blocked.len()) as u64;
+    event::Denials {
+        call: call.to_owned(),
+        blocked,
+        more: explained.more.saturating_add(left),
+        unseen: explained.unseen,
+    }
+}
+
+fn denial(blocked: &Blocked) -> Denial {
+    let short = |text: &str| Text::within(text, MOST_OF_A_DENIAL);
+    let all = |texts: &[String]| texts.iter().take(MOST).map(|text| short(text)).collect();
+    Denial {
+        wanted: blocked.wanted.name(),
+        what: short(&blocked.what),
+        times: blocked.times,
+        by: blocked.by.name(),
+        clause: blocked.clause.as_deref().map(short),
+        origin: blocked.origin.as_deref().map(short),
+        change: all(&blocked.change),
+        notes: all(&blocked.notes),
+    }
+}
+
 /// The word for a call that gave no outcome.
 pub(super) const fn word(error: &ToolError) -> &'static str {
     match error {
@@ -300,5 +339,58 @@ pub(super) const fn word(error: &ToolError) -> &'static str {
         | ToolError::Private(_)
         | ToolError::Audit(_)
         | ToolError::AuditAfter(_) => "error",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tools::explain::{Layer, Wanted};
+
+    fn explained(count: usize, what: &str) -> Explained {
+        let blocked = |number: usize| Blocked {
+            wanted: Wanted::Make,
+            what: format!("/{what}{number}"),
+            times: 1,
+            by: Layer::Mounts,
+            clause: Some("grant read /".to_owned()),
+            origin: Some("agent.yaml:3".to_owned()),
+            change: vec![format!("a root that holds /{what}{number} would permit it")],
+            notes: Vec::new(),
+        };
+        Explained {
+            blocked: (0..count).map(blocked).collect(),
+            more: 7,
+            unseen: 2,
+        }
+    }
+
+    #[test]
+    fn what_was_denied_is_on_record_as_it_was_told() {
+        let told = denials("3", &explained(2, "usr/"));
+        assert_eq!((told.blocked.len(), told.more, told.unseen), (2, 7, 2));
+        let written = serde_json::to_value(&told.blocked[1]).unwrap();
+        let expected = serde_json::json!({
+            "wanted": "make", "what": "/usr/1", "times": 1, "by": "mounts", "clause": "grant read /", "origin": "agent.yaml:3",
+            "change": ["a root that holds /usr/1 would permit it"],
+        });
+        assert_eq!(written, expected);
+    }
+
+    #[test]
+    fn a_flood_of_long_paths_is_cut_and_what_is_left_out_is_counted() {
+        for what in ["x".repeat(4000), "\\xff".repeat(4000)] {
+            let told = denials("3", &explained(500, &what));
+            let written = serde_json::to_string(&told).unwrap().len();
+            assert!(written < MOST_OF_DENIALS + 1024, "{written}");
+            assert!(told.blocked.len() > 20, "{}", told.blocked.len());
+            assert_eq!(told.blocked.len() as u64 + told.more, 507);
+        }
+    }
+
+    #[test]
+    fn no_more_are_told_of_than_may_be() {
+        let told = denials("3", &explained(600, ""));
+        assert_eq!((told.blocked.len(), told.more), (500, 107));
     }
 }

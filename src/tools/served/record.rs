@@ -41,6 +41,7 @@ impl Record {
                 restored: &end.restored,
                 unsettled: end.unsettled.as_deref(),
                 network,
+                explained: None,
             };
             // It has ended, whether that is on record or not.
             let _recorded = recorder.note(recorder::command_end(call, &end)).await;

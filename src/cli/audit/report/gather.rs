@@ -1,11 +1,12 @@
 //! Records → sessions, what was called in them, and what held it.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::path::Path;
 
 use serde_json::{Map, Value};
 
-use super::model::{Call, Chain, Counts, Ending, Gathered, Profile, Reached, Row, Session, Step};
+use super::denied;
+use super::model::{Call, Chain, Counts, Denials, Ending, Gathered, Profile, Reached, Row, Session, Step};
 use crate::audit::{Report, Tail};
 use crate::cli::audit::told;
 use crate::cli::audit::wanted::Decision;
@@ -15,7 +16,7 @@ use crate::policy::path::{display, escape};
 /// The tool whose commands stand for its arguments.
 const SHELL: &str = "shell";
 
-type Record = Map<String, Value>;
+pub(super) type Record = Map<String, Value>;
 
 /// Gathers.
 pub(super) struct Gathering {
@@ -25,6 +26,8 @@ pub(super) struct Gathering {
     known: BTreeMap<String, usize>,
     /// The calls in the order in which they began: a session, and how many of its calls are left out already.
     order: VecDeque<usize>,
+    /// Which of the calls of a session bears an id: the last that does.
+    numbers: HashMap<(usize, String), u64>,
     profiles: Vec<Profile>,
     left_out: u64,
     unreadable: u64,
@@ -37,6 +40,7 @@ impl Gathering {
             sessions: Vec::new(),
             known: BTreeMap::new(),
             order: VecDeque::new(),
+            numbers: HashMap::new(),
             profiles: Vec::new(),
             left_out: 0,
             unreadable: 0,
@@ -86,7 +90,12 @@ impl Gathering {
                 return;
             }
             "call" => {
-                session.calls.push_back(Call::begun(record, &step));
+                let call = Call::begun(record, &step);
+                if !call.id.is_empty() {
+                    self.numbers.insert((at, call.id.clone()), session.called);
+                }
+                session.calls.push_back(call);
+                session.called += 1;
                 self.order.push_back(at);
                 self.give_up_the_first();
                 return;
@@ -94,12 +103,10 @@ impl Gathering {
             _ => {}
         }
         let id = field(record, "gen_ai.tool.call.id");
-        match session
-            .calls
-            .iter_mut()
-            .rev()
-            .find(|call| call.id == id && !id.is_empty())
-        {
+        let first = session.called - session.calls.len() as u64;
+        let number = self.numbers.get(&(at, id.clone()));
+        let index = number.and_then(|number| usize::try_from(number.checked_sub(first)?).ok());
+        match index.and_then(|index| session.calls.get_mut(index)) {
             Some(call) => call.add(record, &event, step),
             // Its beginning is left out, or it belongs to none.
             None if id.is_empty() => session.steps.push(step),
@@ -119,6 +126,7 @@ impl Gathering {
             ended: None,
             facts: Vec::new(),
             calls: VecDeque::new(),
+            called: 0,
             steps: Vec::new(),
         });
         self.sessions.len() - 1
@@ -129,12 +137,18 @@ impl Gathering {
         if self.order.len() <= self.limit {
             return;
         }
-        let first = self.order.pop_front().and_then(|at| self.sessions.get_mut(at));
-        if let Some(session) = first
-            && !session.calls.is_empty()
-        {
-            session.calls.pop_front();
-            self.left_out += 1;
+        let Some(at) = self.order.pop_front() else {
+            return;
+        };
+        if let Some(session) = self.sessions.get_mut(at) {
+            let number = session.called - session.calls.len() as u64;
+            if let Some(call) = session.calls.pop_front() {
+                self.left_out += 1;
+                let id = (at, call.id);
+                if self.numbers.get(&id) == Some(&number) {
+                    self.numbers.remove(&id);
+                }
+            }
         }
     }
 
@@ -148,6 +162,7 @@ impl Gathering {
             origin: field(row, "origin"),
             held: field(row, "held"),
             detail: field(row, "detail"),
+            denied: 0,
         });
         self.profiles.push(Profile {
             name,
@@ -170,6 +185,11 @@ impl Gathering {
         for session in &mut self.sessions {
             session.calls.retain(|call| call.is_wanted(decision));
         }
+        // One of whose calls none is shown says nothing.
+        self.sessions
+            .retain(|session| session.called == 0 || !session.calls.is_empty());
+        denied::mark_clauses(&mut self.profiles, &self.sessions);
+        denied::keep_the_last(&mut self.sessions);
         Gathered {
             counts: Counts::of(self.sessions.iter().flat_map(|session| &session.calls)),
             log: display(log.as_os_str()),
@@ -211,6 +231,7 @@ impl Call {
             why: Vec::new(),
             steps: vec![step.clone()],
             reached: Vec::new(),
+            denials: Denials::default(),
             profiles: Vec::new(),
             approved: 0,
             denied: 0,
@@ -228,7 +249,7 @@ impl Call {
         }
     }
 
-    fn add(&mut self, record: &Record, event: &str, step: Step) {
+    fn add(&mut self, record: &Record, event: &str, mut step: Step) {
         match event {
             "decision" if field(record, "decision") == "approved" => self.approved += 1,
             "decision" => {
@@ -261,6 +282,14 @@ impl Call {
                     self.reached.push(reached);
                 }
             }
+            "denials" => {
+                let before = self.denials.all();
+                self.deny(record);
+                // A table has them.
+                if let denied @ 1.. = self.denials.all() - before {
+                    step.told = format!("different things that were denied: {denied}");
+                }
+            }
             "outcome" => {
                 self.end = match field(record, "outcome").as_str() {
                     "done" => Ending::Done,
@@ -280,15 +309,15 @@ impl Call {
     }
 }
 
-fn field(record: &Record, name: &str) -> String {
+pub(super) fn field(record: &Record, name: &str) -> String {
     record.get(name).map(told::text).unwrap_or_default()
 }
 
-fn number(record: &Record, name: &str) -> u64 {
+pub(super) fn number(record: &Record, name: &str) -> u64 {
     record.get(name).and_then(Value::as_u64).unwrap_or_default()
 }
 
-fn list<'r>(record: &'r Record, name: &str) -> impl Iterator<Item = &'r Record> {
+pub(super) fn list<'r>(record: &'r Record, name: &str) -> impl Iterator<Item = &'r Record> {
     let items = record.get(name).and_then(Value::as_array);
     items.into_iter().flatten().filter_map(Value::as_object)
 }

@@ -46,6 +46,7 @@ pub(super) struct Counts {
     pub(super) failed: u64,
     pub(super) refused: u64,
     pub(super) violations: u64,
+    pub(super) denials: u64,
 }
 
 impl Counts {
@@ -56,6 +57,7 @@ impl Counts {
             counts.approved += call.approved;
             counts.denied += call.denied;
             counts.violations += call.violations;
+            counts.denials += call.denials.all();
             counts.refused += call
                 .reached
                 .iter()
@@ -79,6 +81,8 @@ pub(super) struct Session {
     pub(super) ended: Option<String>,
     pub(super) facts: Vec<(String, String)>,
     pub(super) calls: VecDeque<Call>,
+    /// Calls of it that the log holds, shown or not.
+    pub(super) called: u64,
     /// What belongs to no call.
     pub(super) steps: Vec<Step>,
 }
@@ -95,6 +99,8 @@ pub(super) struct Call {
     pub(super) why: Vec<String>,
     pub(super) steps: Vec<Step>,
     pub(super) reached: Vec<Reached>,
+    /// What was denied to its commands, where somebody looked.
+    pub(super) denials: Denials,
     /// The profiles that held its commands.
     pub(super) profiles: Vec<String>,
     /// How often somebody or something said yes.
@@ -137,6 +143,44 @@ pub(super) struct Reached {
     pub(super) down: u64,
 }
 
+/// What was denied to the commands of a call.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
+pub(super) struct Denials {
+    /// The first of it.
+    pub(super) blocked: Vec<Denial>,
+    /// How many more there were.
+    pub(super) more: u64,
+    /// Attempts that nobody looked at.
+    pub(super) unseen: u64,
+}
+
+impl Denials {
+    /// How many different ones there were.
+    pub(super) fn all(&self) -> u64 {
+        (self.blocked.len() as u64).saturating_add(self.more)
+    }
+
+    /// Keeps the first of them, and counts the others.
+    pub(super) fn keep(&mut self, most: usize) {
+        let left = self.blocked.len().saturating_sub(most);
+        self.blocked.truncate(most);
+        self.more = self.more.saturating_add(left as u64);
+    }
+}
+
+/// One thing that was denied to a command.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub(super) struct Denial {
+    pub(super) wanted: String,
+    pub(super) what: String,
+    pub(super) times: u64,
+    pub(super) by: String,
+    pub(super) clause: String,
+    pub(super) origin: String,
+    pub(super) change: Vec<String>,
+    pub(super) notes: Vec<String>,
+}
+
 /// What held commands.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(super) struct Profile {
@@ -157,4 +201,6 @@ pub(super) struct Row {
     pub(super) origin: String,
     pub(super) held: String,
     pub(super) detail: String,
+    /// In how many calls it denied something to a command, as far as that is told of.
+    pub(super) denied: u64,
 }

@@ -37,6 +37,17 @@
     root.dataset.theme = dark ? "light" : "dark";
   });
 
+  // What is closed is not printed.
+  let closed = [];
+  addEventListener("beforeprint", () => {
+    closed = [...document.querySelectorAll("details:not([open])")];
+    for (const details of closed) details.open = true;
+  });
+  addEventListener("afterprint", () => {
+    for (const details of closed) details.open = false;
+    closed = [];
+  });
+
   const follow = () => {
     const target = document.getElementById(decodeURIComponent(location.hash.slice(1)));
     if (target instanceof HTMLDetailsElement) {

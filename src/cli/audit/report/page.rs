@@ -3,7 +3,7 @@
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 use sha2::{Digest as _, Sha256};
 
-use super::model::{Call, Ending, Gathered, Profile, Reached, Row, Session, Step};
+use super::model::{Call, Denial, Denials, Ending, Gathered, Profile, Reached, Row, Session, Step};
 
 const STYLE: &str = include_str!("page.css");
 const SCRIPT: &str = include_str!("page.js");
@@ -25,6 +25,7 @@ pub(super) fn page(gathered: &Gathered) -> String {
             body {
                 a .skip href="#calls" { "To the calls" }
                 (top(gathered))
+                (tools())
                 main {
                     (stopped(gathered))
                     (calls(gathered))
@@ -64,6 +65,7 @@ fn top(gathered: &Gathered) -> Markup {
         ("failed", counts.failed, "odd"),
         ("places refused", counts.refused, "bad"),
         ("names restored", counts.violations, "bad"),
+        ("denied to commands", counts.denials, "odd"),
     ];
     html! {
         header {
@@ -76,7 +78,7 @@ fn top(gathered: &Gathered) -> Markup {
                     @if let Some(last) = &gathered.chain.last { ", the last one " code title=(last) { (short(last)) } }
                     "."
                     @if let Some(bytes) = gathered.chain.partial {
-                        " A crash left " (bytes) " bytes of one more, which was never certainly written."
+                        " A crash left " (bytes) " bytes behind it, which were never certainly written."
                     }
                 },
                 Some(fault) => p .chain.bad role="alert" {
@@ -92,18 +94,25 @@ fn top(gathered: &Gathered) -> Markup {
             @if gathered.left_out > 0 {
                 p { (gathered.left_out) " earlier calls are left out; " code { "--limit" } " shows more." }
             }
-            form .tools role="search" {
-                label { "Find " input type="search" id="find" placeholder="command, path, host …" autocomplete="off"; }
-                label { "Show " select id="kind" {
-                    option value="" { "all calls" }
-                    option value="stopped" { "what was stopped" }
-                    option value="asked" { "what was asked" }
-                    option value="reached" { "what reached for the network" }
-                } }
-                button type="button" id="open" { "Open all" }
-                button type="button" id="theme" { "Light or dark" }
-                p .keys { kbd { "/" } " find  " kbd { "j" } " " kbd { "k" } " next, last  " kbd { "Enter" } " open  " kbd { "s" } " stopped only" }
-            }
+        }
+    }
+}
+
+/// What finds and narrows, always in sight.
+fn tools() -> Markup {
+    html! {
+        form .tools role="search" {
+            label { "Find " input type="search" id="find" placeholder="command, path, host …" autocomplete="off"; }
+            label { "Show " select id="kind" {
+                option value="" { "all calls" }
+                option value="stopped" { "what was stopped" }
+                option value="asked" { "what was asked" }
+                option value="reached" { "what reached for the network" }
+                option value="denials" { "what was denied to commands" }
+            } }
+            button type="button" id="open" { "Open all" }
+            button type="button" id="theme" { "Light or dark" }
+            p .keys { kbd { "/" } " find  " kbd { "j" } " " kbd { "k" } " next, last  " kbd { "Enter" } " open  " kbd { "s" } " stopped only" }
         }
     }
 }
@@ -112,7 +121,10 @@ fn is_stopped(call: &Call) -> bool {
     match call.end {
         Ending::Denied | Ending::Blocked => true,
         Ending::Done | Ending::Failed | Ending::Cancelled | Ending::Open => {
-            call.denied > 0 || call.violations > 0 || call.reached.iter().any(|reached| reached.result == "refused")
+            call.denied > 0
+                || call.violations > 0
+                || call.denials.all() > 0
+                || call.reached.iter().any(|reached| reached.result == "refused")
         }
     }
 }
@@ -149,7 +161,7 @@ fn calls(gathered: &Gathered) -> Markup {
     html! {
         section #calls {
             h2 { "Calls, in order" }
-            p #none hidden { "Nothing here is like that." }
+            p #none aria-live="polite" hidden { "Nothing here is like that." }
             @if gathered.sessions.is_empty() { p { "The log holds no session." } }
             @for (at, session) in gathered.sessions.iter().enumerate() {
                 (self::session(at, session))
@@ -171,7 +183,7 @@ fn session(at: usize, session: &Session) -> Markup {
                 }
                 (steps(&session.steps))
             }
-            @if session.calls.is_empty() { p { "No call of it is shown." } }
+            @if session.calls.is_empty() { p { "Nothing was called in it." } }
             @for (number, call) in session.calls.iter().enumerate() {
                 (self::call(&anchor(at, number), call))
             }
@@ -184,6 +196,7 @@ fn call(anchor: &str, call: &Call) -> Markup {
         (is_stopped(call), "stopped"),
         (call.approved + call.denied > 0, "asked"),
         (!call.reached.is_empty(), "reached"),
+        (call.denials.all() > 0, "denials"),
     ];
     let kinds: Vec<&str> = kinds.into_iter().filter_map(|(is, kind)| is.then_some(kind)).collect();
     html! {
@@ -198,6 +211,7 @@ fn call(anchor: &str, call: &Call) -> Markup {
             @if !call.why.is_empty() { ul .why { @for why in &call.why { li { (why) } } } }
             (steps(&call.steps))
             @if !call.reached.is_empty() { (reached(&call.reached)) }
+            (denials(&call.denials))
             @for profile in &call.profiles {
                 p { "Held by profile " a href={ "#profile-" (profile) } { (short(profile)) } }
             }
@@ -228,10 +242,37 @@ fn reached(reached: &[Reached]) -> Markup {
                         th scope="row" { code { (one.place) } }
                         td { span .badge.(if one.result == "passed" { "good" } else { "bad" }) { (one.result) } }
                         td { (one.why) }
-                        td .number { (one.times) } td .number { (one.up) } td .number { (one.down) }
+                        td .number data-label="times" { (one.times) } td .number data-label="sent" { (one.up) } td .number data-label="received" { (one.down) }
                     }
                 }
             }
+        }
+    }
+}
+
+fn denials(denials: &Denials) -> Markup {
+    html! {
+        @if denials.all() > 0 {
+            table .denials {
+                caption { "What was denied to its command" }
+                thead { tr { th scope="col" { "Wanted" } th scope="col" { "Denied by" } th scope="col" { "Clause" } th scope="col" { "Written in" } th scope="col" { "What would permit it" } } }
+                tbody { @for one in &denials.blocked { (denial(one)) } }
+            }
+            @let left = denials.all() - denials.blocked.len() as u64;
+            @if left > 0 { p { (left) " more were denied; " code { "stockade audit show --json" } " has those that are in the log." } }
+        }
+        @if denials.unseen > 0 { p { (denials.unseen) " attempts of its command were not looked at." } }
+    }
+}
+
+fn denial(one: &Denial) -> Markup {
+    html! {
+        tr {
+            th scope="row" { (one.wanted) " " code { (one.what) } @if one.times > 1 { " " (one.times) " times" } }
+            td data-label="denied by" { span .badge.odd { (one.by) } }
+            td data-label="clause" { @if one.clause.is_empty() { "none speaks of it" } @else { code { (one.clause) } } }
+            td data-label="in" { (one.origin) }
+            td { ul .changes { @for line in one.change.iter().chain(&one.notes) { li { (line) } } } }
         }
     }
 }
@@ -265,7 +306,7 @@ fn clauses(label: &str, kind: &str, rows: Vec<&Row>) -> Markup {
                 thead { tr { th scope="col" { "Clause" } th scope="col" { "Written in" } th scope="col" { "" } } }
                 tbody {
                     @for row in rows {
-                        tr { th scope="row" { code { (row.clause) } } td { (row.origin) } td { (row.detail) } }
+                        tr { th scope="row" { code { (row.clause) } @if row.denied > 0 { " " span .badge.odd { @if row.denied == 1 { "denied in one call" } @else { "denied in " (row.denied) " calls" } } } } td { (row.origin) } td { (row.detail) } }
                     }
                 }
             }

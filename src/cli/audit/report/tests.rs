@@ -105,6 +105,21 @@ fn only_the_shell_is_told_of_by_its_command() {
 }
 
 #[test]
+fn a_session_of_which_no_call_is_shown_is_left_out_and_one_without_calls_is_not() {
+    let begun = |session: &str| record(session, "session_start", json!({"mode": "strict"}));
+    let records = [
+        begun("a"),
+        called("a", "1", "x"),
+        begun("b"),
+        begun("c"),
+        called("c", "1", "y"),
+    ];
+    let gathered = gathered(&records, 1, None, &whole());
+    let names: Vec<&str> = gathered.sessions.iter().map(|session| session.name.as_str()).collect();
+    assert_eq!((names, gathered.left_out), (vec!["b", "c"], 1));
+}
+
+#[test]
 fn a_wanted_decision_brings_all_of_its_call() {
     let records = [
         called("a", "1", "one"),
@@ -131,6 +146,8 @@ fn nothing_that_an_agent_wrote_is_markup() {
                 "decision": EVIL, "note": EVIL, "description": EVIL, "why": [EVIL], "error.message": EVIL, "outcome": EVIL,
                 "process.command_line": EVIL, "process.working_directory": EVIL, "profile": EVIL, "regime": EVIL,
                 "self_test": EVIL, "map": [{"clause": EVIL, "origin": EVIL, "held": "residual", "detail": EVIL}],
+                "blocked": [{"wanted": EVIL, "what": EVIL, "times": 3, "by": EVIL, "clause": EVIL, "origin": EVIL, "change": [EVIL],
+                             "notes": [EVIL]}],
                 "attempts": [{"place": EVIL, "result": EVIL, "why": EVIL}], "file.path": EVIL, "what": EVIL,
                 "config": [{"path": EVIL, "sha256": EVIL}], "regime_line": EVIL, "mode": EVIL,
             }),
@@ -145,6 +162,7 @@ fn nothing_that_an_agent_wrote_is_markup() {
         "start",
         "network",
         "violation",
+        "denials",
         "end",
         "outcome",
         EVIL,
@@ -217,4 +235,92 @@ fn a_log_that_was_changed_says_so_first() {
     };
     let page = page(&gathered(&[called("a", "1", "x")], 100, None, &report));
     assert!(page.contains("role=\"alert\"") && !page.contains("role=\"status\""));
+}
+
+fn denied(session: &str, call: &str, count: usize, more: u64) -> Value {
+    let one = |number: usize| {
+        json!({"wanted": "make", "what": format!("/usr/{number}"), "times": 1, "by": "mounts", "clause": "grant read+execute /usr",
+               "origin": "preset system:9", "change": ["a root would permit it"]})
+    };
+    let blocked: Vec<Value> = (0..count).map(one).collect();
+    record(
+        session,
+        "denials",
+        json!({"gen_ai.tool.call.id": call, "blocked": blocked, "more": more, "unseen": 2}),
+    )
+}
+
+#[test]
+fn what_was_denied_to_a_command_stops_its_call_and_marks_the_clause() {
+    let profile = |name: &str| {
+        let row = |clause: &str| json!({"clause": clause, "origin": "preset system:9", "held": "enforced"});
+        let network = json!({"clause": "network off", "origin": "shell.network", "held": "enforced"});
+        let map = [row("grant read+execute /usr"), row("grant read /etc"), network];
+        record(
+            "a",
+            "profile",
+            json!({"profile": name, "regime": "namespaces", "map": map}),
+        )
+    };
+    let start =
+        |call: &str, profile: &str| record("a", "start", json!({"gen_ai.tool.call.id": call, "profile": profile}));
+    let blocked = json!({"wanted": "connect", "what": "192.0.2.1:443", "times": 1, "by": "seccomp", "clause": "network off", "origin": "agent.yaml:7"});
+    let connect = record(
+        "a",
+        "denials",
+        json!({"gen_ai.tool.call.id": "1", "blocked": [blocked], "more": 0, "unseen": 0}),
+    );
+    let records = [
+        profile("p"),
+        profile("q"),
+        called("a", "1", "one"),
+        start("1", "p"),
+        denied("a", "1", 2, 0),
+        connect,
+        came("a", "1", "done"),
+        called("a", "2", "two"),
+        start("2", "q"),
+        denied("a", "2", 0, 0),
+        came("a", "2", "done"),
+    ];
+    let gathered = gathered(&records, 100, None, &whole());
+    assert_eq!(gathered.counts.denials, 3);
+    let of = |profile: usize| {
+        gathered.profiles[profile]
+            .rows
+            .iter()
+            .map(|row| row.denied)
+            .collect::<Vec<_>>()
+    };
+    assert_eq!((of(0), of(1)), (vec![1, 0, 1], vec![0, 0, 0]));
+    let calls = &gathered.sessions[0].calls;
+    assert_eq!(
+        calls[0].why,
+        [
+            "make /usr/0 was denied by mounts",
+            "make /usr/1 was denied by mounts",
+            "connect 192.0.2.1:443 was denied by seccomp"
+        ]
+    );
+    assert!(calls[1].why.is_empty());
+    let page = page(&gathered);
+    assert_eq!(page.matches("data-kinds=\"stopped denials\"").count(), 1);
+    assert!(page.contains("denied in one call") && page.contains("a root would permit it"));
+}
+
+#[test]
+fn a_flood_of_denials_is_counted_and_does_not_swell_the_report() {
+    let mut records = Vec::new();
+    for call in 0..500 {
+        let call = call.to_string();
+        records.extend([called("a", &call, "x"), denied("a", &call, 300, 200)]);
+    }
+    let gathered = gathered(&records, 5_000, None, &whole());
+    assert_eq!(gathered.counts.denials, 500 * 500);
+    let rows = |call: usize| gathered.sessions[0].calls[call].denials.blocked.len();
+    assert_eq!((rows(0), rows(499)), (0, 50), "the last calls have them");
+    let all: usize = (0..500).map(rows).sum();
+    assert_eq!(all, 20_000);
+    let why = &gathered.sessions[0].calls[0].why;
+    assert_eq!((why.len(), why[5].as_str()), (6, "495 more were denied to its command"));
 }
