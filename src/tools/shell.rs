@@ -11,6 +11,7 @@ use super::call::{ShellCall, ToolError, argv, words};
 use super::deciding::{Deciding, decide};
 use super::environment;
 use super::executor::{Derived, Executor};
+use super::explain::Explained;
 use super::explain::hint::hint;
 use super::explain::judge::explained;
 use super::footing::Footing;
@@ -200,7 +201,10 @@ impl Executor {
             }
         };
         let explained = match standing {
-            Some(standing) => Some(explained(standing, ended.attempted).await),
+            Some(standing) => Some(Explained {
+                call: Some(permitted),
+                ..explained(standing, ended.attempted).await
+            }),
             None => None,
         };
         let mut restored: Vec<Restored> = ended.violations.into_iter().map(Into::into).collect();

@@ -86,6 +86,7 @@ impl Standing {
             blocked: blocked.collect(),
             more: u64::try_from(more).unwrap_or(u64::MAX),
             unseen: 0,
+            call: None,
         })
     }
 
