@@ -53,6 +53,11 @@ fn found<'a>(content: &'a mut Value, keys: &[String]) -> Option<&'a mut Value> {
 
 fn made<'a>(content: &'a mut Value, keys: &[String]) -> Option<&'a mut Value> {
     keys.iter().try_fold(content, |value, key| {
-        Some(value.as_object_mut()?.entry(key).or_insert_with(|| Value::Object(Map::new())))
+        Some(
+            value
+                .as_object_mut()?
+                .entry(key)
+                .or_insert_with(|| Value::Object(Map::new())),
+        )
     })
 }

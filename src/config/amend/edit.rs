@@ -56,7 +56,11 @@ fn widen(text: &str, root: &Widened) -> Result<String, AmendError> {
         });
         match root.writing {
             Writing::Free if !says => {
-                text = set(&text, &at("write_approval").each_ref().map(String::as_str), Flow::Word("false"))?;
+                text = set(
+                    &text,
+                    &at("write_approval").each_ref().map(String::as_str),
+                    Flow::Word("false"),
+                )?;
             }
             Writing::Free | Writing::Asked => {}
         }
@@ -69,9 +73,16 @@ fn widen(text: &str, root: &Widened) -> Result<String, AmendError> {
 
 fn host(text: &str, entry: Flow) -> Result<String, AmendError> {
     let at = ["shell", "network"];
-    match content::of(text).as_ref().and_then(|content| content::at(content, &keys(&at))) {
+    match content::of(text)
+        .as_ref()
+        .and_then(|content| content::at(content, &keys(&at)))
+    {
         Some(Value::Object(_)) => push(text, &["shell", "network", "allow"], entry),
-        Some(_) | None => set(text, &at, Flow::Map(vec![("allow".to_owned(), Flow::List(vec![entry]))])),
+        Some(_) | None => set(
+            text,
+            &at,
+            Flow::Map(vec![("allow".to_owned(), Flow::List(vec![entry]))]),
+        ),
     }
 }
 
@@ -90,9 +101,7 @@ fn push(text: &str, at: &[&str], value: Flow) -> Result<String, AmendError> {
     let all = keys(at);
     let there = content::of(text).is_some_and(|content| content::at(&content, &all).is_some());
     match (there, all.split_last()) {
-        (false, Some((key, around))) => {
-            take(text, Step::Entry(around.to_vec(), key.clone(), Flow::List(vec![value])))
-        }
+        (false, Some((key, around))) => take(text, Step::Entry(around.to_vec(), key.clone(), Flow::List(vec![value]))),
         (true, _) | (false, None) => take(text, Step::Push(all, value)),
     }
 }
@@ -120,7 +129,10 @@ fn take(text: &str, step: Step) -> Result<String, AmendError> {
 /// The step as a person would write it.
 fn shown(step: &Step) -> String {
     let (keys, last) = match step {
-        Step::Entry(keys, key, value) => (keys, format!("{}: {}", Flow::Text(key.clone()).written(), value.written())),
+        Step::Entry(keys, key, value) => (
+            keys,
+            format!("{}: {}", Flow::Text(key.clone()).written(), value.written()),
+        ),
         Step::Replace(keys, value) => (keys, value.written()),
         Step::Push(keys, value) => (keys, format!("- {}", value.written())),
     };
@@ -143,7 +155,9 @@ fn written(text: &str, step: &Step) -> Option<String> {
         Step::Push(keys, value) => append(text, tree.at(keys)?, &value.written()),
         Step::Entry(keys, key, value) => {
             // The innermost mapping that is there; what is missing of the way goes into it.
-            let there = (0..=keys.len()).rev().find(|length| tree.at(&keys[..*length]).is_some())?;
+            let there = (0..=keys.len())
+                .rev()
+                .find(|length| tree.at(&keys[..*length]).is_some())?;
             let missing = [&keys[there..], std::slice::from_ref(key)].concat();
             entry(text, tree.at(&keys[..there])?, &missing, value)
         }
@@ -165,7 +179,11 @@ fn entry(text: &str, map: &Node, missing: &[String], value: &Flow) -> Option<Str
     if text.get(map.span.start..)?.starts_with('{') {
         let nested = missing.iter().rev().fold(value.written(), |inner, key| {
             let key = Flow::Text(key.clone()).written();
-            if inner == value.written() { format!("{key}: {inner}") } else { format!("{key}: {{{inner}}}") }
+            if inner == value.written() {
+                format!("{key}: {inner}")
+            } else {
+                format!("{key}: {{{inner}}}")
+            }
         });
         return into_flow(text, map.span.start, &nested);
     }
@@ -177,7 +195,11 @@ fn entry(text: &str, map: &Node, missing: &[String], value: &Flow) -> Option<Str
         let indent = " ".repeat(column + 2 * depth);
         let key = Flow::Text(key.clone()).written();
         let is_last = depth + 1 == missing.len();
-        let value = if is_last { format!(" {}", value.written()) } else { String::new() };
+        let value = if is_last {
+            format!(" {}", value.written())
+        } else {
+            String::new()
+        };
         lines.extend([indent.as_str(), &key, ":", &value, "\n"]);
     }
     let is_list = matches!(of_last.kind, Kind::List(_)) && !text.get(of_last.span.start..)?.starts_with('[');
@@ -230,7 +252,11 @@ fn end_of_block(text: &str, from: usize, column: usize, list: bool) -> Option<us
 fn into_block(text: &str, at: usize, lines: &str) -> Option<String> {
     let (before, after) = (text.get(..at)?, text.get(at..)?);
     let ends = before.is_empty() || before.ends_with('\n');
-    let lines = if text.contains("\r\n") { lines.replace('\n', "\r\n") } else { lines.to_owned() };
+    let lines = if text.contains("\r\n") {
+        lines.replace('\n', "\r\n")
+    } else {
+        lines.to_owned()
+    };
     Some([before, if ends { "" } else { "\n" }, &lines, after].concat())
 }
 

@@ -68,12 +68,14 @@ impl Original {
             if (made.uid(), made.gid()) != (found.uid(), found.gid()) {
                 fchown(file.as_file(), Some(found.uid()), Some(found.gid()))?;
             }
-            file.as_file().set_permissions(Permissions::from_mode(found.mode() & 0o7777))?;
+            file.as_file()
+                .set_permissions(Permissions::from_mode(found.mode() & 0o7777))?;
             file.as_file().sync_all()
         };
         write(&mut file).map_err(failed("write"))?;
         self.still_there()?;
-        file.persist(&self.target).map_err(|error| failed("replace")(error.error))?;
+        file.persist(&self.target)
+            .map_err(|error| failed("replace")(error.error))?;
         settle(&self.target)
     }
 
@@ -120,7 +122,8 @@ pub fn create(path: &Path, text: &str) -> Result<(), AmendError> {
         file.as_file().sync_all()
     };
     write(&mut file).map_err(failed("write"))?;
-    file.persist_noclobber(path).map_err(|error| failed("make")(error.error))?;
+    file.persist_noclobber(path)
+        .map_err(|error| failed("make")(error.error))?;
     settle(path)
 }
 

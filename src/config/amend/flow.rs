@@ -33,7 +33,10 @@ impl Flow {
                 format!("[{}]", list.join(", "))
             }
             Self::Map(map) => {
-                let map: Vec<String> = map.iter().map(|(key, value)| format!("{}: {}", quoted(key), value.written())).collect();
+                let map: Vec<String> = map
+                    .iter()
+                    .map(|(key, value)| format!("{}: {}", quoted(key), value.written()))
+                    .collect();
                 format!("{{{}}}", map.join(", "))
             }
         }
@@ -87,10 +90,12 @@ pub(super) fn path(path: &AbsPath, dir: &AbsPath) -> Result<Flow, AmendError> {
     let whole = path.as_path();
     let text = match whole.strip_prefix(dir.as_path()) {
         // `/` is everybody's directory.
-        Ok(below) if *dir != AbsPath::root() => std::str::from_utf8(below.as_os_str().as_bytes()).map(|below| match below {
-            "" => ".".to_owned(),
-            below => format!("./{below}"),
-        }),
+        Ok(below) if *dir != AbsPath::root() => {
+            std::str::from_utf8(below.as_os_str().as_bytes()).map(|below| match below {
+                "" => ".".to_owned(),
+                below => format!("./{below}"),
+            })
+        }
         Ok(_) | Err(_) => std::str::from_utf8(path.as_bytes()).map(str::to_owned),
     };
     text.map(Flow::Text).map_err(|_| AmendError::NotText(whole.to_owned()))

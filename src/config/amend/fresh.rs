@@ -3,9 +3,7 @@
 use super::AmendError;
 use super::flow::{self, Flow};
 use crate::config::load::Loaded;
-use crate::policy::{
-    AbsPath, Demand, DenyFallback, HostAccess, Network, ProtectFallback, Right, Root, Target,
-};
+use crate::policy::{AbsPath, Demand, DenyFallback, HostAccess, Network, ProtectFallback, Right, Root, Target};
 
 /// What somebody began with.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -79,7 +77,10 @@ fn of_root(root: &Root, dir: &AbsPath) -> Result<Flow, AmendError> {
             Demand::Deny => "deny",
         })
     };
-    let approval = vec![pair("read", demand(root.read_approval)), pair("write", demand(root.write_approval))];
+    let approval = vec![
+        pair("read", demand(root.read_approval)),
+        pair("write", demand(root.write_approval)),
+    ];
     entries.push(pair("approval", Flow::Map(approval)));
     let denied = root.denies.iter().map(|deny| match &deny.target {
         Target::Path(path) => flow::path(path, &AbsPath::root()),
@@ -97,7 +98,9 @@ fn of_network(network: &Network) -> Flow {
         Network::Off => Flow::Word("false"),
         Network::Full => Flow::Word("true"),
         Network::Hosts(list) => {
-            let places = list.only(HostAccess::Free).map(|rule| Flow::Text(rule.place.to_string()));
+            let places = list
+                .only(HostAccess::Free)
+                .map(|rule| Flow::Text(rule.place.to_string()));
             let mut entries = vec![("allow".to_owned(), Flow::List(places.collect()))];
             if list.asks() {
                 entries.push(("ask".to_owned(), Flow::Word("true")));

@@ -32,7 +32,9 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, thiserror::Error)]
 pub enum AmendError {
     /// Its text has a form that this does not edit.
-    #[error("the config has a form that is not edited without a person ({why})\n\nWrite this into it yourself:\n\n{what}")]
+    #[error(
+        "the config has a form that is not edited without a person ({why})\n\nWrite this into it yourself:\n\n{what}"
+    )]
     Form {
         /// What stands in the way.
         why: String,

@@ -52,7 +52,8 @@ fn place(tree: Spanned<Tree>) -> Option<Node> {
         Tree::Scalar => Kind::Scalar,
         Tree::List(list) => Kind::List(list.into_iter().map(place).collect::<Option<_>>()?),
         Tree::Map(map) => {
-            let entry = |(key, value): (Spanned<String>, _)| Some((key.value, range(&key.referenced)?.start, place(value)?));
+            let entry =
+                |(key, value): (Spanned<String>, _)| Some((key.value, range(&key.referenced)?.start, place(value)?));
             Kind::Map(map.into_iter().map(entry).collect::<Option<_>>()?)
         }
     };

@@ -33,7 +33,13 @@ impl Standing {
                     "`shell: {unix_sockets: all}`, and a root that holds the socket, would let it be reached"
                         .to_owned(),
                 ],
-                ..plainly(Wanted::Connect, shown(&path), Subject::UnixSocket(path.clone()), times, self.outermost())
+                ..plainly(
+                    Wanted::Connect,
+                    shown(&path),
+                    Subject::UnixSocket(path.clone()),
+                    times,
+                    self.outermost(),
+                )
             },
             Denial::Address(address) => self.of_address(address, times),
             Denial::Call { number, arguments } => self.of_call(number, arguments, times),
@@ -108,7 +114,13 @@ impl Standing {
             origin: self.line("shell.network"),
             change: vec![change],
             notes,
-            ..plainly(Wanted::Connect, address.to_string(), Subject::Address(address), times, Layer::NetworkNamespace)
+            ..plainly(
+                Wanted::Connect,
+                address.to_string(),
+                Subject::Address(address),
+                times,
+                Layer::NetworkNamespace,
+            )
         }
     }
 

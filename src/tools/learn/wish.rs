@@ -1,0 +1,140 @@
+//! A denial → what would permit it.
+
+use std::fs::FileType;
+
+use crate::config;
+use crate::policy::path::display;
+use crate::policy::{AbsPath, Access, Network, Operation, Place, Policy, Rights, Scope, UnixSockets};
+use crate::tools::explain::{Blocked, Layer, Subject, Wanted};
+use crate::tools::inspect::explain::Permitted;
+
+/// What would permit a denial.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Wish {
+    /// These rights on this place, as it is now.
+    File(AbsPath, Scope, Rights),
+    /// The names in a directory.
+    Names(AbsPath),
+    /// A host.
+    Host(Place),
+    /// Hosts, whose names nobody knows.
+    SomeHost,
+    /// Unix sockets.
+    Sockets(UnixSockets),
+    /// Nothing that is proposed, for this reason.
+    Nothing(String),
+}
+
+/// The port on which names are resolved.
+const DNS: u16 = 53;
+
+/// What would permit a denial under this policy.
+pub(super) fn wish(policy: &Policy, blocked: &Blocked) -> Wish {
+    let told = || {
+        let reasons: Vec<&str> = blocked
+            .notes
+            .iter()
+            .chain(&blocked.change)
+            .map(String::as_str)
+            .collect();
+        Wish::Nothing(if reasons.is_empty() {
+            "no config permits it".to_owned()
+        } else {
+            reasons.join("; ")
+        })
+    };
+    match &blocked.subject {
+        Subject::File(path, permitted) => match (blocked.by, permitted) {
+            (Layer::Capabilities, _) | (_, Permitted::Yes | Permitted::Approved) => told(),
+            (
+                Layer::Landlock | Layer::Mounts | Layer::NetworkNamespace | Layer::Seccomp | Layer::Broker,
+                Permitted::No,
+            ) => file(policy, blocked.wanted, path).unwrap_or_else(Wish::Nothing),
+        },
+        Subject::UnixSocket(_) | Subject::UnixSockets => {
+            match bounded(policy, |most| most.unix_sockets == UnixSockets::All) {
+                Some(why) => Wish::Nothing(why),
+                None => Wish::Sockets(UnixSockets::All),
+            }
+        }
+        Subject::Address(address) if address.port() == DNS => Wish::SomeHost,
+        Subject::Address(address) => match Place::parse(&address.to_string()) {
+            Ok(place) => Wish::Host(place),
+            Err(error) => Wish::Nothing(format!("it cannot be listed: {error}")),
+        },
+        Subject::IpSockets => Wish::SomeHost,
+        Subject::Nothing => told(),
+    }
+}
+
+/// The ceiling that does not give it, if there is one.
+pub(super) fn bounded(policy: &Policy, gives: impl Fn(&Policy) -> bool) -> Option<String> {
+    let ceiling = policy.ceilings.all.iter().find(|ceiling| !gives(&ceiling.policy))?;
+    Some(format!(
+        "the ceiling {} does not give it",
+        display(ceiling.file.as_os_str())
+    ))
+}
+
+/// The ceiling that does not give a host, if there is one.
+pub(super) fn host_bounded(policy: &Policy, place: &Place) -> Option<String> {
+    let alone = Network::hosts(crate::policy::HostList::new([crate::policy::HostRule {
+        place: place.clone(),
+        access: crate::policy::HostAccess::Free,
+        origin: crate::policy::Origin::Builtin("learn"),
+    }]));
+    bounded(policy, |most| alone.within(&most.network).is_ok())
+}
+
+fn file(policy: &Policy, wanted: Wanted, path: &AbsPath) -> Result<Wish, String> {
+    let (at, operation, rights) = match wanted {
+        // A name comes and goes by its directory.
+        Wanted::Make | Wanted::Remove | Wanted::Link => {
+            let around = path.parent().ok_or("it has no directory")?;
+            (around, Operation::Write, Rights::READ | Rights::WRITE)
+        }
+        Wanted::Write | Wanted::Attributes => (path.clone(), Operation::Write, Rights::READ | Rights::WRITE),
+        Wanted::Read | Wanted::Look => (path.clone(), Operation::Read, Rights::READ),
+        Wanted::List => (path.clone(), Operation::List, Rights::READ),
+        Wanted::Execute => (path.clone(), Operation::Execute, Rights::READ | Rights::EXECUTE),
+        Wanted::Connect | Wanted::Socket | Wanted::Call => return Err("no right is about it".to_owned()),
+    };
+    // What was asked about, and the directory that would be granted in its place.
+    for asked in [path, &at] {
+        let denies = policy.roots.iter().flat_map(|root| &root.denies);
+        if let Some(deny) = denies
+            .into_iter()
+            .find(|deny| deny.leaves(operation, asked) == Access::Denied)
+        {
+            return Err(format!("`{deny}` ({}) forbids it", deny.origin));
+        }
+        if let Some(why) = bounded(policy, |most| most.access(operation, asked) != Access::Denied) {
+            return Err(why);
+        }
+    }
+    let walked = config::walk(at.as_path()).map_err(|error| format!("it cannot be looked at: {error}"))?;
+    let found = walked.found.ok_or("it is gone by now")?;
+    if walked.path != at {
+        return Err(format!("it leads elsewhere by now: {}", walked.path));
+    }
+    if std::str::from_utf8(at.as_bytes()).is_err() {
+        return Err("its name is not UTF-8, so no config can name it".to_owned());
+    }
+    let scope = scope(found.file_type())?;
+    let names_only = matches!(wanted, Wanted::List | Wanted::Look) && scope == Scope::Tree;
+    Ok(if names_only {
+        Wish::Names(at)
+    } else {
+        Wish::File(at, scope, rights)
+    })
+}
+
+fn scope(kind: FileType) -> Result<Scope, String> {
+    match (kind.is_dir(), kind.is_file()) {
+        (true, _) => Ok(Scope::Tree),
+        (_, true) => Ok(Scope::File),
+        (false, false) => {
+            Err("it is neither a file nor a directory; devices stand under `sandbox.base.read_write`".to_owned())
+        }
+    }
+}
