@@ -106,6 +106,17 @@ impl Draft {
         unified(&self.before, &self.text)
     }
 
+    /// Whether there is a config that says this as well.
+    ///
+    /// # Errors
+    /// Why there is none.
+    pub(super) fn could(&self, args: &LearnArgs, change: &Change, context: &Context) -> Result<(), Complaint> {
+        let all = self.with([(change.clone(), AcceptedBy::Person)]);
+        let text = self.amended(&all)?;
+        let changes: Vec<&Change> = all.iter().map(|(change, _)| change).collect();
+        self.load(args, &text, &changes, context).map(drop)
+    }
+
     /// Accepts these changes: the text says them from here on, and nothing else that is new.
     pub(super) fn accept(
         &mut self,
@@ -160,14 +171,13 @@ impl Draft {
 
     /// The policy of a text, held against the old one and what was accepted.
     fn load(&self, args: &LearnArgs, text: &str, changes: &[&Change], context: &Context) -> Result<Loaded, Complaint> {
-        let mut loaded = load_amended(&self.path, text, context).map_err(|error| {
-            policy::complain(error).remedy("nothing was written: the changed config would not be one")
-        })?;
+        let mut loaded = load_amended(&self.path, text, context)
+            .map_err(|error| policy::complain(error).remedy("the config with that change would not be one"))?;
         policy::settle(&args.policy, &mut loaded.policy, Purpose::Obey)?;
         args.audit.apply(&mut loaded.policy)?;
         hold(&self.old, &loaded.policy, changes).map_err(|strayed| {
             Complaint::failed(strayed).remedy(
-                "nothing was written. A config that lies elsewhere means other places where it says `.`: write it beside what it speaks of",
+                "A config that lies elsewhere means other places where it says `.`: write it beside what it speaks of",
             )
         })?;
         Ok(loaded)

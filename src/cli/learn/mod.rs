@@ -8,7 +8,7 @@ mod draft;
 mod rounds;
 mod told;
 
-pub use args::LearnArgs;
+pub(super) use args::LearnArgs;
 
 use std::path::{Path, PathBuf};
 

@@ -48,6 +48,15 @@ pub(super) struct Learned {
     pub(super) exit: Exit,
 }
 
+/// What every round has.
+struct Setting<'a> {
+    args: &'a LearnArgs,
+    consent: &'a Consent,
+    directory: &'a Path,
+    around: Surroundings,
+    context: &'a Context,
+}
+
 /// Runs the command until nothing more is accepted.
 pub(super) async fn run(
     args: &LearnArgs,
@@ -58,7 +67,13 @@ pub(super) async fn run(
     halted: &mut mpsc::Receiver<Signal>,
 ) -> Result<Learned, Complaint> {
     let place = AbsPath::new(directory).map_err(Complaint::failed)?;
-    let around = Surroundings::of(&place, draft.policy(), context);
+    let setting = Setting {
+        around: Surroundings::of(&place, draft.policy(), context),
+        args,
+        consent,
+        directory,
+        context,
+    };
     let mut learned = Learned {
         draft,
         rounds: Vec::new(),
@@ -72,15 +87,13 @@ pub(super) async fn run(
     };
     for number in 1..=args.rounds {
         let executor = learned.start(args, number, context)?;
-        let going_on = learned
-            .round(args, executor, consent, directory, &around, context, halted)
-            .await?;
+        let going_on = learned.round(&setting, executor, halted).await?;
         match going_on {
             Then::Again => learned.exhausted = number == args.rounds,
             Then::Done => break,
         }
     }
-    if learned.stopped || learned.exit == Exit::Success || learned.left.is_empty() {
+    if learned.stopped || learned.passes() || learned.left.is_empty() {
         return Ok(learned);
     }
     // The command failed, and what it lacked was not granted.
@@ -96,6 +109,11 @@ enum Then {
 }
 
 impl Learned {
+    /// Whether the command succeeded in the end.
+    pub(super) const fn passes(&self) -> bool {
+        self.exit.code() == 0
+    }
+
     /// What runs a command under the draft, and under nothing else.
     fn start(&self, args: &LearnArgs, number: u32, context: &Context) -> Result<Executor, Complaint> {
         let mut policy = self.draft.policy().clone();
@@ -103,7 +121,7 @@ impl Learned {
         let places = policy::places(context)?;
         let mode = policy.mode;
         let (approver, withdraw, another) = approver::approver(&args.approver, &policy, &places)?;
-        let mut executor = Executor::new(policy, self.draft.narrowing.clone(), mode, approver, places)
+        let executor = Executor::new(policy, self.draft.narrowing.clone(), mode, approver, places)
             .map_err(tool_complaint)?
             .withdrawing_with(withdraw)
             .asking_meanwhile(another);
@@ -122,19 +140,15 @@ impl Learned {
         Ok(executor)
     }
 
-    #[expect(clippy::too_many_arguments, reason = "what a round depends on, each in one place")]
     async fn round(
         &mut self,
-        args: &LearnArgs,
+        setting: &Setting<'_>,
         mut executor: Executor,
-        consent: &Consent,
-        directory: &Path,
-        around: &Surroundings,
-        context: &Context,
         halted: &mut mpsc::Receiver<Signal>,
     ) -> Result<Then, Complaint> {
+        let args = setting.args;
         let session = executor.audit_session().map(str::to_owned);
-        let outcome = executor.shell(call(args, directory)?).await;
+        let outcome = executor.shell(call(args, setting.directory)?).await;
         let outcome = match outcome {
             Ok(outcome) => outcome,
             Err(error) => {
@@ -151,15 +165,15 @@ impl Learned {
         }
         self.exit = exit_of_outcome(&outcome);
         self.stopped = matches!(outcome.status, Status::Cancelled { .. }) || halted.try_recv().is_ok();
-        let passed = self.exit == Exit::Success;
-        let proposals = self.proposals(&outcome, around, consent, passed);
+        let passed = self.passes();
+        let proposals = self.proposals(&outcome, setting, passed);
         self.rounds.push(Round { outcome, session });
         let Proposals { proposed, standing, .. } = proposals;
         self.standing = standing;
         self.left = proposed;
         let wanted = !self.stopped && (!passed || args.thorough) && !self.left.is_empty();
         let decided = if wanted {
-            self.decide(args, &executor, consent, halted).await
+            self.decide(setting, &executor, halted).await
         } else {
             Ok(Vec::new())
         };
@@ -173,7 +187,7 @@ impl Learned {
                     .iter()
                     .map(|(proposal, by)| (proposal.change.clone(), *by))
                     .collect();
-                let done = self.draft.accept(args, changes, context).map(|()| Then::Again);
+                let done = self.draft.accept(args, changes, setting.context).map(|()| Then::Again);
                 self.accepted.extend(accepted);
                 done
             }
@@ -183,7 +197,8 @@ impl Learned {
         done
     }
 
-    fn proposals(&self, outcome: &Outcome, around: &Surroundings, consent: &Consent, passed: bool) -> Proposals {
+    fn proposals(&self, outcome: &Outcome, setting: &Setting<'_>, passed: bool) -> Proposals {
+        let (around, consent) = (&setting.around, setting.consent);
         let policy = self.draft.policy();
         let mut found = propose(policy, outcome, around, Looks::LeftOut);
         if found.proposed.is_empty() && !passed {
@@ -207,24 +222,34 @@ impl Learned {
             found.proposed.extend(named);
         }
         // What was accepted and did not help is not proposed again.
-        found.proposed.retain(|proposal| {
-            !self
-                .draft
-                .accepted()
-                .iter()
-                .any(|(accepted, _)| *accepted == proposal.change)
-        });
+        let accepted = self.draft.accepted();
+        found
+            .proposed
+            .retain(|proposal| !accepted.iter().any(|(accepted, _)| *accepted == proposal.change));
+        for proposal in std::mem::take(&mut found.proposed) {
+            match self.draft.could(setting.args, &proposal.change, setting.context) {
+                Ok(()) => found.proposed.push(proposal),
+                Err(complaint) => {
+                    let (why, _) = complaint.into_parts();
+                    let standing = proposal.denied.into_iter();
+                    found.standing.extend(standing.map(|denied| Standing {
+                        denied,
+                        why: why.clone(),
+                    }));
+                }
+            }
+        }
         found
     }
 
     /// Takes what is accepted out of what is left.
     async fn decide(
         &mut self,
-        args: &LearnArgs,
+        setting: &Setting<'_>,
         executor: &Executor,
-        consent: &Consent,
         halted: &mut mpsc::Receiver<Signal>,
     ) -> Result<Vec<(Proposal, AcceptedBy)>, Complaint> {
+        let (args, consent) = (setting.args, setting.consent);
         let mut accepted = Vec::new();
         let mut open = Vec::new();
         for proposal in std::mem::take(&mut self.left) {

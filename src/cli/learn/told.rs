@@ -97,17 +97,18 @@ pub(super) fn summary(learned: &Learned, written: &Written) -> String {
         line("no round is left; `--rounds N` gives more".to_owned());
     }
     let rounds = learned.rounds.len();
-    let ended = learned
-        .rounds
-        .last()
-        .map(|round| format!("{:?}", round.outcome.status))
-        .unwrap_or_default();
     let accepted = learned.accepted.len();
-    let ended = match learned.exit {
-        crate::cli::exit::Exit::Success => "the command passes".to_owned(),
-        _ => format!("the command does not pass ({})", escape(ended.as_bytes())),
+    let ended = if learned.passes() {
+        "the command passes".to_owned()
+    } else {
+        format!("the command does not pass (exit code {})", learned.exit.code())
     };
-    line(format!("{rounds} rounds, {accepted} changes accepted; {ended}"));
+    let plural = |count: usize, what: &str| format!("{count} {what}{}", if count == 1 { "" } else { "s" });
+    line(format!(
+        "{}, {} accepted; {ended}",
+        plural(rounds, "round"),
+        plural(accepted, "change")
+    ));
     match written {
         Written::Unchanged => line("the config is as it was".to_owned()),
         Written::Stopped => line("stopped; nothing was written".to_owned()),
@@ -160,7 +161,7 @@ pub(super) fn object(learned: &Learned, written: &Written) -> Value {
     });
     let (more, unseen) = unlisted(learned);
     json!({
-        "passes": learned.exit == crate::cli::exit::Exit::Success,
+        "passes": learned.passes(),
         "exit": learned.exit.code(),
         "rounds": rounds,
         "proposals": accepted.chain(left).collect::<Vec<_>>(),

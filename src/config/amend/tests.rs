@@ -58,11 +58,17 @@ fn a_block_keeps_its_comments_and_gets_an_entry_behind_the_others() {
 fn what_is_missing_on_the_way_is_made_and_a_mapping_on_one_line_gets_it_on_that_line() {
     let read = Rights::READ;
     assert_eq!(
-        edited("extends: [system]", &[root("x", "/opt/x", read), Change::Sockets(UnixSockets::All)]),
+        edited(
+            "extends: [system]",
+            &[root("x", "/opt/x", read), Change::Sockets(UnixSockets::All)]
+        ),
         "extends: [system]\nsandbox:\n  paths:\n    x: {root: /opt/x}\nshell:\n  unix_sockets: all\n"
     );
     assert_eq!(
-        edited("{extends: [system] }\n", &[root("x", "/opt/x", read), host("a.example:443")]),
+        edited(
+            "{extends: [system] }\n",
+            &[root("x", "/opt/x", read), host("a.example:443")]
+        ),
         "{extends: [system], sandbox: {paths: {x: {root: /opt/x}}}, shell: {network: {allow: [\"a.example:443\"]}} }\n"
     );
     assert_eq!(
@@ -73,11 +79,27 @@ fn what_is_missing_on_the_way_is_made_and_a_mapping_on_one_line_gets_it_on_that_
 
 #[test]
 fn a_name_is_nothing_but_a_name() {
-    for name in ["a: {root: /}", "b\"", "c\\", "d\ne: f", "#g", "h\u{202e}\u{85}", "i'j", "k, mode: rw", "yes", "~/x", "$HOME"] {
+    for name in [
+        "a: {root: /}",
+        "b\"",
+        "c\\",
+        "d\ne: f",
+        "#g",
+        "h\u{202e}\u{85}",
+        "i'j",
+        "k, mode: rw",
+        "yes",
+        "~/x",
+        "$HOME",
+    ] {
         let change = root("x", &format!("/srv/{name}"), Rights::READ);
         let text = edited("sandbox:\n  paths: {}\n", &[change]);
         let content = content::of(&text).unwrap();
-        assert_eq!(content["sandbox"]["paths"]["x"]["root"], format!("/srv/{name}"), "{text}");
+        assert_eq!(
+            content["sandbox"]["paths"]["x"]["root"],
+            format!("/srv/{name}"),
+            "{text}"
+        );
         assert!(!text.contains('\u{202e}') && text.lines().count() == 2, "{text:?}");
         let within = root("x", &format!("/work/project/{name}"), Rights::READ);
         let content = content::of(&edited("sandbox:\n  paths: {}\n", &[within])).unwrap();
@@ -89,8 +111,14 @@ fn a_name_is_nothing_but_a_name() {
 fn a_text_that_cannot_be_edited_for_certain_is_refused_with_what_to_write() {
     for (text, change) in [
         // Another key would change with it.
-        ("sandbox:\n  paths:\n    a: {root: ., mode: &m ro}\n    b: {root: ./b, mode: *m}\n", widen("a", Rights::WRITE)),
-        ("sandbox:\n  paths:\n    a: &a {root: .}\n    b: *a\n", widen("b", Rights::WRITE)),
+        (
+            "sandbox:\n  paths:\n    a: {root: ., mode: &m ro}\n    b: {root: ./b, mode: *m}\n",
+            widen("a", Rights::WRITE),
+        ),
+        (
+            "sandbox:\n  paths:\n    a: &a {root: .}\n    b: *a\n",
+            widen("b", Rights::WRITE),
+        ),
         // Something else stands there.
         ("sandbox: [a]\n", root("x", "/x", Rights::READ)),
         ("sandbox:\n  paths:\n    x: {root: .}\n", root("x", "/x", Rights::READ)),

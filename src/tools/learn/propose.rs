@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::risk::Surroundings;
-use super::wish::{Wish, host_bounded, wish};
+use super::wish::{Wish, given, host_bounded, wish};
 use super::{Proposal, Standing};
 use crate::config::amend::{Change, NewRoot, Widened, Writing};
 use crate::policy::{AbsPath, Demand, Origin, Place, Policy, Right, Rights, Root, Scope};
@@ -251,8 +251,10 @@ struct Need {
 impl Need {
     /// The change that gives them, or why a person has to make it.
     fn change(self, policy: &Policy, writing: Writing, names: &mut BTreeSet<String>) -> Result<Change, String> {
+        // A root speaks in the place of all that is around it, so it keeps what that gives.
+        let around = given(policy, &self.path, self.scope);
         let Some(speaker) = policy.speaker(&self.path) else {
-            return Ok(self.root(Rights::READ, writing, names));
+            return Ok(self.root(around, writing, names));
         };
         let named = &speaker.name;
         if speaker.read_approval != Demand::None
@@ -278,7 +280,7 @@ impl Need {
                 "the root `{named}` of a preset forbids parts of itself; a person writes one in its place"
             ));
         }
-        Ok(self.root(speaker.rights, writing, names))
+        Ok(self.root(around | speaker.rights, writing, names))
     }
 
     fn widen(self, root: &Root, writing: Writing) -> Change {
@@ -296,7 +298,7 @@ impl Need {
         names.insert(name.clone());
         Change::Root(NewRoot {
             name,
-            rights: self.rights | around,
+            rights: self.rights | around | Rights::READ,
             path: self.path,
             scope: self.scope,
             writing,

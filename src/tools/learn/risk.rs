@@ -5,6 +5,7 @@ use std::os::unix::fs::MetadataExt as _;
 use serde::Serialize;
 
 use super::through::{self, Found};
+use super::wish::given;
 use super::{secrets, swap};
 use crate::config::amend::Change;
 use crate::config::{self, Context};
@@ -178,7 +179,7 @@ impl Surroundings {
 
     /// The risk of giving rights on a place beside those that this policy gives.
     pub(super) fn place(&self, path: &AbsPath, scope: Scope, rights: Rights, policy: &Policy) -> Judged {
-        let given = policy.speaker(path).map_or(Rights::NONE, |root| root.rights);
+        let given = given(policy, path, scope);
         let (added, result) = (rights.without(given), rights | given);
         let mut all = Findings::default();
         if let Some(why) = self.broad(path) {

@@ -21,7 +21,22 @@ const TEXTS: &[&str] = &[
     "---\nextends: [system]\nsandbox:\n  base: {list: [/opt]}\n  paths:\n    a: {\"root\": ./a, 'mode': \"ro\"}\n    b: {root: ./b, mode: rw, write_approval: true}",
 ];
 
-const NAMES: &[&str] = &["b", "c d", "e: {root: /}", "f\"g", "h#i", "j\nk", "l'm", "*n", "true", "0x1", "~", "$HOME", "ü\u{202e}", "-"];
+const NAMES: &[&str] = &[
+    "b",
+    "c d",
+    "e: {root: /}",
+    "f\"g",
+    "h#i",
+    "j\nk",
+    "l'm",
+    "*n",
+    "true",
+    "0x1",
+    "~",
+    "$HOME",
+    "ü\u{202e}",
+    "-",
+];
 
 fn context() -> Context {
     Context::host(Matchers {

@@ -27,6 +27,8 @@ pub(super) enum Wish {
 
 /// The port on which names are resolved.
 const DNS: u16 = 53;
+/// A name of which no clause speaks.
+const ANY: &str = ".learn-any";
 
 /// What would permit a denial under this policy.
 pub(super) fn wish(policy: &Policy, blocked: &Blocked) -> Wish {
@@ -84,6 +86,25 @@ pub(super) fn host_bounded(policy: &Policy, place: &Place) -> Option<String> {
         origin: crate::policy::Origin::Builtin("learn"),
     }]));
     bounded(policy, |most| alone.within(&most.network).is_ok())
+}
+
+/// The rights that a policy gives on all of a place.
+pub(super) fn given(policy: &Policy, path: &AbsPath, scope: Scope) -> Rights {
+    let inside = match scope {
+        Scope::File => None,
+        Scope::Tree | Scope::Names => path.child(ANY),
+    };
+    let gives = |operation| {
+        let mut places = [Some(path), inside.as_ref()].into_iter().flatten();
+        places.all(|place| policy.access(operation, place) == Access::Full)
+    };
+    let each = [
+        (Operation::Read, Rights::READ),
+        (Operation::Write, Rights::WRITE),
+        (Operation::Execute, Rights::EXECUTE),
+    ];
+    let each = each.into_iter().filter(|(operation, _)| gives(*operation));
+    each.fold(Rights::NONE, |all, (_, right)| all | right)
 }
 
 fn file(policy: &Policy, wanted: Wanted, path: &AbsPath) -> Result<Wish, String> {
