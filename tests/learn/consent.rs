@@ -31,7 +31,7 @@ fn without_a_word_nothing_is_accepted_and_it_is_said_how(world: &Fixture) {
         .stockade(&["learn", "--config", config.to_str().unwrap(), "-c", "touch new"])
         .output()
         .exits(126);
-    let flag = format!("--include 'rw:{}'", world.workspace().display());
+    let flag = format!("rw:{}", world.workspace().display());
     assert!(told.err().contains(&flag), "{}", told.err());
     assert_eq!(text(&config), before);
 }
@@ -192,7 +192,12 @@ fn a_flag_beside_the_config_stays(world: &Fixture) {
         "    project: {root: ./workspace, mode: rw, write_approval: false}\n",
     );
     world.write("sub/x", "x");
-    let learned = learn(world, &config, &["--yes", "--ro", "sub"], "touch sub/new");
+    let learned = learn(
+        world,
+        &config,
+        &["--yes", "--ro", "sub", "--deny-fallback", "decompose"],
+        "touch sub/new",
+    );
     assert!(accepted_nothing(&learned), "{learned:#}");
     assert!(!world.workspace().join("sub/new").exists());
 }

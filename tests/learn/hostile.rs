@@ -14,6 +14,7 @@ as_root_and_as_user! {
     many_attempts_on_secrets_give_nothing ["python3"];
     a_hard_link_that_leads_out_is_not_the_project_alone [];
     what_became_a_link_between_rounds_is_not_granted ["python3"];
+    a_protected_file_gets_no_root_of_its_own ["git"];
     a_project_that_is_a_home_has_no_low_risk [];
     a_round_runs_under_nothing_but_the_config [];
 }
@@ -32,7 +33,7 @@ fn a_name_that_is_yaml_is_a_name(world: &Fixture) {
         let config = read_only(world);
         let folder = world.workspace().join(name);
         world.write(folder.join("x"), "x");
-        let line = format!("cd '{}' && touch y", name.replace('\'', "'\\''"));
+        let line = format!("cd -- '{}' && touch y", name.replace('\'', "'\\''"));
         let learned = learn(
             world,
             &config,
@@ -57,7 +58,7 @@ fn a_name_that_is_no_text_is_not_proposed(world: &Fixture) {
     let config = read_only(world);
     let folder = world.workspace().join(OsStr::from_bytes(b"a\xff"));
     world.write(folder.join("x"), "x");
-    let learned = learn(world, &config, &["--yes"], "touch a*/y");
+    let learned = learn(world, &config, &["--yes"], "cd a* && touch y");
     assert!(
         accepted_nothing(&learned) && proposals(&learned).is_empty(),
         "{learned:#}"
@@ -77,20 +78,17 @@ fn what_a_command_is_called_moves_no_cursor(world: &Fixture) {
         let args = [
             &["learn", "--config", config.to_str().unwrap()],
             flags,
-            &["-c", "touch a*/y 2>/dev/null"],
+            &["-c", "cd a* && touch y 2> /dev/null"],
         ]
         .concat();
         let run = world.stockade(&args).output();
-        let said = run.err();
+        let said = String::from_utf8(run.stderr).unwrap();
         assert!(!said.contains('\u{1b}') && !said.contains('\u{202e}'), "{said:?}");
-        assert!(
-            said.contains("a\\u{1b}[2J\\u{202e}b") || said.contains("U0000001b"),
-            "{said}"
-        );
+        assert!(said.contains("a\\u{1b}[2J\\u{202e}b"), "{said}");
     }
     assert!(!text(&config).contains('\u{1b}'));
     world
-        .stockade(&["run", "--config", config.to_str().unwrap(), "-c", "touch a*/y"])
+        .stockade(&["run", "--config", config.to_str().unwrap(), "-c", "cd a* && touch y"])
         .output()
         .exits(0);
 }
@@ -184,4 +182,53 @@ fn a_round_runs_under_nothing_but_the_config(world: &Fixture) {
     assert!(!learned["rounds"].to_string().contains(SECRET), "{learned:#}");
     assert!(world.workspace().join("new").exists());
     assert!(!world.outside().join("made").exists());
+}
+
+fn a_protected_file_gets_no_root_of_its_own(world: &Fixture) {
+    world.bare("git").args(["init", "-q"]).output().ok();
+    world.bare("git").args(["init", "-q", "--bare", "bare"]).output().ok();
+    for file in ["mise.toml", ".envrc", ".vscode/tasks.json", ".npmrc", "sub/.git"] {
+        world.write(file, "as it was");
+    }
+    world.write(".git/hooks/pre-commit", "as it was");
+    let config = crate::lab::config(
+        world,
+        "    project: {root: ./workspace, mode: ro}\n    own: {root: ./agent.yaml}\n",
+    );
+    let closed = [
+        "mise.toml",
+        ".envrc",
+        ".vscode/tasks.json",
+        ".npmrc",
+        "sub/.git",
+        ".git/hooks/pre-commit",
+        ".git/config",
+        "bare/config",
+        "../agent.yaml",
+    ];
+    let before: Vec<String> = closed.iter().map(|file| text(world.workspace().join(file))).collect();
+    for (file, before) in closed.iter().zip(&before) {
+        for line in [
+            format!("echo evil >> {file}"),
+            format!("echo evil >> {file}; touch {file}.x; rm -f {file}.x; echo evil >> {file}"),
+        ] {
+            learn(world, &config, &["--yes"], &line);
+        }
+        let run = world.stockade(&[
+            "run",
+            "--config",
+            config.to_str().unwrap(),
+            "-c",
+            &format!("echo evil >> {file}"),
+        ]);
+        run.output();
+        let after = text(world.workspace().join(file));
+        // The config has what was accepted; nothing of it is the command's.
+        if *file == "../agent.yaml" {
+            assert!(!after.contains("evil"), "{after}");
+        } else {
+            assert_eq!(after, *before, "{file}");
+        }
+    }
+    assert!(!text(&config).contains("agent.yaml, mode: rw"), "{}", text(&config));
 }

@@ -70,7 +70,12 @@ fn python_reaches_a_config_with_which_its_tests_pass(world: &Fixture) {
     );
     world.write("out/.keep", "");
     let config = read_only(world);
-    let learned = passes(world, &config, &["--yes"], "python3 -m unittest -q test_it");
+    let learned = passes(
+        world,
+        &config,
+        &["--yes"],
+        "PYTHONDONTWRITEBYTECODE=1 python3 -m unittest -q test_it",
+    );
     // No more than the directory that it wrote to.
     let out = shown(world.workspace().join("out"));
     assert_eq!(

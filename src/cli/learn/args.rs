@@ -24,7 +24,7 @@ pub struct LearnArgs {
     /// Whether it is recorded.
     #[command(flatten)]
     pub audit: AuditFlag,
-    /// Accept every change of low risk without asking: reading what anybody may read of the system, writing in the project.
+    /// Accept every change of low risk without asking: reading what shipped presets give, writing in the project.
     #[arg(long)]
     pub yes: bool,
     /// Accept this where it is proposed, whatever its risk (may be repeated): `rw:DIR` (or `r`, `rx`, `rwx`), with what lies in it

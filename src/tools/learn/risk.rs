@@ -103,9 +103,6 @@ const MACHINE: &[&str] = &[
     "/var/lib/docker",
     "/var/lib/containerd",
 ];
-/// Where files that anybody may read are the system's.
-const SETTINGS: &[&str] = &["/etc", "/opt", "/usr"];
-
 #[derive(Default)]
 struct Findings(Vec<(Risk, String)>);
 
@@ -234,17 +231,10 @@ impl Surroundings {
     }
 
     fn reading(&self, all: &mut Findings, path: &AbsPath, scope: Scope, project: Option<&AbsPath>) {
-        let settings = SETTINGS
-            .iter()
-            .filter_map(|top| AbsPath::new(top).ok())
-            .any(|top| path.is_below(&top));
-        let public = std::fs::symlink_metadata(path).is_ok_and(|found| found.uid() == 0 && found.mode() & 0o004 != 0);
         if let Some(project) = project {
             all.add(Risk::Low, format!("reading inside the project {project}"));
         } else if self.shipped(path, scope, Rights::READ) {
             all.add(Risk::Low, "reading what a shipped preset gives");
-        } else if settings && public && scope == Scope::File {
-            all.add(Risk::Low, "reading a file of the system that anybody may read");
         } else {
             all.add(Risk::High, "reading what is neither the system's nor the project's");
         }

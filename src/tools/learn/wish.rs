@@ -3,8 +3,9 @@
 use std::fs::FileType;
 
 use crate::config;
+use crate::confine::protect::protected_name;
 use crate::policy::path::display;
-use crate::policy::{AbsPath, Access, Network, Operation, Place, Policy, Rights, Scope, UnixSockets};
+use crate::policy::{AbsPath, Access, Network, Operation, Place, Policy, Protect, Right, Rights, Scope, UnixSockets};
 use crate::tools::explain::{Blocked, Layer, Subject, Wanted};
 use crate::tools::inspect::explain::Permitted;
 
@@ -143,11 +144,40 @@ fn file(policy: &Policy, wanted: Wanted, path: &AbsPath) -> Result<Wish, String>
     }
     let scope = scope(found.file_type())?;
     let names_only = matches!(wanted, Wanted::List | Wanted::Look) && scope == Scope::Tree;
-    Ok(if names_only {
-        Wish::Names(at)
-    } else {
-        Wish::File(at, scope, rights)
-    })
+    if names_only {
+        return Ok(Wish::Names(at));
+    }
+    match (scope, rights.has(Right::Write)) {
+        (Scope::File, true) => alone(policy, at, rights),
+        (Scope::File, false) | (Scope::Tree | Scope::Names, _) => Ok(Wish::File(at, scope, rights)),
+    }
+}
+
+/// Writing one file. A root that is one file has no names in it that could be protected, so what is protected gets none.
+fn alone(policy: &Policy, path: AbsPath, rights: Rights) -> Result<Wish, String> {
+    let Protect::Default(files) = &policy.protect else {
+        return Ok(Wish::File(path, Scope::File, rights));
+    };
+    if files.contains(&path) {
+        return Err("it is protected: this config decides how the next command is confined".to_owned());
+    }
+    let around = path.ancestors().skip(1).find(is_git_directory);
+    match (around, protected_name(path.as_path())) {
+        // In its directory, what git would run or obey is held.
+        (Some(directory), _) => Ok(Wish::File(directory, Scope::Tree, rights)),
+        (None, Some(reason)) => Err(format!("it is protected: {reason}")),
+        (None, None) => Ok(Wish::File(path, Scope::File, rights)),
+    }
+}
+
+/// Whether git would take a directory for its own.
+fn is_git_directory(directory: &AbsPath) -> bool {
+    let holds = |name: &str| {
+        directory
+            .child(name)
+            .is_some_and(|entry| std::fs::symlink_metadata(entry).is_ok())
+    };
+    holds("HEAD") && (holds("commondir") || (holds("objects") && holds("refs")))
 }
 
 fn scope(kind: FileType) -> Result<Scope, String> {
