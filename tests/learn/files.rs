@@ -3,6 +3,8 @@
 use std::fs;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
 
+use serde_json::json;
+
 use crate::common::{Fixture, as_root_and_as_user};
 use crate::lab::{config, learn, passes, proposals, read_only, shown, text};
 
@@ -13,6 +15,8 @@ as_root_and_as_user! {
     a_link_to_a_config_stays_a_link [];
     a_config_with_another_name_is_left_alone [];
     a_config_that_was_found_is_used_again_only_when_it_was_read [];
+    who_answers_at_a_terminal_has_it_written_and_trusted ["python3"];
+    a_new_config_is_written_and_trusted_only_after_a_yes ["python3"];
     flags_become_a_config_that_says_the_same [];
     a_preset_becomes_a_config_that_passes_elsewhere [];
     what_is_there_already_is_not_written_over [];
@@ -201,4 +205,51 @@ fn an_alias_is_not_edited_and_it_is_said_what_to_write(world: &Fixture) {
         "{learned:#}"
     );
     assert_eq!(text(&config), before);
+}
+
+fn who_answers_at_a_terminal_has_it_written_and_trusted(world: &Fixture) {
+    let before = "extends: [system]\nsandbox:\n  protect_fallback: undo\n  paths:\n    project: {root: ., mode: ro}\nshell:\n  default: {allowed: true, approval: none}\n";
+    let config = world.write("stockade.yaml", before);
+    world.stockade(&["trust"]).output().exits(0);
+    for (keys, code) in [("n\r\r", 126), ("\u{4}", 126), ("y\r", 0)] {
+        assert_eq!(text(&config), before);
+        let steps = json!([["expect", "approve? ["], ["send", keys]]);
+        let (exit, shown) = world.play(&steps, &["learn", "-c", "touch new"]);
+        assert_eq!(exit, code, "{shown}");
+        assert!(
+            shown.contains("+    project: {root: ., mode: rw, write_approval: false}"),
+            "{shown}"
+        );
+    }
+    world.stockade(&["run", "-c", "touch new"]).output().exits(0);
+    // A secret is asked about alone, and what is of low risk is not accepted with it.
+    let key = world.home().join(".ssh/id_ed25519");
+    let steps = json!([
+        ["expect", "secret or broad"],
+        ["expect", "approve? ["],
+        ["send", "n\r\r"]
+    ]);
+    let (exit, shown) = world.play(&steps, &["learn", "-c", &format!("cat {}", key.display())]);
+    assert_eq!(exit, 126, "{shown}");
+    world.stockade(&["trust", "--forget"]).output().exits(0);
+}
+
+fn a_new_config_is_written_and_trusted_only_after_a_yes(world: &Fixture) {
+    let file = world.write(world.outside().join("open"), "x");
+    let line = format!("cat {}", file.display());
+    let config = world.workspace().join("stockade.yaml");
+    for (keys, written) in [("n\r\r", false), ("y\r", true)] {
+        let steps = json!([
+            ["expect", "approve? ["],
+            ["send", "y\r"],
+            ["expect", "and trust it"],
+            ["expect", "approve? ["],
+            ["send", keys]
+        ]);
+        let (exit, shown) = world.play(&steps, &["learn", "-c", &line]);
+        assert_eq!(exit, 0, "{shown}");
+        assert_eq!(config.exists(), written, "{shown}");
+    }
+    world.stockade(&["run", "-c", &line]).output().exits(0);
+    world.stockade(&["trust", "--forget"]).output().exits(0);
 }

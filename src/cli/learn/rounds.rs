@@ -45,6 +45,9 @@ pub(super) struct Learned {
     pub(super) stopped: bool,
     /// Whether a person wants a new config to be written.
     pub(super) wants_file: bool,
+    /// How the command ended in the last round.
+    pub(super) ended: Exit,
+    /// How learning ends.
     pub(super) exit: Exit,
 }
 
@@ -83,6 +86,7 @@ pub(super) async fn run(
         exhausted: false,
         stopped: false,
         wants_file: false,
+        ended: Exit::Failed,
         exit: Exit::Failed,
     };
     for number in 1..=args.rounds {
@@ -111,7 +115,7 @@ enum Then {
 impl Learned {
     /// Whether the command succeeded in the end.
     pub(super) const fn passes(&self) -> bool {
-        self.exit.code() == 0
+        self.ended.code() == 0
     }
 
     /// What runs a command under the draft, and under nothing else.
@@ -163,7 +167,8 @@ impl Learned {
                 ..outcome.clone()
             });
         }
-        self.exit = exit_of_outcome(&outcome);
+        self.ended = exit_of_outcome(&outcome);
+        self.exit = self.ended;
         self.stopped = matches!(outcome.status, Status::Cancelled { .. }) || halted.try_recv().is_ok();
         let passed = self.passes();
         let proposals = self.proposals(&outcome, setting, passed);

@@ -101,7 +101,7 @@ pub(super) fn summary(learned: &Learned, written: &Written) -> String {
     let ended = if learned.passes() {
         "the command passes".to_owned()
     } else {
-        format!("the command does not pass (exit code {})", learned.exit.code())
+        format!("the command does not pass (exit code {})", learned.ended.code())
     };
     let plural = |count: usize, what: &str| format!("{count} {what}{}", if count == 1 { "" } else { "s" });
     line(format!(

@@ -46,6 +46,13 @@ fn new_root(root: &NewRoot, dir: &AbsPath) -> Result<Flow, AmendError> {
 
 fn widen(text: &str, root: &Widened) -> Result<String, AmendError> {
     let at = |key: &'static str| ["sandbox", "paths", &root.name, key].map(str::to_owned);
+    let there = keys(&["sandbox", "paths", &root.name]);
+    if content::of(text).is_none_or(|content| content::at(&content, &there).is_none()) {
+        return Err(AmendError::Form {
+            why: format!("it has no root `{}`", root.name),
+            what: format!("sandbox:\n  paths:\n    {}:", root.name),
+        });
+    }
     let mut text = text.to_owned();
     if root.rights.has(Right::Write) {
         text = set(&text, &at("mode").each_ref().map(String::as_str), Flow::Word("rw"))?;

@@ -125,11 +125,8 @@ fn a_text_that_cannot_be_edited_for_certain_is_refused_with_what_to_write() {
         ("shell:\r  network: false\r", host("a.example:443")),
         ("sandbox:\n  paths:\n    a: {root: .}\n...\n", widen("b", Rights::WRITE)),
     ] {
-        let refused = amend(text, &dir(), std::slice::from_ref(&change));
-        match (refused, &change) {
-            (Err(AmendError::Form { what, .. }), _) => assert!(!what.is_empty()),
-            // A root that is not there would be made: the loader has the last word on it.
-            (Ok(edited), Change::Widen(root)) if root.name == "b" => assert!(edited.contains("b: "), "{edited}"),
+        match amend(text, &dir(), std::slice::from_ref(&change)) {
+            Err(AmendError::Form { what, .. }) => assert!(!what.is_empty()),
             other => panic!("{text:?}: {other:?}"),
         }
     }

@@ -52,7 +52,7 @@ fn change(kind: u8, name: &str, dir: &AbsPath, rights: u8) -> Change {
         2 => Rights::READ | Rights::EXECUTE,
         _ => Rights::ALL,
     };
-    let path = dir.child("b").and_then(|b| b.child(name)).unwrap();
+    let path = dir.child("c").and_then(|c| c.child(name)).unwrap();
     match kind % 5 {
         0 => Change::Root(NewRoot {
             name: "learned".to_owned(),
@@ -85,7 +85,8 @@ proptest! {
         let temporary = tempfile::tempdir().unwrap();
         let dir = AbsPath::new(fs::canonicalize(temporary.path()).unwrap()).unwrap();
         fs::create_dir(temporary.path().join("a")).unwrap();
-        fs::create_dir_all(temporary.path().join("b").join(name)).unwrap();
+        fs::create_dir(temporary.path().join("b")).unwrap();
+        fs::create_dir_all(temporary.path().join("c").join(name)).unwrap();
         let file = temporary.path().join("agent.yaml");
         let old = load_amended(&file, text, &context()).unwrap().policy;
         let mut changes: Vec<Change> = Vec::new();
