@@ -242,7 +242,7 @@ fn a_new_config_is_written_and_trusted_only_after_a_yes(world: &Fixture) {
         let steps = json!([
             ["expect", "approve? ["],
             ["send", "y\r"],
-            ["expect", "and trust it"],
+            ["expect", "learn: round 2"],
             ["expect", "approve? ["],
             ["send", keys]
         ]);

@@ -14,6 +14,7 @@ use crate::tools::learn::Include;
 /// `stockade learn`.
 #[derive(Debug, Args)]
 #[command(group = clap::ArgGroup::new("learned").required(true).multiple(false))]
+#[expect(clippy::struct_excessive_bools, reason = "one for each flag of the command line")]
 pub struct LearnArgs {
     /// Which policy holds at first.
     #[command(flatten)]

@@ -25,7 +25,7 @@ use draft::Draft;
 use rounds::Learned;
 
 /// Runs the rounds, writes what was accepted, and says so.
-pub(super) fn learn(args: LearnArgs) -> Result<Exit, Complaint> {
+pub(super) fn learn(args: &LearnArgs) -> Result<Exit, Complaint> {
     let runtime = start::runtime()?;
     let done = runtime.block_on(learn_in(args));
     // A name that is still looked up is not waited for.
@@ -33,7 +33,7 @@ pub(super) fn learn(args: LearnArgs) -> Result<Exit, Complaint> {
     done
 }
 
-async fn learn_in(args: LearnArgs) -> Result<Exit, Complaint> {
+async fn learn_in(args: &LearnArgs) -> Result<Exit, Complaint> {
     let started = start::start(
         &args.policy,
         &args.audit,
@@ -51,13 +51,13 @@ async fn learn_in(args: LearnArgs) -> Result<Exit, Complaint> {
     let consent = Consent::of(args.yes, &args.include, &here)
         .map_err(|error| Complaint::failed(format!("--include: {error}")))?;
     let original = Original::of(&chosen.loaded).map_err(Complaint::failed)?;
-    let target = target(&args, original.as_ref(), &here)?;
-    let beginning = beginning(&args, &here)?;
-    let draft = Draft::begin(&args, chosen, original.as_ref(), &beginning, &target, &context)?;
+    let target = target(args, original.as_ref(), &here)?;
+    let beginning = beginning(args, &here)?;
+    let draft = Draft::begin(args, chosen, original.as_ref(), &beginning, &target, &context)?;
     // Signals between rounds end it, too.
     let mut halted = stops()?;
-    let learned = rounds::run(&args, draft, &consent, &directory, &context, &mut halted).await?;
-    let written = write(&args, &learned, original.as_ref(), &target, &context)?;
+    let learned = rounds::run(args, draft, &consent, &directory, &context, &mut halted).await?;
+    let written = write(args, &learned, original.as_ref(), &target, &context)?;
     if args.json {
         print(&format!("{}\n", told::object(&learned, &written)))?;
     } else {

@@ -13,7 +13,10 @@ pub(super) fn make(text: &str, dir: &AbsPath, change: &Change) -> Result<String,
     match change {
         Change::Root(root) => {
             let value = new_root(root, dir)?;
-            take(text, Step::Entry(keys(&["sandbox", "paths"]), root.name.clone(), value))
+            take(
+                text,
+                &Step::Entry(keys(&["sandbox", "paths"]), root.name.clone(), value),
+            )
         }
         Change::Widen(root) => widen(text, root),
         Change::List(path) => push(text, &["sandbox", "base", "list"], flow::path(path, &AbsPath::root())?),
@@ -98,8 +101,8 @@ fn set(text: &str, at: &[&str], value: Flow) -> Result<String, AmendError> {
     let all = keys(at);
     let there = content::of(text).is_some_and(|content| content::at(&content, &all).is_some());
     match (there, all.split_last()) {
-        (false, Some((key, around))) => take(text, Step::Entry(around.to_vec(), key.clone(), value)),
-        (true, _) | (false, None) => take(text, Step::Replace(all, value)),
+        (false, Some((key, around))) => take(text, &Step::Entry(around.to_vec(), key.clone(), value)),
+        (true, _) | (false, None) => take(text, &Step::Replace(all, value)),
     }
 }
 
@@ -108,8 +111,11 @@ fn push(text: &str, at: &[&str], value: Flow) -> Result<String, AmendError> {
     let all = keys(at);
     let there = content::of(text).is_some_and(|content| content::at(&content, &all).is_some());
     match (there, all.split_last()) {
-        (false, Some((key, around))) => take(text, Step::Entry(around.to_vec(), key.clone(), Flow::List(vec![value]))),
-        (true, _) | (false, None) => take(text, Step::Push(all, value)),
+        (false, Some((key, around))) => take(
+            text,
+            &Step::Entry(around.to_vec(), key.clone(), Flow::List(vec![value])),
+        ),
+        (true, _) | (false, None) => take(text, &Step::Push(all, value)),
     }
 }
 
@@ -118,14 +124,14 @@ fn keys(keys: &[&str]) -> Vec<String> {
 }
 
 /// Takes a step, and holds the text against what the step comes to.
-fn take(text: &str, step: Step) -> Result<String, AmendError> {
+fn take(text: &str, step: &Step) -> Result<String, AmendError> {
     let refused = |why: &str| AmendError::Form {
         why: why.to_owned(),
-        what: shown(&step),
+        what: shown(step),
     };
-    let wanted = content::of(text).and_then(|content| content::after(content, &step));
+    let wanted = content::of(text).and_then(|content| content::after(content, step));
     let wanted = wanted.ok_or_else(|| refused("something else stands where it belongs"))?;
-    let edited = written(text, &step).ok_or_else(|| refused("where it belongs cannot be told"))?;
+    let edited = written(text, step).ok_or_else(|| refused("where it belongs cannot be told"))?;
     if content::of(&edited) == Some(wanted) {
         Ok(edited)
     } else {

@@ -65,6 +65,7 @@ pub enum Answer {
 
 fn request(question: ConfigQuestion) -> ApprovalRequest {
     let ConfigQuestion { description, diff, why } = question;
+    let reasons = why.join("\n");
     let payload = [description.as_bytes(), diff.as_bytes()].join(&0);
     ApprovalRequest {
         required: true,
@@ -72,7 +73,11 @@ fn request(question: ConfigQuestion) -> ApprovalRequest {
         tool_name: NAME.to_owned(),
         description,
         payload,
-        presentation: Lazy::new(move || Ok(Presentation::Diff(diff.clone()))),
+        presentation: Lazy::new(move || {
+            let change = ("the change".to_owned(), Presentation::Diff(diff.clone()));
+            let reasons = ("why".to_owned(), Presentation::Text(reasons.clone()));
+            Ok(Presentation::Several(vec![reasons, change]))
+        }),
         group_id: None,
         remember: Remember::None,
         allowed_by: "`--include` accepts one change by name".to_owned(),

@@ -34,6 +34,7 @@ pub fn propose(policy: &Policy, outcome: &Outcome, around: &Surroundings, looks:
     let Some(explained) = &outcome.explained else {
         return found;
     };
+    around.rest();
     let mut gathered = Gathered::of(policy, explained, looks, &mut found);
     gathered.hosts(policy, explained, outcome.network.as_ref(), &mut found);
     gathered.merge(around, policy);

@@ -1,6 +1,8 @@
 //! How much a change could give away. A command chose what it attempted, so nothing it names is believed.
 
+use std::cell::Cell;
 use std::os::unix::fs::MetadataExt as _;
+use std::time::Duration;
 
 use serde::Serialize;
 
@@ -55,7 +57,12 @@ pub struct Surroundings {
     shipped: Vec<BasePath>,
     /// What commands of this policy write is held against protected names.
     protects: bool,
+    /// How long directories may still be looked through: a command can name very many.
+    patience: Cell<Duration>,
 }
+
+/// How long they are looked through after one round.
+const PATIENCE: Duration = Duration::from_secs(20);
 
 /// Presets of which none has a root.
 const SHIPPED: [&str; 7] = ["system", "git", "rust", "python", "node", "go", "java"];
@@ -142,6 +149,7 @@ impl Surroundings {
             homes,
             shipped: shipped.collect(),
             protects: matches!(policy.protect, Protect::Default(_)),
+            patience: Cell::new(PATIENCE),
         };
         let somebodys = around.broad(directory).is_none()
             && swap::objection(directory).is_none()
@@ -151,6 +159,11 @@ impl Surroundings {
             around.project = Some(directory.clone());
         }
         around
+    }
+
+    /// Has the next round looked at with all the time that one has.
+    pub(super) fn rest(&self) {
+        self.patience.set(PATIENCE);
     }
 
     /// The risk of a change of this policy.
@@ -269,7 +282,7 @@ impl Surroundings {
                     secret,
                     outward,
                     unseen,
-                } = through::look(path);
+                } = through::look(path, &self.patience);
                 if let Some(why) = secret.filter(|_| added.has(Right::Read)) {
                     all.add(Risk::Secret, why);
                 }

@@ -1,5 +1,6 @@
 //! What lies in a directory: nothing is opened but directories, no link is followed, and what takes too long counts for the worst.
 
+use std::cell::Cell;
 use std::collections::HashMap;
 use std::ffi::OsStr;
 use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
@@ -12,7 +13,7 @@ use crate::policy::path::display;
 
 /// The most entries that are looked at.
 const MOST: usize = 100_000;
-/// How long one directory is looked through.
+/// How long one directory is looked through at most.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// What was found.
@@ -26,10 +27,16 @@ pub(super) struct Found {
     pub(super) unseen: Option<String>,
 }
 
-/// Looks through a directory.
-pub(super) fn look(directory: &AbsPath) -> Found {
-    let mut found = Found::default();
+/// Looks through a directory, as long as there is time; what it takes is taken off that.
+pub(super) fn look(directory: &AbsPath, left: &Cell<Duration>) -> Found {
     let started = Instant::now();
+    let found = look_until(directory, started + left.get().min(PATIENCE));
+    left.set(left.get().saturating_sub(started.elapsed()));
+    found
+}
+
+fn look_until(directory: &AbsPath, end: Instant) -> Found {
+    let mut found = Found::default();
     let Ok(about) = std::fs::symlink_metadata(directory) else {
         return found.cut("it cannot be looked at".to_owned());
     };
@@ -44,7 +51,7 @@ pub(super) fn look(directory: &AbsPath) -> Found {
         };
         for entry in entries {
             seen += 1;
-            if seen > MOST || started.elapsed() > PATIENCE {
+            if seen > MOST || Instant::now() >= end {
                 return found.cut("it holds too much to be looked through".to_owned());
             }
             let Ok(entry) = entry else {
