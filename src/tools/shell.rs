@@ -11,7 +11,6 @@ use super::call::{ShellCall, ToolError, argv, words};
 use super::deciding::{Deciding, decide};
 use super::environment;
 use super::executor::{Derived, Executor};
-use super::explain::Explained;
 use super::explain::hint::hint;
 use super::explain::judge::explained;
 use super::footing::Footing;
@@ -201,10 +200,7 @@ impl Executor {
             }
         };
         let explained = match standing {
-            Some(standing) => Some(Explained {
-                call: Some(permitted),
-                ..explained(standing, ended.attempted).await
-            }),
+            Some(standing) => Some(explained(standing, ended.attempted, permitted).await),
             None => None,
         };
         let mut restored: Vec<Restored> = ended.violations.into_iter().map(Into::into).collect();

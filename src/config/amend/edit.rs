@@ -227,8 +227,8 @@ fn append(text: &str, list: &Node, value: &str) -> Option<String> {
         return into_flow(text, list.span.start, value);
     }
     // The dash of the last entry, before whatever it begins with.
-    let last = entries.last()?;
-    let dash = text.get(..last.span.start)?.rfind('-')?;
+    let latest = entries.last()?;
+    let dash = text.get(..latest.span.start)?.rfind('-')?;
     let column = column(text, dash)?;
     let line = format!("{}- {value}\n", " ".repeat(column));
     into_block(text, end_of_block(text, dash, column, false)?, &line)
@@ -302,7 +302,6 @@ fn closing(text: &str, open: usize) -> Option<usize> {
             (Some('"'), _) if escaped => escaped = false,
             (Some('"'), '\\') => escaped = true,
             (Some(open), _) if open == c && open != '#' => quote = None,
-            (Some(_), _) => {}
             (None, '"' | '\'') if matches!(before, '{' | '[' | ',' | ':' | ' ' | '\n') => quote = Some(c),
             (None, '#') if matches!(before, ' ' | '\n') => quote = Some('#'),
             (None, '{' | '[') => depth += 1,
@@ -312,7 +311,7 @@ fn closing(text: &str, open: usize) -> Option<usize> {
                     return Some(open + at);
                 }
             }
-            (None, _) => {}
+            (Some(_) | None, _) => {}
         }
         before = c;
     }

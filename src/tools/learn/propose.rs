@@ -257,17 +257,17 @@ impl Need {
         let Some(speaker) = policy.speaker(&self.path) else {
             return Ok(self.root(around, writing, names));
         };
-        let named = &speaker.name;
+        let root = &speaker.name;
         if speaker.read_approval != Demand::None
             || (speaker.rights.has(Right::Write) && speaker.write_approval != Demand::None)
         {
             return Err(format!(
-                "the root `{named}` is asked about, and something in it would not be"
+                "the root `{root}` is asked about, and something in it would not be"
             ));
         }
         if speaker.suffixes.is_some() || speaker.max_file_bytes.is_some() {
             return Err(format!(
-                "the root `{named}` limits names or sizes; a person says what may go beyond that"
+                "the root `{root}` limits names or sizes; a person says what may go beyond that"
             ));
         }
         let own = matches!(speaker.origin, Origin::File { .. });
@@ -278,7 +278,7 @@ impl Need {
         }
         if speaker.path == self.path && !speaker.denies.is_empty() {
             return Err(format!(
-                "the root `{named}` of a preset forbids parts of itself; a person writes one in its place"
+                "the root `{root}` of a preset forbids parts of itself; a person writes one in its place"
             ));
         }
         Ok(self.root(around | speaker.rights, writing, names))

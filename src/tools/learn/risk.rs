@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use super::through::{self, Found};
+use super::through::{self, Found, is_private};
 use super::wish::given;
 use super::{secrets, swap};
 use crate::config::amend::Change;
@@ -269,7 +269,7 @@ impl Surroundings {
         }
         match scope {
             Scope::File => {
-                if added.has(Right::Read) && about.mode() & 0o077 == 0 {
+                if added.has(Right::Read) && is_private(&about) {
                     all.add(Risk::Secret, "it may be read by its owner alone");
                 }
                 if about.nlink() > 1 {
@@ -307,14 +307,10 @@ impl Surroundings {
     /// Why a place holds too much, if it does.
     fn broad(&self, path: &AbsPath) -> Option<String> {
         let real = |text: &&str| config::leads_to(std::path::Path::new(*text)).ok();
-        if BROAD.iter().filter_map(|top| real(top)).any(|top| top == *path) {
+        if BROAD.iter().filter_map(real).any(|top| top == *path) {
             return Some("it holds much more than this".to_owned());
         }
-        if let Some(part) = MACHINE
-            .iter()
-            .filter_map(|top| real(top))
-            .find(|top| path.is_within(top))
-        {
+        if let Some(part) = MACHINE.iter().filter_map(real).find(|top| path.is_within(top)) {
             return Some(format!("{part} is the machine's"));
         }
         let home = self.homes.iter().find(|home| home.is_within(path))?;
@@ -325,8 +321,7 @@ impl Surroundings {
     fn shipped(&self, path: &AbsPath, scope: Scope, rights: Rights) -> bool {
         let covers = |base: &&BasePath| match (base.grant.scope, scope) {
             (Scope::File, Scope::File) => *path == base.grant.path,
-            (Scope::Tree, _) => path.is_within(&base.grant.path),
-            (Scope::Names, Scope::Names) => path.is_within(&base.grant.path),
+            (Scope::Tree, _) | (Scope::Names, Scope::Names) => path.is_within(&base.grant.path),
             (Scope::File, Scope::Tree | Scope::Names) | (Scope::Names, Scope::File | Scope::Tree) => false,
         };
         self.shipped

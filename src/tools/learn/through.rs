@@ -3,6 +3,7 @@
 use std::cell::Cell;
 use std::collections::HashMap;
 use std::ffi::OsStr;
+use std::fs::Metadata;
 use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -82,17 +83,23 @@ fn look_until(directory: &AbsPath, end: Instant) -> Found {
     found
 }
 
+/// Whether its owner alone may do anything with it.
+pub(super) fn is_private(meta: &Metadata) -> bool {
+    let others = meta.mode() & 0o077;
+    others == 0
+}
+
 impl Found {
     fn cut(mut self, why: String) -> Self {
         self.unseen = Some(why);
         self
     }
 
-    fn secret(&mut self, path: &std::path::Path, name: &OsStr, meta: &std::fs::Metadata) {
+    fn secret(&mut self, path: &std::path::Path, name: &OsStr, meta: &Metadata) {
         let kind = meta.file_type();
         let why = if is_secret(name) {
             "is a name of something secret"
-        } else if meta.is_file() && meta.mode() & 0o077 == 0 {
+        } else if meta.is_file() && is_private(meta) {
             "may be read by its owner alone"
         } else if kind.is_socket() || kind.is_block_device() || kind.is_char_device() {
             "is a socket or device"
