@@ -218,11 +218,7 @@ impl Learned {
             let named: Vec<Proposal> = consent
                 .hosts()
                 .filter(|change| !known(change))
-                .map(|change| Proposal {
-                    judged: around.judge(&change, policy),
-                    change,
-                    denied: vec!["connect".to_owned()],
-                })
+                .map(|change| Proposal::of(change, vec!["connect".to_owned()], around, policy))
                 .collect();
             found.proposed.extend(named);
         }

@@ -75,7 +75,7 @@ pub(super) fn summary(learned: &Learned, written: &Written) -> String {
             change(&proposal.change),
             judged.risk,
             denied(&proposal.denied).unwrap_or_default(),
-            flag(&proposal.change)
+            flag(proposal)
         ));
     }
     for stays in learned.standing.iter().take(SHOWN) {
@@ -184,7 +184,7 @@ fn proposed(proposal: &Proposal, by: Option<AcceptedBy>) -> Value {
         "reasons": proposal.judged.reasons,
         "denied": proposal.denied,
         "accepted_by": by,
-        "accept_with": flag(&proposal.change),
+        "accept_with": flag(proposal),
     })
 }
 

@@ -101,9 +101,9 @@ impl Consent {
             })
         };
         let included = match &proposal.change {
-            Change::Root(root) => place(&root.path, root.rights),
-            Change::Widen(root) => place(&root.path, root.rights),
-            Change::List(path) => place(path, Rights::READ),
+            Change::Root(root) => place(&root.path, proposal.adds),
+            Change::Widen(root) => place(&root.path, proposal.adds),
+            Change::List(path) => place(path, proposal.adds),
             Change::Host(host) => self.hosts.iter().any(|named| named == host),
             Change::Sockets(sockets) => self.sockets.is_some_and(|named| named >= *sockets),
         };
@@ -115,19 +115,18 @@ impl Consent {
     }
 }
 
-/// The flag that accepts a change; none where the shell cannot write its path.
-pub fn flag(change: &Change) -> String {
-    let path = |rights: Rights, path: &AbsPath| {
-        let mode = [(Rights::WRITE, "w"), (Rights::EXECUTE, "x")]
-            .iter()
-            .filter(|(right, _)| rights.contains(*right));
-        let mode: String = std::iter::once("r").chain(mode.map(|(_, letter)| *letter)).collect();
+/// The flag that accepts a proposal, for a shell.
+pub fn flag(proposal: &Proposal) -> String {
+    let path = |path: &AbsPath| {
+        let letters = [(Rights::WRITE, "w"), (Rights::EXECUTE, "x")];
+        let letters = letters.iter().filter(|(right, _)| proposal.adds.contains(*right));
+        let mode: String = std::iter::once("r").chain(letters.map(|(_, letter)| *letter)).collect();
         format!("{mode}:{}", crate::policy::path::display(path.as_path()))
     };
-    let text = match change {
-        Change::Root(root) => path(root.rights, &root.path),
-        Change::Widen(root) => path(root.rights, &root.path),
-        Change::List(names) => path(Rights::READ, names),
+    let text = match &proposal.change {
+        Change::Root(root) => path(&root.path),
+        Change::Widen(root) => path(&root.path),
+        Change::List(names) => path(names),
         Change::Host(place) => place.to_string(),
         Change::Sockets(sockets) => format!("unix_sockets:{sockets}"),
     };

@@ -28,16 +28,37 @@ pub use risk::{Judged, Risk, Surroundings};
 use serde::Serialize;
 
 use crate::config::amend::Change;
+use crate::policy::{Policy, Rights};
 
 /// A change that would permit what was denied.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Proposal {
     /// The change.
     pub change: Change,
+    /// The rights that it gives and the config does not.
+    pub adds: Rights,
     /// How much it could give away, and why.
     pub judged: Judged,
     /// What was denied, in words.
     pub denied: Vec<String>,
+}
+
+impl Proposal {
+    /// A change of this policy, judged.
+    pub fn of(change: Change, denied: Vec<String>, around: &Surroundings, policy: &Policy) -> Self {
+        let adds = match &change {
+            Change::Root(root) => root.rights.without(wish::given(policy, &root.path, root.scope)),
+            Change::Widen(root) => root.rights,
+            Change::List(_) => Rights::READ,
+            Change::Host(_) | Change::Sockets(_) => Rights::NONE,
+        };
+        Self {
+            judged: around.judge(&change, policy),
+            change,
+            adds,
+            denied,
+        }
+    }
 }
 
 /// A denial for which nothing is proposed.

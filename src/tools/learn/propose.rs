@@ -78,8 +78,7 @@ pub enum Looks {
 
 impl Proposals {
     fn add(&mut self, change: Change, denied: Vec<String>, around: &Surroundings, policy: &Policy) {
-        let judged = around.judge(&change, policy);
-        self.proposed.push(Proposal { change, judged, denied });
+        self.proposed.push(Proposal::of(change, denied, around, policy));
     }
 }
 
