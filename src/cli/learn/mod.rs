@@ -71,7 +71,7 @@ async fn learn_in(args: &LearnArgs) -> Result<Exit, Complaint> {
 
 /// What became of the config.
 enum Written {
-    /// It is what it was.
+    /// Nothing was accepted.
     Unchanged,
     /// It is in this file; whether that is trusted.
     In(PathBuf, Trusted),
@@ -145,7 +145,7 @@ fn write(
             create(target, text).map_err(Complaint::failed)?;
             Ok(Written::In(out.clone(), Trusted::Named))
         }
-        (None, Some(_)) if !changed => Ok(Written::Unchanged),
+        (None, _) if !changed => Ok(Written::Unchanged),
         (None, Some(original)) => {
             original.replace(text).map_err(Complaint::failed)?;
             let found = args.policy.config.is_none();

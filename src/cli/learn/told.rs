@@ -110,7 +110,7 @@ pub(super) fn summary(learned: &Learned, written: &Written) -> String {
         plural(accepted, "change")
     ));
     match written {
-        Written::Unchanged => line("the config is as it was".to_owned()),
+        Written::Unchanged => line("nothing was accepted, and nothing is written".to_owned()),
         Written::Stopped => line("stopped; nothing was written".to_owned()),
         Written::Printed => line("the config follows on standard output; `--out FILE` writes it".to_owned()),
         Written::In(path, trusted) => {

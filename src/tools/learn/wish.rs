@@ -48,7 +48,11 @@ pub(super) fn wish(policy: &Policy, blocked: &Blocked) -> Wish {
     };
     match &blocked.subject {
         Subject::File(path, permitted) => match (blocked.by, permitted) {
-            (Layer::Capabilities, _) | (_, Permitted::Yes | Permitted::Approved) => told(),
+            (Layer::Capabilities, _) | (_, Permitted::Approved) => told(),
+            (_, Permitted::Yes) => match protected_name(path.as_path()).filter(|_| changes(blocked.wanted)) {
+                Some(reason) => Wish::Nothing(format!("it is protected: {reason}")),
+                None => told(),
+            },
             (
                 Layer::Landlock | Layer::Mounts | Layer::NetworkNamespace | Layer::Seccomp | Layer::Broker,
                 Permitted::No,
@@ -67,6 +71,20 @@ pub(super) fn wish(policy: &Policy, blocked: &Blocked) -> Wish {
         },
         Subject::IpSockets => Wish::SomeHost,
         Subject::Nothing => told(),
+    }
+}
+
+/// Whether something would be another after it.
+const fn changes(wanted: Wanted) -> bool {
+    match wanted {
+        Wanted::Write | Wanted::Make | Wanted::Remove | Wanted::Link | Wanted::Attributes => true,
+        Wanted::Read
+        | Wanted::List
+        | Wanted::Execute
+        | Wanted::Look
+        | Wanted::Connect
+        | Wanted::Socket
+        | Wanted::Call => false,
     }
 }
 
