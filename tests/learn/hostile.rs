@@ -231,13 +231,7 @@ fn a_protected_file_gets_no_root_of_its_own(world: &Fixture) {
         }
     }
     assert!(!text(&config).contains("agent.yaml, mode: rw"), "{}", text(&config));
-    // It is said what keeps it closed, also in a root of its own directory.
-    let learned = learn(
-        world,
-        &config,
-        &["--yes"],
-        "touch .vscode/new; echo evil >> .vscode/tasks.json",
-    );
+    let learned = learn(world, &config, &[], "echo evil >> .vscode/tasks.json");
     assert!(
         learned["standing"].to_string().contains("it is protected"),
         "{learned:#}"

@@ -24,7 +24,7 @@ const TEXTS: &[&str] = &[
 const NAMES: &[&str] = &[
     "b",
     "c d",
-    "e: {root: /}",
+    "e: {root: .}",
     "f\"g",
     "h#i",
     "j\nk",
