@@ -231,7 +231,7 @@ fn a_protected_file_gets_no_root_of_its_own(world: &Fixture) {
         }
     }
     assert!(!text(&config).contains("agent.yaml, mode: rw"), "{}", text(&config));
-    let learned = learn(world, &config, &[], "echo evil >> .vscode/tasks.json");
+    let learned = learn(world, &read_only(world), &[], "echo evil >> .vscode/tasks.json");
     assert!(
         learned["standing"].to_string().contains("it is protected"),
         "{learned:#}"
