@@ -68,7 +68,7 @@ fn change(kind: u8, name: &str, dir: &AbsPath, rights: u8) -> Change {
             rights: rights.without(Rights::READ) | Rights::EXECUTE,
             writing: Writing::Free,
         }),
-        2 => Change::List(path),
+        2 => Change::List(dir.child("d").and_then(|d| d.child(name)).unwrap()),
         3 => Change::Host(Place::parse("*.example.net:80,443").unwrap()),
         _ => Change::Sockets(UnixSockets::All),
     }
@@ -87,6 +87,7 @@ proptest! {
         fs::create_dir(temporary.path().join("a")).unwrap();
         fs::create_dir(temporary.path().join("b")).unwrap();
         fs::create_dir_all(temporary.path().join("c").join(name)).unwrap();
+        fs::create_dir_all(temporary.path().join("d").join(name)).unwrap();
         let file = temporary.path().join("agent.yaml");
         let old = load_amended(&file, text, &context()).unwrap().policy;
         let mut changes: Vec<Change> = Vec::new();
