@@ -275,10 +275,10 @@ fn into_block(text: &str, at: usize, lines: &str) -> Option<String> {
 
 /// Before the bracket that closes what is opened at `open`.
 fn into_flow(text: &str, open: usize, inner: &str) -> Option<String> {
-    let close = closing(text, open)?;
+    let Closing { at: close, last } = closing(text, open)?;
     let (before, after) = (text.get(..close)?, text.get(close..)?);
     let content = before.trim_end();
-    let (empty, comma) = (content.len() == open + 1, content.ends_with(','));
+    let (empty, comma) = (last == open, text.get(last..)?.starts_with(','));
     let separator = match (empty, comma) {
         (true, _) => "",
         (false, true) => " ",
@@ -293,8 +293,17 @@ fn into_flow(text: &str, open: usize, inner: &str) -> Option<String> {
     })
 }
 
+/// Where something ends that is in brackets.
+struct Closing {
+    /// The bracket that closes it.
+    at: usize,
+    /// The last character before that which is neither blank nor in a comment.
+    last: usize,
+}
+
 /// The bracket that closes the one at `open`; brackets in quotes and comments are none.
-fn closing(text: &str, open: usize) -> Option<usize> {
+fn closing(text: &str, open: usize) -> Option<Closing> {
+    let mut last = open;
     let (mut depth, mut quote, mut escaped, mut before) = (0_usize, None, false, ' ');
     for (at, c) in text.get(open..)?.char_indices() {
         match (quote, c) {
@@ -308,10 +317,13 @@ fn closing(text: &str, open: usize) -> Option<usize> {
             (None, '}' | ']') => {
                 depth = depth.checked_sub(1)?;
                 if depth == 0 {
-                    return Some(open + at);
+                    return Some(Closing { at: open + at, last });
                 }
             }
             (Some(_) | None, _) => {}
+        }
+        if quote != Some('#') && !c.is_whitespace() {
+            last = open + at;
         }
         before = c;
     }
