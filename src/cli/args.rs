@@ -10,6 +10,7 @@ use clap::{Args, Parser, ValueEnum};
 
 use super::audit::{AuditArgs, AuditFlag};
 use super::call::CallArgs;
+use super::learn::LearnArgs;
 use super::mcp::McpArgs;
 use super::net::NetFlag;
 use super::profile::ProfileArgs;
@@ -47,6 +48,24 @@ Without --config, ./stockade.yaml is used when there is one and it is trusted (s
 otherwise the preset `workspace-write`."
     )]
     Run(Box<RunArgs>),
+    /// Run one command confined, again and again, and have the config grant what it was denied, as far as you accept that.
+    #[command(
+        override_usage = "stockade learn [OPTIONS] (-- ARGV... | -c LINE)",
+        after_help = "\
+Examples:
+  stockade learn --config agent.yaml -- make test      asks about each change, lowest risk first, and writes agent.yaml
+  stockade learn --yes -- cargo build                  accepts what is of low risk, and says what else was denied
+  stockade learn --ro . --yes --out new.yaml -- make   a new config, from flags
+  stockade learn --yes --include rwx:. -- cargo test   accepts this by name as well, though its risk is higher
+  stockade learn --include registry.npmjs.org:443 -- npm ci
+
+Each round really runs the command, confined to the config as it stands: what it does, it does again. It never runs
+unconfined, and nothing is granted that was not accepted. Without a terminal, --yes or --include, nothing is.
+
+Exit codes: the command's own of the last round · 124, 125, 127 and 128+N as for `run` · 126 the command failed, and
+something was denied that nobody accepted to permit (or it was blocked or denied). See docs/learn.md"
+    )]
+    Learn(Box<LearnArgs>),
     /// Call one tool: what an agent would call, judged, asked about, and run confined. Without a tool: list them.
     #[command(after_help = "\
 Examples:
@@ -358,7 +377,7 @@ pub enum BackendFlag {
 }
 
 /// A variable of the environment; neither its name nor its value need be text.
-fn variable() -> impl TypedValueParser<Value = (OsString, OsString)> {
+pub(super) fn variable() -> impl TypedValueParser<Value = (OsString, OsString)> {
     OsStringValueParser::new().try_map(|text| {
         let mut parts = text.as_bytes().splitn(2, |byte| *byte == b'=').map(OsStr::from_bytes);
         match (parts.next(), parts.next()) {

@@ -18,7 +18,8 @@ pub(super) enum Exit {
     TimedOut,
     /// 125: Stockade could not: bad usage, bad config, cannot confine.
     Failed,
-    /// 126: a rule blocked it, a person or the mode denied it, or the program may not be executed.
+    /// 126: a rule blocked it, a person or the mode denied it, the program may not be executed, or `learn` ended with something
+    /// denied that nobody accepted to permit.
     Denied,
     /// 127: the program was not found.
     NotFound,

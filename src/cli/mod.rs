@@ -14,6 +14,7 @@ mod cuts;
 mod doctor;
 mod exit;
 mod init;
+mod learn;
 mod mcp;
 mod mcp_http;
 mod net;
@@ -45,6 +46,8 @@ pub fn main(serve: Serve) -> ExitCode {
     let done = match arguments.subcommand {
         Subcommand::Run(args) if args.json => run::run(*args).or_else(run::report_complaint),
         Subcommand::Run(args) => run::run(*args),
+        Subcommand::Learn(args) if args.json => learn::learn(&args).or_else(run::report_complaint),
+        Subcommand::Learn(args) => learn::learn(&args),
         Subcommand::Call(args) if args.json => call::call(*args).or_else(run::report_complaint),
         Subcommand::Call(args) => call::call(*args),
         Subcommand::Mcp(args) => mcp::mcp(*args, serve),

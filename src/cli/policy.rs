@@ -9,11 +9,11 @@ use super::net;
 use crate::config::{self, ConfigError, Context, FlagPolicy, Loaded, Matchers};
 use crate::policy::path::display;
 use crate::policy::shell::{rule_covers, rule_matches};
-use crate::policy::{AbsPath, BackendChoice, DenyFallback, Identity, Network, Origin};
+use crate::policy::{AbsPath, BackendChoice, DenyFallback, Identity, Network, Origin, Policy};
 use crate::tools::{Narrowing, Places};
 
 /// The preset that holds when nothing else is said.
-const DEFAULT_PRESET: &str = "workspace-write";
+pub(super) const DEFAULT_PRESET: &str = "workspace-write";
 
 /// What a session runs under.
 #[derive(Debug)]
@@ -109,7 +109,12 @@ pub(super) fn choose(
             narrowing: Narrowing::default(),
         }
     };
-    let policy = &mut chosen.loaded.policy;
+    settle(flags, &mut chosen.loaded.policy, purpose)?;
+    Ok(chosen)
+}
+
+/// Has a policy say what the flags say that speak in place of a config.
+pub(super) fn settle(flags: &PolicyFlags, policy: &mut Policy, purpose: Purpose) -> Result<(), Complaint> {
     let flag = |name: &str| Origin::Flag(name.into());
     if let Some(fallback) = flags.deny_fallback {
         policy.deny_fallback = match fallback {
@@ -138,7 +143,7 @@ pub(super) fn choose(
     }
     // A flag speaks in place of the config, and goes beyond a ceiling no more than that.
     policy.cap();
-    Ok(chosen)
+    Ok(())
 }
 
 /// A config error as it is shown: its own rendering says where and what to do.

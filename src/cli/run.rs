@@ -113,7 +113,7 @@ pub(super) fn stops() -> Result<mpsc::Receiver<Signal>, Complaint> {
 }
 
 /// The command's own end, unless it left something behind that could not be put right.
-fn exit_of_outcome(outcome: &Outcome) -> Exit {
+pub(super) fn exit_of_outcome(outcome: &Outcome) -> Exit {
     if outcome.unsettled.is_some() {
         Exit::Failed
     } else {
@@ -122,7 +122,7 @@ fn exit_of_outcome(outcome: &Outcome) -> Exit {
 }
 
 /// What a person should know beside the output.
-fn tell(outcome: &Outcome) {
+pub(super) fn tell(outcome: &Outcome) {
     match &outcome.status {
         Status::Exited { .. } | Status::Signaled { .. } | Status::Cancelled { .. } => {}
         Status::TimedOut => say("stockade: timed out; the command and everything it started was killed\n"),

@@ -203,10 +203,26 @@ fn open(path: &Path, links: Links) -> io::Result<File> {
     OpenOptions::new().read(true).custom_flags(flags).open(path)
 }
 
+/// The policy that these bytes come to as the config at `path`, whatever lies there.
+pub(crate) fn build_text(path: &Path, bytes: &[u8], context: &Context) -> Result<Loaded, ConfigError> {
+    if u64::try_from(bytes.len()).is_ok_and(|len| len > MAX_BYTES) {
+        return Err(ConfigError::TooLarge(path.to_owned()));
+    }
+    let file = NamedFile {
+        path: path.to_owned(),
+        sha256: Sha256::digest(bytes).into(),
+    };
+    build_named(file, bytes, context)
+}
+
 /// The policy of a config that was read; nothing is made.
 pub(crate) fn build(config: ConfigFile, context: &Context) -> Result<Loaded, ConfigError> {
     let ConfigFile { file, bytes, .. } = config;
-    let (source, raw) = yaml::parse(SourceName::File(Arc::new(file.path.clone())), &bytes)?;
+    build_named(file, &bytes, context)
+}
+
+fn build_named(file: NamedFile, bytes: &[u8], context: &Context) -> Result<Loaded, ConfigError> {
+    let (source, raw) = yaml::parse(SourceName::File(Arc::new(file.path.clone())), bytes)?;
     let dir = canonical(file.path.parent().unwrap_or(Path::new("/")))?;
     let named = dir.child(file.path.file_name().unwrap_or(OsStr::new("")));
     let target = std::fs::canonicalize(&file.path)

@@ -7,9 +7,10 @@
 //! machine's own places), `base` and the `toolchains` that variables name, `environment`, `audit`, `rules` and their
 //! `examples`, `tools`; `contradictions` holds the parts against each other, and `warnings`
 //! tells what stands but may surprise.
-//! Beside that: [`trust`] (with `stored`, and `kept` for files of the user's state directory) for configs found in the working directory, [`ceilings`] (with `ceiling_keys`,
+//! Beside that: [`amend`], which writes into a config what a person accepted, [`trust`] (with `stored`, and `kept` for files of the user's state directory) for configs found in the working directory, [`ceilings`] (with `ceiling_keys`,
 //! which knows what they may say, and `guarded`, which knows whom to believe), `lines` for what names them, `flags` for policies without a file, [`schema()`] for editors.
 
+pub mod amend;
 mod audit;
 mod base;
 mod ceiling_keys;

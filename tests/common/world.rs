@@ -209,7 +209,7 @@ impl Fixture {
             Backend::Bwrap => "bwrap",
         };
         match args {
-            [does @ ("run" | "call" | "mcp"), rest @ ..] => [&[*does, "--backend", backend], rest].concat(),
+            [does @ ("run" | "call" | "mcp" | "learn"), rest @ ..] => [&[*does, "--backend", backend], rest].concat(),
             _ => args.to_vec(),
         }
     }

@@ -21,13 +21,13 @@ use super::{ConfigError, Context, Loaded, Matchers, SystemCeiling, load, presets
 use crate::policy::{AbsPath, Root, ShellRule};
 
 /// A home, a project beside it, and a context that knows only these.
-pub(super) struct World {
+pub(crate) struct World {
     dir: tempfile::TempDir,
-    pub(super) context: Context,
+    pub(crate) context: Context,
 }
 
 impl World {
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let dir = tempfile::tempdir().unwrap();
         let real = std::fs::canonicalize(dir.path()).unwrap();
         for name in ["home", "project"] {

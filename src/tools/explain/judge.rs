@@ -12,6 +12,7 @@ use super::{Explained, Layer, Wanted};
 use crate::confine::attempted::{Attempt, Attempted, Found};
 use crate::policy::path::display;
 use crate::policy::{AbsPath, Access, Network, Operation, UnixSockets};
+use crate::profile::Call;
 use crate::tools::inspect::backend::Readers;
 
 /// The most denials that are told of.
@@ -40,16 +41,21 @@ pub(super) enum Denial {
     Call { number: u32, arguments: [u64; 2] },
 }
 
-/// What was denied to a command that attempted this.
-pub(in crate::tools) async fn explained(standing: Arc<Standing>, attempted: Attempted) -> Explained {
+/// What was denied to a command that was permitted this call, and attempted this.
+pub(in crate::tools) async fn explained(standing: Arc<Standing>, attempted: Attempted, call: Call) -> Explained {
     let Attempted { all, unseen } = attempted;
     let count = u64::try_from(all.len()).unwrap_or(u64::MAX);
     // A file system that hangs keeps its thread, and nothing else.
     let looking = tokio::task::spawn_blocking(move || standing.explain(all));
     match tokio::time::timeout(PATIENCE, looking).await {
-        Ok(Ok(Some(explained))) => Explained { unseen, ..explained },
+        Ok(Ok(Some(explained))) => Explained {
+            unseen,
+            call: Some(call),
+            ..explained
+        },
         Ok(Ok(None) | Err(_)) | Err(_) => Explained {
             unseen: unseen.saturating_add(count),
+            call: Some(call),
             ..Explained::default()
         },
     }
@@ -86,6 +92,7 @@ impl Standing {
             blocked: blocked.collect(),
             more: u64::try_from(more).unwrap_or(u64::MAX),
             unseen: 0,
+            call: None,
         })
     }
 

@@ -14,8 +14,14 @@ pub(in crate::tools) mod standing;
 mod there;
 mod told;
 
+use std::net::SocketAddr;
+
 use schemars::JsonSchema;
 use serde::{Serialize, Serializer};
+
+use crate::policy::AbsPath;
+use crate::profile::Call;
+use crate::tools::inspect::explain::Permitted;
 
 /// What was denied to a command, as far as somebody looked.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, JsonSchema)]
@@ -26,6 +32,9 @@ pub struct Explained {
     pub more: u64,
     /// Attempts that were not looked at: there were too many, whoever made them was gone, or the host was too slow to answer.
     pub unseen: u64,
+    /// What the command was permitted; absent where nobody looked.
+    #[serde(skip)]
+    pub(crate) call: Option<Call>,
 }
 
 /// One thing that was denied.
@@ -49,6 +58,26 @@ pub struct Blocked {
     pub change: Vec<String>,
     /// What else holds.
     pub notes: Vec<String>,
+    /// What it is about, for whoever goes on from there.
+    #[serde(skip)]
+    pub(crate) subject: Subject,
+}
+
+/// What a denial is about.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Subject {
+    /// A file: where the path leads, and whom the config permits it to.
+    File(AbsPath, Permitted),
+    /// A Unix socket with a path.
+    UnixSocket(AbsPath),
+    /// Making Unix sockets.
+    UnixSockets,
+    /// An address.
+    Address(SocketAddr),
+    /// Making sockets that leave the sandbox.
+    IpSockets,
+    /// Something that no config speaks of.
+    Nothing,
 }
 
 /// What was wanted.

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 
 use super::judge::{Denial, operation};
 use super::standing::Standing;
-use super::{Blocked, Layer, Wanted};
+use super::{Blocked, Layer, Subject, Wanted};
 use crate::backend::seccomp::table::Table;
 use crate::backend::seccomp::{Attempts, Call, NATIVE_ARCH, Role};
 use crate::policy::path::{display, escape};
@@ -33,7 +33,13 @@ impl Standing {
                     "`shell: {unix_sockets: all}`, and a root that holds the socket, would let it be reached"
                         .to_owned(),
                 ],
-                ..plainly(Wanted::Connect, shown(&path), times, self.outermost())
+                ..plainly(
+                    Wanted::Connect,
+                    shown(&path),
+                    Subject::UnixSocket(path.clone()),
+                    times,
+                    self.outermost(),
+                )
             },
             Denial::Address(address) => self.of_address(address, times),
             Denial::Call { number, arguments } => self.of_call(number, arguments, times),
@@ -41,7 +47,8 @@ impl Standing {
     }
 
     fn of_file(&self, wanted: Wanted, path: &AbsPath, asked: &AbsPath, by: Layer, times: u64) -> Blocked {
-        let blocked = plainly(wanted, shown(path), times, by);
+        let subject = |permitted| Subject::File(path.clone(), permitted);
+        let blocked = plainly(wanted, shown(path), Subject::Nothing, times, by);
         if by == Layer::Capabilities {
             return Blocked {
                 notes: vec![
@@ -82,6 +89,7 @@ impl Standing {
             origin,
             change,
             notes,
+            subject: subject(answer.permitted),
             ..blocked
         }
     }
@@ -106,7 +114,13 @@ impl Standing {
             origin: self.line("shell.network"),
             change: vec![change],
             notes,
-            ..plainly(Wanted::Connect, address.to_string(), times, Layer::NetworkNamespace)
+            ..plainly(
+                Wanted::Connect,
+                address.to_string(),
+                Subject::Address(address),
+                times,
+                Layer::NetworkNamespace,
+            )
         }
     }
 
@@ -124,13 +138,13 @@ impl Standing {
                      namespaces work; `network: true` every host"
                         .to_owned(),
                 ],
-                ..plainly(Wanted::Socket, "IP".to_owned(), times, Layer::Seccomp)
+                ..plainly(Wanted::Socket, "IP".to_owned(), Subject::IpSockets, times, Layer::Seccomp)
             },
             libc::AF_UNIX if is_socket && self.profile.unix_sockets != UnixSockets::All => Blocked {
                 clause: Some(format!("unix_sockets {}", self.profile.unix_sockets)),
                 origin: self.line("shell.unix_sockets"),
                 change: vec!["`shell: {unix_sockets: all}` would permit it".to_owned()],
-                ..plainly(Wanted::Socket, "Unix".to_owned(), times, Layer::Seccomp)
+                ..plainly(Wanted::Socket, "Unix".to_owned(), Subject::UnixSockets, times, Layer::Seccomp)
             },
             _ => {
                 let mut args = [0; 6];
@@ -154,7 +168,7 @@ impl Standing {
                 };
                 Blocked {
                     notes: vec![format!("no config permits it ({reason})")],
-                    ..plainly(wanted, what, times, Layer::Seccomp)
+                    ..plainly(wanted, what, Subject::Nothing, times, Layer::Seccomp)
                 }
             }
         }
@@ -178,7 +192,7 @@ fn shown(path: &AbsPath) -> String {
     display(path.as_path().as_os_str())
 }
 
-fn plainly(wanted: Wanted, what: String, times: u64, by: Layer) -> Blocked {
+fn plainly(wanted: Wanted, what: String, subject: Subject, times: u64, by: Layer) -> Blocked {
     Blocked {
         wanted,
         what,
@@ -188,6 +202,7 @@ fn plainly(wanted: Wanted, what: String, times: u64, by: Layer) -> Blocked {
         origin: None,
         change: Vec::new(),
         notes: Vec::new(),
+        subject,
     }
 }
 

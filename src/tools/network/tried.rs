@@ -167,7 +167,7 @@ impl Tried {
             (Result::Refused, Some(_)) if is_bounded(&self.why) => {
                 "; no change to the config alone would allow it".to_owned()
             }
-            (Result::Refused, Some(_)) if self.why.starts_with(UNLISTED) => {
+            (Result::Refused, Some(_)) if self.unlisted().is_some() => {
                 format!(
                     "; `allow: [\"{0}\"]` in the `network` that holds for this command, or, without a config, `--net {0}` would \
                      allow it",
@@ -177,6 +177,13 @@ impl Tried {
             _ => String::new(),
         };
         Some(format!("{what}{times}{remedy}"))
+    }
+
+    /// What a list would have to name for it to be let through; none where a list alone would not do.
+    pub(in crate::tools) fn unlisted(&self) -> Option<&str> {
+        let refused = self.result == Result::Refused && self.host.is_some();
+        let would_do = refused && self.why.starts_with(UNLISTED) && !is_bounded(&self.why);
+        would_do.then_some(self.place.as_str())
     }
 
     /// The same, also of what was let through.

@@ -1,0 +1,192 @@
+//! The config as it stands: a text, what was accepted for it, and the policy that it comes to.
+
+use std::path::{Path, PathBuf};
+
+use similar::TextDiff;
+
+use super::LearnArgs;
+use crate::cli::complain::Complaint;
+use crate::cli::policy::{self, Chosen, Purpose};
+use crate::config::amend::{Beginning, Change, Original, amend, fresh, load_amended};
+use crate::config::{Context, Loaded};
+use crate::policy::{AbsPath, Policy, Scope};
+use crate::tools::Narrowing;
+use crate::tools::learn::{AcceptedBy, hold};
+
+/// The config of the next round.
+#[derive(Debug)]
+pub(super) struct Draft {
+    /// What is written there now; of a new config, what it began with.
+    before: String,
+    /// The text before anything was accepted.
+    begun: String,
+    /// What the policy was before anything was accepted.
+    old: Policy,
+    text: String,
+    loaded: Loaded,
+    pub(super) narrowing: Narrowing,
+    path: PathBuf,
+    directory: AbsPath,
+    accepted: Vec<(Change, AcceptedBy)>,
+}
+
+impl Draft {
+    /// The config that holds now, or a new one that says the same.
+    pub(super) fn begin(
+        args: &LearnArgs,
+        chosen: Chosen,
+        original: Option<&Original>,
+        beginning: &Beginning,
+        path: &Path,
+        context: &Context,
+    ) -> Result<Self, Complaint> {
+        let Chosen { loaded, narrowing } = chosen;
+        let directory = path.parent().map(std::fs::canonicalize);
+        let directory = directory
+            .and_then(Result::ok)
+            .and_then(|directory| AbsPath::new(directory).ok());
+        let directory = directory.ok_or_else(|| {
+            Complaint::failed(format!(
+                "the directory of {} is not there",
+                crate::policy::path::display(path)
+            ))
+        })?;
+        let text = match original {
+            Some(original) => original.text().to_owned(),
+            None => fresh(&loaded, beginning, &directory).map_err(Complaint::failed)?,
+        };
+        let is_same_file = original.is_some_and(|original| original.path() == path);
+        let mut draft = Self {
+            before: if is_same_file { text.clone() } else { String::new() },
+            begun: text.clone(),
+            old: loaded.policy.clone(),
+            text: text.clone(),
+            loaded,
+            narrowing,
+            path: path.to_owned(),
+            directory,
+            accepted: Vec::new(),
+        };
+        if !is_same_file {
+            draft.loaded = draft.load(args, &text, &[], context)?;
+        }
+        Ok(draft)
+    }
+
+    pub(super) fn text(&self) -> &str {
+        &self.text
+    }
+
+    pub(super) fn loaded(&self) -> &Loaded {
+        &self.loaded
+    }
+
+    pub(super) fn policy(&self) -> &Policy {
+        &self.loaded.policy
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// What was accepted, and by whom.
+    pub(super) fn accepted(&self) -> &[(Change, AcceptedBy)] {
+        &self.accepted
+    }
+
+    /// What these changes would do to the text, as a person reads it.
+    pub(super) fn difference(&self, changes: &[Change]) -> Result<String, Complaint> {
+        let all = self.with(changes.iter().map(|change| (change.clone(), AcceptedBy::Person)));
+        let text = self.amended(&all)?;
+        Ok(unified(&self.text, &text))
+    }
+
+    /// All that is changed of what is written now.
+    pub(super) fn whole_difference(&self) -> String {
+        unified(&self.before, &self.text)
+    }
+
+    /// Whether there is a config that says this as well.
+    ///
+    /// # Errors
+    /// Why there is none.
+    pub(super) fn could(&self, args: &LearnArgs, change: &Change, context: &Context) -> Result<(), Complaint> {
+        let all = self.with([(change.clone(), AcceptedBy::Person)]);
+        let text = self.amended(&all)?;
+        let changes: Vec<&Change> = all.iter().map(|(change, _)| change).collect();
+        self.load(args, &text, &changes, context).map(drop)
+    }
+
+    /// Accepts these changes: the text says them from here on, and nothing else that is new.
+    pub(super) fn accept(
+        &mut self,
+        args: &LearnArgs,
+        changes: Vec<(Change, AcceptedBy)>,
+        context: &Context,
+    ) -> Result<(), Complaint> {
+        let all = self.with(changes);
+        let text = self.amended(&all)?;
+        let changes: Vec<&Change> = all.iter().map(|(change, _)| change).collect();
+        let loaded = self.load(args, &text, &changes, context)?;
+        (self.text, self.loaded, self.accepted) = (text, loaded, all);
+        Ok(())
+    }
+
+    /// What was accepted, with this, without what has become part of something larger.
+    fn with(&self, changes: impl IntoIterator<Item = (Change, AcceptedBy)>) -> Vec<(Change, AcceptedBy)> {
+        let mut all = self.accepted.clone();
+        all.extend(changes);
+        let widened: Vec<String> = all
+            .iter()
+            .filter_map(|(change, _)| match change {
+                Change::Widen(root) => Some(root.name.clone()),
+                Change::Root(_) | Change::List(_) | Change::Host(_) | Change::Sockets(_) => None,
+            })
+            .collect();
+        let roots: Vec<_> = all
+            .iter()
+            .filter_map(|(change, _)| match change {
+                Change::Root(root) if root.scope == Scope::Tree => Some(root.clone()),
+                Change::Root(_) | Change::Widen(_) | Change::List(_) | Change::Host(_) | Change::Sockets(_) => None,
+            })
+            .collect();
+        all.retain(|(change, _)| match change {
+            Change::Root(root) => {
+                let within = roots
+                    .iter()
+                    .any(|outer| root.path.is_below(&outer.path) && outer.rights.contains(root.rights));
+                !within || widened.contains(&root.name)
+            }
+            Change::List(path) => !roots.iter().any(|outer| path.is_within(&outer.path)),
+            Change::Widen(_) | Change::Host(_) | Change::Sockets(_) => true,
+        });
+        all
+    }
+
+    fn amended(&self, all: &[(Change, AcceptedBy)]) -> Result<String, Complaint> {
+        let changes: Vec<Change> = all.iter().map(|(change, _)| change.clone()).collect();
+        // Always from what it began with: what has become part of something larger leaves no trace.
+        amend(&self.begun, &self.directory, &changes).map_err(Complaint::failed)
+    }
+
+    /// The policy of a text, held against the old one and what was accepted.
+    fn load(&self, args: &LearnArgs, text: &str, changes: &[&Change], context: &Context) -> Result<Loaded, Complaint> {
+        let mut loaded = load_amended(&self.path, text, context)
+            .map_err(|error| policy::complain(error).remedy("the config with that change would not be one"))?;
+        policy::settle(&args.policy, &mut loaded.policy, Purpose::Obey)?;
+        args.audit.apply(&mut loaded.policy)?;
+        hold(&self.old, &loaded.policy, changes).map_err(|strayed| {
+            Complaint::failed(strayed).remedy(
+                "A config that lies elsewhere means other places where it says `.`: write it beside what it speaks of",
+            )
+        })?;
+        Ok(loaded)
+    }
+}
+
+fn unified(before: &str, after: &str) -> String {
+    TextDiff::from_lines(before, after)
+        .unified_diff()
+        .context_radius(3)
+        .to_string()
+}

@@ -1,0 +1,171 @@
+//! `stockade learn`: a command is run, confined, until a config lets it pass that somebody accepted.
+//!
+//! [`rounds`] runs it and asks; [`draft`] is the config as it stands, and the only one that a round runs under; [`told`] says what
+//! came of it, to a person or a program. What is proposed, and how much it could give away, is [`crate::tools::learn`]'s.
+
+mod args;
+mod draft;
+mod rounds;
+mod told;
+
+pub(super) use args::LearnArgs;
+
+use std::path::{Path, PathBuf};
+
+use super::complain::{Complaint, print, say};
+use super::exit::Exit;
+use super::policy::{self, DEFAULT_PRESET};
+use super::start::{self, Start, Told};
+use crate::cli::run::stops;
+use crate::config::amend::{Beginning, Original, create};
+use crate::config::{Context, trust};
+use crate::policy::AbsPath;
+use crate::tools::learn::{AcceptedBy, Consent};
+use draft::Draft;
+use rounds::Learned;
+
+/// Runs the rounds, writes what was accepted, and says so.
+pub(super) fn learn(args: &LearnArgs) -> Result<Exit, Complaint> {
+    let runtime = start::runtime()?;
+    let done = runtime.block_on(learn_in(args));
+    // A name that is still looked up is not waited for.
+    runtime.shutdown_background();
+    done
+}
+
+async fn learn_in(args: &LearnArgs) -> Result<Exit, Complaint> {
+    let started = start::start(
+        &args.policy,
+        &args.audit,
+        args.cwd.as_deref(),
+        &args.env,
+        Told::unless(args.quiet),
+    )?;
+    let Start {
+        context,
+        chosen,
+        directory,
+    } = started;
+    let here = std::env::current_dir()
+        .map_err(|error| Complaint::failed(format!("the current directory cannot be told: {error}")))?;
+    let consent = Consent::of(args.yes, &args.include, &here)
+        .map_err(|error| Complaint::failed(format!("--include: {error}")))?;
+    let original = Original::of(&chosen.loaded).map_err(Complaint::failed)?;
+    let target = target(args, original.as_ref(), &here)?;
+    let beginning = beginning(args, &here)?;
+    let draft = Draft::begin(args, chosen, original.as_ref(), &beginning, &target, &context)?;
+    // Signals between rounds end it, too.
+    let mut halted = stops()?;
+    let learned = rounds::run(args, draft, &consent, &directory, &context, &mut halted).await?;
+    let written = write(args, &learned, original.as_ref(), &target, &context)?;
+    if args.json {
+        print(&format!("{}\n", told::object(&learned, &written)))?;
+    } else {
+        say(&told::summary(&learned, &written));
+        if let Written::Printed = written {
+            print(learned.draft.text())?;
+        }
+    }
+    Ok(learned.exit)
+}
+
+/// What became of the config.
+enum Written {
+    /// Nothing was accepted.
+    Unchanged,
+    /// It is in this file; whether that is trusted.
+    In(PathBuf, Trusted),
+    /// It is printed.
+    Printed,
+    /// It was not written, because of a signal.
+    Stopped,
+}
+
+/// Whether a config that is found here may be used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Trusted {
+    /// It is used only where somebody names it.
+    Named,
+    /// Somebody has seen each change of it.
+    Anew,
+    /// Somebody has yet to read it.
+    NotYet,
+}
+
+/// Where the config lies, or would lie.
+fn target(args: &LearnArgs, original: Option<&Original>, here: &Path) -> Result<PathBuf, Complaint> {
+    let whole = |path: &Path| {
+        let failed =
+            |error: std::io::Error| Complaint::failed(format!("--out {}: {error}", crate::policy::path::display(path)));
+        let whole = std::path::absolute(here.join(path)).map_err(failed)?;
+        if std::fs::symlink_metadata(&whole).is_ok() {
+            return Err(
+                Complaint::failed(format!("{} is there already", crate::policy::path::display(path)))
+                    .remedy("name a new file, or change that one: `--config FILE` without `--out`"),
+            );
+        }
+        Ok(whole)
+    };
+    match (&args.out, original) {
+        (Some(out), _) => whole(out),
+        (None, Some(original)) => Ok(original.path().to_owned()),
+        (None, None) => Ok(here.join("stockade.yaml")),
+    }
+}
+
+fn beginning(args: &LearnArgs, here: &Path) -> Result<Beginning, Complaint> {
+    let flags = &args.policy;
+    let named = !flags.rw.is_empty() || !flags.ro.is_empty() || !flags.deny.is_empty() || !flags.net.is_empty();
+    let workspace = std::fs::canonicalize(here)
+        .map_err(|error| error.to_string())
+        .and_then(|here| AbsPath::new(here).map_err(|error| error.to_string()));
+    let workspace =
+        workspace.map_err(|error| Complaint::failed(format!("the current directory cannot be told: {error}")))?;
+    Ok(match &flags.preset {
+        Some(preset) => Beginning::Preset(preset.clone(), workspace),
+        None if named => Beginning::Flags,
+        None => Beginning::Preset(DEFAULT_PRESET.to_owned(), workspace),
+    })
+}
+
+fn write(
+    args: &LearnArgs,
+    learned: &Learned,
+    original: Option<&Original>,
+    target: &Path,
+    context: &Context,
+) -> Result<Written, Complaint> {
+    if learned.stopped {
+        return Ok(Written::Stopped);
+    }
+    let changed = !learned.draft.accepted().is_empty();
+    let text = learned.draft.text();
+    match (&args.out, original) {
+        (Some(out), _) => {
+            create(target, text).map_err(Complaint::failed)?;
+            Ok(Written::In(out.clone(), Trusted::Named))
+        }
+        (None, _) if !changed => Ok(Written::Unchanged),
+        (None, Some(original)) => {
+            original.replace(text).map_err(Complaint::failed)?;
+            let found = args.policy.config.is_none();
+            // Whoever answered has seen every line that is new. A flag has seen none.
+            let seen = learned.draft.accepted().iter().all(|(_, by)| *by == AcceptedBy::Person);
+            let trusted = match (found, seen) {
+                (false, _) => Trusted::Named,
+                (true, true) => {
+                    trust::record(learned.draft.loaded(), context).map_err(policy::complain)?;
+                    Trusted::Anew
+                }
+                (true, false) => Trusted::NotYet,
+            };
+            Ok(Written::In(original.path().to_owned(), trusted))
+        }
+        (None, None) if learned.wants_file => {
+            create(target, text).map_err(Complaint::failed)?;
+            trust::record(learned.draft.loaded(), context).map_err(policy::complain)?;
+            Ok(Written::In(target.to_owned(), Trusted::Anew))
+        }
+        (None, None) => Ok(Written::Printed),
+    }
+}

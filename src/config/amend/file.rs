@@ -1,0 +1,170 @@
+//! The file of a config: read once, replaced whole, or made.
+
+use std::ffi::OsStr;
+use std::fs::{File, Metadata, Permissions};
+use std::io::{self, Write as _};
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, fchown};
+use std::path::{Path, PathBuf};
+
+use tempfile::NamedTempFile;
+
+use super::AmendError;
+use crate::config::load::{self, ConfigFile, Links, Loaded};
+
+/// The mode of a config that is made.
+const MODE: u32 = 0o644;
+
+/// The file that a config was loaded from.
+#[derive(Debug)]
+pub struct Original {
+    /// As it was named; absolute.
+    path: PathBuf,
+    /// Where that led.
+    target: PathBuf,
+    sha256: [u8; 32],
+    text: String,
+}
+
+impl Original {
+    /// The file of a config, if it has one: with the bytes that it was loaded from, and no others.
+    pub fn of(loaded: &Loaded) -> Result<Option<Self>, AmendError> {
+        let Some(named) = loaded.files.first() else {
+            return Ok(None);
+        };
+        let (file, target) = read(&named.path)?;
+        if file.file.sha256 != named.sha256 {
+            return Err(AmendError::Changed(named.path.clone()));
+        }
+        let text = String::from_utf8(file.bytes).map_err(|_| AmendError::Changed(named.path.clone()))?;
+        Ok(Some(Self {
+            path: named.path.clone(),
+            target,
+            sha256: named.sha256,
+            text,
+        }))
+    }
+
+    /// Its path, as it was named.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// What it says.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// Puts this text in its place, all at once, with the same owner and mode; only if it still is what was read.
+    pub fn replace(&self, text: &str) -> Result<(), AmendError> {
+        let failed = |step| {
+            let path = self.target.clone();
+            move |source| AmendError::Io { step, path, source }
+        };
+        let found = self.still_there()?;
+        let mut file = beside(&self.target)?;
+        let write = |file: &mut NamedTempFile| {
+            file.write_all(text.as_bytes())?;
+            let made = file.as_file().metadata()?;
+            if (made.uid(), made.gid()) != (found.uid(), found.gid()) {
+                fchown(file.as_file(), Some(found.uid()), Some(found.gid()))?;
+            }
+            file.as_file()
+                .set_permissions(Permissions::from_mode(found.mode() & 0o7777))?;
+            file.as_file().sync_all()
+        };
+        write(&mut file).map_err(failed("write"))?;
+        self.still_there()?;
+        file.persist(&self.target)
+            .map_err(|error| failed("replace")(error.error))?;
+        settle(&self.target)
+    }
+
+    /// What is there, if it is what was read.
+    fn still_there(&self) -> Result<Metadata, AmendError> {
+        let (file, target) = read(&self.path)?;
+        if target != self.target || file.file.sha256 != self.sha256 {
+            return Err(AmendError::Changed(self.path.clone()));
+        }
+        let found = std::fs::symlink_metadata(&self.target).map_err(|source| AmendError::Io {
+            step: "look at",
+            path: self.target.clone(),
+            source,
+        })?;
+        if found.nlink() == 1 {
+            return Ok(found);
+        }
+        Err(AmendError::Kept {
+            path: self.path.clone(),
+            why: "it has another name as well (a hard link), which would go on saying what it says now".to_owned(),
+        })
+    }
+}
+
+/// Makes a config; never over something that is there.
+pub fn create(path: &Path, text: &str) -> Result<(), AmendError> {
+    let failed = |step| {
+        move |source: io::Error| match source.kind() {
+            io::ErrorKind::AlreadyExists => AmendError::Kept {
+                path: path.to_owned(),
+                why: "something is there already".to_owned(),
+            },
+            _ => AmendError::Io {
+                step,
+                path: path.to_owned(),
+                source,
+            },
+        }
+    };
+    let mut file = beside(path)?;
+    let write = |file: &mut NamedTempFile| {
+        file.write_all(text.as_bytes())?;
+        file.as_file().set_permissions(Permissions::from_mode(MODE))?;
+        file.as_file().sync_all()
+    };
+    write(&mut file).map_err(failed("write"))?;
+    file.persist_noclobber(path)
+        .map_err(|error| failed("make")(error.error))?;
+    settle(path)
+}
+
+fn read(path: &Path) -> Result<(ConfigFile, PathBuf), AmendError> {
+    let failed = |source| AmendError::Io {
+        step: "read",
+        path: path.to_owned(),
+        source,
+    };
+    let target = std::fs::canonicalize(path).map_err(failed)?;
+    let file = load::read(&target, Links::Refuse).map_err(|error| failed(io::Error::other(error)))?;
+    Ok((file, target))
+}
+
+/// A file in the same directory that vanishes unless it is put in place.
+fn beside(path: &Path) -> Result<NamedTempFile, AmendError> {
+    let mut prefix = std::ffi::OsString::from(".");
+    prefix.push(path.file_name().unwrap_or(OsStr::new("config")));
+    tempfile::Builder::new()
+        .prefix(&prefix)
+        .tempfile_in(directory(path))
+        .map_err(|source| AmendError::Io {
+            step: "write beside",
+            path: path.to_owned(),
+            source,
+        })
+}
+
+fn directory(path: &Path) -> &Path {
+    match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        Some(_) | None => Path::new("."),
+    }
+}
+
+/// The name is found after a power cut, too.
+fn settle(path: &Path) -> Result<(), AmendError> {
+    let synced = File::open(directory(path)).and_then(|dir| dir.sync_all());
+    synced.map_err(|source| AmendError::Io {
+        step: "sync",
+        path: path.to_owned(),
+        source,
+    })
+}

@@ -1,0 +1,102 @@
+//! Values on one line of YAML.
+
+use std::fmt::Write as _;
+use std::os::unix::ffi::OsStrExt as _;
+
+use serde_json::{Map, Value};
+
+use super::AmendError;
+use crate::policy::AbsPath;
+use crate::policy::path::is_escaped;
+
+/// A value to be written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Flow {
+    /// A word of the config's own, or a boolean.
+    Word(&'static str),
+    /// Text of any kind.
+    Text(String),
+    /// A list.
+    List(Vec<Flow>),
+    /// A mapping, in this order.
+    Map(Vec<(String, Flow)>),
+}
+
+impl Flow {
+    /// As YAML.
+    pub(super) fn written(&self) -> String {
+        match self {
+            Self::Word(word) => (*word).to_owned(),
+            Self::Text(text) => quoted(text),
+            Self::List(list) => {
+                let list: Vec<String> = list.iter().map(Self::written).collect();
+                format!("[{}]", list.join(", "))
+            }
+            Self::Map(map) => {
+                let map: Vec<String> = map
+                    .iter()
+                    .map(|(key, value)| format!("{}: {}", quoted(key), value.written()))
+                    .collect();
+                format!("{{{}}}", map.join(", "))
+            }
+        }
+    }
+
+    /// What YAML has to make of that.
+    pub(super) fn content(&self) -> Value {
+        match self {
+            Self::Word("true") => Value::Bool(true),
+            Self::Word("false") => Value::Bool(false),
+            Self::Word(word) => Value::String((*word).to_owned()),
+            Self::Text(text) => Value::String(text.clone()),
+            Self::List(list) => list.iter().map(Self::content).collect(),
+            Self::Map(map) => {
+                let map = map.iter().map(|(key, value)| (key.clone(), value.content()));
+                Value::Object(map.collect::<Map<_, _>>())
+            }
+        }
+    }
+}
+
+/// The text itself where YAML can take it for nothing else, else in quotes, with every character that does not show as an escape.
+fn quoted(text: &str) -> String {
+    // No digit begins it, and no word that is a boolean or null is in it whole: those have no slash, dot or dash that we write.
+    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '/' | '.' | '_' | '-');
+    let is_path = text.starts_with('/') || text.starts_with("./") || text == ".";
+    let is_name = text.starts_with(|c: char| c.is_ascii_alphabetic());
+    let word = ["true", "false", "null", "yes", "no", "on", "off", "y", "n"];
+    let is_word = word.iter().any(|word| word.eq_ignore_ascii_case(text));
+    if (is_path || is_name) && !is_word && text.chars().all(plain) {
+        return text.to_owned();
+    }
+    let mut quoted = String::from('"');
+    for c in text.chars() {
+        let mut bytes = [0; 4];
+        match c {
+            '"' | '\\' => quoted.extend(['\\', c]),
+            _ if is_escaped(c.encode_utf8(&mut bytes).as_bytes()) => {
+                // Writing to a string cannot fail.
+                let _infallible = write!(quoted, "\\U{:08x}", u32::from(c));
+            }
+            _ => quoted.push(c),
+        }
+    }
+    quoted.push('"');
+    quoted
+}
+
+/// A path as a config in `dir` names it: relative below that directory, absolute elsewhere.
+pub(super) fn path(path: &AbsPath, dir: &AbsPath) -> Result<Flow, AmendError> {
+    let whole = path.as_path();
+    let text = match whole.strip_prefix(dir.as_path()) {
+        // `/` is everybody's directory.
+        Ok(below) if *dir != AbsPath::root() => {
+            std::str::from_utf8(below.as_os_str().as_bytes()).map(|below| match below {
+                "" => ".".to_owned(),
+                below => format!("./{below}"),
+            })
+        }
+        Ok(_) | Err(_) => std::str::from_utf8(path.as_bytes()).map(str::to_owned),
+    };
+    text.map(Flow::Text).map_err(|_| AmendError::NotText(whole.to_owned()))
+}

@@ -1,0 +1,84 @@
+//! What a config is to grant beyond what it grants → an edit of its text that is that and nothing else.
+//!
+//! A [`Change`] is what was accepted. [`amend`] makes it in the text, so that comments and everything else stay as they were written:
+//! `tree` knows where each value stands, `edit` puts one behind the others or in the place of one, `flow` writes it so that no name
+//! ends its quotes. After each step the text is read again, and its content must be the old content with that step done to it by
+//! `content`, which knows nothing of text; where it is not, the edit is refused and the person told what to write. `fresh` writes
+//! a config for who began without one. [`Original`] is the file: read once, replaced whole, and only as long as it is what was read.
+
+mod change;
+mod content;
+mod edit;
+mod file;
+mod flow;
+mod fresh;
+mod tree;
+
+#[cfg(test)]
+mod tests;
+
+pub use change::{Change, NewRoot, Widened, Writing};
+pub use file::{Original, create};
+pub use fresh::{Beginning, fresh};
+
+use super::context::Context;
+use super::error::ConfigError;
+use super::load::{self, Loaded};
+use crate::policy::AbsPath;
+use crate::policy::path::display;
+use std::path::{Path, PathBuf};
+
+/// Why a config was not changed.
+#[derive(Debug, thiserror::Error)]
+pub enum AmendError {
+    /// Its text has a form that this does not edit.
+    #[error(
+        "the config has a form that is not edited without a person ({why})\n\nWrite this into it yourself:\n\n{what}"
+    )]
+    Form {
+        /// What stands in the way.
+        why: String,
+        /// What to write, as YAML.
+        what: String,
+    },
+    /// A path that no YAML text can name.
+    #[error("{} is not UTF-8, so no config can name it", display(.0))]
+    NotText(PathBuf),
+    /// The file is not what was read.
+    #[error("{} has changed since it was read; nothing was written", display(.0))]
+    Changed(PathBuf),
+    /// The file cannot be replaced by another.
+    #[error("{} was not written: {why}", display(.path))]
+    Kept {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        why: String,
+    },
+    /// Reading or writing failed.
+    #[error("failed to {step} {}: {source}", display(.path))]
+    Io {
+        /// What was tried.
+        step: &'static str,
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+}
+
+/// The text of a config that lies in `dir`, with these changes made in it.
+pub fn amend(text: &str, dir: &AbsPath, changes: &[Change]) -> Result<String, AmendError> {
+    let mut text = text.to_owned();
+    for change in changes {
+        text = edit::make(&text, dir, change)?;
+    }
+    Ok(text)
+}
+
+/// The config that a text comes to at this path, whatever lies there; what it asks to be made is made.
+pub fn load_amended(path: &Path, text: &str, context: &Context) -> Result<Loaded, ConfigError> {
+    let mut loaded = load::build_text(path, text.as_bytes(), context)?;
+    loaded.make()?;
+    Ok(loaded)
+}

@@ -1,0 +1,106 @@
+//! What nobody accepted beforehand, put to a person: what is alike together, what is secret or broad one by one.
+
+use nix::sys::signal::Signal;
+use tokio::sync::mpsc;
+
+use super::Proposal;
+use super::risk::Risk;
+use crate::approval::{AnswerOf, ApprovalRequest, DecidedBy, Lazy, Presentation, Remember};
+use crate::policy::Mode;
+use crate::tools::call::ToolError;
+use crate::tools::deciding::decide;
+use crate::tools::executor::Executor;
+
+/// The name of the questions.
+const NAME: &str = "learn";
+
+/// A question about a config.
+#[derive(Debug, Clone)]
+pub struct ConfigQuestion {
+    /// What is asked, in a line.
+    pub description: String,
+    /// The change to the text.
+    pub diff: String,
+    /// Why it is a question.
+    pub why: Vec<String>,
+}
+
+impl Executor {
+    /// Whether somebody answers for a change of a config: no mode and no earlier yes does.
+    ///
+    /// # Errors
+    /// A signal came while it was asked.
+    pub async fn asks_about_config(
+        &self,
+        question: ConfigQuestion,
+        stops: &mut mpsc::Receiver<Signal>,
+    ) -> Result<Answer, ToolError> {
+        match self.deciding.controller.mode() {
+            Mode::Interactive => {}
+            Mode::ApproveAll | Mode::Strict => return Ok(Answer::Nobody),
+        }
+        let verdict = decide(&self.deciding, request(question), stops).await?;
+        Ok(match verdict.by {
+            DecidedBy::Approver if verdict.decision.approved => Answer::Yes,
+            DecidedBy::Approver => Answer::No,
+            DecidedBy::Mode(_)
+            | DecidedBy::Memory
+            | DecidedBy::Failure(_)
+            | DecidedBy::Unrecorded(_)
+            | DecidedBy::Pending => Answer::Nobody,
+        })
+    }
+}
+
+/// What was answered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Answer {
+    /// Yes.
+    Yes,
+    /// No.
+    No,
+    /// Nobody is there, or nothing that counts was said.
+    Nobody,
+}
+
+fn request(question: ConfigQuestion) -> ApprovalRequest {
+    let ConfigQuestion { description, diff, why } = question;
+    let reasons = why.join("\n");
+    let payload = [description.as_bytes(), diff.as_bytes()].join(&0);
+    ApprovalRequest {
+        required: true,
+        answer: AnswerOf::ApproverOnly,
+        tool_name: NAME.to_owned(),
+        description,
+        payload,
+        presentation: Lazy::new(move || {
+            let change = ("the change".to_owned(), Presentation::Diff(diff.clone()));
+            let reasons = ("why".to_owned(), Presentation::Text(reasons.clone()));
+            Ok(Presentation::Several(vec![reasons, change]))
+        }),
+        group_id: None,
+        remember: Remember::None,
+        allowed_by: "`--include` accepts one change by name".to_owned(),
+        why,
+        caller: None,
+        call: None,
+    }
+}
+
+/// The proposals of each question, by their place among all: of low risk, of high risk, and each of the others alone.
+pub fn questions(proposals: &[Proposal]) -> Vec<(Risk, Vec<usize>)> {
+    let of = |risk: Risk| -> Vec<usize> {
+        let all = proposals
+            .iter()
+            .enumerate()
+            .filter(|(_, proposal)| proposal.judged.risk == risk);
+        all.map(|(at, _)| at).collect()
+    };
+    let together = [Risk::Low, Risk::High]
+        .into_iter()
+        .map(|risk| (risk, of(risk)))
+        .filter(|(_, all)| !all.is_empty());
+    together
+        .chain(of(Risk::Secret).into_iter().map(|one| (Risk::Secret, vec![one])))
+        .collect()
+}

@@ -1,0 +1,180 @@
+//! The amended policy, held against the old one and what was accepted: it gives that, and nothing else.
+
+use crate::config::amend::Change;
+use crate::policy::{
+    AbsPath, Access, Grant, HostAccess, HostList, HostRule, Network, Operation, Origin, Policy, Rights, Scope,
+    UnixSockets,
+};
+use crate::profile::order::Permission;
+use crate::profile::{Asked, Call, FileReach, Landmarks, Profile, Reach, Witness, derive, files_within};
+
+/// An amended config that is not the old one with what was accepted.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Strayed {
+    /// It gives more.
+    #[error("the changed config would give more than was accepted: {0}")]
+    More(String),
+    /// It gives less.
+    #[error("the changed config would take something away: {0}")]
+    Less(String),
+}
+
+/// Holds what `new` gives to every call against `old` and these changes.
+///
+/// # Errors
+/// Something that is in one and not in the other.
+pub fn hold(old: &Policy, new: &Policy, accepted: &[&Change]) -> Result<(), Strayed> {
+    for asked in [Asked::Nobody, Asked::Everything] {
+        let call = Call::of(asked);
+        profiles(old, &derive(old, &call), &derive(new, &call), accepted)?;
+    }
+    let others = |policy: &Policy| {
+        let rules = policy.rules.iter().chain([&policy.default_rule]);
+        let rules: Vec<_> = rules
+            .map(|rule| {
+                (
+                    rule.pattern.clone(),
+                    rule.allowed,
+                    rule.approval,
+                    rule.sandbox_paths.clone(),
+                )
+            })
+            .collect();
+        let tools: Vec<_> = policy
+            .tools
+            .iter()
+            .map(|(name, rule)| (name.clone(), rule.approval))
+            .collect();
+        let protects = matches!(policy.protect, crate::policy::Protect::Default(_));
+        let networks: Vec<Network> = policy.own_networks().map(|(_, own)| own.network.clone()).collect();
+        let settings = (
+            policy.protect_fallback,
+            policy.deny_fallback,
+            policy.residuals,
+            policy.os_sandbox,
+            policy.home,
+            policy.mode,
+        );
+        format!(
+            "{rules:?} {tools:?} {protects} {} {settings:?} {:?}",
+            networks.len(),
+            policy.audit.log
+        )
+    };
+    if others(old) == others(new) {
+        Ok(())
+    } else {
+        Err(Strayed::More("a setting that nobody was asked about".to_owned()))
+    }
+}
+
+fn profiles(policy: &Policy, old: &Profile, new: &Profile, accepted: &[&Change]) -> Result<(), Strayed> {
+    let bound = Bound {
+        policy,
+        old,
+        grants: accepted.iter().filter_map(|change| grant(change)).collect(),
+    };
+    let more = |witness: Witness| Strayed::More(what(&witness.what));
+    let less = |witness: Witness| Strayed::Less(what(&witness.what));
+    files_within(new, &bound).map_err(more)?;
+    files_within(old, new).map_err(less)?;
+    let hosts = accepted.iter().filter_map(|change| match change {
+        Change::Host(place) => Some(HostRule {
+            place: place.clone(),
+            access: HostAccess::Free,
+            origin: ORIGIN,
+        }),
+        Change::Root(_) | Change::Widen(_) | Change::List(_) | Change::Sockets(_) => None,
+    });
+    let network = match &old.network {
+        Network::Full => Network::Full,
+        Network::Off => Network::hosts(HostList::new(hosts)),
+        Network::Hosts(list) => Network::hosts(HostList::new(list.rules().iter().cloned().chain(hosts))),
+    };
+    new.network
+        .within(&network)
+        .map_err(|reached| Strayed::More(reached.to_string()))?;
+    old.network
+        .within(&new.network)
+        .map_err(|reached| Strayed::Less(reached.to_string()))?;
+    let sockets = accepted.iter().map(|change| match change {
+        Change::Sockets(sockets) => *sockets,
+        Change::Root(_) | Change::Widen(_) | Change::List(_) | Change::Host(_) => UnixSockets::None,
+    });
+    let sockets = sockets.fold(old.unix_sockets, UnixSockets::max);
+    if new.unix_sockets > sockets {
+        return Err(Strayed::More(format!("unix sockets {}", new.unix_sockets)));
+    }
+    if new.unix_sockets < old.unix_sockets {
+        return Err(Strayed::Less(format!("unix sockets {}", old.unix_sockets)));
+    }
+    if new.limits != old.limits || new.environment != old.environment {
+        return Err(Strayed::More("other limits, or another environment".to_owned()));
+    }
+    Ok(())
+}
+
+fn what(permission: &Permission) -> String {
+    permission.to_string()
+}
+
+const ORIGIN: Origin = Origin::Builtin("what was accepted");
+
+fn grant(change: &Change) -> Option<Grant> {
+    let of = |path: &AbsPath, scope, rights| Grant {
+        scope,
+        ..Grant::tree(path.clone(), rights, ORIGIN)
+    };
+    match change {
+        Change::Root(root) => Some(of(&root.path, root.scope, root.rights)),
+        Change::Widen(root) => Some(of(&root.path, root.scope, root.rights)),
+        Change::List(path) => Some(of(path, Scope::Names, Rights::READ)),
+        Change::Host(_) | Change::Sockets(_) => None,
+    }
+}
+
+/// The old profile with what was accepted, as far as neither a deny of the config nor a ceiling takes it.
+struct Bound<'a> {
+    policy: &'a Policy,
+    old: &'a Profile,
+    grants: Vec<Grant>,
+}
+
+impl FileReach for Bound<'_> {
+    fn name(&self) -> &'static str {
+        "the config and what was accepted"
+    }
+
+    fn landmarks(&self, landmarks: &mut Landmarks) {
+        self.policy.landmarks(landmarks);
+        self.old.landmarks(landmarks);
+        self.grants.iter().for_each(|grant| landmarks.path(&grant.path));
+    }
+
+    fn prepared(&self) -> Box<dyn Fn(&AbsPath) -> Reach + '_> {
+        let old = self.old.prepared();
+        let left = move |operation: Operation, path: &AbsPath| {
+            let denies = self.policy.roots.iter().flat_map(|root| &root.denies);
+            let own = denies
+                .map(|deny| deny.leaves(operation, path))
+                .fold(Access::Full, Access::min);
+            let ceilings = self.policy.ceilings.all.iter();
+            ceilings
+                .map(|ceiling| ceiling.policy.access(operation, path))
+                .fold(own, Access::min)
+        };
+        Box::new(move |path| {
+            let before = old(path);
+            let given = |operation| {
+                self.grants
+                    .iter()
+                    .map(|grant| grant.gives(operation, path))
+                    .fold(Access::Denied, Access::max)
+            };
+            Reach::of(|operation| match given(operation) {
+                Access::Denied => before.get(operation),
+                given => before.get(operation).max(given.min(left(operation, path))),
+            })
+        })
+    }
+}

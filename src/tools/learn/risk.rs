@@ -1,0 +1,359 @@
+//! How much a change could give away. A command chose what it attempted, so nothing it names is believed.
+
+use std::cell::Cell;
+use std::os::unix::fs::MetadataExt as _;
+use std::time::Duration;
+
+use serde::Serialize;
+
+use super::through::{self, Found, is_private};
+use super::wish::given;
+use super::{secrets, swap};
+use crate::config::amend::Change;
+use crate::config::{self, Context};
+use crate::policy::hosts::{AddressKind, kinds};
+use crate::policy::path::is_escaped;
+use crate::policy::{AbsPath, BasePath, HostPattern, Place, Policy, Protect, Right, Rights, Scope, UnixSockets};
+
+/// How bad it would be, were it accepted by mistake. Ordered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Risk {
+    /// What anybody may read of the system, and the project itself.
+    Low,
+    /// It reaches what the command has nothing to do with, or what is run later.
+    High,
+    /// Secrets, places that hold some, and places that hold nearly everything.
+    Secret,
+}
+
+impl std::fmt::Display for Risk {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Low => "low",
+            Self::High => "high",
+            Self::Secret => "secret or broad",
+        })
+    }
+}
+
+/// A risk, and what speaks for it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Judged {
+    /// The risk.
+    pub risk: Risk,
+    /// Why, the worst first.
+    pub reasons: Vec<String>,
+}
+
+/// What changes are judged by.
+#[derive(Debug, Clone)]
+pub struct Surroundings {
+    /// The directory that the command is run in, where that is somebody's work and nothing larger.
+    project: Option<AbsPath>,
+    /// The home directories that are known.
+    homes: Vec<AbsPath>,
+    /// What shipped presets give.
+    shipped: Vec<BasePath>,
+    /// What commands of this policy write is held against protected names.
+    protects: bool,
+    /// How long directories may still be looked through: a command can name very many.
+    patience: Cell<Duration>,
+}
+
+/// How long they are looked through after one round.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Presets of which none has a root.
+const SHIPPED: [&str; 7] = ["system", "git", "rust", "python", "node", "go", "java"];
+
+/// Nobody's own: what lies in them is looked at one by one.
+const BROAD: &[&str] = &[
+    "/",
+    "/home",
+    "/root",
+    "/etc",
+    "/usr",
+    "/usr/local",
+    "/var",
+    "/var/lib",
+    "/var/log",
+    "/var/cache",
+    "/var/run",
+    "/var/tmp",
+    "/tmp",
+    "/run",
+    "/run/user",
+    "/opt",
+    "/srv",
+    "/mnt",
+    "/media",
+    "/dev/shm",
+    "/bin",
+    "/sbin",
+    "/lib",
+    "/lib64",
+    "/nix",
+    "/gnu",
+    "/Users",
+    "/Library",
+    "/private",
+];
+/// With everything in them.
+const MACHINE: &[&str] = &[
+    "/proc",
+    "/sys",
+    "/dev",
+    "/boot",
+    "/efi",
+    "/var/spool",
+    "/var/lib/docker",
+    "/var/lib/containerd",
+];
+#[derive(Default)]
+struct Findings(Vec<(Risk, String)>);
+
+impl Findings {
+    fn add(&mut self, risk: Risk, why: impl Into<String>) {
+        self.0.push((risk, why.into()));
+    }
+
+    fn judged(mut self) -> Judged {
+        self.0.sort_by_key(|(risk, _)| std::cmp::Reverse(*risk));
+        let risk = self.0.first().map_or(Risk::Secret, |(risk, _)| *risk);
+        let reasons = self.0.into_iter().map(|(_, why)| why).collect();
+        Judged { risk, reasons }
+    }
+}
+
+impl Surroundings {
+    /// Those of a command that is run in this directory.
+    pub fn of(directory: &AbsPath, policy: &Policy, context: &Context) -> Self {
+        let variable = context
+            .variables
+            .get(std::ffi::OsStr::new("HOME"))
+            .and_then(|home| AbsPath::new(home).ok());
+        let named = context.home.iter().cloned().chain(variable);
+        let homes: Vec<AbsPath> = named
+            .flat_map(|home| [config::leads_to(home.as_path()).ok(), Some(home)])
+            .flatten()
+            .collect();
+        let shipped = SHIPPED
+            .iter()
+            .filter_map(|name| config::preset(name, directory.as_path(), context).ok());
+        let shipped = shipped
+            .flat_map(|loaded| loaded.policy.base)
+            .filter(|base| !base.grant.rights.has(Right::Write));
+        let mut around = Self {
+            project: None,
+            homes,
+            shipped: shipped.collect(),
+            protects: matches!(policy.protect, Protect::Default(_)),
+            patience: Cell::new(PATIENCE),
+        };
+        let somebodys = around.broad(directory).is_none()
+            && swap::objection(directory).is_none()
+            && secrets::on_the_way(directory.as_path()).is_none()
+            && !around.shipped(directory, Scope::Tree, Rights::READ);
+        if somebodys {
+            around.project = Some(directory.clone());
+        }
+        around
+    }
+
+    /// Has the next round looked at with all the time that one has.
+    pub(super) fn rest(&self) {
+        self.patience.set(PATIENCE);
+    }
+
+    /// The risk of a change of this policy.
+    pub fn judge(&self, change: &Change, policy: &Policy) -> Judged {
+        match change {
+            Change::Root(root) => self.place(&root.path, root.scope, root.rights, policy),
+            Change::Widen(root) => self.place(&root.path, root.scope, root.rights, policy),
+            Change::List(path) => self.place(path, Scope::Names, Rights::READ, policy),
+            Change::Host(place) => host(place),
+            Change::Sockets(UnixSockets::All) => Judged {
+                risk: Risk::Secret,
+                reasons: vec![
+                    "every Unix socket: the desktop's, the agent of your keys, and a container engine's, which is root"
+                        .to_owned(),
+                ],
+            },
+            Change::Sockets(UnixSockets::WithinRoots | UnixSockets::None) => Judged {
+                risk: Risk::High,
+                reasons: vec!["whoever listens on a socket in a root is not confined".to_owned()],
+            },
+        }
+    }
+
+    /// The risk of giving rights on a place beside those that this policy gives.
+    pub(super) fn place(&self, path: &AbsPath, scope: Scope, rights: Rights, policy: &Policy) -> Judged {
+        let given = given(policy, path, scope);
+        let (added, result) = (rights.without(given), rights | given);
+        let mut all = Findings::default();
+        if let Some(why) = self.broad(path) {
+            all.add(Risk::Secret, why);
+        }
+        if let Some(name) = secrets::on_the_way(path.as_path()) {
+            all.add(
+                Risk::Secret,
+                format!("`{}` is a name of something secret", crate::policy::path::display(name)),
+            );
+        }
+        if let Some(why) = swap::objection(path) {
+            all.add(Risk::Secret, why);
+        }
+        if is_escaped(path.as_bytes()) {
+            all.add(Risk::High, "its name has characters that do not show");
+        }
+        let project = self.project.as_ref().filter(|project| path.is_within(project));
+        self.content(&mut all, path, scope, added, project.is_some());
+        if added.has(Right::Write) {
+            match project {
+                Some(project) if !self.protects => {
+                    all.add(
+                        Risk::High,
+                        format!("inside the project {project}, and nothing there is protected (`protect: none`)"),
+                    );
+                }
+                Some(project) => all.add(Risk::Low, format!("writing inside the project {project}")),
+                None => all.add(
+                    Risk::High,
+                    "writing outside of the project: what lies there may be run or trusted later",
+                ),
+            }
+        }
+        if added.has(Right::Execute) {
+            match (result.has(Right::Write), project) {
+                (true, _) => all.add(Risk::High, "executing what commands can write"),
+                (false, Some(_)) => all.add(Risk::Low, "executing what the project holds"),
+                (false, None) if self.shipped(path, scope, Rights::READ | Rights::EXECUTE) => {
+                    all.add(Risk::Low, "executing a program of the system or a toolchain");
+                }
+                (false, None) => all.add(
+                    Risk::High,
+                    "executing something that is neither the system's nor the project's",
+                ),
+            }
+        }
+        if added.has(Right::Read) {
+            self.reading(&mut all, path, scope, project);
+        }
+        all.judged()
+    }
+
+    fn reading(&self, all: &mut Findings, path: &AbsPath, scope: Scope, project: Option<&AbsPath>) {
+        if let Some(project) = project {
+            all.add(Risk::Low, format!("reading inside the project {project}"));
+        } else if self.shipped(path, scope, Rights::READ) {
+            all.add(Risk::Low, "reading what a shipped preset gives");
+        } else {
+            all.add(Risk::High, "reading what is neither the system's nor the project's");
+        }
+    }
+
+    /// What is found there.
+    fn content(&self, all: &mut Findings, path: &AbsPath, scope: Scope, added: Rights, in_project: bool) {
+        let Ok(about) = std::fs::symlink_metadata(path) else {
+            all.add(Risk::Secret, "it cannot be looked at");
+            return;
+        };
+        if in_project
+            && self
+                .project
+                .as_ref()
+                .is_some_and(|project| device(project) != Some(about.dev()))
+        {
+            all.add(Risk::High, "it is another file system than the project's");
+        }
+        match scope {
+            Scope::File => {
+                if added.has(Right::Read) && is_private(&about) {
+                    all.add(Risk::Secret, "it may be read by its owner alone");
+                }
+                if about.nlink() > 1 {
+                    all.add(Risk::High, "it has another name elsewhere (a hard link)");
+                }
+            }
+            // What a preset gives is known; what it only names is not looked into.
+            Scope::Tree if !self.shipped(path, scope, added) => {
+                let Found {
+                    secret,
+                    outward,
+                    unseen,
+                } = through::look(path, &self.patience);
+                if let Some(why) = secret.filter(|_| added.has(Right::Read)) {
+                    all.add(Risk::Secret, why);
+                }
+                if let Some(why) = outward {
+                    all.add(Risk::High, why);
+                }
+                if let Some(why) = unseen {
+                    all.add(
+                        if added.has(Right::Read) {
+                            Risk::Secret
+                        } else {
+                            Risk::High
+                        },
+                        why,
+                    );
+                }
+            }
+            Scope::Tree | Scope::Names => {}
+        }
+    }
+
+    /// Why a place holds too much, if it does.
+    fn broad(&self, path: &AbsPath) -> Option<String> {
+        let real = |text: &&str| config::leads_to(std::path::Path::new(*text)).ok();
+        if BROAD.iter().filter_map(real).any(|top| top == *path) {
+            return Some("it holds much more than this".to_owned());
+        }
+        if let Some(part) = MACHINE.iter().filter_map(real).find(|top| path.is_within(top)) {
+            return Some(format!("{part} is the machine's"));
+        }
+        let home = self.homes.iter().find(|home| home.is_within(path))?;
+        Some(format!("it holds the home directory {home}"))
+    }
+
+    /// Whether some shipped preset gives this.
+    fn shipped(&self, path: &AbsPath, scope: Scope, rights: Rights) -> bool {
+        let covers = |base: &&BasePath| match (base.grant.scope, scope) {
+            (Scope::File, Scope::File) => *path == base.grant.path,
+            (Scope::Tree, _) | (Scope::Names, Scope::Names) => path.is_within(&base.grant.path),
+            (Scope::File, Scope::Tree | Scope::Names) | (Scope::Names, Scope::File | Scope::Tree) => false,
+        };
+        self.shipped
+            .iter()
+            .filter(covers)
+            .any(|base| base.grant.rights.contains(rights))
+    }
+}
+
+fn device(path: &AbsPath) -> Option<u64> {
+    std::fs::symlink_metadata(path).ok().map(|found| found.dev())
+}
+
+fn host(place: &Place) -> Judged {
+    let special = match &place.hosts {
+        HostPattern::Net(net) => kinds(*net).into_iter().find_map(|kind| match kind {
+            AddressKind::Special(name) | AddressKind::Unusable(name) => Some(name),
+            AddressKind::Public => None,
+        }),
+        HostPattern::Name(_) | HostPattern::PublicNet(_) => None,
+        HostPattern::Every | HostPattern::Below(_) => Some("many hosts at once"),
+    };
+    match special {
+        Some(name) => Judged {
+            risk: Risk::Secret,
+            reasons: vec![format!(
+                "an address that is not of the internet ({name}): services there trust who reaches them"
+            )],
+        },
+        None => Judged {
+            risk: Risk::High,
+            reasons: vec!["whatever a command reads, it can send there".to_owned()],
+        },
+    }
+}

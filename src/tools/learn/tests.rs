@@ -1,0 +1,116 @@
+//! The law of an edit: it loads, and its policy is the old one with what was accepted.
+
+use std::fs;
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::config::amend::{NewRoot, Widened, Writing, amend, load_amended};
+use crate::config::{Context, Matchers};
+use crate::policy::shell::{rule_covers, rule_matches};
+use crate::policy::{AbsPath, Place, Rights, Scope, UnixSockets};
+
+/// Texts in every form that people write, with comments in every place where one may stand.
+const TEXTS: &[&str] = &[
+    "extends: [system]\nsandbox:\n  paths:\n    a: {root: ./a, mode: ro}\nshell:\n  default: {allowed: true, approval: none}\n",
+    "# top\nextends:\n- system # list\n\nsandbox: # here\n    paths:\n        a: # name\n            root: ./a\n            mode: ro # only\n            # end of a\n    # end of paths\n\n# end\n",
+    "{extends: [system], sandbox: {paths: {a: {root: ./a}}}}",
+    "extends: [system]\nshell: {network: false} # off\nsandbox: {paths: {\n  a: {root: ./a, execute: false}, # one\n  }\n}\n",
+    "extends: [system]\nshell:\n  network:\n    allow:\n    - example.org:443 # one\n    # and no more\n  unix_sockets: none\nsandbox:\n  paths:\n    a:\n      root: \"./a\"\n      deny:\n      - x\n      - 'it''s'\n",
+    "extends: [system]\r\nsandbox:\r\n  paths:\r\n    a: {root: ./a, mode: ro} # dos\r\n  base:\r\n    list: []\r\n",
+    "---\nextends: [system]\nsandbox:\n  base: {list: [/opt]}\n  paths:\n    a: {\"root\": ./a, 'mode': \"ro\"}\n    b: {root: ./b, mode: rw, write_approval: true}",
+];
+
+const NAMES: &[&str] = &[
+    "b",
+    "c d",
+    "e: {root: .}",
+    "f\"g",
+    "h#i",
+    "j\nk",
+    "l'm",
+    "*n",
+    "true",
+    "0x1",
+    "~",
+    "$HOME",
+    "ü\u{202e}",
+    "-",
+];
+
+fn context() -> Context {
+    Context::host(Matchers {
+        matches: rule_matches,
+        covers: rule_covers,
+    })
+}
+
+fn change(kind: u8, name: &str, dir: &AbsPath, rights: u8) -> Change {
+    let rights = match rights % 4 {
+        0 => Rights::READ,
+        1 => Rights::READ | Rights::WRITE,
+        2 => Rights::READ | Rights::EXECUTE,
+        _ => Rights::ALL,
+    };
+    let path = dir.child("c").and_then(|c| c.child(name)).unwrap();
+    match kind % 5 {
+        0 => Change::Root(NewRoot {
+            name: "learned".to_owned(),
+            path,
+            scope: Scope::Tree,
+            rights: rights | Rights::WRITE,
+            writing: Writing::Asked,
+        }),
+        1 => Change::Widen(Widened {
+            name: "a".to_owned(),
+            path: dir.child("a").unwrap(),
+            scope: Scope::Tree,
+            rights: rights.without(Rights::READ) | Rights::EXECUTE,
+            writing: Writing::Free,
+        }),
+        2 => Change::List(dir.child("d").and_then(|d| d.child(name)).unwrap()),
+        3 => Change::Host(Place::parse("*.example.net:80,443").unwrap()),
+        _ => Change::Sockets(UnixSockets::All),
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(160))]
+    #[test]
+    fn an_edit_loads_and_gives_what_was_accepted_and_nothing_else(
+        text in prop::sample::select(TEXTS),
+        kinds in prop::collection::vec((0_u8..5, 0_u8..4), 1..3),
+        name in prop::sample::select(NAMES),
+    ) {
+        let temporary = tempfile::tempdir().unwrap();
+        let dir = AbsPath::new(fs::canonicalize(temporary.path()).unwrap()).unwrap();
+        fs::create_dir(temporary.path().join("a")).unwrap();
+        fs::create_dir(temporary.path().join("b")).unwrap();
+        fs::create_dir_all(temporary.path().join("c").join(name)).unwrap();
+        fs::create_dir_all(temporary.path().join("d").join(name)).unwrap();
+        let file = temporary.path().join("agent.yaml");
+        let old = load_amended(&file, text, &context()).unwrap().policy;
+        let mut changes: Vec<Change> = Vec::new();
+        for (kind, rights) in kinds {
+            let one = change(kind, name, &dir, rights);
+            if !changes.iter().any(|other| std::mem::discriminant(other) == std::mem::discriminant(&one)) {
+                changes.push(one);
+            }
+        }
+        let amended = amend(text, &dir, &changes).unwrap();
+        let new = load_amended(&file, &amended, &context()).unwrap().policy;
+        let accepted: Vec<&Change> = changes.iter().collect();
+        prop_assert_eq!(hold(&old, &new, &accepted), Ok(()), "{}", amended);
+        // It is seen what was not accepted, and what is lost.
+        for left in 0..accepted.len() {
+            let mut fewer = accepted.clone();
+            fewer.remove(left);
+            prop_assert!(matches!(hold(&old, &new, &fewer), Err(Strayed::More(_))), "{}", amended);
+        }
+        prop_assert!(matches!(hold(&new, &old, &[]), Err(Strayed::Less(_))), "{}", amended);
+        // Comments stay, and each line that is gone stands there with more in it.
+        for comment in text.lines().filter_map(|line| line.split_once(" #").map(|(_, comment)| comment.trim())) {
+            prop_assert!(amended.contains(comment), "{}", amended);
+        }
+    }
+}

@@ -1,0 +1,111 @@
+//! What lies in a directory: nothing is opened but directories, no link is followed, and what takes too long counts for the worst.
+
+use std::cell::Cell;
+use std::collections::HashMap;
+use std::ffi::OsStr;
+use std::fs::Metadata;
+use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use super::secrets::is_secret;
+use crate::policy::AbsPath;
+use crate::policy::path::display;
+
+/// The most entries that are looked at.
+const MOST: usize = 100_000;
+/// How long one directory is looked through at most.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// What was found.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Found {
+    /// Something whose name or mode says that it is secret.
+    pub(super) secret: Option<String>,
+    /// Something that leads out of the directory: another name of a file, or another file system.
+    pub(super) outward: Option<String>,
+    /// Why not all of it was seen.
+    pub(super) unseen: Option<String>,
+}
+
+/// Looks through a directory, as long as there is time; what it takes is taken off that.
+pub(super) fn look(directory: &AbsPath, left: &Cell<Duration>) -> Found {
+    let started = Instant::now();
+    let found = look_until(directory, started + left.get().min(PATIENCE));
+    left.set(left.get().saturating_sub(started.elapsed()));
+    found
+}
+
+fn look_until(directory: &AbsPath, end: Instant) -> Found {
+    let mut found = Found::default();
+    let Ok(about) = std::fs::symlink_metadata(directory) else {
+        return found.cut("it cannot be looked at".to_owned());
+    };
+    let mut names: HashMap<(u64, u64), (u64, u64, PathBuf)> = HashMap::new();
+    let (mut left, mut seen) = (vec![directory.as_path().to_owned()], 0);
+    while let Some(next) = left.pop() {
+        let entries = match std::fs::read_dir(&next) {
+            Ok(entries) => entries,
+            // What this user cannot list, no command of theirs can read through it either.
+            Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => continue,
+            Err(error) => return found.cut(format!("{} cannot be listed: {error}", display(&next))),
+        };
+        for entry in entries {
+            seen += 1;
+            if seen > MOST || Instant::now() >= end {
+                return found.cut("it holds too much to be looked through".to_owned());
+            }
+            let Ok(entry) = entry else {
+                return found.cut(format!("{} cannot be listed", display(&next)));
+            };
+            let path = entry.path();
+            let Ok(meta) = std::fs::symlink_metadata(&path) else {
+                continue;
+            };
+            found.secret(&path, entry.file_name().as_os_str(), &meta);
+            if meta.dev() != about.dev() {
+                let told = format!("{} is another file system", display(&path));
+                found.outward.get_or_insert(told);
+            } else if meta.is_dir() {
+                left.push(path);
+            } else if meta.is_file() && meta.nlink() > 1 {
+                names
+                    .entry((meta.dev(), meta.ino()))
+                    .or_insert((meta.nlink(), 0, path))
+                    .1 += 1;
+            }
+        }
+    }
+    if let Some((.., path)) = names.into_values().find(|(links, here, _)| here < links) {
+        let told = format!("{} has another name elsewhere (a hard link)", display(&path));
+        found.outward.get_or_insert(told);
+    }
+    found
+}
+
+/// Whether its owner alone may do anything with it.
+pub(super) fn is_private(meta: &Metadata) -> bool {
+    let others = meta.mode() & 0o077;
+    others == 0
+}
+
+impl Found {
+    fn cut(mut self, why: String) -> Self {
+        self.unseen = Some(why);
+        self
+    }
+
+    fn secret(&mut self, path: &std::path::Path, name: &OsStr, meta: &Metadata) {
+        let kind = meta.file_type();
+        let why = if is_secret(name) {
+            "is a name of something secret"
+        } else if meta.is_file() && is_private(meta) {
+            "may be read by its owner alone"
+        } else if kind.is_socket() || kind.is_block_device() || kind.is_char_device() {
+            "is a socket or device"
+        } else {
+            return;
+        };
+        self.secret.get_or_insert_with(|| format!("{} {why}", display(path)));
+    }
+}

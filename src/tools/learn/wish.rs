@@ -1,0 +1,209 @@
+//! A denial → what would permit it.
+
+use std::fs::FileType;
+
+use crate::config;
+use crate::confine::protect::protected_name;
+use crate::policy::path::display;
+use crate::policy::{AbsPath, Access, Network, Operation, Place, Policy, Protect, Right, Rights, Scope, UnixSockets};
+use crate::tools::explain::{Blocked, Layer, Subject, Wanted};
+use crate::tools::inspect::explain::Permitted;
+
+/// What would permit a denial.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Wish {
+    /// These rights on this place, as it is now.
+    File(AbsPath, Scope, Rights),
+    /// The names in a directory.
+    Names(AbsPath),
+    /// A host.
+    Host(Place),
+    /// Hosts, whose names nobody knows.
+    SomeHost,
+    /// Unix sockets.
+    Sockets(UnixSockets),
+    /// Nothing that is proposed, for this reason.
+    Nothing(String),
+}
+
+/// The port on which names are resolved.
+const DNS: u16 = 53;
+/// A name of which no clause speaks.
+const ANY: &str = ".learn-any";
+
+/// What would permit a denial under this policy.
+pub(super) fn wish(policy: &Policy, blocked: &Blocked) -> Wish {
+    let told = || {
+        let reasons: Vec<&str> = blocked
+            .notes
+            .iter()
+            .chain(&blocked.change)
+            .map(String::as_str)
+            .collect();
+        Wish::Nothing(if reasons.is_empty() {
+            "no config permits it".to_owned()
+        } else {
+            reasons.join("; ")
+        })
+    };
+    match &blocked.subject {
+        Subject::File(path, permitted) => match (blocked.by, permitted) {
+            (Layer::Capabilities, _) | (_, Permitted::Approved) => told(),
+            (_, Permitted::Yes) => match protected_name(path.as_path()).filter(|_| changes(blocked.wanted)) {
+                Some(reason) => Wish::Nothing(format!("it is protected: {reason}")),
+                None => told(),
+            },
+            (
+                Layer::Landlock | Layer::Mounts | Layer::NetworkNamespace | Layer::Seccomp | Layer::Broker,
+                Permitted::No,
+            ) => file(policy, blocked.wanted, path).unwrap_or_else(Wish::Nothing),
+        },
+        Subject::UnixSocket(_) | Subject::UnixSockets => {
+            match bounded(policy, |most| most.unix_sockets == UnixSockets::All) {
+                Some(why) => Wish::Nothing(why),
+                None => Wish::Sockets(UnixSockets::All),
+            }
+        }
+        Subject::Address(address) if address.port() == DNS => Wish::SomeHost,
+        Subject::Address(address) => match Place::parse(&address.to_string()) {
+            Ok(place) => Wish::Host(place),
+            Err(error) => Wish::Nothing(format!("it cannot be listed: {error}")),
+        },
+        Subject::IpSockets => Wish::SomeHost,
+        Subject::Nothing => told(),
+    }
+}
+
+/// Whether something would be another after it.
+const fn changes(wanted: Wanted) -> bool {
+    match wanted {
+        Wanted::Write | Wanted::Make | Wanted::Remove | Wanted::Link | Wanted::Attributes => true,
+        Wanted::Read
+        | Wanted::List
+        | Wanted::Execute
+        | Wanted::Look
+        | Wanted::Connect
+        | Wanted::Socket
+        | Wanted::Call => false,
+    }
+}
+
+/// The ceiling that does not give it, if there is one.
+pub(super) fn bounded(policy: &Policy, gives: impl Fn(&Policy) -> bool) -> Option<String> {
+    let ceiling = policy.ceilings.all.iter().find(|ceiling| !gives(&ceiling.policy))?;
+    Some(format!(
+        "the ceiling {} does not give it",
+        display(ceiling.file.as_os_str())
+    ))
+}
+
+/// The ceiling that does not give a host, if there is one.
+pub(super) fn host_bounded(policy: &Policy, place: &Place) -> Option<String> {
+    let alone = Network::hosts(crate::policy::HostList::new([crate::policy::HostRule {
+        place: place.clone(),
+        access: crate::policy::HostAccess::Free,
+        origin: crate::policy::Origin::Builtin("learn"),
+    }]));
+    bounded(policy, |most| alone.within(&most.network).is_ok())
+}
+
+/// The rights that a policy gives on all of a place.
+pub(super) fn given(policy: &Policy, path: &AbsPath, scope: Scope) -> Rights {
+    let inside = match scope {
+        Scope::File => None,
+        Scope::Tree | Scope::Names => path.child(ANY),
+    };
+    let gives = |operation| {
+        let mut places = [Some(path), inside.as_ref()].into_iter().flatten();
+        places.all(|place| policy.access(operation, place) == Access::Full)
+    };
+    let each = [
+        (Operation::Read, Rights::READ),
+        (Operation::Write, Rights::WRITE),
+        (Operation::Execute, Rights::EXECUTE),
+    ];
+    let each = each.into_iter().filter(|(operation, _)| gives(*operation));
+    each.fold(Rights::NONE, |all, (_, right)| all | right)
+}
+
+fn file(policy: &Policy, wanted: Wanted, path: &AbsPath) -> Result<Wish, String> {
+    let (at, operation, rights) = match wanted {
+        // A name comes and goes by its directory.
+        Wanted::Make | Wanted::Remove | Wanted::Link => {
+            let around = path.parent().ok_or("it has no directory")?;
+            (around, Operation::Write, Rights::READ | Rights::WRITE)
+        }
+        Wanted::Write | Wanted::Attributes => (path.clone(), Operation::Write, Rights::READ | Rights::WRITE),
+        Wanted::Read | Wanted::Look => (path.clone(), Operation::Read, Rights::READ),
+        Wanted::List => (path.clone(), Operation::List, Rights::READ),
+        Wanted::Execute => (path.clone(), Operation::Execute, Rights::READ | Rights::EXECUTE),
+        Wanted::Connect | Wanted::Socket | Wanted::Call => return Err("no right is about it".to_owned()),
+    };
+    // What was asked about, and the directory that would be granted in its place.
+    for asked in [path, &at] {
+        let denies = policy.roots.iter().flat_map(|root| &root.denies);
+        if let Some(deny) = denies
+            .into_iter()
+            .find(|deny| deny.leaves(operation, asked) == Access::Denied)
+        {
+            return Err(format!("`{deny}` ({}) forbids it", deny.origin));
+        }
+        if let Some(why) = bounded(policy, |most| most.access(operation, asked) != Access::Denied) {
+            return Err(why);
+        }
+    }
+    let walked = config::walk(at.as_path()).map_err(|error| format!("it cannot be looked at: {error}"))?;
+    let found = walked.found.ok_or("it is gone by now")?;
+    if walked.path != at {
+        return Err(format!("it leads elsewhere by now: {}", walked.path));
+    }
+    if std::str::from_utf8(at.as_bytes()).is_err() {
+        return Err("its name is not UTF-8, so no config can name it".to_owned());
+    }
+    let scope = scope(found.file_type())?;
+    let names_only = matches!(wanted, Wanted::List | Wanted::Look) && scope == Scope::Tree;
+    if names_only {
+        return Ok(Wish::Names(at));
+    }
+    match (scope, rights.has(Right::Write)) {
+        (Scope::File, true) => alone(policy, at, rights),
+        (Scope::File, false) | (Scope::Tree | Scope::Names, _) => Ok(Wish::File(at, scope, rights)),
+    }
+}
+
+/// Writing one file. A root that is one file has no names in it that could be protected, so what is protected gets none.
+fn alone(policy: &Policy, path: AbsPath, rights: Rights) -> Result<Wish, String> {
+    let Protect::Default(files) = &policy.protect else {
+        return Ok(Wish::File(path, Scope::File, rights));
+    };
+    if files.contains(&path) {
+        return Err("it is protected: this config decides how the next command is confined".to_owned());
+    }
+    let around = path.ancestors().skip(1).find(is_git_directory);
+    match (around, protected_name(path.as_path())) {
+        // In its directory, what git would run or obey is held.
+        (Some(directory), _) => Ok(Wish::File(directory, Scope::Tree, rights)),
+        (None, Some(reason)) => Err(format!("it is protected: {reason}")),
+        (None, None) => Ok(Wish::File(path, Scope::File, rights)),
+    }
+}
+
+/// Whether git would take a directory for its own.
+fn is_git_directory(directory: &AbsPath) -> bool {
+    let holds = |name: &str| {
+        directory
+            .child(name)
+            .is_some_and(|entry| std::fs::symlink_metadata(entry).is_ok())
+    };
+    holds("HEAD") && (holds("commondir") || (holds("objects") && holds("refs")))
+}
+
+fn scope(kind: FileType) -> Result<Scope, String> {
+    match (kind.is_dir(), kind.is_file()) {
+        (true, _) => Ok(Scope::Tree),
+        (_, true) => Ok(Scope::File),
+        (false, false) => {
+            Err("it is neither a file nor a directory; devices stand under `sandbox.base.read_write`".to_owned())
+        }
+    }
+}

@@ -1,0 +1,239 @@
+//! Commands that attempt things to have them granted.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::os::unix::ffi::OsStrExt as _;
+
+use crate::common::{Fixture, SECRET, as_root_and_as_user};
+use crate::lab::{accepted_nothing, learn, passes, proposals, read_only, shown, text};
+
+as_root_and_as_user! {
+    a_name_that_is_yaml_is_a_name [];
+    a_name_that_is_no_text_is_not_proposed [];
+    what_a_command_is_called_moves_no_cursor [];
+    many_attempts_on_secrets_give_nothing ["python3"];
+    a_hard_link_that_leads_out_is_not_the_project_alone [];
+    what_became_a_link_between_rounds_is_not_granted ["python3"];
+    a_protected_file_gets_no_root_of_its_own ["git"];
+    a_project_that_is_a_home_has_no_low_risk [];
+    a_round_runs_under_nothing_but_the_config [];
+}
+
+fn a_name_that_is_yaml_is_a_name(world: &Fixture) {
+    for name in [
+        "a: {root: /}",
+        "x\", mode: rw, root: \"/",
+        "b # c",
+        "- d",
+        "*e",
+        "'",
+        "\n    evil: {root: /}\n",
+        "true",
+    ] {
+        let config = read_only(world);
+        let folder = world.workspace().join(name);
+        world.write(folder.join("x"), "x");
+        let line = format!("cd -- '{}' && touch y", name.replace('\'', "'\\''"));
+        let learned = learn(
+            world,
+            &config,
+            &["--include", &format!("rw:{}", world.workspace().display())],
+            &line,
+        );
+        assert_eq!(learned["passes"], true, "{learned:#}");
+        // That folder, and no other.
+        let run = |line: &str| {
+            world
+                .stockade(&["run", "--config", config.to_str().unwrap(), "-c", line])
+                .output()
+        };
+        run(&line).exits(0);
+        run("touch elsewhere").exits(1);
+        run(&format!("cat {}/secret", world.outside().display())).exits(1);
+        fs::remove_dir_all(folder).unwrap();
+    }
+}
+
+fn a_name_that_is_no_text_is_not_proposed(world: &Fixture) {
+    let config = read_only(world);
+    let folder = world.workspace().join(OsStr::from_bytes(b"a\xff"));
+    world.write(folder.join("x"), "x");
+    let learned = learn(world, &config, &["--yes"], "cd a* && touch y");
+    assert!(
+        accepted_nothing(&learned) && proposals(&learned).is_empty(),
+        "{learned:#}"
+    );
+    assert!(learned["standing"].to_string().contains("not UTF-8"), "{learned:#}");
+}
+
+fn what_a_command_is_called_moves_no_cursor(world: &Fixture) {
+    let config = read_only(world);
+    let folder = world.workspace().join("a\u{1b}[2J\u{202e}b");
+    world.write(folder.join("x"), "x");
+    for flags in [
+        &[][..],
+        &["--yes"],
+        &["--include", &format!("rw:{}", world.workspace().display())],
+    ] {
+        let args = [
+            &["learn", "--config", config.to_str().unwrap()],
+            flags,
+            &["-c", "cd a* && touch y 2> /dev/null"],
+        ]
+        .concat();
+        let run = world.stockade(&args).output();
+        let said = String::from_utf8(run.stderr).unwrap();
+        assert!(!said.contains('\u{1b}') && !said.contains('\u{202e}'), "{said:?}");
+        assert!(said.contains("a\\u{1b}[2J\\u{202e}b"), "{said}");
+    }
+    assert!(!text(&config).contains('\u{1b}'));
+    world
+        .stockade(&["run", "--config", config.to_str().unwrap(), "-c", "cd a* && touch y"])
+        .output()
+        .exits(0);
+}
+
+fn many_attempts_on_secrets_give_nothing(world: &Fixture) {
+    let config = read_only(world);
+    let line = format!(
+        "for f in {h}/.ssh/id_ed25519 {h}/.ssh {h} / /etc /etc/shadow /home /root /proc/1/environ /dev/mem /var/run /run; do cat $f; ls $f; \
+         touch $f/x; done; touch {h}/.bashrc {h}/.profile; exit 1",
+        h = world.home().display()
+    );
+    let before = text(&config);
+    let learned = learn(world, &config, &["--yes"], &line);
+    assert!(accepted_nothing(&learned), "{learned:#}");
+    assert_eq!(text(&config), before);
+    assert!(!learned.to_string().contains(SECRET));
+}
+
+fn a_hard_link_that_leads_out_is_not_the_project_alone(world: &Fixture) {
+    let config = read_only(world);
+    let outside = world.write(world.outside().join("shared"), "x");
+    fs::hard_link(&outside, world.workspace().join("inside")).unwrap();
+    for line in ["echo y >> inside", "touch new"] {
+        let learned = learn(world, &config, &["--yes"], line);
+        assert!(accepted_nothing(&learned), "{learned:#}");
+        assert!(
+            proposals(&learned).iter().all(|(_, risk, _)| risk == "high"),
+            "{learned:#}"
+        );
+    }
+    assert_eq!(text(outside), "x");
+    fs::remove_file(world.workspace().join("inside")).unwrap();
+    passes(world, &config, &["--yes"], "touch new");
+}
+
+fn what_became_a_link_between_rounds_is_not_granted(world: &Fixture) {
+    // It writes where it may, and has a directory that it may soon have become a link to something else.
+    world.write("open/x", "x");
+    let config = crate::lab::config(
+        world,
+        "    project: {root: ./workspace, mode: ro}\n    open: {root: ./workspace/open, mode: rw, write_approval: false}\n",
+    );
+    let line = format!(
+        "mkdir -p open/d; echo x > open/d/f; chmod +x open/d/f; open/d/f; rm -rf open/d; ln -s {}/.ssh open/d; exit 1",
+        world.home().display()
+    );
+    let learned = learn(
+        world,
+        &config,
+        &["--yes", "--include", &format!("rwx:{}", world.workspace().display())],
+        &line,
+    );
+    let home = shown(world.home());
+    assert!(
+        proposals(&learned).iter().all(|(path, ..)| !path.starts_with(&home)),
+        "{learned:#}"
+    );
+    assert!(!text(&config).contains(".ssh"), "{}", text(&config));
+}
+
+fn a_project_that_is_a_home_has_no_low_risk(world: &Fixture) {
+    let config = crate::lab::config(world, "    home: {root: ./home, mode: ro}\n");
+    let args = [
+        "learn",
+        "--json",
+        "--yes",
+        "--config",
+        config.to_str().unwrap(),
+        "--cwd",
+        "../home",
+        "-c",
+        "touch new",
+    ];
+    let run = world.stockade(&args).output();
+    let learned: serde_json::Value = serde_json::from_str(&run.out()).unwrap();
+    assert!(accepted_nothing(&learned), "{learned:#}");
+    assert_eq!(
+        proposals(&learned),
+        [(shown(world.home()), "secret".to_owned(), "-".to_owned())]
+    );
+}
+
+fn a_round_runs_under_nothing_but_the_config(world: &Fixture) {
+    let config = read_only(world);
+    let line = format!(
+        "cat {}/secret; touch new && touch {}/made",
+        world.outside().display(),
+        world.outside().display()
+    );
+    let learned = learn(world, &config, &["--yes"], &line);
+    assert!(!learned["rounds"].to_string().contains(SECRET), "{learned:#}");
+    assert!(world.workspace().join("new").exists());
+    assert!(!world.outside().join("made").exists());
+}
+
+fn a_protected_file_gets_no_root_of_its_own(world: &Fixture) {
+    world.bare("git").args(["init", "-q"]).output().ok();
+    world.bare("git").args(["init", "-q", "--bare", "bare"]).output().ok();
+    for file in ["mise.toml", ".envrc", ".vscode/tasks.json", ".npmrc", "sub/.git"] {
+        world.write(file, "as it was");
+    }
+    world.write(".git/hooks/pre-commit", "as it was");
+    let config = crate::lab::config(
+        world,
+        "    project: {root: ./workspace, mode: ro}\n    own: {root: ./agent.yaml}\n",
+    );
+    let closed = [
+        "mise.toml",
+        ".envrc",
+        ".vscode/tasks.json",
+        ".npmrc",
+        "sub/.git",
+        ".git/hooks/pre-commit",
+        ".git/config",
+        "bare/config",
+        "../agent.yaml",
+    ];
+    let before: Vec<String> = closed.iter().map(|file| text(world.workspace().join(file))).collect();
+    for (file, before) in closed.iter().zip(&before) {
+        for line in [
+            format!("echo evil >> {file}"),
+            format!("echo evil >> {file}; touch {file}.x; rm -f {file}.x; echo evil >> {file}"),
+        ] {
+            learn(world, &config, &["--yes"], &line);
+        }
+        let run = world.stockade(&[
+            "run",
+            "--config",
+            config.to_str().unwrap(),
+            "-c",
+            &format!("echo evil >> {file}"),
+        ]);
+        run.output();
+        let after = text(world.workspace().join(file));
+        // The config has what was accepted; nothing of it is the command's.
+        if *file == "../agent.yaml" {
+            assert!(!after.contains("evil"), "{after}");
+        } else {
+            assert_eq!(after, *before, "{file}");
+        }
+    }
+    assert!(!text(&config).contains("agent.yaml, mode: rw"), "{}", text(&config));
+    let learned = learn(world, &read_only(world), &[], "echo evil >> .vscode/tasks.json");
+    assert!(
+        learned["standing"].to_string().contains("it is protected"),
+        "{learned:#}"
+    );
+}

@@ -1,0 +1,20 @@
+//! `stockade learn` reaches a config under which a command passes, and grants nothing that was not accepted.
+//!
+//! `sessions` has real tools that start from a read-only config, `consent` what is accepted and what is not, `files` the config
+//! that is changed, and `hostile` commands that attempt things to have them granted. `lab` is what they share.
+#![allow(missing_docs, reason = "a test file")]
+
+#[cfg(test)]
+#[path = "../common/mod.rs"]
+mod common;
+
+#[cfg(test)]
+mod consent;
+#[cfg(test)]
+mod files;
+#[cfg(test)]
+mod hostile;
+#[cfg(test)]
+mod lab;
+#[cfg(test)]
+mod sessions;
