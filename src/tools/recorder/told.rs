@@ -345,7 +345,7 @@ pub(super) const fn word(error: &ToolError) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tools::explain::{Layer, Wanted};
+    use crate::tools::explain::{Layer, Subject, Wanted};
 
     fn explained(count: usize, what: &str) -> Explained {
         let blocked = |number: usize| Blocked {
@@ -357,11 +357,13 @@ mod tests {
             origin: Some("agent.yaml:3".to_owned()),
             change: vec![format!("a root that holds /{what}{number} would permit it")],
             notes: Vec::new(),
+            subject: Subject::Nothing,
         };
         Explained {
             blocked: (0..count).map(blocked).collect(),
             more: 7,
             unseen: 2,
+            call: None,
         }
     }
 
