@@ -18,7 +18,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use stockade::backend::bwrap::NetworkNamespace;
+use stockade::backend::namespaces::NetworkNamespace;
 use stockade::backend::seccomp::{self, Attempts, IpSockets, Role, Settings};
 use stockade::backend::{attributes, landlock};
 use stockade::config::{self, Context, Matchers};

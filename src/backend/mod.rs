@@ -6,10 +6,11 @@
 //! start the reader's view is held against the profile; a plan that permits more is not applied.
 
 pub mod attributes;
-pub mod bwrap;
+
 mod clauses;
 pub mod host;
 pub mod landlock;
+pub mod namespaces;
 pub mod seatbelt;
 pub mod seccomp;
 pub mod status;
@@ -67,9 +68,9 @@ pub struct World {
     /// bwrap, by absolute path.
     pub bwrap: OsString,
     /// What it is told.
-    pub mounts: bwrap::BwrapPlan,
+    pub mounts: namespaces::MountPlan,
     /// The layer's rules on the mounts that exist only inside.
-    pub own: Vec<bwrap::OwnRule>,
+    pub own: Vec<namespaces::OwnRule>,
     /// Mount points that only keep protected names from changing; what happens to them is undone as well.
     pub protected: Vec<OsString>,
     /// Whether something leads out of the network namespace.

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use super::Regime;
-use super::bwrap::MOST_PROTECTED;
+use super::namespaces::MOST_PROTECTED;
 use super::survey::SurveyError;
 use crate::policy::{AbsPath, Network, Protect, ProtectFallback, Residuals};
 

@@ -19,8 +19,8 @@ use nix::sys::statfs::{FsType, PROC_SUPER_MAGIC, TMPFS_MAGIC, fstatfs};
 
 use super::protocol::{StartFailure, Step};
 use crate::backend::World;
-use crate::backend::bwrap::Step as MountStep;
 use crate::backend::landlock::Beneath;
+use crate::backend::namespaces::Step as MountStep;
 use crate::policy::path::display;
 
 /// The mounts of this namespace.

@@ -6,14 +6,14 @@ use std::hash::{Hash, Hasher};
 
 use sha2::{Digest, Sha256};
 
-use crate::backend::bwrap::NetworkNamespace;
 use crate::backend::host::Bwrap;
 use crate::backend::landlock::{self, LandlockPlan};
+use crate::backend::namespaces::NetworkNamespace;
 use crate::backend::seatbelt::{self, SeatbeltPlan};
 use crate::backend::seccomp::{self, Attempts, IpSockets, Role, SeccompError, SeccompWitness, Settings};
 use crate::backend::status::{ClauseStatus, Refusal};
 use crate::backend::survey::{Survey, SurveyError};
-use crate::backend::{Exit, Plan, Regime, Watched, World, attributes, bwrap};
+use crate::backend::{Exit, Plan, Regime, Watched, World, attributes, namespaces};
 use crate::policy::{AbsPath, DenyFallback, Network, Policy, Residuals};
 use crate::profile::order::Permission;
 use crate::profile::{Asked, Call, Profile, Witness, files_within};
@@ -178,7 +178,7 @@ fn lower_namespaces(
     program: Bwrap,
     around: &Surroundings,
 ) -> Result<Lowered, PlanError> {
-    let options = bwrap::Options {
+    let options = namespaces::Options {
         abi: ground.landlock_abi,
         deny_fallback: ground.deny_fallback,
         residuals: ground.residuals,
@@ -186,21 +186,21 @@ fn lower_namespaces(
         protect: around.protect.clone(),
         stage: around.shown.clone(),
     };
-    let survey = bwrap::survey(profile, &options)?;
-    let bwrap::Lowered {
+    let survey = namespaces::survey(profile, &options)?;
+    let namespaces::Lowered {
         plan: mounts,
         layer,
         own,
         statuses,
         protected,
-    } = bwrap::lower(profile, &survey, &options)?;
-    let walls = bwrap::Walls {
+    } = namespaces::lower(profile, &survey, &options)?;
+    let walls = namespaces::Walls {
         argv: &mounts.render(),
         layer: &layer,
         own: &own,
         stage: &options.stage,
     };
-    bwrap::validate(&walls, profile, &survey).map_err(PlanError::WeakPlan)?;
+    namespaces::validate(&walls, profile, &survey).map_err(PlanError::WeakPlan)?;
     let world = World {
         bwrap: program.path.into(),
         mounts,

@@ -7,8 +7,8 @@ use serde::Serialize;
 
 use super::plan::{Ground, Walls};
 use crate::backend::Regime;
-use crate::backend::bwrap::MOST_PROTECTED;
 use crate::backend::host::{Hold, TreeLimit};
+use crate::backend::namespaces::MOST_PROTECTED;
 use crate::policy::{HostAccess, Limits, Network, NetworkOf, Operation, Policy, Protect, Right, UnixSockets};
 use crate::profile::{FileReach, Profile};
 

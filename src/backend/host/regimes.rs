@@ -10,7 +10,7 @@ use crate::backend::Regime;
 pub const LANDLOCK_FLOOR: u32 = 6;
 
 /// The ABI below which the `namespaces` regime is refused.
-pub(super) const NAMESPACES_FLOOR: u32 = crate::backend::bwrap::OLDEST_ABI;
+pub(super) const NAMESPACES_FLOOR: u32 = crate::backend::namespaces::OLDEST_ABI;
 
 /// What one Landlock ABI is needed for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]

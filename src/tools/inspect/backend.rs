@@ -13,7 +13,7 @@ use crate::backend::seatbelt::{self, SeatbeltPlan};
 use crate::backend::seccomp::Attempts;
 use crate::backend::status::{ClauseStatus, Refusal, Status, protected};
 use crate::backend::survey::Survey;
-use crate::backend::{Plan, Regime, bwrap};
+use crate::backend::{Plan, Regime, namespaces};
 use crate::confine::protect::present;
 use crate::policy::{AbsPath, Access, BackendChoice, HostAccess, Network, Operation, Policy, Right};
 use crate::profile::{FileReach, Profile, Reach};
@@ -290,13 +290,13 @@ impl Held {
                     hides: Box::new(|_| false),
                 })),
                 Some(world) => {
-                    let walls = bwrap::Walls {
+                    let walls = namespaces::Walls {
                         argv: &world.mounts.render(),
                         layer: &plan.landlock,
                         own: &world.own,
                         stage: shown,
                     };
-                    let pair = bwrap::Pair::read(&walls, survey).map_err(PlanError::WeakPlan)?;
+                    let pair = namespaces::Pair::read(&walls, survey).map_err(PlanError::WeakPlan)?;
                     Ok(ask(&Readers {
                         plan: pair.prepared(),
                         mounts: Some(pair.mounts().prepared()),

@@ -12,7 +12,7 @@ use crate::backend::landlock::Beneath;
 
 /// Everything bwrap is told for one profile.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct BwrapPlan {
+pub struct MountPlan {
     /// Whose network the command gets.
     pub network: NetworkNamespace,
     /// The mounts, in the order they are made.
@@ -117,7 +117,7 @@ pub const MOST_ARGUMENTS: usize = 9_000;
 /// somewhere. The rest is undone after the command, as names that do not exist are.
 pub const MOST_PROTECTED: usize = 512;
 
-impl BwrapPlan {
+impl MountPlan {
     /// The arguments, as `--args` takes them; the command line itself is not among them.
     pub fn render(&self) -> Vec<OsString> {
         let mut argv = Argv(Vec::new());
