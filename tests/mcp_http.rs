@@ -93,10 +93,7 @@ tools:
         let errors = world
             .base()
             .join(format!("run/errors-{}", COUNT.fetch_add(1, Ordering::Relaxed)));
-        let backend = match world.backend {
-            Backend::Landlock => "landlock",
-            Backend::Bwrap => "bwrap",
-        };
+        let backend = world.backend.name();
         // The usual limit of open files: far fewer than a thousand clients need.
         let into = format!("ulimit -S -n 1024; exec \"$@\" 2>'{}'", errors.display());
         let running = world

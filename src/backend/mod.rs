@@ -65,9 +65,9 @@ pub struct Watched {
 /// What is made of namespaces and mounts before the layer is put on inside them.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct World {
-    /// bwrap, by absolute path.
-    pub bwrap: OsString,
-    /// What it is told.
+    /// Who makes it.
+    pub made_by: MadeBy,
+    /// What is mounted, and which network there is.
     pub mounts: namespaces::MountPlan,
     /// The layer's rules on the mounts that exist only inside.
     pub own: Vec<namespaces::OwnRule>,
@@ -75,6 +75,15 @@ pub struct World {
     pub protected: Vec<OsString>,
     /// Whether something leads out of the network namespace.
     pub exit: Exit,
+}
+
+/// Who makes namespaces and mounts.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum MadeBy {
+    /// The stage, by calls to the kernel.
+    Stockade,
+    /// The bwrap at this absolute path, which is told.
+    Bwrap(OsString),
 }
 
 /// Whether something leads out of a network namespace that has nothing but a loopback.

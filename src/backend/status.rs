@@ -182,7 +182,7 @@ pub enum Refusal {
     /// A list of hosts is held by a proxy that is the only way out, and here it is not.
     #[error(
         "the list of hosts ({list}) cannot be held in the `{regime}` regime, where a command that may connect may connect \
-         to everything; it can in the `namespaces` regime: `--backend bwrap` or `sandbox.backend: bwrap` (`stockade doctor` \
+         to everything; it can in the `namespaces` regime: `--backend namespaces` or `sandbox.backend: namespaces` (`stockade doctor` \
          says what that needs); or say `network: false` (nothing) or `network: true` (everything)"
     )]
     Hosts {

@@ -124,6 +124,7 @@ pub(super) fn choose(
     match (flags.backend, purpose) {
         (BackendFlag::Auto, _) | (BackendFlag::Seatbelt, Purpose::Look) => {}
         (BackendFlag::Landlock, _) => policy.backend = BackendChoice::Landlock,
+        (BackendFlag::Namespaces, _) => policy.backend = BackendChoice::Namespaces,
         (BackendFlag::Bwrap, _) => policy.backend = BackendChoice::Bwrap,
         (BackendFlag::Seatbelt, Purpose::Obey) => {
             return Err(

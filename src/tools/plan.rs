@@ -6,7 +6,7 @@ use std::hash::{Hash, Hasher};
 
 use sha2::{Digest, Sha256};
 
-use crate::backend::host::Bwrap;
+use crate::backend::host::Maker;
 use crate::backend::landlock::{self, LandlockPlan};
 use crate::backend::namespaces::NetworkNamespace;
 use crate::backend::seatbelt::{self, SeatbeltPlan};
@@ -81,8 +81,8 @@ pub struct Ground {
 pub enum Walls {
     /// A Landlock layer.
     Landlock,
-    /// Namespaces that this bwrap makes, and a Landlock layer inside.
-    Namespaces(Bwrap),
+    /// Namespaces that this one makes, and a Landlock layer inside.
+    Namespaces(Maker),
 }
 
 impl Walls {
@@ -130,7 +130,7 @@ pub struct Draft {
 pub fn draft(profile: &Profile, ground: Ground, around: &Surroundings) -> Result<Draft, PlanError> {
     let lowered = match ground.walls {
         Walls::Landlock => lower_landlock(profile, ground),
-        Walls::Namespaces(bwrap) => lower_namespaces(profile, ground, bwrap, around),
+        Walls::Namespaces(maker) => lower_namespaces(profile, ground, maker, around),
     }?;
     Ok(Draft { lowered })
 }
@@ -175,7 +175,7 @@ impl Draft {
 fn lower_namespaces(
     profile: &Profile,
     ground: Ground,
-    program: Bwrap,
+    maker: Maker,
     around: &Surroundings,
 ) -> Result<Lowered, PlanError> {
     let options = namespaces::Options {
@@ -202,7 +202,7 @@ fn lower_namespaces(
     };
     namespaces::validate(&walls, profile, &survey).map_err(PlanError::WeakPlan)?;
     let world = World {
-        bwrap: program.path.into(),
+        made_by: maker.made_by(),
         mounts,
         own,
         protected: protected

@@ -78,7 +78,7 @@ pub struct RegimeReport {
 impl Host {
     /// The strongest regime that works here, as far as it was tried.
     pub fn regime(&self) -> Regime {
-        if self.bwrap_acts.works() && self.namespaces_lacks().is_empty() {
+        if self.namespaces_act() && self.namespaces_lacks().is_empty() {
             Regime::Namespaces
         } else if self.landlock_lacks().is_empty() {
             Regime::Landlock
@@ -134,6 +134,23 @@ impl Host {
             (Probe::Untried, _) => lacks.push("Landlock: not tried".to_owned()),
         }
         lacks.extend(self.seccomp_lacks());
+        match &self.user_namespaces {
+            Probe::Works => return lacks,
+            Probe::Fails(why) => lacks.push(why.clone()),
+            Probe::Untried => {}
+        }
+        lacks.extend(self.bwrap_lacks());
+        lacks
+    }
+
+    /// Whether namespaces were tried, and somebody could make them.
+    fn namespaces_act(&self) -> bool {
+        self.user_namespaces.works() || self.bwrap_acts.works()
+    }
+
+    /// What bwrap lacks to make namespaces; empty where it can, as far as it was tried.
+    pub(super) fn bwrap_lacks(&self) -> Vec<String> {
+        let mut lacks = Vec::new();
         match &self.bwrap {
             None => lacks.push("bwrap: not in a system directory".to_owned()),
             Some(bwrap) => lacks.extend(bwrap.objection().map(|why| format!("bwrap: {why}"))),
