@@ -1,5 +1,5 @@
 //! What a start costs before any command runs: the parent's steps one by one, then whole runs of the
-//! built program, in the `landlock` regime, beside the same command bare.
+//! built program, by each backend, beside the same command bare.
 //!
 //! Run with `cargo bench --bench start`, on a quiet machine; `cargo bench --bench start -- steps` does the
 //! first half alone.
@@ -29,6 +29,8 @@ use stockade::profile::{Asked, Call, derive, files_within};
 use common::repository;
 
 const ROUNDS: usize = 101;
+/// Each must work here.
+const BACKENDS: [&str; 3] = ["landlock", "namespaces", "bwrap"];
 
 fn main() {
     steps();
@@ -94,19 +96,23 @@ fn whole() {
 /// The command bare and confined, turn by turn, so that both see the same machine.
 fn compare(root: &Path, command: &[&str]) {
     let stockade = Path::new(env!("CARGO_BIN_EXE_stockade"));
-    let mut confined = vec!["run", "-q", "--backend", "landlock", "--"];
-    confined.extend(command);
-    let (mut bare, mut inside) = (Vec::new(), Vec::new());
+    let confined = BACKENDS.map(|backend| [&["run", "-q", "--backend", backend, "--"], command].concat());
+    let (mut bare, mut inside) = (Vec::new(), BACKENDS.map(|_| Vec::new()));
     for _ in 0..ROUNDS {
         bare.push(timed(|| run(root, command[0].as_ref(), &command[1..])));
-        inside.push(timed(|| run(root, stockade.as_os_str(), &confined)));
+        for (times, words) in inside.iter_mut().zip(&confined) {
+            times.push(timed(|| run(root, stockade.as_os_str(), words)));
+        }
     }
-    let (bare, inside) = (median(bare), median(inside));
-    println!(
-        "{:40} bare {bare:>10.2?}   inside {inside:>10.2?}   {:.2} x",
-        command.join(" "),
-        inside.as_secs_f64() / bare.as_secs_f64()
-    );
+    let bare = median(bare);
+    println!("{:40} bare {bare:>10.2?}", command.join(" "));
+    for (backend, times) in BACKENDS.into_iter().zip(inside) {
+        let inside = median(times);
+        println!(
+            "{backend:>40}      {inside:>10.2?}   {:.2} x",
+            inside.as_secs_f64() / bare.as_secs_f64()
+        );
+    }
 }
 
 fn run(directory: &Path, program: &OsStr, arguments: &[&str]) {

@@ -10,11 +10,14 @@ mod tests {
     use std::fs;
     use std::net::TcpListener;
     use std::os::unix::ffi::OsStrExt;
+    use std::os::unix::fs::MetadataExt;
     use std::path::Path;
 
+    use nix::sys::signal::Signal;
+
     use crate::common::{
-        Fixture, Invocation, Run, SECRET, Snapshot, assert_nothing_left_behind, in_all_namespaces, in_namespaces,
-        marker, wait_for_processes, without,
+        Fixture, Invocation, Run, SECRET, Snapshot, assert_nothing_left_behind, in_all_namespaces, marker,
+        wait_for_processes, without,
     };
 
     in_all_namespaces! {
@@ -39,6 +42,7 @@ mod tests {
         files_that_match_start_beside_a_repository ["git"];
         a_profile_without_a_system_still_starts [];
         nothing_is_left_on_the_host [];
+        parent_and_keeper_hold_the_session_both [];
         namespaces_that_fail_run_nothing_and_leave_nothing ["cc", "git"];
     }
 
@@ -433,6 +437,22 @@ mod tests {
         assert_eq!(names, ["d", "kept"]);
         assert_eq!(fs::read_dir(world.workspace().join("d")).unwrap().count(), 1);
         assert_nothing_left_behind(&before, world);
+    }
+
+    fn parent_and_keeper_hold_the_session_both(world: &Fixture) {
+        let marker = marker();
+        let running = world.shell(&format!("echo \"$HOME\" > where; sleep {marker}")).spawn();
+        wait_for_processes(&marker, 1);
+        let home = fs::read_to_string(world.workspace().join("where")).unwrap();
+        let lock = Path::new(home.trim()).parent().unwrap().join("lock");
+        let inode = format!(":{} ", fs::metadata(lock).unwrap().ino());
+        let locks = fs::read_to_string("/proc/locks").unwrap();
+        let held = locks
+            .lines()
+            .filter(|line| line.contains("FLOCK") && line.contains(&inode));
+        assert_eq!(held.count(), 2, "{locks}");
+        running.signal(Signal::SIGINT);
+        running.wait();
     }
 
     fn namespaces_that_fail_run_nothing_and_leave_nothing(world: &Fixture) {

@@ -87,15 +87,15 @@ pub enum Refusal {
         /// What the layer inside needs.
         need: u32,
     },
-    /// bwrap takes no more arguments.
+    /// There may not be so many, whoever makes them.
     #[error(
-        "{have} arguments would be needed for the mounts, and bwrap takes {most}: name directories instead of single files, \
+        "{have} arguments would be needed for the mounts, and there may be {most}: name directories instead of single files, \
          or use `--backend landlock`"
     )]
     TooManyMounts {
         /// How many would be needed.
         have: usize,
-        /// How many bwrap takes.
+        /// How many bwrap takes; nobody is given more.
         most: usize,
     },
     /// A mount point would have to be made on the host.

@@ -69,7 +69,7 @@ pub(crate) fn enter(control: &OwnedFd, link: OwnedFd, complaining: &OwnedFd, kee
                 link: &link,
                 complaining,
             };
-            match become_bwrap(&program, &arguments, along, keeper, &luggage) {
+            match become_bwrap(&program, &arguments, &along, keeper, &luggage) {
                 Ok(never) => match never {},
                 Err(failure) => refuse(control, failure),
             }
@@ -87,7 +87,7 @@ struct Along<'a> {
 fn become_bwrap(
     program: &OsStr,
     mounts: &[u8],
-    along: Along<'_>,
+    along: &Along<'_>,
     keeper: Pid,
     luggage: &Luggage,
 ) -> Result<std::convert::Infallible, StartFailure> {

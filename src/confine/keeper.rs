@@ -57,7 +57,7 @@ pub(crate) struct Keeper<'a> {
     recovered: Vec<Violation>,
     unrecovered: Vec<protect::Unrecovered>,
     watched: Vec<Watched>,
-    /// What bwrap says, until the worker has entered.
+    /// What bwrap says, where it makes the namespaces, until the worker has entered.
     complaints: Option<OwnedFd>,
 }
 

@@ -38,21 +38,17 @@ pub(crate) fn enter(plan: &MountPlan, parent: Pid, kept: &[BorrowedFd<'_>]) -> R
     let ids = Ids::mine();
     ids.enter_as_root()?;
     let (gone, alive) = pipe2(OFlag::O_CLOEXEC).map_err(failed("a pipe"))?;
-    match sys::fork().map_err(failed("the first process"))? {
-        Some(first) => {
-            drop(gone);
-            privilege::drop_in_namespaces()?;
-            // With its end of the pipe the first process would notice, but it is killed at once anyhow.
-            sys::close_all_but(&[alive.as_fd()]).map_err(failed("descriptors"))?;
-            sys::exit_now(wait_for(first))
-        }
-        None => {
-            drop(alive);
-            begin(plan, ids, &gone)?;
-            drop(gone);
-            become_first(kept)
-        }
+    if let Some(first) = sys::fork().map_err(failed("the first process"))? {
+        drop(gone);
+        privilege::drop_in_namespaces()?;
+        // With its end of the pipe the first process would notice, but it is killed at once anyhow.
+        sys::close_all_but(&[alive.as_fd()]).map_err(failed("descriptors"))?;
+        sys::exit_now(wait_for(first))
     }
+    drop(alive);
+    begin(plan, ids, &gone)?;
+    drop(gone);
+    become_first(kept)
 }
 
 /// Makes the namespaces and the mounts.

@@ -71,6 +71,8 @@ pub(crate) fn new_mount(kind: &CStr, options: &[(&CStr, &CStr)], flags: MountFla
     // SAFETY: fsopen reads the C string, which outlives the call, and returns a fresh descriptor.
     let made = unsafe { libc::syscall(libc::SYS_fsopen, kind.as_ptr(), FSOPEN_CLOEXEC) };
     let system = fresh(made)?;
+    // Shown in the table of mounts, and nothing else.
+    configure(&system, FSCONFIG_SET_STRING, Some((c"source", kind)))?;
     for (key, value) in options {
         configure(&system, FSCONFIG_SET_STRING, Some((key, value)))?;
     }
