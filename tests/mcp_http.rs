@@ -23,8 +23,8 @@ mod tests {
 
     use crate::client::{Answer, Asked, Client, LEGACY};
     use crate::common::{
-        Backend, Fixture, Running, Snapshot, as_root_and_as_user, assert_gone_within, assert_nothing_left_behind,
-        in_namespaces, marker, wait_for_processes, without,
+        Fixture, Running, Snapshot, as_root_and_as_user, assert_gone_within, assert_nothing_left_behind, in_namespaces,
+        marker, wait_for_processes, without,
     };
 
     as_root_and_as_user! {

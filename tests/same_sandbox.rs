@@ -143,10 +143,10 @@ print(json.dumps({
         world.bare("/usr/bin/git").args(["init", "-q", "."]).output().exits(0);
     }
 
-    fn run(world: &Fixture, backend: Backend, config: &Path, argv: &[&str]) -> crate::common::Invocation {
+    fn run(world: &Fixture, backend: Backend, config: &Path, command: &[&str]) -> crate::common::Invocation {
         let config = config.to_str().unwrap();
         let args = ["run", "-q", "--backend", backend.name(), "--config", config, "--"];
-        world.bare(world.binary()).args(args).args(argv)
+        world.bare(world.binary()).args(args).args(command)
     }
 
     /// What of one finding is not the same.

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use serde_json::{Value, json};
 
-use crate::common::{Backend, Fixture};
+use crate::common::Fixture;
 use crate::terminal::{Size, Terminal, USUAL};
 
 /// Everything in the workspace may be read; each change, and each command, is asked about.
