@@ -4,7 +4,7 @@
 //! is the first process of a PID namespace. That one makes the other namespaces, builds a tree of mounts step by step as
 //! the plan says ([`tree`]), makes it its root and lets go of the host's, gives up every capability, and forks the
 //! worker. It stays as number 1 in there: it reaps, and its end is the end of everything in the namespace ([`first`]).
-//! Outside, the process that began waits for it, as bwrap's does. [`probe`] does all of it once, to see whether it works.
+//! Outside, the process that began waits for it, as bwrap's does. [`mod@probe`] does all of it once, to see whether it works.
 //!
 //! **Everything is held by a descriptor.** A source is opened without following a link and must be the file that was
 //! surveyed; its copy gets its flags, all mounts below it included, while it is attached nowhere; a destination is found
