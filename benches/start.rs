@@ -6,7 +6,7 @@
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
-use stockade::backend::bwrap::NetworkNamespace;
+use stockade::backend::namespaces::NetworkNamespace;
 use stockade::backend::seccomp::{self, Attempts, IpSockets, Role, Settings};
 use stockade::backend::{attributes, landlock};
 use stockade::config::{self, Context, Matchers};

@@ -119,11 +119,14 @@ fn start(sheet: &mut Sheet, workshop: &Workshop, rounds: usize) {
         run(Command::new("bwrap").args(&mounts).arg(program));
     }));
     ways.push(Way::new("stockade run, namespaces", || {
-        run(workshop.stockade("auto").arg("--").arg(program));
+        run(workshop.stockade("namespaces").arg("--").arg(program));
+    }));
+    ways.push(Way::new("stockade run, namespaces by bwrap", || {
+        run(workshop.stockade("bwrap").arg("--").arg(program));
     }));
     ways.push(Way::new("stockade run, namespaces, on record", || {
         let log = workshop.log();
-        run(workshop.stockade("auto").arg("--audit").arg(log).arg("--").arg(program));
+        run(workshop.stockade("namespaces").arg("--audit").arg(log).arg("--").arg(program));
     }));
     sheet.compare("true", rounds * 2, ways);
     for (name, command) in [
@@ -134,7 +137,7 @@ fn start(sheet: &mut Sheet, workshop: &Workshop, rounds: usize) {
         ),
         (
             "stockade run, namespaces",
-            workshop.stockade("auto").arg("--").arg(program),
+            workshop.stockade("namespaces").arg("--").arg(program),
         ),
     ] {
         let Some(count) = machine::instructions(command.current_dir(root)) else {

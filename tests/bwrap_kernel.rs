@@ -14,8 +14,8 @@ mod tests {
     use std::os::unix::ffi::{OsStrExt, OsStringExt};
     use std::path::{Path, PathBuf};
 
-    use stockade::backend::bwrap::reader::{Mount, read};
-    use stockade::backend::bwrap::{Lowered, Options, Walls, lower, survey, validate};
+    use stockade::backend::namespaces::reader::{Mount, read};
+    use stockade::backend::namespaces::{Lowered, Options, Walls, lower, survey, validate};
     use stockade::backend::survey::Survey;
     use stockade::policy::{
         AbsPath, Access, Deny, DenyFallback, Environment, Grant, Limits, Network, Operation, Origin, Pattern,

@@ -14,7 +14,7 @@ mod tests {
 
     use serde_json::Value;
 
-    use crate::common::{Actor, Backend, Fixture, Run, SECRET, as_root_and_as_user, strongest};
+    use crate::common::{Actor, Backend, Fixture, Run, SECRET, as_root_and_as_user};
 
     as_root_and_as_user! {
         a_found_config_must_be_trusted_and_trusted_again_after_each_change [];
@@ -335,7 +335,12 @@ mod tests {
     fn doctor_says_which_regime_runs_commands() {
         let world = world();
         let run = world.stockade(&["doctor", "--json"]).output().exits(0);
-        let regime = strongest(world.actor);
+        let used = world
+            .bare(world.binary())
+            .args(["run", "--json", "--", "true"])
+            .output();
+        let used = json(&used.exits(0))["regime"].as_str().unwrap().to_owned();
+        let regime = used.split(' ').next().unwrap();
         assert_eq!(json(&run)["regime"], regime);
         let text = world.stockade(&["doctor"]).output().ok();
         let words = format!("commands would run confined, in the `{regime}` regime");

@@ -38,7 +38,7 @@ mod tests {
 
     /// Whether the kernel counts, which it does for an ordinary user in a user namespace.
     fn is_exact(world: &Fixture) -> bool {
-        (world.actor, world.backend) == (Actor::User, Backend::Bwrap)
+        world.actor == Actor::User && world.backend.is_in_namespaces()
     }
 
     fn config(world: &Fixture, limits: &str) -> PathBuf {
@@ -254,7 +254,7 @@ mod tests {
             except OSError as error: print('refused')\n";
         let run = python(world, "memory: 128MiB", program);
         assert_eq!(run.out().trim(), "refused", "{}", run.err());
-        if world.backend == Backend::Bwrap {
+        if world.backend.is_in_namespaces() {
             let twin = program.replace("range(256)", "range(64)");
             assert_eq!(python(world, "memory: 128MiB", &twin).out().trim(), "filled");
         }
@@ -273,7 +273,7 @@ mod tests {
         assert!(regime.contains(sampled), "{regime}");
         let doctor: Value = serde_json::from_str(&world.stockade(&["doctor", "--json"]).output().ok()).unwrap();
         let name = match world.backend {
-            Backend::Bwrap => "namespaces",
+            Backend::Namespaces | Backend::Bwrap => "namespaces",
             Backend::Landlock => "landlock",
         };
         let rows = doctor["tree_limits"].as_array().unwrap();

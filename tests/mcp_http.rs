@@ -23,8 +23,8 @@ mod tests {
 
     use crate::client::{Answer, Asked, Client, LEGACY};
     use crate::common::{
-        Backend, Fixture, Running, Snapshot, as_root_and_as_user, assert_gone_within, assert_nothing_left_behind,
-        in_namespaces, marker, wait_for_processes, without,
+        Fixture, Running, Snapshot, as_root_and_as_user, assert_gone_within, assert_nothing_left_behind, in_namespaces,
+        marker, wait_for_processes, without,
     };
 
     as_root_and_as_user! {
@@ -93,10 +93,7 @@ tools:
         let errors = world
             .base()
             .join(format!("run/errors-{}", COUNT.fetch_add(1, Ordering::Relaxed)));
-        let backend = match world.backend {
-            Backend::Landlock => "landlock",
-            Backend::Bwrap => "bwrap",
-        };
+        let backend = world.backend.name();
         // The usual limit of open files: far fewer than a thousand clients need.
         let into = format!("ulimit -S -n 1024; exec \"$@\" 2>'{}'", errors.display());
         let running = world

@@ -10,14 +10,17 @@ mod tests {
     use std::fs;
     use std::net::TcpListener;
     use std::os::unix::ffi::OsStrExt;
+    use std::os::unix::fs::MetadataExt;
     use std::path::Path;
 
+    use nix::sys::signal::Signal;
+
     use crate::common::{
-        Fixture, Invocation, Run, SECRET, Snapshot, assert_nothing_left_behind, in_namespaces, marker,
+        Fixture, Invocation, Run, SECRET, Snapshot, assert_nothing_left_behind, in_all_namespaces, marker,
         wait_for_processes, without,
     };
 
-    in_namespaces! {
+    in_all_namespaces! {
         a_file_outside_does_not_exist [];
         what_is_not_granted_is_read_only_or_absent [];
         a_file_denied_in_a_writable_root_is_out_of_reach [];
@@ -39,13 +42,26 @@ mod tests {
         files_that_match_start_beside_a_repository ["git"];
         a_profile_without_a_system_still_starts [];
         nothing_is_left_on_the_host [];
-        a_bwrap_that_fails_runs_nothing_and_leaves_nothing ["cc", "git"];
+        parent_and_keeper_hold_the_session_both [];
+        namespaces_that_fail_run_nothing_and_leave_nothing ["cc", "git"];
+    }
+
+    /// Where the choice is left to Stockade.
+    macro_rules! left_to_choose {
+        ($($tests:tt)*) => {
+            crate::common::declare! { root_left_to_choose Root Namespaces; $($tests)* }
+            crate::common::declare! { user_left_to_choose User Namespaces; $($tests)* }
+        };
+    }
+
+    left_to_choose! {
         auto_takes_namespaces_where_they_hold_the_config [];
-        auto_takes_landlock_where_bwrap_cannot_take_all_the_mounts [];
+        auto_takes_bwrap_where_stockade_cannot_mount ["cc", "bwrap"];
+        auto_takes_landlock_where_there_would_be_too_many_mounts [];
         auto_takes_landlock_where_a_protected_file_has_a_second_name ["git"];
     }
 
-    crate::common::declare! { root_among_others Root Bwrap;
+    crate::common::declare! { root_among_others Root Namespaces;
         a_place_that_somebody_else_took_is_passed_by ["unshare", "mount"];
         a_full_disk_runs_nothing_and_leaves_nothing ["unshare", "mount"];
     }
@@ -423,7 +439,23 @@ mod tests {
         assert_nothing_left_behind(&before, world);
     }
 
-    fn a_bwrap_that_fails_runs_nothing_and_leaves_nothing(world: &Fixture) {
+    fn parent_and_keeper_hold_the_session_both(world: &Fixture) {
+        let marker = marker();
+        let running = world.shell(&format!("echo \"$HOME\" > where; sleep {marker}")).spawn();
+        wait_for_processes(&marker, 1);
+        let home = fs::read_to_string(world.workspace().join("where")).unwrap();
+        let lock = Path::new(home.trim()).parent().unwrap().join("lock");
+        let inode = format!(":{} ", fs::metadata(lock).unwrap().ino());
+        let locks = fs::read_to_string("/proc/locks").unwrap();
+        let held = locks
+            .lines()
+            .filter(|line| line.contains("FLOCK") && line.contains(&inode));
+        assert_eq!(held.count(), 2, "{locks}");
+        running.signal(Signal::SIGINT);
+        running.wait();
+    }
+
+    fn namespaces_that_fail_run_nothing_and_leave_nothing(world: &Fixture) {
         repository(world);
         let config = fs::read(world.workspace().join(".git/config")).unwrap();
         let before = Snapshot::of(world);
@@ -432,11 +464,12 @@ mod tests {
             ("mounts", "Permission denied"),
             ("room", "No space left on device"),
         ] {
-            let args = ["run", "--backend", "bwrap", "-c", "echo ran; touch ran"];
+            let backend = world.backend.name();
+            let args = ["run", "--backend", backend, "-c", "echo ran; touch ran"];
             let run = without(world, what, &args).output().exits(125);
             assert_eq!(run.out(), "", "{what}");
             assert!(run.err().contains(says), "{what}: {}", run.err());
-            let json = ["run", "--json", "--backend", "bwrap", "-c", "touch ran"];
+            let json = ["run", "--json", "--backend", backend, "-c", "touch ran"];
             let said = without(world, what, &json).output().exits(125).out();
             let outcome: serde_json::Value = serde_json::from_str(&said).unwrap();
             assert!(outcome["reason"].as_str().unwrap().contains(says), "{said}");
@@ -457,7 +490,7 @@ mod tests {
             // The keeper goes last.
             let left =
                 "for i in 1 2 3 4 5 6 7 8 9; do [ -z \"$(ls /var/tmp)\" ] && break; sleep 0.2; done; ls /var/tmp";
-            let line = format!("{mount} && \"$0\" run --backend bwrap -- echo ran; code=$?; {left}; exit $code");
+            let line = format!("{mount} && \"$0\" run --backend namespaces -- echo ran; code=$?; {left}; exit $code");
             let run = world
                 .bare("/usr/bin/unshare")
                 .args(["-m", "sh", "-c", &line])
@@ -483,7 +516,7 @@ mod tests {
         let take =
             "mount -t tmpfs -o mode=1777 none /var/tmp && mkdir /var/tmp/stockade-0 && chown 12345 /var/tmp/stockade-0";
         let line = format!(
-            "{take} && \"$0\" run --backend bwrap -- sh -c 'touch $HOME/x $TMPDIR/x && echo ran' && ls /var/tmp"
+            "{take} && \"$0\" run --backend namespaces -- sh -c 'touch $HOME/x $TMPDIR/x && echo ran' && ls /var/tmp"
         );
         let run = world
             .bare("/usr/bin/unshare")
@@ -513,11 +546,46 @@ mod tests {
         world.write("a.md", "content");
         for _ in 0..2 {
             let regime = regime(world, &["--rw", world.workspace().to_str().unwrap()], "a.md");
-            assert!(regime.starts_with("namespaces (bwrap"), "{regime}");
+            assert!(regime.starts_with("namespaces (native"), "{regime}");
         }
     }
 
-    fn auto_takes_landlock_where_bwrap_cannot_take_all_the_mounts(world: &Fixture) {
+    fn auto_takes_bwrap_where_stockade_cannot_mount(world: &Fixture) {
+        world.write("mine", "content");
+        let secret = world.outside().join("secret");
+        for _ in 0..2 {
+            let line = format!("cat mine {}; touch ran", secret.display());
+            let run = without(world, "new-mounts", &["run", "--json", "-c", &line]).output();
+            let outcome: serde_json::Value = serde_json::from_str(&run.exits(0).out()).unwrap();
+            assert!(
+                outcome["regime"].as_str().unwrap().starts_with("namespaces (bwrap"),
+                "{outcome}"
+            );
+            assert_eq!(outcome["stdout"], "content", "{outcome}");
+        }
+        fs::remove_file(world.workspace().join("ran")).unwrap();
+        // Who asks for one of them gets that one.
+        let named = |backend, machine| {
+            let args = ["run", "--json", "--backend", backend, "-c", "true"];
+            let run = match machine {
+                None => world.bare(world.binary()).args(args).output(),
+                Some(machine) => without(world, machine, &args).output(),
+            };
+            let outcome: serde_json::Value = serde_json::from_str(&run.exits(0).out()).unwrap();
+            outcome["regime"]
+                .as_str()
+                .unwrap()
+                .split(" + ")
+                .next()
+                .unwrap()
+                .to_owned()
+        };
+        assert_eq!(named("namespaces", None), "namespaces (native");
+        assert!(named("namespaces", Some("new-mounts")).starts_with("namespaces (bwrap "));
+        assert!(named("bwrap", None).starts_with("namespaces (bwrap "));
+    }
+
+    fn auto_takes_landlock_where_there_would_be_too_many_mounts(world: &Fixture) {
         for number in 0..3_100 {
             world.write(format!("{number}.md"), "content");
         }
@@ -546,7 +614,7 @@ mod tests {
         let config = world.workspace().join(".git/config");
         let workspace = world.workspace();
         let flags = ["--rw", workspace.to_str().unwrap()];
-        assert!(regime(world, &flags, "a.md").starts_with("namespaces (bwrap"));
+        assert!(regime(world, &flags, "a.md").starts_with("namespaces (native"));
         fs::hard_link(&config, world.outside().join("config")).unwrap();
         let regime = regime(world, &flags, "a.md");
         let why = "namespaces cannot hold this config: ";

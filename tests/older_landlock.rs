@@ -35,7 +35,7 @@ mod tests {
     const VERSIONS: [&str; 3] = ["3", "4", "5"];
 
     fn on(world: &Fixture, version: &str, args: &[&str]) -> Invocation {
-        let args = [&["run", "--backend", "bwrap"], args].concat();
+        let args = [&["run", "--backend", world.backend.name()], args].concat();
         without(world, version, &args)
     }
 
@@ -145,7 +145,7 @@ mod tests {
         let args = [
             "run",
             "--backend",
-            "bwrap",
+            world.backend.name(),
             "--config",
             config,
             "--",

@@ -327,7 +327,7 @@ mod tests {
         world.write(world.workspace().join("src/.envrc"), "");
         let ask = |path: &str| {
             let words = ["explain", "--config", "open.yaml", "--json", path, "write"];
-            backend_says(&json(&profile(&world, &words)), "bwrap")
+            backend_says(&json(&profile(&world, &words)), "namespaces")
         };
         let (status, detail) = ask("src/.envrc");
         assert_eq!(status, "enforced");
@@ -346,11 +346,11 @@ mod tests {
     fn what_mounts_bring_along_is_told_from_the_host_s() {
         let world = world();
         let words = ["explain", "--config", "agent.yaml", "--json", "/proc/1/status", "read"];
-        let (status, detail) = backend_says(&json(&profile(&world, &words)), "bwrap");
+        let (status, detail) = backend_says(&json(&profile(&world, &words)), "namespaces");
         assert_eq!(status, "enforced");
         assert!(detail.contains("sandbox's own"), "{detail}");
         let words = ["explain", "--config", "agent.yaml", "--json", "/var/x", "read"];
-        assert_eq!(backend_says(&json(&profile(&world, &words)), "bwrap").1, "");
+        assert_eq!(backend_says(&json(&profile(&world, &words)), "namespaces").1, "");
     }
 
     #[test]
@@ -363,7 +363,7 @@ mod tests {
         let words = ["explain", "--config", "refusing.yaml", "--json", "src/a", "write"];
         let report = json(&profile(&world, &words));
         assert_eq!(backend_says(&report, "landlock").0, "refused");
-        assert_eq!(backend_says(&report, "bwrap").0, "enforced");
+        assert_eq!(backend_says(&report, "namespaces").0, "enforced");
     }
 
     #[test]
@@ -377,9 +377,10 @@ mod tests {
                 .map(|b| b["backend"].as_str().unwrap().to_owned())
                 .collect::<Vec<_>>()
         };
-        assert_eq!(names(&[]), ["landlock", "bwrap"]);
-        assert_eq!(names(&["--backend", "auto"]), ["landlock", "bwrap"]);
-        for one in ["landlock", "bwrap", "seatbelt"] {
+        assert_eq!(names(&[]), ["landlock", "namespaces"]);
+        assert_eq!(names(&["--backend", "auto"]), ["landlock", "namespaces"]);
+        assert_eq!(names(&["--backend", "bwrap"]), ["namespaces"]);
+        for one in ["landlock", "namespaces", "seatbelt"] {
             assert_eq!(names(&["--backend", one]), [one]);
             let words = ["explain", "--config", "agent.yaml", "--json", "src/a", "--backend", one];
             let report = json(&profile(&world, &words));
@@ -388,7 +389,7 @@ mod tests {
         }
         let config = CONFIG.replace("sandbox:\n", "sandbox:\n  backend: bwrap\n");
         world.write(world.workspace().join("agent.yaml"), config);
-        assert_eq!(names(&[]), ["bwrap"]);
+        assert_eq!(names(&[]), ["namespaces"]);
         for words in [&["show"][..], &["export", "--format", "json"]] {
             let words = [words, &["--config", "agent.yaml", "--backend", "bwrap"]].concat();
             let run = profile(&world, &words).exits(125);
@@ -632,17 +633,17 @@ custom_tools:
         };
         assert_eq!(
             held(&networks[0]),
-            ["landlock refused", "bwrap enforced", "seatbelt refused"]
+            ["landlock refused", "namespaces enforced", "seatbelt refused"]
         );
         assert_eq!(
             held(&networks[2]),
-            ["landlock enforced", "bwrap enforced", "seatbelt enforced"]
+            ["landlock enforced", "namespaces enforced", "seatbelt enforced"]
         );
         let text = profile(&world, &["show", "--config", "agent.yaml"]).ok();
         for word in [
             "asked about, unasked: denied",
             "network of tool `fetch`",
-            "enforced in bwrap",
+            "enforced in namespaces",
             "landlock refuses such calls",
         ] {
             assert!(text.contains(word), "{word}: {text}");

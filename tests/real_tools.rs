@@ -29,7 +29,7 @@ mod tests {
 
     /// As who runs the tests, in both regimes.
     fn as_invoker(programs: &[&str], test: fn(&Fixture)) {
-        for backend in [Backend::Landlock, Backend::Bwrap] {
+        for backend in [Backend::Landlock, Backend::Namespaces] {
             if let Some(world) = world_with(Actor::invoker(), backend, programs) {
                 test(&world);
             }

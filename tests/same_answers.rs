@@ -1,4 +1,4 @@
-//! The same operations, by the same configs, put to `--backend landlock` and to `--backend bwrap` of the real binary, as
+//! The same operations, by the same configs, put to `--backend landlock` and to `--backend namespaces` of the real binary, as
 //! root and as an ordinary user: the answers are the same, or the difference is declared.
 //!
 //! Declared is a difference where a status says so: a clause that is `stricter` in the backend that refuses, or `undone`
@@ -21,7 +21,7 @@ mod tests {
     use std::os::unix::net::UnixListener;
     use std::path::{Path, PathBuf};
 
-    use stockade::backend::host::Host;
+    use stockade::backend::host::{Host, Maker};
     use stockade::backend::landlock::rights::RESOLVE_UNIX_ABI;
     use stockade::backend::seccomp::Attempts;
     use stockade::backend::status::{ClauseStatus, Status, protected};
@@ -60,10 +60,10 @@ mod tests {
             shell: "",
         };
         insta::allow_duplicates! { insta::assert_snapshot!(differences(world, &config), @r"
-        bwrap refuses to link a/away-0 as b/link-0: stricter, a mount of its own
-        bwrap refuses to look up ../outside/file: residual where it is permitted
-        bwrap refuses to look up /etc/shadow: residual where it is permitted
-        bwrap refuses to rename a/away-0 as b/away-0-of-another: stricter, a mount of its own
+        namespaces refuses to link a/away-0 as b/link-0: stricter, a mount of its own
+        namespaces refuses to look up ../outside/file: residual where it is permitted
+        namespaces refuses to look up /etc/shadow: residual where it is permitted
+        namespaces refuses to rename a/away-0 as b/away-0-of-another: stricter, a mount of its own
         landlock refuses to read /proc/self/status: /proc shows only the sandbox in namespaces
         "); }
     }
@@ -79,10 +79,10 @@ mod tests {
             shell: "",
         };
         insta::allow_duplicates! { insta::assert_snapshot!(differences(world, &config), @r"
-        bwrap refuses to look up ../outside/file: residual where it is permitted
-        bwrap refuses to look up /etc/shadow: residual where it is permitted
-        bwrap refuses to look up b/file: residual where it is permitted
-        bwrap refuses to look up c/file: residual where it is permitted
+        namespaces refuses to look up ../outside/file: residual where it is permitted
+        namespaces refuses to look up /etc/shadow: residual where it is permitted
+        namespaces refuses to look up b/file: residual where it is permitted
+        namespaces refuses to look up c/file: residual where it is permitted
         landlock refuses to create /tmp/MARKER: /tmp is private in namespaces
         landlock refuses to create a/.envrc: stricter, none can be created or removed
         landlock refuses to create a/new.md: stricter, none can be created or removed
@@ -109,8 +109,8 @@ mod tests {
             shell: "",
         };
         insta::allow_duplicates! { insta::assert_snapshot!(differences(world, &config), @r"
-        bwrap refuses to look up ../outside/file: residual where it is permitted
-        bwrap refuses to look up /etc/shadow: residual where it is permitted
+        namespaces refuses to look up ../outside/file: residual where it is permitted
+        namespaces refuses to look up /etc/shadow: residual where it is permitted
         landlock refuses to create a/.envrc: stricter, none can be created or removed
         landlock refuses to create a/inner/new.md: stricter, none can be created or removed
         landlock refuses to create a/inner/new: stricter, none can be created or removed
@@ -144,10 +144,10 @@ mod tests {
             shell: "",
         };
         insta::allow_duplicates! { insta::assert_snapshot!(differences(world, &config), @r"
-        bwrap refuses to look up ../outside/file: residual where it is permitted
-        bwrap refuses to look up /etc/shadow: residual where it is permitted
-        bwrap refuses to look up b/file: residual where it is permitted
-        bwrap refuses to look up c/file: residual where it is permitted
+        namespaces refuses to look up ../outside/file: residual where it is permitted
+        namespaces refuses to look up /etc/shadow: residual where it is permitted
+        namespaces refuses to look up b/file: residual where it is permitted
+        namespaces refuses to look up c/file: residual where it is permitted
         landlock refuses to read /proc/self/status: /proc shows only the sandbox in namespaces
         "); }
     }
@@ -161,10 +161,10 @@ mod tests {
             shell: "",
         };
         insta::allow_duplicates! { insta::assert_snapshot!(differences(world, &config), @r"
-        bwrap refuses to look up ../outside/file: residual where it is permitted
-        bwrap refuses to look up /etc/shadow: residual where it is permitted
-        bwrap refuses to look up b/file: residual where it is permitted
-        bwrap refuses to look up c/file: residual where it is permitted
+        namespaces refuses to look up ../outside/file: residual where it is permitted
+        namespaces refuses to look up /etc/shadow: residual where it is permitted
+        namespaces refuses to look up b/file: residual where it is permitted
+        namespaces refuses to look up c/file: residual where it is permitted
         landlock refuses to read /proc/self/status: /proc shows only the sandbox in namespaces
         "); }
     }
@@ -184,14 +184,14 @@ mod tests {
             shell: "",
         };
         insta::allow_duplicates! { insta::assert_snapshot!(differences(world, &config), @r"
-        bwrap refuses to append to a/.git/config: undone where it is permitted
-        bwrap refuses to append to a/.git/hooks/pre-commit.sample: undone where it is permitted
-        bwrap refuses to create a/.git/hooks/pre-commit: undone where it is permitted
-        bwrap refuses to look up ../outside/file: residual where it is permitted
-        bwrap refuses to look up /etc/shadow: residual where it is permitted
-        bwrap refuses to look up b/file: residual where it is permitted
-        bwrap refuses to look up c/file: residual where it is permitted
-        bwrap refuses to rename a/.git as a/.git-2: undone where it is permitted
+        namespaces refuses to append to a/.git/config: undone where it is permitted
+        namespaces refuses to append to a/.git/hooks/pre-commit.sample: undone where it is permitted
+        namespaces refuses to create a/.git/hooks/pre-commit: undone where it is permitted
+        namespaces refuses to look up ../outside/file: residual where it is permitted
+        namespaces refuses to look up /etc/shadow: residual where it is permitted
+        namespaces refuses to look up b/file: residual where it is permitted
+        namespaces refuses to look up c/file: residual where it is permitted
+        namespaces refuses to rename a/.git as a/.git-2: undone where it is permitted
         landlock refuses to read /proc/self/status: /proc shows only the sandbox in namespaces
         "); }
     }
@@ -207,11 +207,11 @@ mod tests {
   unix_sockets: all",
         };
         insta::allow_duplicates! { insta::assert_snapshot!(differences(world, &config), @r"
-        bwrap refuses to connect to a socket outside: stricter, sockets that are mounted
-        bwrap refuses to look up ../outside/file: residual where it is permitted
-        bwrap refuses to look up /etc/shadow: residual where it is permitted
-        bwrap refuses to look up b/file: residual where it is permitted
-        bwrap refuses to look up c/file: residual where it is permitted
+        namespaces refuses to connect to a socket outside: stricter, sockets that are mounted
+        namespaces refuses to look up ../outside/file: residual where it is permitted
+        namespaces refuses to look up /etc/shadow: residual where it is permitted
+        namespaces refuses to look up b/file: residual where it is permitted
+        namespaces refuses to look up c/file: residual where it is permitted
         landlock refuses to read /proc/self/status: /proc shows only the sandbox in namespaces
         "); }
     }
@@ -366,7 +366,7 @@ mod tests {
             marker: marker(),
         };
         let (mut answers, mut statuses, mut bases) = (Vec::new(), Vec::new(), Vec::new());
-        for backend in [Backend::Landlock, Backend::Bwrap] {
+        for backend in [Backend::Landlock, Backend::Namespaces] {
             // The same world anew: what one run changes the other must not see.
             let fresh = Fixture::new(world.actor, backend);
             let given = fresh.workspace();
@@ -393,15 +393,15 @@ mod tests {
             statuses.push(declared(&file, backend));
             bases.push(given);
         }
-        let [landlock, bwrap] = [0, 1].map(|side| (&answers[side], &statuses[side]));
+        let [landlock, namespaces] = [0, 1].map(|side| (&answers[side], &statuses[side]));
         let (mut lines, mut undeclared) = (BTreeSet::new(), BTreeSet::new());
         let mut permitted = 0;
-        for ((probe, one), other) in probes(&beyond).iter().zip(landlock.0).zip(bwrap.0) {
+        for ((probe, one), other) in probes(&beyond).iter().zip(landlock.0).zip(namespaces.0) {
             permitted += usize::from(*one && *other);
             let (refuses, because) = match (one, other) {
                 (true, true) | (false, false) => continue,
-                (false, true) => ("landlock", reason(probe, &bases[0], landlock.1, bwrap.1)),
-                (true, false) => ("bwrap", reason(probe, &bases[1], bwrap.1, landlock.1)),
+                (false, true) => ("landlock", reason(probe, &bases[0], landlock.1, namespaces.1)),
+                (true, false) => ("namespaces", reason(probe, &bases[1], namespaces.1, landlock.1)),
             };
             let own = own_to_namespaces(probe).filter(|_| refuses == "landlock");
             let because = own.map(ToOwned::to_owned).or(because);
@@ -462,10 +462,7 @@ mod tests {
                 input.push(0);
             }
         }
-        let backend = match world.backend {
-            Backend::Landlock => "landlock",
-            Backend::Bwrap => "bwrap",
-        };
+        let backend = world.backend.name();
         let run = world
             .bare(world.binary())
             .args(["run", "--backend", backend, "--config"]);
@@ -484,11 +481,11 @@ mod tests {
         };
         let policy = config::load(config, &Context::host(matchers)).unwrap().policy;
         let call = Call::of(Asked::Everything);
-        let host = Host::with_bwrap();
+        let host = Host::quick();
         let ground = Ground {
             walls: match backend {
                 Backend::Landlock => Walls::Landlock,
-                Backend::Bwrap => Walls::Namespaces(host.bwrap.unwrap()),
+                Backend::Namespaces | Backend::Bwrap => Walls::Namespaces(Maker::Stockade),
             },
             landlock_abi: host.landlock_abi.unwrap().min(RESOLVE_UNIX_ABI),
             deny_fallback: policy.deny_fallback,

@@ -7,7 +7,7 @@ mod tests {
     use std::process::Command;
     use std::sync::LazyLock;
 
-    use stockade::backend::bwrap::NetworkNamespace;
+    use stockade::backend::namespaces::NetworkNamespace;
     use stockade::backend::seccomp::{Attempts, IpSockets, Role, SeccompPlan, Settings, lower};
     use stockade::confine::filter;
     use stockade::policy::{Network, UnixSockets};

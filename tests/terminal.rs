@@ -22,7 +22,7 @@ mod tests {
         a_pipeline_keeps_the_terminal_s_settings ["python3", "bash"];
     }
 
-    crate::common::declare! { user_where_it_is_left_open User Bwrap; a_regime_that_turns_out_not_to_be_had_is_said_anew ["python3", "git"]; }
+    crate::common::declare! { user_where_it_is_left_open User Namespaces; a_regime_that_turns_out_not_to_be_had_is_said_anew ["python3", "git"]; }
 
     fn a_python_prompt_works(world: &Fixture) {
         let steps = json!([
@@ -86,7 +86,7 @@ mod tests {
         // In namespaces /proc is the sandbox's own, and open as far as what is in there goes.
         let expected = match world.backend {
             Backend::Landlock => "own read read others {'denied'}",
-            Backend::Bwrap => "own read read",
+            Backend::Namespaces | Backend::Bwrap => "own read read",
         };
         assert!(shown.contains(expected), "{shown}");
     }
@@ -100,7 +100,7 @@ mod tests {
         assert_eq!(code, 0, "{shown}");
         let lines: Vec<&str> = shown.lines().filter(|line| line.starts_with("stockade: ")).collect();
         assert!(
-            lines[0].starts_with("stockade: namespaces (bwrap")
+            lines[0].starts_with("stockade: namespaces (native")
                 && lines[1].starts_with("stockade: landlock (")
                 && lines[1].contains("namespaces cannot hold this config"),
             "{shown}"

@@ -125,7 +125,7 @@ mod tests {
 
     fn is_stage(pid: i32) -> bool {
         let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-        // In namespaces bwrap stands between the keeper and the worker.
+        // Where bwrap makes namespaces it stands between the keeper and the worker.
         let words: [&[u8]; 3] = [b"__stage", b"__worker", b"--die-with-parent"];
         words
             .iter()

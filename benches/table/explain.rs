@@ -31,9 +31,9 @@ pub(crate) fn explain(sheet: &mut Sheet, workshop: &Workshop, rounds: usize) {
             Way::new("landlock, explained", || {
                 run(workshop.stockade("landlock").arg("--explain"));
             }),
-            Way::new("namespaces", || run(&mut workshop.stockade("auto"))),
+            Way::new("namespaces", || run(&mut workshop.stockade("namespaces"))),
             Way::new("namespaces, explained", || {
-                run(workshop.stockade("auto").arg("--explain"));
+                run(workshop.stockade("namespaces").arg("--explain"));
             }),
         ];
         sheet.compare(line, rounds.min(7), ways);

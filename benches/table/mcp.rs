@@ -24,7 +24,7 @@ pub(crate) fn calls(sheet: &mut Sheet, workshop: &Workshop, rounds: usize) {
         ("read a small file", "read_file", json!({"path": "one.txt"})),
         ("a static program", "shell", json!({"argv": [workshop.nothing()]})),
     ] {
-        let mut library = Warm::new(workshop, "auto", None);
+        let mut library = Warm::new(workshop, "namespaces", None);
         let server = RefCell::new(within_patience(|| Client::start(&mut serve(workshop))));
         let call = json!({"name": tool, "arguments": args}).to_string();
         let ways = vec![
@@ -85,7 +85,7 @@ fn memory(sheet: &mut Sheet, workshop: &Workshop) {
 
 fn serve(workshop: &Workshop) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_stockade"));
-    command.args(["mcp", "--preset", "workspace-write", "--backend", "auto"]);
+    command.args(["mcp", "--preset", "workspace-write", "--backend", "namespaces"]);
     command.current_dir(workshop.root());
     command
 }

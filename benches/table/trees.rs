@@ -29,7 +29,7 @@ pub(crate) fn trees(sheet: &mut Sheet, workshop: &Workshop, rounds: usize) {
             })
             .wanted(TREE),
             Way::new("stockade, namespaces", || {
-                quiet(workshop.stockade("auto").arg("-c").arg(line), workshop);
+                quiet(workshop.stockade("namespaces").arg("-c").arg(line), workshop);
             }),
         ];
         sheet.compare(what, rounds, ways);
@@ -48,7 +48,7 @@ pub(crate) fn loops(sheet: &mut Sheet, workshop: &Workshop, rounds: usize) {
             })
             .wanted(CALL),
             Way::told("stockade, namespaces", || {
-                workshop.per_call(workshop.stockade("auto").arg("--"), name, count)
+                workshop.per_call(workshop.stockade("namespaces").arg("--"), name, count)
             })
             .wanted(CALL),
         ];

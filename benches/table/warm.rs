@@ -103,7 +103,7 @@ pub(crate) fn shell(sheet: &mut Sheet, workshop: &Workshop, rounds: usize) {
     let line = json!({"command": "true"});
     let log = workshop.log();
     let mut landlock = Warm::new(workshop, "landlock", None);
-    let mut namespaces = Warm::new(workshop, "auto", None);
+    let mut namespaces = Warm::new(workshop, "namespaces", None);
     let mut recorded = Warm::new(workshop, "landlock", Some(&log));
     let bare = |program: &mut Command| {
         let status = program.stdin(Stdio::null()).stdout(Stdio::null()).status();
@@ -142,7 +142,7 @@ pub(crate) fn files(sheet: &mut Sheet, workshop: &Workshop, rounds: usize) {
     }
     let log = workshop.log();
     let mut landlock = Warm::new(workshop, "landlock", None);
-    let mut namespaces = Warm::new(workshop, "auto", None);
+    let mut namespaces = Warm::new(workshop, "namespaces", None);
     let mut recorded = Warm::new(workshop, "landlock", Some(&log));
     let text = line.repeat(SMALL / line.len());
     fs::write(root.join("edited.txt"), format!("{text}the first\n")).unwrap();

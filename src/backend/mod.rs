@@ -6,10 +6,11 @@
 //! start the reader's view is held against the profile; a plan that permits more is not applied.
 
 pub mod attributes;
-pub mod bwrap;
+
 mod clauses;
 pub mod host;
 pub mod landlock;
+pub mod namespaces;
 pub mod seatbelt;
 pub mod seccomp;
 pub mod status;
@@ -64,16 +65,25 @@ pub struct Watched {
 /// What is made of namespaces and mounts before the layer is put on inside them.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct World {
-    /// bwrap, by absolute path.
-    pub bwrap: OsString,
-    /// What it is told.
-    pub mounts: bwrap::BwrapPlan,
+    /// Who makes it.
+    pub made_by: MadeBy,
+    /// What is mounted, and which network there is.
+    pub mounts: namespaces::MountPlan,
     /// The layer's rules on the mounts that exist only inside.
-    pub own: Vec<bwrap::OwnRule>,
+    pub own: Vec<namespaces::OwnRule>,
     /// Mount points that only keep protected names from changing; what happens to them is undone as well.
     pub protected: Vec<OsString>,
     /// Whether something leads out of the network namespace.
     pub exit: Exit,
+}
+
+/// Who makes namespaces and mounts.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum MadeBy {
+    /// The stage, by calls to the kernel.
+    Stockade,
+    /// The bwrap at this absolute path, which is told.
+    Bwrap(OsString),
 }
 
 /// Whether something leads out of a network namespace that has nothing but a loopback.

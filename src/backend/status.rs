@@ -3,7 +3,7 @@
 use std::fmt;
 
 use super::Regime;
-use super::bwrap::MOST_PROTECTED;
+use super::namespaces::MOST_PROTECTED;
 use super::survey::SurveyError;
 use crate::policy::{AbsPath, Network, Protect, ProtectFallback, Residuals};
 
@@ -87,15 +87,15 @@ pub enum Refusal {
         /// What the layer inside needs.
         need: u32,
     },
-    /// bwrap takes no more arguments.
+    /// There may not be so many, whoever makes them.
     #[error(
-        "{have} arguments would be needed for the mounts, and bwrap takes {most}: name directories instead of single files, \
+        "{have} arguments would be needed for the mounts, and there may be {most}: name directories instead of single files, \
          or use `--backend landlock`"
     )]
     TooManyMounts {
         /// How many would be needed.
         have: usize,
-        /// How many bwrap takes.
+        /// How many bwrap takes; nobody is given more.
         most: usize,
     },
     /// A mount point would have to be made on the host.
@@ -182,7 +182,7 @@ pub enum Refusal {
     /// A list of hosts is held by a proxy that is the only way out, and here it is not.
     #[error(
         "the list of hosts ({list}) cannot be held in the `{regime}` regime, where a command that may connect may connect \
-         to everything; it can in the `namespaces` regime: `--backend bwrap` or `sandbox.backend: bwrap` (`stockade doctor` \
+         to everything; it can in the `namespaces` regime: `--backend namespaces` or `sandbox.backend: namespaces` (`stockade doctor` \
          says what that needs); or say `network: false` (nothing) or `network: true` (everything)"
     )]
     Hosts {

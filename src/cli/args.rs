@@ -370,7 +370,9 @@ pub enum BackendFlag {
     Auto,
     /// Landlock and seccomp.
     Landlock,
-    /// Namespaces made by bwrap, with Landlock and seccomp inside.
+    /// Namespaces, with Landlock and seccomp inside; made by Stockade, or by bwrap where it cannot.
+    Namespaces,
+    /// The same, made by bwrap.
     Bwrap,
     /// A profile text for `sandbox-exec` of macOS; only looked at, by `profile`.
     Seatbelt,

@@ -129,6 +129,7 @@ pub(super) fn settle(flags: &PolicyFlags, policy: &mut Policy, purpose: Purpose)
     match (flags.backend, purpose) {
         (BackendFlag::Auto, _) | (BackendFlag::Seatbelt, Purpose::Look) => {}
         (BackendFlag::Landlock, _) => policy.backend = BackendChoice::Landlock,
+        (BackendFlag::Namespaces, _) => policy.backend = BackendChoice::Namespaces,
         (BackendFlag::Bwrap, _) => policy.backend = BackendChoice::Bwrap,
         (BackendFlag::Seatbelt, Purpose::Obey) => {
             return Err(

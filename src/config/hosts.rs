@@ -173,7 +173,7 @@ pub(crate) fn notes(layers: &Layers, policy: &Policy, tools: &[CustomTool]) -> V
                 Diagnostic::warning("the `landlock` backend cannot hold a list of hosts: such calls are refused")
                     .at(layer.source.place(at), "needs a network namespace")
                     .and(by.source.place(backend.at), "has none")
-                    .hint("write `backend: auto` or `backend: bwrap`; or give no network, or all of it");
+                    .hint("write `backend: auto` or `backend: namespaces`; or give no network, or all of it");
             found.push(*note);
         }
     }

@@ -153,13 +153,14 @@ fn backend(layers: &Layers) -> Result<BackendChoice, Box<Diagnostic>> {
     let name = match found.value {
         RawBackend::Auto => return Ok(BackendChoice::Auto),
         RawBackend::Landlock => return Ok(BackendChoice::Landlock),
+        RawBackend::Namespaces => return Ok(BackendChoice::Namespaces),
         RawBackend::Bwrap => return Ok(BackendChoice::Bwrap),
         RawBackend::Seatbelt => "seatbelt",
     };
     Err(
         Diagnostic::error(format!("the backend `{name}` is not supported by this version"))
             .at(layer.source.place(found.at), "cannot confine")
-            .hint("write `backend: auto`, `backend: bwrap` or `backend: landlock`"),
+            .hint("write `backend: auto`, `backend: namespaces`, `backend: bwrap` or `backend: landlock`"),
     )
 }
 

@@ -22,7 +22,7 @@ words! {
         RefuseTools,
     }
     /// Which backend confines.
-    RawBackend { Auto, Landlock, Bwrap, Seatbelt }
+    RawBackend { Auto, Landlock, Namespaces, Bwrap, Seatbelt }
     /// What may be done below a root.
     RawMode {
         /// Read.

@@ -1,6 +1,6 @@
 //! The number of processes of a command's tree, counted by the kernel.
 //!
-//! `RLIMIT_NPROC` counts per user namespace. In the one that bwrap made for a worker nothing runs but the worker, its
+//! `RLIMIT_NPROC` counts per user namespace. In the one that was made for a worker nothing runs but the worker, its
 //! runners, what they run, and the first process of the namespaces: so what is left for a command is known to
 //! the task. It is tried before it is relied on, because the kernel counts nothing that the host's root runs.
 

@@ -1,14 +1,15 @@
-//! The way into namespaces: bwrap makes them and the mounts, and starts this program again inside, as the worker.
+//! The way into namespaces. Stockade makes them itself and goes on as the worker, as [`super::namespaces`] tells; or
+//! bwrap makes them and the mounts, and starts this program again inside.
 //!
-//! What goes along is a handful of descriptors, named in the arguments: the control socket, the link to the keeper,
+//! What goes along with bwrap is a handful of descriptors, named in the arguments: the control socket, the link to the keeper,
 //! and the setup in sealed memory. The program itself is a descriptor too, so it need not be visible
 //! inside. Nothing of the agent runs before the worker stands in its layer; then bwrap's own first process (number 1 in
 //! there) is outside of it.
 
-use std::ffi::{CString, OsString};
+use std::ffi::{CString, OsStr, OsString};
 use std::fs::File;
 use std::io::{Read, Seek, Write};
-use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
@@ -26,8 +27,8 @@ use super::protocol::{SetupMessage, StartFailure, Step};
 use super::stage::{INSIDE, refuse};
 use super::wire::{decode, receive};
 use super::worker::{self, Outside};
-use super::{privilege, sys};
-use crate::backend::World;
+use super::{namespaces, privilege, sys};
+use crate::backend::MadeBy;
 
 /// The worker's exit code when it was not started by a Stockade stage.
 const NOT_A_WORKER: i32 = 125;
@@ -39,8 +40,8 @@ struct Luggage {
     session: OsString,
 }
 
-/// Waits for the setup and becomes bwrap; never returns. Errors of bwrap go to `complaining`.
-pub(crate) fn enter(control: &OwnedFd, link: &OwnedFd, complaining: &OwnedFd, keeper: Pid, session: &Path) -> ! {
+/// Waits for the setup and becomes the worker in there, or bwrap; never returns. Errors of bwrap go to `complaining`.
+pub(crate) fn enter(control: &OwnedFd, link: OwnedFd, complaining: &OwnedFd, keeper: Pid, session: &Path) -> ! {
     let setup = match receive::<SetupMessage>(control) {
         Ok(Some((setup, _))) => setup,
         // The parent gave up, or is dead.
@@ -50,32 +51,52 @@ pub(crate) fn enter(control: &OwnedFd, link: &OwnedFd, complaining: &OwnedFd, ke
             StartFailure::new(Step::Setup, Errno::EPROTO, error.to_string()),
         ),
     };
-    let luggage = Luggage {
-        setup,
-        session: session.as_os_str().to_owned(),
+    let Some(world) = setup.plan.as_ref().and_then(|plan| plan.world.as_ref()) else {
+        let failure = StartFailure::new(Step::Setup, Errno::EPROTO, "a plan without namespaces");
+        refuse(control, failure)
     };
-    match become_bwrap(control, link, complaining, keeper, &luggage) {
-        Ok(never) => match never {},
-        Err(failure) => refuse(control, failure),
+    match world.made_by.clone() {
+        MadeBy::Stockade => match namespaces::enter(&world.mounts, keeper, &[control.as_fd(), link.as_fd()]) {
+            Ok(()) => worker::begin(control, link, Outside::Init, setup, session),
+            Err(failure) => refuse(control, failure),
+        },
+        MadeBy::Bwrap(program) => {
+            let arguments = world.mounts.bytes();
+            let session = session.as_os_str().to_owned();
+            let luggage = Luggage { setup, session };
+            let along = Along {
+                control,
+                link: &link,
+                complaining,
+            };
+            match become_bwrap(&program, &arguments, &along, keeper, &luggage) {
+                Ok(never) => match never {},
+                Err(failure) => refuse(control, failure),
+            }
+        }
     }
 }
 
+/// The descriptors that bwrap is given.
+struct Along<'a> {
+    control: &'a OwnedFd,
+    link: &'a OwnedFd,
+    complaining: &'a OwnedFd,
+}
+
 fn become_bwrap(
-    control: &OwnedFd,
-    link: &OwnedFd,
-    complaining: &OwnedFd,
+    program: &OsStr,
+    mounts: &[u8],
+    along: &Along<'_>,
     keeper: Pid,
     luggage: &Luggage,
 ) -> Result<std::convert::Infallible, StartFailure> {
+    let Along {
+        control,
+        link,
+        complaining,
+    } = along;
     let at = StartFailure::at(Step::Namespaces);
-    let world = luggage.setup.plan.as_ref().and_then(|plan| plan.world.as_ref());
-    let Some(World { bwrap, mounts, .. }) = world else {
-        return Err(StartFailure::new(
-            Step::Setup,
-            Errno::EPROTO,
-            "a plan without namespaces",
-        ));
-    };
     prctl::set_pdeathsig(Signal::SIGKILL).map_err(&at)?;
     if getppid() != keeper {
         return Err(StartFailure::new(Step::ParentDeath, Errno::ESRCH, "the keeper is gone"));
@@ -83,21 +104,21 @@ fn become_bwrap(
     let packed = postcard::to_stdvec(luggage)
         .map_err(|error| StartFailure::new(Step::Setup, Errno::EINVAL, error.to_string()))?;
     let setup = sealed(&packed)?;
-    let arguments = sealed(&mounts.bytes())?;
-    let program = open("/proc/self/exe", OFlag::O_PATH | OFlag::O_CLOEXEC, Mode::empty()).map_err(&at)?;
-    let along = [control, link, &setup, &arguments, &program];
+    let arguments = sealed(mounts)?;
+    let itself = open("/proc/self/exe", OFlag::O_PATH | OFlag::O_CLOEXEC, Mode::empty()).map_err(&at)?;
+    let along = [control, link, &setup, &arguments, &itself];
     for fd in along {
         fcntl(fd, FcntlArg::F_SETFD(FdFlag::empty())).map_err(&at)?;
     }
     dup2_stderr(complaining).map_err(&at)?;
-    let [control, link, setup, arguments, program] = along.map(AsRawFd::as_raw_fd);
+    let [control, link, setup, arguments, itself] = along.map(AsRawFd::as_raw_fd);
     let argv = [
         "bwrap".to_owned(),
         "--args".to_owned(),
         arguments.to_string(),
         "--die-with-parent".to_owned(),
         "--".to_owned(),
-        format!("/proc/self/fd/{program}"),
+        format!("/proc/self/fd/{itself}"),
         INSIDE.to_owned(),
         control.to_string(),
         link.to_string(),
@@ -109,9 +130,9 @@ fn become_bwrap(
         .into_iter()
         .collect::<Result<Vec<_>, _>>()
         .map_err(nul)?;
-    let path = CString::new(bwrap.as_bytes()).map_err(nul)?;
+    let path = CString::new(program.as_bytes()).map_err(nul)?;
     execve(&path, &argv, &[] as &[CString])
-        .map_err(|errno| StartFailure::new(Step::Namespaces, errno, crate::policy::path::display(bwrap)))
+        .map_err(|errno| StartFailure::new(Step::Namespaces, errno, crate::policy::path::display(program)))
 }
 
 /// Memory with these bytes that nobody can change any more, read from its beginning.

@@ -14,7 +14,7 @@ pub enum Step {
     Setup,
     /// Leaving the session and its descriptors.
     Session,
-    /// Entering namespaces, with bwrap.
+    /// Entering namespaces, and mounting.
     Namespaces,
     /// Making the sockets that lead out of the network namespace.
     WayOut,

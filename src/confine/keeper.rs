@@ -27,7 +27,7 @@ use super::protocol::{
 };
 use super::wire::{receive, send};
 use super::{protect, session, sweep, sys};
-use crate::backend::bwrap::MOST_PROTECTED;
+use crate::backend::namespaces::MOST_PROTECTED;
 
 /// How often a watched tree is measured.
 const SAMPLE_EVERY: Duration = Duration::from_millis(50);
@@ -57,7 +57,7 @@ pub(crate) struct Keeper<'a> {
     recovered: Vec<Violation>,
     unrecovered: Vec<protect::Unrecovered>,
     watched: Vec<Watched>,
-    /// What bwrap says, until the worker has entered.
+    /// What bwrap says, where it makes the namespaces, until the worker has entered.
     complaints: Option<OwnedFd>,
 }
 

@@ -27,6 +27,7 @@ pub mod io;
 pub mod keeper;
 mod listening;
 mod mounts;
+mod namespaces;
 pub mod outside;
 pub mod privilege;
 pub mod protect;

@@ -1,6 +1,6 @@
 //! The mounts that hold a profile, looked at from inside: that each is what was planned, and that it stays.
 //!
-//! bwrap resolves each path once more when it mounts, so what came of it is compared with what was surveyed. And
+//! bwrap resolves each path once more when it mounts, so what came of it, whoever mounted, is compared with what was surveyed. And
 //! whoever replaces or removes a file on the host takes every mount on it away, in all namespaces (editors save
 //! that way), which the kernel tells of. Whoever renames it, or a directory on the way to it, takes the mounts along,
 //! which nobody is told of: so the table is read again and again. Nothing inside can change a mount.
@@ -16,11 +16,12 @@ use nix::errno::Errno;
 use nix::fcntl::{OFlag, open};
 use nix::sys::stat::{Mode, SFlag, fstat};
 use nix::sys::statfs::{FsType, PROC_SUPER_MAGIC, TMPFS_MAGIC, fstatfs};
+use nix::sys::statvfs::FsFlags;
 
 use super::protocol::{StartFailure, Step};
 use crate::backend::World;
-use crate::backend::bwrap::Step as MountStep;
 use crate::backend::landlock::Beneath;
+use crate::backend::namespaces::{BindAccess, Step as MountStep};
 use crate::policy::path::display;
 
 /// The mounts of this namespace.
@@ -65,6 +66,18 @@ impl Mounts {
         }
         for (path, step) in &last {
             compare(path, step)?;
+        }
+        for step in &world.mounts.steps {
+            match step {
+                MountStep::Freeze { path } => compare(path, step)?,
+                MountStep::Bind { .. }
+                | MountStep::MaskDirectory { .. }
+                | MountStep::MaskFile { .. }
+                | MountStep::Symlink { .. }
+                | MountStep::Proc { .. }
+                | MountStep::Dev { .. }
+                | MountStep::Tmp { .. } => {}
+            }
         }
         // What is not mounted at all cannot be reached, so it needs no cover.
         let covered = world
@@ -146,7 +159,8 @@ fn compare(path: &OsStr, step: &MountStep) -> Result<(), StartFailure> {
     .map_err(at)?;
     let stat = fstat(&fd).map_err(at)?;
     let kind = SFlag::from_bits_truncate(stat.st_mode) & SFlag::S_IFMT;
-    let is = |wanted: FsType| Ok(fstatfs(&fd).map_err(at)?.filesystem_type() == wanted);
+    let system = fstatfs(&fd).map_err(at)?;
+    let is = |wanted: FsType| system.filesystem_type() == wanted;
     let as_planned = match step {
         MountStep::Bind {
             device, inode, beneath, ..
@@ -154,17 +168,40 @@ fn compare(path: &OsStr, step: &MountStep) -> Result<(), StartFailure> {
             let is_directory = kind == SFlag::S_IFDIR;
             stat.st_dev == *device && stat.st_ino == *inode && is_directory == (*beneath == Beneath::Directory)
         }
-        MountStep::MaskDirectory { .. } => is(TMPFS_MAGIC)? && Mode::from_bits_truncate(stat.st_mode).is_empty(),
+        MountStep::MaskDirectory { .. } => is(TMPFS_MAGIC) && Mode::from_bits_truncate(stat.st_mode).is_empty(),
         MountStep::MaskFile { .. } => kind == SFlag::S_IFCHR,
-        MountStep::Proc { .. } => is(PROC_SUPER_MAGIC)?,
-        MountStep::Dev { .. } | MountStep::Tmp { .. } => is(TMPFS_MAGIC)?,
+        MountStep::Proc { .. } => is(PROC_SUPER_MAGIC),
+        MountStep::Dev { .. } | MountStep::Tmp { .. } => is(TMPFS_MAGIC),
         MountStep::Symlink { .. } | MountStep::Freeze { .. } => true,
     };
+    let missing = flags(step).difference(system.flags());
+    if !missing.is_empty() {
+        let what = format!("{} is mounted without {missing:?}", display(path));
+        return Err(StartFailure::new(Step::SelfTest, Errno::EPERM, what));
+    }
     if as_planned {
         return Ok(());
     }
     let what = format!("{} is not what it was when the config was read", display(path));
     Err(StartFailure::new(Step::Namespaces, Errno::ESTALE, what))
+}
+
+/// What must not be possible on the mount of a step.
+fn flags(step: &MountStep) -> FsFlags {
+    let safe = FsFlags::ST_NOSUID | FsFlags::ST_NODEV;
+    match step {
+        MountStep::Bind { access, .. } => match access {
+            BindAccess::ReadOnly => safe | FsFlags::ST_RDONLY,
+            BindAccess::Writable => safe,
+            BindAccess::Device => FsFlags::ST_NOSUID,
+        },
+        MountStep::MaskDirectory { .. } | MountStep::MaskFile { .. } | MountStep::Freeze { .. } => {
+            safe | FsFlags::ST_RDONLY
+        }
+        MountStep::Proc { .. } => safe | FsFlags::ST_NOEXEC,
+        MountStep::Dev { .. } | MountStep::Tmp { .. } => safe,
+        MountStep::Symlink { .. } => FsFlags::empty(),
+    }
 }
 
 #[cfg(test)]

@@ -17,7 +17,12 @@ fn failed(what: &str) -> impl Fn(caps::errors::CapsError) -> StartFailure {
 /// Drops ambient and bounding capabilities, locks the secure bits, leaves supplementary groups, makes
 /// real, effective and saved ids equal, and clears every capability. Checked afterwards.
 pub(crate) fn drop_all() -> Result<(), StartFailure> {
-    drop_but(None)
+    drop_but(None, Groups::Left)
+}
+
+/// The same in a user namespace, in which groups cannot be set, and which has only those that came along.
+pub(crate) fn drop_in_namespaces() -> Result<(), StartFailure> {
+    drop_but(None, Groups::CannotBeSet)
 }
 
 /// The same, but for what uid 0 needs to become uid 0 of a user namespace: a program it starts has `CAP_SETFCAP`, and
@@ -25,10 +30,26 @@ pub(crate) fn drop_all() -> Result<(), StartFailure> {
 pub(crate) fn drop_for_namespaces() -> Result<(), StartFailure> {
     let needed = caps::Capability::CAP_SETFCAP;
     let permitted = caps::read(None, CapSet::Permitted).map_err(failed("permitted set"))?;
-    drop_but((getuid().is_root() && permitted.contains(&needed)).then_some(needed))
+    let kept = (getuid().is_root() && permitted.contains(&needed)).then_some(needed);
+    drop_but(kept, Groups::Left)
 }
 
-fn drop_but(kept: Option<caps::Capability>) -> Result<(), StartFailure> {
+/// Has what [`drop_for_namespaces`] kept act in this program itself.
+pub(crate) fn raise_for_namespaces() -> Result<(), StartFailure> {
+    let permitted = caps::read(None, CapSet::Permitted).map_err(failed("permitted set"))?;
+    caps::set(None, CapSet::Effective, &permitted).map_err(failed("effective set"))
+}
+
+/// What is done about supplementary groups.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Groups {
+    /// They are left, where this process could.
+    Left,
+    /// Nobody can set any.
+    CannotBeSet,
+}
+
+fn drop_but(kept: Option<caps::Capability>, groups: Groups) -> Result<(), StartFailure> {
     let kept: CapsHashSet = kept.into_iter().collect();
     let nix = |what: &'static str| move |errno| StartFailure::new(Step::Privilege, errno, what);
     caps::clear(None, CapSet::Ambient).map_err(failed("ambient set"))?;
@@ -43,8 +64,11 @@ fn drop_but(kept: Option<caps::Capability>) -> Result<(), StartFailure> {
         }
         sys::lock_securebits().map_err(nix("secure bits"))?;
     }
-    if effective.contains(&caps::Capability::CAP_SETGID) {
-        setgroups(&[]).map_err(nix("supplementary groups"))?;
+    match groups {
+        Groups::Left if effective.contains(&caps::Capability::CAP_SETGID) => {
+            setgroups(&[]).map_err(nix("supplementary groups"))?;
+        }
+        Groups::Left | Groups::CannotBeSet => {}
     }
     // A set-uid start (sudo keeps them equal, a set-uid wrapper would not) must not leave a second
     // identity to switch back to.

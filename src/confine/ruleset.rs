@@ -14,9 +14,9 @@ use nix::unistd::{Pid, getpid};
 
 use super::protocol::{StartFailure, Step};
 use crate::backend::Plan;
-use crate::backend::bwrap::{OLDEST_ABI as FLOOR_INSIDE, OwnFileSystem, OwnRule};
 use crate::backend::landlock::rights::OLDEST_ABI as FLOOR;
 use crate::backend::landlock::{Beneath, LandlockPlan, Rule};
+use crate::backend::namespaces::{OLDEST_ABI as FLOOR_INSIDE, OwnFileSystem, OwnRule};
 use crate::policy::path::display;
 
 /// Opens every path of the plan, checks that each is the inode that was ruled, and builds the ruleset.

@@ -19,7 +19,8 @@ use nix::unistd::{chdir, getpid, pipe2, setsid};
 use super::protocol::{Announcement, Place, Reply, StartFailure, Step};
 use super::wire::{receive, send};
 use super::worker::Outside;
-use super::{entry, keeper, privilege, session, spread, sys, worker};
+use super::{entry, keeper, namespaces, privilege, session, spread, sys, worker};
+use crate::backend::host::PROBE;
 
 /// The hidden subcommand that makes a process the stage.
 pub const SUBCOMMAND: &str = "__stage";
@@ -29,19 +30,20 @@ pub(crate) const INSIDE: &str = "__worker";
 /// The stage's exit code when it was not started by a Stockade parent.
 const NOT_A_STAGE: i32 = 125;
 
-/// Whether the first argument of this program says that it was started to confine commands; then [`main`] must be
+/// Whether the first argument of this program says that it was started to confine commands, or to try that; then [`main`] must be
 /// called before anything else.
 pub fn is_ours(first: &OsStr) -> bool {
-    first == SUBCOMMAND || first == INSIDE
+    first == SUBCOMMAND || first == INSIDE || first == PROBE
 }
 
-/// Becomes the stage, or the worker inside namespaces: never returns.
+/// Becomes the stage, the worker inside namespaces, or a probe: never returns.
 pub fn main() -> ! {
     let mut arguments = std::env::args_os().skip(1);
-    if arguments.next().is_some_and(|first| first == INSIDE) {
-        entry::inside(arguments)
+    match arguments.next() {
+        Some(first) if first == INSIDE => entry::inside(arguments),
+        Some(first) if first == PROBE => namespaces::probe(),
+        Some(_) | None => outside(),
     }
-    outside()
 }
 
 /// The stage. Standard input must be the parent's control socket.
@@ -94,7 +96,8 @@ fn stand_alone() -> Result<(), StartFailure> {
     setrlimit(Resource::RLIMIT_CORE, 1, 1).map_err(at(Step::Limits))
 }
 
-fn prepare(place: Place) -> Result<(), StartFailure> {
+/// Gives up what a process at this place does not need.
+pub(crate) fn prepare(place: Place) -> Result<(), StartFailure> {
     match place {
         Place::Host => privilege::drop_all()?,
         Place::Namespaces => privilege::drop_for_namespaces()?,
@@ -146,8 +149,10 @@ fn become_both(control: &OwnedFd, aside: OwnedFd, session: &Path, announcement: 
                     }
                 }
                 Ok(None) => {
-                    drop((keeper, complaints));
-                    entry::enter(control, &worker_end, &complaining, keeping, session)
+                    // Not dropped: the lock on the session is the keeper's as well, and would be given back for both.
+                    // Whatever comes next closes all but what it needs.
+                    std::mem::forget((keeper, complaints));
+                    entry::enter(control, worker_end, &complaining, keeping, session)
                 }
                 Err(errno) => failed("bwrap")(errno),
             }

@@ -15,10 +15,12 @@
 pub(crate) mod attributes;
 mod directory;
 pub(crate) mod filters;
+mod mounts;
 mod process;
 pub(crate) mod sockets;
 mod terminal;
 
 pub(crate) use directory::*;
+pub(crate) use mounts::*;
 pub(crate) use process::*;
 pub(crate) use terminal::*;

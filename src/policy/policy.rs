@@ -179,7 +179,9 @@ pub enum BackendChoice {
     Auto,
     /// Landlock and seccomp.
     Landlock,
-    /// Namespaces, with Landlock and seccomp inside.
+    /// Namespaces, with Landlock and seccomp inside, whoever can make them.
+    Namespaces,
+    /// The same, and bwrap makes them.
     Bwrap,
 }
 

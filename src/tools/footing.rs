@@ -35,7 +35,7 @@ impl Footing {
     /// What this machine can do for the policy; an error where the policy wants to fail at once.
     pub fn find(policy: &Policy) -> Result<Self, String> {
         let host = match policy.backend {
-            BackendChoice::Auto => Host::with_acting_bwrap(|_| None),
+            BackendChoice::Auto | BackendChoice::Namespaces => Host::with_acting_namespaces(None),
             BackendChoice::Landlock => Host::quick(),
             BackendChoice::Bwrap => Host::with_bwrap(),
         };
@@ -47,7 +47,9 @@ impl Footing {
         let (lacks, walls) = match policy.backend {
             BackendChoice::Auto => return Ok(strongest(policy, host)?.footing),
             BackendChoice::Landlock => (host.landlock_lacks(), Some(Walls::Landlock)),
-            BackendChoice::Bwrap => (host.namespaces_lacks(), host.bwrap.map(Walls::Namespaces)),
+            BackendChoice::Namespaces | BackendChoice::Bwrap => {
+                (host.namespaces_lacks(), host.maker().map(Walls::Namespaces))
+            }
         };
         match walls.and_then(|walls| ground(policy, host, walls)) {
             Some(ground) if lacks.is_empty() => Ok(Self::Confined(ground)),
@@ -57,13 +59,15 @@ impl Footing {
 
     /// The same, where it is remembered in `state` that namespaces work.
     pub fn choose(policy: &Policy, state: &Path) -> Result<Chosen, String> {
+        let alone = |footing| Chosen {
+            footing,
+            fallen: None,
+            below: None,
+        };
         match policy.backend {
             BackendChoice::Auto => strongest(policy, &remembered::host(state)),
-            BackendChoice::Landlock | BackendChoice::Bwrap => Ok(Chosen {
-                footing: Self::find(policy)?,
-                fallen: None,
-                below: None,
-            }),
+            BackendChoice::Namespaces => Self::on(&remembered::host(state), policy).map(alone),
+            BackendChoice::Landlock | BackendChoice::Bwrap => Self::find(policy).map(alone),
         }
     }
 
@@ -77,7 +81,7 @@ impl Footing {
         match (policy.os_sandbox, policy.backend) {
             (OsSandbox::RefuseTools, _) => Ok(Self::Refused(cannot_confine(&why, policy.backend))),
             // Another regime may well work: that one was not asked for is no reason to run without any.
-            (OsSandbox::FailFast, _) | (OsSandbox::NotRequired, BackendChoice::Bwrap) => {
+            (OsSandbox::FailFast, _) | (OsSandbox::NotRequired, BackendChoice::Namespaces | BackendChoice::Bwrap) => {
                 Err(cannot_confine(&why, policy.backend))
             }
             (OsSandbox::NotRequired, BackendChoice::Auto | BackendChoice::Landlock) => Ok(Self::Unconfined(why)),
@@ -102,7 +106,7 @@ fn ground(policy: &Policy, host: &Host, walls: Walls) -> Option<Ground> {
 fn strongest(policy: &Policy, host: &Host) -> Result<Chosen, String> {
     let (inside, alone) = (host.namespaces_lacks(), host.landlock_lacks());
     let below = ground(policy, host, Walls::Landlock).filter(|_| alone.is_empty());
-    let namespaces = host.bwrap.map(Walls::Namespaces).filter(|_| inside.is_empty());
+    let namespaces = host.maker().map(Walls::Namespaces).filter(|_| inside.is_empty());
     if let Some(ground) = namespaces.and_then(|walls| ground(policy, host, walls)) {
         return Ok(Chosen {
             footing: Footing::Confined(ground),
@@ -139,11 +143,15 @@ pub(super) fn short(why: &str) -> String {
 
 /// What is missing, what it means, how to get it: one paragraph.
 fn cannot_confine(why: &str, asked: BackendChoice) -> String {
-    if asked == BackendChoice::Bwrap {
+    let asked_for_namespaces = match asked {
+        BackendChoice::Namespaces | BackendChoice::Bwrap => true,
+        BackendChoice::Auto | BackendChoice::Landlock => false,
+    };
+    if asked_for_namespaces {
         return format!(
             "this machine cannot confine commands in the `namespaces` regime, which was asked for, so nothing was run: \
              {why}. `stockade doctor` says what is there; `--backend landlock` (or `sandbox.backend: landlock`) does \
-             without bwrap and namespaces."
+             without namespaces."
         );
     }
     format!(

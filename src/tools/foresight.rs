@@ -20,7 +20,7 @@ use crate::profile::{Asked, Call, derive};
 pub fn foresee(policy: &Policy, narrowing: &Narrowing, places: &Places, call: &ShellCall) {
     match policy.backend {
         BackendChoice::Landlock => {}
-        BackendChoice::Auto | BackendChoice::Bwrap => return,
+        BackendChoice::Auto | BackendChoice::Namespaces | BackendChoice::Bwrap => return,
     }
     let Ok(directory) = AbsPath::new(&call.directory) else {
         return;

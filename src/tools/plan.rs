@@ -6,14 +6,14 @@ use std::hash::{Hash, Hasher};
 
 use sha2::{Digest, Sha256};
 
-use crate::backend::bwrap::NetworkNamespace;
-use crate::backend::host::Bwrap;
+use crate::backend::host::Maker;
 use crate::backend::landlock::{self, LandlockPlan};
+use crate::backend::namespaces::NetworkNamespace;
 use crate::backend::seatbelt::{self, SeatbeltPlan};
 use crate::backend::seccomp::{self, Attempts, IpSockets, Role, SeccompError, SeccompWitness, Settings};
 use crate::backend::status::{ClauseStatus, Refusal};
 use crate::backend::survey::{Survey, SurveyError};
-use crate::backend::{Exit, Plan, Regime, Watched, World, attributes, bwrap};
+use crate::backend::{Exit, Plan, Regime, Watched, World, attributes, namespaces};
 use crate::policy::{AbsPath, DenyFallback, Network, Policy, Residuals};
 use crate::profile::order::Permission;
 use crate::profile::{Asked, Call, Profile, Witness, files_within};
@@ -81,8 +81,8 @@ pub struct Ground {
 pub enum Walls {
     /// A Landlock layer.
     Landlock,
-    /// Namespaces that this bwrap makes, and a Landlock layer inside.
-    Namespaces(Bwrap),
+    /// Namespaces that this one makes, and a Landlock layer inside.
+    Namespaces(Maker),
 }
 
 impl Walls {
@@ -130,7 +130,7 @@ pub struct Draft {
 pub fn draft(profile: &Profile, ground: Ground, around: &Surroundings) -> Result<Draft, PlanError> {
     let lowered = match ground.walls {
         Walls::Landlock => lower_landlock(profile, ground),
-        Walls::Namespaces(bwrap) => lower_namespaces(profile, ground, bwrap, around),
+        Walls::Namespaces(maker) => lower_namespaces(profile, ground, maker, around),
     }?;
     Ok(Draft { lowered })
 }
@@ -175,10 +175,10 @@ impl Draft {
 fn lower_namespaces(
     profile: &Profile,
     ground: Ground,
-    program: Bwrap,
+    maker: Maker,
     around: &Surroundings,
 ) -> Result<Lowered, PlanError> {
-    let options = bwrap::Options {
+    let options = namespaces::Options {
         abi: ground.landlock_abi,
         deny_fallback: ground.deny_fallback,
         residuals: ground.residuals,
@@ -186,23 +186,23 @@ fn lower_namespaces(
         protect: around.protect.clone(),
         stage: around.shown.clone(),
     };
-    let survey = bwrap::survey(profile, &options)?;
-    let bwrap::Lowered {
+    let survey = namespaces::survey(profile, &options)?;
+    let namespaces::Lowered {
         plan: mounts,
         layer,
         own,
         statuses,
         protected,
-    } = bwrap::lower(profile, &survey, &options)?;
-    let walls = bwrap::Walls {
+    } = namespaces::lower(profile, &survey, &options)?;
+    let walls = namespaces::Walls {
         argv: &mounts.render(),
         layer: &layer,
         own: &own,
         stage: &options.stage,
     };
-    bwrap::validate(&walls, profile, &survey).map_err(PlanError::WeakPlan)?;
+    namespaces::validate(&walls, profile, &survey).map_err(PlanError::WeakPlan)?;
     let world = World {
-        bwrap: program.path.into(),
+        made_by: maker.made_by(),
         mounts,
         own,
         protected: protected

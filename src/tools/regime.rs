@@ -7,8 +7,8 @@ use serde::Serialize;
 
 use super::plan::{Ground, Walls};
 use crate::backend::Regime;
-use crate::backend::bwrap::MOST_PROTECTED;
-use crate::backend::host::{Hold, TreeLimit};
+use crate::backend::host::{Hold, Maker, TreeLimit};
+use crate::backend::namespaces::MOST_PROTECTED;
 use crate::policy::{HostAccess, Limits, Network, NetworkOf, Operation, Policy, Protect, Right, UnixSockets};
 use crate::profile::{FileReach, Profile};
 
@@ -80,12 +80,12 @@ impl RegimeLine {
                     let fallen = fallen.map(|why| format!("; {why}")).unwrap_or_default();
                     format!("Landlock ABI {} + seccomp{fallen}", ground.landlock_abi)
                 }
-                Walls::Namespaces(bwrap) => {
-                    format!(
-                        "bwrap {} + Landlock ABI {} + seccomp",
-                        bwrap.number(),
-                        ground.landlock_abi
-                    )
+                Walls::Namespaces(maker) => {
+                    let made = match maker {
+                        Maker::Stockade => "native".to_owned(),
+                        Maker::Bwrap(bwrap) => format!("bwrap {}", bwrap.number()),
+                    };
+                    format!("{made} + Landlock ABI {} + seccomp", ground.landlock_abi)
                 }
             },
             writes: roots,

@@ -8,7 +8,8 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use crate::backend::host::{BwrapFile, Host};
+use crate::backend::Regime;
+use crate::backend::host::{BwrapFile, Host, Maker, Seen};
 use crate::config::kept;
 
 /// Longer than any such file.
@@ -37,7 +38,7 @@ struct Circumstances {
     label: String,
     status: Vec<String>,
     settings: Vec<Option<String>>,
-    bwrap: BwrapFile,
+    bwrap: Option<BwrapFile>,
 }
 
 /// What was seen, and when it counts.
@@ -45,25 +46,17 @@ struct Circumstances {
 #[serde(deny_unknown_fields)]
 struct Memory {
     circumstances: Circumstances,
-    bwrap_version: (u32, u32, u32),
+    seen: Seen,
 }
 
 /// What this machine can do, where namespaces are tried out only if nobody remembers that they work.
 pub(super) fn host(state: &Path) -> Host {
-    let now = Host::bwrap_file().and_then(Circumstances::now);
-    let mut recalled = false;
-    let host = Host::with_acting_bwrap(|_| {
-        let version = recall(&place(state), now.as_ref()?)?;
-        recalled = true;
-        Some(version)
-    });
-    if let (false, true, Some(circumstances)) = (recalled, host.bwrap_acts.works(), now)
-        && let Some(bwrap_version) = host.bwrap.and_then(|bwrap| bwrap.version)
-    {
-        let memory = Memory {
-            circumstances,
-            bwrap_version,
-        };
+    let now = Circumstances::now(Host::bwrap_file());
+    let recalled = now.as_ref().and_then(|now| recall(&place(state), now));
+    let host = Host::with_acting_namespaces(recalled);
+    let seen = (host.regime() == Regime::Namespaces).then(|| host.maker()).flatten();
+    if let (None, Some(circumstances), Some(seen)) = (recalled, now, seen.and_then(Maker::seen)) {
+        let memory = Memory { circumstances, seen };
         // Who cannot keep it tries again at the next start.
         let _kept = keep(&place(state), &memory);
     }
@@ -79,9 +72,9 @@ fn place(state: &Path) -> PathBuf {
     state.join("namespaces.json")
 }
 
-fn recall(place: &Path, now: &Circumstances) -> Option<(u32, u32, u32)> {
+fn recall(place: &Path, now: &Circumstances) -> Option<Seen> {
     let memory: Memory = serde_json::from_slice(&kept::read(place, MOST_BYTES).ok()?).ok()?;
-    (memory.circumstances == *now).then_some(memory.bwrap_version)
+    (memory.circumstances == *now).then_some(memory.seen)
 }
 
 fn keep(place: &Path, memory: &Memory) -> std::io::Result<()> {
@@ -93,7 +86,7 @@ fn keep(place: &Path, memory: &Memory) -> std::io::Result<()> {
 
 impl Circumstances {
     /// Those of this process; `None` where they cannot be told.
-    fn now(bwrap: BwrapFile) -> Option<Self> {
+    fn now(bwrap: Option<BwrapFile>) -> Option<Self> {
         let line = |path: &str| fs::read_to_string(path).ok().map(|text| text.trim().to_owned());
         // A filter binds a thread; what is started from here is under the same.
         let status = line("/proc/thread-self/status")?;
@@ -118,11 +111,13 @@ mod tests {
 
     use super::*;
 
+    const SEEN: Seen = Seen::Bwrap((0, 8, 0));
+
     fn memory() -> Memory {
         let file = r#"{"path": "/usr/bin/bwrap", "device": 1, "inode": 2, "size": 3, "changed": [4, 5]}"#;
         Memory {
             circumstances: Circumstances::now(serde_json::from_str(file).unwrap()).unwrap(),
-            bwrap_version: (0, 8, 0),
+            seen: SEEN,
         }
     }
 
@@ -132,7 +127,7 @@ mod tests {
         let (place, memory) = (place(&state.path().join("new")), memory());
         assert_eq!(recall(&place, &memory.circumstances), None);
         keep(&place, &memory).unwrap();
-        assert_eq!(recall(&place, &memory.circumstances), Some((0, 8, 0)));
+        assert_eq!(recall(&place, &memory.circumstances), Some(SEEN));
         let changes: [fn(&mut Circumstances); 6] = [
             |now| now.boot.push('x'),
             |now| now.kernel.push('x'),
@@ -158,7 +153,7 @@ mod tests {
         fs::set_permissions(&place, fs::Permissions::from_mode(0o620)).unwrap();
         assert_eq!(recall(&place, &memory.circumstances), None);
         fs::set_permissions(&place, fs::Permissions::from_mode(0o600)).unwrap();
-        assert_eq!(recall(&place, &memory.circumstances), Some((0, 8, 0)));
+        assert_eq!(recall(&place, &memory.circumstances), Some(SEEN));
         fs::rename(&place, state.path().join("other")).unwrap();
         std::os::unix::fs::symlink(state.path().join("other"), &place).unwrap();
         assert_eq!(recall(&place, &memory.circumstances), None);

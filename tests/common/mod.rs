@@ -25,9 +25,7 @@ pub(crate) use process::{
     wait_for_processes,
 };
 pub(crate) use without::without;
-pub(crate) use world::{
-    Actor, Backend, Fixture, SECRET, Snapshot, assert_nothing_left_behind, find_program, strongest,
-};
+pub(crate) use world::{Actor, Backend, Fixture, SECRET, Snapshot, assert_nothing_left_behind, find_program};
 
 /// Whether the declaration in `STOCKADE_TEST_REQUIRE` asks for `thing`.
 pub(crate) fn required(thing: &str) -> bool {
@@ -48,7 +46,7 @@ pub(crate) fn world_with(actor: Actor, backend: Backend, programs: &[&str]) -> O
         return None;
     }
     let bwrap: &[&str] = match backend {
-        Backend::Landlock => &[],
+        Backend::Landlock | Backend::Namespaces => &[],
         Backend::Bwrap => &["bwrap"],
     };
     for program in bwrap.iter().chain(programs) {
@@ -76,11 +74,29 @@ pub(crate) use as_root_and_as_user;
 /// The same in namespaces: `root_in_namespaces::name` and `user_in_namespaces::name`.
 macro_rules! in_namespaces {
     ($($(#[$attribute:meta])* $name:ident [$($program:literal),*];)*) => {
-        crate::common::declare! { root_in_namespaces Root Bwrap; $($(#[$attribute])* $name [$($program),*];)* }
-        crate::common::declare! { user_in_namespaces User Bwrap; $($(#[$attribute])* $name [$($program),*];)* }
+        crate::common::declare! { root_in_namespaces Root Namespaces; $($(#[$attribute])* $name [$($program),*];)* }
+        crate::common::declare! { user_in_namespaces User Namespaces; $($(#[$attribute])* $name [$($program),*];)* }
     };
 }
 pub(crate) use in_namespaces;
+
+/// The same in namespaces that bwrap makes: `root_in_bwrap::name` and `user_in_bwrap::name`.
+macro_rules! in_bwrap {
+    ($($(#[$attribute:meta])* $name:ident [$($program:literal),*];)*) => {
+        crate::common::declare! { root_in_bwrap Root Bwrap; $($(#[$attribute])* $name [$($program),*];)* }
+        crate::common::declare! { user_in_bwrap User Bwrap; $($(#[$attribute])* $name [$($program),*];)* }
+    };
+}
+pub(crate) use in_bwrap;
+
+/// [`in_namespaces`] and [`in_bwrap`]: what namespaces hold, whoever makes them.
+macro_rules! in_all_namespaces {
+    ($($tests:tt)*) => {
+        crate::common::in_namespaces! { $($tests)* }
+        crate::common::in_bwrap! { $($tests)* }
+    };
+}
+pub(crate) use in_all_namespaces;
 
 /// [`as_root_and_as_user`] and [`in_namespaces`]: what both regimes hold.
 macro_rules! in_both_regimes {

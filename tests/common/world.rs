@@ -65,7 +65,29 @@ impl Actor {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Backend {
     Landlock,
+    /// Namespaces that Stockade makes itself.
+    Namespaces,
+    /// Namespaces that bwrap makes.
     Bwrap,
+}
+
+impl Backend {
+    /// Its name, as `--backend` has it.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Landlock => "landlock",
+            Self::Namespaces => "namespaces",
+            Self::Bwrap => "bwrap",
+        }
+    }
+
+    /// Whether commands run in namespaces, whoever makes them.
+    pub(crate) fn is_in_namespaces(self) -> bool {
+        match self {
+            Self::Landlock => false,
+            Self::Namespaces | Self::Bwrap => true,
+        }
+    }
 }
 
 /// Where `actor` finds `program`.
@@ -73,19 +95,6 @@ pub(crate) fn find_program(actor: Actor, program: &str) -> Option<PathBuf> {
     let path = actor.path();
     let mut candidates = path.split(':').map(|folder| Path::new(folder).join(program));
     candidates.find(|file| fs::metadata(file).is_ok_and(|file| file.is_file() && file.mode() & 0o111 != 0))
-}
-
-/// The regime that `auto` means on this machine.
-pub(crate) fn strongest(actor: Actor) -> &'static str {
-    if find_program(actor, "bwrap").is_some() {
-        "namespaces"
-    } else {
-        assert!(
-            !super::required("bwrap"),
-            "there is no bwrap; see STOCKADE_TEST_REQUIRE"
-        );
-        "landlock"
-    }
 }
 
 /// A temporary folder, world-searchable and owned by the actor, with `workspace`, `home`, `outside` and `run` in it.
@@ -204,10 +213,7 @@ impl Fixture {
 
     /// The arguments, with the fixture's backend in them where commands are run.
     pub(crate) fn arguments<'a>(&self, args: &[&'a str]) -> Vec<&'a str> {
-        let backend = match self.backend {
-            Backend::Landlock => "landlock",
-            Backend::Bwrap => "bwrap",
-        };
+        let backend = self.backend.name();
         match args {
             [does @ ("run" | "call" | "mcp" | "learn"), rest @ ..] => [&[*does, "--backend", backend], rest].concat(),
             _ => args.to_vec(),

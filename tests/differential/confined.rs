@@ -52,11 +52,11 @@ pub(crate) struct Machine {
 
 impl Machine {
     pub(crate) fn new(regime: Regime) -> Self {
-        let host = Host::with_bwrap();
+        let host = Host::with_acting_namespaces(None);
         let (walls, lacks) = match regime {
             Regime::None | Regime::Seatbelt => panic!("nothing confines so on this machine"),
             Regime::Landlock => (Some(Walls::Landlock), host.landlock_lacks()),
-            Regime::Namespaces => (host.bwrap.map(Walls::Namespaces), host.namespaces_lacks()),
+            Regime::Namespaces => (host.maker().map(Walls::Namespaces), host.namespaces_lacks()),
         };
         assert!(lacks.is_empty(), "{lacks:?}");
         Self {
@@ -72,7 +72,7 @@ impl Machine {
             port: tools.port,
             processes: match self.walls {
                 Walls::Landlock => vec![std::process::id()],
-                // The first process in there is bwrap's.
+                // The first process in there runs nothing of the agent's.
                 Walls::Namespaces(_) => vec![std::process::id(), 1],
             },
         }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use stockade::backend::bwrap::{BwrapPlan, Step};
+use stockade::backend::namespaces::{MountPlan, Step};
 
 /// What the last step at a path made of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,7 +22,7 @@ pub(crate) struct Mounted {
 }
 
 impl Mounted {
-    pub(crate) fn of(plan: &BwrapPlan) -> Self {
+    pub(crate) fn of(plan: &MountPlan) -> Self {
         let (mut points, mut links) = (BTreeMap::new(), Vec::new());
         for step in &plan.steps {
             let (path, made) = match step {

@@ -41,7 +41,7 @@ fn nothing_is_denied_to_npm() {
 }
 
 fn as_invoker(programs: &[&str], test: impl Fn(&Fixture)) {
-    for backend in [Backend::Landlock, Backend::Bwrap] {
+    for backend in [Backend::Landlock, Backend::Namespaces] {
         if let Some(world) = world_with(Actor::invoker(), backend, programs) {
             test(&world);
         }

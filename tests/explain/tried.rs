@@ -76,12 +76,12 @@ impl<'w> Trial<'w> {
     pub(crate) fn wall(&self) -> &'static str {
         match self.world.backend {
             Backend::Landlock => "landlock",
-            Backend::Bwrap => "mounts",
+            Backend::Namespaces | Backend::Bwrap => "mounts",
         }
     }
 
     pub(crate) fn is_in_namespaces(&self) -> bool {
-        self.world.backend == Backend::Bwrap
+        self.world.backend.is_in_namespaces()
     }
 
     /// What is told of a path, by the wall of the regime.

@@ -1,9 +1,10 @@
 /* Runs a program on a machine that lacks something: a seccomp filter makes the kernel answer as one without it.
  *
- *     without landlock|enabled-landlock|seccomp|namespaces|mounts|room|container|ABI PROGRAM ARGUMENT...
+ *     without landlock|enabled-landlock|seccomp|namespaces|mounts|room|new-mounts|container|ABI PROGRAM ARGUMENT...
  *
  * `landlock`: no kernel support; `enabled-landlock`: compiled in, not enabled at boot; `seccomp`: no filters;
- * `namespaces`: no user namespace may be made; `mounts`: no mount can be made; `room`: a mount finds no room;
+ * `namespaces`: no user namespace may be made; `mounts`: no mount can be made; `room`: a mount finds no room; `new-mounts`: mounts are
+ * made by path alone, as before Linux 5.2;
  * `container`: what Docker's default profile refuses to a container without capabilities; a number: the Landlock version the kernel names. Compiled and run by tests/common/without.rs. */
 #define _GNU_SOURCE
 #include <elf.h>
@@ -33,10 +34,12 @@ static int install(struct sock_filter *filter, unsigned short length, unsigned f
     return (int)syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, flags, &program);
 }
 
-static int fail_call(unsigned number, unsigned error) {
+/* Has two calls fail, which may be the same. */
+static int fail_calls(unsigned number, unsigned other, unsigned error) {
     struct sock_filter filter[] = {
         BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, number, 0, 1),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, number, 1, 0),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, other, 0, 1),
         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | error),
         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
     };
@@ -167,12 +170,13 @@ int main(int argc, char **argv) {
     int made;
     if (argc < 3) return 2;
     if (atoi(argv[1]) > 0) return with_version(atoi(argv[1]), argv + 2);
-    if (!strcmp(argv[1], "landlock")) made = fail_call(CREATE_RULESET, ENOSYS);
-    else if (!strcmp(argv[1], "enabled-landlock")) made = fail_call(CREATE_RULESET, EOPNOTSUPP);
-    else if (!strcmp(argv[1], "seccomp")) made = fail_call(SYS_seccomp, EINVAL);
+    if (!strcmp(argv[1], "landlock")) made = fail_calls(CREATE_RULESET, CREATE_RULESET, ENOSYS);
+    else if (!strcmp(argv[1], "enabled-landlock")) made = fail_calls(CREATE_RULESET, CREATE_RULESET, EOPNOTSUPP);
+    else if (!strcmp(argv[1], "seccomp")) made = fail_calls(SYS_seccomp, SYS_seccomp, EINVAL);
     else if (!strcmp(argv[1], "namespaces")) made = fail_user_namespaces();
-    else if (!strcmp(argv[1], "mounts")) made = fail_call(SYS_mount, EACCES);
-    else if (!strcmp(argv[1], "room")) made = fail_call(SYS_mount, ENOSPC);
+    else if (!strcmp(argv[1], "mounts")) made = fail_calls(SYS_mount, SYS_move_mount, EACCES);
+    else if (!strcmp(argv[1], "room")) made = fail_calls(SYS_mount, SYS_move_mount, ENOSPC);
+    else if (!strcmp(argv[1], "new-mounts")) made = fail_calls(SYS_fsopen, SYS_open_tree, ENOSYS);
     else if (!strcmp(argv[1], "container")) made = as_in_a_container();
     else return 2;
     if (made) { perror("without: seccomp"); return 3; }

@@ -56,7 +56,7 @@ pub(crate) fn lab_with(actor: Actor, programs: &[&str]) -> Option<Lab> {
         assert!(!required(missing), "root has no {missing}; see STOCKADE_TEST_REQUIRE");
         return None;
     }
-    world_with(actor, Backend::Bwrap, programs).map(Lab::new)
+    world_with(actor, Backend::Namespaces, programs).map(Lab::new)
 }
 
 /// Where root finds a program of the system's.

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use serde_json::{Value, json};
 
-use crate::common::{Backend, Fixture};
+use crate::common::Fixture;
 use crate::terminal::{Size, Terminal, USUAL};
 
 /// Everything in the workspace may be read; each change, and each command, is asked about.
@@ -28,10 +28,7 @@ sandbox:
 
 /// The words of `stockade call --config CONFIG WORDS…`, in the regime of the fixture.
 pub(crate) fn call<'a>(world: &'a Fixture, config: &'a str, words: &[&'a str]) -> Vec<&'a str> {
-    let backend = match world.backend {
-        Backend::Landlock => "landlock",
-        Backend::Bwrap => "bwrap",
-    };
+    let backend = world.backend.name();
     let binary = world.binary().to_str().unwrap();
     [
         &[binary, "call", "--quiet", "--config", config, "--backend", backend],

@@ -69,7 +69,7 @@ fn story_8_a_command_is_shown_with_its_directory_its_reach_and_what_confines_it(
     );
     let regime = match world.backend {
         Backend::Landlock => " landlock (",
-        Backend::Bwrap => " namespaces (",
+        Backend::Namespaces | Backend::Bwrap => " namespaces (",
     };
     assert!(field("regime").contains(regime), "{question}");
     assert!(field("may write").ends_with(workspace.to_str().unwrap()), "{question}");

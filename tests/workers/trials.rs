@@ -63,7 +63,8 @@ macro_rules! under {
 }
 
 const LANDLOCK: [Trial; 6] = under!("landlock", BackendChoice::Landlock);
-const NAMESPACES: [Trial; 6] = under!("namespaces", BackendChoice::Bwrap);
+const NAMESPACES: [Trial; 6] = under!("namespaces", BackendChoice::Namespaces);
+const BWRAP: [Trial; 6] = under!("bwrap", BackendChoice::Bwrap);
 
 const UNCONFINED: [Trial; 1] = [("a_limit_that_the_kernel_would_not_count_starts_nothing", |_| {
     uncounted();
@@ -103,10 +104,9 @@ const AUTO: [Trial; 3] = [
 ];
 
 pub(crate) fn main() -> ExitCode {
-    let mut trials = [LANDLOCK.as_slice(), &UNCONFINED, &AHEAD].concat();
+    let mut trials = [LANDLOCK.as_slice(), &NAMESPACES, &UNCONFINED, &AHEAD, &AUTO].concat();
     if Host::with_bwrap().bwrap.is_some() {
-        trials.extend(NAMESPACES);
-        trials.extend(AUTO);
+        trials.extend(BWRAP);
     } else {
         let required = std::env::var("STOCKADE_TEST_REQUIRE")
             .map_or(true, |list| list.split(',').any(|word| word.trim() == "bwrap"));
@@ -560,14 +560,14 @@ fn uncounted() {
 fn remembered() {
     let mut world = World::new(BackendChoice::Auto);
     let memory = world.memory();
-    assert!(world.regime().starts_with("namespaces (bwrap"), "{}", world.regime());
+    assert!(world.regime().starts_with("namespaces (native"), "{}", world.regime());
     let made = fs::metadata(&memory).unwrap();
     assert_eq!(made.permissions().mode() & 0o777, 0o600);
     said(world.wide("test ! -e /root && test ! -e /var/log"));
     world.finish();
     // Another start believes it, and leaves it alone.
     world.executor = Some(world.executor());
-    assert!(world.regime().starts_with("namespaces (bwrap"));
+    assert!(world.regime().starts_with("namespaces (native"));
     assert_eq!(
         fs::metadata(&memory).unwrap().modified().unwrap(),
         made.modified().unwrap()
@@ -624,7 +624,7 @@ fn remembered_wrongly(approval: &str) {
     world.executor = Some(world.executor());
     let regime = world.regime();
     assert!(
-        regime.starts_with("landlock (") && regime.contains("namespaces unavailable: bwrap: "),
+        regime.starts_with("landlock (") && regime.contains("namespaces unavailable: entering namespaces: "),
         "{regime}"
     );
     world.finish();
@@ -638,7 +638,7 @@ fn remembered_wrongly(approval: &str) {
     memory["circumstances"]["status"] = lines.collect::<Vec<_>>().into();
     fs::write(world.memory(), memory.to_string()).unwrap();
     world.executor = Some(world.executor());
-    assert!(world.regime().starts_with("namespaces (bwrap"), "{}", world.regime());
+    assert!(world.regime().starts_with("namespaces (native"), "{}", world.regime());
     let workspace = world.workspace();
     let echo = || call(&workspace, ShellCommand::Line("echo ran; cat /etc/shadow; true".into()));
     let first = world.outcome(echo());

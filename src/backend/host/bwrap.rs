@@ -37,14 +37,6 @@ pub struct BwrapFile {
 const OLDEST: (u32, u32, u32) = (0, 6, 0);
 
 impl Bwrap {
-    /// What is looked at in the place of one that is not there.
-    pub const ASSUMED: Self = Self {
-        path: PLACES[0],
-        version: Some(OLDEST),
-        setuid: false,
-        writable_by_others: false,
-    };
-
     /// Its version, as it is written.
     pub fn number(&self) -> String {
         self.version.map_or_else(

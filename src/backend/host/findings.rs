@@ -112,7 +112,7 @@ impl Host {
 
     fn namespaces_finding(&self) -> Finding {
         let (standing, detail, get) = match &self.user_namespaces {
-            Probe::Works => (Standing::Works, "entered, and mounted in".to_owned(), None),
+            Probe::Works => (Standing::Works, "made, and mounted in".to_owned(), None),
             Probe::Untried => (Standing::Absent, "not tried".to_owned(), None),
             Probe::Fails(why) => (
                 Standing::Absent,
@@ -124,12 +124,17 @@ impl Host {
                 ),
             ),
         };
-        let means = "the `namespaces` regime stands on them; the `landlock` regime does not use them".to_owned();
+        let means = match standing {
+            Standing::Works => "Stockade makes the `namespaces` regime itself",
+            Standing::Missing | Standing::Absent => {
+                "Stockade cannot make the `namespaces` regime itself; bwrap may; the `landlock` regime does not use them"
+            }
+        };
         Finding {
             name: "user_namespaces",
             standing,
             detail,
-            means,
+            means: means.to_owned(),
             get,
         }
     }
@@ -150,12 +155,16 @@ impl Host {
                 (Standing::Absent, shown(bwrap), Some(get.to_owned()))
             }
         };
-        let means = "it makes the `namespaces` regime; the `landlock` regime does not use it".to_owned();
+        let means = if self.user_namespaces.works() {
+            "it could make the `namespaces` regime as well; nothing needs it"
+        } else {
+            "it makes the `namespaces` regime where Stockade cannot; the `landlock` regime does not use it"
+        };
         Finding {
             name: "bwrap",
             standing,
             detail,
-            means,
+            means: means.to_owned(),
             get,
         }
     }

@@ -2,8 +2,8 @@
 //!
 //! Nothing is inferred from versions or settings: a Landlock layer is put on a thread and a forbidden
 //! open is tried there, a filter is installed and must act, a user namespace is really entered.
-//! [`Host::quick`] does the part a run without namespaces needs, [`Host::with_acting_bwrap`] the part that tells which
-//! regime to take; [`Host::full`] does all of it, for `doctor`.
+//! [`Host::quick`] does the part a run without namespaces needs, [`Host::with_acting_namespaces`] the part that tells which
+//! regime to take, and who makes namespaces; [`Host::full`] does all of it, for `doctor`.
 //! [`Host::findings`] and [`Host::regimes`] say what was found, what it means and how to get the rest.
 
 mod bwrap;
@@ -14,11 +14,13 @@ pub mod program;
 mod regimes;
 mod tree;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
+
+use super::MadeBy;
 
 pub use bwrap::{Bwrap, BwrapFile};
 pub use findings::{Finding, Standing};
-pub use namespaces::{PROBE_ARGUMENT, probe_main};
+pub use namespaces::{PROBE, PROBE_WORKED};
 pub use regimes::{ABIS, AbiNeed, LANDLOCK_FLOOR, RegimeReport};
 pub use tree::{Hold, TreeLimit};
 
@@ -58,7 +60,7 @@ pub struct Host {
     pub landlock: Probe,
     /// Whether a filter took hold and stopped something.
     pub seccomp: Probe,
-    /// Whether an unprivileged process can enter namespaces and mount there.
+    /// Whether Stockade can make namespaces and mounts itself.
     pub user_namespaces: Probe,
     /// The bwrap of a system directory.
     pub bwrap: Option<Bwrap>,
@@ -82,7 +84,7 @@ impl Host {
         }
     }
 
-    /// What the `namespaces` regime needs, except that bwrap is not tried out.
+    /// What the `namespaces` regime needs where bwrap is to make it, except that bwrap is not tried out.
     pub fn with_bwrap() -> Self {
         Self {
             bwrap: bwrap::find(),
@@ -90,20 +92,44 @@ impl Host {
         }
     }
 
-    /// The same, and bwrap is tried out; unless `known` names the version of this very bwrap, which was seen to act.
-    pub fn with_acting_bwrap(known: impl FnOnce(&BwrapFile) -> Option<(u32, u32, u32)>) -> Self {
-        let found = bwrap::look().and_then(|(bwrap, file)| {
-            let version = Some(known(&file)?);
-            Some(Bwrap { version, ..bwrap })
-        });
-        if let Some(bwrap) = found.filter(Bwrap::acceptable) {
-            return Self {
-                bwrap: Some(bwrap),
-                bwrap_acts: Probe::Works,
+    /// What the `namespaces` regime needs, whoever makes it: Stockade itself where it can, else bwrap. It is tried,
+    /// unless it was `seen` before, by this very bwrap if by one.
+    pub fn with_acting_namespaces(seen: Option<Seen>) -> Self {
+        match seen {
+            Some(Seen::Stockade) => Self {
+                user_namespaces: Probe::Works,
                 ..Self::quick()
-            };
+            },
+            Some(Seen::Bwrap(version)) => {
+                let found = bwrap::look().map(|(bwrap, _)| Bwrap {
+                    version: Some(version),
+                    ..bwrap
+                });
+                match found.filter(Bwrap::acceptable) {
+                    Some(bwrap) => Self {
+                        bwrap: Some(bwrap),
+                        bwrap_acts: Probe::Works,
+                        ..Self::quick()
+                    },
+                    None => Self::with_acting_namespaces(None),
+                }
+            }
+            None => match namespaces::probe() {
+                Ok(()) => Self::with_acting_namespaces(Some(Seen::Stockade)),
+                Err(why) => Self {
+                    user_namespaces: Probe::Fails(why),
+                    ..Self::with_bwrap().trying_bwrap()
+                },
+            },
         }
-        Self::with_bwrap().trying_bwrap()
+    }
+
+    /// Who makes namespaces here, as far as it was tried.
+    pub fn maker(&self) -> Option<Maker> {
+        if self.user_namespaces.works() {
+            return Some(Maker::Stockade);
+        }
+        self.bwrap.filter(|_| self.bwrap_lacks().is_empty()).map(Maker::Bwrap)
     }
 
     /// Which file the bwrap of a system directory is.
@@ -121,13 +147,51 @@ impl Host {
 
     /// Everything, processes started for it included.
     ///
-    /// The program must call [`probe_main`] when its first argument is [`PROBE_ARGUMENT`].
+    /// The program must hand over to [the stage](crate::confine::stage) what is [its own](crate::confine::stage::is_ours).
     pub fn full() -> Self {
         Self {
             user_namespaces: namespaces::probe().into(),
             ..Self::with_bwrap().trying_bwrap()
         }
     }
+}
+
+/// Who makes namespaces and mounts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Maker {
+    /// Stockade itself.
+    Stockade,
+    /// This bwrap.
+    Bwrap(Bwrap),
+}
+
+impl Maker {
+    /// As a plan says it.
+    pub fn made_by(self) -> MadeBy {
+        match self {
+            Self::Stockade => MadeBy::Stockade,
+            Self::Bwrap(bwrap) => MadeBy::Bwrap(bwrap.path.into()),
+        }
+    }
+
+    /// What was seen, when it has acted.
+    pub fn seen(self) -> Option<Seen> {
+        match self {
+            Self::Stockade => Some(Seen::Stockade),
+            Self::Bwrap(bwrap) => bwrap.version.map(Seen::Bwrap),
+        }
+    }
+}
+
+/// Who was seen to make namespaces and mounts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Seen {
+    /// Stockade itself.
+    Stockade,
+    /// A bwrap of this version.
+    Bwrap((u32, u32, u32)),
 }
 
 #[cfg(test)]

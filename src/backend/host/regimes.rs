@@ -10,7 +10,7 @@ use crate::backend::Regime;
 pub const LANDLOCK_FLOOR: u32 = 6;
 
 /// The ABI below which the `namespaces` regime is refused.
-pub(super) const NAMESPACES_FLOOR: u32 = crate::backend::bwrap::OLDEST_ABI;
+pub(super) const NAMESPACES_FLOOR: u32 = crate::backend::namespaces::OLDEST_ABI;
 
 /// What one Landlock ABI is needed for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -78,7 +78,7 @@ pub struct RegimeReport {
 impl Host {
     /// The strongest regime that works here, as far as it was tried.
     pub fn regime(&self) -> Regime {
-        if self.bwrap_acts.works() && self.namespaces_lacks().is_empty() {
+        if self.namespaces_act() && self.namespaces_lacks().is_empty() {
             Regime::Namespaces
         } else if self.landlock_lacks().is_empty() {
             Regime::Landlock
@@ -134,6 +134,28 @@ impl Host {
             (Probe::Untried, _) => lacks.push("Landlock: not tried".to_owned()),
         }
         lacks.extend(self.seccomp_lacks());
+        let bwrap = self.bwrap_lacks();
+        match &self.user_namespaces {
+            Probe::Works => {}
+            // Whoever can make them is enough.
+            Probe::Fails(_) | Probe::Untried if bwrap.is_empty() => {}
+            Probe::Fails(why) => {
+                lacks.push(why.clone());
+                lacks.extend(bwrap);
+            }
+            Probe::Untried => lacks.extend(bwrap),
+        }
+        lacks
+    }
+
+    /// Whether namespaces were tried, and somebody could make them.
+    fn namespaces_act(&self) -> bool {
+        self.user_namespaces.works() || self.bwrap_acts.works()
+    }
+
+    /// What bwrap lacks to make namespaces; empty where it can, as far as it was tried.
+    pub(super) fn bwrap_lacks(&self) -> Vec<String> {
+        let mut lacks = Vec::new();
         match &self.bwrap {
             None => lacks.push("bwrap: not in a system directory".to_owned()),
             Some(bwrap) => lacks.extend(bwrap.objection().map(|why| format!("bwrap: {why}"))),
@@ -222,6 +244,7 @@ fn sampled(regime: Regime) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::{Bwrap, Maker};
     use super::*;
 
     fn host(abi: Option<u32>, landlock: Probe) -> Host {
@@ -254,6 +277,41 @@ mod tests {
             lacks.contains("ABI 5 (Linux 6.10)") && !lacks.contains("ABI 9"),
             "{lacks}"
         );
+    }
+
+    #[test]
+    fn one_who_can_make_namespaces_is_enough() {
+        let bwrap = Bwrap {
+            path: "/usr/bin/bwrap",
+            version: Some((0, 8, 0)),
+            setuid: false,
+            writable_by_others: false,
+        };
+        let fails = |why: &str| Probe::Fails(why.to_owned());
+        let with = |own: Probe, bwrap: Option<Bwrap>, acts: Probe| Host {
+            user_namespaces: own,
+            bwrap,
+            bwrap_acts: acts,
+            ..host(Some(7), Probe::Works)
+        };
+        let own = with(Probe::Works, None, Probe::Untried);
+        assert_eq!((own.regime(), own.maker()), (Regime::Namespaces, Some(Maker::Stockade)));
+        let other = with(fails("no"), Some(bwrap), Probe::Works);
+        assert_eq!(
+            (other.regime(), other.maker()),
+            (Regime::Namespaces, Some(Maker::Bwrap(bwrap)))
+        );
+        assert!(own.namespaces_lacks().is_empty() && other.namespaces_lacks().is_empty());
+        let setuid = Bwrap { setuid: true, ..bwrap };
+        for nobody in [
+            with(fails("no"), None, Probe::Untried),
+            with(fails("no"), Some(bwrap), fails("neither")),
+            with(fails("no"), Some(setuid), Probe::Untried),
+        ] {
+            assert_eq!((nobody.regime(), nobody.maker()), (Regime::Landlock, None));
+            assert_eq!(nobody.namespaces_lacks()[0], "no");
+            assert_eq!(nobody.namespaces_lacks().len(), 2, "{nobody:?}");
+        }
     }
 
     #[test]

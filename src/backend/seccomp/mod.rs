@@ -23,7 +23,7 @@ mod watched;
 
 use serde::{Deserialize, Serialize};
 
-use crate::backend::bwrap::NetworkNamespace;
+use crate::backend::namespaces::NetworkNamespace;
 use crate::policy::{Network, UnixSockets};
 
 pub use call::{Call, Verdict};

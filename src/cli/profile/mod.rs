@@ -37,7 +37,7 @@ fn inspected(flags: &PolicyFlags, context: &Context) -> Result<Inspection, Compl
     let inspection = Inspection::of(loaded.policy, narrowing);
     Ok(match flags.backend {
         // What the policy says by now.
-        BackendFlag::Auto | BackendFlag::Landlock | BackendFlag::Bwrap => inspection,
+        BackendFlag::Auto | BackendFlag::Landlock | BackendFlag::Namespaces | BackendFlag::Bwrap => inspection,
         BackendFlag::Seatbelt => inspection.only(Backend::Seatbelt),
     })
 }
@@ -46,7 +46,7 @@ fn inspected(flags: &PolicyFlags, context: &Context) -> Result<Inspection, Compl
 fn without_backend(flags: &PolicyFlags, why: &str) -> Result<(), Complaint> {
     match flags.backend {
         BackendFlag::Auto => Ok(()),
-        BackendFlag::Landlock | BackendFlag::Bwrap | BackendFlag::Seatbelt => {
+        BackendFlag::Landlock | BackendFlag::Namespaces | BackendFlag::Bwrap | BackendFlag::Seatbelt => {
             Err(Complaint::failed(format!("`--backend` has no meaning here: {why}")))
         }
     }

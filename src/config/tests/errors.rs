@@ -107,7 +107,7 @@ fn what_a_later_version_holds_is_refused_with_its_line() {
     2 |   backend: seatbelt
       |            ^^^^^^^^ cannot confine
       |
-      = help: write `backend: auto`, `backend: bwrap` or `backend: landlock`
+      = help: write `backend: auto`, `backend: namespaces`, `backend: bwrap` or `backend: landlock`
     "#);
     world.ok("shell: {network: true}\nsandbox: {backend: landlock}\naudit: {}\n");
 }

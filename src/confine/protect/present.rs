@@ -8,7 +8,7 @@ use super::roots::Root;
 use super::snapshot::{Look, keep, look};
 use super::state::State;
 use super::{ProtectError, shown, targets};
-use crate::backend::bwrap::MOST_PROTECTED;
+use crate::backend::namespaces::MOST_PROTECTED;
 
 /// The protected entries that a start would find now, in the same way as a start does, and nothing is
 /// written down.

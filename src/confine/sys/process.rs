@@ -142,17 +142,32 @@ pub(crate) fn inherit<const N: usize>(numbers: [RawFd; N]) -> nix::Result<[Owned
         Errno::result(unsafe { libc::fcntl(*number, libc::F_SETFD, libc::FD_CLOEXEC) })?;
     }
     let mut kept = numbers;
-    kept.sort_unstable();
-    let mut first = 3;
-    for number in kept.into_iter().chain([RawFd::MAX]) {
-        if number > first {
-            // SAFETY: close_range takes integers only; this process owns none of these descriptors yet.
-            Errno::result(unsafe { libc::syscall(libc::SYS_close_range, first, number - 1, 0) })?;
-        }
-        first = number.saturating_add(1);
-    }
+    close_others(&mut kept)?;
     // SAFETY: each is open, was opened by whoever started this process, and gets exactly one owner here.
     Ok(numbers.map(|number| unsafe { OwnedFd::from_raw_fd(number) }))
+}
+
+/// Closes every descriptor but the standard streams and these.
+///
+/// The caller must use or drop no other `OwnedFd` afterwards: who calls this has forked, and never returns to what owned
+/// them.
+pub(crate) fn close_all_but(kept: &[BorrowedFd<'_>]) -> nix::Result<()> {
+    let mut kept: Vec<RawFd> = kept.iter().map(AsRawFd::as_raw_fd).collect();
+    close_others(&mut kept)
+}
+
+/// Closes every descriptor but the standard streams and these.
+fn close_others(kept: &mut [RawFd]) -> nix::Result<()> {
+    kept.sort_unstable();
+    let mut first = 3;
+    for number in kept.iter().copied().chain([RawFd::MAX]) {
+        if number > first {
+            // SAFETY: close_range takes integers only; no owner of such a descriptor acts again, as the callers promise.
+            Errno::result(unsafe { libc::syscall(libc::SYS_close_range, first, number - 1, 0) })?;
+        }
+        first = number.saturating_add(1).max(first);
+    }
+    Ok(())
 }
 
 /// Closes a descriptor whose owner will never be dropped, because this fork never returns to it.

@@ -80,7 +80,7 @@ impl Executor {
     fn stands(&self, profile: &Profile, session: &Session, ground: Ground) -> Result<Standing, ToolError> {
         let own = worker_profile(profile.clone(), session)?;
         let backend = match ground.walls.regime() {
-            Regime::Namespaces => Backend::Bwrap,
+            Regime::Namespaces => Backend::Namespaces,
             Regime::Landlock | Regime::None | Regime::Seatbelt => Backend::Landlock,
         };
         let inspection = Inspection {
@@ -92,7 +92,7 @@ impl Executor {
         };
         let around = match backend {
             Backend::Landlock | Backend::Seatbelt => Surroundings::default(),
-            Backend::Bwrap => Surroundings {
+            Backend::Namespaces => Surroundings {
                 shown: shown(session)?,
                 ..surroundings(&inspection).map_err(PlanError::Surroundings)?
             },

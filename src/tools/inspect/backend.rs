@@ -7,13 +7,13 @@ use std::path::Path;
 use serde::Serialize;
 
 use super::Inspection;
-use crate::backend::host::{Bwrap, Host, program};
+use crate::backend::host::{Host, Maker, program};
 use crate::backend::landlock::rights::{OLDEST_ABI, RESOLVE_UNIX_ABI};
 use crate::backend::seatbelt::{self, SeatbeltPlan};
 use crate::backend::seccomp::Attempts;
 use crate::backend::status::{ClauseStatus, Refusal, Status, protected};
 use crate::backend::survey::Survey;
-use crate::backend::{Plan, Regime, bwrap};
+use crate::backend::{Plan, Regime, namespaces};
 use crate::confine::protect::present;
 use crate::policy::{AbsPath, Access, BackendChoice, HostAccess, Network, Operation, Policy, Right};
 use crate::profile::{FileReach, Profile, Reach};
@@ -27,21 +27,21 @@ use crate::tools::plan::{self, Ground, Lowered, PlanError, Surroundings, Walls};
 pub enum Backend {
     /// Landlock, seccomp and the attribute broker.
     Landlock,
-    /// Namespaces and mounts that bwrap makes, with Landlock, seccomp and the broker inside.
-    Bwrap,
+    /// Namespaces and mounts, with Landlock, seccomp and the broker inside.
+    Namespaces,
     /// A profile text for `sandbox-exec`.
     Seatbelt,
 }
 
 impl Backend {
     /// All of them, in the order reports print them.
-    pub const ALL: [Self; 3] = [Self::Landlock, Self::Bwrap, Self::Seatbelt];
+    pub const ALL: [Self; 3] = [Self::Landlock, Self::Namespaces, Self::Seatbelt];
 
     /// Its name, as `--backend` has it.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Landlock => "landlock",
-            Self::Bwrap => "bwrap",
+            Self::Namespaces => "namespaces",
             Self::Seatbelt => "seatbelt",
         }
     }
@@ -50,16 +50,16 @@ impl Backend {
     pub fn of(choice: BackendChoice) -> Vec<Self> {
         match choice {
             BackendChoice::Auto if cfg!(target_os = "macos") => vec![Self::Seatbelt],
-            BackendChoice::Auto => vec![Self::Landlock, Self::Bwrap],
+            BackendChoice::Auto => vec![Self::Landlock, Self::Namespaces],
             BackendChoice::Landlock => vec![Self::Landlock],
-            BackendChoice::Bwrap => vec![Self::Bwrap],
+            BackendChoice::Namespaces | BackendChoice::Bwrap => vec![Self::Namespaces],
         }
     }
 
     /// What a reader should know of all that is said of it.
     pub const fn caveat(self) -> Option<&'static str> {
         match self {
-            Self::Landlock | Self::Bwrap => None,
+            Self::Landlock | Self::Namespaces => None,
             Self::Seatbelt => Some("untested on a Mac: only the text is checked, by reading it back"),
         }
     }
@@ -68,7 +68,7 @@ impl Backend {
     pub(super) const fn regime(self) -> Regime {
         match self {
             Self::Landlock => Regime::Landlock,
-            Self::Bwrap => Regime::Namespaces,
+            Self::Namespaces => Regime::Namespaces,
             Self::Seatbelt => Regime::Seatbelt,
         }
     }
@@ -110,7 +110,7 @@ impl<'a> Stands<'a> {
         let used = match Footing::on(&host, &inspection.policy) {
             Ok(Footing::Confined(ground)) => Some(match ground.walls {
                 Walls::Landlock => Backend::Landlock,
-                Walls::Namespaces(_) => Backend::Bwrap,
+                Walls::Namespaces(_) => Backend::Namespaces,
             }),
             Ok(Footing::Unconfined(_) | Footing::Refused(_)) | Err(_) => None,
         };
@@ -124,9 +124,11 @@ impl<'a> Stands<'a> {
 
 /// This machine, as far as the backends, and the choice among them, depend on it.
 fn look(inspection: &Inspection, backends: &[Backend]) -> Host {
-    match (backends.contains(&Backend::Bwrap), inspection.policy.backend) {
-        (true, BackendChoice::Auto) => Host::with_acting_bwrap(|_| None),
-        (true, BackendChoice::Landlock | BackendChoice::Bwrap) => Host::with_bwrap(),
+    match (backends.contains(&Backend::Namespaces), inspection.policy.backend) {
+        (true, BackendChoice::Auto | BackendChoice::Landlock | BackendChoice::Namespaces) => {
+            Host::with_acting_namespaces(None)
+        }
+        (true, BackendChoice::Bwrap) => Host::with_bwrap(),
         (false, _) => Host::quick(),
     }
 }
@@ -141,9 +143,10 @@ impl<'a> Stand<'a> {
         let policy = &inspection.policy;
         let (lacks, walls, around) = match backend {
             Backend::Landlock => (host.landlock_lacks(), Walls::Landlock, Ok(Surroundings::default())),
-            Backend::Bwrap => (
+            Backend::Namespaces => (
                 host.namespaces_lacks(),
-                Walls::Namespaces(host.bwrap.unwrap_or(Bwrap::ASSUMED)),
+                // What is permitted does not depend on who makes it.
+                Walls::Namespaces(host.maker().unwrap_or(Maker::Stockade)),
                 surroundings(inspection),
             ),
             Backend::Seatbelt => {
@@ -290,13 +293,13 @@ impl Held {
                     hides: Box::new(|_| false),
                 })),
                 Some(world) => {
-                    let walls = bwrap::Walls {
+                    let walls = namespaces::Walls {
                         argv: &world.mounts.render(),
                         layer: &plan.landlock,
                         own: &world.own,
                         stage: shown,
                     };
-                    let pair = bwrap::Pair::read(&walls, survey).map_err(PlanError::WeakPlan)?;
+                    let pair = namespaces::Pair::read(&walls, survey).map_err(PlanError::WeakPlan)?;
                     Ok(ask(&Readers {
                         plan: pair.prepared(),
                         mounts: Some(pair.mounts().prepared()),

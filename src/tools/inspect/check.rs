@@ -264,7 +264,7 @@ fn limit_rows(backend: Backend, profile: &Profile) -> impl Iterator<Item = Claus
             _ => None,
         };
         let (status, detail) = match backend {
-            Backend::Landlock | Backend::Bwrap => (
+            Backend::Landlock | Backend::Namespaces => (
                 "enforced",
                 of_the_tree.map(|TreeLimit { hold, why, .. }| match hold {
                     Hold::Exact => format!("exact: {why}"),

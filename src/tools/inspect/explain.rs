@@ -309,7 +309,7 @@ impl Question<'_> {
             }
             // The plan was held against the profile, so this is what a backend says it gives beyond it.
             (Ordering::Greater, _) => match backend {
-                Backend::Landlock | Backend::Bwrap => (
+                Backend::Landlock | Backend::Namespaces => (
                     "enforced",
                     Some("it is the sandbox's own there: nothing of the host's is reached".to_owned()),
                 ),

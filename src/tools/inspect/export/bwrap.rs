@@ -8,8 +8,8 @@
 use std::os::unix::ffi::OsStrExt;
 
 use super::ExportError;
-use crate::backend::bwrap::{self, Options, mounts_within};
 use crate::backend::landlock::rights::OLDEST_ABI;
+use crate::backend::namespaces::{self, Options, mounts_within};
 use crate::backend::status::Refusal;
 use crate::policy::{Deny, DenyFallback, Grant, Origin, Right, Rights, Scope};
 use crate::profile::Profile;
@@ -41,8 +41,8 @@ pub(super) fn arguments(inspection: &Inspection, profile: &Profile) -> Result<Ve
         protect: around.protect,
         stage: Vec::new(),
     };
-    let survey = bwrap::survey(&part, &options).map_err(PlanError::from)?;
-    let lowered = bwrap::lower(&part, &survey, &options).map_err(|refusal| match refusal {
+    let survey = namespaces::survey(&part, &options).map_err(PlanError::from)?;
+    let lowered = namespaces::lower(&part, &survey, &options).map_err(|refusal| match refusal {
         Refusal::DenyBelowGrant { clause, origin, .. } | Refusal::DenyBesideMounts { clause, origin, .. } => {
             ExportError::Clause {
                 form: FORM,

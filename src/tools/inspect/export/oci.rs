@@ -13,8 +13,8 @@ use serde::Serialize;
 
 use super::ExportError;
 use super::cubes::{Cube, permitted};
-use crate::backend::bwrap::NetworkNamespace;
 use crate::backend::landlock::rights::OLDEST_ABI;
+use crate::backend::namespaces::NetworkNamespace;
 use crate::backend::seccomp::table::{Clause, Errno, Say, Table};
 use crate::backend::seccomp::{Attempts, HIGHEST, IpSockets, Role, Settings};
 use crate::profile::Profile;

@@ -11,8 +11,8 @@ use std::os::unix::ffi::OsStrExt;
 
 use super::ExportError;
 use super::oci::name;
-use crate::backend::bwrap::NetworkNamespace;
 use crate::backend::landlock::rights::OLDEST_ABI;
+use crate::backend::namespaces::NetworkNamespace;
 use crate::backend::seccomp::table::{Say, Table};
 use crate::backend::seccomp::{Attempts, HIGHEST, IpSockets, Role, Settings};
 use crate::policy::path::is_escaped;

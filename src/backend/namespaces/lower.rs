@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::hold::{Held, rights_of};
 use super::mounting::{Mounted, Shown, Wanted, mount};
 use super::own::{Own, OwnFileSystem, OwnRule, covered_internals, in_own, in_proc, is_brought, literal};
-use super::plan::{BwrapPlan, MOST_ARGUMENTS, NetworkNamespace};
+use super::plan::{MOST_ARGUMENTS, MountPlan, NetworkNamespace};
 use crate::backend::Regime;
 use crate::backend::clauses::aliases::{Granted, refuse_aliases};
 use crate::backend::clauses::links::Links;
@@ -47,7 +47,7 @@ pub struct Options {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Lowered {
     /// The namespaces and mounts.
-    pub plan: BwrapPlan,
+    pub plan: MountPlan,
     /// The Landlock layer for inside.
     pub layer: LandlockPlan,
     /// The rules of that layer on the regime's own mounts.
@@ -164,7 +164,7 @@ pub fn lower(profile: &Profile, survey: &Survey, options: &Options) -> Result<Lo
     own.sort();
     statuses.extend(say(profile, &held, inside, &mounted));
 
-    let plan = BwrapPlan {
+    let plan = MountPlan {
         network: match profile.network {
             // The way out of the namespace is the parent's proxy, which holds the list.
             Network::Off | Network::Hosts(_) => NetworkNamespace::Own,

@@ -1,4 +1,4 @@
-//! The plan of a mount namespace as data, and the bytes bwrap takes for it.
+//! The plan of a mount namespace as data, and the bytes that are read back, which bwrap takes.
 //!
 //! Rendering decides nothing: one step is one option of bwrap, in the order of the steps. The bytes go
 //! through `bwrap --args FD`, each followed by a NUL, so no name needs quoting and none can be taken
@@ -10,9 +10,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::backend::landlock::Beneath;
 
-/// Everything bwrap is told for one profile.
+/// The namespaces and mounts of one profile.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct BwrapPlan {
+pub struct MountPlan {
     /// Whose network the command gets.
     pub network: NetworkNamespace,
     /// The mounts, in the order they are made.
@@ -22,7 +22,7 @@ pub struct BwrapPlan {
 /// Whose network a command gets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum NetworkNamespace {
-    /// One of its own: nothing but a loopback, which bwrap brings up.
+    /// One of its own: nothing but a loopback, which is up.
     Own,
     /// The host's.
     Host,
@@ -39,7 +39,7 @@ pub enum BindAccess {
     Device,
 }
 
-/// One thing bwrap does in the new mount namespace, whose root begins as an empty tmpfs.
+/// One thing that is done in the new mount namespace, whose root begins as an empty tmpfs.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Step {
     /// Shows a host path at the same path.
@@ -110,14 +110,15 @@ pub const DEVICES: [&str; 6] = [
 /// Landlock rule is on the device.
 pub const MASK: &str = "/dev/null";
 
-/// The most arguments one bwrap takes (`MAX_ARGS`, the same in all versions from 0.2 to 0.11).
+/// The most arguments one bwrap takes (`MAX_ARGS`, the same in all versions from 0.2 to 0.11); no plan has more,
+/// whoever carries it out: the table of mounts is read again and again.
 pub const MOST_ARGUMENTS: usize = 9_000;
 
 /// The most protected names that get a mount of their own: bwrap takes longer with each, and its arguments end
 /// somewhere. The rest is undone after the command, as names that do not exist are.
 pub const MOST_PROTECTED: usize = 512;
 
-impl BwrapPlan {
+impl MountPlan {
     /// The arguments, as `--args` takes them; the command line itself is not among them.
     pub fn render(&self) -> Vec<OsString> {
         let mut argv = Argv(Vec::new());

@@ -1,15 +1,18 @@
-//! Profile → the mounts and namespaces of the `namespaces` regime, as bwrap is told, and the reader of those bytes.
+//! Profile → the mounts and namespaces of the `namespaces` regime, and the reader of what that plan is as bytes.
 //!
-//! The story, file by file: [`plan`] is the data and its rendering; `hold` says which denies mounts can
+//! The story, file by file: [`plan`] is the data, and its rendering as arguments of bwrap; `hold` says which denies mounts can
 //! hold, and where; `mounting` turns grants and held denies into steps, parents first; `own` knows the
 //! mounts that the regime brings along (/proc, /dev, /tmp); [`lower()`] joins them with the Landlock layer for
 //! inside. [`reader`] interprets the rendered bytes, never the typed plan, and [`validate()`] holds what
 //! bytes and layer permit together against the profile; `alone` does so for the bytes by themselves.
 //!
+//! **One plan, two that carry it out.** Stockade itself does (`confine/namespaces`), or bwrap, which takes
+//! the bytes. One step of the plan is one option of bwrap, so what is read of the bytes holds for both.
+//!
 //! **Two walls.** A mount tells "nothing", "read" and "change" apart; Landlock inside tells reading,
 //! listing and executing apart. What neither can say is refused, or decomposed by the layer, as in the `landlock` regime.
 //!
-//! **Nothing is made on the host.** The new root is a tmpfs. bwrap makes a mount point only on a tmpfs of
+//! **Nothing is made on the host.** The new root is a tmpfs. A mount point is made only on a tmpfs of
 //! the plan; a destination below a bind exists there already, as the survey has seen. (bwrap 0.8 to 0.11
 //! follow a link at a missing destination out of the new root, CVE-2026-87766.)
 //!
@@ -31,5 +34,5 @@ mod validate;
 pub use alone::mounts_within;
 pub use lower::{Lowered, OLDEST_ABI, Options, lower, survey};
 pub use own::{OwnFileSystem, OwnRule};
-pub use plan::{BindAccess, BwrapPlan, MOST_PROTECTED, NetworkNamespace, Step};
+pub use plan::{BindAccess, MOST_PROTECTED, MountPlan, NetworkNamespace, Step};
 pub use validate::{Pair, Walls, validate};

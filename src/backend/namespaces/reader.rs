@@ -1,6 +1,6 @@
 //! What the bytes for bwrap do, answered from the bytes alone: an interpreter of its options.
 //!
-//! It knows exactly the options that [`render`](super::BwrapPlan::render) writes and refuses every other. It keeps
+//! It knows exactly the options that [`render`](super::MountPlan::render) writes and refuses every other. It keeps
 //! the table of mounts as bwrap would make them, one after the other: a later mount hides what was at or
 //! below its point. A source other than the destination is refused, so a path inside is that path outside.
 

@@ -1,0 +1,114 @@
+//! The first process of the namespaces, and the one outside that waits for it.
+
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use nix::errno::Errno;
+use nix::fcntl::OFlag;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sched::{CloneFlags, unshare};
+use nix::sys::prctl;
+use nix::sys::signal::Signal;
+use nix::sys::socket::{AddressFamily, SockFlag, SockType, socket};
+use nix::sys::wait::{WaitStatus, waitpid};
+use nix::unistd::{Pid, getppid, pipe2};
+
+use super::super::protocol::{StartFailure, Step};
+use super::super::{privilege, sys};
+use super::ids::Ids;
+use super::tree::Tree;
+use crate::backend::namespaces::{MountPlan, NetworkNamespace};
+
+/// The exit code of whoever waits when what it waited for was killed.
+const KILLED: i32 = 1;
+
+/// Enters namespaces and mounts as the plan says, and comes back as the second process in there, from which the worker
+/// is to become. The process that called, and the first in there, end with it and never come back.
+///
+/// Both die when `parent` does. Of the descriptors of this process only `kept` are left, and the standard streams.
+///
+/// # Errors
+/// What failed, in the process in which it did: it must say so and end, and everything ends with it.
+pub(crate) fn enter(plan: &MountPlan, parent: Pid, kept: &[BorrowedFd<'_>]) -> Result<(), StartFailure> {
+    let failed = |what: &'static str| move |errno| StartFailure::new(Step::Namespaces, errno, what);
+    prctl::set_pdeathsig(Signal::SIGKILL).map_err(StartFailure::at(Step::ParentDeath))?;
+    if getppid() != parent {
+        return Err(StartFailure::new(Step::ParentDeath, Errno::ESRCH, "the keeper is gone"));
+    }
+    sys::close_all_but(kept).map_err(failed("descriptors"))?;
+    let ids = Ids::mine();
+    ids.enter_as_root()?;
+    let (gone, alive) = pipe2(OFlag::O_CLOEXEC).map_err(failed("a pipe"))?;
+    if let Some(first) = sys::fork().map_err(failed("the first process"))? {
+        drop(gone);
+        privilege::drop_in_namespaces()?;
+        // With its end of the pipe the first process would notice, but it is killed at once anyhow.
+        sys::close_all_but(&[alive.as_fd()]).map_err(failed("descriptors"))?;
+        sys::exit_now(wait_for(first))
+    }
+    drop(alive);
+    begin(plan, ids, &gone)?;
+    drop(gone);
+    become_first(kept)
+}
+
+/// Makes the namespaces and the mounts.
+fn begin(plan: &MountPlan, ids: Ids, gone: &OwnedFd) -> Result<(), StartFailure> {
+    let failed = |what: &'static str| move |errno| StartFailure::new(Step::Namespaces, errno, what);
+    // The name only helps a person reading a process list.
+    let _named = prctl::set_name(c"stockade-init");
+    prctl::set_pdeathsig(Signal::SIGKILL).map_err(StartFailure::at(Step::ParentDeath))?;
+    // Its parent has no number in here; but while that lives, nothing hangs up.
+    let mut fds = [PollFd::new(gone.as_fd(), PollFlags::empty())];
+    if poll(&mut fds, PollTimeout::ZERO).map_err(StartFailure::at(Step::ParentDeath))? != 0 {
+        return Err(StartFailure::new(Step::ParentDeath, Errno::ESRCH, "the stage is gone"));
+    }
+    let mut namespaces =
+        CloneFlags::CLONE_NEWNS | CloneFlags::CLONE_NEWIPC | CloneFlags::CLONE_NEWUTS | CloneFlags::CLONE_NEWCGROUP;
+    match plan.network {
+        NetworkNamespace::Own => namespaces |= CloneFlags::CLONE_NEWNET,
+        NetworkNamespace::Host => {}
+    }
+    unshare(namespaces).map_err(failed("new namespaces"))?;
+    match plan.network {
+        NetworkNamespace::Own => {
+            let any = socket(AddressFamily::Inet, SockType::Datagram, SockFlag::SOCK_CLOEXEC, None);
+            any.and_then(|any| sys::bring_up_loopback(any.as_fd()))
+                .map_err(failed("the loopback"))?;
+        }
+        NetworkNamespace::Host => {}
+    }
+    let mut tree = Tree::begin()?;
+    for step in &plan.steps {
+        tree.make(step)?;
+    }
+    tree.enter()?;
+    ids.enter_as_oneself()?;
+    privilege::drop_in_namespaces()
+}
+
+/// Forks what comes back, and stays as the first process.
+fn become_first(kept: &[BorrowedFd<'_>]) -> Result<(), StartFailure> {
+    let at = StartFailure::at(Step::Fork);
+    match sys::fork().map_err(&at)? {
+        None => sys::close_all_but(kept).map_err(&at),
+        Some(worker) => {
+            // It runs no code but this, and holds nothing.
+            if sys::close_all_but(&[]).is_err() {
+                sys::exit_now(KILLED)
+            }
+            sys::exit_now(wait_for(worker))
+        }
+    }
+}
+
+/// Reaps whatever ends until this child does; its exit code.
+fn wait_for(child: Pid) -> i32 {
+    loop {
+        match waitpid(Pid::from_raw(-1), None) {
+            Ok(WaitStatus::Exited(pid, code)) if pid == child => return code,
+            Ok(WaitStatus::Signaled(pid, ..)) if pid == child => return KILLED,
+            Ok(_) | Err(Errno::EINTR) => {}
+            Err(_) => return KILLED,
+        }
+    }
+}

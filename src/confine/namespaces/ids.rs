@@ -1,0 +1,69 @@
+//! User namespaces: the one that mounts belong to, and the one that the worker runs in.
+//!
+//! To mount a /dev with terminals, root must exist in the namespace; the worker keeps its own number. Where these
+//! differ it runs in a second namespace inside the first. No capability that it could ever have in there is one over
+//! the mounts. Groups can be set in neither.
+
+use std::fs;
+
+use nix::errno::Errno;
+use nix::sched::{CloneFlags, unshare};
+use nix::sys::prctl;
+use nix::unistd::{Gid, Uid, getegid, geteuid};
+
+use super::super::privilege;
+use super::super::protocol::{StartFailure, Step};
+
+/// Who this process is on the host.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Ids {
+    user: Uid,
+    group: Gid,
+}
+
+impl Ids {
+    /// As it is now.
+    pub(super) fn mine() -> Self {
+        Self {
+            user: geteuid(),
+            group: getegid(),
+        }
+    }
+
+    /// Enters a user namespace in which this user is root, and one for the PIDs of what is forked from here on.
+    pub(super) fn enter_as_root(self) -> Result<(), StartFailure> {
+        privilege::raise_for_namespaces()?;
+        // Whoever cannot be dumped does not own its own files in /proc, the maps among them.
+        prctl::set_dumpable(true).map_err(failed("dumping"))?;
+        unshare(CloneFlags::CLONE_NEWUSER | CloneFlags::CLONE_NEWPID).map_err(failed("a user namespace"))?;
+        write("setgroups", "deny")?;
+        write("uid_map", &format!("0 {} 1\n", self.user))?;
+        write("gid_map", &format!("0 {} 1\n", self.group))?;
+        prctl::set_dumpable(false).map_err(failed("dumping"))
+    }
+
+    /// Enters another, in which this user is who it was; nothing where it is root.
+    pub(super) fn enter_as_oneself(self) -> Result<(), StartFailure> {
+        if self.user.is_root() && self.group.as_raw() == 0 {
+            return Ok(());
+        }
+        prctl::set_dumpable(true).map_err(failed("dumping"))?;
+        unshare(CloneFlags::CLONE_NEWUSER).map_err(failed("the inner user namespace"))?;
+        write("uid_map", &format!("{} 0 1\n", self.user))?;
+        write("gid_map", &format!("{} 0 1\n", self.group))?;
+        prctl::set_dumpable(false).map_err(failed("dumping"))
+    }
+}
+
+fn failed(what: &'static str) -> impl Fn(Errno) -> StartFailure {
+    move |errno| StartFailure::new(Step::Namespaces, errno, what)
+}
+
+/// Writes one of this process's files that map ids, at one blow, as the kernel wants it.
+fn write(name: &str, text: &str) -> Result<(), StartFailure> {
+    let path = format!("/proc/self/{name}");
+    fs::write(&path, text).map_err(|error| {
+        let errno = error.raw_os_error().map_or(Errno::EIO, Errno::from_raw);
+        StartFailure::new(Step::Namespaces, errno, path)
+    })
+}

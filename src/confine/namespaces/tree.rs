@@ -1,0 +1,352 @@
+//! The steps of a plan, carried out one by one on a tree of mounts that nobody sees yet.
+
+use std::collections::BTreeSet;
+use std::ffi::{CStr, CString, OsStr, OsString};
+use std::os::fd::OwnedFd;
+use std::path::{Component, Path};
+
+use nix::errno::Errno;
+use nix::fcntl::{AtFlags, OFlag, OpenHow, ResolveFlag, openat, openat2};
+use nix::mount::{MntFlags, MsFlags, mount, umount2};
+use nix::sys::stat::{Mode, SFlag, fstat, major, minor, mkdirat, umask};
+use nix::unistd::{AccessFlags, chdir, faccessat, fchdir, pivot_root, symlinkat};
+
+use super::super::protocol::{StartFailure, Step};
+use super::super::sys::{self, Depth, MountFlags};
+use crate::backend::landlock::Beneath;
+use crate::backend::namespaces::plan::{DEVICES, MASK};
+use crate::backend::namespaces::{BindAccess, Step as MountStep};
+use crate::policy::path::display;
+
+/// What every mount has.
+const SAFE: MountFlags = MountFlags::NO_SETUID.and(MountFlags::NO_DEVICES);
+/// What is not to be changed either.
+const FROZEN: MountFlags = SAFE.and(MountFlags::READ_ONLY);
+/// What a device that acts has.
+const ACTING: MountFlags = MountFlags::NO_SETUID;
+/// What a /proc shows of the kernel to be written, where its owner could.
+const KNOBS: [&str; 4] = ["sys", "sysrq-trigger", "irq", "bus"];
+/// Links of every /dev, and where they lead.
+const LINKS: [(&str, &str); 6] = [
+    ("stdin", "/proc/self/fd/0"),
+    ("stdout", "/proc/self/fd/1"),
+    ("stderr", "/proc/self/fd/2"),
+    ("fd", "/proc/self/fd"),
+    ("core", "/proc/kcore"),
+    ("ptmx", "pts/ptmx"),
+];
+/// The number of the device that covers files.
+const MASK_NUMBER: (u64, u64) = (1, 3);
+
+const HERE: OFlag = OFlag::O_PATH.union(OFlag::O_NOFOLLOW).union(OFlag::O_CLOEXEC);
+
+/// The tree so far.
+pub(super) struct Tree {
+    /// What both trees hang on until the end.
+    base: OwnedFd,
+    /// The host's root.
+    host: OwnedFd,
+    /// The new root, the topmost mount there.
+    root: OwnedFd,
+    /// The tmpfs of the plan, on which mount points are made.
+    own: BTreeSet<u64>,
+    /// An empty directory that nobody may open, once there is one.
+    cover: Option<OwnedFd>,
+    /// What files that others make are to lack.
+    mask: Mode,
+}
+
+/// A step that failed at this path.
+fn at(path: &OsStr, what: &'static str) -> impl Fn(Errno) -> StartFailure {
+    move |errno| StartFailure::new(Step::Namespaces, errno, format!("{what} {}", display(path)))
+}
+
+/// One that failed before any path of the plan.
+fn before(what: &'static str) -> impl Fn(Errno) -> StartFailure {
+    move |errno| StartFailure::new(Step::Namespaces, errno, what)
+}
+
+impl Tree {
+    /// An empty tmpfs in the place of the root, and the host's root below it. This process must be alone in its mount
+    /// namespace.
+    pub(super) fn begin() -> Result<Self, StartFailure> {
+        // What is made has the modes that are asked for.
+        let mask = umask(Mode::empty());
+        let none = None::<&Path>;
+        let private = MsFlags::MS_REC | MsFlags::MS_PRIVATE;
+        mount(none, "/", none, private, none).map_err(before("making the mounts private"))?;
+        let base = tmpfs(c"0755", None, SAFE).map_err(before("a tmpfs"))?;
+        let top = openat(nix::fcntl::AT_FDCWD, "/", HERE, Mode::empty()).map_err(before("the root"))?;
+        sys::attach_mount(&base, &top).map_err(before("the base"))?;
+        for name in ["host", "root"] {
+            mkdirat(&base, name, Mode::from_bits_truncate(0o755)).map_err(before("the base"))?;
+        }
+        fchdir(&base).map_err(before("the base"))?;
+        pivot_root(".", "host").map_err(before("leaving the host's root"))?;
+        let below = |name: &str| openat(&base, name, HERE | OFlag::O_DIRECTORY, Mode::empty());
+        let host = below("host").map_err(before("the host's root"))?;
+        let root = tmpfs(c"0755", None, SAFE).map_err(before("a tmpfs"))?;
+        let point = below("root").map_err(before("the new root"))?;
+        sys::attach_mount(&root, point).map_err(before("the new root"))?;
+        let own = [device(&root).map_err(before("the new root"))?].into();
+        Ok(Self {
+            base,
+            host,
+            root,
+            own,
+            cover: None,
+            mask,
+        })
+    }
+
+    /// Carries out one step.
+    pub(super) fn make(&mut self, step: &MountStep) -> Result<(), StartFailure> {
+        match step {
+            MountStep::Bind {
+                path,
+                access,
+                device,
+                inode,
+                beneath,
+            } => {
+                let source = self.source(path)?;
+                let stat = fstat(&source).map_err(at(path, "looking at"))?;
+                let is_directory = kind(stat.st_mode) == SFlag::S_IFDIR;
+                let same = stat.st_dev == *device && stat.st_ino == *inode;
+                if !same || is_directory != (*beneath == Beneath::Directory) {
+                    let what = format!("{} is not what it was when the config was read", display(path));
+                    return Err(StartFailure::new(Step::Namespaces, Errno::ESTALE, what));
+                }
+                let flags = match access {
+                    BindAccess::ReadOnly => FROZEN,
+                    BindAccess::Writable => SAFE,
+                    BindAccess::Device => ACTING,
+                };
+                self.show(&source, path, flags, Depth::Recursive, *beneath)
+            }
+            MountStep::MaskDirectory { path } => {
+                let cover = match self.cover.take() {
+                    Some(cover) => cover,
+                    None => tmpfs(c"0000", None, FROZEN).map_err(at(path, "a cover for"))?,
+                };
+                let cover = self.cover.insert(cover);
+                let copy = sys::copy_mount(cover, Depth::This).map_err(at(path, "a cover for"))?;
+                self.put(copy, path, Beneath::Directory)
+            }
+            MountStep::MaskFile { path } => {
+                let mask = self.source(OsStr::new(MASK))?;
+                let stat = fstat(&mask).map_err(at(path, "a cover for"))?;
+                let number = (major(stat.st_rdev), minor(stat.st_rdev));
+                if kind(stat.st_mode) != SFlag::S_IFCHR || number != MASK_NUMBER {
+                    let what = format!("{MASK} is something else");
+                    return Err(StartFailure::new(Step::Namespaces, Errno::ENODEV, what));
+                }
+                self.show(&mask, path, FROZEN, Depth::This, Beneath::File)
+            }
+            MountStep::Symlink { path, target } => {
+                let (parent, name) = self.parent(path)?;
+                let target = target.as_os_str();
+                symlinkat(target, &parent, name.as_os_str()).map_err(at(path, "the link"))
+            }
+            MountStep::Proc { path } => self.proc(path),
+            MountStep::Dev { path } => self.dev(path),
+            MountStep::Tmp { path, bytes } => {
+                let private = tmpfs(c"1777", Some(*bytes), SAFE).map_err(at(path, "a tmpfs at"))?;
+                self.own.insert(device(&private).map_err(at(path, "a tmpfs at"))?);
+                self.put(private, path, Beneath::Directory)
+            }
+            MountStep::Freeze { path } => {
+                let mount = self.find(path).map_err(at(path, "freezing"))?;
+                sys::restrict_mount(mount, FROZEN, Depth::This).map_err(at(path, "freezing"))
+            }
+        }
+    }
+
+    /// Makes the new root the root of this process, and lets go of the host's.
+    pub(super) fn enter(self) -> Result<(), StartFailure> {
+        let Self { base, root, mask, .. } = self;
+        umask(mask);
+        fchdir(&root).map_err(before("the new root"))?;
+        // The old root comes to lie on the new one, which nothing can reach any more once it is detached.
+        pivot_root(".", ".").map_err(before("entering the new root"))?;
+        fchdir(&base).map_err(before("the old root"))?;
+        umount2(".", MntFlags::MNT_DETACH).map_err(before("letting go of the host's root"))?;
+        chdir("/").map_err(before("the new root"))
+    }
+
+    fn proc(&mut self, path: &OsStr) -> Result<(), StartFailure> {
+        let flags = SAFE.and(MountFlags::NO_EXECUTE);
+        let proc = sys::new_mount(c"proc", &[], flags).map_err(at(path, "a /proc at"))?;
+        self.put(proc, path, Beneath::Directory)?;
+        for name in KNOBS {
+            let knob = Path::new(path).join(name);
+            let knob = knob.as_os_str();
+            let place = match self.find(knob) {
+                Ok(place) => place,
+                Err(Errno::ENOENT) => continue,
+                Err(errno) => return Err(at(knob, "looking at")(errno)),
+            };
+            match faccessat(&self.root, relative(knob), AccessFlags::W_OK, AtFlags::empty()) {
+                Ok(()) => {
+                    let copy = sys::copy_mount(&place, Depth::This).map_err(at(knob, "copying"))?;
+                    sys::restrict_mount(&copy, FROZEN, Depth::This).map_err(at(knob, "freezing"))?;
+                    sys::attach_mount(copy, place).map_err(at(knob, "mounting at"))?;
+                }
+                // Nobody in here can write it.
+                Err(Errno::EACCES | Errno::ENOENT | Errno::EROFS) => {}
+                Err(errno) => return Err(at(knob, "looking at")(errno)),
+            }
+        }
+        Ok(())
+    }
+
+    fn dev(&mut self, path: &OsStr) -> Result<(), StartFailure> {
+        let failed = || at(path, "a /dev at");
+        let dev = tmpfs(c"0755", None, SAFE).map_err(failed())?;
+        self.own.insert(device(&dev).map_err(failed())?);
+        let point = self.point(path, Beneath::Directory)?;
+        sys::attach_mount(&dev, point).map_err(failed())?;
+        for shown in DEVICES {
+            let source = self.source(OsStr::new(shown))?;
+            let name = Path::new(shown).file_name().unwrap_or_default();
+            let there = Path::new(path).join(name);
+            self.show(&source, there.as_os_str(), ACTING, Depth::This, Beneath::File)?;
+        }
+        for (name, target) in LINKS {
+            symlinkat(target, &dev, name).map_err(failed())?;
+        }
+        for name in ["shm", "pts"] {
+            mkdirat(&dev, name, Mode::from_bits_truncate(0o755)).map_err(failed())?;
+        }
+        let options = [(c"ptmxmode", c"0666"), (c"mode", c"0620")];
+        let flags = MountFlags::NO_SETUID.and(MountFlags::NO_EXECUTE);
+        let terminals = sys::new_mount(c"devpts", &options, flags).map_err(at(path, "terminals in"))?;
+        let point = openat(&dev, "pts", HERE, Mode::empty()).map_err(failed())?;
+        sys::attach_mount(terminals, point).map_err(at(path, "terminals in"))
+    }
+
+    /// The host's file at a path, no part of which may be a link.
+    fn source(&self, path: &OsStr) -> Result<OwnedFd, StartFailure> {
+        look(&self.host, relative(path)).map_err(at(path, "opening"))
+    }
+
+    /// What the new tree has at a path.
+    fn find(&self, path: &OsStr) -> nix::Result<OwnedFd> {
+        look(&self.root, relative(path))
+    }
+
+    /// Mounts a copy of something with these flags.
+    fn show(
+        &mut self,
+        source: &OwnedFd,
+        path: &OsStr,
+        flags: MountFlags,
+        depth: Depth,
+        beneath: Beneath,
+    ) -> Result<(), StartFailure> {
+        let copy = sys::copy_mount(source, depth).map_err(at(path, "copying the mounts of"))?;
+        sys::restrict_mount(&copy, flags, depth).map_err(at(path, "restricting"))?;
+        self.put(copy, path, beneath)
+    }
+
+    /// Attaches a mount.
+    fn put(&mut self, mount: OwnedFd, path: &OsStr, beneath: Beneath) -> Result<(), StartFailure> {
+        let point = self.point(path, beneath)?;
+        sys::attach_mount(&mount, point).map_err(at(path, "mounting at"))?;
+        if relative(path) == Path::new(".") {
+            // From here on paths begin on top of it.
+            self.root = mount;
+        }
+        Ok(())
+    }
+
+    /// Where something is to be mounted; made where it is not there.
+    fn point(&self, path: &OsStr, beneath: Beneath) -> Result<OwnedFd, StartFailure> {
+        match self.find(path) {
+            Ok(point) => return Ok(point),
+            Err(Errno::ENOENT) => {}
+            Err(errno) => return Err(at(path, "finding the place for")(errno)),
+        }
+        let (parent, name) = self.parent(path)?;
+        let failed = || at(path, "making the place for");
+        match beneath {
+            Beneath::Directory => {
+                mkdirat(&parent, name.as_os_str(), Mode::from_bits_truncate(0o755)).map_err(failed())?;
+            }
+            Beneath::File => {
+                let flags = OFlag::O_CREAT | OFlag::O_EXCL | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
+                openat(&parent, name.as_os_str(), flags, Mode::from_bits_truncate(0o444)).map_err(failed())?;
+            }
+        }
+        look(&parent, Path::new(&name)).map_err(failed())
+    }
+
+    /// The directory that a path lies in, made where it is not there, and the last name of the path. Something is made
+    /// there next, so it must be on a tmpfs of the plan.
+    fn parent(&self, path: &OsStr) -> Result<(OwnedFd, OsString), StartFailure> {
+        let failed = || at(path, "making the way to");
+        let whole = relative(path);
+        let (Some(above), Some(name)) = (whole.parent(), whole.file_name()) else {
+            return Err(failed()(Errno::EINVAL));
+        };
+        let mut directory = look(&self.root, Path::new(".")).map_err(failed())?;
+        for part in above.components() {
+            let Component::Normal(part) = part else {
+                return Err(failed()(Errno::EINVAL));
+            };
+            directory = match look(&directory, Path::new(part)) {
+                Ok(next) => next,
+                Err(Errno::ENOENT) => {
+                    self.is_own(&directory).map_err(failed())?;
+                    mkdirat(&directory, part, Mode::from_bits_truncate(0o755)).map_err(failed())?;
+                    look(&directory, Path::new(part)).map_err(failed())?
+                }
+                Err(errno) => return Err(failed()(errno)),
+            };
+        }
+        self.is_own(&directory).map_err(failed())?;
+        Ok((directory, name.to_owned()))
+    }
+
+    /// Refuses a directory of the host's.
+    fn is_own(&self, directory: &OwnedFd) -> nix::Result<()> {
+        if self.own.contains(&device(directory)?) {
+            Ok(())
+        } else {
+            Err(Errno::EROFS)
+        }
+    }
+}
+
+/// An absolute path as it is written below a root.
+fn relative(path: &OsStr) -> &Path {
+    let whole = Path::new(path);
+    match whole.strip_prefix("/") {
+        Ok(below) if !below.as_os_str().is_empty() => below,
+        Ok(_) | Err(_) => Path::new("."),
+    }
+}
+
+/// Opens what lies at a path below a directory, and nothing that a link leads to.
+fn look(from: &OwnedFd, path: &Path) -> nix::Result<OwnedFd> {
+    let links = ResolveFlag::RESOLVE_NO_SYMLINKS | ResolveFlag::RESOLVE_NO_MAGICLINKS;
+    let how = OpenHow::new().flags(HERE).resolve(links | ResolveFlag::RESOLVE_BENEATH);
+    openat2(from, path, how)
+}
+
+fn kind(mode: libc::mode_t) -> SFlag {
+    SFlag::from_bits_truncate(mode) & SFlag::S_IFMT
+}
+
+fn device(place: &OwnedFd) -> nix::Result<u64> {
+    Ok(fstat(place)?.st_dev)
+}
+
+/// A tmpfs whose root has this mode, and which holds so many bytes.
+fn tmpfs(mode: &CStr, bytes: Option<u64>, flags: MountFlags) -> nix::Result<OwnedFd> {
+    let size = bytes.map(|bytes| CString::new(bytes.to_string())).transpose();
+    let size = size.map_err(|_| Errno::EINVAL)?;
+    let mut options = vec![(c"mode", mode)];
+    options.extend(size.as_deref().map(|size| (c"size", size)));
+    sys::new_mount(c"tmpfs", &options, flags)
+}
