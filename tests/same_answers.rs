@@ -60,11 +60,11 @@ mod tests {
             shell: "",
         };
         insta::allow_duplicates! { insta::assert_snapshot!(differences(world, &config), @r"
+        landlock refuses to read /proc/self/status: /proc shows only the sandbox in namespaces
         namespaces refuses to link a/away-0 as b/link-0: stricter, a mount of its own
         namespaces refuses to look up ../outside/file: residual where it is permitted
         namespaces refuses to look up /etc/shadow: residual where it is permitted
         namespaces refuses to rename a/away-0 as b/away-0-of-another: stricter, a mount of its own
-        landlock refuses to read /proc/self/status: /proc shows only the sandbox in namespaces
         "); }
     }
 
@@ -79,10 +79,6 @@ mod tests {
             shell: "",
         };
         insta::allow_duplicates! { insta::assert_snapshot!(differences(world, &config), @r"
-        namespaces refuses to look up ../outside/file: residual where it is permitted
-        namespaces refuses to look up /etc/shadow: residual where it is permitted
-        namespaces refuses to look up b/file: residual where it is permitted
-        namespaces refuses to look up c/file: residual where it is permitted
         landlock refuses to create /tmp/MARKER: /tmp is private in namespaces
         landlock refuses to create a/.envrc: stricter, none can be created or removed
         landlock refuses to create a/new.md: stricter, none can be created or removed
@@ -94,6 +90,10 @@ mod tests {
         landlock refuses to remove a folder a/empty: stricter, none can be created or removed
         landlock refuses to rename a/moved as a/moved-2: stricter, none can be created or removed
         landlock refuses to unlink a/gone: stricter, none can be created or removed
+        namespaces refuses to look up ../outside/file: residual where it is permitted
+        namespaces refuses to look up /etc/shadow: residual where it is permitted
+        namespaces refuses to look up b/file: residual where it is permitted
+        namespaces refuses to look up c/file: residual where it is permitted
         "); }
     }
 
@@ -109,8 +109,6 @@ mod tests {
             shell: "",
         };
         insta::allow_duplicates! { insta::assert_snapshot!(differences(world, &config), @r"
-        namespaces refuses to look up ../outside/file: residual where it is permitted
-        namespaces refuses to look up /etc/shadow: residual where it is permitted
         landlock refuses to create a/.envrc: stricter, none can be created or removed
         landlock refuses to create a/inner/new.md: stricter, none can be created or removed
         landlock refuses to create a/inner/new: stricter, none can be created or removed
@@ -132,6 +130,8 @@ mod tests {
         landlock refuses to rename a/moved as a/moved-2: stricter, none can be created or removed
         landlock refuses to unlink a/gone: stricter, none can be created or removed
         landlock refuses to unlink a/inner/gone: stricter, none can be created or removed
+        namespaces refuses to look up ../outside/file: residual where it is permitted
+        namespaces refuses to look up /etc/shadow: residual where it is permitted
         "); }
     }
 
@@ -144,11 +144,11 @@ mod tests {
             shell: "",
         };
         insta::allow_duplicates! { insta::assert_snapshot!(differences(world, &config), @r"
+        landlock refuses to read /proc/self/status: /proc shows only the sandbox in namespaces
         namespaces refuses to look up ../outside/file: residual where it is permitted
         namespaces refuses to look up /etc/shadow: residual where it is permitted
         namespaces refuses to look up b/file: residual where it is permitted
         namespaces refuses to look up c/file: residual where it is permitted
-        landlock refuses to read /proc/self/status: /proc shows only the sandbox in namespaces
         "); }
     }
 
@@ -161,11 +161,11 @@ mod tests {
             shell: "",
         };
         insta::allow_duplicates! { insta::assert_snapshot!(differences(world, &config), @r"
+        landlock refuses to read /proc/self/status: /proc shows only the sandbox in namespaces
         namespaces refuses to look up ../outside/file: residual where it is permitted
         namespaces refuses to look up /etc/shadow: residual where it is permitted
         namespaces refuses to look up b/file: residual where it is permitted
         namespaces refuses to look up c/file: residual where it is permitted
-        landlock refuses to read /proc/self/status: /proc shows only the sandbox in namespaces
         "); }
     }
 
@@ -184,6 +184,7 @@ mod tests {
             shell: "",
         };
         insta::allow_duplicates! { insta::assert_snapshot!(differences(world, &config), @r"
+        landlock refuses to read /proc/self/status: /proc shows only the sandbox in namespaces
         namespaces refuses to append to a/.git/config: undone where it is permitted
         namespaces refuses to append to a/.git/hooks/pre-commit.sample: undone where it is permitted
         namespaces refuses to create a/.git/hooks/pre-commit: undone where it is permitted
@@ -192,7 +193,6 @@ mod tests {
         namespaces refuses to look up b/file: residual where it is permitted
         namespaces refuses to look up c/file: residual where it is permitted
         namespaces refuses to rename a/.git as a/.git-2: undone where it is permitted
-        landlock refuses to read /proc/self/status: /proc shows only the sandbox in namespaces
         "); }
     }
 
@@ -207,12 +207,12 @@ mod tests {
   unix_sockets: all",
         };
         insta::allow_duplicates! { insta::assert_snapshot!(differences(world, &config), @r"
+        landlock refuses to read /proc/self/status: /proc shows only the sandbox in namespaces
         namespaces refuses to connect to a socket outside: stricter, sockets that are mounted
         namespaces refuses to look up ../outside/file: residual where it is permitted
         namespaces refuses to look up /etc/shadow: residual where it is permitted
         namespaces refuses to look up b/file: residual where it is permitted
         namespaces refuses to look up c/file: residual where it is permitted
-        landlock refuses to read /proc/self/status: /proc shows only the sandbox in namespaces
         "); }
     }
 
