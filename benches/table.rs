@@ -126,7 +126,12 @@ fn start(sheet: &mut Sheet, workshop: &Workshop, rounds: usize) {
     }));
     ways.push(Way::new("stockade run, namespaces, on record", || {
         let log = workshop.log();
-        run(workshop.stockade("namespaces").arg("--audit").arg(log).arg("--").arg(program));
+        run(workshop
+            .stockade("namespaces")
+            .arg("--audit")
+            .arg(log)
+            .arg("--")
+            .arg(program));
     }));
     sheet.compare("true", rounds * 2, ways);
     for (name, command) in [
