@@ -126,7 +126,9 @@ fn flags_become_a_config_that_says_the_same(world: &Fixture) {
         ".",
         "--rw",
         "out",
-        "--yes",
+        // What `--ro` gives is executed as well, so that it is written is for somebody to say.
+        "--include",
+        "rw:.",
         "--out",
         "new.yaml",
         "-c",

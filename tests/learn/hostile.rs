@@ -3,6 +3,7 @@
 use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::PermissionsExt as _;
 
 use crate::common::{Fixture, SECRET, as_root_and_as_user};
 use crate::lab::{accepted_nothing, learn, passes, proposals, read_only, shown, text};
@@ -17,6 +18,10 @@ as_root_and_as_user! {
     a_protected_file_gets_no_root_of_its_own ["git"];
     a_project_that_is_a_home_has_no_low_risk [];
     a_round_runs_under_nothing_but_the_config [];
+    a_directory_that_cannot_be_listed_may_hold_anything [];
+    a_link_in_the_project_names_no_secret [];
+    settings_of_a_user_are_no_project [];
+    what_is_executed_is_not_made_writable_without_a_word [];
 }
 
 fn a_name_that_is_yaml_is_a_name(world: &Fixture) {
@@ -235,5 +240,95 @@ fn a_protected_file_gets_no_root_of_its_own(world: &Fixture) {
     assert!(
         learned["standing"].to_string().contains("it is protected"),
         "{learned:#}"
+    );
+}
+
+fn a_directory_that_cannot_be_listed_may_hold_anything(world: &Fixture) {
+    world.write("data/x", "x");
+    world.write("data/vault/id_rsa", SECRET);
+    let vault = world.workspace().join("data/vault");
+    let mode = |mode| fs::set_permissions(&vault, fs::Permissions::from_mode(mode)).unwrap();
+    mode(0o311);
+    let config = read_only(world);
+    let learned = learn(
+        world,
+        &config,
+        &["--yes"],
+        "cat data/vault/id_rsa; echo x > data/n; cat data/vault/id_rsa",
+    );
+    mode(0o755);
+    assert!(accepted_nothing(&learned), "{learned:#}");
+    // One that can be, and holds nothing, is the project's.
+    fs::remove_dir_all(&vault).unwrap();
+    passes(world, &config, &["--yes"], "echo x > data/n");
+}
+
+fn a_link_in_the_project_names_no_secret(world: &Fixture) {
+    let keys = world.write(world.home().join(".ssh/authorized_keys"), "mine");
+    std::os::unix::fs::symlink(world.home().join(".ssh"), world.workspace().join("cache")).unwrap();
+    let config = read_only(world);
+    for named in [
+        "rw:./cache".to_owned(),
+        format!("rw:{}/cache", world.workspace().display()),
+    ] {
+        let learned = learn(
+            world,
+            &config,
+            &["--include", &named],
+            "echo evil > cache/authorized_keys",
+        );
+        assert!(accepted_nothing(&learned), "{named}: {learned:#}");
+    }
+    assert_eq!(text(&keys), "mine");
+    // Who names it has it.
+    let named = format!("rw:{}", keys.display());
+    let learned = learn(
+        world,
+        &config,
+        &["--include", &named],
+        "echo evil > cache/authorized_keys",
+    );
+    assert!(!accepted_nothing(&learned), "{learned:#}");
+}
+
+fn settings_of_a_user_are_no_project(world: &Fixture) {
+    world.write(world.home().join(".config/autostart/x"), "");
+    let config = crate::lab::config(world, "    settings: {root: ./home/.config, mode: ro}\n");
+    for (place, line) in [
+        ("../home/.config", "touch autostart/new"),
+        ("../home/.config/autostart", "touch new"),
+    ] {
+        let named = config.to_str().unwrap();
+        let args = [
+            "learn", "--json", "--yes", "--config", named, "--cwd", place, "-c", line,
+        ];
+        let run = world.stockade(&args).output();
+        let learned: serde_json::Value = serde_json::from_str(&run.out()).unwrap();
+        assert!(
+            accepted_nothing(&learned) && !proposals(&learned).is_empty(),
+            "{learned:#}"
+        );
+    }
+}
+
+fn what_is_executed_is_not_made_writable_without_a_word(world: &Fixture) {
+    world.write("bin/keep", "");
+    let config = crate::lab::config(
+        world,
+        "    project: {root: ./workspace, mode: ro}\n    bin: {root: ./workspace/bin, mode: ro, execute: true}\n",
+    );
+    let learned = learn(
+        world,
+        &config,
+        &["--yes"],
+        "cat /usr/bin/true > bin/x && chmod +x bin/x && bin/x",
+    );
+    assert!(accepted_nothing(&learned), "{learned:#}");
+    let include = format!("rw:{}/bin", world.workspace().display());
+    passes(
+        world,
+        &config,
+        &["--include", &include],
+        "cat /usr/bin/true > bin/x && chmod +x bin/x && bin/x",
     );
 }

@@ -6,6 +6,7 @@ use crate::lab::{passes, proposals, read_only, shown, text};
 in_both_regimes! {
     git_reaches_a_config_with_which_it_commits ["git"];
     python_reaches_a_config_with_which_its_tests_pass ["python3"];
+    pytest_reaches_a_config_with_which_its_tests_pass ["pytest"];
     npm_reaches_a_config_with_which_a_script_runs ["npm", "node"];
     a_command_that_passes_at_once_changes_nothing [];
 }
@@ -83,6 +84,23 @@ fn python_reaches_a_config_with_which_its_tests_pass(world: &Fixture) {
         [(out, "low".to_owned(), "yes".to_owned())],
         "{learned:#}"
     );
+}
+
+fn pytest_reaches_a_config_with_which_its_tests_pass(world: &Fixture) {
+    world.write(
+        "test_it.py",
+        "def test_it():\n    with open('out/result.txt', 'w') as result:\n        result.write('x')\n",
+    );
+    world.write("out/.keep", "");
+    let config = read_only(world);
+    let learned = passes(world, &config, &["--yes"], "pytest -q");
+    // Besides the test's own file, the cache that pytest keeps beside its tests: all of it in the project.
+    let proposed = proposals(&learned);
+    assert!(!proposed.is_empty());
+    for (path, risk, by) in proposed {
+        assert!(path.starts_with(&shown(world.workspace())), "{learned:#}");
+        assert_eq!((risk.as_str(), by.as_str()), ("low", "yes"), "{learned:#}");
+    }
 }
 
 fn npm_reaches_a_config_with_which_a_script_runs(world: &Fixture) {

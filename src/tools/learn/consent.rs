@@ -60,11 +60,21 @@ impl Include {
     }
 }
 
+/// A path that was named.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Named {
+    rights: Rights,
+    /// Where it leads.
+    place: AbsPath,
+    /// Whether that is what was written: no link, and no `..`, led there.
+    as_written: bool,
+}
+
 /// What is accepted without a question.
 #[derive(Debug, Clone, Default)]
 pub struct Consent {
     low: bool,
-    paths: Vec<(Rights, AbsPath)>,
+    paths: Vec<Named>,
     hosts: Vec<Place>,
     sockets: Option<UnixSockets>,
 }
@@ -78,7 +88,16 @@ impl Consent {
         };
         for include in includes {
             match include {
-                Include::Path(rights, path) => consent.paths.push((*rights, config::leads_to(&cwd.join(path))?)),
+                Include::Path(rights, path) => {
+                    let path = config::leads_to(cwd)?.as_path().join(path);
+                    let place = config::leads_to(&path)?;
+                    let as_written = AbsPath::new(&path).is_ok_and(|written| written == place);
+                    consent.paths.push(Named {
+                        rights: *rights,
+                        place,
+                        as_written,
+                    });
+                }
                 Include::Host(place) => consent.hosts.push(place.clone()),
                 Include::Sockets(sockets) => consent.sockets = consent.sockets.max(Some(*sockets)),
             }
@@ -95,9 +114,13 @@ impl Consent {
     pub fn accepts(&self, proposal: &Proposal) -> Option<AcceptedBy> {
         let risk = proposal.judged.risk;
         let place = |path: &AbsPath, rights: Rights| {
-            self.paths.iter().any(|(given, named)| {
-                let names = path == named || (path.is_below(named) && risk < Risk::Secret);
-                names && given.contains(rights)
+            self.paths.iter().any(|named| {
+                let names = match risk {
+                    Risk::Low | Risk::High => path.is_within(&named.place),
+                    // Whoever wrote the name of a link may not know where it leads.
+                    Risk::Secret => *path == named.place && named.as_written,
+                };
+                names && named.rights.contains(rights)
             })
         };
         let included = match &proposal.change {

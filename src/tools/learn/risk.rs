@@ -1,6 +1,7 @@
 //! How much a change could give away. A command chose what it attempted, so nothing it names is believed.
 
 use std::cell::Cell;
+use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::MetadataExt as _;
 use std::time::Duration;
 
@@ -8,7 +9,7 @@ use serde::Serialize;
 
 use super::through::{self, Found, is_private};
 use super::wish::given;
-use super::{secrets, swap};
+use super::{git, secrets, swap};
 use crate::config::amend::Change;
 use crate::config::{self, Context};
 use crate::policy::hosts::{AddressKind, kinds};
@@ -110,6 +111,9 @@ const MACHINE: &[&str] = &[
     "/var/lib/docker",
     "/var/lib/containerd",
 ];
+/// Settings and programs of the machine: nobody's project.
+const SETTINGS: &[&str] = &["/etc", "/usr", "/opt", "/var/lib"];
+
 #[derive(Default)]
 struct Findings(Vec<(Risk, String)>);
 
@@ -152,6 +156,7 @@ impl Surroundings {
             patience: Cell::new(PATIENCE),
         };
         let somebodys = around.broad(directory).is_none()
+            && !around.starts_things(directory)
             && swap::objection(directory).is_none()
             && secrets::on_the_way(directory.as_path()).is_none()
             && !around.shipped(directory, Scope::Tree, Rights::READ);
@@ -217,16 +222,23 @@ impl Surroundings {
                         format!("inside the project {project}, and nothing there is protected (`protect: none`)"),
                     );
                 }
-                Some(project) => all.add(Risk::Low, format!("writing inside the project {project}")),
+                Some(project) => match git::objection(path, &self.homes) {
+                    Some(why) => all.add(Risk::High, why),
+                    None => all.add(Risk::Low, format!("writing inside the project {project}")),
+                },
                 None => all.add(
                     Risk::High,
                     "writing outside of the project: what lies there may be run or trusted later",
                 ),
             }
         }
+        let together = result.has(Right::Write) && result.has(Right::Execute);
+        if together && (added.has(Right::Write) || added.has(Right::Execute)) {
+            all.add(Risk::High, "executing what commands can write");
+        }
         if added.has(Right::Execute) {
             match (result.has(Right::Write), project) {
-                (true, _) => all.add(Risk::High, "executing what commands can write"),
+                (true, _) => {}
                 (false, Some(_)) => all.add(Risk::Low, "executing what the project holds"),
                 (false, None) if self.shipped(path, scope, Rights::READ | Rights::EXECUTE) => {
                     all.add(Risk::Low, "executing a program of the system or a toolchain");
@@ -315,6 +327,18 @@ impl Surroundings {
         }
         let home = self.homes.iter().find(|home| home.is_within(path))?;
         Some(format!("it holds the home directory {home}"))
+    }
+
+    /// Whether what lies there is run or obeyed without anybody asking: settings, startup files, programs of a user.
+    fn starts_things(&self, path: &AbsPath) -> bool {
+        let real = |text: &&str| config::leads_to(std::path::Path::new(*text)).ok();
+        let of_home = |home: &AbsPath| {
+            let below = path.as_path().strip_prefix(home.as_path()).ok()?;
+            let first = below.components().next()?.as_os_str().as_bytes();
+            Some(first.starts_with(b".") || first == b"bin" || first == b"Library")
+        };
+        SETTINGS.iter().filter_map(real).any(|top| path.is_within(&top))
+            || self.homes.iter().any(|home| of_home(home) == Some(true))
     }
 
     /// Whether some shipped preset gives this.

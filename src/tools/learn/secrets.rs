@@ -110,6 +110,9 @@ const NAMES: &[&str] = &[
     "containerd.sock",
     "podman.sock",
     "crio.sock",
+    ".secrets",
+    "kubeconfig",
+    ".dockercfg",
 ];
 
 /// How names of keys and stores of them end, in small letters.
@@ -130,10 +133,13 @@ const ENDINGS: &[&str] = &[
     ".age",
     ".ovpn",
     ".sock",
+    ".env",
+    ".tfstate",
+    ".tfvars",
 ];
 
 /// Beginnings of names, in small letters.
-const BEGINNINGS: &[&str] = &[".env.", "id_rsa.", "id_ed25519.", "id_ecdsa."];
+const BEGINNINGS: &[&str] = &[".env.", "secrets.", "id_rsa.", "id_ed25519.", "id_ecdsa."];
 
 /// Whether a name says that something secret lies there; what ends in `.pub` is public.
 pub(super) fn is_secret(name: &OsStr) -> bool {
@@ -172,6 +178,10 @@ mod tests {
             ".env.local",
             "docker.sock",
             "Credentials",
+            "prod.env",
+            "secrets.yaml",
+            "prod.tfstate",
+            "kubeconfig",
         ] {
             assert!(is_secret(OsStr::new(secret)), "{secret}");
         }

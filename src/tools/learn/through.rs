@@ -46,8 +46,12 @@ fn look_until(directory: &AbsPath, end: Instant) -> Found {
     while let Some(next) = left.pop() {
         let entries = match std::fs::read_dir(&next) {
             Ok(entries) => entries,
-            // What this user cannot list, no command of theirs can read through it either.
-            Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => continue,
+            // Who cannot list a directory may still know a name in it, or be its owner and change its mode.
+            Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => {
+                let told = || format!("{} cannot be listed", display(&next));
+                found.unseen.get_or_insert_with(told);
+                continue;
+            }
             Err(error) => return found.cut(format!("{} cannot be listed: {error}", display(&next))),
         };
         for entry in entries {

@@ -2,6 +2,7 @@
 
 use std::fs::FileType;
 
+use super::git::is_git_directory;
 use crate::config;
 use crate::confine::protect::protected_name;
 use crate::policy::path::display;
@@ -165,37 +166,33 @@ fn file(policy: &Policy, wanted: Wanted, path: &AbsPath) -> Result<Wish, String>
     if names_only {
         return Ok(Wish::Names(at));
     }
-    match (scope, rights.has(Right::Write)) {
-        (Scope::File, true) => alone(policy, at, rights),
-        (Scope::File, false) | (Scope::Tree | Scope::Names, _) => Ok(Wish::File(at, scope, rights)),
+    if rights.has(Right::Write) {
+        written(policy, at, scope, rights)
+    } else {
+        Ok(Wish::File(at, scope, rights))
     }
 }
 
-/// Writing one file. A root that is one file has no names in it that could be protected, so what is protected gets none.
-fn alone(policy: &Policy, path: AbsPath, rights: Rights) -> Result<Wish, String> {
+/// Writing there. A root that is one file has no names in it that could be protected, and one that is a part of a git directory
+/// is not seen to be one: so what is protected gets none, and what lies in a git directory all of it.
+fn written(policy: &Policy, path: AbsPath, scope: Scope, rights: Rights) -> Result<Wish, String> {
     let Protect::Default(files) = &policy.protect else {
-        return Ok(Wish::File(path, Scope::File, rights));
+        return Ok(Wish::File(path, scope, rights));
     };
     if files.contains(&path) {
         return Err("it is protected: this config decides how the next command is confined".to_owned());
     }
-    let around = path.ancestors().skip(1).find(is_git_directory);
-    match (around, protected_name(path.as_path())) {
+    let around = path.ancestors().find(is_git_directory);
+    let protected = match scope {
+        Scope::File => protected_name(path.as_path()),
+        Scope::Tree | Scope::Names => None,
+    };
+    match (around, protected) {
         // In its directory, what git would run or obey is held.
         (Some(directory), _) => Ok(Wish::File(directory, Scope::Tree, rights)),
         (None, Some(reason)) => Err(format!("it is protected: {reason}")),
-        (None, None) => Ok(Wish::File(path, Scope::File, rights)),
+        (None, None) => Ok(Wish::File(path, scope, rights)),
     }
-}
-
-/// Whether git would take a directory for its own.
-fn is_git_directory(directory: &AbsPath) -> bool {
-    let holds = |name: &str| {
-        directory
-            .child(name)
-            .is_some_and(|entry| std::fs::symlink_metadata(entry).is_ok())
-    };
-    holds("HEAD") && (holds("commondir") || (holds("objects") && holds("refs")))
 }
 
 fn scope(kind: FileType) -> Result<Scope, String> {
