@@ -248,16 +248,20 @@ fn a_directory_that_cannot_be_listed_may_hold_anything(world: &Fixture) {
     world.write("data/vault/id_rsa", SECRET);
     let vault = world.workspace().join("data/vault");
     let mode = |mode| fs::set_permissions(&vault, fs::Permissions::from_mode(mode)).unwrap();
-    mode(0o311);
+    // Names in it that can be guessed, names in it without their modes, and nothing that its owner could not change.
+    for closed in [0o311, 0o444, 0o000] {
+        mode(closed);
+        let config = read_only(world);
+        let learned = learn(
+            world,
+            &config,
+            &["--yes"],
+            "cat data/vault/id_rsa; echo x > data/n; cat data/vault/id_rsa",
+        );
+        mode(0o755);
+        assert!(accepted_nothing(&learned), "{closed:o}: {learned:#}");
+    }
     let config = read_only(world);
-    let learned = learn(
-        world,
-        &config,
-        &["--yes"],
-        "cat data/vault/id_rsa; echo x > data/n; cat data/vault/id_rsa",
-    );
-    mode(0o755);
-    assert!(accepted_nothing(&learned), "{learned:#}");
     // One that can be, and holds nothing, is the project's.
     fs::remove_dir_all(&vault).unwrap();
     passes(world, &config, &["--yes"], "echo x > data/n");

@@ -4,6 +4,8 @@
 //! around it may lead git there: by `core.hooksPath`, by `include.path`. So who wants to write there without a question must
 //! not be led to by anything.
 
+use std::fs::Metadata;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::policy::AbsPath;
@@ -20,13 +22,15 @@ const LEADS: [&str; 6] = [
     "pager",
     "attributesfile",
 ];
+/// What of that leads it there in every repository.
+const LEADS_FOR_ALL: [&str; 2] = ["hookspath", "[include"];
 
 /// Whether git would take a directory for its own.
 pub(super) fn is_git_directory(directory: &AbsPath) -> bool {
+    // What cannot be looked at may be there.
     let holds = |name: &str| {
-        directory
-            .child(name)
-            .is_some_and(|entry| std::fs::symlink_metadata(entry).is_ok())
+        let entry = directory.as_path().join(name);
+        !matches!(there(&entry), Ok(None))
     };
     holds("HEAD") && (holds("commondir") || (holds("objects") && holds("refs")))
 }
@@ -40,31 +44,30 @@ pub(super) fn objection(root: &AbsPath, homes: &[AbsPath]) -> Option<String> {
         ]
     });
     for config in own.chain([PathBuf::from("/etc/gitconfig")]) {
-        // The user's own may hold all kinds of things; only the hooks of every repository are looked for.
-        if let Some(why) = leads(&config, &LEADS[..1]) {
+        // A person's own names pagers and the like; what could put the hooks of every repository elsewhere counts.
+        if let Some(why) = leads(&config, &LEADS_FOR_ALL) {
             return Some(why);
         }
     }
     // Where the entry lies in the root, the guard sees it.
-    for around in root.ancestors().skip(1) {
-        let entry = around.as_path().join(".git");
-        let Ok(found) = std::fs::symlink_metadata(&entry) else {
-            continue;
-        };
-        let why = if found.is_dir() {
-            in_directory(&entry)
-        } else {
-            in_elsewhere(&entry)
-        };
-        if why.is_some() {
-            return why;
+    root.ancestors().find_map(|place| {
+        let entry = place.as_path().join(".git");
+        match there(&entry) {
+            Ok(None) => None,
+            Ok(Some(found)) if found.is_dir() && place == *root => None,
+            Ok(Some(found)) if found.is_dir() => in_directory(&entry),
+            Ok(Some(_)) => in_elsewhere(&entry),
+            Err(error) => Some(format!("{} cannot be looked at: {error}", display(&entry))),
         }
-    }
-    // A root that is a whole worktree, with its git directory elsewhere.
-    let entry = root.as_path().join(".git");
-    match std::fs::symlink_metadata(&entry) {
-        Ok(found) if !found.is_dir() => in_elsewhere(&entry),
-        Ok(_) | Err(_) => None,
+    })
+}
+
+/// What there is under a name; that there is nothing must be certain.
+fn there(entry: &Path) -> io::Result<Option<Metadata>> {
+    match std::fs::symlink_metadata(entry) {
+        Ok(found) => Ok(Some(found)),
+        Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => Ok(None),
+        Err(error) => Err(error),
     }
 }
 
@@ -85,12 +88,12 @@ fn in_elsewhere(file: &Path) -> Option<String> {
         return unclear();
     };
     let shared = directory.join("commondir");
-    let shared = match std::fs::symlink_metadata(&shared) {
-        Ok(_) => match named(&shared, "") {
+    let shared = match there(&shared) {
+        Ok(None) => None,
+        Ok(Some(_)) | Err(_) => match named(&shared, "") {
             Some(shared) => Some(shared),
             None => return unclear(),
         },
-        Err(_) => None,
     };
     in_directory(&directory).or_else(|| shared.as_deref().and_then(in_directory))
 }
@@ -112,7 +115,7 @@ fn leads(config: &Path, words: &[&str]) -> Option<String> {
     let cannot = || Some(format!("{} cannot be read, and git may obey it", display(config)));
     let about = match std::fs::metadata(config) {
         Ok(about) => about,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return None,
+        Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => return None,
         Err(_) => return cannot(),
     };
     if !about.is_file() || about.len() > MOST_BYTES {

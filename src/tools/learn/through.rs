@@ -63,8 +63,15 @@ fn look_until(directory: &AbsPath, end: Instant) -> Found {
                 return found.cut(format!("{} cannot be listed", display(&next)));
             };
             let path = entry.path();
-            let Ok(meta) = std::fs::symlink_metadata(&path) else {
-                continue;
+            let meta = match std::fs::symlink_metadata(&path) {
+                Ok(meta) => meta,
+                Err(error) if error.kind() == std::io::ErrorKind::NotFound => continue,
+                // A directory can be listed by who may not look at what is in it.
+                Err(_) => {
+                    let told = || format!("{} cannot be looked at", display(&path));
+                    found.unseen.get_or_insert_with(told);
+                    continue;
+                }
             };
             found.secret(&path, entry.file_name().as_os_str(), &meta);
             if meta.dev() != about.dev() {
