@@ -19,22 +19,34 @@ impl Profile {
             deny_within,
         );
 
-        let plain: Index<'_, Rights> = self
+        let plain = |deny: &&Deny| deny.except.is_none() && deny.beyond.is_none();
+        let placed: Index<'_, Rights> = self
             .denies
             .iter()
-            .filter(|deny| deny.except.is_none() && deny.beyond.is_none())
+            .filter(plain)
             .filter_map(|deny| deny_path(deny).map(|path| (path, deny.rights)))
+            .collect();
+        // A deny by path may have been made idle by one of these; it took rights all the same.
+        let patterns: Vec<&Deny> = self
+            .denies
+            .iter()
+            .filter(plain)
+            .filter(|deny| deny_path(deny).is_none())
             .collect();
         let grants = std::mem::take(&mut self.grants);
         let left = grants.into_iter().filter_map(|grant| {
-            let taken = plain.above(&grant.path).fold(Rights::NONE, |all, rights| all | *rights);
+            let by_path = placed.above(&grant.path).copied();
+            let by_pattern = patterns.iter().filter(|deny| deny.target.covers(&grant.path));
+            let taken = by_path
+                .chain(by_pattern.map(|deny| deny.rights))
+                .fold(Rights::NONE, |all, rights| all | rights);
             tidy_grant(Grant {
                 rights: grant.rights.without(taken),
                 ..grant
             })
         });
         let left: Vec<Grant> = left.collect();
-        drop(plain);
+        drop(placed);
         self.grants = maximal(left, |grant| Some(&grant.path), grant_within);
 
         let granted: Index<'_, ()> = self.grants.iter().map(|grant| (&grant.path, ())).collect();
@@ -178,8 +190,11 @@ fn maximal<T: Ord + Clone>(
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use super::*;
-    use crate::policy::{Origin, Pattern};
+    use crate::policy::{Environment, Limits, Network, Origin, Pattern, UnixSockets};
+    use crate::profile::intersect;
 
     #[test]
     fn a_pattern_below_what_another_pattern_denies_is_idle() {
@@ -194,5 +209,31 @@ mod tests {
         let all = deny("/", Pattern::Suffix("z".into()));
         assert!(deny_within(&idle, &all) && !deny_within(&all, &idle));
         assert!(!deny_within(&deny("/k", Pattern::Name("other".into())), &all));
+    }
+    #[test]
+    fn a_pattern_takes_what_an_idle_deny_by_path_below_it_took() {
+        let origin = || Origin::Builtin("test");
+        let profile = |grant: &AbsPath, denies| Profile {
+            grants: vec![Grant::tree(grant.clone(), Rights::WRITE, origin())],
+            denies,
+            identities: BTreeMap::new(),
+            network: Network::Off,
+            unix_sockets: UnixSockets::None,
+            limits: Limits::default(),
+            environment: Environment::default(),
+        };
+        let file = AbsPath::new("/k.tar.gz").unwrap();
+        let gz = Deny {
+            target: Target::Pattern {
+                root: AbsPath::root(),
+                pattern: Pattern::Suffix(".gz".into()),
+            },
+            ..Deny::tree(AbsPath::root(), Rights::ALL, origin())
+        };
+        let (wide, all) = (profile(&AbsPath::root(), vec![gz]), profile(&AbsPath::root(), vec![]));
+        let own = profile(&file, vec![Deny::tree(file.clone(), Rights::WRITE, origin())]);
+        let left = intersect(&intersect(&wide, &own), &all);
+        assert_eq!(left, intersect(&wide, &intersect(&own, &all)));
+        assert_eq!(left.grants, []);
     }
 }
