@@ -5,7 +5,7 @@ use std::fs;
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::PermissionsExt as _;
 
-use crate::common::{Fixture, SECRET, as_root_and_as_user};
+use crate::common::{Actor, Fixture, SECRET, as_root_and_as_user};
 use crate::lab::{accepted_nothing, learn, passes, proposals, read_only, shown, text};
 
 as_root_and_as_user! {
@@ -19,6 +19,7 @@ as_root_and_as_user! {
     a_project_that_is_a_home_has_no_low_risk [];
     a_round_runs_under_nothing_but_the_config [];
     a_directory_that_cannot_be_listed_may_hold_anything [];
+    a_place_with_an_access_list_is_not_ones_own ["setfacl"];
     a_link_in_the_project_names_no_secret [];
     settings_of_a_user_are_no_project [];
     what_is_executed_is_not_made_writable_without_a_word [];
@@ -248,18 +249,17 @@ fn a_directory_that_cannot_be_listed_may_hold_anything(world: &Fixture) {
     world.write("data/vault/id_rsa", SECRET);
     let vault = world.workspace().join("data/vault");
     let mode = |mode| fs::set_permissions(&vault, fs::Permissions::from_mode(mode)).unwrap();
+    // Root sees what is in it, and that nothing but writing is added.
+    let seen = world.actor == Actor::Root;
     // Names in it that can be guessed, names in it without their modes, and nothing that its owner could not change.
     for closed in [0o311, 0o444, 0o000] {
         mode(closed);
         let config = read_only(world);
-        let learned = learn(
-            world,
-            &config,
-            &["--yes"],
-            "cat data/vault/id_rsa; echo x > data/n; cat data/vault/id_rsa",
-        );
+        let learned = learn(world, &config, &["--yes"], "cat data/vault/id_rsa; echo x > data/n");
         mode(0o755);
-        assert!(accepted_nothing(&learned), "{closed:o}: {learned:#}");
+        assert_eq!(proposals(&learned).len(), 1, "{closed:o}: {learned:#}");
+        assert_eq!(accepted_nothing(&learned), !seen, "{closed:o}: {learned:#}");
+        let _ = fs::remove_file(world.workspace().join("data/n"));
     }
     let config = read_only(world);
     // One that can be, and holds nothing, is the project's.
@@ -335,4 +335,22 @@ fn what_is_executed_is_not_made_writable_without_a_word(world: &Fixture) {
         &["--include", &include],
         "cat /usr/bin/true > bin/x && chmod +x bin/x && bin/x",
     );
+}
+
+fn a_place_with_an_access_list_is_not_ones_own(world: &Fixture) {
+    world.write("data/x", "x");
+    let data = world.workspace().join("data");
+    // The twin, in the same place without one.
+    let config = read_only(world);
+    passes(world, &config, &["--yes"], "echo x > data/n");
+    fs::remove_file(data.join("n")).unwrap();
+    let set = std::process::Command::new("setfacl")
+        .args(["-m", "u:65534:rwx"])
+        .arg(&data)
+        .status();
+    assert!(set.unwrap().success());
+    let config = read_only(world);
+    let learned = learn(world, &config, &["--yes"], "echo x > data/n");
+    assert_eq!(proposals(&learned).len(), 1, "{learned:#}");
+    assert!(accepted_nothing(&learned), "{learned:#}");
 }

@@ -76,7 +76,8 @@ impl Original {
         self.still_there()?;
         file.persist(&self.target)
             .map_err(|error| failed("replace")(error.error))?;
-        settle(&self.target)
+        settle(&self.target)?;
+        says(&self.target, text)
     }
 
     /// What is there, if it is what was read.
@@ -124,7 +125,19 @@ pub fn create(path: &Path, text: &str) -> Result<(), AmendError> {
     write(&mut file).map_err(failed("write"))?;
     file.persist_noclobber(path)
         .map_err(|error| failed("make")(error.error))?;
-    settle(path)
+    settle(path)?;
+    says(path, text)
+}
+
+/// Whether this text came to be there: who can write in that directory can swap what was written beside it before it is
+/// put in its place.
+fn says(path: &Path, text: &str) -> Result<(), AmendError> {
+    let (file, _) = read(path)?;
+    if file.bytes == text.as_bytes() {
+        Ok(())
+    } else {
+        Err(AmendError::Changed(path.to_owned()))
+    }
 }
 
 fn read(path: &Path) -> Result<(ConfigFile, PathBuf), AmendError> {
@@ -167,4 +180,22 @@ fn settle(path: &Path) -> Result<(), AmendError> {
         path: path.to_owned(),
         source,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_came_to_be_there_is_looked_at() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = std::fs::canonicalize(directory.path()).unwrap().join("agent.yaml");
+        create(&path, "a: 1\n").unwrap();
+        assert!(says(&path, "a: 1\n").is_ok());
+        std::fs::write(&path, "a: 2\n").unwrap();
+        assert!(matches!(says(&path, "a: 1\n"), Err(AmendError::Changed(_))));
+        std::fs::remove_file(&path).unwrap();
+        std::os::unix::fs::symlink(directory.path().join("other"), &path).unwrap();
+        assert!(says(&path, "a: 1\n").is_err());
+    }
 }

@@ -4,6 +4,7 @@
 //! around it may lead git there: by `core.hooksPath`, by `include.path`. So who wants to write there without a question must
 //! not be led to by anything.
 
+use std::ffi::OsString;
 use std::fs::Metadata;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -37,13 +38,7 @@ pub(super) fn is_git_directory(directory: &AbsPath) -> bool {
 
 /// Why writing below `root` may change what git runs or obeys, if it may.
 pub(super) fn objection(root: &AbsPath, homes: &[AbsPath]) -> Option<String> {
-    let own = homes.iter().flat_map(|home| {
-        [
-            home.as_path().join(".gitconfig"),
-            home.as_path().join(".config/git/config"),
-        ]
-    });
-    for config in own.chain([PathBuf::from("/etc/gitconfig")]) {
+    for config in everywhere(homes, &|name| std::env::var_os(name)) {
         // A person's own names pagers and the like; what could put the hooks of every repository elsewhere counts.
         if let Some(why) = leads(&config, &LEADS_FOR_ALL) {
             return Some(why);
@@ -60,6 +55,23 @@ pub(super) fn objection(root: &AbsPath, homes: &[AbsPath]) -> Option<String> {
             Err(error) => Some(format!("{} cannot be looked at: {error}", display(&entry))),
         }
     })
+}
+
+/// The configs that git obeys in every repository, for a command started by this process.
+fn everywhere(homes: &[AbsPath], variable: &dyn Fn(&str) -> Option<OsString>) -> Vec<PathBuf> {
+    let own = homes.iter().flat_map(|home| {
+        [
+            home.as_path().join(".gitconfig"),
+            home.as_path().join(".config/git/config"),
+        ]
+    });
+    let set = |name| variable(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    let named = ["GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM"].into_iter().filter_map(set);
+    let xdg = set("XDG_CONFIG_HOME").map(|place| place.join("git/config"));
+    own.chain([PathBuf::from("/etc/gitconfig")])
+        .chain(named)
+        .chain(xdg)
+        .collect()
 }
 
 /// What there is under a name; that there is nothing must be certain.
@@ -132,4 +144,32 @@ fn leads(config: &Path, words: &[&str]) -> Option<String> {
         display(config),
         word.trim_start_matches('[')
     ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_configs_that_variables_name_are_obeyed_too() {
+        let home = AbsPath::new("/home/me").unwrap();
+        let set = |name: &str| match name {
+            "XDG_CONFIG_HOME" => Some("/x".into()),
+            "GIT_CONFIG_GLOBAL" => Some("/g".into()),
+            _ => Some(OsString::new()),
+        };
+        let all = everywhere(std::slice::from_ref(&home), &set);
+        for path in [
+            "/home/me/.gitconfig",
+            "/home/me/.config/git/config",
+            "/etc/gitconfig",
+            "/g",
+            "/x/git/config",
+        ] {
+            assert!(all.contains(&PathBuf::from(path)), "{path}");
+        }
+        // What is set to nothing is not set.
+        assert_eq!(all.len(), 5);
+        assert_eq!(everywhere(&[home], &|_| None).len(), 3);
+    }
 }

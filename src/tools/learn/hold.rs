@@ -2,8 +2,8 @@
 
 use crate::config::amend::Change;
 use crate::policy::{
-    AbsPath, Access, Grant, HostAccess, HostList, HostRule, Network, Operation, Origin, Policy, Rights, Scope,
-    UnixSockets,
+    AbsPath, Access, Grant, HostAccess, HostList, HostRule, Network, NetworkOf, Operation, Origin, Policy, Rights,
+    Scope, UnixSockets,
 };
 use crate::profile::order::Permission;
 use crate::profile::{Asked, Call, FileReach, Landmarks, Profile, Reach, Witness, derive, files_within};
@@ -37,6 +37,7 @@ pub fn hold(old: &Policy, new: &Policy, accepted: &[&Change]) -> Result<(), Stra
                     rule.allowed,
                     rule.approval,
                     rule.sandbox_paths.clone(),
+                    rule.network.is_some(),
                 )
             })
             .collect();
@@ -46,7 +47,6 @@ pub fn hold(old: &Policy, new: &Policy, accepted: &[&Change]) -> Result<(), Stra
             .map(|(name, rule)| (name.clone(), rule.approval))
             .collect();
         let protects = matches!(policy.protect, crate::policy::Protect::Default(_));
-        let networks: Vec<Network> = policy.own_networks().map(|(_, own)| own.network.clone()).collect();
         let settings = (
             policy.protect_fallback,
             policy.deny_fallback,
@@ -54,18 +54,33 @@ pub fn hold(old: &Policy, new: &Policy, accepted: &[&Change]) -> Result<(), Stra
             policy.os_sandbox,
             policy.home,
             policy.mode,
+            policy.backend,
+            policy.channels.clone(),
         );
-        format!(
-            "{rules:?} {tools:?} {protects} {} {settings:?} {:?}",
-            networks.len(),
-            policy.audit.log
-        )
+        format!("{rules:?} {tools:?} {protects} {settings:?} {:?}", policy.audit.log)
     };
-    if others(old) == others(new) {
+    if others(old) == others(new) && same_own_networks(old, new) {
         Ok(())
     } else {
         Err(Strayed::More("a setting that nobody was asked about".to_owned()))
     }
+}
+
+/// Whether rules and tools have the networks of their own that they had; where in the file does not matter.
+fn same_own_networks(old: &Policy, new: &Policy) -> bool {
+    fn of(policy: &Policy) -> Vec<(Option<&str>, &Network)> {
+        let own = policy.own_networks().map(|(whose, own)| match whose {
+            // Rules come in their order, which is compared with all else that they say.
+            NetworkOf::Rule(_) => (None, &own.network),
+            NetworkOf::Tool(name) => (Some(name), &own.network),
+        });
+        own.collect()
+    }
+    let (old, new) = (of(old), of(new));
+    let same = |((old_name, old), (new_name, new)): (&(Option<&str>, &Network), &(Option<&str>, &Network))| {
+        old_name == new_name && old.within(new).is_ok() && new.within(old).is_ok()
+    };
+    old.len() == new.len() && old.iter().zip(&new).all(same)
 }
 
 fn profiles(policy: &Policy, old: &Profile, new: &Profile, accepted: &[&Change]) -> Result<(), Strayed> {

@@ -114,3 +114,37 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn a_setting_that_nobody_was_asked_about_is_seen() {
+    let temporary = tempfile::tempdir().unwrap();
+    let file = temporary.path().join("agent.yaml");
+    let policy = |settings: &str| {
+        let text = format!("sandbox:\n  paths: {{}}\n{settings}\n");
+        load_amended(&file, &text, &context()).unwrap().policy
+    };
+    let rule = |network: &str| format!("shell:\n  rules: [{{pattern: curl, allowed: true, network: {network}}}]");
+    let one = rule("{allow: ['example.org:443']}");
+    for (old, new) in [
+        (one.clone(), rule("{allow: ['example.org:443', 'example.net:443']}")),
+        (rule("{allow: ['example.org:443', 'example.net:443']}"), one.clone()),
+        (one.clone(), rule("true")),
+        (
+            one.clone(),
+            "shell:\n  rules: [{pattern: curl, allowed: true}]".to_owned(),
+        ),
+        ("  backend: namespaces".to_owned(), "  backend: landlock".to_owned()),
+        (
+            "approval: {mode: strict}".to_owned(),
+            "approval: {mode: approve_all}".to_owned(),
+        ),
+    ] {
+        let strayed = hold(&policy(&old), &policy(&new), &[]);
+        assert!(matches!(strayed, Err(Strayed::More(_))), "{old} -> {new}: {strayed:?}");
+    }
+    // Where in the file it stands says nothing.
+    assert_eq!(
+        hold(&policy(&one), &policy(&format!("# a line more\n{one}")), &[]),
+        Ok(())
+    );
+}
