@@ -35,6 +35,7 @@ mod tests {
         a_log_that_a_power_cut_left_zeros_in_is_mended_by_the_next_start [];
         calls_of_a_client_are_on_record_with_their_requests [];
         a_third_partys_server_and_the_calls_of_its_tools_are_on_record ["python3"];
+        the_end_of_a_third_partys_server_that_is_not_on_record_is_told ["python3"];
     }
 
     fn log(world: &Fixture) -> PathBuf {
@@ -633,7 +634,8 @@ for line in sys.stdin:
     print(json.dumps(answer), flush=True)
 ";
 
-    fn a_third_partys_server_and_the_calls_of_its_tools_are_on_record(world: &Fixture) {
+    /// An agent with somebody's server behind Stockade, and a log.
+    fn with_server(world: &Fixture) -> Agent {
         let config = config(world, &format!("audit: {{log: {}}}\n", log(world).display()));
         world.write("server.py", SERVER);
         let args = [
@@ -647,7 +649,27 @@ for line in sys.stdin:
             "python3",
             "server.py",
         ];
-        let mut agent = Agent::start(world.stockade(&args), Era::Session, json!({}));
+        Agent::start(world.stockade(&args), Era::Session, json!({}))
+    }
+
+    fn the_end_of_a_third_partys_server_that_is_not_on_record_is_told(world: &Fixture) {
+        let told = "its end is not in the audit log";
+        let mut agent = with_server(world);
+        agent.call("greet", &json!({}));
+        let (_, said) = agent.end();
+        assert!(!said.contains(told), "{said}");
+        is_whole(world);
+
+        let mut agent = with_server(world);
+        agent.call("greet", &json!({}));
+        let state = log(world).parent().unwrap().to_owned();
+        fs::rename(&state, state.with_extension("moved")).unwrap();
+        let (_, said) = agent.end();
+        assert!(said.contains(told), "{said}");
+    }
+
+    fn a_third_partys_server_and_the_calls_of_its_tools_are_on_record(world: &Fixture) {
+        let mut agent = with_server(world);
         let done = agent.call("greet", &json!({"whom": "you"}));
         assert_eq!(done["content"][0]["text"], "hello", "{done}");
         agent.end();

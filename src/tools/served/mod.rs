@@ -79,6 +79,8 @@ pub struct ServedEnd {
     pub restored: Vec<Restored>,
     /// Why protected names could not be restored, if they could not.
     pub unsettled: Option<String>,
+    /// Why the audit log does not say so, if it was to and does not.
+    pub unrecorded: Option<String>,
 }
 
 impl ServedEnd {
@@ -94,7 +96,11 @@ impl ServedEnd {
             .unsettled
             .iter()
             .map(|why| format!("protected names could not be restored: {why}"));
-        restored.chain(unsettled).collect()
+        let unrecorded = self
+            .unrecorded
+            .iter()
+            .map(|why| format!("its end is not in the audit log: {why}"));
+        restored.chain(unsettled).chain(unrecorded).collect()
     }
 }
 
@@ -310,16 +316,18 @@ async fn watch_over(
             }
         }
     };
-    let end = match ended {
+    let mut end = match ended {
         Ok(ended) => ServedEnd {
             status: Status::of(ended.end, overdue.map(|_| Signal::SIGTERM as i32)),
             restored: ended.violations.into_iter().map(Into::into).collect(),
             unsettled: ended.unsettled.map(|why| escape(why.as_bytes())),
+            unrecorded: None,
         },
         Err(error) => ServedEnd {
             status: Status::Failed { why: error.to_string() },
             restored: Vec::new(),
             unsettled: None,
+            unrecorded: None,
         },
     };
     let network = match way {
@@ -331,7 +339,12 @@ async fn watch_over(
         // Who does not take it any more has gone.
         let _said = said.try_send(format!("network: {line}"));
     }
-    record.end(&end, network.as_ref()).await;
+    // It has ended, whether that is on record or not.
+    end.unrecorded = record
+        .end(&end, network.as_ref())
+        .await
+        .err()
+        .map(|error| error.to_string());
     // Its tree is dead and its names are settled: calls under way need not wait for the worker.
     tell.send_replace(Some(Arc::new(end)));
     worker.finish().await;

@@ -32,19 +32,21 @@ impl Record {
         }
     }
 
-    pub(super) async fn end(&self, end: &ServedEnd, network: Option<&NetworkUse>) {
-        if let Some((recorder, call)) = &self.0 {
-            let end = CommandEnd {
-                status: &end.status,
-                duration: None,
-                output_bytes: None,
-                restored: &end.restored,
-                unsettled: end.unsettled.as_deref(),
-                network,
-                explained: None,
-            };
-            // It has ended, whether that is on record or not.
-            let _recorded = recorder.note(recorder::command_end(call, &end)).await;
+    pub(super) async fn end(&self, end: &ServedEnd, network: Option<&NetworkUse>) -> Result<(), ToolError> {
+        match &self.0 {
+            Some((recorder, call)) => {
+                let end = CommandEnd {
+                    status: &end.status,
+                    duration: None,
+                    output_bytes: None,
+                    restored: &end.restored,
+                    unsettled: end.unsettled.as_deref(),
+                    network,
+                    explained: None,
+                };
+                recorder.note(recorder::command_end(call, &end)).await
+            }
+            None => Ok(()),
         }
     }
 }
