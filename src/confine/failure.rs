@@ -14,8 +14,10 @@ pub enum Step {
     Setup,
     /// Leaving the session and its descriptors.
     Session,
-    /// Entering namespaces, and mounting.
+    /// Entering namespaces, and what is mounted in all of them.
     Namespaces,
+    /// Mounting a place of the plan, or finding something else there.
+    Mounts,
     /// Making the sockets that lead out of the network namespace.
     WayOut,
     /// Restoring what a crashed session left.
@@ -58,6 +60,7 @@ impl fmt::Display for Step {
             Self::Setup => "reading the setup",
             Self::Session => "leaving the caller's session",
             Self::Namespaces => "entering namespaces",
+            Self::Mounts => "mounting the places of the plan",
             Self::WayOut => "making the way out of the network namespace",
             Self::Recover => "restoring what an interrupted session left",
             Self::Privilege => "dropping capabilities",

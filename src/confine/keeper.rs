@@ -7,7 +7,6 @@
 
 use std::ffi::OsString;
 use std::fs::File;
-use std::io::Read;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -22,11 +21,10 @@ use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::Pid;
 
 use super::protocol::{
-    Answer, CommandLimits, Inquiry, KeeperReply, KeeperRequest, Offer, ProtectSetup, Reply, StartFailure, Step,
-    Violation,
+    Answer, CommandLimits, Inquiry, KeeperReply, KeeperRequest, Offer, ProtectSetup, Reply, Violation,
 };
 use super::wire::{receive, send};
-use super::{protect, session, sweep, sys};
+use super::{complaint, protect, session, sweep, sys};
 use crate::backend::namespaces::MOST_PROTECTED;
 
 /// How often a watched tree is measured.
@@ -35,8 +33,6 @@ const SAMPLE_EVERY: Duration = Duration::from_millis(50);
 const WORKER_GRACE: Duration = Duration::from_millis(300);
 /// How long a runner may take to end a tree that is over a limit.
 const RUNNER_GRACE: Duration = Duration::from_secs(5);
-/// How much of bwrap's complaint is passed on.
-const MOST_COMPLAINT: u64 = 2_000;
 
 /// The keeper's state.
 #[derive(Debug)]
@@ -276,18 +272,11 @@ impl<'a> Keeper<'a> {
     /// Tells the parent what bwrap complained about, if the worker never came to be. Everything that held the
     /// other end is dead.
     fn pass_on(&mut self) {
-        let Some(complaints) = self.complaints.take() else {
+        let Some(failure) = self.complaints.take().and_then(complaint::read) else {
             return;
         };
-        let mut said = Vec::new();
-        // What was read before an error is all there is.
-        let _cut = File::from(complaints).take(MOST_COMPLAINT).read_to_end(&mut said);
-        let said = String::from_utf8_lossy(said.trim_ascii()).into_owned();
-        if !said.is_empty() {
-            let failure = StartFailure::new(Step::Namespaces, Errno::EPERM, said);
-            // A worker that spoke for itself has been heard first; the parent may be gone.
-            let _told = send(self.control, &Reply::Refused(failure), &[]);
-        }
+        // A worker that spoke for itself has been heard first; the parent may be gone.
+        let _told = send(self.control, &Reply::Refused(failure), &[]);
     }
 
     /// Tells runners whose tree is over a limit; `false` when one ended nothing: a command may have stopped it.

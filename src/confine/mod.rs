@@ -16,6 +16,7 @@ mod channel;
 mod child;
 pub mod command;
 pub(crate) mod compiled;
+mod complaint;
 pub mod confinement;
 mod counting;
 pub(crate) mod entry;

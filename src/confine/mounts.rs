@@ -48,7 +48,7 @@ pub(super) enum Changed {
 impl Mounts {
     /// Compares what is mounted with what was planned, and watches it from here on.
     pub(super) fn hold(world: &World) -> Result<Self, StartFailure> {
-        let failed = |errno| StartFailure::new(Step::Namespaces, errno, "the table of mounts");
+        let failed = |errno| StartFailure::new(Step::Mounts, errno, "the table of mounts");
         let table = File::open("/proc/self/mountinfo").map_err(|error| failed(errno_of(&error)))?;
         let mut last: BTreeMap<&OsStr, &MountStep> = BTreeMap::new();
         for step in &world.mounts.steps {
@@ -97,7 +97,7 @@ impl Mounts {
         match mounts.changed().map_err(failed)? {
             Changed::Nothing => Ok(mounts),
             Changed::Protected => Err(failed(Errno::ESTALE)),
-            Changed::Gone(path) => Err(StartFailure::new(Step::Namespaces, Errno::ESTALE, display(&path))),
+            Changed::Gone(path) => Err(StartFailure::new(Step::Mounts, Errno::ESTALE, display(&path))),
         }
     }
 
@@ -150,7 +150,7 @@ fn mount_point(line: &[u8]) -> Option<OsString> {
 }
 
 fn compare(path: &OsStr, step: &MountStep) -> Result<(), StartFailure> {
-    let at = |errno| StartFailure::new(Step::Namespaces, errno, display(path));
+    let at = |errno| StartFailure::new(Step::Mounts, errno, display(path));
     let fd = open(
         path,
         OFlag::O_PATH | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC,
@@ -183,7 +183,7 @@ fn compare(path: &OsStr, step: &MountStep) -> Result<(), StartFailure> {
         return Ok(());
     }
     let what = format!("{} is not what it was when the config was read", display(path));
-    Err(StartFailure::new(Step::Namespaces, Errno::ESTALE, what))
+    Err(StartFailure::new(Step::Mounts, Errno::ESTALE, what))
 }
 
 /// What must not be possible on the mount of a step.

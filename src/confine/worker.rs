@@ -171,7 +171,7 @@ impl Worker<'_> {
         };
         self.kill_everything();
         let what = format!("{gone} was replaced on the host while the sandbox held it; every command was killed");
-        stage::refuse(self.control, StartFailure::new(Step::Namespaces, Errno::ESTALE, what))
+        stage::refuse(self.control, StartFailure::new(Step::Mounts, Errno::ESTALE, what))
     }
 
     fn take(&mut self, request: Request, fds: Vec<OwnedFd>) {

@@ -4,8 +4,6 @@
 //! The rule for each clause is that of the regime that is taken then. A question that named another regime
 //! counts for nothing: such a call is refused, and the next one asks anew.
 
-use nix::errno::Errno;
-
 use super::call::ToolError;
 use super::executor::Executor;
 use super::footing::{Chosen, Footing, short, unavailable};
@@ -80,7 +78,7 @@ impl Executor {
             Err(error) => error,
         };
         let Some((below, why)) = self.below(profile, &error) else {
-            return Err(error);
+            return Err(self.advised(error));
         };
         self.chosen = Chosen {
             footing: Footing::Confined(below),
@@ -96,15 +94,29 @@ impl Executor {
         }
     }
 
+    /// With what helps where places cannot be mounted and another regime mounts none.
+    fn advised(&self, error: ToolError) -> ToolError {
+        match error {
+            ToolError::Confine(ConfineError::Step(failure))
+                if failure.step == Step::Mounts && self.chosen.below.is_some() =>
+            {
+                ToolError::Refused(format!(
+                    "failed to confine: {failure}; nothing was run. What lies there was changed or closed meanwhile; \
+                     try again, and if it stays so look there, or say `--backend landlock`"
+                ))
+            }
+            other => other,
+        }
+    }
+
     /// What to take in place of namespaces that did not come to be, and why.
     fn below(&self, profile: &Profile, error: &ToolError) -> Option<(Ground, String)> {
         let below = self.chosen.below?;
         let why = match error {
             ToolError::Plan(PlanError::Refused(refusal)) => cannot_hold(&refusal.to_string()),
-            // What the host changed at that moment may be there at the next start.
-            ToolError::Confine(ConfineError::Step(failure))
-                if failure.step == Step::Namespaces && failure.errno != Errno::ESTALE as i32 =>
-            {
+            // A place that cannot be mounted says nothing of namespaces: a command may have swapped it or closed the way
+            // to it at that moment, and nobody is to choose the regime like that.
+            ToolError::Confine(ConfineError::Step(failure)) if failure.step == Step::Namespaces => {
                 remembered::forget(&self.places.state);
                 unavailable(&failure.to_string())
             }

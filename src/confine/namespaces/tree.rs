@@ -58,7 +58,7 @@ pub(super) struct Tree {
 
 /// A step that failed at this path.
 fn at(path: &OsStr, what: &'static str) -> impl Fn(Errno) -> StartFailure {
-    move |errno| StartFailure::new(Step::Namespaces, errno, format!("{what} {}", display(path)))
+    move |errno| StartFailure::new(Step::Mounts, errno, format!("{what} {}", display(path)))
 }
 
 /// One that failed before any path of the plan.
@@ -115,7 +115,7 @@ impl Tree {
                 let same = stat.st_dev == *device && stat.st_ino == *inode;
                 if !same || is_directory != (*beneath == Beneath::Directory) {
                     let what = format!("{} is not what it was when the config was read", display(path));
-                    return Err(StartFailure::new(Step::Namespaces, Errno::ESTALE, what));
+                    return Err(StartFailure::new(Step::Mounts, Errno::ESTALE, what));
                 }
                 let flags = match access {
                     BindAccess::ReadOnly => FROZEN,
@@ -139,7 +139,7 @@ impl Tree {
                 let number = (major(stat.st_rdev), minor(stat.st_rdev));
                 if kind(stat.st_mode) != SFlag::S_IFCHR || number != MASK_NUMBER {
                     let what = format!("{MASK} is something else");
-                    return Err(StartFailure::new(Step::Namespaces, Errno::ENODEV, what));
+                    return Err(StartFailure::new(Step::Mounts, Errno::ENODEV, what));
                 }
                 self.show(&mask, path, FROZEN, Depth::This, Beneath::File)
             }

@@ -1,0 +1,72 @@
+//! What bwrap says when no worker came to be, and which step that means.
+
+use std::fs::File;
+use std::io::Read as _;
+use std::os::fd::OwnedFd;
+
+use nix::errno::Errno;
+
+use super::protocol::{StartFailure, Step};
+
+/// How much of bwrap's complaint is passed on.
+const MOST_COMPLAINT: u64 = 2_000;
+/// How bwrap's words begin when it cannot make namespaces at all; a place of the plan comes in none of them.
+const NO_NAMESPACES: [&str; 11] = [
+    "No permissions to create",
+    "Creating new namespace failed",
+    "Cannot create new cgroup namespace",
+    "setting up uid map",
+    "setting up gid map",
+    "error writing to setgroups",
+    "loopback: ",
+    "Can't mount proc",
+    "Can't open /proc",
+    "Can't fork",
+    "Unexpected capabilities",
+];
+
+/// What bwrap could not do.
+fn complained_of(said: &str) -> Step {
+    let words = said.strip_prefix("bwrap: ").unwrap_or(said);
+    if NO_NAMESPACES.iter().any(|begin| words.starts_with(begin)) {
+        Step::Namespaces
+    } else {
+        Step::Mounts
+    }
+}
+
+/// What was written to this pipe, if anything; whoever held the other end is dead.
+pub(super) fn read(complaints: OwnedFd) -> Option<StartFailure> {
+    let mut said = Vec::new();
+    // What was read before an error is all there is.
+    let _cut = File::from(complaints).take(MOST_COMPLAINT).read_to_end(&mut said);
+    let said = String::from_utf8_lossy(said.trim_ascii()).into_owned();
+    (!said.is_empty()).then(|| StartFailure::new(complained_of(&said), Errno::EPERM, said))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_bwrap_says_of_a_place_says_nothing_of_namespaces() {
+        for said in [
+            "bwrap: Can't find source path /w/No permissions to create: No such file or directory",
+            "bwrap: Can't mkdir /w/a: Not a directory",
+            "bwrap: Can't create file at /w/setting up uid map: Is a directory",
+            "bwrap: Can't bind mount /oldroot/w on /newroot/w: Permission denied",
+            "something else",
+            "",
+        ] {
+            assert_eq!(complained_of(said), Step::Mounts, "{said}");
+        }
+        for said in [
+            "bwrap: No permissions to create new namespace, likely because the kernel does not allow it",
+            "bwrap: Creating new namespace failed: nesting depth exceeded (ENOSPC)",
+            "bwrap: setting up uid map: Permission denied",
+            "bwrap: loopback: Failed RTM_NEWADDR: Operation not permitted",
+        ] {
+            assert_eq!(complained_of(said), Step::Namespaces, "{said}");
+        }
+    }
+}
