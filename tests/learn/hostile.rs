@@ -24,6 +24,11 @@ as_root_and_as_user! {
     what_is_executed_is_not_made_writable_without_a_word [];
 }
 
+// Only root mounts something into a project.
+crate::common::declare! { root_with_mounts Root Landlock;
+    what_is_mounted_into_the_project_is_not_the_projects ["mount", "unshare"];
+}
+
 fn a_name_that_is_yaml_is_a_name(world: &Fixture) {
     for name in [
         "a: {root: /}",
@@ -335,4 +340,46 @@ fn what_is_executed_is_not_made_writable_without_a_word(world: &Fixture) {
         &["--include", &include],
         "cat /usr/bin/true > bin/x && chmod +x bin/x && bin/x",
     );
+}
+
+fn what_is_mounted_into_the_project_is_not_the_projects(world: &Fixture) {
+    world.write(world.outside().join("shared/x"), "x");
+    world.write("inside/x", "x");
+    world.write("file", "x");
+    let learned = |mount: &str, line: &str| {
+        let config = read_only(world);
+        let learning =
+            format!("{mount} && exec \"$0\" learn --backend landlock --json --yes --config \"$1\" -c \"$2\"");
+        let run = world
+            .bare("unshare")
+            .args(["-m", "sh", "-c", &learning])
+            .args([world.binary()])
+            .args([config.to_str().unwrap(), line])
+            .output();
+        serde_json::from_str::<serde_json::Value>(&run.out()).unwrap_or_else(|error| panic!("{error}: {}", run.err()))
+    };
+    let shared = world.outside().join("shared");
+    let directory = format!("mount --bind '{}' inside", shared.display());
+    let file = format!("mount --bind '{}/x' file", shared.display());
+    // What is mounted, what is in it, and what it is mounted in.
+    for (mount, line) in [
+        (&directory, "touch inside/new"),
+        (&directory, "echo y >> inside/x"),
+        (&directory, "touch new"),
+        (&file, "echo y >> file"),
+        (&file, "touch new"),
+    ] {
+        let learned = learned(mount, line);
+        assert!(accepted_nothing(&learned), "{mount}; {line}: {learned:#}");
+        let all = proposals(&learned);
+        assert!(
+            !all.is_empty() && all.iter().all(|(_, risk, _)| risk == "high"),
+            "{mount}; {line}: {learned:#}"
+        );
+    }
+    for line in ["touch inside/new", "echo y >> inside/x", "echo y >> file", "touch new"] {
+        let learned = learned("true", line);
+        assert_eq!(learned["passes"], true, "{line}: {learned:#}");
+    }
+    assert_eq!(text(shared.join("x")), "x");
 }
