@@ -22,6 +22,7 @@ as_root_and_as_user! {
     a_link_in_the_project_names_no_secret [];
     settings_of_a_user_are_no_project [];
     what_is_executed_is_not_made_writable_without_a_word [];
+    what_is_said_to_accept_a_name_can_be_pasted ["bash"];
 }
 
 // Only root mounts something into a project.
@@ -340,6 +341,30 @@ fn what_is_executed_is_not_made_writable_without_a_word(world: &Fixture) {
         &["--include", &include],
         "cat /usr/bin/true > bin/x && chmod +x bin/x && bin/x",
     );
+}
+
+fn what_is_said_to_accept_a_name_can_be_pasted(world: &Fixture) {
+    for name in ["a\u{1b}[2J\u{202e}7b", "it's", "c\\d e", "\u{7}7'\\"] {
+        let config = read_only(world);
+        let folder = world.workspace().join(name);
+        world.write(folder.join("x"), "x");
+        let line = format!("cd -- '{}' && touch y", name.replace('\'', "'\\''"));
+        let learned = learn(world, &config, &[], &line);
+        let flag = learned["proposals"][0]["accept_with"].as_str().unwrap().to_owned();
+        assert!(!flag.contains(['\u{1b}', '\u{202e}', '\u{7}']), "{flag:?}");
+        let pasted = format!("\"$0\" learn --backend landlock --json --config \"$1\" {flag} -c \"$2\"");
+        let run = world
+            .bare("bash")
+            .args(["-c", &pasted])
+            .args([world.binary()])
+            .args([config.to_str().unwrap(), &line])
+            .output();
+        let learned: serde_json::Value =
+            serde_json::from_str(&run.out()).unwrap_or_else(|error| panic!("{error}: {}", run.err()));
+        assert_eq!(learned["passes"], true, "{flag}: {learned:#}");
+        assert_eq!(proposals(&learned)[0].2, "include", "{learned:#}");
+        fs::remove_dir_all(folder).unwrap();
+    }
 }
 
 fn what_is_mounted_into_the_project_is_not_the_projects(world: &Fixture) {
