@@ -1,7 +1,8 @@
 //! `stockade learn`: a command is run, confined, until a config lets it pass that somebody accepted.
 //!
-//! [`rounds`] runs it and asks; [`draft`] is the config as it stands, and the only one that a round runs under; [`told`] says what
-//! came of it, to a person or a program. What is proposed, and how much it could give away, is [`crate::tools::learn`]'s.
+//! [`rounds`] runs it and asks; [`draft`] is the config as it stands, and the only one that a round runs
+//! under; [`told`] says what came of it, to a person or a program. What is proposed, and how much it could
+//! give away, is [`crate::tools::learn`]'s.
 
 mod args;
 mod draft;
