@@ -248,11 +248,10 @@ mod laws {
             let others = given.iter().filter(|given| **given == least).count() - 1;
             prop_assert_eq!(answer.notes.len(), others);
             // A line more in the config helps where nothing is said against that, and only there.
-            let rule = HostRule {
-                place: Place::parse(&format!("{host}:{port}")).unwrap(),
-                access: HostAccess::Free,
-                origin: Origin::Builtin("a line more"),
-            };
+            let rule = HostRule::free(
+                Place::parse(&format!("{host}:{port}")).unwrap(),
+                Origin::Builtin("a line more"),
+            );
             let more = |network: &Network| match network {
                 Network::Off => Network::hosts(HostList::new([rule.clone()])),
                 Network::Hosts(list) => Network::hosts(HostList::new(list.rules().iter().chain([&rule]).cloned())),

@@ -3,7 +3,7 @@
 use std::str::FromStr;
 
 use super::complain::Complaint;
-use crate::policy::{HostAccess, HostList, HostRule, Network, Origin, PatternError, Place};
+use crate::policy::{HostList, HostRule, Network, Origin, PatternError, Place};
 
 /// One `--net`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -55,11 +55,10 @@ pub(super) fn network(flags: &[NetFlag]) -> Result<Option<Network>, Complaint> {
                 return Err(Complaint::failed("`--net off` and `--net on` stand alone")
                     .remedy("keep one of them, or only `--net HOST:PORTS`"));
             }
-            NetFlag::Hosts(place) => rules.push(HostRule {
-                place: place.clone(),
-                access: HostAccess::Free,
-                origin: Origin::Flag(format!("--net {place}").into()),
-            }),
+            NetFlag::Hosts(place) => rules.push(HostRule::free(
+                place.clone(),
+                Origin::Flag(format!("--net {place}").into()),
+            )),
         }
     }
     Ok(Some(match first {

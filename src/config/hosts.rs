@@ -10,9 +10,7 @@ use super::values;
 use super::warnings::SHELL;
 use super::words::RawBackend;
 use crate::policy::hosts::{AddressKind, kinds};
-use crate::policy::{
-    Demand, HostAccess, HostList, HostPattern, HostRule, Network, OwnNetwork, PatternError, Place, Policy, Ports,
-};
+use crate::policy::{Demand, HostList, HostPattern, HostRule, Network, OwnNetwork, PatternError, Place, Policy, Ports};
 
 /// The network that a line gives.
 pub(crate) fn network(layer: &Layer, raw: &At<RawNetwork>) -> Result<Network, Box<Diagnostic>> {
@@ -43,11 +41,7 @@ fn list(layer: &Layer, at: Spot, raw: &RawHosts) -> Result<HostList, Box<Diagnos
     }
     let mut rules = Vec::new();
     for entry in raw.allow.iter().flatten() {
-        rules.push(HostRule {
-            place: place(layer, entry)?,
-            access: HostAccess::Free,
-            origin: layer.source.origin(entry.at),
-        });
+        rules.push(HostRule::free(place(layer, entry)?, layer.source.origin(entry.at)));
     }
     if let Some(ask) = raw.ask.as_ref().filter(|ask| ask.value) {
         rules.push(HostList::ask_about_every_other(layer.source.origin(ask.at)));

@@ -1,14 +1,17 @@
 //! YAML text → raw mirror → one resolved [`Policy`](crate::policy::Policy).
 //!
-//! The story, file by file: `load` finds and reads a file once; `yaml` turns its bytes (as strictly as `options` says) into the
-//! raw mirror (`raw`, `scalar`, `words`; `nothing` finds keys without a value) or into one error that says where; `layers` stacks the
-//! `presets` it extends below it, which the build script has parsed; `resolve` brings the stack to a policy, with a file for each part:
-//! `roots`, `denies` and `finish` (through `paths`, which finds every symlink, `looks`, which remembers for one load, and `ground`, which knows the
-//! machine's own places), `base` and the `toolchains` that variables name, `environment`, `audit`, `rules` and their
-//! `examples`, `tools`; `contradictions` holds the parts against each other, and `warnings`
-//! tells what stands but may surprise.
-//! Beside that: [`amend`], which writes into a config what a person accepted, [`trust`] (with `stored`, and `kept` for files of the user's state directory) for configs found in the working directory, [`ceilings`] (with `ceiling_keys`,
-//! which knows what they may say, and `guarded`, which knows whom to believe), `lines` for what names them, `flags` for policies without a file, [`schema()`] for editors.
+//! The story, file by file: `load` finds and reads a file once; `yaml` turns its bytes (as strictly as
+//! `options` says) into the raw mirror (`raw`, `scalar`, `words`; `nothing` finds keys without a value) or
+//! into one error that says where; `layers` stacks the `presets` it extends below it, which the build script
+//! has parsed; `resolve` brings the stack to a policy, with a file for each part: `roots`, `denies` and
+//! `finish` (through `paths`, which finds every symlink, `looks`, which remembers for one load, and `ground`,
+//! which knows the machine's own places), `base` and the `toolchains` that variables name, `environment`,
+//! `audit`, `rules` and their `examples`, `tools`; `contradictions` holds the parts against each other, and
+//! `warnings` tells what stands but may surprise. Beside that: [`amend`], which writes into a config what a
+//! person accepted, [`trust`] (with `stored`, and `kept` for files of the user's state directory) for configs
+//! found in the working directory, [`ceilings`] (with `ceiling_keys`, which knows what they may say, and
+//! `guarded`, which knows whom to believe), `lines` for what names them, `flags` for policies without a file,
+//! [`schema()`] for editors.
 
 pub mod amend;
 mod audit;

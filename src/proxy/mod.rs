@@ -8,9 +8,10 @@
 //! [`Gate`] decides, the name is resolved once (`resolve`), every address is judged, and one that was judged is the
 //! one that is connected (`connect`). Nothing of a client's bytes is taken for a name again after that.
 //!
-//! An HTTP request is sent on as it was understood, built anew, over a connection of its own (`http::forward`). A
-//! tunnel is bytes (`tunnel`), but its beginning is looked at (`look`): TLS (`tls`) and HTTP in it must name the host that was
-//! asked for. `docs/network.md` says what is seen of a connection, and what is not.
+//! An HTTP request is sent on as it was understood, built anew, over a connection of its own
+//! (`http::forward`). A tunnel is bytes (`tunnel`), but its beginning is looked at (`look`): TLS (`tls`) and
+//! HTTP in it must name the host that was asked for. `docs/network.md` says what is seen of a connection, and
+//! what is not.
 //!
 //! Every attempt is recorded once ([`Attempt`]), also when the proxy is stopped or dropped in the middle of it.
 //! Everything is bounded ([`Bounds`]): connections, files (`files`), time, and bytes that wait in either direction.

@@ -13,7 +13,7 @@ use super::plan::PlanError;
 use crate::audit::AuditError;
 use crate::confine::ConfineError;
 use crate::confine::io::{IoError, OutputMode, Stdin};
-use crate::policy::path::display;
+use crate::policy::path::{display, is_escaped};
 
 /// What to run.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -158,6 +158,29 @@ pub fn words(command: &ShellCommand) -> Vec<u8> {
         ShellCommand::Line(line) => line.as_bytes().to_vec(),
         ShellCommand::Argv(argv) => argv.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(&b' '),
     }
+}
+
+/// One word to be pasted into a shell. What does not show stands in `$'…'`, as octal numbers.
+pub fn pasted(word: &OsStr) -> String {
+    let bytes = word.as_bytes();
+    if !is_escaped(bytes) {
+        return display(OsStr::from_bytes(&quoted(word)));
+    }
+    let octal = |bytes: &[u8]| -> Vec<String> { bytes.iter().map(|byte| format!("\\{byte:03o}")).collect() };
+    let mut text = String::from("$'");
+    for chunk in bytes.utf8_chunks() {
+        for c in chunk.valid().chars() {
+            let mut room = [0; 4];
+            match (c, c.encode_utf8(&mut room).as_bytes()) {
+                ('\'' | '\\', _) => text.extend(['\\', c]),
+                (_, bytes) if is_escaped(bytes) => text.extend(octal(bytes)),
+                (_, _) => text.push(c),
+            }
+        }
+        text.extend(octal(chunk.invalid()));
+    }
+    text.push('\'');
+    text
 }
 
 fn quoted(word: &OsStr) -> Vec<u8> {

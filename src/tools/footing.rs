@@ -6,6 +6,7 @@ use super::plan::{Ground, Walls};
 use super::remembered;
 use crate::backend::host::Host;
 use crate::backend::landlock::rights::{OLDEST_ABI, RESOLVE_UNIX_ABI};
+use crate::backend::namespaces::OLDEST_ABI as OLDEST_INSIDE;
 use crate::backend::seccomp::Attempts;
 use crate::policy::{BackendChoice, Explain, OsSandbox, Policy};
 
@@ -143,21 +144,60 @@ pub(super) fn short(why: &str) -> String {
 
 /// What is missing, what it means, how to get it: one paragraph.
 fn cannot_confine(why: &str, asked: BackendChoice) -> String {
-    let asked_for_namespaces = match asked {
-        BackendChoice::Namespaces | BackendChoice::Bwrap => true,
-        BackendChoice::Auto | BackendChoice::Landlock => false,
-    };
-    if asked_for_namespaces {
-        return format!(
-            "this machine cannot confine commands in the `namespaces` regime, which was asked for, so nothing was run: \
-             {why}. `stockade doctor` says what is there; `--backend landlock` (or `sandbox.backend: landlock`) does \
-             without namespaces."
-        );
+    let in_namespaces = format!(
+        "which needs Landlock ABI {OLDEST_INSIDE} or newer (Linux 6.2) and user namespaces that Stockade, or else bwrap, may make"
+    );
+    let refused =
+        "this machine cannot confine commands in the `namespaces` regime, which was asked for, so nothing was run";
+    let alone = "`--backend landlock` (or `sandbox.backend: landlock`) does without namespaces";
+    match asked {
+        BackendChoice::Namespaces => {
+            format!("{refused}: {why}. It is a regime {in_namespaces}. `stockade doctor` says what is there; {alone}.")
+        }
+        BackendChoice::Bwrap => format!(
+            "{refused}: {why}. `stockade doctor` says what is there; `--backend namespaces` (or `sandbox.backend: \
+             namespaces`) does without bwrap where Stockade may make user namespaces (Linux 6.2 or newer); {alone}."
+        ),
+        BackendChoice::Auto | BackendChoice::Landlock => format!(
+            "this machine cannot confine commands, so nothing was run: {why}. Without it a command could read and write \
+             everything this user can. The `landlock` regime needs a kernel with Landlock ABI {OLDEST_ABI} or newer (Linux 6.12) \
+             that is enabled (`lsm=` on the kernel command line must name landlock) and seccomp filters; beside it there is \
+             the `namespaces` regime (`--backend namespaces`), {in_namespaces}; `stockade doctor` says what is there. \
+             `require_os_sandbox: false` in the config would run commands unconfined instead."
+        ),
     }
-    format!(
-        "this machine cannot confine commands, so nothing was run: {why}. Without it a command could read and write \
-         everything this user can. The `landlock` regime needs a kernel with Landlock ABI {OLDEST_ABI} or newer (Linux 6.12) \
-         that is enabled (`lsm=` on the kernel command line must name landlock) and seccomp filters; `stockade doctor` \
-         says what is there. `require_os_sandbox: false` in the config would run commands unconfined instead."
-    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_refusal_names_another_regime_and_what_it_needs() {
+        let said = |asked| cannot_confine("why", asked);
+        for (asked, words) in [
+            (
+                BackendChoice::Auto,
+                ["`--backend namespaces`", "Linux 6.2)", "user namespaces"],
+            ),
+            (
+                BackendChoice::Landlock,
+                ["`--backend namespaces`", "Linux 6.2)", "user namespaces"],
+            ),
+            (
+                BackendChoice::Namespaces,
+                ["`--backend landlock`", "Linux 6.2)", "user namespaces"],
+            ),
+            (
+                BackendChoice::Bwrap,
+                ["`--backend namespaces`", "Linux 6.2 ", "`--backend landlock`"],
+            ),
+        ] {
+            let said = said(asked);
+            for word in words {
+                assert!(said.contains(word), "{asked:?}: `{word}` is not in: {said}");
+            }
+            assert_eq!(said.lines().count(), 1, "{said}");
+        }
+    }
 }

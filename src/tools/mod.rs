@@ -1,14 +1,15 @@
 //! Call → assess → approve → confine → [`Outcome`]: the only floor that sees both approval and confine.
 //!
-//! [`plan`] lowers a profile and holds each arrow of the never-weaker promise before anything
-//! starts; [`environment`] makes the environment of a command; [`shell`] is the shell tool: it judges
-//! the line, asks, confines, runs and reports. [`regime`] says in one line what holds, [`inspect`] in full,
-//! without running anything. [`footing`] finds the regime to hold commands in: `remembered` knows that namespaces
-//! worked, and `fall` takes the regime below where they do not, or cannot hold the config. `foresight` has the look at
-//! protected names begin before all that. [`Provider`] is what a server for agents calls; [`Lanes`] has several calls of
-//! one config under way at once. [`mod@explain`] says what was denied to a command, and why; [`learn`] what a config would have to grant for it. [`network`] is the way out of a
-//! command that may reach the hosts of a list. `recorder` puts what happens on record, where the policy wants that; `on_record`
-//! is what an executor says to it.
+//! [`plan`] lowers a profile and holds each arrow of the never-weaker promise before anything starts;
+//! [`environment`] makes the environment of a command; [`shell`] is the shell tool: it judges the line, asks,
+//! confines, runs and reports. [`regime`] says in one line what holds, [`inspect`] in full, without running
+//! anything. [`footing`] finds the regime to hold commands in: `remembered` knows that namespaces worked, and
+//! `fall` takes the regime below where they do not, or cannot hold the config. `foresight` has the look at
+//! protected names begin before all that. [`Provider`] is what a server for agents calls; [`Lanes`] has
+//! several calls of one config under way at once. [`mod@explain`] says what was denied to a command, and why;
+//! [`learn`] what a config would have to grant for it. [`network`] is the way out of a command that may reach
+//! the hosts of a list. `recorder` puts what happens on record, where the policy wants that; `on_record` is
+//! what an executor says to it.
 
 mod apart;
 mod approvals;

@@ -18,6 +18,7 @@ in_both_regimes! {
     a_ceiling_stays_and_is_named [];
     a_root_that_is_asked_about_stays_asked_about [];
     a_flag_beside_the_config_stays [];
+    what_is_read_stands_before_what_is_written [];
 }
 
 fn without_a_word_nothing_is_accepted_and_it_is_said_how(world: &Fixture) {
@@ -204,4 +205,25 @@ fn a_flag_beside_the_config_stays(world: &Fixture) {
     );
     assert!(accepted_nothing(&learned), "{learned:#}");
     assert!(!world.workspace().join("sub/new").exists());
+}
+
+fn what_is_read_stands_before_what_is_written(world: &Fixture) {
+    let config = read_only(world);
+    let [a, b, c, d] = ["a", "b", "c", "d"].map(|name| world.write(world.outside().join(name).join("x"), "x"));
+    let line = format!(
+        "echo x >> {}; cat {}; echo x >> {}; cat {}; exit 1",
+        a.display(),
+        b.display(),
+        c.display(),
+        d.display()
+    );
+    let learned = learn(world, &config, &[], &line);
+    let high = proposals(&learned).into_iter().filter(|(_, risk, _)| risk == "high");
+    // What is not there in namespaces is made, so that it is the directory.
+    let names: Vec<_> = high.map(|(path, ..)| path.trim_end_matches("/x").to_owned()).collect();
+    assert_eq!(
+        names,
+        ["b", "d", "a", "c"].map(|name| shown(world.outside().join(name))),
+        "{learned:#}"
+    );
 }

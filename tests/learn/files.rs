@@ -14,6 +14,8 @@ as_root_and_as_user! {
     a_config_that_changed_meanwhile_is_left_alone [];
     a_link_to_a_config_stays_a_link [];
     a_config_with_another_name_is_left_alone [];
+    what_was_learned_is_told_where_it_cannot_be_written [];
+    a_config_that_would_mean_other_places_is_not_begun [];
     a_config_that_was_found_is_used_again_only_when_it_was_read [];
     who_answers_at_a_terminal_has_it_written_and_trusted ["python3"];
     a_new_config_is_written_and_trusted_only_after_a_yes ["python3"];
@@ -97,8 +99,59 @@ fn a_config_with_another_name_is_left_alone(world: &Fixture) {
         "touch new",
     ];
     let run = world.stockade(&args).output().exits(125);
-    assert!(run.err().contains("another name"), "{}", run.err());
+    assert!(
+        run.err().contains("another name") && run.err().contains("`--out FILE`"),
+        "{}",
+        run.err()
+    );
     assert_eq!(text(&config), before);
+}
+
+fn what_was_learned_is_told_where_it_cannot_be_written(world: &Fixture) {
+    let config = read_only(world);
+    let before = text(&config);
+    let other = world.base().join("other.yaml");
+    fs::hard_link(&config, &other).unwrap();
+    let named = config.to_str().unwrap();
+    let wanted = before.replace("mode: ro}", "mode: rw, write_approval: false}");
+    let run = world
+        .stockade(&["learn", "--yes", "--config", named, "-c", "touch new"])
+        .output()
+        .exits(125);
+    assert_eq!(run.out(), wanted, "{}", run.err());
+    assert!(
+        run.err().contains("could not be written") && run.err().contains("+    project:"),
+        "{}",
+        run.err()
+    );
+    let learned = learn(world, &config, &["--yes"], "touch newer");
+    assert_eq!(
+        (&learned["exit"], &learned["written"], &learned["config"]),
+        (&json!(125), &json!(null), &json!(wanted)),
+        "{learned:#}"
+    );
+    assert!(learned["reason"].to_string().contains("another name"), "{learned:#}");
+    assert_eq!(text(&config), before);
+    // Where it can be, it is not printed.
+    fs::remove_file(&other).unwrap();
+    let run = world
+        .stockade(&["learn", "--yes", "--config", named, "-c", "touch newest"])
+        .output()
+        .exits(0);
+    assert_eq!((run.out().as_str(), text(&config)), ("", wanted));
+}
+
+fn a_config_that_would_mean_other_places_is_not_begun(world: &Fixture) {
+    let config = read_only(world);
+    let learning = |out: &str| {
+        let named = config.to_str().unwrap();
+        world.stockade(&["learn", "--yes", "--config", named, "--out", out, "-c", "touch new"])
+    };
+    world.write(world.outside().join("workspace/x"), "x");
+    let said = learning("../outside/out.yaml").output().exits(125).err();
+    assert!(said.contains("a config that lies elsewhere means"), "{said}");
+    assert!(!world.outside().join("out.yaml").exists());
+    learning("../out.yaml").output().exits(0);
 }
 
 fn a_config_that_was_found_is_used_again_only_when_it_was_read(world: &Fixture) {

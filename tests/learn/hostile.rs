@@ -23,6 +23,12 @@ as_root_and_as_user! {
     a_link_in_the_project_names_no_secret [];
     settings_of_a_user_are_no_project [];
     what_is_executed_is_not_made_writable_without_a_word [];
+    what_is_said_to_accept_a_name_can_be_pasted ["bash"];
+}
+
+// Only root mounts something into a project.
+crate::common::declare! { root_with_mounts Root Landlock;
+    what_is_mounted_into_the_project_is_not_the_projects ["mount", "unshare"];
 }
 
 fn a_name_that_is_yaml_is_a_name(world: &Fixture) {
@@ -353,4 +359,70 @@ fn a_place_with_an_access_list_is_not_ones_own(world: &Fixture) {
     let learned = learn(world, &config, &["--yes"], "echo x > data/n");
     assert_eq!(proposals(&learned).len(), 1, "{learned:#}");
     assert!(accepted_nothing(&learned), "{learned:#}");
+}
+
+fn what_is_said_to_accept_a_name_can_be_pasted(world: &Fixture) {
+    for name in ["a\u{1b}[2J\u{202e}7b", "it's", "c\\d e", "\u{7}7'\\"] {
+        let config = read_only(world);
+        let folder = world.workspace().join(name);
+        world.write(folder.join("x"), "x");
+        let line = format!("cd -- '{}' && touch y", name.replace('\'', "'\\''"));
+        let learned = learn(world, &config, &[], &line);
+        let flag = learned["proposals"][0]["accept_with"].as_str().unwrap().to_owned();
+        assert!(!flag.contains(['\u{1b}', '\u{202e}', '\u{7}']), "{flag:?}");
+        let pasted = format!("\"$0\" learn --backend landlock --json --config \"$1\" {flag} -c \"$2\"");
+        let run = world
+            .bare("bash")
+            .args(["-c", &pasted])
+            .args([world.binary()])
+            .args([config.to_str().unwrap(), &line])
+            .output();
+        let learned: serde_json::Value =
+            serde_json::from_str(&run.out()).unwrap_or_else(|error| panic!("{error}: {}", run.err()));
+        assert_eq!(learned["passes"], true, "{flag}: {learned:#}");
+        assert_eq!(proposals(&learned)[0].2, "include", "{learned:#}");
+        fs::remove_dir_all(folder).unwrap();
+    }
+}
+
+fn what_is_mounted_into_the_project_is_not_the_projects(world: &Fixture) {
+    world.write(world.outside().join("shared/x"), "x");
+    world.write("inside/x", "x");
+    world.write("file", "x");
+    let learned = |mount: &str, line: &str| {
+        let config = read_only(world);
+        let learning =
+            format!("{mount} && exec \"$0\" learn --backend landlock --json --yes --config \"$1\" -c \"$2\"");
+        let run = world
+            .bare("unshare")
+            .args(["-m", "sh", "-c", &learning])
+            .args([world.binary()])
+            .args([config.to_str().unwrap(), line])
+            .output();
+        serde_json::from_str::<serde_json::Value>(&run.out()).unwrap_or_else(|error| panic!("{error}: {}", run.err()))
+    };
+    let shared = world.outside().join("shared");
+    let directory = format!("mount --bind '{}' inside", shared.display());
+    let file = format!("mount --bind '{}/x' file", shared.display());
+    // What is mounted, what is in it, and what it is mounted in.
+    for (mount, line) in [
+        (&directory, "touch inside/new"),
+        (&directory, "echo y >> inside/x"),
+        (&directory, "touch new"),
+        (&file, "echo y >> file"),
+        (&file, "touch new"),
+    ] {
+        let learned = learned(mount, line);
+        assert!(accepted_nothing(&learned), "{mount}; {line}: {learned:#}");
+        let all = proposals(&learned);
+        assert!(
+            !all.is_empty() && all.iter().all(|(_, risk, _)| risk == "high"),
+            "{mount}; {line}: {learned:#}"
+        );
+    }
+    for line in ["touch inside/new", "echo y >> inside/x", "echo y >> file", "touch new"] {
+        let learned = learned("true", line);
+        assert_eq!(learned["passes"], true, "{line}: {learned:#}");
+    }
+    assert_eq!(text(shared.join("x")), "x");
 }

@@ -1,9 +1,10 @@
 //! Asks whoever comes to a Unix socket: a question stays open until one of them answers it, or time is over.
 //!
-//! [`place`] makes socket and token where no command gets at them, and removes them; [`server`] serves every client
-//! on one thread and waits for none; [`board`] is what that thread and the asking one share; [`protocol`] is what is
-//! said; [`client`] is the other end. A process of the same user reaches the socket, and so may a confined command where the
-//! regime does not keep it from sockets: only who can read the token is listened to, and that no command can.
+//! [`place`] makes socket and token where no command gets at them, and removes them; [`server`] serves every
+//! client on one thread and waits for none; [`board`] is what that thread and the asking one share;
+//! [`protocol`] is what is said; [`client`] is the other end. A process of the same user reaches the socket,
+//! and so may a confined command where the regime does not keep it from sockets: only who can read the token
+//! is listened to, and that no command can.
 
 mod board;
 mod client;

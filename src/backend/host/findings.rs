@@ -155,6 +155,8 @@ impl Host {
                 (Standing::Absent, shown(bwrap), Some(get.to_owned()))
             }
         };
+        // Nobody has to install what nothing needs.
+        let get = get.filter(|_| !self.user_namespaces.works());
         let means = if self.user_namespaces.works() {
             "it could make the `namespaces` regime as well; nothing needs it"
         } else {
@@ -210,6 +212,20 @@ mod tests {
         let finding = &host.findings()[0];
         assert_eq!(finding.standing, Standing::Missing);
         assert!(finding.get.is_some());
+    }
+
+    #[test]
+    fn bwrap_is_to_be_installed_only_where_stockade_makes_no_namespaces() {
+        let get = |user_namespaces| {
+            let host = Host {
+                user_namespaces,
+                ..host(Some(7), Probe::Works)
+            };
+            host.findings().remove(3).get
+        };
+        assert_eq!(get(Probe::Works), None);
+        let forbidden = Probe::Fails("forbidden".to_owned());
+        assert_eq!(get(forbidden).as_deref(), Some("install bubblewrap"));
     }
 
     #[test]

@@ -1,10 +1,10 @@
 //! What this machine can enforce, found out by doing it.
 //!
-//! Nothing is inferred from versions or settings: a Landlock layer is put on a thread and a forbidden
-//! open is tried there, a filter is installed and must act, a user namespace is really entered.
-//! [`Host::quick`] does the part a run without namespaces needs, [`Host::with_acting_namespaces`] the part that tells which
-//! regime to take, and who makes namespaces; [`Host::full`] does all of it, for `doctor`.
-//! [`Host::findings`] and [`Host::regimes`] say what was found, what it means and how to get the rest.
+//! Nothing is inferred from versions or settings: a Landlock layer is put on a thread and a forbidden open is
+//! tried there, a filter is installed and must act, a user namespace is really entered. [`Host::quick`] does
+//! the part a run without namespaces needs, [`Host::with_acting_namespaces`] the part that tells which regime
+//! to take, and who makes namespaces; [`Host::full`] does all of it, for `doctor`. [`Host::findings`] and
+//! [`Host::regimes`] say what was found, what it means and how to get the rest.
 
 mod bwrap;
 mod findings;

@@ -1,16 +1,18 @@
 //! Profile → the mounts and namespaces of the `namespaces` regime, and the reader of what that plan is as bytes.
 //!
-//! The story, file by file: [`plan`] is the data, and its rendering as arguments of bwrap; `hold` says which denies mounts can
-//! hold, and where; `mounting` turns grants and held denies into steps, parents first; `own` knows the
-//! mounts that the regime brings along (/proc, /dev, /tmp); [`lower()`] joins them with the Landlock layer for
-//! inside. [`reader`] interprets the rendered bytes, never the typed plan, and [`validate()`] holds what
-//! bytes and layer permit together against the profile; `alone` does so for the bytes by themselves.
+//! The story, file by file: [`plan`] is the data, and its rendering as arguments of bwrap; `hold` says which
+//! denies mounts can hold, and where; `mounting` turns grants and held denies into steps, parents first;
+//! `own` knows the mounts that the regime brings along (/proc, /dev, /tmp); [`lower()`] joins them with the
+//! Landlock layer for inside. [`reader`] interprets the rendered bytes, never the typed plan, and
+//! [`validate()`] holds what bytes and layer permit together against the profile; `alone` does so for the
+//! bytes by themselves.
 //!
 //! **One plan, two that carry it out.** Stockade itself does (`confine/namespaces`), or bwrap, which takes
 //! the bytes. One step of the plan is one option of bwrap, so what is read of the bytes holds for both.
 //!
-//! **Two walls.** A mount tells "nothing", "read" and "change" apart; Landlock inside tells reading,
-//! listing and executing apart. What neither can say is refused, or decomposed by the layer, as in the `landlock` regime.
+//! **Two walls.** A mount tells "nothing", "read" and "change" apart; Landlock inside tells reading, listing
+//! and executing apart. What neither can say is refused, or decomposed by the layer, as in the `landlock`
+//! regime.
 //!
 //! **Nothing is made on the host.** The new root is a tmpfs. A mount point is made only on a tmpfs of
 //! the plan; a destination below a bind exists there already, as the survey has seen. (bwrap 0.8 to 0.11

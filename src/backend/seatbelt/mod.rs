@@ -3,8 +3,9 @@
 //! The story, file by file: [`syntax`] is the part of the profile language that is used, as data;
 //! [`operation`] the operations that are known, [`pattern`] the expressions. `spelling` writes a profile in
 //! the paths that the kernel of a Mac uses; [`lower()`] turns it into rules, after those that [`base`] has
-//! for every command; [`parse()`] reads a text back, refusing what it does not know; [`reader`] answers
-//! from the text alone what it permits, in three readings, and [`view`] does so path by path; [`validate()`] holds that against the profile.
+//! for every command; [`parse()`] reads a text back, refusing what it does not know; [`reader`] answers from
+//! the text alone what it permits, in three readings, and [`view`] does so path by path; [`validate()`] holds
+//! that against the profile.
 //!
 //! Paths reach the text through parameters only. Nothing here has been run on a Mac.
 

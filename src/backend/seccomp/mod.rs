@@ -1,8 +1,9 @@
 //! Profile → BPF filters, and the reader that interprets them back.
 //!
-//! [`table`] is the decision, as data: what each system call is answered, per role and settings.
-//! [`lower()`] turns it into filters, and what they allow whatever the arguments stays in the kernel's
-//! bitmap of allowed calls and costs nothing. `reader` runs such filters in user space, and [`validate()`] holds what it sees against the table at every start.
+//! [`table`] is the decision, as data: what each system call is answered, per role and settings. [`lower()`]
+//! turns it into filters, and what they allow whatever the arguments stays in the kernel's bitmap of allowed
+//! calls and costs nothing. `reader` runs such filters in user space, and [`validate()`] holds what it sees
+//! against the table at every start.
 //!
 //! Landlock guards what has a path; this guards what has none: sockets, other processes, keyrings,
 //! the kernel's own surface, and (through a listener) the attributes of files.

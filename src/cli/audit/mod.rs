@@ -1,7 +1,7 @@
 //! `stockade audit`: a log checked, and read.
 //!
-//! `verify` walks it and names what is wrong; `show` prints what it holds, in the words of `told`, filtered by `wanted`; `report` is the
-//! same for a browser.
+//! `verify` walks it and names what is wrong; `show` prints what it holds, in the words of `told`, filtered
+//! by `wanted`; `report` is the same for a browser.
 
 mod flag;
 mod report;

@@ -176,9 +176,14 @@ impl Draft {
         policy::settle(&args.policy, &mut loaded.policy, Purpose::Obey)?;
         args.audit.apply(&mut loaded.policy)?;
         hold(&self.old, &loaded.policy, changes).map_err(|strayed| {
-            Complaint::failed(strayed).remedy(
-                "A config that lies elsewhere means other places where it says `.`: write it beside what it speaks of",
-            )
+            let complaint = Complaint::failed(strayed);
+            if self.before.is_empty() {
+                complaint.remedy(
+                    "a config that lies elsewhere means other places where it says `.`: write it beside what it speaks of",
+                )
+            } else {
+                complaint
+            }
         })?;
         Ok(loaded)
     }

@@ -1,7 +1,8 @@
 //! `stockade learn`: a command is run, confined, until a config lets it pass that somebody accepted.
 //!
-//! [`rounds`] runs it and asks; [`draft`] is the config as it stands, and the only one that a round runs under; [`told`] says what
-//! came of it, to a person or a program. What is proposed, and how much it could give away, is [`crate::tools::learn`]'s.
+//! [`rounds`] runs it and asks; [`draft`] is the config as it stands, and the only one that a round runs
+//! under; [`told`] says what came of it, to a person or a program. What is proposed, and how much it could
+//! give away, is [`crate::tools::learn`]'s.
 
 mod args;
 mod draft;
@@ -17,7 +18,7 @@ use super::exit::Exit;
 use super::policy::{self, DEFAULT_PRESET};
 use super::start::{self, Start, Told};
 use crate::cli::run::stops;
-use crate::config::amend::{Beginning, Original, create};
+use crate::config::amend::{AmendError, Beginning, Original, create};
 use crate::config::{Context, trust};
 use crate::policy::AbsPath;
 use crate::tools::learn::{AcceptedBy, Consent};
@@ -56,17 +57,23 @@ async fn learn_in(args: &LearnArgs) -> Result<Exit, Complaint> {
     let draft = Draft::begin(args, chosen, original.as_ref(), &beginning, &target, &context)?;
     // Signals between rounds end it, too.
     let mut halted = stops()?;
-    let learned = rounds::run(args, draft, &consent, &directory, &context, &mut halted).await?;
-    let written = write(args, &learned, original.as_ref(), &target, &context)?;
-    if args.json {
-        print(&format!("{}\n", told::object(&learned, &written)))?;
-    } else {
-        say(&told::summary(&learned, &written));
-        if let Written::Printed = written {
-            print(learned.draft.text())?;
-        }
+    let mut learned = rounds::run(args, draft, &consent, &directory, &context, &mut halted).await?;
+    let (written, complaint) = write(args, &learned, original.as_ref(), &target, &context);
+    if complaint.is_some() {
+        learned.exit = Exit::Failed;
     }
-    Ok(learned.exit)
+    if args.json {
+        // One object: who reads it finds in it what went wrong.
+        let reason = complaint.map(|complaint| complaint.into_parts().0);
+        print(&format!("{}\n", told::object(&learned, &written, reason.as_deref())))?;
+        return Ok(learned.exit);
+    }
+    say(&told::summary(&learned, &written));
+    match written {
+        Written::Printed | Written::Lost => print(learned.draft.text())?,
+        Written::Unchanged | Written::In(..) | Written::Stopped => {}
+    }
+    complaint.map_or(Ok(learned.exit), Err)
 }
 
 /// What became of the config.
@@ -77,6 +84,8 @@ enum Written {
     In(PathBuf, Trusted),
     /// It is printed.
     Printed,
+    /// Writing it failed. It is printed, for who spent time on it.
+    Lost,
     /// It was not written, because of a signal.
     Stopped,
 }
@@ -128,44 +137,45 @@ fn beginning(args: &LearnArgs, here: &Path) -> Result<Beginning, Complaint> {
     })
 }
 
+/// What becomes of the config, and what went wrong with that.
 fn write(
     args: &LearnArgs,
     learned: &Learned,
     original: Option<&Original>,
     target: &Path,
     context: &Context,
-) -> Result<Written, Complaint> {
+) -> (Written, Option<Complaint>) {
     if learned.stopped {
-        return Ok(Written::Stopped);
+        return (Written::Stopped, None);
     }
     let changed = !learned.draft.accepted().is_empty();
     let text = learned.draft.text();
+    let there = |done: Result<(), AmendError>, path: &Path, trusted: Trusted| match (done, trusted) {
+        (Err(error), _) => (Written::Lost, Some(Complaint::failed(error))),
+        (Ok(()), Trusted::Named | Trusted::NotYet) => (Written::In(path.to_owned(), trusted), None),
+        (Ok(()), Trusted::Anew) => match trust::record(learned.draft.loaded(), context) {
+            Ok(()) => (Written::In(path.to_owned(), Trusted::Anew), None),
+            Err(error) => (
+                Written::In(path.to_owned(), Trusted::NotYet),
+                Some(policy::complain(error)),
+            ),
+        },
+    };
     match (&args.out, original) {
-        (Some(out), _) => {
-            create(target, text).map_err(Complaint::failed)?;
-            Ok(Written::In(out.clone(), Trusted::Named))
-        }
-        (None, _) if !changed => Ok(Written::Unchanged),
+        (Some(out), _) => there(create(target, text), out, Trusted::Named),
+        (None, _) if !changed => (Written::Unchanged, None),
         (None, Some(original)) => {
-            original.replace(text).map_err(Complaint::failed)?;
             let found = args.policy.config.is_none();
             // Whoever answered has seen every line that is new. A flag has seen none.
             let seen = learned.draft.accepted().iter().all(|(_, by)| *by == AcceptedBy::Person);
             let trusted = match (found, seen) {
                 (false, _) => Trusted::Named,
-                (true, true) => {
-                    trust::record(learned.draft.loaded(), context).map_err(policy::complain)?;
-                    Trusted::Anew
-                }
+                (true, true) => Trusted::Anew,
                 (true, false) => Trusted::NotYet,
             };
-            Ok(Written::In(original.path().to_owned(), trusted))
+            there(original.replace(text), original.path(), trusted)
         }
-        (None, None) if learned.wants_file => {
-            create(target, text).map_err(Complaint::failed)?;
-            trust::record(learned.draft.loaded(), context).map_err(policy::complain)?;
-            Ok(Written::In(target.to_owned(), Trusted::Anew))
-        }
-        (None, None) => Ok(Written::Printed),
+        (None, None) if learned.wants_file => there(create(target, text), target, Trusted::Anew),
+        (None, None) => (Written::Printed, None),
     }
 }

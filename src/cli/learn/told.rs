@@ -15,15 +15,9 @@ const SHOWN: usize = 20;
 
 /// A change, in words.
 fn change(change: &Change) -> String {
-    let rights = |rights: crate::policy::Rights| rights.to_string();
     match change {
-        Change::Root(root) => format!("a root for {}: {}", root.path, rights(root.rights)),
-        Change::Widen(root) => format!(
-            "the root `{}` ({}): {} as well",
-            root.name,
-            root.path,
-            rights(root.rights)
-        ),
+        Change::Root(root) => format!("a root for {}: {}", root.path, root.rights),
+        Change::Widen(root) => format!("the root `{}` ({}): {} as well", root.name, root.path, root.rights),
         Change::List(path) => format!("the names in {path}"),
         Change::Host(place) => format!("the host {}", escape(place.to_string().as_bytes())),
         Change::Sockets(sockets) => format!("unix sockets: {sockets}"),
@@ -113,6 +107,9 @@ pub(super) fn summary(learned: &Learned, written: &Written) -> String {
         Written::Unchanged => line("nothing was accepted, and nothing is written".to_owned()),
         Written::Stopped => line("stopped; nothing was written".to_owned()),
         Written::Printed => line("the config follows on standard output; `--out FILE` writes it".to_owned()),
+        Written::Lost => {
+            line("it could not be written: the config follows on standard output, and here is what is new".to_owned());
+        }
         Written::In(path, trusted) => {
             let whether = match trusted {
                 Trusted::Named => String::new(),
@@ -139,7 +136,7 @@ fn unlisted(learned: &Learned) -> (u64, u64) {
 }
 
 /// All of it, for a program.
-pub(super) fn object(learned: &Learned, written: &Written) -> Value {
+pub(super) fn object(learned: &Learned, written: &Written, reason: Option<&str>) -> Value {
     let rounds = learned
         .rounds
         .iter()
@@ -152,7 +149,7 @@ pub(super) fn object(learned: &Learned, written: &Written) -> Value {
     let left = learned.left.iter().map(|proposal| proposed(proposal, None));
     let (path, trusted) = match written {
         Written::In(path, trusted) => (Some(display(path)), Some(*trusted)),
-        Written::Unchanged | Written::Printed | Written::Stopped => (None, None),
+        Written::Unchanged | Written::Printed | Written::Lost | Written::Stopped => (None, None),
     };
     let trusted = trusted.map(|trusted| match trusted {
         Trusted::Named => "not_needed",
@@ -170,6 +167,7 @@ pub(super) fn object(learned: &Learned, written: &Written) -> Value {
         "unseen": unseen,
         "exhausted": learned.exhausted,
         "stopped": learned.stopped,
+        "reason": reason,
         "written": path,
         "trusted": trusted,
         "config": learned.draft.text(),

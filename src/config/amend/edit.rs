@@ -5,7 +5,7 @@ use super::change::{Change, NewRoot, Widened, Writing};
 use super::content::{self, Step};
 use super::flow::{self, Flow};
 use super::tree::{Kind, Node};
-use crate::policy::{AbsPath, Right, UnixSockets};
+use crate::policy::{AbsPath, Right};
 use serde_json::Value;
 
 /// The text with the change made.
@@ -21,14 +21,7 @@ pub(super) fn make(text: &str, dir: &AbsPath, change: &Change) -> Result<String,
         Change::Widen(root) => widen(text, root),
         Change::List(path) => push(text, &["sandbox", "base", "list"], flow::path(path, &AbsPath::root())?),
         Change::Host(place) => host(text, Flow::Text(place.to_string())),
-        Change::Sockets(sockets) => {
-            let word = Flow::Word(match sockets {
-                UnixSockets::None => "none",
-                UnixSockets::WithinRoots => "within_roots",
-                UnixSockets::All => "all",
-            });
-            set(text, &["shell", "unix_sockets"], word)
-        }
+        Change::Sockets(sockets) => set(text, &["shell", "unix_sockets"], Flow::Text(sockets.to_string())),
     }
 }
 

@@ -96,7 +96,9 @@ impl Original {
         }
         Err(AmendError::Kept {
             path: self.path.clone(),
-            why: "it has another name as well (a hard link), which would go on saying what it says now".to_owned(),
+            why: "it has another name as well (a hard link), which would go on saying what it says now; \
+                  `--out FILE` writes a new config"
+                .to_owned(),
         })
     }
 }

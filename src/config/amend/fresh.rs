@@ -69,14 +69,7 @@ fn of_root(root: &Root, dir: &AbsPath) -> Result<Flow, AmendError> {
     if root.rights.has(Right::Execute) {
         entries.push(pair("execute", Flow::Word("true")));
     }
-    let demand = |demand: Demand| {
-        Flow::Word(match demand {
-            Demand::None => "none",
-            Demand::OncePerSession => "once_per_session",
-            Demand::Required => "required",
-            Demand::Deny => "deny",
-        })
-    };
+    let demand = |demand: Demand| Flow::Text(demand.to_string());
     let approval = vec![
         pair("read", demand(root.read_approval)),
         pair("write", demand(root.write_approval)),

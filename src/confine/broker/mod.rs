@@ -11,9 +11,9 @@
 //! judged by the name it was reached through, as Landlock judges its content; a command cannot make a
 //! link from outside into its roots.
 //!
-//! Where somebody wants to know why a command was denied something, its filter also hands over what it attempts: [`attempt`]
-//! reads that, [`leads`] follows its paths, [`attempts`] keeps it. Such a call goes on to the kernel, whatever was read of it, and what the
-//! table refuses is refused.
+//! Where somebody wants to know why a command was denied something, its filter also hands over what it
+//! attempts: [`attempt`] reads that, [`leads`] follows its paths, [`attempts`] keeps it. Such a call goes on
+//! to the kernel, whatever was read of it, and what the table refuses is refused.
 //!
 //! When the listener closes, every later call fails with `ENOSYS`, and the kernel would permit another listener. So the
 //! runner closes its own last of all, and a command's filters refuse it any.

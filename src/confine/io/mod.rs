@@ -1,11 +1,11 @@
 //! The parent's side of a command's standard streams.
 //!
 //! [`stdio`] decides what each stream of the command is and makes both ends; [`pump`] moves bytes between the
-//! command and the caller's own streams, with back-pressure, until the command's tree is dead and its output is
-//! drained; [`capture`] bounds what is kept or shown of a long output; [`terminal`] is Stockade's own
-//! pseudo-terminal, for a person at a keyboard. [`held`] is for a command that Stockade itself talks with. [`host`] reads and writes
-//! the caller's own descriptors without ever changing their flags, which other processes share. [`pause`] holds all of it up
-//! while somebody is asked something.
+//! command and the caller's own streams, with back-pressure, until the command's tree is dead and its output
+//! is drained; [`capture`] bounds what is kept or shown of a long output; [`terminal`] is Stockade's own
+//! pseudo-terminal, for a person at a keyboard. [`held`] is for a command that Stockade itself talks with.
+//! [`host`] reads and writes the caller's own descriptors without ever changing their flags, which other
+//! processes share. [`pause`] holds all of it up while somebody is asked something.
 //!
 //! The command never holds a descriptor of the caller's that could write to the host.
 

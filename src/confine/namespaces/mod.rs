@@ -1,15 +1,17 @@
 //! The namespaces and mounts of a plan, made by Stockade itself.
 //!
-//! The process that is to become the worker enters a user namespace in which it may mount ([`ids`]), and forks: its child
-//! is the first process of a PID namespace. That one makes the other namespaces, builds a tree of mounts step by step as
-//! the plan says ([`tree`]), makes it its root and lets go of the host's, gives up every capability, and forks the
-//! worker. It stays as number 1 in there: it reaps, and its end is the end of everything in the namespace ([`first`]).
-//! Outside, the process that began waits for it, as bwrap's does. [`mod@probe`] does all of it once, to see whether it works.
+//! The process that is to become the worker enters a user namespace in which it may mount ([`ids`]), and
+//! forks: its child is the first process of a PID namespace. That one makes the other namespaces, builds a
+//! tree of mounts step by step as the plan says ([`tree`]), makes it its root and lets go of the host's,
+//! gives up every capability, and forks the worker. It stays as number 1 in there: it reaps, and its end is
+//! the end of everything in the namespace ([`first`]). Outside, the process that began waits for it, as
+//! bwrap's does. [`mod@probe`] does all of it once, to see whether it works.
 //!
-//! **Everything is held by a descriptor.** A source is opened without following a link and must be the file that was
-//! surveyed; its copy gets its flags, all mounts below it included, while it is attached nowhere; a destination is found
-//! from the new root alone, again without following a link, and is made only on a tmpfs of the plan. So nobody on the
-//! host can have something else shown by swapping a name meanwhile, and nothing is made on the host.
+//! **Everything is held by a descriptor.** A source is opened without following a link and must be the file
+//! that was surveyed; its copy gets its flags, all mounts below it included, while it is attached nowhere; a
+//! destination is found from the new root alone, again without following a link, and is made only on a tmpfs
+//! of the plan. So nobody on the host can have something else shown by swapping a name meanwhile, and nothing
+//! is made on the host.
 //!
 //! **Nothing comes in later.** Mounts are private: what the host mounts or unmounts from here on is not seen inside.
 //!

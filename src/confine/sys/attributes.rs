@@ -1,8 +1,10 @@
-//! Seccomp notifications, and attribute calls that act on a descriptor opened with `O_PATH`.
+//! Seccomp notifications, attribute calls that act on a descriptor opened with `O_PATH`, and the mount that something is on.
 
 use std::ffi::CStr;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
+use std::path::Path;
 
+use nix::NixPath;
 use nix::errno::Errno;
 
 /// The listening end of a filter that hands calls over, with buffers as large as this kernel asks for.
@@ -141,21 +143,23 @@ pub(crate) fn remove_xattr(path: &CStr, name: &CStr) -> Result<(), Errno> {
     let result = unsafe { libc::removexattr(path.as_ptr(), name.as_ptr()) };
     Errno::result(result).map(drop)
 }
+
 /// The number of the mount that `fd` is on; no two mounts that exist have the same.
 pub(crate) fn mount_of(fd: impl AsFd) -> Result<u64, Errno> {
+    mount(fd.as_fd().as_raw_fd(), c"", libc::AT_EMPTY_PATH)
+}
+
+/// The same of what is at `path`; a link is not followed, and nothing is mounted for it.
+pub(crate) fn mount_at(path: &Path) -> Result<u64, Errno> {
+    let flags = libc::AT_SYMLINK_NOFOLLOW | libc::AT_NO_AUTOMOUNT;
+    path.with_nix_path(|path| mount(libc::AT_FDCWD, path, flags))?
+}
+
+fn mount(directory: RawFd, path: &CStr, flags: i32) -> Result<u64, Errno> {
     let mut stat = std::mem::MaybeUninit::<libc::statx>::zeroed();
-    let fd = fd.as_fd().as_raw_fd();
-    // SAFETY: the path is a NUL-terminated literal, and the kernel writes one `statx` at the pointer,
-    // which comes from an exclusive reference to room for one.
-    let result = unsafe {
-        libc::statx(
-            fd,
-            c"".as_ptr(),
-            libc::AT_EMPTY_PATH,
-            libc::STATX_MNT_ID,
-            stat.as_mut_ptr(),
-        )
-    };
+    // SAFETY: the path is NUL-terminated, and the kernel writes one `statx` at the pointer, which comes
+    // from an exclusive reference to room for one.
+    let result = unsafe { libc::statx(directory, path.as_ptr(), flags, libc::STATX_MNT_ID, stat.as_mut_ptr()) };
     Errno::result(result)?;
     // SAFETY: zeroed, any bytes are a valid value of that plain-integer struct.
     let stat = unsafe { stat.assume_init() };

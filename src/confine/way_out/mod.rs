@@ -1,9 +1,10 @@
 //! The way out of a network namespace that has nothing but a loopback.
 //!
-//! Before each command of a profile with a list of hosts, the worker makes sockets that listen on the loopback of its namespace
-//! ([`inside`]) and passes them to the parent; it keeps none, and no command ever has one. The parent holds them against
-//! what was asked for ([`outside`]) and gives them to a proxy, which judges every connection. So the proxy itself is
-//! nowhere in the namespace, and nothing else leads out of it.
+//! Before each command of a profile with a list of hosts, the worker makes sockets that listen on the
+//! loopback of its namespace ([`inside`]) and passes them to the parent; it keeps none, and no command ever
+//! has one. The parent holds them against what was asked for ([`outside`]) and gives them to a proxy, which
+//! judges every connection. So the proxy itself is nowhere in the namespace, and nothing else leads out of
+//! it.
 //!
 //! Each command gets sockets and a port of its own. A connection that a dead command left behind (in the
 //! backlog, half open, or in a kernel that still sends its last bytes) ends with that command's sockets, so what comes

@@ -1,10 +1,11 @@
 //! MCP over HTTP: agents that know a token → the server behind it.
 //!
-//! [`HttpSettings`] says where it listens and whom it believes, [`HttpServer`] listens. A request passes, in this
-//! order: `listen` (how many connections, how long for a header), `gate` (which path, one header of each, the
-//! token), `body` (how large, how long), `message` (what is asked), `load` (how many at a time, how many wait) and
-//! `sessions` (how many of the older revisions' sessions), and only then rmcp's transport, which checks hosts and
-//! origins and speaks both eras of the protocol. Each bound is a number in [`Bounds`], and beyond each stands an answer.
+//! [`HttpSettings`] says where it listens and whom it believes, [`HttpServer`] listens. A request passes, in
+//! this order: `listen` (how many connections, how long for a header), `gate` (which path, one header of
+//! each, the token), `body` (how large, how long), `message` (what is asked), `load` (how many at a time, how
+//! many wait) and `sessions` (how many of the older revisions' sessions), and only then rmcp's transport,
+//! which checks hosts and origins and speaks both eras of the protocol. Each bound is a number in [`Bounds`],
+//! and beyond each stands an answer.
 //!
 //! One token is one principal: whoever says it may do what the config allows agents to do, and nobody else anything.
 //! The token is never logged and in no error; it does not reach rmcp either. There is no TLS: a proxy has that.

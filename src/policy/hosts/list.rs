@@ -30,6 +30,17 @@ pub struct HostRule {
     pub origin: Origin,
 }
 
+impl HostRule {
+    /// One that gives hosts and ports without a question.
+    pub const fn free(place: Place, origin: Origin) -> Self {
+        Self {
+            place,
+            access: HostAccess::Free,
+            origin,
+        }
+    }
+}
+
 /// The hosts that may be reached, as a set of rules. What no rule names is denied; an empty list reaches nothing.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub struct HostList {

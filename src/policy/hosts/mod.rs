@@ -7,8 +7,8 @@
 //! tight form exact: each is decided on the finitely many classes that two lists cut hosts and ports into, and a
 //! failure comes with a witness.
 //!
-//! An address that is not public (private, loopback, link-local, metadata) is reached only where a rule names it by number:
-//! no name, and no `*`, ever leads there.
+//! An address that is not public (private, loopback, link-local, metadata) is reached only where a rule names
+//! it by number: no name, and no `*`, ever leads there.
 
 mod address;
 mod host;

@@ -1,9 +1,9 @@
 //! Shell rules: what a command line demands, judged by what it says rather than by how it looks.
 //!
-//! A line is read as shell ([`parse`]), every simple command anywhere in it is found ([`walk`]),
-//! words are unquoted and commands inside them found too ([`word`]), variables that shells act upon
-//! are told from others ([`variable`]), commands that start other commands are opened ([`wrapper`]), each is held against the rules ([`matching`]), and the
-//! strictest answer wins ([`judge()`]).
+//! A line is read as shell ([`parse`]), every simple command anywhere in it is found ([`walk`]), words are
+//! unquoted and commands inside them found too ([`word`]), variables that shells act upon are told from
+//! others ([`variable`]), commands that start other commands are opened ([`wrapper`]), each is held against
+//! the rules ([`matching`]), and the strictest answer wins ([`judge()`]).
 //!
 //! What is not understood needs approval at least. Only what means the same to bash and to a POSIX
 //! sh counts as understood. Rules are the user's convenience; the sandbox is the boundary.

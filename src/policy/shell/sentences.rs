@@ -3,9 +3,7 @@
 use std::os::unix::ffi::OsStrExt as _;
 
 use super::*;
-use crate::policy::{
-    Demand, HostAccess, HostList, HostRule, Network, Origin, OwnNetwork, Place, Requirement, ShellRule,
-};
+use crate::policy::{Demand, HostList, HostRule, Network, Origin, OwnNetwork, Place, Requirement, ShellRule};
 use Requirement::{Blocked, NeedsApproval, PreApproved};
 
 pub(super) fn rule(pattern: &str, demand: Demand) -> ShellRule {
@@ -518,11 +516,7 @@ fn a_line_reaches_what_each_command_in_it_may_reach() {
 }
 
 fn host(text: &str) -> HostRule {
-    HostRule {
-        place: Place::parse(text).unwrap(),
-        access: HostAccess::Free,
-        origin: Origin::Builtin("a test"),
-    }
+    HostRule::free(Place::parse(text).unwrap(), Origin::Builtin("a test"))
 }
 
 #[test]

@@ -1,7 +1,8 @@
 //! TLS in tunnels, as far as it is in the clear: a client's hellos name the host that was asked for, or none.
 //!
-//! [`hello`] reads a hello and compares its name. [`record`] tells TLS by its first bytes, and finds a second hello, which a
-//! client sends when the server's first message asks for it. Nothing is decrypted, and nothing is changed.
+//! [`hello`] reads a hello and compares its name. [`record`] tells TLS by its first bytes, and finds a second
+//! hello, which a client sends when the server's first message asks for it. Nothing is decrypted, and nothing
+//! is changed.
 
 mod hello;
 mod record;

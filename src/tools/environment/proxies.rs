@@ -61,7 +61,7 @@ pub(super) fn variables(port: u16, list: &HostList) -> Vec<(OsString, OsString)>
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::policy::{HostAccess, HostRule, Origin, Place};
+    use crate::policy::{HostRule, Origin, Place};
 
     #[test]
     fn each_variable_is_set_once_and_leads_to_the_port() {
@@ -74,11 +74,7 @@ mod tests {
 
     #[test]
     fn a_loopback_that_the_list_names_is_reached_through_the_proxy() {
-        let rule = |text| HostRule {
-            place: Place::parse(text).unwrap(),
-            access: HostAccess::Free,
-            origin: Origin::Builtin("a test"),
-        };
+        let rule = |text| HostRule::free(Place::parse(text).unwrap(), Origin::Builtin("a test"));
         for (listed, without) in [
             ("example.org:443", "localhost,127.0.0.1,::1"),
             ("*:443", "localhost,127.0.0.1,::1"),

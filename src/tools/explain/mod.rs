@@ -1,10 +1,12 @@
 //! What a command attempted and was denied, and why.
 //!
-//! Where somebody wants to know, the runner takes note of what a command attempts ([`crate::confine`]) and decides nothing by it.
-//! [`standing`] keeps the plan that holds the commands of a worker. Afterwards [`there`] looks whether there was anything to be
-//! denied: what is not there fails everywhere, and is no denial. [`judge`] holds each attempt against the plan, by the plan's
-//! own readers, but for what programs only ask in passing ([`idle`]), and [`reasons`] says of what is left which clause decides, on which line, what stood in the way, and what would
-//! have to change. [`told`] puts that in words; [`hint`] says how to come by it where nobody asked before.
+//! Where somebody wants to know, the runner takes note of what a command attempts ([`crate::confine`]) and
+//! decides nothing by it. [`standing`] keeps the plan that holds the commands of a worker. Afterwards
+//! [`there`] looks whether there was anything to be denied: what is not there fails everywhere, and is no
+//! denial. [`judge`] holds each attempt against the plan, by the plan's own readers, but for what programs
+//! only ask in passing ([`idle`]), and [`reasons`] says of what is left which clause decides, on which line,
+//! what stood in the way, and what would have to change. [`told`] puts that in words; [`hint`] says how to
+//! come by it where nobody asked before.
 
 pub(in crate::tools) mod hint;
 mod idle;

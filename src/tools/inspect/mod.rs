@@ -1,10 +1,11 @@
 //! What a policy comes to, for an auditor: nothing runs, and nothing is made.
 //!
-//! An [`Inspection`] holds the two profiles that matter: what a command gets that was approved, and
-//! what one gets that nobody was asked about. [`show`] lays them out with the line that grants each thing,
-//! [`explain`] tells which clause decides about one path and [`host`] about one host, where several have a say (`says`), [`check`] holds the arrows of the promise,
-//! [`document`] writes all of it down and reads it back, [`diff`] compares two, [`export`] says it in the words of other programs. [`backend`] is the one list of backends that all of
-//! it goes through.
+//! An [`Inspection`] holds the two profiles that matter: what a command gets that was approved, and what one
+//! gets that nobody was asked about. [`show`] lays them out with the line that grants each thing, [`explain`]
+//! tells which clause decides about one path and [`host`] about one host, where several have a say (`says`),
+//! [`check`] holds the arrows of the promise, [`document`] writes all of it down and reads it back, [`diff`]
+//! compares two, [`export`] says it in the words of other programs. [`backend`] is the one list of backends
+//! that all of it goes through.
 
 pub mod backend;
 pub mod check;

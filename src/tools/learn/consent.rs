@@ -1,11 +1,13 @@
 //! What is accepted before anybody is asked.
 
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use super::risk::Risk;
 use super::{AcceptedBy, Proposal};
 use crate::config::{self, amend::Change};
 use crate::policy::{AbsPath, PatternError, Place, Rights, UnixSockets};
+use crate::tools::call::pasted;
 
 /// Something that was named to be accepted.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -144,14 +146,17 @@ pub fn flag(proposal: &Proposal) -> String {
         let letters = [(Rights::WRITE, "w"), (Rights::EXECUTE, "x")];
         let letters = letters.iter().filter(|(right, _)| proposal.adds.contains(*right));
         let mode: String = std::iter::once("r").chain(letters.map(|(_, letter)| *letter)).collect();
-        format!("{mode}:{}", crate::policy::path::display(path.as_path()))
+        let mut word = OsString::from(mode);
+        word.push(":");
+        word.push(path.as_path());
+        word
     };
-    let text = match &proposal.change {
+    let word = match &proposal.change {
         Change::Root(root) => path(&root.path),
         Change::Widen(root) => path(&root.path),
         Change::List(names) => path(names),
-        Change::Host(place) => place.to_string(),
-        Change::Sockets(sockets) => format!("unix_sockets:{sockets}"),
+        Change::Host(place) => place.to_string().into(),
+        Change::Sockets(sockets) => format!("unix_sockets:{sockets}").into(),
     };
-    format!("--include '{}'", text.replace('\'', "'\\''"))
+    format!("--include {}", pasted(&word))
 }

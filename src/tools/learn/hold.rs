@@ -2,10 +2,9 @@
 
 use crate::config::amend::Change;
 use crate::policy::{
-    AbsPath, Access, Grant, HostAccess, HostList, HostRule, Network, NetworkOf, Operation, Origin, Policy, Rights,
-    Scope, UnixSockets,
+    AbsPath, Access, Grant, HostList, HostRule, Network, NetworkOf, Operation, Origin, Policy, Rights, Scope,
+    UnixSockets,
 };
-use crate::profile::order::Permission;
 use crate::profile::{Asked, Call, FileReach, Landmarks, Profile, Reach, Witness, derive, files_within};
 
 /// An amended config that is not the old one with what was accepted.
@@ -89,16 +88,12 @@ fn profiles(policy: &Policy, old: &Profile, new: &Profile, accepted: &[&Change])
         old,
         grants: accepted.iter().filter_map(|change| grant(change)).collect(),
     };
-    let more = |witness: Witness| Strayed::More(what(&witness.what));
-    let less = |witness: Witness| Strayed::Less(what(&witness.what));
+    let more = |witness: Witness| Strayed::More(witness.what.to_string());
+    let less = |witness: Witness| Strayed::Less(witness.what.to_string());
     files_within(new, &bound).map_err(more)?;
     files_within(old, new).map_err(less)?;
     let hosts = accepted.iter().filter_map(|change| match change {
-        Change::Host(place) => Some(HostRule {
-            place: place.clone(),
-            access: HostAccess::Free,
-            origin: ORIGIN,
-        }),
+        Change::Host(place) => Some(HostRule::free(place.clone(), ORIGIN)),
         Change::Root(_) | Change::Widen(_) | Change::List(_) | Change::Sockets(_) => None,
     });
     let network = match &old.network {
@@ -127,10 +122,6 @@ fn profiles(policy: &Policy, old: &Profile, new: &Profile, accepted: &[&Change])
         return Err(Strayed::More("other limits, or another environment".to_owned()));
     }
     Ok(())
-}
-
-fn what(permission: &Permission) -> String {
-    permission.to_string()
 }
 
 const ORIGIN: Origin = Origin::Builtin("what was accepted");

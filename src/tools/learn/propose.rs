@@ -18,7 +18,7 @@ const FEW: usize = 3;
 /// What came of a run.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Proposals {
-    /// What would permit more, lowest risk first.
+    /// What would permit more, lowest risk first, then by what is done with it, then by path.
     pub proposed: Vec<Proposal>,
     /// What stays denied.
     pub standing: Vec<Standing>,
@@ -63,8 +63,24 @@ pub fn propose(policy: &Policy, outcome: &Outcome, around: &Surroundings, looks:
     for (change, denied) in gathered.others {
         found.add(change, denied, around, policy);
     }
-    found.proposed.sort_by_key(|proposal| proposal.judged.risk);
     found
+        .proposed
+        .sort_by_key(|proposal| (proposal.judged.risk, weight(proposal)));
+    found
+}
+
+/// Among those of one risk: what is only read, what is executed, what is written, what is reached.
+const fn weight(proposal: &Proposal) -> u8 {
+    match &proposal.change {
+        Change::Host(_) | Change::Sockets(_) => 3,
+        Change::Root(_) | Change::Widen(_) | Change::List(_) => {
+            match (proposal.adds.has(Right::Write), proposal.adds.has(Right::Execute)) {
+                (true, _) => 2,
+                (false, true) => 1,
+                (false, false) => 0,
+            }
+        }
+    }
 }
 
 /// Whether what was only looked for is proposed.

@@ -65,9 +65,6 @@ pub struct Surroundings {
 /// How long they are looked through after one round.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// Presets of which none has a root.
-const SHIPPED: [&str; 7] = ["system", "git", "rust", "python", "node", "go", "java"];
-
 /// Nobody's own: what lies in them is looked at one by one.
 const BROAD: &[&str] = &[
     "/",
@@ -142,9 +139,10 @@ impl Surroundings {
             .flat_map(|home| [config::leads_to(home.as_path()).ok(), Some(home)])
             .flatten()
             .collect();
-        let shipped = SHIPPED
-            .iter()
-            .filter_map(|name| config::preset(name, directory.as_path(), context).ok());
+        let shipped = config::preset_names()
+            .filter_map(|name| config::preset(name, directory.as_path(), context).ok())
+            // One with roots is about somebody's work, and no part of the system.
+            .filter(|loaded| loaded.policy.roots.is_empty());
         let shipped = shipped
             .flat_map(|loaded| loaded.policy.base)
             .filter(|base| !base.grant.rights.has(Right::Write));
@@ -271,13 +269,15 @@ impl Surroundings {
             all.add(Risk::Secret, "it cannot be looked at");
             return;
         };
-        if in_project
-            && self
-                .project
-                .as_ref()
-                .is_some_and(|project| device(project) != Some(about.dev()))
-        {
-            all.add(Risk::High, "it is another file system than the project's");
+        let of_project = |project: &AbsPath| {
+            let top = std::fs::symlink_metadata(project);
+            top.is_ok_and(|top| through::is_of_one_mount((project.as_path(), &top), (path.as_path(), &about)))
+        };
+        if in_project && !self.project.as_ref().is_some_and(of_project) {
+            all.add(
+                Risk::High,
+                "it is another file system than the project's, or mounted from elsewhere",
+            );
         }
         match scope {
             Scope::File => {
@@ -355,29 +355,43 @@ impl Surroundings {
     }
 }
 
-fn device(path: &AbsPath) -> Option<u64> {
-    std::fs::symlink_metadata(path).ok().map(|found| found.dev())
-}
-
 fn host(place: &Place) -> Judged {
     let special = match &place.hosts {
         HostPattern::Net(net) => kinds(*net).into_iter().find_map(|kind| match kind {
-            AddressKind::Special(name) | AddressKind::Unusable(name) => Some(name),
+            AddressKind::Special(name) | AddressKind::Unusable(name) => Some(format!(
+                "an address that is not of the internet ({name}): services there trust who reaches them"
+            )),
             AddressKind::Public => None,
         }),
         HostPattern::Name(_) | HostPattern::PublicNet(_) => None,
-        HostPattern::Every | HostPattern::Below(_) => Some("many hosts at once"),
+        HostPattern::Every | HostPattern::Below(_) => Some("many hosts at once".to_owned()),
     };
-    match special {
-        Some(name) => Judged {
-            risk: Risk::Secret,
-            reasons: vec![format!(
-                "an address that is not of the internet ({name}): services there trust who reaches them"
-            )],
-        },
-        None => Judged {
-            risk: Risk::High,
-            reasons: vec!["whatever a command reads, it can send there".to_owned()],
-        },
+    let (risk, why) = match special {
+        Some(why) => (Risk::Secret, why),
+        None => (Risk::High, "whatever a command reads, it can send there".to_owned()),
+    };
+    Judged {
+        risk,
+        reasons: vec![why],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_wildcard_is_told_to_be_many_hosts_and_no_address() {
+        let judged = |text| host(&Place::parse(text).unwrap());
+        for text in ["*:443", "*.example.org:443"] {
+            let Judged { risk, reasons } = judged(text);
+            assert_eq!((risk, reasons), (Risk::Secret, vec!["many hosts at once".to_owned()]));
+        }
+        let Judged { risk, reasons } = judged("169.254.169.254:80");
+        assert!(
+            risk == Risk::Secret && reasons[0].contains("not of the internet"),
+            "{reasons:?}"
+        );
+        assert_eq!(judged("example.org:443").risk, Risk::High);
     }
 }

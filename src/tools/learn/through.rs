@@ -5,10 +5,11 @@ use std::collections::HashMap;
 use std::ffi::OsStr;
 use std::fs::Metadata;
 use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use super::secrets::is_secret;
+use crate::confine::sys::attributes::mount_at;
 use crate::policy::AbsPath;
 use crate::policy::path::display;
 
@@ -22,7 +23,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 pub(super) struct Found {
     /// Something whose name or mode says that it is secret.
     pub(super) secret: Option<String>,
-    /// Something that leads out of the directory: another name of a file, or another file system.
+    /// Something that leads out of the directory: another name of a file, or something that is mounted there.
     pub(super) outward: Option<String>,
     /// Why not all of it was seen.
     pub(super) unseen: Option<String>,
@@ -74,8 +75,8 @@ fn look_until(directory: &AbsPath, end: Instant) -> Found {
                 }
             };
             found.secret(&path, entry.file_name().as_os_str(), &meta);
-            if meta.dev() != about.dev() {
-                let told = format!("{} is another file system", display(&path));
+            if !is_of_one_mount((directory.as_path(), &about), (&path, &meta)) {
+                let told = format!("{} is another file system, or mounted from elsewhere", display(&path));
                 found.outward.get_or_insert(told);
             } else if meta.is_dir() {
                 left.push(path);
@@ -92,6 +93,12 @@ fn look_until(directory: &AbsPath, end: Instant) -> Found {
         found.outward.get_or_insert(told);
     }
     found
+}
+
+/// Whether nothing is mounted between one and the other: a directory of the same file system can be, from anywhere in it.
+pub(super) fn is_of_one_mount(one: (&Path, &Metadata), other: (&Path, &Metadata)) -> bool {
+    let mount = |path| mount_at(path).ok();
+    one.1.dev() == other.1.dev() && mount(one.0).is_some_and(|mounted| mount(other.0) == Some(mounted))
 }
 
 /// Whether its owner alone may do anything with it.

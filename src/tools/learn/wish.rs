@@ -6,7 +6,10 @@ use super::git::is_git_directory;
 use crate::config;
 use crate::confine::protect::protected_name;
 use crate::policy::path::display;
-use crate::policy::{AbsPath, Access, Network, Operation, Place, Policy, Protect, Right, Rights, Scope, UnixSockets};
+use crate::policy::{
+    AbsPath, Access, HostList, HostRule, Network, Operation, Origin, Place, Policy, Protect, Right, Rights, Scope,
+    UnixSockets,
+};
 use crate::tools::explain::{Blocked, Layer, Subject, Wanted};
 use crate::tools::inspect::explain::Permitted;
 
@@ -100,11 +103,7 @@ pub(super) fn bounded(policy: &Policy, gives: impl Fn(&Policy) -> bool) -> Optio
 
 /// The ceiling that does not give a host, if there is one.
 pub(super) fn host_bounded(policy: &Policy, place: &Place) -> Option<String> {
-    let alone = Network::hosts(crate::policy::HostList::new([crate::policy::HostRule {
-        place: place.clone(),
-        access: crate::policy::HostAccess::Free,
-        origin: crate::policy::Origin::Builtin("learn"),
-    }]));
+    let alone = Network::hosts(HostList::new([HostRule::free(place.clone(), Origin::Builtin("learn"))]));
     bounded(policy, |most| alone.within(&most.network).is_ok())
 }
 

@@ -1,10 +1,10 @@
 //! The way out of a command whose network is a list of hosts.
 //!
-//! Such a command lives in a network namespace of its own; sockets that listen in there are held out here, and one
-//! [proxy](crate::proxy) for each command accepts on them ([`way`]). The proxy asks a [`gate`] about every connection: what the
-//! list says, and, where it says to ask, a person ([`question`]); what a ceiling or a flag keeps from being said there is told with a
-//! refusal ([`bounds`]). What was tried, let through or not, is told with the
-//! outcome ([`tried`], gathered in a [`mod@log`]).
+//! Such a command lives in a network namespace of its own; sockets that listen in there are held out here,
+//! and one [proxy](crate::proxy) for each command accepts on them ([`way`]). The proxy asks a [`gate`] about
+//! every connection: what the list says, and, where it says to ask, a person ([`question`]); what a ceiling
+//! or a flag keeps from being said there is told with a refusal ([`bounds`]). What was tried, let through or
+//! not, is told with the outcome ([`tried`], gathered in a [`mod@log`]).
 
 mod bounds;
 mod gate;

@@ -16,7 +16,7 @@ use crate::approval::{
     ApprovalDecision, ApprovalRequest, Approver, ApproverError, Controller, Presentation, Remember, TerminalApprover,
 };
 use crate::confine::io::Hold;
-use crate::policy::{Host, HostAccess, HostList, HostRule, Mode, Network, Origin, Place};
+use crate::policy::{Host, HostList, HostRule, Mode, Network, Origin, Place};
 use crate::proxy::{
     Attempt, End, Failure, Gate, HelloError, Outcome, Protocol, Refusal, Seen, Subject, Verdict, Wanted,
 };
@@ -26,11 +26,9 @@ const CLIENT: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 40_0
 
 fn list(free: &[&str], ask: bool) -> HostList {
     let origin = Origin::Builtin("a test");
-    let rules = free.iter().map(|text| HostRule {
-        place: Place::parse(text).unwrap(),
-        access: HostAccess::Free,
-        origin: origin.clone(),
-    });
+    let rules = free
+        .iter()
+        .map(|text| HostRule::free(Place::parse(text).unwrap(), origin.clone()));
     HostList::new(rules.chain(ask.then(|| HostList::ask_about_every_other(origin.clone()))))
 }
 

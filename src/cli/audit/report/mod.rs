@@ -1,7 +1,8 @@
 //! `stockade audit report`: a log as one page that a person reads, or as one JSON document.
 //!
-//! `gather` makes sessions, calls and profiles (`model`) of records, `denied` what was denied to commands; [`page`] writes them as HTML. The page is whole in itself: nothing in
-//! it is loaded from anywhere, its own policy forbids that, and of what an agent wrote nothing is markup.
+//! `gather` makes sessions, calls and profiles (`model`) of records, `denied` what was denied to commands;
+//! [`page`] writes them as HTML. The page is whole in itself: nothing in it is loaded from anywhere, its own
+//! policy forbids that, and of what an agent wrote nothing is markup.
 
 mod denied;
 mod gather;

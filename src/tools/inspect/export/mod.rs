@@ -1,9 +1,9 @@
 //! A profile in the words of other programs, each never weaker than the profile where those words reach.
 //!
-//! [`oci`] is the filter of a container runtime, [`systemd`] a drop-in of a service, [`landlock`] the rule list
-//! as it is given to the kernel, `bwrap` its mounts as arguments, `seatbelt` a script for `sandbox-exec`; the whole
-//! profile as JSON is a [`Document`]. No form has a character in it that a person cannot see: `json` escapes it, the others refuse it or,
-//! for bytes that no person reads, take it as it is.
+//! [`oci`] is the filter of a container runtime, [`systemd`] a drop-in of a service, [`landlock`] the rule
+//! list as it is given to the kernel, `bwrap` its mounts as arguments, `seatbelt` a script for
+//! `sandbox-exec`; the whole profile as JSON is a [`Document`]. No form has a character in it that a person
+//! cannot see: `json` escapes it, the others refuse it or, for bytes that no person reads, take it as it is.
 
 mod bwrap;
 mod cubes;
