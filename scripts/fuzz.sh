@@ -8,7 +8,7 @@
 #
 # Ends with libtest's line, `test result: …`. An input that breaks a law is kept as fuzz/found/TARGET-…, and shown:
 #
-#   STOCKADE_FUZZ=TARGET target/fuzz/*/release/stockade-fuzz fuzz/found/TARGET-…    runs it again
+#   STOCKADE_FUZZ=TARGET target/release/stockade-fuzz fuzz/found/TARGET-…    runs it again
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 export CARGO_TERM_COLOR="${CARGO_TERM_COLOR:-never}"
@@ -28,18 +28,13 @@ if [[ ${#targets[@]} -eq 0 ]]; then
     mapfile -t targets < <(basename --suffix=.rs fuzz/src/targets/*.rs)
 fi
 
-# What cargo-fuzz would set, without the sanitizer, which is what needs a nightly compiler. A target is named, so that
-# build scripts and procedural macros are built as ever. Counters of code that the linker drops would lose their table.
-coverage="-Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4
-    -Cllvm-args=-sanitizer-coverage-inline-8bit-counters -Cllvm-args=-sanitizer-coverage-pc-table
-    -Cllvm-args=-sanitizer-coverage-trace-compares -Clink-dead-code --cfg fuzzing"
-host=$(rustc -vV | sed -n 's/^host: //p')
-build="${CARGO_TARGET_DIR:-$PWD/target}/fuzz"
 # The same versions as what is shipped; cargo adds the few crates that are the fuzzer's own.
 cp Cargo.lock fuzz/Cargo.lock
-RUSTFLAGS="$coverage" CARGO_TARGET_DIR="$build" \
-    cargo build --quiet --release --target "$host" --manifest-path fuzz/Cargo.toml
-program="$build/$host/release/stockade-fuzz"
+# Without the last step of optimizing, as scripts/test.sh builds a release: what both depend on is compiled once.
+CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16 \
+    RUSTC_WRAPPER="$PWD/scripts/fuzz-rustc.sh" CARGO_TARGET_DIR="${CARGO_TARGET_DIR:-$PWD/target}" \
+    cargo build --quiet --release --manifest-path fuzz/Cargo.toml
+program="${CARGO_TARGET_DIR:-$PWD/target}/release/stockade-fuzz"
 
 # In memory where there is room for it: targets write files. Tests that look for what a run left take what is called so for
 # a test's.
