@@ -242,7 +242,8 @@ impl<'a> Keeper<'a> {
         }
         // What nobody wanted until the next command nobody wants.
         self.offers = None;
-        match protect::Guard::snapshot_knowing(&roots, &extra, setup.store.as_ref(), self.known.as_ref()) {
+        let (store, known) = (setup.store.as_ref(), self.known.as_ref());
+        match protect::Guard::snapshot_knowing(&roots, &extra, store, &setup.person, known) {
             Ok(guard) => {
                 self.guard = Some(guard);
                 KeeperReply::Recorded

@@ -27,6 +27,7 @@ use crate::backend::host::program;
 use crate::backend::namespaces::own;
 use crate::backend::status::refuse_hosts;
 use crate::config::{Context, trust};
+use crate::confine::protect::Person;
 use crate::confine::protocol::ProtectSetup;
 use crate::confine::{ConfineError, Confinement, Named, OwnProcess, Place, Session, Setup, Stage};
 use crate::policy::{AbsPath, Access, Grant, Identity, Mode, Operation, Origin, Policy, Protect, Right, Rights, Scope};
@@ -39,6 +40,8 @@ pub struct Places {
     pub state: PathBuf,
     /// The user's home, as the passwd entry has it.
     pub home: PathBuf,
+    /// The user as git knows them.
+    pub person: Person,
 }
 
 impl Places {
@@ -47,6 +50,7 @@ impl Places {
         Some(Self {
             state: trust::state_dir(context)?.as_path().to_owned(),
             home: context.home.clone()?.as_path().to_owned(),
+            person: identity::person(context),
         })
     }
 }
@@ -232,7 +236,7 @@ impl Executor {
             Footing::Unconfined(_) => Place::Host,
             Footing::Refused(why) => return Err(ToolError::Refused(why.clone())),
         };
-        let protect = protect_setup(&self.policy, envelope, &self.places.state);
+        let protect = protect_setup(&self.policy, envelope, &self.places.state, &self.places.person);
         let admitted = |named: &Named| AbsPath::new(named.path()).is_ok_and(|path| may_lie(&path, envelope, place));
         let (mut stage, named) = if let Some(told) = Stage::announced(admitted, protect.as_ref(), place)? {
             told
@@ -304,7 +308,12 @@ pub(super) fn may_lie(base: &AbsPath, envelope: &Profile, place: Place) -> bool 
 }
 
 /// What protected names are looked for in, where there is anything to look for.
-pub(super) fn protect_setup(policy: &Policy, envelope: &Profile, store: &Path) -> Option<ProtectSetup> {
+pub(super) fn protect_setup(
+    policy: &Policy,
+    envelope: &Profile,
+    store: &Path,
+    person: &Person,
+) -> Option<ProtectSetup> {
     let Protect::Default(extra) = &policy.protect else {
         return None;
     };
@@ -321,6 +330,7 @@ pub(super) fn protect_setup(policy: &Policy, envelope: &Profile, store: &Path) -
         roots: writable.into_iter().collect(),
         extra: extra.iter().map(|path| path.as_path().as_os_str().to_owned()).collect(),
         store: store.as_os_str().to_owned(),
+        person: person.clone(),
     })
 }
 

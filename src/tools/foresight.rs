@@ -31,7 +31,7 @@ pub fn foresee(policy: &Policy, narrowing: &Narrowing, places: &Places, call: &S
         Requirement::PreApproved | Requirement::Blocked | Requirement::NeedsApproval => return,
     }
     let envelope = narrowing.narrow(derive(policy, &Call::of(Asked::Everything)));
-    let Some(protect) = protect_setup(policy, &envelope, &places.state) else {
+    let Some(protect) = protect_setup(policy, &envelope, &places.state, &places.person) else {
         return;
     };
     // Where there is no place for a session, that is complained about when it is needed.

@@ -67,6 +67,7 @@ pub use files::{FileKind, FileTool};
 pub use foresight::foresee;
 pub use function::FunctionTool;
 pub use guarded::{Guard, Guarded, Hook, Override};
+pub use identity::person;
 pub use lanes::Lanes;
 pub use narrowing::Narrowing;
 pub use network::{NetworkUse, Tried, TriedResult};

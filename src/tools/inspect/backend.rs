@@ -331,10 +331,15 @@ impl Held {
 /// What namespaces depend on beside the profile, looked up in the way a start does. What a session brings along
 /// (its private directories, the files of its self-test) is not there.
 pub(in crate::tools) fn surroundings(inspection: &Inspection) -> Result<Surroundings, String> {
-    let protect = protect_setup(&inspection.policy, &inspection.approved, Path::new(""));
+    let protect = protect_setup(
+        &inspection.policy,
+        &inspection.approved,
+        Path::new(""),
+        &inspection.person,
+    );
     let found = protect.map_or(Ok(Vec::new()), |setup| {
         let each = |list: Vec<OsString>| list.into_iter().map(Into::into).collect::<Vec<_>>();
-        present(&each(setup.roots), &each(setup.extra)).map_err(|error| error.to_string())
+        present(&each(setup.roots), &each(setup.extra), &setup.person).map_err(|error| error.to_string())
     })?;
     let needs =
         program::needs().map_err(|error| format!("failed to tell what this program needs to start: {error}"))?;
