@@ -52,6 +52,7 @@ mod shell_tool;
 #[cfg(test)]
 mod tests;
 pub mod tool;
+mod watched;
 mod workers;
 
 pub use crate::approval::TerminalApprover;

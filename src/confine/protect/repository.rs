@@ -125,15 +125,19 @@ pub fn repository(entry: &Path) -> Result<Option<Repository>, ProtectError> {
         source,
     };
     let place = entry.parent().unwrap_or(entry);
-    match certain(std::fs::metadata(entry)).map_err(fail)? {
-        None => Ok(None),
-        Some(found) if found.is_dir() => Ok(Some(at(entry, place)?)),
-        Some(found) if found.is_file() => match named(entry, b"gitdir: ")? {
-            Some(directory) => Ok(Some(at(&directory, place)?)),
-            None => Ok(None),
-        },
-        Some(_) => Ok(None),
+    let Some(found) = certain(std::fs::metadata(entry)).map_err(fail)? else {
+        return Ok(None);
+    };
+    if found.is_dir() {
+        return at(entry, place).map(Some);
     }
+    // Git takes nothing but a regular file for one that names a directory.
+    let directory = if found.is_file() {
+        named(entry, b"gitdir: ")?
+    } else {
+        None
+    };
+    directory.map(|directory| at(&directory, place)).transpose()
 }
 
 /// The repository of a git directory that works in `place`.
@@ -184,9 +188,8 @@ pub fn read(file: &Path) -> Result<Option<Vec<u8>>, ProtectError> {
     if !found.is_file() {
         return Err(unclear("is no regular file"));
     }
-    let mut opened = match certain(open(file)).map_err(fail)? {
-        Some(opened) => opened,
-        None => return Ok(None),
+    let Some(mut opened) = certain(open(file)).map_err(fail)? else {
+        return Ok(None);
     };
     let now = opened.metadata().map_err(fail)?;
     if !now.is_file() {

@@ -74,12 +74,12 @@ fn a_directory_called_hooks_in_anything_else_is_one_like_any_other() {
     scene.write("lib/refs", "");
     scene.write("lib/hooks/existing", "mine");
     let found = report(&scene, &["lib/hooks"], &none(), |s| {
-        s.write("lib/hooks/post-checkout", "work")
+        s.write("lib/hooks/post-checkout", "work");
     });
     assert_eq!(found, []);
     scene.write("lib/objects", "");
     let found = report(&scene, &["lib/hooks"], &none(), |s| {
-        s.write("lib/hooks/pre-push", "evil")
+        s.write("lib/hooks/pre-push", "evil");
     });
     assert_eq!(found, created(&["lib/hooks/pre-push"]));
 }
@@ -137,11 +137,11 @@ fn a_root_that_is_the_directory_of_hooks_or_lies_in_it_stays_as_it_is() {
     scene.git(&["config", "core.hooksPath", "tools/hooks"]);
     for root in ["tools/hooks", "tools/hooks/lib"] {
         let found = report(&scene, &[root, "tools/hooks2"], &none(), |s| {
-            s.write(format!("{root}/new"), "evil")
+            s.write(format!("{root}/new"), "evil");
         });
         assert_eq!(found, created(&[&format!("{root}/new")]));
         let found = report(&scene, &["tools/hooks2"], &none(), |s| {
-            s.write("tools/hooks2/new", "work")
+            s.write("tools/hooks2/new", "work");
         });
         assert_eq!(found, []);
     }
@@ -171,7 +171,7 @@ fn a_git_file_in_a_root_leads_to_the_config_of_a_repository_outside() {
     scene.write("link/x", "");
     symlink("../nowhere", scene.at("link/.git")).unwrap();
     let found = report(&scene, &["plain", "link"], &none(), |s| {
-        s.write("plain/scripts/pre-commit", "work")
+        s.write("plain/scripts/pre-commit", "work");
     });
     assert_eq!(found, []);
 }
@@ -241,10 +241,10 @@ fn what_may_lead_git_into_a_root_and_cannot_be_read_refuses_the_start() {
         let path = scene.at(".git/config");
         fs::remove_file(&path).unwrap();
         make(&path);
-        let refused = refuses(&none());
+        let answer = refuses(&none());
         fs::remove_file(&path).unwrap();
         fs::write(&path, &config).unwrap();
-        refused
+        answer
     };
     // Nothing is waited for, and nothing read without end.
     assert!(replaced(&|path| nix::unistd::mkfifo(path, Mode::S_IRWXU).unwrap()));
