@@ -36,6 +36,10 @@ mod tests {
         two_sessions_in_one_tree_do_not_keep_each_others_intruders ["git"];
         a_session_elsewhere_is_not_kept_from_starting [];
         a_changed_file_is_offered_as_a_difference ["python3"];
+        a_root_that_is_a_part_of_a_git_directory_gets_no_hook ["git"];
+        hooks_that_a_repository_around_the_root_runs_are_not_planted ["git"];
+        hooks_of_all_of_a_persons_repositories_are_not_planted ["git"];
+        what_may_lead_git_into_the_root_and_cannot_be_read_refuses_the_start ["git"];
     }
 
     // What is there already is put back without namespaces; in them it does not change in the first place.
@@ -50,6 +54,10 @@ mod tests {
         what_killed_helpers_left_is_put_back_at_the_next_start ["git"];
         two_sessions_in_one_tree_do_not_keep_each_others_intruders ["git"];
         a_session_elsewhere_is_not_kept_from_starting [];
+        a_root_that_is_a_part_of_a_git_directory_gets_no_hook ["git"];
+        hooks_that_a_repository_around_the_root_runs_are_not_planted ["git"];
+        hooks_of_all_of_a_persons_repositories_are_not_planted ["git"];
+        what_may_lead_git_into_the_root_and_cannot_be_read_refuses_the_start ["git"];
     }
 
     /// What a command would do to a git directory and its config.
@@ -182,6 +190,115 @@ mod tests {
             assert!(!said.err().contains("evil"), "{line}: {}", said.err());
             assert_eq!(fs::read(world.workspace().join(".git/HEAD")).unwrap(), head, "{line}");
         }
+    }
+
+    /// Runs `line` with nothing writable but these roots, below the workspace.
+    #[track_caller]
+    fn writes_in(world: &Fixture, roots: &[&str], line: &str) -> Run {
+        let roots: Vec<&str> = roots.iter().flat_map(|root| ["--rw", root]).collect();
+        let flags = [&["run"], roots.as_slice(), &["--ro", ".", "-c", line]].concat();
+        world.stockade(&flags).output()
+    }
+
+    /// A line that makes a hook which leaves `pwned` in the workspace.
+    fn planting(world: &Fixture, hook: &str) -> String {
+        let pwned = world.workspace().join("pwned");
+        let script = format!("printf '#!/bin/sh\\ntouch {}\\n' > {hook}", pwned.display());
+        format!("mkdir -p $(dirname {hook}); {script}; chmod +x {hook}")
+    }
+
+    /// Runs git on the host, and says whether it ran a hook that was planted.
+    #[track_caller]
+    fn runs_a_hook(world: &Fixture, line: &str) -> bool {
+        let line =
+            format!("export GIT_AUTHOR_NAME=n GIT_AUTHOR_EMAIL=e GIT_COMMITTER_NAME=n GIT_COMMITTER_EMAIL=e; {line}");
+        world.bare("/bin/sh").args(["-c", &line]).output().ok();
+        fs::remove_file(world.workspace().join("pwned")).is_ok()
+    }
+
+    fn a_root_that_is_a_part_of_a_git_directory_gets_no_hook(world: &Fixture) {
+        repository(world);
+        let line = "git clone -q --bare . repo.git && mkdir repo.git/plain && git init -q --separate-git-dir=apart work && mkdir apart/modules";
+        world.bare("/bin/sh").args(["-c", line]).output().ok();
+        let push = "git commit -q --allow-empty -m more && git push -q repo.git HEAD";
+        let hook = planting(world, "repo.git/hooks/post-update");
+        let submodule = planting(world, "apart/modules/sub/hooks/post-checkout");
+        let line = format!(
+            "{hook}; mkdir -p apart/modules/sub/refs; touch apart/modules/sub/HEAD apart/modules/sub/objects; {submodule}"
+        );
+        let run = writes_in(
+            world,
+            &["repo.git/hooks", "repo.git/plain", "apart/modules"],
+            &format!("{line}; echo x > repo.git/plain/file"),
+        );
+        assert!(!runs_a_hook(world, push), "{}", run.err());
+        for planted in ["repo.git/hooks/post-update", "apart/modules/sub/hooks/post-checkout"] {
+            assert!(!world.workspace().join(planted).exists(), "{planted}");
+        }
+        assert!(world.workspace().join("repo.git/plain/file").exists(), "{}", run.err());
+        // Without Stockade the hook runs.
+        world.bare("/bin/sh").args(["-c", &hook]).output().ok();
+        assert!(runs_a_hook(world, push));
+    }
+
+    fn hooks_that_a_repository_around_the_root_runs_are_not_planted(world: &Fixture) {
+        repository(world);
+        let line = "git config core.hooksPath tools/hooks && git config include.path ../tools/git.inc && \
+                    git worktree add -q tree && mkdir -p tools tree/tools";
+        world.bare("/bin/sh").args(["-c", line]).output().ok();
+        for (place, root) in [(".", "tools"), ("tree", "tree/tools"), ("tree", "tree")] {
+            let hook = planting(world, &format!("{place}/tools/hooks/pre-commit"));
+            let line = format!(
+                "{hook}; echo x > {root}/file; printf '[core]\\n\\tfsmonitor = touch pwned; false\\n' > tools/git.inc"
+            );
+            let run = writes_in(world, &[root], &line);
+            let commit = format!("cd {place} && git commit -q --allow-empty -m more");
+            assert!(!runs_a_hook(world, &commit), "{root}: {}", run.err());
+            assert!(
+                !world.workspace().join(place).join("tools/hooks/pre-commit").exists(),
+                "{root}"
+            );
+            assert!(!world.workspace().join("tools/git.inc").exists(), "{root}");
+            assert!(
+                world.workspace().join(root).join("file").exists(),
+                "{root}: {}",
+                run.err()
+            );
+            // Without Stockade it runs.
+            world.bare("/bin/sh").args(["-c", &hook]).output().ok();
+            assert!(runs_a_hook(world, &commit), "{root}");
+            fs::remove_dir_all(world.workspace().join(place).join("tools/hooks")).unwrap();
+        }
+    }
+
+    fn hooks_of_all_of_a_persons_repositories_are_not_planted(world: &Fixture) {
+        repository(world);
+        world.write("tools/existing", "");
+        world.write(world.home().join(".gitconfig"), "[core]\n\thooksPath = tools/hooks\n");
+        let hook = planting(world, "tools/hooks/pre-commit");
+        let run = writes_in(world, &["tools"], &format!("{hook}; echo x > tools/file"));
+        let commit = "git commit -q --allow-empty -m more";
+        assert!(!runs_a_hook(world, commit), "{}", run.err());
+        assert!(!world.workspace().join("tools/hooks").exists());
+        assert!(world.workspace().join("tools/file").exists(), "{}", run.err());
+        world.bare("/bin/sh").args(["-c", &hook]).output().ok();
+        assert!(runs_a_hook(world, commit));
+        // A home that may not be looked into has no settings for this user.
+        world.shell("true").env("HOME", "/root").output().exits(0);
+    }
+
+    fn what_may_lead_git_into_the_root_and_cannot_be_read_refuses_the_start(world: &Fixture) {
+        repository(world);
+        world.write("tools/existing", "");
+        let config = world.workspace().join(".git/config");
+        let set = |mode| fs::set_permissions(&config, fs::Permissions::from_mode(mode)).unwrap();
+        set(0o000);
+        let run = writes_in(world, &["tools"], "echo x > tools/file").exits(125);
+        assert!(run.err().contains(".git/config"), "{}", run.err());
+        assert!(!world.workspace().join("tools/file").exists());
+        set(0o644);
+        writes_in(world, &["tools"], "echo x > tools/file").exits(0);
+        assert!(world.workspace().join("tools/file").exists());
     }
 
     fn a_bare_repository_planted_deep_is_disarmed(world: &Fixture) {

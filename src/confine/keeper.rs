@@ -223,11 +223,11 @@ impl<'a> Keeper<'a> {
         let Some(setup) = self.protect.clone() else {
             return KeeperReply::Recorded;
         };
-        let roots: Vec<PathBuf> = setup.roots.iter().map(PathBuf::from).collect();
+        let paths = |list: &[OsString]| list.iter().map(PathBuf::from).collect::<Vec<_>>();
+        let (roots, extra, store) = (paths(&setup.roots), paths(&setup.extra), Path::new(&setup.store));
         if let Some(left) = self.unrecovered.iter().find(|left| left.concerns(&roots)) {
-            return KeeperReply::Failed(left.explain(&Path::new(&setup.store).join("journal")));
+            return KeeperReply::Failed(left.explain(&store.join("journal")));
         }
-        let extra: Vec<PathBuf> = setup.extra.iter().map(PathBuf::from).collect();
         // An older guard is settled before it is replaced, so that nothing escapes between two commands.
         if self.guard.is_some() {
             let (violations, unsettled) = self.settle();
@@ -238,7 +238,7 @@ impl<'a> Keeper<'a> {
         }
         // What nobody wanted until the next command nobody wants.
         self.offers = None;
-        match protect::Guard::snapshot_knowing(&roots, &extra, setup.store.as_ref(), self.known.as_ref()) {
+        match protect::Guard::snapshot_knowing(&roots, &extra, store, &setup.person, self.known.as_ref()) {
             Ok(guard) => {
                 self.guard = Some(guard);
                 KeeperReply::Recorded

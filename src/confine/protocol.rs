@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::attempted::Attempted;
 pub use super::failure::{StartFailure, Step};
+use super::protect::Person;
 use crate::backend::Plan;
 
 /// What the stage is told first, before the directory exists: what it must remove if the parent dies. The keeper's
@@ -59,6 +60,8 @@ pub struct ProtectSetup {
     pub extra: Vec<OsString>,
     /// The directory, outside every root, that holds journal and quarantine.
     pub store: OsString,
+    /// Whose git may run or obey what lies in the roots.
+    pub person: Person,
 }
 
 /// Parent → worker.

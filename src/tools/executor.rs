@@ -3,8 +3,6 @@
 //! It derives the profile of each call, holds it against the config, and starts the confined worker of a profile
 //! when the first call needs it. [`super::shell`] uses it.
 
-use std::collections::BTreeSet;
-use std::ffi::OsString;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -20,6 +18,7 @@ use super::on_record::end;
 use super::plan::{self, PlanError, ProfileDigest, Surroundings, Walls};
 use super::recorder::Recorder;
 use super::regime::RegimeLine;
+use super::watched;
 use super::workers::Workers;
 use crate::approval::{Approver, CancelHandle, Controller};
 use crate::backend::Regime;
@@ -27,9 +26,9 @@ use crate::backend::host::program;
 use crate::backend::namespaces::own;
 use crate::backend::status::refuse_hosts;
 use crate::config::{Context, trust};
-use crate::confine::protocol::ProtectSetup;
-use crate::confine::{ConfineError, Confinement, Named, OwnProcess, Place, Session, Setup, Stage};
-use crate::policy::{AbsPath, Access, Grant, Identity, Mode, Operation, Origin, Policy, Protect, Right, Rights, Scope};
+use crate::confine::protect::Person;
+use crate::confine::{Confinement, Named, OwnProcess, Place, Session, Setup, Stage};
+use crate::policy::{AbsPath, Access, Grant, Identity, Mode, Operation, Origin, Policy, Rights, Scope};
 use crate::profile::{Asked, Call, FileReach, Profile, derive};
 
 /// Where the journal and the quarantine of protected names lie, and the user's home.
@@ -39,6 +38,8 @@ pub struct Places {
     pub state: PathBuf,
     /// The user's home, as the passwd entry has it.
     pub home: PathBuf,
+    /// The user as git knows them.
+    pub person: Person,
 }
 
 impl Places {
@@ -47,6 +48,7 @@ impl Places {
         Some(Self {
             state: trust::state_dir(context)?.as_path().to_owned(),
             home: context.home.clone()?.as_path().to_owned(),
+            person: identity::person(context),
         })
     }
 }
@@ -232,7 +234,7 @@ impl Executor {
             Footing::Unconfined(_) => Place::Host,
             Footing::Refused(why) => return Err(ToolError::Refused(why.clone())),
         };
-        let protect = protect_setup(&self.policy, envelope, &self.places.state);
+        let protect = watched::setup(&self.policy, envelope, &self.places.state, &self.places.person);
         let admitted = |named: &Named| AbsPath::new(named.path()).is_ok_and(|path| may_lie(&path, envelope, place));
         let (mut stage, named) = if let Some(told) = Stage::announced(admitted, protect.as_ref(), place)? {
             told
@@ -251,7 +253,7 @@ impl Executor {
                 let around = match place {
                     Place::Host => Surroundings::default(),
                     Place::Namespaces => Surroundings {
-                        protect: protected_paths(stage.present().await?, protect.as_ref())?,
+                        protect: watched::paths(stage.present().await?, protect.as_ref())?,
                         shown: shown(&session)?,
                     },
                 };
@@ -303,27 +305,6 @@ pub(super) fn may_lie(base: &AbsPath, envelope: &Profile, place: Place) -> bool 
     outside && (place == Place::Host || !is_replaced(base))
 }
 
-/// What protected names are looked for in, where there is anything to look for.
-pub(super) fn protect_setup(policy: &Policy, envelope: &Profile, store: &Path) -> Option<ProtectSetup> {
-    let Protect::Default(extra) = &policy.protect else {
-        return None;
-    };
-    let writable: BTreeSet<OsString> = policy
-        .roots
-        .iter()
-        .filter(|root| root.rights.has(Right::Write) && envelope.access(Operation::List, &root.path) != Access::Denied)
-        .map(|root| root.path.as_path().as_os_str().to_owned())
-        .collect();
-    if writable.is_empty() {
-        return None;
-    }
-    Some(ProtectSetup {
-        roots: writable.into_iter().collect(),
-        extra: extra.iter().map(|path| path.as_path().as_os_str().to_owned()).collect(),
-        store: store.as_os_str().to_owned(),
-    })
-}
-
 /// The profile of a call, held against the config's own words, flags applied and held again.
 pub(super) fn held(policy: &Policy, narrowing: &Narrowing, call: &Call) -> Result<Profile, ToolError> {
     let profile = narrowing.narrow(derive(policy, call));
@@ -336,19 +317,6 @@ fn is_replaced(path: &AbsPath) -> bool {
     let own = [own::TMP, own::DEV, own::PROC];
     own.iter()
         .any(|top| AbsPath::new(top).is_ok_and(|top| path.is_within(&top)))
-}
-
-/// The protected paths that the keeper found, if they are what it was told to look for. It read them from
-/// directories that an agent writes.
-fn protected_paths(present: Vec<OsString>, setup: Option<&ProtectSetup>) -> Result<Vec<AbsPath>, ToolError> {
-    let malformed = || ToolError::Confine(ConfineError::Malformed);
-    let (roots, extra) = setup.map_or((&[] as &[_], &[] as &[_]), |setup| (&setup.roots, &setup.extra));
-    let asked = |path: &AbsPath| {
-        let below = |root: &OsString| AbsPath::new(root).is_ok_and(|root| path.is_below(&root));
-        roots.iter().any(below) || extra.iter().any(|file| path.as_path() == Path::new(file))
-    };
-    let paths = present.into_iter().map(|path| AbsPath::new(path).ok().filter(asked));
-    paths.collect::<Option<Vec<_>>>().ok_or_else(malformed)
 }
 
 /// What must be seen inside though nobody is granted it: what the worker needs to start, and the file that nothing

@@ -6,10 +6,11 @@
 //! ended and nothing comes of it.
 
 use super::call::ShellCall;
-use super::executor::{Places, may_lie, protect_setup};
+use super::executor::{Places, may_lie};
 use super::narrowing::Narrowing;
 use super::permission::judged;
 use super::shell::NAME;
+use super::watched;
 use crate::confine::{Named, Place, ahead};
 use crate::policy::{AbsPath, BackendChoice, Policy, Requirement};
 use crate::profile::{Asked, Call, derive};
@@ -31,7 +32,7 @@ pub fn foresee(policy: &Policy, narrowing: &Narrowing, places: &Places, call: &S
         Requirement::PreApproved | Requirement::Blocked | Requirement::NeedsApproval => return,
     }
     let envelope = narrowing.narrow(derive(policy, &Call::of(Asked::Everything)));
-    let Some(protect) = protect_setup(policy, &envelope, &places.state) else {
+    let Some(protect) = watched::setup(policy, &envelope, &places.state, &places.person) else {
         return;
     };
     // Where there is no place for a session, that is complained about when it is needed.

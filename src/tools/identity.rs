@@ -9,6 +9,10 @@ use std::io::{self, Read as _, Write as _};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
+use crate::config::Context;
+use crate::confine::protect::Person;
+use crate::policy::AbsPath;
+
 /// Longer than any git config a person writes.
 const LONGEST: u64 = 1 << 20;
 
@@ -17,6 +21,15 @@ const LONGEST: u64 = 1 << 20;
 pub struct GitIdentity {
     name: Option<String>,
     email: Option<String>,
+}
+
+/// Whose git may run or obey what a command leaves: the user of this context.
+pub fn person(context: &Context) -> Person {
+    let homes = [context.home.clone(), context.path_variable("HOME")];
+    let homes = homes.iter().flatten().map(AbsPath::as_path);
+    Person::of(homes, |name| {
+        context.path_variable(name).map(|path| path.as_path().to_owned())
+    })
 }
 
 impl GitIdentity {

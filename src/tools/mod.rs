@@ -53,6 +53,7 @@ mod shell_tool;
 #[cfg(test)]
 mod tests;
 pub mod tool;
+mod watched;
 mod workers;
 
 pub use crate::approval::TerminalApprover;
@@ -68,6 +69,7 @@ pub use files::{FileKind, FileTool};
 pub use foresight::foresee;
 pub use function::FunctionTool;
 pub use guarded::{Guard, Guarded, Hook, Override};
+pub use identity::person;
 pub use lanes::Lanes;
 pub use narrowing::Narrowing;
 pub use network::{NetworkUse, Tried, TriedResult};

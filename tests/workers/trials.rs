@@ -14,6 +14,7 @@ use seccompiler::{
 use stockade::backend::host::Host;
 use stockade::config::{self, Context, Matchers};
 use stockade::confine::ahead;
+use stockade::confine::protect::Person;
 use stockade::confine::protocol::{Counting, Work};
 use stockade::confine::{CommandLimits, Confinement, End, Launch, Named, OwnProcess, Place, Setup, Stage, Step};
 use stockade::policy::shell::{rule_covers, rule_matches};
@@ -171,6 +172,7 @@ impl World {
         let places = Places {
             state: path.join("state"),
             home: path.join("home"),
+            person: Person::default(),
         };
         let mut world = Self {
             runtime: Builder::new_current_thread().enable_all().build().unwrap(),

@@ -13,6 +13,7 @@ use stockade::approval::{
 };
 use stockade::config::{self, Context, Matchers};
 use stockade::confine::files::protocol::FileReply;
+use stockade::confine::protect::Person;
 use stockade::confine::wire::{decode, encode};
 use stockade::policy::shell::{rule_covers, rule_matches};
 use stockade::policy::{AbsPath, Mode};
@@ -55,6 +56,7 @@ static PARENT: LazyLock<Parent> = LazyLock::new(|| {
     let places = Places {
         state: folder.join("state"),
         home: folder,
+        person: Person::default(),
     };
     let executor = Executor::new(policy, Narrowing::default(), Mode::Strict, Box::new(Nobody), places).unwrap();
     Parent::new(executor, AbsPath::new(START).unwrap())

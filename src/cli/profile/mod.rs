@@ -17,6 +17,7 @@ use super::exit::Exit;
 use super::policy::{self, Chosen, Purpose};
 use crate::config::{Context, Loaded};
 use crate::tools::inspect::{Backend, Inspection};
+use crate::tools::person;
 
 /// Looks at a policy in the way that was asked for.
 pub(super) fn profile(args: ProfileArgs) -> Result<Exit, Complaint> {
@@ -34,7 +35,10 @@ fn inspected(flags: &PolicyFlags, context: &Context) -> Result<Inspection, Compl
     let cwd = here()?;
     let Chosen { loaded, narrowing } = policy::choose(flags, &cwd, context, Purpose::Look)?;
     warn(&loaded);
-    let inspection = Inspection::of(loaded.policy, narrowing);
+    let inspection = Inspection {
+        person: person(context),
+        ..Inspection::of(loaded.policy, narrowing)
+    };
     Ok(match flags.backend {
         // What the policy says by now.
         BackendFlag::Auto | BackendFlag::Landlock | BackendFlag::Namespaces | BackendFlag::Bwrap => inspection,

@@ -5,7 +5,7 @@
 //! before the command may start; `settle` walks again when the command's tree is dead, has `inspect` and
 //! `gitconfig` judge what is new, moves intruders to the `quarantine` and lets `restore` put back the
 //! rest. What both walks saw is `known` to the next. After a crash [`recover()`] does the same from the journal;
-//! `targets` adds the files that a repository's config leads git to; `others` keeps sessions that run at the same time from taking each other's intruders for what was there.
+//! `targets` adds the files that the config of a repository leads git to, of one around a root (`repository`) too; `others` keeps sessions that run at the same time from taking each other's intruders for what was there.
 //! A `change` that was undone may be put back when a person wants it: `diff` is what they are shown, `offer` does it.
 //! [`present()`] finds what is there for mounts to cover; `at` and `evict` reach files without
 //! ever following a link.
@@ -38,6 +38,7 @@ mod place;
 mod present;
 mod quarantine;
 mod recover;
+mod repository;
 mod restore;
 mod roots;
 mod settle;
@@ -61,6 +62,7 @@ pub use lookup::{default_names, protected_name};
 pub use offer::{Digest, NotPutBack, Offer, Offers};
 pub use present::present;
 pub use recover::{Recovered, Unrecovered, recover};
+pub use repository::{Person, Repository, is_git_directory, read, repository, there};
 pub use settle::Settled;
 pub use snapshot::{After, Guard, Known};
 
@@ -130,6 +132,13 @@ pub enum ProtectError {
     /// A directory lies too deep to be looked into.
     #[error("{} lies too deep below a writable root for the names in it to be protected; move it or remove it", display(.0))]
     TooDeep(PathBuf),
+    /// What may lead git to something in a root, and cannot be known not to.
+    #[error(
+        "{} {}, and git may be led by it to what it runs in a writable root; move it, make it readable, or take a root \
+         that it has nothing to do with",
+        display(.0), .1
+    )]
+    Unclear(PathBuf, &'static str),
     /// More directories than can be watched.
     #[error("the writable roots hold too many directories to protect names in them")]
     TooMany,
@@ -152,7 +161,12 @@ impl ProtectError {
             Self::Io { source, .. } => {
                 matches!(source.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
             }
-            Self::TooLarge { .. } | Self::TooDeep(_) | Self::TooMany | Self::Journal(_) | Self::Restless(_) => false,
+            Self::TooLarge { .. }
+            | Self::TooDeep(_)
+            | Self::Unclear(..)
+            | Self::TooMany
+            | Self::Journal(_)
+            | Self::Restless(_) => false,
         }
     }
 

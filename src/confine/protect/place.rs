@@ -5,7 +5,11 @@
 //! Patterns and files protected by path share that tree: the first hang on the node every directory has
 //! beside its own, the second on the node of their root.
 
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Component, Path, PathBuf};
+
 use super::names::{NAMES, is_dot_git};
+use super::repository::there;
 
 /// What a directory is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
@@ -77,6 +81,15 @@ impl Context {
     pub(super) fn is_under_way(self) -> bool {
         self.pattern != Patterns::ANYWHERE || self.path != Patterns::NOWHERE
     }
+
+    /// The same, protected with everything below it.
+    pub(super) fn whole(self) -> Self {
+        let place = match self.place {
+            Place::Whole(_) => self.place,
+            Place::Plain | Place::Git | Place::Modules | Place::Worktrees => Place::Whole(Role::Name),
+        };
+        Self { place, ..self }
+    }
 }
 
 /// How every pattern begins that begins neither with a dot nor with `*`.
@@ -146,17 +159,22 @@ impl Patterns {
     /// The context of a root directory whose absolute path is `path`.
     ///
     /// A root may itself lie in a git directory or in a directory of the table, so the names on the way
-    /// to it count.
-    pub(super) fn start(&self, root: u32, path: &[u8]) -> Context {
+    /// to it count, and what the directories on that way hold beside it.
+    pub(super) fn start(&self, root: u32, path: &Path) -> Context {
         let mut context = Context {
             place: Place::Plain,
             pattern: Self::ANYWHERE,
             path: Self::NOWHERE,
         };
-        for name in path.split(|&b| b == b'/').filter(|n| !n.is_empty()) {
-            if let Some(next) = self.judge(context, name, Kind::Directory).descend {
-                context = next;
+        let mut above = PathBuf::new();
+        for component in path.components() {
+            if let Component::Normal(name) = component {
+                context = Markers::look(&above).refine(context);
+                if let Some(next) = self.judge(context, name.as_bytes(), Kind::Directory).descend {
+                    context = next;
+                }
             }
+            above.push(component);
         }
         Context { path: root, ..context }
     }
@@ -300,6 +318,21 @@ pub(super) struct Markers {
 }
 
 impl Markers {
+    /// What a directory holds that is not listed. What cannot be looked at may be there: at worst hooks and
+    /// settings stay as they are where git would run none.
+    pub(super) fn look(directory: &Path) -> Self {
+        let mut markers = Self::default();
+        // Without the first the others decide nothing, and most directories are not asked for more.
+        for name in ["HEAD", "commondir", "objects", "refs"] {
+            if !matches!(there(&directory.join(name)), Ok(None)) {
+                markers.see(name.as_bytes());
+            } else if !markers.head {
+                break;
+            }
+        }
+        markers
+    }
+
     /// Notes a name.
     pub(super) fn see(&mut self, name: &[u8]) {
         match name {

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use super::journal::Kept;
 use super::place::Role;
+use super::repository::Person;
 use super::roots::Root;
 use super::snapshot::{Look, keep, look};
 use super::state::State;
@@ -12,9 +13,9 @@ use crate::backend::namespaces::MOST_PROTECTED;
 
 /// The protected entries that a start would find now, in the same way as a start does, and nothing is
 /// written down.
-pub fn present(roots: &[PathBuf], extra: &[PathBuf]) -> Result<Vec<PathBuf>, ProtectError> {
+pub fn present(roots: &[PathBuf], extra: &[PathBuf], person: &Person) -> Result<Vec<PathBuf>, ProtectError> {
     let mut seen = look(roots, extra, None, None)?;
-    let targets = targets::of(&seen.roots, &seen.patterns, &seen.sight);
+    let targets = targets::of(&seen.roots, &seen.patterns, &seen.sight, person)?;
     let mut extra = extra.to_vec();
     if !targets.is_empty() {
         extra.extend(targets);

@@ -59,7 +59,7 @@ pub(super) fn unlock(path: &Path, identity: Identity) -> bool {
 
 /// Opens the roots; one inside another is covered by it, and one that is not a directory can hold no names.
 ///
-/// Each file of `extra` that lies in a root is added to the patterns.
+/// Each file of `extra` that lies in a root is added to the patterns; a root that lies in one is protected whole.
 pub(super) fn open_roots(
     paths: &[PathBuf],
     extra: &[PathBuf],
@@ -82,10 +82,11 @@ pub(super) fn open_roots(
         };
         let stat = fstat(&fd).map_err(|error| ProtectError::io("look at", path.to_owned(), error))?;
         let node = patterns.root();
+        let mut context = patterns.start(node, path);
         for file in extra {
-            if let Ok(below) = file.strip_prefix(path)
-                && !below.as_os_str().is_empty()
-            {
+            if path.starts_with(file) {
+                context = context.whole();
+            } else if let Ok(below) = file.strip_prefix(path) {
                 patterns.protect(node, below.as_os_str().as_bytes());
             }
         }
@@ -94,7 +95,7 @@ pub(super) fn open_roots(
             fd,
             identity: Identity::of(&stat),
             mode: at::permissions(&stat),
-            context: patterns.start(node, path.as_os_str().as_bytes()),
+            context,
         });
     }
     Ok(roots)

@@ -179,6 +179,15 @@ impl Sight {
             .collect()
     }
 
+    /// The root and path of whatever is called `.git` and is no directory.
+    pub(super) fn git_links(&self) -> impl Iterator<Item = (u16, Vec<u8>)> + '_ {
+        let links = self.entries.iter().filter(|entry| entry.role == Role::GitLink);
+        links.map(|entry| {
+            let root = self.directories[entry.directory as usize].root;
+            (root, at::join(&self.path(entry.directory), self.name(entry.name)))
+        })
+    }
+
     /// An empty one for the walk after this, with room for as much.
     pub(super) fn successor(&self) -> Self {
         Self {

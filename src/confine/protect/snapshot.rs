@@ -10,6 +10,7 @@ use super::offer::Offers;
 use super::others::{self, Gate};
 use super::place::{Patterns, Role};
 use super::present::topmost;
+use super::repository::Person;
 use super::roots::{Root, open_roots};
 use super::settle::Settled;
 use super::sight::Sight;
@@ -40,21 +41,23 @@ impl Guard {
     /// `store` is a directory outside every root, for the journal and the quarantine. On an error the
     /// command must not start.
     pub fn snapshot(roots: &[PathBuf], extra: &[PathBuf], store: &Path) -> Result<Self, ProtectError> {
-        Self::snapshot_knowing(roots, extra, store, None)
+        Self::snapshot_knowing(roots, extra, store, &Person::default(), None)
     }
 
     /// [`Guard::snapshot`] that does not read again what has not changed since an earlier guard of the same
-    /// process settled. Without `known`, what the store keeps of earlier processes is used.
+    /// process settled, and that knows of a person's own settings. Without `known`, what the store keeps of earlier
+    /// processes is used.
     pub fn snapshot_knowing(
         roots: &[PathBuf],
         extra: &[PathBuf],
         store: &Path,
+        person: &Person,
         known: Option<&Known>,
     ) -> Result<Self, ProtectError> {
         let _gate = Gate::enter(store)?;
         let mut seen = look(roots, extra, Some(store), known)?;
         let mut extra = extra.to_vec();
-        let targets = targets::of(&seen.roots, &seen.patterns, &seen.sight);
+        let targets = targets::of(&seen.roots, &seen.patterns, &seen.sight, person)?;
         if !targets.is_empty() {
             if seen.sight.is_worth_keeping() {
                 // It would only have spared the next start some reading.

@@ -1,5 +1,6 @@
 //! Attacks, played by plain file operations between snapshot and settle, each beside what must pass.
 
+mod around;
 mod attacks;
 mod crash;
 mod hostile;
@@ -62,7 +63,7 @@ impl Scene {
         self.root().join(path)
     }
 
-    fn write(&self, path: impl AsRef<Path>, text: &str) {
+    fn write(&self, path: impl AsRef<Path>, text: impl AsRef<[u8]>) {
         let path = self.at(path);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(path, text).unwrap();

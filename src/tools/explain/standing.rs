@@ -89,6 +89,7 @@ impl Executor {
             approved: worker_profile(self.envelope.clone(), session)?,
             unasked: own.clone(),
             backends: vec![backend],
+            person: self.places.person.clone(),
         };
         let around = match backend {
             Backend::Landlock | Backend::Seatbelt => Surroundings::default(),

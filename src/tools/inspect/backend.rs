@@ -2,7 +2,6 @@
 
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
-use std::path::Path;
 
 use serde::Serialize;
 
@@ -14,12 +13,11 @@ use crate::backend::seccomp::Attempts;
 use crate::backend::status::{ClauseStatus, Refusal, Status, protected};
 use crate::backend::survey::Survey;
 use crate::backend::{Plan, Regime, namespaces};
-use crate::confine::protect::present;
 use crate::policy::{AbsPath, Access, BackendChoice, HostAccess, Network, Operation, Policy, Right};
 use crate::profile::{FileReach, Profile, Reach};
-use crate::tools::executor::protect_setup;
 use crate::tools::footing::Footing;
 use crate::tools::plan::{self, Ground, Lowered, PlanError, Surroundings, Walls};
+use crate::tools::watched;
 
 /// One way to hold a profile.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -331,11 +329,8 @@ impl Held {
 /// What namespaces depend on beside the profile, looked up in the way a start does. What a session brings along
 /// (its private directories, the files of its self-test) is not there.
 pub(in crate::tools) fn surroundings(inspection: &Inspection) -> Result<Surroundings, String> {
-    let protect = protect_setup(&inspection.policy, &inspection.approved, Path::new(""));
-    let found = protect.map_or(Ok(Vec::new()), |setup| {
-        let each = |list: Vec<OsString>| list.into_iter().map(Into::into).collect::<Vec<_>>();
-        present(&each(setup.roots), &each(setup.extra)).map_err(|error| error.to_string())
-    })?;
+    let found = watched::present(&inspection.policy, &inspection.approved, &inspection.person);
+    let found = found.map_err(|error| error.to_string())?;
     let needs =
         program::needs().map_err(|error| format!("failed to tell what this program needs to start: {error}"))?;
     let paths = |list: Vec<std::path::PathBuf>| {

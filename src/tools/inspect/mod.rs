@@ -20,6 +20,7 @@ mod selftest;
 pub mod show;
 
 use super::narrowing::Narrowing;
+use crate::confine::protect::Person;
 use crate::policy::Policy;
 use crate::profile::{Asked, Call, Profile, derive};
 
@@ -38,6 +39,8 @@ pub struct Inspection {
     pub unasked: Profile,
     /// Which backends are looked at.
     pub backends: Vec<Backend>,
+    /// Whose git may run or obey what a command leaves.
+    pub person: Person,
 }
 
 impl Inspection {
@@ -47,6 +50,7 @@ impl Inspection {
         let (approved, unasked) = (profile(Asked::Everything), profile(Asked::Nobody));
         Self {
             backends: Backend::of(policy.backend),
+            person: Person::default(),
             policy,
             narrowing,
             approved,

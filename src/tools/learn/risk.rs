@@ -12,9 +12,11 @@ use super::wish::given;
 use super::{git, secrets, swap};
 use crate::config::amend::Change;
 use crate::config::{self, Context};
+use crate::confine::protect::Person;
 use crate::policy::hosts::{AddressKind, kinds};
 use crate::policy::path::is_escaped;
 use crate::policy::{AbsPath, BasePath, HostPattern, Place, Policy, Protect, Right, Rights, Scope, UnixSockets};
+use crate::tools::person;
 
 /// How bad it would be, were it accepted by mistake. Ordered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
@@ -54,6 +56,8 @@ pub struct Surroundings {
     project: Option<AbsPath>,
     /// The home directories that are known.
     homes: Vec<AbsPath>,
+    /// Whose git may run or obey what is written.
+    person: Person,
     /// What shipped presets give.
     shipped: Vec<BasePath>,
     /// What commands of this policy write is held against protected names.
@@ -149,6 +153,7 @@ impl Surroundings {
         let mut around = Self {
             project: None,
             homes,
+            person: person(context),
             shipped: shipped.collect(),
             protects: matches!(policy.protect, Protect::Default(_)),
             patience: Cell::new(PATIENCE),
@@ -220,7 +225,7 @@ impl Surroundings {
                         format!("inside the project {project}, and nothing there is protected (`protect: none`)"),
                     );
                 }
-                Some(project) => match git::objection(path, &self.homes) {
+                Some(project) => match git::objection(path, &self.person) {
                     Some(why) => all.add(Risk::High, why),
                     None => all.add(Risk::Low, format!("writing inside the project {project}")),
                 },

@@ -2,9 +2,8 @@
 
 use std::fs::FileType;
 
-use super::git::is_git_directory;
 use crate::config;
-use crate::confine::protect::protected_name;
+use crate::confine::protect::{is_git_directory, protected_name};
 use crate::policy::path::display;
 use crate::policy::{
     AbsPath, Access, HostList, HostRule, Network, Operation, Origin, Place, Policy, Protect, Right, Rights, Scope,
@@ -181,7 +180,7 @@ fn written(policy: &Policy, path: AbsPath, scope: Scope, rights: Rights) -> Resu
     if files.contains(&path) {
         return Err("it is protected: this config decides how the next command is confined".to_owned());
     }
-    let around = path.ancestors().find(is_git_directory);
+    let around = path.ancestors().find(|above| is_git_directory(above.as_path()));
     let protected = match scope {
         Scope::File => protected_name(path.as_path()),
         Scope::Tree | Scope::Names => None,

@@ -17,6 +17,7 @@ use crate::confine::files::protocol::{
     Done, End, Entry, Failure, FileReply, FileState, Found, Kind, Match, Near, Prepared as Measured, Shown, Special,
     State, Text, View, Why,
 };
+use crate::confine::protect::Person;
 use crate::confine::wire;
 use crate::policy::AbsPath;
 use crate::policy::shell::{rule_covers, rule_matches};
@@ -39,6 +40,7 @@ fn parent() -> &'static Parent {
         let places = Places {
             state: folder.path().join("state"),
             home: folder.path().to_owned(),
+            person: Person::default(),
         };
         let (approver, _) = saying(false, Remember::None);
         let executor = Executor::new(policy, Narrowing::default(), Mode::Strict, approver, places).unwrap();

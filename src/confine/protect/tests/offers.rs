@@ -223,7 +223,7 @@ fn of_a_git_directory_everything_is_shown_and_it_comes_back_whole() {
 fn what_cannot_be_shown_or_kept_is_not_on_offer() {
     let commands: [Named; 7] = [
         ("a very long text", |scene| {
-            scene.write(".bashrc", &"line\n".repeat(100_000));
+            scene.write(".bashrc", "line\n".repeat(100_000));
         }),
         ("a huge file", |scene| {
             let file = fs::File::create(scene.at(".bashrc")).unwrap();

@@ -1,5 +1,6 @@
 use std::fs;
 
+use super::super::repository::Person;
 use super::super::{Guard, What};
 use super::{Scene, one, whole};
 
@@ -96,7 +97,8 @@ fn a_guard_that_knows_an_earlier_walk_sees_what_changed_since() {
     std::thread::sleep(std::time::Duration::from_millis(60));
     let known = scene.guard().settle_knowing().known;
     scene.write("sub/.envrc", "mine");
-    let guard = Guard::snapshot_knowing(&[scene.root()], &[], &scene.store(), known.as_ref()).unwrap();
+    let guard =
+        Guard::snapshot_knowing(&[scene.root()], &[], &scene.store(), &Person::default(), known.as_ref()).unwrap();
     scene.write("sub/.envrc", "evil");
     scene.write("sub/.bashrc", "evil");
     assert_eq!(whole(guard.settle()).len(), 2);

@@ -1,0 +1,220 @@
+//! Repositories that no walk sees: around a root, behind a `.git` that leads elsewhere, and a person's own settings.
+//!
+//! A root may be a part of a repository, and what decides that lies above it. Nothing is walked there: a few names
+//! are asked for in each directory on the way to the root. Those directories are no agent's to write, so links are followed as git
+//! follows them, but only regular files are read, a limited length of them, and none that would have to be waited for.
+
+use std::ffi::{OsStr, OsString};
+use std::fs::{File, Metadata, OpenOptions};
+use std::io::{self, Read};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use super::place::Markers;
+use super::{MAX_FILE, ProtectError};
+
+/// Longest config, include or `.git` file that is read, in bytes.
+pub(super) const MAX_CONFIG: u64 = MAX_FILE;
+/// Where git's settings for everybody lie.
+const SYSTEM: &str = "/etc/gitconfig";
+
+/// Whose git may run or obey what lies in a root.
+#[derive(Debug, Clone, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct Person {
+    /// What `~` may stand for.
+    homes: Vec<OsString>,
+    /// The settings of all their repositories.
+    configs: Vec<OsString>,
+}
+
+impl Person {
+    /// Who has these homes, and these variables that name absolute paths.
+    ///
+    /// A shell elsewhere need not have the variables, so what git reads without them counts as well.
+    pub fn of<'a>(homes: impl IntoIterator<Item = &'a Path>, variable: impl Fn(&str) -> Option<PathBuf>) -> Self {
+        let mut person = Self::default();
+        let mut configs: Vec<PathBuf> = ["GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM"]
+            .into_iter()
+            .filter_map(&variable)
+            .collect();
+        configs.extend(variable("XDG_CONFIG_HOME").map(|folder| folder.join("git/config")));
+        for home in homes {
+            person.homes.push(home.as_os_str().to_owned());
+            configs.extend([home.join(".gitconfig"), home.join(".config/git/config")]);
+        }
+        configs.push(PathBuf::from(SYSTEM));
+        configs.sort();
+        configs.dedup();
+        person.configs = configs.into_iter().map(PathBuf::into_os_string).collect();
+        person
+    }
+
+    /// The files with settings for all repositories, whether they are there or not.
+    pub fn configs(&self) -> impl Iterator<Item = &Path> {
+        self.configs.iter().map(Path::new)
+    }
+
+    /// What a path in a config may be: git has `~` stand for a home.
+    pub(super) fn expand(&self, value: &[u8]) -> Vec<PathBuf> {
+        match value.strip_prefix(b"~") {
+            Some(rest) if rest.is_empty() || rest.starts_with(b"/") => {
+                let below = OsStr::from_bytes(rest.strip_prefix(b"/").unwrap_or(rest));
+                self.homes.iter().map(|home| Path::new(home).join(below)).collect()
+            }
+            Some(_) | None => vec![PathBuf::from(OsStr::from_bytes(value))],
+        }
+    }
+}
+
+/// A repository.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Repository {
+    /// The directories hooks are run in.
+    pub(super) places: Vec<PathBuf>,
+    /// Its git directory, and the one whose settings that shares.
+    pub(super) directories: Vec<PathBuf>,
+}
+
+impl Repository {
+    /// The configs that git obeys there, whether they are there or not.
+    pub fn configs(&self) -> impl Iterator<Item = PathBuf> + '_ {
+        let of = |directory: &PathBuf| ["config", "config.worktree"].map(|name| directory.join(name));
+        self.directories.iter().flat_map(of)
+    }
+}
+
+/// What there is under a name; that there is nothing must be certain.
+pub fn there(entry: &Path) -> io::Result<Option<Metadata>> {
+    certain(std::fs::symlink_metadata(entry))
+}
+
+fn certain<T>(found: io::Result<T>) -> io::Result<Option<T>> {
+    match found {
+        Ok(found) => Ok(Some(found)),
+        Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// Whether git would take a directory for its own; one that cannot be looked into it may.
+pub fn is_git_directory(directory: &Path) -> bool {
+    Markers::look(directory).is_git_directory()
+}
+
+/// The repositories that a directory is a part of, by what lies above it.
+pub(super) fn around(root: &Path) -> Result<Vec<Repository>, ProtectError> {
+    let mut found = Vec::new();
+    for above in root.ancestors().skip(1) {
+        found.extend(repository(&above.join(".git"))?);
+        if is_git_directory(above) {
+            found.push(at(above, above)?);
+        }
+    }
+    Ok(found)
+}
+
+/// The repository that an entry called `.git` makes of the directory that holds it.
+///
+/// `None` where git finds none either: nothing is there, or it leads to nothing. What may be one and cannot be
+/// looked at is an error.
+pub fn repository(entry: &Path) -> Result<Option<Repository>, ProtectError> {
+    let fail = |source| ProtectError::Io {
+        step: "look at",
+        path: entry.to_owned(),
+        source,
+    };
+    let place = entry.parent().unwrap_or(entry);
+    let Some(found) = certain(std::fs::metadata(entry)).map_err(fail)? else {
+        return Ok(None);
+    };
+    if found.is_dir() {
+        return at(entry, place).map(Some);
+    }
+    // Git takes nothing but a regular file for one that names a directory.
+    let directory = if found.is_file() {
+        named(entry, b"gitdir: ")?
+    } else {
+        None
+    };
+    directory.map(|directory| at(&directory, place)).transpose()
+}
+
+/// The repository of a git directory that works in `place`.
+fn at(directory: &Path, place: &Path) -> Result<Repository, ProtectError> {
+    let shared = named(&directory.join("commondir"), b"")?;
+    let own = real(directory)?.unwrap_or_else(|| directory.to_owned());
+    Ok(Repository {
+        places: vec![place.to_owned()],
+        directories: std::iter::once(own).chain(shared).collect(),
+    })
+}
+
+/// The directory that the text of a file names, if there is one.
+fn named(file: &Path, before: &[u8]) -> Result<Option<PathBuf>, ProtectError> {
+    let Some(text) = read(file)? else { return Ok(None) };
+    let Some(path) = text.strip_prefix(before) else {
+        return Ok(None);
+    };
+    let path = OsStr::from_bytes(path.trim_ascii_end());
+    let directory = real(&file.parent().unwrap_or(file).join(path))?;
+    Ok(directory.filter(|directory| directory.is_dir()))
+}
+
+/// Where a path leads, links followed; `None` where that is certainly nowhere.
+pub(super) fn real(path: &Path) -> Result<Option<PathBuf>, ProtectError> {
+    certain(std::fs::canonicalize(path)).map_err(|source| ProtectError::Io {
+        step: "look at",
+        path: path.to_owned(),
+        source,
+    })
+}
+
+/// What git would read from a file there; `None` where it would read nothing.
+pub fn read(file: &Path) -> Result<Option<Vec<u8>>, ProtectError> {
+    let fail = |source| ProtectError::Io {
+        step: "read",
+        path: file.to_owned(),
+        source,
+    };
+    let unclear = |why| ProtectError::Unclear(file.to_owned(), why);
+    // A device is not even opened.
+    let Some(found) = certain(std::fs::metadata(file)).map_err(fail)? else {
+        return Ok(None);
+    };
+    if is_nothing(&found) {
+        return Ok(None);
+    }
+    if !found.is_file() {
+        return Err(unclear("is no regular file"));
+    }
+    let Some(mut opened) = certain(open(file)).map_err(fail)? else {
+        return Ok(None);
+    };
+    let now = opened.metadata().map_err(fail)?;
+    if !now.is_file() {
+        return Err(unclear("is no regular file"));
+    }
+    let mut content = Vec::with_capacity(usize::try_from(now.len().min(MAX_CONFIG)).unwrap_or(0));
+    let read = Read::by_ref(&mut opened)
+        .take(MAX_CONFIG.saturating_add(1))
+        .read_to_end(&mut content);
+    read.map_err(fail)?;
+    if content.len() as u64 > MAX_CONFIG {
+        return Err(unclear("is too long to be read"));
+    }
+    Ok(Some(content))
+}
+
+fn open(file: &Path) -> io::Result<File> {
+    OpenOptions::new()
+        .read(true)
+        .custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY)
+        .open(file)
+}
+
+/// A directory has no settings in it, and the null device is how people say that there are none.
+fn is_nothing(found: &Metadata) -> bool {
+    let null = libc::makedev(1, 3);
+    found.is_dir() || (found.file_type().is_char_device() && found.rdev() == null)
+}

@@ -1,0 +1,56 @@
+//! What the keeper is told of protected names, and what it answers.
+
+use std::collections::BTreeSet;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use super::call::ToolError;
+use crate::confine::ConfineError;
+use crate::confine::protect::{self, Person, ProtectError};
+use crate::confine::protocol::ProtectSetup;
+use crate::policy::{AbsPath, Access, Operation, Policy, Protect, Right};
+use crate::profile::{FileReach as _, Profile};
+
+/// What protected names are looked for in, where there is anything to look for.
+pub(super) fn setup(policy: &Policy, envelope: &Profile, store: &Path, person: &Person) -> Option<ProtectSetup> {
+    let Protect::Default(extra) = &policy.protect else {
+        return None;
+    };
+    let writable: BTreeSet<OsString> = policy
+        .roots
+        .iter()
+        .filter(|root| root.rights.has(Right::Write) && envelope.access(Operation::List, &root.path) != Access::Denied)
+        .map(|root| root.path.as_path().as_os_str().to_owned())
+        .collect();
+    if writable.is_empty() {
+        return None;
+    }
+    Some(ProtectSetup {
+        roots: writable.into_iter().collect(),
+        extra: extra.iter().map(|path| path.as_path().as_os_str().to_owned()).collect(),
+        store: store.as_os_str().to_owned(),
+        person: person.clone(),
+    })
+}
+
+/// The protected entries that a start would find now.
+pub(super) fn present(policy: &Policy, envelope: &Profile, person: &Person) -> Result<Vec<PathBuf>, ProtectError> {
+    let each = |list: Vec<OsString>| list.into_iter().map(Into::into).collect::<Vec<_>>();
+    // Nothing is kept of it.
+    setup(policy, envelope, Path::new(""), person).map_or(Ok(Vec::new()), |setup| {
+        protect::present(&each(setup.roots), &each(setup.extra), &setup.person)
+    })
+}
+
+/// The protected paths that the keeper found, if they are what it was told to look for. It read them from
+/// directories that an agent writes.
+pub(super) fn paths(present: Vec<OsString>, setup: Option<&ProtectSetup>) -> Result<Vec<AbsPath>, ToolError> {
+    let malformed = || ToolError::Confine(ConfineError::Malformed);
+    let (roots, extra) = setup.map_or((&[] as &[_], &[] as &[_]), |setup| (&setup.roots, &setup.extra));
+    let asked = |path: &AbsPath| {
+        let below = |root: &OsString| AbsPath::new(root).is_ok_and(|root| path.is_below(&root));
+        roots.iter().any(below) || extra.iter().any(|file| path.as_path() == Path::new(file))
+    };
+    let paths = present.into_iter().map(|path| AbsPath::new(path).ok().filter(asked));
+    paths.collect::<Option<Vec<_>>>().ok_or_else(malformed)
+}
