@@ -601,6 +601,29 @@ mod tests {
             regime.starts_with("landlock (") && regime.contains(why) && regime.contains("arguments"),
             "{regime}"
         );
+        // Whoever asks beforehand is told the same.
+        let args = [
+            "profile",
+            "check",
+            "--no-selftest",
+            "--json",
+            "--backend",
+            "auto",
+            config,
+        ];
+        let check = world.bare(world.binary()).args(args).output().exits(0);
+        let check: serde_json::Value = serde_json::from_str(&check.out()).unwrap();
+        let used: Vec<_> = check["backends"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .filter(|one| one["used"] == true)
+            .collect();
+        assert_eq!(
+            (&check["ok"], used.len(), &used[0]["backend"]),
+            (&true.into(), 1, &"landlock".into()),
+            "{check:#}"
+        );
         // Where namespaces are asked for nothing else is taken.
         world
             .stockade(&["run", "--config", config, "--cwd", "/usr", "--", "true"])

@@ -6,12 +6,13 @@ use std::thread;
 
 use serde::Serialize;
 
-use super::backend::{Stand, Stands};
+use super::backend::{Held, Stand, Stands};
 use super::hosts::{NetworkHeld, held};
 use super::show::limits;
 use super::{Backend, Inspection};
 use crate::backend::host::{Hold, TreeLimit};
 use crate::backend::status::{ClauseStatus, Status};
+use crate::policy::BackendChoice;
 use crate::profile::{Asked, Call, Profile, derive};
 use crate::tools::plan::{PlanError, hold_against};
 
@@ -131,12 +132,13 @@ impl Inspection {
             });
             (joined(derived), stands, plans)
         });
+        let used = self.settled(&stands, &plans);
         let mut backends = Vec::new();
         for (stand, plans) in stands.all.iter().zip(plans) {
             let backend = stand.backend;
             let mut check = BackendCheck {
                 backend,
-                used: stands.used == Some(backend),
+                used: used == Some(backend),
                 caveat: backend.caveat(),
                 unavailable: stand.unavailable.clone(),
                 refuses: None,
@@ -170,6 +172,31 @@ impl Inspection {
             backends.push(check);
         }
         Check { arrows, backends }
+    }
+
+    /// The backend that commands run in, as a session settles it: where the config leaves the choice, Landlock holds
+    /// what namespaces cannot.
+    fn settled(&self, stands: &Stands<'_>, plans: &[Vec<Result<Held, PlanError>>]) -> Option<Backend> {
+        let holds = |wanted: Backend| {
+            let of = stands.all.iter().zip(plans).find(|(stand, _)| stand.backend == wanted);
+            of.filter(|(stand, _)| stand.unavailable.is_none())
+                .and_then(|(_, plans)| plans.first())
+        };
+        match (self.policy.backend, stands.used) {
+            (BackendChoice::Auto, Some(Backend::Namespaces)) => {
+                let refused = matches!(holds(Backend::Namespaces), Some(Err(PlanError::Refused(_))));
+                let below = matches!(holds(Backend::Landlock), Some(Ok(_)));
+                Some(if refused && below {
+                    Backend::Landlock
+                } else {
+                    Backend::Namespaces
+                })
+            }
+            (
+                BackendChoice::Auto | BackendChoice::Landlock | BackendChoice::Namespaces | BackendChoice::Bwrap,
+                used,
+            ) => used,
+        }
     }
 
     /// What a backend makes of the networks that rules and tools have of their own.
