@@ -67,19 +67,25 @@ pub fn hold(old: &Policy, new: &Policy, accepted: &[&Change]) -> Result<(), Stra
 
 /// Whether rules and tools have the networks of their own that they had; where in the file does not matter.
 fn same_own_networks(old: &Policy, new: &Policy) -> bool {
-    fn of(policy: &Policy) -> Vec<(Option<&str>, &Network)> {
-        let own = policy.own_networks().map(|(whose, own)| match whose {
-            // Rules come in their order, which is compared with all else that they say.
-            NetworkOf::Rule(_) => (None, &own.network),
-            NetworkOf::Tool(name) => (Some(name), &own.network),
-        });
-        own.collect()
+    let mut rest = new.own_networks();
+    let kept = old.own_networks().all(|(whose, was)| {
+        rest.next()
+            .is_some_and(|(who, is)| same_owner(whose, who) && same_network(&was.network, &is.network))
+    });
+    kept && rest.next().is_none()
+}
+
+/// Rules come in their order, which is compared with all else that they say.
+fn same_owner(a: NetworkOf<'_>, b: NetworkOf<'_>) -> bool {
+    match (a, b) {
+        (NetworkOf::Rule(_), NetworkOf::Rule(_)) => true,
+        (NetworkOf::Tool(a), NetworkOf::Tool(b)) => a == b,
+        (NetworkOf::Rule(_), NetworkOf::Tool(_)) | (NetworkOf::Tool(_), NetworkOf::Rule(_)) => false,
     }
-    let (old, new) = (of(old), of(new));
-    let same = |((old_name, old), (new_name, new)): (&(Option<&str>, &Network), &(Option<&str>, &Network))| {
-        old_name == new_name && old.within(new).is_ok() && new.within(old).is_ok()
-    };
-    old.len() == new.len() && old.iter().zip(&new).all(same)
+}
+
+fn same_network(a: &Network, b: &Network) -> bool {
+    a.within(b).is_ok() && b.within(a).is_ok()
 }
 
 fn profiles(policy: &Policy, old: &Profile, new: &Profile, accepted: &[&Change]) -> Result<(), Strayed> {
