@@ -11,11 +11,16 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
+use nix::errno::Errno;
+use nix::unistd::{User, geteuid};
+
 use super::place::Markers;
 use super::{MAX_FILE, ProtectError};
 
 /// Longest config, include or `.git` file that is read, in bytes.
 pub(super) const MAX_CONFIG: u64 = MAX_FILE;
+/// Where a git is installed, as far as a config may name it.
+const PREFIXES: [&str; 2] = ["/usr", "/usr/local"];
 /// Where git's settings for everybody lie.
 const SYSTEM: &str = "/etc/gitconfig";
 
@@ -55,15 +60,35 @@ impl Person {
         self.configs.iter().map(Path::new)
     }
 
-    /// What a path in a config may be: git has `~` stand for a home.
-    pub(super) fn expand(&self, value: &[u8]) -> Vec<PathBuf> {
-        match value.strip_prefix(b"~") {
-            Some(rest) if rest.is_empty() || rest.starts_with(b"/") => {
-                let below = OsStr::from_bytes(rest.strip_prefix(b"/").unwrap_or(rest));
-                self.homes.iter().map(|home| Path::new(home).join(below)).collect()
-            }
-            Some(_) | None => vec![PathBuf::from(OsStr::from_bytes(value))],
+    /// What a path in a config may be: git has `~` stand for a home, `~NAME` for that of a user, and `%(prefix)` for
+    /// where it is installed.
+    pub(super) fn expand(&self, value: &[u8]) -> nix::Result<Vec<PathBuf>> {
+        let value = value.strip_prefix(b":(optional)").unwrap_or(value);
+        let below = |text: &[u8]| PathBuf::from(OsStr::from_bytes(text.strip_prefix(b"/").unwrap_or(text)));
+        if let Some(rest) = value.strip_prefix(b"%(prefix)/") {
+            return Ok(PREFIXES
+                .iter()
+                .map(|prefix| Path::new(prefix).join(below(rest)))
+                .collect());
         }
+        let Some(rest) = value.strip_prefix(b"~") else {
+            return Ok(vec![PathBuf::from(OsStr::from_bytes(value))]);
+        };
+        let end = rest.iter().position(|&byte| byte == b'/').unwrap_or(rest.len());
+        let (name, rest) = rest.split_at(end);
+        if name.is_empty() {
+            return Ok(self
+                .homes
+                .iter()
+                .map(|home| Path::new(home).join(below(rest)))
+                .collect());
+        }
+        // A name that is no text is no user's.
+        let Ok(name) = std::str::from_utf8(name) else {
+            return Ok(Vec::new());
+        };
+        let user = User::from_name(name)?;
+        Ok(user.map(|user| user.dir.join(below(rest))).into_iter().collect())
     }
 }
 
@@ -77,6 +102,21 @@ pub struct Repository {
 }
 
 impl Repository {
+    /// Whether git takes it for one, and for somebody's whose settings it obeys.
+    fn is_obeyed(&self, root: &Path, trusted: Trusted) -> bool {
+        let Some(directory) = self.directories.first().filter(|directory| is_git_directory(directory)) else {
+            return false;
+        };
+        match trusted {
+            Trusted::Others => true,
+            Trusted::Own => {
+                let whose = owner(directory);
+                // Whose it is cannot be known: it may be anybody's.
+                whose.is_none() || [Some(0), Some(geteuid().as_raw()), owner(root)].contains(&whose)
+            }
+        }
+    }
+
     /// The configs that git obeys there, whether they are there or not.
     pub fn configs(&self) -> impl Iterator<Item = PathBuf> + '_ {
         let of = |directory: &PathBuf| ["config", "config.worktree"].map(|name| directory.join(name));
@@ -102,16 +142,47 @@ pub fn is_git_directory(directory: &Path) -> bool {
     Markers::look(directory).is_git_directory()
 }
 
-/// The repositories that a directory is a part of, by what lies above it.
-pub(super) fn around(root: &Path) -> Result<Vec<Repository>, ProtectError> {
+/// Whose repositories git obeys, beside the user's own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Trusted {
+    /// Nobody's.
+    Own,
+    /// Others' too, as `safe.directory` says of some.
+    Others,
+}
+
+/// The repositories that a directory is a part of, by what lies above it: those that git, run by the user, by root or by
+/// whose the directory is, obeys.
+pub(super) fn around(root: &Path, trusted: Trusted) -> Result<Vec<Repository>, ProtectError> {
     let mut found = Vec::new();
     for above in root.ancestors().skip(1) {
-        found.extend(repository(&above.join(".git"))?);
-        if is_git_directory(above) {
-            found.push(at(above, above)?);
+        let own = is_git_directory(above).then(|| at(above, above)).transpose();
+        for one in [repository(&above.join(".git")), own] {
+            match one {
+                Ok(one) => found.extend(one.filter(|one| one.is_obeyed(root, trusted))),
+                Err(error) if is_out_of_reach(&error) => {}
+                Err(error) => return Err(error),
+            }
         }
     }
     Ok(found)
+}
+
+/// Whether git finds nothing either where this was met: what a user cannot reach, a git of theirs does not obey. Root may
+/// be given it later.
+pub(super) fn is_out_of_reach(error: &ProtectError) -> bool {
+    let ProtectError::Io { source, .. } = error else {
+        return false;
+    };
+    match source.raw_os_error().map(Errno::from_raw) {
+        Some(Errno::ELOOP | Errno::ENAMETOOLONG) => true,
+        Some(Errno::EACCES) => !geteuid().is_root(),
+        _ => false,
+    }
+}
+
+fn owner(path: &Path) -> Option<u32> {
+    std::fs::metadata(path).ok().map(|found| found.uid())
 }
 
 /// The repository that an entry called `.git` makes of the directory that holds it.
@@ -162,7 +233,7 @@ fn named(file: &Path, before: &[u8]) -> Result<Option<PathBuf>, ProtectError> {
 }
 
 /// Where a path leads, links followed; `None` where that is certainly nowhere.
-pub(super) fn real(path: &Path) -> Result<Option<PathBuf>, ProtectError> {
+fn real(path: &Path) -> Result<Option<PathBuf>, ProtectError> {
     certain(std::fs::canonicalize(path)).map_err(|source| ProtectError::Io {
         step: "look at",
         path: path.to_owned(),

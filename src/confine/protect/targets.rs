@@ -6,6 +6,7 @@
 //! may hold anything, so it is read generously: too much found costs nothing but a file that stays as it is. One that is there
 //! and cannot be read may lead anywhere, and is an error.
 
+use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
 use std::io;
@@ -16,10 +17,12 @@ use nix::errno::Errno;
 
 use super::ProtectError;
 use super::at::{insisting, join, split};
+use super::leads::leads_to;
 use super::names::is_dot_git;
 use super::place::Patterns;
-use super::repository::{self, MAX_CONFIG, Person, Repository, around, real, repository};
+use super::repository::{self, MAX_CONFIG, Person, Repository, Trusted, around, is_out_of_reach, repository};
 use super::roots::Root;
+use super::settings::{Setting, settings};
 use super::sight::Sight;
 use super::state::{Seen, State, glance};
 
@@ -49,7 +52,15 @@ const HOOKS: &[&str] = &[
     "reference-transaction",
     "sendemail-validate",
     "update",
+    "p4-changelist",
+    "p4-post-changelist",
+    "p4-pre-submit",
+    "p4-prepare-changelist",
 ];
+/// How many files are read because another names them.
+const MAX_INCLUDED: usize = 1_000;
+/// How many bytes are read of such files in all.
+const MAX_READ: u64 = MAX_CONFIG;
 /// How many includes deep, as git limits it to a like number.
 const MAX_NESTED: usize = 10;
 /// Targets in all.
@@ -63,15 +74,26 @@ pub(super) fn of(
     sight: &Sight,
     person: &Person,
 ) -> Result<BTreeSet<PathBuf>, ProtectError> {
-    let reader = Reader { roots, person };
+    let reader = Reader {
+        roots,
+        person,
+        included: Cell::new(0),
+        read: Cell::new(0),
+    };
     let everywhere = reader.everywhere()?;
     let mut files = everywhere.files.clone();
     let mut hooks = BTreeSet::new();
-    // In whichever repository somebody works.
-    hooks.extend(everywhere.hooks.iter().filter(|path| path.is_absolute()).cloned());
+    // In whichever repository somebody works. What lies deeper in such a directory is none of its hooks.
+    let holds_a_root = |path: &Path| {
+        roots
+            .iter()
+            .any(|root| root.path.starts_with(path) && root.path != path)
+    };
+    let of_all = everywhere.hooks.iter().filter(|path| path.is_absolute());
+    hooks.extend(of_all.flat_map(|path| ways(path)).filter(|path| !holds_a_root(path)));
     let mut repositories = in_sight(roots, sight)?;
     for root in roots {
-        repositories.extend(around(&root.path)?);
+        repositories.extend(around(&root.path, everywhere.trusted)?);
     }
     for known in &repositories {
         let Repository { places, directories } = known;
@@ -80,8 +102,8 @@ pub(super) fn of(
             reader.follow(&config, MAX_NESTED, &mut leads)?;
         }
         for place in places.iter().chain(&leads.worktrees) {
-            for value in leads.hooks.iter().chain(&everywhere.hooks) {
-                let target = plain(&place.join(value));
+            let values = leads.hooks.iter().chain(&everywhere.hooks);
+            for target in values.flat_map(|value| ways(&place.join(value))) {
                 if place.starts_with(&target) || directories.iter().any(|git| git.starts_with(&target)) {
                     // What holds the repository itself cannot be kept as it is, but the hooks in it can.
                     files.extend(HOOKS.iter().map(|hook| target.join(hook)));
@@ -96,9 +118,9 @@ pub(super) fn of(
         }
     }
     let is_open = |root: &Root, below: &Path| !patterns.covers(root.context, below.as_os_str().as_bytes());
-    let mut found = led(files);
+    let mut found: BTreeSet<PathBuf> = files.iter().flat_map(|path| ways(path)).collect();
     found.retain(|path| inside(roots, path).is_some_and(|(root, below)| is_open(root, below)));
-    found.extend(led(hooks).into_iter().filter(|path| {
+    found.extend(hooks.into_iter().filter(|path| {
         match inside(roots, path) {
             Some((root, below)) => is_open(root, below),
             None => roots
@@ -109,12 +131,9 @@ pub(super) fn of(
     Ok(found)
 }
 
-/// The paths, and where links lead them. Who cannot reach what is there runs nothing of it.
-fn led(paths: BTreeSet<PathBuf>) -> BTreeSet<PathBuf> {
-    let leads: Vec<PathBuf> = paths.iter().filter_map(|path| real(path).ok().flatten()).collect();
-    let mut all = paths;
-    all.extend(leads);
-    all
+/// A path as it is written and where it leads, which what a command makes may be reached by as well.
+fn ways(path: &Path) -> BTreeSet<PathBuf> {
+    [Some(plain(path)), leads_to(path)].into_iter().flatten().collect()
 }
 
 /// The repositories whose git directory lies in a root, and those that something called `.git` in a root makes.
@@ -178,8 +197,8 @@ fn inside<'a>(roots: &'a [Root], path: &'a Path) -> Option<(&'a Root, &'a Path)>
     })
 }
 
-/// What configs lead git to.
-#[derive(Debug, Default)]
+/// What configs lead git to; paths as they are written.
+#[derive(Debug)]
 struct Leads {
     /// Directories of hooks, below wherever they are run if not absolute.
     hooks: Vec<PathBuf>,
@@ -187,11 +206,31 @@ struct Leads {
     worktrees: Vec<PathBuf>,
     /// Files with more settings.
     files: BTreeSet<PathBuf>,
+    /// What was read, and how deep its includes may still be.
+    visited: BTreeMap<PathBuf, usize>,
+    /// Whose repositories are obeyed.
+    trusted: Trusted,
+}
+
+impl Default for Leads {
+    fn default() -> Self {
+        Self {
+            hooks: Vec::new(),
+            worktrees: Vec::new(),
+            files: BTreeSet::new(),
+            visited: BTreeMap::new(),
+            trusted: Trusted::Own,
+        }
+    }
 }
 
 struct Reader<'a> {
     roots: &'a [Root],
     person: &'a Person,
+    /// How many files were read because another names them.
+    included: Cell<usize>,
+    /// How many bytes were read of such files.
+    read: Cell<u64>,
 }
 
 impl Reader<'_> {
@@ -199,34 +238,48 @@ impl Reader<'_> {
     fn everywhere(&self) -> Result<Leads, ProtectError> {
         let mut leads = Leads::default();
         for config in self.person.configs() {
-            match self.follow(config, MAX_NESTED, &mut leads) {
-                Ok(()) => {}
-                // Git does without settings of a person that it is not permitted to read; root it may permit later.
-                Err(ProtectError::Io { source, .. })
-                    if source.kind() == io::ErrorKind::PermissionDenied && !nix::unistd::geteuid().is_root() => {}
-                Err(error) => return Err(error),
-            }
+            self.follow(config, MAX_NESTED, &mut leads)?;
         }
         Ok(leads)
     }
 
     /// Reads a config and what it includes.
     fn follow(&self, config: &Path, nested: usize, leads: &mut Leads) -> Result<(), ProtectError> {
-        let Some(content) = self.content(config, leads)? else {
+        // By a shorter way more of what it includes counts.
+        if leads.visited.get(config).is_some_and(|deep| *deep >= nested) {
+            return Ok(());
+        }
+        leads.visited.insert(config.to_owned(), nested);
+        if leads_to(config).is_some_and(|real| real != plain(config)) {
+            // What it leads to may have another name in a root.
+            leads.files.insert(config.to_owned());
+        }
+        let Some(content) = self.content(config)? else {
             return Ok(());
         };
+        if nested < MAX_NESTED {
+            self.read.set(self.read.get().saturating_add(content.len() as u64));
+            if self.read.get() > MAX_READ {
+                let why = "is more than is read of includes";
+                return Err(ProtectError::Unclear(config.to_owned(), why));
+            }
+        }
         let here = config.parent().unwrap_or(config);
-        for (section, key, value) in settings(&content) {
+        let expand = |value: &[u8]| {
+            let unknown = |_| ProtectError::Unclear(config.to_owned(), "names a home that cannot be looked up");
+            self.person.expand(value).map_err(unknown)
+        };
+        for Setting { section, key, value } in settings(&content) {
             match (section.as_slice(), key.as_slice()) {
-                (b"core", b"worktree") => {
-                    leads.worktrees.push(plain(&here.join(OsStr::from_bytes(&value))));
-                }
-                (b"core", b"hookspath") => leads.hooks.extend(self.person.expand(&value)),
+                (b"core", b"worktree") => leads.worktrees.extend(ways(&here.join(OsStr::from_bytes(&value)))),
+                (b"core", b"hookspath") => leads.hooks.extend(expand(&value)?),
+                (b"safe", b"directory") => leads.trusted = Trusted::Others,
                 (b"include" | b"includeif", b"path") => {
-                    for path in self.person.expand(&value) {
-                        let target = plain(&here.join(path));
-                        if nested > 0 && leads.files.insert(target.clone()) {
-                            self.follow(&target, nested - 1, leads)?;
+                    for path in expand(&value)? {
+                        let target = here.join(path);
+                        leads.files.insert(target.clone());
+                        if let Some(nested) = nested.checked_sub(1) {
+                            self.include(&target, nested, leads)?;
                         }
                     }
                 }
@@ -236,22 +289,31 @@ impl Reader<'_> {
         Ok(())
     }
 
+    fn include(&self, target: &Path, nested: usize, leads: &mut Leads) -> Result<(), ProtectError> {
+        self.included.set(self.included.get() + 1);
+        if self.included.get() > MAX_INCLUDED {
+            let why = "is one of more includes than are read";
+            return Err(ProtectError::Unclear(target.to_owned(), why));
+        }
+        self.follow(target, nested, leads)
+    }
+
     /// What git reads there, if anything.
-    fn content(&self, file: &Path, leads: &mut Leads) -> Result<Option<Vec<u8>>, ProtectError> {
-        let mut led = || {
-            // A link may lead to a file that has another name in a root.
-            leads.files.insert(file.to_owned());
-            repository::read(file)
-        };
-        let Some((root, below)) = inside(self.roots, file) else {
-            return led();
+    fn content(&self, file: &Path) -> Result<Option<Vec<u8>>, ProtectError> {
+        let Some(file) = leads_to(file) else { return Ok(None) };
+        let Some((root, below)) = inside(self.roots, &file) else {
+            return match repository::read(&file) {
+                Err(error) if is_out_of_reach(&error) => Ok(None),
+                read => read,
+            };
         };
         match glance(&root.fd, below.as_os_str().as_bytes(), MAX_CONFIG) {
             Seen::Present(State::File { content, .. }) => Ok(Some(content)),
-            Seen::Present(State::Symlink { .. }) => led(),
+            // A link has come there since.
+            Seen::Present(State::Symlink { .. }) => Err(ProtectError::Unclear(file, "has just become a link")),
             Seen::Absent | Seen::Present(State::Directory { .. } | State::Special { .. }) => Ok(None),
-            Seen::Long { .. } => Err(ProtectError::Unclear(file.to_owned(), "is too long to be read")),
-            Seen::Unreadable(error) => Err(ProtectError::io("read", file.to_owned(), error)),
+            Seen::Long { .. } => Err(ProtectError::Unclear(file, "is too long to be read")),
+            Seen::Unreadable(error) => Err(ProtectError::io("read", file, error)),
         }
     }
 }
@@ -269,73 +331,4 @@ fn plain(path: &Path) -> PathBuf {
         }
     }
     plain
-}
-
-/// Section, key and value of every setting; section and key in lower case, without the subsection.
-fn settings(text: &[u8]) -> Vec<(Vec<u8>, Vec<u8>, Vec<u8>)> {
-    let mut all = Vec::new();
-    let mut section = Vec::new();
-    let text = text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text);
-    for line in text.split(|&b| b == b'\n') {
-        let mut line = line.trim_ascii();
-        if let Some(header) = line.strip_prefix(b"[") {
-            let end = header
-                .iter()
-                .position(|&b| b == b'"' || b == b']' || b == b' ')
-                .unwrap_or(header.len());
-            section = header[..end].trim_ascii().to_ascii_lowercase();
-            // A setting may follow on the same line; a bracket within the subsection is not its end.
-            let close = header
-                .iter()
-                .rposition(|&b| b == b']')
-                .map_or(header.len(), |at| at + 1);
-            line = header[close..].trim_ascii();
-        }
-        if let Some(equals) = line.iter().position(|&b| b == b'=') {
-            let key = line[..equals].trim_ascii().to_ascii_lowercase();
-            all.push((section.clone(), key, value(&line[equals + 1..])));
-        }
-    }
-    all
-}
-
-/// A value without quotes, escapes and comment.
-fn value(text: &[u8]) -> Vec<u8> {
-    let mut value = Vec::new();
-    let mut quoted = false;
-    let mut bytes = text.trim_ascii().iter();
-    while let Some(&byte) = bytes.next() {
-        match byte {
-            b'"' => quoted = !quoted,
-            b'\\' => value.extend(bytes.next()),
-            b'#' | b';' if !quoted => break,
-            _ => value.push(byte),
-        }
-    }
-    value.trim_ascii().to_vec()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn settings_are_found_however_they_are_written() {
-        for text in [
-            "[core]\n\thooksPath = tools/x",
-            "[CORE] HooksPath=\"tools/x\" ; why",
-            "[core]\nhookspath = \"tools\"/x # why",
-        ] {
-            assert_eq!(
-                settings(text.as_bytes()),
-                [(b"core".to_vec(), b"hookspath".to_vec(), b"tools/x".to_vec())],
-                "{text}"
-            );
-        }
-        let conditional = settings(b"[includeIf \"gitdir:~/a]b/\"]\n\tpath = ../x\n");
-        assert_eq!(
-            conditional,
-            [(b"includeif".to_vec(), b"path".to_vec(), b"../x".to_vec())]
-        );
-    }
 }

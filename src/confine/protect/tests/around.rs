@@ -283,3 +283,159 @@ fn a_path_of_any_bytes_in_a_config_leads_to_the_same_place() {
     assert_eq!(whole(guard.settle()).len(), 1);
     assert!(scene.exists(Path::new(name).join("other")) && !scene.exists(Path::new(name).join("hooks/pre-push")));
 }
+
+/// A scene with a repository whose config is this, and a root `tools` in it.
+fn configured(text: &str) -> Scene {
+    let scene = Scene::new();
+    fs::create_dir_all(scene.at("tools/sub")).unwrap();
+    let config = fs::read_to_string(scene.at(".git/config")).unwrap();
+    scene.write(".git/config", format!("{config}\n{text}\n"));
+    scene
+}
+
+#[test]
+fn a_directory_of_hooks_that_is_not_there_yet_is_found_through_links() {
+    for (value, links) in [
+        ("lnk/h", &[("lnk", "tools")][..]),
+        ("lnk", &[("lnk", "tools/h")]),
+        ("lnk/../h", &[("lnk", "tools/sub")]),
+        ("one/h", &[("one", "two"), ("two", "tools")]),
+    ] {
+        for root in [".", "tools"] {
+            let scene = configured(&format!("[core]\n\thooksPath = {value}"));
+            for (link, target) in links {
+                symlink(target, scene.at(link)).unwrap();
+            }
+            let found = report(&scene, &[root], &none(), |s| {
+                s.write("tools/h/pre-commit", "evil");
+                s.write("tools/other", "work");
+            });
+            assert!(!scene.exists("tools/h/pre-commit"), "{value} below {root}: {found:?}");
+            assert!(scene.exists("tools/other"), "{value} below {root}");
+        }
+    }
+}
+
+#[test]
+fn an_included_file_that_is_not_there_yet_is_found_through_links() {
+    let scene = configured("[include]\n\tpath = ../cfg/team.gitconfig");
+    symlink("tools", scene.at("cfg")).unwrap();
+    report(&scene, &["."], &none(), |s| {
+        s.write("tools/team.gitconfig", "[core]\n\tfsmonitor = evil\n");
+        s.write("tools/other", "work");
+    });
+    assert!(!scene.exists("tools/team.gitconfig") && scene.exists("tools/other"));
+}
+
+#[test]
+fn settings_that_only_git_s_own_reading_finds_are_found() {
+    let me = nix::unistd::User::from_uid(nix::unistd::geteuid()).unwrap().unwrap();
+    for text in [
+        "[core] hooksPath = tools/h # see [1]",
+        "[core]\nhooksPath = tools\\\n/h",
+        "[core]\n editor = x \\\n[a]\n hooksPath = tools/h",
+    ] {
+        let scene = configured(text);
+        report(&scene, &["tools"], &none(), |s| s.write("tools/h/pre-commit", "evil"));
+        assert!(!scene.exists("tools/h/pre-commit"), "{text}");
+    }
+    let scene = configured("");
+    let climb = "../".repeat(me.dir.components().count());
+    let below = scene.at("tools/h");
+    let hooks = format!(
+        "~{}/{climb}{}",
+        me.name,
+        below.to_str().unwrap().trim_start_matches('/')
+    );
+    scene.git(&["config", "core.hooksPath", &hooks]);
+    report(&scene, &["tools"], &none(), |s| s.write("tools/h/pre-commit", "evil"));
+    assert!(!scene.exists("tools/h/pre-commit"), "{hooks}");
+}
+
+#[test]
+fn an_include_that_was_met_deep_in_a_chain_is_followed_when_it_is_met_again() {
+    let scene = configured("[includeIf \"gitdir:/nowhere/\"]\n\tpath = ../c1\n[include]\n\tpath = ../c10");
+    for n in 1..=10 {
+        scene.write(format!("c{n}"), format!("[include]\n\tpath = c{}\n", n + 1));
+    }
+    scene.write("c11", "[core]\n\thooksPath = tools/h\n");
+    report(&scene, &["tools"], &none(), |s| s.write("tools/h/pre-commit", "evil"));
+    assert!(!scene.exists("tools/h/pre-commit"));
+}
+
+#[test]
+fn more_includes_than_are_read_are_refused() {
+    let many = |count: usize| {
+        let scene = configured("[include]\n\tpath = ../all");
+        let lines = (0..count).map(|n| format!("[include] path = i{n}\n"));
+        scene.write("all", lines.collect::<String>());
+        start(&scene, &["tools"], &none()).map(drop)
+    };
+    assert!(many(500).is_ok());
+    assert!(matches!(many(3_000), Err(ProtectError::Unclear(..))));
+}
+
+#[test]
+fn what_is_around_a_root_and_no_repository_changes_nothing() {
+    let scene = Scene::empty();
+    fs::create_dir_all(scene.at("a/p")).unwrap();
+    // A config alone, links that go round, and a file that leads nowhere.
+    scene.write("a/.git/config", "[core]\n\thooksPath = p\n");
+    let writes = |scene: &Scene| {
+        let found = report(scene, &["a/p"], &none(), |s| s.write("a/p/pre-commit", "work"));
+        assert_eq!(found, []);
+        fs::remove_file(scene.at("a/p/pre-commit")).unwrap();
+    };
+    writes(&scene);
+    fs::remove_dir_all(scene.at("a/.git")).unwrap();
+    symlink(".git", scene.at("a/.git")).unwrap();
+    writes(&scene);
+    fs::remove_file(scene.at("a/.git")).unwrap();
+    scene.write("a/.git", format!("gitdir: /{}", "long".repeat(100)));
+    writes(&scene);
+    // The twin: a repository with that setting.
+    fs::remove_file(scene.at("a/.git")).unwrap();
+    scene.git_in("a", &["init", "-q"]);
+    scene.git_in("a", &["config", "core.hooksPath", "p"]);
+    let found = report(&scene, &["a/p"], &none(), |s| s.write("a/p/pre-commit", "evil"));
+    assert_eq!(found, created(&["a/p/pre-commit"]));
+}
+
+#[test]
+fn hooks_of_all_repositories_above_a_root_leave_it_alone() {
+    let scene = Scene::empty();
+    fs::create_dir_all(scene.at("work/p")).unwrap();
+    scene.write(
+        "home/.gitconfig",
+        format!("[core]\n\thooksPath = {}\n", scene.at("work").display()),
+    );
+    let person = person(&scene);
+    let found = report(&scene, &["work/p"], &person, |s| s.write("work/p/pre-commit", "work"));
+    assert_eq!(found, []);
+    let found = report(&scene, &["work"], &person, |s| s.write("work/pre-commit", "evil"));
+    assert_eq!(found, created(&["work/pre-commit"]));
+}
+
+#[test]
+fn a_stranger_s_repository_around_a_root_is_obeyed_where_a_setting_says_so() {
+    if !nix::unistd::geteuid().is_root() {
+        return;
+    }
+    let scene = Scene::empty();
+    fs::create_dir_all(scene.at("a/p")).unwrap();
+    scene.git_in("a", &["init", "-q"]);
+    scene.git_in("a", &["config", "core.hooksPath", "p"]);
+    std::os::unix::fs::chown(scene.at("a/.git"), Some(4_321), Some(4_321)).unwrap();
+    scene.write("home/.gitconfig", "");
+    let found = report(&scene, &["a/p"], &person(&scene), |s| s.write("a/p/pre-commit", "work"));
+    assert_eq!(found, []);
+    fs::remove_file(scene.at("a/p/pre-commit")).unwrap();
+    scene.write("home/.gitconfig", "[safe]\n\tdirectory = *\n");
+    let found = report(&scene, &["a/p"], &person(&scene), |s| s.write("a/p/pre-commit", "evil"));
+    assert_eq!(found, created(&["a/p/pre-commit"]));
+    // Whose the root is may be whose the repository is.
+    scene.write("home/.gitconfig", "");
+    std::os::unix::fs::chown(scene.at("a/p"), Some(4_321), Some(4_321)).unwrap();
+    let found = report(&scene, &["a/p"], &person(&scene), |s| s.write("a/p/pre-commit", "evil"));
+    assert_eq!(found, created(&["a/p/pre-commit"]));
+}
