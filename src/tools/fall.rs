@@ -4,6 +4,8 @@
 //! The rule for each clause is that of the regime that is taken then. A question that named another regime
 //! counts for nothing: such a call is refused, and the next one asks anew.
 
+use nix::errno::Errno;
+
 use super::call::ToolError;
 use super::executor::Executor;
 use super::footing::{Chosen, Footing, short, unavailable};
@@ -61,6 +63,15 @@ fn may_need_more(envelope: &Profile) -> bool {
     !envelope.denies.is_empty() || grants.len() > MANY || grants.iter().any(|grant| grant.suffixes.is_some())
 }
 
+/// Whether too little of something was left at that moment, which a command can bring about as well and which says
+/// nothing of namespaces.
+fn is_scarcity(errno: i32) -> bool {
+    matches!(
+        Errno::from_raw(errno),
+        Errno::EAGAIN | Errno::ENOMEM | Errno::EMFILE | Errno::ENFILE | Errno::EINTR | Errno::ESRCH
+    )
+}
+
 fn cannot_hold(why: &str) -> String {
     format!("namespaces cannot hold this config: {}", short(why))
 }
@@ -116,7 +127,9 @@ impl Executor {
             ToolError::Plan(PlanError::Refused(refusal)) => cannot_hold(&refusal.to_string()),
             // A place that cannot be mounted says nothing of namespaces: a command may have swapped it or closed the way
             // to it at that moment, and nobody is to choose the regime like that.
-            ToolError::Confine(ConfineError::Step(failure)) if failure.step == Step::Namespaces => {
+            ToolError::Confine(ConfineError::Step(failure))
+                if failure.step == Step::Namespaces && !is_scarcity(failure.errno) =>
+            {
                 remembered::forget(&self.places.state);
                 unavailable(&failure.to_string())
             }
@@ -127,5 +140,20 @@ impl Executor {
             Footing::Unconfined(_) | Footing::Refused(_) => false,
         };
         (stands && holds(&self.policy, profile, below).is_ok()).then_some((below, why))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_used_up_for_a_moment_says_nothing_of_namespaces() {
+        for errno in [Errno::EAGAIN, Errno::ENOMEM, Errno::EMFILE, Errno::ENFILE] {
+            assert!(is_scarcity(errno as i32), "{errno}");
+        }
+        for errno in [Errno::EPERM, Errno::EACCES, Errno::ENOSYS, Errno::EINVAL, Errno::ENOSPC] {
+            assert!(!is_scarcity(errno as i32), "{errno}");
+        }
     }
 }

@@ -4,6 +4,7 @@ use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::PermissionsExt as _;
+use std::path::PathBuf;
 
 use crate::common::{Actor, Fixture, SECRET, as_root_and_as_user};
 use crate::lab::{accepted_nothing, learn, passes, proposals, read_only, shown, text};
@@ -21,6 +22,7 @@ as_root_and_as_user! {
     a_directory_that_cannot_be_listed_may_hold_anything [];
     a_place_with_an_access_list_is_not_ones_own ["setfacl"];
     a_link_in_the_project_names_no_secret [];
+    a_link_that_the_command_puts_where_the_config_names_a_root_is_told [];
     settings_of_a_user_are_no_project [];
     what_is_executed_is_not_made_writable_without_a_word [];
     what_is_said_to_accept_a_name_can_be_pasted ["bash"];
@@ -422,4 +424,47 @@ fn what_is_mounted_into_the_project_is_not_the_projects(world: &Fixture) {
         assert_eq!(learned["passes"], true, "{line}: {learned:#}");
     }
     assert_eq!(text(shared.join("x")), "x");
+}
+
+fn a_link_that_the_command_puts_where_the_config_names_a_root_is_told(world: &Fixture) {
+    world.write("sub/x", "x");
+    world.write("plain/x", "x");
+    let text = |path: PathBuf| path.display().to_string();
+    let config = format!(
+        "extends: [system]\nsandbox:\n  protect_fallback: undo\n  paths:\n    p: {{root: {}, mode: ro}}\n    s: {{root: {}, mode: ro}}\nshell:\n  default: {{allowed: true, approval: none}}\n",
+        text(world.workspace()),
+        text(world.workspace().join("sub"))
+    );
+    let config = world.write("../outside/agent.yaml", config);
+    let new = world.outside().join("new.yaml");
+    let learn = |line: String| {
+        let args = [
+            "learn",
+            "--yes",
+            "--config",
+            config.to_str().unwrap(),
+            "--out",
+            new.to_str().unwrap(),
+            "-c",
+            &line,
+        ];
+        world.stockade(&args).output()
+    };
+    let line = |swap: &str| format!("touch sub/y && touch y && {swap}");
+    // The twin: a directory that no config names.
+    learn(line("mv plain plain2 && ln -s /etc plain")).exits(0);
+    for made in [
+        new.clone(),
+        world.workspace().join("y"),
+        world.workspace().join("sub/y"),
+    ] {
+        fs::remove_file(made).unwrap();
+    }
+    let run = learn(line(&format!("mv sub sub2 && ln -s '{}' sub", text(world.outside())))).exits(125);
+    assert!(
+        run.err().contains("leads to") && run.err().contains("remove it"),
+        "{}",
+        run.err()
+    );
+    assert!(!new.exists());
 }

@@ -8,7 +8,7 @@ use super::LearnArgs;
 use crate::cli::complain::Complaint;
 use crate::cli::policy::{self, Chosen, Purpose};
 use crate::config::amend::{Beginning, Change, Original, amend, fresh, load_amended};
-use crate::config::{Context, Loaded};
+use crate::config::{Context, Loaded, leads_to};
 use crate::policy::{AbsPath, Policy, Scope};
 use crate::tools::Narrowing;
 use crate::tools::learn::{AcceptedBy, hold};
@@ -71,6 +71,27 @@ impl Draft {
             draft.loaded = draft.load(args, &text, &[], context)?;
         }
         Ok(draft)
+    }
+
+    /// Holds what the config named at first against what is there: a command that could write for a round may have put a
+    /// link where the config, as it is in its file, follows one.
+    pub(super) fn still_leads(&self) -> Result<(), Complaint> {
+        let roots = self.old.roots.iter().map(|root| &root.path);
+        let bases = self.old.base.iter().map(|base| &base.grant.path);
+        for path in roots.chain(bases) {
+            let elsewhere = match leads_to(path.as_path()) {
+                Ok(now) if now == *path => continue,
+                Ok(now) => format!("to {now}"),
+                // A config that names what is not there is refused.
+                Err(_) if std::fs::symlink_metadata(path).is_err() => continue,
+                Err(error) => format!("elsewhere ({error})"),
+            };
+            return Err(Complaint::failed(format!(
+                "{path}, which the config names, leads {elsewhere} since the command ran"
+            ))
+            .remedy("look at the link and remove it before that config is used again: it would be followed; nothing was written"));
+        }
+        Ok(())
     }
 
     pub(super) fn text(&self) -> &str {

@@ -92,6 +92,7 @@ pub(super) async fn run(
     for number in 1..=args.rounds {
         let executor = learned.start(args, number, context)?;
         let going_on = learned.round(&setting, executor, halted).await?;
+        learned.draft.still_leads()?;
         match going_on {
             Then::Again => learned.exhausted = number == args.rounds,
             Then::Done => break,

@@ -171,12 +171,15 @@ pub(super) fn around(root: &Path, trusted: Trusted) -> Result<Vec<Repository>, P
 /// Whether git finds nothing either where this was met: what a user cannot reach, a git of theirs does not obey. Root may
 /// be given it later.
 pub(super) fn is_out_of_reach(error: &ProtectError) -> bool {
-    let ProtectError::Io { source, .. } = error else {
+    let ProtectError::Io { source, path, .. } = error else {
         return false;
     };
+    let user = geteuid();
+    // What a user closed they can open again.
+    let is_closed_by_user = || path.ancestors().find_map(owner) == Some(user.as_raw());
     match source.raw_os_error().map(Errno::from_raw) {
         Some(Errno::ELOOP | Errno::ENAMETOOLONG) => true,
-        Some(Errno::EACCES) => !geteuid().is_root(),
+        Some(Errno::EACCES) => !user.is_root() && !is_closed_by_user(),
         _ => false,
     }
 }
