@@ -1,14 +1,16 @@
 //! Protected names: before a command they are written down, after it they are put back (`undone`).
 //!
-//! The story, file by file: `names` and `place` say what is protected; `walk` finds it below the
-//! writable `roots`, as a `sight` with change `stamp`s, reading again what is not `unchanged`; `state` reads it; `snapshot` writes it to the `journal`, outside every root,
-//! before the command may start; `settle` walks again when the command's tree is dead, has `inspect` and
-//! `gitconfig` judge what is new, moves intruders to the `quarantine` and lets `restore` put back the
-//! rest. What both walks saw is `known` to the next. After a crash [`recover()`] does the same from the journal;
-//! `targets` adds the files that the config of a repository leads git to, of one around a root (`repository`) too; `others` keeps sessions that run at the same time from taking each other's intruders for what was there.
-//! A `change` that was undone may be put back when a person wants it: `diff` is what they are shown, `offer` does it.
-//! [`present()`] finds what is there for mounts to cover; `at` and `evict` reach files without
-//! ever following a link.
+//! The story, file by file: `names` and `place` say what is protected; `walk` finds it below the writable
+//! `roots`, as a `sight` with change `stamp`s, reading again what is not `unchanged`; `state` reads it;
+//! `snapshot` writes it to the `journal`, outside every root, before the command may start; `settle` walks
+//! again when the command's tree is dead, has `inspect` and `gitconfig` judge what is new, moves intruders to
+//! the `quarantine` and lets `restore` put back the rest. What both walks saw is `known` to the next. After a
+//! crash [`recover()`] does the same from the journal. `targets` adds the files that git is led to by its
+//! `settings`, in a repository of a root, around one (`repository`) or a person's own, where the kernel would
+//! come to on the way (`leads`). `others` keeps sessions that run at the same time from taking each other's
+//! intruders for what was there. A `change` that was undone may be put back when a person wants it: `diff` is
+//! what they are shown, `offer` does it. [`present()`] finds what is there for mounts to cover; `at` and
+//! `evict` reach files without ever following a link.
 //!
 //! What passes without a violation: anything in a git directory that is not config, hooks or a redirection
 //! (so commits, checkouts, fetches and gc do); what `inspect` recognises as git's own making; a config
