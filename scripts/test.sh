@@ -166,7 +166,7 @@ as_other() {
         sudo "${sudo_flags[@]}" env -i "${env[@]}" HOME=/root STOCKADE_TEST_UID="$(id -u)" "$@" </dev/null
     fi
 }
-programs=git,make,python3,pytest,tmux,tar,find,rsync,npm,node,bwrap,systemd-analyze,mcp-servers,ip,openssl,curl
+programs=git,make,python3,pytest,tmux,tar,find,rsync,npm,node,bwrap,systemd-analyze,mcp-servers,ip,openssl,curl,setfacl
 other_path=/usr/local/bin:/usr/bin:/bin other_required=none
 
 # A checkout that the ordinary user cannot read is copied to where it can be, and tested there.
