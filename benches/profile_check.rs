@@ -1,8 +1,8 @@
 //! What `stockade profile check` costs for n clauses, half of them roots and half denies, as a whole command,
 //! self-test aside.
 //!
-//! For one backend, and for all that can be here. Prints milliseconds, and milliseconds by n log n beside the first row: a ratio that stays near 1 says that
-//! nothing grows faster than that. Run with `cargo bench --bench profile_check`.
+//! For one backend, and for all that can be here. Prints milliseconds, and milliseconds by n log n beside the first row:
+//! a ratio that stays near 1 says that nothing grows faster than that. Run with `cargo bench --bench profile_check`.
 #![expect(
     clippy::print_stdout,
     clippy::unwrap_used,

@@ -1,8 +1,8 @@
 //! What Stockade costs, in one table: each part beside a baseline that is measured in the same run, turn by turn.
 //!
 //! Run with `cargo bench --bench table`, on a quiet machine; `-- start warm` measures some parts, `-- --json FILE` writes
-//! the figures as well, `-- --rounds N` takes more turns than 31. `docs/performance.md` keeps the last table. Nothing is
-//! switched off for it: the checks of each start, the self-test and the guard of protected names run as they always do.
+//! the figures as well, `-- --rounds N` takes more turns than 31. Nothing is switched off for it: the checks of each
+//! start, the self-test and the guard of protected names run as they always do.
 #![expect(
     clippy::print_stdout,
     clippy::unwrap_used,
