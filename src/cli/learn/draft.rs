@@ -1,5 +1,6 @@
 //! The config as it stands: a text, what was accepted for it, and the policy that it comes to.
 
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use similar::TextDiff;
@@ -83,7 +84,9 @@ impl Draft {
                 Ok(now) if now == *path => continue,
                 Ok(now) => format!("to {now}"),
                 // A config that names what is not there is refused.
-                Err(_) if std::fs::symlink_metadata(path).is_err() => continue,
+                Err(_) if std::fs::symlink_metadata(path).is_err_and(|error| error.kind() == ErrorKind::NotFound) => {
+                    continue;
+                }
                 Err(error) => format!("elsewhere ({error})"),
             };
             return Err(Complaint::failed(format!(

@@ -1,8 +1,9 @@
 //! Repositories that no walk sees: around a root, behind a `.git` that leads elsewhere, and a person's own settings.
 //!
 //! A root may be a part of a repository, and what decides that lies above it. Nothing is walked there: a few names
-//! are asked for in each directory on the way to the root. Those directories are no agent's to write, so links are followed as git
-//! follows them, but only regular files are read, a limited length of them, and none that would have to be waited for.
+//! are asked for in each directory on the way to the root. Those directories are no agent's to write, so links are
+//! followed as git follows them, but only regular files are read, a limited length of them, and none that would have to
+//! be waited for.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{File, Metadata, OpenOptions};
@@ -143,9 +144,10 @@ pub fn is_git_directory(directory: &Path) -> bool {
 }
 
 /// Whose repositories git obeys, beside the user's own.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) enum Trusted {
     /// Nobody's.
+    #[default]
     Own,
     /// Others' too, as `safe.directory` says of some.
     Others,

@@ -2,9 +2,9 @@
 //!
 //! `core.hooksPath` and `include.path` may lead to ordinary files beside the sources. Where an existing config
 //! does, those files are as good as hooks and config, and are protected by path: the config of a repository in a root,
-//! of one that a root is a part of, and of the person whose git it is. A config is theirs and
-//! may hold anything, so it is read generously: too much found costs nothing but a file that stays as it is. One that is there
-//! and cannot be read may lead anywhere, and is an error.
+//! of one that a root is a part of, and of the person whose git it is. A config is theirs and may hold anything, so it
+//! is read generously: too much found costs nothing but a file that stays as it is. One that is there and cannot be read
+//! may lead anywhere, and is an error, unless git cannot reach it either.
 
 use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -198,7 +198,7 @@ fn inside<'a>(roots: &'a [Root], path: &'a Path) -> Option<(&'a Root, &'a Path)>
 }
 
 /// What configs lead git to; paths as they are written.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Leads {
     /// Directories of hooks, below wherever they are run if not absolute.
     hooks: Vec<PathBuf>,
@@ -210,18 +210,6 @@ struct Leads {
     visited: BTreeMap<PathBuf, usize>,
     /// Whose repositories are obeyed.
     trusted: Trusted,
-}
-
-impl Default for Leads {
-    fn default() -> Self {
-        Self {
-            hooks: Vec::new(),
-            worktrees: Vec::new(),
-            files: BTreeSet::new(),
-            visited: BTreeMap::new(),
-            trusted: Trusted::Own,
-        }
-    }
 }
 
 struct Reader<'a> {
