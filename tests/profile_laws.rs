@@ -124,8 +124,11 @@ mod tests {
 
         #[test]
         fn the_profile_answers_as_the_oracle_does(profile in make::profile(), path in make::path()) {
+            let prepared = profile.prepared();
             for operation in Operation::ALL {
-                prop_assert_eq!(profile.access(operation, &path), naive::profile(&profile, operation, &names(&path)));
+                let expected = naive::profile(&profile, operation, &names(&path));
+                prop_assert_eq!(profile.access(operation, &path), expected);
+                prop_assert_eq!(prepared(&path).get(operation), expected);
             }
         }
 

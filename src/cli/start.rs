@@ -12,6 +12,7 @@ use super::cuts;
 use super::policy::{self, Chosen, Purpose};
 use crate::config::Context;
 use crate::policy::path::display;
+use crate::tools::footing::Footing;
 
 /// Whether a person is told what ceilings took.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,8 +28,9 @@ pub(super) struct Start {
     pub(super) directory: PathBuf,
 }
 
-/// A runtime for one thread.
+/// A runtime for one thread. What this machine can do is tried on another one meanwhile.
 pub(super) fn runtime() -> Result<Runtime, Complaint> {
+    Footing::look_ahead();
     Builder::new_current_thread()
         .enable_all()
         .build()

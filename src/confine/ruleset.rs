@@ -196,8 +196,8 @@ fn open_ruled(rule: &Rule) -> Result<OwnedFd, StartFailure> {
     .map_err(at)?;
     let stat = fstat(fd.as_fd()).map_err(at)?;
     // The kernel numbers files of procfs anew when it has forgotten them; nobody can replace one.
-    let renumbered = fstatfs(fd.as_fd()).map_err(at)?.filesystem_type() == PROC_SUPER_MAGIC;
-    if stat.st_dev != rule.device || (stat.st_ino != rule.inode && !renumbered) {
+    let renumbered = || Ok(fstatfs(fd.as_fd()).map_err(at)?.filesystem_type() == PROC_SUPER_MAGIC);
+    if stat.st_dev != rule.device || (stat.st_ino != rule.inode && !renumbered()?) {
         return Err(StartFailure::new(
             Step::OpenRule,
             Errno::ESTALE,

@@ -196,6 +196,13 @@ impl FileReach for Profile {
             reach
         })
     }
+
+    /// Without an index, which pays for many questions only.
+    fn access(&self, operation: Operation, path: &AbsPath) -> Access {
+        let given = self.grants.iter().map(|grant| grant.gives(operation, path)).max();
+        let left = self.denies.iter().map(|deny| deny.leaves(operation, path));
+        left.fold(given.unwrap_or(Access::Denied), Access::min)
+    }
 }
 
 impl FileReach for Policy {

@@ -104,6 +104,7 @@ impl Executor {
         let chosen = fall::settle(chosen, &policy, &envelope);
         if let Footing::Confined(ground) = &chosen.footing {
             fall::protects(&policy, *ground)?;
+            plan::prepare_filters(&envelope, *ground);
         }
         let mode = mode.min(policy.loosest_mode());
         let recorder = Recorder::open(&policy, mode, &places)?;
@@ -201,6 +202,18 @@ impl Executor {
         end(self.deciding.recorder.as_ref()).await
     }
 
+    /// The profile of a call, held against the config as [`held`] does.
+    fn held(&self, call: &Call) -> Result<Profile, ToolError> {
+        let profile = self.narrowing.narrow(derive(&self.policy, call));
+        // The same clauses about files were held against the same config for the envelope.
+        if profile.grants == self.envelope.grants && profile.denies == self.envelope.denies {
+            plan::hold_network_against(&self.policy, call, &profile)?;
+        } else {
+            plan::hold_against(&self.policy, call, &profile)?;
+        }
+        Ok(profile)
+    }
+
     /// The profile of a call; everything that any call of the session may do is in the envelope. The policy of an
     /// executor stays what it is, so a profile that was held against it is not derived again.
     pub(super) fn profile(&mut self, call: &Call) -> Result<Derived, ToolError> {
@@ -210,7 +223,7 @@ impl Executor {
         let derived = Derived::of(if *call == Call::of(Asked::Everything) {
             self.envelope.clone()
         } else {
-            held(&self.policy, &self.narrowing, call)?
+            self.held(call)?
         });
         if self.profiles.len() >= MOST_PROFILES {
             self.profiles.remove(0);

@@ -166,7 +166,7 @@ impl Draft {
             (Role::Command, Attempts::Unseen, &plan.command_filters),
         ];
         for (role, attempts, filters) in unseen.into_iter().chain(watched) {
-            seccomp::validate(filters, settings(profile, role, attempts, ground)).map_err(PlanError::WeakFilter)?;
+            seccomp::hold(filters, settings(profile, role, attempts, ground)).map_err(PlanError::WeakFilter)?;
         }
         Ok(())
     }
@@ -234,7 +234,7 @@ fn complete(
     profile: &Profile,
     ground: Ground,
 ) -> Result<Plan, PlanError> {
-    let filters = |role, attempts| seccomp::lower(settings(profile, role, attempts, ground));
+    let filters = |role, attempts| seccomp::made(settings(profile, role, attempts, ground));
     let watched = match ground.attempts {
         Attempts::Unseen => None,
         Attempts::Watched | Attempts::WatchedWithLooks => Some(Watched {
@@ -250,6 +250,12 @@ fn complete(
         attributes: attributes::lower(&profile.grants, &profile.denies),
         world,
     })
+}
+
+/// Has the filters for a profile on this ground made and proven meanwhile.
+pub(super) fn prepare_filters(profile: &Profile, ground: Ground) {
+    let of = |role| settings(profile, role, Attempts::Unseen, ground);
+    seccomp::prepare([Role::Command, Role::Worker].map(of));
 }
 
 /// Lowers a profile to a Seatbelt text, and proves that the text permits no more than the profile.
@@ -283,6 +289,11 @@ pub(super) fn settings(profile: &Profile, role: Role, attempts: Attempts, ground
 /// Checks that a profile derived for a call permits no more than the config's own words, nor than any ceiling over them.
 pub fn hold_against(config: &Policy, call: &Call, profile: &Profile) -> Result<(), PlanError> {
     files_within(profile, config).map_err(PlanError::WeakProfile)?;
+    hold_network_against(config, call, profile)
+}
+
+/// The part of [`hold_against`] that is not about files.
+pub(super) fn hold_network_against(config: &Policy, call: &Call, profile: &Profile) -> Result<(), PlanError> {
     let own = call.network.as_ref().unwrap_or(&config.network);
     let ceilings = config.ceilings.all.iter();
     let ceilings = ceilings.map(|ceiling| (&ceiling.policy.network, "the ceiling"));

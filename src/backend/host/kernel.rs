@@ -2,6 +2,8 @@
 
 use std::fs;
 use std::io;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
 
 use landlock::{
     ABI, Access, AccessFs, AccessNet, CompatLevel, Compatible, LandlockStatus, Ruleset, RulesetAttr, RulesetError,
@@ -22,6 +24,18 @@ pub(super) struct Tried {
     pub(super) seccomp: Result<(), String>,
 }
 
+/// A trial under way.
+type Trial = JoinHandle<Tried>;
+
+/// The trial that was begun before anybody asked for one.
+static BEGUN: Mutex<Option<Trial>> = Mutex::new(None);
+
+/// Begins a trial for whoever asks next.
+pub(super) fn begin() {
+    // Whoever asks tries again where no thread was to be had.
+    *begun() = start().ok();
+}
+
 /// Tries both on a thread of its own: both bind the calling thread only, and for good.
 pub(super) fn try_on_a_thread() -> Tried {
     let failed = |why: &str| Tried {
@@ -29,7 +43,19 @@ pub(super) fn try_on_a_thread() -> Tried {
         landlock: Err(why.to_owned()),
         seccomp: Err(why.to_owned()),
     };
-    let started = std::thread::Builder::new().name("probe".to_owned()).spawn(|| {
+    let begun = begun().take();
+    match begun.map_or_else(start, Ok) {
+        Ok(trial) => trial.join().unwrap_or_else(|_| failed("the trial panicked")),
+        Err(error) => failed(&format!("no thread for the trial: {error}")),
+    }
+}
+
+fn begun() -> MutexGuard<'static, Option<Trial>> {
+    BEGUN.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn start() -> io::Result<Trial> {
+    std::thread::Builder::new().name("probe".to_owned()).spawn(|| {
         let (abi, landlock) = match try_landlock() {
             Ok(abi) => (Some(abi), Ok(())),
             Err((abi, why)) => (abi, Err(why)),
@@ -39,11 +65,7 @@ pub(super) fn try_on_a_thread() -> Tried {
             landlock,
             seccomp: try_seccomp(),
         }
-    });
-    match started {
-        Ok(thread) => thread.join().unwrap_or_else(|_| failed("the trial panicked")),
-        Err(error) => failed(&format!("no thread for the trial: {error}")),
-    }
+    })
 }
 
 /// Puts on a layer that permits nothing, as strict as the kernel knows, and tries what it forbids.

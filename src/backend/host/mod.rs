@@ -69,6 +69,12 @@ pub struct Host {
 }
 
 impl Host {
+    /// Begins to try what every regime needs, for a program that is about to ask for one of the looks below and has
+    /// something else to do meanwhile.
+    pub fn begin() {
+        kernel::begin();
+    }
+
     /// What the `landlock` regime needs: Landlock and seccomp. Concerns no other thread.
     pub fn quick() -> Self {
         let tried = kernel::try_on_a_thread();

@@ -3,7 +3,7 @@
 //! [`table`] is the decision, as data: what each system call is answered, per role and settings. [`lower()`]
 //! turns it into filters, and what they allow whatever the arguments stays in the kernel's bitmap of allowed
 //! calls and costs nothing. `reader` runs such filters in user space, and [`validate()`] holds what it sees
-//! against the table at every start.
+//! against the table at every start; `proven` knows again what was held in this process.
 //!
 //! Landlock guards what has a path; this guards what has none: sockets, other processes, keyrings,
 //! the kernel's own surface, and (through a listener) the attributes of files.
@@ -12,6 +12,7 @@ mod call;
 mod conditions;
 mod lower;
 mod number;
+mod proven;
 mod reader;
 mod requests;
 mod rows;
@@ -30,6 +31,7 @@ use crate::policy::{Network, UnixSockets};
 pub use call::{Call, Verdict};
 pub use lower::{SeccompError, lower};
 pub use number::{HIGHEST, NATIVE_ARCH};
+pub use proven::{hold, made, prepare};
 pub use reader::{Entered, Filter, Malformed, stacked};
 pub use validate::{SeccompWitness, validate};
 pub use watched::{Sort, Whatever};

@@ -34,7 +34,7 @@ fn all_settings() -> Vec<Settings> {
     all
 }
 
-fn strict(role: Role) -> Settings {
+pub(super) fn strict(role: Role) -> Settings {
     Settings {
         ip: IpSockets::Refused,
         unix_sockets: UnixSockets::None,

@@ -1,0 +1,128 @@
+//! Filters that were held against their table once in this process, so that the next start of the same settings need
+//! not do it again, and the first one can have it done on another thread meanwhile.
+//!
+//! Known by what they are: what differs from them by an instruction is held against the table like any other.
+
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+
+use super::lower::{SeccompError, lower};
+use super::validate::{SeccompWitness, validate};
+use super::{SeccompPlan, Settings};
+
+/// What came of the filters of some settings; nothing where they could not be made or proven.
+type Outcome = Arc<OnceLock<Option<SeccompPlan>>>;
+
+/// One entry per settings that were asked for; there are few.
+static OUTCOMES: Mutex<Vec<(Settings, Outcome)>> = Mutex::new(Vec::new());
+
+/// Has the filters of these settings made and proven on a thread of its own.
+///
+/// For settings that will be needed soon. Where no thread can be had, it is done when they are needed.
+pub fn prepare(all: impl IntoIterator<Item = Settings>) {
+    let outcomes: Vec<_> = all.into_iter().map(|settings| (settings, outcome(settings))).collect();
+    if outcomes.iter().all(|(_, outcome)| outcome.get().is_some()) {
+        return;
+    }
+    let work = move || {
+        for (settings, outcome) in outcomes {
+            outcome.get_or_init(|| make(settings));
+        }
+    };
+    // Whoever needs what it makes waits for that, or makes it.
+    let _started = std::thread::Builder::new().name("filters".to_owned()).spawn(work);
+}
+
+/// The filters of these settings; those that are being prepared are waited for.
+pub fn made(settings: Settings) -> Result<SeccompPlan, SeccompError> {
+    match prepared(settings) {
+        Some(plan) => Ok(plan),
+        None => lower(settings),
+    }
+}
+
+/// Checks that the plan is at least as strict as the table of its settings, as [`validate()`] does: at once where it is
+/// just what was proven before.
+pub fn hold(plan: &SeccompPlan, settings: Settings) -> Result<(), SeccompWitness> {
+    if prepared(settings).as_ref() == Some(plan) {
+        return Ok(());
+    }
+    validate(plan, settings)?;
+    // Of two plans that are proven, the first one is known again.
+    let _known = outcome(settings).set(Some(plan.clone()));
+    Ok(())
+}
+
+fn make(settings: Settings) -> Option<SeccompPlan> {
+    let plan = lower(settings).ok()?;
+    validate(&plan, settings).ok()?;
+    Some(plan)
+}
+
+/// What is proven of these settings, where somebody began with it.
+fn prepared(settings: Settings) -> Option<SeccompPlan> {
+    let begun = of(&mut lock(), settings)?;
+    begun.get_or_init(|| make(settings)).clone()
+}
+
+fn outcome(settings: Settings) -> Outcome {
+    let mut all = lock();
+    of(&mut all, settings).unwrap_or_else(|| {
+        let outcome = Outcome::default();
+        all.push((settings, outcome.clone()));
+        outcome
+    })
+}
+
+fn of(all: &mut [(Settings, Outcome)], settings: Settings) -> Option<Outcome> {
+    all.iter()
+        .find(|(known, _)| *known == settings)
+        .map(|(_, outcome)| outcome.clone())
+}
+
+fn lock() -> MutexGuard<'static, Vec<(Settings, Outcome)>> {
+    OUTCOMES.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::backend::seccomp::Role;
+    use crate::backend::seccomp::tests::strict as settings;
+
+    #[test]
+    fn what_was_prepared_is_what_lowering_makes() {
+        let settings = settings(Role::Command);
+        prepare([settings]);
+        assert_eq!(made(settings), lower(settings));
+    }
+
+    #[test]
+    fn filters_that_were_proven_hold_again() {
+        let settings = settings(Role::Worker);
+        let plan = lower(settings).unwrap();
+        assert_eq!(hold(&plan, settings), Ok(()));
+        assert_eq!(hold(&plan, settings), Ok(()));
+    }
+
+    #[test]
+    fn a_filter_that_was_weakened_after_its_like_was_proven_is_caught() {
+        let settings = settings(Role::Command);
+        let mut plan = made(settings).unwrap();
+        hold(&plan, settings).unwrap();
+        for instruction in plan.programs.iter_mut().flatten() {
+            if instruction.code == 0x06 {
+                instruction.k = 0x7FFF_0000;
+            }
+        }
+        assert!(matches!(hold(&plan, settings), Err(SeccompWitness::Weaker { .. })));
+        assert!(matches!(hold(&plan, settings), Err(SeccompWitness::Weaker { .. })));
+    }
+
+    #[test]
+    fn filters_proven_for_other_settings_are_held_against_their_own_table() {
+        let (worker, command) = (settings(Role::Worker), settings(Role::Command));
+        let plan = lower(worker).unwrap();
+        hold(&plan, worker).unwrap();
+        assert_eq!(hold(&plan, command), Err(SeccompWitness::Listener(Role::Command)));
+    }
+}
