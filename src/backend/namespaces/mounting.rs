@@ -106,7 +106,7 @@ impl Mounting<'_> {
             Shown::Nothing => Tmp::Private,
             Shown::Masked | Shown::ReadOnly | Shown::Writable | Shown::Device => Tmp::Granted,
         };
-        let dev_is_granted = self.grants.exactly(&dev).iter().any(|grant| grant.scope == Scope::Tree);
+        let dev_is_granted = self.grants.exactly(&dev).any(|grant| grant.scope == Scope::Tree);
         for path in &points {
             let at = || path.as_path().as_os_str().to_owned();
             if *path == proc {
@@ -230,6 +230,10 @@ impl Mounting<'_> {
 
     fn make(&mut self, path: &AbsPath, shown: Shown, step: Step) {
         for directory in path.ancestors().skip(1) {
+            // Above one that is known, all are.
+            if self.skeleton.contains(&directory) {
+                break;
+            }
             if self.around(&directory).0.is_none() {
                 self.skeleton.insert(directory);
             }
