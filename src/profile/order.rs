@@ -41,6 +41,16 @@ impl Reach {
         Self(Operation::ALL.map(access))
     }
 
+    /// The first operation that is permitted further than by `tight`, which is not asked where nothing is.
+    pub fn beyond(&self, tight: impl FnOnce() -> Self) -> Option<(Operation, Access)> {
+        if *self == Self::NOTHING {
+            return None;
+        }
+        let tight = tight();
+        let operation = Operation::ALL.into_iter().find(|&op| self.get(op) > tight.get(op))?;
+        Some((operation, self.get(operation)))
+    }
+
     /// The answer for one operation.
     pub const fn get(&self, operation: Operation) -> Access {
         let [read, list, write, execute] = self.0;
@@ -136,12 +146,12 @@ pub fn files_within(a: &dyn FileReach, b: &dyn FileReach) -> Result<(), Witness>
     b.landmarks(&mut landmarks);
     let (in_a, in_b) = (a.prepared(), b.prepared());
     let found = landmarks.search(|path| {
-        let (wide, tight) = (in_a(path), in_b(path));
-        let operation = Operation::ALL.into_iter().find(|&op| wide.get(op) > tight.get(op))?;
+        let wide = in_a(path);
+        let (operation, access) = wide.beyond(|| in_b(path))?;
         Some(Permission::File {
             operation,
             path: path.clone(),
-            access: wide.get(operation),
+            access,
         })
     });
     found.map_or(Ok(()), |what| {

@@ -175,9 +175,8 @@ impl<'a> Pair<'a> {
         // A link is never opened itself; what it leads to is looked at where it lies.
         let seen = self.survey.nodes().filter(|(_, node)| node.kind != Kind::Symlink);
         let beyond = seen.filter_map(|(path, _)| {
-            let (wide, tight) = (walls(path), profile(path));
-            let operation = Operation::ALL.into_iter().find(|&op| wide.get(op) > tight.get(op))?;
-            Some((path, operation, wide.get(operation)))
+            let (operation, access) = walls(path).beyond(|| profile(path))?;
+            Some((path, operation, access))
         });
         match beyond.min_by_key(|(path, ..)| *path) {
             None => Ok(()),
