@@ -81,16 +81,16 @@ impl FileReach for AttributePlan {
         "the attribute plan"
     }
 
-    fn landmarks(&self, landmarks: &mut Landmarks) {
+    fn landmarks<'a>(&'a self, landmarks: &mut Landmarks<'a>) {
         for place in &self.writable {
             let (Writable::File(at) | Writable::Tree(at)) = place;
             if let Ok(path) = AbsPath::new(at) {
-                landmarks.path(&path);
+                landmarks.owned(path);
             }
         }
         for target in self.denied.iter().filter_map(|place| place.target().ok()) {
             match target {
-                Target::Path(path) => landmarks.path(&path),
+                Target::Path(path) => landmarks.owned(path),
                 Target::Pattern { root, pattern } => landmarks.pattern(&root, &pattern),
             }
         }

@@ -104,16 +104,39 @@ impl Grant {
 
     /// What this clause alone gives for `operation` on `path`.
     pub fn gives(&self, operation: Operation, path: &AbsPath) -> Access {
-        let reaches = match self.scope {
-            Scope::File => operation != Operation::List && *path == self.path,
-            Scope::Tree => path.is_within(&self.path),
-            Scope::Names => operation == Operation::List && path.is_within(&self.path),
+        let what = Given {
+            path: &self.path,
+            rights: self.rights,
+            scope: self.scope,
+            suffixes: self.suffixes.as_ref(),
+            max_file_bytes: self.max_file_bytes,
         };
-        if !reaches || !self.rights.has(operation.right()) {
+        what.gives(operation, path)
+    }
+}
+
+/// What a clause or a root gives, wherever it was written.
+pub(super) struct Given<'a> {
+    pub(super) path: &'a AbsPath,
+    pub(super) rights: Rights,
+    pub(super) scope: Scope,
+    pub(super) suffixes: Option<&'a SuffixSet>,
+    pub(super) max_file_bytes: Option<u64>,
+}
+
+impl Given<'_> {
+    pub(super) fn gives(&self, operation: Operation, path: &AbsPath) -> Access {
+        let reaches = || match self.scope {
+            Scope::File => operation != Operation::List && path == self.path,
+            Scope::Tree => path.is_within(self.path),
+            Scope::Names => operation == Operation::List && path.is_within(self.path),
+        };
+        // Whether it has the right is told at once.
+        if !self.rights.has(operation.right()) || !reaches() {
             return Access::Denied;
         }
         if operation != Operation::List
-            && let Some(suffixes) = &self.suffixes
+            && let Some(suffixes) = self.suffixes
             && !path.name().is_some_and(|name| suffixes.matches(name))
         {
             return Access::Denied;

@@ -1,10 +1,10 @@
 //! Absolute, normal paths: the only kind a clause can name.
 
 use std::cmp::Ordering;
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::hash::{Hash, Hasher};
-use std::os::unix::ffi::OsStrExt;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Component, Path, PathBuf};
 
 pub use super::visible::{display, escape, escape_backslashes, is_escaped};
@@ -42,14 +42,30 @@ impl PartialOrd for AbsPath {
 impl Ord for AbsPath {
     fn cmp(&self, other: &Self) -> Ordering {
         let (a, b) = (self.as_bytes(), other.as_bytes());
-        // Eight bytes at a time: paths that are compared mostly begin the same.
-        let same = a.chunks_exact(8).zip(b.chunks_exact(8)).take_while(|(x, y)| x == y);
-        let same = 8 * same.count();
-        let differ = a[same..].iter().zip(&b[same..]).position(|(x, y)| x != y);
-        let differ = differ.map(|i| same + i);
+        let same = shared(a, b);
         // A slash ends a component, so it sorts before every byte a name can have; NUL is not one.
-        let rank = |byte: u8| if byte == b'/' { 0 } else { byte };
-        differ.map_or_else(|| a.len().cmp(&b.len()), |i| rank(a[i]).cmp(&rank(b[i])))
+        let rank = |byte: &u8| if *byte == b'/' { 0 } else { *byte };
+        a.get(same).map(rank).cmp(&b.get(same).map(rank))
+    }
+}
+
+/// How many bytes both begin with. Eight at a time: paths that are compared mostly begin the same.
+fn shared(a: &[u8], b: &[u8]) -> usize {
+    let most = a.len().min(b.len());
+    let (a, b) = (&a[..most], &b[..most]);
+    let differ = |x: &[u8; 8], y: &[u8; 8]| {
+        let bits = u64::from_le_bytes(*x) ^ u64::from_le_bytes(*y);
+        (bits != 0).then_some(bits.trailing_zeros() as usize / 8)
+    };
+    let (chunks, others) = (a.as_chunks::<8>().0, b.as_chunks::<8>().0);
+    let found = chunks.iter().zip(others).enumerate();
+    if let Some(place) = found.into_iter().find_map(|(i, (x, y))| Some(8 * i + differ(x, y)?)) {
+        return place;
+    }
+    match (a.last_chunk(), b.last_chunk()) {
+        // Some of these bytes were seen to be the same.
+        (Some(x), Some(y)) => differ(x, y).map_or(most, |place| most - 8 + place),
+        _ => a.iter().zip(b).take_while(|(x, y)| x == y).count(),
     }
 }
 
@@ -71,6 +87,9 @@ impl AbsPath {
     /// The path, if it is absolute and has neither `..` nor NUL; `.` and doubled slashes are dropped.
     pub fn new(path: impl AsRef<Path>) -> Result<Self, PathError> {
         let path = path.as_ref();
+        if is_normal(path.as_os_str().as_bytes()) {
+            return Ok(Self(path.to_owned()));
+        }
         if path.as_os_str().as_bytes().contains(&0) {
             return Err(PathError::Nul(path.to_owned()));
         }
@@ -103,6 +122,11 @@ impl AbsPath {
         self.0.as_os_str().as_bytes()
     }
 
+    /// The path as an owned text.
+    pub fn into_os_string(self) -> OsString {
+        self.0.into_os_string()
+    }
+
     /// Whether the path is `ancestor` or lies below it.
     pub fn is_within(&self, ancestor: &Self) -> bool {
         let (path, above) = (self.as_bytes(), ancestor.as_bytes());
@@ -121,16 +145,21 @@ impl AbsPath {
         let single =
             !bytes.is_empty() && bytes != b"." && bytes != b".." && !bytes.contains(&b'/') && !bytes.contains(&0);
         single.then(|| {
-            let mut path = PathBuf::with_capacity(self.as_bytes().len() + bytes.len() + 1);
-            path.push(&self.0);
-            path.push(name);
-            Self(path)
+            let above = self.as_bytes();
+            let mut path = Vec::with_capacity(above.len() + bytes.len() + 1);
+            path.extend_from_slice(above);
+            if above.len() > 1 {
+                path.push(b'/');
+            }
+            path.extend_from_slice(bytes);
+            Self(OsString::from_vec(path).into())
         })
     }
 
     /// The directory that holds the path; `None` for `/`.
     pub fn parent(&self) -> Option<Self> {
-        self.0.parent().map(|p| Self(p.to_owned()))
+        let parent = parent_of(self.as_bytes())?;
+        Some(Self(OsStr::from_bytes(parent).into()))
     }
 
     /// The last component; `None` for `/`.
@@ -141,8 +170,24 @@ impl AbsPath {
 
     /// The path itself, then each ancestor up to `/`.
     pub fn ancestors(&self) -> impl Iterator<Item = Self> + '_ {
-        self.0.ancestors().map(|p| Self(p.to_owned()))
+        let all = std::iter::successors(Some(self.as_bytes()), |path| parent_of(path));
+        all.map(|path| Self(OsStr::from_bytes(path).into()))
     }
+}
+
+/// The directory above a normal path, which needs no parsing.
+fn parent_of(path: &[u8]) -> Option<&[u8]> {
+    let slash = path.iter().rposition(|&byte| byte == b'/')?;
+    (path.len() > 1).then(|| &path[..slash.max(1)])
+}
+
+/// Whether bytes are spelled as an [`AbsPath`] is.
+pub fn is_normal(path: &[u8]) -> bool {
+    let Some((b'/', below)) = path.split_first() else {
+        return false;
+    };
+    let plain = |name: &[u8]| !matches!(name, b"" | b"." | b"..") && !name.contains(&0);
+    below.is_empty() || below.split(|&byte| byte == b'/').all(plain)
 }
 
 impl fmt::Debug for AbsPath {
@@ -177,7 +222,23 @@ mod tests {
     #[test]
     fn paths_are_ordered_and_nested_as_std_has_it() {
         let texts = [
-            "/", "/a", "/a/b", "/a/b/c", "/a!b", "/a.b", "/ab", "/a/!", "/b", "/é", "/a\u{1}",
+            "/",
+            "/a",
+            "/a/b",
+            "/a/b/c",
+            "/a!b",
+            "/a.b",
+            "/ab",
+            "/a/!",
+            "/b",
+            "/é",
+            "/a\u{1}",
+            "/eight/b",
+            "/eight/bytes",
+            "/eight/bytes-and",
+            "/eight/bytes/and",
+            "/eight/bytes/and/another",
+            "/eight/bytes/and/other",
         ];
         for (x, y) in texts.iter().flat_map(|x| texts.iter().map(move |y| (x, y))) {
             let (a, b) = (AbsPath::new(x).unwrap(), AbsPath::new(y).unwrap());
@@ -188,8 +249,22 @@ mod tests {
     }
 
     #[test]
+    fn what_lies_above_is_what_std_has_above() {
+        for text in ["/", "/a", "/a/b", "/a/b.c/d"] {
+            let path = AbsPath::new(text).unwrap();
+            let above: Vec<AbsPath> = path.ancestors().collect();
+            let above: Vec<&Path> = above.iter().map(AbsPath::as_path).collect();
+            assert_eq!(above, Path::new(text).ancestors().collect::<Vec<_>>());
+            assert_eq!(path.parent().as_ref().map(AbsPath::as_path), Path::new(text).parent());
+        }
+    }
+
+    #[test]
     fn dots_and_doubled_slashes_are_dropped() {
-        assert_eq!(AbsPath::new("//a/./b/").unwrap(), AbsPath::new("/a/b").unwrap());
+        for text in ["//a/./b/", "/a//b", "/./a/b", "/a/b/.", "/a/b//", "/a/b"] {
+            assert_eq!(AbsPath::new(text).unwrap().as_bytes(), b"/a/b", "{text}");
+        }
+        assert_eq!(AbsPath::new("//").unwrap().as_bytes(), b"/");
     }
 
     #[test]

@@ -8,7 +8,7 @@ use super::ceiling::Ceilings;
 use super::channel::Channels;
 use super::decision::{Demand, Mode};
 use super::environment::Environment;
-use super::grant::{Access, Deny, Grant, Origin, Scope};
+use super::grant::{Access, Deny, Given, Grant, Origin, Scope};
 use super::limits::Limits;
 use super::network::{Network, OwnNetwork, UnixSockets};
 use super::path::{AbsPath, escape};
@@ -245,7 +245,7 @@ impl Policy {
             Operation::List => self.speaker_among(path, |root| root.scope != Scope::File),
             Operation::Read | Operation::Write | Operation::Execute => self.speaker(path),
         };
-        let from_root = speaker.map_or(Access::Denied, |root| root.grant().gives(operation, path));
+        let from_root = speaker.map_or(Access::Denied, |root| root.gives(operation, path));
         let from_base = self
             .base
             .iter()
@@ -278,6 +278,18 @@ impl Policy {
 }
 
 impl Root {
+    /// What it gives for `operation` on `path`, its denies aside.
+    pub fn gives(&self, operation: Operation, path: &AbsPath) -> Access {
+        let what = Given {
+            path: &self.path,
+            rights: self.rights,
+            scope: self.scope,
+            suffixes: self.suffixes.as_ref(),
+            max_file_bytes: self.max_file_bytes,
+        };
+        what.gives(operation, path)
+    }
+
     /// The root as a clause, its denies aside.
     pub fn grant(&self) -> Grant {
         Grant {

@@ -35,6 +35,11 @@ enum Backslash {
 
 fn escaped(bytes: &[u8], backslash: Backslash) -> String {
     use std::fmt::Write as _;
+    // Nearly all of them: there is nothing to be escaped.
+    let plain = |byte: &u8| matches!(byte, b' '..=b'~') && *byte != b'\\';
+    if let (true, Ok(text)) = (bytes.iter().all(plain), std::str::from_utf8(bytes)) {
+        return text.to_owned();
+    }
     let mut out = String::with_capacity(bytes.len());
     for chunk in bytes.utf8_chunks() {
         for c in chunk.valid().chars() {

@@ -50,7 +50,7 @@ impl Profile {
         self.grants = maximal(left, |grant| Some(&grant.path), grant_within);
 
         let granted: Index<'_, ()> = self.grants.iter().map(|grant| (&grant.path, ())).collect();
-        self.identities.retain(|path, _| !granted.exactly(path).is_empty());
+        self.identities.retain(|path, _| granted.exactly(path).next().is_some());
         self
     }
 }

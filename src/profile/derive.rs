@@ -16,7 +16,7 @@ use super::canonical;
 use super::index::Index;
 use super::intersect;
 use crate::policy::{
-    AbsPath, BasePath, Demand, Deny, Grant, Network, Origin, Policy, Right, Rights, Root, Scope, Target,
+    AbsPath, BasePath, Demand, Deny, Grant, Identity, Network, Origin, Policy, Right, Rights, Root, Scope, Target,
 };
 
 /// What a person, session memory or `approve_all` said yes to.
@@ -143,53 +143,50 @@ pub(super) fn own(policy: &Policy, call: &Call) -> Profile {
     let bases: Vec<&BasePath> = policy
         .base
         .iter()
-        .filter(|base| speakers.exactly(&base.grant.path).is_empty())
+        .filter(|base| speakers.exactly(&base.grant.path).next().is_none())
         .collect();
 
-    let full: Vec<Grant> = policy.roots.iter().map(Root::grant).collect();
-    let around: Index<'_, &Grant> = full
-        .iter()
-        .chain(bases.iter().map(|base| &base.grant))
-        .map(|grant| (&grant.path, grant))
-        .collect();
-
-    let mut draft = Draft::default();
-    for base in bases {
-        let speaker = speakers.above(&base.grant.path).last().copied();
-        let rights = call.leaves_of_base(base, speaker);
-        draft.grant(
-            Grant {
-                rights,
-                ..base.grant.clone()
-            },
-            base.identity,
-        );
-    }
     // Sorted, outer roots come first, so that a cut below a cut is not written twice.
     let mut roots: Vec<&Root> = policy.roots.iter().collect();
     roots.sort_by(|a, b| a.path.cmp(&b.path));
+    let mut draft = Draft::default();
+    for base in &bases {
+        let speaker = speakers.above(&base.grant.path).last().copied();
+        let rights = call.leaves_of_base(base, speaker);
+        let given = Grant {
+            rights,
+            ..base.grant.clone()
+        };
+        draft.grant(&base.grant.path, given, base.identity);
+    }
+    let full: Vec<Grant> = roots.iter().map(|root| root.grant()).collect();
+    let given = full.iter().zip(&roots).map(|(grant, root)| (grant, Some(*root)));
+    let around: Index<'_, (&Grant, Option<&Root>)> = given
+        .chain(bases.iter().map(|base| (&base.grant, None)))
+        .map(|(grant, root)| (&grant.path, (grant, root)))
+        .collect();
     let mut cuts: Index<'_, Rights> = Index::default();
-    for root in roots {
+    for (grant, root) in full.iter().zip(&roots) {
         let left = Grant {
             rights: call.leaves(root),
-            ..root.grant()
+            ..grant.clone()
         };
         let already = cuts.above(&root.path).fold(Rights::NONE, |all, cut| all | *cut);
-        let outer = around
-            .above(&root.path)
-            .copied()
-            .filter(|grant| !is_the_root(grant, root));
-        let cut = Cut::between(&left, outer, already);
-        cuts.insert(&root.path, cut.plain);
+        let others = around.above(&root.path);
+        let outer = others.filter(|(_, whose)| whose.is_none_or(|whose| !std::ptr::eq(whose, *root)));
+        let cut = Cut::between(&left, outer.map(|(grant, _)| *grant), already);
+        if !cut.plain.is_empty() {
+            cuts.insert(&root.path, cut.plain);
+        }
         draft.denies.extend(cut.denies(&left));
         draft.denies.extend(root.denies.iter().cloned());
-        draft.grant(left, root.identity);
+        draft.grant(&root.path, left, root.identity);
     }
 
     Profile {
+        identities: draft.identities(),
         grants: draft.grants,
         denies: draft.denies,
-        identities: draft.identities,
         network: {
             let most = call.network.as_ref().unwrap_or(&policy.network);
             match call.asked {
@@ -203,31 +200,37 @@ pub(super) fn own(policy: &Policy, call: &Call) -> Profile {
     }
 }
 
-/// No two roots share a path, so path and scope of a root's own grant tell it from every other.
-fn is_the_root(grant: &Grant, root: &Root) -> bool {
-    *grant == root.grant()
-}
-
 #[derive(Default)]
-struct Draft {
+struct Draft<'a> {
     grants: Vec<Grant>,
     denies: Vec<Deny>,
-    identities: BTreeMap<AbsPath, crate::policy::Identity>,
+    seen: Index<'a, Identity>,
+    /// What was seen, in the order of the clauses.
+    paths: Vec<&'a AbsPath>,
 }
 
-impl Draft {
-    fn grant(&mut self, grant: Grant, identity: crate::policy::Identity) {
+impl<'a> Draft<'a> {
+    fn grant(&mut self, at: &'a AbsPath, grant: Grant, identity: Identity) {
         if grant.rights.is_empty() {
             return;
         }
-        let known = *self.identities.entry(grant.path.clone()).or_insert(identity);
-        if known == identity {
+        let known = self.seen.exactly(at).next().copied();
+        if known.is_none() {
+            self.seen.insert(at, identity);
+            self.paths.push(at);
+        }
+        if known.is_none_or(|known| known == identity) {
             self.grants.push(grant);
         } else {
             // Two clauses saw two different things at one path: neither can be trusted.
             let origin = Origin::Builtin("the path led to two different files");
             self.denies.push(Deny::tree(grant.path, Rights::ALL, origin));
         }
+    }
+
+    fn identities(&self) -> BTreeMap<AbsPath, Identity> {
+        let seen = |path: &AbsPath| Some((path.clone(), *self.seen.exactly(path).next()?));
+        self.paths.iter().filter_map(|path| seen(path)).collect()
     }
 }
 

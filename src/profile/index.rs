@@ -1,6 +1,8 @@
-//! Clauses by path: what stands at a path or above it is found in as many steps as the path is deep.
+//! Clauses by path: what stands at a path or above it is found in as many steps as the path is deep, and in fewer
+//! where few lengths of paths are known.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 
 use foldhash::fast::RandomState;
 
@@ -9,16 +11,31 @@ use crate::policy::AbsPath;
 /// Values filed under paths.
 #[derive(Debug, Clone)]
 pub struct Index<'a, T> {
-    at: HashMap<&'a [u8], Vec<T>, RandomState>,
+    at: HashMap<&'a [u8], Filed<T>, RandomState>,
+    lengths: Lengths,
+}
+
+/// What is filed under one path; mostly one value.
+#[derive(Debug, Clone)]
+struct Filed<T> {
+    first: T,
+    more: Vec<T>,
 }
 
 impl<T> Default for Index<'_, T> {
     fn default() -> Self {
-        Self { at: HashMap::default() }
+        Self::with_capacity(0)
     }
 }
 
 impl<'a, T> Index<'a, T> {
+    fn with_capacity(capacity: usize) -> Self {
+        Self {
+            at: HashMap::with_capacity_and_hasher(capacity, RandomState::default()),
+            lengths: Lengths::default(),
+        }
+    }
+
     /// Files `value` under `path`.
     pub fn insert(&mut self, path: &'a AbsPath, value: T) {
         self.insert_bytes(path.as_bytes(), value);
@@ -26,29 +43,64 @@ impl<'a, T> Index<'a, T> {
 
     /// Files `value` under the bytes of a normal, absolute path.
     pub fn insert_bytes(&mut self, path: &'a [u8], value: T) {
-        self.at.entry(path).or_default().push(value);
+        self.lengths.add(path.len());
+        match self.at.entry(path) {
+            Entry::Occupied(mut filed) => filed.get_mut().more.push(value),
+            Entry::Vacant(place) => {
+                place.insert(Filed {
+                    first: value,
+                    more: Vec::new(),
+                });
+            }
+        }
     }
 
     /// The values at the path and at its ancestors, from `/` down.
     pub fn above(&self, path: &AbsPath) -> impl Iterator<Item = &T> {
-        prefixes(path.as_bytes())
-            .filter_map(|prefix| self.at.get(prefix))
-            .flatten()
+        let known = prefixes(path.as_bytes()).filter(|prefix| self.lengths.has(prefix.len()));
+        known.filter_map(|prefix| self.at.get(prefix)).flat_map(Filed::all)
     }
 
     /// The values at exactly that path.
-    pub fn exactly(&self, path: &AbsPath) -> &[T] {
-        self.at.get(path.as_bytes()).map_or(&[], Vec::as_slice)
+    pub fn exactly(&self, path: &AbsPath) -> impl Iterator<Item = &T> {
+        self.at.get(path.as_bytes()).into_iter().flat_map(Filed::all)
+    }
+}
+
+impl<T> Filed<T> {
+    fn all(&self) -> impl Iterator<Item = &T> {
+        std::iter::once(&self.first).chain(&self.more)
     }
 }
 
 impl<'a, T> FromIterator<(&'a AbsPath, T)> for Index<'a, T> {
     fn from_iter<I: IntoIterator<Item = (&'a AbsPath, T)>>(pairs: I) -> Self {
-        let mut index = Self::default();
+        let pairs = pairs.into_iter();
+        let mut index = Self::with_capacity(pairs.size_hint().0);
         for (path, value) in pairs {
             index.insert(path, value);
         }
         index
+    }
+}
+
+/// The lengths that known paths have: a path of another length need not be looked for.
+#[derive(Debug, Clone, Default)]
+struct Lengths(Vec<u64>);
+
+impl Lengths {
+    fn add(&mut self, length: usize) {
+        let word = length / 64;
+        if self.0.len() <= word {
+            self.0.resize(word + 1, 0);
+        }
+        self.0[word] |= 1 << (length % 64);
+    }
+
+    fn has(&self, length: usize) -> bool {
+        self.0
+            .get(length / 64)
+            .is_some_and(|word| word & (1 << (length % 64)) != 0)
     }
 }
 
@@ -79,7 +131,7 @@ impl<'a, T: Default> Beneath<'a, T> {
 }
 
 /// `/`, `/a`, `/a/b` for `/a/b`: a normal path needs no parsing.
-fn prefixes(path: &[u8]) -> impl Iterator<Item = &[u8]> {
+pub(super) fn prefixes(path: &[u8]) -> impl Iterator<Item = &[u8]> {
     let inner = (1..path.len()).filter(|&i| path[i] == b'/').map(|i| &path[..i]);
     let last = (path.len() > 1).then_some(path);
     std::iter::once(&path[..1]).chain(inner).chain(last)
@@ -102,6 +154,9 @@ mod tests {
         assert_eq!(found("/a/b"), [1, 2, 3]);
         assert_eq!(found("/"), [1]);
         assert_eq!(found("/ab"), [1, 9]);
+        let twice: Index<'_, u8> = [(&ab, 1), (&ab, 2), (&ab, 3)].into_iter().collect();
+        assert_eq!(twice.exactly(&ab).copied().collect::<Vec<u8>>(), [1, 2, 3]);
+        assert_eq!(twice.above(&abc).count(), 0);
     }
 
     #[test]

@@ -7,7 +7,8 @@ use super::Profile;
 use super::index::Index;
 pub use super::representatives::Landmarks;
 use crate::policy::{
-    AbsPath, Access, BasePath, Deny, Grant, Operation, Policy, Reached, Root, Scope, Target, UnixSockets, VarName,
+    AbsPath, Access, BasePath, Deny, Grant, Operation, Policy, Reached, Root, Scope, SuffixSet, Target, UnixSockets,
+    VarName,
 };
 
 /// What is permitted at one path.
@@ -40,6 +41,16 @@ impl Reach {
         Self(Operation::ALL.map(access))
     }
 
+    /// The first operation that is permitted further than by `tight`, which is not asked where nothing is.
+    pub fn beyond(&self, tight: impl FnOnce() -> Self) -> Option<(Operation, Access)> {
+        if *self == Self::NOTHING {
+            return None;
+        }
+        let tight = tight();
+        let operation = Operation::ALL.into_iter().find(|&op| self.get(op) > tight.get(op))?;
+        Some((operation, self.get(operation)))
+    }
+
     /// The answer for one operation.
     pub const fn get(&self, operation: Operation) -> Access {
         let [read, list, write, execute] = self.0;
@@ -58,7 +69,7 @@ pub trait FileReach {
     fn name(&self) -> &'static str;
 
     /// Names the paths, endings and patterns that its answers depend on; nothing else may matter.
-    fn landmarks(&self, landmarks: &mut Landmarks);
+    fn landmarks<'a>(&'a self, landmarks: &mut Landmarks<'a>);
 
     /// Its answers, prepared for many questions.
     fn prepared(&self) -> Box<dyn Fn(&AbsPath) -> Reach + '_>;
@@ -135,12 +146,12 @@ pub fn files_within(a: &dyn FileReach, b: &dyn FileReach) -> Result<(), Witness>
     b.landmarks(&mut landmarks);
     let (in_a, in_b) = (a.prepared(), b.prepared());
     let found = landmarks.search(|path| {
-        let (wide, tight) = (in_a(path), in_b(path));
-        let operation = Operation::ALL.into_iter().find(|&op| wide.get(op) > tight.get(op))?;
+        let wide = in_a(path);
+        let (operation, access) = wide.beyond(|| in_b(path))?;
         Some(Permission::File {
             operation,
             path: path.clone(),
-            access: wide.get(operation),
+            access,
         })
     });
     found.map_or(Ok(()), |what| {
@@ -179,7 +190,7 @@ impl FileReach for Profile {
         "the profile"
     }
 
-    fn landmarks(&self, landmarks: &mut Landmarks) {
+    fn landmarks<'a>(&'a self, landmarks: &mut Landmarks<'a>) {
         self.grants.iter().for_each(|grant| mark_grant(landmarks, grant));
         self.denies.iter().for_each(|deny| mark_deny(landmarks, deny));
     }
@@ -210,9 +221,9 @@ impl FileReach for Policy {
         "the config"
     }
 
-    fn landmarks(&self, landmarks: &mut Landmarks) {
+    fn landmarks<'a>(&'a self, landmarks: &mut Landmarks<'a>) {
         for root in &self.roots {
-            mark_grant(landmarks, &root.grant());
+            mark(landmarks, &root.path, root.suffixes.as_ref());
             root.denies.iter().for_each(|deny| mark_deny(landmarks, deny));
         }
         self.base.iter().for_each(|base| mark_grant(landmarks, &base.grant));
@@ -223,34 +234,29 @@ impl FileReach for Policy {
 
     /// [`Policy::access`] over an index: the most specific root speaks.
     fn prepared(&self) -> Box<dyn Fn(&AbsPath) -> Reach + '_> {
-        let roots: Index<'_, (&Root, Grant)> = self
-            .roots
-            .iter()
-            .map(|root| (&root.path, (root, root.grant())))
-            .collect();
+        let roots: Index<'_, &Root> = self.roots.iter().map(|root| (&root.path, root)).collect();
         let base: Index<'_, &BasePath> = self.base.iter().map(|base| (&base.grant.path, base)).collect();
         let denies = place(self.roots.iter().flat_map(|root| &root.denies));
         let ceilings: Vec<_> = self.ceilings.all.iter().map(|c| c.policy.prepared()).collect();
         Box::new(move |path| {
             // The most specific root comes last, and a one-file root leaves the listing to the one around it.
             let (mut lists, mut speaks) = (None, None);
-            for (root, grant) in roots.above(path) {
+            for root in roots.above(path).copied() {
                 match root.scope {
-                    Scope::File if root.path == *path => speaks = Some((*root, grant)),
+                    Scope::File if root.path == *path => speaks = Some(root),
                     Scope::File => {}
-                    Scope::Tree | Scope::Names => (lists, speaks) = (Some((*root, grant)), Some((*root, grant))),
+                    Scope::Tree | Scope::Names => (lists, speaks) = (Some(root), Some(root)),
                 }
             }
             let speaker = |operation| match operation {
                 Operation::List => lists,
                 Operation::Read | Operation::Write | Operation::Execute => speaks,
             };
-            let mut reach = Reach::of(|operation| {
-                speaker(operation).map_or(Access::Denied, |(_, grant)| grant.gives(operation, path))
-            });
+            let mut reach =
+                Reach::of(|operation| speaker(operation).map_or(Access::Denied, |root| root.gives(operation, path)));
             for base in base.above(path) {
                 reach.join(|operation| {
-                    let adds = speaker(operation).is_none_or(|(root, _)| base.grant.path.is_below(&root.path));
+                    let adds = speaker(operation).is_none_or(|root| base.grant.path.is_below(&root.path));
                     if adds {
                         base.grant.gives(operation, path)
                     } else {
@@ -283,20 +289,20 @@ fn where_it_holds(deny: &Deny) -> &AbsPath {
     }
 }
 
-fn mark_grant(landmarks: &mut Landmarks, grant: &Grant) {
-    landmarks.path(&grant.path);
-    if let Some(suffixes) = &grant.suffixes {
-        landmarks.suffixes(&grant.path, suffixes);
+fn mark_grant<'a>(landmarks: &mut Landmarks<'a>, grant: &'a Grant) {
+    mark(landmarks, &grant.path, grant.suffixes.as_ref());
+}
+
+fn mark<'a>(landmarks: &mut Landmarks<'a>, path: &'a AbsPath, suffixes: Option<&SuffixSet>) {
+    landmarks.path(path);
+    if let Some(suffixes) = suffixes {
+        landmarks.suffixes(path, suffixes);
     }
 }
 
-fn mark_deny(landmarks: &mut Landmarks, deny: &Deny) {
-    let path = where_it_holds(deny);
-    landmarks.path(path);
+fn mark_deny<'a>(landmarks: &mut Landmarks<'a>, deny: &'a Deny) {
+    mark(landmarks, where_it_holds(deny), deny.except.as_ref());
     if let Target::Pattern { root, pattern } = &deny.target {
         landmarks.pattern(root, pattern);
-    }
-    if let Some(except) = &deny.except {
-        landmarks.suffixes(path, except);
     }
 }

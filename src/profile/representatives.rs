@@ -20,6 +20,7 @@
 //! ending (the empty one included) one longer name in which no longer ending begins to show. That is
 //! how a pattern `*.tar.gz` meets a suffix `.gz`: each is the longest ending of a name of its own.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -29,8 +30,10 @@ use crate::policy::{AbsPath, Pattern, SuffixSet};
 
 /// The paths, endings and patterns that decide what a reach permits.
 #[derive(Debug, Clone, Default)]
-pub struct Landmarks {
-    at: BTreeMap<AbsPath, Marks>,
+pub struct Landmarks<'a> {
+    /// As they were named; a path may stand here more than once.
+    paths: Vec<Cow<'a, AbsPath>>,
+    marks: BTreeMap<AbsPath, Marks>,
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -45,29 +48,35 @@ impl Marks {
     }
 }
 
-impl Landmarks {
+impl<'a> Landmarks<'a> {
     /// A clause names this path.
-    pub fn path(&mut self, path: &AbsPath) {
-        if !self.at.contains_key(path) {
-            self.at.insert(path.clone(), Marks::default());
-        }
+    pub fn path(&mut self, path: &'a AbsPath) {
+        self.paths.push(Cow::Borrowed(path));
+    }
+
+    /// The same of a path that is written down nowhere.
+    pub fn owned(&mut self, path: AbsPath) {
+        self.paths.push(Cow::Owned(path));
     }
 
     /// A clause at this path looks at how names end.
     pub fn suffixes(&mut self, path: &AbsPath, suffixes: &SuffixSet) {
-        let marks = self.at.entry(path.clone()).or_default();
-        marks
-            .endings
-            .extend(suffixes.iter().map(|suffix| suffix.as_str().as_bytes().to_vec()));
+        let endings = suffixes.iter().map(|suffix| suffix.as_str().as_bytes().to_vec());
+        self.marks(path).endings.extend(endings);
     }
 
     /// A clause matches names below this path.
     pub fn pattern(&mut self, root: &AbsPath, pattern: &Pattern) {
-        let marks = self.at.entry(root.clone()).or_default();
+        let marks = self.marks(root);
         marks.patterns.insert(pattern.clone());
         if let Pattern::Suffix(end) = pattern {
             marks.endings.insert(end.as_bytes().to_vec());
         }
+    }
+
+    fn marks(&mut self, path: &AbsPath) -> &mut Marks {
+        self.owned(path.clone());
+        self.marks.entry(path.clone()).or_default()
     }
 
     /// Calls `try_path` with a representative of every class of paths until it answers with something.
@@ -84,41 +93,81 @@ impl Landmarks {
     }
 
     fn walk<T>(mut self, mut try_path: impl FnMut(&AbsPath, &AbsPath) -> Option<T>) -> Option<T> {
-        self.path(&AbsPath::root());
-        let ancestors: BTreeSet<AbsPath> = self
-            .at
-            .keys()
-            .filter_map(AbsPath::parent)
-            .filter(|parent| !self.at.contains_key(parent))
-            .flat_map(|parent| parent.ancestors().collect::<Vec<_>>())
-            .collect();
-        for ancestor in &ancestors {
-            self.path(ancestor);
-        }
+        self.owned(AbsPath::root());
+        // Most clauses are named in order, which a stable sort finds out.
+        self.paths.sort();
+        self.paths.dedup();
+        let unmarked = Marks::default();
+        let mut marked = self.marks.iter().peekable();
 
-        // Landmarks come sorted, parents before what lies below them, so a stack holds the way down.
-        let mut way: Vec<(&AbsPath, Rc<Names>)> = Vec::new();
-        for (path, marks) in &self.at {
+        // Parents come before what lies below them, so a stack holds the way down.
+        let mut way: Vec<(Cow<'_, AbsPath>, Rc<Names>)> = Vec::new();
+        for (place, path) in self.paths.iter().enumerate() {
             while way.last().is_some_and(|(above, _)| !path.is_within(above)) {
                 way.pop();
             }
-            let inherited = way.last().map_or_else(Rc::default, |(_, names)| Rc::clone(names));
-            let names = if marks.is_empty() && !inherited.free.is_empty() {
-                inherited
-            } else {
-                Rc::new(inherited.with(marks))
-            };
-            way.push((path, Rc::clone(&names)));
-            let found = try_path(path, path).or_else(|| {
-                names
-                    .below(path, |p| self.at.contains_key(p))
-                    .find_map(|p| try_path(path, &p))
-            });
-            if found.is_some() {
-                return found;
+            // What lies between is a landmark as well, and sorts right before the first that lies below it.
+            let between = between(way.last().map(|(above, _)| &**above), path);
+            let between = between.into_iter().map(|path| (Cow::Owned(path), &unmarked, place));
+            let marks = marked
+                .next_if(|(at, _)| **at == **path)
+                .map_or(&unmarked, |(_, marks)| marks);
+            for (path, marks, next) in between.chain([(Cow::Borrowed(&**path), marks, place + 1)]) {
+                let inherited = way.last().map_or_else(Rc::default, |(_, names)| Rc::clone(names));
+                let names = if marks.is_empty() && !inherited.free.is_empty() {
+                    inherited
+                } else {
+                    Rc::new(inherited.with(marks))
+                };
+                let below = Below::new(&path, &self.paths[next..]);
+                let found = try_path(&path, &path).or_else(|| names.below(&path, &below, |p| try_path(&path, p)));
+                if found.is_some() {
+                    return found;
+                }
+                way.push((path, names));
             }
         }
         None
+    }
+}
+
+/// The directories between a path and one above it, from the upper one down.
+fn between(above: Option<&AbsPath>, path: &AbsPath) -> Vec<AbsPath> {
+    let taken = above.map_or(0, |above| above.as_bytes().len());
+    let beyond = path.as_bytes().get(taken + 1..).unwrap_or_default();
+    if !beyond.contains(&b'/') {
+        return Vec::new();
+    }
+    let ancestors = path.ancestors().skip(1);
+    let mut found: Vec<AbsPath> = ancestors.take_while(|at| at.as_bytes().len() > taken).collect();
+    found.reverse();
+    found
+}
+
+/// The landmarks below one.
+struct Below<'a> {
+    /// Those that sort behind it; none where the first of them does not lie below it.
+    rest: &'a [Cow<'a, AbsPath>],
+}
+
+impl<'a> Below<'a> {
+    fn new(path: &AbsPath, behind: &'a [Cow<'a, AbsPath>]) -> Self {
+        let none = behind.first().is_none_or(|next| !next.is_within(path));
+        Self {
+            rest: if none { &[] } else { behind },
+        }
+    }
+
+    /// Whether a path is a landmark: some clause names it, or what lies below it.
+    fn has(&self, path: &AbsPath) -> bool {
+        // Most have few, so what is looked through grows from the front.
+        let mut most = 1;
+        while self.rest.get(most).is_some_and(|other| **other < *path) {
+            most *= 2;
+        }
+        let near = self.rest.get(..=most).unwrap_or(self.rest);
+        let first = near.partition_point(|other| **other < *path);
+        near.get(first).is_some_and(|other| other.is_within(path))
     }
 }
 
@@ -169,46 +218,51 @@ impl Names {
         }
     }
 
-    fn below<'a>(
-        &'a self,
-        path: &'a AbsPath,
-        taken: impl Fn(&AbsPath) -> bool + 'a,
-    ) -> impl Iterator<Item = AbsPath> + 'a {
-        let taken = Rc::new(taken);
-        let clear = move |path: AbsPath| -> Vec<AbsPath> {
-            if taken(&path) {
-                // Keep clear of the landmark by a directory in between.
-                let (Some(parent), Some(name)) = (path.parent(), path.name()) else {
-                    return Vec::new();
-                };
-                let apart = self.between.iter().filter_map(|name| untaken(&parent, name, &*taken));
-                apart.filter_map(|between| between.child(name)).collect()
-            } else {
-                vec![path]
-            }
-        };
-        let clear = Rc::new(clear);
-        let direct = self.free.iter().filter_map(|name| path.child(name));
-        let direct = direct.flat_map({
-            let clear = Rc::clone(&clear);
-            move |p| clear(p)
-        });
-        let matched = self
-            .matched
+    /// Shows the paths worth trying below a landmark.
+    fn below<T>(
+        &self,
+        path: &AbsPath,
+        taken: &Below<'_>,
+        mut try_path: impl FnMut(&AbsPath) -> Option<T>,
+    ) -> Option<T> {
+        let direct = self
+            .free
             .iter()
-            .filter_map(|name| path.child(name))
-            .flat_map(move |p| clear(p));
-        let deeper = matched.flat_map(|dir| self.free.iter().filter_map(move |name| dir.child(name)));
-        direct.chain(deeper)
+            .find_map(|name| self.clear(path, name, taken, &mut try_path));
+        direct.or_else(|| {
+            let mut deeper = |dir: &AbsPath| self.free.iter().find_map(|name| try_path(&dir.child(name)?));
+            self.matched
+                .iter()
+                .find_map(|name| self.clear(path, name, taken, &mut deeper))
+        })
+    }
+
+    /// Shows `name` in `dir`, or, where that is a landmark, one that keeps clear of it by a directory in between.
+    fn clear<T>(
+        &self,
+        dir: &AbsPath,
+        name: &OsStr,
+        taken: &Below<'_>,
+        mut try_path: impl FnMut(&AbsPath) -> Option<T>,
+    ) -> Option<T> {
+        let path = dir.child(name)?;
+        if !taken.has(&path) {
+            return try_path(&path);
+        }
+        let apart = self
+            .between
+            .iter()
+            .filter_map(|between| untaken(dir, between, taken)?.child(name));
+        apart.into_iter().find_map(|path| try_path(&path))
     }
 }
 
 /// `name` in `dir`, made longer at the front until it is no landmark; what it ends with stays.
-fn untaken(dir: &AbsPath, name: &OsStr, taken: &dyn Fn(&AbsPath) -> bool) -> Option<AbsPath> {
+fn untaken(dir: &AbsPath, name: &OsStr, taken: &Below<'_>) -> Option<AbsPath> {
     let mut longer = name.to_owned();
     loop {
         let path = dir.child(&longer)?;
-        if !taken(&path) {
+        if !taken.has(&path) {
             return Some(path);
         }
         let mut bytes = STEM.to_vec();
@@ -250,7 +304,7 @@ mod tests {
     use super::*;
     use crate::policy::Suffix;
 
-    fn tried(landmarks: Landmarks) -> Vec<AbsPath> {
+    fn tried(landmarks: Landmarks<'_>) -> Vec<AbsPath> {
         let mut all = Vec::new();
         let found: Option<()> = landmarks.search(|path| {
             all.push(path.clone());
@@ -267,7 +321,7 @@ mod tests {
     #[test]
     fn every_landmark_its_ancestors_and_a_new_name_below_each_are_tried() {
         let mut landmarks = Landmarks::default();
-        landmarks.path(&AbsPath::new("/a/new").unwrap());
+        landmarks.owned(AbsPath::new("/a/new").unwrap());
         let tried = tried(landmarks);
         for wanted in ["/", "/a", "/a/new", "/a/new/new"] {
             assert!(tried.contains(&AbsPath::new(wanted).unwrap()), "{wanted}: {tried:?}");

@@ -6,8 +6,6 @@
 //! are there now. Operations that nothing touches stay with the directory, so a tree with a read-only
 //! corner is still readable by one rule.
 
-use std::collections::BTreeMap;
-
 use super::rights::{IOCTL_DEV, OLDEST_ABI, RESOLVE_UNIX, RESOLVE_UNIX_ABI, TCP_ABI, handled, to_give};
 use super::{Beneath, LandlockPlan, Rule};
 use crate::backend::Regime;
@@ -126,7 +124,7 @@ pub(in crate::backend) fn layer(profile: &Profile, survey: &Survey, options: Opt
         survey,
         options: &options,
         obstacles,
-        rules: BTreeMap::new(),
+        rules: Vec::new(),
         links: Links::new(profile, survey),
     };
     lowering.links.refuse_targets()?;
@@ -148,19 +146,41 @@ pub(in crate::backend) fn layer(profile: &Profile, survey: &Survey, options: Opt
     }));
     statuses.push(lowering.sockets()?);
 
-    let rules = lowering.rules.into_iter().map(|(path, (beneath, node, access))| Rule {
-        path: path.as_path().as_os_str().to_owned(),
-        device: node.identity.device,
-        inode: node.identity.inode,
-        beneath,
-        access,
-    });
     let plan = LandlockPlan {
         abi: options.abi,
         handle_tcp: profile.network != Network::Full && options.abi >= TCP_ABI,
-        rules: rules.filter(|rule| rule.access != 0).collect(),
+        rules: one_each(lowering.rules),
     };
     Ok(Lowered { plan, statuses })
+}
+
+/// Rules sorted by path, what several grants give to one path in one.
+fn one_each(mut given: Vec<Given>) -> Vec<Rule> {
+    // Stable, and grants mostly come sorted: what is there is the first's word.
+    given.sort_by(|a, b| a.path.cmp(&b.path));
+    given.dedup_by(|more, first| {
+        let same = more.path == first.path;
+        if same {
+            first.access |= more.access;
+        }
+        same
+    });
+    let rules = given.into_iter().map(|given| Rule {
+        path: given.path.into_os_string(),
+        device: given.node.identity.device,
+        inode: given.node.identity.inode,
+        beneath: given.beneath,
+        access: given.access,
+    });
+    rules.collect()
+}
+
+/// What one grant gives to one path.
+struct Given {
+    path: AbsPath,
+    beneath: Beneath,
+    node: Node,
+    access: u64,
 }
 
 struct Lowering<'a> {
@@ -169,7 +189,7 @@ struct Lowering<'a> {
     survey: &'a Survey,
     options: &'a Options,
     obstacles: Obstacles<'a>,
-    rules: BTreeMap<AbsPath, (Beneath, Node, u64)>,
+    rules: Vec<Given>,
     links: Links<'a>,
 }
 
@@ -287,7 +307,12 @@ impl Lowering<'_> {
         };
         let access = (access | sockets) & handled(self.options.abi);
         if access != 0 {
-            self.rules.entry(path.clone()).or_insert((beneath, node, 0)).2 |= access;
+            self.rules.push(Given {
+                path: path.clone(),
+                beneath,
+                node,
+                access,
+            });
         }
     }
 

@@ -4,12 +4,13 @@
 //! rule on anything else for that alone. A right that is not handled is permitted everywhere. An
 //! operation counts as permitted when any bit of it is, so the reader errs towards "permits".
 
+use std::cell::LazyCell;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use super::rights::{FILE_RIGHTS, IOCTL_DEV, NEVER, OLDEST_ABI, RESOLVE_UNIX, WRITE_FILE, enough_for, handled};
 use super::{Beneath, LandlockPlan, Rule};
-use crate::policy::{AbsPath, Access, Network, Operation, UnixSockets, path};
+use crate::policy::{AbsPath, Access, Identity, Network, Operation, UnixSockets, path};
 use crate::profile::index::Index;
 use crate::profile::order::Permission;
 use crate::profile::{FileReach, Landmarks, Profile, Reach, Witness, files_within};
@@ -21,29 +22,25 @@ impl FileReach for LandlockPlan {
         PLAN
     }
 
-    fn landmarks(&self, landmarks: &mut Landmarks) {
+    fn landmarks<'a>(&'a self, landmarks: &mut Landmarks<'a>) {
         self.rules
             .iter()
             .filter_map(path_of)
-            .for_each(|path| landmarks.path(&path));
+            .for_each(|path| landmarks.owned(path));
     }
 
     fn prepared(&self) -> Box<dyn Fn(&AbsPath) -> Reach + '_> {
         let mut rules: Index<'_, &Rule> = Index::default();
         for rule in &self.rules {
             // Nobody knows where a path that is not normal leads, so it counts as leading everywhere.
-            let place = if path_of(rule).is_some() {
-                rule.path.as_bytes()
-            } else {
-                b"/"
-            };
-            rules.insert_bytes(place, rule);
+            let path = rule.path.as_bytes();
+            rules.insert_bytes(if path::is_normal(path) { path } else { b"/" }, rule);
         }
         let unhandled = !handled(self.abi);
         Box::new(move |path| {
             let reaches = |rule: &&&Rule| match rule.beneath {
                 Beneath::Directory => true,
-                Beneath::File => path_of(rule).is_none() || rule.path.as_bytes() == path.as_bytes(),
+                Beneath::File => rule.path.as_bytes() == path.as_bytes() || !path::is_normal(rule.path.as_bytes()),
             };
             let given = rules
                 .above(path)
@@ -86,18 +83,17 @@ fn kernel(what: String) -> Result<(), Witness> {
 
 /// Whether each rule is on the file it was made for, and gives no right that none may give.
 pub(in crate::backend) fn rules_sound(plan: &LandlockPlan, profile: &Profile) -> Result<(), Witness> {
-    let profile_says = profile.prepared();
+    // Few rules, if any, need it.
+    let profile_says = LazyCell::new(|| profile.prepared());
+    let identities: Index<'_, &Identity> = profile.identities.iter().collect();
     for rule in &plan.rules {
-        let shown = path::display(&rule.path);
+        let shown = || path::display(&rule.path);
         let Some(place) = path_of(rule) else {
-            return kernel(format!("a rule on {shown}, which is not a normal absolute path"));
+            return kernel(format!("a rule on {}, which is not a normal absolute path", shown()));
         };
-        if profile
-            .identities
-            .get(&place)
-            .is_some_and(|id| (id.device, id.inode) != (rule.device, rule.inode))
-        {
-            return kernel(format!("a rule on another file than the profile's {shown}"));
+        let mut known = identities.exactly(&place);
+        if known.any(|id| (id.device, id.inode) != (rule.device, rule.inode)) {
+            return kernel(format!("a rule on another file than the profile's {}", shown()));
         }
         let possible = match rule.beneath {
             Beneath::Directory => handled(plan.abi) & !NEVER & !IOCTL_DEV,
@@ -105,13 +101,13 @@ pub(in crate::backend) fn rules_sound(plan: &LandlockPlan, profile: &Profile) ->
         };
         let strange = rule.access & !possible;
         if strange != 0 {
-            return kernel(format!("rights {strange:#x} on {shown}"));
+            return kernel(format!("rights {strange:#x} on {}", shown()));
         }
         if rule.access & IOCTL_DEV != 0 {
             let reach = profile_says(&place);
             let full = [Operation::Read, Operation::Write].map(|operation| reach.get(operation));
             if !place.as_bytes().starts_with(b"/dev/") || full != [Access::Full; 2] {
-                return kernel(format!("ioctl on {shown}"));
+                return kernel(format!("ioctl on {}", shown()));
             }
         }
     }
@@ -150,6 +146,6 @@ pub(in crate::backend) fn sockets_within(plan: &LandlockPlan, profile: &Profile)
 
 /// The rule's path, if it is written in the one normal way.
 fn path_of(rule: &Rule) -> Option<AbsPath> {
-    let path = AbsPath::new(Path::new(&rule.path)).ok()?;
-    (path.as_bytes() == rule.path.as_bytes()).then_some(path)
+    let normal = path::is_normal(rule.path.as_bytes()).then_some(Path::new(&rule.path))?;
+    AbsPath::new(normal).ok()
 }

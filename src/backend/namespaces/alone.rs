@@ -28,7 +28,7 @@ impl FileReach for Alone<'_> {
         PLAN
     }
 
-    fn landmarks(&self, landmarks: &mut Landmarks) {
+    fn landmarks<'a>(&'a self, landmarks: &mut Landmarks<'a>) {
         self.view.landmarks(landmarks);
         // Whether something is there decides as well.
         self.survey.nodes().for_each(|(path, _)| landmarks.path(path));

@@ -1,5 +1,6 @@
 //! Profile → mounts, and the Landlock layer for inside.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::hold::{Held, rights_of};
@@ -129,11 +130,15 @@ impl Ways {
 }
 
 /// The profile without what the regime's own mounts replace.
-fn shown_part(profile: &Profile) -> Profile {
+fn shown_part(profile: &Profile) -> Cow<'_, Profile> {
+    let granted = profile.grants.iter().map(|grant| &grant.path);
+    if !granted.chain(profile.identities.keys()).any(in_proc) {
+        return Cow::Borrowed(profile);
+    }
     let mut shown = profile.clone();
     shown.grants.retain(|grant| !in_proc(&grant.path));
     shown.identities.retain(|path, _| !in_proc(path));
-    shown
+    Cow::Owned(shown)
 }
 
 /// The plan for a profile, or the reason why there is none.

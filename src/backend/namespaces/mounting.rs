@@ -8,8 +8,10 @@
 //! its own. So every directory between a writable bind and a mount inside it is bound onto itself, which
 //! makes it a mount point as well. Renaming and linking between two such mounts is EXDEV; tools copy then.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::ffi::OsString;
+
+use foldhash::fast::RandomState;
 
 use super::hold::{Cover, writes_tree};
 use super::own::{DEV, PROC, TMP, Tmp, is_brought};
@@ -43,16 +45,16 @@ pub(super) struct Mounting<'a> {
     covers: Index<'a, Cover>,
     steps: Vec<Step>,
     /// What the last step at each path made of it.
-    made: BTreeMap<AbsPath, Shown>,
+    made: HashMap<AbsPath, Shown, RandomState>,
     /// Directories on the root tmpfs.
-    skeleton: BTreeSet<AbsPath>,
+    skeleton: HashSet<AbsPath, RandomState>,
 }
 
 /// What came of it.
 pub(super) struct Mounted {
     pub(super) steps: Vec<Step>,
     /// How each mount point is shown; below, the deepest one above counts.
-    pub(super) made: BTreeMap<AbsPath, Shown>,
+    pub(super) made: HashMap<AbsPath, Shown, RandomState>,
     pub(super) tmp: Tmp,
 }
 
@@ -74,8 +76,8 @@ pub(super) fn mount(wanted: &Wanted<'_>, survey: &Survey) -> Result<Mounted, Ref
         grants: wanted.profile.grants.iter().map(|grant| (&grant.path, grant)).collect(),
         covers: wanted.covers.iter().map(|(path, cover)| (path, *cover)).collect(),
         steps: Vec::new(),
-        made: BTreeMap::new(),
-        skeleton: BTreeSet::new(),
+        made: HashMap::default(),
+        skeleton: HashSet::default(),
     };
     let tmp = mounting.points(wanted)?;
     mounting.links(wanted);
@@ -106,7 +108,7 @@ impl Mounting<'_> {
             Shown::Nothing => Tmp::Private,
             Shown::Masked | Shown::ReadOnly | Shown::Writable | Shown::Device => Tmp::Granted,
         };
-        let dev_is_granted = self.grants.exactly(&dev).iter().any(|grant| grant.scope == Scope::Tree);
+        let dev_is_granted = self.grants.exactly(&dev).any(|grant| grant.scope == Scope::Tree);
         for path in &points {
             let at = || path.as_path().as_os_str().to_owned();
             if *path == proc {
@@ -230,6 +232,10 @@ impl Mounting<'_> {
 
     fn make(&mut self, path: &AbsPath, shown: Shown, step: Step) {
         for directory in path.ancestors().skip(1) {
+            // Above one that is known, all are.
+            if self.skeleton.contains(&directory) {
+                break;
+            }
             if self.around(&directory).0.is_none() {
                 self.skeleton.insert(directory);
             }

@@ -238,11 +238,11 @@ impl FileReach for WithOwn<'_> {
         "the profile"
     }
 
-    fn landmarks(&self, landmarks: &mut Landmarks) {
+    fn landmarks<'a>(&'a self, landmarks: &mut Landmarks<'a>) {
         self.profile.landmarks(landmarks);
         for top in [TMP, PROC, DEV] {
             if let Ok(top) = AbsPath::new(top) {
-                landmarks.path(&top);
+                landmarks.owned(top);
             }
         }
     }
@@ -252,12 +252,9 @@ impl FileReach for WithOwn<'_> {
         let own = Own::new(self.profile, self.tmp);
         Box::new(move |path| {
             let reach = says(path);
-            Reach::of(|operation| {
-                if own.gives(operation, path) {
-                    Access::Full
-                } else {
-                    reach.get(operation)
-                }
+            Reach::of(|operation| match reach.get(operation) {
+                Access::Denied | Access::UpTo(_) if own.gives(operation, path) => Access::Full,
+                given @ (Access::Denied | Access::UpTo(_) | Access::Full) => given,
             })
         })
     }

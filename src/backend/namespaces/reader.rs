@@ -339,10 +339,10 @@ impl FileReach for View {
         PLAN
     }
 
-    fn landmarks(&self, landmarks: &mut Landmarks) {
+    fn landmarks<'a>(&'a self, landmarks: &mut Landmarks<'a>) {
         self.mounts.keys().for_each(|point| landmarks.path(point));
         let devices = DEVICES.iter().filter_map(|device| AbsPath::new(device).ok());
-        devices.for_each(|device| landmarks.path(&device));
+        devices.for_each(|device| landmarks.owned(device));
     }
 
     fn prepared(&self) -> Box<dyn Fn(&AbsPath) -> Reach + '_> {

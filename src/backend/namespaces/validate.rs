@@ -174,21 +174,22 @@ impl<'a> Pair<'a> {
         let (walls, profile) = (self.prepared(), permitted.prepared());
         // A link is never opened itself; what it leads to is looked at where it lies.
         let seen = self.survey.nodes().filter(|(_, node)| node.kind != Kind::Symlink);
-        for (path, _) in seen {
-            let (wide, tight) = (walls(path), profile(path));
-            if let Some(operation) = Operation::ALL.into_iter().find(|&op| wide.get(op) > tight.get(op)) {
-                return Err(Witness {
-                    what: Permission::File {
-                        operation,
-                        path: path.clone(),
-                        access: wide.get(operation),
-                    },
-                    wide: self.name(),
-                    tight: permitted.name(),
-                });
-            }
+        let beyond = seen.filter_map(|(path, _)| {
+            let (operation, access) = walls(path).beyond(|| profile(path))?;
+            Some((path, operation, access))
+        });
+        match beyond.min_by_key(|(path, ..)| *path) {
+            None => Ok(()),
+            Some((path, operation, access)) => Err(Witness {
+                what: Permission::File {
+                    operation,
+                    path: path.clone(),
+                    access,
+                },
+                wide: self.name(),
+                tight: permitted.name(),
+            }),
         }
-        Ok(())
     }
 }
 
@@ -197,7 +198,7 @@ impl FileReach for Pair<'_> {
         "the mounts and the Landlock plan"
     }
 
-    fn landmarks(&self, landmarks: &mut Landmarks) {
+    fn landmarks<'a>(&'a self, landmarks: &mut Landmarks<'a>) {
         self.view.landmarks(landmarks);
         self.layer.landmarks(landmarks);
         // What lies in a directory that was not listed may exist, whatever its name.
@@ -268,7 +269,7 @@ impl FileReach for Bare<'_> {
         PLAN
     }
 
-    fn landmarks(&self, landmarks: &mut Landmarks) {
+    fn landmarks<'a>(&'a self, landmarks: &mut Landmarks<'a>) {
         self.view.landmarks(landmarks);
     }
 
@@ -299,7 +300,7 @@ impl FileReach for Spoken<'_> {
         self.changed.name()
     }
 
-    fn landmarks(&self, landmarks: &mut Landmarks) {
+    fn landmarks<'a>(&'a self, landmarks: &mut Landmarks<'a>) {
         self.changed.landmarks(landmarks);
         self.stage.iter().for_each(|path| landmarks.path(path));
     }

@@ -37,7 +37,7 @@ impl FileReach for View<'_> {
         "the Seatbelt profile"
     }
 
-    fn landmarks(&self, landmarks: &mut Landmarks) {
+    fn landmarks<'a>(&'a self, landmarks: &mut Landmarks<'a>) {
         let root = AbsPath::root();
         let filters = self.reader.rules().iter().flat_map(|rule| &rule.filters);
         filters.for_each(|filter| mark(landmarks, filter, &root));
@@ -87,7 +87,7 @@ pub fn widest(script: &Script, operation: Operation, path: &AbsPath) -> Access {
     readings.max().unwrap_or(Access::Denied)
 }
 
-fn mark(landmarks: &mut Landmarks, filter: &Filter, around: &AbsPath) {
+fn mark<'a>(landmarks: &mut Landmarks<'a>, filter: &'a Filter, around: &AbsPath) {
     match filter {
         Filter::Literal(place) | Filter::Subpath(place) => landmarks.path(&place.path),
         Filter::Regex(expression) => match expression.regex.shape() {

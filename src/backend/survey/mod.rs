@@ -6,16 +6,17 @@
 mod links;
 mod mounts;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::ffi::{OsStr, OsString};
 use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 
-use nix::dir::Dir;
+use foldhash::fast::RandomState;
 use nix::errno::Errno;
 use nix::fcntl::{AT_FDCWD, AtFlags, OFlag, OpenHow, ResolveFlag, openat2};
 use nix::sys::stat::{FileStat, SFlag, fstat, fstatat};
+use rustix::fs::RawDir;
 
 use crate::policy::{AbsPath, Identity};
 pub use links::{Link, link_at, links_in};
@@ -55,8 +56,8 @@ pub struct Node {
 /// Named paths, the entries of the opened directories, and the mounts.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Survey {
-    nodes: BTreeMap<AbsPath, Node>,
-    entries: BTreeMap<AbsPath, Vec<OsString>>,
+    nodes: HashMap<AbsPath, Node, RandomState>,
+    entries: HashMap<AbsPath, Vec<OsString>, RandomState>,
     links: BTreeMap<AbsPath, Link>,
     mounts: Mounts,
 }
@@ -109,16 +110,17 @@ impl Survey {
             ..Self::default()
         };
         let mut near = Near::default();
-        let mut listed = 0;
+        let mut lists = Lists::default();
         for path in paths {
             // What a listing has found is known; what it has not found is not there.
-            let in_a_listing = || path.parent().is_some_and(|parent| survey.entries.contains_key(&parent));
+            let listed_in = |parent: &AbsPath| survey.entries.contains_key(parent);
+            let in_a_listing = || !survey.entries.is_empty() && path.parent().as_ref().is_some_and(listed_in);
             if survey.nodes.contains_key(path) || in_a_listing() {
                 continue;
             }
             if let Some(node) = near.look(path)? {
                 survey.nodes.insert(path.clone(), node);
-                survey.list_from(path.clone(), &opens, &mut listed)?;
+                survey.list_from(path.clone(), &opens, &mut lists)?;
             }
         }
         Ok(survey)
@@ -129,7 +131,7 @@ impl Survey {
         &mut self,
         top: AbsPath,
         opens: &impl Fn(&AbsPath) -> bool,
-        listed: &mut usize,
+        lists: &mut Lists,
     ) -> Result<(), SurveyError> {
         let mut open = vec![top];
         while let Some(path) = open.pop() {
@@ -139,8 +141,7 @@ impl Survey {
             if node.kind != Kind::Directory || self.entries.contains_key(&path) || !opens(&path) {
                 continue;
             }
-            let found = list(&path, node.identity, MOST_ENTRIES - *listed)?;
-            *listed += found.len();
+            let found = lists.take(&path, node.identity)?;
             let mut names = Vec::with_capacity(found.len());
             for (name, child, node) in found {
                 names.push(name);
@@ -193,7 +194,7 @@ impl Survey {
         seen.collect()
     }
 
-    /// Everything that was seen.
+    /// Everything that was seen, in no order.
     pub fn nodes(&self) -> impl Iterator<Item = (&AbsPath, Node)> {
         self.nodes.iter().map(|(path, node)| (path, *node))
     }
@@ -203,14 +204,11 @@ impl Survey {
         if self.nodes.contains_key(path) {
             return false;
         }
-        let way: Vec<AbsPath> = path.ancestors().collect();
-        way.windows(2).any(|pair| match pair {
-            [child, parent] => {
-                !self.nodes.contains_key(child)
-                    && (self.entries.contains_key(parent)
-                        || self.nodes.get(parent).is_some_and(|node| node.kind != Kind::Directory))
-            }
-            _ => false,
+        let mut children = path.ancestors();
+        path.ancestors().skip(1).any(|parent| {
+            children.next().is_some_and(|child| !self.nodes.contains_key(&child))
+                && (self.entries.contains_key(&parent)
+                    || self.nodes.get(&parent).is_some_and(|node| node.kind != Kind::Directory))
         })
     }
 
@@ -272,45 +270,67 @@ impl Near {
     }
 }
 
-fn list(path: &AbsPath, expected: Identity, most: usize) -> Result<Vec<(OsString, AbsPath, Node)>, SurveyError> {
-    let failed = |errno: Errno| SurveyError::List {
-        path: path.clone(),
-        source: errno.into(),
-    };
-    let fd = open(path, OFlag::O_RDONLY | OFlag::O_DIRECTORY).map_err(failed)?;
-    if node_of(path, &fstat(&fd).map_err(failed)?)?.identity != expected {
-        return Err(SurveyError::Changed(path.clone()));
-    }
-    let mut directory = Dir::from_fd(fd).map_err(failed)?;
-    let mut names = Vec::new();
-    for entry in directory.iter() {
-        let entry = entry.map_err(failed)?;
-        let name = OsStr::from_bytes(entry.file_name().to_bytes());
-        let Some(child) = path.child(name) else { continue };
-        if names.len() >= most {
-            return Err(SurveyError::TooMany(path.clone()));
-        }
-        names.push((name.to_owned(), child));
-    }
-    let mut found = Vec::with_capacity(names.len());
-    for (name, child) in names {
-        match fstatat(&directory, name.as_os_str(), AtFlags::AT_SYMLINK_NOFOLLOW) {
-            Ok(stat) => {
-                let node = node_of(&child, &stat)?;
-                found.push((name, child, node));
-            }
-            // Gone since: nothing to rule.
-            Err(Errno::ENOENT) => {}
-            Err(errno) => {
-                return Err(SurveyError::Look {
-                    path: child,
-                    source: errno.into(),
-                });
-            }
-        }
-    }
-    Ok(found)
+/// The listings of one survey.
+#[derive(Default)]
+struct Lists {
+    /// How many entries there were so far.
+    found: usize,
+    /// What the kernel writes entries to, for one directory after the other.
+    room: Vec<u8>,
 }
+
+impl Lists {
+    fn take(&mut self, path: &AbsPath, expected: Identity) -> Result<Vec<(OsString, AbsPath, Node)>, SurveyError> {
+        let failed = |source: io::Error| SurveyError::List {
+            path: path.clone(),
+            source,
+        };
+        let directory = open(path, OFlag::O_RDONLY | OFlag::O_DIRECTORY).map_err(|errno| failed(errno.into()))?;
+        let stat = fstat(&directory).map_err(|errno| failed(errno.into()))?;
+        if node_of(path, &stat)?.identity != expected {
+            return Err(SurveyError::Changed(path.clone()));
+        }
+        self.room.reserve(ROOM);
+        let mut entries = RawDir::new(&directory, self.room.spare_capacity_mut());
+        let mut names = Vec::new();
+        while let Some(entry) = entries.next() {
+            let entry = match entry {
+                Ok(entry) => entry,
+                // Removed since it was opened: nothing to rule.
+                Err(rustix::io::Errno::NOENT) => break,
+                Err(errno) => return Err(failed(errno.into())),
+            };
+            let name = OsStr::from_bytes(entry.file_name().to_bytes());
+            let Some(child) = path.child(name) else { continue };
+            if self.found >= MOST_ENTRIES {
+                return Err(SurveyError::TooMany(path.clone()));
+            }
+            self.found += 1;
+            names.push((name.to_owned(), child));
+        }
+        let mut found = Vec::with_capacity(names.len());
+        for (name, child) in names {
+            match fstatat(&directory, name.as_os_str(), AtFlags::AT_SYMLINK_NOFOLLOW) {
+                Ok(stat) => {
+                    let node = node_of(&child, &stat)?;
+                    found.push((name, child, node));
+                }
+                // Gone since: nothing to rule.
+                Err(Errno::ENOENT) => {}
+                Err(errno) => {
+                    return Err(SurveyError::Look {
+                        path: child,
+                        source: errno.into(),
+                    });
+                }
+            }
+        }
+        Ok(found)
+    }
+}
+
+/// As much as std asks for at once.
+const ROOM: usize = 32 * 1024;
 
 fn node_of(path: &AbsPath, stat: &FileStat) -> Result<Node, SurveyError> {
     let kind = match SFlag::from_bits_truncate(stat.st_mode) & SFlag::S_IFMT {

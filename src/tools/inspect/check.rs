@@ -127,8 +127,11 @@ impl Inspection {
             let derived = scope.spawn(|| self.derived(&profiles));
             let stands = Stands::find(self, &self.backends);
             let plans: Vec<_> = thread::scope(|scope| {
-                let threads: Vec<_> = stands.all.iter().map(|stand| scope.spawn(|| every(stand))).collect();
-                threads.into_iter().map(joined).collect()
+                // One of them here: a thread that only waits is one too many.
+                let (first, others) = (stands.all.first(), stands.all.iter().skip(1));
+                let threads: Vec<_> = others.map(|stand| scope.spawn(|| every(stand))).collect();
+                let first = first.map(every);
+                first.into_iter().chain(threads.into_iter().map(joined)).collect()
             });
             (joined(derived), stands, plans)
         });

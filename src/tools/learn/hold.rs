@@ -157,7 +157,7 @@ impl FileReach for Bound<'_> {
         "the config and what was accepted"
     }
 
-    fn landmarks(&self, landmarks: &mut Landmarks) {
+    fn landmarks<'a>(&'a self, landmarks: &mut Landmarks<'a>) {
         self.policy.landmarks(landmarks);
         self.old.landmarks(landmarks);
         self.grants.iter().for_each(|grant| landmarks.path(&grant.path));
