@@ -118,11 +118,11 @@ impl Runner {
         let around = Around::of(self.compiled.as_ref());
         match around {
             Around::Scope => {
-                let mark = match &self.start.work {
+                let signing = match &self.start.work {
                     Work::Command(_) => self.compiled.as_ref().and_then(|compiled| compiled.mark.as_ref()),
                     Work::Files(_) => None,
                 };
-                ruleset::apply(ruleset::scope_only()?, mark)?;
+                ruleset::apply(ruleset::scope_only()?, signing)?;
                 if !signals_are_scoped(self.worker) {
                     return Err(StartFailure::new(
                         Step::SelfTest,

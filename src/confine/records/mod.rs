@@ -147,13 +147,12 @@ async fn listen(group: AsyncFd<OwnedFd>, heard: Arc<Mutex<Heard>>) {
             match next {
                 // Whoever put on a layer said so before anything was refused by it.
                 Ok(Some(message)) => heard.by_the_roll().take(message.kind, message.text),
-                // Not the kernel's.
-                Ok(None) => {}
+                // Not the kernel's, or not yet.
+                Ok(None) | Err(Errno::EINTR) => {}
                 Err(Errno::EAGAIN) => {
                     ready.clear_ready();
                     break;
                 }
-                Err(Errno::EINTR) => {}
                 Err(Errno::ENOBUFS) => heard.gathered.lost = true,
                 Err(_) => {
                     heard.gathered.lost = true;

@@ -44,7 +44,7 @@ pub enum Record {
 /// What was refused, of what.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Refusal {
-    /// What was lacking; what this version does not know is left out.
+    /// What was lacking, once each; what this version does not know is left out.
     pub blockers: Vec<Blocker>,
     /// Of what.
     pub object: Object,
@@ -144,7 +144,7 @@ pub fn parse(kind: u16, text: &[u8]) -> Option<Record> {
     let (mut status, mut pid) = (None, None);
     let mut blockers: Option<Vec<Blocker>> = None;
     let mut said = Said::default();
-    while let Some((key, value)) = words.next_word()? {
+    while let Some((key, value)) = words.next_word().ok()? {
         match key {
             b"domain" if domain.is_none() => domain = Some(hexadecimal(value.plain()?)?),
             b"status" if status.is_none() => status = Some(value.plain()?),
@@ -175,18 +175,30 @@ pub(super) fn is_of_landlock(kind: u16) -> bool {
     matches!(kind, ACCESS | DOMAIN)
 }
 
+/// What was lacking for the operation that the record is about.
+///
+/// Of a move or a link to another directory the kernel names all rights that something would gain by it, and one record tells of a
+/// directory. No other operation lacks several of these at once, or one of them beside what is lacking for a file.
 fn names(list: &[u8]) -> Vec<Blocker> {
-    let mut blockers: Vec<Blocker> = list
-        .split(|byte| *byte == b',')
-        .take(MOST_BLOCKERS)
-        .filter_map(Blocker::named)
-        .collect();
-    let mut known = Vec::new();
-    blockers.retain(|blocker| {
-        let is_new = !known.contains(blocker);
-        known.push(*blocker);
-        is_new
-    });
+    let all = list.split(|byte| *byte == b',').take(MOST_BLOCKERS);
+    let all: Vec<Blocker> = all.filter_map(Blocker::named).collect();
+    let count = |wanted: Blocker| all.iter().filter(|blocker| **blocker == wanted).count();
+    let by_name = [Blocker::Make, Blocker::Remove, Blocker::Refer].map(count);
+    let others = all.len() - by_name.iter().sum::<usize>();
+    let is_move = by_name.iter().any(|count| *count > 1)
+        || (others > 0 && others < all.len())
+        || (others > 1 && count(Blocker::Ioctl) > 0);
+    if is_move {
+        return vec![Blocker::Refer];
+    }
+    let mut blockers = Vec::new();
+    for blocker in all.iter().copied() {
+        // A program is opened for reading by whoever executes it.
+        let is_implied = blocker == Blocker::Read && count(Blocker::Execute) > 0;
+        if !is_implied && !blockers.contains(&blocker) {
+            blockers.push(blocker);
+        }
+    }
     blockers
 }
 
@@ -239,6 +251,9 @@ impl Said {
 /// The words of a record.
 struct Words<'t>(&'t [u8]);
 
+/// What is not written as the kernel writes.
+struct NoWord;
+
 /// What stands behind a key.
 #[derive(Debug, Clone, Copy)]
 enum Value<'t> {
@@ -247,28 +262,37 @@ enum Value<'t> {
 }
 
 impl<'t> Words<'t> {
-    /// The next key and its value, `Some(None)` at the end; `None` where it is neither.
-    fn next_word(&mut self) -> Option<Option<(&'t [u8], Value<'t>)>> {
+    /// The next key and its value, `None` at the end.
+    fn next_word(&mut self) -> Result<Option<Word<'t>>, NoWord> {
         let rest = self.0.trim_ascii_start();
         if rest.is_empty() || rest == b"\0" {
-            return Some(None);
+            return Ok(None);
         }
-        let end = rest.iter().position(|byte| *byte == b'=')?;
-        let (key, rest) = (rest.get(..end)?, rest.get(end + 1..)?);
-        if key.is_empty() || !key.iter().all(|byte| byte.is_ascii_lowercase() || *byte == b'_') {
-            return None;
-        }
-        let (value, rest) = if let Some(rest) = rest.strip_prefix(b"\"") {
-            let end = rest.iter().position(|byte| *byte == b'"')?;
-            (Value::Quoted(rest.get(..end)?), rest.get(end + 1..)?)
-        } else {
-            let end = rest.iter().position(u8::is_ascii_whitespace).unwrap_or(rest.len());
-            let (value, rest) = rest.split_at_checked(end)?;
-            (Value::Plain(value.strip_suffix(b"\0").unwrap_or(value)), rest)
-        };
+        let (word, rest) = word(rest).ok_or(NoWord)?;
         self.0 = rest;
-        Some(Some((key, value)))
+        Ok(Some(word))
     }
+}
+
+/// A key, and what stands behind it.
+type Word<'t> = (&'t [u8], Value<'t>);
+
+/// The key and its value at the beginning of a text, and what is behind them.
+fn word(rest: &[u8]) -> Option<(Word<'_>, &[u8])> {
+    let end = rest.iter().position(|byte| *byte == b'=')?;
+    let (key, rest) = (rest.get(..end)?, rest.get(end + 1..)?);
+    if key.is_empty() || !key.iter().all(|byte| byte.is_ascii_lowercase() || *byte == b'_') {
+        return None;
+    }
+    let (value, rest) = if let Some(rest) = rest.strip_prefix(b"\"") {
+        let end = rest.iter().position(|byte| *byte == b'"')?;
+        (Value::Quoted(rest.get(..end)?), rest.get(end + 1..)?)
+    } else {
+        let end = rest.iter().position(u8::is_ascii_whitespace).unwrap_or(rest.len());
+        let (value, rest) = rest.split_at_checked(end)?;
+        (Value::Plain(value.strip_suffix(b"\0").unwrap_or(value)), rest)
+    };
+    Some(((key, value), rest))
 }
 
 impl<'t> Value<'t> {

@@ -230,6 +230,14 @@ impl Denials {
         }
     }
 
+    /// Takes in what the kernel says was denied, if it was noted.
+    pub(super) fn confirmed(&mut self, denial: &Denial, times: u64) {
+        let at = self.known.get(&denial.key());
+        if let Some(counted) = at.and_then(|at| self.all.get_mut(*at)) {
+            counted.recorded = counted.recorded.saturating_add(times);
+        }
+    }
+
     /// Takes in that the kernel denied something of names in this directory; whether that was noted.
     pub(super) fn recorded_in(&mut self, wanted: Wanted, directory: &AbsPath, times: u64) -> bool {
         let is_meant = |counted: &&mut Counted| match &counted.denial {

@@ -6,6 +6,7 @@
 
 use std::collections::HashMap;
 use std::ffi::OsStr;
+use std::fs::symlink_metadata;
 use std::os::unix::ffi::OsStrExt;
 
 use super::Wanted;
@@ -26,6 +27,8 @@ const OUTSIDE: &str = "a process outside of the command";
 enum Fact {
     /// This was denied.
     Of(Denial),
+    /// So was this, and it is not told where nobody noted it.
+    InPassing(Denial),
     /// Something of a name in a directory was denied.
     In(Wanted, AbsPath),
     /// It says too little.
@@ -41,6 +44,7 @@ impl Standing {
             for blocker in refusal.blockers {
                 match self.fact(readers, blocker, &refusal.object) {
                     Fact::Of(denial) => denials.recorded(denial, times),
+                    Fact::InPassing(denial) => denials.confirmed(&denial, times),
                     Fact::In(wanted, directory) => {
                         let key = (wanted, directory);
                         let at = *known.entry(key.clone()).or_insert(inside.len());
@@ -78,7 +82,12 @@ impl Standing {
             Object::Path(path) => AbsPath::new(path).ok().filter(|path| !is_idle(path)),
             Object::Deleted(_) | Object::Address(_) | Object::Process(_) | Object::Unnamed => None,
         };
-        let exactly = |wanted| path().and_then(|path| by_plan(readers, wanted, &path));
+        let exactly = |wanted| {
+            let path = path()?;
+            // By a name that leads to a directory nothing but a move could lack these.
+            let is_other = wanted != Wanted::List && symlink_metadata(path.as_path()).is_ok_and(|about| about.is_dir());
+            by_plan(readers, wanted, &path).filter(|_| !is_other)
+        };
         let within = |wanted| path().map_or(Fact::Nothing, |path| Fact::In(wanted, path));
         let scoped = |wanted, what: String| Some(Denial::Scoped { wanted, what });
         let denial = match blocker {
@@ -107,7 +116,13 @@ impl Standing {
             // The filters refuse it before it comes to that.
             Blocker::Mount => None,
         };
-        denial.map_or(Fact::Nothing, Fact::Of)
+        match denial {
+            None => Fact::Nothing,
+            Some(denial) => match &denial {
+                Denial::File { path, .. } if is_of_a_process(path) => Fact::InPassing(denial),
+                _ => Fact::Of(denial),
+            },
+        }
     }
 }
 
@@ -120,6 +135,13 @@ fn by_plan(readers: &Readers<'_>, wanted: Wanted, path: &AbsPath) -> Option<Deni
         modes: Modes::Permit,
     };
     file(readers, &reached, path)
+}
+
+/// Whether it is what `/proc` says of a process: programs look at their own, and do without.
+fn is_of_a_process(path: &AbsPath) -> bool {
+    let below = path.as_path().strip_prefix("/proc").ok();
+    let first = below.and_then(|below| below.components().next());
+    first.is_some_and(|first| first.as_os_str().as_bytes().iter().all(u8::is_ascii_digit))
 }
 
 /// A name in the abstract namespace, as people write it.

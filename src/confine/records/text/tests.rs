@@ -39,9 +39,35 @@ fn a_domain_is_read_by_the_process_that_made_it() {
 
 #[test]
 fn several_reasons_are_all_told_once_each_and_unknown_ones_left_out() {
-    let text = "audit(1.1:1): domain=195ba459b blockers=fs.make_reg,fs.refer,fs.make_dir,fs.of_tomorrow path=\"/usr/local\" dev=\"vda2\" ino=365";
+    let text = "audit(1.1:1): domain=195ba459b blockers=fs.make_reg,fs.refer,fs.of_tomorrow path=\"/usr/local\" dev=\"vda2\" ino=365";
     let refusal = access(text).unwrap();
     assert_eq!(refusal.blockers, [Blocker::Make, Blocker::Refer]);
+}
+
+#[test]
+fn reasons_are_those_of_one_operation() {
+    for (list, expected) in [
+        ("fs.write_file,fs.read_file", vec![Blocker::Write, Blocker::Read]),
+        ("fs.write_file,fs.truncate", vec![Blocker::Write]),
+        // What is executed is read for that.
+        ("fs.execute,fs.read_file", vec![Blocker::Execute]),
+        ("fs.remove_dir,fs.make_dir", vec![Blocker::Remove, Blocker::Make]),
+        ("fs.ioctl_dev", vec![Blocker::Ioctl]),
+        // What a file would gain by another directory.
+        ("fs.make_char,fs.make_block,fs.ioctl_dev", vec![Blocker::Refer]),
+        (
+            "fs.execute,fs.make_char,fs.make_block,fs.ioctl_dev",
+            vec![Blocker::Refer],
+        ),
+        ("fs.execute,fs.ioctl_dev", vec![Blocker::Refer]),
+        (
+            "fs.execute,fs.read_file,fs.remove_dir,fs.make_dir,fs.refer",
+            vec![Blocker::Refer],
+        ),
+    ] {
+        let text = format!("audit(1.1:1): domain=a blockers={list} path=\"/x\" dev=\"vda\" ino=1");
+        assert_eq!(access(&text).unwrap().blockers, expected, "{list}");
+    }
 }
 
 #[test]
