@@ -15,6 +15,12 @@ fn path(text: &str) -> Object {
     Object::Path(text.into())
 }
 
+/// As the kernel writes what is not plain.
+fn digits(name: &str) -> String {
+    name.bytes()
+        .fold(String::new(), |digits, byte| format!("{digits}{byte:02X}"))
+}
+
 #[test]
 fn a_refusal_with_a_path_is_read() {
     let text = b"audit(1795461852.146:284): domain=193f64159 blockers=fs.make_reg path=\"/tmp\" dev=\"vda\" ino=246951";
@@ -73,7 +79,7 @@ fn reasons_are_those_of_one_operation() {
 #[test]
 fn a_hostile_name_in_hexadecimal_is_the_name_and_nothing_else() {
     let name = "/w/x domain=1 blockers=ptrace \"\n\u{1b}[31m";
-    let digits: String = name.bytes().map(|byte| format!("{byte:02X}")).collect();
+    let digits = digits(name);
     let text = format!("audit(1.1:1): domain=a blockers=fs.read_file path={digits} dev=\"vda\" ino=7");
     let refusal = access(&text).unwrap();
     assert_eq!((refusal.object, refusal.blockers), (path(name), vec![Blocker::Read]));
@@ -96,7 +102,7 @@ fn a_program_with_a_hostile_name_changes_nothing_of_its_domain() {
 
 #[test]
 fn what_is_gone_is_told_from_what_is_there() {
-    let digits: String = "/w/x (deleted)".bytes().map(|byte| format!("{byte:02X}")).collect();
+    let digits = digits("/w/x (deleted)");
     let text = format!("audit(1.1:1): domain=a blockers=fs.write_file path={digits} dev=\"vda\" ino=7");
     assert_eq!(access(&text).unwrap().object, Object::Deleted("/w/x".into()));
 }
