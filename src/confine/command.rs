@@ -84,19 +84,14 @@ impl Command {
         if getppid() != self.runner {
             return Err(StartFailure::new(Step::ParentDeath, Errno::ESRCH, "the runner is gone"));
         }
-        if let Some(Compiled { layer, plan, mark }) = self.compiled {
+        if let Some(Compiled { layer, plan }) = self.compiled {
             let layer = if self.start.terminal {
                 // Compiled anew: a rule added to the shared ruleset would stay for every later command.
                 ruleset::with_own_process(ruleset::compile(&plan)?)?
             } else {
                 layer
             };
-            // A file server executes nothing: no record is about it.
-            let mark = match &self.start.work {
-                Work::Command(_) => mark,
-                Work::Files(_) => None,
-            };
-            ruleset::apply(layer, mark.as_ref())?;
+            ruleset::apply(layer)?;
             let tested = match &self.start.work {
                 Work::Command(_) => {
                     let filters = plan

@@ -21,7 +21,6 @@ use super::protocol::{
     Announcement, Answer, CommandLimits, Ended, Inquiry, Loopback, Offer, OwnProcess, Place, ProtectSetup, Reply,
     Request, SetupMessage, Start, Work,
 };
-use super::records::Records;
 use super::session::{self, Named, Session};
 use super::way_out::outside::Namespace;
 use super::way_out::{self, WayOut};
@@ -37,8 +36,6 @@ pub struct Setup {
     pub own_process: OwnProcess,
     /// The session directory; the keeper removes it.
     pub session: Session,
-    /// Where the kernel's records of what it denies are read; not of a worker that bwrap starts.
-    pub records: Option<Records>,
 }
 
 /// One command to launch.
@@ -74,8 +71,6 @@ pub struct Confinement {
     session: Session,
     /// The network namespace of its ways out, once one is known.
     namespace: Option<Namespace>,
-    /// The kernel's records of what it denied, where they are read.
-    pub(super) records: Option<Records>,
     /// The file server for what only looks.
     pub(super) files: Option<(FileServer, Running)>,
 }
@@ -113,11 +108,8 @@ impl Confinement {
             plan,
             own_process,
             session,
-            records,
         } = setup;
-        let mark = records.as_ref().map(Records::mark).transpose();
-        let along: Vec<OwnedFd> = mark.map_err(ConfineError::Channel)?.into_iter().collect();
-        send(writer.as_ref(), &SetupMessage { plan, own_process }, &along).await?;
+        send(writer.as_ref(), &SetupMessage { plan, own_process }, &[]).await?;
         let (ready, readiness) = oneshot::channel();
         let pending = Pending::default();
         let reader = tokio::spawn(dispatch(reader, ready, Arc::clone(&pending)));
@@ -131,7 +123,6 @@ impl Confinement {
             calls: 0,
             session,
             namespace: None,
-            records,
             files: None,
         })
     }
@@ -184,9 +175,6 @@ impl Confinement {
         self.calls += 1;
         let call = self.calls;
         let (sender, ended) = oneshot::channel();
-        if let (Some(records), Work::Command(_)) = (&self.records, &launch.work) {
-            records.begin();
-        }
         {
             let mut waiting = self.pending.lock().unwrap_or_else(PoisonError::into_inner);
             if !waiting.closed {

@@ -13,7 +13,6 @@ use nix::sys::statfs::{PROC_SUPER_MAGIC, TMPFS_MAGIC, fstatfs};
 use nix::unistd::{Pid, getpid};
 
 use super::protocol::{StartFailure, Step};
-use super::records;
 use crate::backend::Plan;
 use crate::backend::landlock::rights::OLDEST_ABI as FLOOR;
 use crate::backend::landlock::{Beneath, LandlockPlan, Rule};
@@ -171,23 +170,10 @@ pub(crate) fn scope_only() -> Result<RulesetCreated, StartFailure> {
 }
 
 /// Applies a compiled ruleset to this single-threaded process, for good.
-///
-/// Where the kernel's [records](super::records) are read there is a `mark`: then the layer has the kernel write of what is
-/// executed in it, and not of what Stockade itself tries before, and this process says that the layer is its own.
-pub(crate) fn apply(ruleset: RulesetCreated, mark: Option<&OwnedFd>) -> Result<(), StartFailure> {
-    let ruleset = match mark {
-        None => ruleset,
-        Some(_) => ruleset
-            .log_same_exec(false)
-            .and_then(|ruleset| ruleset.log_new_exec(true))
-            .map_err(failed)?,
-    };
+pub(crate) fn apply(ruleset: RulesetCreated) -> Result<(), StartFailure> {
     let RestrictionStatus {
         ruleset, no_new_privs, ..
     } = ruleset.restrict_self().map_err(failed)?;
-    if let Some(mark) = mark {
-        records::sign(mark);
-    }
     match ruleset {
         RulesetStatus::FullyEnforced if no_new_privs => Ok(()),
         RulesetStatus::FullyEnforced | RulesetStatus::PartiallyEnforced | RulesetStatus::NotEnforced => {

@@ -168,7 +168,6 @@ async fn session(
         plan: Some(plan),
         own_process: OwnProcess::Closed,
         session,
-        records: None,
     };
     let mut confinement = Confinement::start(stage, setup).await.unwrap();
 
