@@ -211,6 +211,40 @@ impl AsRef<Path> for AbsPath {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
+
+    /// Bytes of which many come near to a path.
+    fn near_a_path() -> impl Strategy<Value = Vec<u8>> {
+        let byte = prop_oneof![4 => Just(b'/'), 3 => Just(b'.'), 4 => Just(b'a'), 1 => any::<u8>()];
+        proptest::collection::vec(byte, 0..24)
+    }
+
+    /// The path that std's parts make of an absolute one.
+    fn slowly(bytes: &[u8]) -> Option<PathBuf> {
+        let path = Path::new(OsStr::from_bytes(bytes));
+        let up = path.components().any(|part| part == Component::ParentDir);
+        (path.is_absolute() && !up && !bytes.contains(&0)).then(|| path.components().collect())
+    }
+
+    proptest! {
+        #[test]
+        fn a_path_is_what_stds_parts_make_of_it(bytes in near_a_path()) {
+            let made = AbsPath::new(Path::new(OsStr::from_bytes(&bytes))).ok();
+            let made = made.as_ref().map(|path| path.as_path().as_os_str());
+            let expected = slowly(&bytes);
+            prop_assert_eq!(made, expected.as_ref().map(|path| path.as_os_str()));
+            prop_assert_eq!(is_normal(&bytes), expected.is_some_and(|path| path.as_os_str().as_bytes() == bytes));
+        }
+
+        #[test]
+        fn the_order_of_any_two_paths_is_that_of_std(a in near_a_path(), b in near_a_path()) {
+            let path = |bytes: &[u8]| AbsPath::new(Path::new(OsStr::from_bytes(&[b"/", bytes].concat()))).ok();
+            if let (Some(a), Some(b)) = (path(&a), path(&b)) {
+                prop_assert_eq!(a.cmp(&b), a.as_path().cmp(b.as_path()));
+                prop_assert_eq!(a.is_within(&b), a.as_path().starts_with(b.as_path()));
+            }
+        }
+    }
 
     #[test]
     fn a_sibling_with_a_common_prefix_is_not_within() {

@@ -12,7 +12,7 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 
-use foldhash::fast::RandomState;
+use foldhash::quality::RandomState;
 use nix::errno::Errno;
 use nix::fcntl::{AT_FDCWD, AtFlags, OFlag, OpenHow, ResolveFlag, openat2};
 use nix::sys::stat::{FileStat, SFlag, fstat, fstatat};
@@ -302,10 +302,9 @@ impl Lists {
             };
             let name = OsStr::from_bytes(entry.file_name().to_bytes());
             let Some(child) = path.child(name) else { continue };
-            if self.found >= MOST_ENTRIES {
+            if self.found.saturating_add(names.len()) >= MOST_ENTRIES {
                 return Err(SurveyError::TooMany(path.clone()));
             }
-            self.found += 1;
             names.push((name.to_owned(), child));
         }
         let mut found = Vec::with_capacity(names.len());
@@ -325,6 +324,7 @@ impl Lists {
                 }
             }
         }
+        self.found = self.found.saturating_add(found.len());
         Ok(found)
     }
 }
