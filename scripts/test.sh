@@ -12,8 +12,8 @@
 # Nothing heavy runs beside the tests: they measure time, and bombs go off in them.
 #
 # What must be there. Kernel and programs are declared, never guessed: a regime or a program that is missing fails its
-# tests. STOCKADE_TEST_REQUIRE narrows the declaration, as a comma-separated list of `root`, `user` and programs (`git`,
-# `rsync`, …): what is listed and missing fails, what is not listed and missing is passed over, `none` requires nothing.
+# tests. STOCKADE_TEST_REQUIRE narrows the declaration, as a comma-separated list of `root`, `user`, `audit` (root may switch
+# kernel audit on, for a moment) and programs (`git`, `rsync`, …): what is listed and missing fails, what is not listed and missing is passed over, `none` requires nothing.
 set -euo pipefail
 umask 022
 PATH="$PATH:/usr/sbin:/sbin"
@@ -298,7 +298,7 @@ if invoker_is_root; then
     other="an ordinary user" other_required=${STOCKADE_TEST_REQUIRE-user,$programs}
     other_required=${other_required//root/}
 else
-    other=root other_required=${STOCKADE_TEST_REQUIRE-root,user,$programs}
+    other=root other_required=${STOCKADE_TEST_REQUIRE-root,user,audit,$programs}
     export STOCKADE_TEST_REQUIRE="${STOCKADE_TEST_REQUIRE-user,$programs,cargo}"
     STOCKADE_TEST_REQUIRE=${STOCKADE_TEST_REQUIRE//root/}
     if ! can_sudo; then

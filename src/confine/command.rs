@@ -17,6 +17,7 @@ use serde::{Deserialize, Serialize};
 
 use super::compiled::{Compiled, install};
 use super::protocol::{CommandLimits, Start, StartFailure, Step, Work};
+use super::records::Signer;
 use super::selftest::{self, Canaries};
 use super::wire::send;
 use super::{ruleset, sys};
@@ -84,14 +85,19 @@ impl Command {
         if getppid() != self.runner {
             return Err(StartFailure::new(Step::ParentDeath, Errno::ESRCH, "the runner is gone"));
         }
-        if let Some(Compiled { layer, plan }) = self.compiled {
+        if let Some(Compiled { layer, plan, mark }) = self.compiled {
             let layer = if self.start.terminal {
                 // Compiled anew: a rule added to the shared ruleset would stay for every later command.
                 ruleset::with_own_process(ruleset::compile(&plan)?)?
             } else {
                 layer
             };
-            ruleset::apply(layer)?;
+            // A file server executes nothing: no record is about it.
+            let signing = match &self.start.work {
+                Work::Command(_) => mark.as_ref().map(|mark| (mark, Signer::Executes)),
+                Work::Files(_) => None,
+            };
+            ruleset::apply(layer, signing)?;
             let tested = match &self.start.work {
                 Work::Command(_) => {
                     let filters = plan

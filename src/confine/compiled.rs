@@ -11,6 +11,7 @@ use nix::unistd::getppid;
 use super::filter::{self, FilterError};
 use super::mounts::Mounts;
 use super::protocol::{OwnProcess, SetupMessage, StartFailure, Step};
+use super::records::Signer;
 use super::ruleset;
 use super::worker::Outside;
 use crate::backend::Plan;
@@ -23,12 +24,15 @@ pub(crate) struct Compiled {
     pub(crate) layer: RulesetCreated,
     /// The plan of both.
     pub(crate) plan: Plan,
+    /// Where a process says that it put on a layer, where the kernel's records of its denials are read.
+    pub(crate) mark: Option<OwnedFd>,
 }
 
 /// Enters the layer and the filters of the worker; what commands get of them.
 pub(super) fn confine(
     outside: Outside,
     setup: SetupMessage,
+    mark: Option<OwnedFd>,
 ) -> Result<(Option<Compiled>, Option<Mounts>), StartFailure> {
     let at = |step| StartFailure::at(step);
     // The name only helps a person reading a process list.
@@ -51,20 +55,21 @@ pub(super) fn confine(
             ));
         }
     };
+    let signing = mark.as_ref().map(|mark| (mark, Signer::Stays));
     let layer = ruleset::compile(&plan)?;
     let layer = match own_process {
         // What the worker may not reach, a command in it may not either: its layer only keeps it apart.
         OwnProcess::Closed if ruleset::has_scopes(&plan.landlock) => {
-            ruleset::apply(layer)?;
+            ruleset::apply(layer, signing)?;
             ruleset::scope_only()?
         }
         OwnProcess::Closed => {
-            ruleset::apply(ruleset::share(&layer)?)?;
+            ruleset::apply(ruleset::share(&layer)?, signing)?;
             layer
         }
         // Compiled anew: a rule added to the shared ruleset would hold for every command.
         OwnProcess::Readable => {
-            ruleset::apply(ruleset::with_processes(ruleset::compile(&plan)?)?)?;
+            ruleset::apply(ruleset::with_processes(ruleset::compile(&plan)?)?, signing)?;
             layer
         }
     };
@@ -73,7 +78,7 @@ pub(super) fn confine(
         .as_ref()
         .map_or(&plan.worker_filters, |watched| &watched.worker);
     match install(filters)? {
-        None => Ok((Some(Compiled { layer, plan }), mounts)),
+        None => Ok((Some(Compiled { layer, plan, mark }), mounts)),
         Some(_) => Err(StartFailure::new(
             Step::Seccomp,
             Errno::EINVAL,

@@ -21,6 +21,7 @@ use super::protocol::{
     Announcement, Answer, CommandLimits, Ended, Inquiry, Loopback, Offer, OwnProcess, Place, ProtectSetup, Reply,
     Request, SetupMessage, Start, Work,
 };
+use super::records::Records;
 use super::session::{self, Named, Session};
 use super::way_out::outside::Namespace;
 use super::way_out::{self, WayOut};
@@ -36,6 +37,8 @@ pub struct Setup {
     pub own_process: OwnProcess,
     /// The session directory; the keeper removes it.
     pub session: Session,
+    /// Where the kernel's records of what it denies are read; not of a worker that bwrap starts.
+    pub records: Option<Records>,
 }
 
 /// One command to launch.
@@ -71,6 +74,8 @@ pub struct Confinement {
     session: Session,
     /// The network namespace of its ways out, once one is known.
     namespace: Option<Namespace>,
+    /// The kernel's records of what it denied, where they are read.
+    pub(super) records: Option<Records>,
     /// The file server for what only looks.
     pub(super) files: Option<(FileServer, Running)>,
 }
@@ -108,8 +113,13 @@ impl Confinement {
             plan,
             own_process,
             session,
+            records,
         } = setup;
-        send(writer.as_ref(), &SetupMessage { plan, own_process }, &[]).await?;
+        // Where descriptors are short they are not read, and the command runs.
+        let (records, mark) = records
+            .and_then(|records| records.mark().ok().map(|mark| (records, mark)))
+            .unzip();
+        send(writer.as_ref(), &SetupMessage { plan, own_process }, mark.as_slice()).await?;
         let (ready, readiness) = oneshot::channel();
         let pending = Pending::default();
         let reader = tokio::spawn(dispatch(reader, ready, Arc::clone(&pending)));
@@ -123,6 +133,7 @@ impl Confinement {
             calls: 0,
             session,
             namespace: None,
+            records,
             files: None,
         })
     }
@@ -175,6 +186,9 @@ impl Confinement {
         self.calls += 1;
         let call = self.calls;
         let (sender, ended) = oneshot::channel();
+        if let (Some(records), Work::Command(_)) = (&self.records, &launch.work) {
+            records.begin();
+        }
         {
             let mut waiting = self.pending.lock().unwrap_or_else(PoisonError::into_inner);
             if !waiting.closed {

@@ -42,8 +42,8 @@ struct Luggage {
 
 /// Waits for the setup and becomes the worker in there, or bwrap; never returns. Errors of bwrap go to `complaining`.
 pub(crate) fn enter(control: &OwnedFd, link: OwnedFd, complaining: &OwnedFd, keeper: Pid, session: &Path) -> ! {
-    let setup = match receive::<SetupMessage>(control) {
-        Ok(Some((setup, _))) => setup,
+    let (setup, mark) = match receive::<SetupMessage>(control) {
+        Ok(Some((setup, along))) => (setup, along.into_iter().next()),
         // The parent gave up, or is dead.
         Ok(None) => sys::exit_now(0),
         Err(error) => refuse(
@@ -56,10 +56,14 @@ pub(crate) fn enter(control: &OwnedFd, link: OwnedFd, complaining: &OwnedFd, kee
         refuse(control, failure)
     };
     match world.made_by.clone() {
-        MadeBy::Stockade => match namespaces::enter(&world.mounts, keeper, &[control.as_fd(), link.as_fd()]) {
-            Ok(()) => worker::begin(control, link, Outside::Init, setup, session),
-            Err(failure) => refuse(control, failure),
-        },
+        MadeBy::Stockade => {
+            let kept = [Some(control), Some(&link), mark.as_ref()];
+            let kept: Vec<_> = kept.into_iter().flatten().map(AsFd::as_fd).collect();
+            match namespaces::enter(&world.mounts, keeper, &kept) {
+                Ok(()) => worker::begin(control, link, Outside::Init, setup, mark, session),
+                Err(failure) => refuse(control, failure),
+            }
+        }
         MadeBy::Bwrap(program) => {
             let arguments = world.mounts.bytes();
             let session = session.as_os_str().to_owned();
@@ -164,7 +168,9 @@ pub(crate) fn inside(arguments: impl Iterator<Item = OsString>) -> ! {
         Ok(_) | Err(_) => sys::exit_now(NOT_A_WORKER),
     }
     match settle_in().and_then(|()| unpack(setup)) {
-        Ok(Luggage { setup, session }) => worker::begin(&control, link, Outside::Init, setup, Path::new(&session)),
+        Ok(Luggage { setup, session }) => {
+            worker::begin(&control, link, Outside::Init, setup, None, Path::new(&session))
+        }
         Err(failure) => refuse(&control, failure),
     }
 }

@@ -33,6 +33,7 @@ pub mod outside;
 pub mod privilege;
 pub mod protect;
 pub mod protocol;
+pub mod records;
 pub mod ruleset;
 pub mod runner;
 pub mod seatbelt;

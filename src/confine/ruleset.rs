@@ -13,6 +13,7 @@ use nix::sys::statfs::{PROC_SUPER_MAGIC, TMPFS_MAGIC, fstatfs};
 use nix::unistd::{Pid, getpid};
 
 use super::protocol::{StartFailure, Step};
+use super::records::{self, Signer};
 use crate::backend::Plan;
 use crate::backend::landlock::rights::OLDEST_ABI as FLOOR;
 use crate::backend::landlock::{Beneath, LandlockPlan, Rule};
@@ -170,10 +171,24 @@ pub(crate) fn scope_only() -> Result<RulesetCreated, StartFailure> {
 }
 
 /// Applies a compiled ruleset to this single-threaded process, for good.
-pub(crate) fn apply(ruleset: RulesetCreated) -> Result<(), StartFailure> {
+///
+/// Where the kernel's [records] are read this process signs: it says that the layer is its own, and the layer has the kernel
+/// write of what is executed in it. Of what Stockade itself tries before it speaks where a command will be executed: that
+/// names its domain for sure.
+pub(crate) fn apply(ruleset: RulesetCreated, signing: Option<(&OwnedFd, Signer)>) -> Result<(), StartFailure> {
+    let ruleset = match signing {
+        None => ruleset,
+        Some((_, signer)) => ruleset
+            .log_same_exec(signer == Signer::Executes)
+            .and_then(|ruleset| ruleset.log_new_exec(true))
+            .map_err(failed)?,
+    };
     let RestrictionStatus {
         ruleset, no_new_privs, ..
     } = ruleset.restrict_self().map_err(failed)?;
+    if let Some((mark, signer)) = signing {
+        records::sign(mark, signer);
+    }
     match ruleset {
         RulesetStatus::FullyEnforced if no_new_privs => Ok(()),
         RulesetStatus::FullyEnforced | RulesetStatus::PartiallyEnforced | RulesetStatus::NotEnforced => {

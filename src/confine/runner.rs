@@ -22,7 +22,8 @@ use super::broker::{Attempts, Broker, Noted, Served};
 use super::command::{Command, Handover};
 use super::compiled::Compiled;
 use super::listening::{Around, Killed, Listening};
-use super::protocol::{End, LimitKind, RunnerReport, Start, StartFailure, Step, Stop};
+use super::protocol::{End, LimitKind, RunnerReport, Start, StartFailure, Step, Stop, Work};
+use super::records::Signer;
 use super::selftest::{Canaries, signals_are_scoped};
 use super::wire::{receive, send};
 use super::{ruleset, sys};
@@ -118,7 +119,11 @@ impl Runner {
         let around = Around::of(self.compiled.as_ref());
         match around {
             Around::Scope => {
-                ruleset::apply(ruleset::scope_only()?)?;
+                let signing = match &self.start.work {
+                    Work::Command(_) => self.compiled.as_ref().and_then(|compiled| compiled.mark.as_ref()),
+                    Work::Files(_) => None,
+                };
+                ruleset::apply(ruleset::scope_only()?, signing.map(|mark| (mark, Signer::Stays)))?;
                 if !signals_are_scoped(self.worker) {
                     return Err(StartFailure::new(
                         Step::SelfTest,

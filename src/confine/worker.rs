@@ -75,8 +75,8 @@ impl Outside {
 
 /// Waits for the setup and begins; never returns.
 pub(crate) fn main(control: &OwnedFd, link: OwnedFd, outside: Outside, session: &Path) -> ! {
-    let setup = match receive::<SetupMessage>(control) {
-        Ok(Some((setup, _))) => setup,
+    let (setup, mark) = match receive::<SetupMessage>(control) {
+        Ok(Some((setup, along))) => (setup, along.into_iter().next()),
         // The parent gave up, or is dead.
         Ok(None) => sys::exit_now(0),
         Err(error) => stage::refuse(
@@ -84,13 +84,20 @@ pub(crate) fn main(control: &OwnedFd, link: OwnedFd, outside: Outside, session: 
             StartFailure::new(Step::Setup, Errno::EPROTO, error.to_string()),
         ),
     };
-    begin(control, link, outside, setup, session)
+    begin(control, link, outside, setup, mark, session)
 }
 
 /// Confines this process as the setup says, proves it, and serves; never returns.
-pub(crate) fn begin(control: &OwnedFd, link: OwnedFd, outside: Outside, setup: SetupMessage, session: &Path) -> ! {
+pub(crate) fn begin(
+    control: &OwnedFd,
+    link: OwnedFd,
+    outside: Outside,
+    setup: SetupMessage,
+    mark: Option<OwnedFd>,
+    session: &Path,
+) -> ! {
     let canaries = selftest::Canaries::of(session, outside);
-    let (compiled, mounts) = match compiled::confine(outside, setup) {
+    let (compiled, mounts) = match compiled::confine(outside, setup, mark) {
         Ok(confined) => confined,
         Err(failure) => stage::refuse(control, failure),
     };

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use super::call::ToolError;
 use super::deciding::{Another, Deciding};
-use super::explain::standing::Standings;
+use super::explain::standing::{Standings, records};
 use super::fall;
 use super::footing::{Chosen, Footing};
 use super::identity;
@@ -282,6 +282,7 @@ impl Executor {
             plan: drafted.as_ref().map(|(draft, ..)| draft.plan().clone()),
             own_process,
             session,
+            records: drafted.as_ref().and_then(|(_, _, ground)| records(*ground)),
         };
         let mut worker = Confinement::start(stage, setup).await?;
         // While the worker confines itself; it is asked for nothing before.

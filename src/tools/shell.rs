@@ -200,7 +200,7 @@ impl Executor {
             }
         };
         let explained = match standing {
-            Some(standing) => Some(explained(standing, ended.attempted, permitted).await),
+            Some(standing) => Some(explained(standing, ended.attempted, worker.recorded().await, permitted).await),
             None => None,
         };
         let mut restored: Vec<Restored> = ended.violations.into_iter().map(Into::into).collect();

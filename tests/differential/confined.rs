@@ -168,6 +168,7 @@ async fn session(
         plan: Some(plan),
         own_process: OwnProcess::Closed,
         session,
+        records: None,
     };
     let mut confinement = Confinement::start(stage, setup).await.unwrap();
 

@@ -525,6 +525,7 @@ fn uncounted() {
                 plan: None,
                 own_process: OwnProcess::Closed,
                 session: named.create().unwrap(),
+                records: None,
             };
             let mut confinement = Confinement::start(stage, setup).await.unwrap();
             let null = || {

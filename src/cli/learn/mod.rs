@@ -57,7 +57,7 @@ async fn learn_in(args: &LearnArgs) -> Result<Exit, Complaint> {
     let draft = Draft::begin(args, chosen, original.as_ref(), &beginning, &target, &context)?;
     // Signals between rounds end it, too.
     let mut halted = stops()?;
-    let mut learned = rounds::run(args, draft, &consent, &directory, &context, &mut halted).await?;
+    let mut learned = Box::pin(rounds::run(args, draft, &consent, &directory, &context, &mut halted)).await?;
     let (written, complaint) = write(args, &learned, original.as_ref(), &target, &context);
     if complaint.is_some() {
         learned.exit = Exit::Failed;

@@ -8,8 +8,9 @@ use std::time::Duration;
 use super::idle::{is_idle, is_idle_question};
 use super::standing::Standing;
 use super::there::{Modes, Reached, reached};
-use super::{Explained, Layer, Wanted};
+use super::{Blocked, Explained, KernelRecords, Layer, Seer, Wanted};
 use crate::confine::attempted::{Attempt, Attempted, Found};
+use crate::confine::records::Recorded;
 use crate::policy::path::display;
 use crate::policy::{AbsPath, Access, Network, Operation, UnixSockets};
 use crate::profile::Call;
@@ -39,17 +40,57 @@ pub(super) enum Denial {
     Address(SocketAddr),
     /// Of a call.
     Call { number: u32, arguments: [u64; 2] },
+    /// Of something with a name in a directory; which name is not known.
+    Inside {
+        wanted: Wanted,
+        directory: AbsPath,
+        /// The path that the clauses are asked about.
+        asked: AbsPath,
+    },
+    /// Of something that Landlock keeps to the sandbox, whatever the clauses say.
+    Scoped { wanted: Wanted, what: String },
 }
 
-/// What was denied to a command that was permitted this call, and attempted this.
-pub(in crate::tools) async fn explained(standing: Arc<Standing>, attempted: Attempted, call: Call) -> Explained {
+/// A denial, and how often it was noted and recorded.
+#[derive(Debug)]
+struct Counted {
+    denial: Denial,
+    noted: u64,
+    recorded: u64,
+}
+
+/// Denials, each once, in the order of the first time.
+#[derive(Debug, Default)]
+pub(super) struct Denials {
+    all: Vec<Counted>,
+    known: HashMap<(Wanted, String), usize>,
+    /// Those of names, by what was wanted of them and their directory.
+    within: HashMap<(Wanted, AbsPath), Vec<usize>>,
+}
+
+/// What was denied to a command that was permitted this call, and attempted this; and what the kernel recorded of that,
+/// where somebody reads it.
+pub(in crate::tools) async fn explained(
+    standing: Arc<Standing>,
+    attempted: Attempted,
+    recorded: Option<Recorded>,
+    call: Call,
+) -> Explained {
     let Attempted { all, unseen } = attempted;
+    let kernel_records = recorded.as_ref().map(|recorded| {
+        if recorded.lost {
+            KernelRecords::SomeLost
+        } else {
+            KernelRecords::Read
+        }
+    });
     let count = u64::try_from(all.len()).unwrap_or(u64::MAX);
     // A file system that hangs keeps its thread, and nothing else.
-    let looking = tokio::task::spawn_blocking(move || standing.explain(all));
+    let looking = tokio::task::spawn_blocking(move || standing.explain(all, recorded));
     match tokio::time::timeout(PATIENCE, looking).await {
         Ok(Ok(Some(explained))) => Explained {
             unseen,
+            kernel_records,
             call: Some(call),
             ..explained
         },
@@ -62,7 +103,8 @@ pub(in crate::tools) async fn explained(standing: Arc<Standing>, attempted: Atte
 }
 
 impl Standing {
-    fn explain(&self, all: Vec<(Attempt, u64)>) -> Option<Explained> {
+    fn explain(&self, all: Vec<(Attempt, u64)>, recorded: Option<Recorded>) -> Option<Explained> {
+        let is_recorded = recorded.is_some();
         let denials = self.held()?.consult(|readers| {
             let denied = all.into_iter().map(|(attempt, times)| {
                 let reached = match &attempt {
@@ -71,28 +113,29 @@ impl Standing {
                 };
                 (self.denial(readers, &attempt, reached), times)
             });
-            let mut denials: Vec<(Denial, u64)> = Vec::new();
-            let mut known: HashMap<(Wanted, String), usize> = HashMap::new();
+            let mut denials = Denials::default();
             for (denial, times) in denied.filter_map(|(denial, times)| Some((denial?, times))) {
-                let at = *known.entry(denial.key()).or_insert(denials.len());
-                match denials.get_mut(at) {
-                    Some((_, so_far)) => *so_far = so_far.saturating_add(times),
-                    None => denials.push((denial, times)),
-                }
+                denials.noted(denial, times);
             }
-            denials
+            if let Some(recorded) = recorded {
+                self.compare(readers, recorded.all, &mut denials);
+            }
+            denials.all
         });
         let denials = denials.ok()?;
         let more = denials.len().saturating_sub(MOST);
-        let blocked = denials
-            .into_iter()
-            .take(MOST)
-            .map(|(denial, times)| self.reasons(denial, times));
+        let blocked = denials.into_iter().take(MOST).map(|counted| {
+            let seen_by = if is_recorded { counted.seen_by() } else { Vec::new() };
+            let times = counted.noted.max(counted.recorded);
+            Blocked {
+                seen_by,
+                ..self.reasons(counted.denial, times)
+            }
+        });
         Some(Explained {
             blocked: blocked.collect(),
             more: u64::try_from(more).unwrap_or(u64::MAX),
-            unseen: 0,
-            call: None,
+            ..Explained::default()
         })
     }
 
@@ -115,7 +158,7 @@ impl Standing {
         }
     }
 
-    fn denies_socket(&self, readers: &Readers<'_>, path: &AbsPath) -> bool {
+    pub(super) fn denies_socket(&self, readers: &Readers<'_>, path: &AbsPath) -> bool {
         let denies = |operation| (readers.plan)(path).get(operation) == Access::Denied;
         match self.profile.unix_sockets {
             // Who makes no socket connects none; that is told of the socket.
@@ -125,7 +168,7 @@ impl Standing {
         }
     }
 
-    fn denies_address(&self, address: SocketAddr) -> bool {
+    pub(super) fn denies_address(&self, address: SocketAddr) -> bool {
         let is_own = match address.ip().to_canonical() {
             IpAddr::V4(ip) => ip.is_loopback() || ip.is_unspecified(),
             IpAddr::V6(ip) => ip.is_loopback() || ip.is_unspecified(),
@@ -146,8 +189,102 @@ impl Denial {
             Self::Unix(path) => (Wanted::Connect, display(path.as_path().as_os_str())),
             Self::Address(address) => (Wanted::Connect, address.to_string()),
             Self::Call { number, arguments } => (Wanted::Call, format!("{number} {arguments:?}")),
+            // No path ends like that, so it is told from what was noted.
+            Self::Inside { wanted, directory, .. } => {
+                (*wanted, format!("{}/", display(directory.as_path().as_os_str())))
+            }
+            Self::Scoped { wanted, what } => (*wanted, what.clone()),
         }
     }
+}
+
+impl Counted {
+    /// Takes in how often the kernel says that Landlock denied it.
+    const fn confirm(&mut self, times: u64) {
+        self.recorded = times;
+        if let Denial::File { by, .. } = &mut self.denial {
+            *by = Layer::Landlock;
+        }
+    }
+
+    fn seen_by(&self) -> Vec<Seer> {
+        let notification = (self.noted > 0).then_some(Seer::Notification);
+        let audit = (self.recorded > 0).then_some(Seer::Audit);
+        [notification, audit].into_iter().flatten().collect()
+    }
+}
+
+impl Denials {
+    fn counted(&mut self, denial: Denial) -> Option<&mut Counted> {
+        let at = *self.known.entry(denial.key()).or_insert(self.all.len());
+        if at == self.all.len() {
+            if let Denial::File { wanted, path, .. } = &denial
+                && by_directory(*wanted)
+                && let Some(directory) = path.parent()
+            {
+                self.within.entry((*wanted, directory)).or_default().push(at);
+            }
+            self.all.push(Counted {
+                denial,
+                noted: 0,
+                recorded: 0,
+            });
+        }
+        self.all.get_mut(at)
+    }
+
+    fn noted(&mut self, denial: Denial, times: u64) {
+        if let Some(counted) = self.counted(denial) {
+            counted.noted = counted.noted.saturating_add(times);
+        }
+    }
+
+    /// Takes in what the kernel says was denied.
+    pub(super) fn recorded(&mut self, denial: Denial, times: u64) {
+        if let Some(counted) = self.counted(denial) {
+            counted.confirm(counted.recorded.saturating_add(times));
+        }
+    }
+
+    /// Takes in what the kernel says was denied, if it was noted.
+    pub(super) fn confirmed(&mut self, denial: &Denial, times: u64) {
+        let at = self.known.get(&denial.key());
+        if let Some(counted) = at.and_then(|at| self.all.get_mut(*at)) {
+            counted.confirm(counted.recorded.saturating_add(times));
+        }
+    }
+
+    /// Takes in that the kernel denied something of names in this directory; whether that was noted.
+    pub(super) fn recorded_in(&mut self, wanted: Wanted, directory: &AbsPath, times: u64) -> bool {
+        // Who gives something another directory makes a name there, or removes one.
+        let alike: &[Wanted] = match wanted {
+            Wanted::Link => &[Wanted::Make, Wanted::Remove, Wanted::Link],
+            _ => &[wanted],
+        };
+        let meant: Vec<usize> = alike
+            .iter()
+            .filter_map(|wanted| self.within.get(&(*wanted, directory.clone())))
+            .flatten()
+            .copied()
+            .collect();
+        let noted = meant
+            .iter()
+            .filter_map(|at| self.all.get(*at))
+            .fold(0u64, |sum, counted| sum.saturating_add(counted.noted));
+        if times >= noted {
+            for at in &meant {
+                if let Some(counted) = self.all.get_mut(*at) {
+                    counted.confirm(counted.recorded.max(counted.noted));
+                }
+            }
+        }
+        !meant.is_empty()
+    }
+}
+
+/// Whether it hangs on the directory of a name.
+const fn by_directory(wanted: Wanted) -> bool {
+    matches!(wanted, Wanted::Make | Wanted::Remove | Wanted::Link)
 }
 
 /// The operation of a profile that something comes to; none for what no right is about.
@@ -157,11 +294,18 @@ pub(super) const fn operation(wanted: Wanted) -> Option<Operation> {
         Wanted::List => Some(Operation::List),
         Wanted::Write | Wanted::Make | Wanted::Remove | Wanted::Link | Wanted::Attributes => Some(Operation::Write),
         Wanted::Execute => Some(Operation::Execute),
-        Wanted::Look | Wanted::Connect | Wanted::Socket | Wanted::Call => None,
+        Wanted::Look
+        | Wanted::Connect
+        | Wanted::Bind
+        | Wanted::Socket
+        | Wanted::Call
+        | Wanted::Signal
+        | Wanted::Trace
+        | Wanted::Control => None,
     }
 }
 
-fn file(readers: &Readers<'_>, reached: &Reached, path: &AbsPath) -> Option<Denial> {
+pub(super) fn file(readers: &Readers<'_>, reached: &Reached, path: &AbsPath) -> Option<Denial> {
     let (wanted, found) = (reached.wanted, reached.found);
     let denies = |asked: &AbsPath| {
         operation(wanted).is_some_and(|operation| (readers.plan)(asked).get(operation) == Access::Denied)
@@ -174,16 +318,8 @@ fn file(readers: &Readers<'_>, reached: &Reached, path: &AbsPath) -> Option<Deni
     let by_name = |path: &AbsPath| {
         let beside = match wanted {
             // A name comes and goes by its directory.
-            Wanted::Make | Wanted::Remove | Wanted::Link => beside(path),
-            Wanted::Read
-            | Wanted::List
-            | Wanted::Write
-            | Wanted::Execute
-            | Wanted::Attributes
-            | Wanted::Look
-            | Wanted::Connect
-            | Wanted::Socket
-            | Wanted::Call => None,
+            _ if by_directory(wanted) => beside(path),
+            _ => None,
         };
         let asked = [Some(path.clone()), beside]
             .into_iter()
@@ -210,6 +346,11 @@ fn file(readers: &Readers<'_>, reached: &Reached, path: &AbsPath) -> Option<Deni
         asked,
         by,
     })
+}
+
+/// A name in a directory of which no clause speaks.
+pub(super) fn beside_any(directory: &AbsPath) -> Option<AbsPath> {
+    directory.child(BESIDE)
 }
 
 /// Another name in the same directory that ends in the same way.

@@ -43,6 +43,16 @@ impl Standing {
             },
             Denial::Address(address) => self.of_address(address, times),
             Denial::Call { number, arguments } => self.of_call(number, arguments, times),
+            Denial::Inside {
+                wanted,
+                directory,
+                asked,
+            } => Blocked {
+                what: format!("something in {}", shown(&directory)),
+                subject: Subject::Nothing,
+                ..self.of_file(wanted, &asked, &asked, Layer::Landlock, times)
+            },
+            Denial::Scoped { wanted, what } => plainly(wanted, what, Subject::Nothing, times, Layer::Landlock),
         }
     }
 
@@ -202,6 +212,7 @@ fn plainly(wanted: Wanted, what: String, subject: Subject, times: u64, by: Layer
         origin: None,
         change: Vec::new(),
         notes: Vec::new(),
+        seen_by: Vec::new(),
         subject,
     }
 }

@@ -4,15 +4,17 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use crate::backend::Regime;
+use crate::backend::host::Maker;
 use crate::backend::seccomp::Attempts;
 use crate::confine::Session;
+use crate::confine::records::Records;
 use crate::profile::Profile;
 use crate::tools::call::ToolError;
 use crate::tools::executor::{Executor, shown, worker_profile};
 use crate::tools::footing::Footing;
 use crate::tools::inspect::backend::{Held, Made, surroundings};
 use crate::tools::inspect::{Backend, Inspection};
-use crate::tools::plan::{self, Ground, Lowered, PlanError, Surroundings};
+use crate::tools::plan::{self, Ground, Lowered, PlanError, Surroundings, Walls};
 
 /// The most workers whose plans are kept: as many as live at once, and some more.
 const MOST: usize = 16;
@@ -37,6 +39,17 @@ impl Standing {
 
     pub(super) fn is_in_namespaces(&self) -> bool {
         self.ground.walls.regime() == Regime::Namespaces
+    }
+}
+
+/// The kernel's records of what a worker on this ground denies, where somebody wants to know and they can be read. The
+/// worker that bwrap starts is not told where to say which processes are its own.
+pub(in crate::tools) fn records(ground: Ground) -> Option<Records> {
+    match (ground.attempts, ground.walls) {
+        (Attempts::Unseen, _) | (_, Walls::Namespaces(Maker::Bwrap(_))) => None,
+        (Attempts::Watched | Attempts::WatchedWithLooks, Walls::Landlock | Walls::Namespaces(Maker::Stockade)) => {
+            Records::open(Some(ground.landlock_abi)).ok()
+        }
     }
 }
 

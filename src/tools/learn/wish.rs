@@ -86,8 +86,12 @@ const fn changes(wanted: Wanted) -> bool {
         | Wanted::Execute
         | Wanted::Look
         | Wanted::Connect
+        | Wanted::Bind
         | Wanted::Socket
-        | Wanted::Call => false,
+        | Wanted::Call
+        | Wanted::Signal
+        | Wanted::Trace
+        | Wanted::Control => false,
     }
 }
 
@@ -136,7 +140,15 @@ fn file(policy: &Policy, wanted: Wanted, path: &AbsPath) -> Result<Wish, String>
         Wanted::Read | Wanted::Look => (path.clone(), Operation::Read, Rights::READ),
         Wanted::List => (path.clone(), Operation::List, Rights::READ),
         Wanted::Execute => (path.clone(), Operation::Execute, Rights::READ | Rights::EXECUTE),
-        Wanted::Connect | Wanted::Socket | Wanted::Call => return Err("no right is about it".to_owned()),
+        Wanted::Connect
+        | Wanted::Bind
+        | Wanted::Socket
+        | Wanted::Call
+        | Wanted::Signal
+        | Wanted::Trace
+        | Wanted::Control => {
+            return Err("no right is about it".to_owned());
+        }
     };
     // What was asked about, and the directory that would be granted in its place.
     for asked in [path, &at] {

@@ -357,13 +357,14 @@ mod tests {
             origin: Some("agent.yaml:3".to_owned()),
             change: vec![format!("a root that holds /{what}{number} would permit it")],
             notes: Vec::new(),
+            seen_by: Vec::new(),
             subject: Subject::Nothing,
         };
         Explained {
             blocked: (0..count).map(blocked).collect(),
             more: 7,
             unseen: 2,
-            call: None,
+            ..Explained::default()
         }
     }
 
