@@ -319,6 +319,74 @@ except OSError as error:
         assert_eq!(run.code(), 1, "{}", run.err());
         let recorded = switch.let_go();
         assert!(!recorded.contains(secret.to_str().unwrap()), "{recorded}");
+        // Nor of what is tried at each start, and of the signals that end a tree.
+        assert!(!recorded.contains("ocomm=\"stockade"), "{recorded}");
+    }
+
+    #[test]
+    fn what_the_kernel_drops_is_said_to_be_missing() {
+        let Some((world, _switch)) = on(Backend::Landlock) else {
+            return;
+        };
+        let script = "import os
+for _ in range(20000):
+    try:
+        os.kill(os.getppid(), 0)
+    except PermissionError:
+        pass
+";
+        let denied = explained(&world, &["/usr/bin/python3", "-c", script]);
+        let signals = denied["blocked"].as_array().unwrap().iter();
+        let times: u64 = signals.map(|blocked| blocked["times"].as_u64().unwrap()).sum();
+        let is_whole = times == 20_000 && denied["kernel_records"] == "read";
+        assert!(is_whole || denied["kernel_records"] == "some_lost", "{denied:#}");
+    }
+
+    #[test]
+    fn what_is_not_recorded_since_audit_was_switched_off_is_said_to_be_missing() {
+        let Some((world, switch)) = on(Backend::Landlock) else {
+            return;
+        };
+        let begun = world.workspace().join("begun");
+        let secret = world.outside().join("secret");
+        let line = format!("touch begun; sleep 2; cat {}", secret.display());
+        let run = world.stockade(&["run", "--explain", "--json", "-c", &line]).spawn();
+        while !begun.exists() {
+            std::thread::sleep(std::time::Duration::from_millis(20));
+        }
+        switch.let_go();
+        let outcome: Value = serde_json::from_str(&run.wait().out()).unwrap();
+        let expected = ("read".to_owned(), path(&secret), json!(["notification"]));
+        assert_eq!(seen(&outcome["explained"]), [expected], "{outcome:#}");
+        assert_eq!(outcome["explained"]["kernel_records"], "some_lost");
+    }
+
+    #[test]
+    fn the_refusals_of_another_sandbox_neither_delay_nor_spoil_what_is_told() {
+        let Some((world, _switch)) = on(Backend::Landlock) else {
+            return;
+        };
+        let script = "import ctypes, struct, time
+libc = ctypes.CDLL(None, use_errno=True)
+ruleset = libc.syscall(444, struct.pack('QQQ', 4, 0, 0), 24, 0)
+assert libc.prctl(38, 1, 0, 0, 0) == 0 and libc.syscall(446, ruleset, 0) == 0
+until = time.monotonic() + 4
+while time.monotonic() < until:
+    try:
+        open('/etc/passwd')
+    except PermissionError:
+        pass
+    time.sleep(0.02)
+";
+        let stranger = world.bare("/usr/bin/python3").args(["-c", script]).spawn();
+        let secret = world.outside().join("secret");
+        for _ in 0..3 {
+            let denied = explained(&world, &["/bin/cat", secret.to_str().unwrap()]);
+            let both = json!(["notification", "audit"]);
+            assert_eq!(seen(&denied), [("read".to_owned(), path(&secret), both)], "{denied:#}");
+            assert_eq!(denied["kernel_records"], "read");
+        }
+        assert_eq!(stranger.wait().code(), 0);
     }
 
     #[test]

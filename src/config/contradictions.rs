@@ -8,7 +8,7 @@ use super::denies::DenyDraft;
 use super::error::Diagnostic;
 use super::ground::{holds, pseudo};
 use super::layers::{Layers, Role};
-use super::mounts;
+use super::mounts::Mounted;
 use super::paths;
 use super::roots::Draft;
 use super::trust;
@@ -50,8 +50,9 @@ pub(crate) fn state_stays_outside(drafts: &[Draft<'_>], context: &Context) -> Re
 /// Refuses a writable root whose files are the kernel's switches: writing one acts on the host.
 pub(crate) fn writes_are_data(drafts: &[Draft<'_>], context: &Context) -> Result<(), Box<Diagnostic>> {
     let state = trust::state_dir(context).map(|state| paths::real(&state));
+    let mounted = Mounted::read();
     for draft in drafts.iter().filter(|d| d.rights.contains(Rights::WRITE)) {
-        if let Some(why) = mounts::objection(&draft.path, state.as_ref()) {
+        if let Some(why) = mounted.objection(&draft.path, state.as_ref()) {
             return Err(
                 Diagnostic::error(format!("root `{}` cannot be writable: {why}", draft.name.value))
                     .at(draft.layer.source.place(draft.raw.root.at), "reaches through the mount")

@@ -8,7 +8,7 @@ use super::context::Context;
 use super::error::{ConfigError, Diagnostic};
 use super::ground::{holds, pseudo};
 use super::load::{self, Loaded};
-use super::mounts;
+use super::mounts::Mounted;
 use super::paths;
 use super::trust;
 use super::warnings;
@@ -76,8 +76,9 @@ pub fn from_flags(flags: &FlagPolicy, cwd: &Path, context: &Context) -> Result<L
         return Err(refused("--rw /", "the whole file system cannot be writable"));
     }
     let state = trust::state_dir(context).map(|state| paths::real(&state));
+    let mounted = Mounted::read();
     for root in &writable {
-        if let Some(why) = mounts::objection(root, state.as_ref()) {
+        if let Some(why) = mounted.objection(root, state.as_ref()) {
             return Err(refused(&format!("--rw {root}"), why));
         }
         if let Some(kind) = pseudo(root) {

@@ -6,18 +6,36 @@ use std::os::unix::ffi::OsStringExt as _;
 use super::ground::{PSEUDO, holds};
 use crate::policy::AbsPath;
 
-/// Why `root` cannot be writable as a whole: a mount in it shows the kernel's switches or `state`.
-pub(crate) fn objection(root: &AbsPath, state: Option<&AbsPath>) -> Option<String> {
-    match std::fs::read("/proc/thread-self/mountinfo") {
-        Ok(table) => within(&table, root, state),
-        // Whatever cannot be told is not granted.
-        Err(error) => Some(format!("failed to read /proc/thread-self/mountinfo: {error}")),
+/// Where something is mounted, and of which kind it is; or why that cannot be told.
+pub(crate) struct Mounted(Result<Vec<(AbsPath, Vec<u8>)>, String>);
+
+impl Mounted {
+    /// What is mounted now.
+    pub(crate) fn read() -> Self {
+        let table = std::fs::read("/proc/thread-self/mountinfo");
+        Self(match table {
+            Ok(table) => Ok(points(&table)),
+            Err(error) => Err(format!("failed to read /proc/thread-self/mountinfo: {error}")),
+        })
+    }
+
+    /// Why `root` cannot be writable as a whole: a mount in it shows the kernel's switches or `state`.
+    pub(crate) fn objection(&self, root: &AbsPath, state: Option<&AbsPath>) -> Option<String> {
+        match &self.0 {
+            Ok(points) => within(points, root, state),
+            // Whatever cannot be told is not granted.
+            Err(why) => Some(why.clone()),
+        }
     }
 }
 
-fn within(table: &[u8], root: &AbsPath, state: Option<&AbsPath>) -> Option<String> {
+fn points(table: &[u8]) -> Vec<(AbsPath, Vec<u8>)> {
     let lines = table.split(|&byte| byte == b'\n');
-    lines.filter_map(parse).find_map(|(point, kind)| {
+    lines.filter_map(parse).collect()
+}
+
+fn within(points: &[(AbsPath, Vec<u8>)], root: &AbsPath, state: Option<&AbsPath>) -> Option<String> {
+    points.iter().find_map(|(point, kind)| {
         if !point.is_below(root) {
             return None;
         }
@@ -30,17 +48,17 @@ fn within(table: &[u8], root: &AbsPath, state: Option<&AbsPath>) -> Option<Strin
         {
             return Some(format!("{point} in it is on a file system of the kernel's ({name})"));
         }
-        let state = state.filter(|state| holds(&point, state) || holds(state, &point))?;
+        let state = state.filter(|state| holds(point, state) || holds(state, point))?;
         Some(format!("{point} in it shows stockade's own state {state}"))
     })
 }
 
 /// Mount point and kind of one line of the table.
-fn parse(line: &[u8]) -> Option<(AbsPath, &[u8])> {
+fn parse(line: &[u8]) -> Option<(AbsPath, Vec<u8>)> {
     let mut fields = line.split(|&byte| byte == b' ');
     let point = AbsPath::new(OsString::from_vec(unescape(fields.nth(4)?))).ok()?;
     fields.find(|field| *field == b"-")?;
-    Some((point, fields.next()?))
+    Some((point, fields.next()?.to_vec()))
 }
 
 /// Spaces, tabs, newlines and backslashes stand as three octal digits.
@@ -72,18 +90,18 @@ mod tests {
     #[test]
     fn switches_mounted_below_a_root_are_found_and_data_is_not() {
         let at = |path: &str| AbsPath::new(path).unwrap();
-        let told = within(TABLE, &at("/srv/a b"), None).unwrap();
+        let told = within(&points(TABLE), &at("/srv/a b"), None).unwrap();
         assert!(told.contains("/srv/a b/proc") && told.contains("(proc)"), "{told}");
-        assert!(within(TABLE, &at("/srv"), None).is_some());
-        assert_eq!(within(TABLE, &at("/srv/data"), None), None);
-        assert_eq!(within(TABLE, &at("/home"), None), None);
+        assert!(within(&points(TABLE), &at("/srv"), None).is_some());
+        assert_eq!(within(&points(TABLE), &at("/srv/data"), None), None);
+        assert_eq!(within(&points(TABLE), &at("/home"), None), None);
     }
 
     #[test]
     fn stockades_state_mounted_below_a_root_is_found() {
         let at = |path: &str| AbsPath::new(path).unwrap();
         let state = at("/srv/data/state");
-        assert!(within(TABLE, &at("/srv"), Some(&state)).is_some());
-        assert_eq!(within(b"", &at("/srv"), Some(&state)), None);
+        assert!(within(&points(TABLE), &at("/srv"), Some(&state)).is_some());
+        assert_eq!(within(&[], &at("/srv"), Some(&state)), None);
     }
 }

@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 
 use super::compiled::{Compiled, install};
 use super::protocol::{CommandLimits, Start, StartFailure, Step, Work};
-use super::records::Signer;
+use super::ruleset::Speech;
 use super::selftest::{self, Canaries};
 use super::wire::send;
 use super::{ruleset, sys};
@@ -93,11 +93,11 @@ impl Command {
                 layer
             };
             // A file server executes nothing: no record is about it.
-            let signing = match &self.start.work {
-                Work::Command(_) => mark.as_ref().map(|mark| (mark, Signer::Executes)),
-                Work::Files(_) => None,
+            let speech = match &self.start.work {
+                Work::Command(_) => Speech::of_command(&plan.landlock, mark.as_ref()),
+                Work::Files(_) => Speech::silent(&plan.landlock),
             };
-            ruleset::apply(layer, signing)?;
+            ruleset::apply(layer, speech)?;
             let tested = match &self.start.work {
                 Work::Command(_) => {
                     let filters = plan

@@ -11,8 +11,7 @@ use nix::unistd::getppid;
 use super::filter::{self, FilterError};
 use super::mounts::Mounts;
 use super::protocol::{OwnProcess, SetupMessage, StartFailure, Step};
-use super::records::Signer;
-use super::ruleset;
+use super::ruleset::{self, Speech};
 use super::worker::Outside;
 use crate::backend::Plan;
 use crate::backend::seccomp::SeccompPlan;
@@ -24,7 +23,7 @@ pub(crate) struct Compiled {
     pub(crate) layer: RulesetCreated,
     /// The plan of both.
     pub(crate) plan: Plan,
-    /// Where a process says that it put on a layer, where the kernel's records of its denials are read.
+    /// Where a process says that it put on the layer of a command, where the kernel's records of its denials are read.
     pub(crate) mark: Option<OwnedFd>,
 }
 
@@ -55,21 +54,22 @@ pub(super) fn confine(
             ));
         }
     };
-    let signing = mark.as_ref().map(|mark| (mark, Signer::Stays));
+    let speech = Speech::silent(&plan.landlock);
     let layer = ruleset::compile(&plan)?;
     let layer = match own_process {
         // What the worker may not reach, a command in it may not either: its layer only keeps it apart.
-        OwnProcess::Closed if ruleset::has_scopes(&plan.landlock) => {
-            ruleset::apply(layer, signing)?;
+        // Where the kernel's records are read it must be the innermost that refuses.
+        OwnProcess::Closed if ruleset::has_scopes(&plan.landlock) && mark.is_none() => {
+            ruleset::apply(layer, speech)?;
             ruleset::scope_only()?
         }
         OwnProcess::Closed => {
-            ruleset::apply(ruleset::share(&layer)?, signing)?;
+            ruleset::apply(ruleset::share(&layer)?, speech)?;
             layer
         }
         // Compiled anew: a rule added to the shared ruleset would hold for every command.
         OwnProcess::Readable => {
-            ruleset::apply(ruleset::with_processes(ruleset::compile(&plan)?)?, signing)?;
+            ruleset::apply(ruleset::with_processes(ruleset::compile(&plan)?)?, speech)?;
             layer
         }
     };

@@ -13,7 +13,7 @@ use nix::sys::statfs::{PROC_SUPER_MAGIC, TMPFS_MAGIC, fstatfs};
 use nix::unistd::{Pid, getpid};
 
 use super::protocol::{StartFailure, Step};
-use super::records::{self, Signer};
+use super::records;
 use crate::backend::Plan;
 use crate::backend::landlock::rights::OLDEST_ABI as FLOOR;
 use crate::backend::landlock::{Beneath, LandlockPlan, Rule};
@@ -170,24 +170,47 @@ pub(crate) fn scope_only() -> Result<RulesetCreated, StartFailure> {
         .map_err(failed)
 }
 
+/// What the kernel writes into the machine's log, where its audit is on, of what a layer refuses.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Speech<'m> {
+    /// What Stockade's own code is refused: this kernel cannot be told otherwise.
+    Default,
+    /// Nothing: Stockade tries what must fail, at each start.
+    Silent,
+    /// All of it, and this process says that the layer is its own: the [records] of a command are read.
+    Signed(&'m OwnedFd),
+}
+
+impl<'m> Speech<'m> {
+    /// Silent where the kernel can be told.
+    pub(crate) fn silent(plan: &LandlockPlan) -> Self {
+        if plan.abi >= records::OLDEST_ABI {
+            Self::Silent
+        } else {
+            Self::Default
+        }
+    }
+
+    /// That of the layer of a command.
+    pub(crate) fn of_command(plan: &LandlockPlan, mark: Option<&'m OwnedFd>) -> Self {
+        mark.map_or_else(|| Self::silent(plan), Self::Signed)
+    }
+}
+
 /// Applies a compiled ruleset to this single-threaded process, for good.
 ///
-/// Where the kernel's [records] are read this process signs: it says that the layer is its own, and the layer has the kernel
-/// write of what is executed in it. Of what Stockade itself tries before it speaks where a command will be executed: that
-/// names its domain for sure.
-pub(crate) fn apply(ruleset: RulesetCreated, signing: Option<(&OwnedFd, Signer)>) -> Result<(), StartFailure> {
-    let ruleset = match signing {
-        None => ruleset,
-        Some((_, signer)) => ruleset
-            .log_same_exec(signer == Signer::Executes)
-            .and_then(|ruleset| ruleset.log_new_exec(true))
-            .map_err(failed)?,
+pub(crate) fn apply(ruleset: RulesetCreated, speech: Speech<'_>) -> Result<(), StartFailure> {
+    let ruleset = match speech {
+        Speech::Default => Ok(ruleset),
+        Speech::Silent => ruleset.log_same_exec(false),
+        Speech::Signed(_) => ruleset.log_new_exec(true),
     };
+    let ruleset = ruleset.map_err(failed)?;
     let RestrictionStatus {
         ruleset, no_new_privs, ..
     } = ruleset.restrict_self().map_err(failed)?;
-    if let Some((mark, signer)) = signing {
-        records::sign(mark, signer);
+    if let Speech::Signed(mark) = speech {
+        records::sign(mark);
     }
     match ruleset {
         RulesetStatus::FullyEnforced if no_new_privs => Ok(()),

@@ -22,8 +22,8 @@ use super::broker::{Attempts, Broker, Noted, Served};
 use super::command::{Command, Handover};
 use super::compiled::Compiled;
 use super::listening::{Around, Killed, Listening};
-use super::protocol::{End, LimitKind, RunnerReport, Start, StartFailure, Step, Stop, Work};
-use super::records::Signer;
+use super::protocol::{End, LimitKind, RunnerReport, Start, StartFailure, Step, Stop};
+use super::ruleset::Speech;
 use super::selftest::{Canaries, signals_are_scoped};
 use super::wire::{receive, send};
 use super::{ruleset, sys};
@@ -119,11 +119,8 @@ impl Runner {
         let around = Around::of(self.compiled.as_ref());
         match around {
             Around::Scope => {
-                let signing = match &self.start.work {
-                    Work::Command(_) => self.compiled.as_ref().and_then(|compiled| compiled.mark.as_ref()),
-                    Work::Files(_) => None,
-                };
-                ruleset::apply(ruleset::scope_only()?, signing.map(|mark| (mark, Signer::Stays)))?;
+                let plan = self.compiled.as_ref().map(|compiled| &compiled.plan.landlock);
+                ruleset::apply(ruleset::scope_only()?, plan.map_or(Speech::Default, Speech::silent))?;
                 if !signals_are_scoped(self.worker) {
                     return Err(StartFailure::new(
                         Step::SelfTest,

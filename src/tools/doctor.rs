@@ -5,7 +5,7 @@ use serde::Serialize;
 use super::footing::short;
 use crate::backend::Regime;
 use crate::backend::host::{Finding, Hold, Host, RegimeReport, Standing, TreeLimit};
-use crate::confine::records::{self, Audit};
+use crate::confine::records;
 
 /// The report of `stockade doctor`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -36,14 +36,9 @@ pub struct KernelRecords {
 impl KernelRecords {
     fn find(landlock_abi: Option<u32>) -> Self {
         match records::readable(landlock_abi) {
-            Ok(Audit::On) => Self {
+            Ok(()) => Self {
                 readable: true,
                 detail: "they can be read; `--explain` says what they confirm and add".to_owned(),
-            },
-            Ok(Audit::Unasked) => Self {
-                readable: true,
-                detail: "they can be read where kernel audit is on, which nobody may ask without CAP_AUDIT_CONTROL"
-                    .to_owned(),
             },
             Err(why) => Self {
                 readable: false,

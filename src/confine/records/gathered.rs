@@ -2,7 +2,6 @@
 
 use std::collections::{HashMap, VecDeque};
 
-use super::roll::Signer;
 use super::text::{Blocker, Record, Refusal, domain_of_access, is_of_landlock, parse};
 
 /// The most different refusals that are kept.
@@ -12,8 +11,6 @@ const MOST_BYTES: usize = 4 * 1024 * 1024;
 /// The most refusals that wait for a word about their domain. That comes right behind the first of them; those of sandboxes
 /// that were there before nobody ever speaks of again.
 const MOST_WAITING: usize = 1024;
-/// The most processes that are known to have put on a layer: there are three, the worker, the runner and the command.
-const MOST_MAKERS: usize = 16;
 
 /// What the kernel recorded of a command's denials.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -24,28 +21,19 @@ pub struct Recorded {
     pub lost: bool,
 }
 
-/// A process that put on a layer of Stockade's.
-#[derive(Debug)]
-struct Maker {
-    pid: i32,
-    signer: Signer,
-    /// The domain that it made by that, once the kernel spoke of it.
-    domain: Option<u64>,
-}
-
 /// What was read so far.
 #[derive(Debug, Default)]
 pub(super) struct Gathered {
-    /// How many messages of Landlock's there were.
+    /// How many messages there were about the command.
     pub(super) heard: u64,
-    /// The worker before all others.
-    makers: Vec<Maker>,
+    /// The process that put on the command's layer, and the domain that it made by that, once the kernel spoke of it.
+    command: Option<(i32, Option<u64>)>,
     /// Whether the command was executed: before that its layer is only tried.
     is_executed: bool,
     /// Whether some were lost on the way here, or for lack of room.
     lost: bool,
-    /// Whether the one word about the worker's domain can be among what was lost.
-    is_blind: bool,
+    /// Whether what was lost can be the word about the command's domain: then another can be taken for it.
+    is_void: bool,
     waiting: VecDeque<(u64, Option<Refusal>)>,
     known: HashMap<Refusal, usize>,
     order: Vec<(Refusal, u64)>,
@@ -53,25 +41,9 @@ pub(super) struct Gathered {
 }
 
 impl Gathered {
-    /// Takes note that a process has put on a layer. It says so before anything is refused by it.
-    pub(super) fn stands(&mut self, pid: i32, signer: Signer) {
-        // Numbers are given out again.
-        self.makers.retain(|maker| maker.pid != pid);
-        if self.makers.len() >= MOST_MAKERS {
-            self.makers.remove(1);
-        }
-        self.makers.push(Maker {
-            pid,
-            signer,
-            domain: None,
-        });
-    }
-
-    /// Forgets all but the worker: what comes from here on is about the next command.
-    pub(super) fn begin(&mut self) {
-        self.makers.truncate(1);
-        self.is_executed = false;
-        let _earlier = self.told();
+    /// Takes note that a process has put on the command's layer. It says so before anything is refused by it.
+    pub(super) const fn stands(&mut self, pid: i32) {
+        self.command = Some((pid, None));
     }
 
     /// Takes in a message.
@@ -79,11 +51,10 @@ impl Gathered {
         if !is_of_landlock(kind) {
             return;
         }
-        self.heard = self.heard.wrapping_add(1);
         match parse(kind, text) {
             Some(Record::Access { domain, refusal }) => self.refused(domain, Some(refusal)),
             Some(Record::Made { domain, pid }) => self.made(domain, pid),
-            Some(Record::Ended { domain }) => self.makers.retain(|maker| maker.domain != Some(domain)),
+            Some(Record::Ended { .. }) => {}
             None => match domain_of_access(kind, text) {
                 Some(domain) => self.refused(domain, None),
                 None => self.lose(),
@@ -92,47 +63,47 @@ impl Gathered {
     }
 
     /// Takes note that some are missing.
-    pub(super) fn lose(&mut self) {
+    pub(super) const fn lose(&mut self) {
         self.lost = true;
-        self.is_blind |= self.makers.first().is_none_or(|worker| worker.domain.is_none());
+        self.is_void |= !self.is_executed;
+    }
+
+    /// Takes note that some are missing, and nobody knows when: of what was heard nothing is believed.
+    pub(super) const fn distrust(&mut self) {
+        self.lost = true;
+        self.is_void = true;
     }
 
     fn made(&mut self, domain: u64, pid: i32) {
-        // The first that it is said to have made: a command can make more of its own, and its own layer has spoken before it is
-        // executed.
-        let maker = self.makers.iter_mut().find(|maker| maker.pid == pid);
-        if let Some(maker) = maker
-            && maker.domain.is_none()
+        // The first that it is said to have made: a command can make more of its own, and the layer that was put on it has
+        // spoken before it is executed.
+        if let Some((maker, made @ None)) = &mut self.command
+            && *maker == pid
         {
-            maker.domain = Some(domain);
+            *made = Some(domain);
         }
-        self.is_blind &= self.makers.first().is_none_or(|worker| worker.domain.is_none());
-        let signer = self.signer(domain);
+        let is_ours = self.is_ours(domain);
         let mut about = Vec::new();
         self.waiting.retain_mut(|(waits, refusal)| {
             let is_about = *waits == domain;
-            if is_about && signer.is_some() {
+            if is_about && is_ours {
                 about.push(refusal.take());
             }
             !is_about
         });
-        if let Some(signer) = signer {
-            for refusal in about {
-                self.ours(signer, refusal);
-            }
+        for refusal in about {
+            self.ours(refusal);
         }
     }
 
-    /// Who made a domain, if it is one of the roll.
-    fn signer(&self, domain: u64) -> Option<Signer> {
-        let maker = self.makers.iter().find(|maker| maker.domain == Some(domain));
-        maker.map(|maker| maker.signer)
+    fn is_ours(&self, domain: u64) -> bool {
+        matches!(self.command, Some((_, Some(made))) if made == domain)
     }
 
     /// Takes in that a domain refused something; nothing where it could not be read what.
     fn refused(&mut self, domain: u64, refusal: Option<Refusal>) {
-        if let Some(signer) = self.signer(domain) {
-            self.ours(signer, refusal);
+        if self.is_ours(domain) {
+            self.ours(refusal);
         } else {
             if self.waiting.len() >= MOST_WAITING {
                 self.waiting.pop_front();
@@ -141,15 +112,12 @@ impl Gathered {
         }
     }
 
-    /// Takes in what a domain of the roll refused.
-    fn ours(&mut self, signer: Signer, refusal: Option<Refusal>) {
+    /// Takes in what the command's domain refused.
+    fn ours(&mut self, refusal: Option<Refusal>) {
+        self.heard = self.heard.wrapping_add(1);
         match refusal {
-            // The last that is tried in a command's layer is a signal. What came before is that trial, or late and about
-            // the command before.
-            Some(refusal) if !self.is_executed => {
-                self.is_executed = signer == Signer::Executes && refusal.blockers.contains(&Blocker::Signal);
-            }
-            None if !self.is_executed => {}
+            // The last that is tried in a command's layer is a signal.
+            Some(refusal) if !self.is_executed => self.is_executed = refusal.blockers.contains(&Blocker::Signal),
             Some(refusal) => self.keep(refusal),
             None => self.lose(),
         }
@@ -170,20 +138,18 @@ impl Gathered {
         self.order.push((refusal, 1));
     }
 
-    /// Whether anything was heard of the command's own layer, which is tried each time.
-    pub(super) const fn is_executed(&self) -> bool {
-        self.is_executed
-    }
-
-    /// All of it so far.
+    /// All of it so far; what comes from here on is about the next command.
     pub(super) fn told(&mut self) -> Recorded {
-        self.known.clear();
-        self.bytes = 0;
-        self.waiting.clear();
-        let lost = std::mem::take(&mut self.lost) || self.is_blind || !self.is_executed;
+        let all = std::mem::take(self);
+        if all.is_void || !all.is_executed {
+            return Recorded {
+                all: Vec::new(),
+                lost: true,
+            };
+        }
         Recorded {
-            all: std::mem::take(&mut self.order),
-            lost,
+            all: all.order,
+            lost: all.lost,
         }
     }
 }
@@ -195,10 +161,8 @@ mod tests {
     use super::super::text::Object;
     use super::*;
 
-    /// The worker, the runner and the command.
-    const PIDS: [i32; 3] = [10, 11, 12];
-    /// The domains of the worker and of the command.
-    const WORKER: u64 = 0xa;
+    /// The process and the domain of the command.
+    const PID: i32 = 12;
     const COMMAND: u64 = 0xc;
 
     fn record(gathered: &mut Gathered, kind: u16, words: &str) {
@@ -228,14 +192,11 @@ mod tests {
         made(gathered, domain, pid);
     }
 
-    /// A worker, and a command that was just executed.
+    /// A command that was just executed.
     fn executed() -> Gathered {
         let mut gathered = Gathered::default();
-        gathered.stands(PIDS[0], Signer::Stays);
-        gathered.begin();
-        gathered.stands(PIDS[1], Signer::Stays);
-        gathered.stands(PIDS[2], Signer::Executes);
-        tried(&mut gathered, COMMAND, PIDS[2]);
+        gathered.stands(PID);
+        tried(&mut gathered, COMMAND, PID);
         gathered
     }
 
@@ -249,29 +210,24 @@ mod tests {
     }
 
     #[test]
-    fn only_what_the_domains_of_the_roll_refused_is_kept() {
+    fn only_what_the_commands_domain_refused_is_kept() {
         let mut gathered = executed();
-        refused(&mut gathered, WORKER, "/ours");
-        made(&mut gathered, WORKER, PIDS[0]);
+        refused(&mut gathered, COMMAND, "/ours");
         refused(&mut gathered, 0xb, "/theirs");
         made(&mut gathered, 0xb, 99);
         refused(&mut gathered, 0xb, "/theirs");
         refused(&mut gathered, COMMAND, "/ours");
         refused(&mut gathered, 0xd, "/nobody's");
         let recorded = gathered.told();
-        assert_eq!(paths(&recorded), [("/ours", 2)]);
-        assert!(!recorded.lost);
-        assert_eq!(gathered.told(), Recorded::default());
+        assert_eq!((paths(&recorded), recorded.lost), (vec![("/ours", 2)], false));
     }
 
     #[test]
     fn what_is_tried_before_the_command_is_executed_is_not_told() {
         let mut gathered = Gathered::default();
-        gathered.stands(PIDS[0], Signer::Stays);
-        gathered.begin();
-        gathered.stands(PIDS[2], Signer::Executes);
+        gathered.stands(PID);
         refused(&mut gathered, COMMAND, "/closed");
-        made(&mut gathered, COMMAND, PIDS[2]);
+        made(&mut gathered, COMMAND, PID);
         signalled(&mut gathered, COMMAND);
         signalled(&mut gathered, COMMAND);
         let recorded = gathered.told();
@@ -283,7 +239,7 @@ mod tests {
     fn a_layer_that_a_command_puts_on_itself_is_not_taken_for_the_one_that_was_put_on_it() {
         let mut gathered = executed();
         refused(&mut gathered, 0xb, "/own");
-        made(&mut gathered, 0xb, PIDS[2]);
+        made(&mut gathered, 0xb, PID);
         refused(&mut gathered, 0xb, "/own");
         assert_eq!(gathered.told(), Recorded::default());
     }
@@ -291,16 +247,14 @@ mod tests {
     #[test]
     fn what_comes_late_of_a_command_is_not_told_of_the_next() {
         let mut gathered = executed();
-        refused(&mut gathered, WORKER, "/first");
-        made(&mut gathered, WORKER, PIDS[0]);
+        refused(&mut gathered, COMMAND, "/first");
         assert_eq!(paths(&gathered.told()), [("/first", 1)]);
-        gathered.begin();
-        refused(&mut gathered, WORKER, "/late");
-        gathered.stands(22, Signer::Executes);
         refused(&mut gathered, COMMAND, "/late");
-        tried(&mut gathered, 0xd, 22);
+        gathered.stands(PID);
         refused(&mut gathered, COMMAND, "/late");
-        refused(&mut gathered, WORKER, "/second");
+        tried(&mut gathered, 0xd, PID);
+        refused(&mut gathered, COMMAND, "/late");
+        refused(&mut gathered, 0xd, "/second");
         let recorded = gathered.told();
         assert_eq!((paths(&recorded), recorded.lost), (vec![("/second", 1)], false));
     }
@@ -308,55 +262,35 @@ mod tests {
     #[test]
     fn where_nothing_is_heard_of_the_commands_layer_records_are_missing() {
         let mut gathered = Gathered::default();
-        gathered.stands(PIDS[0], Signer::Stays);
-        gathered.begin();
-        gathered.stands(PIDS[2], Signer::Executes);
-        refused(&mut gathered, WORKER, "/x");
-        made(&mut gathered, WORKER, PIDS[0]);
+        gathered.stands(PID);
+        refused(&mut gathered, 0xb, "/x");
         let recorded = gathered.told();
         assert_eq!((recorded.all.len(), recorded.lost), (0, true));
     }
 
     #[test]
-    fn what_is_lost_before_the_workers_domain_is_known_stays_lost_until_it_is() {
+    fn where_the_word_about_the_commands_domain_can_be_lost_no_other_is_taken_for_it() {
+        let mut gathered = Gathered::default();
+        gathered.stands(PID);
+        gathered.lose();
+        tried(&mut gathered, 0xb, PID);
+        refused(&mut gathered, 0xb, "/own");
+        let recorded = gathered.told();
+        assert_eq!((recorded.all.len(), recorded.lost), (0, true));
         let mut gathered = executed();
-        gathered.lose();
-        assert!(gathered.told().lost);
-        for pid in [22, 23] {
-            gathered.begin();
-            gathered.stands(pid, Signer::Executes);
-            tried(&mut gathered, 0x100 + u64::try_from(pid).unwrap(), pid);
-            assert!(gathered.told().lost);
-        }
-        made(&mut gathered, WORKER, PIDS[0]);
-        assert!(!gathered.told().lost);
-        gathered.lose();
-        assert!(gathered.told().lost);
-        assert!(!gathered.told().lost);
+        refused(&mut gathered, COMMAND, "/x");
+        gathered.distrust();
+        let recorded = gathered.told();
+        assert_eq!((recorded.all.len(), recorded.lost), (0, true));
     }
 
     #[test]
-    fn a_number_that_is_given_out_again_is_another_process() {
+    fn what_is_lost_later_takes_nothing_from_what_was_heard() {
         let mut gathered = executed();
-        gathered.begin();
-        gathered.stands(PIDS[2], Signer::Executes);
-        tried(&mut gathered, 0xd, PIDS[2]);
-        refused(&mut gathered, COMMAND, "/before");
-        refused(&mut gathered, 0xd, "/now");
-        assert_eq!(paths(&gathered.told()), [("/now", 1)]);
-    }
-
-    #[test]
-    fn the_domain_of_a_worker_stays_known_over_any_number_of_commands() {
-        let mut gathered = executed();
-        refused(&mut gathered, WORKER, "/x");
-        made(&mut gathered, WORKER, PIDS[0]);
-        for pid in 100..2000 {
-            gathered.stands(pid, Signer::Stays);
-        }
-        refused(&mut gathered, WORKER, "/x");
-        assert_eq!(paths(&gathered.told()), [("/x", 2)]);
-        assert!(gathered.makers.len() <= MOST_MAKERS);
+        refused(&mut gathered, COMMAND, "/x");
+        gathered.lose();
+        let recorded = gathered.told();
+        assert_eq!((paths(&recorded), recorded.lost), (vec![("/x", 1)], true));
     }
 
     #[test]
@@ -382,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn a_record_of_a_domain_of_the_roll_that_cannot_be_read_is_one_that_is_missing() {
+    fn a_record_of_the_commands_domain_that_cannot_be_read_is_one_that_is_missing() {
         let cut = |gathered: &mut Gathered, domain: u64| {
             record(
                 gathered,
@@ -395,11 +329,10 @@ mod tests {
         record(&mut gathered, 1424, "domain=d status=deallocated denials=1");
         cut(&mut gathered, 0xd);
         assert!(!gathered.told().lost);
+        let mut gathered = executed();
         cut(&mut gathered, COMMAND);
         assert!(gathered.told().lost);
-        cut(&mut gathered, WORKER);
-        made(&mut gathered, WORKER, PIDS[0]);
-        assert!(gathered.told().lost);
+        let mut gathered = executed();
         record(&mut gathered, 1424, "nobody knows");
         assert!(gathered.told().lost);
     }

@@ -5,11 +5,12 @@
 //! somebody wants to know what was denied, asks for no privilege and never switches anything on.
 //! The records of all sandboxes of the machine arrive there. Each names its Landlock domain by number, and the first of a
 //! domain says which process made it; name and program in it are what a command chose, so they are not looked at.
-//! [`roll`] tells the parent which processes put on a layer of its worker: the kernel vouches for
-//! their numbers, dead or alive. [`text`] reads a record, and [`gathered`] keeps those of these domains,
-//! within bounds. Where records are read the layers are made so that they speak of what was executed
-//! ([`super::ruleset::apply`]); a command's own layer speaks of the trials in it as well, so that its domain is known before the
-//! command can make another, and so that it is known from where on records are about the command.
+//! The layer of each command is whole where records are read, so that it is the innermost of Stockade's that refuses
+//! ([`super::compiled`]), and only its domain counts. [`roll`] tells the parent which process put it on: the kernel vouches
+//! for its number, dead or alive. That layer is tried before the command is executed, and the kernel speaks of the trial: so its domain is
+//! known before the command can make another, and it is known from where on records are about the command.
+//! [`text`] reads a record, and [`gathered`] keeps those of that domain, within bounds. What the kernel itself dropped it
+//! counts; where it dropped any meanwhile nothing is believed.
 
 mod gathered;
 mod netlink;
@@ -30,11 +31,12 @@ use tokio::time::{Instant, sleep};
 use super::confinement::Confinement;
 use super::sys;
 use gathered::Gathered;
+use netlink::Status;
 use roll::Roll;
 
 pub use gathered::Recorded;
-pub use netlink::{Audit, OLDEST_ABI, Unreadable, readable};
-pub(crate) use roll::{Signer, sign};
+pub use netlink::{OLDEST_ABI, Unreadable, readable};
+pub(crate) use roll::sign;
 pub use text::{Blocker, Object, Record, Refusal, parse};
 
 /// How long nothing may come before nothing more is expected. The kernel hands records to a thread of its own, which
@@ -51,7 +53,8 @@ pub struct Records {
     heard: Arc<Mutex<Heard>>,
     listening: JoinHandle<()>,
     mark: OwnedFd,
-    audit: Audit,
+    /// What the kernel had to say of its audit when the command began.
+    before: Mutex<Option<Status>>,
 }
 
 /// What was heard, and the roll of who stands in a layer.
@@ -64,8 +67,8 @@ struct Heard {
 impl Heard {
     /// What was gathered, by the roll as it is now.
     fn by_the_roll(&mut self) -> &mut Gathered {
-        while let Some((pid, signer)) = self.roll.called() {
-            self.gathered.stands(pid, signer);
+        while let Some(pid) = self.roll.called() {
+            self.gathered.stands(pid);
         }
         &mut self.gathered
     }
@@ -77,7 +80,7 @@ impl Records {
     /// # Errors
     /// The records cannot be read here, and why.
     pub fn open(landlock_abi: Option<u32>) -> Result<Self, Unreadable> {
-        let (group, audit) = netlink::join(landlock_abi)?;
+        let group = netlink::join(landlock_abi)?;
         let (roll, mark) = roll::pair().map_err(Unreadable::Socket)?;
         let failed =
             |(_, error): (_, io::Error)| Unreadable::Socket(Errno::from_raw(error.raw_os_error().unwrap_or(0)));
@@ -89,7 +92,7 @@ impl Records {
             heard,
             listening,
             mark,
-            audit,
+            before: Mutex::new(None),
         })
     }
 
@@ -103,11 +106,12 @@ impl Records {
 
     /// Forgets what came so far: it is not about the command that begins now.
     pub fn begin(&self) {
-        locked(&self.heard).by_the_roll().begin();
+        let _earlier = locked(&self.heard).by_the_roll().told();
+        *locked(&self.before) = netlink::status().ok();
     }
 
-    /// What came since, once the kernel has caught up; `None` where nothing did and nobody knows that audit is on.
-    pub async fn told(&self) -> Option<Recorded> {
+    /// What came since, once the kernel has caught up.
+    pub async fn told(&self) -> Recorded {
         let until = Instant::now() + PATIENCE;
         let heard = || locked(&self.heard).gathered.heard;
         let mut before = heard();
@@ -127,10 +131,11 @@ impl Records {
         if !is_quiet || self.listening.is_finished() {
             gathered.lose();
         }
-        match self.audit {
-            Audit::Unasked if !gathered.is_executed() => None,
-            Audit::Unasked | Audit::On => Some(gathered.told()),
+        let now = netlink::status().ok();
+        if now.is_none_or(|now| !now.is_on) || *locked(&self.before) != now {
+            gathered.distrust();
         }
+        gathered.told()
     }
 }
 
@@ -138,7 +143,7 @@ impl Confinement {
     /// What the kernel recorded of the denials of the last command, which has ended; `None` where nobody reads that.
     pub async fn recorded(&self) -> Option<Recorded> {
         match &self.records {
-            Some(records) => records.told().await,
+            Some(records) => Some(records.told().await),
             None => None,
         }
     }
@@ -150,8 +155,8 @@ impl Drop for Records {
     }
 }
 
-fn locked(heard: &Mutex<Heard>) -> MutexGuard<'_, Heard> {
-    heard.lock().unwrap_or_else(PoisonError::into_inner)
+fn locked<T>(kept: &Mutex<T>) -> MutexGuard<'_, T> {
+    kept.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Reads until the socket fails.

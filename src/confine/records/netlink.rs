@@ -43,7 +43,7 @@ pub enum Unreadable {
     #[error("the kernel has no audit ({0})")]
     NoAudit(Errno),
     /// A capability is missing.
-    #[error("reading them needs CAP_AUDIT_READ outside of every container")]
+    #[error("reading them needs CAP_AUDIT_READ and CAP_AUDIT_CONTROL outside of every container")]
     NotPermitted,
     /// Process numbers mean something else here.
     #[error("they speak of processes by their numbers outside of this container")]
@@ -56,32 +56,34 @@ pub enum Unreadable {
     Socket(Errno),
 }
 
-/// What is known of the switch that audit has.
+/// What the kernel says of its audit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Audit {
-    /// It is on.
-    On,
-    /// It may be on: who lacks `CAP_AUDIT_CONTROL` may not ask.
-    Unasked,
+pub(super) struct Status {
+    /// Whether it is switched on.
+    pub(super) is_on: bool,
+    /// How many records it has dropped so far.
+    pub(super) lost: u32,
 }
 
 /// Whether the kernel's records could be read by this process, by doing all of it but waiting for one.
 ///
 /// # Errors
 /// They could not, and why.
-pub fn readable(landlock_abi: Option<u32>) -> Result<Audit, Unreadable> {
-    join(landlock_abi).map(|(_, audit)| audit)
+pub fn readable(landlock_abi: Option<u32>) -> Result<(), Unreadable> {
+    join(landlock_abi).map(|_| ())
 }
 
 /// A socket that hears the records from here on, and does not block.
-pub(super) fn join(landlock_abi: Option<u32>) -> Result<(OwnedFd, Audit), Unreadable> {
+pub(super) fn join(landlock_abi: Option<u32>) -> Result<OwnedFd, Unreadable> {
     if landlock_abi.is_none_or(|abi| abi < OLDEST_ABI) {
         return Err(Unreadable::Old);
     }
     // Who lacks it is not asked by trying: the machine's log would tell of the attempt.
-    match caps::has_cap(None, CapSet::Effective, Capability::CAP_AUDIT_READ) {
-        Ok(true) => {}
-        Ok(false) | Err(_) => return Err(Unreadable::NotPermitted),
+    for capability in [Capability::CAP_AUDIT_READ, Capability::CAP_AUDIT_CONTROL] {
+        match caps::has_cap(None, CapSet::Effective, capability) {
+            Ok(true) => {}
+            Ok(false) | Err(_) => return Err(Unreadable::NotPermitted),
+        }
     }
     let group = open(READERS)?;
     // Who may not read it stands in a namespace, or has no /proc to learn that from.
@@ -89,15 +91,15 @@ pub(super) fn join(landlock_abi: Option<u32>) -> Result<(OwnedFd, Audit), Unread
         Ok(namespace) if namespace == FIRST_PID_NAMESPACE => {}
         Ok(_) | Err(_) => return Err(Unreadable::Elsewhere),
     }
-    let audit = match is_on() {
-        Ok(true) => Audit::On,
-        Ok(false) => return Err(Unreadable::Off),
-        Err(Errno::EPERM) => Audit::Unasked,
+    match status() {
+        Ok(Status { is_on: true, .. }) => {}
+        Ok(Status { is_on: false, .. }) => return Err(Unreadable::Off),
+        Err(Errno::EPERM) => return Err(Unreadable::NotPermitted),
         Err(errno) => return Err(Unreadable::Socket(errno)),
-    };
+    }
     // The machine's own bound holds where this is beyond it.
     let _bounded = setsockopt(&group, sockopt::RcvBuf, &ROOM);
-    Ok((group, audit))
+    Ok(group)
 }
 
 fn open(groups: u32) -> Result<OwnedFd, Unreadable> {
@@ -114,8 +116,8 @@ fn open(groups: u32) -> Result<OwnedFd, Unreadable> {
     Ok(made)
 }
 
-/// Whether audit is switched on.
-fn is_on() -> Result<bool, Errno> {
+/// Asks the kernel what its audit is set to, and came to.
+pub(super) fn status() -> Result<Status, Errno> {
     let asking = open(0).map_err(|_| Errno::EIO)?;
     let mut request = Vec::with_capacity(HEADER);
     request.extend(u32::try_from(HEADER).unwrap_or(0).to_ne_bytes());
@@ -127,14 +129,20 @@ fn is_on() -> Result<bool, Errno> {
     poll(&mut fds, PollTimeout::from(ANSWER_MS))?;
     let mut buffer = [0; 1024];
     let message = next(asking.as_fd(), &mut buffer)?.ok_or(Errno::EPROTO)?;
-    // Of the answer the first word says what is meant, the second whether it is on.
+    // Of the answer (`struct audit_status`) the second word says whether it is on, the seventh what was lost.
     let word = |at: usize| {
         let bytes = message.text.get(at..)?.first_chunk::<4>()?;
         Some(i32::from_ne_bytes(*bytes))
     };
     match message.kind {
         ERROR => Err(word(0).map_or(Errno::EPROTO, |negated| Errno::from_raw(negated.wrapping_neg()))),
-        GET => word(4).map(|enabled| enabled != 0).ok_or(Errno::EPROTO),
+        GET => {
+            let (enabled, lost) = word(4).zip(word(24)).ok_or(Errno::EPROTO)?;
+            Ok(Status {
+                is_on: enabled != 0,
+                lost: lost.cast_unsigned(),
+            })
+        }
         _ => Err(Errno::EPROTO),
     }
 }

@@ -1,8 +1,7 @@
-//! Which processes put on a layer of a worker: each says so on a socket, and the kernel says which it is.
+//! Which process put on the layer of a command: it says so on a socket, and the kernel says which it is.
 //!
 //! Not who a message names counts but who sent it, in the numbers of whoever reads, even when the sender is gone
-//! or in another PID namespace. What is sent is one byte: whether the sender will execute a program, which could make
-//! domains under the same number. No command has the sending end: it is closed by `execve`.
+//! or in another PID namespace. What is sent is one byte without a meaning. No command has the sending end: it is closed by `execve`.
 
 use std::io::{IoSlice, IoSliceMut};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
@@ -13,33 +12,6 @@ use nix::sys::socket::{
     AddressFamily, ControlMessageOwned, MsgFlags, SockFlag, SockType, UnixAddr, UnixCredentials, recvmsg, sendmsg,
     setsockopt, socketpair, sockopt,
 };
-
-/// What becomes of a process that put on a layer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Signer {
-    /// It stays Stockade's own.
-    Stays,
-    /// It becomes a command.
-    Executes,
-}
-
-impl Signer {
-    const fn byte(self) -> u8 {
-        match self {
-            Self::Stays => b'.',
-            Self::Executes => b'x',
-        }
-    }
-
-    /// Whoever says anything else is taken for a command, of which less is believed.
-    const fn of(byte: u8) -> Self {
-        if byte == Self::Stays.byte() {
-            Self::Stays
-        } else {
-            Self::Executes
-        }
-    }
-}
 
 /// The receiving end.
 #[derive(Debug)]
@@ -54,10 +26,10 @@ pub(super) fn pair() -> nix::Result<(Roll, OwnedFd)> {
 }
 
 /// Puts the calling process on the roll. Where that fails its records are not known for Stockade's, and nothing else is lost.
-pub(crate) fn sign(mark: impl AsFd, signer: Signer) {
+pub(crate) fn sign(mark: impl AsFd) {
     let _signed = sendmsg::<UnixAddr>(
         mark.as_fd().as_raw_fd(),
-        &[IoSlice::new(&[signer.byte()])],
+        &[IoSlice::new(b".")],
         &[],
         MsgFlags::MSG_NOSIGNAL,
         None,
@@ -66,7 +38,7 @@ pub(crate) fn sign(mark: impl AsFd, signer: Signer) {
 
 impl Roll {
     /// The next process on it, if there is one.
-    pub(super) fn called(&mut self) -> Option<(libc::pid_t, Signer)> {
+    pub(super) fn called(&mut self) -> Option<libc::pid_t> {
         loop {
             let mut byte = [0];
             let mut slices = [IoSliceMut::new(&mut byte)];
@@ -86,8 +58,7 @@ impl Roll {
             });
             // Whoever has no number here is nobody whom a record could name.
             if let Some(pid) = sender.filter(|pid| *pid > 0) {
-                let [byte] = byte;
-                return Some((pid, Signer::of(byte)));
+                return Some(pid);
             }
         }
     }
@@ -101,11 +72,11 @@ mod tests {
     fn who_signed_is_known_once_for_each_time() {
         let (mut roll, mark) = pair().unwrap();
         assert_eq!(roll.called(), None);
-        sign(&mark, Signer::Stays);
-        sign(&mark, Signer::Executes);
+        sign(&mark);
+        sign(&mark);
         let own = nix::unistd::getpid().as_raw();
-        assert_eq!(roll.called(), Some((own, Signer::Stays)));
-        assert_eq!(roll.called(), Some((own, Signer::Executes)));
+        assert_eq!(roll.called(), Some(own));
+        assert_eq!(roll.called(), Some(own));
         assert_eq!(roll.called(), None);
         drop(mark);
         assert_eq!(roll.called(), None);
