@@ -187,7 +187,7 @@ impl Confinement {
         let call = self.calls;
         let (sender, ended) = oneshot::channel();
         if let (Some(records), Work::Command(_)) = (&self.records, &launch.work) {
-            records.begin();
+            records.begin().await;
         }
         {
             let mut waiting = self.pending.lock().unwrap_or_else(PoisonError::into_inner);

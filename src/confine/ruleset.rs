@@ -173,7 +173,7 @@ pub(crate) fn scope_only() -> Result<RulesetCreated, StartFailure> {
 /// What the kernel writes into the machine's log, where its audit is on, of what a layer refuses.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Speech<'m> {
-    /// What Stockade's own code is refused: this kernel cannot be told otherwise.
+    /// What it writes of itself: nothing, where it cannot be told otherwise.
     Default,
     /// Nothing: Stockade tries what must fail, at each start.
     Silent,
@@ -198,7 +198,6 @@ impl<'m> Speech<'m> {
 }
 
 /// Applies a compiled ruleset to this single-threaded process, for good.
-///
 pub(crate) fn apply(ruleset: RulesetCreated, speech: Speech<'_>) -> Result<(), StartFailure> {
     let ruleset = match speech {
         Speech::Default => Ok(ruleset),

@@ -6,8 +6,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 
 use landlock::{
-    ABI, Access, AccessFs, AccessNet, CompatLevel, Compatible, LandlockStatus, Ruleset, RulesetAttr, RulesetError,
-    RulesetStatus, Scope,
+    ABI, Access, AccessFs, AccessNet, CompatLevel, Compatible, LandlockStatus, Ruleset, RulesetAttr,
+    RulesetCreatedAttr, RulesetError, RulesetStatus, Scope,
 };
 use nix::errno::Errno;
 use nix::unistd::{Pid, getpgid, getppid, getsid};
@@ -124,7 +124,12 @@ fn full_layer(abi: ABI) -> Result<bool, RulesetError> {
     if abi >= ABI::V6 {
         ruleset = ruleset.scope(Scope::from_all(abi))?;
     }
-    let status = ruleset.create()?.restrict_self()?;
+    let mut ruleset = ruleset.create()?;
+    if abi >= ABI::V7 {
+        // What is only tried is nothing for the machine's log.
+        ruleset = ruleset.log_same_exec(false)?;
+    }
+    let status = ruleset.restrict_self()?;
     Ok(status.ruleset == RulesetStatus::FullyEnforced && status.no_new_privs)
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, VecDeque};
 
-use super::text::{Blocker, Record, Refusal, domain_of_access, is_of_landlock, parse};
+use super::text::{Blocker, Record, Refusal, domain_of_access, is_of_audit, is_of_landlock, parse};
 
 /// The most different refusals that are kept.
 const MOST: usize = 20_000;
@@ -48,6 +48,9 @@ impl Gathered {
 
     /// Takes in a message.
     pub(super) fn take(&mut self, kind: u16, text: &[u8]) {
+        if is_of_audit(kind) {
+            self.distrust();
+        }
         if !is_of_landlock(kind) {
             return;
         }
@@ -77,10 +80,11 @@ impl Gathered {
     fn made(&mut self, domain: u64, pid: i32) {
         // The first that it is said to have made: a command can make more of its own, and the layer that was put on it has
         // spoken before it is executed.
-        if let Some((maker, made @ None)) = &mut self.command
-            && *maker == pid
-        {
-            *made = Some(domain);
+        match &mut self.command {
+            Some((maker, made @ None)) if *maker == pid => *made = Some(domain),
+            // The number was another's before, and it is not known which of the two is meant.
+            Some((maker, Some(_))) if *maker == pid && !self.is_executed => self.distrust(),
+            Some(_) | None => {}
         }
         let is_ours = self.is_ours(domain);
         let mut about = Vec::new();
@@ -280,6 +284,34 @@ mod tests {
         let mut gathered = executed();
         refused(&mut gathered, COMMAND, "/x");
         gathered.distrust();
+        let recorded = gathered.told();
+        assert_eq!((recorded.all.len(), recorded.lost), (0, true));
+    }
+
+    #[test]
+    fn where_two_domains_could_be_the_commands_or_audit_is_changed_nothing_is_believed() {
+        let mut gathered = Gathered::default();
+        gathered.stands(PID);
+        made(&mut gathered, 0xb, PID);
+        tried(&mut gathered, COMMAND, PID);
+        signalled(&mut gathered, 0xb);
+        refused(&mut gathered, 0xb, "/foreign");
+        assert_eq!(gathered.told().all, []);
+        let mut gathered = executed();
+        refused(&mut gathered, COMMAND, "/x");
+        record(&mut gathered, 1305, "op=set audit_enabled=0 old=1");
+        let recorded = gathered.told();
+        assert_eq!((recorded.all.len(), recorded.lost), (0, true));
+    }
+
+    #[test]
+    fn a_reason_that_nobody_knows_yet_is_one_that_is_missing() {
+        let mut gathered = executed();
+        record(
+            &mut gathered,
+            1423,
+            "domain=c blockers=fs.of_tomorrow path=\"/x\" dev=\"vda\" ino=1",
+        );
         let recorded = gathered.told();
         assert_eq!((recorded.all.len(), recorded.lost), (0, true));
     }

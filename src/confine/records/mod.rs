@@ -39,15 +39,15 @@ pub use netlink::{OLDEST_ABI, Unreadable, readable};
 pub(crate) use roll::sign;
 pub use text::{Blocker, Object, Record, Refusal, parse};
 
-/// How long nothing may come before nothing more is expected. The kernel hands records to a thread of its own, which
-/// is about a millisecond behind.
+/// How long nothing may come, with nothing that waits in the kernel, before nothing more is expected. It hands records to a
+/// thread of its own, which is about a millisecond behind where there are few.
 const QUIET: Duration = Duration::from_millis(50);
 /// The longest that is waited for that.
 const PATIENCE: Duration = Duration::from_millis(500);
 /// The most that is read before others have a turn.
 const AT_ONCE: usize = 256;
 
-/// The records of one worker's domains; dropping it stops the listening.
+/// The records of the commands of one worker; dropping it stops the listening.
 #[derive(Debug)]
 pub struct Records {
     heard: Arc<Mutex<Heard>>,
@@ -57,11 +57,15 @@ pub struct Records {
     before: Mutex<Option<Status>>,
 }
 
-/// What was heard, and the roll of who stands in a layer.
+/// What was heard, and the roll of who put on the layer of a command.
 #[derive(Debug)]
 struct Heard {
     gathered: Gathered,
     roll: Roll,
+    /// Whether all that had arrived was read.
+    is_drained: bool,
+    /// Whether the socket has overflowed: it takes nothing more in until it is drained.
+    is_congested: bool,
 }
 
 impl Heard {
@@ -86,7 +90,12 @@ impl Records {
             |(_, error): (_, io::Error)| Unreadable::Socket(Errno::from_raw(error.raw_os_error().unwrap_or(0)));
         let group = sys::watch_readiness(group, Interest::READABLE).map_err(failed)?;
         let gathered = Gathered::default();
-        let heard = Arc::new(Mutex::new(Heard { gathered, roll }));
+        let heard = Arc::new(Mutex::new(Heard {
+            gathered,
+            roll,
+            is_drained: true,
+            is_congested: false,
+        }));
         let listening = tokio::spawn(listen(group, Arc::clone(&heard)));
         Ok(Self {
             heard,
@@ -96,7 +105,7 @@ impl Records {
         })
     }
 
-    /// What the worker gets, to put itself on the roll with those who stand in its layers.
+    /// What the worker gets, for those who put on the layer of a command to sign.
     ///
     /// # Errors
     /// There are too many descriptors.
@@ -105,38 +114,56 @@ impl Records {
     }
 
     /// Forgets what came so far: it is not about the command that begins now.
-    pub fn begin(&self) {
-        let _earlier = locked(&self.heard).by_the_roll().told();
-        *locked(&self.before) = netlink::status().ok();
+    pub async fn begin(&self) {
+        let before = status().await;
+        {
+            let mut heard = locked(&self.heard);
+            let is_congested = heard.is_congested;
+            let gathered = heard.by_the_roll();
+            let _earlier = gathered.told();
+            if is_congested {
+                gathered.distrust();
+            }
+        }
+        *locked(&self.before) = before;
     }
 
     /// What came since, once the kernel has caught up.
     pub async fn told(&self) -> Recorded {
         let until = Instant::now() + PATIENCE;
-        let heard = || locked(&self.heard).gathered.heard;
-        let mut before = heard();
-        let is_quiet = loop {
+        let mut before = locked(&self.heard).gathered.heard;
+        let (is_quiet, now) = loop {
             sleep(QUIET).await;
-            let now = heard();
-            if now == before {
-                break true;
+            let now = status().await;
+            let (heard, is_drained) = {
+                let heard = locked(&self.heard);
+                (heard.gathered.heard, heard.is_drained)
+            };
+            let waits_nothing = now.is_some_and(|now| now.waiting == 0);
+            if waits_nothing && is_drained && heard == before {
+                break (true, now);
             }
             if Instant::now() >= until {
-                break false;
+                break (false, now);
             }
-            before = now;
+            before = heard;
         };
         let mut heard = locked(&self.heard);
         let gathered = heard.by_the_roll();
-        if !is_quiet || self.listening.is_finished() {
+        if !is_quiet {
             gathered.lose();
         }
-        let now = netlink::status().ok();
-        if now.is_none_or(|now| !now.is_on) || *locked(&self.before) != now {
+        let same = now.filter(|now| now.is_on).zip(*locked(&self.before));
+        if self.listening.is_finished() || same.is_none_or(|(now, before)| now.lost != before.lost) {
             gathered.distrust();
         }
         gathered.told()
     }
+}
+
+/// What the kernel says of its audit, asked where nobody else waits for the answer.
+async fn status() -> Option<Status> {
+    tokio::task::spawn_blocking(netlink::status).await.ok()?.ok()
 }
 
 impl Confinement {
@@ -146,6 +173,11 @@ impl Confinement {
             Some(records) => Some(records.told().await),
             None => None,
         }
+    }
+
+    /// Reads no records of this worker: nobody will ask for them.
+    pub fn unrecorded(&mut self) {
+        self.records = None;
     }
 }
 
@@ -167,16 +199,22 @@ async fn listen(group: AsyncFd<OwnedFd>, heard: Arc<Mutex<Heard>>) {
         for _ in 0..AT_ONCE {
             let next = netlink::next(group.get_ref().as_fd(), &mut buffer);
             let mut heard = locked(&heard);
+            heard.is_drained = false;
             match next {
                 // Whoever put on a layer said so before anything was refused by it.
                 Ok(Some(message)) => heard.by_the_roll().take(message.kind, message.text),
                 // Not the kernel's, or not yet.
                 Ok(None) | Err(Errno::EINTR) => {}
                 Err(Errno::EAGAIN) => {
+                    heard.is_drained = true;
+                    heard.is_congested = false;
                     ready.clear_ready();
                     break;
                 }
-                Err(Errno::ENOBUFS) => heard.gathered.lose(),
+                Err(Errno::ENOBUFS) => {
+                    heard.is_congested = true;
+                    heard.gathered.lose();
+                }
                 Err(_) => return,
             }
         }

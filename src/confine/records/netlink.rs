@@ -26,7 +26,7 @@ const ERROR: u16 = 2;
 const REQUEST: u16 = 1;
 /// The bytes of `struct nlmsghdr`.
 const HEADER: usize = 16;
-/// How long the kernel may take to answer; it answers before the call that asks returns.
+/// How long the kernel may take to answer, which it does from a thread of its own.
 const ANSWER_MS: u8 = 200;
 /// Room for records that come faster than they are read, as far as the machine permits.
 const ROOM: usize = 4 * 1024 * 1024;
@@ -63,6 +63,8 @@ pub(super) struct Status {
     pub(super) is_on: bool,
     /// How many records it has dropped so far.
     pub(super) lost: u32,
+    /// How many wait to be told.
+    pub(super) waiting: u32,
 }
 
 /// Whether the kernel's records could be read by this process, by doing all of it but waiting for one.
@@ -85,12 +87,12 @@ pub(super) fn join(landlock_abi: Option<u32>) -> Result<OwnedFd, Unreadable> {
             Ok(false) | Err(_) => return Err(Unreadable::NotPermitted),
         }
     }
-    let group = open(READERS)?;
     // Who may not read it stands in a namespace, or has no /proc to learn that from.
     match nix::fcntl::readlink("/proc/self/ns/pid") {
         Ok(namespace) if namespace == FIRST_PID_NAMESPACE => {}
         Ok(_) | Err(_) => return Err(Unreadable::Elsewhere),
     }
+    let group = open(READERS)?;
     match status() {
         Ok(Status { is_on: true, .. }) => {}
         Ok(Status { is_on: false, .. }) => return Err(Unreadable::Off),
@@ -116,7 +118,7 @@ fn open(groups: u32) -> Result<OwnedFd, Unreadable> {
     Ok(made)
 }
 
-/// Asks the kernel what its audit is set to, and came to.
+/// Asks the kernel what its audit is set to, and came to. It may keep whoever asks waiting while it is behind.
 pub(super) fn status() -> Result<Status, Errno> {
     let asking = open(0).map_err(|_| Errno::EIO)?;
     let mut request = Vec::with_capacity(HEADER);
@@ -129,7 +131,7 @@ pub(super) fn status() -> Result<Status, Errno> {
     poll(&mut fds, PollTimeout::from(ANSWER_MS))?;
     let mut buffer = [0; 1024];
     let message = next(asking.as_fd(), &mut buffer)?.ok_or(Errno::EPROTO)?;
-    // Of the answer (`struct audit_status`) the second word says whether it is on, the seventh what was lost.
+    // Of the answer (`struct audit_status`) the second word says whether it is on, the seventh what was lost, the eighth what waits.
     let word = |at: usize| {
         let bytes = message.text.get(at..)?.first_chunk::<4>()?;
         Some(i32::from_ne_bytes(*bytes))
@@ -137,10 +139,11 @@ pub(super) fn status() -> Result<Status, Errno> {
     match message.kind {
         ERROR => Err(word(0).map_or(Errno::EPROTO, |negated| Errno::from_raw(negated.wrapping_neg()))),
         GET => {
-            let (enabled, lost) = word(4).zip(word(24)).ok_or(Errno::EPROTO)?;
+            let said = |at| word(at).map(i32::cast_unsigned).ok_or(Errno::EPROTO);
             Ok(Status {
-                is_on: enabled != 0,
-                lost: lost.cast_unsigned(),
+                is_on: said(4)? != 0,
+                lost: said(24)?,
+                waiting: said(28)?,
             })
         }
         _ => Err(Errno::EPROTO),

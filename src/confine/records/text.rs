@@ -8,6 +8,8 @@ use std::ffi::OsString;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::os::unix::ffi::OsStringExt;
 
+/// `AUDIT_CONFIG_CHANGE`.
+const CONFIG_CHANGE: u16 = 1305;
 /// `AUDIT_LANDLOCK_ACCESS`.
 const ACCESS: u16 = 1423;
 /// `AUDIT_LANDLOCK_DOMAIN`.
@@ -158,7 +160,8 @@ pub fn parse(kind: u16, text: &[u8]) -> Option<Record> {
         ACCESS => Some(Record::Access {
             domain,
             refusal: Refusal {
-                blockers: blockers?,
+                // One that is not known is one that cannot be told.
+                blockers: blockers.filter(|blockers| !blockers.is_empty())?,
                 object: said.object(),
             },
         }),
@@ -186,6 +189,11 @@ fn behind_the_stamp(text: &[u8]) -> Option<&[u8]> {
     let rest = text.strip_prefix(b"audit(")?;
     let end = rest.windows(3).position(|three| three == b"): ")?;
     rest.get(end + 3..)
+}
+
+/// Whether records of this type are of a change to audit itself.
+pub(super) const fn is_of_audit(kind: u16) -> bool {
+    kind == CONFIG_CHANGE
 }
 
 /// Whether records of this type are Landlock's.

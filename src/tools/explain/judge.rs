@@ -96,6 +96,7 @@ pub(in crate::tools) async fn explained(
         },
         Ok(Ok(None) | Err(_)) | Err(_) => Explained {
             unseen: unseen.saturating_add(count),
+            kernel_records,
             call: Some(call),
             ..Explained::default()
         },

@@ -89,7 +89,8 @@ pub enum Seer {
 pub enum KernelRecords {
     /// As far as the kernel wrote them.
     Read,
-    /// Some came faster than they were read, or there were too many.
+    /// Some are missing: the kernel dropped them, they came faster than they were read, there were too many, or audit was changed meanwhile. Where the
+    /// word about the command's own domain could be among them, none is believed.
     SomeLost,
 }
 
@@ -237,6 +238,7 @@ mod tests {
             Wanted::Connect,
             Wanted::Socket,
             Wanted::Call,
+            Wanted::Bind,
             Wanted::Signal,
             Wanted::Trace,
             Wanted::Control,

@@ -50,6 +50,8 @@ impl Standing {
             } => Blocked {
                 what: format!("something in {}", shown(&directory)),
                 subject: Subject::Nothing,
+                // What would permit it depends on the name.
+                change: Vec::new(),
                 ..self.of_file(wanted, &asked, &asked, Layer::Landlock, times)
             },
             Denial::Scoped { wanted, what } => plainly(wanted, what, Subject::Nothing, times, Layer::Landlock),

@@ -43,7 +43,7 @@ impl Standing {
 }
 
 /// The kernel's records of what a worker on this ground denies, where somebody wants to know and they can be read. The
-/// worker that bwrap starts is not told where to say which processes are its own.
+/// worker that bwrap starts is not told where its commands would sign.
 pub(in crate::tools) fn records(ground: Ground) -> Option<Records> {
     match (ground.attempts, ground.walls) {
         (Attempts::Unseen, _) | (_, Walls::Namespaces(Maker::Bwrap(_))) => None,

@@ -96,7 +96,9 @@ impl Explained {
             told.push(format!("{} attempts were not looked at", self.unseen));
         }
         match self.kernel_records {
-            Some(KernelRecords::SomeLost) => told.push("some of the kernel's audit records were lost".to_owned()),
+            Some(KernelRecords::SomeLost) => {
+                told.push("some of the kernel's audit records were lost, or cannot be relied on".to_owned());
+            }
             Some(KernelRecords::Read) | None => {}
         }
         if self.blocked.is_empty() {

