@@ -50,12 +50,26 @@ fn a_question_that_waits_for_another_ends_in_time() {
 #[test]
 fn a_question_that_waits_for_another_can_be_withdrawn() {
     let dir = tempfile::tempdir().unwrap();
-    let now = dir.path().join("now");
-    let mut session = start("", TWO, &[("ASK_CANCEL_WHEN_EXISTS", now.to_str().unwrap())]);
-    session.prompt(1).still_asks();
-    std::fs::write(&now, "").unwrap();
+    let at = |name: &str| dir.path().join(name).to_str().unwrap().to_owned();
+    let (second, now, ended) = (at("second"), at("now"), at("ended"));
+    // Only the second is withdrawn, and it starts when the first is on the screen.
+    let wrap = format!(
+        "\"$0\" \"$@\" & until [ -e '{second}' ]; do sleep 0.05; done; \
+         ASK_CANCEL_WHEN_EXISTS='{now}' \"$0\" \"$@\"; touch '{ended}'; wait"
+    );
+    let mut session = start("", &wrap, &[]);
+    session.prompt(1);
+    std::fs::write(second, "").unwrap();
+    session.still_asks();
+    std::fs::write(now, "").unwrap();
+    let withdrawn = Instant::now();
+    while !std::path::Path::new(&ended).exists() {
+        assert!(withdrawn.elapsed() < PATIENCE, "it waits on");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    session.type_in("y\n");
     let (verdicts, shown) = session.end();
-    assert_eq!(verdicts, [WITHDRAWN; 2]);
+    assert_eq!(verdicts, [WITHDRAWN, "true None Approver"]);
     assert_eq!(order(&shown), "Qp", "{shown:?}");
 }
 
