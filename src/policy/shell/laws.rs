@@ -168,6 +168,13 @@ fn deep_nesting_is_answered_quickly_and_not_understood() {
 }
 
 #[test]
+fn a_document_that_ends_at_an_empty_line_is_answered_and_not_understood() {
+    for line in ["cat <<''", "cat << \"\"", "cat <<-''", "cat <<''\na\n\n", "echo <<A <<''", "cat <<'' | cat <<''"] {
+        assert_eq!(requirement(line), Requirement::NeedsApproval, "{line:?}");
+    }
+}
+
+#[test]
 fn many_nested_siblings_before_a_mistake_are_answered_quickly() {
     for sibling in [
         "( ( ( ( ( ( ( ( a ) ) ) ) ) ) ) );",

@@ -67,8 +67,8 @@ fn check_text(line: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// Refuses a here-document that may be pending while a substitution is open: the tokenizer panics on
-/// some of those.
+/// Refuses a here-document that may be pending while a substitution is open, since the tokenizer panics on
+/// some of those, and one that ends at an empty line, which it looks for without end where the text ends.
 fn check_documents(line: &str) -> Result<(), String> {
     const SUBSTITUTIONS: [&str; 3] = ["$(", "${", "$["];
     let opens = |text: &str| SUBSTITUTIONS.iter().any(|open| text.contains(open));
@@ -85,6 +85,9 @@ fn check_documents(line: &str) -> Result<(), String> {
         let unmarked = ['\'', '"']
             .iter()
             .find_map(|quote| mark.strip_prefix(*quote)?.split_once(*quote));
+        if matches!(unmarked, Some(("", _))) {
+            return Err("a here-document ends at an empty line".to_owned());
+        }
         let (_, rest) = unmarked.unwrap_or(("", mark));
         if opens(&line[..at]) || opens(rest) || rest.contains(['\'', '"', '\\', '`']) {
             return Err("a here-document shares a line with a quotation or follows a substitution".to_owned());
