@@ -169,7 +169,18 @@ fn deep_nesting_is_answered_quickly_and_not_understood() {
 
 #[test]
 fn a_document_that_ends_at_an_empty_line_is_answered_and_not_understood() {
-    for line in ["cat <<''", "cat << \"\"", "cat <<-''", "cat <<''\na\n\n", "echo <<A <<''", "cat <<'' | cat <<''"] {
+    for line in [
+        "cat <<''",
+        "cat << \"\"",
+        "cat <<-''",
+        "cat <<''\na\n\n",
+        "echo <<A <<''",
+        "cat <<'' | cat <<''",
+        "echo \\<<<''",
+        "echo \\\\<<<\"\"",
+        "cat <<$''",
+        "cat <<' '",
+    ] {
         assert_eq!(requirement(line), Requirement::NeedsApproval, "{line:?}");
     }
 }

@@ -68,27 +68,32 @@ fn check_text(line: &str) -> Result<(), String> {
 }
 
 /// Refuses a here-document that may be pending while a substitution is open, since the tokenizer panics on
-/// some of those, and one that ends at an empty line, which it looks for without end where the text ends.
+/// some of those, and one without a plain mark: it looks without end for an empty one where the text ends.
 fn check_documents(line: &str) -> Result<(), String> {
     const SUBSTITUTIONS: [&str; 3] = ["$(", "${", "$["];
     let opens = |text: &str| SUBSTITUTIONS.iter().any(|open| text.contains(open));
+    let special = |c: char| matches!(c, '\'' | '"' | '\\' | '`' | '$');
     let mut seen = 0;
     while let Some(at) = line[seen..].find("<<").map(|at| seen + at) {
         let after = &line[at + 2..];
-        if let Some(text) = after.strip_prefix('<') {
-            seen = line.len() - text.len();
+        // After a backslash, the first of three is text and the other two begin a document.
+        if after.starts_with('<') && !line[..at].ends_with('\\') {
+            seen = at + 3;
             continue;
         }
         seen = at + 2;
         let rest = after.split('\n').next().unwrap_or_default();
         let mark = rest.strip_prefix('-').unwrap_or(rest).trim_start();
-        let unmarked = ['\'', '"']
+        let quoted = ['\'', '"']
             .iter()
             .find_map(|quote| mark.strip_prefix(*quote)?.split_once(*quote));
-        if matches!(unmarked, Some(("", _))) {
-            return Err("a here-document ends at an empty line".to_owned());
+        let (plain, rest) = match quoted {
+            Some((text, rest)) => (!text.trim().is_empty() && !text.contains(special), rest),
+            None => (mark.starts_with(|c: char| c.is_alphanumeric() || c == '_'), mark),
+        };
+        if !plain {
+            return Err("a here-document has no plain mark".to_owned());
         }
-        let (_, rest) = unmarked.unwrap_or(("", mark));
         if opens(&line[..at]) || opens(rest) || rest.contains(['\'', '"', '\\', '`']) {
             return Err("a here-document shares a line with a quotation or follows a substitution".to_owned());
         }
