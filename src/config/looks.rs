@@ -5,6 +5,7 @@
 
 use std::cell::RefCell;
 use std::collections::HashMap;
+use std::fs::Metadata;
 use std::path::{Path, PathBuf};
 
 use foldhash::fast::RandomState;
@@ -15,8 +16,8 @@ use crate::policy::{AbsPath, Identity};
 /// The answers given so far. They hold for one load, never for the next.
 #[derive(Debug, Default)]
 pub(crate) struct Looks {
-    /// Where each directory led in which an entry was looked for.
-    parents: RefCell<HashMap<PathBuf, Walked, RandomState>>,
+    /// Where each directory led, and whatever an entry was looked for in.
+    directories: RefCell<HashMap<PathBuf, Walked, RandomState>>,
     /// Where each path led that is compared with others.
     real: RefCell<HashMap<AbsPath, AbsPath, RandomState>>,
     /// What each such path is.
@@ -24,20 +25,30 @@ pub(crate) struct Looks {
 }
 
 impl Looks {
-    /// Where an absolute path leads. Each directory on the way is looked at once in a load.
+    /// Where an absolute path leads. Each directory is looked at once in a load.
     pub(crate) fn walk(&self, path: &Path) -> Result<Walked, PathError> {
-        let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
-            return paths::walk(path);
+        if let Some(known) = self.directories.borrow().get(path) {
+            return Ok(known.clone());
+        }
+        let walked = match (path.parent(), path.file_name()) {
+            (Some(parent), Some(name)) => {
+                let start = self.walk(parent)?;
+                // Where one entry is missing or a file, others are asked for.
+                if start.found.as_ref().is_none_or(|found| !found.is_dir()) {
+                    self.remember(parent, &start);
+                }
+                paths::walk_on(start, Path::new(name))?
+            }
+            (None, _) | (_, None) => paths::walk(path)?,
         };
-        let known = self.parents.borrow().get(parent).cloned();
-        let start = if let Some(walked) = known {
-            walked
-        } else {
-            let walked = self.walk(parent)?;
-            self.parents.borrow_mut().insert(parent.to_owned(), walked.clone());
-            walked
-        };
-        paths::walk_on(start, Path::new(name))
+        if walked.found.as_ref().is_some_and(Metadata::is_dir) {
+            self.remember(path, &walked);
+        }
+        Ok(walked)
+    }
+
+    fn remember(&self, path: &Path, walked: &Walked) {
+        self.directories.borrow_mut().insert(path.to_owned(), walked.clone());
     }
 
     /// The path with its links resolved; as it stands where that cannot be told.

@@ -8,7 +8,7 @@ use serde_yaml::budget::BudgetBreach;
 use serde_yaml::{Error, Location, MessageFormatter as _, UserMessageFormatter};
 
 use super::error::Diagnostic;
-use super::nothing::Node;
+use super::nothing::{Filled, Node};
 use super::options::options;
 use super::raw::RawConfig;
 use super::scalar::Spot;
@@ -51,9 +51,12 @@ type Empty = (Option<String>, Spot);
 /// The mirror, and the first place without a value.
 fn read(text: &str) -> (Result<RawConfig, Error>, Result<Option<Empty>, Error>) {
     let mirror = || serde_yaml::from_str_with_options(text, options());
-    let empty = || {
-        let node = serde_yaml::from_str_with_options::<Node>(text, options())?;
-        Ok(node.nothing().map(|(key, at)| (key.map(str::to_owned), at)))
+    let empty = || match serde_yaml::from_str_with_options::<Filled>(text, options())? {
+        Filled::Yes => Ok(None),
+        Filled::No => {
+            let node = serde_yaml::from_str_with_options::<Node>(text, options())?;
+            Ok(node.nothing().map(|(key, at)| (key.map(str::to_owned), at)))
+        }
     };
     if text.len() < LONG {
         let raw = mirror();

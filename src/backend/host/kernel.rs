@@ -2,8 +2,6 @@
 
 use std::fs;
 use std::io;
-use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::thread::JoinHandle;
 
 use landlock::{
     ABI, Access, AccessFs, AccessNet, CompatLevel, Compatible, LandlockStatus, Ruleset, RulesetAttr,
@@ -12,6 +10,8 @@ use landlock::{
 use nix::errno::Errno;
 use nix::unistd::{Pid, getpgid, getppid, getsid};
 use seccompiler::{BpfProgram, SeccompAction, SeccompFilter};
+
+use super::trial::Trial;
 
 /// What the trial showed.
 #[derive(Debug)]
@@ -24,47 +24,25 @@ pub(super) struct Tried {
     pub(super) seccomp: Result<(), String>,
 }
 
-/// A trial under way.
-type Trial = JoinHandle<Tried>;
-
-/// The trial that was begun before anybody asked for one.
-static BEGUN: Mutex<Option<Trial>> = Mutex::new(None);
-
-/// Begins a trial for whoever asks next.
-pub(super) fn begin() {
-    // Whoever asks tries again where no thread was to be had.
-    *begun() = start().ok();
-}
-
-/// Tries both on a thread of its own: both bind the calling thread only, and for good.
-pub(super) fn try_on_a_thread() -> Tried {
-    let failed = |why: &str| Tried {
-        abi: None,
-        landlock: Err(why.to_owned()),
-        seccomp: Err(why.to_owned()),
+/// Both bind the calling thread only, and for good.
+pub(super) static TRIAL: Trial<Tried> = Trial::new("probe", || {
+    let (abi, landlock) = match try_landlock() {
+        Ok(abi) => (Some(abi), Ok(())),
+        Err((abi, why)) => (abi, Err(why)),
     };
-    let begun = begun().take();
-    match begun.map_or_else(start, Ok) {
-        Ok(trial) => trial.join().unwrap_or_else(|_| failed("the trial panicked")),
-        Err(error) => failed(&format!("no thread for the trial: {error}")),
+    Tried {
+        abi,
+        landlock,
+        seccomp: try_seccomp(),
     }
-}
+});
 
-fn begun() -> MutexGuard<'static, Option<Trial>> {
-    BEGUN.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-fn start() -> io::Result<Trial> {
-    std::thread::Builder::new().name("probe".to_owned()).spawn(|| {
-        let (abi, landlock) = match try_landlock() {
-            Ok(abi) => (Some(abi), Ok(())),
-            Err((abi, why)) => (abi, Err(why)),
-        };
-        Tried {
-            abi,
-            landlock,
-            seccomp: try_seccomp(),
-        }
+/// What this kernel does.
+pub(super) fn tried() -> Tried {
+    TRIAL.outcome().unwrap_or_else(|why| Tried {
+        abi: None,
+        landlock: Err(why.clone()),
+        seccomp: Err(why),
     })
 }
 

@@ -13,6 +13,7 @@ mod namespaces;
 pub mod program;
 mod regimes;
 mod tree;
+mod trial;
 
 use serde::{Deserialize, Serialize};
 
@@ -72,12 +73,19 @@ impl Host {
     /// Begins to try what every regime needs, for a program that is about to ask for one of the looks below and has
     /// something else to do meanwhile.
     pub fn begin() {
-        kernel::begin();
+        kernel::TRIAL.begin();
+    }
+
+    /// Begins to try all that [`with_acting_namespaces`](Self::with_acting_namespaces) tries first.
+    pub fn begin_with_namespaces() -> Begun {
+        Self::begin();
+        namespaces::TRIAL.begin();
+        Begun(())
     }
 
     /// What the `landlock` regime needs: Landlock and seccomp. Concerns no other thread.
     pub fn quick() -> Self {
-        let tried = kernel::try_on_a_thread();
+        let tried = kernel::tried();
         Self {
             kernel: nix::sys::utsname::uname()
                 .map_or_else(|_| "unknown".to_owned(), |name| name.release().display().to_string()),
@@ -120,7 +128,7 @@ impl Host {
                     None => Self::with_acting_namespaces(None),
                 }
             }
-            None => match namespaces::probe() {
+            None => match namespaces::tried() {
                 Ok(()) => Self::with_acting_namespaces(Some(Seen::Stockade)),
                 Err(why) => Self {
                     user_namespaces: Probe::Fails(why),
@@ -156,9 +164,21 @@ impl Host {
     /// The program must hand over to [the stage](crate::confine::stage) what is [its own](crate::confine::stage::is_ours).
     pub fn full() -> Self {
         Self {
-            user_namespaces: namespaces::probe().into(),
+            user_namespaces: namespaces::tried().into(),
             ..Self::with_bwrap().trying_bwrap()
         }
+    }
+}
+
+/// Trials that were begun. What nobody asked for has ended when this is dropped.
+#[derive(Debug)]
+#[must_use = "a process that was started for a trial would be left behind"]
+pub struct Begun(());
+
+impl Drop for Begun {
+    fn drop(&mut self) {
+        kernel::TRIAL.end();
+        namespaces::TRIAL.end();
     }
 }
 

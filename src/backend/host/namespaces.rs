@@ -4,17 +4,26 @@
 
 use std::process::Stdio;
 
+use super::trial::Trial;
+
 /// The first argument of this program when it is started to try namespaces.
 pub const PROBE: &str = "__probe";
 /// What it prints when everything worked. A program that does not know the probe prints no such thing.
 pub const PROBE_WORKED: &str = "stockade probe: works";
+
+pub(super) static TRIAL: Trial<Result<(), String>> = Trial::new("namespaces", probe);
+
+/// Whether Stockade can make namespaces here.
+pub(super) fn tried() -> Result<(), String> {
+    TRIAL.outcome().flatten()
+}
 
 /// Starts this program as a probe, and reads what it says.
 #[expect(
     clippy::disallowed_methods,
     reason = "a probe; what runs a command is started by the stage"
 )]
-pub(super) fn probe() -> Result<(), String> {
+fn probe() -> Result<(), String> {
     let mut command = std::process::Command::new("/proc/self/exe");
     command
         .arg(PROBE)
