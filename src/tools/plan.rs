@@ -114,9 +114,24 @@ pub fn tmp_bytes(profile: &Profile) -> u64 {
 
 /// Lowers a profile for a worker and its commands, and proves that the plan permits no more than the profile.
 pub fn lower(profile: &Profile, ground: Ground, around: &Surroundings) -> Result<Lowered, PlanError> {
-    let draft = draft(profile, ground, around)?;
+    lower_after(&Survey::default(), profile, ground, around)
+}
+
+/// The same, where what was `seen` a moment before is not looked at again.
+pub fn lower_after(
+    seen: &Survey,
+    profile: &Profile,
+    ground: Ground,
+    around: &Surroundings,
+) -> Result<Lowered, PlanError> {
+    let draft = draft_after(seen, profile, ground, around)?;
     draft.prove(profile, ground)?;
     Ok(draft.lowered)
+}
+
+/// What of the disk any backend looks at, for [`lower_after`].
+pub fn look(profile: &Profile, ground: Ground) -> Result<Survey, SurveyError> {
+    landlock::survey(profile, &landlock_options(ground))
 }
 
 /// What is not proven yet. A worker may confine itself by it meanwhile; no command may start.
@@ -128,9 +143,13 @@ pub struct Draft {
 
 /// Lowers a profile for a worker and its commands; [`Draft::prove`] is still to come.
 pub fn draft(profile: &Profile, ground: Ground, around: &Surroundings) -> Result<Draft, PlanError> {
+    draft_after(&Survey::default(), profile, ground, around)
+}
+
+fn draft_after(seen: &Survey, profile: &Profile, ground: Ground, around: &Surroundings) -> Result<Draft, PlanError> {
     let lowered = match ground.walls {
-        Walls::Landlock => lower_landlock(profile, ground),
-        Walls::Namespaces(maker) => lower_namespaces(profile, ground, maker, around),
+        Walls::Landlock => lower_landlock(seen, profile, ground),
+        Walls::Namespaces(maker) => lower_namespaces(seen, profile, ground, maker, around),
     }?;
     Ok(Draft { lowered })
 }
@@ -173,6 +192,7 @@ impl Draft {
 }
 
 fn lower_namespaces(
+    seen: &Survey,
     profile: &Profile,
     ground: Ground,
     maker: Maker,
@@ -186,7 +206,7 @@ fn lower_namespaces(
         protect: around.protect.clone(),
         stage: around.shown.clone(),
     };
-    let survey = namespaces::survey(profile, &options)?;
+    let survey = namespaces::survey_after(seen, profile, &options)?;
     let namespaces::Lowered {
         plan: mounts,
         layer,
@@ -215,13 +235,17 @@ fn lower_namespaces(
     Ok(Lowered { plan, statuses, survey })
 }
 
-fn lower_landlock(profile: &Profile, ground: Ground) -> Result<Lowered, PlanError> {
-    let options = landlock::Options {
+fn landlock_options(ground: Ground) -> landlock::Options {
+    landlock::Options {
         abi: ground.landlock_abi,
         deny_fallback: ground.deny_fallback,
         residuals: ground.residuals,
-    };
-    let survey = landlock::survey(profile, &options)?;
+    }
+}
+
+fn lower_landlock(seen: &Survey, profile: &Profile, ground: Ground) -> Result<Lowered, PlanError> {
+    let options = landlock_options(ground);
+    let survey = landlock::survey_after(seen, profile, &options)?;
     let landlock::Lowered { plan: layer, statuses } = landlock::lower(profile, &survey, &options)?;
     let plan = complete(layer, None, profile, ground)?;
     Ok(Lowered { plan, statuses, survey })

@@ -46,6 +46,11 @@ pub struct Lowered {
 
 /// Looks at what [`lower`] will ask about.
 pub fn survey(profile: &Profile, options: &Options) -> Result<Survey, SurveyError> {
+    survey_after(&Survey::default(), profile, options)
+}
+
+/// The same, where what was `seen` a moment before is not looked at again.
+pub fn survey_after(seen: &Survey, profile: &Profile, options: &Options) -> Result<Survey, SurveyError> {
     let mounts = if profile.denies.is_empty() {
         Mounts::default()
     } else {
@@ -65,7 +70,7 @@ pub fn survey(profile: &Profile, options: &Options) -> Result<Survey, SurveyErro
     });
     let granted = profile.grants.iter().map(|grant| &grant.path);
     let paths = granted.chain(denied).chain(std::iter::once(&root));
-    Survey::take(paths, opens, mounts)
+    Survey::take_after(seen, paths, opens, mounts)
 }
 
 /// Whether lowering the grant may look at the entries of this directory.

@@ -14,7 +14,7 @@ mod tests;
 use serde::{Deserialize, Serialize};
 use std::ffi::OsString;
 
-pub use lower::{Lowered, Options, lower, survey};
+pub use lower::{Lowered, Options, lower, survey, survey_after};
 pub use reader::validate;
 
 /// What one Landlock rule ties rights to.

@@ -61,6 +61,11 @@ pub struct Lowered {
 
 /// Looks at what [`lower`] will ask about.
 pub fn survey(profile: &Profile, options: &Options) -> Result<Survey, SurveyError> {
+    survey_after(&Survey::default(), profile, options)
+}
+
+/// The same, where what was `seen` a moment before is not looked at again.
+pub fn survey_after(seen: &Survey, profile: &Profile, options: &Options) -> Result<Survey, SurveyError> {
     let shown = shown_part(profile);
     let obstacles = Obstacles::new(&shown);
     let grants: Index<'_, &Grant> = shown.grants.iter().map(|grant| (&grant.path, grant)).collect();
@@ -97,7 +102,7 @@ pub fn survey(profile: &Profile, options: &Options) -> Result<Survey, SurveyErro
     } else {
         Mounts::take()?
     };
-    let mut survey = Survey::take(&paths, opens, mounts)?;
+    let mut survey = Survey::take_after(seen, &paths, opens, mounts)?;
     let in_tree = |path: &AbsPath| grants.above(path).any(|grant| grant.scope != Scope::File);
     let mut looked = Ways::default();
     for path in shown.grants.iter().map(|grant| &grant.path).chain(files) {

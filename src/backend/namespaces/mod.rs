@@ -34,7 +34,7 @@ mod tests;
 mod validate;
 
 pub use alone::mounts_within;
-pub use lower::{Lowered, OLDEST_ABI, Options, lower, survey};
+pub use lower::{Lowered, OLDEST_ABI, Options, lower, survey, survey_after};
 pub use own::{OwnFileSystem, OwnRule};
 pub use plan::{BindAccess, MOST_PROTECTED, MountPlan, NetworkNamespace, Step};
 pub use validate::{Pair, Walls, validate};

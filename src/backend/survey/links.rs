@@ -1,7 +1,8 @@
 //! The links of system directories that lead to what is granted: `/bin`, `/lib64`, `/etc/localtime`.
 
+use std::collections::HashMap;
 use std::ffi::OsString;
-use std::fs;
+use std::fs::{self, FileType};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 
 use crate::policy::AbsPath;
@@ -25,11 +26,20 @@ pub fn links_in(directory: &AbsPath) -> Vec<(AbsPath, Link)> {
     let Ok(entries) = fs::read_dir(directory.as_path()) else {
         return Vec::new();
     };
-    let is_link = |entry: &fs::DirEntry| entry.file_type().is_ok_and(|kind| kind.is_symlink());
-    let found = entries.flatten().filter(is_link).filter_map(|entry| {
-        let path = directory.child(entry.file_name())?;
-        let link = link_at(&path)?;
-        Some((path, link))
+    let kinds = entries
+        .flatten()
+        .filter_map(|entry| Some((entry.file_name(), entry.file_type().ok()?)));
+    let kinds: HashMap<OsString, FileType> = kinds.collect();
+    let links = kinds.iter().filter(|(_, kind)| kind.is_symlink());
+    let found = links.filter_map(|(name, _)| {
+        let path = directory.child(name)?;
+        let target = fs::read_link(path.as_path()).ok()?.into_os_string();
+        // A directory of libraries has a thousand links to what lies beside them. No link is on the way to here.
+        let leads_to = match kinds.get(&target) {
+            Some(kind) if !kind.is_symlink() => directory.child(&target)?,
+            Some(_) | None => end_of(&path)?,
+        };
+        Some((path, Link { target, leads_to }))
     });
     found.collect()
 }
@@ -37,8 +47,12 @@ pub fn links_in(directory: &AbsPath) -> Vec<(AbsPath, Link)> {
 /// The link at this path, if it leads somewhere.
 pub fn link_at(path: &AbsPath) -> Option<Link> {
     let target = fs::read_link(path.as_path()).ok()?.into_os_string();
-    let leads_to = AbsPath::new(fs::canonicalize(path.as_path()).ok()?).ok()?;
+    let leads_to = end_of(path)?;
     Some(Link { target, leads_to })
+}
+
+fn end_of(path: &AbsPath) -> Option<AbsPath> {
+    AbsPath::new(fs::canonicalize(path.as_path()).ok()?).ok()
 }
 
 /// Whether the directory belongs to whom `/` belongs to, and nobody else may write it.
@@ -61,6 +75,26 @@ mod tests {
         symlink("/usr", scratch.path().join("link")).unwrap();
         // Some directory above it, /tmp, is everybody's.
         assert_eq!(links_in(&path), []);
+    }
+
+    #[test]
+    fn each_link_of_the_system_leads_where_the_kernel_says() {
+        for directory in ["/", "/usr/lib/x86_64-linux-gnu", "/usr/bin", "/etc", "/usr/lib"] {
+            let directory = AbsPath::new(directory).unwrap();
+            let mut found = links_in(&directory);
+            let Ok(entries) = fs::read_dir(directory.as_path()) else {
+                continue;
+            };
+            let mut expected: Vec<(AbsPath, Link)> = entries
+                .filter_map(|entry| {
+                    let path = directory.child(entry.ok()?.file_name())?;
+                    Some((path.clone(), link_at(&path)?))
+                })
+                .collect();
+            found.sort_by(|a, b| a.0.cmp(&b.0));
+            expected.sort_by(|a, b| a.0.cmp(&b.0));
+            assert_eq!(found, expected, "{directory}");
+        }
     }
 
     #[test]

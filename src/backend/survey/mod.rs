@@ -105,6 +105,16 @@ impl Survey {
         opens: impl Fn(&AbsPath) -> bool,
         mounts: Mounts,
     ) -> Result<Self, SurveyError> {
+        Self::take_after(&Self::default(), paths, opens, mounts)
+    }
+
+    /// The same, where what another survey has seen a moment before is not looked at again.
+    pub fn take_after<'a>(
+        seen: &Self,
+        paths: impl IntoIterator<Item = &'a AbsPath>,
+        opens: impl Fn(&AbsPath) -> bool,
+        mounts: Mounts,
+    ) -> Result<Self, SurveyError> {
         let mut survey = Self {
             mounts,
             ..Self::default()
@@ -118,9 +128,13 @@ impl Survey {
             if survey.nodes.contains_key(path) || in_a_listing() {
                 continue;
             }
-            if let Some(node) = near.look(path)? {
+            let node = match seen.node(path) {
+                Some(node) => Some(node),
+                None => near.look(path)?,
+            };
+            if let Some(node) = node {
                 survey.nodes.insert(path.clone(), node);
-                survey.list_from(path.clone(), &opens, &mut lists)?;
+                survey.list_from(path.clone(), &opens, seen, &mut lists)?;
             }
         }
         Ok(survey)
@@ -131,6 +145,7 @@ impl Survey {
         &mut self,
         top: AbsPath,
         opens: &impl Fn(&AbsPath) -> bool,
+        seen: &Self,
         lists: &mut Lists,
     ) -> Result<(), SurveyError> {
         let mut open = vec![top];
@@ -141,7 +156,10 @@ impl Survey {
             if node.kind != Kind::Directory || self.entries.contains_key(&path) || !opens(&path) {
                 continue;
             }
-            let found = lists.take(&path, node.identity)?;
+            let found = match seen.listing(&path) {
+                Some(known) => lists.count(&path, known)?,
+                None => lists.take(&path, node.identity)?,
+            };
             let mut names = Vec::with_capacity(found.len());
             for (name, child, node) in found {
                 names.push(name);
@@ -151,6 +169,16 @@ impl Survey {
             self.entries.insert(path, names);
         }
         Ok(())
+    }
+
+    /// A directory as it was listed.
+    fn listing(&self, directory: &AbsPath) -> Option<Vec<Listed>> {
+        let entry = |name: &OsString| {
+            let child = directory.child(name)?;
+            let node = self.node(&child)?;
+            Some((name.clone(), child, node))
+        };
+        self.entries.get(directory)?.iter().map(entry).collect()
     }
 
     /// Records what a path leads to.
@@ -270,6 +298,9 @@ impl Near {
     }
 }
 
+/// An entry of a directory: its name, where it is, what it is.
+type Listed = (OsString, AbsPath, Node);
+
 /// The listings of one survey.
 #[derive(Default)]
 struct Lists {
@@ -280,7 +311,16 @@ struct Lists {
 }
 
 impl Lists {
-    fn take(&mut self, path: &AbsPath, expected: Identity) -> Result<Vec<(OsString, AbsPath, Node)>, SurveyError> {
+    /// Adds a listing that is known.
+    fn count(&mut self, path: &AbsPath, known: Vec<Listed>) -> Result<Vec<Listed>, SurveyError> {
+        self.found = self.found.saturating_add(known.len());
+        if self.found > MOST_ENTRIES {
+            return Err(SurveyError::TooMany(path.clone()));
+        }
+        Ok(known)
+    }
+
+    fn take(&mut self, path: &AbsPath, expected: Identity) -> Result<Vec<Listed>, SurveyError> {
         let failed = |source: io::Error| SurveyError::List {
             path: path.clone(),
             source,
@@ -377,6 +417,29 @@ mod tests {
         assert!(survey.node(&shut).is_some());
         assert!(survey.entries(&shut).is_none());
         assert!(survey.node(&shut.child("in").unwrap()).is_none());
+    }
+
+    #[test]
+    fn what_another_survey_has_seen_is_taken_over_and_what_it_has_not_is_looked_at() {
+        let (_dir, root) = scratch();
+        let at = |names: &[&str]| names.iter().fold(root.clone(), |path, name| path.child(name).unwrap());
+        fs::create_dir_all(at(&["a", "b"])).unwrap();
+        fs::write(at(&["a", "b", "file"]), "x").unwrap();
+        fs::create_dir(at(&["c"])).unwrap();
+        let opens_a = |path: &AbsPath| *path == at(&["a"]) || *path == root;
+        let seen = Survey::take([&root], opens_a, Mounts::default()).unwrap();
+        // What comes after the look is not there yet where it was looked at, and is elsewhere.
+        fs::write(at(&["a", "late"]), "x").unwrap();
+        fs::write(at(&["c", "late"]), "x").unwrap();
+        let after = Survey::take_after(&seen, [&root], |_| true, Mounts::default()).unwrap();
+        assert_eq!(after.node(&at(&["a", "late"])), None);
+        assert_eq!(after.node(&at(&["c", "late"])).unwrap().kind, Kind::File);
+        assert_eq!(after.node(&at(&["a", "b", "file"])).unwrap().kind, Kind::File);
+        fs::remove_file(at(&["a", "late"])).unwrap();
+        assert_eq!(after, Survey::take([&root], |_| true, Mounts::default()).unwrap());
+        // It opens nothing that it was not asked to open.
+        let shut = Survey::take_after(&after, [&root], |_| false, Mounts::default()).unwrap();
+        assert_eq!(shut, Survey::take([&root], |_| false, Mounts::default()).unwrap());
     }
 
     #[test]

@@ -183,11 +183,24 @@ impl<'a> Stand<'a> {
 
     /// Lowers a profile of the policy and holds the plan against it.
     pub fn hold(&self, profile: &Profile) -> Result<Held, PlanError> {
+        self.hold_after(&Survey::default(), profile)
+    }
+
+    /// What of the disk any backend looks at. Whoever holds says what cannot be looked at.
+    pub fn look(&self, profile: &Profile) -> Survey {
+        match &self.foot {
+            Foot::Kernel { ground, .. } => plan::look(profile, *ground).unwrap_or_default(),
+            Foot::Mac => Survey::default(),
+        }
+    }
+
+    /// The same as [`hold`](Self::hold), where what was `seen` a moment before is not looked at again.
+    pub fn hold_after(&self, seen: &Survey, profile: &Profile) -> Result<Held, PlanError> {
         match &self.foot {
             Foot::Kernel { ground, around } => {
                 let mut clauses = self.protected()?;
                 let around = around.as_ref().map_err(|why| PlanError::Surroundings(why.clone()))?;
-                let Lowered { plan, statuses, survey } = plan::lower(profile, *ground, around)?;
+                let Lowered { plan, statuses, survey } = plan::lower_after(seen, profile, *ground, around)?;
                 clauses.extend(covered(&plan, around, &clauses));
                 clauses.extend(statuses);
                 clauses.extend(network(profile));

@@ -12,6 +12,7 @@ use super::show::limits;
 use super::{Backend, Inspection};
 use crate::backend::host::{Hold, TreeLimit};
 use crate::backend::status::{ClauseStatus, Status};
+use crate::backend::survey::Survey;
 use crate::policy::BackendChoice;
 use crate::profile::{Asked, Call, Profile, derive};
 use crate::tools::plan::{PlanError, hold_against};
@@ -116,16 +117,21 @@ impl Inspection {
         // Where nothing is asked the two are one.
         let unasked = (self.unasked != self.approved).then_some(("unasked", &self.unasked));
         let profiles: Vec<(&str, &Profile)> = [("approved", &self.approved)].into_iter().chain(unasked).collect();
-        let every = |stand: &Stand<'_>| {
-            profiles
-                .iter()
-                .map(|(_, profile)| stand.hold(profile))
-                .collect::<Vec<_>>()
-        };
         // Each backend by itself; the profiles are held against the config while the machine is asked for backends.
         let (mut arrows, stands, plans) = thread::scope(|scope| {
             let derived = scope.spawn(|| self.derived(&profiles));
             let stands = Stands::find(self, &self.backends);
+            // Several backends look at the disk once.
+            let looks = |(_, profile): &(&str, &Profile)| match stands.all.as_slice() {
+                [first, _, ..] => first.look(profile),
+                [] | [_] => Survey::default(),
+            };
+            let seen: Vec<Survey> = profiles.iter().map(looks).collect();
+            let every = |stand: &Stand<'_>| {
+                let each = profiles.iter().zip(&seen);
+                each.map(|((_, profile), seen)| stand.hold_after(seen, profile))
+                    .collect::<Vec<_>>()
+            };
             let plans: Vec<_> = thread::scope(|scope| {
                 // One of them here: a thread that only waits is one too many.
                 let (first, others) = (stands.all.first(), stands.all.iter().skip(1));
