@@ -4,8 +4,10 @@ use std::ffi::OsStr;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read as _};
 use std::os::unix::fs::OpenOptionsExt as _;
+use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::thread;
 
 use sha2::{Digest as _, Sha256};
 
@@ -14,14 +16,18 @@ use super::context::Context;
 use super::error::{ConfigError, Diagnostic};
 use super::layers::{self, Layers, Role};
 use super::paths;
+use super::raw::RawConfig;
 use super::resolve::{self, Resolved};
-use super::source::{Place, SourceName};
+use super::source::{Place, Source, SourceName};
 use super::tools::CustomTool;
 use super::yaml;
 use crate::policy::{AbsPath, Identity, Policy};
 
 /// Larger than any config a person writes.
 const MAX_BYTES: u64 = 1 << 20;
+
+/// What is worth a thread to read a second time, in bytes.
+const LONG: usize = 32 << 10;
 
 /// A file that a config's meaning depends on.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -222,7 +228,24 @@ pub(crate) fn build(config: ConfigFile, context: &Context) -> Result<Loaded, Con
 }
 
 fn build_named(file: NamedFile, bytes: &[u8], context: &Context) -> Result<Loaded, ConfigError> {
-    let (source, raw) = yaml::parse(SourceName::File(Arc::new(file.path.clone())), bytes)?;
+    let (source, raw) = yaml::mirror(SourceName::File(Arc::new(file.path.clone())), bytes)?;
+    if bytes.len() < LONG {
+        yaml::filled(&source, bytes)?;
+        return build_read(file, source, raw, context);
+    }
+    thread::scope(|scope| {
+        let filled = scope.spawn({
+            let source = Arc::clone(&source);
+            move || yaml::filled(&source, bytes)
+        });
+        let loaded = build_read(file, source, raw, context);
+        filled.join().unwrap_or_else(|panic| resume_unwind(panic))?;
+        loaded
+    })
+}
+
+/// The policy of a config that was parsed.
+fn build_read(file: NamedFile, source: Arc<Source>, raw: RawConfig, context: &Context) -> Result<Loaded, ConfigError> {
     let dir = canonical(file.path.parent().unwrap_or(Path::new("/")))?;
     let named = dir.child(file.path.file_name().unwrap_or(OsStr::new("")));
     let target = std::fs::canonicalize(&file.path)

@@ -6,6 +6,8 @@
 use std::collections::{HashMap, HashSet};
 use std::fs::FileType;
 
+use foldhash::quality::RandomState;
+
 use super::context::Context;
 use super::denies::{self, DenyDraft};
 use super::error::Diagnostic;
@@ -41,10 +43,10 @@ pub(crate) fn drafts<'a>(
     warnings: &mut Vec<Diagnostic>,
 ) -> Result<Vec<Draft<'a>>, Box<Diagnostic>> {
     let mut drafts: Vec<Draft<'a>> = Vec::new();
-    let mut names: HashSet<&str> = HashSet::new();
+    let mut names: HashSet<&str, RandomState> = HashSet::default();
     // Which draft leads to a place, by path and by what is there.
-    let mut at: HashMap<AbsPath, usize> = HashMap::new();
-    let mut found: HashMap<Identity, usize> = HashMap::new();
+    let mut at: HashMap<AbsPath, usize, RandomState> = HashMap::default();
+    let mut found: HashMap<Identity, usize, RandomState> = HashMap::default();
     for layer in &layers.stack {
         let paths = layer.raw.sandbox.as_ref().and_then(|s| s.paths.as_ref());
         for (name, raw) in paths.iter().flat_map(|paths| &paths.0) {

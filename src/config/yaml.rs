@@ -1,8 +1,6 @@
 //! YAML text → raw mirror, or one error that says where.
 
-use std::panic::resume_unwind;
 use std::sync::Arc;
-use std::thread;
 
 use serde_yaml::budget::BudgetBreach;
 use serde_yaml::{Error, Location, MessageFormatter as _, UserMessageFormatter};
@@ -11,12 +9,18 @@ use super::error::Diagnostic;
 use super::nothing::{Filled, Node};
 use super::options::options;
 use super::raw::RawConfig;
-use super::scalar::Spot;
 use super::source::{Place, Source, SourceName};
 use super::unquoted;
 
 /// The raw mirror of `bytes`, with the source that later messages point into.
 pub(crate) fn parse(name: SourceName, bytes: &[u8]) -> Result<(Arc<Source>, RawConfig), Box<Diagnostic>> {
+    let (source, raw) = mirror(name, bytes)?;
+    filled(&source, bytes)?;
+    Ok((source, raw))
+}
+
+/// [`parse`] without the second half: [`filled`] is still to come.
+pub(crate) fn mirror(name: SourceName, bytes: &[u8]) -> Result<(Arc<Source>, RawConfig), Box<Diagnostic>> {
     let text = match std::str::from_utf8(bytes) {
         Ok(text) => text,
         Err(error) => return Err(not_text(name, bytes, error.valid_up_to())),
@@ -29,10 +33,24 @@ pub(crate) fn parse(name: SourceName, bytes: &[u8]) -> Result<(Arc<Source>, RawC
             .at(start(&source), "nothing is granted here")
             .hint("`stockade init` writes a commented one to start from"));
     }
-    let (raw, empty) = read(text);
-    let raw = raw.map_err(|error| explain(&source, &error))?;
-    match empty.map_err(|error| explain(&source, &error))? {
-        None => Ok((source, raw)),
+    match serde_yaml::from_str_with_options(text, options()) {
+        Ok(raw) => Ok((source, raw)),
+        Err(error) => Err(explain(&source, &error)),
+    }
+}
+
+/// Refuses a key, or a list entry, without a value.
+pub(crate) fn filled(source: &Arc<Source>, bytes: &[u8]) -> Result<(), Box<Diagnostic>> {
+    let empty = || {
+        let text = String::from_utf8_lossy(bytes);
+        if serde_yaml::from_str_with_options::<Filled>(&text, options())? == Filled::Yes {
+            return Ok(None);
+        }
+        let node = serde_yaml::from_str_with_options::<Node>(&text, options())?;
+        Ok(node.nothing().map(|(key, at)| (key.map(str::to_owned), at)))
+    };
+    match empty().map_err(|error: Error| explain(source, &error))? {
+        None => Ok(()),
         Some((key, at)) => {
             let what = key.map_or("a list entry".to_owned(), |key| format!("`{key}`"));
             Err(Diagnostic::error(format!("{what} has no value"))
@@ -40,34 +58,6 @@ pub(crate) fn parse(name: SourceName, bytes: &[u8]) -> Result<(Arc<Source>, RawC
                 .hint("write a value, or remove the key: `[]` is an empty list, `{}` an empty mapping"))
         }
     }
-}
-
-/// A text of this length is worth a thread, in bytes.
-const LONG: usize = 32 << 10;
-
-/// A key, or a list entry, without a value.
-type Empty = (Option<String>, Spot);
-
-/// The mirror, and the first place without a value.
-fn read(text: &str) -> (Result<RawConfig, Error>, Result<Option<Empty>, Error>) {
-    let mirror = || serde_yaml::from_str_with_options(text, options());
-    let empty = || match serde_yaml::from_str_with_options::<Filled>(text, options())? {
-        Filled::Yes => Ok(None),
-        Filled::No => {
-            let node = serde_yaml::from_str_with_options::<Node>(text, options())?;
-            Ok(node.nothing().map(|(key, at)| (key.map(str::to_owned), at)))
-        }
-    };
-    if text.len() < LONG {
-        let raw = mirror();
-        let empty = if raw.is_ok() { empty() } else { Ok(None) };
-        return (raw, empty);
-    }
-    thread::scope(|scope| {
-        let beside = scope.spawn(empty);
-        let raw = mirror();
-        (raw, beside.join().unwrap_or_else(|panic| resume_unwind(panic)))
-    })
 }
 
 fn start(source: &Arc<Source>) -> Place {

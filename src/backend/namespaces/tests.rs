@@ -139,13 +139,17 @@ fn lowered() -> Lowered {
 }
 
 fn check(lowered: &Lowered, argv: &[OsString]) -> Result<(), String> {
+    check_against(&profile(), &machine(), lowered, argv)
+}
+
+fn check_against(profile: &Profile, survey: &Survey, lowered: &Lowered, argv: &[OsString]) -> Result<(), String> {
     let walls = Walls {
         argv,
         layer: &lowered.layer,
         own: &lowered.own,
         stage: &[],
     };
-    validate(&walls, &profile(), &machine()).map_err(|witness| witness.to_string())
+    validate(&walls, profile, survey).map_err(|witness| witness.to_string())
 }
 
 /// One option a line.
@@ -263,6 +267,29 @@ fn every_hand_weakened_plan_is_caught_with_a_witness() {
     assert_eq!(check(&plan, &sound), Ok(()));
     for (what, argv) in hurt(&sound) {
         assert!(check(&plan, &argv).is_err(), "{what}: {}", shown(&argv));
+    }
+}
+
+/// A machine and a profile with so many files granted as well.
+fn with_many(count: usize) -> (Survey, Profile) {
+    let (mut survey, mut many) = (machine(), profile());
+    for i in 0..count {
+        let file = path(format!("/many/{i}"));
+        survey.insert(file.clone(), node(Kind::File));
+        many.grants.push(Grant::tree(file, Rights::READ, origin()));
+    }
+    (survey, many)
+}
+
+#[test]
+fn every_hand_weakened_plan_of_many_mounts_is_caught_with_a_witness() {
+    let (survey, profile) = with_many(400);
+    let plan = lower(&profile, &survey, &options()).unwrap();
+    let sound = plan.plan.render();
+    assert_eq!(check_against(&profile, &survey, &plan, &sound), Ok(()));
+    for (what, argv) in hurt(&sound) {
+        let checked = check_against(&profile, &survey, &plan, &argv);
+        assert!(checked.is_err(), "{what}: {}", shown(&argv));
     }
 }
 
@@ -546,12 +573,7 @@ fn a_protected_file_with_a_second_name_is_refused() {
 
 #[test]
 fn more_mounts_than_bwrap_takes_are_refused() {
-    let (mut survey, mut many) = (machine(), profile());
-    for i in 0..4_000 {
-        let file = path(format!("/many/{i}"));
-        survey.insert(file.clone(), node(Kind::File));
-        many.grants.push(Grant::tree(file, Rights::READ, origin()));
-    }
+    let (survey, many) = with_many(4_000);
     let refused = lower(&many, &survey, &options()).unwrap_err();
     assert!(matches!(refused, Refusal::TooManyMounts { .. }), "{refused}");
 }

@@ -5,6 +5,8 @@
 //! can be. And nothing but mounts can happen: the namespaces are there, the root is shut, no mount can be moved away.
 
 use std::ffi::{OsStr, OsString};
+use std::panic::resume_unwind;
+use std::thread;
 
 use super::lower::OLDEST_ABI;
 use super::own::{DEV, OwnFileSystem, OwnRule, PROC, TMP, Tmp, WithOwn, in_own, is_internal};
@@ -46,10 +48,23 @@ pub fn validate(walls: &Walls<'_>, profile: &Profile, survey: &Survey) -> Result
     sockets_within(walls.layer, profile)?;
     let tmp = tmp_of(view);
     let permitted = WithOwn { profile, tmp };
-    pair.nodes_within(&permitted)?;
-    files_within(&pair, &permitted)?;
-    alone(view, walls.stage, profile, survey)
+    let together = || {
+        pair.nodes_within(&permitted)
+            .and_then(|()| files_within(&pair, &permitted))
+    };
+    let apart = || alone(view, walls.stage, profile, survey);
+    if view.mounts.len() < MANY {
+        return together().and_then(|()| apart());
+    }
+    thread::scope(|scope| {
+        let apart = scope.spawn(apart);
+        together()?;
+        apart.join().unwrap_or_else(|panic| resume_unwind(panic))
+    })
 }
+
+/// So many mounts are worth a thread.
+const MANY: usize = 256;
 
 /// Whether the private directory is there.
 fn tmp_of(view: &View) -> Tmp {

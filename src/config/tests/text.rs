@@ -350,6 +350,22 @@ fn a_key_without_a_value_is_an_error_wherever_it_stands() {
 }
 
 #[test]
+fn a_key_without_a_value_in_a_long_config_is_an_error_before_any_other() {
+    let world = World::new();
+    let long = format!("# {}\n", "x".repeat(80)).repeat(500);
+    world.ok(&format!("{long}sandbox: {{paths: {{a: {{root: ., deny: []}}}}}}\n"));
+    for text in [
+        "sandbox: {paths: {a: {root: ., suffixes: }}}\n",
+        "sandbox: {paths: {a: {root: ./not-there, suffixes: }}}\n",
+    ] {
+        let error = world.error(&format!("{long}{text}"));
+        assert!(error.contains("`suffixes` has no value"), "{error}");
+    }
+    let error = world.error(&format!("{long}sandbox: {{paths: {{a: {{root: ./not-there}}}}}}\n"));
+    assert!(error.contains("does not exist"), "{error}");
+}
+
+#[test]
 fn two_documents_are_told_as_two_documents() {
     let error = World::new().error("shell: {network: false}\n---\nshell: {network: true}\n");
     assert!(
