@@ -156,7 +156,9 @@ impl Survey {
             if node.kind != Kind::Directory || self.entries.contains_key(&path) || !opens(&path) {
                 continue;
             }
-            let found = match seen.listing(&path) {
+            // Its entries are those of the directory that is there now.
+            let known = seen.listing(&path).filter(|_| seen.node(&path) == Some(node));
+            let found = match known {
                 Some(known) => lists.count(&path, known)?,
                 None => lists.take(&path, node.identity)?,
             };

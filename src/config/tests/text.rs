@@ -358,10 +358,10 @@ fn a_key_without_a_value_in_a_long_config_is_an_error_before_any_other() {
         "sandbox: {paths: {a: {root: ., suffixes: }}}\n",
         "sandbox: {paths: {a: {root: ./not-there, suffixes: }}}\n",
     ] {
-        let error = world.error(&format!("{long}{text}"));
+        let error = world.error(format!("{long}{text}"));
         assert!(error.contains("`suffixes` has no value"), "{error}");
     }
-    let error = world.error(&format!("{long}sandbox: {{paths: {{a: {{root: ./not-there}}}}}}\n"));
+    let error = world.error(format!("{long}sandbox: {{paths: {{a: {{root: ./not-there}}}}}}\n"));
     assert!(error.contains("does not exist"), "{error}");
 }
 

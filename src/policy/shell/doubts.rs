@@ -44,6 +44,27 @@ fn builtins_that_evaluate_or_run_an_argument_are_doubted() {
 }
 
 #[test]
+fn a_document_behind_two_parentheses_is_doubted() {
+    doubted(&[
+        "((true);true); env <<true rm v\ntrue",
+        "((true);true); env <<true rm true\ntrue",
+        "((true);true); cat <<true\n$(rm v)\ntrue",
+        "((true);true); git <<true push origin\ntrue",
+        "((true) ; true); env <<-true rm true\ntrue",
+        "((true);true)\nenv 3<<true rm true\ntrue",
+        "cat <<E; ((true);true); env <<true rm true\nE\ntrue",
+        "((1)); env <<true rm true\ntrue",
+    ]);
+    free(&[
+        "cat <<E\nrm v\nE",
+        "cat <<'E'\nrm v\nE",
+        "cat <<-E\n\trm v\n\tE\ntrue",
+        "cat <<A; cat <<B\n((\nA\nb\nB\n",
+        "(true); (true; cat <<E\nx\nE\n)",
+    ]);
+}
+
+#[test]
 fn scripts_and_programs_named_by_a_descriptor_are_doubted() {
     doubted(&[
         "echo 'rm v' | bash /dev/stdin",

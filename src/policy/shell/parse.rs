@@ -9,8 +9,8 @@ use brush_parser::{ParserOptions, Token, TokenizerOptions, ast::Program};
 const MAX_LINE: usize = 16 * 1024;
 /// How many substitutions and quotations may open in one line.
 const MAX_OPENERS: usize = 128;
-/// How many parentheses may be open at once; each level doubles the parser's work on a bad line.
-const MAX_PARENTHESES: usize = 8;
+/// How many parentheses and `case` may be open at once; each level doubles the parser's work.
+const MAX_DOUBLING: usize = 8;
 /// How many compound commands may be open at once; each level is a few kilobytes of stack.
 const MAX_COMPOUND: usize = 24;
 /// The longest file descriptor number before a redirection; the parser panics on those beyond i32.
@@ -68,7 +68,8 @@ fn check_text(line: &str) -> Result<(), String> {
 }
 
 /// Refuses a here-document that may be pending while a substitution is open, since the tokenizer panics on
-/// some of those, and one without a plain mark: it looks without end for an empty one where the text ends.
+/// some of those, one behind two parentheses, after which it may take none for one, and one without a plain mark:
+/// it looks without end for an empty one where the text ends.
 fn check_documents(line: &str) -> Result<(), String> {
     const SUBSTITUTIONS: [&str; 3] = ["$(", "${", "$["];
     let opens = |text: &str| SUBSTITUTIONS.iter().any(|open| text.contains(open));
@@ -94,6 +95,9 @@ fn check_documents(line: &str) -> Result<(), String> {
         if !plain {
             return Err("a here-document has no plain mark".to_owned());
         }
+        if line[..at].contains("((") {
+            return Err("a here-document follows two parentheses".to_owned());
+        }
         if opens(&line[..at]) || opens(rest) || rest.contains(['\'', '"', '\\', '`']) {
             return Err("a here-document shares a line with a quotation or follows a substitution".to_owned());
         }
@@ -103,18 +107,23 @@ fn check_documents(line: &str) -> Result<(), String> {
 
 /// Refuses nesting that is too deep for the parser.
 fn check_tokens(tokens: &[Token]) -> Result<(), String> {
-    let (mut parentheses, mut compound) = (0_usize, 0_usize);
+    let (mut doubling, mut compound) = (0_usize, 0_usize);
+    // A parenthesis may close a pattern of a `case`, so none closes what was opened before one.
+    let mut before_case = 0;
     for (index, token) in tokens.iter().enumerate() {
         match token {
+            Token::Operator(text, _) if text.starts_with("<<") && text != "<<<" => {
+                check_document(&tokens[index + 1..])?;
+            }
             Token::Operator(text, _) => match text.as_str() {
                 "(" | "((" => {
                     let before = index.checked_sub(1).and_then(|before| tokens.get(before));
                     if is_redirection(before) && before.is_some_and(|before| !touch(before, token)) {
                         return Err("a redirection to a parenthesis".to_owned());
                     }
-                    parentheses += text.len();
+                    doubling += text.len();
                 }
-                ")" => parentheses = parentheses.saturating_sub(1),
+                ")" if doubling > before_case => doubling -= 1,
                 _ => {}
             },
             Token::Word(text, _) => {
@@ -135,7 +144,11 @@ fn check_tokens(tokens: &[Token]) -> Result<(), String> {
                     return Err("an array subscript is evaluated".to_owned());
                 }
                 // A reserved word that is only an argument is counted too, and never closed: that
-                // errs towards asking.
+                // errs towards asking. What closes a `case` may be an argument as well.
+                if text == "case" {
+                    doubling += 1;
+                    before_case = doubling;
+                }
                 match text.as_str() {
                     "{" | "if" | "while" | "until" | "for" | "case" | "select" | "function" | "coproc" | "[[" | "!" => {
                         compound += 1;
@@ -145,11 +158,22 @@ fn check_tokens(tokens: &[Token]) -> Result<(), String> {
                 }
             }
         }
-        if parentheses > MAX_PARENTHESES || compound > MAX_COMPOUND {
+        if doubling > MAX_DOUBLING || compound > MAX_COMPOUND {
             return Err("the line is nested too deeply".to_owned());
         }
     }
     Ok(())
+}
+
+/// Refuses what follows a here-document's operator and is not its mark, its text and its end: the parser takes
+/// any three tokens for them.
+fn check_document(after: &[Token]) -> Result<(), String> {
+    match after {
+        [Token::Word(mark, _), Token::Word(..), Token::Word(end, _), ..] if mark.replace(['\'', '"'], "") == *end => {
+            Ok(())
+        }
+        _ => Err("a here-document does not stand where it is read".to_owned()),
+    }
 }
 
 /// Whether nothing stands between two tokens.
