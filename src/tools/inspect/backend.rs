@@ -1,11 +1,9 @@
 //! The backends, and what each makes of a profile.
 
-use std::collections::BTreeSet;
-use std::ffi::{OsStr, OsString};
-
 use serde::Serialize;
 
 use super::Inspection;
+use super::clauses::{covered, network};
 use crate::backend::host::{Begun, Host, Maker, program};
 use crate::backend::landlock::rights::{OLDEST_ABI, RESOLVE_UNIX_ABI};
 use crate::backend::seatbelt::{self, SeatbeltPlan};
@@ -13,7 +11,7 @@ use crate::backend::seccomp::Attempts;
 use crate::backend::status::{ClauseStatus, Refusal, Status, protected};
 use crate::backend::survey::Survey;
 use crate::backend::{Plan, Regime, namespaces};
-use crate::policy::{AbsPath, Access, BackendChoice, HostAccess, Network, Operation, Policy, Right};
+use crate::policy::{AbsPath, Access, BackendChoice, Operation, Policy, Right};
 use crate::profile::{FileReach, Profile, Reach};
 use crate::tools::footing::Footing;
 use crate::tools::plan::{self, Ground, Lowered, PlanError, Surroundings, Walls};
@@ -359,54 +357,4 @@ pub(in crate::tools) fn surroundings(inspection: &Inspection) -> Result<Surround
         protect: paths(found)?,
         shown: paths(needs)?,
     })
-}
-
-/// The protected names that are there, each with what becomes of it; those that are `said` already are not said again.
-fn covered(plan: &Plan, around: &Surroundings, said: &[ClauseStatus]) -> Vec<ClauseStatus> {
-    let held: BTreeSet<&OsStr> = plan
-        .world
-        .iter()
-        .flat_map(|world| world.protected.iter().map(OsString::as_os_str))
-        .collect();
-    let row = |path: &AbsPath| ClauseStatus {
-        clause: format!("protect {path}"),
-        origin: "sandbox.protect".to_owned(),
-        status: if held.contains(path.as_path().as_os_str()) {
-            Status::Enforced
-        } else {
-            Status::Undone
-        },
-    };
-    let rows = around.protect.iter().map(row);
-    rows.filter(|row| !said.iter().any(|said| said.clause == row.clause))
-        .collect()
-}
-
-/// Off or on, the filters hold it exactly; so does the proxy each entry of a list.
-fn network(profile: &Profile) -> Vec<ClauseStatus> {
-    let clause = |clause: String, origin: String| ClauseStatus {
-        clause,
-        origin,
-        status: Status::Enforced,
-    };
-    match &profile.network {
-        Network::Off | Network::Full => {
-            vec![clause(
-                format!("network {}", profile.network),
-                "shell.network".to_owned(),
-            )]
-        }
-        Network::Hosts(list) => {
-            let rules = list.rules().iter();
-            rules
-                .map(|rule| {
-                    let after = match rule.access {
-                        HostAccess::Asked => " after a question",
-                        HostAccess::Free | HostAccess::Denied => "",
-                    };
-                    clause(format!("connect {}{after}", rule.place), rule.origin.to_string())
-                })
-                .collect()
-        }
-    }
 }

@@ -9,6 +9,7 @@
 
 pub mod backend;
 pub mod check;
+mod clauses;
 pub mod diff;
 pub mod document;
 pub mod explain;
