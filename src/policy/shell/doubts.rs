@@ -65,6 +65,97 @@ fn a_document_behind_two_parentheses_is_doubted() {
 }
 
 #[test]
+fn lines_that_a_shell_joins_or_ends_elsewhere_in_a_document_are_doubted() {
+    doubted(&[
+        "cat <<E\nfoo \\\nE\ncat <<'F'\nE\nrm\nF\n",
+        "cat <<E\nfoo\t\\\nE\ncat <<'F'\nE\nrm\nF\n",
+        "cat <<E; cat <(\nrm\nE\ntrue\n)",
+        "cat <<E; cat <(true;\nrm\nE\n)",
+        "cat <<E | cat <(true\nrm\nE\n)",
+        "cat <<E; x=(\nrm\nE\n)",
+    ]);
+    free(&["cat <<'E'\nfoo \\\nE\ntrue", "cat <<E\nfoo\nE\ntrue", "cat <(true)"]);
+}
+
+#[test]
+fn two_parentheses_that_touch_are_doubted() {
+    doubted(&["((true # )); rm\n);true)", "cat <<'E'; ((\n1)); rm\nE\ntrue);true)"]);
+    free(&["(true); (true)"]);
+}
+
+#[test]
+fn arrays_that_end_elsewhere_to_bash_are_doubted() {
+    doubted(&[
+        "x=()y rm",
+        "x=(a)y rm",
+        "x=(a)=b rm",
+        "x=([ # ]); rm\n)",
+        "x=([); cat <<'E'\n]); rm\nE\n",
+        "x+=([ # ]); rm\n)",
+        "x=(a\n[ # ]); rm\n)",
+        "f=1 x=([ # ]); rm\n)",
+    ]);
+    free(&["x=(a b)", "x=(a b); true", "x+=(c)"]);
+}
+
+#[test]
+fn reserved_words_that_are_commands_or_patterns_to_shells_are_doubted() {
+    doubted(&[
+        "if true; then <<E else case y in\nx\nE\n(rm|cat)\n<<F esac\nx\nF\nfi",
+        "if true; then x=(a) else case y in\n(rm|cat)\nz=(a) esac\nfi",
+        "if true; then < <(true) else case y in\n(rm|cat)\n< <(true) esac\nfi",
+        "(case x in esac | rm )\ntrue;; esac\n)",
+        "( case x in a) true;; esac | rm )\ntrue;; esac\n)",
+        "dash -c 'time case y in\n(rm|cat)\nesac'",
+        "time case y in\n(rm|cat)\nesac",
+    ]);
+    free(&[
+        "if true; then true; else true; fi",
+        "case x in a) true;; esac",
+        "time true",
+    ]);
+}
+
+#[test]
+fn numbers_that_are_words_to_a_posix_sh_are_doubted() {
+    doubted(&[
+        "timeout 12>/dev/null rm true",
+        "nice -n 12>&1 rm true",
+        "env -u 12>&1 rm true",
+    ]);
+    free(&["true 2>&1", "true 2>/dev/null"]);
+}
+
+#[test]
+fn arithmetic_that_is_a_substitution_is_doubted() {
+    doubted(&[
+        "echo $((1/*) )",
+        "echo $((1/*)|1)",
+        "cat <<E\n$((1/*)|1)\nE",
+        "echo \"${x:-$((1/*)|1)}\"",
+        "echo $(( 1/* ) )",
+    ]);
+    free(&["echo $((1+1))", "echo $(( (1+2)*3 ))"]);
+}
+
+#[test]
+fn commands_that_xargs_and_find_make_up_are_doubted() {
+    doubted(&[
+        "echo rm | xargs -I X env X v",
+        "echo rm | xargs -I X sh -c X",
+        "echo 'env rm' | xargs -I X bash -c X",
+        "xargs -IX timeout 5 X",
+        "xargs --replace env {}",
+        "xargs --replace=Q env Q",
+        "xargs -i env {}",
+        "find . -maxdepth 0 -name -exec -o -exec rm v \\;",
+        "find . -maxdepth 0 ! -name -exec -exec rm v \\;",
+        "find . -maxdepth 0 -path -exec , -exec rm \\;",
+    ]);
+    free(&["xargs -I {} cp {} x", "find . -exec cat {} \\; -exec true \\;"]);
+}
+
+#[test]
 fn scripts_and_programs_named_by_a_descriptor_are_doubted() {
     doubted(&[
         "echo 'rm v' | bash /dev/stdin",

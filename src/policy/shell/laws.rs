@@ -141,6 +141,9 @@ fn deep_nesting_is_answered_quickly_and_not_understood() {
         ("case x in a) ", ""),
         ("case x in a) ((((((((", ""),
         ("( case x in a) ;; b) ;; c) ", ""),
+        ("{ a } ;", ""),
+        ("if a fi;", ""),
+        ("{ a; } };", ""),
         ("case x in a) echo esac; ;; b) (", ""),
         ("f() ", ""),
         ("x=(", ")"),
@@ -163,7 +166,7 @@ fn deep_nesting_is_answered_quickly_and_not_understood() {
         ("a&&", ""),
         ("(a);", ""),
     ] {
-        for count in [3, 9, 12, 24, 100, 3_000] {
+        for count in [3, 6, 9, 12, 24, 100, 1_300, 3_000] {
             let line = format!("{}x{}", open.repeat(count), close.repeat(count));
             let requirement = requirement(&line);
             assert!(requirement != Requirement::PreApproved, "{open:?} × {count}");

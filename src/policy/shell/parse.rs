@@ -10,14 +10,21 @@ const MAX_LINE: usize = 16 * 1024;
 /// How many substitutions and quotations may open in one line.
 const MAX_OPENERS: usize = 128;
 /// How many parentheses and `case` may be open at once; each level doubles the parser's work.
-const MAX_DOUBLING: usize = 8;
+const MAX_DOUBLING: usize = 6;
 /// How many compound commands may be open at once; each level is a few kilobytes of stack.
 const MAX_COMPOUND: usize = 24;
-/// The longest file descriptor number before a redirection; the parser panics on those beyond i32.
-const MAX_FD_DIGITS: usize = 4;
+/// The longest file descriptor number before a redirection: to a POSIX sh a longer one may be a word.
+const MAX_FD_DIGITS: usize = 1;
+
+/// A tree, and why it may not be what every shell reads.
+#[derive(Debug)]
+pub(super) struct Parsed {
+    pub(super) program: Program,
+    pub(super) doubt: Option<&'static str>,
+}
 
 /// The tree of `line`, or why it is not understood.
-pub(super) fn parse(line: &str) -> Result<Program, String> {
+pub(super) fn parse(line: &str) -> Result<Parsed, String> {
     check_text(line)?;
     let tokens = brush_parser::uncached_tokenize_str(
         line,
@@ -33,7 +40,21 @@ pub(super) fn parse(line: &str) -> Result<Program, String> {
         enable_extended_globbing: false,
         ..ParserOptions::default()
     };
-    brush_parser::parse_tokens(&tokens, &options).map_err(|_| "the line is not valid shell syntax".to_owned())
+    let program = brush_parser::parse_tokens(&tokens, &options);
+    Ok(Parsed {
+        program: program.map_err(|_| "the line is not valid shell syntax".to_owned())?,
+        doubt: doubt_of(&tokens),
+    })
+}
+
+/// Two parentheses that touch: bash reads up to two that close, through comments and here-documents.
+fn doubt_of(tokens: &[Token]) -> Option<&'static str> {
+    let opens = |token: &Token| matches!(token, Token::Operator(text, _) if text.starts_with('('));
+    let touching = |pair: &[Token]| matches!(pair, [left, right] if opens(left) && opens(right) && touch(left, right));
+    tokens
+        .windows(2)
+        .any(touching)
+        .then_some("(( … )) is not understood by every shell")
 }
 
 /// Refuses text that tokenizers disagree about, and text that makes this one recurse too deep.
@@ -71,7 +92,7 @@ fn check_text(line: &str) -> Result<(), String> {
 /// some of those, one behind two parentheses, after which it may take none for one, and one without a plain mark:
 /// it looks without end for an empty one where the text ends.
 fn check_documents(line: &str) -> Result<(), String> {
-    const SUBSTITUTIONS: [&str; 3] = ["$(", "${", "$["];
+    const SUBSTITUTIONS: [&str; 6] = ["$(", "${", "$[", "<(", ">(", "=("];
     let opens = |text: &str| SUBSTITUTIONS.iter().any(|open| text.contains(open));
     let special = |c: char| matches!(c, '\'' | '"' | '\\' | '`' | '$');
     let mut seen = 0;
@@ -95,6 +116,10 @@ fn check_documents(line: &str) -> Result<(), String> {
         if !plain {
             return Err("a here-document has no plain mark".to_owned());
         }
+        // In a text that is expanded shells join lines, and a mark with the line before it.
+        if quoted.is_none() && line.contains("\\\n") {
+            return Err("a here-document stands beside a continued line".to_owned());
+        }
         if line[..at].contains("((") {
             return Err("a here-document follows two parentheses".to_owned());
         }
@@ -105,64 +130,127 @@ fn check_documents(line: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// Refuses nesting that is too deep for the parser.
+/// Refuses what the parser reads in another way than shells do, and nesting that is too deep for it.
 fn check_tokens(tokens: &[Token]) -> Result<(), String> {
-    let (mut doubling, mut compound) = (0_usize, 0_usize);
-    // A parenthesis may close a pattern of a `case`, so none closes what was opened before one.
-    let mut before_case = 0;
+    let mut nesting = Nesting::default();
     for (index, token) in tokens.iter().enumerate() {
+        let (before, after) = (&tokens[..index], &tokens[index + 1..]);
         match token {
             Token::Operator(text, _) if text.starts_with("<<") && text != "<<<" => {
-                check_document(&tokens[index + 1..])?;
+                check_document(after)?;
             }
-            Token::Operator(text, _) => match text.as_str() {
-                "(" | "((" => {
-                    let before = index.checked_sub(1).and_then(|before| tokens.get(before));
-                    if is_redirection(before) && before.is_some_and(|before| !touch(before, token)) {
-                        return Err("a redirection to a parenthesis".to_owned());
-                    }
-                    doubling += text.len();
-                }
-                ")" if doubling > before_case => doubling -= 1,
-                _ => {}
-            },
-            Token::Word(text, _) => {
-                let redirects = is_redirection(tokens.get(index + 1));
-                let number = redirects && text.bytes().all(|b| b.is_ascii_digit());
-                let target = index > 0 && is_redirection(tokens.get(index - 1));
-                if number && (text.len() > MAX_FD_DIGITS || target) {
-                    return Err("the number before a redirection is no file descriptor".to_owned());
-                }
-                if index > 0 && is_closer(text) && leaves_no_name(&tokens[..index]) {
-                    return Err("a reserved word stands where shells take it for a command".to_owned());
-                }
-                let named = text.len() > 2 && text.starts_with('{') && text.ends_with('}');
-                if redirects && named && tokens.get(index + 1).is_some_and(|next| touch(token, next)) {
-                    return Err("a name in braces before a redirection is set, or an argument".to_owned());
-                }
-                if has_deep_subscript(text) {
-                    return Err("an array subscript is evaluated".to_owned());
-                }
-                // A reserved word that is only an argument is counted too, and never closed: that
-                // errs towards asking. What closes a `case` may be an argument as well.
-                if text == "case" {
-                    doubling += 1;
-                    before_case = doubling;
-                }
-                match text.as_str() {
-                    "{" | "if" | "while" | "until" | "for" | "case" | "select" | "function" | "coproc" | "[[" | "!" => {
-                        compound += 1;
-                    }
-                    "}" | "fi" | "done" | "esac" | "]]" => compound = compound.saturating_sub(1),
-                    _ => {}
+            Token::Operator(text, _) => {
+                let to_parenthesis = text.starts_with('(') && is_redirection(before.last());
+                if to_parenthesis && before.last().is_some_and(|before| !touch(before, token)) {
+                    return Err("a redirection to a parenthesis".to_owned());
                 }
             }
+            Token::Word(text, _) => check_word(text, token, before, after)?,
         }
-        if doubling > MAX_DOUBLING || compound > MAX_COMPOUND {
-            return Err("the line is nested too deeply".to_owned());
-        }
+        nesting.take(index, token, before)?;
     }
     Ok(())
+}
+
+fn check_word(text: &str, token: &Token, before: &[Token], after: &[Token]) -> Result<(), String> {
+    let redirects = is_redirection(after.first());
+    let touches_next = after.first().is_some_and(|next| touch(token, next));
+    let number = redirects && text.bytes().all(|b| b.is_ascii_digit());
+    if number && (text.len() > MAX_FD_DIGITS || is_redirection(before.last())) {
+        return Err("the number before a redirection is no file descriptor".to_owned());
+    }
+    if is_closer(text) && leaves_no_name(before) {
+        return Err("a reserved word stands where shells take it for a command".to_owned());
+    }
+    let named = text.len() > 2 && text.starts_with('{') && text.ends_with('}');
+    if redirects && named && touches_next {
+        return Err("a name in braces before a redirection is set, or an argument".to_owned());
+    }
+    if has_deep_subscript(text) {
+        return Err("an array subscript is evaluated".to_owned());
+    }
+    let array = matches!(after.first(), Some(Token::Operator(next, _)) if next.starts_with('('));
+    if text.ends_with('=') && array && touches_next {
+        check_array(after)?;
+    }
+    Ok(())
+}
+
+/// Refuses the elements of an array, from its parenthesis on, where bash finds another end of them.
+fn check_array(elements: &[Token]) -> Result<(), String> {
+    let mut open = 0_usize;
+    for (index, token) in elements.iter().enumerate() {
+        match token {
+            Token::Word(text, _) if text.contains('[') => return Err("an array subscript is evaluated".to_owned()),
+            Token::Operator(text, _) if text.starts_with('(') => open += text.len(),
+            Token::Operator(text, _) if text == ")" => open = open.saturating_sub(1),
+            Token::Word(..) | Token::Operator(..) => {}
+        }
+        if open == 0 {
+            let next = elements.get(index + 1);
+            let glued = next.is_some_and(|next| matches!(next, Token::Word(..)) && touch(token, next));
+            return if glued {
+                Err("a word goes on behind an array".to_owned())
+            } else {
+                Ok(())
+            };
+        }
+    }
+    Err("an array has no end".to_owned())
+}
+
+/// What is open before a token.
+#[derive(Debug, Default)]
+struct Nesting {
+    /// Parentheses and `case`.
+    doubling: usize,
+    /// A parenthesis may close a pattern of a `case`, so none closes what was opened before one.
+    before_case: usize,
+    compound: usize,
+    /// The last word that closed a compound command.
+    closed_at: Option<usize>,
+}
+
+impl Nesting {
+    /// A reserved word that only is an argument is counted where it opens, and not where it closes: that errs towards
+    /// asking.
+    fn take(&mut self, index: usize, token: &Token, before: &[Token]) -> Result<(), String> {
+        match token {
+            Token::Operator(text, _) => match text.as_str() {
+                "(" | "((" => self.doubling += text.len(),
+                ")" if self.doubling > self.before_case => self.doubling -= 1,
+                _ => {}
+            },
+            Token::Word(text, _) => match text.as_str() {
+                "case" => {
+                    self.doubling += 1;
+                    self.before_case = self.doubling;
+                    self.compound += 1;
+                }
+                "{" | "if" | "while" | "until" | "for" | "select" | "function" | "coproc" | "[[" | "!" => {
+                    self.compound += 1;
+                }
+                "}" | "fi" | "done" | "esac" if self.may_close(index, before) => {
+                    self.compound = self.compound.saturating_sub(1);
+                    self.closed_at = Some(index);
+                }
+                _ => {}
+            },
+        }
+        if self.doubling > MAX_DOUBLING || self.compound > MAX_COMPOUND {
+            return Err("the line is nested too deeply".to_owned());
+        }
+        Ok(())
+    }
+
+    /// Whether a command could stand here.
+    fn may_close(&self, index: usize, before: &[Token]) -> bool {
+        match before.last() {
+            Some(Token::Operator(..)) => !is_redirection(before.last()),
+            Some(Token::Word(..)) => self.closed_at.is_some_and(|closed| closed + 1 == index),
+            None => false,
+        }
+    }
 }
 
 /// Refuses what follows a here-document's operator and is not its mark, its text and its end: the parser takes
@@ -193,9 +281,18 @@ fn is_closer(word: &str) -> bool {
 /// to shells, whatever it is called.
 fn leaves_no_name(tokens: &[Token]) -> bool {
     match tokens {
+        // A here-document, an array or a process substitution.
+        [
+            ..,
+            Token::Operator(operator, _),
+            Token::Word(..),
+            Token::Word(..),
+            Token::Word(..),
+        ] if operator.starts_with("<<") && operator != "<<<" => true,
+        [.., Token::Operator(last, _)] => last == ")",
         [.., before, Token::Word(last, _)] => last.contains('=') || is_redirection(Some(before)),
         [Token::Word(last, _)] => last.contains('='),
-        _ => false,
+        [] => false,
     }
 }
 

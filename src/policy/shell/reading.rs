@@ -1,7 +1,8 @@
 //! What a line was found to do, collected from wherever it stands.
 
+use super::parse::{self, Parsed};
 use super::word::Word;
-use super::{parse, wrapper};
+use super::wrapper;
 
 /// How deep substitutions and wrappers may nest.
 const MAX_DEPTH: usize = 8;
@@ -68,7 +69,12 @@ impl Reading {
             return self.doubt("commands are nested too deeply");
         }
         match parse::parse(line) {
-            Ok(program) => program.complete_commands.iter().for_each(|list| self.list(list, depth)),
+            Ok(Parsed { program, doubt }) => {
+                if let Some(why) = doubt {
+                    self.doubt(why);
+                }
+                program.complete_commands.iter().for_each(|list| self.list(list, depth));
+            }
             Err(why) => self.doubt(why),
         }
     }

@@ -78,7 +78,13 @@ impl Scanner<'_> {
         while open > 0 {
             match self.next() {
                 Some('(') => open += 1,
-                Some(')') => open -= 1,
+                Some(')') => {
+                    open -= 1;
+                    // Else it is a substitution that begins with a subshell.
+                    if open == 1 && self.peek() != Some(')') {
+                        return Err("arithmetic that ends in the middle");
+                    }
+                }
                 Some(c) if c.is_ascii_digit() || " \t+-*/%<>=&|^~!?:".contains(c) => {}
                 Some(_) => return Err("arithmetic with more than numbers"),
                 None => return Err(UNFINISHED),

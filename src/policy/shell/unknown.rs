@@ -22,7 +22,7 @@ fn listed(names: &str, name: &str) -> bool {
 
 /// By line: other users; other namespaces and labels; other personalities (util-linux names a link
 /// after every machine); scheduling and limits; tracers; terminals; waiting and repeating; services;
-/// far machines; preloaders; pipes; shells that are not read.
+/// far machines; users, time and locks; preloaders; pipes; shells that are not read.
 const OPAQUE: &str = "
     su runuser pkexec sg newgrp gosu su-exec setuidgid envuidgid chpst sudoedit run0 sudo-rs dzdo pfexec
     chroot unshare nsenter setpriv capsh bwrap firejail proot fakeroot fakeroot-sysv fakeroot-tcp fakechroot
@@ -40,6 +40,7 @@ const OPAQUE: &str = "
     systemd-notify runsv runit supervise dumb-init tini catatonit dbus-run-session dbus-launch
     ssh-agent at batch crontab cron crond anacron inetd tcpsvd udpsvd
     ssh rsh rlogin mosh autossh sshpass socat ncat nc netcat
+    envdir pgrphack timelimit dotlockfile inotifyd trace-cmd
     faketime eatmydata proxychains proxychains4 torsocks torify tsocks padsp apulse optirun primusrun
     chronic ifne mispipe pee zrun vipe xe rush
     nix-shell guix flatpak-spawn host-spawn distrobox toolbox

@@ -24,6 +24,10 @@ impl Reading {
         if pipeline.seq.is_empty() {
             self.doubt("a pipeline has no command");
         }
+        // To a POSIX sh `time` is a command, and what follows it are arguments.
+        if pipeline.timed.is_some() && !matches!(pipeline.seq.first(), Some(ast::Command::Simple(_))) {
+            self.doubt("time before a compound command is not understood by every shell");
+        }
         for command in &pipeline.seq {
             match command {
                 ast::Command::Simple(simple) => self.simple(simple, pipeline.timed.is_some(), depth),
@@ -70,6 +74,9 @@ impl Reading {
                 let _value = word::read(&clause.value.value, self, depth);
                 for case in &clause.cases {
                     for pattern in &case.patterns {
+                        if pattern.value == "esac" {
+                            self.doubt("esac as a pattern ends a case to shells");
+                        }
                         let _pattern = word::read(&pattern.value, self, depth);
                     }
                     if let Some(body) = &case.cmd {

@@ -50,6 +50,7 @@ impl Wrapper {
         {
             return;
         }
+        let mut holes: Vec<&str> = Vec::new();
         while let Some((word, tail)) = rest.split_first() {
             let Some(text) = word.literal() else { break };
             if text == "--" {
@@ -58,6 +59,9 @@ impl Wrapper {
             }
             if !text.starts_with('-') || text == "-" && self.name != "env" {
                 break;
+            }
+            if self.name == "xargs" {
+                holes.extend(replaced(text, tail.first()));
             }
             match self.option(text) {
                 Some(0) => rest = tail,
@@ -96,7 +100,11 @@ impl Wrapper {
         if rest.is_empty() {
             return;
         }
-        let mut words = rest.to_vec();
+        let filled = |word: &Word| match word {
+            Word::Literal(text) if holes.iter().any(|hole| text.contains(hole)) => Word::Dynamic(text.clone()),
+            Word::Literal(_) | Word::Dynamic(_) => word.clone(),
+        };
+        let mut words: Vec<Word> = rest.iter().map(filled).collect();
         if self.kind == Kind::Appends {
             words.push(Word::Dynamic("…".to_owned()));
         }
@@ -157,6 +165,12 @@ fn find(rest: &[Word], reading: &mut Reading, depth: usize) {
                         Word::Literal(_) | Word::Dynamic(_) => word.clone(),
                     })
                     .collect();
+                // What looks like the beginning may be the argument of a test, and stand before the real one.
+                let begins = |word: &Word| matches!(word.literal(), Some("-exec" | "-execdir" | "-ok" | "-okdir"));
+                let is_option = inner.first().is_some_and(|name| name.shown().starts_with('-'));
+                if is_option || inner.iter().any(begins) {
+                    reading.doubt("where an -exec of find begins is not clear");
+                }
                 reading.command(
                     Simple {
                         words: inner,
@@ -168,6 +182,20 @@ fn find(rest: &[Word], reading: &mut Reading, depth: usize) {
             }
             Some(_) => {}
         }
+    }
+}
+
+/// The text in a command of xargs that this option has replaced by its input.
+fn replaced<'a>(option: &'a str, next: Option<&'a Word>) -> Option<&'a str> {
+    if let Some(long) = option.strip_prefix("--replace") {
+        return Some(long.strip_prefix('=').unwrap_or("{}"));
+    }
+    let letters = option.strip_prefix('-').filter(|letters| !letters.starts_with('-'))?;
+    let (at, letter) = letters.char_indices().find(|(_, letter)| matches!(letter, 'I' | 'i'))?;
+    match (&letters[at + 1..], letter) {
+        ("", 'I') => next.and_then(Word::literal),
+        ("", _) => Some("{}"),
+        (attached, _) => Some(attached),
     }
 }
 
