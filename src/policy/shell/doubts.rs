@@ -106,6 +106,9 @@ fn reserved_words_that_are_commands_or_patterns_to_shells_are_doubted() {
         "if true; then < <(true) else case y in\n(rm|cat)\n< <(true) esac\nfi",
         "(case x in esac | rm )\ntrue;; esac\n)",
         "( case x in a) true;; esac | rm )\ntrue;; esac\n)",
+        "if true; then { true; } &>f else case y in\n(rm|cat)\n{ true; } &>f esac\nfi",
+        "if true; then { true; } &>>f else case y in\n(rm|cat)\n{ true; } &>>f esac\nfi",
+        "dash -c 'if true; then { true; } &>f else case y in\n(rm|cat)\n{ true; } &>f esac\nfi'",
         "dash -c 'time case y in\n(rm|cat)\nesac'",
         "time case y in\n(rm|cat)\nesac",
     ]);
@@ -113,7 +116,33 @@ fn reserved_words_that_are_commands_or_patterns_to_shells_are_doubted() {
         "if true; then true; else true; fi",
         "case x in a) true;; esac",
         "time true",
+        "if true; then { true; } >f; else true; fi",
+        "{ true; } &>/dev/null",
+        "true &>/dev/null || true",
     ]);
+}
+
+#[test]
+fn time_behind_a_reserved_word_hides_no_command() {
+    doubted(&[
+        "! time ! rm v",
+        "! time FOO=1 rm v",
+        "time time FOO=1 rm v",
+        "time time ! rm v",
+        "! time -- FOO=1 rm v",
+        "! time -p FOO=1 rm v",
+        "time time time FOO=1 rm v",
+        "! time x[1]=y rm v",
+        "! time { rm v; }",
+        "! time time ! rm v",
+        "! time -p if true",
+        "! ! rm v",
+        "time ! rm v",
+        "! time rm v",
+        "if ! time ! rm v; then true; fi",
+        "while time time A=1 rm v; do true; done",
+    ]);
+    free(&["! time true", "! true", "time true", "time -p true", "env time true"]);
 }
 
 #[test]

@@ -297,7 +297,7 @@ fn leaves_no_name(tokens: &[Token]) -> bool {
 }
 
 fn is_redirection(token: Option<&Token>) -> bool {
-    matches!(token, Some(Token::Operator(text, _)) if text.starts_with(['<', '>']))
+    matches!(token, Some(Token::Operator(text, _)) if text.trim_start_matches('&').starts_with(['<', '>']))
 }
 
 /// Whether the word is `name[…` with more inside than plain text: the parser takes it for an array

@@ -10,6 +10,11 @@ use super::reading::{Reading, Simple};
 use super::unknown::{is_doubtful, is_opaque, is_shell};
 use super::word::Word;
 
+/// The words that may begin a command and name no program, to some shell.
+const RESERVED: [&str; 13] = [
+    "!", "{", "[[", "case", "coproc", "for", "function", "if", "select", "time", "until", "while", "(",
+];
+
 /// Finds the command that `words` run, if they run one, and gives it to `reading`.
 pub(super) fn open(words: &[Word], reading: &mut Reading, depth: usize) {
     let Some((name, rest)) = words.split_first() else {
@@ -100,6 +105,10 @@ impl Wrapper {
         if rest.is_empty() {
             return;
         }
+        // Behind another reserved word bash takes `time` for one as well, and what follows for a pipeline.
+        if self.name == "time" && begins_a_pipeline(&rest[0]) {
+            reading.doubt("what time runs differs from shell to shell");
+        }
         let filled = |word: &Word| match word {
             Word::Literal(text) if holes.iter().any(|hole| text.contains(hole)) => Word::Dynamic(text.clone()),
             Word::Literal(_) | Word::Dynamic(_) => word.clone(),
@@ -148,6 +157,12 @@ impl Wrapper {
         }
         Some(0)
     }
+}
+
+/// Whether the word is no name of a program where a pipeline begins.
+fn begins_a_pipeline(word: &Word) -> bool {
+    let shown = word.shown();
+    shown.contains(['=', '[']) || RESERVED.contains(&shown)
 }
 
 /// Every `-exec … ;` of find.
