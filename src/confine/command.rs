@@ -19,7 +19,7 @@ use super::compiled::{Compiled, install};
 use super::protocol::{CommandLimits, Start, StartFailure, Step, Work};
 use super::ruleset::Speech;
 use super::selftest::{self, Canaries};
-use super::wire::send;
+use super::wire::{receive, send};
 use super::{ruleset, sys};
 use crate::policy::path::display;
 
@@ -32,13 +32,31 @@ pub(crate) enum Handover {
     Failed(StartFailure),
 }
 
-/// Everything the child takes with it.
+/// What is to be done, with what it is done with.
 #[derive(Debug)]
-pub(crate) struct Command {
+pub(crate) struct Task {
     /// The command.
     pub(crate) start: Start,
     /// Its standard streams.
     pub(crate) streams: [OwnedFd; 3],
+    /// How many tasks its user namespace may hold, where the kernel counts them.
+    pub(crate) most_tasks: Option<u64>,
+}
+
+/// When a child learns what it is to become.
+#[derive(Debug)]
+pub(crate) enum Told {
+    /// It knows.
+    Now(Box<Task>),
+    /// It makes itself ready to become some command, and hears over this socket which.
+    Later(OwnedFd),
+}
+
+/// Everything the child takes with it.
+#[derive(Debug)]
+pub(crate) struct Command {
+    /// What it is to do.
+    pub(crate) told: Told,
     /// Its plan; `None` where nothing confines it.
     pub(crate) compiled: Option<Compiled>,
     /// Where failures go.
@@ -47,8 +65,6 @@ pub(crate) struct Command {
     pub(crate) runner: Pid,
     /// What the self-test tries.
     pub(crate) canaries: Canaries,
-    /// How many tasks its user namespace may hold, where the kernel counts them.
-    pub(crate) most_tasks: Option<u64>,
 }
 
 impl Command {
@@ -70,53 +86,145 @@ impl Command {
         let at = |step| StartFailure::at(step);
         setsid().map_err(at(Step::Session))?;
         sys::reset_signals().map_err(at(Step::Session))?;
-        self.take_streams()?;
         // Before any layer: the runner reads this process's memory when it judges attribute calls.
         prctl::set_dumpable(true).map_err(at(Step::Session))?;
-        set_limits(self.start.limits, self.most_tasks).map_err(at(Step::Limits))?;
-        chdir(Path::new(&self.start.directory))
-            .map_err(|errno| StartFailure::new(Step::Directory, errno, display(&self.start.directory)))?;
-        let argv = match &self.start.work {
-            Work::Command(argv) => Some(c_strings(argv)?),
-            Work::Files(_) => None,
-        };
-        let environment = environment(&self.start.environment)?;
         prctl::set_pdeathsig(Signal::SIGKILL).map_err(at(Step::ParentDeath))?;
         if getppid() != self.runner {
             return Err(StartFailure::new(Step::ParentDeath, Errno::ESRCH, "the runner is gone"));
         }
-        if let Some(Compiled { layer, plan, mark }) = self.compiled {
-            let layer = if self.start.terminal {
-                // Compiled anew: a rule added to the shared ruleset would stay for every later command.
-                ruleset::with_own_process(ruleset::compile(&plan)?)?
-            } else {
-                layer
-            };
-            // A file server executes nothing: no record is about it.
-            let speech = match &self.start.work {
-                Work::Command(_) => Speech::of_command(&plan.landlock, mark.as_ref()),
-                Work::Files(_) => Speech::silent(&plan.landlock),
-            };
-            ruleset::apply(layer, speech)?;
-            let tested = match &self.start.work {
-                Work::Command(_) => {
-                    let filters = plan
-                        .watched
-                        .as_ref()
-                        .map_or(&plan.command_filters, |watched| &watched.command);
-                    if let Some(listener) = install(filters)? {
-                        send(&self.handover, &Handover::Listener, &[listener.as_raw_fd()])
-                            .map_err(|error| StartFailure::new(Step::Broker, Errno::EIO, error.to_string()))?;
-                    }
-                    selftest::command(&self.canaries, self.runner, &plan.landlock)
-                }
-                // Stockade's own code: the worker's filters, which it stands in already, are for that.
-                Work::Files(_) => selftest::layer(&self.canaries, self.runner, &plan.landlock),
-            };
-            tested.map_err(|hole| StartFailure::new(Step::SelfTest, Errno::EPERM, hole))?;
+        let Self {
+            told,
+            compiled,
+            handover,
+            runner,
+            canaries,
+        } = self;
+        let confine = |becomes: Becomes| match compiled {
+            Some(compiled) => confine(compiled, becomes, &handover, runner, &canaries),
+            None => Ok(()),
+        };
+        match told {
+            Told::Now(task) => {
+                // Its terminal, which filters keep commands from taking, comes before them.
+                task.take()?;
+                let words = task.words()?;
+                confine(Becomes::of(&task.start))?;
+                task.begin(&words)
+            }
+            Told::Later(orders) => {
+                confine(Becomes::Command)?;
+                let task = hear(&orders)?;
+                task.take()?;
+                let words = task.words()?;
+                task.begin(&words)
+            }
         }
-        match argv {
-            Some(argv) => Err(execute(&argv, &environment, &self.start.environment)),
+    }
+}
+
+/// What a child becomes.
+#[derive(Debug, Clone, Copy)]
+enum Becomes {
+    /// A command.
+    Command,
+    /// One that may read its own files in /proc.
+    CommandAtTerminal,
+    /// Stockade's own file server.
+    Files,
+}
+
+impl Becomes {
+    fn of(start: &Start) -> Self {
+        match (&start.work, start.terminal) {
+            (Work::Command(_), false) => Self::Command,
+            (Work::Command(_), true) => Self::CommandAtTerminal,
+            (Work::Files(_), _) => Self::Files,
+        }
+    }
+}
+
+/// Puts on the layer and the filters, and tries what must fail.
+fn confine(
+    compiled: Compiled,
+    becomes: Becomes,
+    handover: &OwnedFd,
+    runner: Pid,
+    canaries: &Canaries,
+) -> Result<(), StartFailure> {
+    let Compiled { layer, plan, mark } = compiled;
+    let layer = match becomes {
+        // Compiled anew: a rule added to the shared ruleset would stay for every later command.
+        Becomes::CommandAtTerminal => ruleset::with_own_process(ruleset::compile(&plan)?)?,
+        Becomes::Command | Becomes::Files => layer,
+    };
+    // A file server executes nothing: no record is about it.
+    let speech = match becomes {
+        Becomes::Command | Becomes::CommandAtTerminal => Speech::of_command(&plan.landlock, mark.as_ref()),
+        Becomes::Files => Speech::silent(&plan.landlock),
+    };
+    ruleset::apply(layer, speech)?;
+    let tested = match becomes {
+        Becomes::Command | Becomes::CommandAtTerminal => {
+            let filters = plan
+                .watched
+                .as_ref()
+                .map_or(&plan.command_filters, |watched| &watched.command);
+            if let Some(listener) = install(filters)? {
+                send(handover, &Handover::Listener, &[listener.as_raw_fd()])
+                    .map_err(|error| StartFailure::new(Step::Broker, Errno::EIO, error.to_string()))?;
+            }
+            selftest::command(canaries, runner, &plan.landlock)
+        }
+        // Stockade's own code: the worker's filters, which it stands in already, are for that.
+        Becomes::Files => selftest::layer(canaries, runner, &plan.landlock),
+    };
+    tested.map_err(|hole| StartFailure::new(Step::SelfTest, Errno::EPERM, hole))
+}
+
+/// Waits for what is to be done.
+fn hear(orders: &OwnedFd) -> Result<Task, StartFailure> {
+    let failed = |why: String| StartFailure::new(Step::Setup, Errno::EPROTO, why);
+    match receive::<(Start, Option<u64>)>(orders) {
+        Ok(Some(((start, most_tasks), streams))) => Ok(Task {
+            start,
+            streams: <[OwnedFd; 3]>::try_from(streams)
+                .map_err(|_| failed("three descriptors are needed".to_owned()))?,
+            most_tasks,
+        }),
+        // Nobody needs it.
+        Ok(None) => sys::exit_now(0),
+        Err(error) => Err(failed(error.to_string())),
+    }
+}
+
+/// The words of a command, and its environment, as `execve` takes them.
+struct Words {
+    argv: Option<Vec<CString>>,
+    environment: Vec<CString>,
+}
+
+impl Task {
+    /// Takes its streams, its bounds and its directory.
+    fn take(&self) -> Result<(), StartFailure> {
+        self.take_streams()?;
+        set_limits(self.start.limits, self.most_tasks).map_err(StartFailure::at(Step::Limits))?;
+        chdir(Path::new(&self.start.directory))
+            .map_err(|errno| StartFailure::new(Step::Directory, errno, display(&self.start.directory)))
+    }
+
+    fn words(&self) -> Result<Words, StartFailure> {
+        Ok(Words {
+            argv: match &self.start.work {
+                Work::Command(argv) => Some(c_strings(argv)?),
+                Work::Files(_) => None,
+            },
+            environment: environment(&self.start.environment)?,
+        })
+    }
+
+    fn begin(&self, words: &Words) -> Result<std::convert::Infallible, StartFailure> {
+        match &words.argv {
+            Some(argv) => Err(execute(argv, &words.environment, &self.start.environment)),
             None => serve_files(),
         }
     }

@@ -313,8 +313,16 @@ pub struct RunnerReport {
 }
 
 /// Worker → runner.
-#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
-pub struct Stop {
-    /// The first signal to send.
-    pub signal: i32,
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum RunnerRequest {
+    /// The command may begin, or has begun by now.
+    Begin {
+        /// Wall-clock milliseconds from now on.
+        timeout_ms: Option<u64>,
+    },
+    /// Ends the command: first with this signal.
+    Stop {
+        /// The first signal to send.
+        signal: i32,
+    },
 }

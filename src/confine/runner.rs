@@ -19,10 +19,10 @@ use nix::unistd::{Pid, getpid, getppid};
 
 use super::attempted::Attempted;
 use super::broker::{Attempts, Broker, Noted, Served};
-use super::command::{Command, Handover};
+use super::command::{Command, Handover, Told};
 use super::compiled::Compiled;
 use super::listening::{Around, Killed, Listening};
-use super::protocol::{End, LimitKind, RunnerReport, Start, StartFailure, Step, Stop};
+use super::protocol::{End, LimitKind, RunnerReport, RunnerRequest, StartFailure, Step};
 use super::ruleset::Speech;
 use super::selftest::{Canaries, signals_are_scoped};
 use super::wire::{receive, send};
@@ -32,16 +32,11 @@ use crate::backend::attributes::AttributePlan;
 /// How long a command that was told to stop may take before it is killed.
 const GRACE: Duration = Duration::from_secs(2);
 
-/// The number of no signal: the word of [`let_begin`].
-const BEGIN: i32 = 0;
-
 /// Everything a runner takes with it.
 #[derive(Debug)]
 pub(crate) struct Runner {
-    /// The command.
-    pub(crate) start: Start,
-    /// Its standard streams.
-    pub(crate) streams: [OwnedFd; 3],
+    /// What the command is told.
+    pub(crate) told: Told,
     /// The plan of the profile; `None` where nothing confines commands.
     pub(crate) compiled: Option<Compiled>,
     /// Where the report goes and stops come from.
@@ -50,8 +45,6 @@ pub(crate) struct Runner {
     pub(crate) worker: Pid,
     /// What the command's self-test tries.
     pub(crate) canaries: Canaries,
-    /// How many tasks its user namespace may hold, where the kernel counts them.
-    pub(crate) most_tasks: Option<u64>,
 }
 
 /// A command under way.
@@ -130,19 +123,17 @@ impl Runner {
                 }
             }
             // The command will be able to stop the worker: first it must have told the keeper what to watch.
-            Around::Namespace => match receive::<Stop>(&self.report) {
-                Ok(Some((Stop { signal: BEGIN }, _))) => {}
+            Around::Namespace => match receive::<RunnerRequest>(&self.report) {
+                Ok(Some((RunnerRequest::Begin { .. }, _))) => {}
                 Ok(_) | Err(_) => return Err(StartFailure::new(Step::ParentDeath, Errno::ESRCH, "the worker is gone")),
             },
             Around::Nothing => {}
         }
         let Self {
-            start,
-            streams,
+            told,
             compiled,
             report,
             canaries,
-            most_tasks,
             ..
         } = self;
         let (ours, theirs) =
@@ -155,26 +146,23 @@ impl Runner {
             let filters = &compiled.plan.command_filters;
             compiled.plan.watched.is_some().then(|| filters.clone())
         });
-        let terminal = start.terminal;
-        let deadline = start
-            .limits
-            .timeout_ms
-            .and_then(|ms| Instant::now().checked_add(Duration::from_millis(ms)));
+        let (terminal, deadline) = match &told {
+            Told::Now(task) => (task.start.terminal, deadline(task.start.limits.timeout_ms)),
+            Told::Later(_) => (false, None),
+        };
         let runner = getpid();
         let Some(child) = sys::fork().map_err(at(Step::Fork))? else {
             drop((ours, report));
             Command {
-                start,
-                streams,
+                told,
                 compiled,
                 handover: theirs,
                 runner,
                 canaries,
-                most_tasks,
             }
             .execute()
         };
-        drop((theirs, streams, compiled));
+        drop((theirs, told, compiled));
         Ok(Underway {
             child,
             signals,
@@ -193,12 +181,17 @@ impl Runner {
     }
 }
 
+/// When a command that begins now runs out of time.
+fn deadline(timeout_ms: Option<u64>) -> Option<Instant> {
+    timeout_ms.and_then(|ms| Instant::now().checked_add(Duration::from_millis(ms)))
+}
+
 /// The worker's word to a new runner: it waits for that where its command could stop the worker.
 pub(crate) fn let_begin(report: &OwnedFd, compiled: Option<&Compiled>) {
     match Around::of(compiled) {
         Around::Namespace => {
             // A runner that is gone already needs no word.
-            let _told = send(report, &Stop { signal: BEGIN }, &[]);
+            let _told = send(report, &RunnerRequest::Begin { timeout_ms: None }, &[]);
         }
         Around::Scope | Around::Nothing => {}
     }
@@ -249,8 +242,11 @@ impl Underway {
                 }
             }
             if reported {
-                match receive::<Stop>(&self.report) {
-                    Ok(Some((stop, _))) => self.stop(Signal::try_from(stop.signal).unwrap_or(Signal::SIGKILL)),
+                match receive::<RunnerRequest>(&self.report) {
+                    Ok(Some((RunnerRequest::Begin { timeout_ms }, _))) => self.deadline = deadline(timeout_ms),
+                    Ok(Some((RunnerRequest::Stop { signal }, _))) => {
+                        self.stop(Signal::try_from(signal).unwrap_or(Signal::SIGKILL));
+                    }
                     Ok(None) | Err(_) => return Ok(End::Cancelled),
                 }
             }

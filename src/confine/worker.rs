@@ -11,47 +11,51 @@ use std::time::Duration;
 
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use nix::sys::socket::{AddressFamily, SockFlag, SockType, socketpair};
 use nix::sys::wait::waitpid;
-use nix::unistd::{Pid, getpid};
+use nix::unistd::Pid;
 
 use super::attempted::Attempted;
 use super::compiled::{self, Compiled};
 use super::counting::Counter;
 use super::mounts::{Changed, Mounts};
 use super::protocol::{
-    CommandLimits, End, Ended, KeeperReply, KeeperRequest, Reply, Request, RunnerReport, SetupMessage, Start,
-    StartFailure, Step, Stop, Violation, Watch,
+    CommandLimits, End, Ended, KeeperReply, KeeperRequest, Reply, Request, RunnerReport, RunnerRequest, SetupMessage,
+    StartFailure, Step, Violation, Watch,
 };
-use super::runner::{Runner, let_begin};
+use super::spare::Spare;
 use super::way_out::inside::{self, Used};
 use super::wire::{receive, send};
-use super::{selftest, stage, sweep, sys};
+use super::{selftest, stage, starting, sweep, sys};
 use crate::backend::Exit;
 use crate::policy::path::display;
 
 /// How often the mounts are looked at while a command runs.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
-struct Worker<'a> {
-    control: &'a OwnedFd,
-    link: OwnedFd,
-    outside: Outside,
+/// The worker's state.
+pub(super) struct Worker<'a> {
+    pub(super) control: &'a OwnedFd,
+    pub(super) link: OwnedFd,
+    pub(super) outside: Outside,
     /// The mounts that hold the profile, where there are some.
     mounts: Option<Mounts>,
     /// `None` where nothing confines commands.
-    compiled: Option<Compiled>,
-    canaries: selftest::Canaries,
-    counter: Counter,
-    active: BTreeMap<u64, Active>,
+    pub(super) compiled: Option<Compiled>,
+    pub(super) canaries: selftest::Canaries,
+    pub(super) counter: Counter,
+    pub(super) active: BTreeMap<u64, Active>,
+    pub(super) spare: Option<Spare>,
+    /// How many more commands it takes until others are expected.
+    pub(super) alone: u8,
     /// The ports of earlier ways out.
     used: Used,
 }
 
-struct Active {
-    runner: Pid,
-    report: OwnedFd,
-    watch: Watch,
+/// A command under way.
+pub(super) struct Active {
+    pub(super) runner: Pid,
+    pub(super) report: OwnedFd,
+    pub(super) watch: Watch,
 }
 
 /// A process that stands outside the worker's layer, and what is around both.
@@ -119,6 +123,8 @@ pub(crate) fn begin(
         canaries,
         counter: Counter::default(),
         active: BTreeMap::new(),
+        spare: None,
+        alone: starting::FIRST,
         used: Used::default(),
     }
     .serve()
@@ -127,6 +133,7 @@ pub(crate) fn begin(
 impl Worker<'_> {
     fn serve(mut self) -> ! {
         loop {
+            self.make_spare();
             let calls: Vec<u64> = self.active.keys().copied().collect();
             let mut fds = vec![PollFd::new(self.control.as_fd(), PollFlags::POLLIN)];
             let watched = self.mounts.as_ref().map(|mounts| {
@@ -137,6 +144,12 @@ impl Worker<'_> {
                 self.active
                     .values()
                     .map(|active| PollFd::new(active.report.as_fd(), PollFlags::POLLIN)),
+            );
+            let behind = fds.len();
+            fds.extend(
+                self.spare
+                    .iter()
+                    .map(|spare| PollFd::new(spare.report.as_fd(), PollFlags::POLLIN)),
             );
             let timeout = if watched.is_none() || self.active.is_empty() {
                 PollTimeout::NONE
@@ -149,6 +162,11 @@ impl Worker<'_> {
                 Err(_) => self.end(),
             }
             let ready: Vec<bool> = fds.iter().map(|fd| fd.any().unwrap_or(true)).collect();
+            if ready.get(behind).copied().unwrap_or(false) {
+                // It failed, or somebody killed it. The next command says why, if that fails as well.
+                self.dismiss_spare();
+                self.alone = starting::FIRST;
+            }
             // Always, not only when the kernel tells of a change: it does not tell of a mount that moved away with
             // what it is on. So no end is reported, and nothing started, before a look.
             self.look_at_mounts();
@@ -199,7 +217,7 @@ impl Worker<'_> {
             Request::Cancel { call, signal } => {
                 if let Some(active) = self.active.get(&call) {
                     // A runner that has just ended needs no stop.
-                    let _sent = send(&active.report, &Stop { signal }, &[]);
+                    let _sent = send(&active.report, &RunnerRequest::Stop { signal }, &[]);
                 }
             }
         }
@@ -226,58 +244,8 @@ impl Worker<'_> {
         }
     }
 
-    fn start(&mut self, start: Start, fds: Vec<OwnedFd>) -> Result<(), StartFailure> {
-        let Ok(streams) = <[OwnedFd; 3]>::try_from(fds) else {
-            return Err(StartFailure::new(
-                Step::Streams,
-                Errno::EBADF,
-                "three descriptors are needed",
-            ));
-        };
-        let most_tasks = self.counter.most_tasks(start.limits, self.outside, self.active.len())?;
-        let watch = start.work.watch();
-        match watch {
-            Watch::ProtectedNames => self.record()?,
-            Watch::Nothing => {}
-        }
-        let (ours, theirs) = socketpair(AddressFamily::Unix, SockType::Stream, None, SockFlag::SOCK_CLOEXEC)
-            .map_err(StartFailure::at(Step::Fork))?;
-        let worker = getpid();
-        let (call, limits) = (start.call, start.limits);
-        match sys::fork().map_err(StartFailure::at(Step::Fork))? {
-            None => {
-                drop(ours);
-                let compiled = self.compiled.take();
-                self.active.clear();
-                for held in [self.control.as_raw_fd(), self.link.as_raw_fd()] {
-                    sys::close_raw(held);
-                }
-                let canaries = std::mem::take(&mut self.canaries);
-                Runner {
-                    start,
-                    streams,
-                    compiled,
-                    report: theirs,
-                    worker,
-                    canaries,
-                    most_tasks,
-                }
-                .run()
-            }
-            Some(runner) => {
-                if limits.memory.is_some() || limits.processes.is_some() {
-                    self.watch(call, runner, limits)?;
-                }
-                let_begin(&ours, self.compiled.as_ref());
-                let report = ours;
-                self.active.insert(call, Active { runner, report, watch });
-                Ok(())
-            }
-        }
-    }
-
     /// Has the keeper record protected names.
-    fn record(&self) -> Result<(), StartFailure> {
+    pub(super) fn record(&self) -> Result<(), StartFailure> {
         match self.ask(KeeperRequest::Snapshot) {
             KeeperReply::Recorded => Ok(()),
             KeeperReply::Settled(..) => Err(StartFailure::new(Step::Protect, Errno::EPROTO, "")),
@@ -298,8 +266,11 @@ impl Worker<'_> {
         }
     }
 
-    /// Has the keeper sample a runner's tree; where it cannot, the runner is killed.
-    fn watch(&self, call: u64, runner: Pid, limits: CommandLimits) -> Result<(), StartFailure> {
+    /// Has the keeper sample a runner's tree, if that is bounded; where it cannot, the runner is killed.
+    pub(super) fn watch(&self, call: u64, runner: Pid, limits: CommandLimits) -> Result<(), StartFailure> {
+        if limits.memory.is_none() && limits.processes.is_none() {
+            return Ok(());
+        }
         match sys::open_pidfd(runner) {
             Ok(pidfd) => {
                 let request = KeeperRequest::Watch { call, limits };
@@ -348,7 +319,7 @@ impl Worker<'_> {
         }
     }
 
-    fn tell(&self, request: KeeperRequest) {
+    pub(super) fn tell(&self, request: KeeperRequest) {
         if send(&self.link, &request, &[]).is_err() {
             self.end();
         }

@@ -1,0 +1,98 @@
+//! A runner and its command that are made ready before there is one to run.
+//!
+//! In a session of many commands most of what one costs is making ready what holds it: two processes, a layer each, the
+//! filters, the self-test. So while one runs, the next one's are made: just as they would be otherwise, each for one command
+//! alone. They wait, and hear last what they are to run. Nothing of an agent has run in them before.
+
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+
+use nix::sys::socket::{AddressFamily, SockFlag, SockType, socketpair};
+use nix::sys::wait::waitpid;
+use nix::unistd::Pid;
+
+use super::command::{Task, Told};
+use super::compiled::Compiled;
+use super::listening::Around;
+use super::protocol::{CommandLimits, Counting, RunnerRequest, Start, Work};
+use super::wire::send;
+
+/// A runner whose command waits.
+#[derive(Debug)]
+pub(super) struct Spare {
+    pub(super) runner: Pid,
+    /// Where the runner reports to, and is told to stop.
+    pub(super) report: OwnedFd,
+    /// Where the command hears what it is.
+    orders: OwnedFd,
+}
+
+/// The ends that a runner and its command have.
+#[derive(Debug)]
+pub(super) struct Theirs {
+    pub(super) report: OwnedFd,
+    pub(super) told: Told,
+}
+
+/// The ends that the worker keeps.
+#[derive(Debug)]
+pub(super) struct Ours {
+    report: OwnedFd,
+    orders: OwnedFd,
+}
+
+impl Ours {
+    /// Sockets for one that is about to be forked.
+    pub(super) fn pair() -> nix::Result<(Self, Theirs)> {
+        let link = || socketpair(AddressFamily::Unix, SockType::Stream, None, SockFlag::SOCK_CLOEXEC);
+        let ((report, their_report), (orders, their_orders)) = (link()?, link()?);
+        let theirs = Theirs {
+            report: their_report,
+            told: Told::Later(their_orders),
+        };
+        Ok((Self { report, orders }, theirs))
+    }
+
+    /// The spare whose runner this is.
+    pub(super) fn of(self, runner: Pid) -> Spare {
+        let Self { report, orders } = self;
+        Spare { runner, report, orders }
+    }
+}
+
+impl Spare {
+    /// Lets it begin with a task. One that is gone gives the task back.
+    pub(super) fn begin(&self, task: Task) -> Result<(), Task> {
+        let raw: Vec<RawFd> = task.streams.iter().map(AsRawFd::as_raw_fd).collect();
+        if send(&self.orders, &(&task.start, task.most_tasks), &raw).is_err() {
+            return Err(task);
+        }
+        let timeout_ms = task.start.limits.timeout_ms;
+        // A runner that is gone takes its command along, and is missed.
+        let _told = send(&self.report, &RunnerRequest::Begin { timeout_ms }, &[]);
+        Ok(())
+    }
+
+    /// Ends it and waits for that.
+    pub(super) fn dismiss(self) {
+        let Self { runner, report, orders } = self;
+        drop((orders, report));
+        // Where everything was killed it is reaped already.
+        let _reaped = waitpid(runner, None);
+    }
+}
+
+/// Whether a command can be one that waited. What is made for it alone cannot: a terminal's layer, what looks on. Nor can one
+/// wait where nothing keeps commands from those that do.
+pub(super) fn can_wait(start: &Start, compiled: Option<&Compiled>) -> bool {
+    let plain = compiled.is_some_and(|compiled| compiled.mark.is_none() && compiled.plan.watched.is_none());
+    plain
+        && Around::of(compiled) == Around::Scope
+        && matches!(start.work, Work::Command(_))
+        && !start.terminal
+        && !are_counted(start.limits)
+}
+
+/// Whether the kernel counts all processes around a command, those that wait among them.
+pub(super) fn are_counted(limits: CommandLimits) -> bool {
+    limits.counting == Counting::Namespace && limits.processes.is_some()
+}

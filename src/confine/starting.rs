@@ -1,0 +1,138 @@
+//! How a worker starts a command: by one that waits for it, or by one that it makes.
+
+use std::os::fd::{AsRawFd, OwnedFd};
+
+use nix::errno::Errno;
+use nix::sys::socket::{AddressFamily, SockFlag, SockType, socketpair};
+use nix::unistd::{Pid, getpid};
+
+use super::command::{Task, Told};
+use super::protocol::{KeeperRequest, Start, StartFailure, Step, Watch};
+use super::runner::{Runner, let_begin};
+use super::spare::{self, Ours, Spare};
+use super::sys;
+use super::worker::{Active, Worker};
+
+/// From so many commands on there will be others. Many a session has one.
+pub(super) const FIRST: u8 = 2;
+
+/// What came of a task that was given away.
+enum Begun {
+    /// It is under way.
+    Command,
+    /// Nobody took it.
+    Nothing(Task),
+}
+
+impl Worker<'_> {
+    /// Starts a command.
+    pub(super) fn start(&mut self, start: Start, fds: Vec<OwnedFd>) -> Result<(), StartFailure> {
+        let Ok(streams) = <[OwnedFd; 3]>::try_from(fds) else {
+            return Err(StartFailure::new(
+                Step::Streams,
+                Errno::EBADF,
+                "three descriptors are needed",
+            ));
+        };
+        if spare::are_counted(start.limits) {
+            self.dismiss_spare();
+        }
+        let most_tasks = self.counter.most_tasks(start.limits, self.outside, self.active.len())?;
+        let watch = start.work.watch();
+        match watch {
+            Watch::ProtectedNames => self.record()?,
+            Watch::Nothing => {}
+        }
+        let task = Task {
+            start,
+            streams,
+            most_tasks,
+        };
+        let task = if spare::can_wait(&task.start, self.compiled.as_ref()) {
+            self.alone = self.alone.saturating_sub(1);
+            match self.start_spare(task)? {
+                Begun::Command => return Ok(()),
+                Begun::Nothing(task) => task,
+            }
+        } else {
+            task
+        };
+        let (ours, theirs) = socketpair(AddressFamily::Unix, SockType::Stream, None, SockFlag::SOCK_CLOEXEC)
+            .map_err(StartFailure::at(Step::Fork))?;
+        let (call, limits) = (task.start.call, task.start.limits);
+        let runner = self.fork_runner(theirs, Told::Now(Box::new(task)))?;
+        self.watch(call, runner, limits)?;
+        let_begin(&ours, self.compiled.as_ref());
+        let report = ours;
+        self.active.insert(call, Active { runner, report, watch });
+        Ok(())
+    }
+
+    /// Gives the task to who waits for one.
+    fn start_spare(&mut self, task: Task) -> Result<Begun, StartFailure> {
+        let Some(spare) = self.spare.take() else {
+            return Ok(Begun::Nothing(task));
+        };
+        let (call, watch) = (task.start.call, task.start.work.watch());
+        self.watch(call, spare.runner, task.start.limits)?;
+        match spare.begin(task) {
+            Ok(()) => {
+                let Spare { runner, report, .. } = spare;
+                self.active.insert(call, Active { runner, report, watch });
+                Ok(Begun::Command)
+            }
+            Err(task) => {
+                self.tell(KeeperRequest::Unwatch { call });
+                spare.dismiss();
+                Ok(Begun::Nothing(task))
+            }
+        }
+    }
+
+    /// Makes one ready for the next command, where others came before. Where it cannot be made, that command is told so.
+    pub(super) fn make_spare(&mut self) {
+        if self.alone > 0 || self.spare.is_some() {
+            return;
+        }
+        let made = Ours::pair()
+            .map_err(StartFailure::at(Step::Fork))
+            .and_then(|(ours, theirs)| {
+                let runner = self.fork_runner(theirs.report, theirs.told)?;
+                Ok(ours.of(runner))
+            });
+        match made {
+            Ok(spare) => self.spare = Some(spare),
+            Err(_) => self.alone = FIRST,
+        }
+    }
+
+    /// Ends who waits.
+    pub(super) fn dismiss_spare(&mut self) {
+        if let Some(spare) = self.spare.take() {
+            spare.dismiss();
+        }
+    }
+
+    /// Forks a runner, which has these ends of its sockets and no others.
+    fn fork_runner(&mut self, report: OwnedFd, told: Told) -> Result<Pid, StartFailure> {
+        let worker = getpid();
+        if let Some(runner) = sys::fork().map_err(StartFailure::at(Step::Fork))? {
+            return Ok(runner);
+        }
+        let compiled = self.compiled.take();
+        self.active.clear();
+        self.spare = None;
+        for held in [self.control.as_raw_fd(), self.link.as_raw_fd()] {
+            sys::close_raw(held);
+        }
+        let canaries = std::mem::take(&mut self.canaries);
+        Runner {
+            told,
+            compiled,
+            report,
+            worker,
+            canaries,
+        }
+        .run()
+    }
+}
