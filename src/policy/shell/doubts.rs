@@ -199,6 +199,9 @@ fn scripts_and_programs_named_by_a_descriptor_are_doubted() {
         "exec 3< /bin/rm; /dev/fd/3 v",
         "bash /dev/tty",
         "busybox sh /dev/stdin",
+        "for i in 1 2; do bash 0; cd /dev/fd; done <<< 'rm v'",
+        "echo 'rm v' | find /dev/fd/ -maxdepth 1 -name 0 -execdir bash 0 \\;",
+        "echo 'rm v' | find /dev/fd/ -maxdepth 1 -name 0 -execdir ./0 \\;",
     ]);
     free(&[
         "bash build.sh",
@@ -256,6 +259,24 @@ fn variables_that_shells_act_upon_are_doubted_however_they_are_set() {
         "LC_ALL=C sort x",
         "LANG=de_DE.UTF-8 sort x",
         "HOME=/tmp true",
+    ]);
+}
+
+#[test]
+fn options_that_change_what_a_shell_reads_are_doubted() {
+    doubted(&[
+        "bash -o keyword -c 'nice A=1 rm v'",
+        "echo 'rm v' | sh -o stdin -c true",
+        "echo 'rm v' | dash -o stdin x",
+        "bash -o posix -c true",
+        "bash -e -o keyword -c 'env true'",
+        "env bash -o keyword -c true",
+    ]);
+    free(&[
+        "bash -o pipefail -c true",
+        "bash -e -o pipefail -c true",
+        "bash -euc true",
+        "bash -o errexit -o nounset -c true",
     ]);
 }
 

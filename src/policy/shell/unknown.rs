@@ -32,7 +32,7 @@ const OPAQUE: &str = "
     ia64 parisc parisc32 parisc64 hppa hppa64 riscv32 riscv64 loongarch64
     chrt taskset numactl prlimit choom uclampset coresched cgexec softlimit cpulimit schedtool trickle nocache
     enosys pipesz gtime gnice gnohup gtimeout gstdbuf genv gxargs gfind
-    strace ltrace gdb gdbserver rr valgrind perf catchsegv heaptrack hyperfine memusage uftrace bpftrace
+    strace ltrace sotruss latrace gdb gdbserver rr valgrind perf catchsegv heaptrack hyperfine memusage uftrace bpftrace
     script scriptreplay scriptlive unbuffer expect tmux screen dtach abduco rlwrap rlfe openvt cttyhack
     xvfb-run xinit startx xterm x-terminal-emulator uxterm
     watch watchexec parallel sem env_parallel entr fd fdfind run-parts run-one flock setlock lckdo logsave

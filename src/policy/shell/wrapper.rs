@@ -24,7 +24,7 @@ pub(super) fn open(words: &[Word], reading: &mut Reading, depth: usize) {
         return reading.doubt("the name of a command is known only when it runs");
     };
     let name = base_name(path);
-    if path.contains('/') && is_nameless(path, reading.moved) {
+    if path.contains('/') && is_nameless(path) {
         return reading.doubt(format!("{path} stands for another program"));
     }
     if let Some(wrapper) = WRAPPERS.iter().find(|wrapper| wrapper.name == name) {
@@ -225,8 +225,8 @@ fn shell(rest: &[Word], reading: &mut Reading, depth: usize) {
         if let Some(letters) = text.strip_prefix('-').filter(|letters| !letters.is_empty()) {
             match letters {
                 "-norc" | "-noprofile" | "-posix" => {}
-                // What is not a literal may be several words, and options among them.
-                "o" if words.next().and_then(Word::literal).is_some() => {}
+                // What is not a literal may be several words, and options among them; others change what is read, or from where.
+                "o" if words.next().and_then(Word::literal).is_some_and(is_strictness) => {}
                 _ if letters.bytes().all(|b| b"ceuxlfnv".contains(&b)) => line_follows |= letters.contains('c'),
                 _ => return reading.doubt("an option of a shell is not understood"),
             }
@@ -234,7 +234,7 @@ fn shell(rest: &[Word], reading: &mut Reading, depth: usize) {
             return reading.doubt("an option of a shell is not understood");
         } else if line_follows {
             return reading.line(text, depth + 1);
-        } else if is_nameless(text, reading.moved) {
+        } else if is_nameless(text) {
             return reading.doubt("what a shell runs is read from a descriptor");
         } else {
             let words = std::iter::once(word).chain(words).cloned().collect();
@@ -247,6 +247,14 @@ fn shell(rest: &[Word], reading: &mut Reading, depth: usize) {
         }
     }
     reading.doubt("what a shell runs is read from its input");
+}
+
+/// Whether the option only makes a script stricter or more talkative.
+fn is_strictness(name: &str) -> bool {
+    matches!(
+        name,
+        "errexit" | "nounset" | "pipefail" | "xtrace" | "verbose" | "noclobber"
+    )
 }
 
 /// `set` with the options that only make a script stricter or more talkative.
@@ -281,10 +289,11 @@ fn evaluates(name: &str, rest: &[Word], reading: &mut Reading) {
 }
 
 /// Whether the path names an open descriptor, a terminal or a process's own program, whatever that is.
-fn is_nameless(path: &str, moved: bool) -> bool {
+fn is_nameless(path: &str) -> bool {
     let mut parts = path.split('/').filter(|part| !matches!(*part, "" | "."));
     let device = path.starts_with('/') && parts.clone().next() == Some("dev");
-    let numbered = moved && base_name(path).bytes().all(|b| b.is_ascii_digit());
+    // Where it is run may be /dev/fd by then, in a loop or by `find -execdir`.
+    let numbered = base_name(path).bytes().all(|b| b.is_ascii_digit());
     device
         || numbered
         || parts.any(|part| {
