@@ -271,11 +271,15 @@ fn options_that_change_what_a_shell_reads_are_doubted() {
         "bash -o posix -c true",
         "bash -e -o keyword -c 'env true'",
         "env bash -o keyword -c true",
+        "bash -euo keyword -c true",
+        "bash -co keyword 'nice A=1 rm v'",
     ]);
     free(&[
         "bash -o pipefail -c true",
         "bash -e -o pipefail -c true",
         "bash -euc true",
+        "bash -euo pipefail -c true",
+        "bash -ceuo pipefail true",
         "bash -o errexit -o nounset -c true",
     ]);
 }

@@ -588,3 +588,34 @@ fn examples_are_held_against_the_rule_alone() {
     assert!(rule_matches(&rm, "git status; rm x") && rule_covers(&rm, "git status; rm x"));
     assert!(!rule_matches(&rm, "git rm x") && !rule_covers(&rm, "git rm x"));
 }
+
+#[test]
+fn words_without_a_shell_are_judged_quickly_however_many_they_are() {
+    let free = rule("", Demand::None);
+    let judged = |argv: &[String]| {
+        let begun = std::time::Instant::now();
+        let requirement = judge_argv(argv, &[rule("rm", Demand::Deny)], &free, &|_, _| true).requirement;
+        assert!(
+            begun.elapsed() < std::time::Duration::from_secs(5),
+            "{:?}",
+            begun.elapsed()
+        );
+        requirement
+    };
+    let words = |before: &[&str], word: &str, count: usize| -> Vec<String> {
+        let before = before.iter().map(|word| (*word).to_owned());
+        before.chain(std::iter::repeat_n(word.to_owned(), count)).collect()
+    };
+    let holes = [words(&["xargs"], "-Iab", 5_000), words(&["bb"], "bb", 5_000)].concat();
+    assert_eq!(judged(&holes), Requirement::NeedsApproval);
+    let holes = [words(&["xargs"], "-Iab", 60_000), words(&["bb"], "bb", 60_000)].concat();
+    assert_eq!(judged(&holes), Requirement::NeedsApproval);
+    let deep = words(&["xargs"; 8], &"x".repeat(100), 100_000);
+    assert_eq!(judged(&deep), Requirement::NeedsApproval);
+    assert_eq!(
+        judged(&words(&["git", "add"], "a/file", 100_000)),
+        Requirement::PreApproved
+    );
+    assert_eq!(judged(&words(&["rm"], "a/file", 100_000)), Requirement::Blocked);
+    assert_eq!(judged(&words(&["xargs"], "cat", 1_000)), Requirement::PreApproved);
+}

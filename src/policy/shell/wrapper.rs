@@ -15,6 +15,11 @@ const RESERVED: [&str; 13] = [
     "!", "{", "[[", "case", "coproc", "for", "function", "if", "select", "time", "until", "while", "(",
 ];
 
+/// The longest command, in bytes, that is looked into for others. A line cannot be so long, but words without a shell can.
+const MAX_OPENED: usize = 64 * 1024;
+/// How many texts `xargs` may replace.
+const MAX_HOLES: usize = 4;
+
 /// Finds the command that `words` run, if they run one, and gives it to `reading`.
 pub(super) fn open(words: &[Word], reading: &mut Reading, depth: usize) {
     let Some((name, rest)) = words.split_first() else {
@@ -27,7 +32,12 @@ pub(super) fn open(words: &[Word], reading: &mut Reading, depth: usize) {
     if path.contains('/') && is_nameless(path) {
         return reading.doubt(format!("{path} stands for another program"));
     }
-    if let Some(wrapper) = WRAPPERS.iter().find(|wrapper| wrapper.name == name) {
+    let wrapper = WRAPPERS.iter().find(|wrapper| wrapper.name == name);
+    let is_opened = wrapper.is_some() || name == "find" || is_shell(name);
+    if is_opened && rest.iter().map(|word| word.shown().len() + 1).sum::<usize>() > MAX_OPENED {
+        return reading.doubt(format!("what {name} runs is longer than {MAX_OPENED} bytes"));
+    }
+    if let Some(wrapper) = wrapper {
         return wrapper.open(rest, reading, depth);
     }
     match name {
@@ -67,6 +77,9 @@ impl Wrapper {
             }
             if self.name == "xargs" {
                 holes.extend(replaced(text, tail.first()));
+                if holes.len() > MAX_HOLES {
+                    return reading.doubt("xargs replaces too many texts");
+                }
             }
             match self.option(text) {
                 Some(0) => rest = tail,
@@ -227,7 +240,12 @@ fn shell(rest: &[Word], reading: &mut Reading, depth: usize) {
                 "-norc" | "-noprofile" | "-posix" => {}
                 // What is not a literal may be several words, and options among them; others change what is read, or from where.
                 "o" if words.next().and_then(Word::literal).is_some_and(is_strictness) => {}
-                _ if letters.bytes().all(|b| b"ceuxlfnv".contains(&b)) => line_follows |= letters.contains('c'),
+                _ if are_known(letters) => line_follows |= letters.contains('c'),
+                _ if letters.strip_suffix('o').is_some_and(are_known)
+                    && words.next().and_then(Word::literal).is_some_and(is_strictness) =>
+                {
+                    line_follows |= letters.contains('c');
+                }
                 _ => return reading.doubt("an option of a shell is not understood"),
             }
         } else if text.starts_with('+') || text == "-" {
@@ -247,6 +265,11 @@ fn shell(rest: &[Word], reading: &mut Reading, depth: usize) {
         }
     }
     reading.doubt("what a shell runs is read from its input");
+}
+
+/// Whether these letters are options of a shell that are understood.
+fn are_known(letters: &str) -> bool {
+    letters.bytes().all(|b| b"ceuxlfnv".contains(&b))
 }
 
 /// Whether the option only makes a script stricter or more talkative.
