@@ -619,3 +619,48 @@ fn words_without_a_shell_are_judged_quickly_however_many_they_are() {
     assert_eq!(judged(&words(&["rm"], "a/file", 100_000)), Requirement::Blocked);
     assert_eq!(judged(&words(&["xargs"], "cat", 1_000)), Requirement::PreApproved);
 }
+
+#[test]
+fn a_forbidding_rule_with_sandbox_paths_asks_where_it_cannot_be_told_whether_a_path_lies_there() {
+    let free = rule("", Demand::None);
+    let narrow = ShellRule {
+        sandbox_paths: Some(vec!["src".to_owned()]),
+        ..rule("rm", Demand::Deny)
+    };
+    let lies = |path: &str, _: &[String]| path.starts_with("/src/");
+    let requirement = |line: &str| judge(line, &[narrow.clone()], &free, &lies).requirement;
+    for line in [
+        "rm ../src/a",
+        "rm /work/../src/a",
+        "env -iC /src rm a",
+        "env -C /src rm a",
+        "env -vC/src rm a",
+        "env --chdir=/src rm a",
+        "sudo -D /src rm a",
+        "find /src -name a -execdir rm a \\;",
+    ] {
+        assert_ne!(requirement(line), Requirement::PreApproved, "{line}");
+    }
+    assert_eq!(requirement("rm /src/a"), Requirement::Blocked);
+    assert_eq!(requirement("rm /work/a..b"), Requirement::PreApproved);
+    assert_eq!(requirement("rm ../x"), Requirement::NeedsApproval);
+}
+
+#[test]
+fn a_forbidding_rule_that_names_a_path_asks_about_other_paths_to_a_program_of_that_name() {
+    let free = rule("", Demand::None);
+    let requirement = |line: &str| judge(line, &[rule("/bin/rm", Demand::Deny)], &free, &|_, _| true).requirement;
+    for line in ["/bin/rm v", "rm v"] {
+        assert_eq!(requirement(line), Requirement::Blocked, "{line}");
+    }
+    for line in [
+        "/bin//rm v",
+        "//bin/rm v",
+        "/bin/../bin/rm v",
+        "/usr/bin/rm v",
+        "env /usr/bin/rm v",
+    ] {
+        assert_eq!(requirement(line), Requirement::NeedsApproval, "{line}");
+    }
+    assert_eq!(requirement("/bin/rmdir v"), Requirement::PreApproved);
+}

@@ -87,7 +87,7 @@ impl Wrapper {
                 Some(_) if tail.first().and_then(Word::literal).is_some() => rest = &tail[1..],
                 Some(_) | None => return reading.doubt(format!("an option of {} is not understood", self.name)),
             }
-            if self.name == "env" && (text.starts_with("-C") || text.starts_with("--chdir")) {
+            if moves(self.name, text) {
                 reading.moved = true;
             }
         }
@@ -178,13 +178,24 @@ fn begins_a_pipeline(word: &Word) -> bool {
     shown.contains(['=', '[']) || RESERVED.contains(&shown)
 }
 
+/// Whether an option has what is run begin in another directory.
+fn moves(wrapper: &str, option: &str) -> bool {
+    let letter = match wrapper {
+        "env" => 'C',
+        "sudo" => 'D',
+        _ => return false,
+    };
+    option.starts_with("--chdir") || !option.starts_with("--") && option.contains(letter)
+}
+
 /// Every `-exec … ;` of find.
 fn find(rest: &[Word], reading: &mut Reading, depth: usize) {
     let mut words = rest.iter();
     while let Some(word) = words.next() {
         match word.literal() {
             None => reading.doubt("an argument of find is known only when it runs"),
-            Some("-exec" | "-execdir" | "-ok" | "-okdir") => {
+            Some(exec @ ("-exec" | "-execdir" | "-ok" | "-okdir")) => {
+                reading.moved |= exec.ends_with("dir");
                 let inner: Vec<Word> = words
                     .by_ref()
                     .take_while(|word| !matches!(word.literal(), Some(";" | "+")))
