@@ -6,7 +6,9 @@ mod common;
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
     use std::fs;
+    use std::path::PathBuf;
     use std::thread::sleep;
     use std::time::{Duration, Instant};
 
@@ -24,6 +26,7 @@ mod tests {
         when_who_waits_is_killed_the_next_command_runs_all_the_same [];
         nobody_waits_for_a_second_command [];
         when_the_session_ends_who_waits_ends [];
+        who_waits_has_no_socket_of_the_worker [];
         a_command_reaches_nobody_who_waits [];
     }
 
@@ -34,6 +37,7 @@ mod tests {
         when_who_waits_is_killed_the_next_command_runs_all_the_same [];
         nobody_waits_for_a_second_command [];
         when_the_session_ends_who_waits_ends [];
+        who_waits_has_no_socket_of_the_worker [];
         a_command_reaches_nobody_of_its_namespace_who_waits [];
         nobody_waits_where_the_kernel_counts_processes [];
     }
@@ -139,10 +143,53 @@ shell:
 
     fn a_command_reaches_nobody_who_waits(world: &Fixture) {
         let mut agent = warm(world);
-        for pid in waiting(&agent) {
-            let line = format!("kill -9 {pid} || kill -0 {pid} || cat /proc/{pid}/environ");
-            let result = run(&mut agent, &line);
-            assert_ne!(result["code"], 0, "{result}");
+        let first = waiting(&agent);
+        let line = "until [ -e go ]; do sleep 0.05; done; for p in $(cat go); do kill -9 $p 2>/dev/null && echo $p; \
+                    cat /proc/$p/environ 2>/dev/null && echo $p; done; sleep 9 & kill -9 $!";
+        let call = agent.begin_call("shell", &json!({"command": line}));
+        sleep(Duration::from_millis(300));
+        // Those of before are this very command and its runner.
+        let others: Vec<i32> = waiting(&agent).into_iter().filter(|pid| !first.contains(pid)).collect();
+        assert_eq!(others.len(), 2, "{others:?}");
+        let text: String = others.iter().map(|pid| format!("{pid} ")).collect();
+        world.write("work/go", text);
+        let result = agent.answer(call)["result"]["structuredContent"].clone();
+        assert_eq!(
+            (&result["stdout"], &result["code"]),
+            (&json!(""), &json!(0)),
+            "{result}"
+        );
+        let still = waiting(&agent);
+        assert!(others.iter().all(|pid| still.contains(pid)), "{others:?}, {still:?}");
+    }
+
+    /// The sockets that a process has open, by inode.
+    fn sockets(pid: i32) -> BTreeSet<PathBuf> {
+        let open = fs::read_dir(format!("/proc/{pid}/fd")).unwrap();
+        let targets = open.filter_map(|entry| fs::read_link(entry.unwrap().path()).ok());
+        targets
+            .filter(|target| target.to_string_lossy().starts_with("socket:"))
+            .collect()
+    }
+
+    fn who_waits_has_no_socket_of_the_worker(world: &Fixture) {
+        let agent = warm(world);
+        let both = waiting(&agent);
+        let parent = |pid: i32| -> i32 {
+            let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+            let line = status.lines().find_map(|line| line.strip_prefix("PPid:")).unwrap();
+            line.trim().parse().unwrap()
+        };
+        let runner = *both
+            .iter()
+            .find(|pid| both.iter().any(|child| parent(*child) == **pid))
+            .unwrap();
+        let worker = sockets(parent(runner));
+        assert!(worker.len() >= 4, "{worker:?}");
+        for pid in both {
+            let own = sockets(pid);
+            assert!(!own.is_empty());
+            assert_eq!(own.intersection(&worker).collect::<Vec<_>>(), Vec::<&PathBuf>::new());
         }
     }
 

@@ -192,7 +192,7 @@ fn hear(orders: &OwnedFd) -> Result<Task, StartFailure> {
             most_tasks,
         }),
         // Nobody needs it.
-        Ok(None) => sys::exit_now(0),
+        Ok(None) => sys::exit_now(125),
         Err(error) => Err(failed(error.to_string())),
     }
 }

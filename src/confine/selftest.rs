@@ -192,7 +192,7 @@ pub(crate) fn layer(canaries: &Canaries, runner: Pid, plan: &LandlockPlan) -> Re
     Ok(())
 }
 
-/// Tries what a command must not be able to do, in its own layer, just before it is executed.
+/// Tries what a command must not be able to do, in its own layer, before it is executed: nothing is put on afterwards.
 pub(crate) fn command(canaries: &Canaries, runner: Pid, plan: &LandlockPlan) -> Result<(), String> {
     layer(canaries, runner, plan)?;
     let readable = open(&canaries.readable, OFlag::O_RDONLY | OFlag::O_CLOEXEC, Mode::empty())

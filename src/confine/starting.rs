@@ -36,6 +36,7 @@ impl Worker<'_> {
         };
         if spare::are_counted(start.limits) {
             self.dismiss_spare();
+            self.alone = FIRST;
         }
         let most_tasks = self.counter.most_tasks(start.limits, self.outside, self.active.len())?;
         let watch = start.work.watch();
@@ -60,10 +61,9 @@ impl Worker<'_> {
         let (ours, theirs) = socketpair(AddressFamily::Unix, SockType::Stream, None, SockFlag::SOCK_CLOEXEC)
             .map_err(StartFailure::at(Step::Fork))?;
         let (call, limits) = (task.start.call, task.start.limits);
-        let runner = self.fork_runner(theirs, Told::Now(Box::new(task)))?;
+        let (runner, report) = self.fork_runner(ours, theirs, Told::Now(Box::new(task)))?;
         self.watch(call, runner, limits)?;
-        let_begin(&ours, self.compiled.as_ref());
-        let report = ours;
+        let_begin(&report, self.compiled.as_ref());
         self.active.insert(call, Active { runner, report, watch });
         Ok(())
     }
@@ -89,7 +89,7 @@ impl Worker<'_> {
         }
     }
 
-    /// Makes one ready for the next command, where others came before. Where it cannot be made, that command is told so.
+    /// Makes one ready for the next command, where others came before. Where it cannot be made, that command makes its own.
     pub(super) fn make_spare(&mut self) {
         if self.alone > 0 || self.spare.is_some() {
             return;
@@ -97,7 +97,7 @@ impl Worker<'_> {
         let made = Ours::pair()
             .map_err(StartFailure::at(Step::Fork))
             .and_then(|(ours, theirs)| {
-                let runner = self.fork_runner(theirs.report, theirs.told)?;
+                let (runner, ours) = self.fork_runner(ours, theirs.report, theirs.told)?;
                 Ok(ours.of(runner))
             });
         match made {
@@ -113,12 +113,14 @@ impl Worker<'_> {
         }
     }
 
-    /// Forks a runner, which has these ends of its sockets and no others.
-    fn fork_runner(&mut self, report: OwnedFd, told: Told) -> Result<Pid, StartFailure> {
+    /// Forks a runner, which has these ends of its sockets and not `ours`: else it would not read that the worker has
+    /// closed them.
+    fn fork_runner<O>(&mut self, ours: O, report: OwnedFd, told: Told) -> Result<(Pid, O), StartFailure> {
         let worker = getpid();
         if let Some(runner) = sys::fork().map_err(StartFailure::at(Step::Fork))? {
-            return Ok(runner);
+            return Ok((runner, ours));
         }
+        drop(ours);
         let compiled = self.compiled.take();
         self.active.clear();
         self.spare = None;

@@ -166,6 +166,10 @@ impl Worker<'_> {
                 // It failed, or somebody killed it. The next command says why, if that fails as well.
                 self.dismiss_spare();
                 self.alone = starting::FIRST;
+                if self.active.is_empty() {
+                    // Its command came here if somebody killed the runner.
+                    sweep::reap();
+                }
             }
             // Always, not only when the kernel tells of a change: it does not tell of a mount that moved away with
             // what it is on. So no end is reported, and nothing started, before a look.
@@ -297,6 +301,9 @@ impl Worker<'_> {
             // A runner never ends without a report unless it was killed. Its command's processes are
             // now children of the worker, mixed with those of other calls, so everything goes.
             self.kill_everything();
+            // Who waited is killed and reaped as well.
+            self.spare = None;
+            self.alone = starting::FIRST;
             let (end, attempted) = (End::Lost, Attempted::default());
             RunnerReport { end, attempted }
         };
