@@ -8,6 +8,7 @@ mod common;
 mod tests {
     use std::collections::BTreeSet;
     use std::fs;
+    use std::os::unix::ffi::OsStrExt;
     use std::path::PathBuf;
     use std::thread::sleep;
     use std::time::{Duration, Instant};
@@ -151,8 +152,8 @@ shell:
         // Those of before are this very command and its runner.
         let others: Vec<i32> = waiting(&agent).into_iter().filter(|pid| !first.contains(pid)).collect();
         assert_eq!(others.len(), 2, "{others:?}");
-        let text: String = others.iter().map(|pid| format!("{pid} ")).collect();
-        world.write("work/go", text);
+        let text: Vec<String> = others.iter().map(i32::to_string).collect();
+        world.write("work/go", text.join(" "));
         let result = agent.answer(call)["result"]["structuredContent"].clone();
         assert_eq!(
             (&result["stdout"], &result["code"]),
@@ -168,7 +169,7 @@ shell:
         let open = fs::read_dir(format!("/proc/{pid}/fd")).unwrap();
         let targets = open.filter_map(|entry| fs::read_link(entry.unwrap().path()).ok());
         targets
-            .filter(|target| target.to_string_lossy().starts_with("socket:"))
+            .filter(|target| target.as_os_str().as_bytes().starts_with(b"socket:"))
             .collect()
     }
 

@@ -61,7 +61,7 @@ impl Ours {
 
 impl Spare {
     /// Lets it begin with a task. One that is gone gives the task back.
-    pub(super) fn begin(&self, task: Task) -> Result<(), Task> {
+    pub(super) fn begin(&self, task: Box<Task>) -> Result<(), Box<Task>> {
         let raw: Vec<RawFd> = task.streams.iter().map(AsRawFd::as_raw_fd).collect();
         if send(&self.orders, &(&task.start, task.most_tasks), &raw).is_err() {
             return Err(task);

@@ -21,7 +21,7 @@ enum Begun {
     /// It is under way.
     Command,
     /// Nobody took it.
-    Nothing(Task),
+    Nothing(Box<Task>),
 }
 
 impl Worker<'_> {
@@ -44,11 +44,11 @@ impl Worker<'_> {
             Watch::ProtectedNames => self.record()?,
             Watch::Nothing => {}
         }
-        let task = Task {
+        let task = Box::new(Task {
             start,
             streams,
             most_tasks,
-        };
+        });
         let task = if spare::can_wait(&task.start, self.compiled.as_ref()) {
             self.alone = self.alone.saturating_sub(1);
             match self.start_spare(task)? {
@@ -61,7 +61,7 @@ impl Worker<'_> {
         let (ours, theirs) = socketpair(AddressFamily::Unix, SockType::Stream, None, SockFlag::SOCK_CLOEXEC)
             .map_err(StartFailure::at(Step::Fork))?;
         let (call, limits) = (task.start.call, task.start.limits);
-        let (runner, report) = self.fork_runner(ours, theirs, Told::Now(Box::new(task)))?;
+        let (runner, report) = self.fork_runner(ours, theirs, Told::Now(task))?;
         self.watch(call, runner, limits)?;
         let_begin(&report, self.compiled.as_ref());
         self.active.insert(call, Active { runner, report, watch });
@@ -69,7 +69,7 @@ impl Worker<'_> {
     }
 
     /// Gives the task to who waits for one.
-    fn start_spare(&mut self, task: Task) -> Result<Begun, StartFailure> {
+    fn start_spare(&mut self, task: Box<Task>) -> Result<Begun, StartFailure> {
         let Some(spare) = self.spare.take() else {
             return Ok(Begun::Nothing(task));
         };

@@ -628,7 +628,7 @@ fn a_forbidding_rule_with_sandbox_paths_asks_where_it_cannot_be_told_whether_a_p
         ..rule("rm", Demand::Deny)
     };
     let lies = |path: &str, _: &[String]| path.starts_with("/src/");
-    let requirement = |line: &str| judge(line, &[narrow.clone()], &free, &lies).requirement;
+    let requirement = |line: &str| judge(line, std::slice::from_ref(&narrow), &free, &lies).requirement;
     for line in [
         "rm ../src/a",
         "rm /work/../src/a",
