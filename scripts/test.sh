@@ -230,7 +230,7 @@ run_as_invoker() {
 test_programs() {
     local both=""
     ! invoker_is_root || both="approval approvals approver_program attacked audit bwrap_kernel container differential exit_codes explain
-        file_tools limits mcp mcp_http namespaces network offered older_landlock protected same_answers same_sandbox scale terminal upstream without_landlock"
+        file_tools limits mcp mcp_http namespaces network offered older_landlock protected same_answers same_sandbox scale terminal upstream waiting without_landlock"
     cargo test --locked --no-run --tests --message-format=json 2>/dev/null | python3 -c '
 import json, sys
 done = {"architecture", "profile_laws", "documents", *sys.argv[1].split()}
