@@ -17,6 +17,7 @@ use nix::unistd::Pid;
 use super::attempted::Attempted;
 use super::compiled::{self, Compiled};
 use super::counting::Counter;
+use super::linger::{REQUEST, linger};
 use super::mounts::{Changed, Mounts};
 use super::protocol::{
     CommandLimits, End, Ended, KeeperReply, KeeperRequest, Reply, Request, RunnerReport, RunnerRequest, SetupMessage,
@@ -156,6 +157,8 @@ impl Worker<'_> {
             } else {
                 PollTimeout::try_from(LOOK_EVERY).unwrap_or(PollTimeout::ZERO)
             };
+            // Between a command's end and the next one, or the end of all, little time passes in most sessions.
+            linger(&mut fds, REQUEST);
             match poll(&mut fds, timeout) {
                 Ok(_) => {}
                 Err(Errno::EINTR) => continue,
@@ -307,8 +310,6 @@ impl Worker<'_> {
             let (end, attempted) = (End::Lost, Attempted::default());
             RunnerReport { end, attempted }
         };
-        // It has reported, or is dead: this does not block.
-        let _reaped = waitpid(active.runner, None);
         self.tell(KeeperRequest::Unwatch { call });
         let (violations, unsettled) = self.settle(active.watch);
         self.reply(Ended {
@@ -318,6 +319,8 @@ impl Worker<'_> {
             unsettled,
             attempted: report.attempted,
         });
+        // It has reported, or is dead: its end is a matter of its memory, and nobody need wait for that.
+        let _reaped = waitpid(active.runner, None);
     }
 
     fn reply(&self, ended: Ended) {

@@ -13,12 +13,14 @@ use nix::sys::socket::{MsgFlags, recv, send};
 use super::protocol::{FileReply, FileRequest};
 use super::server::Take;
 use crate::confine::error::ConfineError;
+use crate::confine::linger::{ANSWER, linger_for};
 use crate::confine::wire::{body_length, decode, encode};
 
 /// The most parts of one answer.
 const MAX_PARTS: usize = 100_000;
-/// How much is read at a time.
+/// How much is read at a time, and at first: most answers are small.
 const PIECE: usize = 64 * 1024;
+const FIRST: usize = 4 * 1024;
 /// What stands before each frame: its length.
 const PREFIX: usize = 4;
 
@@ -109,11 +111,13 @@ impl Conversation {
     fn hear(&mut self, socket: &UnixStream, until: Option<Instant>) -> Result<bool, ConfineError> {
         let before = self.heard.len();
         loop {
-            // It was said, so it is waited for first: it is seldom there at once.
+            // It was said, so it is waited for first: it is seldom there at once, and often a moment later.
+            linger_for(socket.as_fd(), ANSWER);
             if !self.wait(socket, PollFlags::POLLIN, until)? {
                 return Ok(false);
             }
-            self.heard.resize(before + PIECE, 0);
+            let piece = if before == 0 { FIRST } else { PIECE };
+            self.heard.resize(before + piece, 0);
             let room = self.heard.get_mut(before..).unwrap_or_default();
             let count = recv(socket.as_raw_fd(), room, MsgFlags::MSG_DONTWAIT);
             self.heard.truncate(before + *count.as_ref().unwrap_or(&0));

@@ -1,12 +1,13 @@
 //! Requests in, replies out, until the other end is closed.
 
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd as _, OwnedFd};
 
 use super::clock::Clock;
 use super::failure::{Answer, failure};
 use super::protocol::{Change, FileAsk, FileReply, FileRequest, Look, Prepared, Read, State, Why};
 use super::{apply, effect, list, look, read, search, show};
+use crate::confine::linger::{REQUEST, linger_for};
 use crate::confine::wire;
 
 /// Answers requests over a socket until its other end is closed.
@@ -15,7 +16,11 @@ use crate::confine::wire;
 pub fn serve(socket: &OwnedFd) -> io::Result<()> {
     loop {
         match wire::receive::<FileRequest>(socket) {
-            Ok(Some((request, _))) => answer(socket, request)?,
+            Ok(Some((request, _))) => {
+                answer(socket, request)?;
+                // Most callers ask once more.
+                linger_for(socket.as_fd(), REQUEST);
+            }
             Ok(None) => return Ok(()),
             Err(error) if error.kind() == io::ErrorKind::InvalidData => {
                 let why = Why::Malformed("not a request".to_owned());
