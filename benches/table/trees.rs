@@ -2,19 +2,27 @@
 
 use std::process::{Command, Stdio};
 
+use serde_json::json;
+
 use super::common::repository;
 use super::programs::Workshop;
 use super::sheet::{Sheet, Wanted, Way};
+use super::warm::Warm;
 
 /// What a command over a tree may take.
 const TREE: Wanted = Wanted::Ratio(1.15);
+/// What `git status` inside may take.
+const STATUS: Wanted = Wanted::Ratio(1.25);
 /// What a call of the kernel may take.
 const CALL: Wanted = Wanted::Ratio(1.1);
 
 /// Over a repository of 20,000 files.
 pub(crate) fn trees(sheet: &mut Sheet, workshop: &Workshop, rounds: usize) {
-    sheet.part("Commands over a repository of 20,000 files, start included");
+    sheet.part("Commands over a repository of 20,000 files");
     repository(&workshop.root().join("tree"));
+    // Under an agent a worker is there already; what is left is what the command itself takes inside.
+    let mut landlock = Warm::new(workshop, "landlock", None);
+    let mut namespaces = Warm::new(workshop, "namespaces", None);
     let lines = [
         ("git status", "git -c gc.auto=0 -C tree status --short"),
         ("grep -r", "grep -r no_such_word tree; true"),
@@ -24,16 +32,25 @@ pub(crate) fn trees(sheet: &mut Sheet, workshop: &Workshop, rounds: usize) {
     for (what, line) in lines {
         let ways = vec![
             Way::new("bare", || quiet(Command::new("bash").arg("-c").arg(line), workshop)),
-            Way::new("stockade, landlock", || {
+            Way::new("start included, landlock", || {
                 quiet(workshop.stockade("landlock").arg("-c").arg(line), workshop);
             })
             .wanted(TREE),
-            Way::new("stockade, namespaces", || {
+            Way::new("start included, namespaces", || {
                 quiet(workshop.stockade("namespaces").arg("-c").arg(line), workshop);
+            }),
+            Way::new("in a session, landlock", || {
+                landlock.call("shell", &json!({"command": line}));
+            })
+            .wanted(if what == "git status" { STATUS } else { TREE }),
+            Way::new("in a session, namespaces", || {
+                namespaces.call("shell", &json!({"command": line}));
             }),
         ];
         sheet.compare(what, rounds, ways);
     }
+    landlock.finish();
+    namespaces.finish();
     std::fs::remove_dir_all(workshop.root().join("tree")).unwrap();
 }
 
