@@ -54,4 +54,3 @@ pub use confinement::{Confinement, Launch, Running, Setup, Stage};
 pub use error::ConfineError;
 pub use protocol::{CommandLimits, End, LimitKind, OwnProcess, Place, StartFailure, Step};
 pub use session::{Named, Session};
-pub use spread::aside;

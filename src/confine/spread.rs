@@ -11,8 +11,6 @@ use std::thread::{Builder, Scope};
 use nix::sched::{CpuSet, sched_getaffinity, sched_getcpu, sched_setaffinity};
 use nix::unistd::Pid;
 
-use super::sys;
-
 /// The calling thread.
 const MYSELF: Pid = Pid::from_raw(0);
 
@@ -25,19 +23,6 @@ pub(super) fn send_off(child: Pid) {
         && sched_setaffinity(child, &others).is_ok()
     {
         let _narrowed = sched_setaffinity(child, &all);
-    }
-}
-
-/// Has work done by a thread of its own, on another processor than this one. Where no thread can be had it is not done.
-pub fn aside(name: &str, work: impl FnOnce() + Send + 'static) {
-    let Ok(thread) = Builder::new().name(name.to_owned()).spawn(work) else {
-        return;
-    };
-    let Ok(all) = sched_getaffinity(MYSELF) else { return };
-    if let Some(others) = without_this(&all)
-        && sys::hold_thread(&thread, &others).is_ok()
-    {
-        let _narrowed = sys::hold_thread(&thread, &all);
     }
 }
 
@@ -126,19 +111,6 @@ mod tests {
             }
         });
         assert_eq!(*seen.lock().unwrap(), vec![before; 4]);
-        assert_eq!(sched_getaffinity(MYSELF).unwrap(), before);
-    }
-
-    #[test]
-    fn a_thread_that_works_aside_is_held_nowhere() {
-        let before = sched_getaffinity(MYSELF).unwrap();
-        let (sender, receiver) = std::sync::mpsc::channel();
-        aside("aside", move || {
-            // By then its maker has put it back.
-            std::thread::sleep(std::time::Duration::from_millis(200));
-            sender.send(sched_getaffinity(MYSELF).unwrap()).unwrap();
-        });
-        assert_eq!(receiver.recv().unwrap(), before);
         assert_eq!(sched_getaffinity(MYSELF).unwrap(), before);
     }
 

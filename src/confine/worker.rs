@@ -133,6 +133,7 @@ pub(crate) fn begin(
 
 impl Worker<'_> {
     fn serve(mut self) -> ! {
+        let mut stirred = true;
         loop {
             self.make_spare();
             let calls: Vec<u64> = self.active.keys().copied().collect();
@@ -157,10 +158,12 @@ impl Worker<'_> {
             } else {
                 PollTimeout::try_from(LOOK_EVERY).unwrap_or(PollTimeout::ZERO)
             };
-            // Between a command's end and the next one, or the end of all, little time passes in most sessions.
-            linger(&mut fds, REQUEST);
+            // Where something has just happened, something else follows soon: a command after another, or the end of all.
+            if stirred {
+                linger(&mut fds, REQUEST);
+            }
             match poll(&mut fds, timeout) {
-                Ok(_) => {}
+                Ok(count) => stirred = count > 0,
                 Err(Errno::EINTR) => continue,
                 Err(_) => self.end(),
             }

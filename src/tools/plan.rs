@@ -14,7 +14,6 @@ use crate::backend::seccomp::{self, Attempts, IpSockets, Role, SeccompError, Sec
 use crate::backend::status::{ClauseStatus, Refusal};
 use crate::backend::survey::{Survey, SurveyError};
 use crate::backend::{Exit, Plan, Regime, Watched, World, attributes, namespaces};
-use crate::confine::aside;
 use crate::policy::{AbsPath, DenyFallback, Network, Policy, Residuals};
 use crate::profile::order::Permission;
 use crate::profile::{Asked, Call, Profile, Witness, files_within};
@@ -280,9 +279,7 @@ fn complete(
 /// Has the filters for a profile on this ground made and proven meanwhile.
 pub(super) fn prepare_filters(profile: &Profile, ground: Ground) {
     let of = |role| settings(profile, role, Attempts::Unseen, ground);
-    if let Some(work) = seccomp::prepare([Role::Command, Role::Worker].map(of)) {
-        aside("filters", work);
-    }
+    seccomp::prepare([Role::Command, Role::Worker].map(of));
 }
 
 /// Lowers a profile to a Seatbelt text, and proves that the text permits no more than the profile.

@@ -15,17 +15,21 @@ type Outcome = Arc<OnceLock<Option<SeccompPlan>>>;
 /// One entry per settings that were asked for; there are few.
 static OUTCOMES: Mutex<Vec<(Settings, Outcome)>> = Mutex::new(Vec::new());
 
-/// The work of making and proving the filters of these settings, for a thread of its own; none where it is done.
+/// Has the filters of these settings made and proven on a thread of its own.
 ///
-/// For settings that will be needed soon. Whoever needs what it makes waits for that, or makes it.
-pub fn prepare(all: impl IntoIterator<Item = Settings>) -> Option<impl FnOnce() + Send + 'static> {
+/// For settings that will be needed soon. Where no thread can be had, it is done when they are needed.
+pub fn prepare(all: impl IntoIterator<Item = Settings>) {
     let outcomes: Vec<_> = all.into_iter().map(|settings| (settings, outcome(settings))).collect();
-    let done = outcomes.iter().all(|(_, outcome)| outcome.get().is_some());
-    (!done).then_some(move || {
+    if outcomes.iter().all(|(_, outcome)| outcome.get().is_some()) {
+        return;
+    }
+    let work = move || {
         for (settings, outcome) in outcomes {
             outcome.get_or_init(|| make(settings));
         }
-    })
+    };
+    // Whoever needs what it makes waits for that, or makes it.
+    let _started = std::thread::Builder::new().name("filters".to_owned()).spawn(work);
 }
 
 /// The filters of these settings; those that are being prepared are waited for.
@@ -88,8 +92,7 @@ mod tests {
     #[test]
     fn what_was_prepared_is_what_lowering_makes() {
         let settings = settings(Role::Command);
-        prepare([settings]).unwrap()();
-        assert!(prepare([settings]).is_none());
+        prepare([settings]);
         assert_eq!(made(settings), lower(settings));
     }
 

@@ -1,11 +1,8 @@
 //! Processes: forking, descriptors, signals, filters.
 
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
-use std::os::unix::thread::JoinHandleExt as _;
-use std::thread::JoinHandle;
 
 use nix::errno::Errno;
-use nix::sched::CpuSet;
 use nix::unistd::{ForkResult, Pid};
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
@@ -20,23 +17,6 @@ pub(crate) fn fork() -> nix::Result<Option<Pid>> {
     match unsafe { nix::unistd::fork() }? {
         ForkResult::Parent { child } => Ok(Some(child)),
         ForkResult::Child => Ok(None),
-    }
-}
-
-/// Holds a thread on these processors.
-pub(crate) fn hold_thread<T>(thread: &JoinHandle<T>, processors: &CpuSet) -> nix::Result<()> {
-    // SAFETY: a set of processors is an array of integers, for which zeros are a value: the empty set.
-    let mut set: libc::cpu_set_t = unsafe { std::mem::zeroed() };
-    for processor in (0..CpuSet::count()).filter(|processor| processors.is_set(*processor).unwrap_or(false)) {
-        // SAFETY: the set is as large as `CpuSet`, so the number lies in it.
-        unsafe { libc::CPU_SET(processor, &mut set) };
-    }
-    // SAFETY: the handle is neither joined nor dropped, so its thread is still known by this name, ended or not; the
-    // pointer is to a set of the size that is passed.
-    let error = unsafe { libc::pthread_setaffinity_np(thread.as_pthread_t(), size_of_val(&set), &raw const set) };
-    match error {
-        0 => Ok(()),
-        error => Err(Errno::from_raw(error)),
     }
 }
 
