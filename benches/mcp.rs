@@ -24,8 +24,8 @@ use std::time::{Duration, Instant};
 use client::{Client, within_patience};
 
 /// Each server answers this many calls in a row, then the next has its turn.
-const IN_A_ROW: usize = 200;
-const ROUNDS: usize = 10;
+const IN_A_ROW: usize = 500;
+const ROUNDS: usize = 6;
 /// What a server may do before it is measured: caches filled, code compiled.
 const WARM_UP: usize = 200;
 
