@@ -57,7 +57,7 @@ mod tests {
     use super::*;
 
     /// Longer than any test takes.
-    const LONG: Duration = Duration::from_secs(3600);
+    const LONG: Duration = Duration::from_hours(1);
 
     #[test]
     fn a_word_that_is_there_ends_it() {
