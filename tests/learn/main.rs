@@ -2,7 +2,7 @@
 //!
 //! `sessions` has real tools that start from a read-only config, `consent` what is accepted and what is not, `files` the config
 //! that is changed, `hostile` commands that attempt things to have them granted, and
-//! `repositories` what git would run later. `lab` is what they share.
+//! `repositories` what git would run later, `secrets` names that say what lies there. `lab` is what they share.
 #![allow(missing_docs, reason = "a test file")]
 
 #[cfg(test)]
@@ -19,5 +19,7 @@ mod hostile;
 mod lab;
 #[cfg(test)]
 mod repositories;
+#[cfg(test)]
+mod secrets;
 #[cfg(test)]
 mod sessions;
