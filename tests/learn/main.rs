@@ -1,7 +1,7 @@
 //! `stockade learn` reaches a config under which a command passes, and grants nothing that was not accepted.
 //!
 //! `sessions` has real tools that start from a read-only config, `consent` what is accepted and what is not, `files` the config
-//! that is changed, `hostile` commands that attempt things to have them granted, and
+//! that is changed, `helps` changes that would not help, `hostile` commands that attempt things to have them granted, and
 //! `repositories` what git would run later, `secrets` names that say what lies there. `lab` is what they share.
 #![allow(missing_docs, reason = "a test file")]
 
@@ -13,6 +13,8 @@ mod common;
 mod consent;
 #[cfg(test)]
 mod files;
+#[cfg(test)]
+mod helps;
 #[cfg(test)]
 mod hostile;
 #[cfg(test)]
