@@ -37,15 +37,8 @@ fn nothing_is_denied_to_cargo() {
 fn nothing_is_denied_to_a_clean_build_of_a_project_with_all_that_it_depends_on() {
     // Derives and their parser, scripts that try the compiler, and a linker for each of them: what a real project builds.
     as_invoker(&["cargo", "cc"], |world| {
-        for (name, files) in &vendored(&["serde", "serde_derive", "serde_json"]) {
-            for (file, content) in files {
-                world.write(Path::new("vendor").join(name).join(file), content);
-            }
-            // No file of it is held against a sum.
-            world.write(
-                Path::new("vendor").join(name).join(".cargo-checksum.json"),
-                "{\"files\":{}}",
-            );
+        for (file, content) in vendored(&["serde", "serde_derive", "serde_json"]) {
+            world.write(Path::new("vendor").join(file), content);
         }
         world.write(
             ".cargo/config.toml",
@@ -66,8 +59,9 @@ fn nothing_is_denied_to_a_clean_build_of_a_project_with_all_that_it_depends_on()
     });
 }
 
-/// The files of these crates and of all that they depend on, which these tests were built from, by name and version.
-fn vendored(names: &[&str]) -> Vec<(String, Vec<(PathBuf, Vec<u8>)>)> {
+/// The files of these crates and of all that they depend on, which these tests were built from, in a directory for each.
+#[expect(clippy::disallowed_methods, reason = "the cargo that builds these tests, as it is")]
+fn vendored(crates: &[&str]) -> Vec<(PathBuf, Vec<u8>)> {
     let host = format!("{}-unknown-linux-gnu", std::env::consts::ARCH);
     let output = Command::new(env!("CARGO"))
         .args([
@@ -86,10 +80,10 @@ fn vendored(names: &[&str]) -> Vec<(String, Vec<(PathBuf, Vec<u8>)>)> {
     let text = |value: &Value| value.as_str().unwrap().to_owned();
     let packages = metadata["packages"].as_array().unwrap();
     let nodes = metadata["resolve"]["nodes"].as_array().unwrap();
-    let named = packages
+    let first = packages
         .iter()
-        .filter(|package| names.contains(&package["name"].as_str().unwrap()));
-    let mut left: Vec<String> = named.map(|package| text(&package["id"])).collect();
+        .filter(|package| crates.contains(&package["name"].as_str().unwrap()));
+    let mut left: Vec<String> = first.map(|package| text(&package["id"])).collect();
     let mut wanted = BTreeSet::new();
     while let Some(id) = left.pop() {
         let node = nodes.iter().find(|node| node["id"] == id.as_str()).unwrap();
@@ -97,34 +91,26 @@ fn vendored(names: &[&str]) -> Vec<(String, Vec<(PathBuf, Vec<u8>)>)> {
             left.extend(node["dependencies"].as_array().unwrap().iter().map(text));
         }
     }
-    let wanted = packages
-        .iter()
-        .filter(|package| wanted.contains(package["id"].as_str().unwrap()));
-    wanted
-        .map(|package| {
-            let directory = PathBuf::from(text(&package["manifest_path"]))
-                .parent()
-                .unwrap()
-                .to_owned();
-            let mut files = Vec::new();
-            read(&directory, Path::new(""), &mut files);
-            (
-                format!("{}-{}", text(&package["name"]), text(&package["version"])),
-                files,
-            )
-        })
-        .collect()
+    let mut files = Vec::new();
+    for package in packages.iter().filter(|package| wanted.contains(&text(&package["id"]))) {
+        let manifest = PathBuf::from(text(&package["manifest_path"]));
+        let name = PathBuf::from(format!("{}-{}", text(&package["name"]), text(&package["version"])));
+        read(manifest.parent().unwrap(), &name, Path::new(""), &mut files);
+        // No file of it is held against a sum.
+        files.push((name.join(".cargo-checksum.json"), b"{\"files\":{}}".to_vec()));
+    }
+    files
 }
 
-/// The files below a directory, by their way from `top`.
-fn read(top: &Path, below: &Path, files: &mut Vec<(PathBuf, Vec<u8>)>) {
+/// The files below a directory, by their way from `top`, under a name.
+fn read(top: &Path, name: &Path, below: &Path, files: &mut Vec<(PathBuf, Vec<u8>)>) {
     for entry in fs::read_dir(top.join(below)).unwrap() {
         let entry = entry.unwrap();
         let path = below.join(entry.file_name());
         if entry.file_type().unwrap().is_dir() {
-            read(top, &path, files);
+            read(top, name, &path, files);
         } else {
-            files.push((path, fs::read(entry.path()).unwrap()));
+            files.push((name.join(path), fs::read(entry.path()).unwrap()));
         }
     }
 }

@@ -23,7 +23,8 @@ const JOINED: &[&str] = &["secret", "password", "passwd", "credential"];
 pub(super) fn is_secret(name: &OsStr) -> bool {
     let name = String::from_utf8_lossy(name.as_bytes());
     let small = name.to_ascii_lowercase();
-    if small.ends_with(".pub") || small == ".env.example" {
+    let is_public = small.rsplit_once('.').is_some_and(|(_, ending)| ending == "pub");
+    if is_public || small == ".env.example" {
         return false;
     }
     is_known(&small) || Words::of(&small).is_secret() || Words::of(&parted(&name)).is_secret()
@@ -68,7 +69,7 @@ fn parted(name: &str) -> String {
 /// A name, word by word.
 struct Words<'a> {
     /// Each, and whether a dot stands before it.
-    words: Vec<(&'a str, bool)>,
+    all: Vec<(&'a str, bool)>,
     hidden: bool,
     /// What stands behind the last dot, if that is not the first.
     ending: Option<&'a str>,
@@ -86,7 +87,7 @@ impl<'a> Words<'a> {
             dot = part.ends_with('.');
         }
         Self {
-            words,
+            all: words,
             hidden: name.starts_with('.'),
             ending: name
                 .rsplit_once('.')
@@ -100,13 +101,13 @@ impl<'a> Words<'a> {
             return self.speaks_of_nothing_else();
         }
         let data = self.ending.is_some() || self.hidden;
-        self.words
+        self.all
             .iter()
             .any(|(word, dot)| says(word) || (*dot && is_one_of(word, ENDINGS)))
             || self.pairs().any(|pair| says(&pair))
             || (data
                 && self
-                    .words
+                    .all
                     .iter()
                     .any(|(word, _)| is_one_of(word, HINTING) || is_joined(word)))
             || self.is_environment()
@@ -114,16 +115,16 @@ impl<'a> Words<'a> {
 
     /// Variables of one environment (`.env-prod`, `env.local`, `prod_env`): not `env` alone, where Python keeps its packages.
     fn is_environment(&self) -> bool {
-        (self.hidden || self.words.len() > 1)
+        (self.hidden || self.all.len() > 1)
             && self
-                .words
+                .all
                 .iter()
                 .any(|(word, _)| is_one_of(word, &["env", "envrc", "dotenv"]))
     }
 
     /// Whether every word before the ending says it, or of what it is.
     fn speaks_of_nothing_else(&self) -> bool {
-        let stem = self.words.split_last().map_or(&[][..], |(_, stem)| stem);
+        let stem = self.all.split_last().map_or(&[][..], |(_, stem)| stem);
         let all = stem
             .iter()
             .all(|(word, _)| says(word) || is_one_of(word, OPENING) || is_one_of(word, OF));
@@ -132,7 +133,7 @@ impl<'a> Words<'a> {
 
     /// Words that stand together, as one.
     fn pairs(&self) -> impl Iterator<Item = String> {
-        self.words
+        self.all
             .windows(2)
             .filter_map(|pair| Some([pair.first()?.0, pair.last()?.0].concat()))
     }
