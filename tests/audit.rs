@@ -267,6 +267,7 @@ custom_tools: {greet: {description: x, command: [echo, \"{whom}\"], args: {whom:
         run(world, &[], "echo innocent").output().ok();
         let whole = fs::read_to_string(log(world)).unwrap();
         let verified = is_whole(world);
+        assert_eq!(verified["behind_head"], 0);
         let hash = verified["last"]["hash"].as_str().unwrap();
         assert_eq!(audit(world, &["verify", "--expect", hash]).code(), 0);
         assert_eq!(
@@ -284,11 +285,27 @@ custom_tools: {greet: {description: x, command: [echo, \"{whom}\"], args: {whom:
             assert!(shown.err().contains("NOT AS IT WAS WRITTEN"), "{}", shown.err());
             assert!(shown.out().contains("session_start"), "{}", shown.out());
         };
+        let head = log(world).with_file_name("audit.head");
+        let kept = fs::read_to_string(&head).unwrap();
+        let mut stored: Value = serde_json::from_str(&kept).unwrap();
+        for end in ["start", "end"] {
+            stored[end] = (stored[end].as_u64().unwrap() + 7).into();
+        }
+        fs::write(&head, stored.to_string()).unwrap();
+        change(whole.clone(), "audit.head, record ");
+        // What checks it says what a start says.
+        let refused = run(world, &[], "touch made").output();
+        assert!(
+            refused.code() == 125 && refused.err().contains("stockade audit verify"),
+            "{}",
+            refused.err()
+        );
+        fs::write(&head, kept).unwrap();
         change(whole.replace("innocent", "evil"), "record 10: edited");
         change([&lines[..5], &lines[7..]].concat().concat(), "deleted: records 5 to 6");
         change(
             [&lines[..3], &[lines[4], lines[3]], &lines[5..]].concat().concat(),
-            "deleted: record 3",
+            "reordered: record 4 stands where record 3 belongs",
         );
         change(lines[..lines.len() - 1].concat(), "truncated");
         // Nothing is added to it, and nothing runs.

@@ -10,7 +10,7 @@ mod tests {
     use std::fs;
     use std::os::unix::ffi::OsStrExt;
     use std::os::unix::fs::symlink;
-    use std::path::Path;
+    use std::path::{Path, PathBuf};
 
     use serde_json::Value;
 
@@ -261,6 +261,43 @@ mod tests {
                 .output()
                 .exits(125);
             says(&run, words);
+        }
+    }
+
+    #[test]
+    fn check_refuses_a_log_that_commands_could_reach_as_a_start_does() {
+        let world = world();
+        symlink(world.workspace(), world.base().join("link")).unwrap();
+        let refused = "in reach of commands";
+        for (log, is_refused) in [
+            (world.workspace().join("logs/audit.jsonl"), true),
+            (world.workspace().join("audit.jsonl"), true),
+            (world.base().join("link/audit.jsonl"), true),
+            (PathBuf::from("/usr/audit.jsonl"), true),
+            (world.base().join("state/audit.jsonl"), false),
+        ] {
+            let text = format!(
+                "extends: [system]\nsandbox:\n  protect_fallback: undo\n  paths:\n    w: {{root: {}, mode: rw, write_approval: false}}\n\
+                 shell: {{default: {{allowed: true, approval: none}}}}\naudit: {{log: {}}}\n",
+                world.workspace().display(),
+                log.display()
+            );
+            let file = world.write(world.base().join("logged.yaml"), text);
+            let file = file.to_str().unwrap();
+            let check = |args: &[&str]| world.stockade(&[args, &[file]].concat()).output();
+            let (said, report) = (check(&["check"]), json(&check(&["check", "--json"])));
+            let made = log.parent().unwrap().join("audit.lock");
+            assert!(!made.exists() && !world.workspace().join("logs").exists(), "{report}");
+            let run = world.stockade(&["run", "--config", file, "--", "true"]).output();
+            if is_refused {
+                says(&said.exits(125), &[refused, "logged.yaml:7:14"]);
+                let at = &report["diagnostic"]["place"];
+                assert_eq!((&at["line"], &at["column"]), (&7.into(), &14.into()), "{report}");
+                says(&run.exits(125), &[refused]);
+            } else {
+                assert!(said.ok().ends_with(": ok\n"));
+                run.exits(0);
+            }
         }
     }
 

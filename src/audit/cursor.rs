@@ -1,11 +1,11 @@
 //! Where a log ends, for whoever writes on: found from the head on, and held against it.
 
 use std::fs::{self, File};
-use std::io::{self, Read as _, Seek as _, SeekFrom};
+use std::io;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
-use super::chain::{self, Header, Kind, Link};
+use super::chain::{Header, Kind, Link};
 use super::error::AuditError;
 use super::fault::{Fault, Wrong};
 use super::files::Files;
@@ -117,10 +117,8 @@ fn from_head(place: &Place, head: &Head) -> Result<At, AuditError> {
         }),
         Begun::As(mut next, header) => {
             let seq = Some(cursor.link.seq + 1);
-            if header.file != number {
-                let number = header.file;
-                return Err(fault(&next.path, seq, Wrong::OtherFile { number }));
-            }
+            head.may_be_of(header.file)
+                .map_err(|wrong| fault(&next.path, seq, wrong))?;
             if header.prev != Some(cursor.link) {
                 return Err(fault(&next.path, seq, Wrong::DoesNotFollow));
             }
@@ -189,26 +187,10 @@ impl Cursor {
 
     /// Stands behind the record that the head names, if it is there.
     fn set_to(&mut self, head: &Head) -> Result<(), AuditError> {
-        let seq = head.link.seq;
-        let wrong = |wrong: Wrong| fault(&self.path, Some(seq), wrong);
-        if self.size()? < head.end {
-            return Err(wrong(Wrong::Truncated { written: seq }));
-        }
-        let length = head
-            .end
-            .checked_sub(head.start)
-            .filter(|length| *length <= super::lines::LONGEST);
-        let length = length.ok_or_else(|| wrong(Wrong::HeadUnreadable))?;
-        let mut bytes = Vec::new();
-        let mut file = &self.file;
-        file.seek(SeekFrom::Start(head.start))
-            .and_then(|_| file.take(length).read_to_end(&mut bytes))
-            .map_err(AuditError::io(&self.path, "reading"))?;
-        let written = bytes.strip_suffix(b"\n").map(chain::open);
-        match written {
-            Some(Ok(opened)) if opened.link == head.link => {}
-            Some(_) | None => return Err(wrong(Wrong::Rewritten)),
-        }
+        head.stands_in(&self.file).map_err(|stop| match stop {
+            Stop::Wrong(wrong) => fault(&self.path, Some(head.link.seq), wrong),
+            Stop::Io(error) => AuditError::io(&self.path, "reading")(error),
+        })?;
         (self.start, self.end, self.link) = (head.start, head.end, head.link);
         Ok(())
     }

@@ -3,13 +3,16 @@
 //! Whoever cuts records off the end of a log leaves a log that is whole. The head says that there were more.
 
 use std::fs::File;
-use std::io::{self, Read as _};
+use std::io::{self, Read as _, Seek as _, SeekFrom};
 
 use serde::{Deserialize, Serialize};
 
-use super::chain::{FORMAT, Link, parse_hash};
+use super::chain::{self, FORMAT, Link, parse_hash};
 use super::error::AuditError;
+use super::fault::Wrong;
+use super::lines::LONGEST;
 use super::place::Place;
+use super::step::Stop;
 use crate::config::kept;
 use crate::policy::hex::hex;
 
@@ -84,6 +87,34 @@ impl Head {
                 hash: parse_hash(&stored.hash)?,
             },
         })
+    }
+
+    /// Whether the record that it names stands where it says, in this file; for whoever writes on and whoever checks alike.
+    pub(super) fn stands_in(&self, mut file: &File) -> Result<(), Stop> {
+        let written = self.link.seq;
+        if file.metadata()?.len() < self.end {
+            return Err(Wrong::Truncated { written }.into());
+        }
+        let length = self.end.checked_sub(self.start).filter(|length| *length <= LONGEST);
+        let length = length.ok_or(Wrong::HeadUnreadable)?;
+        let mut bytes = Vec::new();
+        file.seek(SeekFrom::Start(self.start))?;
+        file.take(length).read_to_end(&mut bytes)?;
+        // What does not begin where it says is no line.
+        match bytes.strip_suffix(b"\n").map(chain::open) {
+            Some(Ok(opened)) if opened.link == self.link => Ok(()),
+            Some(_) | None => Err(Wrong::Rewritten.into()),
+        }
+    }
+
+    /// Whether it may be the head of a log whose last file is this one: it names that, or the one before, if a kill came
+    /// before it was written anew.
+    pub(super) const fn may_be_of(&self, last: u64) -> Result<(), Wrong> {
+        if last == self.file || last == self.file.saturating_add(1) {
+            Ok(())
+        } else {
+            Err(Wrong::OtherFile { number: last })
+        }
     }
 
     /// Puts it in the place of the one before. What it speaks of is on disk already.

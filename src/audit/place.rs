@@ -133,10 +133,36 @@ impl Place {
     /// The same place with every link on the way resolved, for somebody who writes there: in a directory of the user's own,
     /// out of reach of commands.
     pub(super) fn held(&self, reached: Reached<'_>) -> Result<Self, AuditError> {
-        let refused = |why: String| AuditError::Place {
+        let real = self.out_of_reach(reached)?;
+        let directory = real.directory();
+        let ours = match self.directory {
+            Directory::OfState => kept::directory(directory),
+            Directory::Named => kept::directory_in_another(directory),
+        };
+        ours.map_err(|error| match error.kind() {
+            io::ErrorKind::NotFound => self.refused(format!(
+                "{} is not there; a log makes its own directory, and none above it, for a slip in the path would make \
+                 others: make it, or name another place",
+                display(directory.parent().unwrap_or(directory))
+            )),
+            _ => self.refused(format!("its directory: {error}")),
+        })?;
+        Ok(real)
+    }
+
+    fn refused(&self, why: String) -> AuditError {
+        AuditError::Place {
             path: self.log.clone(),
             why,
-        };
+        }
+    }
+
+    /// The same place with every link on the way resolved, out of reach of commands. Nothing is made.
+    ///
+    /// # Errors
+    /// Why no log can be kept there.
+    pub fn out_of_reach(&self, reached: Reached<'_>) -> Result<Self, AuditError> {
+        let refused = |why: String| self.refused(why);
         let name = self
             .log
             .file_name()
@@ -177,19 +203,6 @@ impl Place {
                 )));
             }
         }
-        let directory = real.directory();
-        let ours = match self.directory {
-            Directory::OfState => kept::directory(directory),
-            Directory::Named => kept::directory_in_another(directory),
-        };
-        ours.map_err(|error| match error.kind() {
-            io::ErrorKind::NotFound => refused(format!(
-                "{} is not there; a log makes its own directory, and none above it, for a slip in the path would make \
-                 others: make it, or name another place",
-                display(directory.parent().unwrap_or(directory))
-            )),
-            _ => refused(format!("its directory: {error}")),
-        })?;
         Ok(real)
     }
 

@@ -211,7 +211,18 @@ fn the_fault_names_the_record_and_what_was_done_to_it() {
     let deleted = |lines: &mut Vec<Vec<u8>>| drop(lines.drain(2..4));
     assert_eq!(with(&deleted), (Some(3), Some(2), Wrong::Missing { from: 2, to: 3 }));
     let swapped = |lines: &mut Vec<Vec<u8>>| lines.swap(2, 3);
-    assert_eq!(with(&swapped), (Some(3), Some(2), Wrong::Missing { from: 2, to: 2 }));
+    assert_eq!(
+        with(&swapped),
+        (Some(3), Some(2), Wrong::OutOfPlace { expected: 2, found: 3 })
+    );
+    let put_last = |lines: &mut Vec<Vec<u8>>| {
+        let moved = lines.drain(2..4).collect::<Vec<_>>();
+        lines.extend(moved);
+    };
+    assert_eq!(
+        with(&put_last),
+        (Some(3), Some(2), Wrong::OutOfPlace { expected: 2, found: 4 })
+    );
     let repeated = |lines: &mut Vec<Vec<u8>>| lines.insert(3, lines[2].clone());
     assert_eq!(
         with(&repeated),
@@ -250,6 +261,89 @@ fn a_log_without_its_head_or_with_another_is_not_believed() {
     assert_eq!(wrong(&place), Some(Wrong::Rewritten));
     fs::write(place.head(), head).unwrap();
     is_whole(&place);
+}
+
+/// The head of a log with one of its numbers changed.
+fn with_number(head: &str, key: &str, change: impl Fn(u64) -> u64) -> String {
+    let mut stored: serde_json::Value = serde_json::from_str(head).unwrap();
+    stored[key] = change(stored[key].as_u64().unwrap()).into();
+    stored.to_string()
+}
+
+#[test]
+fn whoever_checks_a_head_says_what_whoever_writes_on_says() {
+    let folder = tempfile::tempdir().unwrap();
+    let texts: Vec<String> = (0..6).map(|number| format!("text {number}")).collect();
+    for max_bytes in [600, 64 << 20] {
+        let keeping = Keeping { max_bytes, keep: None };
+        let folder = tempfile::tempdir_in(folder.path()).unwrap();
+        let place = written(&folder, keeping, &texts, 6);
+        is_whole(&place);
+        let head = fs::read_to_string(place.head()).unwrap();
+        let both = |key: &str| with_number(&with_number(&head, "start", |at| at + 7), key, |at| at + 7);
+        let heads = [
+            both("end"),
+            both("start"),
+            with_number(&head, "start", |_| 0),
+            with_number(&head, "end", |at| at - 1),
+            with_number(&head, "end", |_| 0),
+            with_number(&head, "end", |_| u64::MAX),
+            with_number(&head, "file", |_| 99),
+            with_number(&head, "file", |_| 0),
+            with_number(&head, "file", |_| u64::MAX),
+        ];
+        for head in heads {
+            fs::write(place.head(), &head).unwrap();
+            let refused = match AuditLog::open(&place, keeping, &|_| None, "s") {
+                Err(AuditError::Broken(fault)) => fault.wrong,
+                other => panic!("{head}: {other:?}"),
+            };
+            assert_eq!(wrong(&place), Some(refused), "{head}");
+        }
+        fs::write(place.head(), head).unwrap();
+        is_whole(&place);
+        open(&place, keeping);
+    }
+}
+
+#[test]
+fn a_head_of_a_file_long_before_the_last_is_no_head_of_the_log() {
+    let folder = tempfile::tempdir().unwrap();
+    let small = Keeping {
+        max_bytes: 600,
+        keep: None,
+    };
+    let place = written(&folder, small, &["a".to_owned()], 1);
+    let old = fs::read(place.head()).unwrap();
+    let log = open(&place, small);
+    for _ in 0..8 {
+        log.append("s", &[event("b")], Durability::Now).unwrap();
+    }
+    drop(log);
+    assert!(is_whole(&place).files > 2);
+    fs::write(place.head(), old).unwrap();
+    let refused = match AuditLog::open(&place, small, &|_| None, "s") {
+        Err(AuditError::Broken(fault)) => fault.wrong,
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(wrong(&place), Some(refused));
+}
+
+#[test]
+fn what_the_head_does_not_speak_of_is_counted() {
+    let folder = tempfile::tempdir().unwrap();
+    let texts: Vec<String> = (0..6).map(|number| format!("text {number}")).collect();
+    let place = written(&folder, ALL, &texts, 4);
+    assert_eq!(is_whole(&place).behind, Some(2));
+    // A head that was put back: what it no longer speaks of can be cut off, and is counted as long as it is there.
+    let folder = tempfile::tempdir().unwrap();
+    let place = written(&folder, ALL, &texts, 6);
+    assert_eq!(is_whole(&place).behind, Some(0));
+    let folder = tempfile::tempdir().unwrap();
+    let place = self::place(&folder);
+    drop(open(&place, ALL));
+    fs::remove_file(place.head()).unwrap();
+    assert_eq!(is_whole(&place).behind, None);
 }
 
 #[test]

@@ -4,12 +4,12 @@ use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::chain::{Hash, Header, Kind, Link, Opened, Removed, parse_hash};
+use super::chain::{self, Hash, Header, Kind, Link, Opened, Removed, parse_hash};
 use super::error::AuditError;
 use super::fault::{Fault, Wrong};
 use super::files::Files;
 use super::head::{Found, Head};
-use super::lines::Lines;
+use super::lines::{Lines, Next};
 use super::place::Place;
 use super::step::{self, Certain, First, Step, Stop};
 use super::turn;
@@ -24,6 +24,9 @@ pub struct Report {
     pub files: u64,
     /// The number and hash of the last of these records: what an outside note pins the log with.
     pub last: Option<(u64, Hash)>,
+    /// How many of them are behind the head, so that nothing would tell of it were they cut off; `None` where no head says how
+    /// far the log was certainly written.
+    pub behind: Option<u64>,
     /// How the log ends.
     pub tail: Tail,
     /// The last file that was removed by rotation, if some were.
@@ -71,6 +74,8 @@ struct Walk {
     /// The head's record was met.
     head: Option<Head>,
     met: Met,
+    /// Whether it stands where the head says; `None` as long as the file that the head names was not met.
+    stands: Option<Result<(), Wrong>>,
     expected: Option<Hash>,
     tail: Tail,
 }
@@ -101,21 +106,24 @@ pub fn verify(place: &Place, expect: Option<&str>) -> Result<Report, AuditError>
         removed: None,
         head,
         met: Met::NotYet,
+        stands: None,
         // What is no hash is the hash of nothing.
         expected: expect.map(|text| parse_hash(&text.to_ascii_lowercase()).unwrap_or_default()),
         tail: Tail::Whole,
     };
     let mut fault = None;
-    for part in &snapshot.files {
+    for (index, part) in snapshot.files.iter().enumerate() {
+        let before = walk.number;
         match walk.file(part) {
-            Ok(()) => {}
+            Ok(()) if walk.number == before => {}
+            Ok(()) => walk.look_for_head(part)?,
             Err((Stop::Io(error), _, _)) => return Err(AuditError::io(&part.path, "reading")(error)),
             Err((Stop::Wrong(wrong), line, seq)) => {
                 fault = Some(Fault {
                     file: part.path.clone(),
                     line: Some(line),
                     seq,
-                    wrong,
+                    wrong: moved(wrong, snapshot.files.get(index..).unwrap_or_default())?,
                 });
                 break;
             }
@@ -123,14 +131,40 @@ pub fn verify(place: &Place, expect: Option<&str>) -> Result<Report, AuditError>
     }
     let fault = fault.or_else(|| walk.end(place, &snapshot)).or(snapshot.stray);
     let files = snapshot.files.len() as u64;
+    let behind = head
+        .zip(walk.link)
+        .map(|(head, last)| last.seq.saturating_sub(head.link.seq));
     Ok(Report {
         records: walk.records,
+        behind,
         files,
         last: walk.link.map(|link| (link.seq, link.hash)),
         tail: walk.tail,
         removed: walk.removed.map(|removed| removed.file),
         fault,
     })
+}
+
+/// What is wrong where a record is missing: it was moved, if it stands further on in one of these files.
+fn moved(wrong: Wrong, files: &[Part]) -> Result<Wrong, AuditError> {
+    let Wrong::Missing { from, to } = wrong else {
+        return Ok(wrong);
+    };
+    for part in files {
+        let reading = |error| AuditError::io(&part.path, "reading")(error);
+        let mut lines = Lines::of(&part.file, 0, part.size).map_err(reading)?;
+        loop {
+            match lines.next().map_err(reading)? {
+                Next::End => break,
+                Next::Line(bytes) if chain::open(bytes).is_ok_and(|opened| opened.link.seq == from) => {
+                    let (expected, found) = (from, to.saturating_add(1));
+                    return Ok(Wrong::OutOfPlace { expected, found });
+                }
+                Next::Line(_) | Next::Partial(_) | Next::TooLong(_) => {}
+            }
+        }
+    }
+    Ok(wrong)
 }
 
 impl Snapshot {
@@ -297,6 +331,19 @@ impl Walk {
         Ok(())
     }
 
+    /// Holds the head against a file that was walked, as whoever writes on does.
+    fn look_for_head(&mut self, part: &Part) -> Result<(), AuditError> {
+        let Some(head) = self.head.filter(|head| self.number == Some(head.file)) else {
+            return Ok(());
+        };
+        self.stands = Some(match head.stands_in(&part.file) {
+            Ok(()) => Ok(()),
+            Err(Stop::Wrong(wrong)) => Err(wrong),
+            Err(Stop::Io(error)) => return Err(AuditError::io(&part.path, "reading")(error)),
+        });
+        Ok(())
+    }
+
     /// Whether it has no more than its very first line.
     fn is_just_begun(&self, snapshot: &Snapshot) -> bool {
         snapshot.files.len() == 1
@@ -321,11 +368,19 @@ impl Walk {
             // Killed before the head was first written.
             Found::Nothing if self.is_just_begun(snapshot) => {}
             Found::Nothing => return whole(&snapshot.head_path, None, Wrong::NoHead),
-            Found::Head(head) if self.met == Met::NotYet => {
+            Found::Head(head) => {
                 let written = head.link.seq;
-                return whole(place.log(), Some(written), Wrong::Truncated { written });
+                let (Met::Yes, Some(stands)) = (self.met, &self.stands) else {
+                    return whole(place.log(), Some(written), Wrong::Truncated { written });
+                };
+                let right = stands.clone().and_then(|()| match self.number {
+                    Some(last) => head.may_be_of(last),
+                    None => Ok(()),
+                });
+                if let Err(wrong) = right {
+                    return whole(&snapshot.head_path, Some(written), wrong);
+                }
             }
-            Found::Head(_) => {}
         }
         match (self.first_file, self.removed) {
             (None | Some(1), _) => {}

@@ -6,8 +6,9 @@ use super::args::CheckArgs;
 use super::complain::{Complaint, print};
 use super::exit::Exit;
 use super::{cuts, policy, reach};
-use crate::config::{self, ConfigError};
+use crate::config::{self, ConfigError, Context, Diagnostic, Loaded};
 use crate::profile;
+use crate::tools::{Places, log_stays_out_of_reach};
 
 /// The config to look at: the one named, or `stockade.yaml` here.
 pub(super) fn target(named: Option<&PathBuf>) -> Result<PathBuf, Complaint> {
@@ -19,6 +20,22 @@ pub(super) fn target(named: Option<&PathBuf>) -> Result<PathBuf, Complaint> {
     })
 }
 
+/// A config whose log its commands could reach starts nothing.
+fn recorded_apart(loaded: Loaded, context: &Context) -> Result<Loaded, ConfigError> {
+    let kept = Places::of_user(context).map_or(Ok(()), |places| log_stays_out_of_reach(&loaded.policy, &places));
+    let Err(error) = kept else {
+        return Ok(loaded);
+    };
+    let diagnostic = Diagnostic::error(error.to_string());
+    let diagnostic = match &loaded.log {
+        Some(place) => diagnostic.at(place.clone(), "not a place for a log"),
+        None => diagnostic,
+    };
+    Err(ConfigError::Invalid(diagnostic.hint(
+        "write `default`, or an absolute path outside of every root and everything that commands may reach",
+    )))
+}
+
 /// Reads the config; exit code 125, as `run` would give, when something is wrong with it.
 pub(super) fn check(args: &CheckArgs) -> Result<Exit, Complaint> {
     let file = target(args.file.as_ref())?;
@@ -28,7 +45,7 @@ pub(super) fn check(args: &CheckArgs) -> Result<Exit, Complaint> {
         Some(file) => config::examine(file, &context),
         None => config::trust::review(&file, &context).map(|(loaded, _)| loaded),
     };
-    let loaded = match looked {
+    let loaded = match looked.and_then(|loaded| recorded_apart(loaded, &context)) {
         Ok(loaded) => loaded,
         Err(error) if args.json => {
             let diagnostic = match &error {

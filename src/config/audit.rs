@@ -5,6 +5,7 @@ use super::error::Diagnostic;
 use super::layers::{Layer, Layers, Role};
 use super::paths::{self, Variables};
 use super::scalar::{At, RawSize};
+use super::source::Place;
 use super::{units, values};
 use crate::policy::{AbsPath, Audit, AuditLog};
 
@@ -37,6 +38,12 @@ pub(super) fn audit(layers: &Layers, context: &Context) -> Result<Audit, Box<Dia
             Ok(Audit { log, ..default })
         }
     }
+}
+
+/// Where that is said.
+pub(super) fn said(layers: &Layers) -> Option<Place> {
+    let (layer, found) = layers.first(|raw| raw.audit.as_ref().and_then(|audit| audit.log.as_ref()))?;
+    Some(layer.source.place(found.at))
 }
 
 fn place(layer: &Layer, found: &At<String>, context: &Context) -> Result<AuditLog, Box<Diagnostic>> {

@@ -63,6 +63,8 @@ pub struct Loaded {
     pub missing: Vec<Missing>,
     /// Roots whose directory was made by this load, by name.
     pub made: Vec<String>,
+    /// Where it says that a log is kept, if it does.
+    pub log: Option<Place>,
 }
 
 /// A root whose directory is to be made.
@@ -286,5 +288,6 @@ fn loaded(resolved: Resolved, files: Vec<NamedFile>) -> Loaded {
         notes: resolved.notes,
         missing: resolved.missing,
         made: Vec::new(),
+        log: resolved.log,
     }
 }

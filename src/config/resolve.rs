@@ -18,6 +18,7 @@ use super::roots;
 use super::rules;
 use super::scalar::At;
 use super::short;
+use super::source::Place;
 use super::tools::{self, CustomTool};
 use super::warnings;
 use super::words::{
@@ -39,6 +40,8 @@ pub(crate) struct Resolved {
     pub(crate) notes: Vec<Diagnostic>,
     /// Roots whose directory is missing and asked for.
     pub(crate) missing: Vec<Missing>,
+    /// Where it is said that a log is kept, and where.
+    pub(crate) log: Option<Place>,
 }
 
 /// The policy the layers come to. Nothing is made.
@@ -125,6 +128,7 @@ pub(crate) fn resolve(layers: &Layers, context: &Context) -> Result<Resolved, Bo
         custom_tools,
         warnings: found,
         missing,
+        log: audit::said(layers),
     })
 }
 

@@ -7,14 +7,14 @@
 use nix::errno::Errno;
 
 use super::call::ToolError;
-use super::executor::Executor;
+use super::executor::{Executor, held};
 use super::footing::{Chosen, Footing, short, unavailable};
 use super::plan::{self, Ground, PlanError, Surroundings, Walls};
 use super::remembered;
 use crate::backend::status::protected;
 use crate::confine::{ConfineError, Confinement, OwnProcess, Step};
 use crate::policy::{Policy, Right};
-use crate::profile::{Asked, Profile};
+use crate::profile::{Asked, Call, Profile};
 
 /// Whether protected names may be held as this regime holds them.
 pub(super) fn protects(policy: &Policy, ground: Ground) -> Result<(), PlanError> {
@@ -77,6 +77,22 @@ fn cannot_hold(why: &str) -> String {
 }
 
 impl Executor {
+    /// Whether what is permitted this call could be held under another policy of the same settings, where this one's is;
+    /// nothing is started.
+    ///
+    /// # Errors
+    /// What cannot be held.
+    pub fn could_hold(&self, policy: &Policy, call: &Call) -> Result<(), ToolError> {
+        let Footing::Confined(ground) = &self.chosen.footing else {
+            return Ok(());
+        };
+        let profile = held(policy, &self.narrowing, call)?;
+        match (holds(policy, &profile, *ground), self.chosen.below) {
+            (Err(PlanError::Refused(_)), Some(below)) if holds(policy, &profile, below).is_ok() => Ok(()),
+            (done, _) => Ok(done?),
+        }
+    }
+
     /// Starts a worker for this profile.
     pub(super) async fn start_worker(
         &mut self,

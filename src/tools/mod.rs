@@ -76,6 +76,7 @@ pub use network::{NetworkUse, Tried, TriedResult};
 pub use outcome::{Outcome, Restored, Status, Then};
 pub use plan::PlanError;
 pub use provider::{Progress, ProvidedCall, Provider};
+pub use recorder::log_stays_out_of_reach;
 pub use served::{Ending, Served, ServedEnd, ServedStreams};
 pub use session::{Session, SessionError};
 pub use set::{ToolInfo, ToolSet};

@@ -53,13 +53,33 @@ struct Inner {
     ended: AtomicBool,
 }
 
+/// Where the policy says that a log is kept, if it says so.
+fn place(policy: &Policy, places: &Places) -> Option<Place> {
+    match &policy.audit.log {
+        crate::policy::AuditLog::Off => None,
+        crate::policy::AuditLog::Default => Some(Place::default_in(&places.state)),
+        crate::policy::AuditLog::At(path) => Some(Place::at(path.as_path())),
+    }
+}
+
+/// Whether the log of this policy, if it has one, would lie where its commands cannot reach it. Nothing is made.
+///
+/// # Errors
+/// Why no session could begin.
+pub fn log_stays_out_of_reach(policy: &Policy, places: &Places) -> Result<(), AuditError> {
+    let Some(place) = place(policy, places) else {
+        return Ok(());
+    };
+    place
+        .out_of_reach(&|path| super::apart::reached(policy, path))
+        .map(drop)
+}
+
 impl Recorder {
     /// The log that the policy says is kept, if it says so. `mode` is the one that holds.
     pub(super) fn open(policy: &Policy, mode: Mode, places: &Places) -> Result<Option<Self>, AuditError> {
-        let place = match &policy.audit.log {
-            crate::policy::AuditLog::Off => return Ok(None),
-            crate::policy::AuditLog::Default => Place::default_in(&places.state),
-            crate::policy::AuditLog::At(path) => Place::at(path.as_path()),
+        let Some(place) = place(policy, places) else {
+            return Ok(None);
         };
         let keeping = Keeping {
             max_bytes: policy.audit.max_bytes,

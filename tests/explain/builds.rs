@@ -1,5 +1,10 @@
 //! Real tools at work in `workspace-write`: nothing is denied to them, and nothing is told.
 
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
 use serde_json::Value;
 
 use crate::common::{Actor, Backend, Fixture, in_both_regimes, world_with};
@@ -26,6 +31,88 @@ fn nothing_is_denied_to_cargo() {
             "cargo build -q --offline && cargo run -q --offline && cargo test -q --offline",
         );
     });
+}
+
+#[test]
+fn nothing_is_denied_to_a_clean_build_of_a_project_with_all_that_it_depends_on() {
+    // Derives and their parser, scripts that try the compiler, and a linker for each of them: what a real project builds.
+    as_invoker(&["cargo", "cc"], |world| {
+        for (file, content) in vendored(&["serde", "serde_derive", "serde_json"]) {
+            world.write(Path::new("vendor").join(file), content);
+        }
+        world.write(
+            ".cargo/config.toml",
+            "[source.crates-io]\nreplace-with = \"vendored\"\n[source.vendored]\ndirectory = \"vendor\"\n",
+        );
+        world.write(
+            "Cargo.toml",
+            "[package]\nname = \"points\"\nversion = \"0.1.0\"\nedition = \"2021\"\n[dependencies]\nserde = { version = \"1\", features = [\"derive\"] }\nserde_json = \"1\"\n[profile.dev]\ndebug = false\n",
+        );
+        world.write(
+            "src/main.rs",
+            "#[derive(serde::Serialize)]\nstruct Point { x: u8 }\nfn main() { println!(\"{}\", serde_json::to_string(&Point { x: 1 }).unwrap()); }\n",
+        );
+        nothing_denied(
+            world,
+            "cargo build --offline && cargo run -q --offline | grep '{\"x\":1}'",
+        );
+    });
+}
+
+/// The files of these crates and of all that they depend on, which these tests were built from, in a directory for each.
+#[expect(clippy::disallowed_methods, reason = "the cargo that builds these tests, as it is")]
+fn vendored(crates: &[&str]) -> Vec<(PathBuf, Vec<u8>)> {
+    let host = format!("{}-unknown-linux-gnu", std::env::consts::ARCH);
+    let output = Command::new(env!("CARGO"))
+        .args([
+            "metadata",
+            "--locked",
+            "--offline",
+            "--format-version=1",
+            "--filter-platform",
+            &host,
+        ])
+        .current_dir(env!("CARGO_MANIFEST_DIR"))
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8(output.stderr).unwrap());
+    let metadata: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let text = |value: &Value| value.as_str().unwrap().to_owned();
+    let packages = metadata["packages"].as_array().unwrap();
+    let nodes = metadata["resolve"]["nodes"].as_array().unwrap();
+    let first = packages
+        .iter()
+        .filter(|package| crates.contains(&package["name"].as_str().unwrap()));
+    let mut left: Vec<String> = first.map(|package| text(&package["id"])).collect();
+    let mut wanted = BTreeSet::new();
+    while let Some(id) = left.pop() {
+        let node = nodes.iter().find(|node| node["id"] == id.as_str()).unwrap();
+        if wanted.insert(id) {
+            left.extend(node["dependencies"].as_array().unwrap().iter().map(text));
+        }
+    }
+    let mut files = Vec::new();
+    for package in packages.iter().filter(|package| wanted.contains(&text(&package["id"]))) {
+        let manifest = PathBuf::from(text(&package["manifest_path"]));
+        let name = PathBuf::from(format!("{}-{}", text(&package["name"]), text(&package["version"])));
+        read(manifest.parent().unwrap(), &name, Path::new(""), &mut files);
+        // No file of it is held against a sum.
+        files.push((name.join(".cargo-checksum.json"), b"{\"files\":{}}".to_vec()));
+    }
+    files
+}
+
+/// The files below a directory, by their way from `top`, under a name.
+fn read(top: &Path, name: &Path, below: &Path, files: &mut Vec<(PathBuf, Vec<u8>)>) {
+    for entry in fs::read_dir(top.join(below)).unwrap() {
+        let entry = entry.unwrap();
+        let path = below.join(entry.file_name());
+        if entry.file_type().unwrap().is_dir() {
+            read(top, name, &path, files);
+        } else {
+            files.push((name.join(path), fs::read(entry.path()).unwrap()));
+        }
+    }
 }
 
 #[test]

@@ -1,8 +1,8 @@
 //! `stockade learn` reaches a config under which a command passes, and grants nothing that was not accepted.
 //!
 //! `sessions` has real tools that start from a read-only config, `consent` what is accepted and what is not, `files` the config
-//! that is changed, `hostile` commands that attempt things to have them granted, and
-//! `repositories` what git would run later. `lab` is what they share.
+//! that is changed, `helps` changes that would not help, `hostile` commands that attempt things to have them granted, and
+//! `repositories` what git would run later, `secrets` names that say what lies there. `lab` is what they share.
 #![allow(missing_docs, reason = "a test file")]
 
 #[cfg(test)]
@@ -14,10 +14,14 @@ mod consent;
 #[cfg(test)]
 mod files;
 #[cfg(test)]
+mod helps;
+#[cfg(test)]
 mod hostile;
 #[cfg(test)]
 mod lab;
 #[cfg(test)]
 mod repositories;
+#[cfg(test)]
+mod secrets;
 #[cfg(test)]
 mod sessions;

@@ -61,8 +61,9 @@ fn text(report: &Report, shown: &str) -> String {
             report.records
         ),
         None => format!(
-            "{shown}: ok, {} records{files}{removed}\n{last}{}",
+            "{shown}: ok, {} records{files}{removed}\n{last}{}{}",
             report.records,
+            behind(report.behind),
             partial(report.tail)
         ),
     }
@@ -80,6 +81,18 @@ pub(super) fn partial(tail: Tail) -> String {
     }
 }
 
+/// What the head does not speak of.
+fn behind(behind: Option<u64>) -> String {
+    match behind {
+        Some(0) => String::new(),
+        Some(1) => "1 record is behind the head: nothing would tell of it were it cut off\n".to_owned(),
+        Some(count) => format!("{count} records are behind the head: nothing would tell of it were they cut off\n"),
+        None => "there is no head, which says how far a log was certainly written: it was just begun, or cut to its \
+                 beginning\n"
+            .to_owned(),
+    }
+}
+
 fn object(report: &Report, shown: &str) -> Value {
     let (tail, partial_bytes) = match report.tail {
         Tail::Whole => ("whole", 0),
@@ -91,6 +104,7 @@ fn object(report: &Report, shown: &str) -> Value {
         "records": report.records,
         "files": report.files,
         "last": report.last.map(|(seq, hash)| json!({"seq": seq, "hash": hex(&hash)})),
+        "behind_head": report.behind,
         "tail": tail,
         "partial_bytes": partial_bytes,
         "removed_up_to_file": report.removed,

@@ -130,15 +130,15 @@ impl Draft {
         unified(&self.before, &self.text)
     }
 
-    /// Whether there is a config that says this as well.
+    /// The policy of a config that says this as well.
     ///
     /// # Errors
     /// Why there is none.
-    pub(super) fn could(&self, args: &LearnArgs, change: &Change, context: &Context) -> Result<(), Complaint> {
+    pub(super) fn could(&self, args: &LearnArgs, change: &Change, context: &Context) -> Result<Policy, Complaint> {
         let all = self.with([(change.clone(), AcceptedBy::Person)]);
         let text = self.amended(&all)?;
         let changes: Vec<&Change> = all.iter().map(|(change, _)| change).collect();
-        self.load(args, &text, &changes, context).map(drop)
+        Ok(self.load(args, &text, &changes, context)?.policy)
     }
 
     /// Accepts these changes: the text says them from here on, and nothing else that is new.

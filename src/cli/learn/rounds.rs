@@ -16,6 +16,7 @@ use crate::cli::run::{exit_of_outcome, stops, tell, tool_complaint};
 use crate::config::Context;
 use crate::config::amend::Change;
 use crate::policy::{AbsPath, Explain};
+use crate::profile::{Asked, Call};
 use crate::tools::learn::{
     AcceptedBy, Answer, ConfigQuestion, Consent, Looks, Proposal, Proposals, Standing, Surroundings, propose, questions,
 };
@@ -172,7 +173,7 @@ impl Learned {
         self.exit = self.ended;
         self.stopped = matches!(outcome.status, Status::Cancelled { .. }) || halted.try_recv().is_ok();
         let passed = self.passes();
-        let proposals = self.proposals(&outcome, setting, passed);
+        let proposals = self.proposals(&outcome, setting, &executor, passed);
         self.rounds.push(Round { outcome, session });
         let Proposals { proposed, standing, .. } = proposals;
         self.standing = standing;
@@ -203,7 +204,7 @@ impl Learned {
         done
     }
 
-    fn proposals(&self, outcome: &Outcome, setting: &Setting<'_>, passed: bool) -> Proposals {
+    fn proposals(&self, outcome: &Outcome, setting: &Setting<'_>, executor: &Executor, passed: bool) -> Proposals {
         let (around, consent) = (&setting.around, setting.consent);
         let policy = self.draft.policy();
         let mut found = propose(policy, outcome, around, Looks::LeftOut);
@@ -223,16 +224,12 @@ impl Learned {
                 .collect();
             found.proposed.extend(named);
         }
-        // What was accepted and did not help is not proposed again.
-        let accepted = self.draft.accepted();
-        found
-            .proposed
-            .retain(|proposal| !accepted.iter().any(|(accepted, _)| *accepted == proposal.change));
+        let call = outcome.explained.as_ref().and_then(|explained| explained.call.clone());
+        let call = call.unwrap_or_else(|| Call::of(Asked::Everything));
         for proposal in std::mem::take(&mut found.proposed) {
-            match self.draft.could(setting.args, &proposal.change, setting.context) {
-                Ok(()) => found.proposed.push(proposal),
-                Err(complaint) => {
-                    let (why, _) = complaint.into_parts();
+            match self.objection(&proposal.change, setting, executor, &call) {
+                None => found.proposed.push(proposal),
+                Some(why) => {
                     let standing = proposal.denied.into_iter();
                     found.standing.extend(standing.map(|denied| Standing {
                         denied,
@@ -242,6 +239,20 @@ impl Learned {
             }
         }
         found
+    }
+
+    /// Why a change is not proposed though it would permit what was denied, if it is not.
+    fn objection(&self, change: &Change, setting: &Setting<'_>, executor: &Executor, call: &Call) -> Option<String> {
+        if self.draft.accepted().iter().any(|(accepted, _)| accepted == change) {
+            return Some("what would permit it was accepted, and it is denied all the same".to_owned());
+        }
+        let policy = match self.draft.could(setting.args, change, setting.context) {
+            Ok(policy) => policy,
+            Err(complaint) => return Some(complaint.into_parts().0),
+        };
+        // A config that no command can be confined to helps nobody.
+        let refused = executor.could_hold(&policy, call).err()?;
+        Some(format!("a config that permits it could not be held: {refused}"))
     }
 
     /// Takes what is accepted out of what is left.

@@ -2,12 +2,13 @@
 
 use serde_json::{Value, json};
 
-use super::rounds::Learned;
+use super::rounds::{Learned, Round};
 use super::{Trusted, Written};
 use crate::config::amend::Change;
 use crate::policy::Right;
 use crate::policy::path::{display, escape};
 use crate::tools::Explained;
+use crate::tools::explain::Wanted;
 use crate::tools::learn::{AcceptedBy, Proposal, Standing, flag};
 
 /// The most that a person is shown of each kind; `--json` has all of it.
@@ -103,6 +104,9 @@ pub(super) fn summary(learned: &Learned, written: &Written) -> String {
         plural(rounds, "round"),
         plural(accepted, "change")
     ));
+    for note in notes(learned) {
+        line(note);
+    }
     match written {
         Written::Unchanged => line("nothing was accepted, and nothing is written".to_owned()),
         Written::Stopped => line("stopped; nothing was written".to_owned()),
@@ -128,6 +132,48 @@ pub(super) fn summary(learned: &Learned, written: &Written) -> String {
         );
     }
     text
+}
+
+/// What was accepted and did not make the command pass, where nothing more could be accepted: nobody is to find that in the
+/// config later and take it for needed.
+fn notes(learned: &Learned) -> Vec<String> {
+    let changes = learned.draft.accepted();
+    if learned.passes() || learned.stopped || learned.exhausted || !learned.left.is_empty() || changes.is_empty() {
+        return Vec::new();
+    }
+    let mut notes: Vec<String> = changes
+        .iter()
+        .take(SHOWN)
+        .map(|(accepted, _)| {
+            format!(
+                "accepted, and the command does not pass all the same: {}; take it out of the config if nothing else needs it",
+                change(accepted)
+            )
+        })
+        .collect();
+    if let Some(more) = changes.len().checked_sub(SHOWN).filter(|more| *more > 0) {
+        notes.push(format!("{more} more that were accepted and did not make it pass"));
+    }
+    let explained = |round: &Round| {
+        round
+            .outcome
+            .explained
+            .as_ref()
+            .map(|explained| explained.blocked.clone())
+    };
+    let links = learned.rounds.iter().filter_map(explained).flatten();
+    let is_in_namespaces = learned
+        .rounds
+        .last()
+        .is_some_and(|round| round.outcome.regime.starts_with("namespaces"));
+    if is_in_namespaces && links.into_iter().any(|blocked| blocked.wanted == Wanted::Link) {
+        notes.push(
+            "it makes hard links, which never lead from one root to another in the `namespaces` regime (\"Invalid cross-device \
+             link\"), whatever both give: write one root that holds both places in their stead"
+                .to_owned(),
+        );
+    }
+    notes
 }
 
 fn unlisted(learned: &Learned) -> (u64, u64) {
@@ -163,6 +209,7 @@ pub(super) fn object(learned: &Learned, written: &Written, reason: Option<&str>)
         "rounds": rounds,
         "proposals": accepted.chain(left).collect::<Vec<_>>(),
         "standing": learned.standing,
+        "notes": notes(learned),
         "more": more,
         "unseen": unseen,
         "exhausted": learned.exhausted,

@@ -1,157 +1,169 @@
 //! Names under which people and programs keep what nobody else may have.
+//!
+//! A name that says it wrongly costs a question, one that is missed costs what lies there. So names are taken apart at
+//! whatever is no letter or digit, and where small letters meet large ones, and are looked at word by word: what is put before or behind
+//! (`old`, `.bak`, `-prod`, `2`) changes nothing. Text of programs is another thing: it speaks of secrets all the time
+//! (`passwords_test.py`, `token.rs`), and a project that holds such a file would never be of low risk. There it is said only by a
+//! name that speaks of nothing else (`secrets.py`, `api_key.js`).
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Component, Path};
 
-/// Names of files and directories, in small letters.
-const NAMES: &[&str] = &[
-    ".ssh",
-    ".aws",
-    ".azure",
-    ".gnupg",
-    ".gpg",
-    ".kube",
-    ".docker",
-    ".podman",
-    ".password-store",
-    ".pki",
-    ".netrc",
-    "_netrc",
-    ".git-credentials",
-    ".npmrc",
-    ".yarnrc.yml",
-    ".pypirc",
-    ".pgpass",
-    ".my.cnf",
-    ".mylogin.cnf",
-    ".vault-token",
-    ".env",
-    ".envrc",
-    ".htpasswd",
-    ".terraform.d",
-    ".terraformrc",
-    ".boto",
-    ".s3cfg",
-    ".mozilla",
-    ".thunderbird",
-    ".chromium",
-    ".bitcoin",
-    ".ethereum",
-    ".electrum",
-    ".bash_history",
-    ".zsh_history",
-    ".python_history",
-    ".node_repl_history",
-    ".psql_history",
-    ".mysql_history",
-    ".sqlite_history",
-    ".lesshst",
-    ".viminfo",
-    ".xauthority",
-    ".iceauthority",
-    ".authinfo",
-    ".authinfo.gpg",
-    ".config.gpg",
-    ".claude",
-    ".codex",
-    ".gemini",
-    ".cursor",
-    "shadow",
-    "shadow-",
-    "gshadow",
-    "gshadow-",
-    "sudoers",
-    "sudoers.d",
-    "credentials",
-    "credentials.toml",
-    "credentials.json",
-    "credentials.db",
-    "application_default_credentials.json",
-    "keyrings",
-    "keychains",
-    "kwalletd",
-    "google-chrome",
-    "chromium",
-    "bravesoftware",
-    "microsoft-edge",
-    "gcloud",
-    "gh",
-    "hub",
-    "glab-cli",
-    "op",
-    "1password",
-    "bitwarden",
-    "keepassxc",
-    "rclone",
-    "doctl",
-    "heroku",
-    "filezilla",
-    "secrets",
-    "secret",
-    "private",
-    "token",
-    "tokens",
-    "passwd-",
-    "auth.json",
-    "wallet.dat",
-    "master.key",
-    "cookies.sqlite",
-    "login data",
-    "key4.db",
-    "logins.json",
-    "id_rsa",
-    "id_dsa",
-    "id_ecdsa",
-    "id_ed25519",
-    "id_ecdsa_sk",
-    "id_ed25519_sk",
-    "docker.sock",
-    "containerd.sock",
-    "podman.sock",
-    "crio.sock",
-    ".secrets",
-    "kubeconfig",
-    ".dockercfg",
-];
+mod names;
 
-/// How names of keys and stores of them end, in small letters.
-const ENDINGS: &[&str] = &[
-    ".pem",
-    ".key",
-    ".p12",
-    ".pfx",
-    ".p8",
-    ".jks",
-    ".keystore",
-    ".kdb",
-    ".kdbx",
-    ".keytab",
-    ".ppk",
-    ".asc",
-    ".gpg",
-    ".age",
-    ".ovpn",
-    ".sock",
-    ".env",
-    ".tfstate",
-    ".tfvars",
-];
+use names::{ENDINGS, HINTING, KEPT, NAMES, OF, OPENING, SAYING, SOURCE};
 
-/// Beginnings of names, in small letters.
-const BEGINNINGS: &[&str] = &[".env.", "secrets.", "id_rsa.", "id_ed25519.", "id_ecdsa."];
+/// Words that are said in so many others that only a whole one counts (`sacred`).
+const SHORT: usize = 6;
+/// Beginnings of words that are written as one (`passwordlist`), in a file of data.
+const JOINED: &[&str] = &["secret", "password", "passwd", "credential"];
 
 /// Whether a name says that something secret lies there; what ends in `.pub` is public.
 pub(super) fn is_secret(name: &OsStr) -> bool {
-    let name = name.as_bytes().to_ascii_lowercase();
-    if name.ends_with(b".pub") || name == b".env.example" {
+    let name = String::from_utf8_lossy(name.as_bytes());
+    let small = name.to_ascii_lowercase();
+    let is_public = small.rsplit_once('.').is_some_and(|(_, ending)| ending == "pub");
+    if is_public || small == ".env.example" {
         return false;
     }
-    NAMES.iter().any(|known| name == known.as_bytes())
-        || ENDINGS.iter().any(|end| name.ends_with(end.as_bytes()))
-        || BEGINNINGS
+    is_known(&small) || Words::of(&small).is_secret() || Words::of(&parted(&name)).is_secret()
+}
+
+/// Whether it is one of the names, or a copy of what bears it.
+fn is_known(name: &str) -> bool {
+    let name = name.trim_start_matches('#');
+    NAMES.iter().any(|known| {
+        // An editor hides the name of its own copy.
+        let rest = [Some(name), name.strip_prefix('.')]
+            .into_iter()
+            .flatten()
+            .find_map(|name| name.strip_prefix(known));
+        rest.is_some_and(|rest| {
+            rest.is_empty() || (!rest.starts_with(char::is_alphanumeric) && (known.starts_with('.') || is_kept(rest)))
+        })
+    })
+}
+
+/// Whether this is what stands behind the name of a file that is kept.
+fn is_kept(rest: &str) -> bool {
+    let number = |word: &str| word.bytes().all(|byte| byte.is_ascii_digit());
+    let mut words = rest.split(|c: char| !c.is_alphanumeric());
+    words.all(|word| number(word) || KEPT.contains(&word))
+}
+
+/// With a separator where a small letter meets a large one, in small letters.
+fn parted(name: &str) -> String {
+    let mut parted = String::with_capacity(name.len());
+    let mut small = false;
+    for c in name.chars() {
+        if small && c.is_ascii_uppercase() {
+            parted.push('_');
+        }
+        small = c.is_ascii_lowercase() || c.is_ascii_digit();
+        parted.push(c.to_ascii_lowercase());
+    }
+    parted
+}
+
+/// A name, word by word.
+struct Words<'a> {
+    /// Each, and whether a dot stands before it.
+    all: Vec<(&'a str, bool)>,
+    hidden: bool,
+    /// What stands behind the last dot, if that is not the first.
+    ending: Option<&'a str>,
+}
+
+impl<'a> Words<'a> {
+    fn of(name: &'a str) -> Self {
+        let mut words = Vec::new();
+        let mut dot = false;
+        for part in name.split_inclusive(|c: char| !c.is_alphanumeric()) {
+            let word = part.trim_end_matches(|c: char| !c.is_alphanumeric());
+            if !word.is_empty() {
+                words.push((word, dot));
+            }
+            dot = part.ends_with('.');
+        }
+        Self {
+            all: words,
+            hidden: name.starts_with('.'),
+            ending: name
+                .rsplit_once('.')
+                .filter(|(stem, _)| !stem.is_empty())
+                .map(|(_, ending)| ending),
+        }
+    }
+
+    fn is_secret(&self) -> bool {
+        if self.ending.is_some_and(|ending| SOURCE.contains(&ending)) && !self.hidden {
+            return self.speaks_of_nothing_else();
+        }
+        let data = self.ending.is_some() || self.hidden;
+        self.all
             .iter()
-            .any(|beginning| name.starts_with(beginning.as_bytes()))
+            .any(|(word, dot)| says(word) || (*dot && is_one_of(word, ENDINGS)))
+            || self.pairs().any(|pair| says(&pair))
+            || (data
+                && self
+                    .all
+                    .iter()
+                    .any(|(word, _)| is_one_of(word, HINTING) || is_joined(word)))
+            || self.is_environment()
+    }
+
+    /// Variables of one environment (`.env-prod`, `env.local`, `prod_env`): not `env` alone, where Python keeps its packages.
+    fn is_environment(&self) -> bool {
+        (self.hidden || self.all.len() > 1)
+            && self
+                .all
+                .iter()
+                .any(|(word, _)| is_one_of(word, &["env", "envrc", "dotenv"]))
+    }
+
+    /// Whether every word before the ending says it, or of what it is.
+    fn speaks_of_nothing_else(&self) -> bool {
+        let stem = self.all.split_last().map_or(&[][..], |(_, stem)| stem);
+        let all = stem
+            .iter()
+            .all(|(word, _)| says(word) || is_one_of(word, OPENING) || is_one_of(word, OF));
+        all && (stem.iter().any(|(word, _)| says(word)) || self.pairs().any(|pair| says(&pair)))
+    }
+
+    /// Words that stand together, as one.
+    fn pairs(&self) -> impl Iterator<Item = String> {
+        self.all
+            .windows(2)
+            .filter_map(|pair| Some([pair.first()?.0, pair.last()?.0].concat()))
+    }
+}
+
+/// Whether a word says it.
+fn says(word: &str) -> bool {
+    let word = unnumbered(word, SAYING);
+    let one = SAYING
+        .iter()
+        .any(|known| word == *known || (known.len() >= SHORT && word.ends_with(known)));
+    one || OPENING
+        .iter()
+        .any(|opening| word.strip_suffix(opening).is_some_and(|of| OF.contains(&of)))
+}
+
+fn is_one_of(word: &str, words: &[&str]) -> bool {
+    words.contains(&unnumbered(word, words))
+}
+
+fn is_joined(word: &str) -> bool {
+    JOINED.iter().any(|beginning| word.starts_with(beginning)) && !word.starts_with("secretar")
+}
+
+/// A word without the number of a copy, unless the number is part of it.
+fn unnumbered<'a>(word: &'a str, words: &[&str]) -> &'a str {
+    if words.contains(&word) {
+        return word;
+    }
+    word.trim_end_matches(|c: char| c.is_ascii_digit())
 }
 
 /// The first name on the way that says so.
@@ -168,34 +180,67 @@ pub(super) fn on_the_way(path: &Path) -> Option<&OsStr> {
 mod tests {
     use super::*;
 
+    #[track_caller]
+    fn all_are(secret: bool, names: &str) {
+        for name in names.split_whitespace() {
+            assert_eq!(is_secret(OsStr::new(name)), secret, "{name}");
+        }
+    }
+
     #[test]
     fn secrets_are_known_by_name_in_any_case_and_what_is_public_is_none() {
-        for secret in [
-            ".ssh",
-            "ID_RSA",
-            "server.PEM",
-            ".env",
-            ".env.local",
-            "docker.sock",
-            "Credentials",
-            "prod.env",
-            "secrets.yaml",
-            "prod.tfstate",
-            "kubeconfig",
-        ] {
-            assert!(is_secret(OsStr::new(secret)), "{secret}");
-        }
-        for open in [
-            "id_rsa.pub",
-            "src",
-            "environment",
-            "keys.rs",
-            ".env.example",
-            "privateer",
-        ] {
-            assert!(!is_secret(OsStr::new(open)), "{open}");
-        }
+        all_are(
+            true,
+            ".ssh ID_RSA server.PEM .env .env.local docker.sock Credentials prod.env secrets.yaml prod.tfstate kubeconfig",
+        );
+        all_are(false, "id_rsa.pub src environment keys.rs .env.example privateer");
         assert_eq!(on_the_way(Path::new("/home/a/.aws/x")), Some(OsStr::new(".aws")));
         assert_eq!(on_the_way(Path::new("/usr/share/x")), None);
+    }
+
+    #[test]
+    fn another_spelling_of_a_name_is_the_same_secret() {
+        all_are(
+            true,
+            ".secret .env-prod .env_local .envrc.local env.production prod_env set-env.sh .env2 .env~ .env.js \
+             credentials.csv client_secret.json clientSecret.json CLIENT-SECRET SeCrEt.json my-secrets.toml mysecret.txt \
+             service-account.json serviceAccountKey.json service_account_prod app-firebase-adminsdk-1a2b.json \
+             api_key.txt apikey APIKey.txt api-keys.json private_key privateKey.txt access-token github_token.txt \
+             accesstoken deploy.key signing-key-2024 key.txt keys.json token.json auth.yaml \
+             password.txt passwords.csv passwordlist.txt db_passwd Passwort.txt passphrase pwd.txt root-pw \
+             npmrc .npmrc-old netrc.txt .netrc.bak .pypirc_work .pgpass.save htpasswd .htpasswd.old users.htpasswd \
+             kube-config.yaml kubeconfig-prod prod.kubeconfig .kube-old .aws_old aws.json gcloud.json \
+             cookies.txt vault.yml .vault-token.1 vault_pass recovery-codes.txt seed-phrase wallet.json \
+             terraform.tfvars.json prod.auto.tfvars terraform.tfstate.backup",
+        );
+    }
+
+    #[test]
+    fn a_copy_of_a_key_is_a_key() {
+        all_are(
+            true,
+            "id_rsa_old id_rsa2 id_rsa.1 id_ed25519-work old_id_ecdsa id_dsa~ key.pem.bak server.key.2024 key.pem-old \
+             server.pem.gz key.pem2 #server.key# .server.pem.swp cert.p12.orig store.jks_1 store.keystore.save \
+             vault.kdbx.backup home.ovpn~ secret.asc.old a.gpg.1 a.der a.jwk a.pkcs12 a.ppk.txt shadow.bak token~ \
+             credentials.old .bash_history-0123.tmp secrets.tar.gz",
+        );
+        assert!(is_secret(OsStr::new("id_rsa (copy 2)")));
+        assert!(is_secret(OsStr::new("my passwords.txt")));
+        assert!(is_secret(OsStr::from_bytes(b"api_key\xff.txt")));
+    }
+
+    #[test]
+    fn text_of_programs_says_it_by_nothing_but_the_name_of_a_secret() {
+        all_are(
+            false,
+            "tokenizer.rs tokenizer.json secretary.md secretary.txt keyboard.c keymap.json token.rs tokens.css key.png keys.go \
+             passwords_test.py test_credentials.py secret_sharing.md password-reset.html auth.ts env.py vite-env.d.ts \
+             js-tokens object-keys env venv environment.yml sacred.txt monkey.txt turkey.csv passenger.json \
+             compass.yaml keynote.txt README.md Makefile Cargo.lock package.json private.h hub.py op.rs gh-pages pinned.txt",
+        );
+        all_are(
+            true,
+            "secrets.py secrets.rs credentials.js aws_secrets.py api_key.js PrivateKey.java my_password.md keys.js wp-config.php",
+        );
     }
 }

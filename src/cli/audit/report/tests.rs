@@ -17,6 +17,7 @@ fn whole() -> Report {
         records: 9,
         files: 1,
         last: None,
+        behind: Some(0),
         tail: Tail::Whole,
         removed: None,
         fault: None,

@@ -1,0 +1,68 @@
+//! Changes that would not help: they are not accepted, or it is told.
+
+use serde_json::Value;
+
+use crate::common::{Fixture, SECRET, in_both_regimes};
+use crate::lab::{accepted_nothing, config, learn, read_only, shown, text};
+
+in_both_regimes! {
+    what_could_not_be_held_stays_denied [];
+    what_was_accepted_and_did_not_help_is_told ["python3"];
+}
+
+fn what_could_not_be_held_stays_denied(world: &Fixture) {
+    // There a deny of what may be read needs `decompose` from the start.
+    if !world.backend.is_in_namespaces() {
+        return;
+    }
+    world.write("secret.txt", SECRET);
+    world.write("sub/x", "x");
+    // It could be made anew in a directory that is written: no mount covers what is not there.
+    let config = config(
+        world,
+        "    project: {root: ./workspace, mode: ro, deny: [secret.txt]}\n",
+    );
+    let before = text(&config);
+    let learned = learn(world, &config, &["--yes"], "touch sub/new");
+    assert!(accepted_nothing(&learned), "{learned:#}");
+    assert_eq!((&learned["exit"], &learned["rounds"][1]), (&1.into(), &Value::Null));
+    let standing = learned["standing"].to_string();
+    assert!(
+        standing.contains("sub/new") && standing.contains("deny_fallback: decompose"),
+        "{learned:#}"
+    );
+    assert_eq!(text(&config), before);
+}
+
+fn what_was_accepted_and_did_not_help_is_told(world: &Fixture) {
+    world.write("sub/n", "x");
+    world.write("src/x", "x");
+    let config = read_only(world);
+    let line = "python3 -c \"import os; os.link('sub/n', 'src/h')\"";
+    let learned = learn(world, &config, &["--yes"], line);
+    let notes = learned["notes"].to_string();
+    if !world.backend.is_in_namespaces() {
+        assert_eq!(
+            (&learned["passes"], notes.as_str()),
+            (&true.into(), "[]"),
+            "{learned:#}"
+        );
+        return;
+    }
+    assert_eq!(learned["passes"], false, "{learned:#}");
+    for place in ["sub", "src"] {
+        let root = format!("a root for {}: read+write", shown(world.workspace().join(place)));
+        assert!(notes.contains(&root), "{learned:#}");
+    }
+    assert!(
+        notes.contains("hard links") && notes.contains("one root"),
+        "{learned:#}"
+    );
+    let config = read_only(world);
+    let args = ["learn", "--yes", "--config", config.to_str().unwrap(), "-c", line];
+    let said = world.stockade(&args).output().exits(1).err();
+    assert!(
+        said.contains("the command does not pass all the same: a root for"),
+        "{said}"
+    );
+}
