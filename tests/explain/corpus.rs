@@ -58,8 +58,10 @@ fn changes_of_the_tree_are_told(world: &Fixture) {
     twins.both('f', "new-4", &["make"]);
     twins.both('s', "new-5", &["make"]);
     twins.both('u', "a", &["remove"]);
-    twins.both('D', "empty", &["remove"]);
     let trial = &mut twins.trial;
+    let told = trial.told("remove", out.join("empty"));
+    trial.denied('D', out.join("empty/"), NOTHING, &[told]);
+    trial.permitted('D', inside.join("empty/"), NOTHING);
     // Out, in, and outside altogether.
     let told = trial.told("make", out.join("moved"));
     trial.denied('m', inside.join("b"), out.join("moved"), &[told]);
@@ -226,6 +228,22 @@ fn what_fails_everywhere_is_not_told(world: &Fixture) {
         }
         trial.fails('m', &missing, inside.join("from-nothing"));
         trial.fails('k', &missing, inside.join("from-nothing"));
+    }
+    // No directories.
+    for folder in [&out, &inside] {
+        for (letter, path) in [
+            ('r', "a/"),
+            ('w', "a/"),
+            ('u', "a/"),
+            ('Z', "a/"),
+            ('q', "a/"),
+            ('Z', "new/"),
+        ] {
+            trial.fails(letter, folder.join(path), NOTHING);
+        }
+        for letter in ['r', 'w', 'u', 'c', 'd', 's'] {
+            trial.fails(letter, folder.join("a/x"), NOTHING);
+        }
     }
     // There already.
     for letter in ['c', 'd', 's', 'f'] {

@@ -5,6 +5,7 @@
 
 use std::ffi::CString;
 use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use nix::errno::Errno;
@@ -182,6 +183,8 @@ fn open(caller: &Caller<'_>, target: &Target, flags: i32) -> Vec<Attempt> {
         (Found::There, Kind::Directory) => &[Want::List],
         (Found::There, Kind::Link) => &[],
         (Found::There, Kind::File | Kind::Other) if has(libc::O_DIRECTORY) => &[],
+        // No file is made with a slash behind its name.
+        (Found::Absent | Found::Nothing, _) if is_new && led.path.as_bytes().ends_with(b"/") => &[],
         (Found::Absent | Found::Nothing, _) if is_new => &[Want::Make],
         (Found::There | Found::Absent | Found::Nothing, _) => content,
     };
