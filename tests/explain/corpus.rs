@@ -257,6 +257,11 @@ fn what_fails_everywhere_is_not_told(world: &Fixture) {
     trial.fails('r', inside.join("dangling"), NOTHING);
     trial.fails('r', inside.join("loop"), NOTHING);
     trial.fails('2', inside.join("a"), NOTHING);
+    trial.fails('9', "192.0.2.1", NOTHING);
+    if trial.is_in_namespaces() {
+        // Where there are no sockets but pairs, no address can be connected to, whatever that is asked of.
+        trial.fails('0', "192.0.2.1", NOTHING);
+    }
     trial.permitted('q', "/usr", NOTHING);
     trial.either('Q', "/usr/bin/env", NOTHING, &[]);
     twins.trial.try_all(&[]);

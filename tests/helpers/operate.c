@@ -249,6 +249,18 @@ static int reaches(const char *number, const char *port, int type) {
     return e;
 }
 
+/* Gives an address to what is no socket: nothing that is open, and a folder. 0 is any other answer than that. */
+static int misaddresses(const char *number, int connecting) {
+    struct sockaddr_in in = {.sin_family = AF_INET, .sin_port = htons(80)};
+    struct sockaddr *to = (struct sockaddr *)&in;
+    if (inet_pton(AF_INET, number, &in.sin_addr) != 1) return 0;
+    int folder = open("/usr", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int e = err(connecting ? connect(-1, to, sizeof in) : sendto(-1, "x", 1, 0, to, sizeof in));
+    if (e == EBADF) e = err(connecting ? connect(folder, to, sizeof in) : sendto(folder, "x", 1, 0, to, sizeof in));
+    close(folder);
+    return e == ENOTSOCK ? e : 0;
+}
+
 /* A socket that takes a path. */
 static int binds_to_path(const char *path) {
     struct sockaddr_un at = {.sun_family = AF_UNIX};
@@ -326,6 +338,8 @@ static int perform(char what, const char *a, const char *b) {
     case 'X': return by_child(a, b, 1, 1);
     case 'I': return reaches(a, b, SOCK_STREAM);
     case 'G': return reaches(a, b, SOCK_DGRAM);
+    case '9': return misaddresses(a, 0);
+    case '0': return misaddresses(a, 1);
     case 'F': return closing(socket(atoi(a), SOCK_RAW | SOCK_CLOEXEC, 0));
     case 'W': return binds_to_path(a);
     case 'M': return err(mount("none", a, "tmpfs", 0, NULL));

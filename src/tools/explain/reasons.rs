@@ -149,7 +149,11 @@ impl Standing {
                 address.to_string(),
                 Subject::Address(address),
                 times,
-                Layer::NetworkNamespace,
+                if self.is_in_namespaces() {
+                    Layer::NetworkNamespace
+                } else {
+                    Layer::Landlock
+                },
             )
         }
     }
