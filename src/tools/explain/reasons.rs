@@ -85,7 +85,12 @@ impl Standing {
             .clause
             .as_ref()
             .map(|clause| (clause.text.clone(), clause.origin.clone()));
-        let (clause, origin) = decides.or(missed).unzip();
+        let stricter = match answer.permitted {
+            Permitted::Yes => self.stricter(wanted, operation, path),
+            Permitted::Approved | Permitted::No => None,
+        };
+        let held = stricter.as_ref().map(|held| (held.clause.clone(), held.origin.clone()));
+        let (clause, origin) = held.or(decides).or(missed).unzip();
         let mut notes = answer.notes.clone();
         if wanted == Wanted::Attributes && answer.permitted == Permitted::Yes {
             notes.push(
@@ -97,11 +102,16 @@ impl Standing {
             Permitted::No => self.opening(wanted, operation, path, writing),
             Permitted::Approved => vec!["a command that was asked about and approved may".to_owned()],
             // The profile gives it and the backend blocks more.
-            Permitted::Yes => answer
-                .backends
-                .iter()
-                .filter_map(|backend| backend.detail.clone())
-                .collect(),
+            Permitted::Yes => {
+                let details = answer.backends.iter().filter_map(|backend| backend.detail.clone());
+                match stricter {
+                    None => details.collect(),
+                    Some(held) => {
+                        notes.extend(details);
+                        held.change
+                    }
+                }
+            }
         };
         Blocked {
             clause,
@@ -216,7 +226,7 @@ impl Standing {
         }
     }
 
-    fn line(&self, key: &str) -> Option<String> {
+    pub(super) fn line(&self, key: &str) -> Option<String> {
         let origin = self.inspection.policy.ceilings.lines.get(key)?;
         Some(escape(origin.to_string().as_bytes()))
     }

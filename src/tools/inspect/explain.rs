@@ -11,7 +11,7 @@ use crate::backend::status::Status;
 use crate::config::amend::Writing;
 use crate::confine::protect::protected_name;
 use crate::policy::path::display;
-use crate::policy::{AbsPath, Access, Demand, Grant, Operation, Origin, Protect, Right, Rights, Root};
+use crate::policy::{AbsPath, Access, Demand, Deny, Grant, Operation, Origin, Protect, Right, Rights, Root};
 use crate::profile::{Asked, Decided, FileReach};
 use crate::tools::plan::PlanError;
 
@@ -205,11 +205,7 @@ impl Inspection {
             }
             Decided::Grant(_) => change.extend(why.granted.iter().map(|grant| remove(grant))),
             Decided::Deny(_) => {
-                let all = why.denied.iter();
-                change.extend(all.map(|deny| format!("without `{deny}` ({}) it would be permitted", deny.origin)));
-                if change.len() > 1 {
-                    change.insert(0, "all of these would have to go:".to_owned());
-                }
+                change.extend(without(&why.denied));
             }
             Decided::Nothing => {
                 change.extend(why.missed.first().map(|grant| missing(grant, operation, path, writing)));
@@ -246,6 +242,18 @@ impl crate::profile::Explanation<'_> {
     fn access_from(&self, root: &Root) -> bool {
         self.granted.iter().any(|grant| grant.origin == root.origin)
     }
+}
+
+/// What would permit something that these denies are in the way of.
+pub(in crate::tools) fn without(denies: &[&Deny]) -> Vec<String> {
+    let all = denies.iter();
+    let mut change: Vec<String> = all
+        .map(|deny| format!("without `{deny}` ({}) it would be permitted", deny.origin))
+        .collect();
+    if change.len() > 1 {
+        change.insert(0, "all of these would have to go:".to_owned());
+    }
+    change
 }
 
 fn remove(grant: &Grant) -> String {
