@@ -8,8 +8,9 @@
 //! what stood in the way, and what would have to change; where the plan blocks more than the config says, [`stricter`] finds the line that
 //! it does so for. Where the kernel's own records of Landlock's denials can be
 //! read, [`recorded`] takes them in: they confirm what was noted, and add what nobody noted. [`told`] puts that in words; [`hint`] says how to
-//! come by it where nobody asked before.
+//! come by it where nobody asked before, also where by its own words a command missed what is [`hidden`] from it.
 
+pub(in crate::tools) mod hidden;
 pub(in crate::tools) mod hint;
 mod idle;
 pub(in crate::tools) mod judge;
