@@ -20,6 +20,8 @@ use std::ffi::OsString;
 
 use serde::{Deserialize, Serialize};
 
+pub use clauses::obstacles::in_the_way;
+
 use crate::policy::Network;
 
 /// How a command is held. Ordered: stronger is greater.

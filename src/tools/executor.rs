@@ -170,6 +170,14 @@ impl Executor {
         matches!(self.chosen.footing, Footing::Unconfined(_))
     }
 
+    /// Whether commands run in namespaces.
+    pub(super) fn is_in_namespaces(&self) -> bool {
+        match &self.chosen.footing {
+            Footing::Confined(ground) => ground.walls.regime() == Regime::Namespaces,
+            Footing::Unconfined(_) | Footing::Refused(_) => false,
+        }
+    }
+
     /// What holds, in one line.
     pub fn regime_line(&self) -> Result<RegimeLine, ToolError> {
         let line = self.regime_line_of(&self.envelope)?;
@@ -327,7 +335,7 @@ pub(super) fn held(policy: &Policy, narrowing: &Narrowing, call: &Call) -> Resul
 }
 
 /// Whether namespaces show something of their own there instead of the host's.
-fn is_replaced(path: &AbsPath) -> bool {
+pub(super) fn is_replaced(path: &AbsPath) -> bool {
     let own = [own::TMP, own::DEV, own::PROC];
     own.iter()
         .any(|top| AbsPath::new(top).is_ok_and(|top| path.is_within(&top)))

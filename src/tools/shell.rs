@@ -11,6 +11,8 @@ use super::call::{ShellCall, ToolError, argv, words};
 use super::deciding::{Deciding, decide};
 use super::environment;
 use super::executor::{Derived, Executor};
+use super::explain::Explained;
+use super::explain::hidden::Seen;
 use super::explain::hint::hint;
 use super::explain::judge::explained;
 use super::footing::Footing;
@@ -24,7 +26,7 @@ use super::recorder::{self, CallId, OpenCall};
 use super::tool::{ApprovalContext, Assessment};
 use crate::approval::ApprovalRequest;
 use crate::backend::host::{Hold, TreeLimit};
-use crate::confine::io::{ParentEnds, Relayed, Stdin, prepare};
+use crate::confine::io::{OutputMode, ParentEnds, Relayed, Stdin, prepare};
 use crate::confine::protocol::{Counting, Ended, Work};
 use crate::confine::{CommandLimits, ConfineError, Confinement, Launch, OwnProcess};
 use crate::policy::path::escape;
@@ -153,6 +155,7 @@ impl Executor {
             Ok(standing) => standing,
             Err(error) => return finished(worker, error).await,
         };
+        let session = worker.session().path().to_owned();
         let about = About {
             call: meanwhile.call.clone(),
             tool_name: meanwhile.tool_name.clone(),
@@ -212,12 +215,10 @@ impl Executor {
         self.keep_or_end(offered, digest, worker).await;
         let status = Status::of(ended.end, stopped);
         let output_bytes = relayed.stdout.total + relayed.stderr.total;
+        let seen = Seen::of(&profile, directory, &session);
         let stderr = lossy(relayed.stderr.into_bytes());
         let outcome = Outcome {
-            hint: match (&explained, self.is_unconfined()) {
-                (None, false) => hint(self.policy.explain, &status, call.output, &stderr),
-                (Some(_), _) | (_, true) => None,
-            },
+            hint: self.hint(explained.as_ref(), &status, call.output, &stderr, &seen),
             status,
             regime: self.regime_line()?.to_string(),
             duration,
@@ -231,6 +232,24 @@ impl Executor {
         };
         self.record_end(&outcome, name).await?;
         Ok(outcome)
+    }
+
+    /// How to find out more, where nobody looked.
+    fn hint(
+        &self,
+        explained: Option<&Explained>,
+        status: &Status,
+        output: OutputMode,
+        stderr: &str,
+        seen: &Seen<'_>,
+    ) -> Option<String> {
+        match (explained, self.is_unconfined()) {
+            (None, false) => {
+                let seen = self.is_in_namespaces().then_some(seen);
+                hint(self.policy.explain, status, output, stderr, seen)
+            }
+            (Some(_), _) | (_, true) => None,
+        }
     }
 
     /// Keeps a worker for the next command, or ends all that were started before something was put back.

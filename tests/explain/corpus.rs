@@ -58,8 +58,10 @@ fn changes_of_the_tree_are_told(world: &Fixture) {
     twins.both('f', "new-4", &["make"]);
     twins.both('s', "new-5", &["make"]);
     twins.both('u', "a", &["remove"]);
-    twins.both('D', "empty", &["remove"]);
     let trial = &mut twins.trial;
+    let told = trial.told("remove", out.join("empty"));
+    trial.denied('D', out.join("empty/"), NOTHING, &[told]);
+    trial.permitted('D', inside.join("empty/"), NOTHING);
     // Out, in, and outside altogether.
     let told = trial.told("make", out.join("moved"));
     trial.denied('m', inside.join("b"), out.join("moved"), &[told]);
@@ -227,6 +229,22 @@ fn what_fails_everywhere_is_not_told(world: &Fixture) {
         trial.fails('m', &missing, inside.join("from-nothing"));
         trial.fails('k', &missing, inside.join("from-nothing"));
     }
+    // No directories.
+    for folder in [&out, &inside] {
+        for (letter, path) in [
+            ('r', "a/"),
+            ('w', "a/"),
+            ('u', "a/"),
+            ('Z', "a/"),
+            ('q', "a/"),
+            ('Z', "new/"),
+        ] {
+            trial.fails(letter, folder.join(path), NOTHING);
+        }
+        for letter in ['r', 'w', 'u', 'c', 'd', 's'] {
+            trial.fails(letter, folder.join("a/x"), NOTHING);
+        }
+    }
     // There already.
     for letter in ['c', 'd', 's', 'f'] {
         trial.fails(letter, inside.join("a"), NOTHING);
@@ -239,6 +257,11 @@ fn what_fails_everywhere_is_not_told(world: &Fixture) {
     trial.fails('r', inside.join("dangling"), NOTHING);
     trial.fails('r', inside.join("loop"), NOTHING);
     trial.fails('2', inside.join("a"), NOTHING);
+    trial.fails('9', "192.0.2.1", NOTHING);
+    if trial.is_in_namespaces() {
+        // Where there are no sockets but pairs, no address can be connected to, whatever that is asked of.
+        trial.fails('0', "192.0.2.1", NOTHING);
+    }
     trial.permitted('q', "/usr", NOTHING);
     trial.either('Q', "/usr/bin/env", NOTHING, &[]);
     twins.trial.try_all(&[]);

@@ -9,6 +9,7 @@ use crate::tried::blocked;
 
 in_both_regimes! {
     a_failure_that_sounds_like_a_refusal_has_a_hint [];
+    a_failure_to_find_what_is_hidden_has_a_hint [];
     a_tool_call_tells_what_was_denied [];
     without_a_word_of_it_nothing_is_explained [];
 }
@@ -50,6 +51,28 @@ fn a_failure_that_sounds_like_a_refusal_has_a_hint(world: &Fixture) {
         looked.get("hint").is_none() && looked.get("explained").is_some(),
         "{looked:#}"
     );
+}
+
+fn a_failure_to_find_what_is_hidden_has_a_hint(world: &Fixture) {
+    let config = config(world, "  explain: on_failure\n");
+    let config = config.to_str().unwrap();
+    let is_hinted = |line: &str| outcome(world, config, line).get("hint").is_some();
+    // Elsewhere nothing is hidden, and what is missing is.
+    let is_hidden = world.backend.is_in_namespaces();
+    assert_eq!(is_hinted("cat /srv/nothing-of-the-kind"), is_hidden);
+    assert!(is_hinted("cat /etc/shadow"));
+    for line in [
+        "cat missing",
+        "cat ./missing/x",
+        "cat /usr/missing",
+        "cat /tmp/missing",
+        "cat \"$HOME/missing\"",
+    ] {
+        assert!(!is_hinted(line), "{line}");
+    }
+    let run = ["run", "--config", config, "--json", "--", "/srv/nothing-of-the-kind"];
+    let run: Value = serde_json::from_str(&world.stockade(&run).output().out()).unwrap();
+    assert_eq!(run.get("hint").is_some(), is_hidden, "{run:#}");
 }
 
 fn a_tool_call_tells_what_was_denied(world: &Fixture) {

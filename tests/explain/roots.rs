@@ -15,7 +15,7 @@ in_both_regimes! {
     what_asking_would_permit_is_said ["cc"];
 }
 
-const CONFIG: &str = "\
+pub(crate) const CONFIG: &str = "\
 extends: [system]
 sandbox:
   protect_fallback: undo
@@ -33,7 +33,7 @@ shell:
   default: {allowed: true, approval: none}
 ";
 
-fn files(world: &Fixture) -> PathBuf {
+pub(crate) fn files(world: &Fixture) -> PathBuf {
     for file in [
         "src/.env",
         "src/key.pem",
@@ -95,6 +95,15 @@ fn each_kind_of_root_is_told_with_its_line(world: &Fixture) {
     }
     trial.permitted('r', at("src/plain"), NOTHING);
     trial.permitted('w', at("src/plain"), NOTHING);
+    // For names that are denied nothing comes or goes beside them.
+    for (letter, path, wanted) in [
+        ('c', "src/new", "make"),
+        ('d', "src/sub/new", "make"),
+        ('u', "src/sub/plain", "remove"),
+    ] {
+        let told = inner(told(&trial, wanted, path, "deny", "src:"));
+        trial.denied(letter, at(path), NOTHING, &[told]);
+    }
     // A root that is read-only.
     for (letter, path, wanted) in [
         ('w', "docs/a", "write"),
@@ -193,7 +202,7 @@ fn without_deny<'w>(_: Trial<'w>, world: &'w Fixture) -> Trial<'w> {
     trial
 }
 
-fn explained(world: &Fixture, flags: &[&str], line: &str) -> Value {
+pub(crate) fn explained(world: &Fixture, flags: &[&str], line: &str) -> Value {
     let words = [&["run", "--explain", "--json"], flags, &["-c", line]].concat();
     let run = world.stockade(&words).output();
     serde_json::from_str(&run.out()).unwrap_or_else(|_| panic!("{} {}", run.out(), run.err()))

@@ -11,6 +11,8 @@ use crate::twins::Twins;
 in_both_regimes! {
     ways_to_a_file_are_told_by_where_they_lead ["cc"];
     descriptors_and_what_proc_says_of_the_caller_are_told_by_where_they_lead ["cc"];
+    what_lies_below_a_descriptor_is_told_by_where_it_leads ["cc"];
+    what_would_be_made_through_a_link_is_told_by_where_it_leads ["cc"];
     places_beyond_the_private_tmp_are_told ["cc"];
     names_of_any_bytes_are_told ["cc"];
     threads_children_and_other_programs_are_looked_at_as_well ["cc"];
@@ -148,6 +150,71 @@ fn descriptors_and_what_proc_says_of_the_caller_are_told_by_where_they_lead(worl
         ("write", "k")
     };
     way(trial, 'P', out.join("k"), inside.join("k"), wanted, &out.join(leads));
+    twins.trial.try_all(&[]);
+}
+
+fn what_lies_below_a_descriptor_is_told_by_where_it_leads(world: &Fixture) {
+    let mut twins = Twins::new(world);
+    let (out, inside) = (twins.out.clone(), twins.inside.clone());
+    let trial = &mut twins.trial;
+    let beside = |name: &str| PathBuf::from(format!("../../outside/o/{name}"));
+    for (letter, name, wanted) in [
+        ('5', "a", "read"),
+        ('5', ".././o/sub//file", "read"),
+        ('6', "new-1", "make"),
+        ('7', "b", "read"),
+        ('8', "c", "read"),
+    ] {
+        let told = trial.told(wanted, out.join(name.trim_start_matches(".././o/").replace("//", "/")));
+        trial.denied(letter, &inside, beside(name), &[told]);
+        trial.permitted(letter, &inside, format!("../i/{}", name.trim_start_matches(".././o/")));
+    }
+    if !trial.is_in_namespaces() {
+        let told = trial.told("make", out.join("new-2"));
+        trial.denied('6', &out, "new-2", &[told]);
+    }
+    trial.fails('5', &inside, beside("missing"));
+    trial.fails('5', &inside, beside("a/"));
+    trial.fails('8', &inside, beside("missing"));
+    twins.trial.try_all(&[]);
+}
+
+fn what_would_be_made_through_a_link_is_told_by_where_it_leads(world: &Fixture) {
+    let mut twins = Twins::new(world);
+    let (out, inside) = (twins.out.clone(), twins.inside.clone());
+    let links = world.workspace().join("links");
+    world.write(links.join("kept"), "");
+    symlink(out.join("new-1"), links.join("absolute")).unwrap();
+    symlink(inside.join("new-1"), links.join("absolute-in")).unwrap();
+    symlink("../../outside/o/new-2", links.join("relative")).unwrap();
+    symlink("../i/new-2", links.join("relative-in")).unwrap();
+    symlink("chain-2", links.join("chain")).unwrap();
+    symlink("folder/new-3", links.join("chain-2")).unwrap();
+    symlink(&out, links.join("folder")).unwrap();
+    symlink("chain-in-2", links.join("chain-in")).unwrap();
+    symlink("folder-in/new-3", links.join("chain-in-2")).unwrap();
+    symlink(&inside, links.join("folder-in")).unwrap();
+    symlink(links.join("round"), links.join("round")).unwrap();
+    symlink(out.join("new-4/"), links.join("folder-to-be")).unwrap();
+    symlink(out.join("missing/new"), links.join("nowhere")).unwrap();
+    let trial = &mut twins.trial;
+    for (link, name) in [("absolute", "new-1"), ("relative", "new-2"), ("chain", "new-3")] {
+        way(
+            trial,
+            'Z',
+            links.join(link),
+            links.join(format!("{link}-in")),
+            "make",
+            &out.join(name),
+        );
+    }
+    for link in ["round", "folder-to-be", "nowhere"] {
+        trial.fails('Z', links.join(link), NOTHING);
+        trial.fails('r', links.join(link), NOTHING);
+        // The link is there.
+        trial.fails('c', links.join(link), NOTHING);
+        trial.fails('d', links.join(link), NOTHING);
+    }
     twins.trial.try_all(&[]);
 }
 

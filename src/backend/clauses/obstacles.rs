@@ -95,10 +95,24 @@ impl<'a> Obstacles<'a> {
 
     /// A deny that touches one of the operations at, above or below the path.
     pub(in crate::backend) fn culprit(&self, operations: Operations, path: &AbsPath) -> Option<&'a Deny> {
+        self.culprits(operations, path).next()
+    }
+
+    fn culprits(&self, operations: Operations, path: &AbsPath) -> impl Iterator<Item = &'a Deny> {
         let near = |deny: &Deny| path.is_within(at(deny)) || at(deny).is_within(path);
-        self.all
-            .iter()
-            .find(|deny| near(deny) && operations.iter().any(|op| touches(deny, op)))
+        let touching = move |deny: &&Deny| near(deny) && operations.iter().any(|op| touches(deny, op));
+        self.all.iter().filter(touching)
+    }
+}
+
+/// The denies for which no one rule can give the operation on all that is below a directory.
+pub fn in_the_way<'p>(profile: &'p Profile, operation: Operation, directory: &AbsPath) -> Vec<&'p Deny> {
+    let obstacles = Obstacles::new(profile);
+    match obstacles.standing(operation, directory) {
+        Standing::Mixed => obstacles
+            .culprits([operation].into_iter().collect(), directory)
+            .collect(),
+        Standing::Clear | Standing::Gone => Vec::new(),
     }
 }
 

@@ -5,9 +5,11 @@
 
 use std::ffi::CString;
 use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use nix::errno::Errno;
+use nix::sys::stat::{SFlag, fstat};
 
 use super::address::{Address, address};
 use super::arguments::{Arguments, AtFlags};
@@ -182,6 +184,8 @@ fn open(caller: &Caller<'_>, target: &Target, flags: i32) -> Vec<Attempt> {
         (Found::There, Kind::Directory) => &[Want::List],
         (Found::There, Kind::Link) => &[],
         (Found::There, Kind::File | Kind::Other) if has(libc::O_DIRECTORY) => &[],
+        // No file is made with a slash behind its name.
+        (Found::Absent | Found::Nothing, _) if is_new && led.path.as_bytes().ends_with(b"/") => &[],
         (Found::Absent | Found::Nothing, _) if is_new => &[Want::Make],
         (Found::There | Found::Absent | Found::Nothing, _) => content,
     };
@@ -272,8 +276,13 @@ enum Use {
 }
 
 impl Arguments<'_> {
-    /// The address in these arguments, if it is of a kind that leads anywhere.
+    /// The address in these arguments, if it is of a kind that leads anywhere, and there is a socket to lead there.
     fn address(&self, at: usize, length: usize, what: Use) -> Result<Vec<Attempt>, Errno> {
+        let (object, _) = self.caller.descriptor(self.int(0))?;
+        let kind = SFlag::from_bits_truncate(fstat(&object)?.st_mode) & SFlag::S_IFMT;
+        if kind != SFlag::S_IFSOCK {
+            return Err(Errno::ENOTSOCK);
+        }
         let length = u64::from(self.uint(length)).min(ADDRESS);
         let bytes = self
             .caller

@@ -6,12 +6,18 @@ use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
 
+use nix::fcntl::readlinkat;
 use nix::sys::stat::{SFlag, fstat};
 use nix::unistd::getpid;
 
 use super::caller::Caller;
-use super::target::{self, EmptyPath, LastLink, Target, component, number};
+use super::target::{self, EmptyPath, LastLink, Target, component, number, own_descriptor};
 use crate::confine::attempted::Found;
+
+/// How many links the kernel follows.
+const LINKS: usize = 40;
+/// `PATH_MAX`.
+const LONGEST: usize = 4096;
 
 /// Where a target leads.
 #[derive(Debug)]
@@ -36,36 +42,115 @@ pub(super) enum Kind {
     Other,
 }
 
-/// Where a target leads; none for what has no path (a pipe, a file that was removed, an empty path) and for what the
-/// kernel says of the caller itself.
+/// Where a target leads; none for what has no path (a pipe, a file that was removed, an empty path), for what the kernel
+/// says of the caller itself, and for what is no directory and named as one: that fails everywhere.
 pub(super) fn led(caller: &Caller<'_>, target: &Target) -> Option<Led> {
-    let target = &*written_plainly(caller, target)?;
-    if let Ok(object) = target::resolve(caller, target) {
-        return there(caller, object);
-    }
-    let Target::Path { base, path, last, .. } = target else {
-        return None;
-    };
-    let written = path.as_bytes();
-    if written.is_empty() {
-        return None;
-    }
-    if let Some((above, name)) = parted(written) {
-        let above = below(*base, CString::new(above).ok()?);
-        // A link that leads nowhere is followed to where it would lead.
-        if (*last == LastLink::Keep || !is_link(caller, target))
-            && let Ok(directory) = target::resolve(caller, &above)
-        {
-            let path = absolute(caller, &directory)?.join(OsStr::from_bytes(name));
-            return Some(missing(path, Found::Absent));
+    let mut target = written_plainly(caller, target)?;
+    for _ in 0..LINKS {
+        if let Ok(object) = target::resolve(caller, &target) {
+            return there(caller, object);
         }
+        let Target::Path {
+            base,
+            path,
+            last,
+            empty,
+        } = &*target
+        else {
+            return None;
+        };
+        let path = match end(caller, *base, path.as_bytes(), *last)? {
+            End::Missing(led) => return Some(led),
+            End::Link(path) => path,
+        };
+        let (base, last, empty) = (*base, *last, *empty);
+        let next = Target::Path {
+            base,
+            path,
+            last,
+            empty,
+        };
+        target = Cow::Owned(written_plainly(caller, &next)?.into_owned());
     }
-    let start = if written.starts_with(b"/") {
-        PathBuf::from("/")
-    } else {
-        absolute(caller, &target::resolve(caller, &below(*base, c".".to_owned())).ok()?)?
+    None
+}
+
+/// What a path that leads nowhere comes to, as far as it leads somewhere.
+enum End {
+    /// A name that is not there.
+    Missing(Led),
+    /// A link that leads nowhere, followed: the path with what the link says in its place.
+    Link(CString),
+}
+
+fn end(caller: &Caller<'_>, base: i32, written: &[u8], last: LastLink) -> Option<End> {
+    let is_blank = |name: &&[u8]| matches!(*name, b"" | b".");
+    let names: Vec<&[u8]> = written
+        .split(|byte| *byte == b'/')
+        .filter(|name| !is_blank(name))
+        .collect();
+    // With a slash or a dot at its end the path is a directory's, and a link there is followed whatever the call says.
+    let is_directory = written
+        .rsplit(|byte| *byte == b'/')
+        .next()
+        .is_some_and(|name| is_blank(&name));
+    let start: &[u8] = if written.starts_with(b"/") { b"/" } else { b"./" };
+    let beginning = |count: usize| Some([start, &names.get(..count)?.join(&b'/')].concat());
+    let leads = |count: usize, last| {
+        let target = below(base, CString::new(beginning(count)?).ok()?, last);
+        target::resolve(caller, &target).ok()
     };
-    Some(missing(plain(&start, written), Found::Nothing))
+    let follows = |count: usize| leads(count, LastLink::Follow);
+    let above = names.len().checked_sub(1)?;
+    if is_directory && follows(names.len()).is_some() {
+        return None;
+    }
+    // Mostly only the last name leads nowhere. Of a path that leads somewhere each beginning does.
+    let above = match follows(above) {
+        Some(_) => above,
+        None => (1..above)
+            .collect::<Vec<_>>()
+            .partition_point(|count| follows(*count).is_some()),
+    };
+    let directory = follows(above)?;
+    let place = there(caller, directory)
+        .filter(|place| place.kind == Kind::Directory)?
+        .path;
+    let (name, rest) = names.get(above..)?.split_first()?;
+    let slash: &[u8] = if is_directory { b"/" } else { b"" };
+    let is_followed = !rest.is_empty() || is_directory || last == LastLink::Follow;
+    if let Some(link) = is_followed.then(|| leads(above + 1, LastLink::Keep)).flatten() {
+        let said = readlinkat(&link, "").ok()?;
+        let said = said.as_bytes();
+        // What `/proc` says of a descriptor is no path where that has none.
+        let is_path = said.starts_with(b"/") && !said.ends_with(b" (deleted)");
+        if Path::new(&place).starts_with("/proc") && !is_path {
+            return None;
+        }
+        let from = if said.starts_with(b"/") {
+            Vec::new()
+        } else {
+            [&beginning(above)?, b"/".as_slice()].concat()
+        };
+        let rest = rest.iter().flat_map(|name| [b"/", *name]).collect::<Vec<_>>().concat();
+        let path = [&from, said, &rest, slash].concat();
+        return (path.len() < LONGEST).then_some(End::Link(CString::new(path).ok()?));
+    }
+    let (found, path) = match rest {
+        [] => (Found::Absent, Path::new(&place).join(OsStr::from_bytes(name))),
+        _ => (
+            Found::Nothing,
+            plain(Path::new(&place), &[&[*name], rest].concat().join(&b'/')),
+        ),
+    };
+    let mut path = path.into_os_string();
+    path.push(OsStr::from_bytes(slash));
+    Some(End::Missing(Led {
+        path,
+        found,
+        kind: Kind::Other,
+        object: None,
+    }))
 }
 
 fn there(caller: &Caller<'_>, object: OwnedFd) -> Option<Led> {
@@ -85,31 +170,13 @@ fn there(caller: &Caller<'_>, object: OwnedFd) -> Option<Led> {
     })
 }
 
-fn missing(path: PathBuf, found: Found) -> Led {
-    Led {
-        path: path.into(),
-        found,
-        kind: Kind::Other,
-        object: None,
-    }
-}
-
-fn below(base: i32, path: CString) -> Target {
+fn below(base: i32, path: CString, last: LastLink) -> Target {
     Target::Path {
         base,
         path,
-        last: LastLink::Follow,
+        last,
         empty: EmptyPath::Nothing,
     }
-}
-
-/// Whether there is a link at the end, which then leads nowhere.
-fn is_link(caller: &Caller<'_>, target: &Target) -> bool {
-    let mut kept = target.clone();
-    if let Target::Path { last, .. } = &mut kept {
-        *last = LastLink::Keep;
-    }
-    target::resolve(caller, &kept).is_ok()
 }
 
 /// The target without a way through `/proc/self`, which would be the broker's in our own walk; none where it stays there.
@@ -124,6 +191,22 @@ fn written_plainly<'t>(caller: &Caller<'_>, target: &'t Target) -> Option<Cow<'t
     else {
         return same;
     };
+    match own_descriptor(caller, path.as_bytes()) {
+        Some((_, [])) => return target::resolve(caller, target).is_ok().then_some(Cow::Borrowed(target)),
+        Some((base, rest)) => {
+            let rest = rest
+                .iter()
+                .position(|byte| *byte != b'/')
+                .map_or(b".".as_slice(), |at| &rest[at..]);
+            return Some(Cow::Owned(Target::Path {
+                base,
+                path: CString::new(rest).ok()?,
+                last: *last,
+                empty: *empty,
+            }));
+        }
+        None => {}
+    }
     let Some((b"proc", rest)) = component(path.as_bytes()).filter(|_| path.as_bytes().starts_with(b"/")) else {
         return same;
     };
@@ -136,7 +219,6 @@ fn written_plainly<'t>(caller: &Caller<'_>, target: &'t Target) -> Option<Cow<'t
     }
     let (next, rest) = component(rest)?;
     let written = match next {
-        b"fd" => return target::resolve(caller, target).is_ok().then_some(Cow::Borrowed(target)),
         b"root" => [b"/", rest].concat(),
         b"cwd" => [b".", rest].concat(),
         _ => return None,
@@ -160,18 +242,6 @@ fn absolute(caller: &Caller<'_>, object: &OwnedFd) -> Option<PathBuf> {
     (!own).then_some(path)
 }
 
-/// A path's directory and its last name.
-fn parted(path: &[u8]) -> Option<(&[u8], &[u8])> {
-    let end = path.iter().rposition(|byte| *byte != b'/')?;
-    let path = path.get(..=end)?;
-    let (above, name) = match path.iter().rposition(|byte| *byte == b'/') {
-        Some(0) => (b"/".as_slice(), path.get(1..)?),
-        Some(at) => (path.get(..at)?, path.get(at + 1..)?),
-        None => (b".".as_slice(), path),
-    };
-    (!matches!(name, b"." | b"..")).then_some((above, name))
-}
-
 /// A path below another, without dots; links are not known here.
 fn plain(start: &Path, written: &[u8]) -> PathBuf {
     let mut path = start.to_path_buf();
@@ -190,22 +260,6 @@ fn plain(start: &Path, written: &[u8]) -> PathBuf {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_path_is_parted_before_its_last_name() {
-        let rows: [(&[u8], &[u8], &[u8]); 4] = [
-            (b"/a", b"/", b"a"),
-            (b"/a/b//", b"/a", b"b"),
-            (b"a", b".", b"a"),
-            (b"\xff/\n", b"\xff", b"\n"),
-        ];
-        for (path, above, name) in rows {
-            assert_eq!(parted(path), Some((above, name)), "{}", path.escape_ascii());
-        }
-        for path in [b"a/..".as_slice(), b"/", b"."] {
-            assert_eq!(parted(path), None, "{}", path.escape_ascii());
-        }
-    }
 
     #[test]
     fn a_path_that_leads_nowhere_is_told_without_dots() {

@@ -120,7 +120,7 @@ fn descriptor_by_path(caller: &Caller<'_>, number: i32) -> Result<OwnedFd, Errno
 /// In our own walk `/proc/self` would be the broker, and the links below `fd` are not followed at all.
 /// Programs use such paths to act on a descriptor (glibc's `fchmodat` with `AT_SYMLINK_NOFOLLOW`), so
 /// they are read as text: what they mean is known without a walk.
-fn own_descriptor<'p>(caller: &Caller<'_>, path: &'p [u8]) -> Option<(i32, &'p [u8])> {
+pub(super) fn own_descriptor<'p>(caller: &Caller<'_>, path: &'p [u8]) -> Option<(i32, &'p [u8])> {
     let (first, rest) = component(path)?;
     match first {
         b"dev" => {

@@ -1,5 +1,6 @@
 //! How to find out why a command failed, where its words sound as if something was denied to it.
 
+use super::hidden::Seen;
 use crate::confine::io::OutputMode;
 use crate::policy::Explain;
 use crate::tools::outcome::Status;
@@ -41,8 +42,15 @@ const REFUSALS: [&str; 26] = [
 
 /// The hint for a command that ended so and said this; none where nobody wants one, or nothing sounds like a refusal.
 ///
-/// What was streamed is not known here: then every failure may be one.
-pub(in crate::tools) fn hint(explain: Explain, status: &Status, output: OutputMode, stderr: &str) -> Option<String> {
+/// What was streamed is not known here: then every failure may be one. In namespaces what is not granted is missing, and
+/// so is much else: `seen` is what they show, and none elsewhere.
+pub(in crate::tools) fn hint(
+    explain: Explain,
+    status: &Status,
+    output: OutputMode,
+    stderr: &str,
+    seen: Option<&Seen<'_>>,
+) -> Option<String> {
     match explain {
         Explain::Off | Explain::Always => return None,
         Explain::OnFailure => {}
@@ -60,7 +68,13 @@ pub(in crate::tools) fn hint(explain: Explain, status: &Status, output: OutputMo
         OutputMode::Stream => true,
         OutputMode::Capture => {
             let said = stderr.to_ascii_lowercase();
-            REFUSALS.iter().any(|refusal| said.contains(refusal))
+            let is_itself_missed = match status {
+                Status::NotFound { program } => seen.is_some_and(|seen| seen.hides(program)),
+                _ => false,
+            };
+            is_itself_missed
+                || REFUSALS.iter().any(|refusal| said.contains(refusal))
+                || seen.is_some_and(|seen| seen.is_missed(stderr))
         }
     };
     (failed && sounds_so()).then(|| HOW.to_owned())
@@ -71,7 +85,7 @@ mod tests {
     use super::*;
 
     fn of(explain: Explain, code: i32, output: OutputMode, stderr: &str) -> bool {
-        hint(explain, &Status::Exited { code }, output, stderr).is_some()
+        hint(explain, &Status::Exited { code }, output, stderr, None).is_some()
     }
 
     #[test]
@@ -99,7 +113,7 @@ mod tests {
     #[test]
     fn what_was_stopped_has_no_hint() {
         for status in [Status::TimedOut, Status::Signaled { signal: 9 }] {
-            assert_eq!(hint(Explain::OnFailure, &status, OutputMode::Stream, ""), None);
+            assert_eq!(hint(Explain::OnFailure, &status, OutputMode::Stream, "", None), None);
         }
     }
 }

@@ -9,12 +9,14 @@ use super::idle::{is_idle, is_idle_question};
 use super::standing::Standing;
 use super::there::{Modes, Reached, reached};
 use super::{Blocked, Explained, KernelRecords, Layer, Seer, Wanted};
+use crate::config::amend::Writing;
 use crate::confine::attempted::{Attempt, Attempted, Found};
 use crate::confine::records::Recorded;
 use crate::policy::path::display;
 use crate::policy::{AbsPath, Access, Network, Operation, UnixSockets};
 use crate::profile::Call;
 use crate::tools::inspect::backend::Readers;
+use crate::tools::inspect::explain::writing;
 
 /// The most denials that are told of.
 const MOST: usize = 500;
@@ -86,7 +88,8 @@ pub(in crate::tools) async fn explained(
     });
     let count = u64::try_from(all.len()).unwrap_or(u64::MAX);
     // A file system that hangs keeps its thread, and nothing else.
-    let looking = tokio::task::spawn_blocking(move || standing.explain(all, recorded));
+    let writing = writing(&call.asked);
+    let looking = tokio::task::spawn_blocking(move || standing.explain(all, recorded, writing));
     match tokio::time::timeout(PATIENCE, looking).await {
         Ok(Ok(Some(explained))) => Explained {
             unseen,
@@ -104,7 +107,7 @@ pub(in crate::tools) async fn explained(
 }
 
 impl Standing {
-    fn explain(&self, all: Vec<(Attempt, u64)>, recorded: Option<Recorded>) -> Option<Explained> {
+    fn explain(&self, all: Vec<(Attempt, u64)>, recorded: Option<Recorded>, writing: Writing) -> Option<Explained> {
         let is_recorded = recorded.is_some();
         let denials = self.held()?.consult(|readers| {
             let denied = all.into_iter().map(|(attempt, times)| {
@@ -130,7 +133,7 @@ impl Standing {
             let times = counted.noted.max(counted.recorded);
             Blocked {
                 seen_by,
-                ..self.reasons(counted.denial, times)
+                ..self.reasons(counted.denial, times, writing)
             }
         });
         Some(Explained {
@@ -284,7 +287,7 @@ impl Denials {
 }
 
 /// Whether it hangs on the directory of a name.
-const fn by_directory(wanted: Wanted) -> bool {
+pub(super) const fn by_directory(wanted: Wanted) -> bool {
     matches!(wanted, Wanted::Make | Wanted::Remove | Wanted::Link)
 }
 

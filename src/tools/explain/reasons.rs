@@ -2,14 +2,15 @@
 
 use std::net::SocketAddr;
 
-use super::judge::{Denial, operation};
+use super::judge::{Denial, by_directory, operation};
 use super::standing::Standing;
 use super::{Blocked, Layer, Subject, Wanted};
 use crate::backend::seccomp::table::Table;
 use crate::backend::seccomp::{Attempts, Call, NATIVE_ARCH, Role};
+use crate::config::amend::Writing;
 use crate::policy::path::{display, escape};
 use crate::policy::{AbsPath, Network, Operation, UnixSockets};
-use crate::tools::inspect::explain::{Answer, Permitted};
+use crate::tools::inspect::explain::Permitted;
 use crate::tools::inspect::export::call_name;
 use crate::tools::plan;
 
@@ -18,14 +19,17 @@ const DNS: u16 = 53;
 
 impl Standing {
     /// A denial with its reasons.
-    pub(super) fn reasons(&self, denial: Denial, times: u64) -> Blocked {
+    pub(super) fn reasons(&self, denial: Denial, times: u64, writing: Writing) -> Blocked {
         match denial {
             Denial::File {
                 wanted,
                 path,
                 asked,
                 by,
-            } => self.of_file(wanted, &path, &asked, by, times),
+            } => Blocked {
+                times,
+                ..self.of_file(wanted, &path, &asked, by, writing)
+            },
             Denial::Unix(path) => Blocked {
                 clause: Some(format!("unix_sockets {}", self.profile.unix_sockets)),
                 origin: self.line("shell.unix_sockets"),
@@ -52,15 +56,16 @@ impl Standing {
                 subject: Subject::Nothing,
                 // What would permit it depends on the name.
                 change: Vec::new(),
-                ..self.of_file(wanted, &asked, &asked, Layer::Landlock, times)
+                times,
+                ..self.of_file(wanted, &asked, &asked, Layer::Landlock, writing)
             },
             Denial::Scoped { wanted, what } => plainly(wanted, what, Subject::Nothing, times, Layer::Landlock),
         }
     }
 
-    fn of_file(&self, wanted: Wanted, path: &AbsPath, asked: &AbsPath, by: Layer, times: u64) -> Blocked {
+    fn of_file(&self, wanted: Wanted, path: &AbsPath, asked: &AbsPath, by: Layer, writing: Writing) -> Blocked {
         let subject = |permitted| Subject::File(path.clone(), permitted);
-        let blocked = plainly(wanted, shown(path), Subject::Nothing, times, by);
+        let blocked = plainly(wanted, shown(path), Subject::Nothing, 1, by);
         if by == Layer::Capabilities {
             return Blocked {
                 notes: vec![
@@ -70,7 +75,7 @@ impl Standing {
             };
         }
         let operation = operation(wanted).unwrap_or(Operation::Read);
-        let answer = self.inspection.answer(operation, asked, &self.held);
+        let answer = self.inspection.answer(operation, asked, writing, &self.held);
         let missed = self.inspection.approved.explain(operation, asked);
         let missed = missed
             .missed
@@ -80,7 +85,12 @@ impl Standing {
             .clause
             .as_ref()
             .map(|clause| (clause.text.clone(), clause.origin.clone()));
-        let (clause, origin) = decides.or(missed).unzip();
+        let stricter = match answer.permitted {
+            Permitted::Yes => self.stricter(wanted, operation, path),
+            Permitted::Approved | Permitted::No => None,
+        };
+        let held = stricter.as_ref().map(|held| (held.clause.clone(), held.origin.clone()));
+        let (clause, origin) = held.or(decides).or(missed).unzip();
         let mut notes = answer.notes.clone();
         if wanted == Wanted::Attributes && answer.permitted == Permitted::Yes {
             notes.push(
@@ -88,14 +98,21 @@ impl Standing {
                     .to_owned(),
             );
         }
-        // A root must exist, so what is made needs one around it.
-        let around = path.parent().filter(|_| wanted == Wanted::Make);
-        let around = around.map(|around| self.inspection.answer(operation, &around, &self.held));
-        let change =
-            match around.filter(|around| answer.permitted == Permitted::No && around.permitted == Permitted::No) {
-                Some(around) => change(&around),
-                None => change(&answer),
-            };
+        let change = match answer.permitted {
+            Permitted::No => self.opening(wanted, operation, path, writing),
+            Permitted::Approved => vec!["a command that was asked about and approved may".to_owned()],
+            // The profile gives it and the backend blocks more.
+            Permitted::Yes => {
+                let details = answer.backends.iter().filter_map(|backend| backend.detail.clone());
+                match stricter {
+                    None => details.collect(),
+                    Some(held) => {
+                        notes.extend(details);
+                        held.change
+                    }
+                }
+            }
+        };
         Blocked {
             clause,
             origin,
@@ -104,6 +121,17 @@ impl Standing {
             subject: subject(answer.permitted),
             ..blocked
         }
+    }
+
+    /// What a person would edit for something that the config does not give. A name that was asked about in the place of
+    /// another is nobody's to grant, so it is not looked at.
+    fn opening(&self, wanted: Wanted, operation: Operation, path: &AbsPath, writing: Writing) -> Vec<String> {
+        // A name comes and goes by its directory, and a root must be there before what is made in it.
+        let around = path.parent().filter(|_| by_directory(wanted));
+        let places = [around.as_ref(), Some(path)].into_iter().flatten();
+        let mut answers = places.map(|place| self.inspection.answer(operation, place, writing, &self.held));
+        let closed = answers.find(|answer| answer.permitted == Permitted::No);
+        closed.map(|answer| answer.change).unwrap_or_default()
     }
 
     fn of_address(&self, address: SocketAddr, times: u64) -> Blocked {
@@ -131,7 +159,11 @@ impl Standing {
                 address.to_string(),
                 Subject::Address(address),
                 times,
-                Layer::NetworkNamespace,
+                if self.is_in_namespaces() {
+                    Layer::NetworkNamespace
+                } else {
+                    Layer::Landlock
+                },
             )
         }
     }
@@ -194,7 +226,7 @@ impl Standing {
         }
     }
 
-    fn line(&self, key: &str) -> Option<String> {
+    pub(super) fn line(&self, key: &str) -> Option<String> {
         let origin = self.inspection.policy.ceilings.lines.get(key)?;
         Some(escape(origin.to_string().as_bytes()))
     }
@@ -216,19 +248,5 @@ fn plainly(wanted: Wanted, what: String, subject: Subject, times: u64, by: Layer
         notes: Vec::new(),
         seen_by: Vec::new(),
         subject,
-    }
-}
-
-/// What would permit it: a yes, or what a person would edit.
-fn change(answer: &Answer) -> Vec<String> {
-    match answer.permitted {
-        Permitted::No => answer.change.clone(),
-        Permitted::Approved => vec!["a command that was asked about and approved may".to_owned()],
-        // The profile gives it and the backend blocks more.
-        Permitted::Yes => answer
-            .backends
-            .iter()
-            .filter_map(|backend| backend.detail.clone())
-            .collect(),
     }
 }

@@ -3,6 +3,7 @@
 use std::ffi::OsStr;
 use std::fs::{Metadata, symlink_metadata};
 use std::os::fd::AsRawFd;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
@@ -38,11 +39,13 @@ pub(super) enum Modes {
 pub(super) fn reached(path: &OsStr, found: Found, want: Want) -> Option<Reached> {
     let path = Path::new(path);
     let real = match (found, want) {
-        (Found::There, _) | (Found::Absent, Want::Make) => path.to_owned(),
+        (Found::There, _) | (Found::Absent, Want::Make) => path.components().collect(),
         // It is not there, or it is hidden by what is mounted around it.
         (Found::Absent | Found::Nothing, Want::Remove | Want::Link) | (Found::Nothing, Want::Make) => {
-            let beside = real(path.parent()?)?.join(path.file_name()?);
-            let is_there = symlink_metadata(&beside).is_ok();
+            // With a slash behind it, it is there only as a directory.
+            let beside = real(&path.parent()?.join(""))?.join(path.file_name()?);
+            let is_named_as_one = path.as_os_str().as_bytes().ends_with(b"/");
+            let is_there = symlink_metadata(&beside).is_ok_and(|about| about.is_dir() || !is_named_as_one);
             (want == Want::Make || is_there).then_some(beside)?
         }
         (

@@ -36,6 +36,7 @@ use serde_json::Value;
 pub use arguments::FileKind;
 pub(super) use arguments::{bare, parse};
 pub(super) use operand::{Operand, Operands};
+pub(in crate::tools) use place::plain;
 
 use super::call::ToolError;
 use super::permission::Overruled;

@@ -48,7 +48,7 @@ pub(super) fn place(policy: &Policy, directory: &Path, written: &str) -> Result<
 }
 
 /// The path with `..` taken by its word.
-pub(super) fn plain(path: &Path) -> AbsPath {
+pub(in crate::tools) fn plain(path: &Path) -> AbsPath {
     let mut plain = PathBuf::from("/");
     for component in path.components() {
         match component {

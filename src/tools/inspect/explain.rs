@@ -8,10 +8,11 @@ use serde::Serialize;
 use super::backend::{Backend, Held, Stands};
 use super::{Inspection, show};
 use crate::backend::status::Status;
+use crate::config::amend::Writing;
 use crate::confine::protect::protected_name;
 use crate::policy::path::display;
-use crate::policy::{AbsPath, Access, Demand, Grant, Operation, Origin, Protect, Right, Root};
-use crate::profile::{Decided, FileReach, Profile};
+use crate::policy::{AbsPath, Access, Demand, Deny, Grant, Operation, Origin, Protect, Right, Rights, Root};
+use crate::profile::{Asked, Decided, FileReach};
 use crate::tools::plan::PlanError;
 
 /// The answers about one path.
@@ -90,7 +91,9 @@ impl Inspection {
         let each = stands.all.iter();
         let plans: Vec<(Backend, Result<Held, PlanError>)> =
             each.map(|stand| (stand.backend, stand.hold(&self.approved))).collect();
-        let answers = operations.iter().map(|operation| self.answer(*operation, path, &plans));
+        // Nobody knows here which commands are asked about, so what is said to permit it permits it to all of them.
+        let answer = |operation: &Operation| self.answer(*operation, path, Writing::Free, &plans);
+        let answers = operations.iter().map(answer);
         PathReport {
             path: path.to_string(),
             answers: answers.collect(),
@@ -101,6 +104,7 @@ impl Inspection {
         &self,
         operation: Operation,
         path: &AbsPath,
+        writing: Writing,
         plans: &[(Backend, Result<Held, PlanError>)],
     ) -> Answer {
         let why = self.approved.explain(operation, path);
@@ -165,7 +169,7 @@ impl Inspection {
                 origin: origin.to_string(),
             }),
             backends,
-            change: self.change(operation, path, &self.approved),
+            change: self.change(operation, path, writing),
             notes,
         }
     }
@@ -190,8 +194,8 @@ impl Inspection {
     }
 
     /// What a person would edit.
-    fn change(&self, operation: Operation, path: &AbsPath, profile: &Profile) -> Vec<String> {
-        let why = profile.explain(operation, path);
+    fn change(&self, operation: Operation, path: &AbsPath, writing: Writing) -> Vec<String> {
+        let why = self.approved.explain(operation, path);
         let mut change = Vec::new();
         match why.decided {
             Decided::Grant(_) if self.policy.speaker(path).is_some_and(|root| why.access_from(root)) => {
@@ -201,18 +205,14 @@ impl Inspection {
             }
             Decided::Grant(_) => change.extend(why.granted.iter().map(|grant| remove(grant))),
             Decided::Deny(_) => {
-                let all = why.denied.iter();
-                change.extend(all.map(|deny| format!("without `{deny}` ({}) it would be permitted", deny.origin)));
-                if change.len() > 1 {
-                    change.insert(0, "all of these would have to go:".to_owned());
-                }
+                change.extend(without(&why.denied));
             }
             Decided::Nothing => {
-                change.extend(why.missed.first().map(|grant| missing(grant, operation, path)));
+                change.extend(why.missed.first().map(|grant| missing(grant, operation, path, writing)));
                 if self.policy.speaker(path).is_none() {
                     change.push(format!(
                         "a root under `sandbox.paths` that holds it would permit it: `{{root: {path}{}}}`",
-                        mode(operation)
+                        mode(self.given(path) | operation.right().into(), writing)
                     ));
                 }
                 if !why.denied.is_empty() {
@@ -226,6 +226,17 @@ impl Inspection {
     }
 }
 
+impl Inspection {
+    /// What a root there would take away if it did not say it: it speaks in the place of all that is around it.
+    fn given(&self, path: &AbsPath) -> Rights {
+        let each = [(Operation::Write, Rights::WRITE), (Operation::Execute, Rights::EXECUTE)];
+        let given = each
+            .into_iter()
+            .filter(|(operation, _)| self.approved.access(*operation, path) != Access::Denied);
+        given.fold(Rights::NONE, |all, (_, right)| all | right)
+    }
+}
+
 impl crate::profile::Explanation<'_> {
     /// Whether one of the grants that give it is the root's own.
     fn access_from(&self, root: &Root) -> bool {
@@ -233,11 +244,23 @@ impl crate::profile::Explanation<'_> {
     }
 }
 
+/// What would permit something that these denies are in the way of.
+pub(in crate::tools) fn without(denies: &[&Deny]) -> Vec<String> {
+    let all = denies.iter();
+    let mut change: Vec<String> = all
+        .map(|deny| format!("without `{deny}` ({}) it would be permitted", deny.origin))
+        .collect();
+    if change.len() > 1 {
+        change.insert(0, "all of these would have to go:".to_owned());
+    }
+    change
+}
+
 fn remove(grant: &Grant) -> String {
     format!("without `{grant}` ({}) it would lose that grant", grant.origin)
 }
 
-fn missing(grant: &Grant, operation: Operation, path: &AbsPath) -> String {
+fn missing(grant: &Grant, operation: Operation, path: &AbsPath, writing: Writing) -> String {
     let named = path
         .name()
         .is_some_and(|name| grant.suffixes.as_ref().is_some_and(|suffixes| !suffixes.matches(name)));
@@ -249,8 +272,10 @@ fn missing(grant: &Grant, operation: Operation, path: &AbsPath) -> String {
         format!("does not give {operation} there")
     };
     let how = match &grant.origin {
-        Origin::File { .. } | Origin::Preset { .. } if !grant.rights.has(operation.right()) => mode(operation),
-        Origin::File { .. } | Origin::Preset { .. } | Origin::Flag(_) | Origin::Builtin(_) => "",
+        Origin::File { .. } | Origin::Preset { .. } if !grant.rights.has(operation.right()) => {
+            mode(operation.right().into(), writing)
+        }
+        Origin::File { .. } | Origin::Preset { .. } | Origin::Flag(_) | Origin::Builtin(_) => String::new(),
     };
     let hint = how
         .strip_prefix(", ")
@@ -258,12 +283,26 @@ fn missing(grant: &Grant, operation: Operation, path: &AbsPath) -> String {
     format!("`{grant}` ({}) {lacks}{hint}", grant.origin)
 }
 
-/// What a root needs for the operation, as one writes it behind its path.
-const fn mode(operation: Operation) -> &'static str {
-    match operation {
-        Operation::Read | Operation::List => "",
-        Operation::Write => ", mode: rw",
-        Operation::Execute => ", execute: true",
+/// What a root needs for these rights, as one writes it behind its path.
+fn mode(rights: Rights, writing: Writing) -> String {
+    // Where a root says nothing of it, writing is for commands that were asked about.
+    let is_free = writing == Writing::Free;
+    let said = [
+        (rights.has(Right::Write), ", mode: rw"),
+        (rights.has(Right::Write) && is_free, ", write_approval: false"),
+        (rights.has(Right::Execute), ", execute: true"),
+    ];
+    said.into_iter()
+        .filter(|(says, _)| *says)
+        .map(|(_, what)| what)
+        .collect()
+}
+
+/// Who may have to write in what a command that was permitted this lacks.
+pub(in crate::tools) const fn writing(asked: &Asked) -> Writing {
+    match asked {
+        Asked::Nobody => Writing::Free,
+        Asked::Roots(_) | Asked::Everything => Writing::Asked,
     }
 }
 

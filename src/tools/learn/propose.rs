@@ -7,8 +7,8 @@ use super::wish::{Wish, given, host_bounded, wish};
 use super::{Proposal, Standing};
 use crate::config::amend::{Change, NewRoot, Widened, Writing};
 use crate::policy::{AbsPath, Demand, Origin, Place, Policy, Right, Rights, Root, Scope};
-use crate::profile::Asked;
 use crate::tools::explain::{Explained, Wanted};
+use crate::tools::inspect::explain::writing;
 use crate::tools::network::NetworkUse;
 use crate::tools::outcome::Outcome;
 
@@ -38,10 +38,10 @@ pub fn propose(policy: &Policy, outcome: &Outcome, around: &Surroundings, looks:
     let mut gathered = Gathered::of(policy, explained, looks, &mut found);
     gathered.hosts(policy, explained, outcome.network.as_ref(), &mut found);
     gathered.merge(around, policy);
-    let writing = match explained.call.as_ref().map(|call| &call.asked) {
-        Some(Asked::Nobody) => Writing::Free,
-        Some(Asked::Roots(_) | Asked::Everything) | None => Writing::Asked,
-    };
+    let writing = explained
+        .call
+        .as_ref()
+        .map_or(Writing::Asked, |call| writing(&call.asked));
     let mut names: BTreeSet<String> = policy.roots.iter().map(|root| root.name.clone()).collect();
     for ((path, scope), wanted) in gathered.files {
         let need = Need {
