@@ -100,6 +100,17 @@ pub(super) fn next<R: Read>(lines: &mut Lines<R>, before: &Link, certain: Certai
     Ok(Step::Torn(garbage.torn()))
 }
 
+/// Whether a record with this number stands in one of these lines, wherever that is.
+pub(super) fn holds<R: Read>(lines: &mut Lines<R>, seq: u64) -> io::Result<bool> {
+    loop {
+        match lines.next()? {
+            Next::End => return Ok(false),
+            Next::Line(bytes) if chain::open(bytes).is_ok_and(|opened| opened.link.seq == seq) => return Ok(true),
+            Next::Line(_) | Next::Partial(_) | Next::TooLong(_) => {}
+        }
+    }
+}
+
 /// Looks at the first line of a file. `after`: some record before it, if there is one.
 pub(super) fn first<R: Read>(lines: &mut Lines<R>, after: Option<&Link>, certain: Certain) -> Result<First, Stop> {
     match lines.next()? {

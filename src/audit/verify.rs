@@ -4,12 +4,12 @@ use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::chain::{self, Hash, Header, Kind, Link, Opened, Removed, parse_hash};
+use super::chain::{Hash, Header, Kind, Link, Opened, Removed, parse_hash};
 use super::error::AuditError;
 use super::fault::{Fault, Wrong};
 use super::files::Files;
 use super::head::{Found, Head};
-use super::lines::{Lines, Next};
+use super::lines::Lines;
 use super::place::Place;
 use super::step::{self, Certain, First, Step, Stop};
 use super::turn;
@@ -153,15 +153,9 @@ fn moved(wrong: Wrong, files: &[Part]) -> Result<Wrong, AuditError> {
     for part in files {
         let reading = |error| AuditError::io(&part.path, "reading")(error);
         let mut lines = Lines::of(&part.file, 0, part.size).map_err(reading)?;
-        loop {
-            match lines.next().map_err(reading)? {
-                Next::End => break,
-                Next::Line(bytes) if chain::open(bytes).is_ok_and(|opened| opened.link.seq == from) => {
-                    let (expected, found) = (from, to.saturating_add(1));
-                    return Ok(Wrong::OutOfPlace { expected, found });
-                }
-                Next::Line(_) | Next::Partial(_) | Next::TooLong(_) => {}
-            }
+        if step::holds(&mut lines, from).map_err(reading)? {
+            let (expected, found) = (from, to.saturating_add(1));
+            return Ok(Wrong::OutOfPlace { expected, found });
         }
     }
     Ok(wrong)
