@@ -64,9 +64,8 @@ fn proposed(outcome: &Value, begins: &str, ends: &str) -> Vec<String> {
 /// The config with these roots in it as well.
 fn with_roots(world: &Fixture, roots: &[String]) -> PathBuf {
     let roots = roots.iter().enumerate();
-    let lines: String = roots
-        .map(|(number, root)| format!("    taken-{number}: {{root: {root}}}\n"))
-        .collect();
+    let lines = roots.map(|(number, root)| format!("    taken-{number}: {{root: {root}}}\n"));
+    let lines = lines.collect::<Vec<_>>().concat();
     world.write("agent.yaml", CONFIG.replace("shell:\n", &format!("{lines}shell:\n")))
 }
 
