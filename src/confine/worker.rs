@@ -313,6 +313,8 @@ impl Worker<'_> {
             let (end, attempted) = (End::Lost, Attempted::default());
             RunnerReport { end, attempted }
         };
+        // It has reported, or is dead: this does not block.
+        let _reaped = waitpid(active.runner, None);
         self.tell(KeeperRequest::Unwatch { call });
         let (violations, unsettled) = self.settle(active.watch);
         self.reply(Ended {
@@ -322,8 +324,6 @@ impl Worker<'_> {
             unsettled,
             attempted: report.attempted,
         });
-        // It has reported, or is dead: its end is a matter of its memory, and nobody need wait for that.
-        let _reaped = waitpid(active.runner, None);
     }
 
     fn reply(&self, ended: Ended) {

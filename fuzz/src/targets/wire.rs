@@ -12,7 +12,8 @@ use crate::bounds::{Bounds, bounded};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use stockade::confine::protocol::{
-    Announcement, Answer, Inquiry, KeeperReply, KeeperRequest, Reply, Request, RunnerReport, SetupMessage, Stop,
+    Announcement, Answer, Inquiry, KeeperReply, KeeperRequest, Reply, Request, RunnerReport, RunnerRequest,
+    SetupMessage,
 };
 use stockade::confine::wire::{MAX_FRAME, body_length, decode, encode, receive};
 
@@ -35,7 +36,7 @@ pub(crate) fn run(input: &[u8]) {
         4 => body::<KeeperRequest>(bytes),
         5 => body::<KeeperReply>(bytes),
         6 => body::<RunnerReport>(bytes),
-        7 => body::<Stop>(bytes),
+        7 => body::<RunnerRequest>(bytes),
         8 => stream::<Reply>(bytes),
         9 => body::<Inquiry>(bytes),
         10 => body::<Answer>(bytes),
