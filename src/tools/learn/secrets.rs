@@ -19,6 +19,9 @@ const SHORT: usize = 6;
 /// Beginnings of words that are written as one (`passwordlist`), in a file of data.
 const JOINED: &[&str] = &["secret", "password", "passwd", "credential"];
 
+/// What is behind one of these may have any ending, also one of a program's text.
+const BEGINNINGS: &[&str] = &[".env.", "secrets.", "id_rsa.", "id_ed25519.", "id_ecdsa."];
+
 /// Whether a name says that something secret lies there; what ends in `.pub` is public.
 pub(super) fn is_secret(name: &OsStr) -> bool {
     let name = String::from_utf8_lossy(name.as_bytes());
@@ -27,7 +30,8 @@ pub(super) fn is_secret(name: &OsStr) -> bool {
     if is_public || small == ".env.example" {
         return false;
     }
-    is_known(&small) || Words::of(&small).is_secret() || Words::of(&parted(&name)).is_secret()
+    let begins = BEGINNINGS.iter().any(|beginning| small.starts_with(beginning));
+    begins || is_known(&small) || Words::of(&small).is_secret() || Words::of(&parted(&name)).is_secret()
 }
 
 /// Whether it is one of the names, or a copy of what bears it.
@@ -227,6 +231,15 @@ mod tests {
         assert!(is_secret(OsStr::new("id_rsa (copy 2)")));
         assert!(is_secret(OsStr::new("my passwords.txt")));
         assert!(is_secret(OsStr::from_bytes(b"api_key\xff.txt")));
+    }
+
+    #[test]
+    fn a_key_is_one_whatever_ending_is_put_behind_it() {
+        all_are(
+            true,
+            "id_rsa.md id_rsa.png id_rsa.rs id_ed25519.html id_ecdsa.js secrets.json.md secrets.png .env.rs",
+        );
+        all_are(false, "id_rsa.pub id_ed25519.pub .env.example");
     }
 
     #[test]
