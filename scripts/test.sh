@@ -189,6 +189,8 @@ test_a_copy_if_closed() {
 
 # ---- 3. Running and counting ------------------------------------------------------------------------------------
 
+# The most seconds that one test program may take.
+longest=900
 passed=0 failed=0
 failures=()
 fail() { failed=$((failed + ${2:-1})); failures+=("$1"); }
@@ -221,8 +223,9 @@ suite() {
 lint() { cargo clippy --locked --all-targets -- -D warnings; }
 
 run_as_invoker() {
-    # A test plays the examples.
-    cargo build --locked --examples --quiet && cargo test --locked --no-fail-fast --tests --quiet
+    # A test plays the examples. A program that hangs is a failure of that program, not of all that would come after it.
+    cargo build --locked --examples --quiet &&
+        cargo test --locked --no-fail-fast --tests --quiet --config "target.'cfg(unix)'.runner = ['timeout', '--kill-after=10', '$longest']"
 }
 
 # The test programs that depend on who runs them, one a line. Where root runs the tests, what acts as both users by itself,
@@ -254,7 +257,7 @@ run_as_other() {
     empty_target_tmp "${other_uid:+$other_uid:$other_gid}"
     while read -r program <&3; do
         printf '%s\n' "-- ${program##*/}"
-        as_other timeout --kill-after=10 900 "$program" --quiet || status=1
+        as_other timeout --kill-after=10 "$longest" "$program" --quiet || status=1
     done 3< <(test_programs)
     empty_target_tmp
     return $status

@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::io::{Seek, SeekFrom, Write};
 use std::os::unix::fs::symlink;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use nix::sys::stat::Mode;
 use nix::unistd::mkfifo;
@@ -190,22 +191,39 @@ fn a_pipe_a_device_a_directory_and_a_symlink_are_not_read() {
     assert_eq!(why(&path), Ok(b"x".to_vec()));
 }
 
+/// Ends what repeats something beside a test, also where the test fails: a scope waits for its threads.
+struct Ends<'a>(&'a AtomicBool);
+
+impl Drop for Ends<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
 #[test]
 fn a_file_that_grows_or_shrinks_meanwhile_gives_whole_lines_and_matching_totals() {
     let world = World::new();
     let path = world.file("f", "line\n".repeat(50_000));
-    let stop = std::sync::atomic::AtomicBool::new(false);
+    let over = AtomicBool::new(false);
+    let mut given = 0;
     std::thread::scope(|scope| {
+        let _ends = Ends(&over);
         scope.spawn(|| {
             let mut file = File::options().write(true).open(&path).unwrap();
-            while !stop.load(std::sync::atomic::Ordering::Relaxed) {
+            while !over.load(Ordering::Relaxed) {
                 file.set_len(5 * 1000).unwrap();
                 file.seek(SeekFrom::End(0)).unwrap();
                 file.write_all(&b"line\n".repeat(50_000)).unwrap();
             }
         });
-        for _ in 0..50 {
-            let text = read(&world, &path, 1, None, MAX_TEXT).unwrap();
+        for _ in 0..100 {
+            let text = match read(&world, &path, 1, None, MAX_TEXT) {
+                Ok(text) => text,
+                // Whoever shortens a file blanks the rest of its last page, which a read that has begun may still copy.
+                Err(Why::Binary { .. }) => continue,
+                Err(why) => panic!("{why:?}"),
+            };
+            given += 1;
             assert_eq!(text.bytes.len() as u64, text.total_bytes);
             assert_eq!(Some(text.lines), text.total_lines);
             assert_eq!(
@@ -213,6 +231,6 @@ fn a_file_that_grows_or_shrinks_meanwhile_gives_whole_lines_and_matching_totals(
                 text.bytes.split_inclusive(|byte| *byte == b'\n').count() as u64
             );
         }
-        stop.store(true, std::sync::atomic::Ordering::Relaxed);
     });
+    assert!(given >= 50, "{given} of 100");
 }
