@@ -12,7 +12,7 @@ use std::path::{Component, Path};
 
 mod names;
 
-use names::{ENDINGS, HINTING, KEPT, NAMES, OF, OPENING, SAYING, SOURCE};
+use names::{ABOUT, DATA, ENDINGS, HINTING, KEPT, NAMES, OF, OPENING, SAYING, SOURCE};
 
 /// Words that are said in so many others that only a whole one counts (`sacred`).
 const SHORT: usize = 6;
@@ -22,16 +22,32 @@ const JOINED: &[&str] = &["secret", "password", "passwd", "credential"];
 /// What is behind one of these may have any ending, also one of a program's text.
 const BEGINNINGS: &[&str] = &[".env.", "secrets.", "id_rsa.", "id_ed25519.", "id_ecdsa."];
 
-/// Whether a name says that something secret lies there; what ends in `.pub` is public.
+/// Whether a name says that something secret lies there; of keys what ends in `.pub` is public.
 pub(super) fn is_secret(name: &OsStr) -> bool {
     let name = String::from_utf8_lossy(name.as_bytes());
-    let small = name.to_ascii_lowercase();
-    let is_public = small.rsplit_once('.').is_some_and(|(_, ending)| ending == "pub");
-    if is_public || small == ".env.example" {
+    let small = name.to_lowercase();
+    if small == ".env.example" || small.strip_suffix(".pub").is_some_and(is_of_a_key) {
         return false;
     }
     let begins = BEGINNINGS.iter().any(|beginning| small.starts_with(beginning));
-    begins || is_known(&small) || Words::of(&small).is_secret() || Words::of(&parted(&name)).is_secret()
+    begins
+        || is_known(&small)
+        || is_tunnel(&small)
+        || Words::of(&small).is_secret()
+        || Words::of(&parted(&name)).is_secret()
+}
+
+/// Whether it is how WireGuard's settings are called, which hold its key (`wg0.conf`, `wg-home.conf`).
+fn is_tunnel(name: &str) -> bool {
+    let rest = name.strip_prefix("wg").and_then(|rest| rest.strip_suffix(".conf"));
+    rest.is_some_and(|rest| !rest.starts_with(char::is_alphabetic))
+}
+
+/// Whether nothing but a key could be meant: of everything else no part is for everybody.
+fn is_of_a_key(name: &str) -> bool {
+    let words = Words::of(name);
+    let mut all = words.all.iter();
+    !words.hidden && !words.is_environment() && all.all(|(word, _)| !is_saying(word) || word.starts_with("id"))
 }
 
 /// Whether it is one of the names, or a copy of what bears it.
@@ -44,7 +60,9 @@ fn is_known(name: &str) -> bool {
             .flatten()
             .find_map(|name| name.strip_prefix(known));
         rest.is_some_and(|rest| {
-            rest.is_empty() || (!rest.starts_with(char::is_alphanumeric) && (known.starts_with('.') || is_kept(rest)))
+            rest.is_empty()
+                || (!rest.starts_with(char::is_alphanumeric)
+                    && (known.starts_with('.') || is_kept(rest) || (known.len() >= SHORT && is_kept_data(rest))))
         })
     })
 }
@@ -54,6 +72,12 @@ fn is_kept(rest: &str) -> bool {
     let number = |word: &str| word.bytes().all(|byte| byte.is_ascii_digit());
     let mut words = rest.split(|c: char| !c.is_alphanumeric());
     words.all(|word| number(word) || KEPT.contains(&word))
+}
+
+/// Whether this is that, with an ending of data behind it.
+fn is_kept_data(rest: &str) -> bool {
+    rest.rsplit_once('.')
+        .is_some_and(|(rest, ending)| DATA.contains(&ending) && is_kept(rest))
 }
 
 /// With a separator where a small letter meets a large one, in small letters.
@@ -102,7 +126,7 @@ impl<'a> Words<'a> {
 
     fn is_secret(&self) -> bool {
         if self.ending.is_some_and(|ending| SOURCE.contains(&ending)) && !self.hidden {
-            return self.speaks_of_nothing_else();
+            return self.speaks_of_nothing_else() || self.covers_data();
         }
         let data = self.ending.is_some() || self.hidden;
         self.all
@@ -115,6 +139,13 @@ impl<'a> Words<'a> {
                     .iter()
                     .any(|(word, _)| is_one_of(word, HINTING) || is_joined(word)))
             || self.is_environment()
+            || self.is_history()
+    }
+
+    /// What was typed, passwords among it (`.fish_history`).
+    fn is_history(&self) -> bool {
+        let last = self.all.last().map(|(word, _)| *word);
+        self.hidden && last.is_some_and(|word| word.ends_with("history"))
     }
 
     /// Variables of one environment (`.env-prod`, `env.local`, `prod_env`): not `env` alone, where Python keeps its packages.
@@ -126,13 +157,29 @@ impl<'a> Words<'a> {
                 .any(|(word, _)| is_one_of(word, &["env", "envrc", "dotenv"]))
     }
 
-    /// Whether every word before the ending says it, or of what it is.
+    /// Whether every word before the ending says it, or of what it is, or means nothing here.
     fn speaks_of_nothing_else(&self) -> bool {
         let stem = self.all.split_last().map_or(&[][..], |(_, stem)| stem);
-        let all = stem
-            .iter()
-            .all(|(word, _)| says(word) || is_one_of(word, OPENING) || is_one_of(word, OF));
+        let all = stem.iter().all(|(word, _)| {
+            says(word)
+                || is_one_of(word, OPENING)
+                || is_one_of(word, OF)
+                || KEPT.contains(word)
+                || is_one_of(word, ABOUT)
+        });
         all && (stem.iter().any(|(word, _)| says(word)) || self.pairs().any(|pair| says(&pair)))
+    }
+
+    /// Whether the ending stands behind that of data (`key.pem.md`), which is what it was.
+    fn covers_data(&self) -> bool {
+        let Some(((_, true), stem)) = self.all.split_last() else {
+            return false;
+        };
+        let Some(((ending, true), stem)) = stem.split_last() else {
+            return false;
+        };
+        let is_key = ENDINGS.contains(ending) && *ending != "env";
+        is_key || (DATA.contains(ending) && stem.iter().any(|(word, _)| says(word) || is_one_of(word, HINTING)))
     }
 
     /// Words that stand together, as one.
@@ -146,12 +193,17 @@ impl<'a> Words<'a> {
 /// Whether a word says it.
 fn says(word: &str) -> bool {
     let word = unnumbered(word, SAYING);
-    let one = SAYING
+    is_saying(word)
+        || OPENING
+            .iter()
+            .any(|opening| word.strip_suffix(opening).is_some_and(|of| OF.contains(&of)))
+}
+
+fn is_saying(word: &str) -> bool {
+    let word = unnumbered(word, SAYING);
+    SAYING
         .iter()
-        .any(|known| word == *known || (known.len() >= SHORT && word.ends_with(known)));
-    one || OPENING
-        .iter()
-        .any(|opening| word.strip_suffix(opening).is_some_and(|of| OF.contains(&of)))
+        .any(|known| word == *known || (known.len() >= SHORT && word.ends_with(known)))
 }
 
 fn is_one_of(word: &str, words: &[&str]) -> bool {
@@ -237,9 +289,54 @@ mod tests {
     fn a_key_is_one_whatever_ending_is_put_behind_it() {
         all_are(
             true,
-            "id_rsa.md id_rsa.png id_rsa.rs id_ed25519.html id_ecdsa.js secrets.json.md secrets.png .env.rs",
+            "id_rsa.md id_rsa.png id_rsa.rs id_ed25519.html id_ecdsa.js secrets.json.md secrets.png .env.rs key.pem.md \
+             key.pem.rs secret.txt.md token.json.html server.key.png",
         );
-        all_are(false, "id_rsa.pub id_ed25519.pub .env.example");
+        all_are(
+            false,
+            "id_rsa.pub id_ed25519.pub .env.example deploy_key.pub cosign.pub ssh_host_ed25519_key.pub data.json.md",
+        );
+    }
+
+    #[test]
+    fn what_is_said_to_be_public_is_believed_of_keys_alone() {
+        all_are(
+            true,
+            "secrets.pub .env.pub passwords.pub prod.env.pub credentials.pub .netrc.pub",
+        );
+    }
+
+    #[test]
+    fn lists_of_secrets_are_some_in_a_document_too() {
+        all_are(
+            true,
+            "passwords-work.md my_passwords_2024.md credentials_old.rs passwords.html secrets-team.rst",
+        );
+    }
+
+    #[test]
+    fn what_was_typed_and_stores_of_programs_are_known() {
+        all_are(
+            true,
+            "bash_history zsh_history.txt .fish_history .irb_history .history .Rhistory shadow.txt authinfo s3cfg \
+             logins-backup.json logins.csv filezilla.xml wg1.conf wg-home.conf docker-config.json id_ed448 keyfile \
+             luks.keyfile secring.gpg pubring.kbx gh_token ghp_token hf_token gitlab-pat dotenv envfile .flaskenv \
+             .dev.vars .Renviron cert9.db signons.sqlite krb5cc_1000 .gitcookies .msmtprc bitwarden_export.json \
+             lastpass.csv export.1pif kaggle.json .databrickscfg .sentryclirc WinSCP.ini k3s.yaml wpa_supplicant.conf \
+             WiFi.nmconnection app.publishsettings prod.tfplan ntds.dit mycreds passw.txt pswd.txt",
+        );
+        all_are(
+            false,
+            "history history.rs history.md shadow.css wgpu.rs wg.c admin.rs samples tokens.rs js-tokens history.json",
+        );
+    }
+
+    #[test]
+    fn the_word_is_known_in_other_languages() {
+        all_are(
+            true,
+            "contraseñas.txt CONTRASEÑA geheim.txt пароли.txt ПАРОЛЬ 密码.txt パスワード.csv senhas.csv motdepasse.txt",
+        );
     }
 
     #[test]

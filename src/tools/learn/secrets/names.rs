@@ -112,7 +112,6 @@ pub(super) const NAMES: &[&str] = &[
     "wp-config.php",
     "localsettings.php",
     "local_settings.py",
-    "wg0.conf",
     "rclone.conf",
     "keys.js",
     "keys.ts",
@@ -120,6 +119,32 @@ pub(super) const NAMES: &[&str] = &[
     ".rhosts",
     ".dbshell",
     ".jupyter",
+    "authinfo",
+    "bash_history",
+    "zsh_history",
+    "cert9.db",
+    "signons.sqlite",
+    "logins",
+    "lastpass",
+    "dashlane",
+    "enpass",
+    "krb5cc",
+    ".gitcookies",
+    ".msmtprc",
+    ".fetchmailrc",
+    ".databrickscfg",
+    ".sentryclirc",
+    ".dev.vars",
+    ".renviron",
+    ".flaskenv",
+    "kaggle.json",
+    "winscp.ini",
+    "k3s.yaml",
+    "wpa_supplicant.conf",
+    "ntds.dit",
+    "docker-config.json",
+    "private-keys-v1.d",
+    "yarnrc.yml",
 ];
 
 /// How names of keys and stores of them end, perhaps with more behind it.
@@ -157,6 +182,13 @@ pub(super) const ENDINGS: &[&str] = &[
     "kubeconfig",
     "vault",
     "wallet",
+    "kbx",
+    "1pif",
+    "1pux",
+    "ccache",
+    "nmconnection",
+    "publishsettings",
+    "tfplan",
 ];
 
 /// Words that say it by themselves, also in what separators part (`id_rsa`).
@@ -213,6 +245,41 @@ pub(super) const SAYING: &[&str] = &[
     "idecdsa",
     "ided25519",
     "idxmss",
+    "ided448",
+    "pwds",
+    "passw",
+    "pswd",
+    "mycreds",
+    "dotenv",
+    "envfile",
+    "keyfile",
+    "secring",
+    "s3cfg",
+    "bitwarden",
+    "contraseña",
+    "contraseñas",
+    "contrasena",
+    "contrasenas",
+    "geheim",
+    "geheimnis",
+    "geheimnisse",
+    "heslo",
+    "hasło",
+    "lösenord",
+    "motdepasse",
+    "parola",
+    "salasana",
+    "senha",
+    "senhas",
+    "şifre",
+    "wachtwoord",
+    "wachtwoorden",
+    "пароль",
+    "пароли",
+    "密码",
+    "密碼",
+    "パスワード",
+    "비밀번호",
 ];
 
 /// Words that programs use for much else (`js-tokens`, `object-keys`): they say it in a file of data.
@@ -222,7 +289,7 @@ pub(super) const HINTING: &[&str] = &[
 ];
 
 /// Words for what opens something, once it is said what.
-pub(super) const OPENING: &[&str] = &["key", "keys", "token", "tokens", "pass", "pw", "pwd", "pin"];
+pub(super) const OPENING: &[&str] = &["key", "keys", "token", "tokens", "pass", "pw", "pwd", "pin", "pat"];
 
 /// What there are such of.
 pub(super) const OF: &[&str] = &[
@@ -247,8 +314,11 @@ pub(super) const OF: &[&str] = &[
     "encryption",
     "gcp",
     "git",
+    "gh",
+    "ghp",
     "github",
     "gitlab",
+    "hf",
     "gpg",
     "host",
     "jwt",
@@ -292,14 +362,28 @@ pub(super) const OF: &[&str] = &[
 /// How text of programs and documents ends, and what is made of it.
 pub(super) const SOURCE: &[&str] = &[
     "rs", "c", "h", "cc", "cpp", "cxx", "hpp", "hh", "m", "mm", "go", "java", "kt", "kts", "scala", "clj", "swift",
-    "hs", "ml", "mli", "zig", "nim", "py", "pyi", "pyc", "pyx", "rb", "php", "js", "mjs", "cjs", "jsx", "ts", "mts",
-    "cts", "tsx", "vue", "svelte", "lua", "pl", "pm", "cs", "fs", "vb", "r", "jl", "ex", "exs", "erl", "dart", "el",
-    "lisp", "scm", "asm", "s", "md", "mdx", "rst", "adoc", "html", "htm", "css", "scss", "sass", "less", "tex", "svg",
-    "png", "jpg", "jpeg", "gif", "webp", "ico", "map", "snap", "wasm", "o", "a", "so", "d", "rlib", "rmeta", "class",
+    "hs", "ml", "mli", "zig", "nim", "py", "pyi", "pyc", "pyo", "pyx", "rb", "php", "js", "mjs", "cjs", "jsx", "ts",
+    "mts", "cts", "tsx", "vue", "svelte", "lua", "pl", "pm", "cs", "fs", "vb", "r", "jl", "ex", "exs", "erl", "dart",
+    "el", "lisp", "scm", "asm", "s", "md", "mdx", "rst", "adoc", "html", "htm", "css", "scss", "sass", "less", "tex",
+    "svg", "png", "jpg", "jpeg", "gif", "webp", "ico", "map", "snap", "wasm", "o", "a", "so", "d", "rlib", "rmeta",
+    "class",
+];
+
+/// How files of data end that may hold anything.
+pub(super) const DATA: &[&str] = &[
+    "txt", "csv", "tsv", "json", "jsonl", "yaml", "yml", "toml", "ini", "cfg", "conf", "config", "xml", "plist", "db",
+    "sqlite", "sql", "log", "dump", "journal",
+];
+
+/// Words that change nothing about what a name says.
+pub(super) const ABOUT: &[&str] = &[
+    "", "all", "company", "family", "file", "files", "home", "list", "mine", "office", "our", "private", "shared",
+    "team", "work",
 ];
 
 /// What is put behind the name of a file that is kept.
 pub(super) const KEPT: &[&str] = &[
     "bak", "backup", "bk", "old", "orig", "save", "saved", "swp", "swo", "swn", "tmp", "temp", "copy", "new", "prev",
     "dpkg", "dist", "rpmsave", "rpmnew", "rpmorig", "gz", "xz", "bz2", "zst", "zip", "tar", "tgz", "7z", "rar",
+    "export", "exported",
 ];
