@@ -3,6 +3,7 @@
 #
 #   scripts/fuzz.sh                        every target for a minute
 #   scripts/fuzz.sh --seconds 600 wire     some of them, for longer
+#   scripts/fuzz.sh --but wire config      all but these
 #   STOCKADE_FUZZ_SEED=2 scripts/fuzz.sh   another way through (the same seed tries the same inputs in the same order)
 #   scripts/fuzz.sh --keep wire            afterwards adds to fuzz/corpus/ what reached something new
 #
@@ -13,19 +14,26 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 export CARGO_TERM_COLOR="${CARGO_TERM_COLOR:-never}"
 
-seconds=60 keep=no
+seconds=60 keep=no but=no
 targets=()
 while [[ $# -gt 0 ]]; do
     case "$1" in
         --seconds) seconds=$2; shift ;;
         --keep) keep=yes ;;
+        --but) but=yes ;;
         -*) printf 'fuzz.sh: unknown argument %s; see the top of scripts/fuzz.sh\n' "$1" >&2; exit 1 ;;
         *) targets+=("$1") ;;
     esac
     shift
 done
+mapfile -t all < <(basename --suffix=.rs fuzz/src/targets/*.rs)
+for target in "${targets[@]}"; do
+    [[ -e fuzz/src/targets/$target.rs ]] || { printf 'fuzz.sh: no target %s; there are: %s\n' "$target" "${all[*]}" >&2; exit 1; }
+done
 if [[ ${#targets[@]} -eq 0 ]]; then
-    mapfile -t targets < <(basename --suffix=.rs fuzz/src/targets/*.rs)
+    targets=("${all[@]}")
+elif [[ $but == yes ]]; then
+    mapfile -t targets < <(printf '%s\n' "${all[@]}" | grep -vxF "$(printf '%s\n' "${targets[@]}")")
 fi
 
 # The same versions as what is shipped; cargo adds the few crates that are the fuzzer's own.
