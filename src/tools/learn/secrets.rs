@@ -37,7 +37,7 @@ pub(super) fn is_secret(name: &OsStr) -> bool {
         || Words::of(&parted(&name)).is_secret()
 }
 
-/// Whether it is how WireGuard's settings are called, which hold its key (`wg0.conf`, `wg-home.conf`).
+/// Whether it is how settings of `WireGuard` are called, which hold its key (`wg0.conf`, `wg-home.conf`).
 fn is_tunnel(name: &str) -> bool {
     let rest = name.strip_prefix("wg").and_then(|rest| rest.strip_suffix(".conf"));
     rest.is_some_and(|rest| !rest.starts_with(char::is_alphabetic))
