@@ -101,10 +101,33 @@ fn is_listed(setting: &Setting<'_>) -> bool {
             b"filemode" | b"bare" | b"logallrefupdates" | b"ignorecase" | b"precomposeunicode" | b"symlinks",
         )
         | (b"extensions", None, b"relativeworktrees")
+        | (b"core", None, b"quotepath" | b"trustctime" | b"preloadindex" | b"commitgraph" | b"multipackindex")
+        | (b"core", None, b"sparsecheckout" | b"sparsecheckoutcone")
+        | (b"index", None, b"sparse")
+        | (b"feature", None, b"manyfiles")
+        | (b"advice", None, _)
+        | (b"color", None, b"ui")
+        | (b"fetch", None, b"prune" | b"prunetags")
+        | (b"gc", None, b"autodetach")
+        | (b"maintenance", None, b"auto")
+        | (b"merge" | b"pull", None, b"ff")
         | (b"pull", None, b"rebase")
-        | (b"push", None, b"autosetupremote")
+        | (b"push", None, b"autosetupremote" | b"followtags")
+        | (b"rebase", None, b"autostash" | b"autosquash" | b"updaterefs")
+        | (b"rerere", None, b"enabled" | b"autoupdate")
+        | (b"user", None, b"useconfigonly")
         | (b"remote", Some(_), b"prune")
         | (b"branch", Some(_), b"rebase") => matches!(value, b"true" | b"false"),
+        (b"core", None, b"autocrlf") => matches!(value, b"true" | b"false" | b"input"),
+        (b"core", None, b"safecrlf") => matches!(value, b"true" | b"false" | b"warn"),
+        (b"core", None, b"eol") => matches!(value, b"lf" | b"crlf" | b"native"),
+        (b"core", None, b"untrackedcache") => matches!(value, b"true" | b"false" | b"keep"),
+        (b"merge", None, b"conflictstyle") => matches!(value, b"merge" | b"diff3" | b"zdiff3"),
+        (b"gc", None, b"auto") | (b"index", None, b"version") => value.iter().all(u8::is_ascii_digit),
+        // The other way round, each names or starts a program.
+        (b"commit" | b"tag", None, b"gpgsign") | (b"core", None, b"fsmonitor") => value == b"false",
+        // What holds for a shared repository; without it less does.
+        (b"receive", None, b"denynonfastforwards" | b"denydeletes") => value == b"true",
         (b"extensions", None, b"objectformat" | b"refstorage") => {
             matches!(value, b"sha1" | b"sha256" | b"files" | b"reftable")
         }
@@ -163,6 +186,24 @@ mod tests {
         assert!(is_harmless(&with(
             "[remote \"origin\"]\n\turl = /srv/x.git\n\tfetch = +refs/heads/*:refs/remotes/origin/*\n[branch \"main\"]\n\tremote = origin\n\tmerge = refs/heads/main\n"
         )));
+    }
+
+    #[test]
+    fn a_new_config_may_have_settings_that_run_nothing_and_lead_nowhere() {
+        assert!(is_harmless(&with(
+            "[core]\n\tautocrlf = input\n\tfsmonitor = false\n[commit]\n\tgpgSign = false\n[gc]\n\tauto = 0\n\
+             [receive]\n\tdenyNonFastforwards = true\n[advice]\n\tdetachedHead = false\n[merge]\n\tconflictStyle = zdiff3\n"
+        )));
+        for text in [
+            "[core]\n\tautocrlf = x\n",
+            "[core]\n\tfsmonitor = true\n",
+            "[commit]\n\tgpgSign = true\n",
+            "[core]\n\tsharedRepository = 0666\n",
+            "[advice \"x\"]\n\ty = false\n",
+            "[gc]\n\tauto = -1\n",
+        ] {
+            assert!(!is_harmless(&with(text)), "{text}");
+        }
     }
 
     #[test]

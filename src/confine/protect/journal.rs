@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::ProtectError;
 use super::at::Identity;
-use super::state::State;
+use super::state::{Names, State};
 
 /// First bytes of a journal; the last one is the version of the format.
 const MAGIC: &[u8] = b"stockade protect journal 1\n";
@@ -28,7 +28,8 @@ const UNFINISHED: &[u8] = b".";
 pub(super) struct Record {
     /// The roots: absolute path and who is there.
     pub(super) roots: Vec<(Vec<u8>, Identity)>,
-    /// The permission bits of each root; they follow the record, and journals of before them have none.
+    /// The permission bits of each root; they follow the record, and journals of before them have none. So does, behind
+    /// them, how many names each entry has.
     #[serde(skip)]
     pub(super) modes: Vec<u32>,
     /// The files protected by path.
@@ -68,7 +69,8 @@ impl Journal {
             let path = path.to_owned();
             move |source| ProtectError::Io { step, path, source }
         };
-        let modes = postcard::to_stdvec(&record.modes).map_err(|_| ProtectError::Journal(path.clone()))?;
+        let names: Vec<u64> = record.entries.iter().map(|kept| kept.state.names().0).collect();
+        let added = postcard::to_stdvec(&(&record.modes, names)).map_err(|_| ProtectError::Journal(path.clone()))?;
         let body = postcard::to_stdvec(record).map_err(|_| ProtectError::Journal(path.clone()))?;
         let mut file = OpenOptions::new()
             .write(true)
@@ -79,7 +81,7 @@ impl Journal {
         file.lock().map_err(fail("lock", &unfinished))?;
         file.write_all(MAGIC).map_err(fail("write", &unfinished))?;
         file.write_all(&body).map_err(fail("write", &unfinished))?;
-        file.write_all(&modes).map_err(fail("write", &unfinished))?;
+        file.write_all(&added).map_err(fail("write", &unfinished))?;
         std::fs::rename(&unfinished, &path).map_err(fail("rename", &unfinished))?;
         Ok(Self { path, lock: file })
     }
@@ -189,9 +191,18 @@ fn read(file: &mut File, path: &Path) -> Result<Record, ProtectError> {
     })?;
     let broken = || ProtectError::Journal(path.to_owned());
     let body = bytes.strip_prefix(MAGIC).ok_or_else(broken)?;
-    let (mut record, modes): (Record, _) = postcard::take_from_bytes(body).map_err(|_| broken())?;
-    if !modes.is_empty() {
-        record.modes = postcard::from_bytes(modes).map_err(|_| broken())?;
+    let (mut record, added): (Record, &[u8]) = postcard::take_from_bytes(body).map_err(|_| broken())?;
+    if !added.is_empty() {
+        let (modes, added) = postcard::take_from_bytes(added).map_err(|_| broken())?;
+        record.modes = modes;
+        if !added.is_empty() {
+            let all: Vec<u64> = postcard::from_bytes(added).map_err(|_| broken())?;
+            for (kept, had) in record.entries.iter_mut().zip(all) {
+                if let State::File { names, .. } = &mut kept.state {
+                    *names = Names(had);
+                }
+            }
+        }
     }
     Ok(record)
 }

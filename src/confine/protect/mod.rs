@@ -97,6 +97,8 @@ pub enum What {
     Created,
     /// It was there and went: deleted, or moved with a directory that held it.
     Removed,
+    /// It was given another name, through which another command could have written to it. It is a file of its own again.
+    Linked,
 }
 
 impl What {
@@ -106,6 +108,7 @@ impl What {
             Self::Changed => "changed",
             Self::Created => "created",
             Self::Removed => "removed",
+            Self::Linked => "linked",
         }
     }
 }

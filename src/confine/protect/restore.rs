@@ -46,6 +46,7 @@ pub(super) fn make(root: &Root, path: &[u8], state: &State) -> nix::Result<()> {
                 mode,
                 modified,
                 content,
+                names: _,
             } => {
                 let times = TimeSpec::new(modified.seconds, modified.nanoseconds);
                 put_file(&parent, name, Mode::from_bits_truncate(*mode), times, content)

@@ -21,7 +21,7 @@ use super::quarantine::Quarantine;
 use super::restore::{is_blocked, make_way, put, rename, set_mode};
 use super::roots::Root;
 use super::sight::{Found, Holder, Sight, born};
-use super::state::{Seen, State, glance};
+use super::state::{Names, Seen, State, glance};
 use super::unchanged::Company;
 use super::walk::walk_through;
 use super::{MAX_TOTAL, ProtectError, Violation, What, gitconfig, shown};
@@ -256,20 +256,23 @@ impl Settling<'_> {
         };
         let seen = glance(&root.fd, &kept.path, limit);
         match (&kept.state, &seen) {
-            (old, Seen::Present(new)) if old == new => return Ok(None),
+            (old, Seen::Present(new)) if old == new => return Ok(self.part(kept, new)),
             (State::Directory { mode }, Seen::Present(State::Directory { .. })) => {
                 let failed = set_mode(root, &kept.path, *mode).err();
                 return Ok(Some((What::Changed, None, failed)));
             }
             (
                 State::File { mode, content: old, .. },
-                Seen::Present(State::File {
-                    mode: now,
-                    content: new,
-                    ..
-                }),
+                Seen::Present(
+                    state @ State::File {
+                        mode: now,
+                        content: new,
+                        names,
+                        ..
+                    },
+                ),
             ) => {
-                if old == new {
+                if old == new && !names.have_grown_from(kept.state.names()) {
                     let change = self.settled.changes.note(root, kept, &seen);
                     self.settled.changes.keep(change);
                     let failed = set_mode(root, &kept.path, *mode).err();
@@ -280,7 +283,7 @@ impl Settling<'_> {
                     && new.len() <= old.len().max(MAX_NEW)
                     && gitconfig::is_harmless_change(old, new)
                 {
-                    return Ok(None);
+                    return Ok(self.part(kept, state));
                 }
             }
             (_, Seen::Absent) => {
@@ -318,6 +321,16 @@ impl Settling<'_> {
         }))
     }
 
+    /// Makes a file that has been given another name one of its own, with what it holds.
+    fn part(&mut self, kept: &Kept, now: &State) -> Option<Undone> {
+        if !now.names().have_grown_from(kept.state.names()) {
+            return None;
+        }
+        let root = &self.roots[usize::from(kept.root)];
+        let made = put(root, &kept.path, now, &mut self.quarantine);
+        Some((What::Linked, None, made.err()))
+    }
+
     /// Quarantines what was not there and may not stay.
     fn inspect(&mut self, sight: &Sight) {
         let known: HashSet<(u16, &[u8])> = self
@@ -351,7 +364,9 @@ impl Settling<'_> {
             let seen = glance(&root.fd, &found.path, 1 << 20);
             // What stays is in the next snapshot, which must not be made impossible by what each command adds.
             let length = seen.length();
-            if may_stay(found, &seen, &around) && length <= spare {
+            // Through another name a later command, which reaches only that, could write to it.
+            let shared = matches!(&seen, Seen::Present(state) if state.names().have_grown_from(Names::default()));
+            if !shared && may_stay(found, &seen, &around) && length <= spare {
                 spare -= length;
                 continue;
             }

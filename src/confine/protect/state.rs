@@ -14,10 +14,12 @@ use super::at;
 /// An entry as it is or was.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub(super) enum State {
-    /// A regular file. Its modification time is kept for restoring, not for comparing.
+    /// A regular file. Its modification time is kept for restoring, not for comparing; how many names it has is told apart.
     File {
         mode: u32,
         modified: Modified,
+        #[serde(skip)]
+        names: Names,
         content: Vec<u8>,
     },
     /// A symlink.
@@ -29,6 +31,14 @@ pub(super) enum State {
 }
 
 impl State {
+    /// How many names it has, if it is a file.
+    pub(super) fn names(&self) -> Names {
+        match self {
+            Self::File { names, .. } => *names,
+            Self::Symlink { .. } | Self::Directory { .. } | Self::Special { .. } => Names::default(),
+        }
+    }
+
     /// Bytes of content.
     pub(super) fn length(&self) -> u64 {
         match self {
@@ -52,6 +62,25 @@ impl PartialEq for Modified {
 }
 
 impl Eq for Modified {}
+
+/// How many names a file has, 0 where that is not known; equal to every other, like a [`Modified`].
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Names(pub(super) u64);
+
+impl PartialEq for Names {
+    fn eq(&self, _other: &Self) -> bool {
+        true
+    }
+}
+
+impl Eq for Names {}
+
+impl Names {
+    /// Whether it has been given another name since it had these: what is written to that is written to it.
+    pub(super) fn have_grown_from(self, earlier: Self) -> bool {
+        self.0 > earlier.0.max(1)
+    }
+}
 
 /// What was found where an entry is looked for.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -144,6 +173,7 @@ fn read(directory: impl AsFd, name: &[u8], limit: u64) -> nix::Result<Seen> {
     Ok(Seen::Present(State::File {
         mode: at::permissions(&stat),
         modified: modified(&stat),
+        names: Names(stat.st_nlink),
         content,
     }))
 }

@@ -337,6 +337,56 @@ fn a_change_through_another_hard_link_is_undone() {
 }
 
 #[test]
+fn another_name_that_a_command_gave_leads_to_another_file() {
+    let scene = Scene::empty();
+    scene.write(".git/hooks/pre-commit", "mine");
+    scene.write(".git/config", "[core]\n\tbare = false\n");
+    scene.write("w/x", "");
+    let found = scene.report(|s| {
+        fs::hard_link(s.at(".git/hooks/pre-commit"), s.at("w/hook")).unwrap();
+        fs::hard_link(s.at(".git/config"), s.at("w/config")).unwrap();
+        s.write(".git/config", "[core]\n\tbare = false\n[user]\n\tname = A\n");
+    });
+    let mut expected = one(".git/config", What::Linked);
+    expected.extend(one(".git/hooks/pre-commit", What::Linked));
+    assert_eq!(found, expected);
+    // Another command, to which the protected names do not exist.
+    scene.write("w/hook", "evil");
+    scene.write("w/config", "evil");
+    assert_eq!(scene.read(".git/hooks/pre-commit"), "mine");
+    assert_eq!(
+        scene.read(".git/config"),
+        "[core]\n\tbare = false\n[user]\n\tname = A\n"
+    );
+}
+
+#[test]
+fn a_new_repository_whose_config_has_another_name_does_not_stay() {
+    let scene = Scene::empty();
+    let found = scene.report(|s| {
+        s.write("new/.git/HEAD", "ref: refs/heads/main\n");
+        s.write("w/config", "[core]\n\tbare = false\n");
+        fs::hard_link(s.at("w/config"), s.at("new/.git/config")).unwrap();
+    });
+    assert_eq!(found, one("new/.git", What::Created));
+    assert!(!scene.exists("new/.git"));
+}
+
+#[test]
+fn other_names_that_a_person_gave_stay() {
+    let scene = Scene::empty();
+    scene.write(".envrc", "mine");
+    fs::hard_link(scene.at(".envrc"), scene.at("backup")).unwrap();
+    assert_eq!(scene.report(|s| s.write("x", "")), []);
+    assert_eq!(inode(&scene.at(".envrc")), inode(&scene.at("backup")));
+}
+
+fn inode(path: &std::path::Path) -> u64 {
+    use std::os::unix::fs::MetadataExt as _;
+    fs::metadata(path).unwrap().ino()
+}
+
+#[test]
 fn a_directory_made_unreadable_hides_nothing() {
     let scene = Scene::empty();
     scene.write("a/work", "");
