@@ -40,6 +40,7 @@ mod tests {
         hooks_that_a_repository_around_the_root_runs_are_not_planted ["git"];
         hooks_of_all_of_a_persons_repositories_are_not_planted ["git"];
         what_may_lead_git_into_the_root_and_cannot_be_read_refuses_the_start ["git"];
+        a_hook_is_not_reached_by_another_name_that_an_earlier_command_gave_it ["git"];
     }
 
     // What is there already is put back without namespaces; in them it does not change in the first place.
@@ -167,6 +168,24 @@ mod tests {
             .output()
             .ok();
         assert!(!Path::new("/tmp/pwned").exists());
+    }
+
+    fn a_hook_is_not_reached_by_another_name_that_an_earlier_command_gave_it(world: &Fixture) {
+        repository(world);
+        let hook = world.write(".git/hooks/pre-commit", "mine");
+        world.write("w/file", "");
+        let writes = |line: &str| writes_in(world, &["w"], line).exits(0);
+        let run = world
+            .stockade(&["run", "--json", "-c", "ln .git/hooks/pre-commit w/name"])
+            .output()
+            .exits(0);
+        assert_eq!(restored(&run).len(), 1, "{}", run.err());
+        writes("echo evil > w/name");
+        assert_eq!(fs::read_to_string(&hook).unwrap(), "mine");
+        // A name that a person gave is theirs to give.
+        fs::hard_link(&hook, world.workspace().join("w/own")).unwrap();
+        writes("echo changed > w/own");
+        assert_eq!(fs::read_to_string(&hook).unwrap(), "changed\n");
     }
 
     fn a_changed_git_config_is_put_back(world: &Fixture) {
