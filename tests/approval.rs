@@ -32,6 +32,8 @@ mod tests {
         without_a_terminal_it_is_denied_at_once ["setsid"];
         control_and_bidi_characters_are_shown_escaped_and_flagged ["python3"];
         strict_denies_and_names_the_rule_that_would_allow_it [];
+        every_rule_that_a_denial_names_is_accepted_and_then_allows [];
+        of_what_is_not_understood_a_denial_names_no_rule [];
         approve_all_runs_it_but_nothing_that_is_blocked [];
         a_line_that_is_not_understood_is_never_approved_before [];
         a_root_that_asks_for_writes_is_read_only_until_approved ["python3"];
@@ -369,6 +371,49 @@ shell:
             shown.contains("touch 'it'\\''s plain'") && !shown.contains("WARNING"),
             "{shown:?}"
         );
+    }
+
+    fn every_rule_that_a_denial_names_is_accepted_and_then_allows(world: &Fixture) {
+        for line in [
+            "touch x",
+            "touch 'a b'",
+            "true",
+            ": x",
+            "[ a = a ]",
+            "touch a && mkdir -p b; head x; tail -n 1 x",
+            "touch a=b",
+            "sort -o {a,b}",
+        ] {
+            let mut rules = String::new();
+            let denied = run(world, &config(world, ""), &["--mode", "strict"], line).output();
+            let said = denied.exits(126).err();
+            for named in said.split("a rule `").skip(1) {
+                rules.push_str(&format!("    - {}\n", named.split('`').next().unwrap()));
+            }
+            assert!(
+                rules.contains("pattern:") && said.contains("would allow it"),
+                "{line}: {said}"
+            );
+            let run = run(world, &config(world, &rules), &["--mode", "strict"], line).output();
+            let code = run.code();
+            assert!(code != 125 && code != 126, "{line} ended with {code} by {rules}");
+        }
+    }
+
+    fn of_what_is_not_understood_a_denial_names_no_rule(world: &Fixture) {
+        let config = config(world, "");
+        for line in ["strace ls", "eval ls", ". ./x", "env -S 'ls x'", "alias ls=cat", "$CMD"] {
+            let denied = run(world, &config, &["--mode", "strict"], line).output().exits(126);
+            says(
+                &denied,
+                &[
+                    "no rule can allow what is not understood",
+                    "plain commands",
+                    "`--mode interactive`",
+                ],
+            );
+            assert!(!denied.err().contains("pattern:"), "{line}: {}", denied.err());
+        }
     }
 
     fn strict_denies_and_names_the_rule_that_would_allow_it(world: &Fixture) {

@@ -302,6 +302,54 @@ mod tests {
     }
 
     #[test]
+    fn check_refuses_what_the_backend_it_names_can_never_hold() {
+        let world = world();
+        fs::create_dir_all(world.workspace().join("secret")).unwrap();
+        let root = format!("paths: {{w: {{root: {}, mode: rw}}}}", world.workspace().display());
+        let deny = format!(
+            "{root}\n  protect_fallback: undo\n  deny: [{}/secret]",
+            world.workspace().display()
+        );
+        let hosts = "backend: landlock\nshell: {network: {allow: [example.org:443]}}".to_owned();
+        for (sandbox, refused) in [
+            (
+                format!("backend: landlock\n  {root}"),
+                Some("sandbox.protect_fallback: undo"),
+            ),
+            (
+                format!("backend: namespaces\n  {root}"),
+                Some("sandbox.protect_fallback: undo"),
+            ),
+            (
+                format!("backend: landlock\n  {deny}"),
+                Some("cannot forbid part of a granted tree"),
+            ),
+            (hosts, Some("the list of hosts")),
+            // The twins, one change away.
+            (format!("backend: landlock\n  protect_fallback: undo\n  {root}"), None),
+            (format!("backend: landlock\n  protect: none\n  {root}"), None),
+            (format!("backend: landlock\n  deny_fallback: decompose\n  {deny}"), None),
+        ] {
+            let text = format!("extends: [system]\nsandbox:\n  {sandbox}\n");
+            let file = world.write(world.base().join("held.yaml"), &text);
+            let file = file.to_str().unwrap();
+            let said = world.stockade(&["check", file]).output();
+            let report = json(&world.stockade(&["check", "--json", file]).output());
+            let run = world.stockade(&["run", "--mode", "approve_all", "--config", file, "--", "true"]);
+            let Some(refused) = refused else {
+                assert!(said.ok().ends_with(": ok\n"), "{text}");
+                assert_eq!(report["ok"], true, "{report}");
+                run.output().exits(0);
+                continue;
+            };
+            says(&said.exits(125), &[refused]);
+            assert_eq!(report["ok"], false, "{report}");
+            assert!(report["error"].as_str().unwrap().contains(refused), "{report}");
+            says(&run.output().exits(125), &[refused]);
+        }
+    }
+
+    #[test]
     fn an_alias_bomb_is_refused_at_once() {
         let world = world();
         let mut bomb = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n".to_owned();

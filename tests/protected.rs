@@ -32,6 +32,7 @@ mod tests {
         a_daemon_does_not_change_it_after_the_command [];
         ordinary_work_with_git_is_no_violation ["git"];
         a_killed_parent_does_not_keep_it_from_being_put_back ["git"];
+        a_killed_worker_keeps_nothing_from_being_put_back_and_named [];
         what_killed_helpers_left_is_put_back_at_the_next_start ["git"];
         two_sessions_in_one_tree_do_not_keep_each_others_intruders ["git"];
         a_session_elsewhere_is_not_kept_from_starting [];
@@ -52,6 +53,7 @@ mod tests {
         a_daemon_does_not_change_it_after_the_command [];
         ordinary_work_with_git_is_no_violation ["git"];
         a_killed_parent_does_not_keep_it_from_being_put_back ["git"];
+        a_killed_worker_keeps_nothing_from_being_put_back_and_named [];
         what_killed_helpers_left_is_put_back_at_the_next_start ["git"];
         two_sessions_in_one_tree_do_not_keep_each_others_intruders ["git"];
         a_session_elsewhere_is_not_kept_from_starting [];
@@ -531,6 +533,64 @@ mod tests {
                 && fs::read(world.workspace().join(".git/config")).unwrap() == config
         });
         running.wait().exits(137);
+    }
+
+    fn a_killed_worker_keeps_nothing_from_being_put_back_and_named(world: &Fixture) {
+        // The child of the keeper, which says by its name who it is.
+        let worker = |stockade: i32| {
+            let status = |pid: i32, key: &str| {
+                let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+                let line = status.lines().find_map(|line| line.strip_prefix(key));
+                line.unwrap_or_default().trim().to_owned()
+            };
+            let all = descendants(stockade);
+            let keeper = *all
+                .iter()
+                .find(|pid| status(**pid, "Name:") == "stockade-keep")
+                .unwrap();
+            *all.iter()
+                .find(|pid| status(**pid, "PPid:") == keeper.to_string())
+                .unwrap()
+        };
+        let log = world.base().join("log/audit.log");
+        let text = format!(
+            "extends: [system]\nsandbox: {{protect_fallback: undo, paths: {{w: {{root: {}, mode: rw, write_approval: false}}}}}}\n\
+             shell: {{default: {{allowed: true, approval: none}}}}\naudit: {{log: {}}}\n",
+            world.workspace().display(),
+            log.display(),
+        );
+        let config = world.write(world.base().join("recorded.yaml"), text);
+        for as_json in [false, true] {
+            let marker = marker();
+            let line = format!("echo evil > .envrc; exec sleep {marker}");
+            let flags: &[&str] = if as_json { &["--json"] } else { &[] };
+            let args = [&["run", "--config", config.to_str().unwrap()], flags, &["-c", &line]].concat();
+            let running = world.stockade(&args).spawn();
+            wait_for_processes(&marker, 1);
+            kill(Pid::from_raw(worker(running.pid())), Signal::SIGKILL).unwrap();
+            let run = running.wait().exits(125);
+            assert_gone_within(&marker, Duration::from_secs(1));
+            assert!(!world.workspace().join(".envrc").exists());
+            if as_json {
+                let outcome: Value = serde_json::from_str(&run.out()).unwrap();
+                assert_eq!(outcome["status"], "failed", "{outcome}");
+                assert!(
+                    outcome["restored"][0]["path"].as_str().unwrap().ends_with("/.envrc"),
+                    "{outcome}"
+                );
+            } else {
+                assert!(
+                    run.err().contains(".envrc is protected and was created"),
+                    "{}",
+                    run.err()
+                );
+            }
+        }
+        let recorded = fs::read_to_string(log).unwrap();
+        let violations = recorded
+            .lines()
+            .filter(|line| line.contains("violation") && line.contains("/.envrc"));
+        assert_eq!(violations.count(), 2, "{recorded}");
     }
 
     fn what_killed_helpers_left_is_put_back_at_the_next_start(world: &Fixture) {

@@ -23,6 +23,8 @@ mod tests {
         a_kernel_below_the_floor_is_told_which_clause_needs_what ["cc"];
         refused_tools_are_refused_with_the_reason ["cc"];
         a_config_may_permit_to_run_unconfined_and_then_every_outcome_says_so ["cc"];
+        permission_to_run_unconfined_does_not_count_where_a_regime_works_that_was_not_asked_for ["cc"];
+        what_was_asked_for_runs_unconfined_where_nothing_works_and_that_is_permitted ["cc"];
         no_flag_permits_to_run_unconfined ["cc"];
         permission_to_run_unconfined_does_not_lift_confinement_where_there_is_some [];
         approval_is_asked_for_in_the_regime_none_too ["cc"];
@@ -47,6 +49,9 @@ mod tests {
         ("seccomp", "seccomp"),
         ("2", "this kernel has 2"),
     ];
+
+    /// The versions of Landlock that are too old for `landlock`, and not for `namespaces`.
+    const BETWEEN_THE_FLOORS: [&str; 3] = ["3", "4", "5"];
 
     /// A config beside the workspace, which it grants; `sandbox` says more of it.
     fn config(world: &Fixture, sandbox: &str, shell: &str) -> String {
@@ -136,6 +141,58 @@ mod tests {
             let quiet = ["run", "--quiet", "--config", &config, "--", "true"];
             let run = without(world, what, &quiet).output().exits(0);
             assert!(run.err().contains("UNCONFINED"), "--quiet hid it: {}", run.err());
+        }
+    }
+
+    /// The words that name one backend: in the config, or by a flag beside it.
+    fn asking_for<'a>(world: &Fixture, backend: &'a str) -> [(String, Vec<&'a str>); 2] {
+        let named = config(world, &format!("backend: {backend}\n  {NOT_REQUIRED}"), "none");
+        let named = fs::read_to_string(named).unwrap();
+        let named = world.write(world.base().join("names-a-backend.yaml"), named);
+        [
+            (named.to_str().unwrap().to_owned(), Vec::new()),
+            (config(world, NOT_REQUIRED, "none"), vec!["--backend", backend]),
+        ]
+    }
+
+    fn permission_to_run_unconfined_does_not_count_where_a_regime_works_that_was_not_asked_for(world: &Fixture) {
+        let refused = |what: &str, backend: &str, works: &str| {
+            for (config, flags) in asking_for(world, backend) {
+                let args = [
+                    &["run", "--config", &config],
+                    &flags[..],
+                    &["-c", "echo ran; touch ran"],
+                ]
+                .concat();
+                let run = without(world, what, &args).output().exits(125);
+                let said = run.err();
+                assert!(
+                    !said.contains("UNCONFINED") && run.out().is_empty(),
+                    "{what}, {backend}: {said}"
+                );
+                let works = format!("the `{works}` regime works here");
+                for word in [works.as_str(), "`sandbox.backend: auto`"] {
+                    assert!(said.contains(word), "{what}, {backend}: `{word}` is not in: {said}");
+                }
+                assert!(!world.workspace().join("ran").exists(), "{what}, {backend}");
+            }
+        };
+        for version in BETWEEN_THE_FLOORS {
+            refused(version, "landlock", "namespaces");
+        }
+        refused("namespaces", "namespaces", "landlock");
+    }
+
+    fn what_was_asked_for_runs_unconfined_where_nothing_works_and_that_is_permitted(world: &Fixture) {
+        for backend in ["landlock", "namespaces"] {
+            for what in ["landlock", "1", "2"] {
+                for (config, flags) in asking_for(world, backend) {
+                    let args = [&["run", "--config", &config], &flags[..], &["--", "echo", "ran"]].concat();
+                    let run = without(world, what, &args).output().exits(0);
+                    assert_eq!(run.out(), "ran\n", "{what}, {backend}");
+                    assert!(run.err().contains("UNCONFINED"), "{what}, {backend}: {}", run.err());
+                }
+            }
         }
     }
 

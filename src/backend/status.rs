@@ -216,6 +216,31 @@ pub enum Refusal {
     },
 }
 
+impl Refusal {
+    /// Whether it comes of what the config says, and no kernel or disk makes up for it.
+    pub const fn is_of_config(&self) -> bool {
+        match self {
+            Self::DenyBelowGrant { .. }
+            | Self::Residual { .. }
+            | Self::Seatbelt(_)
+            | Self::Hosts { .. }
+            | Self::Protected { .. }
+            | Self::Unprotected { .. } => true,
+            Self::Abi { .. }
+            | Self::AbiInside { .. }
+            | Self::TooManyMounts { .. }
+            | Self::NoMountPoint { .. }
+            | Self::DenyBesideMounts { .. }
+            | Self::HardLink { .. }
+            | Self::Alias { .. }
+            | Self::Replaced(_)
+            | Self::Symlink(_)
+            | Self::NotSurveyed(_)
+            | Self::Survey(_) => false,
+        }
+    }
+}
+
 /// What metadata the `landlock` regime leaves open.
 pub const METADATA: &str = "names, sizes and times of files anywhere can be looked up (stat), though no content";
 

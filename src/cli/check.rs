@@ -8,6 +8,9 @@ use super::exit::Exit;
 use super::{cuts, policy, reach};
 use crate::config::{self, ConfigError, Context, Diagnostic, Loaded};
 use crate::profile;
+use crate::tools::inspect::Inspection;
+use crate::tools::inspect::backend::Stand;
+use crate::tools::narrowing::Narrowing;
 use crate::tools::{Places, log_stays_out_of_reach};
 
 /// The config to look at: the one named, or `stockade.yaml` here.
@@ -36,6 +39,20 @@ fn recorded_apart(loaded: Loaded, context: &Context) -> Result<Loaded, ConfigErr
     )))
 }
 
+/// A config whose backend can never hold it starts nothing, whatever the machine.
+fn held(loaded: Loaded) -> Result<Loaded, ConfigError> {
+    let inspection = Inspection::of(loaded.policy.clone(), Narrowing::default());
+    let Some(refusal) = Stand::never_holds(&inspection) else {
+        return Ok(loaded);
+    };
+    Err(ConfigError::Invalid(
+        Diagnostic::error(format!(
+            "no machine can hold this config with the backend it names: {refusal}"
+        ))
+        .hint("`stockade profile check` says what each backend makes of a config"),
+    ))
+}
+
 /// Reads the config; exit code 125, as `run` would give, when something is wrong with it.
 pub(super) fn check(args: &CheckArgs) -> Result<Exit, Complaint> {
     let file = target(args.file.as_ref())?;
@@ -45,7 +62,10 @@ pub(super) fn check(args: &CheckArgs) -> Result<Exit, Complaint> {
         Some(file) => config::examine(file, &context),
         None => config::trust::review(&file, &context).map(|(loaded, _)| loaded),
     };
-    let loaded = match looked.and_then(|loaded| recorded_apart(loaded, &context)) {
+    let loaded = match looked
+        .and_then(|loaded| recorded_apart(loaded, &context))
+        .and_then(held)
+    {
         Ok(loaded) => loaded,
         Err(error) if args.json => {
             let diagnostic = match &error {

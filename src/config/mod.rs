@@ -71,6 +71,7 @@ pub use load::{Loaded, Missing, NamedFile, discover, examine, load, preset};
 pub(crate) use paths::walk;
 pub use place::leads_to;
 pub use presets::{names as preset_names, text as preset_text};
+pub(crate) use rules::pattern_words;
 pub use schema::{TEMPLATE, schema};
 pub use source::{Place, Source, SourceName};
 pub(crate) use stored::StoredPath;

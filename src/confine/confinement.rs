@@ -13,13 +13,14 @@ use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
 use super::ahead::{Announced, Spawned};
+use super::attempted::Attempted;
 use super::channel::{next_message, next_with_descriptors, registered, send};
 use super::child::Child;
 use super::error::ConfineError;
 use super::files::FileServer;
 use super::protocol::{
-    Announcement, Answer, CommandLimits, Ended, Inquiry, Loopback, Offer, OwnProcess, Place, ProtectSetup, Reply,
-    Request, SetupMessage, Start, Work,
+    Announcement, Answer, CommandLimits, End, Ended, Inquiry, Loopback, Offer, OwnProcess, Place, ProtectSetup, Reply,
+    Request, SetupMessage, Start, Watch, Work,
 };
 use super::records::Records;
 use super::session::{self, Named, Session};
@@ -84,9 +85,17 @@ type Pending = Arc<Mutex<Waiting>>;
 
 #[derive(Debug, Default)]
 struct Waiting {
-    calls: HashMap<u64, oneshot::Sender<Result<Ended, ConfineError>>>,
+    calls: HashMap<u64, Waiter>,
     way_out: Option<oneshot::Sender<Result<Sockets, ConfineError>>>,
     closed: bool,
+}
+
+/// Who waits for the end of a call.
+#[derive(Debug)]
+struct Waiter {
+    /// Whether protected names are settled after it.
+    watch: Watch,
+    sender: oneshot::Sender<Result<Ended, ConfineError>>,
 }
 
 /// The sockets of a way out, as they came.
@@ -192,7 +201,8 @@ impl Confinement {
         {
             let mut waiting = self.pending.lock().unwrap_or_else(PoisonError::into_inner);
             if !waiting.closed {
-                waiting.calls.insert(call, sender);
+                let watch = launch.work.watch();
+                waiting.calls.insert(call, Waiter { watch, sender });
             }
         }
         let Launch {
@@ -326,7 +336,7 @@ impl Stage {
             Some(Reply::Present(paths)) => Ok(paths),
             Some(Reply::Refused(failure)) => Err(ConfineError::Step(failure)),
             Some(Reply::Ready | Reply::Leaky(_) | Reply::Ended(_) | Reply::WayOut(_)) => Err(ConfineError::Malformed),
-            None => Err(ConfineError::WorkerDied),
+            Some(Reply::Lost(..)) | None => Err(ConfineError::WorkerDied),
         }
     }
 }
@@ -349,7 +359,7 @@ async fn dispatch(reader: OwnedReadHalf, ready: oneshot::Sender<Result<(), Confi
         Ok(Some(Reply::Refused(failure))) => Err(ConfineError::Step(failure)),
         Ok(Some(Reply::Leaky(hole))) => Err(ConfineError::SelfTest(escape(hole.as_bytes()))),
         Ok(Some(Reply::Ended(_) | Reply::Present(_) | Reply::WayOut(_))) => Err(ConfineError::Malformed),
-        Ok(None) => Err(ConfineError::WorkerDied),
+        Ok(Some(Reply::Lost(..)) | None) => Err(ConfineError::WorkerDied),
         Err(error) => Err(error),
     };
     let failed = first.is_err();
@@ -359,6 +369,7 @@ async fn dispatch(reader: OwnedReadHalf, ready: oneshot::Sender<Result<(), Confi
         pending.lock().unwrap_or_else(PoisonError::into_inner).closed = true;
         return;
     }
+    let mut put_back = None;
     let last = loop {
         let (reply, sockets) = match next_with_descriptors(reader.as_ref()).await {
             Ok(Some(message)) => message,
@@ -379,13 +390,17 @@ async fn dispatch(reader: OwnedReadHalf, ready: oneshot::Sender<Result<(), Confi
             (_, sockets) if !sockets.is_empty() => break ConfineError::Malformed,
             (Reply::Ended(ended), _) => {
                 let mut waiting = pending.lock().unwrap_or_else(PoisonError::into_inner);
-                let Some(sender) = waiting.calls.remove(&ended.call) else {
+                let Some(Waiter { sender, .. }) = waiting.calls.remove(&ended.call) else {
                     break ConfineError::Malformed;
                 };
                 // Nobody waits for it any more: its outcome is dropped with the receiver.
                 let _unread = sender.send(Ok(ended));
             }
             (Reply::Refused(failure), _) => break ConfineError::Step(failure),
+            (Reply::Lost(violations, unsettled), _) => {
+                put_back = Some((violations, unsettled));
+                break ConfineError::WorkerDied;
+            }
             (Reply::Ready | Reply::Leaky(_) | Reply::Present(_), _) => break ConfineError::Malformed,
         }
     };
@@ -394,7 +409,18 @@ async fn dispatch(reader: OwnedReadHalf, ready: oneshot::Sender<Result<(), Confi
     // Whoever waits for it finds the sender gone.
     waiting.way_out = None;
     let mut last = Some(last);
-    for (_, sender) in waiting.calls.drain() {
-        let _unread = sender.send(Err(last.take().unwrap_or(ConfineError::WorkerDied)));
+    for (call, Waiter { watch, sender }) in waiting.calls.drain() {
+        let end = match (watch, &put_back) {
+            // It is an end like another, with what was put back after it, which is told and recorded.
+            (Watch::ProtectedNames, Some((violations, unsettled))) => Ok(Ended {
+                call,
+                end: End::Lost,
+                violations: violations.clone(),
+                unsettled: unsettled.clone(),
+                attempted: Attempted::default(),
+            }),
+            (Watch::Nothing, _) | (Watch::ProtectedNames, None) => Err(last.take().unwrap_or(ConfineError::WorkerDied)),
+        };
+        let _unread = sender.send(end);
     }
 }

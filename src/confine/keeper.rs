@@ -316,7 +316,9 @@ impl<'a> Keeper<'a> {
         sweep::kill_descendants();
         self.pass_on();
         // If this fails the journal stays, and the next start restores from it.
-        let _restored = self.settle();
+        let (violations, unsettled) = self.settle();
+        // The parent may be gone; where it is the worker that went in mid-call, nobody else can say what was put back.
+        let _told = send(self.control, &Reply::Lost(violations, unsettled), &[]);
         session::remove(&self.session);
         sys::exit_now(0)
     }

@@ -167,6 +167,9 @@ pub enum Reply {
     Ended(Ended),
     /// The sockets of a way out ride along, or why there are none.
     WayOut(Result<Loopback, StartFailure>),
+    /// The worker is gone, and all it started; from the keeper, with what it put back of protected names and why the
+    /// rest could not be.
+    Lost(Vec<Violation>, Option<String>),
 }
 
 /// The loopback addresses of a network namespace.
@@ -219,7 +222,7 @@ pub enum End {
     OverLimit(LimitKind),
     /// It was never started.
     NotStarted(StartFailure),
-    /// Its runner was killed; every process of every command of the session was killed with it.
+    /// Its runner or its worker was killed; every process of every command of the session was killed with it.
     Lost,
 }
 

@@ -4,7 +4,8 @@ use std::path::Path;
 
 use super::plan::{Ground, Walls};
 use super::remembered;
-use crate::backend::host::Host;
+use crate::backend::Regime;
+use crate::backend::host::{Host, Probe};
 use crate::backend::landlock::rights::{OLDEST_ABI, RESOLVE_UNIX_ABI};
 use crate::backend::namespaces::OLDEST_ABI as OLDEST_INSIDE;
 use crate::backend::seccomp::Attempts;
@@ -59,7 +60,7 @@ impl Footing {
         };
         match walls.and_then(|walls| ground(policy, host, walls)) {
             Some(ground) if lacks.is_empty() => Ok(Self::Confined(ground)),
-            Some(_) | None => Self::without(policy, &lacks),
+            Some(_) | None => Self::without(policy, host, &lacks),
         }
     }
 
@@ -78,7 +79,7 @@ impl Footing {
     }
 
     /// Where the regime that was asked for lacks something.
-    fn without(policy: &Policy, lacks: &[String]) -> Result<Self, String> {
+    fn without(policy: &Policy, host: &Host, lacks: &[String]) -> Result<Self, String> {
         let why = if lacks.is_empty() {
             "Landlock does not name its version".to_owned()
         } else {
@@ -86,12 +87,27 @@ impl Footing {
         };
         match (policy.os_sandbox, policy.backend) {
             (OsSandbox::RefuseTools, _) => Ok(Self::Refused(cannot_confine(&why, policy.backend))),
-            // Another regime may well work: that one was not asked for is no reason to run without any.
-            (OsSandbox::FailFast, _) | (OsSandbox::NotRequired, BackendChoice::Namespaces | BackendChoice::Bwrap) => {
-                Err(cannot_confine(&why, policy.backend))
-            }
-            (OsSandbox::NotRequired, BackendChoice::Auto | BackendChoice::Landlock) => Ok(Self::Unconfined(why)),
+            (OsSandbox::FailFast, _) => Err(cannot_confine(&why, policy.backend)),
+            // That one was not asked for is no reason to run without any.
+            (OsSandbox::NotRequired, _) => match works(host) {
+                Some(regime) => Err(another_works(&why, policy.backend, regime)),
+                None => Ok(Self::Unconfined(why)),
+            },
         }
+    }
+}
+
+/// The strongest regime that works here, whatever was asked for.
+fn works(host: &Host) -> Option<&'static str> {
+    let regime = match host.user_namespaces {
+        Probe::Works | Probe::Fails(_) => host.regime(),
+        // Where one regime alone was asked for, nobody has looked for another.
+        Probe::Untried => Host::with_acting_namespaces(None).regime(),
+    };
+    match regime {
+        Regime::Namespaces => Some("namespaces"),
+        Regime::Landlock => Some("landlock"),
+        Regime::None | Regime::Seatbelt => None,
     }
 }
 
@@ -124,7 +140,7 @@ fn strongest(policy: &Policy, host: &Host) -> Result<Chosen, String> {
     Ok(Chosen {
         footing: match below {
             Some(ground) => Footing::Confined(ground),
-            None => Footing::without(policy, &alone)?,
+            None => Footing::without(policy, host, &alone)?,
         },
         fallen,
         below: None,
@@ -145,6 +161,22 @@ pub(super) fn short(why: &str) -> String {
     } else {
         format!("{}…", line.chars().take(MOST).collect::<String>())
     }
+}
+
+/// Why a permission to run unconfined does not count, and what would run: one paragraph.
+fn another_works(why: &str, asked: BackendChoice, regime: &str) -> String {
+    let asked = match asked {
+        BackendChoice::Auto => "auto",
+        BackendChoice::Landlock => "landlock",
+        BackendChoice::Namespaces => "namespaces",
+        BackendChoice::Bwrap => "bwrap",
+    };
+    format!(
+        "this machine cannot confine commands with `backend: {asked}`, which was asked for, so nothing was run: {why}. \
+         `require_os_sandbox: false` permits to run unconfined only where no regime works, and the `{regime}` regime works here: \
+         `sandbox.backend: auto` without `--backend` takes it, and so does `--backend {regime}`; `stockade doctor` says what \
+         is there."
+    )
 }
 
 /// What is missing, what it means, how to get it: one paragraph.
@@ -176,6 +208,26 @@ fn cannot_confine(why: &str, asked: BackendChoice) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_permission_that_does_not_count_is_told_what_works_and_what_takes_it() {
+        for (asked, regime) in [
+            (BackendChoice::Landlock, "namespaces"),
+            (BackendChoice::Namespaces, "landlock"),
+            (BackendChoice::Bwrap, "landlock"),
+        ] {
+            let said = another_works("why", asked, regime);
+            for word in [
+                "nothing was run: why.",
+                &format!("the `{regime}` regime works here"),
+                "`sandbox.backend: auto`",
+                &format!("`--backend {regime}`"),
+            ] {
+                assert!(said.contains(word), "{asked:?}: `{word}` is not in: {said}");
+            }
+            assert_eq!(said.lines().count(), 1, "{said}");
+        }
+    }
 
     #[test]
     fn every_refusal_names_another_regime_and_what_it_needs() {

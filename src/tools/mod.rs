@@ -11,6 +11,7 @@
 //! the hosts of a list. `recorder` puts what happens on record, where the policy wants that; `on_record` is
 //! what an executor says to it.
 
+mod allowing;
 mod apart;
 mod approvals;
 pub mod approver_program;

@@ -3,6 +3,7 @@
 use nix::sys::signal::Signal;
 use tokio::sync::mpsc;
 
+use super::allowing;
 use super::approvals::{self, Asking};
 use super::call::{ShellCommand, ToolError};
 use super::executor::Executor;
@@ -12,7 +13,7 @@ use super::shell::NAME;
 use super::tool::Assessment;
 use crate::approval::Remember;
 use crate::policy::shell::{Judgement, judge, judge_argv};
-use crate::policy::{AbsPath, Access, Demand, Operation, Policy, Requirement};
+use crate::policy::{AbsPath, Access, Demand, Operation, Policy, Requirement, ShellRule};
 use crate::profile::{Asked, Call, FileReach};
 
 /// What a command may do when it runs.
@@ -101,7 +102,9 @@ impl Executor {
         let told = approvals::Told {
             tool_name: NAME,
             description: approvals::description(&self.policy, &judgement),
-            allowed_by: approvals::allowed_by(&self.policy, &judgement),
+            allowed_by: allowing::allowed_by(&self.policy.rules, &judgement, &|rules| {
+                judged_by(&self.policy, &rules, wanted.command, wanted.directory)
+            }),
             why: approvals::why(&self.policy, &judgement),
             remember,
         };
@@ -142,13 +145,18 @@ impl Executor {
 
 /// The judgement of a command by the rules of a policy.
 pub(super) fn judged(policy: &Policy, command: &ShellCommand, directory: &AbsPath) -> Judgement {
+    judged_by(policy, &policy.rules, command, directory)
+}
+
+/// The same, by these rules in place of its own.
+fn judged_by(policy: &Policy, rules: &[ShellRule], command: &ShellCommand, directory: &AbsPath) -> Judgement {
     let lies_in = |argument: &str, names: &[String]| {
         let Ok(path) = AbsPath::new(directory.as_path().join(argument)) else {
             return false;
         };
         policy.speaker(&path).is_some_and(|root| names.contains(&root.name))
     };
-    let (rules, default) = (&policy.rules, &policy.default_rule);
+    let default = &policy.default_rule;
     match command {
         ShellCommand::Line(line) => match line.to_str() {
             Some(line) => judge(line, rules, default, &lies_in),

@@ -179,6 +179,26 @@ impl<'a> Stand<'a> {
         }
     }
 
+    /// Why the backend that the config names can hold it on no machine, where that is known without trying it.
+    pub fn never_holds(inspection: &'a Inspection) -> Option<Refusal> {
+        let held = match inspection.policy.backend {
+            // Another may hold it.
+            BackendChoice::Auto => return None,
+            BackendChoice::Landlock => Stand::alone(Backend::Landlock, inspection)
+                .hold(&inspection.approved)
+                .map(|_| ()),
+            // What mounts hold is known where they can be made.
+            BackendChoice::Namespaces | BackendChoice::Bwrap => {
+                let names = protected_in(&inspection.policy, Backend::Namespaces);
+                names.map(|_| ()).map_err(PlanError::Refused)
+            }
+        };
+        match held {
+            Err(PlanError::Refused(refusal)) if refusal.is_of_config() => Some(refusal),
+            Ok(()) | Err(_) => None,
+        }
+    }
+
     /// Lowers a profile of the policy and holds the plan against it.
     pub fn hold(&self, profile: &Profile) -> Result<Held, PlanError> {
         self.hold_after(&Survey::default(), profile)
@@ -231,17 +251,22 @@ impl<'a> Stand<'a> {
     }
 
     fn protected(&self) -> Result<Vec<ClauseStatus>, Refusal> {
-        if !self.policy.roots.iter().any(|root| root.rights.has(Right::Write)) {
-            return Ok(Vec::new());
-        }
-        let Policy {
-            protect,
-            protect_fallback,
-            residuals,
-            ..
-        } = self.policy;
-        protected(protect, *protect_fallback, *residuals, self.backend.regime())
+        protected_in(self.policy, self.backend)
     }
+}
+
+/// What becomes of protected names in a backend.
+fn protected_in(policy: &Policy, backend: Backend) -> Result<Vec<ClauseStatus>, Refusal> {
+    if !policy.roots.iter().any(|root| root.rights.has(Right::Write)) {
+        return Ok(Vec::new());
+    }
+    let Policy {
+        protect,
+        protect_fallback,
+        residuals,
+        ..
+    } = policy;
+    protected(protect, *protect_fallback, *residuals, backend.regime())
 }
 
 /// What a backend makes of a profile, checked against it.

@@ -1,0 +1,288 @@
+//! What in the config would let a judged command through without a question.
+//!
+//! A hint that names a rule is tried first: the command is judged again as if the rule were written, and a rule that
+//! does not let its part through is not named.
+
+use crate::config::pattern_words;
+use crate::policy::path::escape;
+use crate::policy::shell::{Judgement, Part, RuleRef};
+use crate::policy::{Demand, Origin, Requirement, ShellRule};
+
+/// A line with more parts than so many rules would allow is told so, and not each of them.
+const MOST_RULES: usize = 4;
+
+/// Words of a pattern that a reader of YAML takes for something else than text.
+const NO_TEXT: [&str; 9] = ["true", "false", "null", "yes", "no", "on", "off", "y", "n"];
+
+/// The line of config that would let through what `rules` made of a command; `judge` judges the same command by other rules.
+pub(super) fn allowed_by(
+    rules: &[ShellRule],
+    judgement: &Judgement,
+    judge: &dyn Fn(Vec<ShellRule>) -> Judgement,
+) -> String {
+    if let Some(what) = &judgement.not_understood {
+        return format!(
+            "no rule can allow what is not understood ({}): write it as plain commands that rules can name, or run it where \
+             a person can say yes (`--mode interactive`); `--mode approve_all` would allow it",
+            escape(what.as_bytes())
+        );
+    }
+    if judgement.requirement == Requirement::PreApproved {
+        return String::new();
+    }
+    if judgement.parts.is_empty() {
+        return "no rule speaks for a line that runs nothing; `shell.default` does".to_owned();
+    }
+    let mut hints: Vec<Hint> = Vec::new();
+    let mut rules = rules.to_vec();
+    let mut now = judgement.clone();
+    for (index, part) in judgement.parts.iter().enumerate() {
+        let open = now.parts.get(index).is_some_and(asks);
+        // The rule for a write by redirection is that of the command before it.
+        let written = judgement.parts.get(index + 1).and_then(target).is_some() && part.rule == RuleRef::Default;
+        if !open || written {
+            continue;
+        }
+        if let Some(hint) = shells(part) {
+            hints.push(hint);
+            continue;
+        }
+        let mut named = hints.iter().filter(|hint| matches!(hint, Hint::Rule(_)));
+        if named.nth(MOST_RULES - 1).is_some() {
+            return "each command of it needs a rule with `approval: none` under shell.rules".to_owned();
+        }
+        let tried = candidates(&rules, part).into_iter().find_map(|(hint, rules)| {
+            let judged = judge(rules.clone());
+            let lets = judged.parts.len() == judgement.parts.len() && !judged.parts.get(index).is_none_or(asks);
+            lets.then_some((hint, rules, judged))
+        });
+        let Some((hint, changed, judged)) = tried else {
+            let words = escape(part.words.join(" ").as_bytes());
+            return format!(
+                "no rule can be named that would allow `{words}`: rules are about words that are known before it runs, in \
+                 plain letters; run it where a person can say yes (`--mode interactive`), or `--mode approve_all` would allow it"
+            );
+        };
+        (rules, now) = (changed, judged);
+        hints.push(Hint::Rule(hint));
+    }
+    told(hints)
+}
+
+/// What is said of one part.
+enum Hint {
+    /// A change to one rule, which is enough for the part.
+    Rule(String),
+    /// What the shell does, for which no rule speaks alone: a whole sentence.
+    Beside(String),
+}
+
+fn told(hints: Vec<Hint>) -> String {
+    let (mut rules, mut sentences) = (Vec::new(), Vec::new());
+    for hint in hints {
+        let (list, text) = match hint {
+            Hint::Rule(text) => (&mut rules, text),
+            Hint::Beside(text) => (&mut sentences, text),
+        };
+        if !list.contains(&text) {
+            list.push(text);
+        }
+    }
+    // Where something else asks as well, they do not allow the whole of it.
+    let what = if sentences.is_empty() { "it" } else { "its part" };
+    let rules = (!rules.is_empty()).then(|| format!("{} would allow {what}", rules.join(" and ")));
+    let all: Vec<String> = rules.into_iter().chain(sentences).collect();
+    all.join("; ")
+}
+
+fn asks(part: &Part) -> bool {
+    part.requirement == Requirement::NeedsApproval
+}
+
+/// Where a write by redirection goes.
+fn target(part: &Part) -> Option<&str> {
+    match part.words.as_slice() {
+        [sign, target] if sign == ">" => Some(target),
+        _ => None,
+    }
+}
+
+/// Patterns cover commands, not what the shell does around them.
+fn shells(part: &Part) -> Option<Hint> {
+    if part.rule != RuleRef::Default {
+        return None;
+    }
+    let shown = |text: &str| escape(text.as_bytes());
+    if let Some(target) = target(part) {
+        return Some(Hint::Beside(format!(
+            "a rule for the command that writes {} by redirection, with `sandbox_paths` naming its root, would allow it",
+            shown(target)
+        )));
+    }
+    match part.words.as_slice() {
+        [assignment] if assignment.contains('=') => Some(Hint::Beside(format!(
+            "no rule covers the assignment {}; `shell.env.set` in the config sets variables",
+            shown(assignment)
+        ))),
+        _ => None,
+    }
+}
+
+/// The changes to the rules that may let a part through, the narrowest first, each with its words.
+fn candidates(rules: &[ShellRule], part: &Part) -> Vec<(String, Vec<ShellRule>)> {
+    match part.rule {
+        RuleRef::Rule(at) => {
+            let mut changed = rules.to_vec();
+            let Some(rule) = changed.get_mut(at) else {
+                return Vec::new();
+            };
+            rule.approval = Demand::None;
+            vec![(format!("`approval: none` on the rule at {}", rule.origin), changed)]
+        }
+        RuleRef::Default => [2, 1]
+            .into_iter()
+            .filter_map(|count| missing_rule(rules, &part.words, count))
+            .collect(),
+    }
+}
+
+/// The rule that nobody has written yet, for the first words of a command.
+fn missing_rule(rules: &[ShellRule], words: &[String], count: usize) -> Option<(String, Vec<ShellRule>)> {
+    let text = words
+        .iter()
+        .map(String::as_str)
+        .take(count)
+        .collect::<Vec<_>>()
+        .join(" ");
+    // Of what could not be printed as it is, another pattern would come.
+    if escape(text.as_bytes()) != text {
+        return None;
+    }
+    let rule = ShellRule {
+        pattern: pattern_words(&text).ok()?,
+        allowed: true,
+        approval: Demand::None,
+        sandbox_paths: None,
+        network: None,
+        description: None,
+        reason: None,
+        matches: Vec::new(),
+        not_matches: Vec::new(),
+        origin: Origin::Builtin("a rule that is not written"),
+    };
+    let mut all = rules.to_vec();
+    all.push(rule);
+    let plain = text.chars().all(|c| c.is_ascii_alphanumeric() || " _-./".contains(c));
+    let reads = text.starts_with(|c: char| c.is_ascii_alphabetic() || c == '/') || text.starts_with("./");
+    let pattern = if plain && reads && !NO_TEXT.contains(&text.to_ascii_lowercase().as_str()) {
+        text
+    } else {
+        format!("'{text}'")
+    };
+    Some((
+        format!("a rule `{{pattern: {pattern}, approval: none}}` under shell.rules"),
+        all,
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::policy::shell::judge;
+
+    fn rule(pattern: &str, approval: Demand) -> ShellRule {
+        ShellRule {
+            pattern: pattern.split_whitespace().map(str::to_owned).collect(),
+            allowed: true,
+            approval,
+            sandbox_paths: None,
+            network: None,
+            description: None,
+            reason: None,
+            matches: Vec::new(),
+            not_matches: Vec::new(),
+            origin: Origin::Builtin("test"),
+        }
+    }
+
+    /// What is told of a line where `echo` is free, `git push` is asked about, `rm` is forbidden, and the rest is asked about.
+    fn hint(line: &str) -> String {
+        let rules = vec![
+            rule("echo", Demand::None),
+            rule("git push", Demand::Required),
+            ShellRule {
+                allowed: false,
+                ..rule("rm", Demand::Required)
+            },
+        ];
+        let default = rule("", Demand::Required);
+        let judge = |rules: Vec<ShellRule>| judge(line, &rules, &default, &|_, _| true);
+        allowed_by(&rules, &judge(rules.clone()), &judge)
+    }
+
+    #[test]
+    fn of_what_is_not_understood_no_rule_is_named() {
+        for line in [
+            "strace ls",
+            "eval ls",
+            ". ./x",
+            "env -S \"ls x\"",
+            "alias ls=cat",
+            "$CMD",
+            "make; eval ls",
+        ] {
+            let said = hint(line);
+            assert!(
+                said.starts_with("no rule can allow what is not understood (") && !said.contains("pattern:"),
+                "{line}: {said}"
+            );
+            for word in ["plain commands", "`--mode interactive`", "`--mode approve_all`"] {
+                assert!(said.contains(word), "{line}: `{word}` is not in: {said}");
+            }
+        }
+    }
+
+    #[test]
+    fn every_part_that_asks_has_its_rule_named() {
+        assert_eq!(
+            hint("make all && echo a; cargo build -v; git push; make all x"),
+            "a rule `{pattern: make all, approval: none}` under shell.rules and a rule `{pattern: cargo build, approval: none}` \
+             under shell.rules and `approval: none` on the rule at test would allow it"
+        );
+    }
+
+    #[test]
+    fn a_word_that_no_pattern_can_hold_is_left_out_of_it() {
+        for (line, pattern) in [
+            ("touch 'a b'", "touch"),
+            ("touch \"$X\"", "touch"),
+            ("find '*.c'", "find"),
+            ("true", "'true'"),
+            (": x", "': x'"),
+            ("7z x", "'7z x'"),
+        ] {
+            let expected = format!("a rule `{{pattern: {pattern}, approval: none}}` under shell.rules would allow it");
+            assert_eq!(hint(line), expected, "{line}");
+        }
+    }
+
+    #[test]
+    fn a_rule_that_would_not_allow_it_is_not_named() {
+        for line in ["git \"$X\"", "'a b' c", "'it*' c"] {
+            let said = hint(line);
+            assert!(
+                said.starts_with("no rule can be named that would allow"),
+                "{line}: {said}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_line_with_very_many_parts_is_told_so_and_no_list() {
+        let said = hint("a; b; c; d; e; f");
+        assert_eq!(
+            said,
+            "each command of it needs a rule with `approval: none` under shell.rules"
+        );
+    }
+}
