@@ -388,7 +388,7 @@ shell:
             let denied = run(world, &config(world, ""), &["--mode", "strict"], line).output();
             let said = denied.exits(126).err();
             for named in said.split("a rule `").skip(1) {
-                rules.push_str(&format!("    - {}\n", named.split('`').next().unwrap()));
+                rules.extend(["    - ", named.split('`').next().unwrap(), "\n"]);
             }
             assert!(
                 rules.contains("pattern:") && said.contains("would allow it"),

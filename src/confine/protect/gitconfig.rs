@@ -98,11 +98,21 @@ fn is_listed(setting: &Setting<'_>) -> bool {
         (
             b"core",
             None,
-            b"filemode" | b"bare" | b"logallrefupdates" | b"ignorecase" | b"precomposeunicode" | b"symlinks",
+            b"filemode"
+            | b"bare"
+            | b"logallrefupdates"
+            | b"ignorecase"
+            | b"precomposeunicode"
+            | b"symlinks"
+            | b"quotepath"
+            | b"trustctime"
+            | b"preloadindex"
+            | b"commitgraph"
+            | b"multipackindex"
+            | b"sparsecheckout"
+            | b"sparsecheckoutcone",
         )
         | (b"extensions", None, b"relativeworktrees")
-        | (b"core", None, b"quotepath" | b"trustctime" | b"preloadindex" | b"commitgraph" | b"multipackindex")
-        | (b"core", None, b"sparsecheckout" | b"sparsecheckoutcone")
         | (b"index", None, b"sparse")
         | (b"feature", None, b"manyfiles")
         | (b"advice", None, _)
@@ -110,8 +120,8 @@ fn is_listed(setting: &Setting<'_>) -> bool {
         | (b"fetch", None, b"prune" | b"prunetags")
         | (b"gc", None, b"autodetach")
         | (b"maintenance", None, b"auto")
-        | (b"merge" | b"pull", None, b"ff")
-        | (b"pull", None, b"rebase")
+        | (b"merge", None, b"ff")
+        | (b"pull", None, b"rebase" | b"ff")
         | (b"push", None, b"autosetupremote" | b"followtags")
         | (b"rebase", None, b"autostash" | b"autosquash" | b"updaterefs")
         | (b"rerere", None, b"enabled" | b"autoupdate")
