@@ -305,12 +305,12 @@ mod tests {
     fn check_refuses_what_the_backend_it_names_can_never_hold() {
         let world = world();
         fs::create_dir_all(world.workspace().join("secret")).unwrap();
-        let root = format!("paths: {{w: {{root: {}, mode: rw}}}}", world.workspace().display());
-        let deny = format!(
-            "{root}\n  protect_fallback: undo\n  deny: [{}/secret]",
-            world.workspace().display()
+        let workspace = world.workspace().display().to_string();
+        let root = format!("paths: {{w: {{root: {workspace}, mode: rw}}}}");
+        let deny = format!("protect_fallback: undo\n  paths: {{w: {{root: {workspace}, mode: rw, deny: [./secret]}}}}");
+        let hosts = format!(
+            "backend: landlock\n  paths: {{w: {{root: {workspace}}}}}\nshell: {{network: {{allow: [example.org:443]}}}}"
         );
-        let hosts = "backend: landlock\nshell: {network: {allow: [example.org:443]}}".to_owned();
         for (sandbox, refused) in [
             (
                 format!("backend: landlock\n  {root}"),

@@ -142,6 +142,53 @@ mod tests {
     }
 
     #[test]
+    fn a_name_that_looks_like_settings_is_no_settings_in_what_is_proposed() {
+        let world = world();
+        for name in [
+            "f, mode: rw, execute: true",
+            "q'\"#: x",
+            "[z]",
+            " sp ",
+            "a\nb",
+            "{a: b}",
+            "*x",
+            "&y",
+        ] {
+            let path = world.base().join(name);
+            fs::write(&path, "").unwrap();
+            let text = profile(
+                &world,
+                &[
+                    "explain",
+                    "--config",
+                    "agent.yaml",
+                    path.to_str().unwrap(),
+                    "read",
+                    "--json",
+                ],
+            );
+            let report: Value = serde_json::from_str(&text.exits(1).out()).unwrap();
+            let said = report["answers"][0]["change"].to_string();
+            let said: String = serde_json::from_str::<Vec<String>>(&said).unwrap().join(" ");
+            let root = said.split('`').find(|part| part.starts_with("{root: ")).unwrap();
+            let config = world.write("proposed.yaml", format!("sandbox: {{paths: {{x: {root}}}}}\n"));
+            let shown = profile(&world, &["show", "--json", "--config", config.to_str().unwrap()]);
+            let table = json(&shown);
+            let given = table["files"].as_array().unwrap().iter();
+            let given: Vec<&Value> = given
+                .filter(|row| {
+                    row["path"]
+                        .as_str()
+                        .unwrap()
+                        .starts_with(world.base().to_str().unwrap())
+                })
+                .collect();
+            assert_eq!(given.len(), 1, "{name:?}: {root}: {table:#}");
+            assert_eq!(given[0]["may"], "read", "{name:?}: {root}");
+        }
+    }
+
+    #[test]
     fn each_way_of_being_permitted_is_told_apart() {
         let world = world();
         let src = explained(&world, "src/main.rs");

@@ -552,7 +552,7 @@ mod tests {
                 .find(|pid| status(**pid, "PPid:") == keeper.to_string())
                 .unwrap()
         };
-        let log = world.base().join("log/audit.log");
+        let log = world.base().join("log/audit.jsonl");
         let text = format!(
             "extends: [system]\nsandbox: {{protect_fallback: undo, paths: {{w: {{root: {}, mode: rw, write_approval: false}}}}}}\n\
              shell: {{default: {{allowed: true, approval: none}}}}\naudit: {{log: {}}}\n",

@@ -19,27 +19,28 @@ pub(super) const ANSWER: Duration = Duration::from_micros(50);
 /// How long the next request is looked for: as long as a caller and who passes its calls on take to wake up, too.
 pub(super) const REQUEST: Duration = Duration::from_micros(300);
 
-/// Looks until one of these has something to tell, or the moment is over; never sleeps.
+/// Looks until one of these has something to tell, or the moment is over; never sleeps. Whether one has, which they
+/// say themselves: some, like a table of mounts, tell it once.
 ///
 /// With one processor the other end could not speak meanwhile, so this returns at once.
-pub(super) fn linger(fds: &mut [PollFd<'_>], moment: Duration) {
+pub(super) fn linger(fds: &mut [PollFd<'_>], moment: Duration) -> bool {
     if !has_company() {
-        return;
+        return false;
     }
     let begun = Instant::now();
-    while !speaks(fds) && begun.elapsed() < moment {
-        yield_now();
+    loop {
+        match poll(fds, PollTimeout::ZERO) {
+            Ok(0) if begun.elapsed() < moment => yield_now(),
+            // Whoever waits next finds out about an error.
+            Ok(0) | Err(_) => return false,
+            Ok(_) => return true,
+        }
     }
 }
 
 /// The same for whoever waits for one to speak.
 pub(super) fn linger_for(fd: BorrowedFd<'_>, moment: Duration) {
-    linger(&mut [PollFd::new(fd, PollFlags::POLLIN)], moment);
-}
-
-/// Whether anything is there: words, an end, or an error. Whoever waits next finds out which.
-fn speaks(fds: &mut [PollFd<'_>]) -> bool {
-    !matches!(poll(fds, PollTimeout::ZERO), Ok(0))
+    let _spoke = linger(&mut [PollFd::new(fd, PollFlags::POLLIN)], moment);
 }
 
 /// Whether there is another processor.
@@ -86,7 +87,6 @@ mod tests {
     fn silence_is_not_listened_to_for_longer_than_a_moment() {
         let (ours, _theirs) = UnixStream::pair().unwrap();
         let mut fds = [PollFd::new(ours.as_fd(), PollFlags::POLLIN)];
-        linger(&mut fds, ANSWER);
-        assert!(!speaks(&mut fds));
+        assert!(!linger(&mut fds, ANSWER));
     }
 }

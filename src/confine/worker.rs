@@ -159,10 +159,8 @@ impl Worker<'_> {
                 PollTimeout::try_from(LOOK_EVERY).unwrap_or(PollTimeout::ZERO)
             };
             // Where something has just happened, something else follows soon: a command after another, or the end of all.
-            if stirred {
-                linger(&mut fds, REQUEST);
-            }
-            match poll(&mut fds, timeout) {
+            let spoke = stirred && linger(&mut fds, REQUEST);
+            match if spoke { Ok(1) } else { poll(&mut fds, timeout) } {
                 Ok(count) => stirred = count > 0,
                 Err(Errno::EINTR) => continue,
                 Err(_) => self.end(),

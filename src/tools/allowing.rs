@@ -247,7 +247,7 @@ mod tests {
         assert_eq!(
             hint("make all && echo a; cargo build -v; git push; make all x"),
             "a rule `{pattern: make all, approval: none}` under shell.rules and a rule `{pattern: cargo build, approval: none}` \
-             under shell.rules and `approval: none` on the rule at test would allow it"
+             under shell.rules and `approval: none` on the rule at built in: test would allow it"
         );
     }
 

@@ -85,6 +85,11 @@ fn quoted(text: &str) -> String {
     quoted
 }
 
+/// A path as any config may name it, on one line of YAML; nothing where it is no text, which no config can name.
+pub fn written(path: &AbsPath) -> Option<String> {
+    std::str::from_utf8(path.as_bytes()).ok().map(quoted)
+}
+
 /// A path as a config in `dir` names it: relative below that directory, absolute elsewhere.
 pub(super) fn path(path: &AbsPath, dir: &AbsPath) -> Result<Flow, AmendError> {
     let whole = path.as_path();

@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::backend::{Backend, Held, Stands};
 use super::{Inspection, show};
 use crate::backend::status::Status;
-use crate::config::amend::Writing;
+use crate::config::amend::{self, Writing};
 use crate::confine::protect::protected_name;
 use crate::policy::path::display;
 use crate::policy::{AbsPath, Access, Demand, Deny, Grant, Operation, Origin, Protect, Right, Rights, Root};
@@ -210,10 +210,15 @@ impl Inspection {
             Decided::Nothing => {
                 change.extend(why.missed.first().map(|grant| missing(grant, operation, path, writing)));
                 if self.policy.speaker(path).is_none() {
-                    change.push(format!(
-                        "a root under `sandbox.paths` that holds it would permit it: `{{root: {path}{}}}`",
-                        mode(self.given(path) | operation.right().into(), writing)
-                    ));
+                    change.push(match amend::written(path) {
+                        Some(name) => format!(
+                            "a root under `sandbox.paths` that holds it would permit it: `{{root: {name}{}}}`",
+                            mode(self.given(path) | operation.right().into(), writing)
+                        ),
+                        None => "a root under `sandbox.paths` that holds it would permit it: a directory above it, as its own \
+                                 name is no text"
+                            .to_owned(),
+                    });
                 }
                 if !why.denied.is_empty() {
                     let denies = why.denied.iter().map(|deny| format!("`{deny}` ({})", deny.origin));

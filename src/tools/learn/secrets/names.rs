@@ -145,6 +145,20 @@ pub(super) const NAMES: &[&str] = &[
     "docker-config.json",
     "private-keys-v1.d",
     "yarnrc.yml",
+    "rsa.txt",
+    "bearer.txt",
+    "2fa.txt",
+    "dump.sql",
+    "hosts.yml",
+    "local.settings.json",
+    "sa.json",
+    "adc.json",
+    "google-services.json",
+    "seed.txt",
+    "totp-seeds",
+    "clave.txt",
+    "claves.txt",
+    "lozinka.txt",
 ];
 
 /// How names of keys and stores of them end, perhaps with more behind it.
