@@ -64,6 +64,9 @@ mod tests {
     crate::common::declare! { root_among_others Root Namespaces;
         a_place_that_somebody_else_took_is_passed_by ["unshare", "mount"];
         a_full_disk_runs_nothing_and_leaves_nothing ["unshare", "mount"];
+        auto_takes_landlock_where_proc_is_covered_though_namespaces_are_remembered ["unshare", "mount"];
+        auto_takes_landlock_and_forgets_where_a_new_proc_is_refused_at_the_start ["unshare", "mount"];
+        auto_stays_in_namespaces_in_a_mount_namespace_with_a_whole_proc ["unshare", "mount"];
     }
 
     crate::common::declare! { user_without_namespaces User Bwrap; a_bwrap_that_is_not_the_system_s_is_refused_with_the_reason ["unshare", "setpriv"]; }
@@ -509,6 +512,73 @@ mod tests {
         // With too few it fails, with more it works, and it is one or the other.
         assert!(codes.first() == Some(&125) && codes.last() == Some(&0), "{codes:?}");
         assert!(codes.is_sorted_by(|few, more| few >= more), "{codes:?}");
+    }
+
+    /// A run with the regime left to choose, after these commands in a mount namespace of its own.
+    fn run_after(world: &Fixture, before: &str, args: &[&str]) -> Run {
+        let line = format!("{before} && exec \"$0\" run --json \"$@\"");
+        let run = world
+            .bare("/usr/bin/unshare")
+            .args(["-m", "sh", "-c", &line])
+            .args([world.binary()])
+            .args(args);
+        run.output()
+    }
+
+    /// The regime of a run that worked.
+    fn regime_after(world: &Fixture, before: &str) -> String {
+        let run = run_after(world, before, &["--", "true"]).exits(0);
+        let outcome: serde_json::Value = serde_json::from_str(&run.out()).unwrap();
+        outcome["regime"].as_str().unwrap().to_owned()
+    }
+
+    /// As containers and `ProtectKernelTunables=` have it.
+    const COVERED: &str = "mount --bind -o ro /proc/sys /proc/sys";
+
+    fn memory(world: &Fixture) -> std::path::PathBuf {
+        world.home().join(".local/state/stockade/namespaces.json")
+    }
+
+    fn auto_takes_landlock_where_proc_is_covered_though_namespaces_are_remembered(world: &Fixture) {
+        assert!(regime_after(world, "true").starts_with("namespaces ("));
+        assert!(memory(world).exists());
+        let regime = regime_after(world, COVERED);
+        assert!(
+            regime.starts_with("landlock (") && regime.contains("namespaces unavailable"),
+            "{regime}"
+        );
+    }
+
+    fn auto_takes_landlock_and_forgets_where_a_new_proc_is_refused_at_the_start(world: &Fixture) {
+        assert!(regime_after(world, "true").starts_with("namespaces ("));
+        // What is remembered is made to count there too, so that the start itself finds out.
+        let table = format!("{COVERED}; cat /proc/self/mountinfo");
+        let table = world.bare("/usr/bin/unshare").args(["-m", "sh", "-c", &table]).output();
+        let table = table.exits(0).out();
+        let mounts = table
+            .lines()
+            .map(|line| line.split(' ').skip(3).take(3).collect::<Vec<_>>());
+        let of_proc: Vec<String> = mounts
+            .filter(|fields| Path::new(fields[1]).starts_with("/proc"))
+            .map(|fields| fields.join(" "))
+            .collect();
+        let mut remembered: serde_json::Value =
+            serde_json::from_str(&fs::read_to_string(memory(world)).unwrap()).unwrap();
+        remembered["circumstances"]["proc"] = of_proc.into();
+        fs::write(memory(world), remembered.to_string()).unwrap();
+        let regime = regime_after(world, COVERED);
+        assert!(
+            regime.starts_with("landlock (") && regime.contains("a /proc at /proc"),
+            "{regime}"
+        );
+        assert!(!memory(world).exists());
+    }
+
+    fn auto_stays_in_namespaces_in_a_mount_namespace_with_a_whole_proc(world: &Fixture) {
+        for before in ["true", "mount -t tmpfs none /mnt"] {
+            let regime = regime_after(world, before);
+            assert!(regime.starts_with("namespaces ("), "{regime}");
+        }
     }
 
     fn a_place_that_somebody_else_took_is_passed_by(world: &Fixture) {

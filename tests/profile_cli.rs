@@ -445,6 +445,26 @@ mod tests {
     }
 
     #[test]
+    fn a_view_that_looks_at_no_backend_offers_none() {
+        let world = world();
+        let offers = |view: &str| profile(&world, &[view, "--help"]).exits(0).out().contains("--backend");
+        assert_eq!(["show", "export"].map(offers), [false, false]);
+        assert_eq!(["check", "explain"].map(offers), [true, true]);
+    }
+
+    #[test]
+    fn doctor_says_that_the_seatbelt_backend_is_untested_on_a_mac() {
+        let world = world();
+        let doctor = |args: &[&str]| world.bare(world.binary()).args(["doctor"]).args(args).output().out();
+        let said = "untested on a Mac";
+        assert!(doctor(&[]).contains(&format!("regime seatbelt: the Seatbelt backend for macOS is {said}")));
+        let report: Value = serde_json::from_str(&doctor(&["--json"])).unwrap();
+        let untested = &report["untested"][0];
+        assert_eq!(untested["regime"], "seatbelt");
+        assert!(untested["detail"].as_str().unwrap().contains(said), "{untested}");
+    }
+
+    #[test]
     fn no_command_runs_in_a_backend_that_is_only_looked_at() {
         let world = world();
         let run = world

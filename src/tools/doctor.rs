@@ -22,7 +22,25 @@ pub struct Report {
     pub tree_limits: Vec<TreeLimit>,
     /// Whether this process can read the kernel's audit records, of which `--explain` makes use.
     pub kernel_records: KernelRecords,
+    /// What there is that nobody has tried where it belongs.
+    pub untested: Vec<Untested>,
 }
+
+/// A regime that was never tried on the system it is for.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Untested {
+    /// The regime.
+    pub regime: Regime,
+    /// What that means.
+    pub detail: &'static str,
+}
+
+/// What is said of the backend for macOS wherever it is named.
+const UNTESTED: Untested = Untested {
+    regime: Regime::Seatbelt,
+    detail: "the Seatbelt backend for macOS is untested on a Mac: only its text is checked, by reading it back, and no \
+             command is run with it",
+};
 
 /// Whether the kernel's audit records can be read.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -59,6 +77,7 @@ impl Report {
             regimes: host.regimes(),
             tree_limits: TreeLimit::all(),
             kernel_records: KernelRecords::find(host.landlock_abi),
+            untested: vec![UNTESTED],
         }
     }
 
@@ -124,7 +143,8 @@ impl Report {
                 )
             }
         });
-        lines.push("macOS comes with a later version".to_owned());
+        let untested = self.untested.iter();
+        lines.extend(untested.map(|untested| format!("regime {}: {}", name(untested.regime), untested.detail)));
         lines.join("\n")
     }
 }

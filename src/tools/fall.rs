@@ -138,7 +138,6 @@ impl Executor {
 
     /// What to take in place of namespaces that did not come to be, and why.
     fn below(&self, profile: &Profile, error: &ToolError) -> Option<(Ground, String)> {
-        let below = self.chosen.below?;
         let why = match error {
             ToolError::Plan(PlanError::Refused(refusal)) => cannot_hold(&refusal.to_string()),
             // A place that cannot be mounted says nothing of namespaces: a command may have swapped it or closed the way
@@ -146,11 +145,13 @@ impl Executor {
             ToolError::Confine(ConfineError::Step(failure))
                 if failure.step == Step::Namespaces && !is_scarcity(failure.errno) =>
             {
+                // Also where nothing is taken in their place: the next start is to look anew.
                 remembered::forget(&self.places.state);
                 unavailable(&failure.to_string())
             }
             _ => return None,
         };
+        let below = self.chosen.below?;
         let stands = match &self.chosen.footing {
             Footing::Confined(ground) => matches!(ground.walls, Walls::Namespaces(_)),
             Footing::Unconfined(_) | Footing::Refused(_) => false,

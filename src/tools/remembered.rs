@@ -38,6 +38,7 @@ struct Circumstances {
     label: String,
     status: Vec<String>,
     settings: Vec<Option<String>>,
+    proc: Vec<String>,
     bwrap: Option<BwrapFile>,
 }
 
@@ -100,9 +101,22 @@ impl Circumstances {
             label: line("/proc/self/attr/current").unwrap_or_default(),
             status: status.lines().filter(told).map(str::to_owned).collect(),
             settings: SETTINGS.map(|name| line(&format!("/proc/sys/{name}"))).into(),
+            proc: of_proc(&line("/proc/thread-self/mountinfo")?),
             bwrap,
         })
     }
+}
+
+/// How /proc and what lies on it is mounted, of a table of mounts: the kernel makes a new one for nobody whose own is
+/// covered in part, as containers and services have it.
+fn of_proc(table: &str) -> Vec<String> {
+    let mounts = table.lines().filter_map(|line| {
+        let mut fields = line.split(' ').skip(3);
+        let (root, point, options) = (fields.next()?, fields.next()?, fields.next()?);
+        let below = point.strip_prefix("/proc")?;
+        (below.is_empty() || below.starts_with('/')).then(|| format!("{root} {point} {options}"))
+    });
+    mounts.collect()
 }
 
 #[cfg(test)]
@@ -128,13 +142,14 @@ mod tests {
         assert_eq!(recall(&place, &memory.circumstances), None);
         keep(&place, &memory).unwrap();
         assert_eq!(recall(&place, &memory.circumstances), Some(SEEN));
-        let changes: [fn(&mut Circumstances); 6] = [
+        let changes: [fn(&mut Circumstances); 7] = [
             |now| now.boot.push('x'),
             |now| now.kernel.push('x'),
             |now| now.user += 1,
             |now| now.stockade.push('x'),
             |now| now.status.push("Seccomp:\t2".to_owned()),
             |now| now.settings.push(Some("0".to_owned())),
+            |now| now.proc.push("/sys /proc/sys ro".to_owned()),
         ];
         for (number, change) in changes.into_iter().enumerate() {
             let mut other = memory.circumstances.clone();
@@ -143,6 +158,15 @@ mod tests {
         }
         forget(&state.path().join("new"));
         assert_eq!(recall(&place, &memory.circumstances), None);
+    }
+
+    #[test]
+    fn of_a_table_of_mounts_what_lies_on_proc_counts_without_numbers_that_change() {
+        let table = "21 1 0:20 / /proc rw,nosuid shared:5 - proc proc rw\n\
+            22 21 0:20 /sys /proc/sys ro,nosuid - proc proc rw\n\
+            23 1 0:21 / /process rw - tmpfs tmpfs rw\n\
+            24 1 8:1 / / rw - ext4 /dev/vda rw";
+        assert_eq!(of_proc(table), ["/ /proc rw,nosuid", "/sys /proc/sys ro,nosuid"]);
     }
 
     #[test]

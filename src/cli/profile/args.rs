@@ -46,7 +46,9 @@ pub enum View {
 }
 
 /// `stockade profile show`.
+// What it prints is the same in every backend; who names one is told so.
 #[derive(Debug, Args)]
+#[command(mut_arg("backend", |backend| backend.hide(true)))]
 pub struct ShowArgs {
     /// Which policy.
     #[command(flatten)]
@@ -120,7 +122,9 @@ pub struct DiffArgs {
 }
 
 /// `stockade profile export`.
+// What it prints is the same in every backend; who names one is told so.
 #[derive(Debug, Args)]
+#[command(mut_arg("backend", |backend| backend.hide(true)))]
 pub struct ExportArgs {
     /// In which form.
     #[arg(long, value_enum, value_name = "FORMAT")]

@@ -61,6 +61,12 @@ fn at(path: &OsStr, what: &'static str) -> impl Fn(Errno) -> StartFailure {
     move |errno| StartFailure::new(Step::Mounts, errno, format!("{what} {}", display(path)))
 }
 
+/// A file system of the sandbox's own that cannot be made for this path. Only the machine decides that: nothing a command
+/// swaps or closes has a say in it, so it counts as namespaces that cannot be made.
+fn fresh(path: &OsStr, what: &'static str) -> impl Fn(Errno) -> StartFailure {
+    move |errno| StartFailure::new(Step::Namespaces, errno, format!("{what} {}", display(path)))
+}
+
 /// One that failed before any path of the plan.
 fn before(what: &'static str) -> impl Fn(Errno) -> StartFailure {
     move |errno| StartFailure::new(Step::Namespaces, errno, what)
@@ -127,7 +133,7 @@ impl Tree {
             MountStep::MaskDirectory { path } => {
                 let cover = match self.cover.take() {
                     Some(cover) => cover,
-                    None => tmpfs(c"0000", None, FROZEN).map_err(at(path, "a cover for"))?,
+                    None => tmpfs(c"0000", None, FROZEN).map_err(fresh(path, "a cover for"))?,
                 };
                 let cover = self.cover.insert(cover);
                 let copy = sys::copy_mount(cover, Depth::This).map_err(at(path, "a cover for"))?;
@@ -151,8 +157,8 @@ impl Tree {
             MountStep::Proc { path } => self.proc(path),
             MountStep::Dev { path } => self.dev(path),
             MountStep::Tmp { path, bytes } => {
-                let private = tmpfs(c"1777", Some(*bytes), SAFE).map_err(at(path, "a tmpfs at"))?;
-                self.own.insert(device(&private).map_err(at(path, "a tmpfs at"))?);
+                let private = tmpfs(c"1777", Some(*bytes), SAFE).map_err(fresh(path, "a tmpfs at"))?;
+                self.own.insert(device(&private).map_err(fresh(path, "a tmpfs at"))?);
                 self.put(private, path, Beneath::Directory)
             }
             MountStep::Freeze { path } => {
@@ -176,7 +182,7 @@ impl Tree {
 
     fn proc(&mut self, path: &OsStr) -> Result<(), StartFailure> {
         let flags = SAFE.and(MountFlags::NO_EXECUTE);
-        let proc = sys::new_mount(c"proc", &[], flags).map_err(at(path, "a /proc at"))?;
+        let proc = sys::new_mount(c"proc", &[], flags).map_err(fresh(path, "a /proc at"))?;
         self.put(proc, path, Beneath::Directory)?;
         for name in KNOBS {
             let knob = Path::new(path).join(name);
@@ -202,8 +208,8 @@ impl Tree {
 
     fn dev(&mut self, path: &OsStr) -> Result<(), StartFailure> {
         let failed = || at(path, "a /dev at");
-        let dev = tmpfs(c"0755", None, SAFE).map_err(failed())?;
-        self.own.insert(device(&dev).map_err(failed())?);
+        let dev = tmpfs(c"0755", None, SAFE).map_err(fresh(path, "a /dev at"))?;
+        self.own.insert(device(&dev).map_err(fresh(path, "a /dev at"))?);
         let point = self.point(path, Beneath::Directory)?;
         sys::attach_mount(&dev, point).map_err(failed())?;
         for shown in DEVICES {
@@ -220,7 +226,7 @@ impl Tree {
         }
         let options = [(c"ptmxmode", c"0666"), (c"mode", c"0620")];
         let flags = MountFlags::NO_SETUID.and(MountFlags::NO_EXECUTE);
-        let terminals = sys::new_mount(c"devpts", &options, flags).map_err(at(path, "terminals in"))?;
+        let terminals = sys::new_mount(c"devpts", &options, flags).map_err(fresh(path, "terminals in"))?;
         let point = openat(&dev, "pts", HERE, Mode::empty()).map_err(failed())?;
         sys::attach_mount(terminals, point).map_err(at(path, "terminals in"))
     }
