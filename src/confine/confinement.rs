@@ -1,10 +1,9 @@
 //! The parent's handle on a confined worker.
 
-use std::collections::HashMap;
 use std::ffi::OsString;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream as StdUnixStream;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, PoisonError};
 
 use nix::sys::signal::Signal;
 use tokio::net::UnixStream;
@@ -13,21 +12,20 @@ use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
 use super::ahead::{Announced, Spawned};
-use super::attempted::Attempted;
-use super::channel::{next_message, next_with_descriptors, registered, send};
+use super::channel::{next_message, registered, send};
 use super::child::Child;
+use super::dispatch::{Pending, Waiter, dispatch};
 use super::error::ConfineError;
 use super::files::FileServer;
 use super::protocol::{
-    Announcement, Answer, CommandLimits, End, Ended, Inquiry, Loopback, Offer, OwnProcess, Place, ProtectSetup, Reply,
-    Request, SetupMessage, Start, Watch, Work,
+    Announcement, Answer, CommandLimits, Ended, Inquiry, Offer, OwnProcess, Place, ProtectSetup, Reply, Request,
+    SetupMessage, Start, Work,
 };
 use super::records::Records;
 use super::session::{self, Named, Session};
 use super::way_out::outside::Namespace;
 use super::way_out::{self, WayOut};
 use crate::backend::Plan;
-use crate::policy::path::escape;
 
 /// What a session is started with.
 #[derive(Debug)]
@@ -80,26 +78,6 @@ pub struct Confinement {
     /// The file server for what only looks.
     pub(super) files: Option<(FileServer, Running)>,
 }
-
-type Pending = Arc<Mutex<Waiting>>;
-
-#[derive(Debug, Default)]
-struct Waiting {
-    calls: HashMap<u64, Waiter>,
-    way_out: Option<oneshot::Sender<Result<Sockets, ConfineError>>>,
-    closed: bool,
-}
-
-/// Who waits for the end of a call.
-#[derive(Debug)]
-struct Waiter {
-    /// Whether protected names are settled after it.
-    watch: Watch,
-    sender: oneshot::Sender<Result<Ended, ConfineError>>,
-}
-
-/// The sockets of a way out, as they came.
-type Sockets = (Loopback, Vec<OwnedFd>);
 
 /// A command under way.
 #[derive(Debug)]
@@ -350,77 +328,5 @@ impl Running {
     /// How it ended; its whole tree is dead by then.
     pub async fn ended(&mut self) -> Result<Ended, ConfineError> {
         (&mut self.ended).await.unwrap_or(Err(ConfineError::WorkerDied))
-    }
-}
-
-async fn dispatch(reader: OwnedReadHalf, ready: oneshot::Sender<Result<(), ConfineError>>, pending: Pending) {
-    let first = match next_message(reader.as_ref()).await {
-        Ok(Some(Reply::Ready)) => Ok(()),
-        Ok(Some(Reply::Refused(failure))) => Err(ConfineError::Step(failure)),
-        Ok(Some(Reply::Leaky(hole))) => Err(ConfineError::SelfTest(escape(hole.as_bytes()))),
-        Ok(Some(Reply::Ended(_) | Reply::Present(_) | Reply::WayOut(_))) => Err(ConfineError::Malformed),
-        Ok(Some(Reply::Lost(..)) | None) => Err(ConfineError::WorkerDied),
-        Err(error) => Err(error),
-    };
-    let failed = first.is_err();
-    // A session that is given up before its first launch waits for nothing.
-    let _unread = ready.send(first);
-    if failed {
-        pending.lock().unwrap_or_else(PoisonError::into_inner).closed = true;
-        return;
-    }
-    let mut put_back = None;
-    let last = loop {
-        let (reply, sockets) = match next_with_descriptors(reader.as_ref()).await {
-            Ok(Some(message)) => message,
-            Ok(None) => break ConfineError::WorkerDied,
-            Err(error) => break error,
-        };
-        match (reply, sockets) {
-            (Reply::WayOut(made), sockets) => {
-                let mut waiting = pending.lock().unwrap_or_else(PoisonError::into_inner);
-                let Some(sender) = waiting.way_out.take() else {
-                    break ConfineError::Malformed;
-                };
-                let made = made.map(|addresses| (addresses, sockets));
-                // Whoever wanted it gave up: the sockets are closed with the receiver.
-                let _unread = sender.send(made.map_err(ConfineError::Step));
-            }
-            // Nothing else has descriptors.
-            (_, sockets) if !sockets.is_empty() => break ConfineError::Malformed,
-            (Reply::Ended(ended), _) => {
-                let mut waiting = pending.lock().unwrap_or_else(PoisonError::into_inner);
-                let Some(Waiter { sender, .. }) = waiting.calls.remove(&ended.call) else {
-                    break ConfineError::Malformed;
-                };
-                // Nobody waits for it any more: its outcome is dropped with the receiver.
-                let _unread = sender.send(Ok(ended));
-            }
-            (Reply::Refused(failure), _) => break ConfineError::Step(failure),
-            (Reply::Lost(violations, unsettled), _) => {
-                put_back = Some((violations, unsettled));
-                break ConfineError::WorkerDied;
-            }
-            (Reply::Ready | Reply::Leaky(_) | Reply::Present(_), _) => break ConfineError::Malformed,
-        }
-    };
-    let mut waiting = pending.lock().unwrap_or_else(PoisonError::into_inner);
-    waiting.closed = true;
-    // Whoever waits for it finds the sender gone.
-    waiting.way_out = None;
-    let mut last = Some(last);
-    for (call, Waiter { watch, sender }) in waiting.calls.drain() {
-        let end = match (watch, &put_back) {
-            // It is an end like another, with what was put back after it, which is told and recorded.
-            (Watch::ProtectedNames, Some((violations, unsettled))) => Ok(Ended {
-                call,
-                end: End::Lost,
-                violations: violations.clone(),
-                unsettled: unsettled.clone(),
-                attempted: Attempted::default(),
-            }),
-            (Watch::Nothing, _) | (Watch::ProtectedNames, None) => Err(last.take().unwrap_or(ConfineError::WorkerDied)),
-        };
-        let _unread = sender.send(end);
     }
 }

@@ -19,6 +19,7 @@ pub(crate) mod compiled;
 mod complaint;
 pub mod confinement;
 mod counting;
+mod dispatch;
 pub(crate) mod entry;
 pub mod error;
 mod failure;

@@ -4,6 +4,7 @@
 //! resolved from the descriptor of a root with `RESOLVE_NO_SYMLINKS`, and nothing here blocks on what
 //! it opens. Paths are bytes relative to the root, without a leading slash; empty is the root itself.
 
+use std::collections::HashSet;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use nix::errno::Errno;
@@ -172,4 +173,11 @@ pub(super) fn insisting<T>(
         }
     }
     result
+}
+
+/// The outermost of these, by root and path, at or above the path.
+pub(super) fn outermost<'a>(set: &HashSet<(u16, &[u8])>, root: u16, path: &'a [u8]) -> Option<&'a [u8]> {
+    let ends = path.iter().enumerate().filter(|(_, b)| **b == b'/').map(|(end, _)| end);
+    let mut above = ends.chain([path.len()]).map(|end| &path[..end]);
+    above.find(|above| set.contains(&(root, *above)))
 }

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use nix::errno::Errno;
 use nix::fcntl::RenameFlags;
 
-use super::at::{self, Identity, is_within, split};
+use super::at::{self, Identity, is_within, outermost, split};
 use super::change::Changes;
 use super::inspect::{MAX_NEW, Surroundings, may_stay};
 use super::journal::{Kept, Record};
@@ -393,11 +393,4 @@ impl Settling<'_> {
             }
         }
     }
-}
-
-/// The outermost of `set` at or above the path.
-fn outermost<'a>(set: &HashSet<(u16, &[u8])>, root: u16, path: &'a [u8]) -> Option<&'a [u8]> {
-    let ends = path.iter().enumerate().filter(|(_, b)| **b == b'/').map(|(end, _)| end);
-    let mut above = ends.chain([path.len()]).map(|end| &path[..end]);
-    above.find(|above| set.contains(&(root, *above)))
 }

@@ -147,17 +147,12 @@ pub(super) const NAMES: &[&str] = &[
     "yarnrc.yml",
     "rsa.txt",
     "bearer.txt",
-    "2fa.txt",
-    "dump.sql",
     "hosts.yml",
     "local.settings.json",
-    "sa.json",
-    "adc.json",
     "google-services.json",
     "seed.txt",
     "totp-seeds",
     "clave.txt",
-    "claves.txt",
     "lozinka.txt",
 ];
 

@@ -1,0 +1,113 @@
+//! What a worker says → whoever waits for it.
+
+use std::collections::HashMap;
+use std::os::fd::OwnedFd;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use tokio::net::unix::OwnedReadHalf;
+use tokio::sync::oneshot;
+
+use super::attempted::Attempted;
+use super::channel::{next_message, next_with_descriptors};
+use super::error::ConfineError;
+use super::protocol::{End, Ended, Loopback, Reply, Watch};
+use crate::policy::path::escape;
+
+/// What is waited for, by whoever waits and whoever hears.
+pub(super) type Pending = Arc<Mutex<Waiting>>;
+
+/// What of a worker is still to come.
+#[derive(Debug, Default)]
+pub(super) struct Waiting {
+    pub(super) calls: HashMap<u64, Waiter>,
+    pub(super) way_out: Option<oneshot::Sender<Result<Sockets, ConfineError>>>,
+    pub(super) closed: bool,
+}
+
+/// Who waits for the end of a call.
+#[derive(Debug)]
+pub(super) struct Waiter {
+    /// Whether protected names are settled after it.
+    pub(super) watch: Watch,
+    pub(super) sender: oneshot::Sender<Result<Ended, ConfineError>>,
+}
+
+/// The sockets of a way out, as they came.
+pub(super) type Sockets = (Loopback, Vec<OwnedFd>);
+
+/// Hears the worker, and hands what it says to whoever waits for it, until it is gone.
+pub(super) async fn dispatch(
+    reader: OwnedReadHalf,
+    ready: oneshot::Sender<Result<(), ConfineError>>,
+    pending: Pending,
+) {
+    let first = match next_message(reader.as_ref()).await {
+        Ok(Some(Reply::Ready)) => Ok(()),
+        Ok(Some(Reply::Refused(failure))) => Err(ConfineError::Step(failure)),
+        Ok(Some(Reply::Leaky(hole))) => Err(ConfineError::SelfTest(escape(hole.as_bytes()))),
+        Ok(Some(Reply::Ended(_) | Reply::Present(_) | Reply::WayOut(_))) => Err(ConfineError::Malformed),
+        Ok(Some(Reply::Lost(..)) | None) => Err(ConfineError::WorkerDied),
+        Err(error) => Err(error),
+    };
+    let failed = first.is_err();
+    // A session that is given up before its first launch waits for nothing.
+    let _unread = ready.send(first);
+    if failed {
+        pending.lock().unwrap_or_else(PoisonError::into_inner).closed = true;
+        return;
+    }
+    let mut put_back = None;
+    let last = loop {
+        let (reply, sockets) = match next_with_descriptors(reader.as_ref()).await {
+            Ok(Some(message)) => message,
+            Ok(None) => break ConfineError::WorkerDied,
+            Err(error) => break error,
+        };
+        match (reply, sockets) {
+            (Reply::WayOut(made), sockets) => {
+                let mut waiting = pending.lock().unwrap_or_else(PoisonError::into_inner);
+                let Some(sender) = waiting.way_out.take() else {
+                    break ConfineError::Malformed;
+                };
+                let made = made.map(|addresses| (addresses, sockets));
+                // Whoever wanted it gave up: the sockets are closed with the receiver.
+                let _unread = sender.send(made.map_err(ConfineError::Step));
+            }
+            // Nothing else has descriptors.
+            (_, sockets) if !sockets.is_empty() => break ConfineError::Malformed,
+            (Reply::Ended(ended), _) => {
+                let mut waiting = pending.lock().unwrap_or_else(PoisonError::into_inner);
+                let Some(Waiter { sender, .. }) = waiting.calls.remove(&ended.call) else {
+                    break ConfineError::Malformed;
+                };
+                // Nobody waits for it any more: its outcome is dropped with the receiver.
+                let _unread = sender.send(Ok(ended));
+            }
+            (Reply::Refused(failure), _) => break ConfineError::Step(failure),
+            (Reply::Lost(violations, unsettled), _) => {
+                put_back = Some((violations, unsettled));
+                break ConfineError::WorkerDied;
+            }
+            (Reply::Ready | Reply::Leaky(_) | Reply::Present(_), _) => break ConfineError::Malformed,
+        }
+    };
+    let mut waiting = pending.lock().unwrap_or_else(PoisonError::into_inner);
+    waiting.closed = true;
+    // Whoever waits for it finds the sender gone.
+    waiting.way_out = None;
+    let mut last = Some(last);
+    for (call, Waiter { watch, sender }) in waiting.calls.drain() {
+        let end = match (watch, &put_back) {
+            // It is an end like another, with what was put back after it, which is told and recorded.
+            (Watch::ProtectedNames, Some((violations, unsettled))) => Ok(Ended {
+                call,
+                end: End::Lost,
+                violations: violations.clone(),
+                unsettled: unsettled.clone(),
+                attempted: Attempted::default(),
+            }),
+            (Watch::Nothing, _) | (Watch::ProtectedNames, None) => Err(last.take().unwrap_or(ConfineError::WorkerDied)),
+        };
+        let _unread = sender.send(end);
+    }
+}
