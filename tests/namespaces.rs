@@ -514,9 +514,10 @@ mod tests {
         assert!(codes.is_sorted_by(|few, more| few >= more), "{codes:?}");
     }
 
-    /// A run with the regime left to choose, after these commands in a mount namespace of its own.
+    /// A run with the regime left to choose, after these commands in a mount namespace of its own, where what Stockade
+    /// remembers is the world's.
     fn run_after(world: &Fixture, before: &str, args: &[&str]) -> Run {
-        let line = format!("{before} && exec \"$0\" run --json \"$@\"");
+        let line = format!("mount --bind \"$HOME\" ~root && {before} && exec \"$0\" run --json \"$@\"");
         let run = world
             .bare("/usr/bin/unshare")
             .args(["-m", "sh", "-c", &line])
