@@ -386,8 +386,8 @@ shell:
         ] {
             let mut rules = String::new();
             let denied = run(world, &config(world, ""), &["--mode", "strict"], line).output();
-            // The text is shown with its quotes escaped.
-            let said = denied.exits(126).err().replace("\\'", "'");
+            // The fixture shows text with its quotes escaped.
+            let said = denied.exits(126).err().replace("\\\"", "\"");
             for named in said.split("a rule `").skip(1) {
                 rules.extend(["    - ", named.split('`').next().unwrap(), "\n"]);
             }

@@ -3,6 +3,7 @@
 //! A hint that names a rule is tried first: the command is judged again as if the rule were written, and a rule that
 //! does not let its part through is not named.
 
+use crate::config::amend::quoted;
 use crate::config::pattern_words;
 use crate::policy::path::escape;
 use crate::policy::shell::{Judgement, Part, RuleRef};
@@ -10,9 +11,6 @@ use crate::policy::{Demand, Origin, Requirement, ShellRule};
 
 /// A line with more parts than so many rules would allow is told so, and not each of them.
 const MOST_RULES: usize = 4;
-
-/// Words of a pattern that a reader of YAML takes for something else than text.
-const NO_TEXT: [&str; 9] = ["true", "false", "null", "yes", "no", "on", "off", "y", "n"];
 
 /// The line of config that would let through what `rules` made of a command; `judge` judges the same command by other rules.
 pub(super) fn allowed_by(
@@ -172,13 +170,7 @@ fn missing_rule(rules: &[ShellRule], words: &[String], count: usize) -> Option<(
     };
     let mut all = rules.to_vec();
     all.push(rule);
-    let plain = text.chars().all(|c| c.is_ascii_alphanumeric() || " _-./".contains(c));
-    let reads = text.starts_with(|c: char| c.is_ascii_alphabetic() || c == '/') || text.starts_with("./");
-    let pattern = if plain && reads && !NO_TEXT.contains(&text.to_ascii_lowercase().as_str()) {
-        text
-    } else {
-        format!("'{text}'")
-    };
+    let pattern = quoted(&text);
     Some((
         format!("a rule `{{pattern: {pattern}, approval: none}}` under shell.rules"),
         all,
@@ -257,9 +249,9 @@ mod tests {
             ("touch 'a b'", "touch"),
             ("touch \"$X\"", "touch"),
             ("find '*.c'", "find"),
-            ("true", "'true'"),
-            (": x", "': x'"),
-            ("7z x", "'7z x'"),
+            ("true", "\"true\""),
+            (": x", "\": x\""),
+            ("7z x", "\"7z x\""),
         ] {
             let expected = format!("a rule `{{pattern: {pattern}, approval: none}}` under shell.rules would allow it");
             assert_eq!(hint(line), expected, "{line}");

@@ -59,14 +59,14 @@ impl Flow {
 }
 
 /// The text itself where YAML can take it for nothing else, else in quotes, with every character that does not show as an escape.
-fn quoted(text: &str) -> String {
+pub fn quoted(text: &str) -> String {
     // No digit begins it, and no word that is a boolean or null is in it whole: those have no slash, dot or dash that we write.
-    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '/' | '.' | '_' | '-');
+    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '/' | '.' | '_' | '-' | ' ');
     let is_path = text.starts_with('/') || text.starts_with("./") || text == ".";
     let is_name = text.starts_with(|c: char| c.is_ascii_alphabetic());
     let word = ["true", "false", "null", "yes", "no", "on", "off", "y", "n"];
     let is_word = word.iter().any(|word| word.eq_ignore_ascii_case(text));
-    if (is_path || is_name) && !is_word && text.chars().all(plain) {
+    if (is_path || is_name) && !is_word && !text.ends_with(' ') && text.chars().all(plain) {
         return text.to_owned();
     }
     let mut quoted = String::from('"');

@@ -21,7 +21,7 @@ mod tests;
 
 pub use change::{Change, NewRoot, Widened, Writing};
 pub use file::{Original, create};
-pub use flow::written;
+pub use flow::{quoted, written};
 pub use fresh::{Beginning, fresh};
 
 use super::context::Context;

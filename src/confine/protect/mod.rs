@@ -16,7 +16,8 @@
 //! (so commits, checkouts, fetches and gc do); what `inspect` recognises as git's own making; a config
 //! change that `gitconfig` knows as harmless; and the removal of a protected entry together with the
 //! directory that held it, because nothing is then left for the host to trust. Everything else is undone:
-//! also the renaming of a directory above a protected entry, which a read-only bind would have refused.
+//! also the renaming of a directory above a protected entry, which a read-only bind would have refused. A file that
+//! was given another name (a hard link) is written anew, as what it holds: the other name then leads elsewhere.
 //!
 //! Bounds: a protected file has at most `MAX_FILE` bytes and all together `MAX_TOTAL`; above that the
 //! snapshot fails and the command may not start. Owner, access lists and extended attributes are not kept.
