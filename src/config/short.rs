@@ -43,18 +43,11 @@ pub(super) fn rules(layer: &Layer, written: &[(ShellRule, Spot)]) -> Result<Vec<
 }
 
 fn rule(layer: &Layer, entry: &At<String>, demand: Demand) -> Result<ShellRule, Box<Diagnostic>> {
-    Ok(ShellRule {
-        pattern: words(layer, entry)?,
-        allowed: demand != Demand::Deny,
-        approval: demand,
-        sandbox_paths: None,
-        network: None,
-        description: None,
-        reason: None,
-        matches: Vec::new(),
-        not_matches: Vec::new(),
-        origin: layer.source.origin(entry.at),
-    })
+    Ok(ShellRule::plain(
+        words(layer, entry)?,
+        demand,
+        layer.source.origin(entry.at),
+    ))
 }
 
 fn contradicts(layer: &Layer, entry: &At<String>, demand: Demand, other: Spot) -> Box<Diagnostic> {

@@ -32,3 +32,21 @@ pub struct ShellRule {
     /// Where it was written.
     pub origin: Origin,
 }
+
+impl ShellRule {
+    /// One that says nothing but what a command that begins with these words demands; [`Demand::Deny`] blocks it.
+    pub fn plain(pattern: Vec<String>, demand: Demand, origin: Origin) -> Self {
+        Self {
+            pattern,
+            allowed: demand != Demand::Deny,
+            approval: demand,
+            sandbox_paths: None,
+            network: None,
+            description: None,
+            reason: None,
+            matches: Vec::new(),
+            not_matches: Vec::new(),
+            origin,
+        }
+    }
+}

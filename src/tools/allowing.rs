@@ -156,18 +156,8 @@ fn missing_rule(rules: &[ShellRule], words: &[String], count: usize) -> Option<(
     if escape(text.as_bytes()) != text {
         return None;
     }
-    let rule = ShellRule {
-        pattern: pattern_words(&text).ok()?,
-        allowed: true,
-        approval: Demand::None,
-        sandbox_paths: None,
-        network: None,
-        description: None,
-        reason: None,
-        matches: Vec::new(),
-        not_matches: Vec::new(),
-        origin: Origin::Builtin("a rule that is not written"),
-    };
+    let origin = Origin::Builtin("a rule that is not written");
+    let rule = ShellRule::plain(pattern_words(&text).ok()?, Demand::None, origin);
     let mut all = rules.to_vec();
     all.push(rule);
     let pattern = quoted(&text);
@@ -183,18 +173,8 @@ mod tests {
     use crate::policy::shell::judge;
 
     fn rule(pattern: &str, approval: Demand) -> ShellRule {
-        ShellRule {
-            pattern: pattern.split_whitespace().map(str::to_owned).collect(),
-            allowed: true,
-            approval,
-            sandbox_paths: None,
-            network: None,
-            description: None,
-            reason: None,
-            matches: Vec::new(),
-            not_matches: Vec::new(),
-            origin: Origin::Builtin("test"),
-        }
+        let words = pattern.split_whitespace().map(str::to_owned).collect();
+        ShellRule::plain(words, approval, Origin::Builtin("test"))
     }
 
     /// What is told of a line where `echo` is free, `git push` is asked about, `rm` is forbidden, and the rest is asked about.

@@ -7,21 +7,11 @@ use crate::policy::{Demand, HostList, HostRule, Network, Origin, OwnNetwork, Pla
 use Requirement::{Blocked, NeedsApproval, PreApproved};
 
 pub(super) fn rule(pattern: &str, demand: Demand) -> ShellRule {
+    let words = pattern.split_whitespace().map(str::to_owned).collect();
+    let plain = ShellRule::plain(words, demand, Origin::Builtin("test"));
     ShellRule {
-        pattern: pattern.split_whitespace().map(str::to_owned).collect(),
-        allowed: demand != Demand::Deny,
-        approval: if demand == Demand::Deny {
-            Demand::Required
-        } else {
-            demand
-        },
-        sandbox_paths: None,
-        network: None,
-        description: None,
-        reason: None,
-        matches: Vec::new(),
-        not_matches: Vec::new(),
-        origin: Origin::Builtin("test"),
+        approval: demand.min(Demand::Required),
+        ..plain
     }
 }
 
