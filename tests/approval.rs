@@ -23,6 +23,8 @@ mod tests {
         why_it_is_asked_is_told_and_it_is_asked_again ["python3"];
         a_long_command_is_leafed_through_on_a_narrow_terminal ["python3"];
         two_questions_on_one_terminal_wait_for_each_other ["python3"];
+        a_question_waits_for_the_command_that_another_process_gives_the_keys_to ["python3", "bash"];
+        while_another_process_asks_keys_are_answers_alone ["python3", "bash"];
         what_was_typed_before_the_question_is_no_answer ["python3"];
         an_answer_that_is_not_understood_is_asked_for_again_and_then_denied ["python3"];
         ctrl_c_at_the_question_denies_and_nothing_is_left ["python3"];
@@ -229,6 +231,48 @@ shell:
         let first = shown.find("approve? ").unwrap();
         assert_eq!(shown[..first].matches("Stockade asks").count(), 1, "{shown}");
         assert!(made(world, "one") && made(world, "two"), "{shown}");
+    }
+
+    fn a_question_waits_for_the_command_that_another_process_gives_the_keys_to(world: &Fixture) {
+        let config = config(world, "");
+        let line = "\"$0\" run --config \"$1\" -c cat </dev/tty & sleep 2; \
+                    \"$0\" run --config \"$1\" -c 'touch beside' </dev/null & wait";
+        let argv = ["/bin/bash", "-c", line, world.binary().to_str().unwrap(), &config];
+        let steps = json!([
+            ["sleep", 4.0],
+            ["send", "y\r"],
+            ["expect", "y\r\ny\r\n"],
+            ["send", "\u{4}"],
+            ["expect", "Stockade asks"],
+            ["expect", "approve? "],
+            ["send", "y\r"]
+        ]);
+        let (_, shown) = play(world, &steps, &argv);
+        assert!(made(world, "beside"), "{shown}");
+    }
+
+    fn while_another_process_asks_keys_are_answers_alone(world: &Fixture) {
+        let config = config(world, "");
+        // The one is asked about first; the other starts then, with the terminal in a pipeline or for itself.
+        for other in ["</dev/tty", "</dev/tty | cat"] {
+            let line = format!(
+                "\"$0\" run --config \"$1\" -c 'touch asked' </dev/null & sleep 2; \
+                 \"$0\" run --config \"$1\" -c cat {other} & wait"
+            );
+            let argv = ["/bin/bash", "-c", &line, world.binary().to_str().unwrap(), &config];
+            let steps = json!([
+                ["expect", "approve? "],
+                ["sleep", 4.0],
+                ["send", "y\r"],
+                ["sleep", 2.0],
+                ["send", "for cat\r"],
+                ["expect", "for cat\r\nfor cat\r\n"],
+                ["send", "\u{4}"]
+            ]);
+            let (_, shown) = play(world, &steps, &argv);
+            assert!(made(world, "asked"), "{shown}");
+            fs::remove_file(world.workspace().join("asked")).unwrap();
+        }
     }
 
     fn what_was_typed_before_the_question_is_no_answer(world: &Fixture) {

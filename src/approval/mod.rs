@@ -27,7 +27,6 @@ mod socket;
 mod terminal;
 mod token;
 mod tty;
-mod turn;
 mod verdict;
 
 #[cfg(test)]

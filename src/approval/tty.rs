@@ -20,7 +20,7 @@ use nix::unistd::{getpgrp, tcgetpgrp};
 
 use super::approver::ApproverError;
 use super::cancel::Cancelled;
-use super::turn::{Queue, Turn};
+use crate::backend::host::turn::{Queue, Turn};
 
 const CTRL_C: u8 = 0x03;
 const CTRL_BACKSLASH: u8 = 0x1c;

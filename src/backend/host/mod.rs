@@ -14,6 +14,7 @@ pub mod program;
 mod regimes;
 mod tree;
 mod trial;
+pub mod turn;
 
 use serde::{Deserialize, Serialize};
 

@@ -80,13 +80,19 @@ impl HostReader {
         }
     }
 
-    /// As [`read`](Self::read), for a terminal: waits while Stockade is a background job, which must not read, and while
-    /// somebody is asked something, to whom the keys belong.
-    pub(crate) async fn read_in_foreground(&self, buffer: &mut [u8], hold: &Hold) -> io::Result<usize> {
+    /// As [`read`](Self::read), for a terminal: waits while Stockade is a background job, which must not read, while
+    /// somebody is asked something, to whom the keys belong, and while `leave` gives none.
+    pub(crate) async fn read_in_foreground<Leave>(
+        &self,
+        buffer: &mut [u8],
+        hold: &Hold,
+        leave: impl Fn() -> Option<Leave>,
+    ) -> io::Result<usize> {
         loop {
             self.ready().await?;
             let pass = hold.pass().await;
-            if !in_foreground(self.fd()) {
+            let leave = in_foreground(self.fd()).then(&leave).flatten();
+            if leave.is_none() {
                 drop(pass);
                 tokio::time::sleep(BACKGROUND_TICK).await;
             } else if has_input(self.fd())? {

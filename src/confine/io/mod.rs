@@ -5,13 +5,14 @@
 //! is drained; [`capture`] bounds what is kept or shown of a long output; [`terminal`] is Stockade's own
 //! pseudo-terminal, for a person at a keyboard. [`held`] is for a command that Stockade itself talks with.
 //! [`host`] reads and writes the caller's own descriptors without ever changing their flags, which other
-//! processes share. [`pause`] holds all of it up while somebody is asked something.
+//! processes share. [`keyboard`] is whose the user's keys are. [`pause`] holds all of it up while somebody is asked something.
 //!
 //! The command never holds a descriptor of the caller's that could write to the host.
 
 pub mod capture;
 pub mod held;
 mod host;
+mod keyboard;
 pub mod pause;
 pub mod pump;
 pub mod stdio;

@@ -24,6 +24,7 @@ use tokio::sync::watch;
 use super::IoError;
 use super::capture::{Captured, HeadTail, StreamCap};
 use super::host::{HostReader, HostWriter};
+use super::keyboard::{Keyboard, Leave};
 use super::pause::Hold;
 use super::stdio::{Input, OutputMode, ParentEnds};
 use super::terminal::Session;
@@ -94,7 +95,8 @@ impl ParentEnds {
             Some(terminal) => {
                 let master = Channel::new(terminal.master)?;
                 let user = HostReader::new(own.stdin).map_err(IoError::Watch)?;
-                let mut session = Session::start(user.fd(), master.0.get_ref().as_fd(), hold.clone())?;
+                let keyboard = Keyboard::default();
+                let mut session = Session::start(user.fd(), master.0.get_ref().as_fd(), &keyboard, hold.clone())?;
                 let to = HostWriter::new(own.stdout.try_clone().map_err(IoError::Copy)?);
                 let shown = Sink::Stream {
                     cap: StreamCap::new(None),
@@ -106,7 +108,7 @@ impl ParentEnds {
                     Ok((shown, stderr, ()))
                 };
                 tokio::select! {
-                    ended = serve(output, keys(&user, &master, &hold)) => ended,
+                    ended = serve(output, keys(&user, &master, &keyboard, &hold)) => ended,
                     Err(error) = session.follow() => Err(error),
                 }
             }
@@ -233,7 +235,7 @@ async fn feed_from(from: OwnedFd, to: OwnedFd, hold: &Hold) -> io::Result<()> {
             }
         }
         let count = if terminal {
-            from.read_in_foreground(&mut piece, hold).await?
+            from.read_in_foreground(&mut piece, hold, Leave::now).await?
         } else {
             from.read(&mut piece).await?
         };
@@ -245,9 +247,10 @@ async fn feed_from(from: OwnedFd, to: OwnedFd, hold: &Hold) -> io::Result<()> {
 }
 
 /// Passes keys to a command's terminal until either terminal is gone.
-async fn keys(user: &HostReader, master: &Channel, hold: &Hold) {
+async fn keys(user: &HostReader, master: &Channel, keyboard: &Keyboard, hold: &Hold) {
     let mut piece = vec![0; 4096];
-    while let Ok(count) = user.read_in_foreground(&mut piece, hold).await {
+    let ours = || keyboard.is_taken().then_some(());
+    while let Ok(count) = user.read_in_foreground(&mut piece, hold, ours).await {
         if count == 0 || master.write_all(&piece[..count]).await.is_err() {
             return;
         }

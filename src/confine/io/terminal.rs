@@ -24,6 +24,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use super::IoError;
 use super::host::in_foreground;
+use super::keyboard::Keyboard;
 use super::pause::{Hold, Pass};
 use crate::confine::sys;
 
@@ -58,24 +59,33 @@ pub(super) struct Session<'a> {
     user: BorrowedFd<'a>,
     master: BorrowedFd<'a>,
     guard: Option<RawGuard>,
+    keyboard: &'a Keyboard,
     hold: Hold,
     /// Held while the terminal is raw, or may become so.
     pass: Option<Pass>,
-    /// Whether Stockade was started in the background, and so found the settings of the shell's line editor.
+    /// Whether Stockade was started in the background, or beside another of its kind that had the keyboard, and so found
+    /// settings that are not the user's.
     late: bool,
     resized: Signal,
     continued: Signal,
 }
 
 impl<'a> Session<'a> {
-    /// Starts a session; raw mode is entered as soon as Stockade is the foreground job.
-    pub(super) fn start(user: BorrowedFd<'a>, master: BorrowedFd<'a>, hold: Hold) -> Result<Self, IoError> {
+    /// Starts a session; raw mode is entered as soon as Stockade is the foreground job, and no other process of its
+    /// kind has the keyboard.
+    pub(super) fn start(
+        user: BorrowedFd<'a>,
+        master: BorrowedFd<'a>,
+        keyboard: &'a Keyboard,
+        hold: Hold,
+    ) -> Result<Self, IoError> {
         let resized = signal(SignalKind::window_change()).map_err(IoError::Watch)?;
         let continued = signal(SignalKind::from_raw(libc::SIGCONT)).map_err(IoError::Watch)?;
         let mut session = Self {
             user,
             master,
             guard: None,
+            keyboard,
             pass: hold.try_pass(),
             hold,
             late: false,
@@ -90,12 +100,13 @@ impl<'a> Session<'a> {
     /// Follows the user's terminal for ever: its size, and Stockade being stopped and continued.
     pub(super) async fn follow(&mut self) -> Result<std::convert::Infallible, IoError> {
         loop {
-            let background = self.guard.is_none();
+            let waiting = self.guard.is_none();
             tokio::select! {
                 biased;
                 () = self.hold.wanted() => {
                     // Whoever asks finds the terminal as the user had it.
                     drop(self.guard.take());
+                    self.keyboard.give_back();
                     drop(self.pass.take());
                     self.hold.over().await;
                     self.pass = Some(self.hold.pass().await);
@@ -107,14 +118,14 @@ impl<'a> Session<'a> {
                         guard.enter().map_err(|source| IoError::Terminal { step: "enter raw mode", source })?;
                     }
                 }
-                () = tokio::time::sleep(std::time::Duration::from_millis(100)), if background => {}
+                () = tokio::time::sleep(std::time::Duration::from_millis(100)), if waiting => {}
             }
             self.refresh()?;
         }
     }
 
     fn refresh(&mut self) -> Result<(), IoError> {
-        if self.guard.is_none() && self.pass.is_some() && in_foreground(self.user) {
+        if self.guard.is_none() && self.pass.is_some() && in_foreground(self.user) && self.keyboard.take() {
             let guard = RawGuard::new(self.user).map_err(|source| IoError::Terminal {
                 step: "make the user's terminal raw",
                 source,

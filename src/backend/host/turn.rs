@@ -1,6 +1,6 @@
-//! One question at a time on one terminal, whoever asks: another thread, or another process.
+//! One reader at a time on one terminal: a question, or a command that the keys go to, of whatever thread or process.
 //!
-//! Two questions at once would be more than unsightly: the answer to the one could be taken by the other. The lock is
+//! Two at once would be more than unsightly: the answer to the one could be taken by the other. The lock is
 //! on the terminal's own device. It is not on `/dev/tty`, which all terminals share, so that a question on one would
 //! hold up those on the others, and which a confined command may open, and lock for good. A lock on the device goes
 //! with whoever holds it, and leaves nothing behind.
@@ -13,23 +13,29 @@ use nix::fcntl::{Flock, FlockArg};
 use nix::libc;
 use nix::sys::stat::{major, minor};
 
-/// The right to ask, until it is dropped.
+/// The right to ask and to read, until it is dropped.
 #[derive(Debug)]
-pub(super) struct Turn(#[expect(dead_code, reason = "held, not read")] Flock<File>);
+pub struct Turn(#[expect(dead_code, reason = "held, not read")] Flock<File>);
 
-/// The terminal that questions are asked on, as a thing to be locked.
+/// The controlling terminal, as a thing to be locked.
 #[derive(Debug)]
-pub(super) struct Queue(File);
+pub struct Queue(File);
 
 impl Queue {
     /// The queue of the controlling terminal. Where its device is not to be had (another user's, or not in this
     /// mount namespace), it is that of all such terminals: questions then wait longer, and never overlap.
-    pub(super) fn of_terminal() -> std::io::Result<Self> {
+    pub fn of_terminal() -> std::io::Result<Self> {
         device().map_or_else(|| open("/dev/tty"), Ok).map(Self)
     }
 
+    /// The queue of the controlling terminal's own device, where that is to be had: for whoever keeps its turn long,
+    /// and must hold up nobody at another terminal.
+    pub fn of_own_device() -> Option<Self> {
+        device().map(Self)
+    }
+
     /// The turn, or the queue again if it is another's.
-    pub(super) fn try_take(self) -> Result<Result<Turn, Self>, Errno> {
+    pub fn try_take(self) -> Result<Result<Turn, Self>, Errno> {
         match Flock::lock(self.0, FlockArg::LockExclusiveNonblock) {
             Ok(lock) => Ok(Ok(Turn(lock))),
             Err((file, Errno::EWOULDBLOCK | Errno::EINTR)) => Ok(Err(Self(file))),
