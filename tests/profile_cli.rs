@@ -70,6 +70,77 @@ mod tests {
     }
 
     #[test]
+    fn a_root_that_is_yet_to_be_made_is_judged_as_what_it_will_be() {
+        let world = world();
+        let config = "extends: [system]
+sandbox:
+  protect_fallback: undo
+  paths:
+    new: {root: ./above/new, mode: rw, create: true, write_approval: false}
+    other: {root: ./other, mode: ro, create: true}
+shell: {default: {allowed: true, approval: none}}
+";
+        world.write(world.workspace().join("new.yaml"), config);
+        for backend in ["landlock", "namespaces"] {
+            let words = ["check", "new.yaml", "--backend", backend, "--json"];
+            let check = json(&profile(&world, &words));
+            assert_eq!(check["ok"], true, "{check}");
+            let rows = check["backends"][0]["clauses"].as_array().unwrap();
+            let root = rows
+                .iter()
+                .find(|row| row["clause"].as_str().unwrap().ends_with("/above/new"));
+            assert_eq!(root.unwrap()["status"], "enforced", "{rows:?}");
+            let tried = &check["arrows"].as_array().unwrap().last().unwrap()["detail"];
+            assert!(tried.as_str().unwrap().contains("is not there yet"), "{tried}");
+            let words = [
+                "explain",
+                "above/new/x",
+                "write",
+                "--config",
+                "new.yaml",
+                "--backend",
+                backend,
+            ];
+            let told = profile(&world, &words).ok();
+            let held = format!("in {backend}: enforced");
+            assert!(told.contains("write: permitted") && told.contains(&held), "{told}");
+        }
+        let run = profile(&world, &["export", "--config", "new.yaml", "--format", "bwrap"]).exits(0);
+        assert!(
+            run.out().contains("/above/new\0") && run.err().contains("make its directory before"),
+            "{}",
+            run.err()
+        );
+        assert!(!world.workspace().join("above").exists());
+        // It is what a start makes of it.
+        let line = "echo x > x";
+        world
+            .stockade(&["run", "-q", "--config", "new.yaml", "--cwd", "above/new", "-c", line])
+            .output()
+            .exits(0);
+    }
+
+    #[test]
+    fn configs_that_permit_the_same_differ_in_nothing_where_neither_could_be_written() {
+        let world = world();
+        let config = "sandbox:
+  protect_fallback: undo
+  paths: {w: {root: ./w, mode: rw, create: true, write_approval: false}}
+";
+        for name in ["one.yaml", "two.yaml"] {
+            world.write(world.workspace().join(name), config);
+        }
+        profile(&world, &["diff", "one.yaml", "two.yaml"]).exits(0);
+        // Where commands write, each protects itself alone.
+        let config = config.replace("./w,", "./,");
+        for name in ["one.yaml", "two.yaml"] {
+            world.write(world.workspace().join(name), &config);
+        }
+        let told = profile(&world, &["diff", "one.yaml", "two.yaml"]).exits(1).out();
+        assert!(told.contains("protected_files"), "{told}");
+    }
+
+    #[test]
     fn a_found_config_is_shown_untrusted() {
         let world = world();
         world.write(
@@ -704,7 +775,7 @@ custom_tools:
         );
         assert_eq!(
             held(&networks[2]),
-            ["landlock enforced", "namespaces enforced", "seatbelt enforced"]
+            ["landlock stricter", "namespaces enforced", "seatbelt enforced"]
         );
         let text = profile(&world, &["show", "--config", "agent.yaml"]).ok();
         for word in [

@@ -1,9 +1,8 @@
 //! The same operations, by the same configs, put to `--backend landlock` and to `--backend namespaces` of the real binary, as
 //! root and as an ordinary user: the answers are the same, or the difference is declared.
 //!
-//! Declared is a difference where a status says so: a clause that is `stricter` in the backend that refuses, or `undone`
-//! or `residual` in the one that permits. Beside that there are two things that namespaces bring along and share with
-//! nobody: a /tmp and a /proc of their own. All differences there are stand in a list, each with its reason.
+//! Declared is a difference where `stockade profile check` says so: a clause that is `stricter` in the backend that refuses,
+//! or `undone` or `residual` in the one that permits. All differences there are stand in a list, each with its reason.
 #![allow(missing_docs, reason = "a test file")]
 
 #[cfg(test)]
@@ -21,14 +20,8 @@ mod tests {
     use std::os::unix::net::UnixListener;
     use std::path::{Path, PathBuf};
 
-    use stockade::backend::host::{Host, Maker};
-    use stockade::backend::landlock::rights::RESOLVE_UNIX_ABI;
-    use stockade::backend::seccomp::Attempts;
-    use stockade::backend::status::{ClauseStatus, Status, protected};
-    use stockade::config::{self, Context, Matchers};
-    use stockade::policy::shell::{rule_covers, rule_matches};
-    use stockade::profile::{Asked, Call, derive};
-    use stockade::tools::plan::{self, Ground, Surroundings, Walls};
+    use serde::Deserialize;
+    use serde_json::Value;
 
     use crate::common::{Backend, Fixture, in_namespaces, marker};
     use crate::tools::Tools;
@@ -60,7 +53,9 @@ mod tests {
             shell: "",
         };
         insta::allow_duplicates! { insta::assert_snapshot!(differences(world, &config), @r"
-        landlock refuses to read /proc/self/status: /proc shows only the sandbox in namespaces
+        landlock refuses to make a socket of family 16: stricter, no socket of the internet or of netlink can be made
+        landlock refuses to make a socket of family 2: stricter, no socket of the internet or of netlink can be made
+        landlock refuses to read /proc/self/status: stricter, what is not granted of the host's cannot be read
         namespaces refuses to link a/away-0 as b/link-0: stricter, a mount of its own
         namespaces refuses to look up ../outside/file: residual where it is permitted
         namespaces refuses to look up /etc/shadow: residual where it is permitted
@@ -79,14 +74,16 @@ mod tests {
             shell: "",
         };
         insta::allow_duplicates! { insta::assert_snapshot!(differences(world, &config), @r"
-        landlock refuses to create /tmp/MARKER: /tmp is private in namespaces
+        landlock refuses to create /tmp/MARKER: stricter, what is not granted of the host's cannot be used
         landlock refuses to create a/.envrc: stricter, none can be created or removed
         landlock refuses to create a/new.md: stricter, none can be created or removed
         landlock refuses to create a/new: stricter, none can be created or removed
         landlock refuses to link a/linked as a/linked-2: stricter, none can be created or removed
         landlock refuses to make a folder a/newdir: stricter, none can be created or removed
         landlock refuses to make a link a/newlink: stricter, none can be created or removed
-        landlock refuses to read /proc/self/status: /proc shows only the sandbox in namespaces
+        landlock refuses to make a socket of family 16: stricter, no socket of the internet or of netlink can be made
+        landlock refuses to make a socket of family 2: stricter, no socket of the internet or of netlink can be made
+        landlock refuses to read /proc/self/status: stricter, what is not granted of the host's cannot be read
         landlock refuses to remove a folder a/empty: stricter, none can be created or removed
         landlock refuses to rename a/moved as a/moved-2: stricter, none can be created or removed
         landlock refuses to unlink a/gone: stricter, none can be created or removed
@@ -123,7 +120,9 @@ mod tests {
         landlock refuses to make a folder a/newdir: stricter, none can be created or removed
         landlock refuses to make a link a/inner/newlink: stricter, none can be created or removed
         landlock refuses to make a link a/newlink: stricter, none can be created or removed
-        landlock refuses to read /proc/self/status: /proc shows only the sandbox in namespaces
+        landlock refuses to make a socket of family 16: stricter, no socket of the internet or of netlink can be made
+        landlock refuses to make a socket of family 2: stricter, no socket of the internet or of netlink can be made
+        landlock refuses to read /proc/self/status: stricter, what is not granted of the host's cannot be read
         landlock refuses to remove a folder a/empty: stricter, none can be created or removed
         landlock refuses to remove a folder a/inner/empty: stricter, none can be created or removed
         landlock refuses to rename a/inner/moved as a/inner/moved-2: stricter, none can be created or removed
@@ -144,7 +143,9 @@ mod tests {
             shell: "",
         };
         insta::allow_duplicates! { insta::assert_snapshot!(differences(world, &config), @r"
-        landlock refuses to read /proc/self/status: /proc shows only the sandbox in namespaces
+        landlock refuses to make a socket of family 16: stricter, no socket of the internet or of netlink can be made
+        landlock refuses to make a socket of family 2: stricter, no socket of the internet or of netlink can be made
+        landlock refuses to read /proc/self/status: stricter, what is not granted of the host's cannot be read
         namespaces refuses to look up ../outside/file: residual where it is permitted
         namespaces refuses to look up /etc/shadow: residual where it is permitted
         namespaces refuses to look up b/file: residual where it is permitted
@@ -161,7 +162,9 @@ mod tests {
             shell: "",
         };
         insta::allow_duplicates! { insta::assert_snapshot!(differences(world, &config), @r"
-        landlock refuses to read /proc/self/status: /proc shows only the sandbox in namespaces
+        landlock refuses to make a socket of family 16: stricter, no socket of the internet or of netlink can be made
+        landlock refuses to make a socket of family 2: stricter, no socket of the internet or of netlink can be made
+        landlock refuses to read /proc/self/status: stricter, what is not granted of the host's cannot be read
         namespaces refuses to look up ../outside/file: residual where it is permitted
         namespaces refuses to look up /etc/shadow: residual where it is permitted
         namespaces refuses to look up b/file: residual where it is permitted
@@ -184,7 +187,9 @@ mod tests {
             shell: "",
         };
         insta::allow_duplicates! { insta::assert_snapshot!(differences(world, &config), @r"
-        landlock refuses to read /proc/self/status: /proc shows only the sandbox in namespaces
+        landlock refuses to make a socket of family 16: stricter, no socket of the internet or of netlink can be made
+        landlock refuses to make a socket of family 2: stricter, no socket of the internet or of netlink can be made
+        landlock refuses to read /proc/self/status: stricter, what is not granted of the host's cannot be read
         namespaces refuses to append to a/.git/config: undone where it is permitted
         namespaces refuses to append to a/.git/hooks/pre-commit.sample: undone where it is permitted
         namespaces refuses to create a/.git/hooks/pre-commit: undone where it is permitted
@@ -192,7 +197,7 @@ mod tests {
         namespaces refuses to look up /etc/shadow: residual where it is permitted
         namespaces refuses to look up b/file: residual where it is permitted
         namespaces refuses to look up c/file: residual where it is permitted
-        namespaces refuses to rename a/.git as a/.git-2: undone where it is permitted
+        namespaces refuses to rename a/.git as a/.git-2: stricter, a mount of its own
         "); }
     }
 
@@ -207,7 +212,7 @@ mod tests {
   unix_sockets: all",
         };
         insta::allow_duplicates! { insta::assert_snapshot!(differences(world, &config), @r"
-        landlock refuses to read /proc/self/status: /proc shows only the sandbox in namespaces
+        landlock refuses to read /proc/self/status: stricter, what is not granted of the host's cannot be read
         namespaces refuses to connect to a socket outside: stricter, sockets that are mounted
         namespaces refuses to look up ../outside/file: residual where it is permitted
         namespaces refuses to look up /etc/shadow: residual where it is permitted
@@ -227,6 +232,7 @@ mod tests {
         Attributes,
         Metadata,
         Beyond,
+        Socket,
     }
 
     /// One operation; its paths are relative to the workspace, or absolute.
@@ -334,6 +340,8 @@ mod tests {
             one("trace", b'Y', Kind::Beyond, beyond.process.to_string()),
             one("read the memory of", b'V', Kind::Beyond, beyond.process.to_string()),
             one("end a child", b'j', Kind::Beyond, ""),
+            one("make a socket of family", b'1', Kind::Socket, "2"),
+            one("make a socket of family", b'F', Kind::Socket, "16"),
             one("read", b'r', Kind::Content, "/etc/passwd"),
             one("read", b'r', Kind::Content, "/etc/shadow"),
             one("look up", b'q', Kind::Metadata, "/etc/shadow"),
@@ -390,7 +398,7 @@ mod tests {
                 ..beyond
             };
             answers.push(ask(&fresh, &file, &tools, &probes(&own)));
-            statuses.push(declared(&file, backend));
+            statuses.push(declared(&fresh, &file, backend));
             bases.push(given);
         }
         let [landlock, namespaces] = [0, 1].map(|side| (&answers[side], &statuses[side]));
@@ -403,14 +411,12 @@ mod tests {
                 (false, true) => ("landlock", reason(probe, &bases[0], landlock.1, namespaces.1)),
                 (true, false) => ("namespaces", reason(probe, &bases[1], namespaces.1, landlock.1)),
             };
-            let own = own_to_namespaces(probe).filter(|_| refuses == "landlock");
-            let because = own.map(ToOwned::to_owned).or(because);
             match because {
                 Some(because) => lines.insert(format!("{refuses} refuses to {}: {because}", probe.words(&beyond))),
                 None => undeclared.insert(format!("{refuses} refuses to {}", probe.words(&beyond))),
             };
         }
-        let told = |clause: &&ClauseStatus| clause.status != Status::Enforced;
+        let told = |clause: &&Row| clause.status != "enforced";
         let told = statuses.iter().map(|all| all.iter().filter(told).collect::<Vec<_>>());
         assert!(
             undeclared.is_empty(),
@@ -448,7 +454,7 @@ mod tests {
         for probe in probes {
             input.extend([probe.letter, 0]);
             for path in &probe.paths {
-                let relative = probe.kind != Kind::Beyond || path.starts_with("a/");
+                let relative = !matches!(probe.kind, Kind::Beyond | Kind::Socket) || path.starts_with("a/");
                 if relative && !path.is_empty() {
                     // No `..`: where something is not there, nothing leads through it.
                     let whole = match path.strip_prefix("../") {
@@ -473,57 +479,44 @@ mod tests {
         answers
     }
 
-    /// The statuses of a backend for what anybody may do under the config.
-    fn declared(config: &Path, backend: Backend) -> Vec<ClauseStatus> {
-        let matchers = Matchers {
-            matches: rule_matches,
-            covers: rule_covers,
-        };
-        let policy = config::load(config, &Context::host(matchers)).unwrap().policy;
-        let call = Call::of(Asked::Everything);
-        let host = Host::quick();
-        let ground = Ground {
-            walls: match backend {
-                Backend::Landlock => Walls::Landlock,
-                Backend::Namespaces | Backend::Bwrap => Walls::Namespaces(Maker::Stockade),
-            },
-            landlock_abi: host.landlock_abi.unwrap().min(RESOLVE_UNIX_ABI),
-            deny_fallback: policy.deny_fallback,
-            residuals: policy.residuals,
-            attempts: Attempts::Unseen,
-        };
-        let protect = protected(
-            &policy.protect,
-            policy.protect_fallback,
-            policy.residuals,
-            ground.walls.regime(),
-        );
-        let mut statuses = protect.unwrap();
-        let lowered = plan::lower(&derive(&policy, &call), ground, &Surroundings::default()).unwrap();
-        statuses.extend(lowered.statuses);
-        statuses
+    /// One row of a check.
+    #[derive(Debug, Deserialize)]
+    struct Row {
+        clause: String,
+        status: String,
+        detail: Option<String>,
+    }
+
+    /// What the program itself declares of a backend under the config.
+    fn declared(world: &Fixture, config: &Path, backend: Backend) -> Vec<Row> {
+        let check = world
+            .bare(world.binary())
+            .args(["profile", "check", "--json", "--backend", backend.name()]);
+        let mut said: Value = serde_json::from_str(&check.args([config]).output().exits(0).out()).unwrap();
+        serde_json::from_value(said["backends"][0]["clauses"].take()).unwrap()
     }
 
     /// The status that declares that one side refuses what the other permits.
-    fn reason(probe: &Probe, base: &Path, refuses: &[ClauseStatus], permits: &[ClauseStatus]) -> Option<String> {
+    fn reason(probe: &Probe, base: &Path, refuses: &[Row], permits: &[Row]) -> Option<String> {
         // A clause speaks of what lies below its path; one without a path speaks of all.
-        let concerns = |clause: &&ClauseStatus| {
+        let concerns = |clause: &&Row| {
             let paths = clause.clause.split(' ').filter(|word| word.starts_with('/'));
             let of_probe = probe.paths.iter().map(|path| base.join(path));
             let mut paths = paths.peekable();
             paths.peek().is_none() || paths.any(|path| of_probe.clone().any(|probe| probe.starts_with(path)))
         };
-        let stricter = refuses.iter().filter(concerns).find_map(|clause| match &clause.status {
-            Status::Stricter(what) => stands_for(probe.kind)
-                .iter()
-                .find(|words| what.contains(*words))
-                .copied(),
-            Status::Enforced | Status::Undone | Status::Residual(_) => None,
+        let stricter = refuses
+            .iter()
+            .filter(concerns)
+            .filter(|clause| clause.status == "stricter");
+        let stricter = stricter.filter_map(|clause| clause.detail.as_ref()).find_map(|what| {
+            let mut each = stands_for(probe.kind).iter();
+            each.find(|words| what.contains(*words)).copied()
         });
-        let left = permits.iter().find_map(|clause| match &clause.status {
-            Status::Undone if is_protected(probe) => Some("undone"),
-            Status::Residual(_) if probe.kind == Kind::Metadata => Some("residual"),
-            Status::Undone | Status::Residual(_) | Status::Enforced | Status::Stricter(_) => None,
+        let left = permits.iter().find_map(|clause| match clause.status.as_str() {
+            "undone" if is_protected(probe) => Some("undone"),
+            "residual" if probe.kind == Kind::Metadata => Some("residual"),
+            _ => None,
         });
         stricter
             .map(|words| format!("stricter, {words}"))
@@ -533,28 +526,21 @@ mod tests {
     /// The words of a stricter status that speak of such operations.
     fn stands_for(kind: Kind) -> &'static [&'static str] {
         match kind {
-            Kind::Name => &["none can be created or removed"],
+            Kind::Name => &[
+                "none can be created or removed",
+                "what is not granted of the host's cannot be used",
+            ],
             Kind::Move => &["none can be created or removed", "a mount of its own"],
             Kind::List => &["some directories are ruled entry by entry"],
             Kind::Beyond => &["sockets that are mounted"],
-            Kind::Content | Kind::Execute | Kind::Attributes | Kind::Metadata => &[],
+            Kind::Socket => &["no socket of the internet or of netlink can be made"],
+            Kind::Content => &["what is not granted of the host's cannot be read"],
+            Kind::Execute | Kind::Attributes | Kind::Metadata => &[],
         }
     }
 
     fn is_protected(probe: &Probe) -> bool {
         let [path, _] = &probe.paths;
         path.starts_with("a/.git") || path == "a/.envrc"
-    }
-
-    /// What namespaces have of their own, so that nothing of the host is reached by it.
-    fn own_to_namespaces(probe: &Probe) -> Option<&'static str> {
-        let [path, _] = &probe.paths;
-        if path.starts_with("/tmp/") {
-            Some("/tmp is private in namespaces")
-        } else if path.starts_with("/proc/self/") {
-            Some("/proc shows only the sandbox in namespaces")
-        } else {
-            None
-        }
     }
 }

@@ -7,6 +7,7 @@ use super::complain::{Complaint, print};
 use super::exit::Exit;
 use super::{cuts, policy, reach};
 use crate::config::{self, ConfigError, Context, Diagnostic, Loaded};
+use crate::policy::BackendChoice;
 use crate::profile;
 use crate::tools::inspect::Inspection;
 use crate::tools::inspect::backend::Stand;
@@ -39,17 +40,19 @@ fn recorded_apart(loaded: Loaded, context: &Context) -> Result<Loaded, ConfigErr
     )))
 }
 
-/// A config whose backend can never hold it starts nothing, whatever the machine.
+/// A config that no backend it may use can ever hold starts nothing, whatever the machine.
 fn held(loaded: Loaded) -> Result<Loaded, ConfigError> {
     let inspection = Inspection::of(loaded.policy.clone(), Narrowing::default());
     let Some(refusal) = Stand::never_holds(&inspection) else {
         return Ok(loaded);
     };
+    let with = match loaded.policy.backend {
+        BackendChoice::Auto => "",
+        BackendChoice::Landlock | BackendChoice::Namespaces | BackendChoice::Bwrap => " with the backend it names",
+    };
     Err(ConfigError::Invalid(
-        Diagnostic::error(format!(
-            "no machine can hold this config with the backend it names: {refusal}"
-        ))
-        .hint("`stockade profile check` says what each backend makes of a config"),
+        Diagnostic::error(format!("no machine can hold this config{with}: {refusal}"))
+            .hint("`stockade profile check` says what each backend makes of a config"),
     ))
 }
 

@@ -64,6 +64,7 @@ mod tests;
 
 pub use context::{Context, Matchers, SystemCeiling};
 pub use error::{ConfigError, Diagnostic, Mark, Severity};
+pub(crate) use finish::ABSENT;
 pub use flags::{FlagPolicy, from_flags};
 pub(crate) use ground::holds;
 pub(crate) use guarded::Guards;

@@ -129,9 +129,9 @@ pub fn lower_after(
     Ok(draft.lowered)
 }
 
-/// What of the disk any backend looks at, for [`lower_after`].
-pub fn look(profile: &Profile, ground: Ground) -> Result<Survey, SurveyError> {
-    landlock::survey(profile, &landlock_options(ground))
+/// What of the disk any backend looks at beside what was `seen`, for [`lower_after`].
+pub fn look_after(seen: &Survey, profile: &Profile, ground: Ground) -> Result<Survey, SurveyError> {
+    landlock::survey_after(seen, profile, &landlock_options(ground))
 }
 
 /// What is not proven yet. A worker may confine itself by it meanwhile; no command may start.

@@ -5,6 +5,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use super::call::ToolError;
+use crate::config::ABSENT;
 use crate::confine::ConfineError;
 use crate::confine::protect::{self, Person, ProtectError};
 use crate::confine::protocol::ProtectSetup;
@@ -37,7 +38,15 @@ pub(super) fn setup(policy: &Policy, envelope: &Profile, store: &Path, person: &
 pub(super) fn present(policy: &Policy, envelope: &Profile, person: &Person) -> Result<Vec<PathBuf>, ProtectError> {
     let each = |list: Vec<OsString>| list.into_iter().map(Into::into).collect::<Vec<_>>();
     // Nothing is kept of it.
-    setup(policy, envelope, Path::new(""), person).map_or(Ok(Vec::new()), |setup| {
+    setup(policy, envelope, Path::new(""), person).map_or(Ok(Vec::new()), |mut setup| {
+        // What a start would make first has nothing in it.
+        let to_be_made = |path: &OsString| {
+            policy
+                .roots
+                .iter()
+                .any(|root| root.identity == ABSENT && root.path.as_path() == Path::new(path))
+        };
+        setup.roots.retain(|path| !to_be_made(path));
         protect::present(&each(setup.roots), &each(setup.extra), &setup.person)
     })
 }

@@ -341,6 +341,7 @@ static int perform(char what, const char *a, const char *b) {
     case '9': return misaddresses(a, 0);
     case '0': return misaddresses(a, 1);
     case 'F': return closing(socket(atoi(a), SOCK_RAW | SOCK_CLOEXEC, 0));
+    case '1': return closing(socket(atoi(a), SOCK_STREAM | SOCK_CLOEXEC, 0));
     case 'W': return binds_to_path(a);
     case 'M': return err(mount("none", a, "tmpfs", 0, NULL));
     case 'v': return err(unshare(CLONE_NEWNS));

@@ -4,22 +4,18 @@
 //! [`Survey::take`] fills one from the file system without ever following a link.
 
 mod links;
+mod looking;
 mod mounts;
 
 use std::collections::{BTreeMap, HashMap};
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::io;
-use std::os::fd::OwnedFd;
-use std::os::unix::ffi::OsStrExt;
 
 use foldhash::quality::RandomState;
-use nix::errno::Errno;
-use nix::fcntl::{AT_FDCWD, AtFlags, OFlag, OpenHow, ResolveFlag, openat2};
-use nix::sys::stat::{FileStat, SFlag, fstat, fstatat};
-use rustix::fs::RawDir;
 
 use crate::policy::{AbsPath, Identity};
 pub use links::{Link, link_at, links_in};
+use looking::{Listed, Lists, Near};
 pub use mounts::{Mount, Mounts};
 
 /// The most entries one survey lists; beyond it the start is refused.
@@ -60,6 +56,8 @@ pub struct Survey {
     entries: HashMap<AbsPath, Vec<OsString>, RandomState>,
     links: BTreeMap<AbsPath, Link>,
     mounts: Mounts,
+    /// Directories that are not there yet, and will be before anything starts.
+    to_come: BTreeMap<AbsPath, Node>,
 }
 
 /// Why the file system could not be surveyed; each refuses the start.
@@ -117,6 +115,7 @@ impl Survey {
     ) -> Result<Self, SurveyError> {
         let mut survey = Self {
             mounts,
+            to_come: seen.to_come.clone(),
             ..Self::default()
         };
         let mut near = Near::default();
@@ -128,7 +127,7 @@ impl Survey {
             if survey.nodes.contains_key(path) || in_a_listing() {
                 continue;
             }
-            let node = match seen.node(path) {
+            let node = match seen.node(path).or_else(|| seen.to_come.get(path).copied()) {
                 Some(node) => Some(node),
                 None => near.look(path)?,
             };
@@ -157,11 +156,21 @@ impl Survey {
                 continue;
             }
             // Its entries are those of the directory that is there now.
-            let known = seen.listing(&path).filter(|_| seen.node(&path) == Some(node));
-            let found = match known {
+            let known = if seen.to_come.contains_key(&path) {
+                Some(Vec::new())
+            } else {
+                seen.listing(&path).filter(|_| seen.node(&path) == Some(node))
+            };
+            let mut found = match known {
                 Some(known) => lists.count(&path, known)?,
                 None => lists.take(&path, node.identity)?,
             };
+            let to_come = seen.to_come_in(&path);
+            found.extend(
+                to_come
+                    .filter(|(name, ..)| found.iter().all(|(there, ..)| there != name))
+                    .collect::<Vec<_>>(),
+            );
             let mut names = Vec::with_capacity(found.len());
             for (name, child, node) in found {
                 names.push(name);
@@ -181,6 +190,31 @@ impl Survey {
             Some((name.clone(), child, node))
         };
         self.entries.get(directory)?.iter().map(entry).collect()
+    }
+
+    /// One that has seen nothing yet but directories that will be made at `paths`, and all above them that are missing.
+    /// They are empty, and are `made`.
+    pub fn foreseeing<'a>(paths: impl IntoIterator<Item = &'a AbsPath>, made: Identity) -> Self {
+        let node = Node {
+            kind: Kind::Directory,
+            identity: made,
+            links: 2,
+        };
+        let missing = |path: &AbsPath| path.as_path().symlink_metadata().is_err();
+        let each = paths.into_iter().flat_map(|path| path.ancestors().take_while(missing));
+        Self {
+            to_come: each.map(|path| (path, node)).collect(),
+            ..Self::default()
+        }
+    }
+
+    /// Those directories to come that will lie in this one.
+    fn to_come_in<'a>(&'a self, directory: &'a AbsPath) -> impl Iterator<Item = Listed> + 'a {
+        let inside = self
+            .to_come
+            .iter()
+            .filter(move |(path, _)| path.parent().as_ref() == Some(directory));
+        inside.filter_map(|(path, node)| Some((path.name()?.to_owned(), path.clone(), *node)))
     }
 
     /// Records what a path leads to.
@@ -253,147 +287,6 @@ impl Survey {
     }
 }
 
-/// Opens without following a link anywhere in the path.
-fn open(path: &AbsPath, flags: OFlag) -> Result<OwnedFd, Errno> {
-    openat2(
-        AT_FDCWD,
-        path.as_path(),
-        OpenHow::new().flags(flags | OFlag::O_CLOEXEC).resolve(no_links()),
-    )
-}
-
-fn no_links() -> ResolveFlag {
-    ResolveFlag::RESOLVE_NO_SYMLINKS | ResolveFlag::RESOLVE_NO_MAGICLINKS
-}
-
-/// The directory that was looked into last: clauses come sorted, and many name entries of one directory.
-#[derive(Default)]
-struct Near(Option<(AbsPath, OwnedFd)>);
-
-impl Near {
-    fn look(&mut self, path: &AbsPath) -> Result<Option<Node>, SurveyError> {
-        let failed = |errno: Errno| SurveyError::Look {
-            path: path.clone(),
-            source: errno.into(),
-        };
-        let Some(parent) = path.parent() else {
-            let fd = open(path, OFlag::O_PATH).map_err(failed)?;
-            return node_of(path, &fstat(&fd).map_err(failed)?).map(Some);
-        };
-        let directory = match self.0.take().filter(|(last, _)| *last == parent) {
-            Some((_, fd)) => fd,
-            None => match open(&parent, OFlag::O_PATH | OFlag::O_DIRECTORY) {
-                Ok(fd) => fd,
-                // What this user cannot get to, no command of this user can.
-                Err(Errno::ENOENT | Errno::ENOTDIR | Errno::EACCES) => return Ok(None),
-                Err(errno) => return Err(failed(errno)),
-            },
-        };
-        let name = path.name().unwrap_or_else(|| OsStr::new("."));
-        let found = match fstatat(&directory, name, AtFlags::AT_SYMLINK_NOFOLLOW) {
-            Ok(stat) => node_of(path, &stat).map(Some),
-            Err(Errno::ENOENT) => Ok(None),
-            Err(errno) => Err(failed(errno)),
-        };
-        self.0 = Some((parent, directory));
-        found
-    }
-}
-
-/// An entry of a directory: its name, where it is, what it is.
-type Listed = (OsString, AbsPath, Node);
-
-/// The listings of one survey.
-#[derive(Default)]
-struct Lists {
-    /// How many entries there were so far.
-    found: usize,
-    /// What the kernel writes entries to, for one directory after the other.
-    room: Vec<u8>,
-}
-
-impl Lists {
-    /// Adds a listing that is known.
-    fn count(&mut self, path: &AbsPath, known: Vec<Listed>) -> Result<Vec<Listed>, SurveyError> {
-        self.found = self.found.saturating_add(known.len());
-        if self.found > MOST_ENTRIES {
-            return Err(SurveyError::TooMany(path.clone()));
-        }
-        Ok(known)
-    }
-
-    fn take(&mut self, path: &AbsPath, expected: Identity) -> Result<Vec<Listed>, SurveyError> {
-        let failed = |source: io::Error| SurveyError::List {
-            path: path.clone(),
-            source,
-        };
-        let directory = open(path, OFlag::O_RDONLY | OFlag::O_DIRECTORY).map_err(|errno| failed(errno.into()))?;
-        let stat = fstat(&directory).map_err(|errno| failed(errno.into()))?;
-        if node_of(path, &stat)?.identity != expected {
-            return Err(SurveyError::Changed(path.clone()));
-        }
-        self.room.reserve(ROOM);
-        let mut entries = RawDir::new(&directory, self.room.spare_capacity_mut());
-        let mut names = Vec::new();
-        while let Some(entry) = entries.next() {
-            let entry = match entry {
-                Ok(entry) => entry,
-                // Removed since it was opened: nothing to rule.
-                Err(rustix::io::Errno::NOENT) => break,
-                Err(errno) => return Err(failed(errno.into())),
-            };
-            let name = OsStr::from_bytes(entry.file_name().to_bytes());
-            let Some(child) = path.child(name) else { continue };
-            if self.found.saturating_add(names.len()) >= MOST_ENTRIES {
-                return Err(SurveyError::TooMany(path.clone()));
-            }
-            names.push((name.to_owned(), child));
-        }
-        let mut found = Vec::with_capacity(names.len());
-        for (name, child) in names {
-            match fstatat(&directory, name.as_os_str(), AtFlags::AT_SYMLINK_NOFOLLOW) {
-                Ok(stat) => {
-                    let node = node_of(&child, &stat)?;
-                    found.push((name, child, node));
-                }
-                // Gone since: nothing to rule.
-                Err(Errno::ENOENT) => {}
-                Err(errno) => {
-                    return Err(SurveyError::Look {
-                        path: child,
-                        source: errno.into(),
-                    });
-                }
-            }
-        }
-        self.found = self.found.saturating_add(found.len());
-        Ok(found)
-    }
-}
-
-/// As much as std asks for at once.
-const ROOM: usize = 32 * 1024;
-
-fn node_of(path: &AbsPath, stat: &FileStat) -> Result<Node, SurveyError> {
-    let kind = match SFlag::from_bits_truncate(stat.st_mode) & SFlag::S_IFMT {
-        SFlag::S_IFDIR => Kind::Directory,
-        SFlag::S_IFREG => Kind::File,
-        SFlag::S_IFCHR | SFlag::S_IFBLK => Kind::Device,
-        SFlag::S_IFLNK => Kind::Symlink,
-        SFlag::S_IFIFO => Kind::Fifo,
-        SFlag::S_IFSOCK => Kind::Socket,
-        _ => return Err(SurveyError::Unknown(path.clone())),
-    };
-    Ok(Node {
-        kind,
-        identity: Identity {
-            device: stat.st_dev,
-            inode: stat.st_ino,
-        },
-        links: stat.st_nlink,
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use std::fs;
@@ -406,6 +299,31 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = AbsPath::new(dir.path().canonicalize().unwrap()).unwrap();
         (dir, path)
+    }
+
+    #[test]
+    fn what_is_to_come_is_an_empty_directory_in_what_is_listed_above_it() {
+        let (_dir, root) = scratch();
+        fs::write(root.as_path().join("file"), "").unwrap();
+        let above = root.child("above").unwrap();
+        let to_come = above.child("new").unwrap();
+        let made = Identity { device: 0, inode: 0 };
+        let foreseen = Survey::foreseeing([&to_come], made);
+        let survey = Survey::take_after(&foreseen, [&root], |_| true, Mounts::default()).unwrap();
+        let mut names = survey.children(&root).unwrap();
+        names.sort_by(|(one, _), (other, _)| one.cmp(other));
+        assert_eq!(
+            names.iter().map(|(path, _)| path).collect::<Vec<_>>(),
+            [&above, &root.child("file").unwrap()]
+        );
+        assert_eq!(
+            survey.children(&above).unwrap(),
+            [(to_come.clone(), survey.node(&above).unwrap())]
+        );
+        assert_eq!(survey.children(&to_come).unwrap(), []);
+        // Whoever looks after this one knows of it too.
+        let again = Survey::take_after(&survey, [&to_come], |_| false, Mounts::default()).unwrap();
+        assert_eq!(again.node(&to_come).unwrap().identity, made);
     }
 
     #[test]

@@ -24,6 +24,12 @@ pub(super) fn check(args: CheckArgs) -> Result<Exit, Complaint> {
     let mut check = inspection.check();
     check.arrows.push(if args.no_selftest {
         Arrow::untried("--no-selftest")
+    } else if let Some(root) = inspection.to_be_made().next() {
+        // Looking makes nothing.
+        Arrow::untried(&format!(
+            "root `{}` is made when something starts, and is not there yet",
+            root.name
+        ))
     } else if check.holds() {
         self_test(&inspection, policy::places(&context)?)?
     } else {

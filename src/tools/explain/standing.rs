@@ -12,7 +12,8 @@ use crate::profile::Profile;
 use crate::tools::call::ToolError;
 use crate::tools::executor::{Executor, shown, worker_profile};
 use crate::tools::footing::Footing;
-use crate::tools::inspect::backend::{Held, Made, surroundings};
+use crate::tools::inspect::around::surroundings;
+use crate::tools::inspect::backend::{Held, Made};
 use crate::tools::inspect::{Backend, Inspection};
 use crate::tools::plan::{self, Ground, Lowered, PlanError, Surroundings, Walls};
 

@@ -3,8 +3,9 @@
 use serde::Serialize;
 
 use super::Inspection;
-use super::clauses::{covered, network};
-use crate::backend::host::{Begun, Host, Maker, program};
+use super::around::{foreseen, surroundings};
+use super::clauses::{covered, network, own};
+use crate::backend::host::{Begun, Host, Maker};
 use crate::backend::landlock::rights::{OLDEST_ABI, RESOLVE_UNIX_ABI};
 use crate::backend::seatbelt::{self, SeatbeltPlan};
 use crate::backend::seccomp::Attempts;
@@ -15,7 +16,6 @@ use crate::policy::{AbsPath, Access, BackendChoice, Operation, Policy, Right};
 use crate::profile::{FileReach, Profile, Reach};
 use crate::tools::footing::Footing;
 use crate::tools::plan::{self, Ground, Lowered, PlanError, Surroundings, Walls};
-use crate::tools::watched;
 
 /// One way to hold a profile.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -87,6 +87,8 @@ pub struct Stand<'a> {
     /// Why this machine cannot use it, if it cannot. Then the oldest one that could is looked at instead.
     pub unavailable: Option<String>,
     policy: &'a Policy,
+    /// What will be there when anything starts.
+    foreseen: Survey,
     foot: Foot,
 }
 
@@ -156,6 +158,7 @@ impl<'a> Stand<'a> {
                     backend,
                     unavailable: (!mac).then(|| "this is not macOS".to_owned()),
                     policy,
+                    foreseen: Survey::default(),
                     foot: Foot::Mac,
                 };
             }
@@ -166,6 +169,7 @@ impl<'a> Stand<'a> {
             backend,
             unavailable,
             policy,
+            foreseen: foreseen(policy),
             foot: Foot::Kernel {
                 ground: Ground {
                     walls,
@@ -179,11 +183,16 @@ impl<'a> Stand<'a> {
         }
     }
 
-    /// Why the backend that the config names can hold it on no machine, where that is known without trying it.
+    /// Why the backends that the config leaves the choice of can hold it on no machine, where that is known without trying it.
     pub fn never_holds(inspection: &'a Inspection) -> Option<Refusal> {
         let held = match inspection.policy.backend {
-            // Another may hold it.
-            BackendChoice::Auto => return None,
+            // What one does not hold another may.
+            BackendChoice::Auto => {
+                let each = [Backend::Landlock, Backend::Namespaces];
+                let held = each.map(|backend| protected_in(&inspection.policy, backend).map(|_| ()));
+                let [landlock, namespaces] = held;
+                landlock.or(namespaces).map_err(PlanError::Refused)
+            }
             BackendChoice::Landlock => Stand::alone(Backend::Landlock, inspection)
                 .hold(&inspection.approved)
                 .map(|_| ()),
@@ -201,15 +210,21 @@ impl<'a> Stand<'a> {
 
     /// Lowers a profile of the policy and holds the plan against it.
     pub fn hold(&self, profile: &Profile) -> Result<Held, PlanError> {
-        self.hold_after(&Survey::default(), profile)
+        self.hold_after(&self.foreseen, profile)
+    }
+
+    /// What is not there yet, and will be when anything starts.
+    pub const fn foreseen(&self) -> &Survey {
+        &self.foreseen
     }
 
     /// What of the disk any backend looks at. Whoever holds says what cannot be looked at.
     pub fn look(&self, profile: &Profile) -> Survey {
-        match &self.foot {
-            Foot::Kernel { ground, .. } => plan::look(profile, *ground).unwrap_or_default(),
-            Foot::Mac => Survey::default(),
-        }
+        let looked = match &self.foot {
+            Foot::Kernel { ground, .. } => plan::look_after(&self.foreseen, profile, *ground).ok(),
+            Foot::Mac => None,
+        };
+        looked.unwrap_or_else(|| self.foreseen.clone())
     }
 
     /// The same as [`hold`](Self::hold), where what was `seen` a moment before is not looked at again.
@@ -221,7 +236,8 @@ impl<'a> Stand<'a> {
                 let Lowered { plan, statuses, survey } = plan::lower_after(seen, profile, *ground, around)?;
                 clauses.extend(covered(&plan, around, &clauses));
                 clauses.extend(statuses);
-                clauses.extend(network(profile));
+                clauses.extend(own(self.backend.regime()));
+                clauses.extend(network(profile, self.backend));
                 let made = Made::Kernel {
                     plan: Box::new(plan),
                     survey,
@@ -365,21 +381,4 @@ impl Held {
             Status::Enforced | Status::Stricter(_) | Status::Undone => None,
         })
     }
-}
-
-/// What namespaces depend on beside the profile, looked up in the way a start does. What a session brings along
-/// (its private directories, the files of its self-test) is not there.
-pub(in crate::tools) fn surroundings(inspection: &Inspection) -> Result<Surroundings, String> {
-    let found = watched::present(&inspection.policy, &inspection.approved, &inspection.person);
-    let found = found.map_err(|error| error.to_string())?;
-    let needs =
-        program::needs().map_err(|error| format!("failed to tell what this program needs to start: {error}"))?;
-    let paths = |list: Vec<std::path::PathBuf>| {
-        let paths: Result<Vec<AbsPath>, _> = list.into_iter().map(AbsPath::new).collect();
-        paths.map_err(|error| error.to_string())
-    };
-    Ok(Surroundings {
-        protect: paths(found)?,
-        shown: paths(needs)?,
-    })
 }

@@ -124,7 +124,8 @@ impl Inspection {
             // Several backends look at the disk once.
             let looks = |(_, profile): &(&str, &Profile)| match stands.all.as_slice() {
                 [first, _, ..] => first.look(profile),
-                [] | [_] => Survey::default(),
+                [only] => only.foreseen().clone(),
+                [] => Survey::default(),
             };
             let seen: Vec<Survey> = profiles.iter().map(looks).collect();
             let every = |stand: &Stand<'_>| {

@@ -1,10 +1,13 @@
-//! What becomes of clauses that no lowering speaks of: protected names that are there, and the network.
+//! What becomes of clauses that no lowering speaks of: protected names that are there, what commands have of their own, and
+//! the network.
 
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
 
-use crate::backend::Plan;
+use super::Backend;
+use super::hosts::held;
 use crate::backend::status::{ClauseStatus, Status};
+use crate::backend::{Plan, Regime};
 use crate::policy::{AbsPath, HostAccess, Network};
 use crate::profile::Profile;
 use crate::tools::plan::Surroundings;
@@ -30,8 +33,29 @@ pub(super) fn covered(plan: &Plan, around: &Surroundings, said: &[ClauseStatus])
         .collect()
 }
 
-/// Off or on, the filters hold it exactly; so does the proxy each entry of a list.
-pub(super) fn network(profile: &Profile) -> Vec<ClauseStatus> {
+/// What commands have of their own, whatever they are granted; the host's is not seen in it.
+pub(super) fn own(regime: Regime) -> Vec<ClauseStatus> {
+    let whose = [
+        ("/tmp", "what is not granted of the host's cannot be used"),
+        ("/dev", "what is not granted of the host's cannot be used"),
+        (
+            "/proc",
+            "what is not granted of the host's cannot be read, and that is most of what a process could read of itself",
+        ),
+    ];
+    let row = |(place, without): (&str, &str)| ClauseStatus {
+        clause: format!("{place} of its own"),
+        origin: "built in".to_owned(),
+        status: match regime {
+            Regime::Namespaces => Status::Enforced,
+            Regime::Landlock | Regime::Seatbelt | Regime::None => Status::Stricter(format!("there is none: {without}")),
+        },
+    };
+    whose.into_iter().map(row).collect()
+}
+
+/// Off or on, the filters hold it, and more where there is no loopback of its own; the proxy holds each entry of a list.
+pub(super) fn network(profile: &Profile, backend: Backend) -> Vec<ClauseStatus> {
     let clause = |clause: String, origin: String| ClauseStatus {
         clause,
         origin,
@@ -39,10 +63,11 @@ pub(super) fn network(profile: &Profile) -> Vec<ClauseStatus> {
     };
     match &profile.network {
         Network::Off | Network::Full => {
-            vec![clause(
-                format!("network {}", profile.network),
-                "shell.network".to_owned(),
-            )]
+            let stricter = held(&profile.network, backend).detail;
+            vec![ClauseStatus {
+                status: stricter.map_or(Status::Enforced, |what| Status::Stricter(what.to_owned())),
+                ..clause(format!("network {}", profile.network), "shell.network".to_owned())
+            }]
         }
         Network::Hosts(list) => {
             let rules = list.rules().iter();

@@ -55,9 +55,9 @@ pub struct HostRow {
 pub struct NetworkHeld {
     /// The backend.
     pub backend: Backend,
-    /// `enforced`, or `refused` where this backend starts nothing with it.
+    /// `enforced`, `stricter`, or `refused` where this backend starts nothing with it.
     pub status: &'static str,
-    /// Why it is refused.
+    /// What more is blocked, or why it is refused.
     pub detail: Option<&'static str>,
 }
 
@@ -134,12 +134,17 @@ fn row(rule: &crate::policy::HostRule) -> HostRow {
     }
 }
 
+/// What is refused beyond a network that is off: in namespaces there is a loopback to use them on.
+const NO_SOCKETS: &str = "no socket of the internet or of netlink can be made, not even for a loopback";
+
 /// What a backend makes of a network, whatever else it makes of the policy.
 pub(super) fn held(network: &Network, backend: Backend) -> NetworkHeld {
     const WHY: &str = "a list of hosts takes a network namespace, and there is none";
-    let (status, detail) = match refuse_hosts(network, backend.regime()) {
-        Ok(()) => ("enforced", None),
-        Err(_refusal) => ("refused", Some(WHY)),
+    let (status, detail) = match (refuse_hosts(network, backend.regime()), network, backend) {
+        (Err(_refusal), ..) => ("refused", Some(WHY)),
+        (Ok(()), Network::Off, Backend::Landlock) => ("stricter", Some(NO_SOCKETS)),
+        (Ok(()), Network::Off, Backend::Namespaces | Backend::Seatbelt)
+        | (Ok(()), Network::Full | Network::Hosts(_), _) => ("enforced", None),
     };
     NetworkHeld {
         backend,

@@ -7,6 +7,7 @@
 //! compares two, [`export`] says it in the words of other programs. [`backend`] is the one list of backends
 //! that all of it goes through.
 
+pub(super) mod around;
 pub mod backend;
 pub mod check;
 mod clauses;
@@ -22,7 +23,7 @@ pub mod show;
 
 use super::narrowing::Narrowing;
 use crate::confine::protect::Person;
-use crate::policy::Policy;
+use crate::policy::{Policy, Root};
 use crate::profile::{Asked, Call, Profile, derive};
 
 pub use backend::Backend;
@@ -57,6 +58,11 @@ impl Inspection {
             approved,
             unasked,
         }
+    }
+
+    /// Roots whose directory is made when something starts (`create: true`), and is not there yet.
+    pub fn to_be_made(&self) -> impl Iterator<Item = &Root> {
+        around::to_be_made(&self.policy)
     }
 
     /// Looks at this backend alone.

@@ -13,7 +13,8 @@ use serde::{Deserialize, Serialize};
 
 use super::Inspection;
 use super::show::{Table, rule_asks};
-use crate::profile::Profile;
+use crate::policy::{Access, Operation, Protect};
+use crate::profile::{FileReach as _, Profile};
 use written::Written;
 
 /// The version of the format.
@@ -100,6 +101,19 @@ impl Document {
     }
 }
 
+/// The protected files that commands could write if they were not. Where none of two configs lies in what either lets
+/// commands write, it makes no difference that each protects itself.
+fn protected_files(inspection: &Inspection) -> String {
+    let Protect::Default(files) = &inspection.policy.protect else {
+        return String::new();
+    };
+    let says = inspection.approved.prepared();
+    let written = files
+        .iter()
+        .filter(|file| says(file).get(Operation::Write) != Access::Denied);
+    written.map(ToString::to_string).collect::<Vec<_>>().join(" ")
+}
+
 impl Side {
     /// An inspection in the terms of a comparison.
     pub fn of(inspection: &Inspection) -> Self {
@@ -114,7 +128,7 @@ impl Side {
             ("mode", table.mode),
             ("os_sandbox", table.os_sandbox.to_owned()),
             ("protect", protect.to_owned()),
-            ("protected_files", table.protected.files.join(" ")),
+            ("protected_files", protected_files(inspection)),
         ];
         let rules = rule_asks(&inspection.policy);
         let tools = inspection.policy.tool_networks.iter();

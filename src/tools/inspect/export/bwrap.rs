@@ -14,7 +14,7 @@ use crate::backend::status::Refusal;
 use crate::policy::{Deny, DenyFallback, Grant, Origin, Right, Rights, Scope};
 use crate::profile::Profile;
 use crate::tools::inspect::Inspection;
-use crate::tools::inspect::backend::surroundings;
+use crate::tools::inspect::around::{foreseen, surroundings};
 use crate::tools::plan::{PlanError, tmp_bytes};
 
 const FORM: &str = "a bwrap without Landlock inside";
@@ -41,7 +41,8 @@ pub(super) fn arguments(inspection: &Inspection, profile: &Profile) -> Result<Ve
         protect: around.protect,
         stage: Vec::new(),
     };
-    let survey = namespaces::survey(&part, &options).map_err(PlanError::from)?;
+    let foreseen = foreseen(&inspection.policy);
+    let survey = namespaces::survey_after(&foreseen, &part, &options).map_err(PlanError::from)?;
     let lowered = namespaces::lower(&part, &survey, &options).map_err(|refusal| match refusal {
         Refusal::DenyBelowGrant { clause, origin, .. } | Refusal::DenyBesideMounts { clause, origin, .. } => {
             ExportError::Clause {

@@ -16,6 +16,7 @@ pub mod systemd;
 pub(in crate::tools) use oci::name as call_name;
 
 use super::Inspection;
+use super::around::to_be_made;
 use super::backend::{Backend, Made, Stand};
 use super::document::Document;
 use crate::policy::Network;
@@ -23,6 +24,9 @@ use crate::tools::plan::{PlanError, lower_seatbelt};
 
 /// What becomes of a list of hosts in a form that has no proxy.
 const NO_HOSTS: &str = "the list of hosts is not held by this form: nothing is reached";
+
+/// What is to be done first where a root's directory is not there yet.
+const TO_BE_MADE: &str = "a root with `create: true` is not there yet: make its directory before this is used";
 
 /// A form that a profile can be exported in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -139,6 +143,13 @@ impl Inspection {
             // Those refuse a list, and JSON holds it.
             (Network::Hosts(_), Format::Json | Format::Landlock | Format::Seatbelt)
             | (Network::Off | Network::Full, _) => {}
+        }
+        match format {
+            Format::Landlock | Format::Bwrap | Format::Seatbelt | Format::Systemd => {
+                export.notes.extend(to_be_made(&self.policy).next().map(|_| TO_BE_MADE));
+            }
+            // It names no path; and what reads the other makes the directory.
+            Format::SeccompOci | Format::Json => {}
         }
         Ok(export)
     }

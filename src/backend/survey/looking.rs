@@ -1,0 +1,155 @@
+//! Looking at the disk, without ever following a link.
+
+use std::ffi::{OsStr, OsString};
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt;
+
+use nix::errno::Errno;
+use nix::fcntl::{AT_FDCWD, AtFlags, OFlag, OpenHow, ResolveFlag, openat2};
+use nix::sys::stat::{FileStat, SFlag, fstat, fstatat};
+use rustix::fs::RawDir;
+
+use super::{Kind, MOST_ENTRIES, Node, SurveyError};
+use crate::policy::{AbsPath, Identity};
+
+/// Opens without following a link anywhere in the path.
+pub(super) fn open(path: &AbsPath, flags: OFlag) -> Result<OwnedFd, Errno> {
+    openat2(
+        AT_FDCWD,
+        path.as_path(),
+        OpenHow::new().flags(flags | OFlag::O_CLOEXEC).resolve(no_links()),
+    )
+}
+
+pub(super) fn no_links() -> ResolveFlag {
+    ResolveFlag::RESOLVE_NO_SYMLINKS | ResolveFlag::RESOLVE_NO_MAGICLINKS
+}
+
+/// The directory that was looked into last: clauses come sorted, and many name entries of one directory.
+#[derive(Default)]
+pub(super) struct Near(Option<(AbsPath, OwnedFd)>);
+
+impl Near {
+    pub(super) fn look(&mut self, path: &AbsPath) -> Result<Option<Node>, SurveyError> {
+        let failed = |errno: Errno| SurveyError::Look {
+            path: path.clone(),
+            source: errno.into(),
+        };
+        let Some(parent) = path.parent() else {
+            let fd = open(path, OFlag::O_PATH).map_err(failed)?;
+            return node_of(path, &fstat(&fd).map_err(failed)?).map(Some);
+        };
+        let directory = match self.0.take().filter(|(last, _)| *last == parent) {
+            Some((_, fd)) => fd,
+            None => match open(&parent, OFlag::O_PATH | OFlag::O_DIRECTORY) {
+                Ok(fd) => fd,
+                // What this user cannot get to, no command of this user can.
+                Err(Errno::ENOENT | Errno::ENOTDIR | Errno::EACCES) => return Ok(None),
+                Err(errno) => return Err(failed(errno)),
+            },
+        };
+        let name = path.name().unwrap_or_else(|| OsStr::new("."));
+        let found = match fstatat(&directory, name, AtFlags::AT_SYMLINK_NOFOLLOW) {
+            Ok(stat) => node_of(path, &stat).map(Some),
+            Err(Errno::ENOENT) => Ok(None),
+            Err(errno) => Err(failed(errno)),
+        };
+        self.0 = Some((parent, directory));
+        found
+    }
+}
+
+/// An entry of a directory: its name, where it is, what it is.
+pub(super) type Listed = (OsString, AbsPath, Node);
+
+/// The listings of one survey.
+#[derive(Default)]
+pub(super) struct Lists {
+    /// How many entries there were so far.
+    found: usize,
+    /// What the kernel writes entries to, for one directory after the other.
+    room: Vec<u8>,
+}
+
+impl Lists {
+    /// Adds a listing that is known.
+    pub(super) fn count(&mut self, path: &AbsPath, known: Vec<Listed>) -> Result<Vec<Listed>, SurveyError> {
+        self.found = self.found.saturating_add(known.len());
+        if self.found > MOST_ENTRIES {
+            return Err(SurveyError::TooMany(path.clone()));
+        }
+        Ok(known)
+    }
+
+    pub(super) fn take(&mut self, path: &AbsPath, expected: Identity) -> Result<Vec<Listed>, SurveyError> {
+        let failed = |source: io::Error| SurveyError::List {
+            path: path.clone(),
+            source,
+        };
+        let directory = open(path, OFlag::O_RDONLY | OFlag::O_DIRECTORY).map_err(|errno| failed(errno.into()))?;
+        let stat = fstat(&directory).map_err(|errno| failed(errno.into()))?;
+        if node_of(path, &stat)?.identity != expected {
+            return Err(SurveyError::Changed(path.clone()));
+        }
+        self.room.reserve(ROOM);
+        let mut entries = RawDir::new(&directory, self.room.spare_capacity_mut());
+        let mut names = Vec::new();
+        while let Some(entry) = entries.next() {
+            let entry = match entry {
+                Ok(entry) => entry,
+                // Removed since it was opened: nothing to rule.
+                Err(rustix::io::Errno::NOENT) => break,
+                Err(errno) => return Err(failed(errno.into())),
+            };
+            let name = OsStr::from_bytes(entry.file_name().to_bytes());
+            let Some(child) = path.child(name) else { continue };
+            if self.found.saturating_add(names.len()) >= MOST_ENTRIES {
+                return Err(SurveyError::TooMany(path.clone()));
+            }
+            names.push((name.to_owned(), child));
+        }
+        let mut found = Vec::with_capacity(names.len());
+        for (name, child) in names {
+            match fstatat(&directory, name.as_os_str(), AtFlags::AT_SYMLINK_NOFOLLOW) {
+                Ok(stat) => {
+                    let node = node_of(&child, &stat)?;
+                    found.push((name, child, node));
+                }
+                // Gone since: nothing to rule.
+                Err(Errno::ENOENT) => {}
+                Err(errno) => {
+                    return Err(SurveyError::Look {
+                        path: child,
+                        source: errno.into(),
+                    });
+                }
+            }
+        }
+        self.found = self.found.saturating_add(found.len());
+        Ok(found)
+    }
+}
+
+/// As much as std asks for at once.
+const ROOM: usize = 32 * 1024;
+
+pub(super) fn node_of(path: &AbsPath, stat: &FileStat) -> Result<Node, SurveyError> {
+    let kind = match SFlag::from_bits_truncate(stat.st_mode) & SFlag::S_IFMT {
+        SFlag::S_IFDIR => Kind::Directory,
+        SFlag::S_IFREG => Kind::File,
+        SFlag::S_IFCHR | SFlag::S_IFBLK => Kind::Device,
+        SFlag::S_IFLNK => Kind::Symlink,
+        SFlag::S_IFIFO => Kind::Fifo,
+        SFlag::S_IFSOCK => Kind::Socket,
+        _ => return Err(SurveyError::Unknown(path.clone())),
+    };
+    Ok(Node {
+        kind,
+        identity: Identity {
+            device: stat.st_dev,
+            inode: stat.st_ino,
+        },
+        links: stat.st_nlink,
+    })
+}
