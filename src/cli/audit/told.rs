@@ -92,7 +92,7 @@ pub(super) fn of_event(event: &str, record: &Map<String, Value>) -> String {
             "{} was {}; {}{}",
             field("file.path"),
             field("what"),
-            field("then"),
+            field("then").replace('_', " "),
             also(", kept in ", "quarantined")
         ),
         "network" => format!(

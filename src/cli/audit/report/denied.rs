@@ -23,8 +23,7 @@ impl Call {
         let denied: Vec<Denial> = all.by_ref().take(MOST_DENIALS).map(denial).collect();
         let more = (all.count() as u64).saturating_add(number(record, "more"));
         let reasons = denied.iter().take(MOST_REASONS);
-        let reasons = reasons.map(|one| format!("{} {} was denied by {}", one.wanted, one.what, one.by));
-        self.why.extend(reasons);
+        self.why.extend(reasons.map(reason));
         match (denied.len().saturating_sub(MOST_REASONS) as u64).saturating_add(more) {
             0 => {}
             more => self.why.push(format!("{more} more were denied to its command")),
@@ -52,6 +51,16 @@ fn denial(record: &Record) -> Denial {
         change: texts("change"),
         notes: texts("notes"),
     }
+}
+
+/// What was denied, and the clause that decides with its line.
+fn reason(one: &Denial) -> String {
+    let because = match (one.clause.as_str(), one.origin.as_str()) {
+        ("", _) => String::new(),
+        (clause, "") => format!(": {clause}"),
+        (clause, origin) => format!(": {clause} ({origin})"),
+    };
+    format!("{} {} was denied by {}{because}", one.wanted, one.what, one.by)
 }
 
 /// Counts for each clause of a profile the calls to whose commands it denied something.

@@ -298,9 +298,9 @@ fn what_was_denied_to_a_command_stops_its_call_and_marks_the_clause() {
     assert_eq!(
         calls[0].why,
         [
-            "make /usr/0 was denied by mounts",
-            "make /usr/1 was denied by mounts",
-            "connect 192.0.2.1:443 was denied by seccomp"
+            "make /usr/0 was denied by mounts: grant read+execute /usr (preset system:9)",
+            "make /usr/1 was denied by mounts: grant read+execute /usr (preset system:9)",
+            "connect 192.0.2.1:443 was denied by seccomp: network off (agent.yaml:7)"
         ]
     );
     assert!(calls[1].why.is_empty());
