@@ -422,6 +422,10 @@ shell: {default: {allowed: true, approval: none}}
             (&backend["backend"], &backend["status"]),
             (&"landlock".into(), &"undone".into())
         );
+        // That it is permitted is not all that is said, and it does not last.
+        let run = profile(&world, &["explain", "--config", "open.yaml", "src/.envrc", "write"]).exits(1);
+        let head = "write: permitted by its grant, but the name is protected: run by direnv";
+        assert!(run.out().contains(head), "{}", run.out());
         let run = profile(
             &world,
             &["explain", "--config", "open.yaml", "--json", "src/main.rs", "write"],

@@ -120,5 +120,8 @@ fn permitted(answer: &Answer) -> String {
         Permitted::No => "denied",
     };
     let up_to = answer.up_to.map(|bytes| format!(", files up to {}", size(bytes)));
-    format!("{word}{}", up_to.unwrap_or_default())
+    let protected = answer
+        .protected
+        .map(|why| format!(" by its grant, but the name is protected: {why}"));
+    format!("{word}{}{}", up_to.unwrap_or_default(), protected.unwrap_or_default())
 }

@@ -31,6 +31,8 @@ pub struct Answer {
     pub operation: String,
     /// Whether it is permitted, and to whom.
     pub permitted: Permitted,
+    /// Why the name is protected whatever is permitted, if it is.
+    pub protected: Option<&'static str>,
     /// The size of the largest file, where writing is permitted up to one.
     pub up_to: Option<u64>,
     /// The clause that decides; none where no clause speaks of the path.
@@ -78,9 +80,10 @@ pub struct BackendAnswer {
 }
 
 impl PathReport {
-    /// Whether anything that was asked about is permitted, be it after a yes.
+    /// Whether anything that was asked about is permitted, be it after a yes, and stays.
     pub fn permits(&self) -> bool {
-        self.answers.iter().any(|answer| answer.permitted != Permitted::No)
+        let lasts = |answer: &Answer| answer.permitted != Permitted::No && answer.protected.is_none();
+        self.answers.iter().any(lasts)
     }
 }
 
@@ -143,13 +146,9 @@ impl Inspection {
                 }
             })
             .collect();
-        let mut notes: Vec<String> = protection.into_iter().collect();
-        notes.extend(
-            self.policy
-                .speaker(path)
-                .filter(|_| permitted == Permitted::Approved)
-                .and_then(|root| asked_by(root, operation)),
-        );
+        let speaker = self.policy.speaker(path);
+        let asked = speaker.filter(|_| permitted == Permitted::Approved);
+        let mut notes: Vec<String> = asked.and_then(|root| asked_by(root, operation)).into_iter().collect();
         let beyond =
             self.policy.ceilings.all.iter().filter(|ceiling| {
                 why.access == Access::Denied && ceiling.policy.access(operation, path) == Access::Denied
@@ -160,6 +159,7 @@ impl Inspection {
         Answer {
             operation: operation.to_string(),
             permitted,
+            protected: protection,
             up_to: match why.access {
                 Access::UpTo(bytes) => Some(bytes),
                 Access::Denied | Access::Full => None,
@@ -175,7 +175,7 @@ impl Inspection {
     }
 
     /// Why the name is protected, if a write to it is.
-    fn protection(&self, operation: Operation, path: &AbsPath, access: Access) -> Option<String> {
+    fn protection(&self, operation: Operation, path: &AbsPath, access: Access) -> Option<&'static str> {
         let Protect::Default(files) = &self.policy.protect else {
             return None;
         };
@@ -183,14 +183,13 @@ impl Inspection {
             return None;
         }
         if files.contains(path) {
-            return Some("protected: this config decides how the next command is confined".to_owned());
+            return Some("this config decides how the next command is confined");
         }
         let writable = |root: &&Root| root.rights.has(Right::Write) && path.is_within(&root.path);
         let inside = self.policy.roots.iter().filter(writable);
         inside
             .filter_map(|root| path.as_path().strip_prefix(root.path.as_path()).ok())
             .find_map(|relative: &Path| protected_name(relative))
-            .map(|reason| format!("protected: {reason}"))
     }
 
     /// What a person would edit.
