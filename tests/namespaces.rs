@@ -44,6 +44,7 @@ mod tests {
         nothing_is_left_on_the_host [];
         parent_and_keeper_hold_the_session_both [];
         namespaces_that_fail_run_nothing_and_leave_nothing ["cc", "git"];
+        a_deny_that_landlock_refuses_says_why_it_was_not_namespaces ["cc", "git"];
     }
 
     /// Where the choice is left to Stockade.
@@ -483,6 +484,34 @@ mod tests {
         // The twin: what is missing is what was taken away.
         world.shell("touch ran").output().exits(0);
         assert!(world.workspace().join("ran").exists());
+    }
+
+    fn a_deny_that_landlock_refuses_says_why_it_was_not_namespaces(world: &Fixture) {
+        let config = "extends: [system]
+sandbox: {protect: none, paths: {w: {root: ., mode: rw, write_approval: false, deny: [kept/secret]}}}
+shell: {default: {allowed: true, approval: none}}
+";
+        let config = world.write(
+            world.base().join("deny.yaml"),
+            config.replace("root: .", &format!("root: {}", world.workspace().display())),
+        );
+        world.write("kept/secret", "x");
+        let config = config.to_str().unwrap();
+        let args = ["run", "--config", config, "-c", "touch ran"];
+        let said = without(world, "namespaces", &args).output().exits(125).err();
+        for part in [
+            "Landlock cannot forbid part",
+            "namespaces unavailable",
+            "stockade doctor",
+        ] {
+            assert!(said.contains(part), "`{part}` is not in: {said}");
+        }
+        assert!(!world.workspace().join("ran").exists());
+        // The twin: with namespaces it is held. Where Landlock was asked for, nobody speaks of them.
+        world.stockade(&args).output().exits(0);
+        let args = [&args[..1], &["--backend", "landlock"], &args[1..]].concat();
+        let said = without(world, "namespaces", &args).output().exits(125).err();
+        assert!(!said.contains("namespaces"), "{said}");
     }
 
     fn a_full_disk_runs_nothing_and_leaves_nothing(world: &Fixture) {

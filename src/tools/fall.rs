@@ -121,9 +121,16 @@ impl Executor {
         }
     }
 
-    /// With what helps where places cannot be mounted and another regime mounts none.
+    /// With what helps where places cannot be mounted and another regime mounts none, and with why it is not the strongest
+    /// regime that refuses.
     fn advised(&self, error: ToolError) -> ToolError {
         match error {
+            ToolError::Plan(PlanError::Refused(refusal)) => match &self.chosen.fallen {
+                Some(why) => ToolError::Refused(format!(
+                    "{refusal}. Landlock alone was to hold it: {why} (`stockade doctor` says what namespaces need)"
+                )),
+                None => PlanError::Refused(refusal).into(),
+            },
             ToolError::Confine(ConfineError::Step(failure))
                 if failure.step == Step::Mounts && self.chosen.below.is_some() =>
             {
