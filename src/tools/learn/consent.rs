@@ -5,7 +5,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
 use super::risk::Risk;
-use super::{AcceptedBy, Proposal};
+use super::{AcceptedBy, Needs, Proposal};
 use crate::config::{self, amend::Change};
 use crate::policy::{AbsPath, PatternError, Place, Rights, UnixSockets};
 use crate::tools::call::pasted;
@@ -149,7 +149,7 @@ impl Consent {
     }
 }
 
-/// The flag that accepts a proposal, for a shell.
+/// The flag that accepts a proposal, for a shell; with the one for what it needs.
 pub fn flag(proposal: &Proposal) -> String {
     let path = |path: &AbsPath| {
         let letters = [(Rights::WRITE, "w"), (Rights::EXECUTE, "x")];
@@ -168,5 +168,9 @@ pub fn flag(proposal: &Proposal) -> String {
         Change::Sockets(sockets) => format!("unix_sockets:{sockets}").into(),
         Change::Undo => OsStr::from_bytes(UNDO).to_owned(),
     };
-    format!("--include {}", pasted(&word))
+    let undo = match proposal.needs {
+        Needs::Nothing => String::new(),
+        Needs::Undo => format!(" --include {}", pasted(OsStr::from_bytes(UNDO))),
+    };
+    format!("--include {}{undo}", pasted(&word))
 }

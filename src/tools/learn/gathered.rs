@@ -204,3 +204,32 @@ fn strongest(denied: Vec<Denied<'_>>) -> (Vec<Denied<'_>>, Vec<Denied<'_>>) {
         None => (denied, Vec::new()),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn where_not_all_of_it_can_be_given_what_wants_less_is_left() {
+        let denied = |rights| Denied {
+            text: format!("{rights}"),
+            rights,
+            blocked: None,
+        };
+        let texts = |all: &[Denied<'_>]| all.iter().map(|one| one.text.clone()).collect::<Vec<_>>();
+        let all = vec![
+            denied(Rights::READ),
+            denied(Rights::READ | Rights::WRITE),
+            denied(Rights::READ | Rights::EXECUTE),
+        ];
+        let (most, rest) = strongest(all);
+        assert_eq!((texts(&most), rest.len()), (vec!["read+write".to_owned()], 2));
+        let (most, rest) = strongest(rest);
+        assert_eq!(
+            (texts(&most), texts(&rest)),
+            (vec!["read+execute".to_owned()], vec!["read".to_owned()])
+        );
+        // It ends.
+        assert!(strongest(rest).1.is_empty());
+    }
+}
