@@ -149,20 +149,19 @@ impl<'b> Ready<'_, 'b> {
             }
             None => change,
         };
-        match self.trial.of(&change, &denied) {
-            Verdict::Held(needs, stay) => match stay.into_iter().flatten().next() {
-                Some(why) => Err(why),
-                None => {
-                    let tried = Tried { change, denied, needs };
-                    match same.and_then(|at| self.all.get_mut(at)) {
-                        Some(known) => *known = tried,
-                        None => self.all.push(tried),
-                    }
-                    Ok(())
-                }
-            },
-            Verdict::Refused(why) => Err(why),
+        let (needs, stay) = match self.trial.of(&change, &denied) {
+            Verdict::Held(needs, stay) => (needs, stay),
+            Verdict::Refused(why) => return Err(why),
+        };
+        if let Some(why) = stay.into_iter().flatten().next() {
+            return Err(why);
         }
+        let tried = Tried { change, denied, needs };
+        match same.and_then(|at| self.all.get_mut(at)) {
+            Some(known) => *known = tried,
+            None => self.all.push(tried),
+        }
+        Ok(())
     }
 }
 
