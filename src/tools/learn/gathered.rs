@@ -2,11 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::Standing;
 use super::need::Need;
 use super::propose::{Looks, Proposals};
 use super::trial::{Trial, Verdict};
 use super::wish::{Wish, host_bounded, wish};
+use super::{Needs, Standing};
 use crate::config::amend::{Change, Writing};
 use crate::policy::{AbsPath, Place, Policy, Right, Rights, Scope};
 use crate::tools::explain::{Blocked, Explained, Wanted};
@@ -33,6 +33,8 @@ pub(super) struct Wanting<'a> {
     pub(super) denied: Vec<Denied<'a>>,
     /// The places that were taken together.
     pub(super) parts: Vec<Key>,
+    /// What it needs, where it was tried as it is.
+    pub(super) tried: Option<Needs>,
 }
 
 impl<'a> Wanting<'a> {
@@ -40,6 +42,7 @@ impl<'a> Wanting<'a> {
         self.rights = self.rights | other.rights;
         self.denied.extend(other.denied);
         self.parts.extend(other.parts);
+        self.tried = None;
     }
 }
 
@@ -164,11 +167,12 @@ impl<'a> Gathered<'a> {
                     Err(why) => Verdict::Refused(why),
                 };
                 match verdict {
-                    Verdict::Held(_, stay) if stay.iter().all(Option::is_none) => {
+                    Verdict::Held(needs, stay) if stay.iter().all(Option::is_none) => {
                         let wanting = Wanting {
                             rights,
                             denied: std::mem::take(&mut left),
                             parts: vec![key.clone()],
+                            tried: Some(needs),
                         };
                         self.files.insert(key.clone(), wanting);
                     }

@@ -67,8 +67,13 @@ pub fn propose(
             scope: key.1,
             rights,
         };
-        let Wanting { rights, denied, parts } = wanting;
-        if ready.file(need(&(path, scope), rights), &denied).is_ok() {
+        let Wanting {
+            rights,
+            denied,
+            parts,
+            tried,
+        } = wanting;
+        if ready.file(need(&(path, scope), rights), &denied, tried).is_ok() {
             continue;
         }
         // What cannot be given together can be given one by one.
@@ -76,7 +81,7 @@ pub fn propose(
             let Some(part) = alone.get(&key) else {
                 continue;
             };
-            if let Err(why) = ready.file(need(&key, part.rights), &part.denied) {
+            if let Err(why) = ready.file(need(&key, part.rights), &part.denied, part.tried) {
                 found.stands(part.denied.clone(), &why);
             }
         }
@@ -84,7 +89,7 @@ pub fn propose(
     let names = gathered.names.into_iter();
     let names = names.map(|(path, denied)| (Change::List(path), denied));
     for (change, denied) in names.chain(gathered.others) {
-        if let Err(why) = ready.change(change, &denied) {
+        if let Err(why) = ready.change(change, &denied, None) {
             found.stands(denied, &why);
         }
     }
@@ -133,13 +138,13 @@ struct Ready<'a, 'b> {
 }
 
 impl<'b> Ready<'_, 'b> {
-    fn file(&mut self, need: Need, denied: &[Denied<'b>]) -> Result<(), String> {
+    fn file(&mut self, need: Need, denied: &[Denied<'b>], tried: Option<Needs>) -> Result<(), String> {
         let change = need.change(self.policy, self.writing, &mut self.names)?;
-        self.change(change, denied)
+        self.change(change, denied, tried)
     }
 
-    /// Takes in a change, as one with what is known of the same root.
-    fn change(&mut self, change: Change, denied: &[Denied<'b>]) -> Result<(), String> {
+    /// Takes in a change, as one with what is known of the same root; what was tried by itself stands if it stays by itself.
+    fn change(&mut self, change: Change, denied: &[Denied<'b>], tried: Option<Needs>) -> Result<(), String> {
         let same = self.all.iter().position(|known| is_of_one_root(&known.change, &change));
         let mut denied = denied.to_vec();
         let change = match same.and_then(|at| self.all.get(at)) {
@@ -149,9 +154,12 @@ impl<'b> Ready<'_, 'b> {
             }
             None => change,
         };
-        let (needs, stay) = match self.trial.of(&change, &denied) {
-            Verdict::Held(needs, stay) => (needs, stay),
-            Verdict::Refused(why) => return Err(why),
+        let (needs, stay) = match (tried, same) {
+            (Some(needs), None) => (needs, Vec::new()),
+            (Some(_) | None, _) => match self.trial.of(&change, &denied) {
+                Verdict::Held(needs, stay) => (needs, stay),
+                Verdict::Refused(why) => return Err(why),
+            },
         };
         if let Some(why) = stay.into_iter().flatten().next() {
             return Err(why);
