@@ -68,6 +68,22 @@ pub enum ConfigError {
     },
 }
 
+impl ConfigError {
+    /// What is wrong, in a line; where it stands is left out.
+    pub fn line(&self) -> String {
+        match self {
+            Self::Invalid(diagnostic) => diagnostic.message.clone(),
+            Self::Read { .. }
+            | Self::NotAFile(_)
+            | Self::Link(_)
+            | Self::TooLarge(_)
+            | Self::Ceiling { .. }
+            | Self::Untrusted { .. }
+            | Self::TrustStore { .. } => self.to_string().lines().next().unwrap_or_default().to_owned(),
+        }
+    }
+}
+
 impl From<Box<Diagnostic>> for ConfigError {
     fn from(diagnostic: Box<Diagnostic>) -> Self {
         Self::Invalid(diagnostic)

@@ -7,12 +7,14 @@
 use nix::errno::Errno;
 
 use super::call::ToolError;
-use super::executor::{Executor, held};
+use super::executor::{Executor, held, may_lie};
 use super::footing::{Chosen, Footing, short, unavailable};
-use super::plan::{self, Ground, PlanError, Surroundings, Walls};
+use super::inspect::backend::{Held, Made};
+use super::plan::{self, Ground, Lowered, PlanError, Surroundings, Walls};
 use super::remembered;
+use crate::backend::Regime;
 use crate::backend::status::protected;
-use crate::confine::{ConfineError, Confinement, OwnProcess, Step};
+use crate::confine::{ConfineError, Confinement, Named, OwnProcess, Place, Step};
 use crate::policy::{Policy, Right};
 use crate::profile::{Asked, Call, Profile};
 
@@ -28,6 +30,14 @@ pub(super) fn protects(policy: &Policy, ground: Ground) -> Result<(), PlanError>
         protected(protect, *protect_fallback, *residuals, ground.walls.regime())?;
     }
     Ok(())
+}
+
+/// What would hold the commands of a policy.
+#[derive(Debug)]
+pub(super) struct Would {
+    pub(super) held: Held,
+    pub(super) profile: Profile,
+    pub(super) regime: Regime,
 }
 
 /// Whether a profile can be held on this ground.
@@ -77,19 +87,48 @@ fn cannot_hold(why: &str) -> String {
 }
 
 impl Executor {
-    /// Whether what is permitted this call could be held under another policy of the same settings, where this one's is;
-    /// nothing is started.
+    /// What would hold what is permitted this call under another policy of the same settings, where this one's is; nothing
+    /// is started, and none where nothing confines.
     ///
     /// # Errors
     /// What cannot be held.
-    pub fn could_hold(&self, policy: &Policy, call: &Call) -> Result<(), ToolError> {
+    pub(super) fn would_hold(&self, policy: &Policy, call: &Call) -> Result<Option<Would>, ToolError> {
         let Footing::Confined(ground) = &self.chosen.footing else {
-            return Ok(());
+            return Ok(None);
         };
+        let envelope = held(policy, &self.narrowing, &Call::of(Asked::Everything))?;
         let profile = held(policy, &self.narrowing, call)?;
-        match (holds(policy, &profile, *ground), self.chosen.below) {
-            (Err(PlanError::Refused(_)), Some(below)) if holds(policy, &profile, below).is_ok() => Ok(()),
-            (done, _) => Ok(done?),
+        let on = |ground: Ground| -> Result<Would, ToolError> {
+            let place = match ground.walls {
+                Walls::Landlock => Place::Host,
+                Walls::Namespaces(_) => Place::Namespaces,
+            };
+            Named::could_be(|base| may_lie(base, &envelope, place))?;
+            protects(policy, ground)?;
+            let Lowered { plan, statuses, survey } = plan::lower(&profile, ground, &Surroundings::default())?;
+            let made = Made::Kernel {
+                plan: Box::new(plan),
+                survey,
+                shown: Vec::new(),
+            };
+            let held = Held {
+                made,
+                clauses: statuses,
+                refuses: None,
+            };
+            Ok(Would {
+                held,
+                profile: profile.clone(),
+                regime: ground.walls.regime(),
+            })
+        };
+        let refused = match on(*ground) {
+            Ok(would) => return Ok(Some(would)),
+            Err(refused) => refused,
+        };
+        match (&refused, self.chosen.below) {
+            (ToolError::Plan(PlanError::Refused(_)), Some(below)) => on(below).map(Some).map_err(|_| refused),
+            (_, _) => Err(refused),
         }
     }
 

@@ -2,7 +2,8 @@
 //!
 //! `sessions` has real tools that start from a read-only config, `consent` what is accepted and what is not, `files` the config
 //! that is changed, `helps` changes that would not help, `hostile` commands that attempt things to have them granted, and
-//! `repositories` what git would run later, `secrets` names that say what lies there. `lab` is what they share.
+//! `repositories` what git would run later, `secrets` names that say what lies there, `trials` what each change is held
+//! against before anybody is asked. `lab` is what they share.
 #![allow(missing_docs, reason = "a test file")]
 
 #[cfg(test)]
@@ -25,3 +26,5 @@ mod repositories;
 mod secrets;
 #[cfg(test)]
 mod sessions;
+#[cfg(test)]
+mod trials;

@@ -23,6 +23,9 @@ const SPELLINGS: &[&str] = &[
     "api_key.txt",
     "npmrc~",
     "prod.TFVARS.json",
+    // In wide letters.
+    "ｉｄ_rsa",
+    "．ｅｎｖ",
 ];
 
 fn no_spelling_of_a_secret_is_granted_without_a_question(world: &Fixture) {

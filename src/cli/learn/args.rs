@@ -29,7 +29,7 @@ pub struct LearnArgs {
     #[arg(long)]
     pub yes: bool,
     /// Accept this where it is proposed, whatever its risk (may be repeated): `rw:DIR` (or `r`, `rx`, `rwx`), with what lies in it
-    /// unless that is secret; `HOST:PORTS`; `unix_sockets:all`.
+    /// unless that is secret; `HOST:PORTS`; `unix_sockets:all`; `protect_fallback:undo`.
     #[arg(long, value_name = "MODE:PATH|HOST:PORTS", value_parser = include())]
     pub include: Vec<Include>,
     /// Write the config here, a new file; without it, the config that was read is changed, and a new one is printed.

@@ -133,12 +133,15 @@ impl Draft {
     /// The policy of a config that says this as well.
     ///
     /// # Errors
-    /// Why there is none.
-    pub(super) fn could(&self, args: &LearnArgs, change: &Change, context: &Context) -> Result<Policy, Complaint> {
-        let all = self.with([(change.clone(), AcceptedBy::Person)]);
-        let text = self.amended(&all)?;
+    /// Why there is none; in a line, where the config would not load.
+    pub(super) fn could(&self, args: &LearnArgs, changes: &[&Change], context: &Context) -> Result<Policy, String> {
+        let told = |complaint: Complaint| complaint.into_parts().0;
+        let all = self.with(changes.iter().map(|change| ((*change).clone(), AcceptedBy::Person)));
+        let text = self.amended(&all).map_err(told)?;
         let changes: Vec<&Change> = all.iter().map(|(change, _)| change).collect();
-        Ok(self.load(args, &text, &changes, context)?.policy)
+        let loaded = load_amended(&self.path, &text, context)
+            .map_err(|error| format!("the config cannot grant it: {}", error.line()))?;
+        Ok(self.settled(args, loaded, &changes).map_err(told)?.policy)
     }
 
     /// Accepts these changes: the text says them from here on, and nothing else that is new.
@@ -164,14 +167,19 @@ impl Draft {
             .iter()
             .filter_map(|(change, _)| match change {
                 Change::Widen(root) => Some(root.name.clone()),
-                Change::Root(_) | Change::List(_) | Change::Host(_) | Change::Sockets(_) => None,
+                Change::Root(_) | Change::List(_) | Change::Host(_) | Change::Sockets(_) | Change::Undo => None,
             })
             .collect();
         let roots: Vec<_> = all
             .iter()
             .filter_map(|(change, _)| match change {
                 Change::Root(root) if root.scope == Scope::Tree => Some(root.clone()),
-                Change::Root(_) | Change::Widen(_) | Change::List(_) | Change::Host(_) | Change::Sockets(_) => None,
+                Change::Root(_)
+                | Change::Widen(_)
+                | Change::List(_)
+                | Change::Host(_)
+                | Change::Sockets(_)
+                | Change::Undo => None,
             })
             .collect();
         all.retain(|(change, _)| match change {
@@ -182,7 +190,7 @@ impl Draft {
                 !within || widened.contains(&root.name)
             }
             Change::List(path) => !roots.iter().any(|outer| path.is_within(&outer.path)),
-            Change::Widen(_) | Change::Host(_) | Change::Sockets(_) => true,
+            Change::Widen(_) | Change::Host(_) | Change::Sockets(_) | Change::Undo => true,
         });
         all
     }
@@ -195,8 +203,13 @@ impl Draft {
 
     /// The policy of a text, held against the old one and what was accepted.
     fn load(&self, args: &LearnArgs, text: &str, changes: &[&Change], context: &Context) -> Result<Loaded, Complaint> {
-        let mut loaded = load_amended(&self.path, text, context)
+        let loaded = load_amended(&self.path, text, context)
             .map_err(|error| policy::complain(error).remedy("the config with that change would not be one"))?;
+        self.settled(args, loaded, changes)
+    }
+
+    /// The policy with what flags and ceilings say, held against the old one and what was accepted.
+    fn settled(&self, args: &LearnArgs, mut loaded: Loaded, changes: &[&Change]) -> Result<Loaded, Complaint> {
         policy::settle(&args.policy, &mut loaded.policy, Purpose::Obey)?;
         args.audit.apply(&mut loaded.policy)?;
         hold(&self.old, &loaded.policy, changes).map_err(|strayed| {

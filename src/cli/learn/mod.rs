@@ -1,11 +1,13 @@
 //! `stockade learn`: a command is run, confined, until a config lets it pass that somebody accepted.
 //!
 //! [`rounds`] runs it and asks; [`draft`] is the config as it stands, and the only one that a round runs
-//! under; [`told`] says what came of it, to a person or a program. What is proposed, and how much it could
+//! under; [`found`] what a round proposes, [`decide`] what of that is accepted; [`told`] says what came of it, to a person or a program. What is proposed, and how much it could
 //! give away, is [`crate::tools::learn`]'s.
 
 mod args;
+mod decide;
 mod draft;
+mod found;
 mod rounds;
 mod told;
 

@@ -7,7 +7,6 @@ use tokio::sync::mpsc;
 
 use super::LearnArgs;
 use super::draft::Draft;
-use super::told;
 use crate::cli::approver;
 use crate::cli::complain::{Complaint, say};
 use crate::cli::exit::Exit;
@@ -16,11 +15,8 @@ use crate::cli::run::{exit_of_outcome, stops, tell, tool_complaint};
 use crate::config::Context;
 use crate::config::amend::Change;
 use crate::policy::{AbsPath, Explain};
-use crate::profile::{Asked, Call};
-use crate::tools::learn::{
-    AcceptedBy, Answer, ConfigQuestion, Consent, Looks, Proposal, Proposals, Standing, Surroundings, propose, questions,
-};
-use crate::tools::{Executor, Explained, Outcome, OutputMode, ShellCall, ShellCommand, Status, Stdin, ToolError};
+use crate::tools::learn::{AcceptedBy, Answer, ConfigQuestion, Consent, Proposal, Proposals, Standing, Surroundings};
+use crate::tools::{Executor, Outcome, OutputMode, ShellCall, ShellCommand, Status, Stdin, ToolError};
 
 /// One run of the command.
 #[derive(Debug)]
@@ -53,12 +49,12 @@ pub(super) struct Learned {
 }
 
 /// What every round has.
-struct Setting<'a> {
-    args: &'a LearnArgs,
-    consent: &'a Consent,
+pub(super) struct Setting<'a> {
+    pub(super) args: &'a LearnArgs,
+    pub(super) consent: &'a Consent,
     directory: &'a Path,
-    around: Surroundings,
-    context: &'a Context,
+    pub(super) around: Surroundings,
+    pub(super) context: &'a Context,
 }
 
 /// Runs the command until nothing more is accepted.
@@ -202,136 +198,6 @@ impl Learned {
         };
         executor.finish().await.map_err(tool_complaint)?;
         done
-    }
-
-    fn proposals(&self, outcome: &Outcome, setting: &Setting<'_>, executor: &Executor, passed: bool) -> Proposals {
-        let (around, consent) = (&setting.around, setting.consent);
-        let policy = self.draft.policy();
-        let mut found = propose(policy, outcome, around, Looks::LeftOut);
-        if found.proposed.is_empty() && !passed {
-            found = propose(policy, outcome, around, Looks::Proposed);
-        }
-        if found.some_host {
-            // Nobody knows which host it was, and somebody named some.
-            let known = |change: &Change| {
-                found.proposed.iter().any(|proposal| proposal.change == *change)
-                    || self.draft.accepted().iter().any(|(accepted, _)| accepted == change)
-            };
-            let named: Vec<Proposal> = consent
-                .hosts()
-                .filter(|change| !known(change))
-                .map(|change| Proposal::of(change, vec!["connect".to_owned()], around, policy))
-                .collect();
-            found.proposed.extend(named);
-        }
-        let call = outcome.explained.as_ref().and_then(|explained| explained.call.clone());
-        let call = call.unwrap_or_else(|| Call::of(Asked::Everything));
-        for proposal in std::mem::take(&mut found.proposed) {
-            match self.objection(&proposal.change, setting, executor, &call) {
-                None => found.proposed.push(proposal),
-                Some(why) => {
-                    let standing = proposal.denied.into_iter();
-                    found.standing.extend(standing.map(|denied| Standing {
-                        denied,
-                        why: why.clone(),
-                    }));
-                }
-            }
-        }
-        found
-    }
-
-    /// Why a change is not proposed though it would permit what was denied, if it is not.
-    fn objection(&self, change: &Change, setting: &Setting<'_>, executor: &Executor, call: &Call) -> Option<String> {
-        if self.draft.accepted().iter().any(|(accepted, _)| accepted == change) {
-            return Some("what would permit it was accepted, and it is denied all the same".to_owned());
-        }
-        let policy = match self.draft.could(setting.args, change, setting.context) {
-            Ok(policy) => policy,
-            Err(complaint) => return Some(complaint.into_parts().0),
-        };
-        // A config that no command can be confined to helps nobody.
-        let refused = executor.could_hold(&policy, call).err()?;
-        Some(format!("a config that permits it could not be held: {refused}"))
-    }
-
-    /// Takes what is accepted out of what is left.
-    async fn decide(
-        &mut self,
-        setting: &Setting<'_>,
-        executor: &Executor,
-        halted: &mut mpsc::Receiver<Signal>,
-    ) -> Result<Vec<(Proposal, AcceptedBy)>, Complaint> {
-        let (args, consent) = (setting.args, setting.consent);
-        let mut accepted = Vec::new();
-        let mut open = Vec::new();
-        for proposal in std::mem::take(&mut self.left) {
-            match consent.accepts(&proposal) {
-                Some(by) => accepted.push((proposal, by)),
-                None => open.push(proposal),
-            }
-        }
-        // Whoever accepted some by flag is asked about nothing in this round: it may not be wanted any more.
-        if !accepted.is_empty() || args.yes || !args.include.is_empty() {
-            self.left = open;
-            self.announce(args, &accepted);
-            return Ok(accepted);
-        }
-        let mut taken = vec![false; open.len()];
-        for (risk, group) in questions(&open) {
-            let members: Vec<&Proposal> = group.iter().filter_map(|at| open.get(*at)).collect();
-            let changes: Vec<Change> = members.iter().map(|proposal| proposal.change.clone()).collect();
-            let question = ConfigQuestion {
-                description: format!(
-                    "change {} so that the command may do what it was denied; risk: {risk}",
-                    crate::policy::path::display(self.draft.path())
-                ),
-                diff: self.draft.difference(&changes)?,
-                why: members.iter().flat_map(|proposal| told::reasons(proposal)).collect(),
-            };
-            match executor.asks_about_config(question, halted).await {
-                Ok(Answer::Yes) => group.iter().for_each(|at| {
-                    if let Some(taken) = taken.get_mut(*at) {
-                        *taken = true;
-                    }
-                }),
-                Ok(Answer::No) => {}
-                Ok(Answer::Nobody) => break,
-                Err(ToolError::Stopped(_)) => {
-                    self.stopped = true;
-                    self.left = open;
-                    return Ok(Vec::new());
-                }
-                Err(error) => return Err(tool_complaint(error)),
-            }
-        }
-        for (proposal, taken) in open.into_iter().zip(taken) {
-            if taken {
-                accepted.push((proposal, AcceptedBy::Person));
-            } else {
-                self.left.push(proposal);
-            }
-        }
-        self.announce(args, &accepted);
-        Ok(accepted)
-    }
-
-    fn announce(&self, args: &LearnArgs, accepted: &[(Proposal, AcceptedBy)]) {
-        if args.json {
-            return;
-        }
-        for (proposal, by) in accepted {
-            say(&format!("stockade: learn: {}\n", told::taken(proposal, *by)));
-        }
-        let denied = self.rounds.last().and_then(|round| round.outcome.explained.as_ref());
-        let denied = denied.map_or(0, |explained: &Explained| explained.blocked.len());
-        if !args.quiet {
-            say(&format!(
-                "stockade: learn: {denied} denied, {} accepted, {} left\n",
-                accepted.len(),
-                self.left.len()
-            ));
-        }
     }
 
     /// Asks whether a new config is to be written where it is found, if somebody has accepted what is in it.

@@ -9,7 +9,7 @@ use crate::policy::Right;
 use crate::policy::path::{display, escape};
 use crate::tools::Explained;
 use crate::tools::explain::Wanted;
-use crate::tools::learn::{AcceptedBy, Proposal, Standing, flag};
+use crate::tools::learn::{AcceptedBy, Needs, Proposal, Standing, flag};
 
 /// The most that a person is shown of each kind; `--json` has all of it.
 const SHOWN: usize = 20;
@@ -22,6 +22,7 @@ fn change(change: &Change) -> String {
         Change::List(path) => format!("the names in {path}"),
         Change::Host(place) => format!("the host {}", escape(place.to_string().as_bytes())),
         Change::Sockets(sockets) => format!("unix sockets: {sockets}"),
+        Change::Undo => "`sandbox.protect_fallback: undo`".to_owned(),
     }
 }
 
@@ -54,6 +55,14 @@ fn denied(denied: &[String]) -> Option<String> {
     })
 }
 
+/// What else has to be accepted for it.
+const fn needs(proposal: &Proposal) -> &'static str {
+    match proposal.needs {
+        Needs::Nothing => "",
+        Needs::Undo => "\n  only with `sandbox.protect_fallback: undo`",
+    }
+}
+
 fn standing(standing: &Standing) -> String {
     format!("stays denied: {}\n  → {}", standing.denied, standing.why)
 }
@@ -66,10 +75,11 @@ pub(super) fn summary(learned: &Learned, written: &Written) -> String {
         let judged = &proposal.judged;
         let why = judged.reasons.first().map_or("", String::as_str);
         line(format!(
-            "not accepted: {} ({} risk: {why})\n  denied: {}\n  → {}",
+            "not accepted: {} ({} risk: {why})\n  denied: {}{}\n  → {}",
             change(&proposal.change),
             judged.risk,
             denied(&proposal.denied).unwrap_or_default(),
+            needs(proposal),
             flag(proposal)
         ));
     }
@@ -228,6 +238,7 @@ fn proposed(proposal: &Proposal, by: Option<AcceptedBy>) -> Value {
         "risk": proposal.judged.risk,
         "reasons": proposal.judged.reasons,
         "denied": proposal.denied,
+        "needs": proposal.needs,
         "accepted_by": by,
         "accept_with": flag(proposal),
     })
@@ -247,5 +258,6 @@ fn typed(change: &Change) -> Value {
         Change::List(path) => json!({"kind": "list", "path": path.to_string()}),
         Change::Host(place) => json!({"kind": "host", "place": place.to_string()}),
         Change::Sockets(sockets) => json!({"kind": "unix_sockets", "unix_sockets": sockets.to_string()}),
+        Change::Undo => json!({"kind": "protect_fallback", "protect_fallback": "undo"}),
     }
 }

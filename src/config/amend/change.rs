@@ -15,6 +15,8 @@ pub enum Change {
     Host(Place),
     /// Unix sockets.
     Sockets(UnixSockets),
+    /// That protected names which cannot be held are put back after each command.
+    Undo,
 }
 
 /// A root to be written.

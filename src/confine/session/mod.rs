@@ -62,6 +62,11 @@ impl Named {
         }
     }
 
+    /// Whether there is a place for one; nothing is made.
+    pub fn could_be(acceptable: impl Fn(&AbsPath) -> bool) -> Result<(), ConfineError> {
+        place::find(place::temporary(), acceptable)
+    }
+
     /// Where it will be.
     pub fn path(&self) -> &Path {
         &self.path

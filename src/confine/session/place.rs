@@ -43,18 +43,36 @@ pub(super) fn choose(parents: Vec<PathBuf>, acceptable: impl Fn(&AbsPath) -> boo
     Err(ConfineError::NoPlace(refused.join("; ")))
 }
 
-fn base_in(parent: &Path, acceptable: &impl Fn(&AbsPath) -> bool) -> io::Result<PathBuf> {
+/// Whether there can be one; nothing is made.
+pub(super) fn find(parents: Vec<PathBuf>, acceptable: impl Fn(&AbsPath) -> bool) -> Result<(), ConfineError> {
+    let mut refused = Vec::new();
+    for parent in parents {
+        match fs::canonicalize(&parent).and_then(|parent| usual_in(&parent, &acceptable)) {
+            Ok(_) => return Ok(()),
+            Err(error) => refused.push(format!("{}: {error}", display(&parent))),
+        }
+    }
+    Err(ConfineError::NoPlace(refused.join("; ")))
+}
+
+/// The name that a base has first in a directory, where one may lie.
+fn usual_in(parent: &Path, acceptable: &impl Fn(&AbsPath) -> bool) -> io::Result<PathBuf> {
     let mode = fs::metadata(parent)?.mode();
     if mode & BY_OTHERS != 0 && mode & STICKY == 0 {
         return Err(io::Error::other("others than its owner may rename what is there"));
     }
     let usual = parent.join(format!("stockade-{}", geteuid()));
-    let admitted = |base: &PathBuf| AbsPath::new(base).is_ok_and(|path| acceptable(&path));
-    if !admitted(&usual) {
-        return Err(io::Error::other(
-            "commands are granted it, or have a directory of their own in its place",
-        ));
+    if AbsPath::new(&usual).is_ok_and(|path| acceptable(&path)) {
+        return Ok(usual);
     }
+    Err(io::Error::other(
+        "commands are granted it, or have a directory of their own in its place",
+    ))
+}
+
+fn base_in(parent: &Path, acceptable: &impl Fn(&AbsPath) -> bool) -> io::Result<PathBuf> {
+    let usual = usual_in(parent, acceptable)?;
+    let admitted = |base: &PathBuf| AbsPath::new(base).is_ok_and(|path| acceptable(&path));
     match make(&usual) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
         done => return done.map(|()| usual),

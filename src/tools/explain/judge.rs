@@ -292,7 +292,7 @@ pub(super) const fn by_directory(wanted: Wanted) -> bool {
 }
 
 /// The operation of a profile that something comes to; none for what no right is about.
-pub(super) const fn operation(wanted: Wanted) -> Option<Operation> {
+pub(in crate::tools) const fn operation(wanted: Wanted) -> Option<Operation> {
     match wanted {
         Wanted::Read => Some(Operation::Read),
         Wanted::List => Some(Operation::List),
@@ -309,28 +309,23 @@ pub(super) const fn operation(wanted: Wanted) -> Option<Operation> {
     }
 }
 
+/// The name at which a plan denies something: that one, or another beside it.
+pub(in crate::tools) fn denied_at(readers: &Readers<'_>, wanted: Wanted, path: &AbsPath) -> Option<AbsPath> {
+    let operation = operation(wanted)?;
+    // A name comes and goes by its directory.
+    let beside = by_directory(wanted).then(|| beside(path)).flatten();
+    let mut places = [Some(path.clone()), beside].into_iter().flatten();
+    places.find(|asked| (readers.plan)(asked).get(operation) == Access::Denied)
+}
+
 pub(super) fn file(readers: &Readers<'_>, reached: &Reached, path: &AbsPath) -> Option<Denial> {
     let (wanted, found) = (reached.wanted, reached.found);
-    let denies = |asked: &AbsPath| {
-        operation(wanted).is_some_and(|operation| (readers.plan)(asked).get(operation) == Access::Denied)
-    };
     let wall = |asked: &AbsPath| {
         let mounts = readers.mounts.as_ref().zip(operation(wanted));
         let by_mounts = mounts.is_some_and(|(mounts, operation)| mounts(asked).get(operation) == Access::Denied);
         if by_mounts { Layer::Mounts } else { Layer::Landlock }
     };
-    let by_name = |path: &AbsPath| {
-        let beside = match wanted {
-            // A name comes and goes by its directory.
-            _ if by_directory(wanted) => beside(path),
-            _ => None,
-        };
-        let asked = [Some(path.clone()), beside]
-            .into_iter()
-            .flatten()
-            .find(|asked| denies(asked));
-        asked.map(|asked| (wall(&asked), asked))
-    };
+    let by_name = |path: &AbsPath| denied_at(readers, wanted, path).map(|asked| (wall(&asked), asked));
     let refusal = match found {
         Found::There if wanted == Wanted::Attributes => Some((Layer::Broker, path.clone())),
         Found::There => by_name(path),

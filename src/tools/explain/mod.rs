@@ -17,7 +17,7 @@ pub(in crate::tools) mod judge;
 mod reasons;
 mod recorded;
 pub(in crate::tools) mod standing;
-mod stricter;
+pub(in crate::tools) mod stricter;
 mod there;
 mod told;
 

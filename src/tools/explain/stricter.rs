@@ -2,9 +2,10 @@
 
 use super::Wanted;
 use super::standing::Standing;
-use crate::backend;
+use crate::backend::{self, Regime};
 use crate::policy::path::display;
 use crate::policy::{AbsPath, Deny, Operation, Target};
+use crate::profile::Profile;
 use crate::tools::inspect::backend::Made;
 use crate::tools::inspect::explain::without;
 
@@ -12,10 +13,10 @@ use crate::tools::inspect::explain::without;
 const PROTECT: &str = "sandbox.protect";
 
 /// The line for which more is blocked than the profile says.
-pub(super) struct Stricter {
+pub(in crate::tools) struct Stricter {
     pub(super) clause: String,
     pub(super) origin: String,
-    pub(super) change: Vec<String>,
+    pub(in crate::tools) change: Vec<String>,
 }
 
 impl Standing {
@@ -23,7 +24,8 @@ impl Standing {
     /// which everything beside it is ruled one by one.
     pub(super) fn stricter(&self, wanted: Wanted, operation: Operation, path: &AbsPath) -> Option<Stricter> {
         let protected = self.protected(path).filter(|_| operation == Operation::Write);
-        protected.or_else(|| self.ruled(wanted, operation, path))
+        let regime = self.ground.walls.regime();
+        protected.or_else(|| ruled(&self.profile, regime, wanted, operation, path))
     }
 
     fn protected(&self, path: &AbsPath) -> Option<Stricter> {
@@ -39,29 +41,36 @@ impl Standing {
             change: vec!["`sandbox: {protect: none}` would permit it, and protect nothing at all".to_owned()],
         })
     }
+}
 
-    fn ruled(&self, wanted: Wanted, operation: Operation, path: &AbsPath) -> Option<Stricter> {
-        // What comes later is in no rule of its own, and its directory has none for all that is below.
-        let directory = match wanted {
-            Wanted::List => path.clone(),
-            // The broker judges it by itself.
-            Wanted::Attributes => return None,
-            _ => path.parent()?,
-        };
-        let denies = backend::in_the_way(&self.profile, operation, &directory);
-        // A mount holds a path that is there exactly; which names will match a pattern nobody knows.
-        let (patterns, paths): (Vec<&Deny>, Vec<&Deny>) = denies
-            .into_iter()
-            .partition(|deny| matches!(deny.target, Target::Pattern { .. }));
-        let denies = match patterns.as_slice() {
-            [_, ..] if self.is_in_namespaces() => patterns,
-            _ => [paths, patterns].concat(),
-        };
-        let first = denies.first()?;
-        Some(Stricter {
-            clause: first.to_string(),
-            origin: first.origin.to_string(),
-            change: without(&denies),
-        })
-    }
+/// The deny for which everything beside it is ruled one by one, if that is why a profile's plan denies this.
+pub(in crate::tools) fn ruled(
+    profile: &Profile,
+    regime: Regime,
+    wanted: Wanted,
+    operation: Operation,
+    path: &AbsPath,
+) -> Option<Stricter> {
+    // What comes later is in no rule of its own, and its directory has none for all that is below.
+    let directory = match wanted {
+        Wanted::List => path.clone(),
+        // The broker judges it by itself.
+        Wanted::Attributes => return None,
+        _ => path.parent()?,
+    };
+    let denies = backend::in_the_way(profile, operation, &directory);
+    // A mount holds a path that is there exactly; which names will match a pattern nobody knows.
+    let (patterns, paths): (Vec<&Deny>, Vec<&Deny>) = denies
+        .into_iter()
+        .partition(|deny| matches!(deny.target, Target::Pattern { .. }));
+    let denies = match patterns.as_slice() {
+        [_, ..] if regime == Regime::Namespaces => patterns,
+        _ => [paths, patterns].concat(),
+    };
+    let first = denies.first()?;
+    Some(Stricter {
+        clause: first.to_string(),
+        origin: first.origin.to_string(),
+        change: without(&denies),
+    })
 }

@@ -6,6 +6,7 @@ use tokio::sync::mpsc;
 use super::Proposal;
 use super::risk::Risk;
 use crate::approval::{AnswerOf, ApprovalRequest, DecidedBy, Lazy, Presentation, Remember};
+use crate::config::amend::Change;
 use crate::policy::Mode;
 use crate::tools::call::ToolError;
 use crate::tools::deciding::decide;
@@ -87,20 +88,27 @@ fn request(question: ConfigQuestion) -> ApprovalRequest {
     }
 }
 
-/// The proposals of each question, by their place among all: of low risk, of high risk, and each of the others alone.
+/// The proposals of each question, by their place among all: first what others need, then those of low risk, of high risk, and each
+/// of the rest alone.
 pub fn questions(proposals: &[Proposal]) -> Vec<(Risk, Vec<usize>)> {
     let of = |risk: Risk| -> Vec<usize> {
         let all = proposals
             .iter()
             .enumerate()
-            .filter(|(_, proposal)| proposal.judged.risk == risk);
+            .filter(|(_, proposal)| proposal.judged.risk == risk && proposal.change != Change::Undo);
         all.map(|(at, _)| at).collect()
     };
+    let undo = proposals
+        .iter()
+        .enumerate()
+        .filter(|(_, proposal)| proposal.change == Change::Undo);
+    let first = undo.map(|(at, proposal)| (proposal.judged.risk, vec![at]));
     let together = [Risk::Low, Risk::High]
         .into_iter()
         .map(|risk| (risk, of(risk)))
         .filter(|(_, all)| !all.is_empty());
-    together
+    first
+        .chain(together)
         .chain(of(Risk::Secret).into_iter().map(|one| (Risk::Secret, vec![one])))
         .collect()
 }

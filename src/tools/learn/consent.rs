@@ -1,10 +1,11 @@
 //! What is accepted before anybody is asked.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
 use super::risk::Risk;
-use super::{AcceptedBy, Proposal};
+use super::{AcceptedBy, Needs, Proposal};
 use crate::config::{self, amend::Change};
 use crate::policy::{AbsPath, PatternError, Place, Rights, UnixSockets};
 use crate::tools::call::pasted;
@@ -18,13 +19,18 @@ pub enum Include {
     Host(Place),
     /// Unix sockets.
     Sockets(UnixSockets),
+    /// That protected names are put back afterwards.
+    Undo,
 }
+
+/// What names that protected names are put back afterwards.
+const UNDO: &[u8] = b"protect_fallback:undo";
 
 /// Why a word names nothing.
 #[derive(Debug, thiserror::Error)]
 pub enum IncludeError {
     /// No mode stands before the path.
-    #[error("write MODE:PATH (`r`, `rw`, `rx`, `rwx`), HOST:PORTS or `unix_sockets:all`: {0}")]
+    #[error("write MODE:PATH (`r`, `rw`, `rx`, `rwx`), HOST:PORTS, `unix_sockets:all` or `protect_fallback:undo`: {0}")]
     Form(#[from] PatternError),
     /// A mode without a path.
     #[error("no path stands behind the mode")]
@@ -32,9 +38,8 @@ pub enum IncludeError {
 }
 
 impl Include {
-    /// Reads `MODE:PATH`, `HOST:PORTS`, `unix_sockets:all`. A path need not be text.
-    pub fn parse(text: &std::ffi::OsStr) -> Result<Self, IncludeError> {
-        use std::os::unix::ffi::OsStrExt as _;
+    /// Reads `MODE:PATH`, `HOST:PORTS`, `unix_sockets:all`, `protect_fallback:undo`. A path need not be text.
+    pub fn parse(text: &OsStr) -> Result<Self, IncludeError> {
         let bytes = text.as_bytes();
         let colon = bytes.iter().position(|byte| *byte == b':').unwrap_or(bytes.len());
         let (mode, rest) = bytes.split_at(colon);
@@ -47,9 +52,10 @@ impl Include {
         };
         match (rights, rest) {
             (Some(_), [] | [_]) => Err(IncludeError::NoPath),
-            (Some(rights), [_, path @ ..]) => Ok(Self::Path(rights, PathBuf::from(std::ffi::OsStr::from_bytes(path)))),
+            (Some(rights), [_, path @ ..]) => Ok(Self::Path(rights, PathBuf::from(OsStr::from_bytes(path)))),
             (None, _) => match bytes {
                 b"unix_sockets:all" => Ok(Self::Sockets(UnixSockets::All)),
+                UNDO => Ok(Self::Undo),
                 b"unix_sockets:within_roots" => Ok(Self::Sockets(UnixSockets::WithinRoots)),
                 // No host has a byte that is no text.
                 _ => Ok(Self::Host(Place::parse(
@@ -79,6 +85,7 @@ pub struct Consent {
     paths: Vec<Named>,
     hosts: Vec<Place>,
     sockets: Option<UnixSockets>,
+    undo: bool,
 }
 
 impl Consent {
@@ -102,6 +109,7 @@ impl Consent {
                 }
                 Include::Host(place) => consent.hosts.push(place.clone()),
                 Include::Sockets(sockets) => consent.sockets = consent.sockets.max(Some(*sockets)),
+                Include::Undo => consent.undo = true,
             }
         }
         Ok(consent)
@@ -131,6 +139,7 @@ impl Consent {
             Change::List(path) => place(path, proposal.adds),
             Change::Host(host) => self.hosts.iter().any(|named| named == host),
             Change::Sockets(sockets) => self.sockets.is_some_and(|named| named >= *sockets),
+            Change::Undo => self.undo,
         };
         match (included, self.low && risk == Risk::Low) {
             (true, _) => Some(AcceptedBy::Include),
@@ -140,7 +149,7 @@ impl Consent {
     }
 }
 
-/// The flag that accepts a proposal, for a shell.
+/// The flag that accepts a proposal, for a shell; with the one for what it needs.
 pub fn flag(proposal: &Proposal) -> String {
     let path = |path: &AbsPath| {
         let letters = [(Rights::WRITE, "w"), (Rights::EXECUTE, "x")];
@@ -157,6 +166,11 @@ pub fn flag(proposal: &Proposal) -> String {
         Change::List(names) => path(names),
         Change::Host(place) => place.to_string().into(),
         Change::Sockets(sockets) => format!("unix_sockets:{sockets}").into(),
+        Change::Undo => OsStr::from_bytes(UNDO).to_owned(),
     };
-    format!("--include {}", pasted(&word))
+    let undo = match proposal.needs {
+        Needs::Nothing => String::new(),
+        Needs::Undo => format!(" --include {}", pasted(OsStr::from_bytes(UNDO))),
+    };
+    format!("--include {}{undo}", pasted(&word))
 }

@@ -2,7 +2,8 @@
 //! before somebody accepts it.
 //!
 //! `wish` says of each denial what would permit it, or why nothing is proposed: what a person forbade stays
-//! forbidden. `propose` makes as few and as small changes of that as will do. `risk` judges each, after
+//! forbidden. `gathered` has that place by place, and leaves what a config can grant and a plan would not deny all the same (`trial`
+//! tries it). `propose` makes as few and as small changes of that as will do (`merge`, `need`). `risk` judges each, after
 //! links, by what it would give away (`secrets` knows names, `through` looks through directories, `swap` at
 //! who could put something else there, `git` at what a repository around it would run), because a command
 //! chooses what it attempts, and may attempt it only to have it proposed. [`Consent`] says what was accepted
@@ -11,13 +12,17 @@
 
 mod ask;
 mod consent;
+mod gathered;
 mod git;
 mod hold;
+mod merge;
+mod need;
 mod propose;
 mod risk;
 mod secrets;
 mod swap;
 mod through;
+mod trial;
 mod wish;
 
 #[cfg(test)]
@@ -28,6 +33,7 @@ pub use consent::{Consent, Include, IncludeError, flag};
 pub use hold::{Strayed, hold};
 pub use propose::{Looks, Proposals, propose};
 pub use risk::{Judged, Risk, Surroundings};
+pub use trial::Trial;
 
 use serde::Serialize;
 
@@ -45,22 +51,35 @@ pub struct Proposal {
     pub judged: Judged,
     /// What was denied, in words.
     pub denied: Vec<String>,
+    /// What else has to be accepted for it.
+    pub needs: Needs,
+}
+
+/// What a change needs to be in force.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Needs {
+    /// Nothing else.
+    Nothing,
+    /// [`Change::Undo`].
+    Undo,
 }
 
 impl Proposal {
     /// A change of this policy, judged.
-    pub fn of(change: Change, denied: Vec<String>, around: &Surroundings, policy: &Policy) -> Self {
+    pub fn of(change: Change, denied: Vec<String>, needs: Needs, around: &Surroundings, policy: &Policy) -> Self {
         let adds = match &change {
             Change::Root(root) => root.rights.without(wish::given(policy, &root.path, root.scope)),
             Change::Widen(root) => root.rights,
             Change::List(_) => Rights::READ,
-            Change::Host(_) | Change::Sockets(_) => Rights::NONE,
+            Change::Host(_) | Change::Sockets(_) | Change::Undo => Rights::NONE,
         };
         Self {
             judged: around.judge(&change, policy),
             change,
             adds,
             denied,
+            needs,
         }
     }
 }

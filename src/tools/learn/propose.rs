@@ -1,19 +1,19 @@
 //! Wishes → as few and as small changes as permit them.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
+use super::gathered::{Denied, Gathered, Wanting};
+use super::need::Need;
 use super::risk::Surroundings;
-use super::wish::{Wish, given, host_bounded, wish};
-use super::{Proposal, Standing};
+use super::trial::{Trial, Verdict};
+use super::{Needs, Proposal, Standing};
 use crate::config::amend::{Change, NewRoot, Widened, Writing};
-use crate::policy::{AbsPath, Demand, Origin, Place, Policy, Right, Rights, Root, Scope};
-use crate::tools::explain::{Explained, Wanted};
+use crate::policy::{AbsPath, Policy, Right, Scope};
 use crate::tools::inspect::explain::writing;
-use crate::tools::network::NetworkUse;
 use crate::tools::outcome::Outcome;
 
 /// How many files of one directory are proposed one by one.
-const FEW: usize = 3;
+pub(super) const FEW: usize = 3;
 
 /// What came of a run.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -24,12 +24,20 @@ pub struct Proposals {
     pub standing: Vec<Standing>,
     /// Whether hosts were wanted whose names nobody knows.
     pub some_host: bool,
+    /// Whether anything was denied that a change could permit, as far as nobody tried it.
+    pub wanted: bool,
 }
 
 /// What would permit what was denied to a command that ran under this policy.
 ///
 /// `looks` says whether what it only looked for counts: programs look for much that they can do without.
-pub fn propose(policy: &Policy, outcome: &Outcome, around: &Surroundings, looks: Looks) -> Proposals {
+pub fn propose(
+    policy: &Policy,
+    outcome: &Outcome,
+    around: &Surroundings,
+    looks: Looks,
+    trial: &Trial<'_>,
+) -> Proposals {
     let mut found = Proposals::default();
     let Some(explained) = &outcome.explained else {
         return found;
@@ -37,31 +45,69 @@ pub fn propose(policy: &Policy, outcome: &Outcome, around: &Surroundings, looks:
     around.rest();
     let mut gathered = Gathered::of(policy, explained, looks, &mut found);
     gathered.hosts(policy, explained, outcome.network.as_ref(), &mut found);
-    gathered.merge(around, policy);
     let writing = explained
         .call
         .as_ref()
         .map_or(Writing::Asked, |call| writing(&call.asked));
-    let mut names: BTreeSet<String> = policy.roots.iter().map(|root| root.name.clone()).collect();
-    for ((path, scope), wanted) in gathered.files {
-        let need = Need {
-            path,
-            scope,
-            rights: wanted.rights,
+    let names = policy.roots.iter().map(|root| root.name.clone()).collect();
+    found.wanted = !gathered.files.is_empty() || !gathered.names.is_empty() || !gathered.others.is_empty();
+    gathered.sift(policy, writing, &names, trial, &mut found);
+    let alone = gathered.files.clone();
+    gathered.merge(around, policy);
+    let mut ready = Ready {
+        policy,
+        writing,
+        names,
+        trial,
+        all: Vec::new(),
+    };
+    for ((path, scope), wanting) in gathered.files {
+        let need = |key: &(AbsPath, Scope), rights| Need {
+            path: key.0.clone(),
+            scope: key.1,
+            rights,
         };
-        match need.change(policy, writing, &mut names) {
-            Ok(change) => found.add(change, wanted.denied, around, policy),
-            Err(why) => found.standing.extend(wanted.denied.into_iter().map(|denied| Standing {
-                denied,
-                why: why.clone(),
-            })),
+        let Wanting {
+            rights,
+            denied,
+            parts,
+            tried,
+        } = wanting;
+        if ready.file(need(&(path, scope), rights), &denied, tried).is_ok() {
+            continue;
+        }
+        // What cannot be given together can be given one by one.
+        for key in parts {
+            let Some(part) = alone.get(&key) else {
+                continue;
+            };
+            if let Err(why) = ready.file(need(&key, part.rights), &part.denied, part.tried) {
+                found.stands(part.denied.clone(), &why);
+            }
         }
     }
-    for (path, denied) in gathered.names {
-        found.add(Change::List(path), denied, around, policy);
+    let names = gathered.names.into_iter();
+    let names = names.map(|(path, denied)| (Change::List(path), denied));
+    for (change, denied) in names.chain(gathered.others) {
+        if let Err(why) = ready.change(change, &denied, None) {
+            found.stands(denied, &why);
+        }
     }
-    for (change, denied) in gathered.others {
-        found.add(change, denied, around, policy);
+    let undone: Vec<String> = ready
+        .all
+        .iter()
+        .filter(|one| one.needs == Needs::Undo)
+        .flat_map(Tried::texts)
+        .collect();
+    for one in ready.all {
+        let denied = one.texts().collect();
+        found
+            .proposed
+            .push(Proposal::of(one.change, denied, one.needs, around, policy));
+    }
+    if !undone.is_empty() {
+        let undo = Proposal::of(Change::Undo, undone, Needs::Nothing, around, policy);
+        found.proposed.push(undo);
     }
     found
         .proposed
@@ -69,10 +115,99 @@ pub fn propose(policy: &Policy, outcome: &Outcome, around: &Surroundings, looks:
     found
 }
 
+/// A change that was tried, and what it permits.
+struct Tried<'a> {
+    change: Change,
+    denied: Vec<Denied<'a>>,
+    needs: Needs,
+}
+
+impl Tried<'_> {
+    fn texts(&self) -> impl Iterator<Item = String> {
+        self.denied.iter().map(|denied| denied.text.clone())
+    }
+}
+
+/// The changes so far.
+struct Ready<'a, 'b> {
+    policy: &'a Policy,
+    writing: Writing,
+    names: BTreeSet<String>,
+    trial: &'a Trial<'a>,
+    all: Vec<Tried<'b>>,
+}
+
+impl<'b> Ready<'_, 'b> {
+    fn file(&mut self, need: Need, denied: &[Denied<'b>], tried: Option<Needs>) -> Result<(), String> {
+        let change = need.change(self.policy, self.writing, &mut self.names)?;
+        self.change(change, denied, tried)
+    }
+
+    /// Takes in a change, as one with what is known of the same root; what was tried by itself stands if it stays by itself.
+    fn change(&mut self, change: Change, denied: &[Denied<'b>], tried: Option<Needs>) -> Result<(), String> {
+        let same = self.all.iter().position(|known| is_of_one_root(&known.change, &change));
+        let mut denied = denied.to_vec();
+        let change = match same.and_then(|at| self.all.get(at)) {
+            Some(known) => {
+                denied.splice(0..0, known.denied.iter().cloned());
+                together(&known.change, change)
+            }
+            None => change,
+        };
+        let (needs, stay) = match (tried, same) {
+            (Some(needs), None) => (needs, Vec::new()),
+            (Some(_) | None, _) => match self.trial.of(&change, &denied) {
+                Verdict::Held(needs, stay) => (needs, stay),
+                Verdict::Refused(why) => return Err(why),
+            },
+        };
+        if let Some(why) = stay.into_iter().flatten().next() {
+            return Err(why);
+        }
+        let tried = Tried { change, denied, needs };
+        match same.and_then(|at| self.all.get_mut(at)) {
+            Some(known) => *known = tried,
+            None => self.all.push(tried),
+        }
+        Ok(())
+    }
+}
+
+/// Whether two changes are about the same root.
+fn is_of_one_root(one: &Change, other: &Change) -> bool {
+    match (one, other) {
+        (Change::Widen(one), Change::Widen(other)) => one.name == other.name,
+        (Change::Root(one), Change::Root(other)) => one.path == other.path && one.scope == other.scope,
+        (
+            Change::Root(_) | Change::Widen(_) | Change::List(_) | Change::Host(_) | Change::Sockets(_) | Change::Undo,
+            _,
+        ) => false,
+    }
+}
+
+/// The stronger one of a root that is known and another change of it.
+fn together(known: &Change, change: Change) -> Change {
+    match (known, change) {
+        (Change::Widen(known), Change::Widen(more)) => Change::Widen(Widened {
+            rights: known.rights | more.rights,
+            ..more
+        }),
+        (Change::Root(known), Change::Root(more)) => Change::Root(NewRoot {
+            name: known.name.clone(),
+            rights: known.rights | more.rights,
+            ..more
+        }),
+        (
+            Change::Root(_) | Change::Widen(_) | Change::List(_) | Change::Host(_) | Change::Sockets(_) | Change::Undo,
+            other,
+        ) => other,
+    }
+}
+
 /// Among those of one risk: what is only read, what is executed, what is written, what is reached.
 const fn weight(proposal: &Proposal) -> u8 {
     match &proposal.change {
-        Change::Host(_) | Change::Sockets(_) => 3,
+        Change::Host(_) | Change::Sockets(_) | Change::Undo => 3,
         Change::Root(_) | Change::Widen(_) | Change::List(_) => {
             match (proposal.adds.has(Right::Write), proposal.adds.has(Right::Execute)) {
                 (true, _) => 2,
@@ -93,245 +228,11 @@ pub enum Looks {
 }
 
 impl Proposals {
-    fn add(&mut self, change: Change, denied: Vec<String>, around: &Surroundings, policy: &Policy) {
-        self.proposed.push(Proposal::of(change, denied, around, policy));
+    /// Notes what stays denied.
+    pub(super) fn stands<'a>(&mut self, denied: impl IntoIterator<Item = Denied<'a>>, why: &str) {
+        self.standing.extend(denied.into_iter().map(|denied| Standing {
+            denied: denied.text,
+            why: why.to_owned(),
+        }));
     }
-}
-
-/// What is wanted of one place.
-#[derive(Debug, Clone, Default)]
-struct Wanting {
-    rights: Rights,
-    denied: Vec<String>,
-}
-
-#[derive(Debug, Default)]
-struct Gathered {
-    files: BTreeMap<(AbsPath, Scope), Wanting>,
-    names: BTreeMap<AbsPath, Vec<String>>,
-    others: Vec<(Change, Vec<String>)>,
-}
-
-impl Gathered {
-    fn of(policy: &Policy, explained: &Explained, looks: Looks, found: &mut Proposals) -> Self {
-        let mut gathered = Self::default();
-        for blocked in &explained.blocked {
-            let denied = format!("{} {}", blocked.wanted, blocked.what);
-            if blocked.wanted == Wanted::Look && looks == Looks::LeftOut {
-                let why = "it was only looked for, and nothing is proposed for that as long as there is something else"
-                    .to_owned();
-                found.standing.push(Standing { denied, why });
-                continue;
-            }
-            match wish(policy, blocked) {
-                Wish::File(path, scope, rights) => {
-                    let wanting = gathered.files.entry((path, scope)).or_default();
-                    wanting.rights = wanting.rights | rights;
-                    wanting.denied.push(denied);
-                }
-                Wish::Names(path) => gathered.names.entry(path).or_default().push(denied),
-                Wish::Host(place) => gathered.host(policy, explained, place, denied, found),
-                Wish::SomeHost => {
-                    found.some_host = true;
-                    let why = "which host it wanted is not known: name it with `--include HOST:PORTS`; once a host is listed, \
-                               others that are refused are proposed by name";
-                    found.standing.push(Standing {
-                        denied,
-                        why: why.to_owned(),
-                    });
-                }
-                Wish::Sockets(sockets) => gathered.other(Change::Sockets(sockets), denied),
-                Wish::Nothing(why) => found.standing.push(Standing { denied, why }),
-            }
-        }
-        gathered
-    }
-
-    /// The hosts that the proxy refused.
-    fn hosts(&mut self, policy: &Policy, explained: &Explained, network: Option<&NetworkUse>, found: &mut Proposals) {
-        for tried in network.iter().flat_map(|network| &network.attempts) {
-            let denied = format!("connect {}", tried.place);
-            match tried.unlisted().map(Place::parse) {
-                Some(Ok(place)) => self.host(policy, explained, place, denied, found),
-                Some(Err(error)) => found.standing.push(Standing {
-                    denied,
-                    why: format!("it cannot be listed: {error}"),
-                }),
-                None => {}
-            }
-        }
-    }
-
-    fn host(&mut self, policy: &Policy, explained: &Explained, place: Place, denied: String, found: &mut Proposals) {
-        let own = explained.call.as_ref().is_some_and(|call| call.network.is_some());
-        let why = if own {
-            Some("a rule has a network of its own, which is changed by a person".to_owned())
-        } else {
-            host_bounded(policy, &place)
-        };
-        match why {
-            Some(why) => found.standing.push(Standing { denied, why }),
-            None => self.other(Change::Host(place), denied),
-        }
-    }
-
-    fn other(&mut self, change: Change, denied: String) {
-        match self.others.iter_mut().find(|(known, _)| *known == change) {
-            Some((_, all)) => all.push(denied),
-            None => self.others.push((change, vec![denied])),
-        }
-    }
-
-    /// Takes together what lies in one directory, where that gives nothing more away, and drops what lies in something larger.
-    fn merge(&mut self, around: &Surroundings, policy: &Policy) {
-        let mut by_directory: BTreeMap<AbsPath, Vec<AbsPath>> = BTreeMap::new();
-        for (path, scope) in self.files.keys() {
-            if let (Scope::File, Some(parent)) = (scope, path.parent()) {
-                by_directory.entry(parent).or_default().push(path.clone());
-            }
-        }
-        for (directory, files) in by_directory.into_iter().filter(|(_, files)| files.len() > FEW) {
-            let wanted = || {
-                files
-                    .iter()
-                    .filter_map(|file| self.files.get(&(file.clone(), Scope::File)))
-            };
-            let rights = wanted().fold(Rights::NONE, |all, wanting| all | wanting.rights);
-            let alike = wanted().all(|wanting| wanting.rights == rights);
-            let risk = |path: &AbsPath, scope| around.place(path, scope, rights, policy).risk;
-            let each = files.iter().map(|file| risk(file, Scope::File)).max();
-            if alike && each.is_some_and(|each| risk(&directory, Scope::Tree) <= each) {
-                let mut denied = Vec::new();
-                for file in files {
-                    denied.extend(
-                        self.files
-                            .remove(&(file, Scope::File))
-                            .map(|wanting| wanting.denied)
-                            .into_iter()
-                            .flatten(),
-                    );
-                }
-                let wanting = self.files.entry((directory, Scope::Tree)).or_default();
-                wanting.rights = wanting.rights | rights;
-                wanting.denied.extend(denied);
-            }
-        }
-        let trees: Vec<(AbsPath, Rights)> = self
-            .files
-            .iter()
-            .filter(|((_, scope), _)| *scope == Scope::Tree)
-            .map(|((path, _), wanting)| (path.clone(), wanting.rights))
-            .collect();
-        let around_it = |path: &AbsPath, rights: Rights| {
-            trees
-                .iter()
-                .find(|(tree, given)| path.is_below(tree) && given.contains(rights))
-                .map(|(tree, _)| tree.clone())
-        };
-        let inner = self
-            .files
-            .iter()
-            .filter_map(|(key, wanting)| Some((key.clone(), around_it(&key.0, wanting.rights)?)));
-        for (key, tree) in inner.collect::<Vec<_>>() {
-            let denied = self.files.remove(&key).map(|wanting| wanting.denied);
-            self.denied_by(tree, denied);
-        }
-        let listed = self.names.keys().filter_map(|path| {
-            let tree = trees.iter().find(|(tree, _)| path.is_within(tree))?;
-            Some((path.clone(), tree.0.clone()))
-        });
-        for (path, tree) in listed.collect::<Vec<_>>() {
-            let denied = self.names.remove(&path);
-            self.denied_by(tree, denied);
-        }
-        let outer: Vec<AbsPath> = self.names.keys().cloned().collect();
-        self.names
-            .retain(|path, _| !outer.iter().any(|other| path.is_below(other)));
-    }
-
-    fn denied_by(&mut self, tree: AbsPath, denied: Option<Vec<String>>) {
-        // An outermost tree stays; one in between has gone with what it took.
-        if let Some(wanting) = self.files.get_mut(&(tree, Scope::Tree)) {
-            wanting.denied.extend(denied.into_iter().flatten());
-        }
-    }
-}
-
-/// Rights on a place.
-struct Need {
-    path: AbsPath,
-    scope: Scope,
-    rights: Rights,
-}
-
-impl Need {
-    /// The change that gives them, or why a person has to make it.
-    fn change(self, policy: &Policy, writing: Writing, names: &mut BTreeSet<String>) -> Result<Change, String> {
-        // A root speaks in the place of all that is around it, so it keeps what that gives.
-        let around = given(policy, &self.path, self.scope);
-        let Some(speaker) = policy.speaker(&self.path) else {
-            return Ok(self.root(around, writing, names));
-        };
-        let root = &speaker.name;
-        if speaker.read_approval != Demand::None
-            || (speaker.rights.has(Right::Write) && speaker.write_approval != Demand::None)
-        {
-            return Err(format!(
-                "the root `{root}` is asked about, and something in it would not be"
-            ));
-        }
-        if speaker.suffixes.is_some() || speaker.max_file_bytes.is_some() {
-            return Err(format!(
-                "the root `{root}` limits names or sizes; a person says what may go beyond that"
-            ));
-        }
-        let own = matches!(speaker.origin, Origin::File { .. });
-        // A program that is built anew is another file each time.
-        let replaced = self.rights.has(Right::Execute) && speaker.rights.has(Right::Write);
-        if own && (speaker.path == self.path || replaced) {
-            return Ok(self.widen(speaker, writing));
-        }
-        if speaker.path == self.path && !speaker.denies.is_empty() {
-            return Err(format!(
-                "the root `{root}` of a preset forbids parts of itself; a person writes one in its place"
-            ));
-        }
-        Ok(self.root(around | speaker.rights, writing, names))
-    }
-
-    fn widen(self, root: &Root, writing: Writing) -> Change {
-        Change::Widen(Widened {
-            name: root.name.clone(),
-            path: root.path.clone(),
-            scope: root.scope,
-            rights: self.rights.without(root.rights),
-            writing,
-        })
-    }
-
-    fn root(self, around: Rights, writing: Writing, names: &mut BTreeSet<String>) -> Change {
-        let name = name(&self.path, names);
-        names.insert(name.clone());
-        Change::Root(NewRoot {
-            name,
-            rights: self.rights | around | Rights::READ,
-            path: self.path,
-            scope: self.scope,
-            writing,
-        })
-    }
-}
-
-/// A name for a root, of letters that every name may have.
-fn name(path: &AbsPath, taken: &BTreeSet<String>) -> String {
-    let last = path.name().map(crate::policy::path::display).unwrap_or_default();
-    let good = |c: &char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
-    let last: String = last.chars().filter(good).take(40).collect();
-    let base = match last.trim_start_matches(['-', '.']) {
-        "" => "learned".to_owned(),
-        last => format!("learned-{last}"),
-    };
-    let numbered = (2_u32..).map(|number| format!("{base}-{number}"));
-    let mut all = std::iter::once(base.clone()).chain(numbered);
-    all.find(|name| !taken.contains(name)).unwrap_or(base)
 }

@@ -181,6 +181,15 @@ impl Surroundings {
             Change::Widen(root) => self.place(&root.path, root.scope, root.rights, policy),
             Change::List(path) => self.place(path, Scope::Names, Rights::READ, policy),
             Change::Host(place) => host(place),
+            // What is run later: between its being written and its being put back the host runs what a command left there.
+            Change::Undo => Judged {
+                risk: Risk::High,
+                reasons: vec![
+                    "protected names (git hooks and settings, startup files, settings of editors and agents) that cannot be held \
+                     are put back when a command has ended: until then the host may run what it wrote there"
+                        .to_owned(),
+                ],
+            },
             Change::Sockets(UnixSockets::All) => Judged {
                 risk: Risk::Secret,
                 reasons: vec![

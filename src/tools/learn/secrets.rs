@@ -10,6 +10,8 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Component, Path};
 
+use icu_normalizer::ComposingNormalizerBorrowed;
+
 mod names;
 
 use names::{ABOUT, DATA, ENDINGS, HINTING, KEPT, NAMES, OF, OPENING, SAYING, SOURCE};
@@ -23,8 +25,15 @@ const JOINED: &[&str] = &["secret", "password", "passwd", "credential"];
 const BEGINNINGS: &[&str] = &[".env.", "secrets.", "id_rsa.", "id_ed25519.", "id_ecdsa."];
 
 /// Whether a name says that something secret lies there; of keys what ends in `.pub` is public.
+///
+/// Letters have other forms (wide ones, those in circles), which look alike to people and are another name to the system. Where
+/// either the name or what it is in plain letters (NFKC) says so, it is one.
 pub(super) fn is_secret(name: &OsStr) -> bool {
     let name = String::from_utf8_lossy(name.as_bytes());
+    says_secret(&name) || says_secret(&ComposingNormalizerBorrowed::new_nfkc().normalize(&name))
+}
+
+fn says_secret(name: &str) -> bool {
     let small = name.to_lowercase();
     if small == ".env.example" || small.strip_suffix(".pub").is_some_and(is_of_a_key) {
         return false;
@@ -34,7 +43,7 @@ pub(super) fn is_secret(name: &OsStr) -> bool {
         || is_known(&small)
         || is_tunnel(&small)
         || Words::of(&small).is_secret()
-        || Words::of(&parted(&name)).is_secret()
+        || Words::of(&parted(name)).is_secret()
 }
 
 /// Whether it is how settings of `WireGuard` are called, which hold its key (`wg0.conf`, `wg-home.conf`).
@@ -329,6 +338,17 @@ mod tests {
             false,
             "history history.rs history.md shadow.css wgpu.rs wg.c admin.rs samples tokens.rs js-tokens history.json",
         );
+    }
+
+    #[test]
+    fn a_name_in_another_form_of_letters_is_the_same_secret() {
+        all_are(
+            true,
+            "ｉｄ_rsa ＩＤ＿ＲＳＡ id＿rsa．old ．env ｐasswords.txt ⓢecrets.yaml 𝐜𝐫𝐞𝐝𝐞𝐧𝐭𝐢𝐚𝐥𝐬.json ｋｅｙ．ｐｅｍ contrasen\u{303}as.txt ﾊﾟｽﾜｰﾄﾞ.csv",
+        );
+        // What is said to be public in such letters is believed of nothing.
+        all_are(true, "id_rsa．pub ｓecrets.pub");
+        all_are(false, "ｒｅａｄｍｅ.md ｔｏｋｅｎ.rs café.txt");
     }
 
     #[test]

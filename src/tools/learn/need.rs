@@ -1,0 +1,91 @@
+//! Rights on a place → the change that gives them.
+
+use std::collections::BTreeSet;
+
+use super::wish::given;
+use crate::config::amend::{Change, NewRoot, Widened, Writing};
+use crate::policy::{AbsPath, Demand, Origin, Policy, Right, Rights, Root, Scope};
+
+/// Rights on a place.
+pub(super) struct Need {
+    pub(super) path: AbsPath,
+    pub(super) scope: Scope,
+    pub(super) rights: Rights,
+}
+
+impl Need {
+    /// The change that gives them, or why a person has to make it.
+    pub(super) fn change(
+        self,
+        policy: &Policy,
+        writing: Writing,
+        names: &mut BTreeSet<String>,
+    ) -> Result<Change, String> {
+        // A root speaks in the place of all that is around it, so it keeps what that gives.
+        let around = given(policy, &self.path, self.scope);
+        let Some(speaker) = policy.speaker(&self.path) else {
+            return Ok(self.root(around, writing, names));
+        };
+        let root = &speaker.name;
+        if speaker.read_approval != Demand::None
+            || (speaker.rights.has(Right::Write) && speaker.write_approval != Demand::None)
+        {
+            return Err(format!(
+                "the root `{root}` is asked about, and something in it would not be"
+            ));
+        }
+        if speaker.suffixes.is_some() || speaker.max_file_bytes.is_some() {
+            return Err(format!(
+                "the root `{root}` limits names or sizes; a person says what may go beyond that"
+            ));
+        }
+        let own = matches!(speaker.origin, Origin::File { .. });
+        // A program that is built anew is another file each time.
+        let replaced = self.rights.has(Right::Execute) && speaker.rights.has(Right::Write);
+        if own && (speaker.path == self.path || replaced) {
+            return Ok(self.widen(speaker, writing));
+        }
+        if speaker.path == self.path && !speaker.denies.is_empty() {
+            return Err(format!(
+                "the root `{root}` of a preset forbids parts of itself; a person writes one in its place"
+            ));
+        }
+        Ok(self.root(around | speaker.rights, writing, names))
+    }
+
+    fn widen(self, root: &Root, writing: Writing) -> Change {
+        Change::Widen(Widened {
+            name: root.name.clone(),
+            path: root.path.clone(),
+            scope: root.scope,
+            rights: self.rights.without(root.rights),
+            writing,
+        })
+    }
+
+    fn root(self, around: Rights, writing: Writing, names: &mut BTreeSet<String>) -> Change {
+        let name = name(&self.path, names);
+        names.insert(name.clone());
+        Change::Root(NewRoot {
+            name,
+            rights: self.rights | around | Rights::READ,
+            path: self.path,
+            scope: self.scope,
+            writing,
+        })
+    }
+}
+
+/// A name for a root, of letters that every name may have.
+fn name(path: &AbsPath, taken: &BTreeSet<String>) -> String {
+    let last = path.name().map(crate::policy::path::display).unwrap_or_default();
+    let good = |c: &char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+    let last: String = last.chars().filter(good).take(40).collect();
+    let base = match last.trim_start_matches(['-', '.']) {
+        "" => "learned".to_owned(),
+        last => format!("learned-{last}"),
+    };
+    let numbered = (2_u32..).map(|number| format!("{base}-{number}"));
+    let mut all = std::iter::once(base.clone()).chain(numbered);
+    all.find(|name| !taken.contains(name)).unwrap_or(base)
+}
