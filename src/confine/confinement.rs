@@ -14,7 +14,7 @@ use tokio::task::JoinHandle;
 use super::ahead::{Announced, Spawned};
 use super::channel::{next_message, registered, send};
 use super::child::Child;
-use super::dispatch::{Pending, Waiter, dispatch};
+use super::dispatch::{Keeps, Pending, Waiter, dispatch};
 use super::error::ConfineError;
 use super::files::FileServer;
 use super::protocol::{
@@ -23,6 +23,7 @@ use super::protocol::{
 };
 use super::records::Records;
 use super::session::{self, Named, Session};
+use super::vigil::Vigil;
 use super::way_out::outside::Namespace;
 use super::way_out::{self, WayOut};
 use crate::backend::Plan;
@@ -69,6 +70,8 @@ pub struct Confinement {
     readiness: Option<oneshot::Receiver<Result<(), ConfineError>>>,
     pending: Pending,
     stage: Child,
+    /// Dropped with the rest, so that the stage is looked at to its end.
+    _vigil: Vigil,
     calls: u64,
     session: Session,
     /// The network namespace of its ways out, once one is known.
@@ -95,6 +98,8 @@ impl Confinement {
             writer,
             aside,
             child: stage,
+            vigil,
+            keeps,
         } = stage;
         let Setup {
             plan,
@@ -109,7 +114,7 @@ impl Confinement {
         send(writer.as_ref(), &SetupMessage { plan, own_process }, mark.as_slice()).await?;
         let (ready, readiness) = oneshot::channel();
         let pending = Pending::default();
-        let reader = tokio::spawn(dispatch(reader, ready, Arc::clone(&pending)));
+        let reader = tokio::spawn(dispatch(reader, ready, Arc::clone(&pending), keeps));
         Ok(Self {
             writer,
             aside,
@@ -117,6 +122,7 @@ impl Confinement {
             readiness: Some(readiness),
             pending,
             stage,
+            _vigil: vigil,
             calls: 0,
             session,
             namespace: None,
@@ -272,6 +278,8 @@ pub struct Stage {
     writer: OwnedWriteHalf,
     aside: UnixStream,
     child: Child,
+    vigil: Vigil,
+    keeps: Keeps,
 }
 
 impl Stage {
@@ -279,7 +287,7 @@ impl Stage {
     pub async fn spawn(session: &Named, protect: Option<ProtectSetup>, place: Place) -> Result<Self, ConfineError> {
         let spawned = Spawned::take()?;
         let (aside, theirs) = StdUnixStream::pair().map_err(ConfineError::Spawn)?;
-        let stage = Self::over(spawned, aside)?;
+        let stage = Self::over(spawned, aside, Keeps::of(protect.as_ref()))?;
         let announcement = Announcement::of(session, protect, place);
         send(stage.writer.as_ref(), &announcement, &[theirs.into()]).await?;
         Ok(stage)
@@ -293,18 +301,25 @@ impl Stage {
     ) -> Result<Option<(Self, Named)>, ConfineError> {
         let announced = Announced::take(acceptable, protect, place);
         announced
-            .map(|known| Ok((Self::over(known.spawned, known.aside)?, known.session)))
+            .map(|known| {
+                Ok((
+                    Self::over(known.spawned, known.aside, Keeps::of(protect))?,
+                    known.session,
+                ))
+            })
             .transpose()
     }
 
-    fn over(spawned: Spawned, aside: StdUnixStream) -> Result<Self, ConfineError> {
+    fn over(spawned: Spawned, aside: StdUnixStream, keeps: Keeps) -> Result<Self, ConfineError> {
         let Spawned { control, child } = spawned;
         let (reader, writer) = registered(control)?.into_split();
         Ok(Self {
             reader,
             writer,
             aside: registered(aside)?,
+            vigil: child.watched(),
             child,
+            keeps,
         })
     }
 

@@ -10,7 +10,7 @@ use tokio::sync::oneshot;
 use super::attempted::Attempted;
 use super::channel::{next_message, next_with_descriptors};
 use super::error::ConfineError;
-use super::protocol::{End, Ended, Loopback, Reply, Watch};
+use super::protocol::{End, Ended, Loopback, ProtectSetup, Reply, Watch};
 use crate::policy::path::escape;
 
 /// What is waited for, by whoever waits and whoever hears.
@@ -32,6 +32,26 @@ pub(super) struct Waiter {
     pub(super) sender: oneshot::Sender<Result<Ended, ConfineError>>,
 }
 
+/// Whether a keeper puts protected names back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Keeps {
+    ProtectedNames,
+    Nothing,
+}
+
+impl Keeps {
+    pub(super) fn of(protect: Option<&ProtectSetup>) -> Self {
+        match protect {
+            Some(_) => Self::ProtectedNames,
+            None => Self::Nothing,
+        }
+    }
+}
+
+/// What is said where the keeper had no last word: it was killed, and nobody else puts anything back.
+const NOT_PUT_BACK: &str = "the process that puts them back was killed; what the command changed among them is as it left it until \
+                            Stockade starts here again, which puts it back then";
+
 /// The sockets of a way out, as they came.
 pub(super) type Sockets = (Loopback, Vec<OwnedFd>);
 
@@ -40,6 +60,7 @@ pub(super) async fn dispatch(
     reader: OwnedReadHalf,
     ready: oneshot::Sender<Result<(), ConfineError>>,
     pending: Pending,
+    keeps: Keeps,
 ) {
     let first = match next_message(reader.as_ref()).await {
         Ok(Some(Reply::Ready)) => Ok(()),
@@ -95,6 +116,9 @@ pub(super) async fn dispatch(
     waiting.closed = true;
     // Whoever waits for it finds the sender gone.
     waiting.way_out = None;
+    if let (ConfineError::WorkerDied, None, Keeps::ProtectedNames) = (&last, &put_back, keeps) {
+        put_back = Some((Vec::new(), Some(NOT_PUT_BACK.to_owned())));
+    }
     let mut last = Some(last);
     for (call, Waiter { watch, sender }) in waiting.calls.drain() {
         let end = match (watch, &put_back) {

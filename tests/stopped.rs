@@ -1,0 +1,162 @@
+//! The process that stands over a command, stopped by somebody outside who may signal it.
+#![allow(missing_docs, reason = "a test file")]
+
+#[cfg(test)]
+mod common;
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::path::{Path, PathBuf};
+    use std::thread::{JoinHandle, spawn};
+    use std::time::{Duration, Instant};
+
+    use nix::sys::signal::{Signal, kill};
+    use nix::unistd::Pid;
+    use serde_json::{Value, json};
+
+    use crate::common::agent::{Agent, Era, forms};
+    use crate::common::{
+        Fixture, Run, assert_gone_within, descendants, in_both_regimes, in_bwrap, marker, wait_for_processes,
+    };
+
+    in_both_regimes! {
+        a_keeper_that_is_stopped_goes_on_and_puts_back_what_it_has_to [];
+        one_that_is_stopped_again_and_again_is_killed_with_all_below_it_and_what_it_did_not_put_back_is_told [];
+        a_session_ends_whose_keeper_is_stopped_again_and_again [];
+    }
+
+    in_bwrap! {
+        one_that_is_stopped_again_and_again_is_killed_with_all_below_it_and_what_it_did_not_put_back_is_told [];
+    }
+
+    /// How long any of these may take; without a mend they take for ever.
+    const LONG: Duration = Duration::from_secs(40);
+
+    fn keeper(stockade: i32) -> Pid {
+        let name = |pid: &i32| fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
+        let all = descendants(stockade);
+        let found = all.iter().find(|pid| name(pid).trim() == "stockade-keep");
+        Pid::from_raw(*found.expect("there is no keeper"))
+    }
+
+    /// Stops it as long as it is there.
+    fn stop_again_and_again(keeper: Pid) -> JoinHandle<()> {
+        kill(keeper, Signal::SIGSTOP).unwrap();
+        spawn(move || {
+            let begun = Instant::now();
+            while begun.elapsed() < LONG && kill(keeper, Signal::SIGSTOP).is_ok() {
+                std::thread::yield_now();
+            }
+        })
+    }
+
+    fn config(world: &Fixture) -> (PathBuf, PathBuf) {
+        let log = world.base().join("log/audit.jsonl");
+        let text = format!(
+            "extends: [system]\nsandbox: {{protect_fallback: undo, paths: {{w: {{root: {}, mode: rw, write_approval: false}}}}}}\n\
+             shell: {{default: {{allowed: true, approval: none}}}}\naudit: {{log: {}}}\n",
+            world.workspace().display(),
+            log.display(),
+        );
+        (world.write(world.base().join("recorded.yaml"), text), log)
+    }
+
+    fn a_keeper_that_is_stopped_goes_on_and_puts_back_what_it_has_to(world: &Fixture) {
+        let (config, _) = config(world);
+        let marker = marker();
+        let line = format!("echo evil > .envrc; exec sleep {marker}");
+        let args = [
+            "run",
+            "--config",
+            config.to_str().unwrap(),
+            "--timeout",
+            "2s",
+            "-c",
+            &line,
+        ];
+        let running = world.stockade(&args).spawn();
+        wait_for_processes(&marker, 1);
+        let begun = Instant::now();
+        kill(keeper(running.pid()), Signal::SIGSTOP).unwrap();
+        let run = running.wait().exits(124);
+        assert!(begun.elapsed() < LONG, "{:?}", begun.elapsed());
+        assert!(
+            run.err().contains(".envrc is protected and was created"),
+            "{}",
+            run.err()
+        );
+        assert!(!world.workspace().join(".envrc").exists());
+        assert_gone_within(&marker, Duration::from_secs(1));
+    }
+
+    fn one_that_is_stopped_again_and_again_is_killed_with_all_below_it_and_what_it_did_not_put_back_is_told(
+        world: &Fixture,
+    ) {
+        let (config, log) = config(world);
+        let mut killed = 0;
+        for as_json in [false, true] {
+            // Now and then one gets enough done between two stops, and ends as if there had been none.
+            let mut tries = (0..6).map(|_| stopped_all_along(world, &config, as_json));
+            let run = tries.find(|run| run.code() == 125).expect("no keeper was killed");
+            killed += 1;
+            if as_json {
+                let outcome: Value = serde_json::from_str(&run.out()).unwrap();
+                assert_eq!(outcome["status"], "timed_out", "{outcome}");
+                let told = outcome["unsettled"].as_str().unwrap();
+                assert!(told.contains("the process that puts them back was killed"), "{outcome}");
+            } else {
+                let told = run.err();
+                assert!(told.contains("stockade: timed out"), "{told}");
+                assert!(
+                    told.contains("could not be restored: the process that puts them back was killed"),
+                    "{told}"
+                );
+            }
+            // It is as told: there, until the next start.
+            assert!(world.workspace().join(".envrc").exists());
+            let next = world
+                .stockade(&["run", "--config", config.to_str().unwrap(), "-c", "true"])
+                .output()
+                .exits(0);
+            assert!(next.err().contains(".envrc is protected"), "{}", next.err());
+            assert!(!world.workspace().join(".envrc").exists());
+        }
+        let recorded = fs::read_to_string(log).unwrap();
+        let told = recorded.matches("the process that puts them back was killed");
+        assert_eq!(told.count(), killed, "{recorded}");
+    }
+
+    /// A command whose keeper is stopped from its first moment on. Whatever came of it, nothing of it is alive.
+    fn stopped_all_along(world: &Fixture, config: &Path, as_json: bool) -> Run {
+        let marker = marker();
+        // One that left its session and its parent as well.
+        let line = format!("echo evil > .envrc; (setsid sleep {marker} &); exec sleep {marker}");
+        let flags: &[&str] = if as_json { &["--json"] } else { &[] };
+        let head = ["run", "--config", config.to_str().unwrap(), "--timeout", "3s"];
+        let running = world.stockade(&[&head[..], flags, &["-c", &line]].concat()).spawn();
+        wait_for_processes(&marker, 2);
+        let begun = Instant::now();
+        let stopping = stop_again_and_again(keeper(running.pid()));
+        let run = running.wait();
+        assert!(begun.elapsed() < LONG, "{:?}", begun.elapsed());
+        assert_gone_within(&marker, Duration::from_secs(1));
+        stopping.join().unwrap();
+        assert!([124, 125].contains(&run.code()), "{}", run.err());
+        run
+    }
+
+    fn a_session_ends_whose_keeper_is_stopped_again_and_again(world: &Fixture) {
+        let (config, _) = config(world);
+        let args = ["mcp", "--config", config.to_str().unwrap()];
+        let mut agent = Agent::start(world.stockade(&args), Era::Session, forms());
+        let done = agent.call("shell", &json!({"command": "true"}));
+        assert_eq!(done["structuredContent"]["code"], 0, "{done}");
+        let begun = Instant::now();
+        let stopping = stop_again_and_again(keeper(i32::try_from(agent.pid()).unwrap()));
+        let (code, told) = agent.end();
+        assert_eq!(code, Some(0), "{told}");
+        assert!(begun.elapsed() < LONG, "{:?}", begun.elapsed());
+        stopping.join().unwrap();
+    }
+}
