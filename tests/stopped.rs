@@ -113,13 +113,9 @@ mod tests {
                     "{told}"
                 );
             }
-            // It is as told: there, until the next start.
-            assert!(world.workspace().join(".envrc").exists());
-            let next = world
-                .stockade(&["run", "--config", config.to_str().unwrap(), "-c", "true"])
-                .output()
-                .exits(0);
-            assert!(next.err().contains(".envrc is protected"), "{}", next.err());
+            // Any start may have put it back by now; after this one it is.
+            let again = ["run", "--config", config.to_str().unwrap(), "-c", "true"];
+            world.stockade(&again).output().exits(0);
             assert!(!world.workspace().join(".envrc").exists());
         }
         let recorded = fs::read_to_string(log).unwrap();
