@@ -164,8 +164,9 @@ pub(super) fn tell(outcome: &Outcome) {
             |place| format!("; what was there is kept in {place}"),
         );
         say(&format!(
-            "stockade: {path} is protected and was {} while the command ran, by it or by somebody else; restored{kept}\n",
-            restored.what
+            "stockade: {path} is protected and was {} while the command ran, by it or by somebody else; restored{}{kept}\n",
+            restored.what,
+            restored.because()
         ));
     }
     if let Some(why) = &outcome.unsettled {

@@ -205,6 +205,8 @@ pub struct Violation {
     pub what: String,
     /// Where the intruder is kept.
     pub quarantined: Option<OsString>,
+    /// The setting of a new git config that was the reason, where one was.
+    pub setting: Option<Vec<u8>>,
 }
 
 /// How a command's first process ended, or why there was none.

@@ -244,9 +244,10 @@ pub(super) fn end(call: &str, end: &CommandEnd<'_>) -> event::End {
 pub(super) fn violation(call: &str, restored: &Restored) -> event::Violation {
     event::Violation {
         call: call.to_owned(),
-        path: Text::of(&restored.path),
+        path: Text::of(&crate::policy::path::display(&restored.whole)),
         what: Text::of(&restored.what),
         quarantined: restored.quarantined.as_deref().map(Text::of),
+        setting: restored.setting.as_deref().map(Text::of),
         then: match restored.then {
             Then::StayedUndone => "stayed_undone",
             Then::PutBack => "put_back",
