@@ -7,8 +7,9 @@ mod common;
 #[cfg(test)]
 mod tests {
     use std::fs;
+    use std::os::unix::fs::PermissionsExt;
     use std::path::{Path, PathBuf};
-    use std::thread::{JoinHandle, spawn};
+    use std::thread::{JoinHandle, sleep, spawn};
     use std::time::{Duration, Instant};
 
     use nix::sys::signal::{Signal, kill};
@@ -24,6 +25,7 @@ mod tests {
         a_keeper_that_is_stopped_goes_on_and_puts_back_what_it_has_to [];
         one_that_is_stopped_again_and_again_is_killed_with_all_below_it_and_what_it_did_not_put_back_is_told [];
         a_session_ends_whose_keeper_is_stopped_again_and_again [];
+        what_is_put_back_when_the_worker_of_a_file_tool_dies_is_named_by_the_tool [];
     }
 
     in_bwrap! {
@@ -154,5 +156,88 @@ mod tests {
         assert_eq!(code, Some(0), "{told}");
         assert!(begun.elapsed() < LONG, "{:?}", begun.elapsed());
         stopping.join().unwrap();
+    }
+
+    /// The child of the keeper.
+    fn worker(stockade: i32) -> Pid {
+        let keeper = keeper(stockade).to_string();
+        let parent = |pid: &i32| {
+            let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+            let line = status.lines().find_map(|line| line.strip_prefix("PPid:"));
+            line.unwrap_or_default().trim().to_owned()
+        };
+        let all = descendants(stockade);
+        Pid::from_raw(
+            *all.iter()
+                .find(|pid| parent(pid) == keeper)
+                .expect("there is no worker"),
+        )
+    }
+
+    fn what_is_put_back_when_the_worker_of_a_file_tool_dies_is_named_by_the_tool(world: &Fixture) {
+        let (config, log) = config(world);
+        world.write("there.txt", "there\n");
+        let asked = world.base().join("asked");
+        let go = world.base().join("go");
+        // While it is asked, there is a worker, and nothing is under way.
+        let line = format!(
+            "#!/bin/sh\ncat > /dev/null; echo > {}; while [ ! -e {} ]; do sleep 0.02; done; echo '{{\"approved\": true}}'\n",
+            asked.display(),
+            go.display()
+        );
+        let approver = world.write(world.base().join("approver"), line);
+        fs::set_permissions(&approver, fs::Permissions::from_mode(0o755)).unwrap();
+        let text = fs::read_to_string(&config).unwrap();
+        fs::write(
+            &config,
+            format!("{text}tools: {{write_file: {{approval: required}}, read_file: {{approval: required}}}}\n"),
+        )
+        .unwrap();
+        let envrc = world.workspace().join(".envrc");
+        for (tool, arguments) in [
+            ("write_file", json!({"path": "new.txt", "content": "new\n"})),
+            ("read_file", json!({"path": "there.txt"})),
+        ] {
+            for file in [&asked, &go] {
+                let _gone = fs::remove_file(file);
+            }
+            let arguments = arguments.to_string();
+            let words = ["call", "--json", "--config", config.to_str().unwrap()];
+            let asks = ["--approver-program", approver.to_str().unwrap(), tool, &arguments];
+            let running = world.stockade(&[&words[..], &asks].concat()).spawn();
+            let begun = Instant::now();
+            while !asked.exists() {
+                assert!(begun.elapsed() < LONG, "{tool} was not asked about");
+                sleep(Duration::from_millis(10));
+            }
+            let worker = worker(running.pid());
+            // Stopped with all below it, so that the call is under way when it dies.
+            let all: Vec<i32> = descendants(worker.as_raw())
+                .into_iter()
+                .chain([worker.as_raw()])
+                .collect();
+            for pid in &all {
+                kill(Pid::from_raw(*pid), Signal::SIGSTOP).unwrap();
+            }
+            fs::write(&envrc, "evil").unwrap();
+            fs::write(&go, "").unwrap();
+            sleep(Duration::from_millis(700));
+            kill(worker, Signal::SIGKILL).unwrap();
+            let run = running.wait();
+            assert_ne!(run.code(), 0, "{tool}: {}", run.out());
+            let outcome: Value = serde_json::from_str(&run.out()).unwrap_or_else(|_| panic!("{tool}: {}", run.err()));
+            let ours = |one: &&Value| one["path"].as_str().unwrap().ends_with("/.envrc");
+            let told = outcome["restored"].as_array().and_then(|all| all.iter().find(ours));
+            assert!(told.is_some(), "{tool}: {outcome}");
+            let reason = outcome["reason"].as_str().unwrap();
+            assert!(
+                reason.contains(".envrc is protected and was created"),
+                "{tool}: {outcome}"
+            );
+            assert!(!envrc.exists(), "{tool}");
+        }
+        let recorded = fs::read_to_string(log).unwrap();
+        let violations = recorded.lines().filter(|line| line.contains("\"violation\""));
+        assert!(violations.count() >= 2, "{recorded}");
     }
 }

@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream as StdUnixStream;
 use std::sync::{Arc, PoisonError};
+use std::time::Duration;
 
 use nix::sys::signal::Signal;
 use tokio::net::UnixStream;
@@ -14,7 +15,7 @@ use tokio::task::JoinHandle;
 use super::ahead::{Announced, Spawned};
 use super::channel::{next_message, registered, send};
 use super::child::Child;
-use super::dispatch::{Keeps, Pending, Waiter, dispatch};
+use super::dispatch::{Keeps, Pending, PutBack, Waiter, dispatch};
 use super::error::ConfineError;
 use super::files::FileServer;
 use super::protocol::{
@@ -27,6 +28,9 @@ use super::vigil::Vigil;
 use super::way_out::outside::Namespace;
 use super::way_out::{self, WayOut};
 use crate::backend::Plan;
+
+/// How long a lost file server's end is waited for.
+const SETTLED: Duration = Duration::from_secs(20);
 
 /// What a session is started with.
 #[derive(Debug)]
@@ -246,6 +250,18 @@ impl Confinement {
     async fn inquire(&mut self, inquiry: Inquiry) -> Result<Answer, ConfineError> {
         send(&self.aside, &inquiry, &[]).await?;
         next_message(&self.aside).await?.ok_or(ConfineError::WorkerDied)
+    }
+
+    /// What was put back when the worker ended, if that is so and no call was told; for a file server that is lost.
+    pub(crate) async fn last_word(&mut self) -> Option<PutBack> {
+        let (_, running) = self.files.as_mut()?;
+        // Ended alone, it is told of at once; with the worker, when the keeper has had its last word.
+        let _ended = tokio::time::timeout(SETTLED, running.ended()).await.ok()?;
+        self.pending
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .put_back
+            .take()
     }
 
     /// Ends every command, waits until nothing of the session is left.

@@ -226,6 +226,8 @@ pub enum End {
     NotStarted(StartFailure),
     /// Its runner or its worker was killed; every process of every command of the session was killed with it.
     Lost,
+    /// The worker ended itself and all that it had started, for this reason.
+    GivenUp(StartFailure),
 }
 
 /// A limit that is sampled.

@@ -10,7 +10,7 @@ use serde::Serialize;
 use super::explain::Explained;
 use super::network::NetworkUse;
 use crate::confine::protocol::Violation;
-use crate::confine::{End, LimitKind};
+use crate::confine::{ConfineError, End, LimitKind};
 use crate::policy::path::escape;
 
 /// The most bytes of a path, or of another text, that are shown: as many as the audit log keeps.
@@ -200,6 +200,9 @@ impl Status {
             End::Lost => Self::Failed {
                 why: "the process that watched the command was killed; every process of the session was killed with it"
                     .to_owned(),
+            },
+            End::GivenUp(failure) => Self::Failed {
+                why: ConfineError::Step(failure).to_string(),
             },
             End::NotStarted(failure) => match (failure.step, Errno::from_raw(failure.errno)) {
                 (Step::Execute, Errno::ENOENT | Errno::ENOTDIR) => Self::NotFound {

@@ -227,8 +227,8 @@ impl Executor {
         let (reply, restored, unsettled) = self.apply_files(&asked, plan?, call, stops).await?;
         match reply {
             FileReply::Applied => {}
-            FileReply::Failed(failure) => return Err(failures::error(&failure)),
-            _ => return Err(ConfineError::Malformed.into()),
+            FileReply::Failed(failure) => return Err(failures::error(&failure).with_put_back(restored, unsettled)),
+            _ => return Err(ToolError::from(ConfineError::Malformed).with_put_back(restored, unsettled)),
         }
         let undone: Vec<String> = restored
             .iter()

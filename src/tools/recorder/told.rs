@@ -326,7 +326,7 @@ pub(super) const fn word(error: &ToolError) -> &'static str {
         ToolError::Denied(_) => "denied",
         ToolError::Pending => "pending",
         ToolError::Stopped(_) => "cancelled",
-        ToolError::UnderWay { failure, .. } => word(failure),
+        ToolError::UnderWay { failure, .. } | ToolError::PutBack { failure, .. } => word(failure),
         ToolError::Refused(_)
         | ToolError::Changed(_)
         | ToolError::Arguments { .. }
