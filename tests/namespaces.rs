@@ -362,7 +362,11 @@ mod tests {
             run.err()
         );
         // What was put back is named for all that.
-        assert!(run.err().contains(".envrc is protected and was created"), "{}", run.err());
+        assert!(
+            run.err().contains(".envrc is protected and was created"),
+            "{}",
+            run.err()
+        );
         assert!(!world.workspace().join(".envrc").exists());
     }
 

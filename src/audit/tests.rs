@@ -890,23 +890,16 @@ fn what_stands_in_the_place_of_a_file_and_is_none_is_named_as_what_is_wrong() {
     is_whole(&place);
     let numbers = place.named().unwrap().numbers;
     let aside = folder.path().join("aside");
-    let others: [(&str, &dyn Fn(&Path)); 4] = [
-        ("a directory", &|path| fs::create_dir(path).unwrap()),
-        ("a FIFO", &|path| {
-            nix::unistd::mkfifo(path, nix::sys::stat::Mode::S_IRWXU).unwrap()
-        }),
-        ("a symbolic link", &|path| {
-            std::os::unix::fs::symlink(&aside, path).unwrap()
-        }),
-        ("a socket", &|path| {
-            drop(std::os::unix::net::UnixListener::bind(path).unwrap())
-        }),
-    ];
     let rotated = numbers.iter().map(|number| place.rotated(*number));
     for file in rotated.chain([place.log().to_owned(), place.head()]) {
-        for (is, make) in &others {
+        for is in ["a directory", "a FIFO", "a symbolic link", "a socket"] {
             fs::rename(&file, &aside).unwrap();
-            make(&file);
+            match is {
+                "a directory" => fs::create_dir(&file).unwrap(),
+                "a FIFO" => nix::unistd::mkfifo(&file, nix::sys::stat::Mode::S_IRWXU).unwrap(),
+                "a symbolic link" => std::os::unix::fs::symlink(&aside, &file).unwrap(),
+                _ => drop(std::os::unix::net::UnixListener::bind(&file).unwrap()),
+            }
             let fault = checked(&place).fault.unwrap();
             assert_eq!(fault.file, file, "{fault}");
             if file == place.head() {

@@ -135,9 +135,10 @@ pub(super) async fn dispatch(
         }
         (_, Some(_), _) | (_, None, Keeps::ProtectedNames | Keeps::Nothing) => {}
     }
-    let why = match &last {
-        ConfineError::Step(failure) => End::GivenUp(failure.clone()),
-        _ => End::Lost,
+    let why = if let ConfineError::Step(failure) = &last {
+        End::GivenUp(failure.clone())
+    } else {
+        End::Lost
     };
     let mut waiting = pending.lock().unwrap_or_else(PoisonError::into_inner);
     waiting.closed = true;

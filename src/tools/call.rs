@@ -162,7 +162,8 @@ impl ToolError {
 fn aftermath(restored: &[Restored], unsettled: Option<&str>) -> String {
     let restored = restored.iter().map(Restored::told);
     let unsettled = unsettled.map(|why| format!("protected names could not be restored: {why}"));
-    restored.chain(unsettled).map(|line| format!("\n{line}")).collect()
+    let lines: Vec<String> = [String::new()].into_iter().chain(restored).chain(unsettled).collect();
+    lines.join("\n")
 }
 
 /// The program and arguments that run the command.

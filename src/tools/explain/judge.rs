@@ -111,9 +111,9 @@ impl Standing {
         let is_recorded = recorded.is_some();
         let denials = self.held()?.consult(|readers| {
             let mut denials = Denials::default();
-            for (attempt, times) in &all {
-                for denial in self.denied(readers, attempt) {
-                    denials.noted(denial, *times);
+            for (attempt, times) in all {
+                for denial in self.denied(readers, &attempt) {
+                    denials.noted(denial, times);
                 }
             }
             if let Some(recorded) = recorded {
