@@ -350,7 +350,7 @@ mod tests {
     fn a_masked_file_that_the_host_replaces_ends_the_command(world: &Fixture) {
         world.write("d/secret", SECRET);
         let marker = marker();
-        let line = format!("sleep {marker}; cat d/secret");
+        let line = format!("echo evil > .envrc; sleep {marker}; cat d/secret");
         let running = granted(world, &["--deny", "d/secret"], &line).spawn();
         wait_for_processes(&marker, 1);
         // As an editor saves: a new file takes the place of the old one, and of the mount on it.
@@ -362,6 +362,13 @@ mod tests {
             "{}",
             run.err()
         );
+        // What was put back is named for all that.
+        assert!(
+            run.err().contains(".envrc is protected and was created"),
+            "{}",
+            run.err()
+        );
+        assert!(!world.workspace().join(".envrc").exists());
     }
 
     /// The host renames this while a command runs under a deny of `d/secret`, and makes it anew.

@@ -27,6 +27,8 @@ mod tests {
         closed_directories_do_not_keep_it_from_being_put_back ["git"];
         several_changes_are_all_named [];
         a_bare_repository_planted_deep_is_disarmed ["git"];
+        the_setting_for_which_a_new_repository_is_taken_away_is_named ["git"];
+        of_a_very_long_path_the_beginning_is_told [];
         editor_tasks_and_shell_files_are_taken_away [];
         a_shut_workspace_and_objects_of_git_hide_nothing [];
         a_daemon_does_not_change_it_after_the_command [];
@@ -48,6 +50,8 @@ mod tests {
     in_namespaces! {
         a_name_that_is_there_does_not_change ["git"];
         a_bare_repository_planted_deep_is_disarmed ["git"];
+        the_setting_for_which_a_new_repository_is_taken_away_is_named ["git"];
+        of_a_very_long_path_the_beginning_is_told [];
         editor_tasks_and_shell_files_are_taken_away [];
         a_shut_workspace_and_objects_of_git_hide_nothing [];
         a_daemon_does_not_change_it_after_the_command [];
@@ -332,6 +336,66 @@ mod tests {
         let config = fs::read_to_string(planted.join("config")).unwrap_or_default();
         assert!(!config.contains("fsmonitor"), "{config}");
         assert!(!planted.join("hooks/post-checkout").exists());
+    }
+
+    fn the_setting_for_which_a_new_repository_is_taken_away_is_named(world: &Fixture) {
+        let log = world.base().join("log/audit.jsonl");
+        let text = format!(
+            "extends: [system]\nsandbox: {{protect_fallback: undo, paths: {{w: {{root: {}, mode: rw, write_approval: false}}}}}}\n\
+             shell: {{default: {{allowed: true, approval: none}}}}\naudit: {{log: {}}}\n",
+            world.workspace().display(),
+            log.display(),
+        );
+        let config = world.write(world.base().join("recorded.yaml"), text);
+        let config = config.to_str().unwrap();
+        // Who reads the name of a driver reads nothing in another order.
+        let driver = "printf '[filter \"\\342\\200\\256x\"]\\n\\tclean = evil\\n' >> n/.git/config";
+        for (set, named) in [
+            ("git -C n config core.fsmonitor evil", "core.fsmonitor"),
+            (driver, "filter.\\u{202e}x.clean"),
+        ] {
+            let line = format!("git init -q n && {set}");
+            let run = world
+                .stockade(&["run", "--config", config, "--json", "-c", &line])
+                .output()
+                .exits(0);
+            let outcome: Value = serde_json::from_str(&run.out()).unwrap();
+            let ours = |one: &&Value| one["path"].as_str().unwrap().ends_with("/n/.git");
+            let told = outcome["restored"].as_array().unwrap().iter().find(ours);
+            assert_eq!(told.unwrap()["setting"], named, "{outcome}");
+            assert!(!world.workspace().join("n/.git/config").exists());
+            let run = world
+                .stockade(&["run", "--config", config, "-c", &line])
+                .output()
+                .exits(0);
+            let told = String::from_utf8(run.stderr).unwrap();
+            assert!(told.contains(&format!("for it sets `{named}`")), "{told}");
+            let call = json!({"command": line}).to_string();
+            let run = world.stockade(&["call", "--config", config, "shell", &call]).output();
+            assert!(run.out().contains(&format!("for it sets `{named}`")), "{}", run.out());
+            let recorded = fs::read_to_string(&log).unwrap();
+            let setting = json!({"setting": named}).to_string();
+            let setting = setting.trim_matches(['{', '}']);
+            assert_eq!(recorded.matches(setting).count(), 3, "{recorded}");
+        }
+        // Another name has no such reason.
+        let run = world
+            .stockade(&["run", "--config", config, "--json", "-c", "echo x > .envrc"])
+            .output();
+        let outcome: Value = serde_json::from_str(&run.out()).unwrap();
+        let ours = |one: &&Value| one["path"].as_str().unwrap().ends_with("/.envrc");
+        let told = outcome["restored"].as_array().unwrap().iter().find(ours).unwrap();
+        assert_eq!(told.get("setting"), None, "{outcome}");
+    }
+
+    fn of_a_very_long_path_the_beginning_is_told(world: &Fixture) {
+        let line = "d=$(printf %0250d 0); for i in $(seq 40); do mkdir $d && cd $d || exit 1; done; echo evil > .envrc";
+        let run = world.stockade(&["run", "--json", "-c", line]).output().exits(0);
+        let list = restored(&run);
+        let whole = world.workspace().as_os_str().len() + 40 * 251 + "/.envrc".len();
+        let told = format!("… ({whole} bytes)");
+        let (path, _) = list.iter().find(|(path, _)| path.ends_with(&told)).unwrap();
+        assert!(path.len() < 5_000, "{}", path.len());
     }
 
     fn editor_tasks_and_shell_files_are_taken_away(world: &Fixture) {

@@ -1,7 +1,9 @@
 //! What is wrong with a log.
 
 use std::fmt;
-use std::path::PathBuf;
+use std::fs::symlink_metadata;
+use std::os::unix::fs::FileTypeExt as _;
+use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
@@ -64,6 +66,11 @@ pub enum Wrong {
     },
     /// A file bears the name of an earlier file, and is none of the log's.
     Stray,
+    /// What stands in the place of a file is none.
+    NoFile {
+        /// What it is.
+        is: &'static str,
+    },
     /// A file does not begin as one.
     NoHeader,
     /// The file begins as another: it was put in the place of this one.
@@ -83,6 +90,32 @@ pub enum Wrong {
     ),
     /// No record has the hash that was expected.
     NotWhatWasExpected,
+}
+
+impl Fault {
+    /// What is wrong where something that is no regular file stands in the place of one.
+    pub(super) fn of_no_file(path: &Path) -> Option<Self> {
+        let kind = symlink_metadata(path).ok()?.file_type();
+        let is = if kind.is_file() {
+            return None;
+        } else if kind.is_symlink() {
+            "a symbolic link"
+        } else if kind.is_dir() {
+            "a directory"
+        } else if kind.is_fifo() {
+            "a FIFO"
+        } else if kind.is_socket() {
+            "a socket"
+        } else {
+            "a device"
+        };
+        Some(Self {
+            file: path.to_owned(),
+            line: None,
+            seq: None,
+            wrong: Wrong::NoFile { is },
+        })
+    }
 }
 
 impl fmt::Display for Wrong {
@@ -121,6 +154,7 @@ impl fmt::Display for Wrong {
             Self::Stray => f.write_str(
                 "stray: it bears the name of an earlier file, and is none of this log's; move it to another directory",
             ),
+            Self::NoFile { is } => write!(f, "replaced: {is} stands in the place of a file of the log"),
             Self::NoHeader => f.write_str("edited: the file does not begin with the line that begins every file"),
             Self::OtherFile { number } => write!(f, "reordered: this is file {number}, in the place of another"),
             Self::StrayHeader => f.write_str("edited: a line that only begins files stands in the middle of one"),

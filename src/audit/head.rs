@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::chain::{self, FORMAT, Link, parse_hash};
 use super::error::AuditError;
-use super::fault::Wrong;
+use super::fault::{Fault, Wrong};
 use super::lines::LONGEST;
 use super::place::Place;
 use super::step::Stop;
@@ -57,6 +57,8 @@ impl Head {
         let file = match kept::to_look(&place.head()) {
             Ok(file) => file,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Found::Nothing),
+            // Whatever stands there in its place, it says nothing.
+            Err(_) if Fault::of_no_file(&place.head()).is_some() => return Ok(Found::Unreadable),
             Err(error) => return Err(error),
         };
         let mut bytes = Vec::new();

@@ -22,6 +22,7 @@ mod lines;
 mod log;
 mod place;
 mod read;
+mod report;
 mod step;
 #[cfg(test)]
 mod tests;
@@ -36,4 +37,5 @@ pub use fault::{Fault, Wrong};
 pub use log::{AuditLog, Durability, Keeping};
 pub use place::{Place, Reached};
 pub use read::{Entry, records};
-pub use verify::{Report, Tail, verify};
+pub use report::{Report, Tail};
+pub use verify::verify;

@@ -877,3 +877,40 @@ fn a_named_log_makes_its_own_directory_and_none_above_it() {
     // Stockade's own state directory is made with all above it.
     open(&Place::default_in(&folder.path().join("home/state/stockade")), ALL);
 }
+
+#[test]
+fn what_stands_in_the_place_of_a_file_and_is_none_is_named_as_what_is_wrong() {
+    let folder = tempfile::tempdir().unwrap();
+    let keeping = Keeping {
+        max_bytes: 900,
+        keep: Some(4),
+    };
+    let texts: Vec<String> = (0..20).map(|number| number.to_string()).collect();
+    let place = written(&folder, keeping, &texts, 20);
+    is_whole(&place);
+    let numbers = place.named().unwrap().numbers;
+    let aside = folder.path().join("aside");
+    let rotated = numbers.iter().map(|number| place.rotated(*number));
+    for file in rotated.chain([place.log().to_owned(), place.head()]) {
+        for is in ["a directory", "a FIFO", "a symbolic link", "a socket"] {
+            fs::rename(&file, &aside).unwrap();
+            match is {
+                "a directory" => fs::create_dir(&file).unwrap(),
+                "a FIFO" => nix::unistd::mkfifo(&file, nix::sys::stat::Mode::S_IRWXU).unwrap(),
+                "a symbolic link" => std::os::unix::fs::symlink(&aside, &file).unwrap(),
+                _ => drop(std::os::unix::net::UnixListener::bind(&file).unwrap()),
+            }
+            let fault = checked(&place).fault.unwrap();
+            assert_eq!(fault.file, file, "{fault}");
+            if file == place.head() {
+                assert_eq!(fault.wrong, Wrong::HeadUnreadable, "{is}");
+            } else {
+                assert_eq!(fault.wrong, Wrong::NoFile { is });
+                assert!(fault.to_string().contains(is), "{fault}");
+            }
+            fs::remove_file(&file).or_else(|_| fs::remove_dir(&file)).unwrap();
+            fs::rename(&aside, &file).unwrap();
+        }
+    }
+    is_whole(&place);
+}

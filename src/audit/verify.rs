@@ -11,45 +11,18 @@ use super::files::Files;
 use super::head::{Found, Head};
 use super::lines::Lines;
 use super::place::Place;
+use super::report::{Report, Tail};
 use super::step::{self, Certain, First, Step, Stop};
 use super::turn;
 use crate::config::kept;
-
-/// What was found of a log.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Report {
-    /// How many records are as they were written, up to the first that is not.
-    pub records: u64,
-    /// How many files there are.
-    pub files: u64,
-    /// The number and hash of the last of these records: what an outside note pins the log with.
-    pub last: Option<(u64, Hash)>,
-    /// How many of them are behind the head, so that nothing would tell of it were they cut off; `None` where no head says how
-    /// far the log was certainly written.
-    pub behind: Option<u64>,
-    /// How the log ends.
-    pub tail: Tail,
-    /// The last file that was removed by rotation, if some were.
-    pub removed: Option<u64>,
-    /// The first thing that is wrong.
-    pub fault: Option<Fault>,
-}
-
-/// How a log ends.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Tail {
-    /// With a whole line.
-    Whole,
-    /// With so many bytes that a crash left behind the last record: part of another, or blocks without a content. They were never
-    /// certainly written.
-    Partial(u64),
-}
 
 /// A log as it stood at one moment.
 struct Snapshot {
     files: Vec<Part>,
     head: Found,
     head_path: PathBuf,
+    /// What stands in the place of one of the files, and is none; those after it are not here.
+    replaced: Option<Fault>,
     /// What bears the name of an earlier file, and is none.
     stray: Option<Fault>,
 }
@@ -129,7 +102,10 @@ pub fn verify(place: &Place, expect: Option<&str>) -> Result<Report, AuditError>
             }
         }
     }
-    let fault = fault.or_else(|| walk.end(place, &snapshot)).or(snapshot.stray);
+    let fault = fault
+        .or(snapshot.replaced.clone())
+        .or_else(|| walk.end(place, &snapshot))
+        .or(snapshot.stray);
     let files = snapshot.files.len() as u64;
     let behind = head
         .zip(walk.link)
@@ -174,22 +150,29 @@ impl Snapshot {
             Err(error) => return Err(error),
         };
         let stray = all.stray();
-        let mut files = Vec::new();
-        for number in all.earlier {
-            files.push(Part::open(Some(number), place.rotated(number))?);
+        let (mut files, mut replaced) = (Vec::new(), None);
+        let earlier = all
+            .earlier
+            .into_iter()
+            .map(|number| (Some(number), place.rotated(number)));
+        for (number, path) in earlier.chain([(None, place.log().to_owned())]) {
+            match Part::open(number, path.clone()) {
+                Ok(part) => files.push(part),
+                Err(AuditError::Io { source, .. }) if number.is_none() && absent(&source) => {}
+                Err(error) => {
+                    replaced = Some(Fault::of_no_file(&path).ok_or(error)?);
+                    break;
+                }
+            }
         }
-        match Part::open(None, place.log().to_owned()) {
-            Ok(part) => files.push(part),
-            Err(AuditError::Io { source, .. }) if absent(&source) => {}
-            Err(error) => return Err(error),
-        }
-        if files.is_empty() && head == Found::Nothing {
+        if replaced.is_none() && files.is_empty() && head == Found::Nothing {
             return Err(AuditError::Absent(place.log().to_owned()));
         }
         Ok(Self {
             files,
             head,
             head_path,
+            replaced,
             stray,
         })
     }

@@ -164,8 +164,9 @@ pub(super) fn tell(outcome: &Outcome) {
             |place| format!("; what was there is kept in {place}"),
         );
         say(&format!(
-            "stockade: {path} is protected and was {} while the command ran, by it or by somebody else; restored{kept}\n",
-            restored.what
+            "stockade: {path} is protected and was {} while the command ran, by it or by somebody else; restored{}{kept}\n",
+            restored.what,
+            restored.because()
         ));
     }
     if let Some(why) = &outcome.unsettled {
@@ -205,6 +206,13 @@ pub(super) fn object(error: &ToolError) -> Value {
     if let Some(Ok(network)) = error.network().map(serde_json::to_value) {
         object["network"] = network;
     }
+    if let ToolError::PutBack {
+        restored, unsettled, ..
+    } = error
+    {
+        object["restored"] = json!(restored);
+        object["unsettled"] = json!(unsettled);
+    }
     object
 }
 
@@ -222,7 +230,7 @@ fn status_of(error: &ToolError) -> &'static str {
         ToolError::Blocked(_) => "blocked",
         ToolError::Denied(_) | ToolError::Pending => "denied",
         ToolError::Stopped(_) => "cancelled",
-        ToolError::UnderWay { failure, .. } => status_of(failure),
+        ToolError::UnderWay { failure, .. } | ToolError::PutBack { failure, .. } => status_of(failure),
         ToolError::Refused(_)
         | ToolError::Directory(_)
         | ToolError::Plan(_)
@@ -243,7 +251,7 @@ pub(super) fn exit_of(error: &ToolError) -> Exit {
     match error {
         ToolError::Blocked(_) | ToolError::Denied(_) | ToolError::Pending => Exit::Denied,
         ToolError::Stopped(signal) => Exit::Signaled(*signal as i32),
-        ToolError::UnderWay { failure, .. } => exit_of(failure),
+        ToolError::UnderWay { failure, .. } | ToolError::PutBack { failure, .. } => exit_of(failure),
         ToolError::File(_) | ToolError::Function(_) => Exit::Command(1),
         ToolError::Changed(_)
         | ToolError::Arguments { .. }

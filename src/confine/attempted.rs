@@ -14,6 +14,9 @@ pub struct Attempted {
     pub unseen: u64,
 }
 
+/// The first arguments of a call: all that its answer may hang on.
+pub type Arguments = [u64; 4];
+
 /// One thing that a command attempted.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Attempt {
@@ -32,9 +35,11 @@ pub enum Attempt {
     Call {
         /// Its number.
         number: u32,
-        /// Its first two arguments.
-        arguments: [u64; 2],
+        /// Its first arguments, as far as they may say what it is.
+        arguments: Arguments,
     },
+    /// Two files that were to take each other's place; each has its path and what there was, as for a file.
+    Exchange([(OsString, Found); 2]),
 }
 
 /// What is wanted of a file.

@@ -6,10 +6,12 @@ use std::process::{Command, Stdio};
 
 use nix::errno::Errno;
 use nix::fcntl::{OFlag, open};
+use nix::sys::signal::{Signal, kill};
 use nix::sys::stat::Mode;
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::{Pid, chdir, dup2_stderr, dup2_stdin, dup2_stdout, execve};
 
+use super::vigil::{LOOK_EVERY, Patience, Then, Vigil};
 use super::{spread, stage, sys};
 
 /// This very program.
@@ -69,6 +71,11 @@ impl Child {
         child
     }
 
+    /// Somebody who looks whether it was stopped; needs a runtime.
+    pub(super) fn watched(&self) -> Vigil {
+        Vigil::over(self.pid)
+    }
+
     /// Its number.
     pub(super) fn id(&self) -> u32 {
         self.pid.as_raw().unsigned_abs()
@@ -89,11 +96,22 @@ impl Child {
         false
     }
 
-    /// Waits for its end. One that cannot be waited for has been reaped by somebody else.
+    /// Waits for its end. One that cannot be waited for has been reaped by somebody else. One that is stopped is told to go
+    /// on, and killed where that does not help.
     pub(super) fn wait(&mut self) {
+        let mut patience = Patience::default();
         while self.state == State::Unreaped {
-            match waitpid(self.pid, None) {
+            match waitpid(self.pid, Some(WaitPidFlag::WUNTRACED)) {
                 Err(Errno::EINTR) => {}
+                Ok(WaitStatus::Stopped(..)) => {
+                    let signal = match patience.is_tried() {
+                        Then::GoOn => Signal::SIGCONT,
+                        Then::Kill => Signal::SIGKILL,
+                    };
+                    std::thread::sleep(LOOK_EVERY);
+                    // It is not reaped, so that it is the same.
+                    let _signalled = kill(self.pid, signal);
+                }
                 Ok(_) | Err(_) => self.state = State::Reaped,
             }
         }

@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream as StdUnixStream;
 use std::sync::{Arc, PoisonError};
+use std::time::Duration;
 
 use nix::sys::signal::Signal;
 use tokio::net::UnixStream;
@@ -14,7 +15,7 @@ use tokio::task::JoinHandle;
 use super::ahead::{Announced, Spawned};
 use super::channel::{next_message, registered, send};
 use super::child::Child;
-use super::dispatch::{Pending, Waiter, dispatch};
+use super::dispatch::{Keeps, Pending, PutBack, Waiter, dispatch};
 use super::error::ConfineError;
 use super::files::FileServer;
 use super::protocol::{
@@ -23,9 +24,13 @@ use super::protocol::{
 };
 use super::records::Records;
 use super::session::{self, Named, Session};
+use super::vigil::Vigil;
 use super::way_out::outside::Namespace;
 use super::way_out::{self, WayOut};
 use crate::backend::Plan;
+
+/// How long a lost file server's end is waited for.
+const SETTLED: Duration = Duration::from_secs(20);
 
 /// What a session is started with.
 #[derive(Debug)]
@@ -69,6 +74,8 @@ pub struct Confinement {
     readiness: Option<oneshot::Receiver<Result<(), ConfineError>>>,
     pending: Pending,
     stage: Child,
+    /// Dropped with the rest, so that the stage is looked at to its end.
+    _vigil: Vigil,
     calls: u64,
     session: Session,
     /// The network namespace of its ways out, once one is known.
@@ -95,6 +102,8 @@ impl Confinement {
             writer,
             aside,
             child: stage,
+            vigil,
+            keeps,
         } = stage;
         let Setup {
             plan,
@@ -109,7 +118,7 @@ impl Confinement {
         send(writer.as_ref(), &SetupMessage { plan, own_process }, mark.as_slice()).await?;
         let (ready, readiness) = oneshot::channel();
         let pending = Pending::default();
-        let reader = tokio::spawn(dispatch(reader, ready, Arc::clone(&pending)));
+        let reader = tokio::spawn(dispatch(reader, ready, Arc::clone(&pending), keeps));
         Ok(Self {
             writer,
             aside,
@@ -117,6 +126,7 @@ impl Confinement {
             readiness: Some(readiness),
             pending,
             stage,
+            _vigil: vigil,
             calls: 0,
             session,
             namespace: None,
@@ -242,6 +252,18 @@ impl Confinement {
         next_message(&self.aside).await?.ok_or(ConfineError::WorkerDied)
     }
 
+    /// What was put back when the worker ended, if that is so and no call was told; for a file server that is lost.
+    pub(crate) async fn last_word(&mut self) -> Option<PutBack> {
+        let (_, running) = self.files.as_mut()?;
+        // Ended alone, it is told of at once; with the worker, when the keeper has had its last word.
+        let _ended = tokio::time::timeout(SETTLED, running.ended()).await.ok()?;
+        self.pending
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .put_back
+            .take()
+    }
+
     /// Ends every command, waits until nothing of the session is left.
     pub async fn finish(self) {
         let Self {
@@ -272,6 +294,8 @@ pub struct Stage {
     writer: OwnedWriteHalf,
     aside: UnixStream,
     child: Child,
+    vigil: Vigil,
+    keeps: Keeps,
 }
 
 impl Stage {
@@ -279,7 +303,7 @@ impl Stage {
     pub async fn spawn(session: &Named, protect: Option<ProtectSetup>, place: Place) -> Result<Self, ConfineError> {
         let spawned = Spawned::take()?;
         let (aside, theirs) = StdUnixStream::pair().map_err(ConfineError::Spawn)?;
-        let stage = Self::over(spawned, aside)?;
+        let stage = Self::over(spawned, aside, Keeps::of(protect.as_ref()))?;
         let announcement = Announcement::of(session, protect, place);
         send(stage.writer.as_ref(), &announcement, &[theirs.into()]).await?;
         Ok(stage)
@@ -293,18 +317,25 @@ impl Stage {
     ) -> Result<Option<(Self, Named)>, ConfineError> {
         let announced = Announced::take(acceptable, protect, place);
         announced
-            .map(|known| Ok((Self::over(known.spawned, known.aside)?, known.session)))
+            .map(|known| {
+                Ok((
+                    Self::over(known.spawned, known.aside, Keeps::of(protect))?,
+                    known.session,
+                ))
+            })
             .transpose()
     }
 
-    fn over(spawned: Spawned, aside: StdUnixStream) -> Result<Self, ConfineError> {
+    fn over(spawned: Spawned, aside: StdUnixStream, keeps: Keeps) -> Result<Self, ConfineError> {
         let Spawned { control, child } = spawned;
         let (reader, writer) = registered(control)?.into_split();
         Ok(Self {
             reader,
             writer,
             aside: registered(aside)?,
+            vigil: child.watched(),
             child,
+            keeps,
         })
     }
 

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use tokio::net::unix::OwnedReadHalf;
 use tokio::sync::oneshot;
@@ -10,7 +11,7 @@ use tokio::sync::oneshot;
 use super::attempted::Attempted;
 use super::channel::{next_message, next_with_descriptors};
 use super::error::ConfineError;
-use super::protocol::{End, Ended, Loopback, Reply, Watch};
+use super::protocol::{End, Ended, Loopback, ProtectSetup, Reply, Violation, Watch};
 use crate::policy::path::escape;
 
 /// What is waited for, by whoever waits and whoever hears.
@@ -21,8 +22,16 @@ pub(super) type Pending = Arc<Mutex<Waiting>>;
 pub(super) struct Waiting {
     pub(super) calls: HashMap<u64, Waiter>,
     pub(super) way_out: Option<oneshot::Sender<Result<Sockets, ConfineError>>>,
+    /// What the keeper put back last, where no call is told so.
+    pub(super) put_back: Option<PutBack>,
     pub(super) closed: bool,
 }
+
+/// What was put back of protected names, and why the rest could not be.
+pub(super) type PutBack = (Vec<Violation>, Option<String>);
+
+/// How long the keeper may take for its last word once the worker has said its own: it compares all that is protected.
+const LAST_WORD: Duration = Duration::from_secs(15);
 
 /// Who waits for the end of a call.
 #[derive(Debug)]
@@ -32,6 +41,26 @@ pub(super) struct Waiter {
     pub(super) sender: oneshot::Sender<Result<Ended, ConfineError>>,
 }
 
+/// Whether a keeper puts protected names back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Keeps {
+    ProtectedNames,
+    Nothing,
+}
+
+impl Keeps {
+    pub(super) fn of(protect: Option<&ProtectSetup>) -> Self {
+        match protect {
+            Some(_) => Self::ProtectedNames,
+            None => Self::Nothing,
+        }
+    }
+}
+
+/// What is said where the keeper had no last word: it was killed, and nobody else puts anything back.
+const NOT_PUT_BACK: &str = "the process that puts them back was killed; what the command changed among them is as it left it until \
+                            Stockade starts here again, which puts it back then";
+
 /// The sockets of a way out, as they came.
 pub(super) type Sockets = (Loopback, Vec<OwnedFd>);
 
@@ -40,6 +69,7 @@ pub(super) async fn dispatch(
     reader: OwnedReadHalf,
     ready: oneshot::Sender<Result<(), ConfineError>>,
     pending: Pending,
+    keeps: Keeps,
 ) {
     let first = match next_message(reader.as_ref()).await {
         Ok(Some(Reply::Ready)) => Ok(()),
@@ -91,17 +121,42 @@ pub(super) async fn dispatch(
             (Reply::Ready | Reply::Leaky(_) | Reply::Present(_), _) => break ConfineError::Malformed,
         }
     };
+    match (&last, &put_back, keeps) {
+        // It has ended itself, and said why; the keeper puts back what there is to be put back.
+        (ConfineError::Step(_), None, Keeps::ProtectedNames) => {
+            let heard = tokio::time::timeout(LAST_WORD, next_message(reader.as_ref())).await;
+            put_back = Some(match heard {
+                Ok(Ok(Some(Reply::Lost(violations, unsettled)))) => (violations, unsettled),
+                Ok(Ok(_) | Err(_)) | Err(_) => (Vec::new(), Some(NOT_PUT_BACK.to_owned())),
+            });
+        }
+        (ConfineError::WorkerDied, None, Keeps::ProtectedNames) => {
+            put_back = Some((Vec::new(), Some(NOT_PUT_BACK.to_owned())));
+        }
+        (_, Some(_), _) | (_, None, Keeps::ProtectedNames | Keeps::Nothing) => {}
+    }
+    let why = if let ConfineError::Step(failure) = &last {
+        End::GivenUp(failure.clone())
+    } else {
+        End::Lost
+    };
     let mut waiting = pending.lock().unwrap_or_else(PoisonError::into_inner);
     waiting.closed = true;
     // Whoever waits for it finds the sender gone.
     waiting.way_out = None;
     let mut last = Some(last);
-    for (call, Waiter { watch, sender }) in waiting.calls.drain() {
+    let calls: Vec<_> = waiting.calls.drain().collect();
+    let is_told = |(_, waiter): &(u64, Waiter)| waiter.watch == Watch::ProtectedNames;
+    if !calls.iter().any(is_told) {
+        // Before anybody hears of the end, so that it is there for whoever asks then.
+        waiting.put_back = put_back.take();
+    }
+    for (call, Waiter { watch, sender }) in calls {
         let end = match (watch, &put_back) {
             // It is an end like another, with what was put back after it, which is told and recorded.
             (Watch::ProtectedNames, Some((violations, unsettled))) => Ok(Ended {
                 call,
-                end: End::Lost,
+                end: why.clone(),
                 violations: violations.clone(),
                 unsettled: unsettled.clone(),
                 attempted: Attempted::default(),

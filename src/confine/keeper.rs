@@ -365,6 +365,7 @@ fn reported(violation: protect::Violation) -> Violation {
         path: violation.path.into_os_string(),
         what: violation.what.word().to_owned(),
         quarantined: violation.quarantined.map(PathBuf::into_os_string),
+        setting: violation.setting,
     }
 }
 

@@ -47,6 +47,7 @@ pub mod stage;
 mod starting;
 pub(crate) mod sweep;
 pub mod sys;
+mod vigil;
 pub mod way_out;
 pub mod wire;
 pub mod worker;

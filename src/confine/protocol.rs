@@ -205,6 +205,8 @@ pub struct Violation {
     pub what: String,
     /// Where the intruder is kept.
     pub quarantined: Option<OsString>,
+    /// The setting of a new git config that was the reason, where one was.
+    pub setting: Option<Vec<u8>>,
 }
 
 /// How a command's first process ended, or why there was none.
@@ -224,6 +226,8 @@ pub enum End {
     NotStarted(StartFailure),
     /// Its runner or its worker was killed; every process of every command of the session was killed with it.
     Lost,
+    /// The worker ended itself and all that it had started, for this reason.
+    GivenUp(StartFailure),
 }
 
 /// A limit that is sampled.

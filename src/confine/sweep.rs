@@ -17,6 +17,8 @@ use nix::unistd::{Pid, SysconfVar, getpid, sysconf};
 pub(crate) struct Table {
     parents: BTreeMap<i32, i32>,
     used: BTreeMap<i32, Usage>,
+    /// Those that have ended and wait to be reaped.
+    ended: BTreeSet<i32>,
 }
 
 /// How often parents are looked for that were not there when the table was read.
@@ -58,11 +60,16 @@ impl Table {
     /// Takes a process in as it is now; whether it is there.
     fn look_at(&mut self, pid: i32) -> bool {
         let stat = std::fs::read(format!("/proc/{pid}/stat")).ok();
-        let Some((parent, threads, pages)) = stat.and_then(|stat| parse_stat(&stat)) else {
+        self.ended.remove(&pid);
+        let Some((state, parent, threads, pages)) = stat.and_then(|stat| parse_stat(&stat)) else {
             self.parents.remove(&pid);
             self.used.remove(&pid);
             return false;
         };
+        // Of one whose first thread alone has ended, others run on.
+        if state == b'Z' && threads <= 1 {
+            self.ended.insert(pid);
+        }
         let usage = Usage {
             processes: threads,
             resident: pages.saturating_mul(page()),
@@ -133,16 +140,17 @@ pub(crate) fn pid_of(pidfd: &OwnedFd) -> Option<Pid> {
     (pid > 0).then(|| Pid::from_raw(pid))
 }
 
-/// Parent, threads and resident pages of a `/proc/PID/stat` line. The command name may hold anything, a closing
+/// State, parent, threads and resident pages of a `/proc/PID/stat` line. The command name may hold anything, a closing
 /// parenthesis included, so fields are counted after the last one.
-fn parse_stat(stat: &[u8]) -> Option<(i32, u64, u64)> {
+fn parse_stat(stat: &[u8]) -> Option<(u8, i32, u64, u64)> {
     let end = stat.iter().rposition(|byte| *byte == b')')?;
     let rest = std::str::from_utf8(stat.get(end + 1..)?).ok()?;
     let mut fields = rest.split_ascii_whitespace();
-    let parent = fields.nth(1)?.parse().ok()?;
+    let state = *fields.next()?.as_bytes().first()?;
+    let parent = fields.next()?.parse().ok()?;
     let threads = fields.nth(15)?.parse().ok()?;
     let resident = fields.nth(3)?.parse().ok()?;
-    Some((parent, threads, resident))
+    Some((state, parent, threads, resident))
 }
 
 /// Kills and reaps everything that descends from this process, until nothing is left.
@@ -169,6 +177,25 @@ fn sweep(until: Option<Instant>) -> bool {
         pause = (pause * 2).min(Duration::from_millis(10));
     }
     true
+}
+
+/// Kills everything that descends from another process, until nothing of it is alive or that moment has come. Whoever is to
+/// reap it need not.
+pub(crate) fn kill_below(root: Pid, until: Instant) {
+    let mut pause = Duration::from_micros(200);
+    loop {
+        let table = Table::read();
+        let alive: Vec<i32> = table.below(root).difference(&table.ended).copied().collect();
+        if alive.is_empty() || until <= Instant::now() {
+            return;
+        }
+        for pid in alive {
+            // It may have ended since the table was read.
+            let _killed = kill(Pid::from_raw(pid), Signal::SIGKILL);
+        }
+        std::thread::sleep(pause);
+        pause = (pause * 2).min(Duration::from_millis(10));
+    }
 }
 
 /// Kills everything this process may signal, and reaps it. The caller has made sure that the Landlock
@@ -214,7 +241,7 @@ mod tests {
     #[test]
     fn a_command_name_with_parentheses_and_spaces_does_not_shift_the_fields() {
         let line = b"42 (a) b) 7 (c) S 17 1 1 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 100 4096 33 0 0";
-        assert_eq!(parse_stat(line), Some((17, 1, 33)));
+        assert_eq!(parse_stat(line), Some((b'S', 17, 1, 33)));
     }
 
     #[test]

@@ -9,6 +9,7 @@ use nix::sys::signal::Signal;
 use tokio::sync::mpsc;
 
 use super::network::NetworkUse;
+use super::outcome::Restored;
 use super::plan::PlanError;
 use crate::audit::AuditError;
 use crate::confine::ConfineError;
@@ -105,6 +106,17 @@ pub enum ToolError {
         /// What the command had tried to reach.
         network: NetworkUse,
     },
+    /// It failed, and protected names had been changed meanwhile.
+    #[error("{failure}{}", aftermath(.restored, .unsettled.as_deref()))]
+    PutBack {
+        /// Why.
+        #[source]
+        failure: Box<ToolError>,
+        /// Protected names that were restored.
+        restored: Vec<Restored>,
+        /// Why others could not be, if they could not; escaped.
+        unsettled: Option<String>,
+    },
     /// It could not be put on record beforehand, so it was not done.
     #[error("{0}; nothing was done")]
     Audit(#[from] AuditError),
@@ -125,6 +137,18 @@ impl ToolError {
         }
     }
 
+    /// The same with what was put back of protected names, if anything was.
+    pub(super) fn with_put_back(self, restored: Vec<Restored>, unsettled: Option<String>) -> Self {
+        if restored.is_empty() && unsettled.is_none() {
+            return self;
+        }
+        Self::PutBack {
+            failure: Box::new(self),
+            restored,
+            unsettled,
+        }
+    }
+
     /// The same of what failed after the call was done.
     pub(super) fn after_the_call(self) -> Self {
         match self {
@@ -132,6 +156,14 @@ impl ToolError {
             other => other,
         }
     }
+}
+
+/// A line for each.
+fn aftermath(restored: &[Restored], unsettled: Option<&str>) -> String {
+    let restored = restored.iter().map(Restored::told);
+    let unsettled = unsettled.map(|why| format!("protected names could not be restored: {why}"));
+    let lines: Vec<String> = [String::new()].into_iter().chain(restored).chain(unsettled).collect();
+    lines.join("\n")
 }
 
 /// The program and arguments that run the command.

@@ -10,7 +10,7 @@ use nix::sys::signal::Signal;
 
 use super::deciding::decide;
 use super::executor::Executor;
-use super::outcome::{Restored, Then};
+use super::outcome::{Restored, Then, shown};
 use super::shell::NAME;
 use crate::approval::{AnswerOf, ApprovalRequest, DecidedBy, Lazy, Presentation, Remember};
 use crate::confine::Confinement;
@@ -47,8 +47,7 @@ impl Executor {
         let offers = worker.offers().await.unwrap_or_default();
         let mut offered = Offered::Nothing;
         for offer in offers {
-            let shown = display(&offer.path);
-            let Some(told) = restored.iter_mut().find(|told| told.path == shown) else {
+            let Some(told) = restored.iter_mut().find(|told| told.whole == offer.path) else {
                 continue;
             };
             let Ok(verdict) = decide(&self.deciding, question(&offer, call), stops).await else {
@@ -71,7 +70,7 @@ impl Executor {
                     offered = Offered::PutBack;
                     Then::PutBack
                 }
-                Ok(Err(why)) => Then::NotPutBack(escape(why.as_bytes())),
+                Ok(Err(why)) => Then::NotPutBack(shown(why.as_bytes())),
                 Err(error) => Then::NotPutBack(error.to_string()),
             };
         }

@@ -1,5 +1,7 @@
 //! What came of a call.
 
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStrExt as _;
 use std::time::Duration;
 
 use schemars::JsonSchema;
@@ -8,8 +10,11 @@ use serde::Serialize;
 use super::explain::Explained;
 use super::network::NetworkUse;
 use crate::confine::protocol::Violation;
-use crate::confine::{End, LimitKind};
-use crate::policy::path::{display, escape};
+use crate::confine::{ConfineError, End, LimitKind};
+use crate::policy::path::escape;
+
+/// The most bytes of a path, or of another text, that are shown: as many as the audit log keeps.
+const MOST_SHOWN: usize = crate::audit::MOST_BYTES;
 
 /// How a call ended, for people, agents and `--json`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
@@ -47,12 +52,18 @@ pub struct Outcome {
 /// A protected name that was restored.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Restored {
-    /// The protected path, escaped.
+    /// The protected path, escaped; of a long one the beginning, and its length.
     pub path: String,
+    /// All of it.
+    #[serde(skip)]
+    pub(super) whole: OsString,
     /// What the command did to it.
     pub what: String,
     /// Where the intruder is kept, escaped.
     pub quarantined: Option<String>,
+    /// The setting of a new git config for which it could not stay, escaped; absent where none was the reason.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub setting: Option<String>,
     /// Whether a person saw the change and wanted it all the same.
     pub then: Then,
 }
@@ -60,7 +71,19 @@ pub struct Restored {
 impl Restored {
     /// What is to be said of it.
     pub(super) fn told(&self) -> String {
-        format!("{} is protected and was {} meanwhile; restored", self.path, self.what)
+        let because = self.because();
+        format!(
+            "{} is protected and was {} meanwhile; restored{because}",
+            self.path, self.what
+        )
+    }
+
+    /// Why it could not stay, where one setting is the reason.
+    pub fn because(&self) -> String {
+        let setting = self.setting.as_ref();
+        setting.map_or_else(String::new, |setting| {
+            format!(", for it sets `{setting}`, which may make git run something")
+        })
     }
 }
 
@@ -79,13 +102,36 @@ pub enum Then {
 impl From<Violation> for Restored {
     fn from(violation: Violation) -> Self {
         Self {
-            path: display(&violation.path),
-            // The worker said it: nothing it says moves a cursor.
-            what: escape(violation.what.as_bytes()),
-            quarantined: violation.quarantined.as_ref().map(display),
+            // The worker said it: nothing it says moves a cursor, or fills a screen.
+            path: shown(violation.path.as_bytes()),
+            what: shown(violation.what.as_bytes()),
+            quarantined: violation.quarantined.as_ref().map(|path| shown(path.as_bytes())),
+            setting: violation.setting.as_deref().map(shown),
+            whole: violation.path,
             then: Then::StayedUndone,
         }
     }
+}
+
+/// What somebody else chose, for people: escaped, and of a long one the beginning.
+pub(super) fn shown(said: &[u8]) -> String {
+    if said.len() <= MOST_SHOWN {
+        return escape(said);
+    }
+    let beginning = said.get(..MOST_SHOWN).unwrap_or_default();
+    // No letter is cut in two.
+    let whole = beginning
+        .utf8_chunks()
+        .map(|chunk| chunk.valid().len() + chunk.invalid().len());
+    let cut: usize = match beginning.utf8_chunks().last() {
+        Some(last) if !last.invalid().is_empty() => whole.sum::<usize>() - last.invalid().len(),
+        Some(_) | None => MOST_SHOWN,
+    };
+    format!(
+        "{}… ({} bytes)",
+        escape(beginning.get(..cut).unwrap_or_default()),
+        said.len()
+    )
 }
 
 /// How a call ended.
@@ -155,6 +201,9 @@ impl Status {
                 why: "the process that watched the command was killed; every process of the session was killed with it"
                     .to_owned(),
             },
+            End::GivenUp(failure) => Self::Failed {
+                why: ConfineError::Step(failure).to_string(),
+            },
             End::NotStarted(failure) => match (failure.step, Errno::from_raw(failure.errno)) {
                 (Step::Execute, Errno::ENOENT | Errno::ENOTDIR) => Self::NotFound {
                     program: escape(failure.detail.as_bytes()),
@@ -220,8 +269,9 @@ mod tests {
             path: evil.into(),
             what: evil.to_owned(),
             quarantined: Some(evil.into()),
+            setting: Some(evil.into()),
         };
-        let shown = format!("{:?}", Restored::from(violation));
+        let shown = serde_json::to_string(&Restored::from(violation)).unwrap();
         let statuses =
             [Step::Execute, Step::Fork].map(|step| serde_json::to_string(&Status::of(said(step), None)).unwrap());
         for text in std::iter::once(shown).chain(statuses) {
@@ -230,5 +280,31 @@ mod tests {
                 "{text}"
             );
         }
+    }
+
+    #[test]
+    fn of_what_is_very_long_the_beginning_is_shown_and_its_length() {
+        let long = |letter: &str| letter.repeat(40_000 / letter.len());
+        let violation = |path: String| Violation {
+            path: path.clone().into(),
+            what: "linked".to_owned(),
+            quarantined: Some(path.clone().into()),
+            setting: Some(path.into_bytes()),
+        };
+        for letter in ["a", "ä", "\u{1b}"] {
+            let restored = Restored::from(violation(long(letter)));
+            for text in [
+                Some(&restored.path),
+                restored.quarantined.as_ref(),
+                restored.setting.as_ref(),
+            ] {
+                let text = text.unwrap();
+                assert!(text.len() <= 6 * MOST_SHOWN + 40, "{}", text.len());
+                assert!(text.ends_with("… (40000 bytes)"), "{text}");
+                assert!(!text.contains('\u{fffd}') && !text.contains("\\x"), "{text}");
+            }
+        }
+        let short = Restored::from(violation("/a".to_owned()));
+        assert_eq!((short.path.as_str(), short.setting.as_deref()), ("/a", Some("/a")));
     }
 }

@@ -27,7 +27,7 @@ use super::tool::{ApprovalContext, Assessment};
 use crate::approval::ApprovalRequest;
 use crate::backend::host::{Hold, TreeLimit};
 use crate::confine::io::{OutputMode, ParentEnds, Relayed, Stdin, prepare};
-use crate::confine::protocol::{Counting, Ended, Work};
+use crate::confine::protocol::{Counting, End, Ended, Work};
 use crate::confine::{CommandLimits, ConfineError, Confinement, Launch, OwnProcess};
 use crate::policy::path::escape;
 use crate::policy::{AbsPath, Limits};
@@ -315,7 +315,8 @@ async fn run(
 ) -> Result<Done, ToolError> {
     let timeout = launch.limits.timeout_ms.map(Duration::from_millis);
     let mut running = worker.launch(launch).await?;
-    let mut overdue = timeout.and_then(|timeout| Instant::now().checked_add(timeout.saturating_add(OVERDUE)));
+    let end = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
+    let mut overdue = end.and_then(|end| end.checked_add(OVERDUE));
     let worker = &*worker;
     let (dead, tree_is_dead) = tokio::sync::oneshot::channel::<()>();
     let (broken, mut broken_pipe) = mpsc::channel::<()>(1);
@@ -358,7 +359,12 @@ async fn run(
         ended
     };
     let (relayed, ended) = tokio::join!(relay, ended);
-    Ok((ended?, relayed?, stopped))
+    let mut ended = ended?;
+    if let (End::Lost, Some(true)) = (&ended.end, end.map(|end| end <= Instant::now())) {
+        // Whoever was to say that its time was over went with it.
+        ended.end = End::TimedOut;
+    }
+    Ok((ended, relayed?, stopped))
 }
 
 /// Waits for a moment; for none, for ever.

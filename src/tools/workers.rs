@@ -25,6 +25,12 @@ impl Workers {
         Some(self.live.remove(at).1).filter(Confinement::is_serving)
     }
 
+    /// Takes out the worker of this profile also where it has ended.
+    pub(super) fn take_out(&mut self, profile: &ProfileDigest) -> Option<Confinement> {
+        let at = self.live.iter().position(|(digest, _)| digest == profile)?;
+        Some(self.live.remove(at).1)
+    }
+
     /// Keeps an idle worker for the next call; ends the one that was not used for longest when there are too many.
     pub(super) async fn keep(&mut self, profile: ProfileDigest, worker: Confinement) {
         self.live.push((profile, worker));

@@ -82,6 +82,11 @@ fn changes_of_the_tree_are_told(world: &Fixture) {
     let told = trial.told("remove", out.join("f"));
     trial.denied('e', inside.join("f"), out.join("f"), &[told]);
     trial.permitted('e', inside.join("f"), inside.join("g"));
+    // Of two places that are both denied, both are told; where one is not there it fails whoever asks.
+    let both = ["h", "j"].map(|name| trial.told("remove", out.join(name)));
+    trial.denied('e', out.join("h"), out.join("j"), &both);
+    trial.fails('e', out.join("missing"), out.join("k"));
+    trial.fails('e', out.join("k"), out.join("missing"));
     // A file without a name, to be given one.
     let told = trial.told("write", &out);
     // Where it is hidden this is the folder that was looked for above.
@@ -199,6 +204,8 @@ fn calls_and_sockets_are_told(world: &Fixture) {
     trial.denied('N', NOTHING, NOTHING, &[unix]);
     trial.denied('F', "17", NOTHING, &[by("seccomp", "socket", "family 17", "-")]);
     trial.denied('F', "40", NOTHING, &[by("seccomp", "socket", "family 40", "-")]);
+    // Where there are sockets of this family, it hangs on the protocol: 9 is that of the kernel's audit.
+    trial.denied('F', "16", "9", &[by("seccomp", "socket", "family 16, protocol 9", "-")]);
     if trial.is_in_namespaces() {
         let reach = |what: &str| by("network_namespace", "connect", what, "network off");
         trial.denied('I', "192.0.2.1", "80", &[reach("192.0.2.1:80")]);

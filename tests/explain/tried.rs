@@ -172,6 +172,9 @@ impl<'w> Trial<'w> {
         );
         assert!(wrong.is_empty(), "{}\n{:#}", wrong.join("\n"), outcome["explained"]);
         assert_eq!(outcome["explained"]["unseen"], 0);
+        // What a filter refuses it refuses for a reason.
+        let explained = outcome["explained"].to_string();
+        assert!(!explained.contains("nothing speaks against it"), "{explained}");
     }
 }
 

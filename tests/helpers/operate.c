@@ -340,8 +340,8 @@ static int perform(char what, const char *a, const char *b) {
     case 'G': return reaches(a, b, SOCK_DGRAM);
     case '9': return misaddresses(a, 0);
     case '0': return misaddresses(a, 1);
-    case 'F': return closing(socket(atoi(a), SOCK_RAW | SOCK_CLOEXEC, 0));
     case '1': return closing(socket(atoi(a), SOCK_STREAM | SOCK_CLOEXEC, 0));
+    case 'F': return closing(socket(atoi(a), SOCK_RAW | SOCK_CLOEXEC, atoi(b)));
     case 'W': return binds_to_path(a);
     case 'M': return err(mount("none", a, "tmpfs", 0, NULL));
     case 'v': return err(unshare(CLONE_NEWNS));

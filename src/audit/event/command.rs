@@ -66,6 +66,9 @@ pub struct Violation {
     /// Where what was there instead is kept.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub quarantined: Option<Text>,
+    /// The setting of a new git config for which it could not stay.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub setting: Option<Text>,
     /// What became of it: `stayed_undone`, `put_back`, `not_put_back`.
     pub then: &'static str,
 }

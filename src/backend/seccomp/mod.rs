@@ -33,6 +33,7 @@ pub use lower::{SeccompError, lower};
 pub use number::{HIGHEST, NATIVE_ARCH};
 pub use proven::{hold, made, prepare};
 pub use reader::{Entered, Filter, Malformed, stacked};
+pub use table::tests;
 pub use validate::{SeccompWitness, validate};
 pub use watched::{Sort, Whatever};
 

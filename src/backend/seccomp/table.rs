@@ -184,13 +184,7 @@ impl Table {
     /// The table for these settings.
     pub fn of(settings: Settings) -> Self {
         let mut by_number = vec![Vec::new(); HIGHEST as usize + 1];
-        for row in rows::ROWS
-            .iter()
-            .chain(rows::LEGACY)
-            .chain(conditions::ROWS)
-            .chain(conditions::LEGACY)
-            .chain(requests::ROWS)
-        {
+        for row in rows() {
             let say = row.say(settings.role);
             if say == Say::Allow || !stands(row.under, settings) {
                 continue;
@@ -259,6 +253,29 @@ impl Table {
         }
         (Verdict::Allow, "nothing speaks against it")
     }
+}
+
+/// Every row, whatever the settings.
+fn rows() -> impl Iterator<Item = &'static Row> {
+    rows::ROWS
+        .iter()
+        .chain(rows::LEGACY)
+        .chain(conditions::ROWS)
+        .chain(conditions::LEGACY)
+        .chain(requests::ROWS)
+}
+
+/// Whether some answer to a call hangs on this argument.
+pub fn tests(number: u32, arg: u8) -> bool {
+    let mut speaking = rows().filter(|row| row.calls.contains(&i64::from(number)));
+    speaking.any(|row| {
+        [row.worker, row.command].into_iter().any(|say| match say {
+            Say::When(_, clauses) | Say::Told(clauses) => {
+                clauses.iter().any(|clause| clause.iter().any(|test| test.arg() == arg))
+            }
+            Say::Allow | Say::Notify | Say::Always(_) => false,
+        })
+    })
 }
 
 /// Whether a call meets every test of a clause.

@@ -89,10 +89,11 @@ pub(super) fn of_event(event: &str, record: &Map<String, Value>) -> String {
             also("; protected names could not be restored: ", "unsettled")
         ),
         "violation" => format!(
-            "{} was {}; {}{}",
+            "{} was {}; {}{}{}",
             field("file.path"),
             field("what"),
             field("then").replace('_', " "),
+            also(", for the setting ", "setting"),
             also(", kept in ", "quarantined")
         ),
         "network" => format!(

@@ -16,6 +16,7 @@ use super::arguments::{Arguments, AtFlags};
 use super::caller::{Caller, Proc};
 use super::leads::{Kind, Led, led};
 use super::target::{EmptyPath, LastLink, Target};
+use crate::backend::seccomp::tests;
 use crate::confine::attempted::{Attempt, Found, Want};
 
 /// The longest address that is read.
@@ -25,10 +26,13 @@ const INTERPRETERS: usize = 5;
 
 /// What a call that the table refuses is.
 pub(super) fn refused(data: &libc::seccomp_data) -> Attempt {
-    let [first, second, ..] = data.args;
+    let number = u32::try_from(data.nr).unwrap_or(u32::MAX);
+    let [first, second, third, fourth, ..] = data.args;
+    // What no answer hangs on may differ each time, and is nothing else for that.
+    let where_tested = |index: u8, value: u64| if tests(number, index) { value } else { 0 };
     Attempt::Call {
-        number: u32::try_from(data.nr).unwrap_or(u32::MAX),
-        arguments: [first, second],
+        number,
+        arguments: [first, second, where_tested(2, third), where_tested(3, fourth)],
     }
 }
 
@@ -232,16 +236,16 @@ fn rename(caller: &Caller<'_>, from: &Target, to: &Target, flags: u32) -> Vec<At
     let Some(from) = led(caller, from) else {
         return Vec::new();
     };
+    if flags & libc::RENAME_EXCHANGE != 0 {
+        // Whether both are there is not known in here, where one may be hidden.
+        let pair = |to: Led| Attempt::Exchange([from, to].map(|led| (led.path, led.found)));
+        return led(caller, to).map(pair).into_iter().collect();
+    }
     if from.found != Found::There {
         return vec![attempt(Want::Remove, from)];
     }
     let to = led(caller, to);
     let is_there = to.as_ref().is_some_and(|to| to.found == Found::There);
-    if flags & libc::RENAME_EXCHANGE != 0 {
-        let to = to.map(|to| attempt(Want::Remove, to));
-        let from = is_there.then(|| attempt(Want::Remove, from));
-        return from.into_iter().chain(to).collect();
-    }
     if flags & libc::RENAME_NOREPLACE != 0 && is_there {
         return Vec::new();
     }

@@ -23,6 +23,18 @@ pub(super) fn is_harmless(text: &[u8]) -> bool {
     settings(text).is_some_and(|all| all.iter().all(is_listed))
 }
 
+/// The first setting of `text` that is not on the list, as git names it; none where the text is not understood.
+pub(super) fn offence(text: &[u8]) -> Option<Vec<u8>> {
+    let all = settings(text)?;
+    let setting = all.iter().find(|setting| !is_listed(setting))?;
+    let parts = [
+        Some(setting.section.as_slice()),
+        setting.subsection,
+        Some(setting.key.as_slice()),
+    ];
+    Some(parts.into_iter().flatten().collect::<Vec<_>>().join(&b'.'))
+}
+
 /// Whether `new` differs from `old` only in what may be added or set freely.
 pub(super) fn is_harmless_change(old: &[u8], new: &[u8]) -> bool {
     let (Some(old), Some(new)) = (settings(old), settings(new)) else {
@@ -246,6 +258,25 @@ mod tests {
             "name = x\n[user",
         ] {
             assert!(!is_harmless(&with(text)), "{text}");
+        }
+    }
+
+    #[test]
+    fn the_setting_that_is_not_harmless_is_named_as_git_names_it() {
+        let rows: [(&str, Option<&str>); 6] = [
+            ("", None),
+            ("[core]\n\tFSMonitor = x\n", Some("core.fsmonitor")),
+            ("[Filter \"A b\"]\n\tclean = x\n", Some("filter.A b.clean")),
+            (
+                "[user]\n\tname = x\n[core]\n\thooksPath = x\n\tsshCommand = x\n",
+                Some("core.hookspath"),
+            ),
+            ("[core]\n\tbare = yes\n", Some("core.bare")),
+            ("[core] fsmonitor = x\n", None),
+        ];
+        for (text, named) in rows {
+            let offence = offence(&with(text)).map(|key| String::from_utf8(key).unwrap());
+            assert_eq!(offence.as_deref(), named, "{text}");
         }
     }
 

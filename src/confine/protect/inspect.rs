@@ -52,6 +52,27 @@ pub(super) fn may_stay(entry: &Found, seen: &Seen, around: &Surroundings<'_>) ->
     }
 }
 
+/// The setting for which a new config may not stay, where one is the reason.
+pub(super) fn offence(entry: &Found, seen: &Seen) -> Option<Vec<u8>> {
+    match (entry.role, seen) {
+        (Role::GitConfig, Seen::Present(State::File { content, .. })) if content.len() <= MAX_NEW => {
+            gitconfig::offence(content)
+        }
+        (
+            Role::GitDirectory
+            | Role::GitHook
+            | Role::GitConfig
+            | Role::GitCommon
+            | Role::GitBack
+            | Role::GitLink
+            | Role::Way
+            | Role::Name
+            | Role::TooDeep,
+            Seen::Absent | Seen::Present(_) | Seen::Long { .. } | Seen::Unreadable(_),
+        ) => None,
+    }
+}
+
 fn is_in_git_directory(entry: &Found, around: &Surroundings<'_>) -> bool {
     around
         .git_directories

@@ -87,6 +87,8 @@ pub struct Violation {
     pub what: What,
     /// Where the intruder is kept, if there was one.
     pub quarantined: Option<PathBuf>,
+    /// The setting of a new git config that was the reason, where one was.
+    pub setting: Option<Vec<u8>>,
 }
 
 /// What a command did to a protected name.

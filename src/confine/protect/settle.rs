@@ -5,7 +5,7 @@
 //! is inspected. Each round ends in another walk, so what a restored or quarantined thing uncovered
 //! is seen; a tree that is still not at rest after [`ROUNDS`] is an error, and its journal stays.
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::path::{Path, PathBuf};
 
 use nix::errno::Errno;
@@ -13,7 +13,7 @@ use nix::fcntl::RenameFlags;
 
 use super::at::{self, Identity, is_within, outermost, split};
 use super::change::Changes;
-use super::inspect::{MAX_NEW, Surroundings, may_stay};
+use super::inspect::{MAX_NEW, Surroundings, may_stay, offence};
 use super::journal::{Kept, Record};
 use super::names::is_dot_git;
 use super::place::{Patterns, Role};
@@ -88,13 +88,14 @@ impl Settling<'_> {
         &self.roots[usize::from(number)]
     }
 
-    fn report(&mut self, root: u16, path: &[u8], what: What, quarantined: Option<PathBuf>) {
+    fn report(&mut self, root: u16, path: &[u8], what: What, quarantined: Option<PathBuf>, setting: Option<Vec<u8>>) {
         let path = shown(self.root(root), path);
         if self.said.insert((path.clone(), what)) || quarantined.is_some() {
             self.settled.violations.push(Violation {
                 path,
                 what,
                 quarantined,
+                setting,
             });
         }
     }
@@ -204,7 +205,7 @@ impl Settling<'_> {
             }
             Err(error) => return Err(fail(error)),
         }
-        self.report(holder.root, &holder.path, What::Removed, quarantined);
+        self.report(holder.root, &holder.path, What::Removed, quarantined, None);
         Ok(())
     }
 
@@ -239,7 +240,7 @@ impl Settling<'_> {
             }
             reported.insert((kept.root, &kept.path));
             if news || quarantined.is_some() {
-                self.report(kept.root, &kept.path, what, quarantined);
+                self.report(kept.root, &kept.path, what, quarantined, None);
             }
         }
     }
@@ -358,7 +359,8 @@ impl Settling<'_> {
             .collect();
         let kept: u64 = self.record.entries.iter().map(|kept| kept.state.length()).sum();
         let mut spare = (MAX_TOTAL / 2).saturating_sub(kept);
-        let mut intruders: BTreeSet<(u16, &[u8])> = BTreeSet::new();
+        // Each with the setting that is the reason, where one is.
+        let mut intruders: BTreeMap<(u16, &[u8]), Option<Vec<u8>>> = BTreeMap::new();
         for found in &new {
             let root = self.root(found.root);
             let seen = glance(&root.fd, &found.path, 1 << 20);
@@ -372,11 +374,12 @@ impl Settling<'_> {
             }
             // A new `.git` goes as one, with whatever in it does not pass.
             let whole = outermost(&new_git, found.root, &found.path);
-            intruders.insert((found.root, whole.unwrap_or(&found.path)));
+            let setting = intruders.entry((found.root, whole.unwrap_or(&found.path))).or_default();
+            *setting = setting.take().or_else(|| offence(found, &seen));
         }
         // Sorted by bytes, an entry comes before what it holds.
         let mut taken: HashSet<(u16, &[u8])> = HashSet::new();
-        for (root, path) in intruders {
+        for ((root, path), setting) in intruders {
             if outermost(&taken, root, path).is_some() {
                 continue;
             }
@@ -386,7 +389,7 @@ impl Settling<'_> {
                 Ok(place) => {
                     self.changes += 1;
                     self.settled.changes.keep(change);
-                    self.report(root, path, What::Created, place);
+                    self.report(root, path, What::Created, place, setting);
                     taken.insert((root, path));
                 }
                 Err(error) => self.settled.errors.push(error),

@@ -3,6 +3,7 @@
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 
 use nix::errno::Errno;
+use nix::sys::signal::Signal;
 use nix::unistd::{ForkResult, Pid};
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
@@ -121,6 +122,14 @@ pub(crate) fn open_pidfd(pid: Pid) -> nix::Result<OwnedFd> {
     let fd = RawFd::try_from(fd).map_err(|_| Errno::EBADF)?;
     // SAFETY: `fd` was created just above and is known to nobody else.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+/// Signals the process behind a pidfd, which nobody else can have become.
+pub(crate) fn signal_by(pidfd: &OwnedFd, signal: Signal) -> nix::Result<()> {
+    let none = std::ptr::null::<libc::siginfo_t>();
+    // SAFETY: the descriptor is open, and the kernel takes no information for the default one.
+    let done = unsafe { libc::syscall(libc::SYS_pidfd_send_signal, pidfd.as_raw_fd(), signal as i32, none, 0) };
+    Errno::result(done).map(drop)
 }
 
 /// Watches a descriptor for becoming readable; needs a runtime.

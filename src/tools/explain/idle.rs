@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use crate::confine::attempted::Arguments;
 use crate::policy::AbsPath;
 
 /// Where the C library looks for a cache of names, users and groups.
@@ -16,11 +17,12 @@ pub(super) fn is_idle(path: &AbsPath) -> bool {
 
 /// Whether the call is what the C library does before it looks users and hosts up by itself, where nobody would answer it
 /// without Stockade either, or how it lists network interfaces.
-pub(super) fn is_idle_question(number: u32, [family, kind]: [u64; 2]) -> bool {
+pub(super) fn is_idle_question(number: u32, [family, kind, protocol, _]: Arguments) -> bool {
     let is = |value: u64, expected: i32| u64::try_from(expected) == Ok(value);
     let as_it_asks = libc::SOCK_STREAM | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
     let names = is(family, libc::AF_UNIX) && is(kind, as_it_asks) && !Path::new(NAME_SERVICE).exists();
-    let interfaces = is(family, libc::AF_NETLINK) && is(kind, libc::SOCK_RAW | libc::SOCK_CLOEXEC);
+    let raw = libc::SOCK_RAW | libc::SOCK_CLOEXEC;
+    let interfaces = is(family, libc::AF_NETLINK) && is(kind, raw) && is(protocol, libc::NETLINK_ROUTE);
     i64::from(number) == libc::SYS_socket && (names || interfaces)
 }
 
@@ -33,11 +35,13 @@ mod tests {
         let at = |path: &str| is_idle(&AbsPath::new(path).unwrap());
         assert!(at("/sys/fs/cgroup/memory/memory.limit_in_bytes"));
         assert!(!at("/sys/fs/cgroups") && !at("/sys/fs") && !at("/sys/kernel"));
-        let call = |number: i64, family: i32, kind: i32| {
+        let speaks = |number: i64, family: i32, kind: i32, protocol: i32| {
             let of = |value: i32| u64::try_from(value).unwrap();
-            is_idle_question(u32::try_from(number).unwrap(), [of(family), of(kind)])
+            is_idle_question(u32::try_from(number).unwrap(), [of(family), of(kind), of(protocol), 0])
         };
+        let call = |number, family, kind| speaks(number, family, kind, 0);
         let raw = libc::SOCK_RAW | libc::SOCK_CLOEXEC;
+        assert!(!speaks(libc::SYS_socket, libc::AF_NETLINK, raw, libc::NETLINK_AUDIT));
         assert!(call(libc::SYS_socket, libc::AF_NETLINK, raw));
         assert!(!call(libc::SYS_socket, libc::AF_NETLINK, libc::SOCK_RAW));
         assert!(!call(libc::SYS_socket, libc::AF_PACKET, raw));

@@ -10,7 +10,7 @@ use super::standing::Standing;
 use super::there::{Modes, Reached, reached};
 use super::{Blocked, Explained, KernelRecords, Layer, Seer, Wanted};
 use crate::config::amend::Writing;
-use crate::confine::attempted::{Attempt, Attempted, Found};
+use crate::confine::attempted::{Arguments, Attempt, Attempted, Found, Want};
 use crate::confine::records::Recorded;
 use crate::policy::path::display;
 use crate::policy::{AbsPath, Access, Network, Operation, UnixSockets};
@@ -41,7 +41,7 @@ pub(super) enum Denial {
     /// Of an address.
     Address(SocketAddr),
     /// Of a call.
-    Call { number: u32, arguments: [u64; 2] },
+    Call { number: u32, arguments: Arguments },
     /// Of something with a name in a directory; which name is not known.
     Inside {
         wanted: Wanted,
@@ -110,16 +110,11 @@ impl Standing {
     fn explain(&self, all: Vec<(Attempt, u64)>, recorded: Option<Recorded>, writing: Writing) -> Option<Explained> {
         let is_recorded = recorded.is_some();
         let denials = self.held()?.consult(|readers| {
-            let denied = all.into_iter().map(|(attempt, times)| {
-                let reached = match &attempt {
-                    Attempt::File { want, path, found } => reached(path, *found, *want),
-                    Attempt::Reach(_) | Attempt::Call { .. } => None,
-                };
-                (self.denial(readers, &attempt, reached), times)
-            });
             let mut denials = Denials::default();
-            for (denial, times) in denied.filter_map(|(denial, times)| Some((denial?, times))) {
-                denials.noted(denial, times);
+            for (attempt, times) in all {
+                for denial in self.denied(readers, &attempt) {
+                    denials.noted(denial, times);
+                }
             }
             if let Some(recorded) = recorded {
                 self.compare(readers, recorded.all, &mut denials);
@@ -143,22 +138,36 @@ impl Standing {
         })
     }
 
-    fn denial(&self, readers: &Readers<'_>, attempt: &Attempt, reached: Option<Reached>) -> Option<Denial> {
-        match attempt {
-            Attempt::File { .. } => {
-                let reached = reached?;
-                let path = AbsPath::new(&reached.path).ok()?;
-                match reached.wanted {
-                    _ if is_idle(&path) => None,
-                    Wanted::Connect => self.denies_socket(readers, &path).then_some(Denial::Unix(path)),
-                    _ => file(readers, &reached, &path),
-                }
+    /// What was denied of an attempt.
+    fn denied(&self, readers: &Readers<'_>, attempt: &Attempt) -> Vec<Denial> {
+        let one = match attempt {
+            Attempt::File { want, path, found } => {
+                reached(path, *found, *want).and_then(|reached| self.of_what_is_there(readers, &reached))
+            }
+            Attempt::Exchange(pair) => {
+                let sides = pair.each_ref().map(|(path, found)| reached(path, *found, Want::Remove));
+                let [Some(one), Some(other)] = sides else {
+                    // Without both there is nothing to exchange, whoever asks.
+                    return Vec::new();
+                };
+                let sides = [one, other].into_iter();
+                return sides.filter_map(|side| self.of_what_is_there(readers, &side)).collect();
             }
             Attempt::Reach(address) => self.denies_address(*address).then_some(Denial::Address(*address)),
             Attempt::Call { number, arguments } => {
                 let (number, arguments) = (*number, *arguments);
                 (!is_idle_question(number, arguments)).then_some(Denial::Call { number, arguments })
             }
+        };
+        one.into_iter().collect()
+    }
+
+    fn of_what_is_there(&self, readers: &Readers<'_>, reached: &Reached) -> Option<Denial> {
+        let path = AbsPath::new(&reached.path).ok()?;
+        match reached.wanted {
+            _ if is_idle(&path) => None,
+            Wanted::Connect => self.denies_socket(readers, &path).then_some(Denial::Unix(path)),
+            _ => file(readers, reached, &path),
         }
     }
 

@@ -8,6 +8,7 @@ use super::{Blocked, Layer, Subject, Wanted};
 use crate::backend::seccomp::table::Table;
 use crate::backend::seccomp::{Attempts, Call, NATIVE_ARCH, Role};
 use crate::config::amend::Writing;
+use crate::confine::attempted::Arguments;
 use crate::policy::path::{display, escape};
 use crate::policy::{AbsPath, Network, Operation, UnixSockets};
 use crate::tools::inspect::explain::Permitted;
@@ -168,9 +169,9 @@ impl Standing {
         }
     }
 
-    fn of_call(&self, number: u32, arguments: [u64; 2], times: u64) -> Blocked {
+    fn of_call(&self, number: u32, arguments: Arguments, times: u64) -> Blocked {
         let name = call_name(number).map_or_else(|| format!("number {number}"), str::to_owned);
-        let [first, _] = arguments;
+        let [first, _, protocol, _] = arguments;
         let family = i32::try_from(first & u64::from(u32::MAX)).unwrap_or(-1);
         let is_socket = i64::from(number) == libc::SYS_socket;
         match family {
@@ -192,7 +193,7 @@ impl Standing {
             },
             _ => {
                 let mut args = [0; 6];
-                args[..2].copy_from_slice(&arguments);
+                args[..arguments.len()].copy_from_slice(&arguments);
                 let call = Call {
                     arch: NATIVE_ARCH,
                     nr: number,
@@ -206,7 +207,11 @@ impl Standing {
                 ));
                 let (_, reason) = table.answer(&call);
                 let (wanted, what) = if is_socket {
-                    (Wanted::Socket, format!("family {family}"))
+                    let of_protocol = match protocol & u64::from(u32::MAX) {
+                        0 => String::new(),
+                        protocol => format!(", protocol {protocol}"),
+                    };
+                    (Wanted::Socket, format!("family {family}{of_protocol}"))
                 } else {
                     (Wanted::Call, name)
                 };

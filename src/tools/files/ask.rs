@@ -12,6 +12,7 @@ use crate::confine::files::protocol::{Bound, FileAsk, FileReply, FileRequest};
 use crate::confine::files::{FileServer, Soon};
 use crate::confine::protocol::{Ended, Watch};
 use crate::confine::{ConfineError, Confinement, OwnProcess};
+use crate::policy::path::escape;
 use crate::policy::{Network, Policy, UnixSockets};
 use crate::profile::{Asked, Call};
 use crate::tools::call::ToolError;
@@ -63,7 +64,38 @@ impl Executor {
         let server = worker.file_server().await;
         // Kept whatever came of it: it is confined as before, and starts another server when this one is lost.
         self.workers.keep(digest, worker).await;
-        converse(&server?, self.request(ask), stops).await
+        match converse(&server?, self.request(ask), stops).await {
+            Err(error @ ToolError::Confine(_)) => Err(self.lost(&digest, error).await),
+            answered => answered,
+        }
+    }
+
+    /// Why nothing was answered, with what was put back if the worker ended with its server.
+    async fn lost(&mut self, digest: &ProfileDigest, error: ToolError) -> ToolError {
+        let Some(mut worker) = self.workers.take_out(digest) else {
+            return error;
+        };
+        let put_back = worker.last_word().await;
+        self.workers.keep(*digest, worker).await;
+        let Some((violations, unsettled)) = put_back else {
+            return error;
+        };
+        let restored: Vec<Restored> = violations.into_iter().map(Into::into).collect();
+        let unsettled = unsettled.map(|why| escape(why.as_bytes()));
+        match self.record_restored(None, &restored).await {
+            Ok(()) => error.with_put_back(restored, unsettled),
+            Err(unrecorded) => unrecorded,
+        }
+    }
+
+    async fn record_restored(&self, call: Option<&str>, restored: &[Restored]) -> Result<(), ToolError> {
+        match &self.deciding.recorder {
+            Some(recorder) if !restored.is_empty() => {
+                let events = recorder::violations(call.unwrap_or_default(), restored);
+                recorder.note(events).await.map_err(ToolError::after_the_call)
+            }
+            Some(_) | None => Ok(()),
+        }
     }
 
     /// Makes changes; what became of protected names.
@@ -93,11 +125,12 @@ impl Executor {
         let mut restored: Vec<Restored> = violations.into_iter().map(Into::into).collect();
         self.offer(&mut worker, &mut restored, call, stops).await;
         self.workers.keep(digest, worker).await;
-        if let (Some(recorder), false) = (&self.deciding.recorder, restored.is_empty()) {
-            let events = recorder::violations(call.unwrap_or_default(), &restored);
-            recorder.note(events).await.map_err(ToolError::after_the_call)?;
+        self.record_restored(call, &restored).await?;
+        let unsettled = unsettled.map(|why| escape(why.as_bytes()));
+        match answer {
+            Ok(answer) => Ok((answer.last, restored, unsettled)),
+            Err(error) => Err(error.with_put_back(restored, unsettled)),
         }
-        Ok((answer?.last, restored, unsettled))
     }
 
     async fn file_worker(&mut self, asked: &Asked) -> Result<(ProfileDigest, Confinement), ToolError> {

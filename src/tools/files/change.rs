@@ -227,13 +227,13 @@ impl Executor {
         let (reply, restored, unsettled) = self.apply_files(&asked, plan?, call, stops).await?;
         match reply {
             FileReply::Applied => {}
-            FileReply::Failed(failure) => return Err(failures::error(&failure)),
-            _ => return Err(ConfineError::Malformed.into()),
+            FileReply::Failed(failure) => return Err(failures::error(&failure).with_put_back(restored, unsettled)),
+            _ => return Err(ToolError::from(ConfineError::Malformed).with_put_back(restored, unsettled)),
         }
         let undone: Vec<String> = restored
             .iter()
             .filter(|restored| restored.then != Then::PutBack)
-            .map(told)
+            .map(Restored::told)
             .chain(unsettled.map(|why| format!("protected names could not be restored: {why}")))
             .collect();
         let mut data = data;
@@ -292,11 +292,4 @@ fn data_of(parts: &[Step]) -> Value {
         [one] => one.data.clone(),
         several => json!({"files": several.iter().map(|step| step.data.clone()).collect::<Vec<_>>()}),
     }
-}
-
-fn told(restored: &Restored) -> String {
-    format!(
-        "{} is protected and was {} meanwhile; restored",
-        restored.path, restored.what
-    )
 }

@@ -244,9 +244,10 @@ pub(super) fn end(call: &str, end: &CommandEnd<'_>) -> event::End {
 pub(super) fn violation(call: &str, restored: &Restored) -> event::Violation {
     event::Violation {
         call: call.to_owned(),
-        path: Text::of(&restored.path),
+        path: Text::of(&crate::policy::path::display(&restored.whole)),
         what: Text::of(&restored.what),
         quarantined: restored.quarantined.as_deref().map(Text::of),
+        setting: restored.setting.as_deref().map(Text::of),
         then: match restored.then {
             Then::StayedUndone => "stayed_undone",
             Then::PutBack => "put_back",
@@ -325,7 +326,7 @@ pub(super) const fn word(error: &ToolError) -> &'static str {
         ToolError::Denied(_) => "denied",
         ToolError::Pending => "pending",
         ToolError::Stopped(_) => "cancelled",
-        ToolError::UnderWay { failure, .. } => word(failure),
+        ToolError::UnderWay { failure, .. } | ToolError::PutBack { failure, .. } => word(failure),
         ToolError::Refused(_)
         | ToolError::Changed(_)
         | ToolError::Arguments { .. }
