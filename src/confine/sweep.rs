@@ -12,6 +12,8 @@ use nix::sys::signal::{Signal, kill};
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::{Pid, SysconfVar, getpid, sysconf};
 
+use super::sys;
+
 /// One reading of /proc.
 #[derive(Debug, Default)]
 pub(crate) struct Table {
@@ -153,6 +155,12 @@ fn parse_stat(stat: &[u8]) -> Option<(u8, i32, u64, u64)> {
     Some((state, parent, threads, resident))
 }
 
+/// Who its parent is now.
+fn parent(pid: i32) -> Option<i32> {
+    let stat = std::fs::read(format!("/proc/{pid}/stat")).ok()?;
+    parse_stat(&stat).map(|(_, parent, ..)| parent)
+}
+
 /// Kills and reaps everything that descends from this process, until nothing is left.
 pub(crate) fn kill_descendants() {
     sweep(None);
@@ -190,8 +198,14 @@ pub(crate) fn kill_below(root: Pid, until: Instant) {
             return;
         }
         for pid in alive {
-            // It may have ended since the table was read.
-            let _killed = kill(Pid::from_raw(pid), Signal::SIGKILL);
+            let Ok(pidfd) = sys::open_pidfd(Pid::from_raw(pid)) else {
+                continue;
+            };
+            // Its number may be a stranger's since the table was read. One with another parent now is found again.
+            if parent(pid) == table.parents.get(&pid).copied() {
+                // It may have ended since.
+                let _killed = sys::signal_by(&pidfd, Signal::SIGKILL);
+            }
         }
         std::thread::sleep(pause);
         pause = (pause * 2).min(Duration::from_millis(10));
