@@ -50,7 +50,7 @@ pub(super) struct Tree {
     root: OwnedFd,
     /// The tmpfs of the plan, on which mount points are made.
     own: BTreeSet<u64>,
-    /// An empty directory that nobody may open, once there is one.
+    /// An empty directory that nobody may open, once one is mounted.
     cover: Option<OwnedFd>,
     /// What files that others make are to lack.
     mask: Mode,
@@ -131,13 +131,19 @@ impl Tree {
                 self.show(&source, path, flags, Depth::Recursive, *beneath)
             }
             MountStep::MaskDirectory { path } => {
-                let cover = match self.cover.take() {
-                    Some(cover) => cover,
-                    None => tmpfs(c"0000", None, FROZEN).map_err(fresh(path, "a cover for"))?,
+                // Before Linux 6.15 only what is mounted can be copied, so the first is mounted itself.
+                let cover = match &self.cover {
+                    Some(mounted) => sys::copy_mount(mounted, Depth::This).map_err(at(path, "a cover for"))?,
+                    None => {
+                        let first = tmpfs(c"0000", None, FROZEN).map_err(fresh(path, "a cover for"))?;
+                        let again = first
+                            .try_clone()
+                            .map_err(|_short| fresh(path, "a cover for")(Errno::EMFILE))?;
+                        self.cover = Some(again);
+                        first
+                    }
                 };
-                let cover = self.cover.insert(cover);
-                let copy = sys::copy_mount(cover, Depth::This).map_err(at(path, "a cover for"))?;
-                self.put(copy, path, Beneath::Directory)
+                self.put(cover, path, Beneath::Directory)
             }
             MountStep::MaskFile { path } => {
                 let mask = self.source(OsStr::new(MASK))?;
