@@ -35,6 +35,7 @@ mod tests {
         programs_that_look_at_processes_work ["ps", "top", "free", "vmstat"];
         a_loopback_of_ones_own_works ["python3"];
         a_private_tmp_is_seen_by_nobody [];
+        a_file_is_written_in_a_folder_that_is_only_executed [];
         names_of_any_bytes_are_granted_and_denied [];
         a_masked_file_that_the_host_replaces_ends_the_command [];
         a_masked_file_that_the_host_moves_away_ends_the_command [];
@@ -491,6 +492,40 @@ mod tests {
         // The twin: what is missing is what was taken away.
         world.shell("touch ran").output().exits(0);
         assert!(world.workspace().join("ran").exists());
+    }
+
+    fn a_file_is_written_in_a_folder_that_is_only_executed(world: &Fixture) {
+        let (folder, file) = (world.base().join("run"), world.write("../run/file", "old\n"));
+        let text = format!(
+            "extends: [system]
+sandbox:
+  protect_fallback: undo
+  paths:
+    run: {{root: {}, mode: ro, execute: true}}
+    file: {{root: {}, mode: rw, write_approval: false, execute: true}}
+shell: {{default: {{allowed: true, approval: none}}}}
+",
+            folder.display(),
+            file.display()
+        );
+        let config = world.write(world.base().join("file.yaml"), text);
+        let run = |line: &str| {
+            let args = [
+                "run",
+                "-q",
+                "--config",
+                config.to_str().unwrap(),
+                "--cwd",
+                folder.to_str().unwrap(),
+            ];
+            world.stockade(&args).args(["-c", line]).output()
+        };
+        run("echo new > file").exits(0);
+        assert_eq!(fs::read_to_string(&file).unwrap(), "new\n");
+        for line in ["echo x > beside", "rm file", "mkdir file/below", "mv file moved"] {
+            run(line).exits(1);
+        }
+        assert_eq!(fs::read_dir(&folder).unwrap().count(), 1);
     }
 
     fn a_deny_that_landlock_refuses_says_why_it_was_not_namespaces(world: &Fixture) {

@@ -135,7 +135,18 @@ pub(super) fn tell(outcome: &Outcome) {
         Status::NotExecutable { why } => say(&format!("stockade: {why}\n  → is it in a root with `execute: true`?\n")),
         Status::Failed { why } => say(&format!("stockade: {why}\n")),
     }
-    for line in outcome.network.iter().flat_map(NetworkUse::told) {
+    let lines = match &outcome.status {
+        // Nobody knows what it was about, so all of it is told.
+        Status::Failed { .. } => NetworkUse::listed,
+        Status::Exited { .. }
+        | Status::Signaled { .. }
+        | Status::Cancelled { .. }
+        | Status::TimedOut
+        | Status::OverLimit { .. }
+        | Status::NotFound { .. }
+        | Status::NotExecutable { .. } => NetworkUse::told,
+    };
+    for line in outcome.network.iter().flat_map(lines) {
         say(&format!("stockade: network: {line}\n"));
     }
     for line in outcome.explained.iter().flat_map(Explained::told) {

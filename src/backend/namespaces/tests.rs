@@ -441,6 +441,27 @@ fn hurt(sound: &[OsString]) -> Vec<(&'static str, Vec<OsString>)> {
 }
 
 #[test]
+fn a_file_that_is_written_inside_a_tree_that_is_only_executed_has_nothing_below_it() {
+    let (mut survey, mut profile) = (machine(), profile());
+    let file = path("/ro/written");
+    survey.insert(file.clone(), node(Kind::File));
+    for grant in profile.grants.iter_mut().filter(|grant| grant.path == path("/ro")) {
+        grant.rights = Rights::READ | Rights::EXECUTE;
+    }
+    profile.denies.retain(|deny| !deny.to_string().contains("/ro"));
+    profile.grants.push(Grant {
+        scope: Scope::File,
+        ..Grant::tree(file, Rights::ALL, origin())
+    });
+    let plan = lower(&profile, &survey, &options()).unwrap();
+    let sound = plan.plan.render();
+    assert_eq!(check_against(&profile, &survey, &plan, &sound), Ok(()));
+    // The twin: a directory there has.
+    survey.insert(path("/ro/written"), node(Kind::Directory));
+    assert!(check_against(&profile, &survey, &plan, &sound).is_err());
+}
+
+#[test]
 fn a_rule_of_the_layer_on_what_is_no_own_mount_is_caught() {
     let mut plan = lowered();
     let argv = plan.plan.render();

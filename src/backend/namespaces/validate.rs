@@ -226,7 +226,17 @@ impl FileReach for Pair<'_> {
 
     fn prepared(&self) -> Box<dyn Fn(&AbsPath) -> Reach + '_> {
         let (layer, mounts) = (self.layer.prepared(), self.view.index());
+        let is_file = |point: &AbsPath| {
+            let node = self.survey.node(point);
+            node.is_some_and(|node| node.kind != Kind::Directory)
+        };
+        let files = self.view.mounts.keys().filter(|point| is_file(point));
+        let files: Index<'_, &AbsPath> = files.map(|point| (point, point)).collect();
         Box::new(move |path| {
+            // A file that is a mount stays one, and has nothing below it.
+            if files.above(path).any(|file| *file != path) {
+                return Reach::of(|_| Access::Denied);
+            }
             let mount = Mount::around(&mounts, path);
             let (mounts, rules) = (mount.reach(path), layer(path));
             let both = Reach::of(|operation| mounts.get(operation).min(rules.get(operation)));
