@@ -16,6 +16,7 @@ in_both_regimes! {
     a_place_that_no_config_can_grant_is_told_to_be_none_in_a_line [];
     what_is_read_and_then_written_is_one_root [];
     two_programs_of_one_root_are_one_change_of_it [];
+    writing_what_is_executed_already_takes_both_names [];
     who_does_not_want_names_put_back_is_not_asked_for_what_needs_it ["python3"];
 }
 
@@ -229,4 +230,20 @@ fn two_programs_of_one_root_are_one_change_of_it(world: &Fixture) {
         [(shown(world.workspace()), "high".to_owned(), "include".to_owned())],
         "{learned:#}"
     );
+}
+
+fn writing_what_is_executed_already_takes_both_names(world: &Fixture) {
+    let config = plain(world, "  protect_fallback: undo\n", "mode: ro, execute: true");
+    let bin = world.workspace().join("bin");
+    world.write("bin/there", "");
+    let line = "cp /bin/true bin/t && bin/t";
+    let include = |mode: &str| format!("{mode}:{}", bin.display());
+    let learned = learn(world, &config, &["--yes", "--include", &include("rw")], line);
+    assert!(accepted_nothing(&learned), "{learned:#}");
+    assert_eq!(
+        learned["proposals"][0]["accept_with"],
+        format!("--include {}", include("rwx")),
+        "{learned:#}"
+    );
+    passes(world, &config, &["--include", &include("rwx")], line);
 }

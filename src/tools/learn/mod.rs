@@ -38,14 +38,15 @@ pub use trial::Trial;
 use serde::Serialize;
 
 use crate::config::amend::Change;
-use crate::policy::{Policy, Rights};
+use crate::policy::{Policy, Right, Rights};
 
 /// A change that would permit what was denied.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Proposal {
     /// The change.
     pub change: Change,
-    /// The rights that it gives and the config does not.
+    /// The rights that it gives and the config does not. Where only now what can be written can be executed, that is both,
+    /// whichever was there before.
     pub adds: Rights,
     /// How much it could give away, and why.
     pub judged: Judged,
@@ -73,6 +74,20 @@ impl Proposal {
             Change::Widen(root) => root.rights,
             Change::List(_) => Rights::READ,
             Change::Host(_) | Change::Sockets(_) | Change::Undo => Rights::NONE,
+        };
+        let after = match &change {
+            Change::Root(root) => root.rights,
+            Change::Widen(widened) => {
+                let root = policy.roots.iter().find(|root| root.name == widened.name);
+                root.map_or(Rights::NONE, |root| root.rights) | widened.rights
+            }
+            Change::List(_) | Change::Host(_) | Change::Sockets(_) | Change::Undo => Rights::NONE,
+        };
+        let both = Rights::WRITE | Rights::EXECUTE;
+        let adds = if after.contains(both) && (adds.has(Right::Write) || adds.has(Right::Execute)) {
+            adds | both
+        } else {
+            adds
         };
         Self {
             judged: around.judge(&change, policy),
