@@ -25,6 +25,7 @@ mod tests {
         two_questions_on_one_terminal_wait_for_each_other ["python3"];
         a_question_waits_for_the_command_that_another_process_gives_the_keys_to ["python3", "bash"];
         while_another_process_asks_keys_are_answers_alone ["python3", "bash"];
+        one_that_is_stopped_in_the_background_holds_up_no_question ["python3", "bash"];
         what_was_typed_before_the_question_is_no_answer ["python3"];
         an_answer_that_is_not_understood_is_asked_for_again_and_then_denied ["python3"];
         ctrl_c_at_the_question_denies_and_nothing_is_left ["python3"];
@@ -271,6 +272,28 @@ shell:
             ]);
             let (_, shown) = play(world, &steps, &argv);
             assert!(made(world, "asked"), "{shown}");
+            fs::remove_file(world.workspace().join("asked")).unwrap();
+        }
+    }
+
+    fn one_that_is_stopped_in_the_background_holds_up_no_question(world: &Fixture) {
+        let config = config(world, "");
+        // With job control: the shell takes the terminal back when the one is stopped. What that one made of its settings, nobody undoes.
+        for stopped in ["cat", "touch never"] {
+            let line = format!(
+                "saved=$(stty -g); set -m; (sleep 2; pkill -STOP -P $$ -x stockade) & \"$0\" run --config \"$1\" -c '{stopped}'; \
+                 \"$0\" run --config \"$1\" -c 'touch asked'; echo code $?; kill -9 %2; stty $saved"
+            );
+            let argv = ["/bin/bash", "-c", &line, world.binary().to_str().unwrap(), &config];
+            let steps = json!([
+                ["expect", "touch asked"],
+                ["expect", "approve? "],
+                ["send", "y\r"],
+                ["expect", "code 0"]
+            ]);
+            let (_, shown) = play(world, &steps, &argv);
+            assert!(made(world, "asked"), "{shown}");
+            assert!(!made(world, "never"), "{shown}");
             fs::remove_file(world.workspace().join("asked")).unwrap();
         }
     }

@@ -54,6 +54,9 @@ pub enum ApproverError {
     /// No answer in time.
     #[error("no answer within {0:?}")]
     TimedOut(Duration),
+    /// Another process had the keys of the terminal all the time.
+    #[error("another command of Stockade's had the keys of the terminal for {0:?}, so nobody was asked")]
+    Busy(Duration),
     /// What was typed is not an answer.
     #[error("the answer was not understood")]
     Unreadable,

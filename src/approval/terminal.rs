@@ -201,6 +201,7 @@ fn ask_why_not(tty: &mut Tty<'_>) -> Result<Option<String>, ApproverError> {
             | ApproverError::EndOfInput
             | ApproverError::Interrupted
             | ApproverError::TimedOut(_)
+            | ApproverError::Busy(_)
             | ApproverError::Unreadable
             | ApproverError::TooLarge
             | ApproverError::Program { .. }

@@ -240,7 +240,10 @@ fn wait_for_turn(file: &File, patience: Patience<'_>) -> Result<Turn, ApproverEr
             Ok(turn) => return Ok(turn),
             Err(queue) => queue,
         };
-        patience.pause()?;
+        patience.pause().map_err(|error| match error {
+            ApproverError::TimedOut(timeout) => ApproverError::Busy(timeout),
+            other => other,
+        })?;
     }
 }
 

@@ -43,7 +43,15 @@ fn a_question_that_waits_for_another_ends_in_time() {
     let mut session = start("", TWO, &[("ASK_TIMEOUT_MS", "700")]);
     session.prompt(1);
     let (verdicts, shown) = session.end();
-    assert_eq!(verdicts, ["false None Failure(\"no answer within 700ms\")"; 2]);
+    // The other may get its turn at the last moment.
+    let busy = "another command of Stockade's had the keys of the terminal for 700ms, so nobody was asked";
+    let [asked, waited] = ["no answer within 700ms", busy].map(|why| format!("false None Failure({why:?})"));
+    assert_eq!(verdicts.len(), 2);
+    assert!(verdicts.contains(&asked), "{verdicts:?}");
+    assert!(
+        verdicts.iter().all(|verdict| [&asked, &waited].contains(&verdict)),
+        "{verdicts:?}"
+    );
     assert!(order(&shown).starts_with("Qp"), "{shown:?}");
 }
 

@@ -3,19 +3,29 @@
 //! Two at once would be more than unsightly: the answer to the one could be taken by the other. The lock is
 //! on the terminal's own device. It is not on `/dev/tty`, which all terminals share, so that a question on one would
 //! hold up those on the others, and which a confined command may open, and lock for good. A lock on the device goes
-//! with whoever holds it, and leaves nothing behind.
+//! with whoever holds it, and leaves nothing behind. Whoever holds it and is no longer in the foreground reads nothing, be it
+//! stopped or moved to the background, and holds up nobody.
 
-use std::fs::{File, OpenOptions};
+use std::fs::{File, Metadata, OpenOptions};
 use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _, OpenOptionsExt as _};
 
 use nix::errno::Errno;
 use nix::fcntl::{Flock, FlockArg};
 use nix::libc;
 use nix::sys::stat::{major, minor};
+use nix::unistd::tcgetpgrp;
 
 /// The right to ask and to read, until it is dropped.
 #[derive(Debug)]
-pub struct Turn(#[expect(dead_code, reason = "held, not read")] Flock<File>);
+pub enum Turn {
+    /// The lock.
+    Held {
+        /// It goes when this is dropped.
+        _lock: Flock<File>,
+    },
+    /// The lock is that of one who cannot read now.
+    Beside,
+}
 
 /// The controlling terminal, as a thing to be locked.
 #[derive(Debug)]
@@ -37,11 +47,41 @@ impl Queue {
     /// The turn, or the queue again if it is another's.
     pub fn try_take(self) -> Result<Result<Turn, Self>, Errno> {
         match Flock::lock(self.0, FlockArg::LockExclusiveNonblock) {
-            Ok(lock) => Ok(Ok(Turn(lock))),
+            Ok(lock) => Ok(Ok(Turn::Held { _lock: lock })),
+            Err((file, Errno::EWOULDBLOCK)) if is_idle(&file) => Ok(Ok(Turn::Beside)),
             Err((file, Errno::EWOULDBLOCK | Errno::EINTR)) => Ok(Err(Self(file))),
             Err((_, errno)) => Err(errno),
         }
     }
+}
+
+/// Whether the lock on this terminal is held by one that is not in its foreground. Where that cannot be told, it is taken for
+/// one that reads.
+fn is_idle(terminal: &File) -> bool {
+    let group = || {
+        let locks = std::fs::read_to_string("/proc/locks").ok()?;
+        let holder = holder(&locks, &terminal.metadata().ok()?)?;
+        let stat = std::fs::read(format!("/proc/{holder}/stat")).ok()?;
+        field(&String::from_utf8_lossy(&stat), GROUP)
+    };
+    match (group(), tcgetpgrp(terminal)) {
+        (Some(group), Ok(foreground)) => group != i64::from(foreground.as_raw()),
+        (None, _) | (_, Err(_)) => false,
+    }
+}
+
+/// Who holds the lock on a file, from `/proc/locks`.
+fn holder(locks: &str, file: &Metadata) -> Option<u32> {
+    let (major, minor) = (major(file.dev()), minor(file.dev()));
+    let place = format!("{major:02x}:{minor:02x}:{}", file.ino());
+    let mut all = locks
+        .lines()
+        .map(|line| line.split_ascii_whitespace().collect::<Vec<_>>());
+    all.find_map(|words| match words.as_slice() {
+        // Whoever waits has an arrow in its second place.
+        [_, "FLOCK", _, _, holder, at, ..] if *at == place => holder.parse().ok(),
+        _ => None,
+    })
 }
 
 fn open(path: &str) -> std::io::Result<File> {
@@ -62,9 +102,16 @@ fn device() -> Option<File> {
 /// The device number of the controlling terminal, from a process's `stat`.
 fn controlling(stat: &str) -> Option<u64> {
     // The name of the program may hold blanks and brackets; behind the last one are numbers.
+    u64::try_from(field(stat, TERMINAL)?).ok().filter(|number| *number != 0)
+}
+
+/// Places of fields in a process's `stat`, counted from behind its name.
+const GROUP: usize = 2;
+const TERMINAL: usize = 4;
+
+fn field(stat: &str, place: usize) -> Option<i64> {
     let (_, fields) = stat.rsplit_once(')')?;
-    let number: i64 = fields.split_ascii_whitespace().nth(4)?.parse().ok()?;
-    u64::try_from(number).ok().filter(|number| *number != 0)
+    fields.split_ascii_whitespace().nth(place)?.parse().ok()
 }
 
 fn name(number: u64) -> Option<String> {
@@ -92,6 +139,22 @@ mod tests {
         assert_eq!(name(0x402).as_deref(), Some("/dev/tty2"));
         assert_eq!(name(0x440).as_deref(), Some("/dev/ttyS0"));
         assert_eq!(name(0x501), None);
+    }
+
+    #[test]
+    fn whoever_holds_a_lock_is_found() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let metadata = file.as_file().metadata().unwrap();
+        let locks = || std::fs::read_to_string("/proc/locks").unwrap();
+        assert_eq!(holder(&locks(), &metadata), None);
+        let queue = Queue(File::open(file.path()).unwrap());
+        let turn = queue.try_take().unwrap().unwrap();
+        assert_eq!(holder(&locks(), &metadata), Some(std::process::id()));
+        drop(turn);
+        assert_eq!(holder(&locks(), &metadata), None);
+        let waiting = "1: -> FLOCK  ADVISORY  WRITE 7 00:18:3 0 EOF\n2: POSIX  ADVISORY  WRITE 8 00:18:3 0 EOF\n";
+        assert_eq!(holder(waiting, &metadata), None);
+        assert_eq!(field("7 (a) 1 (b c) S 1 70 7 34817 7 0", GROUP), Some(70));
     }
 
     #[test]
