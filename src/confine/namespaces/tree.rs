@@ -132,16 +132,13 @@ impl Tree {
             }
             MountStep::MaskDirectory { path } => {
                 // Before Linux 6.15 only what is mounted can be copied, so the first is mounted itself.
-                let cover = match &self.cover {
-                    Some(mounted) => sys::copy_mount(mounted, Depth::This).map_err(at(path, "a cover for"))?,
-                    None => {
-                        let first = tmpfs(c"0000", None, FROZEN).map_err(fresh(path, "a cover for"))?;
-                        let again = first
-                            .try_clone()
-                            .map_err(|_short| fresh(path, "a cover for")(Errno::EMFILE))?;
-                        self.cover = Some(again);
-                        first
-                    }
+                let cover = if let Some(mounted) = &self.cover {
+                    sys::copy_mount(mounted, Depth::This).map_err(at(path, "a cover for"))?
+                } else {
+                    let first = tmpfs(c"0000", None, FROZEN).map_err(fresh(path, "a cover for"))?;
+                    let again = first.try_clone();
+                    self.cover = Some(again.map_err(|_short| fresh(path, "a cover for")(Errno::EMFILE))?);
+                    first
                 };
                 self.put(cover, path, Beneath::Directory)
             }
