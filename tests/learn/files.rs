@@ -181,7 +181,7 @@ fn flags_become_a_config_that_says_the_same(world: &Fixture) {
         "out",
         // What `--ro` gives is executed as well, so that it is written is for somebody to say.
         "--include",
-        "rw:.",
+        "rwx:.",
         "--out",
         "new.yaml",
         "-c",

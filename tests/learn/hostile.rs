@@ -336,7 +336,7 @@ fn what_is_executed_is_not_made_writable_without_a_word(world: &Fixture) {
         "cat /usr/bin/true > bin/x && chmod +x bin/x && bin/x",
     );
     assert!(accepted_nothing(&learned), "{learned:#}");
-    let include = format!("rw:{}/bin", world.workspace().display());
+    let include = format!("rwx:{}/bin", world.workspace().display());
     passes(
         world,
         &config,
