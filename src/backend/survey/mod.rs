@@ -200,7 +200,11 @@ impl Survey {
             identity: made,
             links: 2,
         };
-        let missing = |path: &AbsPath| path.as_path().symlink_metadata().is_err();
+        // What is there and cannot be looked at is not taken for missing.
+        let missing = |path: &AbsPath| {
+            let looked = path.as_path().symlink_metadata();
+            looked.is_err_and(|error| error.kind() == io::ErrorKind::NotFound)
+        };
         let each = paths.into_iter().flat_map(|path| path.ancestors().take_while(missing));
         Self {
             to_come: each.map(|path| (path, node)).collect(),
