@@ -127,18 +127,8 @@ pub(crate) fn pattern_words(pattern: &str) -> Result<Vec<String>, (&'static str,
 /// What holds where no rule matches.
 pub(crate) fn default_rule(layers: &Layers) -> Result<ShellRule, Box<Diagnostic>> {
     let found = layers.first(|raw| raw.shell.as_ref()?.default.as_ref());
-    let mut rule = ShellRule {
-        pattern: Vec::new(),
-        allowed: true,
-        approval: Demand::Required,
-        sandbox_paths: None,
-        network: None,
-        description: None,
-        reason: None,
-        matches: Vec::new(),
-        not_matches: Vec::new(),
-        origin: Origin::Builtin("commands need approval unless a rule says otherwise"),
-    };
+    let unsaid = Origin::Builtin("commands need approval unless a rule says otherwise");
+    let mut rule = ShellRule::plain(Vec::new(), Demand::Required, unsaid);
     let Some((layer, raw)) = found else {
         return Ok(rule);
     };
