@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use serde_json::{Value, json};
 
-use crate::policy::path::{display, escape};
+use crate::policy::path::display;
 use crate::policy::{Cut, Origin, Policy};
 use crate::profile;
 
@@ -56,7 +56,7 @@ pub(super) fn warnings(cuts: &[Cut]) -> String {
 pub(super) fn object(cut: &Cut) -> Value {
     json!({
         "origin": cut.origin.to_string(),
-        "ceiling": escape(cut.ceiling.as_os_str().as_encoded_bytes()),
+        "ceiling": display(cut.ceiling.as_os_str()),
         "clause": cut.clause.as_ref().map(ToString::to_string),
         "what": cut.what.to_string(),
     })

@@ -4,12 +4,13 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 
 /// The text in which a name of any bytes is shown to a person: printable characters as they are,
-/// everything that could move a cursor, hide or reorder text as an escape.
+/// everything that could move a cursor, hide or reorder text as an escape. Backslashes are doubled: a name that
+/// spells an escape out is not shown as one that has to be escaped.
 pub fn display(path: impl AsRef<OsStr>) -> String {
-    escape(path.as_ref().as_bytes())
+    escape_backslashes(path.as_ref().as_bytes())
 }
 
-/// [`display`] for bytes that are not a path: a command line, a program's output.
+/// [`display`] for bytes that are not a name: a command line, a program's output.
 ///
 /// A backslash stands for itself, so the text alone does not tell an escape from the same letters
 /// in the bytes; where that matters, [`escape_backslashes`] does.
@@ -122,9 +123,16 @@ mod tests {
             assert_eq!(display(&text), format!("/a\\u{{{:x}}}b", u32::from(c)));
             assert!(is_escaped(text.as_bytes()));
         }
-        let seen = "/é日本ㅎᄒ⠁e\u{301}\\n";
+        let seen = "/é日本ㅎᄒ⠁e\u{301}";
         assert_eq!(display(seen), seen);
         assert!(!is_escaped(seen.as_bytes()));
+    }
+
+    #[test]
+    fn no_two_names_are_shown_alike() {
+        assert_eq!(display("/a\nb"), "/a\\nb");
+        assert_eq!(display("/a\\nb"), "/a\\\\nb");
+        assert_ne!(display(OsStr::from_bytes(b"/\xff")), display("/\\xff"));
     }
 
     #[test]

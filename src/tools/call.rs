@@ -14,7 +14,7 @@ use super::plan::PlanError;
 use crate::audit::AuditError;
 use crate::confine::ConfineError;
 use crate::confine::io::{IoError, OutputMode, Stdin};
-use crate::policy::path::{display, is_escaped};
+use crate::policy::path::{display, escape, is_escaped};
 
 /// What to run.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -196,7 +196,7 @@ pub fn words(command: &ShellCommand) -> Vec<u8> {
 pub fn pasted(word: &OsStr) -> String {
     let bytes = word.as_bytes();
     if !is_escaped(bytes) {
-        return display(OsStr::from_bytes(&quoted(word)));
+        return escape(&quoted(word));
     }
     let octal = |bytes: &[u8]| -> Vec<String> { bytes.iter().map(|byte| format!("\\{byte:03o}")).collect() };
     let mut text = String::from("$'");

@@ -260,6 +260,7 @@ fn names_of_any_bytes_are_told(world: &Fixture) {
     let mut twins = Twins::new(world);
     for bytes in [
         b"new\nline".as_slice(),
+        b"new\\nline",
         b"quote'\"`$(x)",
         b"back\\slash",
         b"not\xff\xfeutf8",

@@ -3,14 +3,16 @@
 //! The lines hold what a command wrote, byte for byte where it is text: whoever shows them escapes what does
 //! not print. Each begins with `+`, `-`, `@`, `\` or a blank.
 
+use std::ffi::OsStr;
 use std::fmt::Write as _;
+use std::os::unix::ffi::OsStrExt as _;
 use std::time::Duration;
 
 use similar::TextDiff;
 
 use super::change::{Change, Copy};
 use super::state::State;
-use crate::policy::path::escape;
+use crate::policy::path::display;
 
 /// Most bytes of text: what is longer nobody reads, so it is not offered.
 const MAX_TEXT: usize = 128 * 1024;
@@ -48,7 +50,7 @@ fn line(text: &mut String, sign: char, below: &[u8], state: &State) {
     let name = if below.is_empty() {
         String::new()
     } else {
-        format!("{}: ", escape(below))
+        format!("{}: ", display(OsStr::from_bytes(below)))
     };
     let what = match state {
         State::File { mode, content, .. } if as_text(content).is_some() => {
@@ -62,7 +64,7 @@ fn line(text: &mut String, sign: char, below: &[u8], state: &State) {
                 .fold(String::new(), |text, byte| format!("{text}{byte:02x}"));
             format!("binary file, {} bytes, mode {mode:o}, SHA-256 {hash}", content.len())
         }
-        State::Symlink { target } => format!("symbolic link to {}", escape(target)),
+        State::Symlink { target } => format!("symbolic link to {}", display(OsStr::from_bytes(target))),
         State::Directory { mode } => format!("directory, mode {mode:o}"),
         State::Special { mode, .. } => format!("named pipe, mode {:o}", mode & 0o7777),
     };

@@ -12,7 +12,6 @@ use super::{Blocked, Explained, KernelRecords, Layer, Seer, Wanted};
 use crate::config::amend::Writing;
 use crate::confine::attempted::{Arguments, Attempt, Attempted, Found, Want};
 use crate::confine::records::Recorded;
-use crate::policy::path::display;
 use crate::policy::{AbsPath, Access, Network, Operation, UnixSockets};
 use crate::profile::Call;
 use crate::tools::inspect::backend::Readers;
@@ -65,7 +64,7 @@ struct Counted {
 #[derive(Debug, Default)]
 pub(super) struct Denials {
     all: Vec<Counted>,
-    known: HashMap<(Wanted, String), usize>,
+    known: HashMap<(Wanted, Vec<u8>), usize>,
     /// Those of names, by what was wanted of them and their directory.
     within: HashMap<(Wanted, AbsPath), Vec<usize>>,
 }
@@ -196,17 +195,15 @@ impl Standing {
 
 impl Denial {
     /// What two denials have in common that are told as one.
-    fn key(&self) -> (Wanted, String) {
+    fn key(&self) -> (Wanted, Vec<u8>) {
         match self {
-            Self::File { wanted, path, .. } => (*wanted, display(path.as_path().as_os_str())),
-            Self::Unix(path) => (Wanted::Connect, display(path.as_path().as_os_str())),
-            Self::Address(address) => (Wanted::Connect, address.to_string()),
-            Self::Call { number, arguments } => (Wanted::Call, format!("{number} {arguments:?}")),
+            Self::File { wanted, path, .. } => (*wanted, path.as_bytes().to_vec()),
+            Self::Unix(path) => (Wanted::Connect, path.as_bytes().to_vec()),
+            Self::Address(address) => (Wanted::Connect, address.to_string().into_bytes()),
+            Self::Call { number, arguments } => (Wanted::Call, format!("{number} {arguments:?}").into_bytes()),
             // No path ends like that, so it is told from what was noted.
-            Self::Inside { wanted, directory, .. } => {
-                (*wanted, format!("{}/", display(directory.as_path().as_os_str())))
-            }
-            Self::Scoped { wanted, what } => (*wanted, what.clone()),
+            Self::Inside { wanted, directory, .. } => (*wanted, [directory.as_bytes(), b"/"].concat()),
+            Self::Scoped { wanted, what } => (*wanted, what.clone().into_bytes()),
         }
     }
 }

@@ -17,7 +17,7 @@ use super::there::{Modes, Reached};
 use crate::confine::attempted::Found;
 use crate::confine::records::{Blocker, Object, Refusal};
 use crate::policy::AbsPath;
-use crate::policy::path::{display, escape};
+use crate::policy::path::display;
 use crate::tools::inspect::backend::Readers;
 
 /// What is said of a process. Its name and number the command may not know.
@@ -156,5 +156,8 @@ fn is_of_a_process(path: &AbsPath) -> bool {
 /// A name in the abstract namespace, as people write it.
 fn abstract_name(name: &OsStr) -> String {
     let name = name.as_bytes();
-    format!("@{}", escape(name.strip_prefix(b"\0").unwrap_or(name)))
+    format!(
+        "@{}",
+        display(OsStr::from_bytes(name.strip_prefix(b"\0").unwrap_or(name)))
+    )
 }

@@ -1,13 +1,15 @@
 //! What was read, listed or found, as an agent and a program are told it.
 
+use std::ffi::OsStr;
 use std::fmt::Write as _;
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
 use serde_json::{Value, json};
 
 use crate::confine::files::protocol::{End, Entry, Kind, Match, Text};
 use crate::policy::AbsPath;
-use crate::policy::path::{display, escape};
+use crate::policy::path::escape;
 use crate::tools::outcome::lossy;
 use crate::tools::tool::{Output, OutputEnd};
 
@@ -56,14 +58,19 @@ pub(super) fn text_of(path: &AbsPath, text: Text) -> Output {
     }
 }
 
+/// A name as an agent is told it, escaped. It gives the text back to name the file, so a backslash stays what it is.
+fn named(name: &OsStr) -> String {
+    escape(name.as_bytes())
+}
+
 /// A path below the start, escaped.
-fn relative(start: &AbsPath, path: &std::ffi::OsStr) -> String {
+fn relative(start: &AbsPath, path: &OsStr) -> String {
     let path = Path::new(path);
     let below = path.strip_prefix(start.as_path()).unwrap_or(path);
     if below.as_os_str().is_empty() {
-        return display(start.name().unwrap_or_default());
+        return named(start.name().unwrap_or_default());
     }
-    display(below)
+    named(below.as_os_str())
 }
 
 pub(super) fn entries_text(start: &AbsPath, entries: &[Entry]) -> String {
@@ -88,7 +95,7 @@ pub(super) fn entries_data(entries: &[Entry]) -> Value {
     };
     entries
         .iter()
-        .map(|entry| json!({"path": display(&entry.path), "kind": kind(entry.kind), "size": entry.size}))
+        .map(|entry| json!({"path": named(&entry.path), "kind": kind(entry.kind), "size": entry.size}))
         .collect()
 }
 
@@ -119,7 +126,7 @@ pub(super) fn matches_data(matches: &[Match]) -> Value {
         .iter()
         .map(|found| {
             let lines: Vec<String> = found.lines.iter().map(|line| lossy(line.clone())).collect();
-            json!({"path": display(&found.path), "line": found.line, "first_line": found.first, "lines": lines})
+            json!({"path": named(&found.path), "line": found.line, "first_line": found.first, "lines": lines})
         })
         .collect()
 }

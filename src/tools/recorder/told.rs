@@ -18,7 +18,7 @@ use crate::audit::{Text, bounded};
 use crate::backend::status::{ClauseStatus, Status as Held};
 use crate::config::NamedFile;
 use crate::policy::hex::hex;
-use crate::policy::path::escape;
+use crate::policy::path::{display, escape};
 use crate::policy::{AbsPath, Mode, Policy};
 
 /// The most clauses of a profile that are told of, and the most bytes of them.
@@ -40,7 +40,7 @@ pub(super) fn session_start(policy: &Policy, mode: Mode) -> SessionStart {
         mode: mode.to_string(),
         config: Vec::new(),
         ceilings: ceilings
-            .map(|ceiling| Text::of_bytes(ceiling.file.as_os_str().as_bytes()))
+            .map(|ceiling| Text::of(&display(ceiling.file.as_os_str())))
             .collect(),
         regime_line: Text::of(""),
     }
@@ -50,7 +50,7 @@ pub(super) fn complete(start: &mut SessionStart, files: &[NamedFile], regime_lin
     let files = files.iter().take(MOST);
     start.config = files
         .map(|file| ConfigFile {
-            path: Text::of_bytes(file.path.as_os_str().as_bytes()),
+            path: Text::of(&display(&file.path)),
             sha256: file.hex(),
         })
         .collect();
@@ -212,7 +212,7 @@ pub(in crate::tools) fn command_start(
         call: call.to_owned(),
         command: Text::of_bytes(&words(command)),
         command_sha256: hex(&hash.finalize()),
-        directory: Text::of_bytes(directory.as_bytes()),
+        directory: Text::of(&directory.to_string()),
         profile: hex(digest),
         regime: regime.to_owned(),
     })
@@ -244,7 +244,7 @@ pub(super) fn end(call: &str, end: &CommandEnd<'_>) -> event::End {
 pub(super) fn violation(call: &str, restored: &Restored) -> event::Violation {
     event::Violation {
         call: call.to_owned(),
-        path: Text::of(&crate::policy::path::display(&restored.whole)),
+        path: Text::of(&display(&restored.whole)),
         what: Text::of(&restored.what),
         quarantined: restored.quarantined.as_deref().map(Text::of),
         setting: restored.setting.as_deref().map(Text::of),

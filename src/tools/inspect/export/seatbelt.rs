@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use super::ExportError;
 use crate::backend::seatbelt::SeatbeltPlan;
 use crate::confine::seatbelt::SANDBOX_EXEC;
-use crate::policy::path::{escape, is_escaped};
+use crate::policy::path::{display, is_escaped};
 
 const FORM: &str = "a Seatbelt script";
 
@@ -27,7 +27,7 @@ pub(super) fn script(plan: &SeatbeltPlan) -> Result<String, ExportError> {
         if is_escaped(parameter.value.as_bytes()) {
             return Err(ExportError::Name {
                 form: FORM,
-                path: escape(parameter.value.as_bytes()),
+                path: display(&parameter.value),
                 why: "it has a character that cannot be seen",
             });
         }
