@@ -10,13 +10,13 @@
 use std::io;
 use std::os::fd::AsRawFd;
 use std::os::unix::net::UnixStream;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, Once, PoisonError};
 
 use super::child::Child;
 use super::error::ConfineError;
 use super::protocol::{Announcement, Place, ProtectSetup};
 use super::session::Named;
-use super::wire;
+use super::{group, wire};
 
 static AHEAD: Mutex<Option<Ahead>> = Mutex::new(None);
 
@@ -118,6 +118,12 @@ pub(super) struct Spawned {
     pub(super) child: Child,
 }
 
+/// Done before the first child is started, which would have to move as well.
+fn settle() {
+    static DONE: Once = Once::new();
+    DONE.call_once(group::settle);
+}
+
 /// A stage that has been told what it needs to know.
 #[derive(Debug)]
 pub(super) struct Announced {
@@ -168,12 +174,14 @@ impl Spawned {
 
     fn start() -> Result<Self, ConfineError> {
         let (control, theirs) = UnixStream::pair().map_err(ConfineError::Spawn)?;
+        settle();
         let child = Child::start(theirs.into()).map_err(ConfineError::Spawn)?;
         Ok(Self { control, child })
     }
 
     fn start_alone() -> io::Result<Self> {
         let (control, theirs) = UnixStream::pair()?;
+        settle();
         let child = Child::start_alone(&theirs.into())?;
         Ok(Self { control, child })
     }

@@ -39,6 +39,8 @@ pub(crate) struct Task {
     pub(crate) start: Start,
     /// Its standard streams.
     pub(crate) streams: [OwnedFd; 3],
+    /// The door of its control group, where it has one.
+    pub(crate) group: Option<OwnedFd>,
     /// How many tasks its user namespace may hold, where the kernel counts them.
     pub(crate) most_tasks: Option<u64>,
 }
@@ -189,6 +191,8 @@ fn hear(orders: &OwnedFd) -> Result<Task, StartFailure> {
             start,
             streams: <[OwnedFd; 3]>::try_from(streams)
                 .map_err(|_| failed("three descriptors are needed".to_owned()))?,
+            // Who waits was made before, and runs in none.
+            group: None,
             most_tasks,
         }),
         // Nobody needs it.

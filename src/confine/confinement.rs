@@ -18,9 +18,10 @@ use super::child::Child;
 use super::dispatch::{Keeps, Pending, PutBack, Waiter, dispatch};
 use super::error::ConfineError;
 use super::files::FileServer;
+use super::group::Group;
 use super::protocol::{
-    Announcement, Answer, CommandLimits, Ended, Inquiry, Offer, OwnProcess, Place, ProtectSetup, Reply, Request,
-    SetupMessage, Start, Work,
+    Announcement, Answer, CommandLimits, Counting, End, Ended, Inquiry, LimitKind, Offer, OwnProcess, Place,
+    ProtectSetup, Reply, Request, SetupMessage, Start, Work,
 };
 use super::records::Records;
 use super::session::{self, Named, Session};
@@ -91,6 +92,7 @@ pub struct Confinement {
 pub struct Running {
     call: u64,
     ended: oneshot::Receiver<Result<Ended, ConfineError>>,
+    group: Option<Arc<Group>>,
 }
 
 impl Confinement {
@@ -180,6 +182,11 @@ impl Confinement {
 
     /// Starts a command. The worker reads of it once it has passed its self-test.
     pub async fn launch(&mut self, launch: Launch) -> Result<Running, ConfineError> {
+        let group = match launch.limits.counting {
+            Counting::Group => Some(Arc::new(Group::make(launch.limits)?)),
+            Counting::Namespace | Counting::Sampled => None,
+        };
+        let door = group.as_deref().map(Group::door).transpose()?;
         self.calls += 1;
         let call = self.calls;
         let (sender, ended) = oneshot::channel();
@@ -209,11 +216,12 @@ impl Confinement {
             limits,
             terminal,
         };
-        let sent = send(self.writer.as_ref(), &Request::Start(start), &streams).await;
+        let descriptors: Vec<OwnedFd> = streams.into_iter().chain(door).collect();
+        let sent = send(self.writer.as_ref(), &Request::Start(start), &descriptors).await;
         // Why there is no worker says more than that it cannot be told anything.
         self.ready().await?;
         sent?;
-        Ok(Running { call, ended })
+        Ok(Running { call, ended, group })
     }
 
     /// Tells a command to stop: `signal` now, SIGKILL for its whole tree after the grace period, or at
@@ -358,6 +366,27 @@ impl Running {
 
     /// How it ended; its whole tree is dead by then.
     pub async fn ended(&mut self) -> Result<Ended, ConfineError> {
-        (&mut self.ended).await.unwrap_or(Err(ConfineError::WorkerDied))
+        let mut ended = (&mut self.ended).await.unwrap_or(Err(ConfineError::WorkerDied))?;
+        if self.group.as_deref().is_some_and(Group::was_out_of_memory) {
+            ended.end = match ended.end {
+                End::NotStarted(failure) => End::NotStarted(failure),
+                End::GivenUp(failure) => End::GivenUp(failure),
+                End::Exited(_) | End::Signaled(_) | End::TimedOut | End::Cancelled | End::OverLimit(_) | End::Lost => {
+                    End::OverLimit(LimitKind::Memory)
+                }
+            };
+        }
+        Ok(ended)
+    }
+
+    /// The end of what it may have of memory, where the kernel tells of that. What is left of it must be stopped then.
+    pub fn out_of_memory(&self) -> impl Future<Output = ()> + use<> {
+        let group = self.group.clone();
+        async move {
+            match group {
+                Some(group) => group.is_out_of_memory().await,
+                None => std::future::pending().await,
+            }
+        }
     }
 }

@@ -32,7 +32,7 @@ impl Counter {
     ) -> Result<Option<u64>, StartFailure> {
         let processes = match (limits.counting, limits.processes) {
             (Counting::Namespace, Some(processes)) => processes,
-            (Counting::Sampled, _) | (Counting::Namespace, None) => return Ok(None),
+            (Counting::Sampled | Counting::Group, _) | (Counting::Namespace, None) => return Ok(None),
         };
         let failed = |what: String| StartFailure::new(Step::SelfTest, Errno::EPROTO, what);
         match outside {

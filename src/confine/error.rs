@@ -22,6 +22,12 @@ pub enum ConfineError {
     /// There is no directory for it.
     #[error("no place for private directories ({0}); set TMPDIR to a directory outside every root and outside /tmp")]
     NoPlace(String),
+    /// The control group that was to bound the command could not be made.
+    #[error(
+        "failed to make the control group that bounds the command: {0}; start Stockade outside a delegated control group to \
+         have its limits measured instead"
+    )]
+    Group(#[source] io::Error),
     /// The stage could not be started.
     #[error("failed to start the confined stage: {0}")]
     Spawn(#[source] io::Error),

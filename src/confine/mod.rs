@@ -25,6 +25,7 @@ pub mod error;
 mod failure;
 pub mod files;
 pub mod filter;
+pub mod group;
 pub mod io;
 pub mod keeper;
 mod linger;

@@ -67,7 +67,7 @@ pub struct ProtectSetup {
 /// Parent → worker.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub enum Request {
-    /// Starts a command; its standard streams ride along.
+    /// Starts a command; its standard streams ride along, and the door of its control group, where it has one.
     Start(Start),
     /// Ends a command: first with this signal, then, after the grace period, with SIGKILL.
     Cancel {
@@ -150,6 +150,8 @@ pub enum Counting {
     Sampled,
     /// The kernel counts what runs in the worker's user namespace; the worker tries that first.
     Namespace,
+    /// The kernel counts in a control group, whose door rides along; it bounds memory as well.
+    Group,
 }
 
 /// Worker → parent.

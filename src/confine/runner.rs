@@ -26,7 +26,7 @@ use super::protocol::{End, LimitKind, RunnerReport, RunnerRequest, StartFailure,
 use super::ruleset::Speech;
 use super::selftest::{Canaries, signals_are_scoped};
 use super::wire::{receive, send};
-use super::{ruleset, sys};
+use super::{group, ruleset, sys};
 use crate::backend::attributes::AttributePlan;
 
 /// How long a command that was told to stop may take before it is killed.
@@ -93,8 +93,15 @@ impl Runner {
     }
 
     /// Makes this process a runner and forks the command.
-    fn begin(self) -> Result<Underway, StartFailure> {
+    fn begin(mut self) -> Result<Underway, StartFailure> {
         let at = |step| StartFailure::at(step);
+        if let Told::Now(task) = &mut self.told
+            && let Some(door) = task.group.take()
+        {
+            // First of all: what is made from here on is in it.
+            group::enter(&door)
+                .map_err(|errno| StartFailure::new(Step::Limits, errno, "entering its control group"))?;
+        }
         // The name only helps a person reading a process list.
         let _named = prctl::set_name(c"stockade-run");
         let mut mask = SigSet::empty();

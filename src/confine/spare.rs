@@ -92,7 +92,12 @@ pub(super) fn can_wait(start: &Start, compiled: Option<&Compiled>) -> bool {
         && !are_counted(start.limits)
 }
 
-/// Whether the kernel counts all processes around a command, those that wait among them.
+/// Whether the kernel counts the processes around a command: those that wait among them, or not where they must be.
 pub(super) fn are_counted(limits: CommandLimits) -> bool {
-    limits.counting == Counting::Namespace && limits.processes.is_some()
+    match limits.counting {
+        // Who waits was made before, and outside it.
+        Counting::Group => true,
+        Counting::Namespace => limits.processes.is_some(),
+        Counting::Sampled => false,
+    }
 }

@@ -7,7 +7,7 @@ use nix::sys::socket::{AddressFamily, SockFlag, SockType, socketpair};
 use nix::unistd::{Pid, getpid};
 
 use super::command::{Task, Told};
-use super::protocol::{KeeperRequest, Start, StartFailure, Step, Watch};
+use super::protocol::{Counting, KeeperRequest, Start, StartFailure, Step, Watch};
 use super::runner::{Runner, let_begin};
 use super::spare::{self, Ours, Spare};
 use super::sys;
@@ -15,6 +15,23 @@ use super::worker::{Active, Worker};
 
 /// From so many commands on there will be others. Many a session has one.
 pub(super) const FIRST: u8 = 2;
+
+/// The standard streams, and the door of a control group where there must be one.
+fn taken(fds: Vec<OwnedFd>, counting: Counting) -> Result<([OwnedFd; 3], Option<OwnedFd>), StartFailure> {
+    let mut fds = fds;
+    let group = match counting {
+        Counting::Group => fds.pop(),
+        Counting::Namespace | Counting::Sampled => None,
+    };
+    match <[OwnedFd; 3]>::try_from(fds) {
+        Ok(streams) => Ok((streams, group)),
+        Err(_) => Err(StartFailure::new(
+            Step::Streams,
+            Errno::EBADF,
+            "three descriptors are needed, and a fourth for a control group",
+        )),
+    }
+}
 
 /// What came of a task that was given away.
 enum Begun {
@@ -27,13 +44,7 @@ enum Begun {
 impl Worker<'_> {
     /// Starts a command.
     pub(super) fn start(&mut self, start: Start, fds: Vec<OwnedFd>) -> Result<(), StartFailure> {
-        let Ok(streams) = <[OwnedFd; 3]>::try_from(fds) else {
-            return Err(StartFailure::new(
-                Step::Streams,
-                Errno::EBADF,
-                "three descriptors are needed",
-            ));
-        };
+        let (streams, group) = taken(fds, start.limits.counting)?;
         if spare::are_counted(start.limits) {
             self.dismiss_spare();
             self.alone = FIRST;
@@ -47,6 +58,7 @@ impl Worker<'_> {
         let task = Box::new(Task {
             start,
             streams,
+            group,
             most_tasks,
         });
         let task = if spare::can_wait(&task.start, self.compiled.as_ref()) {

@@ -20,8 +20,8 @@ use super::counting::Counter;
 use super::linger::{REQUEST, linger};
 use super::mounts::{Changed, Mounts};
 use super::protocol::{
-    CommandLimits, End, Ended, KeeperReply, KeeperRequest, Reply, Request, RunnerReport, RunnerRequest, SetupMessage,
-    StartFailure, Step, Violation, Watch,
+    CommandLimits, Counting, End, Ended, KeeperReply, KeeperRequest, Reply, Request, RunnerReport, RunnerRequest,
+    SetupMessage, StartFailure, Step, Violation, Watch,
 };
 use super::spare::Spare;
 use super::way_out::inside::{self, Used};
@@ -276,8 +276,12 @@ impl Worker<'_> {
 
     /// Has the keeper sample a runner's tree, if that is bounded; where it cannot, the runner is killed.
     pub(super) fn watch(&self, call: u64, runner: Pid, limits: CommandLimits) -> Result<(), StartFailure> {
-        if limits.memory.is_none() && limits.processes.is_none() {
-            return Ok(());
+        match limits.counting {
+            Counting::Group => return Ok(()),
+            Counting::Namespace | Counting::Sampled if limits.memory.is_none() && limits.processes.is_none() => {
+                return Ok(());
+            }
+            Counting::Namespace | Counting::Sampled => {}
         }
         match sys::open_pidfd(runner) {
             Ok(pidfd) => {

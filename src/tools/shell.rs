@@ -25,12 +25,13 @@ use super::plan::ProfileDigest;
 use super::recorder::{self, CallId, OpenCall};
 use super::tool::{ApprovalContext, Assessment};
 use crate::approval::ApprovalRequest;
-use crate::backend::host::{Hold, TreeLimit};
+use crate::backend::host::{Delegated, Hold, TreeLimit};
 use crate::confine::io::{OutputMode, ParentEnds, Relayed, Stdin, prepare};
 use crate::confine::protocol::{Counting, End, Ended, Work};
 use crate::confine::{CommandLimits, ConfineError, Confinement, Launch, OwnProcess};
 use crate::policy::path::escape;
-use crate::policy::{AbsPath, Limits};
+use crate::policy::{AbsPath, Limits, Right};
+use crate::profile::Profile;
 
 /// The name under which `tools:` speaks of the shell tool.
 pub const NAME: &str = "shell";
@@ -182,7 +183,7 @@ impl Executor {
                 way.as_ref().map(Way::port),
             ),
             directory: directory.as_path().as_os_str().to_owned(),
-            limits: command_limits(&profile.limits, call.timeout, self.counting()),
+            limits: command_limits(&profile.limits, call.timeout, self.counting(&profile)),
             terminal: child.controlling_terminal,
             streams: [child.stdin, child.stdout, child.stderr],
         };
@@ -278,8 +279,12 @@ impl Executor {
         }
     }
 
-    /// Who counts the processes of a command.
-    pub(super) fn counting(&self) -> Counting {
+    /// Who holds a command of this profile to what its tree may use.
+    pub(super) fn counting(&self, profile: &Profile) -> Counting {
+        let is_bounded = profile.limits.processes.is_some() || profile.limits.memory.is_some();
+        if is_bounded && Delegated::find().is_ok_and(|delegated| stays_in(profile, &delegated)) {
+            return Counting::Group;
+        }
         match &self.chosen.footing {
             Footing::Confined(ground) => match TreeLimit::processes(ground.walls.regime()).hold {
                 Hold::Exact => Counting::Namespace,
@@ -288,6 +293,16 @@ impl Executor {
             Footing::Unconfined(_) | Footing::Refused(_) => Counting::Sampled,
         }
     }
+}
+
+/// Whether a command stays in the control group that it is put in. One that may write to any group, whose files are in
+/// the same hierarchy, could move itself there.
+fn stays_in(profile: &Profile, delegated: &Delegated) -> bool {
+    let Ok(hierarchy) = AbsPath::new(delegated.hierarchy) else {
+        return false;
+    };
+    let mut writable = profile.grants.iter().filter(|grant| grant.rights.has(Right::Write));
+    !writable.any(|grant| grant.path.is_within(&hierarchy) || hierarchy.is_within(&grant.path))
 }
 
 /// Ends a worker for which there is no more to do than to say why.
@@ -315,6 +330,7 @@ async fn run(
 ) -> Result<Done, ToolError> {
     let timeout = launch.limits.timeout_ms.map(Duration::from_millis);
     let mut running = worker.launch(launch).await?;
+    let mut out_of_memory = std::pin::pin!(running.out_of_memory());
     let end = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
     let mut overdue = end.and_then(|end| end.checked_add(OVERDUE));
     let worker = &*worker;
@@ -334,6 +350,7 @@ async fn run(
         relayed
     };
     let mut stopped = None;
+    let mut is_starved = false;
     let ended = async {
         let ended = loop {
             tokio::select! {
@@ -343,6 +360,11 @@ async fn run(
                     stopped.get_or_insert(signal as i32);
                     overdue.get_or_insert(Instant::now() + OVERDUE);
                     worker.cancel(&running, signal).await?;
+                }
+                () = &mut out_of_memory, if !is_starved => {
+                    is_starved = true;
+                    overdue.get_or_insert(Instant::now() + OVERDUE);
+                    worker.cancel(&running, Signal::SIGKILL).await?;
                 }
                 Some(()) = broken_pipe.recv() => {
                     stopped.get_or_insert(Signal::SIGPIPE as i32);

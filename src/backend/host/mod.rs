@@ -7,6 +7,7 @@
 //! [`Host::regimes`] say what was found, what it means and how to get the rest.
 
 mod bwrap;
+mod delegated;
 mod findings;
 mod kernel;
 mod namespaces;
@@ -21,6 +22,7 @@ use serde::{Deserialize, Serialize};
 use super::MadeBy;
 
 pub use bwrap::{Bwrap, BwrapFile};
+pub use delegated::{Delegated, PREFIX as GROUP_PREFIX, Seat, Undelegated};
 pub use findings::{Finding, Standing};
 pub use namespaces::{PROBE, PROBE_WORKED};
 pub use regimes::{ABIS, AbiNeed, LANDLOCK_FLOOR, RegimeReport};

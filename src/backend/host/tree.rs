@@ -1,11 +1,14 @@
 //! The limits of a whole tree: whether the kernel holds them, or they are measured now and then.
 //!
+//! Where a control group was [delegated](Delegated) the kernel holds both in one of its own for each command.
+//!
 //! Since Linux 5.14 `RLIMIT_NPROC` counts per user namespace. In one of its own, where nothing else runs, the kernel so
 //! counts the command's processes and threads and refuses one more. The root of the host is never counted: such
 //! a start is told apart here, and each worker that stands on the count tries it before its first command.
 
 use serde::Serialize;
 
+use super::Delegated;
 use crate::backend::Regime;
 
 /// How a limit of a whole tree is held.
@@ -17,6 +20,8 @@ pub enum Hold {
     /// It is measured about twenty times a second, and the tree killed when it is over.
     Sampled,
 }
+
+const IN_A_GROUP: &str = "the kernel bounds each command in a control group of its own (cgroup v2)";
 
 /// How one limit is held in one regime here.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -35,6 +40,9 @@ impl TreeLimit {
     /// `limits.processes`.
     pub fn processes(regime: Regime) -> Self {
         let (hold, why) = match regime {
+            Regime::Landlock | Regime::Namespaces | Regime::None if Delegated::find().is_ok() => {
+                (Hold::Exact, IN_A_GROUP)
+            }
             Regime::Namespaces if is_root_of_the_host() => {
                 (Hold::Sampled, "the kernel does not count what root runs (RLIMIT_NPROC)")
             }
@@ -56,12 +64,16 @@ impl TreeLimit {
     }
 
     /// `limits.memory`.
-    pub const fn memory(regime: Regime) -> Self {
+    pub fn memory(regime: Regime) -> Self {
+        let (hold, why) = match Delegated::find() {
+            Ok(_) => (Hold::Exact, IN_A_GROUP),
+            Err(why) => (Hold::Sampled, why.why()),
+        };
         Self {
             limit: "memory",
             regime,
-            hold: Hold::Sampled,
-            why: "that takes a cgroup, which this version does not use; one process alone gets at most twice the limit",
+            hold,
+            why,
         }
     }
 
@@ -105,10 +117,11 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_called_exact_without_a_user_namespace() {
+    fn nothing_is_called_exact_without_a_group_or_a_user_namespace() {
+        let is_delegated = Delegated::find().is_ok();
         for limit in TreeLimit::all() {
             assert!(
-                limit.regime == Regime::Namespaces || limit.hold == Hold::Sampled,
+                is_delegated || limit.regime == Regime::Namespaces || limit.hold == Hold::Sampled,
                 "{limit:?}"
             );
         }

@@ -138,6 +138,12 @@ pub(crate) fn watch(fd: OwnedFd) -> std::io::Result<AsyncFd<OwnedFd>> {
     unsafe { AsyncFd::register_with_interest(fd, Interest::READABLE) }.map_err(Into::into)
 }
 
+/// Watches a file of the kernel's for changes to what it says; needs a runtime.
+pub(crate) fn watch_changes(fd: OwnedFd) -> std::io::Result<AsyncFd<OwnedFd>> {
+    // SAFETY: as in `watch`.
+    unsafe { AsyncFd::register_with_interest(fd, Interest::PRIORITY) }.map_err(Into::into)
+}
+
 /// Takes ownership of descriptors that this process was started with, by number; `EBADF` where one is not open,
 /// is one of the standard streams, or is named twice. Every other descriptor is closed.
 ///

@@ -212,7 +212,7 @@ impl Executor {
         }
         let (child, HeldEnds { stdin, stdout, stderr }) = hold()?;
         let mut worker = self.start_worker(&profile, OwnProcess::Closed, &Asked::Nobody).await?;
-        let mut limits = command_limits(&profile.limits, None, self.counting());
+        let mut limits = command_limits(&profile.limits, None, self.counting(&profile));
         limits.timeout_ms = None;
         let record = Record::of(self.deciding.recorder.as_ref());
         if let Err(error) = record
@@ -305,10 +305,18 @@ async fn watch_over(
     (tell, record, said): (watch::Sender<Option<Arc<ServedEnd>>>, Record, &mpsc::Sender<String>),
 ) {
     let mut overdue = None;
+    let mut out_of_memory = std::pin::pin!(running.out_of_memory());
+    let mut is_starved = false;
     let ended = loop {
         tokio::select! {
             ended = running.ended() => break ended,
             () = at(overdue) => break Err(ConfineError::Unresponsive),
+            () = &mut out_of_memory, if !is_starved => {
+                is_starved = true;
+                if let Err(error) = worker.cancel(&running, Signal::SIGKILL).await {
+                    break Err(error);
+                }
+            }
             // Dropped or told: nobody wants it any more.
             _told = &mut stopped, if overdue.is_none() => {
                 overdue = Some(Instant::now() + OVERDUE);

@@ -1,0 +1,215 @@
+//! A control group that was handed over to this process: where the kernel can bound what a whole tree uses.
+//!
+//! Groups of cgroup v2 belong to whoever manages them, mostly systemd, and nobody else makes any among them. What the
+//! machine's systemd hands over is marked (`user.delegate`); a user's own systemd marks nothing, but a group that the
+//! user owns, and in which there is nobody else, is nobody else's. Looking changes nothing. Sources: cgroups(7),
+//! "Delegating a hierarchy to a less privileged user"; systemd's "Control Group APIs and Delegation".
+
+use std::fs;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use nix::sys::statfs::{CGROUP2_SUPER_MAGIC, statfs};
+use nix::unistd::{AccessFlags, Uid, access, geteuid};
+
+/// Where the one hierarchy is mounted, or the second beside those of cgroup v1.
+const HIERARCHIES: [&str; 2] = ["/sys/fs/cgroup", "/sys/fs/cgroup/unified"];
+/// What marks a group that systemd handed over; the second can be read by root alone.
+const MARKS: [&str; 2] = ["user.delegate", "trusted.delegate"];
+/// It is there where systemd manages the machine: `sd_booted(3)`.
+const SYSTEMD: &str = "/run/systemd/system";
+/// How the names of all groups begin that Stockade makes.
+pub const PREFIX: &str = "stockade-";
+/// What bounds the number of processes, and memory.
+const CONTROLLERS: [&str; 2] = ["pids", "memory"];
+
+/// A control group in which this process may make others.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Delegated {
+    /// Its directory.
+    pub directory: PathBuf,
+    /// Where all groups are, this one among them.
+    pub hierarchy: &'static Path,
+    /// Where this process is.
+    pub seat: Seat,
+}
+
+/// Where a process is that was handed a control group.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Seat {
+    /// In a group inside it, beside those that it makes.
+    Beside,
+    /// In the group itself, alone. Only what holds no process can have bounded groups inside, so it must first move into one.
+    Inside,
+}
+
+/// Why there is none.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Undelegated {
+    /// This process's group is found in no hierarchy of cgroup v2.
+    NotFound,
+    /// It belongs to somebody else.
+    NotOurs,
+    /// Other processes are in it.
+    Shared,
+    /// Its groups cannot be bounded in both.
+    NoControllers,
+}
+
+impl Undelegated {
+    /// Why the kernel does not hold a limit, in a few words; and what to do, where something can be done.
+    pub fn why(self) -> &'static str {
+        match self {
+            Self::NotFound => "this process is in no control group (cgroup v2) that it can see",
+            Self::NotOurs if geteuid().is_root() => {
+                "no control group was delegated to this process; start it by `systemd-run --scope -p Delegate=yes`"
+            }
+            Self::NotOurs => {
+                "no control group was delegated to this process; start it by `systemd-run --user --scope -p Delegate=yes`"
+            }
+            Self::Shared => "other processes are in the control group that was delegated to this one",
+            Self::NoControllers => "the control group of this process has no `memory` and `pids` (cgroup v2)",
+        }
+    }
+}
+
+impl Delegated {
+    /// The one that this process has now.
+    pub fn find() -> Result<Self, Undelegated> {
+        let Group { hierarchy, directory } = own()?;
+        let parent = directory.parent().filter(|parent| parent.starts_with(hierarchy));
+        let is_ours = directory
+            .file_name()
+            .is_some_and(|name| name.as_bytes().starts_with(PREFIX.as_bytes()));
+        if let Some(parent) = parent
+            && (is_ours || is_marked(parent))
+            && may_change(parent)
+            && lists(&parent.join("cgroup.subtree_control"))
+        {
+            return Ok(Self {
+                directory: parent.to_owned(),
+                hierarchy,
+                seat: Seat::Beside,
+            });
+        }
+        if !may_change(&directory) || !(is_marked(&directory) || is_own(&directory)) {
+            return Err(Undelegated::NotOurs);
+        }
+        if !lists(&directory.join("cgroup.controllers")) {
+            return Err(Undelegated::NoControllers);
+        }
+        if processes(&directory) != [std::process::id()] {
+            return Err(Undelegated::Shared);
+        }
+        Ok(Self {
+            directory,
+            hierarchy,
+            seat: Seat::Inside,
+        })
+    }
+}
+
+/// A control group, and the hierarchy that it was found in.
+struct Group {
+    hierarchy: &'static Path,
+    directory: PathBuf,
+}
+
+/// The group of this process, which must say that this process is in it.
+fn own() -> Result<Group, Undelegated> {
+    let table = fs::read("/proc/self/cgroup").map_err(|_| Undelegated::NotFound)?;
+    let path = path_in(&table).ok_or(Undelegated::NotFound)?;
+    let found = HIERARCHIES.into_iter().map(Path::new).find_map(|hierarchy| {
+        let directory = hierarchy.join(path);
+        let is_it = statfs(&directory).is_ok_and(|found| found.filesystem_type() == CGROUP2_SUPER_MAGIC)
+            && processes(&directory).contains(&std::process::id());
+        is_it.then_some(Group { hierarchy, directory })
+    });
+    found.ok_or(Undelegated::NotFound)
+}
+
+/// The path in the hierarchy of cgroup v2, without the slash before it. One that leads out of what can be seen is none.
+fn path_in(table: &[u8]) -> Option<&Path> {
+    let path = table
+        .split(|byte| *byte == b'\n')
+        .find_map(|line| line.strip_prefix(b"0::/"))?;
+    let path = Path::new(std::ffi::OsStr::from_bytes(path));
+    let stays = |part: std::path::Component<'_>| matches!(part, std::path::Component::Normal(_));
+    path.components().all(stays).then_some(path)
+}
+
+fn processes(group: &Path) -> Vec<u32> {
+    let listed = fs::read_to_string(group.join("cgroup.procs")).unwrap_or_default();
+    // What a namespace hides has the number 0, and is somebody all the same.
+    listed.lines().map(|line| line.parse().unwrap_or(0)).collect()
+}
+
+/// Whether a list of controllers has both.
+fn lists(list: &Path) -> bool {
+    let list = fs::read_to_string(list).unwrap_or_default();
+    CONTROLLERS
+        .iter()
+        .all(|wanted| list.split_ascii_whitespace().any(|there| there == *wanted))
+}
+
+/// Whether this user may make groups in it and move processes there. The group of the whole machine is nobody's to
+/// hand over: it is the one without a type.
+fn may_change(group: &Path) -> bool {
+    let may_write = |name: &str| access(&group.join(name), AccessFlags::W_OK).is_ok();
+    group.join("cgroup.type").exists()
+        && [".", "cgroup.procs", "cgroup.subtree_control"]
+            .into_iter()
+            .all(may_write)
+}
+
+/// Whether it is the user's own. Root owns what systemd manages for the whole machine.
+fn is_own(group: &Path) -> bool {
+    let is_managed = geteuid().is_root() && Path::new(SYSTEMD).exists();
+    !is_managed && fs::metadata(group).is_ok_and(|found| Uid::from_raw(found.uid()) == geteuid())
+}
+
+fn is_marked(group: &Path) -> bool {
+    let is_set = |mark: &&str| matches!(xattr::get(group, mark), Ok(Some(value)) if value == b"1");
+    MARKS.iter().any(|mark| is_set(mark))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_group_of_the_second_version_is_found_among_those_of_the_first() {
+        let table = b"8:pids:/\n1:name=systemd:/a\n0::/user.slice/a b.scope\n";
+        assert_eq!(path_in(table), Some(Path::new("user.slice/a b.scope")));
+        assert_eq!(path_in(b"0::/\n"), Some(Path::new("")));
+        assert_eq!(path_in(b"4:memory:/x\n"), None);
+    }
+
+    #[test]
+    fn a_group_outside_what_a_namespace_shows_is_none() {
+        assert_eq!(path_in(b"0::/../other\n"), None);
+        assert_eq!(path_in(b"0::/..\n"), None);
+    }
+
+    #[test]
+    fn the_group_of_the_whole_machine_is_not_delegated_to_anybody() {
+        for hierarchy in HIERARCHIES {
+            assert!(!may_change(Path::new(hierarchy)), "{hierarchy}");
+        }
+    }
+
+    #[test]
+    fn a_list_must_name_both_controllers_as_whole_words() {
+        let list = tempfile::NamedTempFile::new().unwrap();
+        for (text, is_enough) in [
+            ("cpu memory pids\n", true),
+            ("cpu memory\n", false),
+            ("pids memory_recursiveprot\n", false),
+            ("", false),
+        ] {
+            fs::write(list.path(), text).unwrap();
+            assert_eq!(lists(list.path()), is_enough, "{text}");
+        }
+    }
+}

@@ -1,0 +1,191 @@
+//! A control group for one command: in it the kernel bounds the processes and the memory of the whole tree.
+//!
+//! Where one can be made, [`Delegated`] says. The runner moves into it before it makes its command, and nothing that runs in
+//! it gets out again: it can write to no control group. A group that was left by a parent that was killed is removed
+//! by the next one; the lock on its directory says whether anybody still has it. Source: the kernel's cgroup v2 guide.
+
+use std::fs::{self, File};
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use nix::fcntl::{Flock, FlockArg};
+
+use super::error::ConfineError;
+use super::protocol::CommandLimits;
+use super::sys;
+use crate::backend::host::{Delegated, GROUP_PREFIX, Seat};
+
+/// The runner is in the group as well.
+const OURS: u64 = 1;
+/// How often, and how long in between, an ended group is tried to be removed: what is killed takes a moment to be gone.
+const TRIES: usize = 40;
+const PAUSE: Duration = Duration::from_millis(5);
+
+/// A control group that was made; killed and removed when it is dropped.
+#[derive(Debug)]
+pub struct Group {
+    directory: PathBuf,
+    _held: Flock<File>,
+}
+
+impl Group {
+    /// A group with these bounds.
+    ///
+    /// # Errors
+    /// It cannot be made here any more, or not be bounded. What was to run in it must not run then.
+    pub fn make(limits: CommandLimits) -> Result<Self, ConfineError> {
+        let place = match Delegated::find() {
+            Ok(Delegated {
+                directory,
+                seat: Seat::Beside,
+                ..
+            }) => directory,
+            Ok(Delegated { seat: Seat::Inside, .. }) => {
+                return Err(ConfineError::Group(io::Error::other(
+                    "this process is in the delegated one itself",
+                )));
+            }
+            Err(why) => return Err(ConfineError::Group(io::Error::other(why.why()))),
+        };
+        sweep(&place);
+        Self::bounded(&place, limits).map_err(ConfineError::Group)
+    }
+
+    fn bounded(place: &Path, limits: CommandLimits) -> io::Result<Self> {
+        static COUNT: AtomicU64 = AtomicU64::new(0);
+        let count = COUNT.fetch_add(1, Ordering::Relaxed);
+        let directory = place.join(format!("{GROUP_PREFIX}{}-{count}", std::process::id()));
+        let group = Self {
+            _held: make(&directory)?,
+            directory,
+        };
+        if let Some(processes) = limits.processes {
+            group.set("pids.max", processes.saturating_add(OURS))?;
+        }
+        if let Some(memory) = limits.memory {
+            group.set("memory.max", memory)?;
+            // Where there is no swap there is nothing to bound.
+            if group.directory.join("memory.swap.max").exists() {
+                group.set("memory.swap.max", 0)?;
+            }
+        }
+        Ok(group)
+    }
+
+    fn set(&self, name: &str, value: u64) -> io::Result<()> {
+        fs::write(self.directory.join(name), value.to_string())
+    }
+
+    /// What the runner moves itself into it by: [`enter`].
+    ///
+    /// # Errors
+    /// The group is gone.
+    pub fn door(&self) -> Result<OwnedFd, ConfineError> {
+        let door = File::options().write(true).open(self.directory.join("cgroup.procs"));
+        door.map(OwnedFd::from).map_err(ConfineError::Group)
+    }
+
+    /// Waits until the kernel has killed something in it for want of memory; for ever, where that cannot be watched.
+    pub async fn is_out_of_memory(&self) {
+        let Ok(events) = File::open(self.events()) else {
+            return std::future::pending().await;
+        };
+        let Ok(watched) = sys::watch_changes(events.into()) else {
+            return std::future::pending().await;
+        };
+        while !self.was_out_of_memory() {
+            match watched.ready(tokio::io::Interest::PRIORITY).await {
+                Ok(mut changed) => {
+                    // Only reading what was opened takes the news of it away.
+                    let mut read = [0; 512];
+                    if nix::sys::uio::pread(watched.get_ref().as_fd(), &mut read, 0).is_err() {
+                        return std::future::pending().await;
+                    }
+                    changed.clear_ready();
+                }
+                Err(_) => return std::future::pending().await,
+            }
+        }
+    }
+
+    /// Whether the kernel has killed something in it for want of memory.
+    pub fn was_out_of_memory(&self) -> bool {
+        let events = fs::read_to_string(self.events()).unwrap_or_default();
+        let killed = events.lines().find_map(|line| line.strip_prefix("oom_kill "));
+        killed.is_some_and(|count| count.trim() != "0")
+    }
+
+    fn events(&self) -> PathBuf {
+        self.directory.join("memory.events")
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        // It is empty, unless somebody killed who ends commands. What cannot be removed the next one removes.
+        for _ in 0..TRIES {
+            match fs::remove_dir(&self.directory) {
+                Err(error) if error.kind() == io::ErrorKind::ResourceBusy => {
+                    let _killed = fs::write(self.directory.join("cgroup.kill"), "1");
+                    std::thread::sleep(PAUSE);
+                }
+                Ok(()) | Err(_) => return,
+            }
+        }
+    }
+}
+
+/// Moves this process into the group whose door this is.
+pub(super) fn enter(door: &OwnedFd) -> nix::Result<()> {
+    // Zero is whoever writes it, by whatever number others know it.
+    nix::unistd::write(door, b"0").map(drop)
+}
+
+/// Moves this process out of a group that it was handed and is alone in, into one inside it: groups with bounds can be
+/// made beside that. Where it cannot, everything stays as it was.
+///
+/// For a process that has started no other yet.
+pub(super) fn settle() {
+    let Ok(Delegated {
+        directory,
+        seat: Seat::Inside,
+        ..
+    }) = Delegated::find()
+    else {
+        return;
+    };
+    let own = directory.join(format!("{GROUP_PREFIX}own-{}", std::process::id()));
+    let Ok(_held) = make(&own) else { return };
+    let moved = fs::write(own.join("cgroup.procs"), "0");
+    if moved.is_err() || fs::write(directory.join("cgroup.subtree_control"), "+pids +memory").is_err() {
+        // Nobody has been moved, or comes back; an empty one is removed by the next start.
+        let _back = fs::write(directory.join("cgroup.procs"), "0");
+        let _removed = fs::remove_dir(&own);
+    }
+}
+
+/// A directory that is held by this process.
+fn make(directory: &Path) -> io::Result<Flock<File>> {
+    fs::create_dir(directory)?;
+    hold(directory)
+}
+
+fn hold(directory: &Path) -> io::Result<Flock<File>> {
+    let opened = File::open(directory)?;
+    Flock::lock(opened, FlockArg::LockExclusiveNonblock).map_err(|(_, errno)| errno.into())
+}
+
+/// Removes what nobody holds and nothing runs in.
+fn sweep(place: &Path) {
+    let Ok(entries) = fs::read_dir(place) else { return };
+    let is_ours = |name: &std::ffi::OsStr| name.as_encoded_bytes().starts_with(GROUP_PREFIX.as_bytes());
+    for entry in entries.flatten().filter(|entry| is_ours(&entry.file_name())) {
+        if let Ok(_held) = hold(&entry.path()) {
+            // Fails where something runs in it.
+            let _removed = fs::remove_dir(entry.path());
+        }
+    }
+}

@@ -1,0 +1,305 @@
+//! Limits of a whole tree that the kernel holds, in control groups (cgroup v2).
+//!
+//! Each test has root make a group and hand it over. A machine lets root do so where `memory` and `pids` belong to
+//! the hierarchy of cgroup v2; where `STOCKADE_TEST_REQUIRE` lists `cgroups` it must, and where it does not, a machine
+//! that does not is passed over: many a container's is of the first version.
+#![allow(missing_docs, reason = "a test file")]
+
+#[cfg(test)]
+mod common;
+
+#[cfg(test)]
+mod tests {
+    use std::fs::{self, File};
+    use std::os::unix::fs::chown;
+    use std::path::{Path, PathBuf};
+    use std::sync::atomic::{AtomicU32, Ordering};
+    use std::time::{Duration, Instant};
+
+    use nix::sys::signal::Signal;
+
+    use crate::common::{
+        Actor, Fixture, Invocation, Run, assert_gone_within, assert_no_process_left, in_both_regimes, marker,
+        wait_for_processes,
+    };
+
+    in_both_regimes! {
+        one_process_too_many_is_refused ["python3"];
+        the_allowed_number_of_processes_can_be_started ["python3"];
+        memory_in_many_processes_ends_the_tree ["python3"];
+        memory_that_is_shared_counts_once ["python3"];
+        a_fork_bomb_ends_and_leaves_nothing ["bash"];
+        nothing_is_left_of_a_group ["python3"];
+        a_group_of_a_parent_that_was_killed_is_removed_by_the_next ["python3"];
+        who_may_write_to_control_groups_is_measured ["python3"];
+        doctor_says_that_limits_hold_exactly [];
+        a_group_with_others_in_it_is_left_alone [];
+    }
+
+    /// A group that was handed to an actor.
+    struct Handed {
+        path: PathBuf,
+    }
+
+    impl Handed {
+        /// One, if this machine lets root make it.
+        fn to(actor: Actor) -> Option<Self> {
+            static COUNT: AtomicU32 = AtomicU32::new(0);
+            let is_listed = std::env::var("STOCKADE_TEST_REQUIRE")
+                .is_ok_and(|list| list.split(',').any(|word| word.trim() == "cgroups"));
+            let hierarchy = Path::new("/sys/fs/cgroup");
+            let has = |list: &str| {
+                let list = fs::read_to_string(hierarchy.join(list)).unwrap_or_default();
+                ["memory", "pids"]
+                    .iter()
+                    .all(|wanted| list.split_whitespace().any(|there| there == *wanted))
+            };
+            if !nix::unistd::geteuid().is_root() || !has("cgroup.controllers") {
+                assert!(
+                    !is_listed,
+                    "root has no cgroups to hand over; see STOCKADE_TEST_REQUIRE"
+                );
+                return None;
+            }
+            if !has("cgroup.subtree_control") {
+                fs::write(hierarchy.join("cgroup.subtree_control"), "+memory +pids").unwrap();
+            }
+            let count = COUNT.fetch_add(1, Ordering::Relaxed);
+            let path = hierarchy.join(format!("handed-{}-{count}", std::process::id()));
+            fs::create_dir(&path).unwrap();
+            for name in [".", "cgroup.procs", "cgroup.subtree_control"] {
+                chown(path.join(name), Some(actor.uid()), Some(actor.uid())).unwrap();
+            }
+            // What systemd marks a group with that it hands over.
+            xattr::set(&path, "trusted.delegate", b"1").unwrap();
+            xattr::set(&path, "user.delegate", b"1").unwrap();
+            Some(Self { path })
+        }
+
+        /// The program, started in it.
+        fn inside(&self, world: &Fixture, invocation: Invocation) -> Invocation {
+            let command = invocation.into_command();
+            // Whoever was in it before has made it one that holds groups and no processes.
+            let enter = "echo -memory -pids > \"$1/cgroup.subtree_control\" && \
+                 echo 0 > \"$1/cgroup.procs\" && shift && exec \"$@\"";
+            let uid = world.actor.uid().to_string();
+            let mut inside = Invocation::new(Path::new("/bin/sh"), None, command.get_current_dir().unwrap());
+            for (name, value) in command.get_envs() {
+                inside = inside.env(name.to_str().unwrap(), value.unwrap());
+            }
+            let words = ["-c", enter, "sh", self.path.to_str().unwrap(), "/usr/bin/setpriv"];
+            inside
+                .args(words)
+                .args(["--reuid", &uid, "--regid", &uid, "--clear-groups"])
+                .args([command.get_program()])
+                .args(command.get_args())
+        }
+
+        /// The groups inside it.
+        fn groups(&self) -> Vec<String> {
+            let entries = fs::read_dir(&self.path).unwrap().flatten();
+            let groups = entries.filter(|entry| entry.file_type().unwrap().is_dir());
+            groups.map(|entry| entry.file_name().into_string().unwrap()).collect()
+        }
+    }
+
+    impl Drop for Handed {
+        fn drop(&mut self) {
+            let _killed = fs::write(self.path.join("cgroup.kill"), "1");
+            let until = Instant::now() + Duration::from_secs(5);
+            while self.path.exists() && Instant::now() < until {
+                for group in self.groups() {
+                    let _removed = fs::remove_dir(self.path.join(group));
+                }
+                let _removed = fs::remove_dir(&self.path);
+                std::thread::sleep(Duration::from_millis(5));
+            }
+        }
+    }
+
+    fn config(world: &Fixture, more: &str, limits: &str) -> PathBuf {
+        let text = format!("extends: [workspace-write]\n{more}shell:\n  limits: {{{limits}}}\n");
+        world.write(world.workspace().join("stockade-limits.yaml"), text)
+    }
+
+    /// A program in Python under these limits, to be run in the group.
+    fn python(world: &Fixture, handed: &Handed, limits: &str, program: &str) -> Invocation {
+        let config = config(world, "", limits);
+        let program = world.write(world.workspace().join("program.py"), program);
+        let words = [
+            "run",
+            "--config",
+            config.to_str().unwrap(),
+            "--",
+            "/usr/bin/python3",
+            program.to_str().unwrap(),
+        ];
+        handed.inside(world, world.stockade(&words))
+    }
+
+    /// Starts children until one cannot be, or there are 60; prints how many there are, itself counted.
+    const GROW: &str = "import os, time\n\
+        count = 1\n\
+        try:\n\
+        \x20   while count < 60:\n\
+        \x20       if os.fork() == 0: time.sleep(60)\n\
+        \x20       count += 1\n\
+        except OSError: pass\n\
+        print(count)\n";
+
+    fn counted(run: &Run) -> (i32, String) {
+        (run.code(), run.out().trim().to_owned())
+    }
+
+    fn one_process_too_many_is_refused(world: &Fixture) {
+        let Some(handed) = Handed::to(world.actor) else { return };
+        for limit in [2, 20, 59] {
+            let run = python(world, &handed, &format!("processes: {limit}"), GROW).output();
+            assert_eq!(counted(&run), (0, limit.to_string()), "{}", run.err());
+        }
+    }
+
+    fn the_allowed_number_of_processes_can_be_started(world: &Fixture) {
+        let Some(handed) = Handed::to(world.actor) else { return };
+        let run = python(world, &handed, "processes: 60", GROW).output();
+        assert_eq!(counted(&run), (0, "60".to_owned()), "{}", run.err());
+    }
+
+    /// Eight children that fill 24 MiB each, one after the other.
+    const FILL: &str = "import os, time\n\
+        for child in range(8):\n\
+        \x20   if os.fork() == 0:\n\
+        \x20       memory = bytearray(b'x') * (24 << 20)\n\
+        \x20       time.sleep(60)\n\
+        time.sleep(20)\n\
+        print('all of it')\n";
+
+    fn memory_in_many_processes_ends_the_tree(world: &Fixture) {
+        let Some(handed) = Handed::to(world.actor) else { return };
+        let run = python(world, &handed, "memory: 100MiB", FILL).output();
+        assert_eq!(counted(&run), (137, String::new()), "{}", run.err());
+        assert!(run.err().contains("over the limit `memory`"), "{}", run.err());
+    }
+
+    fn memory_that_is_shared_counts_once(world: &Fixture) {
+        let Some(handed) = Handed::to(world.actor) else { return };
+        let share = "import mmap, os, time\n\
+            memory = mmap.mmap(-1, 24 << 20)\n\
+            memory.write(b'x' * (24 << 20))\n\
+            for child in range(8):\n\
+            \x20   if os.fork() == 0:\n\
+            \x20       memory[:]\n\
+            \x20       time.sleep(60)\n\
+            time.sleep(1)\n\
+            print('all of it')\n";
+        let run = python(world, &handed, "memory: 300MiB", share).output();
+        assert_eq!(counted(&run), (0, "all of it".to_owned()), "{}", run.err());
+    }
+
+    fn a_fork_bomb_ends_and_leaves_nothing(world: &Fixture) {
+        let Some(handed) = Handed::to(world.actor) else { return };
+        let mark = marker();
+        let bomb = format!("b() {{ sleep {mark} & b | b & }}; b; wait");
+        let config = config(world, "", "processes: 40, timeout: 3s");
+        let words = ["run", "--config", config.to_str().unwrap(), "--", "bash", "-c", &bomb];
+        handed.inside(world, world.stockade(&words)).output();
+        assert_no_process_left(&mark);
+        assert!(
+            handed.groups().iter().all(|group| group.contains("own")),
+            "{:?}",
+            handed.groups()
+        );
+    }
+
+    fn nothing_is_left_of_a_group(world: &Fixture) {
+        let Some(handed) = Handed::to(world.actor) else { return };
+        for program in [GROW, FILL] {
+            python(world, &handed, "processes: 20, memory: 100MiB", program).output();
+            let left = handed.groups();
+            assert!(left.iter().all(|group| group.starts_with("stockade-own-")), "{left:?}");
+        }
+        // Of those that have gone, the next to come removes what it was in itself.
+        assert!(handed.groups().len() <= 2, "{:?}", handed.groups());
+    }
+
+    fn a_group_of_a_parent_that_was_killed_is_removed_by_the_next(world: &Fixture) {
+        let Some(handed) = Handed::to(world.actor) else { return };
+        let mark = marker();
+        let sleep = format!("import os; os.execvp('sleep', ['sleep', '{mark}'])");
+        let running = python(world, &handed, "processes: 20", &sleep).spawn();
+        wait_for_processes(&mark, 1);
+        let bounded = |handed: &Handed| {
+            let groups = handed.groups();
+            groups
+                .into_iter()
+                .filter(|group| !group.contains("own"))
+                .collect::<Vec<_>>()
+        };
+        let before = bounded(&handed);
+        assert_eq!(before.len(), 1, "{before:?}");
+        running.signal(Signal::SIGKILL);
+        running.wait();
+        assert_gone_within(&mark, Duration::from_secs(10));
+        let run = python(world, &handed, "processes: 20", GROW).output();
+        assert_eq!(counted(&run), (0, "20".to_owned()), "{}", run.err());
+        assert!(bounded(&handed).is_empty(), "{:?}", handed.groups());
+    }
+
+    fn who_may_write_to_control_groups_is_measured(world: &Fixture) {
+        let Some(handed) = Handed::to(world.actor) else { return };
+        let leave = "import glob, os\n\
+            for group in glob.glob('/sys/fs/cgroup/handed-*/stockade-own-*/cgroup.procs'):\n\
+            \x20   try: open(group, 'w').write('0')\n\
+            \x20   except OSError: pass\n";
+        let program = world.write(
+            world.workspace().join("program.py"),
+            format!("{leave}{GROW}time.sleep(2)\n"),
+        );
+        let more = format!(
+            "sandbox:\n  paths:\n    groups: {{path: '{}', mode: rw}}\n",
+            handed.path.to_str().unwrap()
+        );
+        let config = config(world, &more, "processes: 20");
+        let words = [
+            "run",
+            "--config",
+            config.to_str().unwrap(),
+            "--allow-residual",
+            "--",
+            "/usr/bin/python3",
+            program.to_str().unwrap(),
+        ];
+        let run = handed.inside(world, world.stockade(&words)).output();
+        // Refused where such a place cannot be granted; else measured, or counted with the user namespace.
+        assert_ne!(counted(&run), (0, "60".to_owned()), "{}", run.err());
+    }
+
+    fn doctor_says_that_limits_hold_exactly(world: &Fixture) {
+        let Some(handed) = Handed::to(world.actor) else { return };
+        let said = handed
+            .inside(world, world.bare(world.binary()).args(["doctor"]))
+            .output();
+        for limit in ["processes", "memory"] {
+            let line = format!("holds exactly: limits.{limit} of the whole tree");
+            assert_eq!(said.out().matches(&line).count(), 2, "{}", said.out());
+        }
+    }
+
+    fn a_group_with_others_in_it_is_left_alone(world: &Fixture) {
+        let Some(handed) = Handed::to(world.actor) else { return };
+        let _other = handed.inside(world, world.bare("/bin/sleep").args(["60"])).spawn();
+        let procs = handed.path.join("cgroup.procs");
+        while File::open(&procs).is_ok() && fs::read_to_string(&procs).unwrap().is_empty() {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        let said = handed
+            .inside(world, world.bare(world.binary()).args(["doctor"]))
+            .output();
+        assert!(
+            said.out().contains("other processes are in the control group"),
+            "{}",
+            said.out()
+        );
+        assert!(handed.groups().is_empty(), "{:?}", handed.groups());
+    }
+}
