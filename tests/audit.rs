@@ -24,6 +24,7 @@ mod tests {
         nothing_is_recorded_without_a_word [];
         a_call_of_each_kind_of_tool_is_on_record_with_what_came_of_it [];
         a_log_that_was_changed_is_found_and_shown_all_the_same [];
+        what_stands_in_the_place_of_a_log_is_named_by_all_that_read_it [];
         a_log_where_commands_could_reach_it_runs_nothing [];
         a_log_that_is_not_the_users_own_file_runs_nothing [];
         a_flag_neither_turns_off_nor_moves_a_log_that_is_demanded [];
@@ -325,6 +326,28 @@ custom_tools: {greet: {description: x, command: [echo, \"{whom}\"], args: {whom:
             "{}",
             verified.out()
         );
+    }
+
+    fn what_stands_in_the_place_of_a_log_is_named_by_all_that_read_it(world: &Fixture) {
+        run(world, &[], "true").output().exits(0);
+        let kept = log(world).with_extension("kept");
+        fs::rename(log(world), &kept).unwrap();
+        std::os::unix::fs::symlink(&kept, log(world)).unwrap();
+        for action in [
+            &["verify"][..],
+            &["show"],
+            &["show", "--limit", "1"],
+            &["report", "--json"],
+        ] {
+            let told = audit(world, action).exits(1);
+            let all = format!("{}{}", told.out(), told.err());
+            assert!(
+                all.contains("a symbolic link stands in the place of a file of the log"),
+                "{all}"
+            );
+        }
+        fs::rename(&kept, log(world)).unwrap();
+        audit(world, &["show"]).exits(0);
     }
 
     fn a_log_where_commands_could_reach_it_runs_nothing(world: &Fixture) {

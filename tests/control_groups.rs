@@ -26,6 +26,7 @@ mod tests {
     in_both_regimes! {
         one_process_too_many_is_refused ["python3"];
         the_allowed_number_of_processes_can_be_started ["python3"];
+        a_command_neither_leaves_its_group_nor_widens_it ["python3"];
         memory_in_many_processes_ends_the_tree ["python3"];
         memory_that_is_shared_counts_once ["python3"];
         a_fork_bomb_ends_and_leaves_nothing ["bash"];
@@ -163,6 +164,25 @@ mod tests {
         let Some(handed) = Handed::to(world.actor) else { return };
         let run = python(world, &handed, "processes: 60", GROW).output();
         assert_eq!(counted(&run), (0, "60".to_owned()), "{}", run.err());
+    }
+
+    fn a_command_neither_leaves_its_group_nor_widens_it(world: &Fixture) {
+        let Some(handed) = Handed::to(world.actor) else { return };
+        let leave = format!(
+            "import os\n\
+             handed = '{}'\n\
+             numbers = range(max(os.getpid() - 200, 1), os.getpid())\n\
+             groups = [f'{{handed}}/stockade-{{n}}-0' for n in numbers] + [f'{{handed}}/stockade-own-{{n}}' for n in numbers]\n\
+             for group in [handed] + groups:\n\
+             \x20   for name, value in (('cgroup.procs', '0'), ('pids.max', 'max')):\n\
+             \x20       try: open(f'{{group}}/{{name}}', 'w').write(value)\n\
+             \x20       except OSError: pass\n\
+             \x20   try: os.mkdir(f'{{group}}/of-its-own')\n\
+             \x20   except OSError: pass\n",
+            handed.path.to_str().unwrap()
+        );
+        let run = python(world, &handed, "processes: 20", &format!("{leave}{GROW}")).output();
+        assert_eq!(counted(&run), (0, "20".to_owned()), "{}", run.err());
     }
 
     /// Eight children that fill 24 MiB each, one after the other.

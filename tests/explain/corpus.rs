@@ -218,6 +218,20 @@ fn calls_and_sockets_are_told(world: &Fixture) {
     } else {
         let ip = by("seccomp", "socket", "IP", "network off");
         trial.denied('I', "192.0.2.1", "80", &[ip]);
+        // That of interfaces and routes, which programs have with the network.
+        trial.denied(
+            '1',
+            "16",
+            NOTHING,
+            &[by("seccomp", "socket", "family 16", "network off")],
+        );
+        // Raw packets are for nobody, with the network or without.
+        trial.denied(
+            'F',
+            "2",
+            "255",
+            &[by("seccomp", "socket", "family 2, protocol 255", "-")],
+        );
     }
     trial.try_all(&[]);
 }

@@ -22,7 +22,7 @@ pub(super) use verify::VerifyArgs;
 use super::complain::Complaint;
 use super::exit::Exit;
 use super::policy;
-use crate::audit::{AuditError, Place};
+use crate::audit::{AuditError, Entry, Fault, Place, Report, Wrong, records};
 
 /// `stockade audit`.
 #[derive(Debug, Args)]
@@ -80,6 +80,22 @@ fn place(named: Option<&PathBuf>) -> Result<Place, Complaint> {
             Ok(Place::default_in(&places.state))
         }
     }
+}
+
+/// The records, as far as there are any: what stands in the place of a file of the log, which `found` says, has none.
+fn entries(place: &Place, found: &Report) -> Result<impl Iterator<Item = Result<Entry, AuditError>>, Complaint> {
+    let read = match (records(place), &found.fault) {
+        (Ok(read), _) => Some(read),
+        (
+            Err(_),
+            Some(Fault {
+                wrong: Wrong::NoFile { .. },
+                ..
+            }),
+        ) => None,
+        (Err(error), _) => return Err(complain(error)),
+    };
+    Ok(read.into_iter().flatten())
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "it is the argument of map_err")]

@@ -8,8 +8,8 @@ use clap::Args;
 use super::told::told;
 use super::verify::partial;
 use super::wanted::{Calls, Wanted};
-use super::{complain, place};
-use crate::audit::{AuditError, Entry, records, verify};
+use super::{complain, entries, place};
+use crate::audit::{AuditError, Entry, verify};
 use crate::cli::complain::{Complaint, print, say};
 use crate::cli::exit::Exit;
 use crate::policy::path::escape;
@@ -45,7 +45,7 @@ pub(super) fn show(args: &ShowArgs) -> Result<Exit, Complaint> {
         say(&partial(report.tail));
     }
     let mut calls = Calls::default();
-    let wanted = records(&place).map_err(complain)?.filter(|entry| match entry {
+    let wanted = entries(&place, &report)?.filter(|entry| match entry {
         Ok(Entry::Record(record)) => args.wanted.wants(record, &mut calls),
         Ok(Entry::Unreadable(_)) | Err(_) => true,
     });

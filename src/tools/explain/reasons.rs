@@ -6,11 +6,12 @@ use super::judge::{Denial, by_directory, operation};
 use super::standing::Standing;
 use super::{Blocked, Layer, Subject, Wanted};
 use crate::backend::seccomp::table::Table;
-use crate::backend::seccomp::{Attempts, Call, NATIVE_ARCH, Role};
+use crate::backend::seccomp::{Attempts, Call, NATIVE_ARCH, Role, Verdict};
 use crate::config::amend::Writing;
 use crate::confine::attempted::Arguments;
 use crate::policy::path::{display, escape};
 use crate::policy::{AbsPath, Network, Operation, UnixSockets};
+use crate::profile::Profile;
 use crate::tools::inspect::explain::Permitted;
 use crate::tools::inspect::export::call_name;
 use crate::tools::plan;
@@ -171,11 +172,14 @@ impl Standing {
 
     fn of_call(&self, number: u32, arguments: Arguments, times: u64) -> Blocked {
         let name = call_name(number).map_or_else(|| format!("number {number}"), str::to_owned);
-        let [first, _, protocol, _] = arguments;
+        let [first, kind, protocol, _] = arguments;
         let family = i32::try_from(first & u64::from(u32::MAX)).unwrap_or(-1);
         let is_socket = i64::from(number) == libc::SYS_socket;
         match family {
-            libc::AF_INET | libc::AF_INET6 if is_socket && self.profile.network != Network::Full => Blocked {
+            libc::AF_INET | libc::AF_INET6
+                if is_socket && is_plain(kind) && self.profile.network != Network::Full =>
+            {
+                Blocked {
                 clause: Some(format!("network {}", self.profile.network)),
                 origin: self.line("shell.network"),
                 change: vec![
@@ -184,7 +188,8 @@ impl Standing {
                         .to_owned(),
                 ],
                 ..plainly(Wanted::Socket, "IP".to_owned(), Subject::IpSockets, times, Layer::Seccomp)
-            },
+                }
+            }
             libc::AF_UNIX if is_socket && self.profile.unix_sockets != UnixSockets::All => Blocked {
                 clause: Some(format!("unix_sockets {}", self.profile.unix_sockets)),
                 origin: self.line("shell.unix_sockets"),
@@ -199,13 +204,14 @@ impl Standing {
                     nr: number,
                     args,
                 };
-                let table = Table::of(plan::settings(
-                    &self.profile,
-                    Role::Command,
-                    Attempts::Unseen,
-                    self.ground,
-                ));
-                let (_, reason) = table.answer(&call);
+                let settings = |profile: &Profile| plan::settings(profile, Role::Command, Attempts::Unseen, self.ground);
+                // What would be said with the network on is what no config can change.
+                let open = Profile {
+                    network: Network::Full,
+                    ..self.profile.clone()
+                };
+                let (verdict, reason) = Table::of(settings(&open)).answer(&call);
+                let opens = is_socket && self.profile.network != Network::Full && verdict == Verdict::Allow;
                 let (wanted, what) = if is_socket {
                     let of_protocol = match protocol & u64::from(u32::MAX) {
                         0 => String::new(),
@@ -215,8 +221,21 @@ impl Standing {
                 } else {
                     (Wanted::Call, name)
                 };
+                let (clause, origin, change, notes) = if opens {
+                    (
+                        Some(format!("network {}", self.profile.network)),
+                        self.line("shell.network"),
+                        vec!["`shell: {network: true}` would permit it".to_owned()],
+                        Vec::new(),
+                    )
+                } else {
+                    (None, None, Vec::new(), vec![format!("no config permits it ({reason})")])
+                };
                 Blocked {
-                    notes: vec![format!("no config permits it ({reason})")],
+                    clause,
+                    origin,
+                    change,
+                    notes,
                     ..plainly(wanted, what, Subject::Nothing, times, Layer::Seccomp)
                 }
             }
@@ -235,6 +254,12 @@ impl Standing {
         let origin = self.inspection.policy.ceilings.lines.get(key)?;
         Some(escape(origin.to_string().as_bytes()))
     }
+}
+
+/// Whether this kind of socket is of TCP or UDP; the rest is raw packets and what nothing here serves.
+fn is_plain(kind: u64) -> bool {
+    let kind = i32::try_from(kind & 0xf).unwrap_or(-1);
+    kind == libc::SOCK_STREAM || kind == libc::SOCK_DGRAM
 }
 
 fn shown(path: &AbsPath) -> String {

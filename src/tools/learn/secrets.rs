@@ -22,7 +22,17 @@ const SHORT: usize = 6;
 const JOINED: &[&str] = &["secret", "password", "passwd", "credential"];
 
 /// What is behind one of these may have any ending, also one of a program's text.
-const BEGINNINGS: &[&str] = &[".env.", "secrets.", "id_rsa.", "id_ed25519.", "id_ecdsa."];
+const BEGINNINGS: &[&str] = &[
+    ".env.",
+    "secrets.",
+    "id_rsa.",
+    "id_ed25519.",
+    "id_ecdsa.",
+    "appsettings.",
+    "application-prod",
+];
+/// Settings of services, in which passwords of their databases stand by habit.
+const SETTINGS: &[&str] = &["web.config", "connectionstrings.config", "database.yml"];
 
 /// Whether a name says that something secret lies there; of keys what ends in `.pub` is public.
 ///
@@ -62,7 +72,7 @@ fn is_of_a_key(name: &str) -> bool {
 /// Whether it is one of the names, or a copy of what bears it.
 fn is_known(name: &str) -> bool {
     let name = name.trim_start_matches('#');
-    NAMES.iter().any(|known| {
+    NAMES.iter().chain(SETTINGS).any(|known| {
         // An editor hides the name of its own copy.
         let rest = [Some(name), name.strip_prefix('.')]
             .into_iter()
@@ -277,6 +287,19 @@ mod tests {
              kube-config.yaml kubeconfig-prod prod.kubeconfig .kube-old .aws_old aws.json gcloud.json \
              cookies.txt vault.yml .vault-token.1 vault_pass recovery-codes.txt seed-phrase wallet.json \
              terraform.tfvars.json prod.auto.tfvars terraform.tfstate.backup",
+        );
+    }
+
+    #[test]
+    fn settings_of_services_that_hold_passwords_by_habit_are_secrets() {
+        all_are(
+            true,
+            "appsettings.json appsettings.Production.json web.config Web.config.bak connectionStrings.config database.yml \
+             application-prod.properties application-production.yml",
+        );
+        all_are(
+            false,
+            "application.rs settings.toml webconfig.ts database.rs appsettings",
         );
     }
 

@@ -17,8 +17,8 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 
 use super::wanted::{Calls, Wanted};
-use super::{complain, place};
-use crate::audit::{Entry, records, verify};
+use super::{complain, entries, place};
+use crate::audit::{Entry, verify};
 use crate::cli::complain::{Complaint, print, say};
 use crate::cli::exit::Exit;
 use crate::config::kept;
@@ -63,7 +63,7 @@ pub(super) fn report(args: &ReportArgs) -> Result<Exit, Complaint> {
         decision: None,
         ..args.wanted.clone()
     };
-    for entry in records(&place).map_err(complain)? {
+    for entry in entries(&place, &found)? {
         match entry.map_err(complain)? {
             Entry::Record(record) if wanted.wants(&record, &mut calls) => gathering.add(&record),
             Entry::Record(_) => {}
