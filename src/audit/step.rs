@@ -157,6 +157,10 @@ fn is_written(bytes: &[u8]) -> bool {
     }
 }
 
+/// More than any crash leaves of what was under way: so much is written to the disk long before. Somebody has made a file longer
+/// that has more, perhaps by a hole that costs nothing to make and long to read.
+const MOST_GARBAGE: u64 = 32 << 20;
+
 /// What is no record, and all that stands behind it.
 struct Garbage {
     bytes: u64,
@@ -200,6 +204,9 @@ impl Garbage {
             Next::Partial(bytes) | Next::TooLong(bytes) => {
                 self.add(bytes);
                 self.is_adjacent = false;
+                if self.bytes > MOST_GARBAGE {
+                    return Err(wrong.clone().into());
+                }
             }
             Next::Line(bytes) => {
                 if is_written(bytes) {

@@ -726,6 +726,19 @@ fn the_same_in_front_of_the_head_is_a_fault() {
 }
 
 #[test]
+fn a_hole_longer_than_any_crash_leaves_is_a_fault_and_not_read_to_its_end() {
+    let folder = tempfile::tempdir().unwrap();
+    let (place, bytes, _) = of_three(&folder);
+    behind(&place, &bytes, &[]);
+    // To read all of it would take hours.
+    let file = fs::File::options().write(true).open(place.log()).unwrap();
+    file.set_len(1 << 42).unwrap();
+    let fault = checked(&place).fault.unwrap();
+    assert_eq!((fault.wrong, fault.line), (Wrong::TooLong, Some(5)));
+    assert!(AuditLog::open(&place, ALL, &|_| None, "s").is_err());
+}
+
+#[test]
 fn a_record_behind_the_head_that_no_crash_makes_is_a_fault() {
     let folder = tempfile::tempdir().unwrap();
     let (place, bytes, last) = of_three(&folder);
