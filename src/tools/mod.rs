@@ -33,6 +33,7 @@ pub mod identity;
 pub mod inspect;
 mod lanes;
 pub mod learn;
+mod limits;
 pub mod narrowing;
 pub mod network;
 mod offers;

@@ -17,6 +17,7 @@ use super::explain::hint::hint;
 use super::explain::judge::explained;
 use super::footing::Footing;
 use super::guarded::{AGAIN, asked, ruled};
+use super::limits::command_limits;
 use super::network::{About, Asker, Bounds, HostGate, NetworkUse, Way};
 use super::offers::Offered;
 use super::outcome::{Outcome, Restored, Status, lossy};
@@ -25,13 +26,11 @@ use super::plan::ProfileDigest;
 use super::recorder::{self, CallId, OpenCall};
 use super::tool::{ApprovalContext, Assessment};
 use crate::approval::ApprovalRequest;
-use crate::backend::host::{Delegated, Hold, TreeLimit};
 use crate::confine::io::{OutputMode, ParentEnds, Relayed, Stdin, prepare};
-use crate::confine::protocol::{Counting, End, Ended, Work};
-use crate::confine::{CommandLimits, ConfineError, Confinement, Launch, OwnProcess};
+use crate::confine::protocol::{End, Ended, Work};
+use crate::confine::{ConfineError, Confinement, Launch, OwnProcess};
+use crate::policy::AbsPath;
 use crate::policy::path::escape;
-use crate::policy::{AbsPath, Limits, Right};
-use crate::profile::Profile;
 
 /// The name under which `tools:` speaks of the shell tool.
 pub const NAME: &str = "shell";
@@ -278,31 +277,6 @@ impl Executor {
             None => error,
         }
     }
-
-    /// Who holds a command of this profile to what its tree may use.
-    pub(super) fn counting(&self, profile: &Profile) -> Counting {
-        let is_bounded = profile.limits.processes.is_some() || profile.limits.memory.is_some();
-        if is_bounded && Delegated::find().is_ok_and(|delegated| stays_in(profile, &delegated)) {
-            return Counting::Group;
-        }
-        match &self.chosen.footing {
-            Footing::Confined(ground) => match TreeLimit::processes(ground.walls.regime()).hold {
-                Hold::Exact => Counting::Namespace,
-                Hold::Sampled => Counting::Sampled,
-            },
-            Footing::Unconfined(_) | Footing::Refused(_) => Counting::Sampled,
-        }
-    }
-}
-
-/// Whether a command stays in the control group that it is put in. One that may write to any group, whose files are in
-/// the same hierarchy, could move itself there.
-fn stays_in(profile: &Profile, delegated: &Delegated) -> bool {
-    let Ok(hierarchy) = AbsPath::new(delegated.hierarchy) else {
-        return false;
-    };
-    let mut writable = profile.grants.iter().filter(|grant| grant.rights.has(Right::Write));
-    !writable.any(|grant| grant.path.is_within(&hierarchy) || hierarchy.is_within(&grant.path))
 }
 
 /// Ends a worker for which there is no more to do than to say why.
@@ -394,20 +368,5 @@ pub(super) async fn at(moment: Option<Instant>) {
     match moment {
         Some(moment) => tokio::time::sleep_until(moment.into()).await,
         None => std::future::pending().await,
-    }
-}
-
-pub(super) fn command_limits(limits: &Limits, timeout: Option<Duration>, counting: Counting) -> CommandLimits {
-    let timeout = match (limits.timeout, timeout) {
-        (Some(a), Some(b)) => Some(a.min(b)),
-        (a, b) => a.or(b),
-    };
-    CommandLimits {
-        timeout_ms: timeout.map(|t| u64::try_from(t.as_millis()).unwrap_or(u64::MAX)),
-        memory: limits.memory,
-        processes: limits.processes,
-        counting,
-        open_files: limits.open_files,
-        file_size: limits.file_size,
     }
 }

@@ -171,7 +171,7 @@ fn is_own(group: &Path) -> bool {
 
 fn is_marked(group: &Path) -> bool {
     let is_set = |mark: &&str| matches!(xattr::get(group, mark), Ok(Some(value)) if value == b"1");
-    MARKS.iter().any(|mark| is_set(mark))
+    MARKS.iter().any(is_set)
 }
 
 #[cfg(test)]

@@ -1,0 +1,54 @@
+//! Who holds a command to its limits, and what it is told of them.
+
+use std::time::Duration;
+
+use super::executor::Executor;
+use super::footing::Footing;
+use crate::backend::host::{Delegated, Hold, TreeLimit};
+use crate::confine::CommandLimits;
+use crate::confine::protocol::Counting;
+use crate::policy::{AbsPath, Limits, Right};
+use crate::profile::Profile;
+
+impl Executor {
+    /// Who holds a command of this profile to what its tree may use.
+    pub(super) fn counting(&self, profile: &Profile) -> Counting {
+        let is_bounded = profile.limits.processes.is_some() || profile.limits.memory.is_some();
+        if is_bounded && Delegated::find().is_ok_and(|delegated| stays_in(profile, &delegated)) {
+            return Counting::Group;
+        }
+        match &self.chosen.footing {
+            Footing::Confined(ground) => match TreeLimit::processes(ground.walls.regime()).hold {
+                Hold::Exact => Counting::Namespace,
+                Hold::Sampled => Counting::Sampled,
+            },
+            Footing::Unconfined(_) | Footing::Refused(_) => Counting::Sampled,
+        }
+    }
+}
+
+/// Whether a command stays in the control group that it is put in. One that may write to any group, whose files are in
+/// the same hierarchy, could move itself there.
+fn stays_in(profile: &Profile, delegated: &Delegated) -> bool {
+    let Ok(hierarchy) = AbsPath::new(delegated.hierarchy) else {
+        return false;
+    };
+    let mut writable = profile.grants.iter().filter(|grant| grant.rights.has(Right::Write));
+    !writable.any(|grant| grant.path.is_within(&hierarchy) || hierarchy.is_within(&grant.path))
+}
+
+/// The limits of one command.
+pub(super) fn command_limits(limits: &Limits, timeout: Option<Duration>, counting: Counting) -> CommandLimits {
+    let timeout = match (limits.timeout, timeout) {
+        (Some(a), Some(b)) => Some(a.min(b)),
+        (a, b) => a.or(b),
+    };
+    CommandLimits {
+        timeout_ms: timeout.map(|t| u64::try_from(t.as_millis()).unwrap_or(u64::MAX)),
+        memory: limits.memory,
+        processes: limits.processes,
+        counting,
+        open_files: limits.open_files,
+        file_size: limits.file_size,
+    }
+}
