@@ -34,6 +34,8 @@ mod tests {
         a_group_of_a_parent_that_was_killed_is_removed_by_the_next ["python3"];
         who_may_write_to_control_groups_is_measured ["python3"];
         doctor_says_that_limits_hold_exactly [];
+        a_group_that_was_not_handed_over_is_left_alone [];
+        the_name_of_a_group_hands_nothing_over [];
         a_group_with_others_in_it_is_left_alone [];
     }
 
@@ -303,6 +305,32 @@ mod tests {
             let line = format!("holds exactly: limits.{limit} of the whole tree");
             assert_eq!(said.out().matches(&line).count(), 2, "{}", said.out());
         }
+    }
+
+    fn a_group_that_was_not_handed_over_is_left_alone(world: &Fixture) {
+        let Some(handed) = Handed::to(world.actor) else { return };
+        for mark in ["trusted.delegate", "user.delegate"] {
+            xattr::remove(&handed.path, mark).unwrap();
+        }
+        // Where no systemd runs, what the user owns is the user's.
+        if Path::new("/run/systemd/system").exists() {
+            let said = handed
+                .inside(world, world.bare(world.binary()).args(["doctor"]))
+                .output();
+            assert!(!said.out().contains("control group of its own"), "{}", said.out());
+            assert!(handed.groups().is_empty(), "{:?}", handed.groups());
+        }
+    }
+
+    fn the_name_of_a_group_hands_nothing_over(world: &Fixture) {
+        let Some(handed) = Handed::to(world.actor) else { return };
+        // Its parent is handed over, and has bounds for what is in it; but to whom, nobody says.
+        let unit = Handed {
+            path: handed.path.join("stockade-agent.scope"),
+        };
+        fs::create_dir(&unit.path).unwrap();
+        let said = unit.inside(world, world.bare(world.binary()).args(["doctor"])).output();
+        assert!(!said.out().contains("control group of its own"), "{}", said.out());
     }
 
     fn a_group_with_others_in_it_is_left_alone(world: &Fixture) {

@@ -16,7 +16,7 @@ use nix::fcntl::{Flock, FlockArg};
 use super::error::ConfineError;
 use super::protocol::CommandLimits;
 use super::sys;
-use crate::backend::host::{Delegated, GROUP_PREFIX, Seat};
+use crate::backend::host::{Delegated, GROUP_PREFIX, Seat, own_group_name};
 
 /// The runner is in the group as well.
 const OURS: u64 = 1;
@@ -157,7 +157,7 @@ pub(super) fn settle() {
     else {
         return;
     };
-    let own = directory.join(format!("{GROUP_PREFIX}own-{}", std::process::id()));
+    let own = directory.join(own_group_name());
     let Ok(_held) = make(&own) else { return };
     let moved = fs::write(own.join("cgroup.procs"), "0");
     if moved.is_err() || fs::write(directory.join("cgroup.subtree_control"), "+pids +memory").is_err() {

@@ -14,11 +14,10 @@ impl Executor {
     /// Who holds a command of this profile to what its tree may use.
     pub(super) fn counting(&self, profile: &Profile) -> Counting {
         let is_bounded = profile.limits.processes.is_some() || profile.limits.memory.is_some();
-        if is_bounded && Delegated::find().is_ok_and(|delegated| stays_in(profile, &delegated)) {
-            return Counting::Group;
-        }
+        let has_group = || Delegated::find().is_ok_and(|delegated| stays_in(profile, &delegated));
         match &self.chosen.footing {
-            Footing::Confined(ground) => match TreeLimit::processes(ground.walls.regime()).hold {
+            Footing::Confined(_) if is_bounded && has_group() => Counting::Group,
+            Footing::Confined(ground) => match TreeLimit::processes_without_group(ground.walls.regime()).hold {
                 Hold::Exact => Counting::Namespace,
                 Hold::Sampled => Counting::Sampled,
             },

@@ -1,10 +1,11 @@
 //! A control group that was handed over to this process: where the kernel can bound what a whole tree uses.
 //!
-//! Groups of cgroup v2 belong to whoever manages them, mostly systemd, and nobody else makes any among them. What the
-//! machine's systemd hands over is marked (`user.delegate`); a user's own systemd marks nothing, but a group that the
-//! user owns, and in which there is nobody else, is nobody else's. Looking changes nothing. Sources: cgroups(7),
-//! "Delegating a hierarchy to a less privileged user"; systemd's "Control Group APIs and Delegation".
+//! Groups of cgroup v2 belong to whoever manages them, mostly systemd, and nobody else makes any among them: bounds of such
+//! a group would be gone whenever systemd looks at its unit again. What it hands over is marked (`user.delegate`); where no
+//! systemd runs, it is what the user owns. Looking changes nothing. Sources: cgroups(7), "Delegating a hierarchy to a
+//! less privileged user"; systemd's "Control Group APIs and Delegation".
 
+use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
@@ -38,7 +39,7 @@ pub struct Delegated {
 /// Where a process is that was handed a control group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Seat {
-    /// In a group inside it, beside those that it makes.
+    /// In a group of its own inside it, beside those that it makes.
     Beside,
     /// In the group itself, alone. Only what holds no process can have bounded groups inside, so it must first move into one.
     Inside,
@@ -66,7 +67,7 @@ impl Undelegated {
                 "no control group was delegated to this process; start it by `systemd-run --scope -p Delegate=yes`"
             }
             Self::NotOurs => {
-                "no control group was delegated to this process; start it by `systemd-run --user --scope -p Delegate=yes`"
+                "no control group is marked as delegated to this process; a system unit with `User=` and `Delegate=yes` has one"
             }
             Self::Shared => "other processes are in the control group that was delegated to this one",
             Self::NoControllers => "the control group of this process has no `memory` and `pids` (cgroup v2)",
@@ -79,12 +80,11 @@ impl Delegated {
     pub fn find() -> Result<Self, Undelegated> {
         let Group { hierarchy, directory } = own()?;
         let parent = directory.parent().filter(|parent| parent.starts_with(hierarchy));
-        let is_ours = directory
-            .file_name()
-            .is_some_and(|name| name.as_bytes().starts_with(PREFIX.as_bytes()));
+        // Nothing but this process has a group of this name: names of units have an ending.
+        let is_ours = directory.file_name() == Some(OsStr::new(&own_name()));
         if let Some(parent) = parent
-            && (is_ours || is_marked(parent))
-            && may_change(parent)
+            && is_ours
+            && is_delegated(parent)
             && lists(&parent.join("cgroup.subtree_control"))
         {
             return Ok(Self {
@@ -93,7 +93,7 @@ impl Delegated {
                 seat: Seat::Beside,
             });
         }
-        if !may_change(&directory) || !(is_marked(&directory) || is_own(&directory)) {
+        if !is_delegated(&directory) {
             return Err(Undelegated::NotOurs);
         }
         if !lists(&directory.join("cgroup.controllers")) {
@@ -108,6 +108,11 @@ impl Delegated {
             seat: Seat::Inside,
         })
     }
+}
+
+/// The name of the group that this process moves itself into.
+pub fn own_name() -> String {
+    format!("{PREFIX}own-{}", std::process::id())
 }
 
 /// A control group, and the hierarchy that it was found in.
@@ -134,7 +139,7 @@ fn path_in(table: &[u8]) -> Option<&Path> {
     let path = table
         .split(|byte| *byte == b'\n')
         .find_map(|line| line.strip_prefix(b"0::/"))?;
-    let path = Path::new(std::ffi::OsStr::from_bytes(path));
+    let path = Path::new(OsStr::from_bytes(path));
     let stays = |part: std::path::Component<'_>| matches!(part, std::path::Component::Normal(_));
     path.components().all(stays).then_some(path)
 }
@@ -163,10 +168,9 @@ fn may_change(group: &Path) -> bool {
             .all(may_write)
 }
 
-/// Whether it is the user's own. Root owns what systemd manages for the whole machine.
-fn is_own(group: &Path) -> bool {
-    let is_managed = geteuid().is_root() && Path::new(SYSTEMD).exists();
-    !is_managed && fs::metadata(group).is_ok_and(|found| Uid::from_raw(found.uid()) == geteuid())
+fn is_delegated(group: &Path) -> bool {
+    let is_own = || fs::metadata(group).is_ok_and(|found| Uid::from_raw(found.uid()) == geteuid());
+    may_change(group) && (is_marked(group) || (!Path::new(SYSTEMD).exists() && is_own()))
 }
 
 fn is_marked(group: &Path) -> bool {

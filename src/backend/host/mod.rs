@@ -22,7 +22,7 @@ use serde::{Deserialize, Serialize};
 use super::MadeBy;
 
 pub use bwrap::{Bwrap, BwrapFile};
-pub use delegated::{Delegated, PREFIX as GROUP_PREFIX, Seat, Undelegated};
+pub use delegated::{Delegated, PREFIX as GROUP_PREFIX, Seat, Undelegated, own_name as own_group_name};
 pub use findings::{Finding, Standing};
 pub use namespaces::{PROBE, PROBE_WORKED};
 pub use regimes::{ABIS, AbiNeed, LANDLOCK_FLOOR, RegimeReport};

@@ -39,10 +39,22 @@ pub struct TreeLimit {
 impl TreeLimit {
     /// `limits.processes`.
     pub fn processes(regime: Regime) -> Self {
-        let (hold, why) = match regime {
-            Regime::Landlock | Regime::Namespaces | Regime::None if Delegated::find().is_ok() => {
-                (Hold::Exact, IN_A_GROUP)
+        match regime {
+            Regime::Landlock | Regime::Namespaces if Delegated::find().is_ok() => Self {
+                limit: "processes",
+                regime,
+                hold: Hold::Exact,
+                why: IN_A_GROUP,
+            },
+            Regime::Landlock | Regime::Namespaces | Regime::Seatbelt | Regime::None => {
+                Self::processes_without_group(regime)
             }
+        }
+    }
+
+    /// The same for a command that is in no control group of its own.
+    pub fn processes_without_group(regime: Regime) -> Self {
+        let (hold, why) = match regime {
             Regime::Namespaces if is_root_of_the_host() => {
                 (Hold::Sampled, "the kernel does not count what root runs (RLIMIT_NPROC)")
             }
@@ -65,9 +77,14 @@ impl TreeLimit {
 
     /// `limits.memory`.
     pub fn memory(regime: Regime) -> Self {
-        let (hold, why) = match Delegated::find() {
-            Ok(_) => (Hold::Exact, IN_A_GROUP),
-            Err(why) => (Hold::Sampled, why.why()),
+        let (hold, why) = match (regime, Delegated::find()) {
+            (Regime::Landlock | Regime::Namespaces, Ok(_)) => (Hold::Exact, IN_A_GROUP),
+            (Regime::Seatbelt | Regime::None, Ok(_)) => {
+                (Hold::Sampled, "a command that nothing confines could leave its group")
+            }
+            (Regime::Landlock | Regime::Namespaces | Regime::Seatbelt | Regime::None, Err(why)) => {
+                (Hold::Sampled, why.why())
+            }
         };
         Self {
             limit: "memory",
