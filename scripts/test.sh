@@ -232,7 +232,7 @@ run_as_invoker() {
 # in each of its tests, has done so already. `confinement` and `tree` run again all the same, with nothing of root above them.
 test_programs() {
     local both=""
-    ! invoker_is_root || both="approval approvals approver_program attacked audit bwrap_kernel container differential exit_codes explain
+    ! invoker_is_root || both="approval approvals approver_program attacked audit bwrap_kernel container control_groups differential exit_codes explain
         file_tools limits mcp mcp_http namespaces network offered older_landlock protected same_answers same_sandbox scale terminal upstream waiting without_landlock"
     cargo test --locked --no-run --tests --message-format=json 2>/dev/null | python3 -c '
 import json, sys
