@@ -20,7 +20,8 @@ PATH="$PATH:/usr/sbin:/sbin"
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 export CARGO_TERM_COLOR="${CARGO_TERM_COLOR:-never}" INSTA_UPDATE=no
 
-say() { printf '\n== %s\n' "$*"; }
+# What is done next, and how long all before it took.
+say() { printf '\n== %d:%02d %s\n' $((SECONDS / 60)) $((SECONDS % 60)) "$*"; }
 die() { printf 'test.sh: %s\n' "$*" >&2; exit 1; }
 
 install=yes
@@ -233,7 +234,8 @@ run_as_invoker() {
 test_programs() {
     local both=""
     ! invoker_is_root || both="approval approvals approver_program attacked audit bwrap_kernel container control_groups differential exit_codes explain
-        file_tools limits mcp mcp_http namespaces network offered older_landlock protected same_answers same_sandbox scale terminal upstream waiting without_landlock"
+        file_tools learn limits mcp mcp_http namespaces network offered older_landlock protected real_tools same_answers same_sandbox scale stopped
+        stories terminal upstream waiting without_landlock"
     cargo test --locked --no-run --tests --message-format=json 2>/dev/null | python3 -c '
 import json, sys
 done = {"architecture", "profile_laws", "documents", *sys.argv[1].split()}

@@ -32,7 +32,13 @@ mod tests {
         a_fork_bomb_ends_and_leaves_nothing ["bash"];
         nothing_is_left_of_a_group ["python3"];
         a_group_of_a_parent_that_was_killed_is_removed_by_the_next ["python3"];
-        who_may_write_to_control_groups_is_measured ["python3"];
+        no_config_lets_a_command_write_to_control_groups [];
+        a_command_whose_bounds_are_taken_away_is_killed ["python3"];
+        the_bound_of_somebody_else_is_not_told_as_a_limit_of_the_command ["python3"];
+        as_many_processes_as_the_kernel_can_have_are_no_bound ["python3"];
+        a_unit_is_not_taken_where_systemd_cannot_be_seen [];
+        a_mark_that_users_set_themselves_hands_nothing_over [];
+        a_group_that_cannot_be_written_to_or_divided_is_told_as_that [];
         doctor_says_that_limits_hold_exactly [];
         a_group_that_was_not_handed_over_is_left_alone [];
         the_name_of_a_group_hands_nothing_over [];
@@ -77,6 +83,16 @@ mod tests {
             xattr::set(&path, "trusted.delegate", b"1").unwrap();
             xattr::set(&path, "user.delegate", b"1").unwrap();
             Some(Self { path })
+        }
+
+        /// A group inside it that belongs to the same one, and that nobody marked.
+        fn below(&self, actor: Actor, name: &str) -> Self {
+            let path = self.path.join(name);
+            fs::create_dir(&path).unwrap();
+            for name in [".", "cgroup.procs", "cgroup.subtree_control"] {
+                chown(path.join(name), Some(actor.uid()), Some(actor.uid())).unwrap();
+            }
+            Self { path }
         }
 
         /// The program, started in it.
@@ -267,33 +283,51 @@ mod tests {
         assert!(bounded(&handed).is_empty(), "{:?}", handed.groups());
     }
 
-    fn who_may_write_to_control_groups_is_measured(world: &Fixture) {
+    fn no_config_lets_a_command_write_to_control_groups(world: &Fixture) {
         let Some(handed) = Handed::to(world.actor) else { return };
-        let leave = "import glob, os\n\
-            for group in glob.glob('/sys/fs/cgroup/handed-*/stockade-own-*/cgroup.procs'):\n\
-            \x20   try: open(group, 'w').write('0')\n\
-            \x20   except OSError: pass\n";
-        let program = world.write(
-            world.workspace().join("program.py"),
-            format!("{leave}{GROW}time.sleep(2)\n"),
-        );
-        let more = format!(
-            "sandbox:\n  paths:\n    groups: {{path: '{}', mode: rw}}\n",
-            handed.path.to_str().unwrap()
-        );
-        let config = config(world, &more, "processes: 20");
-        let words = [
-            "run",
-            "--config",
-            config.to_str().unwrap(),
-            "--allow-residual",
-            "--",
-            "/usr/bin/python3",
-            program.to_str().unwrap(),
-        ];
-        let run = handed.inside(world, world.stockade(&words)).output();
-        // Refused where such a place cannot be granted; else measured, or counted with the user namespace.
-        assert_ne!(counted(&run), (0, "60".to_owned()), "{}", run.err());
+        for (path, is_refused) in [(handed.path.clone(), true), (world.outside(), false)] {
+            let more = format!(
+                "sandbox:\n  paths:\n    groups: {{root: '{}', mode: rw}}\n",
+                path.to_str().unwrap()
+            );
+            let config = config(world, &more, "processes: 20");
+            let words = ["run", "--config", config.to_str().unwrap(), "--", "/bin/true"];
+            let run = handed.inside(world, world.stockade(&words)).output();
+            assert_eq!(run.code(), if is_refused { 125 } else { 0 }, "{}", run.err());
+            assert_eq!(run.err().contains("cgroup2"), is_refused, "{}", run.err());
+        }
+    }
+
+    fn a_command_whose_bounds_are_taken_away_is_killed(world: &Fixture) {
+        let Some(handed) = Handed::to(world.actor) else { return };
+        let mark = marker();
+        let sleep = format!("import os; os.execvp('sleep', ['sleep', '{mark}'])");
+        let running = python(world, &handed, "processes: 20, memory: 100MiB", &sleep).spawn();
+        wait_for_processes(&mark, 1);
+        // What systemd does to a unit that it did not hand over, whenever it looks at it.
+        fs::write(handed.path.join("cgroup.subtree_control"), "-memory -pids").unwrap();
+        let run = running.wait();
+        assert_eq!(run.code(), 125, "{}", run.err());
+        assert!(run.err().contains("control group were taken away"), "{}", run.err());
+        assert_no_process_left(&mark);
+    }
+
+    fn the_bound_of_somebody_else_is_not_told_as_a_limit_of_the_command(world: &Fixture) {
+        let Some(handed) = Handed::to(world.actor) else { return };
+        fs::write(handed.path.join("memory.max"), (120 << 20).to_string()).unwrap();
+        for limits in ["processes: 30", "processes: 30, memory: 2GiB"] {
+            let run = python(world, &handed, limits, FILL).output();
+            assert!(!run.out().contains("all of it"), "{}", run.out());
+            assert!(!run.err().contains("over the limit"), "{}", run.err());
+        }
+    }
+
+    fn as_many_processes_as_the_kernel_can_have_are_no_bound(world: &Fixture) {
+        let Some(handed) = Handed::to(world.actor) else { return };
+        for limit in [4_194_303_u64, 4_194_304, u64::MAX] {
+            let run = python(world, &handed, &format!("processes: {limit}"), GROW).output();
+            assert_eq!(counted(&run), (0, "60".to_owned()), "{}", run.err());
+        }
     }
 
     fn doctor_says_that_limits_hold_exactly(world: &Fixture) {
@@ -331,6 +365,67 @@ mod tests {
         fs::create_dir(&unit.path).unwrap();
         let said = unit.inside(world, world.bare(world.binary()).args(["doctor"])).output();
         assert!(!said.out().contains("control group of its own"), "{}", said.out());
+    }
+
+    /// What `doctor` says where nothing below /run can be seen.
+    fn doctor_without_run(world: &Fixture, handed: &Handed) -> String {
+        let doctor = handed
+            .inside(world, world.bare(world.binary()).args(["doctor"]))
+            .into_command();
+        let mut hidden = Invocation::new(Path::new("/usr/bin/unshare"), None, doctor.get_current_dir().unwrap());
+        for (name, value) in doctor.get_envs() {
+            hidden = hidden.env(name.to_str().unwrap(), value.unwrap());
+        }
+        let cover = "mount -t tmpfs none /run && exec \"$@\"";
+        let hidden = hidden
+            .args(["--mount", "/bin/sh", "-c", cover, "sh"])
+            .args([doctor.get_program()])
+            .args(doctor.get_args());
+        hidden.output().out()
+    }
+
+    fn a_unit_is_not_taken_where_systemd_cannot_be_seen(world: &Fixture) {
+        let Some(handed) = Handed::to(world.actor) else { return };
+        for mark in ["trusted.delegate", "user.delegate"] {
+            xattr::remove(&handed.path, mark).unwrap();
+        }
+        assert!(doctor_without_run(world, &handed).contains("holds exactly: limits.memory"));
+        for name in ["a.scope", "b.service", "c.slice"] {
+            fs::write(handed.path.join("cgroup.subtree_control"), "+memory +pids").unwrap();
+            let unit = handed.below(world.actor, name);
+            let said = doctor_without_run(world, &unit);
+            assert!(!said.contains("holds exactly: limits.memory"), "{name}: {said}");
+        }
+    }
+
+    fn a_mark_that_users_set_themselves_hands_nothing_over(world: &Fixture) {
+        let Some(handed) = Handed::to(world.actor) else { return };
+        fs::write(handed.path.join("cgroup.subtree_control"), "+memory +pids").unwrap();
+        let below = handed.below(world.actor, "below.scope");
+        xattr::set(&below.path, "user.delegate", b"1").unwrap();
+        let said = below
+            .inside(world, world.bare(world.binary()).args(["doctor"]))
+            .output();
+        // Root may mark whatever it likes, and it is root that hands groups over.
+        let is_taken = said.out().contains("holds exactly: limits.memory");
+        assert_eq!(is_taken, world.actor == Actor::Root, "{}", said.out());
+    }
+
+    fn a_group_that_cannot_be_written_to_or_divided_is_told_as_that(world: &Fixture) {
+        let Some(handed) = Handed::to(world.actor) else { return };
+        let doctor = || {
+            let doctor = handed.inside(world, world.bare(world.binary()).args(["doctor"]));
+            doctor.output().out()
+        };
+        let full = "no group may be made in the control group";
+        fs::write(handed.path.join("cgroup.max.descendants"), "0").unwrap();
+        assert!(doctor().contains(full), "{}", doctor());
+        fs::write(handed.path.join("cgroup.max.descendants"), "max").unwrap();
+        assert!(!doctor().contains(full), "{}", doctor());
+        if world.actor != Actor::Root {
+            chown(handed.path.join("cgroup.procs"), Some(0), Some(0)).unwrap();
+            assert!(doctor().contains("cannot be written to"), "{}", doctor());
+        }
     }
 
     fn a_group_with_others_in_it_is_left_alone(world: &Fixture) {

@@ -20,8 +20,8 @@ use super::error::ConfineError;
 use super::files::FileServer;
 use super::group::Group;
 use super::protocol::{
-    Announcement, Answer, CommandLimits, Counting, End, Ended, Inquiry, LimitKind, Offer, OwnProcess, Place,
-    ProtectSetup, Reply, Request, SetupMessage, Start, Work,
+    Announcement, Answer, CommandLimits, Counting, End, Ended, Inquiry, Offer, OwnProcess, Place, ProtectSetup, Reply,
+    Request, SetupMessage, Start, Work,
 };
 use super::records::Records;
 use super::session::{self, Named, Session};
@@ -367,24 +367,28 @@ impl Running {
     /// How it ended; its whole tree is dead by then.
     pub async fn ended(&mut self) -> Result<Ended, ConfineError> {
         let mut ended = (&mut self.ended).await.unwrap_or(Err(ConfineError::WorkerDied))?;
-        if self.group.as_deref().is_some_and(Group::was_out_of_memory) {
+        if let Some(overridden) = self.group.as_deref().and_then(Group::verdict) {
             ended.end = match ended.end {
                 End::NotStarted(failure) => End::NotStarted(failure),
                 End::GivenUp(failure) => End::GivenUp(failure),
-                End::Exited(_) | End::Signaled(_) | End::TimedOut | End::Cancelled | End::OverLimit(_) | End::Lost => {
-                    End::OverLimit(LimitKind::Memory)
-                }
+                End::Exited(_)
+                | End::Signaled(_)
+                | End::TimedOut
+                | End::Cancelled
+                | End::OverLimit(_)
+                | End::Unbounded
+                | End::Lost => overridden,
             };
         }
         Ok(ended)
     }
 
-    /// The end of what it may have of memory, where the kernel tells of that. What is left of it must be stopped then.
-    pub fn out_of_memory(&self) -> impl Future<Output = ()> + use<> {
+    /// When the group that bounds it says that it [must end](Group::must_end).
+    pub fn must_end(&self) -> impl Future<Output = ()> + use<> {
         let group = self.group.clone();
         async move {
             match group {
-                Some(group) => group.is_out_of_memory().await,
+                Some(group) => group.must_end().await,
                 None => std::future::pending().await,
             }
         }

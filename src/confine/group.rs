@@ -14,12 +14,16 @@ use std::time::Duration;
 use nix::fcntl::{Flock, FlockArg};
 
 use super::error::ConfineError;
-use super::protocol::CommandLimits;
+use super::protocol::{CommandLimits, End, LimitKind};
 use super::sys;
 use crate::backend::host::{Delegated, GROUP_PREFIX, Seat, own_group_name};
 
 /// The runner is in the group as well.
 const OURS: u64 = 1;
+/// More processes than the kernel can have at once; it takes no larger number.
+const MOST_PROCESSES: u64 = 4 * 1024 * 1024;
+/// How long bounds that somebody took away can go unseen.
+const LOOK_EVERY: Duration = Duration::from_millis(250);
 /// How often, and how long in between, an ended group is tried to be removed: what is killed takes a moment to be gone.
 const TRIES: usize = 40;
 const PAUSE: Duration = Duration::from_millis(5);
@@ -28,6 +32,9 @@ const PAUSE: Duration = Duration::from_millis(5);
 #[derive(Debug)]
 pub struct Group {
     directory: PathBuf,
+    /// The files that say what its bounds are: gone, once whoever manages it takes its bounds away.
+    bounds: Vec<File>,
+    is_memory_bounded: bool,
     _held: Flock<File>,
 }
 
@@ -58,25 +65,34 @@ impl Group {
         static COUNT: AtomicU64 = AtomicU64::new(0);
         let count = COUNT.fetch_add(1, Ordering::Relaxed);
         let directory = place.join(format!("{GROUP_PREFIX}{}-{count}", std::process::id()));
-        let group = Self {
+        let mut group = Self {
             _held: make(&directory)?,
             directory,
+            bounds: Vec::new(),
+            is_memory_bounded: limits.memory.is_some(),
         };
         if let Some(processes) = limits.processes {
-            group.set("pids.max", processes.saturating_add(OURS))?;
+            match processes.saturating_add(OURS) {
+                MOST_PROCESSES.. => group.set("pids.max", "max")?,
+                most => group.set("pids.max", &most.to_string())?,
+            }
         }
         if let Some(memory) = limits.memory {
-            group.set("memory.max", memory)?;
-            // Where there is no swap there is nothing to bound.
+            group.set("memory.max", &memory.to_string())?;
             if group.directory.join("memory.swap.max").exists() {
-                group.set("memory.swap.max", 0)?;
+                group.set("memory.swap.max", "0")?;
+            } else if has_swap()? {
+                return Err(io::Error::other("the kernel counts no swap here, and there is some"));
             }
         }
         Ok(group)
     }
 
-    fn set(&self, name: &str, value: u64) -> io::Result<()> {
-        fs::write(self.directory.join(name), value.to_string())
+    fn set(&mut self, name: &str, value: &str) -> io::Result<()> {
+        let path = self.directory.join(name);
+        fs::write(&path, value)?;
+        self.bounds.push(File::open(path)?);
+        Ok(())
     }
 
     /// What the runner moves itself into it by: [`enter`].
@@ -88,8 +104,16 @@ impl Group {
         door.map(OwnedFd::from).map_err(ConfineError::Group)
     }
 
-    /// Waits until the kernel has killed something in it for want of memory; for ever, where that cannot be watched.
-    pub async fn is_out_of_memory(&self) {
+    /// Waits until what is in it must be ended: it went over its memory, or its bounds are gone.
+    pub async fn must_end(&self) {
+        tokio::select! {
+            () = self.is_out_of_memory() => {}
+            () = self.is_let_loose() => {}
+        }
+    }
+
+    /// For ever, where that cannot be watched: the kernel has killed then all the same.
+    async fn is_out_of_memory(&self) {
         let Ok(events) = File::open(self.events()) else {
             return std::future::pending().await;
         };
@@ -111,11 +135,38 @@ impl Group {
         }
     }
 
-    /// Whether the kernel has killed something in it for want of memory.
-    pub fn was_out_of_memory(&self) -> bool {
+    async fn is_let_loose(&self) {
+        while self.is_bounded() {
+            tokio::time::sleep(LOOK_EVERY).await;
+        }
+    }
+
+    /// Whether all its bounds are still those that were set.
+    fn is_bounded(&self) -> bool {
+        let is_there = |bound: &File| nix::sys::uio::pread(bound, &mut [0; 32], 0).is_ok();
+        self.bounds.iter().all(is_there)
+    }
+
+    /// Whether the kernel has killed something in it for going over its memory, and not over somebody else's bound.
+    fn was_out_of_memory(&self) -> bool {
         let events = fs::read_to_string(self.events()).unwrap_or_default();
-        let killed = events.lines().find_map(|line| line.strip_prefix("oom_kill "));
-        killed.is_some_and(|count| count.trim() != "0")
+        let has = |event: &str| {
+            let count = events.lines().find_map(|line| line.strip_prefix(event));
+            count.is_some_and(|count| count.trim() != "0")
+        };
+        // A bound that was met is counted where it is, a process that was killed where it was.
+        self.is_memory_bounded && has("oom ") && has("oom_kill ")
+    }
+
+    /// How what was in it ended, where the group has a say in that.
+    pub fn verdict(&self) -> Option<End> {
+        if self.was_out_of_memory() {
+            Some(End::OverLimit(LimitKind::Memory))
+        } else if self.is_bounded() {
+            None
+        } else {
+            Some(End::Unbounded)
+        }
     }
 
     fn events(&self) -> PathBuf {
@@ -164,6 +215,16 @@ pub(super) fn settle() {
         // Nobody has been moved, or comes back; an empty one is removed by the next start.
         let _back = fs::write(directory.join("cgroup.procs"), "0");
         let _removed = fs::remove_dir(&own);
+    }
+}
+
+/// Whether memory can be swapped out anywhere.
+fn has_swap() -> io::Result<bool> {
+    match fs::read_to_string("/proc/swaps") {
+        // The first line is the heading.
+        Ok(swaps) => Ok(swaps.lines().nth(1).is_some()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(error),
     }
 }
 

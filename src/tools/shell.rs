@@ -304,7 +304,7 @@ async fn run(
 ) -> Result<Done, ToolError> {
     let timeout = launch.limits.timeout_ms.map(Duration::from_millis);
     let mut running = worker.launch(launch).await?;
-    let mut out_of_memory = std::pin::pin!(running.out_of_memory());
+    let mut must_end = std::pin::pin!(running.must_end());
     let end = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
     let mut overdue = end.and_then(|end| end.checked_add(OVERDUE));
     let worker = &*worker;
@@ -324,7 +324,7 @@ async fn run(
         relayed
     };
     let mut stopped = None;
-    let mut is_starved = false;
+    let mut is_ending = false;
     let ended = async {
         let ended = loop {
             tokio::select! {
@@ -335,8 +335,8 @@ async fn run(
                     overdue.get_or_insert(Instant::now() + OVERDUE);
                     worker.cancel(&running, signal).await?;
                 }
-                () = &mut out_of_memory, if !is_starved => {
-                    is_starved = true;
+                () = &mut must_end, if !is_ending => {
+                    is_ending = true;
                     overdue.get_or_insert(Instant::now() + OVERDUE);
                     worker.cancel(&running, Signal::SIGKILL).await?;
                 }

@@ -2,7 +2,8 @@
 //!
 //! Groups of cgroup v2 belong to whoever manages them, mostly systemd, and nobody else makes any among them: bounds of such
 //! a group would be gone whenever systemd looks at its unit again. What it hands over is marked (`user.delegate`); where no
-//! systemd runs, it is what the user owns. Looking changes nothing. Sources: cgroups(7), "Delegating a hierarchy to a
+//! systemd runs, it is what the user owns. A mark that users can set themselves hands nothing over: `systemd --user` marks
+//! nothing, and does not honour what others marked. Looking changes nothing. Sources: cgroups(7), "Delegating a hierarchy to a
 //! less privileged user"; systemd's "Control Group APIs and Delegation".
 
 use std::ffi::OsStr;
@@ -20,6 +21,8 @@ const HIERARCHIES: [&str; 2] = ["/sys/fs/cgroup", "/sys/fs/cgroup/unified"];
 const MARKS: [&str; 2] = ["user.delegate", "trusted.delegate"];
 /// It is there where systemd manages the machine: `sd_booted(3)`.
 const SYSTEMD: &str = "/run/systemd/system";
+/// How the names of groups end that systemd makes, whether or not this process can see that it runs.
+const UNITS: [&str; 3] = [".slice", ".scope", ".service"];
 /// How the names of all groups begin that Stockade makes.
 pub const PREFIX: &str = "stockade-";
 /// What bounds the number of processes, and memory.
@@ -30,8 +33,6 @@ const CONTROLLERS: [&str; 2] = ["pids", "memory"];
 pub struct Delegated {
     /// Its directory.
     pub directory: PathBuf,
-    /// Where all groups are, this one among them.
-    pub hierarchy: &'static Path,
     /// Where this process is.
     pub seat: Seat,
 }
@@ -52,6 +53,10 @@ pub enum Undelegated {
     NotFound,
     /// It belongs to somebody else.
     NotOurs,
+    /// It was handed over, and cannot be written to from here.
+    ReadOnly,
+    /// No group may be made inside it.
+    Full,
     /// Other processes are in it.
     Shared,
     /// Its groups cannot be bounded in both.
@@ -69,6 +74,12 @@ impl Undelegated {
             Self::NotOurs => {
                 "no control group is marked as delegated to this process; a system unit with `User=` and `Delegate=yes` has one"
             }
+            Self::ReadOnly => {
+                "the control group that was delegated to this process cannot be written to; start it without `ProtectControlGroups=`"
+            }
+            Self::Full => {
+                "no group may be made in the control group that was delegated to this process (`cgroup.max.*`)"
+            }
             Self::Shared => "other processes are in the control group that was delegated to this one",
             Self::NoControllers => "the control group of this process has no `memory` and `pids` (cgroup v2)",
         }
@@ -84,17 +95,23 @@ impl Delegated {
         let is_ours = directory.file_name() == Some(OsStr::new(&own_name()));
         if let Some(parent) = parent
             && is_ours
-            && is_delegated(parent)
+            && is_handed_over(hierarchy, parent)
+            && may_change(parent)
             && lists(&parent.join("cgroup.subtree_control"))
         {
             return Ok(Self {
                 directory: parent.to_owned(),
-                hierarchy,
                 seat: Seat::Beside,
             });
         }
-        if !is_delegated(&directory) {
+        if !is_handed_over(hierarchy, &directory) {
             return Err(Undelegated::NotOurs);
+        }
+        if !may_change(&directory) {
+            return Err(Undelegated::ReadOnly);
+        }
+        if is_full(&directory) {
+            return Err(Undelegated::Full);
         }
         if !lists(&directory.join("cgroup.controllers")) {
             return Err(Undelegated::NoControllers);
@@ -104,7 +121,6 @@ impl Delegated {
         }
         Ok(Self {
             directory,
-            hierarchy,
             seat: Seat::Inside,
         })
     }
@@ -168,14 +184,33 @@ fn may_change(group: &Path) -> bool {
             .all(may_write)
 }
 
-fn is_delegated(group: &Path) -> bool {
-    let is_own = || fs::metadata(group).is_ok_and(|found| Uid::from_raw(found.uid()) == geteuid());
-    may_change(group) && (is_marked(group) || (!Path::new(SYSTEMD).exists() && is_own()))
+/// Whether whoever manages a group gave it to this user.
+fn is_handed_over(hierarchy: &Path, group: &Path) -> bool {
+    let owned = |group: &Path| fs::metadata(group).is_ok_and(|found| Uid::from_raw(found.uid()) == geteuid());
+    let path = group.strip_prefix(hierarchy).unwrap_or(group);
+    if is_marked(group) {
+        // Who owns the group above as well has all of it from there on, and may have set the mark.
+        let above = group.parent().filter(|above| above.starts_with(hierarchy));
+        return geteuid().is_root() || !above.is_some_and(owned);
+    }
+    owned(group) && !is_of_a_unit(path) && !Path::new(SYSTEMD).exists()
+}
+
+/// Whether systemd made a group, or one around it, by its path in the hierarchy.
+fn is_of_a_unit(path: &Path) -> bool {
+    let is_unit = |name: &OsStr| UNITS.iter().any(|ending| name.as_bytes().ends_with(ending.as_bytes()));
+    path.iter().any(is_unit)
 }
 
 fn is_marked(group: &Path) -> bool {
     let is_set = |mark: &&str| matches!(xattr::get(group, mark), Ok(Some(value)) if value == b"1");
     MARKS.iter().any(is_set)
+}
+
+/// Whether somebody forbade groups inside it.
+fn is_full(group: &Path) -> bool {
+    let is_none = |name: &str| fs::read_to_string(group.join(name)).is_ok_and(|most| most.trim() == "0");
+    ["cgroup.max.depth", "cgroup.max.descendants"].into_iter().any(is_none)
 }
 
 #[cfg(test)]
@@ -200,6 +235,16 @@ mod tests {
     fn the_group_of_the_whole_machine_is_not_delegated_to_anybody() {
         for hierarchy in HIERARCHIES {
             assert!(!may_change(Path::new(hierarchy)), "{hierarchy}");
+        }
+    }
+
+    #[test]
+    fn a_group_is_of_a_unit_also_inside_it_and_where_systemd_cannot_be_seen() {
+        for path in ["user.slice/a", "system.slice/x.service", "a/b.scope/stockade-own-1"] {
+            assert!(is_of_a_unit(Path::new(path)), "{path}");
+        }
+        for path in ["", "docker/abc", "slice/scope", "a.slices"] {
+            assert!(!is_of_a_unit(Path::new(path)), "{path}");
         }
     }
 

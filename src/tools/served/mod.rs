@@ -306,14 +306,14 @@ async fn watch_over(
     (tell, record, said): (watch::Sender<Option<Arc<ServedEnd>>>, Record, &mpsc::Sender<String>),
 ) {
     let mut overdue = None;
-    let mut out_of_memory = std::pin::pin!(running.out_of_memory());
-    let mut is_starved = false;
+    let mut must_end = std::pin::pin!(running.must_end());
+    let mut is_ending = false;
     let ended = loop {
         tokio::select! {
             ended = running.ended() => break ended,
             () = at(overdue) => break Err(ConfineError::Unresponsive),
-            () = &mut out_of_memory, if !is_starved => {
-                is_starved = true;
+            () = &mut must_end, if !is_ending => {
+                is_ending = true;
                 if let Err(error) = worker.cancel(&running, Signal::SIGKILL).await {
                     break Err(error);
                 }
