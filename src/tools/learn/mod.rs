@@ -20,7 +20,7 @@ mod need;
 mod propose;
 mod risk;
 mod secrets;
-mod swap;
+pub(in crate::tools) mod swap;
 mod through;
 mod trial;
 mod wish;

@@ -5,6 +5,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::MetadataExt as _;
 use std::time::Duration;
 
+use nix::unistd::Uid;
 use serde::Serialize;
 
 use super::through::{self, Found, is_private};
@@ -160,7 +161,7 @@ impl Surroundings {
         };
         let somebodys = around.broad(directory).is_none()
             && !around.starts_things(directory)
-            && swap::objection(directory).is_none()
+            && swap::objection(directory, Uid::effective()).is_none()
             && secrets::on_the_way(directory.as_path()).is_none()
             && !around.shipped(directory, Scope::Tree, Rights::READ);
         if somebodys {
@@ -218,7 +219,7 @@ impl Surroundings {
                 format!("`{}` is a name of something secret", crate::policy::path::display(name)),
             );
         }
-        if let Some(why) = swap::objection(path) {
+        if let Some(why) = swap::objection(path, Uid::effective()) {
             all.add(Risk::Secret, why);
         }
         if is_escaped(path.as_bytes()) {
