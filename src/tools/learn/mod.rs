@@ -8,7 +8,7 @@
 //! who could put something else there, `git` at what a repository around it would run), because a command
 //! chooses what it attempts, and may attempt it only to have it proposed. [`Consent`] says what was accepted
 //! beforehand, `ask` puts the rest to a person. [`hold()`] holds the policy of the amended config against the
-//! old one and what was accepted, before a command runs under it.
+//! old one and what was accepted, before a command runs under it; [`outermost`] leaves out what something larger that was accepted gives by now.
 
 mod ask;
 mod batch;
@@ -16,6 +16,7 @@ mod consent;
 mod gathered;
 mod git;
 mod hold;
+mod inner;
 mod merge;
 mod need;
 mod propose;
@@ -32,6 +33,7 @@ mod tests;
 pub use ask::{Answer, ConfigQuestion, questions};
 pub use consent::{Consent, Include, IncludeError, flag};
 pub use hold::{Strayed, hold};
+pub use inner::outermost;
 pub use propose::{Looks, Proposals, propose};
 pub use risk::{Judged, Risk, Surroundings};
 pub use trial::Trial;

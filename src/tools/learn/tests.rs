@@ -267,3 +267,79 @@ fn executor(policy: Policy, folder: &std::path::Path) -> Executor {
     };
     Executor::new(policy, Narrowing::default(), Mode::Strict, Box::new(Nobody), places).unwrap()
 }
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(96))]
+    #[test]
+    fn no_root_that_was_accepted_lies_in_another_that_gives_as_much(
+        old in prop::collection::btree_map(0_usize..14, 0_u8..4, 0..3),
+        new in prop::collection::btree_map(0_usize..14, 0_u8..4, 1..6),
+        widened in prop::collection::btree_map(0_usize..14, 0_u8..4, 0..3),
+    ) {
+        let temporary = tempfile::tempdir().unwrap();
+        let dir = AbsPath::new(fs::canonicalize(temporary.path()).unwrap()).unwrap();
+        let mut places: Vec<AbsPath> = vec![dir.clone()];
+        for depth in 0..3 {
+            let deepest: Vec<AbsPath> = places.iter().rev().take(1 << depth).cloned().collect();
+            for above in deepest {
+                places.extend(["a", "b"].map(|name| above.child(name).unwrap()));
+            }
+        }
+        places.remove(0);
+        for place in &places {
+            fs::create_dir_all(place).unwrap();
+        }
+        let rights = |number: u8| [
+            Rights::READ,
+            Rights::READ | Rights::WRITE,
+            Rights::READ | Rights::EXECUTE,
+            Rights::ALL,
+        ][usize::from(number)];
+        let mode = |number: u8| ["mode: ro", "mode: rw", "mode: ro, execute: true", "mode: rw, execute: true"][usize::from(number)];
+        let roots: Vec<String> = old
+            .iter()
+            .map(|(at, number)| format!("    old-{at}: {{root: {}, {}, write_approval: false}}\n", places[*at], mode(*number)))
+            .collect();
+        let roots = roots.concat();
+        let paths = if roots.is_empty() { "  paths: {}\n".to_owned() } else { format!("  paths:\n{roots}") };
+        let text = format!("sandbox:\n  protect_fallback: undo\n{paths}");
+        let file = temporary.path().join("agent.yaml");
+        let before = load_amended(&file, &text, &context()).unwrap().policy;
+        let scope = Scope::Tree;
+        let mut all: Vec<Change> = Vec::new();
+        for (at, number) in new.iter().filter(|(at, _)| !old.contains_key(at)) {
+            let (path, rights) = (places[*at].clone(), rights(*number));
+            all.push(Change::Root(NewRoot { name: format!("new-{at}"), path, scope, rights, writing: Writing::Free }));
+        }
+        for (at, number) in &widened {
+            let (path, more) = (places[*at].clone(), rights(*number));
+            let (name, has) = match (old.get(at), new.get(at)) {
+                (Some(old), _) => (format!("old-{at}"), rights(*old)),
+                (None, Some(new)) => (format!("new-{at}"), rights(*new)),
+                (None, None) => continue,
+            };
+            let more = more.without(has);
+            if !more.is_empty() {
+                all.push(Change::Widen(Widened { name, path, scope, rights: more, writing: Writing::Free }));
+            }
+        }
+        let kept = outermost(all.clone(), &before, |change| change);
+        let after = load_amended(&file, &amend(&text, &dir, &kept).unwrap(), &context()).unwrap().policy;
+        for change in &all {
+            let (path, rights) = match change {
+                Change::Root(root) => (&root.path, root.rights),
+                Change::Widen(root) => (&root.path, root.rights),
+                other => unreachable!("{other:?}"),
+            };
+            let given = super::wish::given(&after, path, scope);
+            prop_assert!(given.contains(rights), "{change:?}: {given} of {kept:?}");
+        }
+        for root in after.roots.iter().filter(|root| root.name.starts_with("new-")) {
+            let mut around = root.path.ancestors().filter(|above| *above != root.path);
+            let outer = around.find_map(|above| after.roots.iter().find(|outer| outer.path == above));
+            prop_assert!(outer.is_none_or(|outer| !outer.rights.contains(root.rights)), "{} in {:?}", root.name, outer);
+        }
+        // What is left out twice is left out once.
+        prop_assert_eq!(outermost(kept.clone(), &before, |change| change), kept);
+    }
+}
