@@ -4,12 +4,13 @@
 //! `wish` says of each denial what would permit it, or why nothing is proposed: what a person forbade stays
 //! forbidden. `gathered` has that place by place, and leaves what a config can grant and a plan would not deny all the same (`trial`
 //! tries it, `batch` as many at once as stand together). `propose` makes as few and as small changes of that as will do (`merge`, `need`). `risk` judges each, after
-//! links, by what it would give away (`secrets` knows names, `through` looks through directories, `swap` at
+//! links, by what it would give away (`secrets` knows names, `alike` those that look like others, `through` looks through directories, `swap` at
 //! who could put something else there, `git` at what a repository around it would run), because a command
 //! chooses what it attempts, and may attempt it only to have it proposed. [`Consent`] says what was accepted
 //! beforehand, `ask` puts the rest to a person. [`hold()`] holds the policy of the amended config against the
 //! old one and what was accepted, before a command runs under it; [`outermost`] leaves out what something larger that was accepted gives by now.
 
+mod alike;
 mod ask;
 mod batch;
 mod consent;

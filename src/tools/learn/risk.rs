@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use super::through::{self, Found, is_private};
 use super::wish::given;
-use super::{git, secrets, swap};
+use super::{alike, git, secrets, swap};
 use crate::config::amend::Change;
 use crate::config::{self, Context};
 use crate::confine::protect::Person;
@@ -224,6 +224,12 @@ impl Surroundings {
         }
         if is_escaped(path.as_bytes()) {
             all.add(Risk::High, "its name has characters that do not show");
+        }
+        if let Some(name) = alike::mixed(path.as_path()) {
+            all.add(
+                Risk::High,
+                format!("`{name}` mixes Latin letters with others that look like them"),
+            );
         }
         let project = self.project.as_ref().filter(|project| path.is_within(project));
         self.content(&mut all, path, scope, added, project.is_some());
