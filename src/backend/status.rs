@@ -159,7 +159,9 @@ pub enum Refusal {
         origin: String,
     },
     /// A granted path leads elsewhere than when the config was resolved.
-    #[error("{0} is not the file it was when the config was read")]
+    #[error(
+        "{0} was replaced since the config was read: what is there now was never judged, and a new session reads it anew"
+    )]
     Replaced(AbsPath),
     /// A granted path has become a symbolic link.
     #[error("{0} is a symbolic link; a rule would hold for the link, not for what it leads to")]

@@ -63,7 +63,7 @@ Each round really runs the command, confined to the config as it stands: what it
 unconfined, and nothing is granted that was not accepted. Without a terminal, --yes or --include, nothing is.
 
 Exit codes: the command's own of the last round · 124, 125, 127 and 128+N as for `run` · 126 the command failed, and
-something was denied that nobody accepted to permit (or it was blocked or denied). See docs/learn.md"
+something was denied that nobody accepted to permit or no change permits (or it was blocked or denied). See docs/learn.md"
     )]
     Learn(Box<LearnArgs>),
     /// Call one tool: what an agent would call, judged, asked about, and run confined. Without a tool: list them.

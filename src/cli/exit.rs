@@ -19,7 +19,7 @@ pub(super) enum Exit {
     /// 125: Stockade could not: bad usage, bad config, cannot confine.
     Failed,
     /// 126: a rule blocked it, a person or the mode denied it, the program may not be executed, or `learn` ended with something
-    /// denied that nobody accepted to permit.
+    /// denied that nobody accepted to permit, or that no change permits.
     Denied,
     /// 127: the program was not found.
     NotFound,

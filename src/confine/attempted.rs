@@ -38,8 +38,26 @@ pub enum Attempt {
         /// Its first arguments, as far as they may say what it is.
         arguments: Arguments,
     },
+    /// A node that Landlock lets nobody make; its path and what there was, as for a file.
+    Node {
+        /// Which.
+        node: Node,
+        /// Where it was to be.
+        path: OsString,
+        /// What there was in there.
+        found: Found,
+    },
     /// Two files that were to take each other's place; each has its path and what there was, as for a file.
     Exchange([(OsString, Found); 2]),
+}
+
+/// What stands for something else than itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum Node {
+    /// A device, of characters or of blocks.
+    Device,
+    /// The device with which an overlay hides a name of a lower layer. The kernel lets everybody make it.
+    Whiteout,
 }
 
 /// What is wanted of a file.

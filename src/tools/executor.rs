@@ -7,6 +7,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use super::anew;
 use super::call::ToolError;
 use super::deciding::{Another, Deciding};
 use super::explain::standing::{Standings, records};
@@ -278,7 +279,8 @@ impl Executor {
                         shown: shown(&session)?,
                     },
                 };
-                Some((plan::draft(&profile, *ground, &around)?, profile, *ground))
+                let (draft, profile) = anew::made(profile, |profile| plan::draft(profile, *ground, &around))?;
+                Some((draft, profile, *ground))
             }
             Footing::Unconfined(_) => {
                 refuse_hosts(&profile.network, Regime::None).map_err(PlanError::Refused)?;

@@ -5,13 +5,14 @@
 //! confines, runs and reports. [`regime`] says in one line what holds, [`inspect`] in full, without running
 //! anything. [`footing`] finds the regime to hold commands in: `remembered` knows that namespaces worked, and
 //! `fall` takes the regime below where they do not, or cannot hold the config. `foresight` has the look at
-//! protected names begin before all that. [`Provider`] is what a server for agents calls; [`Lanes`] has
+//! protected names begin before all that. `anew` follows a preset to what replaced a file while a session lasted. [`Provider`] is what a server for agents calls; [`Lanes`] has
 //! several calls of one config under way at once. [`mod@explain`] says what was denied to a command, and why;
 //! [`learn`] what a config would have to grant for it. [`network`] is the way out of a command that may reach
 //! the hosts of a list. `recorder` puts what happens on record, where the policy wants that; `on_record` is
 //! what an executor says to it.
 
 mod allowing;
+mod anew;
 mod apart;
 mod approvals;
 pub mod approver_program;

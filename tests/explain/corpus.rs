@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 
 use nix::sys::stat::Mode;
 
-use crate::common::{Fixture, in_both_regimes};
-use crate::tried::{Told, Trial};
+use crate::common::{Actor, Fixture, in_both_regimes};
+use crate::tried::{Told, Trial, escaped};
 use crate::twins::Twins;
 
 in_both_regimes! {
@@ -17,6 +17,8 @@ in_both_regimes! {
     changes_of_the_system_are_told_with_its_clause ["cc"];
     programs_and_their_interpreters_are_told ["cc"];
     attributes_are_told ["cc"];
+    set_uid_modes_are_told_to_be_for_nobody ["cc"];
+    device_nodes_are_told_to_be_for_nobody ["cc"];
     calls_and_sockets_are_told ["cc"];
     what_fails_everywhere_is_not_told ["cc"];
 }
@@ -181,6 +183,55 @@ fn attributes_are_told(world: &Fixture) {
         twins.trial.permitted(letter, twins.inside.join(name), NOTHING);
     }
     twins.trial.try_all(&[]);
+}
+
+fn set_uid_modes_are_told_to_be_for_nobody(world: &Fixture) {
+    let mut twins = Twins::new(world);
+    let project = "grant all ";
+    for (letter, name) in [('+', "a"), ('=', "b")] {
+        let path = twins.inside.join(name);
+        let told = Told {
+            by: "broker".to_owned(),
+            clause: project.to_owned(),
+            origin: "preset workspace-write:".to_owned(),
+            ..twins.trial.told("attributes", &path)
+        };
+        twins.trial.denied(letter, &path, NOTHING, &[told]);
+        twins.trial.permitted('o', &path, NOTHING);
+    }
+    let explained = twins.trial.try_all(&[]);
+    assert!(explained.contains("no config permits this: set-uid"), "{explained}");
+}
+
+fn device_nodes_are_told_to_be_for_nobody(world: &Fixture) {
+    let mut twins = Twins::new(world);
+    let (out, inside) = (twins.out.clone(), twins.inside.clone());
+    let told = |trial: &Trial<'_>, what: &str, path: &Path, by: &str| Told {
+        what: format!("{what} {}", escaped(path)),
+        by: by.to_owned(),
+        ..trial.told("make", path)
+    };
+    let wall = twins.trial.wall();
+    for (folder, by) in [(&inside, "landlock"), (&out, wall)] {
+        for (letter, name, number) in [('%', "null", "3"), ('@', "disk", "0")] {
+            let path = folder.join(name);
+            let told = told(&twins.trial, "device node", &path, by);
+            match world.actor {
+                Actor::Root => twins.trial.denied(letter, &path, number, &[told]),
+                // It is no denial of Stockade's: without it this user makes none either.
+                Actor::User => twins.trial.fails(letter, &path, number),
+            }
+        }
+        let path = folder.join("hides");
+        let told = told(&twins.trial, "whiteout", &path, by);
+        twins.trial.denied('%', &path, "0", &[told]);
+    }
+    // A name that is there already is no denial, and other nodes are made.
+    twins.trial.fails('%', inside.join("a"), "0");
+    twins.trial.permitted('f', inside.join("null"), NOTHING);
+    twins.trial.permitted('f', inside.join("hides"), NOTHING);
+    let explained = twins.trial.try_all(&[]);
+    assert!(explained.contains("no config permits it"), "{explained}");
 }
 
 fn calls_and_sockets_are_told(world: &Fixture) {

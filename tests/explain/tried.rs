@@ -129,8 +129,8 @@ impl<'w> Trial<'w> {
         self.rows.iter().filter(|row| !row.told.is_empty()).count()
     }
 
-    /// Tries all rows in one run; the flags say under which policy.
-    pub(crate) fn try_all(self, flags: &[&str]) {
+    /// Tries all rows in one run; the flags say under which policy. All that is told comes back as text.
+    pub(crate) fn try_all(self, flags: &[&str]) -> String {
         let input: Vec<u8> = self.rows.iter().flat_map(|row| row.operation.clone()).collect();
         let args: Vec<OsString> = [OsString::from("--explain"), "--json".into()]
             .into_iter()
@@ -175,6 +175,7 @@ impl<'w> Trial<'w> {
         // What a filter refuses it refuses for a reason.
         let explained = outcome["explained"].to_string();
         assert!(!explained.contains("nothing speaks against it"), "{explained}");
+        explained
     }
 }
 

@@ -21,6 +21,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/sysmacros.h>
 #include <sys/uio.h>
 #include <sys/un.h>
 #include <sys/wait.h>
@@ -377,6 +378,10 @@ static int perform(char what, const char *a, const char *b) {
     case 's': return err(symlink("nowhere", a));
     case 'S': return symlink(b, a) < 0 ? errno : writes(open(a, O_WRONLY | O_CLOEXEC));
     case 'f': return err(mkfifo(a, 0644));
+    case '%': return err(mknod(a, S_IFCHR | 0600, atoi(b) ? makedev(1, atoi(b)) : 0));
+    case '@': return err(mknod(a, S_IFBLK | 0600, makedev(7, atoi(b))));
+    case '+': return err(chmod(a, 04755));
+    case '=': return err(chmod(a, 02755));
     case 'z': return unnamed(a);
     case 'o': return err(chmod(a, 0755));
     case 'O': return err(chown(a, getuid(), getgid()));

@@ -3,11 +3,28 @@
 use serde_json::Value;
 
 use crate::common::{Fixture, SECRET, in_both_regimes};
-use crate::lab::{accepted_nothing, config, learn, read_only, shown, text};
+use crate::lab::{accepted_nothing, config, learn, proposals, read_only, shown, text};
 
 in_both_regimes! {
+    a_failure_is_a_denial_where_something_stays_denied_and_else_the_commands_own [];
     what_could_not_be_held_stays_denied [];
     what_was_accepted_and_did_not_help_is_told ["python3"];
+}
+
+fn a_failure_is_a_denial_where_something_stays_denied_and_else_the_commands_own(world: &Fixture) {
+    let config = read_only(world);
+    let flags = ["learn", "--yes", "--config", config.to_str().unwrap(), "-c"];
+    let ends = |line: &str, code: i32| {
+        let learned = learn(world, &config, &["--yes"], line);
+        assert_eq!(learned["exit"], code, "{line}: {learned:#}");
+        world.stockade(&[&flags[..], &[line]].concat()).output().exits(code);
+        learned
+    };
+    // No change permits it, so none is proposed.
+    let learned = ends("ls /; exit 7", 126);
+    assert!(proposals(&learned).is_empty(), "{learned:#}");
+    ends("ls /; true", 0);
+    ends("cat project-file; exit 7", 7);
 }
 
 fn what_could_not_be_held_stays_denied(world: &Fixture) {
@@ -25,7 +42,7 @@ fn what_could_not_be_held_stays_denied(world: &Fixture) {
     let before = text(&config);
     let learned = learn(world, &config, &["--yes"], "touch sub/new");
     assert!(accepted_nothing(&learned), "{learned:#}");
-    assert_eq!((&learned["exit"], &learned["rounds"][1]), (&1.into(), &Value::Null));
+    assert_eq!((&learned["exit"], &learned["rounds"][1]), (&126.into(), &Value::Null));
     let standing = learned["standing"].to_string();
     assert!(
         standing.contains("sub/new") && standing.contains("deny_fallback: decompose"),

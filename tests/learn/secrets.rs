@@ -7,6 +7,7 @@ use crate::lab::{learn, passes, proposals, text};
 
 in_both_regimes! {
     no_spelling_of_a_secret_is_granted_without_a_question [];
+    a_name_that_only_looks_like_another_is_granted_with_a_question [];
 }
 
 /// As they were found in projects, everybody's to read.
@@ -53,4 +54,41 @@ fn no_spelling_of_a_secret_is_granted_without_a_question(world: &Fixture) {
     // What speaks of them in passing is the project's.
     world.write("src/passwords_test.py", "x");
     passes(world, &config, &["--yes"], "cat src/passwords_test.py");
+}
+
+fn a_name_that_only_looks_like_another_is_granted_with_a_question(world: &Fixture) {
+    // A Cyrillic letter among Latin ones, and a word that is Cyrillic altogether.
+    let [like, plain] = [".\u{435}nv", "\u{437}\u{430}\u{43c}\u{435}\u{442}\u{43a}\u{438}.txt"];
+    let config = world.write(
+        world.base().join("agent.yaml"),
+        format!(
+            "extends: [system]\nsandbox:\n  base: {{list: [{}]}}\nshell:\n  default: {{allowed: true, approval: none}}\n",
+            world.workspace().display()
+        ),
+    );
+    let files = [format!("d0/{like}"), format!("d1/{plain}")];
+    let [like, plain] = files.each_ref().map(|file| {
+        world.write(file, "x");
+        world.workspace().join(file).to_str().unwrap().to_owned()
+    });
+    let learned = learn(world, &config, &["--yes"], &format!("cat '{plain}'; cat '{like}'"));
+    let proposed = proposals(&learned);
+    let by = |path: &str| {
+        proposed
+            .iter()
+            .find(|(known, ..)| known == path)
+            .map(|(_, risk, by)| (risk.as_str(), by.as_str()))
+    };
+    assert_eq!(by(&plain), Some(("low", "yes")), "{learned:#}");
+    assert_eq!(by(&like), Some(("high", "-")), "{learned:#}");
+    assert!(
+        learned.to_string().contains("`.\\\\u{435}nv` mixes Latin letters"),
+        "{learned:#}"
+    );
+    passes(
+        world,
+        &config,
+        &["--include", &format!("r:{like}")],
+        &format!("cat '{like}'"),
+    );
 }

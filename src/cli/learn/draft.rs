@@ -10,9 +10,9 @@ use crate::cli::complain::Complaint;
 use crate::cli::policy::{self, Chosen, Purpose};
 use crate::config::amend::{Beginning, Change, Original, amend, fresh, load_amended};
 use crate::config::{Context, Loaded, leads_to};
-use crate::policy::{AbsPath, Policy, Scope};
+use crate::policy::{AbsPath, Policy};
 use crate::tools::Narrowing;
-use crate::tools::learn::{AcceptedBy, hold};
+use crate::tools::learn::{AcceptedBy, hold, outermost};
 
 /// The config of the next round.
 #[derive(Debug)]
@@ -163,36 +163,7 @@ impl Draft {
     fn with(&self, changes: impl IntoIterator<Item = (Change, AcceptedBy)>) -> Vec<(Change, AcceptedBy)> {
         let mut all = self.accepted.clone();
         all.extend(changes);
-        let widened: Vec<String> = all
-            .iter()
-            .filter_map(|(change, _)| match change {
-                Change::Widen(root) => Some(root.name.clone()),
-                Change::Root(_) | Change::List(_) | Change::Host(_) | Change::Sockets(_) | Change::Undo => None,
-            })
-            .collect();
-        let roots: Vec<_> = all
-            .iter()
-            .filter_map(|(change, _)| match change {
-                Change::Root(root) if root.scope == Scope::Tree => Some(root.clone()),
-                Change::Root(_)
-                | Change::Widen(_)
-                | Change::List(_)
-                | Change::Host(_)
-                | Change::Sockets(_)
-                | Change::Undo => None,
-            })
-            .collect();
-        all.retain(|(change, _)| match change {
-            Change::Root(root) => {
-                let within = roots
-                    .iter()
-                    .any(|outer| root.path.is_below(&outer.path) && outer.rights.contains(root.rights));
-                !within || widened.contains(&root.name)
-            }
-            Change::List(path) => !roots.iter().any(|outer| path.is_within(&outer.path)),
-            Change::Widen(_) | Change::Host(_) | Change::Sockets(_) | Change::Undo => true,
-        });
-        all
+        outermost(all, &self.old, |(change, _)| change)
     }
 
     fn amended(&self, all: &[(Change, AcceptedBy)]) -> Result<String, Complaint> {

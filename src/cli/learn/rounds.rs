@@ -95,11 +95,11 @@ pub(super) async fn run(
             Then::Done => break,
         }
     }
-    if learned.stopped || learned.passes() || learned.left.is_empty() {
-        return Ok(learned);
+    // Its own code says that nothing was denied to it: what no change permits is as denied as what nobody accepted.
+    let denied = !learned.left.is_empty() || !learned.standing.is_empty();
+    if !learned.stopped && !learned.passes() && denied {
+        learned.exit = Exit::Denied;
     }
-    // The command failed, and what it lacked was not granted.
-    learned.exit = Exit::Denied;
     Ok(learned)
 }
 

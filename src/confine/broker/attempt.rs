@@ -17,7 +17,7 @@ use super::caller::{Caller, Proc};
 use super::leads::{Kind, Led, led};
 use super::target::{EmptyPath, LastLink, Target};
 use crate::backend::seccomp::tests;
-use crate::confine::attempted::{Attempt, Found, Want};
+use crate::confine::attempted::{Attempt, Found, Node, Want};
 
 /// The longest address that is read.
 const ADDRESS: u64 = 128;
@@ -97,7 +97,8 @@ pub(super) fn read(caller: &Caller<'_>, data: &libc::seccomp_data) -> Result<Vec
         }
         libc::SYS_symlinkat => one(Want::Make, at(1, 2, LastLink::Keep)?),
         libc::SYS_unlinkat => one(Want::Remove, at(0, 1, LastLink::Keep)?),
-        libc::SYS_mkdirat | libc::SYS_mknodat => one(Want::Make, at(0, 1, LastLink::Keep)?),
+        libc::SYS_mkdirat => one(Want::Make, at(0, 1, LastLink::Keep)?),
+        libc::SYS_mknodat => Ok(make(caller, &at(0, 1, LastLink::Keep)?, args.uint(2), args.uint(3))),
         libc::SYS_newfstatat => one(Want::Look, at(0, 1, last_at(args.int(3)))?),
         libc::SYS_statx => one(Want::Look, at(0, 1, last_at(args.int(2)))?),
         libc::SYS_faccessat | libc::SYS_faccessat2 => one(Want::Look, at(0, 1, LastLink::Follow)?),
@@ -140,7 +141,8 @@ fn older(args: &Arguments<'_>, number: i64) -> Result<Vec<Attempt>, Errno> {
         libc::SYS_link => Ok(link(caller, &path(0, LastLink::Keep)?, &path(1, LastLink::Keep)?)),
         libc::SYS_symlink => one(Want::Make, path(1, LastLink::Keep)?),
         libc::SYS_unlink | libc::SYS_rmdir => one(Want::Remove, path(0, LastLink::Keep)?),
-        libc::SYS_mkdir | libc::SYS_mknod => one(Want::Make, path(0, LastLink::Keep)?),
+        libc::SYS_mkdir => one(Want::Make, path(0, LastLink::Keep)?),
+        libc::SYS_mknod => Ok(make(caller, &path(0, LastLink::Keep)?, args.uint(1), args.uint(2))),
         libc::SYS_stat | libc::SYS_access => one(Want::Look, path(0, LastLink::Follow)?),
         libc::SYS_lstat | libc::SYS_readlink => one(Want::Look, path(0, LastLink::Keep)?),
         _ => Err(Errno::EPERM),
@@ -160,6 +162,20 @@ fn wanted(caller: &Caller<'_>, want: Want, target: &Target) -> Vec<Attempt> {
     let is_settled = |led: &Led| led.found == Found::There && matches!(want, Want::Look | Want::Make);
     let led = led(caller, target).filter(|led| !is_settled(led));
     led.map(|led| attempt(want, led)).into_iter().collect()
+}
+
+/// What the mode and the number of a new node make of it.
+fn make(caller: &Caller<'_>, target: &Target, mode: u32, device: u32) -> Vec<Attempt> {
+    let node = match SFlag::from_bits_truncate(mode) & SFlag::S_IFMT {
+        SFlag::S_IFCHR if device == 0 => Some(Node::Whiteout),
+        SFlag::S_IFCHR | SFlag::S_IFBLK => Some(Node::Device),
+        _ => None,
+    };
+    let of = |attempt| match (attempt, node) {
+        (Attempt::File { path, found, .. }, Some(node)) => Attempt::Node { node, path, found },
+        (other, _) => other,
+    };
+    wanted(caller, Want::Make, target).into_iter().map(of).collect()
 }
 
 fn open(caller: &Caller<'_>, target: &Target, flags: i32) -> Vec<Attempt> {

@@ -106,7 +106,7 @@ impl Attempts {
 
 fn length(attempt: &Attempt) -> usize {
     match attempt {
-        Attempt::File { path, .. } => path.len(),
+        Attempt::File { path, .. } | Attempt::Node { path, .. } => path.len(),
         Attempt::Exchange(pair) => pair.iter().map(|(path, _)| path.len()).sum(),
         Attempt::Reach(_) | Attempt::Call { .. } => 0,
     }

@@ -1,16 +1,16 @@
 //! Each attempt, held against what was in force.
 
-use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::denials::{Denial, Denials, by_directory};
 use super::idle::{is_idle, is_idle_question};
 use super::standing::Standing;
-use super::there::{Modes, Reached, reached};
-use super::{Blocked, Explained, KernelRecords, Layer, Seer, Wanted};
+use super::there::{Modes, Reached, makes_devices, reached};
+use super::{Blocked, Explained, KernelRecords, Layer, Wanted};
 use crate::config::amend::Writing;
-use crate::confine::attempted::{Arguments, Attempt, Attempted, Found, Want};
+use crate::confine::attempted::{Attempt, Attempted, Found, Node, Want};
 use crate::confine::records::Recorded;
 use crate::policy::{AbsPath, Access, Network, Operation, UnixSockets};
 use crate::profile::Call;
@@ -23,51 +23,6 @@ const MOST: usize = 500;
 const PATIENCE: Duration = Duration::from_secs(20);
 /// What is put before a name to ask about another one beside it, of which no clause speaks.
 const BESIDE: &str = ".beside-";
-
-/// A denial, not explained yet.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Denial {
-    /// Of something with a file.
-    File {
-        wanted: Wanted,
-        path: AbsPath,
-        /// The path that the clauses are asked about: another name beside it where its directory stood in the way.
-        asked: AbsPath,
-        by: Layer,
-    },
-    /// Of a socket with a path.
-    Unix(AbsPath),
-    /// Of an address.
-    Address(SocketAddr),
-    /// Of a call.
-    Call { number: u32, arguments: Arguments },
-    /// Of something with a name in a directory; which name is not known.
-    Inside {
-        wanted: Wanted,
-        directory: AbsPath,
-        /// The path that the clauses are asked about.
-        asked: AbsPath,
-    },
-    /// Of something that Landlock keeps to the sandbox, whatever the clauses say.
-    Scoped { wanted: Wanted, what: String },
-}
-
-/// A denial, and how often it was noted and recorded.
-#[derive(Debug)]
-struct Counted {
-    denial: Denial,
-    noted: u64,
-    recorded: u64,
-}
-
-/// Denials, each once, in the order of the first time.
-#[derive(Debug, Default)]
-pub(super) struct Denials {
-    all: Vec<Counted>,
-    known: HashMap<(Wanted, Vec<u8>), usize>,
-    /// Those of names, by what was wanted of them and their directory.
-    within: HashMap<(Wanted, AbsPath), Vec<usize>>,
-}
 
 /// What was denied to a command that was permitted this call, and attempted this; and what the kernel recorded of that,
 /// where somebody reads it.
@@ -143,6 +98,9 @@ impl Standing {
             Attempt::File { want, path, found } => {
                 reached(path, *found, *want).and_then(|reached| self.of_what_is_there(readers, &reached))
             }
+            Attempt::Node { node, path, found } => {
+                reached(path, *found, Want::Make).and_then(|reached| node_denied(readers, *node, &reached))
+            }
             Attempt::Exchange(pair) => {
                 let sides = pair.each_ref().map(|(path, found)| reached(path, *found, Want::Remove));
                 let [Some(one), Some(other)] = sides else {
@@ -191,110 +149,6 @@ impl Standing {
             Network::Off | Network::Hosts(_) => !is_own,
         }
     }
-}
-
-impl Denial {
-    /// What two denials have in common that are told as one.
-    fn key(&self) -> (Wanted, Vec<u8>) {
-        match self {
-            Self::File { wanted, path, .. } => (*wanted, path.as_bytes().to_vec()),
-            Self::Unix(path) => (Wanted::Connect, path.as_bytes().to_vec()),
-            Self::Address(address) => (Wanted::Connect, address.to_string().into_bytes()),
-            Self::Call { number, arguments } => (Wanted::Call, format!("{number} {arguments:?}").into_bytes()),
-            // No path ends like that, so it is told from what was noted.
-            Self::Inside { wanted, directory, .. } => (*wanted, [directory.as_bytes(), b"/"].concat()),
-            Self::Scoped { wanted, what } => (*wanted, what.clone().into_bytes()),
-        }
-    }
-}
-
-impl Counted {
-    /// Takes in how often the kernel says that Landlock denied it.
-    const fn confirm(&mut self, times: u64) {
-        self.recorded = times;
-        if let Denial::File { by, .. } = &mut self.denial {
-            *by = Layer::Landlock;
-        }
-    }
-
-    fn seen_by(&self) -> Vec<Seer> {
-        let notification = (self.noted > 0).then_some(Seer::Notification);
-        let audit = (self.recorded > 0).then_some(Seer::Audit);
-        [notification, audit].into_iter().flatten().collect()
-    }
-}
-
-impl Denials {
-    fn counted(&mut self, denial: Denial) -> Option<&mut Counted> {
-        let at = *self.known.entry(denial.key()).or_insert(self.all.len());
-        if at == self.all.len() {
-            if let Denial::File { wanted, path, .. } = &denial
-                && by_directory(*wanted)
-                && let Some(directory) = path.parent()
-            {
-                self.within.entry((*wanted, directory)).or_default().push(at);
-            }
-            self.all.push(Counted {
-                denial,
-                noted: 0,
-                recorded: 0,
-            });
-        }
-        self.all.get_mut(at)
-    }
-
-    fn noted(&mut self, denial: Denial, times: u64) {
-        if let Some(counted) = self.counted(denial) {
-            counted.noted = counted.noted.saturating_add(times);
-        }
-    }
-
-    /// Takes in what the kernel says was denied.
-    pub(super) fn recorded(&mut self, denial: Denial, times: u64) {
-        if let Some(counted) = self.counted(denial) {
-            counted.confirm(counted.recorded.saturating_add(times));
-        }
-    }
-
-    /// Takes in what the kernel says was denied, if it was noted.
-    pub(super) fn confirmed(&mut self, denial: &Denial, times: u64) {
-        let at = self.known.get(&denial.key());
-        if let Some(counted) = at.and_then(|at| self.all.get_mut(*at)) {
-            counted.confirm(counted.recorded.saturating_add(times));
-        }
-    }
-
-    /// Takes in that the kernel denied something of names in this directory; whether that was noted.
-    pub(super) fn recorded_in(&mut self, wanted: Wanted, directory: &AbsPath, times: u64) -> bool {
-        // Who gives something another directory makes a name there, or removes one.
-        let alike: &[Wanted] = match wanted {
-            Wanted::Link => &[Wanted::Make, Wanted::Remove, Wanted::Link],
-            _ => &[wanted],
-        };
-        let meant: Vec<usize> = alike
-            .iter()
-            .filter_map(|wanted| self.within.get(&(*wanted, directory.clone())))
-            .flatten()
-            .copied()
-            .collect();
-        let noted = meant
-            .iter()
-            .filter_map(|at| self.all.get(*at))
-            .fold(0u64, |sum, counted| sum.saturating_add(counted.noted));
-        if times >= noted {
-            for at in &meant {
-                if let Some(counted) = self.all.get_mut(*at) {
-                    counted.confirm(counted.recorded.max(counted.noted));
-                }
-            }
-        }
-        !meant.is_empty()
-    }
-}
-
-/// Whether it hangs on the directory of a name.
-pub(super) const fn by_directory(wanted: Wanted) -> bool {
-    matches!(wanted, Wanted::Make | Wanted::Remove | Wanted::Link)
 }
 
 /// The operation of a profile that something comes to; none for what no right is about.
@@ -351,6 +205,21 @@ pub(super) fn file(readers: &Readers<'_>, reached: &Reached, path: &AbsPath) -> 
         asked,
         by,
     })
+}
+
+/// The denial of a node that Landlock never lets be made, if it could be made here without Stockade.
+fn node_denied(readers: &Readers<'_>, node: Node, reached: &Reached) -> Option<Denial> {
+    match node {
+        Node::Device if !makes_devices() => return None,
+        Node::Device | Node::Whiteout => {}
+    }
+    let path = AbsPath::new(&reached.path).ok()?;
+    let by = match file(readers, reached, &path) {
+        Some(Denial::File { by: Layer::Mounts, .. }) => Layer::Mounts,
+        // Landlock is asked before the modes are.
+        _ => Layer::Landlock,
+    };
+    Some(Denial::Node { node, path, by })
 }
 
 /// A name in a directory of which no clause speaks.

@@ -4,12 +4,13 @@
 //! decides nothing by it. [`standing`] keeps the plan that holds the commands of a worker. Afterwards
 //! [`there`] looks whether there was anything to be denied: what is not there fails everywhere, and is no
 //! denial. [`judge`] holds each attempt against the plan, by the plan's own readers, but for what programs
-//! only ask in passing ([`idle`]), and [`reasons`] says of what is left which clause decides, on which line,
+//! only ask in passing ([`idle`]), [`denials`] has each once, and [`reasons`] says of what is left which clause decides, on which line,
 //! what stood in the way, and what would have to change; where the plan blocks more than the config says, [`stricter`] finds the line that
 //! it does so for. Where the kernel's own records of Landlock's denials can be
 //! read, [`recorded`] takes them in: they confirm what was noted, and add what nobody noted. [`told`] puts that in words; [`hint`] says how to
 //! come by it where nobody asked before, also where by its own words a command missed what is [`hidden`] from it.
 
+mod denials;
 pub(in crate::tools) mod hidden;
 pub(in crate::tools) mod hint;
 mod idle;

@@ -2,13 +2,14 @@
 
 use std::net::SocketAddr;
 
-use super::judge::{Denial, by_directory, operation};
+use super::denials::{Denial, by_directory};
+use super::judge::operation;
 use super::standing::Standing;
 use super::{Blocked, Layer, Subject, Wanted};
 use crate::backend::seccomp::table::Table;
 use crate::backend::seccomp::{Attempts, Call, NATIVE_ARCH, Role, Verdict};
 use crate::config::amend::Writing;
-use crate::confine::attempted::Arguments;
+use crate::confine::attempted::{Arguments, Node};
 use crate::policy::path::{display, escape};
 use crate::policy::{AbsPath, Network, Operation, UnixSockets};
 use crate::profile::Profile;
@@ -32,6 +33,7 @@ impl Standing {
                 times,
                 ..self.of_file(wanted, &path, &asked, by, writing)
             },
+            Denial::Node { node, path, by } => of_node(node, &path, by, times),
             Denial::Unix(path) => Blocked {
                 clause: Some(format!("unix_sockets {}", self.profile.unix_sockets)),
                 origin: self.line("shell.unix_sockets"),
@@ -253,6 +255,31 @@ impl Standing {
     pub(super) fn line(&self, key: &str) -> Option<String> {
         let origin = self.inspection.policy.ceilings.lines.get(key)?;
         Some(escape(origin.to_string().as_bytes()))
+    }
+}
+
+/// What is never made has no clause, wherever it was to be.
+fn of_node(node: Node, path: &AbsPath, by: Layer, times: u64) -> Blocked {
+    let (what, why) = match node {
+        Node::Device => (
+            "device node",
+            "no config permits it: whoever opens a device node reaches the device itself, whatever the clauses say of its path; \
+             a device that is there already can be given by `sandbox: {base: {read_write: [PATH]}}`",
+        ),
+        Node::Whiteout => (
+            "whiteout",
+            "no config permits it: it is a device node, and Landlock lets none be made",
+        ),
+    };
+    Blocked {
+        notes: vec![why.to_owned()],
+        ..plainly(
+            Wanted::Make,
+            format!("{what} {}", shown(path)),
+            Subject::Nothing,
+            times,
+            by,
+        )
     }
 }
 

@@ -10,8 +10,9 @@ use std::fs::symlink_metadata;
 use std::os::unix::ffi::OsStrExt;
 
 use super::Wanted;
+use super::denials::{Denial, Denials};
 use super::idle::is_idle;
-use super::judge::{Denial, Denials, beside_any, file};
+use super::judge::{beside_any, file};
 use super::standing::Standing;
 use super::there::{Modes, Reached};
 use crate::confine::attempted::Found;

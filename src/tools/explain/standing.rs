@@ -9,6 +9,7 @@ use crate::backend::seccomp::Attempts;
 use crate::confine::Session;
 use crate::confine::records::Records;
 use crate::profile::Profile;
+use crate::tools::anew;
 use crate::tools::call::ToolError;
 use crate::tools::executor::{Executor, shown, worker_profile};
 use crate::tools::footing::Footing;
@@ -112,7 +113,8 @@ impl Executor {
                 ..surroundings(&inspection).map_err(PlanError::Surroundings)?
             },
         };
-        let Lowered { plan, statuses, survey } = plan::lower(&own, ground, &around)?;
+        let (lowered, own) = anew::made(own, |own| plan::lower(own, ground, &around))?;
+        let Lowered { plan, statuses, survey } = lowered;
         let held = Held {
             made: Made::Kernel {
                 plan: Box::new(plan),

@@ -126,6 +126,11 @@ fn by_its_modes(path: &Path, about: &Metadata, wanted: Wanted) -> bool {
     }
 }
 
+/// Whether this user could make a device node here without Stockade.
+pub(super) fn makes_devices() -> bool {
+    caps::has_cap(None, caps::CapSet::Effective, caps::Capability::CAP_MKNOD).unwrap_or(false)
+}
+
 /// What modes say to a root that has no capabilities, and no group but its own.
 fn to_bare_root(about: &Metadata, wanted: Wanted) -> Modes {
     let shift = match (about.uid(), about.gid()) {

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::batch::standing;
 use super::need::Need;
 use super::propose::{Looks, Proposals};
 use super::trial::{Trial, Verdict};
@@ -37,7 +38,19 @@ pub(super) struct Wanting<'a> {
     pub(super) tried: Option<Needs>,
 }
 
+fn need(key: &Key, rights: Rights) -> Need {
+    Need {
+        path: key.0.clone(),
+        scope: key.1,
+        rights,
+    }
+}
+
 impl<'a> Wanting<'a> {
+    fn need(&self, key: &Key) -> Need {
+        need(key, self.rights)
+    }
+
     pub(super) fn take(&mut self, other: Wanting<'a>) {
         self.rights = self.rights | other.rights;
         self.denied.extend(other.denied);
@@ -144,25 +157,66 @@ impl<'a> Gathered<'a> {
         }
     }
 
-    /// Leaves what a change of its own would permit, so that nothing is asked for the sake of what stays denied all the same.
+    /// The places of new roots that stand together, tried `most` at a time.
+    fn standing(
+        &self,
+        policy: &Policy,
+        writing: Writing,
+        taken: &BTreeSet<String>,
+        trial: &Trial<'_>,
+        most: usize,
+    ) -> BTreeSet<Key> {
+        let mut names = taken.clone();
+        let mut roots = self.files.iter().filter_map(|(key, wanting)| {
+            let change = wanting.need(key).change(policy, writing, &mut names).ok()?;
+            matches!(change, Change::Root(_)).then_some((key, wanting, change))
+        });
+        let roots: Vec<_> = roots.by_ref().collect();
+        // A root speaks in the place of those around it, so what lies in another is tried by itself, and so is the other.
+        let mut paths: BTreeMap<&AbsPath, usize> = BTreeMap::new();
+        for (key, ..) in &roots {
+            *paths.entry(&key.0).or_default() += 1;
+        }
+        let outer = |path: &AbsPath| -> Vec<AbsPath> {
+            let around = path.ancestors().filter(|above| above != path);
+            around.filter(|above| paths.contains_key(above)).collect()
+        };
+        let around: BTreeSet<AbsPath> = roots.iter().flat_map(|(key, ..)| outer(&key.0)).collect();
+        let is_apart = |path: &AbsPath| paths.get(path) == Some(&1) && !around.contains(path) && outer(path).is_empty();
+        let apart: Vec<_> = roots.into_iter().filter(|(key, ..)| is_apart(&key.0)).collect();
+        let stood = standing(&apart, most, |batch| {
+            let changes: Vec<&Change> = batch.iter().map(|(.., change)| change).collect();
+            let denied: Vec<Denied<'_>> = batch
+                .iter()
+                .flat_map(|(_, wanting, _)| wanting.denied.clone())
+                .collect();
+            trial.stand(&changes, &denied)
+        });
+        let stood = apart.iter().zip(stood).filter(|(_, stood)| *stood);
+        stood.map(|((key, ..), _)| (*key).clone()).collect()
+    }
+
+    /// Leaves what a change of its own would permit, so that nothing is asked for the sake of what stays denied all the same;
+    /// tried `most` at a time.
     pub(super) fn sift(
         &mut self,
         policy: &Policy,
         writing: Writing,
         taken: &BTreeSet<String>,
-        trial: &Trial<'_>,
+        (trial, most): (&Trial<'_>, usize),
         found: &mut Proposals,
     ) {
+        let standing = self.standing(policy, writing, taken, trial, most);
         for (key, wanting) in std::mem::take(&mut self.files) {
+            if standing.contains(&key) {
+                let tried = Some(Needs::Nothing);
+                self.files.insert(key, Wanting { tried, ..wanting });
+                continue;
+            }
             let mut left = wanting.denied;
             while !left.is_empty() {
                 let rights = left.iter().fold(Rights::NONE, |all, denied| all | denied.rights);
-                let need = Need {
-                    path: key.0.clone(),
-                    scope: key.1,
-                    rights,
-                };
-                let verdict = match need.change(policy, writing, &mut taken.clone()) {
+                let verdict = match need(&key, rights).change(policy, writing, &mut taken.clone()) {
                     Ok(change) => trial.of(&change, &left),
                     Err(why) => Verdict::Refused(why),
                 };

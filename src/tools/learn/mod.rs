@@ -3,24 +3,27 @@
 //!
 //! `wish` says of each denial what would permit it, or why nothing is proposed: what a person forbade stays
 //! forbidden. `gathered` has that place by place, and leaves what a config can grant and a plan would not deny all the same (`trial`
-//! tries it). `propose` makes as few and as small changes of that as will do (`merge`, `need`). `risk` judges each, after
-//! links, by what it would give away (`secrets` knows names, `through` looks through directories, `swap` at
+//! tries it, `batch` as many at once as stand together). `propose` makes as few and as small changes of that as will do (`merge`, `need`). `risk` judges each, after
+//! links, by what it would give away (`secrets` knows names, `alike` those that look like others, `through` looks through directories, `swap` at
 //! who could put something else there, `git` at what a repository around it would run), because a command
 //! chooses what it attempts, and may attempt it only to have it proposed. [`Consent`] says what was accepted
 //! beforehand, `ask` puts the rest to a person. [`hold()`] holds the policy of the amended config against the
-//! old one and what was accepted, before a command runs under it.
+//! old one and what was accepted, before a command runs under it; [`outermost`] leaves out what something larger that was accepted gives by now.
 
+mod alike;
 mod ask;
+mod batch;
 mod consent;
 mod gathered;
 mod git;
 mod hold;
+mod inner;
 mod merge;
 mod need;
 mod propose;
 mod risk;
 mod secrets;
-mod swap;
+pub(in crate::tools) mod swap;
 mod through;
 mod trial;
 mod wish;
@@ -31,6 +34,7 @@ mod tests;
 pub use ask::{Answer, ConfigQuestion, questions};
 pub use consent::{Consent, Include, IncludeError, flag};
 pub use hold::{Strayed, hold};
+pub use inner::outermost;
 pub use propose::{Looks, Proposals, propose};
 pub use risk::{Judged, Risk, Surroundings};
 pub use trial::Trial;

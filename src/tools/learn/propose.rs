@@ -6,7 +6,7 @@ use super::gathered::{Denied, Gathered, Wanting};
 use super::need::Need;
 use super::risk::Surroundings;
 use super::trial::{Trial, Verdict};
-use super::{Needs, Proposal, Standing};
+use super::{Needs, Proposal, Standing, batch};
 use crate::config::amend::{Change, NewRoot, Widened, Writing};
 use crate::policy::{AbsPath, Policy, Right, Scope};
 use crate::tools::inspect::explain::writing;
@@ -51,7 +51,7 @@ pub fn propose(
         .map_or(Writing::Asked, |call| writing(&call.asked));
     let names = policy.roots.iter().map(|root| root.name.clone()).collect();
     found.wanted = !gathered.files.is_empty() || !gathered.names.is_empty() || !gathered.others.is_empty();
-    gathered.sift(policy, writing, &names, trial, &mut found);
+    gathered.sift(policy, writing, &names, (trial, batch::ALL), &mut found);
     let alone = gathered.files.clone();
     gathered.merge(around, policy);
     let mut ready = Ready {
@@ -87,9 +87,18 @@ pub fn propose(
         }
     }
     let names = gathered.names.into_iter();
-    let names = names.map(|(path, denied)| (Change::List(path), denied));
-    for (change, denied) in names.chain(gathered.others) {
-        if let Err(why) = ready.change(change, &denied, None) {
+    let names: Vec<_> = names.map(|(path, denied)| (Change::List(path), denied)).collect();
+    // None of them lies in another by now.
+    let stood = batch::standing(&names, batch::ALL, |batch| {
+        let changes: Vec<&Change> = batch.iter().map(|(change, _)| change).collect();
+        let denied: Vec<Denied<'_>> = batch.iter().flat_map(|(_, denied)| denied.clone()).collect();
+        trial.stand(&changes, &denied)
+    });
+    let names = names.into_iter().zip(stood);
+    let names = names.map(|(name, stood)| (name, stood.then_some(Needs::Nothing)));
+    let others = gathered.others.into_iter().map(|other| (other, None));
+    for ((change, denied), tried) in names.chain(others) {
+        if let Err(why) = ready.change(change, &denied, tried) {
             found.stands(denied, &why);
         }
     }

@@ -5,11 +5,12 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::MetadataExt as _;
 use std::time::Duration;
 
+use nix::unistd::Uid;
 use serde::Serialize;
 
 use super::through::{self, Found, is_private};
 use super::wish::given;
-use super::{git, secrets, swap};
+use super::{alike, git, secrets, swap};
 use crate::config::amend::Change;
 use crate::config::{self, Context};
 use crate::confine::protect::Person;
@@ -160,7 +161,7 @@ impl Surroundings {
         };
         let somebodys = around.broad(directory).is_none()
             && !around.starts_things(directory)
-            && swap::objection(directory).is_none()
+            && swap::objection(directory, Uid::effective()).is_none()
             && secrets::on_the_way(directory.as_path()).is_none()
             && !around.shipped(directory, Scope::Tree, Rights::READ);
         if somebodys {
@@ -218,11 +219,17 @@ impl Surroundings {
                 format!("`{}` is a name of something secret", crate::policy::path::display(name)),
             );
         }
-        if let Some(why) = swap::objection(path) {
+        if let Some(why) = swap::objection(path, Uid::effective()) {
             all.add(Risk::Secret, why);
         }
         if is_escaped(path.as_bytes()) {
             all.add(Risk::High, "its name has characters that do not show");
+        }
+        if let Some(name) = alike::mixed(path.as_path()) {
+            all.add(
+                Risk::High,
+                format!("`{name}` mixes Latin letters with others that look like them"),
+            );
         }
         let project = self.project.as_ref().filter(|project| path.is_within(project));
         self.content(&mut all, path, scope, added, project.is_some());

@@ -10,9 +10,9 @@ use crate::policy::AbsPath;
 
 const STICKY: u32 = 0o1000;
 
-/// Why another user could have something else found there, if one could: by the place itself or a directory on the way.
-pub(super) fn objection(path: &AbsPath) -> Option<String> {
-    let user = Uid::effective();
+/// Why somebody other than this user and root could have something else found there, if one could: by the place itself or a
+/// directory on the way.
+pub(in crate::tools) fn objection(path: &AbsPath, user: Uid) -> Option<String> {
     path.ancestors().find_map(|place| {
         let found = match std::fs::symlink_metadata(&place) {
             Ok(found) => found,

@@ -4,11 +4,19 @@ use std::fs;
 
 use proptest::prelude::*;
 
+use super::gathered::Gathered;
 use super::*;
+use crate::approval::{ApprovalDecision, ApprovalRequest, Approver, ApproverError, Presentation};
 use crate::config::amend::{NewRoot, Widened, Writing, amend, load_amended};
 use crate::config::{Context, Matchers};
+use crate::confine::protect::Person;
 use crate::policy::shell::{rule_covers, rule_matches};
-use crate::policy::{AbsPath, Place, Rights, Scope, UnixSockets};
+use crate::policy::{AbsPath, Mode, Place, Policy, Rights, Scope, UnixSockets};
+use crate::profile::{Asked, Call};
+use crate::tools::executor::{Executor, Places};
+use crate::tools::explain::{Blocked, Explained, Layer, Subject, Wanted};
+use crate::tools::inspect::explain::Permitted;
+use crate::tools::narrowing::Narrowing;
 
 /// Texts in every form that people write, with comments in every place where one may stand.
 const TEXTS: &[&str] = &[
@@ -148,4 +156,190 @@ fn a_setting_that_nobody_was_asked_about_is_seen() {
         hold(&policy(&one), &policy(&format!("# a line more\n{one}")), &[]),
         Ok(())
     );
+}
+
+/// What is tried together stands alone, whatever does not stand beside it: what comes of it is what comes of one after the other.
+#[test]
+fn many_places_tried_together_come_to_what_each_comes_to_alone_in_fewer_trials() {
+    let temporary = tempfile::tempdir().unwrap();
+    let dir = AbsPath::new(fs::canonicalize(temporary.path()).unwrap()).unwrap();
+    let file = temporary.path().join("agent.yaml");
+    let at = |name: &str| {
+        name.split('/')
+            .fold(dir.clone(), |path, name| path.child(name).unwrap())
+    };
+    let places: Vec<String> = (0..48).map(|number| format!("w/p{number:02}")).collect();
+    for place in &places {
+        fs::create_dir_all(at(place)).unwrap();
+        fs::write(at(&format!("{place}/file")), "x").unwrap();
+    }
+    fs::create_dir_all(at("out/deep")).unwrap();
+    // Where a deny has a directory ruled entry by entry, nothing is made in it, and what is there can be written.
+    let roots = "    w: {root: ./w, mode: ro, deny: [\"*.pem\"]}\n";
+    let text = format!(
+        "extends: [system]\nsandbox:\n  backend: landlock\n  deny_fallback: decompose\n  protect_fallback: undo\n  paths:\n{roots}"
+    );
+    let policy = load_amended(&file, &text, &context()).unwrap().policy;
+    let executor = executor(policy.clone(), temporary.path());
+    let denial = |wanted, path: AbsPath| Blocked {
+        wanted,
+        what: path.to_string(),
+        times: 1,
+        by: Layer::Landlock,
+        clause: None,
+        origin: None,
+        change: Vec::new(),
+        notes: Vec::new(),
+        seen_by: Vec::new(),
+        subject: Subject::File(path, Permitted::No),
+    };
+    let written = || {
+        places
+            .iter()
+            .map(|place| denial(Wanted::Write, at(&format!("{place}/file"))))
+    };
+    let made = |count: usize| {
+        let places = places.iter().take(count);
+        places.map(|place| denial(Wanted::Make, at(&format!("{place}/new"))))
+    };
+    let outside = ["out/new", "out/deep/new"].map(|place| denial(Wanted::Make, at(place)));
+    let tables: [Vec<Blocked>; 4] = [
+        written().collect(),
+        made(48).collect(),
+        written().skip(3).chain(made(3)).collect(),
+        written().take(5).chain(outside).collect(),
+    ];
+    for (number, blocked) in tables.into_iter().enumerate() {
+        let explained = Explained {
+            blocked,
+            ..Explained::default()
+        };
+        let sifted = |most: usize| {
+            let trials = std::cell::Cell::new(0);
+            let amended = |changes: &[&Change]| {
+                trials.set(trials.get() + 1);
+                let changes: Vec<Change> = changes.iter().map(|change| (*change).clone()).collect();
+                let amended = amend(&text, &dir, &changes).map_err(|error| error.to_string())?;
+                load_amended(&file, &amended, &context())
+                    .map(|loaded| loaded.policy)
+                    .map_err(|error| error.line())
+            };
+            let trial = Trial {
+                executor: &executor,
+                call: Call::of(Asked::Everything),
+                accepted: Vec::new(),
+                amended: &amended,
+            };
+            let mut found = Proposals::default();
+            let mut gathered = Gathered::of(&policy, &explained, Looks::LeftOut, &mut found);
+            let names = policy.roots.iter().map(|root| root.name.clone()).collect();
+            gathered.sift(&policy, Writing::Free, &names, (&trial, most), &mut found);
+            (format!("{:?} {found:?}", gathered.files), trials.get())
+        };
+        let (alone, one_by_one) = sifted(1);
+        let (together, trials) = sifted(super::batch::ALL);
+        assert_eq!(together, alone, "table {number}");
+        assert!(one_by_one >= explained.blocked.len(), "table {number}: {one_by_one}");
+        match number {
+            0 => assert_eq!(trials, 1),
+            1 => assert!(trials <= one_by_one * 3 / 2 + 5, "{trials} of {one_by_one}"),
+            2 => assert!(trials < one_by_one * 3 / 4, "{trials} of {one_by_one}"),
+            _ => assert!(trials < one_by_one, "{trials} of {one_by_one}"),
+        }
+    }
+}
+
+/// Nobody is asked when nothing is run.
+struct Nobody;
+
+impl Approver for Nobody {
+    fn ask(&mut self, _: &ApprovalRequest, _: &Presentation) -> Result<ApprovalDecision, ApproverError> {
+        Err(ApproverError::EndOfInput)
+    }
+}
+
+/// What plans would be made with; nothing is started.
+fn executor(policy: Policy, folder: &std::path::Path) -> Executor {
+    let places = Places {
+        state: folder.join("state"),
+        home: folder.to_owned(),
+        person: Person::default(),
+    };
+    Executor::new(policy, Narrowing::default(), Mode::Strict, Box::new(Nobody), places).unwrap()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(96))]
+    #[test]
+    fn no_root_that_was_accepted_lies_in_another_that_gives_as_much(
+        old in prop::collection::btree_map(0_usize..14, 0_u8..4, 0..3),
+        new in prop::collection::btree_map(0_usize..14, 0_u8..4, 1..6),
+        widened in prop::collection::btree_map(0_usize..14, 0_u8..4, 0..3),
+    ) {
+        let temporary = tempfile::tempdir().unwrap();
+        let dir = AbsPath::new(fs::canonicalize(temporary.path()).unwrap()).unwrap();
+        let mut places: Vec<AbsPath> = vec![dir.clone()];
+        for depth in 0..3 {
+            let deepest: Vec<AbsPath> = places.iter().rev().take(1 << depth).cloned().collect();
+            for above in deepest {
+                places.extend(["a", "b"].map(|name| above.child(name).unwrap()));
+            }
+        }
+        places.remove(0);
+        for place in &places {
+            fs::create_dir_all(place).unwrap();
+        }
+        let rights = |number: u8| [
+            Rights::READ,
+            Rights::READ | Rights::WRITE,
+            Rights::READ | Rights::EXECUTE,
+            Rights::ALL,
+        ][usize::from(number)];
+        let mode = |number: u8| ["mode: ro", "mode: rw", "mode: ro, execute: true", "mode: rw, execute: true"][usize::from(number)];
+        let roots: Vec<String> = old
+            .iter()
+            .map(|(at, number)| format!("    old-{at}: {{root: {}, {}, write_approval: false}}\n", places[*at], mode(*number)))
+            .collect();
+        let roots = roots.concat();
+        let paths = if roots.is_empty() { "  paths: {}\n".to_owned() } else { format!("  paths:\n{roots}") };
+        let text = format!("sandbox:\n  protect_fallback: undo\n{paths}");
+        let file = temporary.path().join("agent.yaml");
+        let before = load_amended(&file, &text, &context()).unwrap().policy;
+        let scope = Scope::Tree;
+        let mut all: Vec<Change> = Vec::new();
+        for (at, number) in new.iter().filter(|(at, _)| !old.contains_key(at)) {
+            let (path, rights) = (places[*at].clone(), rights(*number));
+            all.push(Change::Root(NewRoot { name: format!("new-{at}"), path, scope, rights, writing: Writing::Free }));
+        }
+        for (at, number) in &widened {
+            let (path, more) = (places[*at].clone(), rights(*number));
+            let (name, has) = match (old.get(at), new.get(at)) {
+                (Some(old), _) => (format!("old-{at}"), rights(*old)),
+                (None, Some(new)) => (format!("new-{at}"), rights(*new)),
+                (None, None) => continue,
+            };
+            let more = more.without(has);
+            if !more.is_empty() {
+                all.push(Change::Widen(Widened { name, path, scope, rights: more, writing: Writing::Free }));
+            }
+        }
+        let kept = outermost(all.clone(), &before, |change| change);
+        let after = load_amended(&file, &amend(&text, &dir, &kept).unwrap(), &context()).unwrap().policy;
+        for change in &all {
+            let (path, rights) = match change {
+                Change::Root(root) => (&root.path, root.rights),
+                Change::Widen(root) => (&root.path, root.rights),
+                other => unreachable!("{other:?}"),
+            };
+            let given = super::wish::given(&after, path, scope);
+            prop_assert!(given.contains(rights), "{change:?}: {given} of {kept:?}");
+        }
+        for root in after.roots.iter().filter(|root| root.name.starts_with("new-")) {
+            let mut around = root.path.ancestors().filter(|above| *above != root.path);
+            let outer = around.find_map(|above| after.roots.iter().find(|outer| outer.path == above));
+            prop_assert!(outer.is_none_or(|outer| !outer.rights.contains(root.rights)), "{} in {:?}", root.name, outer);
+        }
+        // What is left out twice is left out once.
+        prop_assert_eq!(outermost(kept.clone(), &before, |change| change), kept);
+    }
 }

@@ -2,6 +2,7 @@
 //! was denied must not stay so. Nothing else says which places a config can grant.
 
 use super::gathered::Denied;
+use crate::backend::Regime;
 use crate::backend::status::Refusal;
 use crate::config::amend::Change;
 use crate::confine::ConfineError;
@@ -50,6 +51,25 @@ impl Trial<'_> {
             Verdict::Held(needs, _) => Ok(needs),
             Verdict::Refused(why) => Err(why),
         }
+    }
+
+    /// Whether a config with all of these changes would be in force, with nothing else accepted, and permit all of this. The changes
+    /// speak of places none of which lies in another, and each only adds to what the rest gives: so each would be in force alone.
+    pub(super) fn stand(&self, changes: &[&Change], denied: &[Denied<'_>]) -> bool {
+        if changes.iter().any(|change| self.accepted.contains(change)) {
+            return false;
+        }
+        let Ok(policy) = (self.amended)(changes) else {
+            return false;
+        };
+        let Ok(would) = self.executor.would_hold(&policy, &self.call) else {
+            return false;
+        };
+        // All of them may have to fall to a regime that one of them would not.
+        let is_fallen = would
+            .as_ref()
+            .is_some_and(|would| (would.regime == Regime::Namespaces) != self.executor.is_in_namespaces());
+        !is_fallen && stay(would.as_ref(), denied).iter().all(Option::is_none)
     }
 
     /// Tries a change that would permit these.
