@@ -19,6 +19,8 @@ umask 022
 PATH="$PATH:/usr/sbin:/sbin"
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 export CARGO_TERM_COLOR="${CARGO_TERM_COLOR:-never}" INSTA_UPDATE=no
+# Most of them wait for other processes most of the time: twice as many as there are processors keep these busy.
+export RUST_TEST_THREADS="${RUST_TEST_THREADS:-$(($(nproc) * 2))}"
 
 # What is done next, and how long all before it took.
 say() { printf '\n== %d:%02d %s\n' $((SECONDS / 60)) $((SECONDS % 60)) "$*"; }
@@ -158,6 +160,7 @@ as_other() {
     local -a env=(
         "PATH=$other_path" "LANG=C.UTF-8" "TERM=dumb" "RUST_BACKTRACE=${RUST_BACKTRACE:-0}" "INSTA_UPDATE=no"
         "CARGO_MANIFEST_DIR=$PWD" "CARGO_PKG_NAME=stockade" "STOCKADE_TEST_REQUIRE=$other_required"
+        "RUST_TEST_THREADS=$RUST_TEST_THREADS"
     )
     [[ -z ${RUSTUP_HOME:-} ]] || env+=("RUSTUP_HOME=$RUSTUP_HOME")
     if invoker_is_root; then

@@ -26,6 +26,7 @@ mod tests {
         a_client_that_goes_takes_its_commands_along [];
         a_signal_ends_the_server_and_its_commands [];
         nothing_is_left_behind [];
+        what_a_person_changes_while_no_command_runs_stays [];
     }
 
     as_root_and_as_user! {
@@ -36,6 +37,7 @@ mod tests {
         a_client_that_goes_takes_its_commands_along [];
         a_signal_ends_the_server_and_its_commands [];
         nothing_is_left_behind [];
+        what_a_person_changes_while_no_command_runs_stays [];
         everything_but_a_clear_yes_is_a_no [];
         a_yes_for_the_session_covers_the_very_same_call_and_no_other [];
         an_answer_counts_once_and_for_its_own_call [];
@@ -733,6 +735,30 @@ tools:
         agent.send(&call(json!(["true"])));
         agent.first(|message| message["error"]["code"] == -32600);
         is_done(&agent.call("shell", &json!({"argv": ["true"]})));
+    }
+
+    fn what_a_person_changes_while_no_command_runs_stays(world: &Fixture) {
+        let envrc = "work/.envrc";
+        let says = || fs::read_to_string(world.workspace().join(envrc)).unwrap_or_default();
+        let read = json!({"path": "work:there.txt"});
+        let mut session = agent(world, Era::Session);
+        is_done(&session.call("read_file", &read));
+        world.write(envrc, "first");
+        assert_eq!(session.end().0, Some(0));
+        assert_eq!(says(), "first");
+        let mut session = agent(world, Era::Session);
+        is_done(&session.call("read_file", &read));
+        world.write(envrc, "second");
+        // A start of the session's own lies this long ago at most.
+        std::thread::sleep(Duration::from_millis(1500));
+        is_done(&session.call("shell", &json!({"argv": ["true"]})));
+        assert_eq!(says(), "second");
+        let evil = json!({"argv": ["sh", "-c", "echo evil > .envrc"]});
+        // Refused where the file is covered, undone where it is not.
+        session.call_answering("shell", &evil, &filled("once"));
+        assert_eq!(says(), "second");
+        assert_eq!(session.end().0, Some(0));
+        assert_eq!(says(), "second");
     }
 
     fn nothing_is_left_behind(world: &Fixture) {

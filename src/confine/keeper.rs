@@ -20,9 +20,8 @@ use nix::sys::signalfd::{SfdFlags, SignalFd};
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::Pid;
 
-use super::protocol::{
-    Answer, CommandLimits, Inquiry, KeeperReply, KeeperRequest, Offer, ProtectSetup, Reply, Violation,
-};
+use super::protocol::{Answer, CommandLimits, Inquiry, KeeperReply, KeeperRequest, ProtectSetup, Reply, Violation};
+use super::undone::{offers, put_back, reported, summary};
 use super::wire::{receive, send};
 use super::{complaint, protect, session, sweep, sys};
 use crate::backend::namespaces::MOST_PROTECTED;
@@ -31,6 +30,8 @@ use crate::backend::namespaces::MOST_PROTECTED;
 const SAMPLE_EVERY: Duration = Duration::from_millis(50);
 /// How long a worker that lost its parent may take to end its commands itself.
 const WORKER_GRACE: Duration = Duration::from_millis(300);
+/// How long what was recorded ahead of a command is what is there when it starts.
+const STAYS_FRESH: Duration = Duration::from_secs(1);
 /// How long a runner may take to end a tree that is over a limit.
 const RUNNER_GRACE: Duration = Duration::from_secs(5);
 
@@ -49,7 +50,8 @@ pub(crate) struct Keeper<'a> {
     /// What the last guard saw of the tree.
     known: Option<protect::Known>,
     lock: Option<Flock<File>>,
-    prepared: bool,
+    /// When protected names were recorded for a command that has not come yet.
+    prepared: Option<Instant>,
     recovered: Vec<Violation>,
     unrecovered: Vec<protect::Unrecovered>,
     watched: Vec<Watched>,
@@ -86,7 +88,7 @@ impl<'a> Keeper<'a> {
             offers: None,
             known: None,
             lock: None,
-            prepared: false,
+            prepared: None,
             recovered: Vec::new(),
             unrecovered: Vec::new(),
             watched: Vec::new(),
@@ -98,7 +100,7 @@ impl<'a> Keeper<'a> {
     /// and takes hold of the session, which the parent makes meanwhile. Done before or while the worker confines itself.
     pub(crate) fn prepare(&mut self) {
         self.recover();
-        self.prepared = matches!(self.snapshot(), KeeperReply::Recorded);
+        self.prepared = self.record().ok().map(|()| Instant::now());
         self.lock = session::hold(&self.session);
         session::sweep_stale(&self.session);
     }
@@ -173,8 +175,10 @@ impl<'a> Keeper<'a> {
             return false;
         };
         let reply = match request {
-            KeeperRequest::Snapshot if std::mem::take(&mut self.prepared) => KeeperReply::Recorded,
-            KeeperRequest::Snapshot => self.snapshot(),
+            KeeperRequest::Snapshot => match self.snapshot() {
+                Ok(()) => KeeperReply::Recorded,
+                Err(why) => KeeperReply::Failed(why),
+            },
             KeeperRequest::Settle => {
                 let (violations, unsettled) = self.settle();
                 let told = send(&self.link, &KeeperReply::Settled(violations, unsettled), &[]);
@@ -219,32 +223,43 @@ impl<'a> Keeper<'a> {
         }
     }
 
-    fn snapshot(&mut self) -> KeeperReply {
+    /// Has the protected names recorded for a command that starts now.
+    fn snapshot(&mut self) -> Result<(), String> {
+        match self.prepared.take() {
+            Some(when) if when.elapsed() < STAYS_FRESH => {}
+            Some(_) => {
+                self.release()?;
+                self.record()?;
+            }
+            None => self.record()?,
+        }
+        let claimed = self.guard.as_mut().map_or(Ok(()), protect::Guard::claim);
+        claimed.map_err(|error| error.to_string())
+    }
+
+    /// Records the protected names, for nobody yet.
+    fn record(&mut self) -> Result<(), String> {
         let Some(setup) = self.protect.clone() else {
-            return KeeperReply::Recorded;
+            return Ok(());
         };
         let paths = |list: &[OsString]| list.iter().map(PathBuf::from).collect::<Vec<_>>();
         let (roots, extra, store) = (paths(&setup.roots), paths(&setup.extra), Path::new(&setup.store));
         if let Some(left) = self.unrecovered.iter().find(|left| left.concerns(&roots)) {
-            return KeeperReply::Failed(left.explain(&store.join("journal")));
+            return Err(left.explain(&store.join("journal")));
         }
         // An older guard is settled before it is replaced, so that nothing escapes between two commands.
         if self.guard.is_some() {
             let (violations, unsettled) = self.settle();
             self.recovered = violations;
             if let Some(why) = unsettled {
-                return KeeperReply::Failed(why);
+                return Err(why);
             }
         }
         // What nobody wanted until the next command nobody wants.
         self.offers = None;
-        match protect::Guard::snapshot_knowing(&roots, &extra, store, &setup.person, self.known.as_ref()) {
-            Ok(guard) => {
-                self.guard = Some(guard);
-                KeeperReply::Recorded
-            }
-            Err(error) => KeeperReply::Failed(error.to_string()),
-        }
+        let guard = protect::Guard::ahead(&roots, &extra, store, &setup.person, self.known.as_ref());
+        self.guard = Some(guard.map_err(|error| error.to_string())?);
+        Ok(())
     }
 
     /// What was put back, and why the rest could not be.
@@ -258,6 +273,14 @@ impl<'a> Keeper<'a> {
         self.offers = offers;
         violations.extend(settled.violations.into_iter().map(reported));
         (violations, summary(&settled.errors))
+    }
+
+    /// Forgets what was recorded for a command that never came.
+    fn release(&mut self) -> Result<(), String> {
+        match self.guard.take() {
+            Some(guard) => guard.release().map_err(|error| error.to_string()),
+            None => Ok(()),
+        }
     }
 
     /// Restores what a session that was killed with all its processes left; told with the next command.
@@ -316,7 +339,12 @@ impl<'a> Keeper<'a> {
         sweep::kill_descendants();
         self.pass_on();
         // If this fails the journal stays, and the next start restores from it.
-        let (violations, unsettled) = self.settle();
+        let (violations, unsettled) = if self.prepared.is_some() {
+            let released = self.release();
+            (std::mem::take(&mut self.recovered), released.err())
+        } else {
+            self.settle()
+        };
         // The parent may be gone; where it is the worker that went in mid-call, nobody else can say what was put back.
         let _told = send(self.control, &Reply::Lost(violations, unsettled), &[]);
         session::remove(&self.session);
@@ -347,46 +375,4 @@ fn worker_is_gone(worker: Pid) -> bool {
             Err(_) => return true,
         }
     }
-}
-
-/// The errors in one line; of very many only the first few.
-fn summary(errors: &[protect::ProtectError]) -> Option<String> {
-    const SHOWN: usize = 5;
-    let shown: Vec<String> = errors.iter().take(SHOWN).map(ToString::to_string).collect();
-    match errors.len() {
-        0 => None,
-        count if count > SHOWN => Some(format!("{}; and {} more", shown.join("; "), count - SHOWN)),
-        _ => Some(shown.join("; ")),
-    }
-}
-
-fn reported(violation: protect::Violation) -> Violation {
-    Violation {
-        path: violation.path.into_os_string(),
-        what: violation.what.word().to_owned(),
-        quarantined: violation.quarantined.map(PathBuf::into_os_string),
-        setting: violation.setting,
-    }
-}
-
-fn offers(offers: Option<&protect::Offers>) -> Vec<Offer> {
-    let offers = offers.map(protect::Offers::list).into_iter().flatten();
-    let offers = offers.filter_map(|offer| {
-        Some(Offer {
-            number: u32::try_from(offer.number).ok()?,
-            digest: offer.digest,
-            path: offer.path.into_os_string(),
-            what: offer.what.word().to_owned(),
-            text: offer.text,
-        })
-    });
-    offers.collect()
-}
-
-fn put_back(offers: Option<&mut protect::Offers>, number: u32, digest: &protect::Digest) -> Result<(), String> {
-    let offers = offers.ok_or(protect::NotPutBack::Unknown);
-    let number = usize::try_from(number).unwrap_or(usize::MAX);
-    offers
-        .and_then(|offers| offers.put_back(number, digest))
-        .map_err(|why| why.to_string())
 }

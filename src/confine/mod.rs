@@ -48,6 +48,7 @@ pub mod stage;
 mod starting;
 pub(crate) mod sweep;
 pub mod sys;
+mod undone;
 mod vigil;
 pub mod way_out;
 pub mod wire;

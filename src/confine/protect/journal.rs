@@ -7,6 +7,7 @@
 //! the journal, and what a process has written outlives it; after a power cut the tree may have lost as
 //! much as the journal has.
 
+use std::ffi::OsStr;
 use std::fs::{DirBuilder, File, OpenOptions, TryLockError};
 use std::io::{Read, Write};
 use std::os::unix::ffi::OsStrExt;
@@ -58,8 +59,8 @@ pub(super) struct Journal {
 }
 
 impl Journal {
-    /// Writes a journal; when this returns, [`abandoned`] would find it if this process died.
-    pub(super) fn write(store: &Path, record: &Record) -> Result<Self, ProtectError> {
+    /// Writes a journal that counts for nobody before it is [finished](Self::finish).
+    pub(super) fn ahead(store: &Path, record: &Record) -> Result<Self, ProtectError> {
         static COUNT: AtomicU64 = AtomicU64::new(0);
         let folder = folder(store, "journal")?;
         let name = format!("{}-{}", super::stamp(), COUNT.fetch_add(1, Ordering::Relaxed));
@@ -82,8 +83,26 @@ impl Journal {
         file.write_all(MAGIC).map_err(fail("write", &unfinished))?;
         file.write_all(&body).map_err(fail("write", &unfinished))?;
         file.write_all(&added).map_err(fail("write", &unfinished))?;
-        std::fs::rename(&unfinished, &path).map_err(fail("rename", &unfinished))?;
-        Ok(Self { path, lock: file })
+        Ok(Self {
+            path: unfinished,
+            lock: file,
+        })
+    }
+
+    /// Has it count; when this returns, [`abandoned`] would find it if this process died.
+    pub(super) fn finish(&mut self) -> Result<(), ProtectError> {
+        let name = self.path.file_name().map(OsStr::as_bytes).unwrap_or_default();
+        let Some(name) = name.strip_prefix(UNFINISHED) else {
+            return Ok(());
+        };
+        let finished = self.path.with_file_name(OsStr::from_bytes(name));
+        std::fs::rename(&self.path, &finished).map_err(|source| ProtectError::Io {
+            step: "rename",
+            path: self.path.clone(),
+            source,
+        })?;
+        self.path = finished;
+        Ok(())
     }
 
     /// Removes the journal: everything in it has been seen to. Its room is free once the file given back is closed.

@@ -54,6 +54,20 @@ impl Guard {
         person: &Person,
         known: Option<&Known>,
     ) -> Result<Self, ProtectError> {
+        let mut guard = Self::ahead(roots, extra, store, person, known)?;
+        guard.claim()?;
+        Ok(guard)
+    }
+
+    /// [`Guard::snapshot_knowing`] for a command that may not come. No command may run before the guard is
+    /// [claimed](Self::claim) for it; one that is not is [released](Self::release), or dropped.
+    pub(crate) fn ahead(
+        roots: &[PathBuf],
+        extra: &[PathBuf],
+        store: &Path,
+        person: &Person,
+        known: Option<&Known>,
+    ) -> Result<Self, ProtectError> {
         let _gate = Gate::enter(store)?;
         let mut seen = look(roots, extra, Some(store), known)?;
         let mut extra = extra.to_vec();
@@ -78,7 +92,7 @@ impl Guard {
             holders: sight.holders(&roots),
         };
         others::adopt(&mut record, journal::all(store)?);
-        let journal = Journal::write(store, &record)?;
+        let journal = Journal::ahead(store, &record)?;
         Ok(Self {
             roots,
             patterns,
@@ -137,6 +151,22 @@ impl Guard {
             known,
             offers: Some(offers),
         }
+    }
+
+    /// Has what was written down [ahead](Self::ahead) hold for a command that starts now.
+    ///
+    /// # Errors
+    /// The journal could not be renamed; the command must not start.
+    pub(crate) fn claim(&mut self) -> Result<(), ProtectError> {
+        self.journal.finish()
+    }
+
+    /// Leaves everything as it is: no command came. What has changed since, a person changed.
+    ///
+    /// # Errors
+    /// What was written down could not be removed; it counts for nobody.
+    pub(crate) fn release(self) -> Result<(), ProtectError> {
+        self.journal.remove().map(drop)
     }
 
     /// The protected entries that mounts can cover, `most` at most.
