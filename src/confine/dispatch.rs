@@ -121,17 +121,25 @@ pub(super) async fn dispatch(
             (Reply::Ready | Reply::Leaky(_) | Reply::Present(_), _) => break ConfineError::Malformed,
         }
     };
+    // Where nothing was to be put back, nothing is missing without the last word.
+    let is_watched = pending
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner)
+        .calls
+        .values()
+        .any(|waiter| waiter.watch == Watch::ProtectedNames);
+    let not_put_back = || is_watched.then(|| (Vec::new(), Some(NOT_PUT_BACK.to_owned())));
     match (&last, &put_back, keeps) {
         // It has ended itself, and said why; the keeper puts back what there is to be put back.
         (ConfineError::Step(_), None, Keeps::ProtectedNames) => {
             let heard = tokio::time::timeout(LAST_WORD, next_message(reader.as_ref())).await;
-            put_back = Some(match heard {
-                Ok(Ok(Some(Reply::Lost(violations, unsettled)))) => (violations, unsettled),
-                Ok(Ok(_) | Err(_)) | Err(_) => (Vec::new(), Some(NOT_PUT_BACK.to_owned())),
-            });
+            put_back = match heard {
+                Ok(Ok(Some(Reply::Lost(violations, unsettled)))) => Some((violations, unsettled)),
+                Ok(Ok(_) | Err(_)) | Err(_) => not_put_back(),
+            };
         }
         (ConfineError::WorkerDied, None, Keeps::ProtectedNames) => {
-            put_back = Some((Vec::new(), Some(NOT_PUT_BACK.to_owned())));
+            put_back = not_put_back();
         }
         (_, Some(_), _) | (_, None, Keeps::ProtectedNames | Keeps::Nothing) => {}
     }

@@ -48,9 +48,11 @@ impl Group {
             Ok(Delegated {
                 directory,
                 seat: Seat::Beside,
-                ..
             }) => directory,
-            Ok(Delegated { seat: Seat::Inside, .. }) => {
+            Ok(Delegated {
+                directory: _,
+                seat: Seat::Inside,
+            }) => {
                 return Err(ConfineError::Group(io::Error::other(
                     "this process is in the delegated one itself",
                 )));
@@ -141,7 +143,7 @@ impl Group {
         }
     }
 
-    /// Whether all its bounds are still those that were set.
+    /// Whether all its bounds are still there.
     fn is_bounded(&self) -> bool {
         let is_there = |bound: &File| nix::sys::uio::pread(bound, &mut [0; 32], 0).is_ok();
         self.bounds.iter().all(is_there)
@@ -203,7 +205,6 @@ pub(super) fn settle() {
     let Ok(Delegated {
         directory,
         seat: Seat::Inside,
-        ..
     }) = Delegated::find()
     else {
         return;

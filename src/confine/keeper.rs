@@ -50,6 +50,8 @@ pub(crate) struct Keeper<'a> {
     /// What the last guard saw of the tree.
     known: Option<protect::Known>,
     lock: Option<Flock<File>>,
+    /// Whether mounts were to cover protected names, and nobody knew which.
+    is_uncovered: bool,
     /// When protected names were recorded for a command that has not come yet.
     prepared: Option<Instant>,
     recovered: Vec<Violation>,
@@ -88,6 +90,7 @@ impl<'a> Keeper<'a> {
             offers: None,
             known: None,
             lock: None,
+            is_uncovered: false,
             prepared: None,
             recovered: Vec::new(),
             unrecovered: Vec::new(),
@@ -105,8 +108,10 @@ impl<'a> Keeper<'a> {
         session::sweep_stale(&self.session);
     }
 
-    /// The protected names that are there; [`prepare`](Self::prepare) has recorded them.
-    pub(crate) fn present(&self) -> Vec<OsString> {
+    /// The protected names that are there, to be covered by mounts; [`prepare`](Self::prepare) has recorded them. Where it could
+    /// not, nothing may run behind mounts that cover nothing.
+    pub(crate) fn present(&mut self) -> Vec<OsString> {
+        self.is_uncovered = self.protect.is_some() && self.guard.is_none();
         let present = self.guard.as_ref().map(|guard| guard.present(MOST_PROTECTED));
         present.into_iter().flatten().map(PathBuf::into_os_string).collect()
     }
@@ -225,6 +230,11 @@ impl<'a> Keeper<'a> {
 
     /// Has the protected names recorded for a command that starts now.
     fn snapshot(&mut self) -> Result<(), String> {
+        if self.is_uncovered {
+            self.record()?;
+            self.release()?;
+            return Err("protected names could not be looked at when the session began; start a new one".to_owned());
+        }
         match self.prepared.take() {
             Some(when) if when.elapsed() < STAYS_FRESH => {}
             Some(_) => {
@@ -338,7 +348,7 @@ impl<'a> Keeper<'a> {
         let _killed = kill(worker, Signal::SIGKILL);
         sweep::kill_descendants();
         self.pass_on();
-        // If this fails the journal stays, and the next start restores from it.
+        // If settling fails the journal stays, and the next start restores from it.
         let (violations, unsettled) = if self.prepared.is_some() {
             let released = self.release();
             (std::mem::take(&mut self.recovered), released.err())

@@ -279,6 +279,7 @@ impl Executor {
                         shown: shown(&session)?,
                     },
                 };
+                // What is recorded and approved is the profile that was derived, whatever it was looked at anew for.
                 let (draft, profile) = anew::made(profile, |profile| plan::draft(profile, *ground, &around))?;
                 Some((draft, profile, *ground))
             }

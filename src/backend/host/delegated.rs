@@ -75,7 +75,8 @@ impl Undelegated {
                 "no control group is marked as delegated to this process; a system unit with `User=` and `Delegate=yes` has one"
             }
             Self::ReadOnly => {
-                "the control group that was delegated to this process cannot be written to; start it without `ProtectControlGroups=`"
+                "the control group that was delegated to this process cannot be written to; start it where /sys/fs/cgroup is \
+                 writable (without `ProtectControlGroups=`)"
             }
             Self::Full => {
                 "no group may be made in the control group that was delegated to this process (`cgroup.max.*`)"
@@ -174,18 +175,20 @@ fn lists(list: &Path) -> bool {
         .all(|wanted| list.split_ascii_whitespace().any(|there| there == *wanted))
 }
 
-/// Whether this user may make groups in it and move processes there. The group of the whole machine is nobody's to
-/// hand over: it is the one without a type.
+/// Whether this user may make groups in it and move processes there.
 fn may_change(group: &Path) -> bool {
     let may_write = |name: &str| access(&group.join(name), AccessFlags::W_OK).is_ok();
-    group.join("cgroup.type").exists()
-        && [".", "cgroup.procs", "cgroup.subtree_control"]
-            .into_iter()
-            .all(may_write)
+    [".", "cgroup.procs", "cgroup.subtree_control"]
+        .into_iter()
+        .all(may_write)
 }
 
-/// Whether whoever manages a group gave it to this user.
+/// Whether whoever manages a group gave it to this user. The group of the whole machine is nobody's to hand over: it is the
+/// one without a type.
 fn is_handed_over(hierarchy: &Path, group: &Path) -> bool {
+    if !group.join("cgroup.type").exists() {
+        return false;
+    }
     let owned = |group: &Path| fs::metadata(group).is_ok_and(|found| Uid::from_raw(found.uid()) == geteuid());
     let path = group.strip_prefix(hierarchy).unwrap_or(group);
     if is_marked(group) {
@@ -207,10 +210,13 @@ fn is_marked(group: &Path) -> bool {
     MARKS.iter().any(is_set)
 }
 
-/// Whether somebody forbade groups inside it.
+/// Whether somebody forbade the groups inside it: one for this process, and one for a command beside that.
 fn is_full(group: &Path) -> bool {
-    let is_none = |name: &str| fs::read_to_string(group.join(name)).is_ok_and(|most| most.trim() == "0");
-    ["cgroup.max.depth", "cgroup.max.descendants"].into_iter().any(is_none)
+    let is_less = |name: &str, least: u64| {
+        let most = fs::read_to_string(group.join(name)).unwrap_or_default();
+        most.trim().parse().is_ok_and(|most: u64| most < least)
+    };
+    is_less("cgroup.max.depth", 1) || is_less("cgroup.max.descendants", 2)
 }
 
 #[cfg(test)]
@@ -234,7 +240,8 @@ mod tests {
     #[test]
     fn the_group_of_the_whole_machine_is_not_delegated_to_anybody() {
         for hierarchy in HIERARCHIES {
-            assert!(!may_change(Path::new(hierarchy)), "{hierarchy}");
+            let machine = Path::new(hierarchy);
+            assert!(!is_handed_over(machine, machine), "{hierarchy}");
         }
     }
 

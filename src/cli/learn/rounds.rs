@@ -97,7 +97,8 @@ pub(super) async fn run(
     }
     // Its own code says that nothing was denied to it: what no change permits is as denied as what nobody accepted.
     let denied = !learned.left.is_empty() || !learned.standing.is_empty();
-    if !learned.stopped && !learned.passes() && denied {
+    // That Stockade failed is said whatever else was.
+    if !learned.stopped && !learned.passes() && denied && learned.ended != Exit::Failed {
         learned.exit = Exit::Denied;
     }
     Ok(learned)

@@ -21,7 +21,7 @@ use super::state::{Names, State};
 
 /// First bytes of a journal; the last one is the version of the format.
 const MAGIC: &[u8] = b"stockade protect journal 1\n";
-/// Begins the name of a journal that is being written.
+/// Begins the name of a journal that counts for nobody: it is being written, or no command has come for it.
 const UNFINISHED: &[u8] = b".";
 
 /// Everything needed to put protected entries back.

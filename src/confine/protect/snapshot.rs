@@ -19,10 +19,11 @@ use super::unchanged::Company;
 use super::walk::walk;
 use super::{MAX_FILE, MAX_TOTAL, ProtectError, known, settle, shown, targets};
 
-/// The protected names below the writable roots, written down; a command may run until [`Guard::settle`].
+/// The protected names below the writable roots, written down. Once it is claimed for a command, that may run until
+/// [`Guard::settle`].
 ///
 /// # Warning
-/// Dropping a guard leaves its journal: [`super::recover()`] then restores at the next start.
+/// Dropping a guard that was claimed leaves its journal: [`super::recover()`] then restores at the next start.
 #[derive(Debug)]
 #[must_use = "a guard that is not settled leaves the protected names as the command left them"]
 pub struct Guard {
@@ -91,6 +92,7 @@ impl Guard {
             entries: keep(&roots, &sight)?,
             holders: sight.holders(&roots),
         };
+        // After the tree was looked at: a command that started meanwhile has its journal here, with the tree as it was.
         others::adopt(&mut record, journal::all(store)?);
         let journal = Journal::ahead(store, &record)?;
         Ok(Self {

@@ -62,7 +62,8 @@ impl Denial {
             // To make something else under that name may be permitted, and is told by itself where it is not.
             Self::Node { node, path, .. } => (
                 Wanted::Make,
-                [path.as_bytes(), format!("/{node:?}").as_bytes()].concat(),
+                // No path has two in a row.
+                [path.as_bytes(), format!("//{node:?}").as_bytes()].concat(),
             ),
             Self::Unix(path) => (Wanted::Connect, path.as_bytes().to_vec()),
             Self::Address(address) => (Wanted::Connect, address.to_string().into_bytes()),

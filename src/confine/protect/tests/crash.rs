@@ -2,6 +2,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixListener;
 
+use super::super::repository::Person;
 use super::super::{Guard, Violation, What, recover};
 use super::{Scene, whole};
 
@@ -146,4 +147,46 @@ fn a_store_that_cannot_be_written_is_said_to_be_that() {
     assert!(recovered.failures[0].concerns(&[scene.root()]));
     let said = recovered.failures[0].explain(&scene.store());
     assert!(said.contains("cannot be used") && said.contains("journal"), "{said}");
+}
+
+fn ahead(scene: &Scene) -> Guard {
+    Guard::ahead(&[scene.root()], &[], &scene.store(), &Person::default(), None).unwrap()
+}
+
+#[test]
+fn what_was_written_down_ahead_counts_for_nobody_before_it_is_claimed() {
+    let scene = Scene::empty();
+    scene.write(".envrc", "mine");
+    // Dropped as by a crash: no command ran.
+    drop(ahead(&scene));
+    scene.write(".envrc", "a person's");
+    assert_eq!(recovered(&scene), []);
+    assert_eq!(scene.read(".envrc"), "a person's");
+    let waiting = ahead(&scene);
+    scene.write(".envrc", "a person's again");
+    // Another session takes what is there for the state to keep.
+    assert_eq!(whole(scene.guard().settle()), []);
+    assert_eq!(scene.read(".envrc"), "a person's again");
+    waiting.release().unwrap();
+    assert_eq!(scene.read(".envrc"), "a person's again");
+}
+
+#[test]
+fn what_was_claimed_is_the_state_that_others_keep_and_that_a_crash_leaves() {
+    let scene = Scene::empty();
+    scene.write(".envrc", "mine");
+    let mut first = ahead(&scene);
+    first.claim().unwrap();
+    scene.write(".envrc", "evil");
+    let mut second = ahead(&scene);
+    second.claim().unwrap();
+    assert_eq!(whole(first.settle()).len(), 1);
+    assert_eq!(scene.read(".envrc"), "mine");
+    assert_eq!(whole(second.settle()), []);
+    let mut third = ahead(&scene);
+    third.claim().unwrap();
+    scene.write(".envrc", "evil");
+    drop(third);
+    assert_eq!(recovered(&scene).len(), 1);
+    assert_eq!(scene.read(".envrc"), "mine");
 }
