@@ -4,6 +4,7 @@
 #   scripts/fuzz.sh                        every target for a minute
 #   scripts/fuzz.sh --seconds 600 wire     some of them, for longer
 #   scripts/fuzz.sh --but wire config      all but these
+#   scripts/fuzz.sh --build                none of them: compiles, and no more
 #   STOCKADE_FUZZ_SEED=2 scripts/fuzz.sh   another way through (the same seed tries the same inputs in the same order)
 #   scripts/fuzz.sh --keep wire            afterwards adds to fuzz/corpus/ what reached something new
 #
@@ -14,13 +15,14 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 export CARGO_TERM_COLOR="${CARGO_TERM_COLOR:-never}"
 
-seconds=60 keep=no but=no
+seconds=60 keep=no but=no build=no
 targets=()
 while [[ $# -gt 0 ]]; do
     case "$1" in
         --seconds) seconds=$2; shift ;;
         --keep) keep=yes ;;
         --but) but=yes ;;
+        --build) build=yes ;;
         -*) printf 'fuzz.sh: unknown argument %s; see the top of scripts/fuzz.sh\n' "$1" >&2; exit 1 ;;
         *) targets+=("$1") ;;
     esac
@@ -42,6 +44,7 @@ cp Cargo.lock fuzz/Cargo.lock
 CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16 \
     RUSTC_WRAPPER="$PWD/scripts/fuzz-rustc.sh" CARGO_TARGET_DIR="${CARGO_TARGET_DIR:-$PWD/target}" \
     cargo build --quiet --release --manifest-path fuzz/Cargo.toml
+[[ $build == no ]] || exit 0
 program="${CARGO_TARGET_DIR:-$PWD/target}/release/stockade-fuzz"
 
 # In memory where there is room for it: targets write files. Tests that look for what a run left take what is called so for

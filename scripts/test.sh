@@ -9,7 +9,8 @@
 # for the purpose and removed at the end. As an ordinary user it is the other way round, through sudo; without sudo
 # nothing runs as root, and the script says so.
 #
-# Nothing heavy runs beside the tests: they measure time, and bombs go off in them.
+# Nothing runs beside the tests that takes anything from them: they measure time, and bombs go off in them. What is
+# optimized is compiled meanwhile, on time of the processors that nothing else wants.
 #
 # What must be there. Kernel and programs are declared, never guessed: a regime or a program that is missing fails its
 # tests. STOCKADE_TEST_REQUIRE narrows the declaration, as a comma-separated list of `root`, `user`, `audit` (root may switch
@@ -126,8 +127,9 @@ print("taken")' </dev/null 2>&1) || status=$?
 # Not TMPDIR or /tmp: it may have to hold a build, and another user must reach it.
 scratch=$(mktemp -d /var/tmp/stockade-scripts.XXXXXX)
 chmod 755 "$scratch"
-test_user="" other_uid="" other_gid="" owned_before=""
+ahead="" test_user="" other_uid="" other_gid="" owned_before=""
 clean_up() {
+    [[ -z $ahead ]] || kill -- "-$ahead" 2>/dev/null || true
     [[ -z $test_user ]] || userdel "$test_user" 2>/dev/null || true
     rm -rf "$scratch"
 }
@@ -286,6 +288,29 @@ build_release() {
     CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16 cargo build --release --locked
 }
 
+# Compiles what takes longest and is needed last, in a process group of its own. Whatever becomes of it, the steps that
+# need it compile what is missing, and are the ones that count.
+build_ahead() {
+    set -m
+    (
+        ionice --class idle --pid $BASHPID
+        chrt --idle --pid 0 $BASHPID
+        scripts/clients.sh --install
+        scripts/fuzz.sh --build
+        build_release
+    ) >/dev/null 2>&1 </dev/null &
+    ahead=$!
+    set +m
+}
+
+# Waits for it, which is in nobody's way any more.
+built_ahead() {
+    local process
+    for process in $(pgrep --pgroup "$ahead"); do chrt --other --all-tasks --pid 0 "$process" || true; done 2>/dev/null
+    wait "$ahead" || true
+    ahead=""
+}
+
 # The first command of the README, in a repository of its own.
 release_runs_a_command() (
     target=$(cd "${CARGO_TARGET_DIR:-target}" && pwd)
@@ -324,6 +349,7 @@ step "lints" lint
 step "installing the MCP servers that tests drive" scripts/upstream-servers.sh
 say "building the tests"
 cargo test --locked --no-run || die "the tests do not compile"
+build_ahead
 suite "tests as $(id -un)" run_as_invoker
 [[ -z $other ]] || suite "tests as $other" run_as_other
 ! invoker_is_root || step "nothing is left of the tests" nothing_is_left
@@ -332,6 +358,8 @@ step "MCP conformance" tests/conformance/run.sh
 suite "doc tests" cargo test --locked --doc --quiet
 # With private items: a folder's story links to its private files.
 step "documentation" env RUSTDOCFLAGS="-D warnings -A rustdoc::private-intra-doc-links" cargo doc --locked --no-deps --document-private-items --quiet
+say "compiling fuzz targets and a release, as far as it has not been done beside the tests"
+built_ahead
 suite "fuzz targets of what strangers write" scripts/fuzz.sh --seconds 60 "${strangers[@]}"
 suite "the other fuzz targets" scripts/fuzz.sh --seconds 20 --but "${strangers[@]}"
 step "release build" build_release

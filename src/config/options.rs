@@ -18,7 +18,6 @@ pub(crate) fn options() -> Options {
         reject_unsupported_tags: true,
         reject_tagged_field_names: true,
         with_snippet: false,
-        emit_comments: false,
         budget: serde_yaml::budget! {
             max_depth: MAX_DEPTH,
             max_aliases: MAX_ALIASES,

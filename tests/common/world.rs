@@ -2,9 +2,11 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::io::ErrorKind;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use nix::unistd::{Uid, geteuid};
@@ -119,9 +121,22 @@ impl Drop for Fixture {
     }
 }
 
+/// A new folder whose name says nothing: among random letters there is `Env` or `Key` now and then, which is a name of secrets.
+fn own_folder() -> TempDir {
+    static FOLDERS: AtomicU32 = AtomicU32::new(0);
+    loop {
+        let number = FOLDERS.fetch_add(1, Ordering::Relaxed);
+        let name = format!("stockade-test-{}-{number}", std::process::id());
+        match tempfile::Builder::new().prefix(&name).rand_bytes(0).tempdir() {
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
+            made => return made.unwrap(),
+        }
+    }
+}
+
 impl Fixture {
     pub(crate) fn new(actor: Actor, backend: Backend) -> Self {
-        let base = tempfile::Builder::new().prefix("stockade-test-").tempdir().unwrap();
+        let base = own_folder();
         let binary = reachable(base.path(), Path::new(env!("CARGO_BIN_EXE_stockade")));
         let world = Self {
             base,

@@ -26,7 +26,7 @@ impl Call {
         self.why.extend(reasons.map(reason));
         match (denied.len().saturating_sub(MOST_REASONS) as u64).saturating_add(more) {
             0 => {}
-            more => self.why.push(format!("{more} more were denied to its command")),
+            more => self.why.push(format!("{more} more denied to its command")),
         }
         let denials = &mut self.denials;
         denials.blocked.extend(denied);

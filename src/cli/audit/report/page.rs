@@ -259,9 +259,9 @@ fn denials(denials: &Denials) -> Markup {
                 tbody { @for one in &denials.blocked { (denial(one)) } }
             }
             @let left = denials.all() - denials.blocked.len() as u64;
-            @if left > 0 { p { (left) " more were denied; " code { "stockade audit show --json" } " has those that are in the log." } }
+            @if left > 0 { p { (left) " more denied; " code { "stockade audit show --json" } " has those that are in the log." } }
         }
-        @if denials.unseen > 0 { p { (denials.unseen) " attempts of its command were not looked at." } }
+        @if denials.unseen > 0 { p { "Attempts of its command that were not looked at: " (denials.unseen) "." } }
     }
 }
 

@@ -323,5 +323,5 @@ fn a_flood_of_denials_is_counted_and_does_not_swell_the_report() {
     let all: usize = (0..500).map(rows).sum();
     assert_eq!(all, 20_000);
     let why = &gathered.sessions[0].calls[0].why;
-    assert_eq!((why.len(), why[5].as_str()), (6, "495 more were denied to its command"));
+    assert_eq!((why.len(), why[5].as_str()), (6, "495 more denied to its command"));
 }
