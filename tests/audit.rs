@@ -275,6 +275,9 @@ custom_tools: {greet: {description: x, command: [echo, \"{whom}\"], args: {whom:
             audit(world, &["verify", "--expect", &hash.replace(['0', '1'], "2")]).code(),
             1
         );
+        // A slip is no sign of tampering.
+        let slip = audit(world, &["verify", "--expect", &hash[..8]]).exits(125);
+        assert!(slip.err().contains("64 hexadecimal digits"), "{}", slip.err());
         let lines: Vec<&str> = whole.split_inclusive('\n').collect();
         let change = |text: String, told: &str| {
             fs::write(log(world), text).unwrap();

@@ -302,6 +302,45 @@ mod tests {
     }
 
     #[test]
+    fn a_config_that_flags_stand_in_place_of_is_named() {
+        let world = world();
+        let file = world.write(world.workspace().join("stockade.yaml"), "extends: [system]\n");
+        let run = |args: &[&str]| world.stockade(&[&["run"], args, &["--", "true"]].concat()).output();
+        let passed_over = "./stockade.yaml is not used";
+        says(&run(&["--rw", "."]).exits(0), &[passed_over]);
+        assert!(!run(&["-q", "--rw", "."]).exits(0).err().contains(passed_over));
+        let named = file.to_str().unwrap();
+        assert!(!run(&["--config", named, "--net", "off"]).err().contains(passed_over));
+        says(
+            &run(&["--deny", "stockade.yaml"]).exits(125),
+            &[
+                "lies in no --rw or --ro",
+                "beside `--preset workspace-write` or a config",
+            ],
+        );
+        fs::remove_file(file).unwrap();
+        assert!(!run(&["--rw", "."]).exits(0).err().contains(passed_over));
+    }
+
+    #[test]
+    fn check_warns_of_a_deny_that_keeps_commands_that_write_from_starting() {
+        let world = world();
+        let workspace = world.workspace().display().to_string();
+        for (more, warned) in [("", true), ("deny_fallback: decompose", false)] {
+            let text = format!(
+                "extends: [system]\nsandbox:\n  protect_fallback: undo\n  {more}\n  paths: {{w: {{root: {workspace}, mode: rw, \
+                 approval: {{write: none}}, deny: ['*.pem']}}}}\nshell: {{default: {{approval: none}}}}\n"
+            );
+            let file = world.write(world.base().join("denied.yaml"), &text);
+            let file = file.to_str().unwrap();
+            let said = world.stockade(&["check", file]).output().ok();
+            assert_eq!(said.contains("starts nowhere"), warned, "{said}");
+            let run = world.stockade(&["run", "--config", file, "--", "true"]).output();
+            assert_eq!(run.code(), if warned { 125 } else { 0 }, "{}", run.err());
+        }
+    }
+
+    #[test]
     fn check_refuses_what_the_backend_it_names_can_never_hold() {
         let world = world();
         fs::create_dir_all(world.workspace().join("secret")).unwrap();

@@ -44,6 +44,7 @@ mod tests {
         hooks_of_all_of_a_persons_repositories_are_not_planted ["git"];
         what_may_lead_git_into_the_root_and_cannot_be_read_refuses_the_start ["git"];
         a_hook_is_not_reached_by_another_name_that_an_earlier_command_gave_it ["git"];
+        a_directory_that_may_be_searched_and_not_listed_refuses_the_start [];
     }
 
     // What is there already is put back without namespaces; in them it does not change in the first place.
@@ -700,6 +701,26 @@ mod tests {
             }
             assert_eq!(fs::metadata(world.workspace()).unwrap().mode(), mode);
         }
+    }
+
+    /// What lies in it could be changed unseen.
+    fn a_directory_that_may_be_searched_and_not_listed_refuses_the_start(world: &Fixture) {
+        // Only root can make one that is somebody else's.
+        if !nix::unistd::geteuid().is_root() || world.actor.uid() == 0 {
+            return;
+        }
+        let other = world.workspace().join("other");
+        fs::create_dir_all(other.join("mine")).unwrap();
+        std::os::unix::fs::chown(other.join("mine"), Some(world.actor.uid()), None).unwrap();
+        let run = |mode| {
+            fs::set_permissions(&other, fs::Permissions::from_mode(mode)).unwrap();
+            world.shell("true").output()
+        };
+        let refused = run(0o711).exits(125);
+        assert!(refused.err().contains("workspace/other"), "{}", refused.err());
+        run(0o755).exits(0);
+        // Nobody gets to what lies in this one.
+        run(0o700).exits(0);
     }
 
     /// Whoever ends last: what the other's command did is nobody's state to keep.

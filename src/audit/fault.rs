@@ -160,7 +160,7 @@ impl fmt::Display for Wrong {
             Self::StrayHeader => f.write_str("edited: a line that only begins files stands in the middle of one"),
             Self::CutShort => f.write_str("truncated: the file ends in the middle of a line, and another follows it"),
             Self::OtherFormat(version) => write!(f, "its format {version} is not known to this version"),
-            Self::NotWhatWasExpected => f.write_str("no record of the log has the hash that was expected"),
+            Self::NotWhatWasExpected => f.write_str("not among them: no record of the log has the hash that was expected, so it is another log, or it was written anew or cut"),
         }
     }
 }

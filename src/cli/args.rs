@@ -44,8 +44,8 @@ Examples:
   stockade run --config agent.yaml -c 'git push' what agent.yaml says, asking where it asks
   stockade run --explain -- make                 what was denied to it, by which line, and what would permit it
 
-Without --config, ./stockade.yaml is used when there is one and it is trusted (see `stockade trust`);
-otherwise the preset `workspace-write`."
+Without --config, --preset, --rw, --ro, --deny and --net, ./stockade.yaml is used when there is one and it is trusted
+(see `stockade trust`); otherwise the preset `workspace-write`. These flags alone stand on the system, and nothing here."
     )]
     Run(Box<RunArgs>),
     /// Run one command confined, again and again, and have the config grant what it was denied, as far as you accept that.
@@ -87,7 +87,7 @@ Examples:
 
 Standard output carries the protocol alone; messages go to standard error. Without --config, as for `run`. See docs/mcp.md")]
     Mcp(Box<McpArgs>),
-    /// Read a config and say what is wrong with it, line by line.
+    /// Read a config and say what is wrong with it, and on which line.
     #[command(after_help = "Example:\n  stockade check agent.yaml")]
     Check(CheckArgs),
     /// Write a commented config to start from.

@@ -10,7 +10,7 @@ use crate::config::{self, ConfigError, Context, Diagnostic, Loaded};
 use crate::policy::BackendChoice;
 use crate::profile;
 use crate::tools::inspect::Inspection;
-use crate::tools::inspect::backend::Stand;
+use crate::tools::inspect::backend::{Stand, keeps_writers_out};
 use crate::tools::narrowing::Narrowing;
 use crate::tools::{Places, log_stays_out_of_reach};
 
@@ -82,7 +82,10 @@ pub(super) fn check(args: &CheckArgs) -> Result<Exit, Complaint> {
         Err(error) => return Err(policy::complain(error)),
     };
     let warnings = loaded.warnings.iter().chain(&loaded.notes);
-    let warnings: Vec<String> = warnings.map(ToString::to_string).collect();
+    let starts_nothing = keeps_writers_out(&loaded.policy).map(|refusal| {
+        Diagnostic::warning(format!("a command that may write there starts nowhere: {refusal}")).to_string()
+    });
+    let warnings: Vec<String> = warnings.map(ToString::to_string).chain(starts_nothing).collect();
     let cut = profile::cuts(&loaded.policy);
     let reach = reach::of(&loaded);
     if args.json {

@@ -64,7 +64,6 @@ pub(super) fn choose(
     purpose: Purpose,
 ) -> Result<Chosen, Complaint> {
     let network = net::network(&flags.net)?;
-    let named = !flags.rw.is_empty() || !flags.ro.is_empty() || !flags.deny.is_empty() || network.is_some();
     let mut chosen = if let Some(file) = &flags.config {
         let loaded = match purpose {
             Purpose::Obey => config::load(file, context),
@@ -81,7 +80,7 @@ pub(super) fn choose(
             loaded,
             narrowing: narrowing(flags, network, cwd)?,
         }
-    } else if named {
+    } else if stand_alone(flags) {
         let policy = FlagPolicy {
             rw: flags.rw.clone(),
             ro: flags.ro.clone(),
@@ -111,6 +110,20 @@ pub(super) fn choose(
     };
     settle(flags, &mut chosen.loaded.policy, purpose)?;
     Ok(chosen)
+}
+
+/// Whether flags say what is granted, in place of a config.
+fn stand_alone(flags: &PolicyFlags) -> bool {
+    let said = [&flags.rw, &flags.ro, &flags.deny]
+        .into_iter()
+        .any(|paths| !paths.is_empty())
+        || !flags.net.is_empty();
+    said && flags.config.is_none() && flags.preset.is_none()
+}
+
+/// The config in `cwd` that flags stand in place of.
+pub(super) fn passed_over(flags: &PolicyFlags, cwd: &Path) -> Option<PathBuf> {
+    config::discover(cwd).filter(|_| stand_alone(flags))
 }
 
 /// Has a policy say what the flags say that speak in place of a config.

@@ -15,8 +15,8 @@ use super::policy::{self, Chosen};
 use super::start::{self, Start, Told};
 use crate::policy::Explain;
 use crate::tools::{
-    Executor, Explained, NetworkUse, Outcome, OutputMode, ShellCall, ShellCommand, Status, Stdin, Then, ToolError,
-    foresee,
+    Executor, Explained, GONE, NetworkUse, Outcome, OutputMode, ShellCall, ShellCommand, Status, Stdin, Then,
+    ToolError, foresee,
 };
 
 /// Runs the command and returns its exit code.
@@ -125,14 +125,16 @@ pub(super) fn exit_of_outcome(outcome: &Outcome) -> Exit {
 pub(super) fn tell(outcome: &Outcome) {
     match &outcome.status {
         Status::Exited { .. } | Status::Signaled { .. } | Status::Cancelled { .. } => {}
-        Status::TimedOut => say("stockade: timed out; the command and everything it started was killed\n"),
+        Status::TimedOut => say("stockade: timed out; the command and everything it started were killed\n"),
         Status::OverLimit { limit } => {
             say(&format!(
-                "stockade: over the limit `{limit}`; the command and everything it started was killed\n"
+                "stockade: over the limit `{limit}`; the command and everything it started were killed\n"
             ));
         }
         Status::NotFound { program } => say(&format!("stockade: {program}: not found in the PATH of the sandbox\n")),
-        Status::NotExecutable { why } => say(&format!("stockade: {why}\n  → is it in a root with `execute: true`?\n")),
+        Status::NotExecutable { why } => say(&format!(
+            "stockade: {why}\n  → is it executable (`chmod +x`), and in a root with `execute: true`?\n"
+        )),
         Status::Failed { why } => say(&format!("stockade: {why}\n")),
     }
     let lines = match &outcome.status {
@@ -157,6 +159,12 @@ pub(super) fn tell(outcome: &Outcome) {
     }
     for restored in &outcome.restored {
         let path = &restored.path;
+        if restored.is_gone() {
+            say(&format!(
+                "stockade: {path} is protected and was removed while the command ran; {GONE}\n"
+            ));
+            continue;
+        }
         match &restored.then {
             Then::StayedUndone => {}
             Then::PutBack => {
@@ -285,9 +293,10 @@ pub(super) fn tool_complaint(error: ToolError) -> Complaint {
     let text: String = std::iter::once(error.to_string()).chain(tried).collect();
     let complaint = Complaint::ending(text, exit_of(&error));
     match error {
-        ToolError::Directory(_) => {
-            complaint.remedy("start it in a granted directory, or grant this one (`--rw DIR`, `--ro DIR`)")
-        }
+        ToolError::Directory(_) => complaint.remedy(
+            "start it in a granted directory, or grant this one: in the config, or with `--rw DIR` or `--ro DIR` where \
+                 no --config or --preset is named",
+        ),
         _ => complaint,
     }
 }

@@ -14,7 +14,10 @@ use crate::config::Context;
 use crate::policy::path::display;
 use crate::tools::footing::Footing;
 
-/// Whether a person is told what ceilings took.
+/// What is said of a config that lies here and is not used.
+const PASSED_OVER: &str = "stockade: ./stockade.yaml is not used: --rw, --ro, --deny and --net stand in its place; with `--config stockade.yaml` they narrow it\n";
+
+/// Whether a person is told what ceilings took, and that a config is not used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Told {
     Briefly,
@@ -54,7 +57,12 @@ pub(super) fn start(
         say(&format!("{warning}\n"));
     }
     match told {
-        Told::Briefly => say(&cuts::short(&chosen.loaded.policy, environment)),
+        Told::Briefly => {
+            if policy::passed_over(flags, &here).is_some() {
+                say(PASSED_OVER);
+            }
+            say(&cuts::short(&chosen.loaded.policy, environment));
+        }
         Told::Nothing => {}
     }
     let directory = match cwd {

@@ -126,7 +126,9 @@ fn root(
 ) -> Result<(Root, Vec<AbsPath>), ConfigError> {
     let walked = walk(path, told, cwd)?;
     let (Some(found), Some(identity)) = (&walked.found, walked.identity()) else {
-        return Err(refused(told, "does not exist"));
+        return Err(Diagnostic::error(format!("{told}: does not exist"))
+            .hint("make it first: a flag grants what is there")
+            .into());
     };
     let scope = match (found.is_dir(), found.is_file()) {
         (true, _) => Scope::Tree,
@@ -162,11 +164,16 @@ fn deny(path: &Path, cwd: &AbsPath, roots: &mut [Root]) -> Result<Vec<(AbsPath, 
     let walked = walk(path, &told, cwd)?;
     // A slip would deny nothing, and nobody would see it.
     if walked.found.is_none() {
-        return Err(refused(&told, "does not exist"));
+        return Err(Diagnostic::error(format!("{told}: does not exist"))
+            .hint("a flag forbids what is there; in a config, `deny` also holds for what is not")
+            .into());
     }
     let around = roots.iter_mut().filter(|root| walked.path.is_within(&root.path));
     let Some(root) = around.max_by_key(|root| root.path.as_path().components().count()) else {
-        return Err(refused(&told, "lies in no --rw or --ro, so nothing grants it"));
+        let error = Diagnostic::error(format!("{told}: lies in no --rw or --ro, so nothing grants it"));
+        return Err(error
+            .hint("without --config or --preset, flags stand on the system alone; beside `--preset workspace-write` or a config they narrow it")
+            .into());
     };
     root.denies
         .push(Deny::tree(walked.path, Rights::ALL, Origin::Flag(told.as_str().into())));

@@ -21,7 +21,7 @@ use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::Pid;
 
 use super::protocol::{Answer, CommandLimits, Inquiry, KeeperReply, KeeperRequest, ProtectSetup, Reply, Violation};
-use super::undone::{offers, put_back, reported, summary};
+use super::undone::{bounded, offers, put_back, reported, summary};
 use super::wire::{receive, send};
 use super::{complaint, protect, session, sweep, sys};
 use crate::backend::namespaces::MOST_PROTECTED;
@@ -185,7 +185,7 @@ impl<'a> Keeper<'a> {
                 Err(why) => KeeperReply::Failed(why),
             },
             KeeperRequest::Settle => {
-                let (violations, unsettled) = self.settle();
+                let (violations, unsettled) = bounded(self.settle());
                 let told = send(&self.link, &KeeperReply::Settled(violations, unsettled), &[]);
                 // Nobody waits for what only spares the next start some work.
                 if let Some(known) = &mut self.known {
@@ -244,7 +244,13 @@ impl<'a> Keeper<'a> {
             None => self.record()?,
         }
         let claimed = self.guard.as_mut().map_or(Ok(()), protect::Guard::claim);
-        claimed.map_err(|error| error.to_string())
+        claimed.map_err(|error| {
+            // Nobody may settle what no command came for.
+            let released = self.release().err();
+            released
+                .into_iter()
+                .fold(error.to_string(), |told, why| format!("{told}; {why}"))
+        })
     }
 
     /// Records the protected names, for nobody yet.
@@ -275,6 +281,10 @@ impl<'a> Keeper<'a> {
     /// What was put back, and why the rest could not be.
     fn settle(&mut self) -> (Vec<Violation>, Option<String>) {
         let mut violations = std::mem::take(&mut self.recovered);
+        // No command came for it.
+        if self.prepared.take().is_some() {
+            return (violations, self.release().err());
+        }
         let Some(guard) = self.guard.take() else {
             return (violations, None);
         };
@@ -349,12 +359,7 @@ impl<'a> Keeper<'a> {
         sweep::kill_descendants();
         self.pass_on();
         // If settling fails the journal stays, and the next start restores from it.
-        let (violations, unsettled) = if self.prepared.is_some() {
-            let released = self.release();
-            (std::mem::take(&mut self.recovered), released.err())
-        } else {
-            self.settle()
-        };
+        let (violations, unsettled) = bounded(self.settle());
         // The parent may be gone; where it is the worker that went in mid-call, nobody else can say what was put back.
         let _told = send(self.control, &Reply::Lost(violations, unsettled), &[]);
         session::remove(&self.session);

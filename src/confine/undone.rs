@@ -26,6 +26,37 @@ pub(super) fn reported(violation: protect::Violation) -> Violation {
     }
 }
 
+/// As much of what was put back, and of why the rest was not, as a message has room for.
+pub(super) fn bounded(
+    (mut violations, unsettled): (Vec<Violation>, Option<String>),
+) -> (Vec<Violation>, Option<String>) {
+    let size = |violation: &Violation| {
+        let kept = violation.quarantined.as_ref().map_or(0, |place| place.len());
+        let setting = violation.setting.as_ref().map_or(0, Vec::len);
+        violation.path.len() + violation.what.len() + kept + setting
+    };
+    let all = violations.len();
+    let mut room = ROOM;
+    let fits = violations.iter().take_while(|violation| {
+        let left = room.checked_sub(size(violation));
+        room = left.unwrap_or_default();
+        left.is_some()
+    });
+    let told = fits.count();
+    violations.truncate(told);
+    let beyond = (told < all).then(|| {
+        format!("{all} changes to protected names were undone, more than can be told; the manifest.json beside what is kept has all")
+    });
+    let unsettled = [unsettled, beyond]
+        .into_iter()
+        .flatten()
+        .reduce(|why, also| format!("{why}; {also}"));
+    (violations, unsettled)
+}
+
+/// Bytes of paths that a message may carry, of the 16 MiB that it may have.
+const ROOM: usize = 4 << 20;
+
 /// What a person may still want of it.
 pub(super) fn offers(offers: Option<&protect::Offers>) -> Vec<Offer> {
     let offers = offers.map(protect::Offers::list).into_iter().flatten();
@@ -52,4 +83,26 @@ pub(super) fn put_back(
     offers
         .and_then(|offers| offers.put_back(number, digest))
         .map_err(|why| why.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn more_than_a_message_has_room_for_is_told_of_and_never_lost() {
+        let violation = |length: usize| Violation {
+            path: "x".repeat(length).into(),
+            what: "created".to_owned(),
+            quarantined: None,
+            setting: None,
+        };
+        let few = vec![violation(4096); 3];
+        assert_eq!(bounded((few.clone(), None)), (few, None));
+        let (told, why) = bounded((vec![violation(32 << 10); 600], Some("a step failed".to_owned())));
+        let bytes: usize = told.iter().map(|violation| violation.path.len()).sum();
+        assert!(!told.is_empty() && told.len() < 600 && bytes <= ROOM);
+        let why = why.unwrap();
+        assert!(why.starts_with("a step failed; 600 changes"), "{why}");
+    }
 }

@@ -210,13 +210,19 @@ impl Worker<'_> {
     fn take(&mut self, request: Request, fds: Vec<OwnedFd>) {
         match request {
             Request::Start(start) => {
-                let call = start.call;
+                let (call, watch) = (start.call, start.work.watch());
                 if let Err(failure) = self.start(start, fds) {
+                    // What was recorded for it must not stand until another comes: a person's changes would be undone with that one.
+                    let (violations, unsettled) = if self.active.values().any(|active| active.watch == watch) {
+                        (Vec::new(), None)
+                    } else {
+                        self.settle(watch)
+                    };
                     self.reply(Ended {
                         call,
                         end: End::NotStarted(failure),
-                        violations: Vec::new(),
-                        unsettled: None,
+                        violations,
+                        unsettled,
                         attempted: Attempted::default(),
                     });
                 }

@@ -7,14 +7,16 @@ use crate::config::amend::quoted;
 use crate::config::pattern_words;
 use crate::policy::path::escape;
 use crate::policy::shell::{Judgement, Part, RuleRef};
-use crate::policy::{Demand, Origin, Requirement, ShellRule};
+use crate::policy::{Demand, Origin, Requirement, Right, Root, ShellRule};
 
 /// A line with more parts than so many rules would allow is told so, and not each of them.
 const MOST_RULES: usize = 4;
 
-/// The line of config that would let through what `rules` made of a command; `judge` judges the same command by other rules.
+/// The line of config that would let through what `rules` made of a command that may write in `roots`; `judge` judges the
+/// same command by other rules.
 pub(super) fn allowed_by(
     rules: &[ShellRule],
+    roots: &[Root],
     judgement: &Judgement,
     judge: &dyn Fn(Vec<ShellRule>) -> Judgement,
 ) -> String {
@@ -64,7 +66,17 @@ pub(super) fn allowed_by(
         (rules, now) = (changed, judged);
         hints.push(Hint::Rule(hint));
     }
-    told(hints)
+    told(hints) + unasked(roots)
+}
+
+/// What is to be known of a command that a rule lets through: it is given less than one that somebody approved.
+fn unasked(roots: &[Root]) -> &'static str {
+    let asks = |root: &Root| root.rights.has(Right::Write) && root.write_approval != Demand::None;
+    if roots.iter().any(asks) {
+        "; unasked, it writes only in roots with `approval: {write: none}`"
+    } else {
+        ""
+    }
 }
 
 /// What is said of one part.
@@ -189,7 +201,7 @@ mod tests {
         ];
         let default = rule("", Demand::Required);
         let judge = |rules: Vec<ShellRule>| judge(line, &rules, &default, &|_, _| true);
-        allowed_by(&rules, &judge(rules.clone()), &judge)
+        allowed_by(&rules, &[], &judge(rules.clone()), &judge)
     }
 
     #[test]

@@ -68,14 +68,25 @@ pub struct Restored {
     pub then: Then,
 }
 
+/// Why what is gone was not put back.
+pub const GONE: &str = "a socket or device can only be made again by who made it";
+
 impl Restored {
     /// What is to be said of it.
     pub(super) fn told(&self) -> String {
+        if self.is_gone() {
+            return format!("{} is protected and is gone; {GONE}", self.path);
+        }
         let because = self.because();
         format!(
             "{} is protected and was {} meanwhile; restored{because}",
             self.path, self.what
         )
+    }
+
+    /// Whether it was something that cannot be made again.
+    pub fn is_gone(&self) -> bool {
+        self.what == "gone"
     }
 
     /// Why it could not stay, where one setting is the reason.

@@ -102,7 +102,7 @@ impl Executor {
         let told = approvals::Told {
             tool_name: NAME,
             description: approvals::description(&self.policy, &judgement),
-            allowed_by: allowing::allowed_by(&self.policy.rules, &judgement, &|rules| {
+            allowed_by: allowing::allowed_by(&self.policy.rules, &self.policy.roots, &judgement, &|rules| {
                 judged_by(&self.policy, &rules, wanted.command, wanted.directory)
             }),
             why: approvals::why(&self.policy, &judgement),

@@ -18,12 +18,20 @@ pub struct VerifyArgs {
     /// The log; the files beside it belong to it. Without this, the default one.
     #[arg(long, value_name = "PATH")]
     pub log: Option<PathBuf>,
-    /// A hash that was noted down elsewhere: some record must have it.
-    #[arg(long, value_name = "HASH")]
+    /// A hash that was noted down elsewhere, all 64 hexadecimal digits of it: some record must have it.
+    #[arg(long, value_name = "HASH", value_parser = whole_hash)]
     pub expect: Option<String>,
     /// Print one JSON object.
     #[arg(long)]
     pub json: bool,
+}
+
+/// A part of a hash, or a slip, must not look like a log that was tampered with.
+fn whole_hash(text: &str) -> Result<String, String> {
+    if text.len() == 64 && text.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+        return Ok(text.to_owned());
+    }
+    Err("a hash is 64 hexadecimal digits, as `audit verify` prints it".to_owned())
 }
 
 pub(super) fn verify(args: &VerifyArgs) -> Result<Exit, Complaint> {

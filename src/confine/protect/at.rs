@@ -100,6 +100,11 @@ pub(super) fn stat(root: impl AsFd, path: &[u8]) -> nix::Result<FileStat> {
     fstatat(open_place(root, directory)?, name, AtFlags::AT_SYMLINK_NOFOLLOW)
 }
 
+/// Whether what lies in the directory `path` can be reached by its name.
+pub(super) fn can_be_searched(root: impl AsFd, path: &[u8]) -> bool {
+    open_place(root, path).is_ok_and(|place| fstatat(place, ".", AtFlags::AT_SYMLINK_NOFOLLOW).is_ok())
+}
+
 /// Inode and device of a file: what it is, wherever it has been moved to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
 pub(super) struct Identity {

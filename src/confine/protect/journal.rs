@@ -30,9 +30,12 @@ pub(super) struct Record {
     /// The roots: absolute path and who is there.
     pub(super) roots: Vec<(Vec<u8>, Identity)>,
     /// The permission bits of each root; they follow the record, and journals of before them have none. So does, behind
-    /// them, how many names each entry has.
+    /// them, how many names each entry has, and when each root was made.
     #[serde(skip)]
     pub(super) modes: Vec<u32>,
+    /// When each root was made, as far as that can be known: the number of an inode is used again.
+    #[serde(skip)]
+    pub(super) born: Vec<Option<(i64, u32)>>,
     /// The files protected by path.
     pub(super) extra: Vec<Vec<u8>>,
     /// The protected entries, holders before what they hold.
@@ -71,7 +74,8 @@ impl Journal {
             move |source| ProtectError::Io { step, path, source }
         };
         let names: Vec<u64> = record.entries.iter().map(|kept| kept.state.names().0).collect();
-        let added = postcard::to_stdvec(&(&record.modes, names)).map_err(|_| ProtectError::Journal(path.clone()))?;
+        let added = postcard::to_stdvec(&(&record.modes, names, &record.born))
+            .map_err(|_| ProtectError::Journal(path.clone()))?;
         let body = postcard::to_stdvec(record).map_err(|_| ProtectError::Journal(path.clone()))?;
         let mut file = OpenOptions::new()
             .write(true)
@@ -215,7 +219,10 @@ fn read(file: &mut File, path: &Path) -> Result<Record, ProtectError> {
         let (modes, added) = postcard::take_from_bytes(added).map_err(|_| broken())?;
         record.modes = modes;
         if !added.is_empty() {
-            let all: Vec<u64> = postcard::from_bytes(added).map_err(|_| broken())?;
+            let (all, added): (Vec<u64>, &[u8]) = postcard::take_from_bytes(added).map_err(|_| broken())?;
+            if !added.is_empty() {
+                record.born = postcard::from_bytes(added).map_err(|_| broken())?;
+            }
             for (kept, had) in record.entries.iter_mut().zip(all) {
                 if let State::File { names, .. } = &mut kept.state {
                     *names = Names(had);

@@ -54,6 +54,7 @@ mod state;
 mod targets;
 #[cfg(test)]
 mod tests;
+mod touched;
 mod unchanged;
 mod walk;
 
@@ -100,6 +101,8 @@ pub enum What {
     Created,
     /// It was there and went: deleted, or moved with a directory that held it.
     Removed,
+    /// It was there and went, and is of a kind that only who made it can make again.
+    Gone,
     /// It was given another name, through which another command could have written to it. It is a file of its own again.
     Linked,
 }
@@ -111,6 +114,7 @@ impl What {
             Self::Changed => "changed",
             Self::Created => "created",
             Self::Removed => "removed",
+            Self::Gone => "gone",
             Self::Linked => "linked",
         }
     }

@@ -6,9 +6,13 @@
 //! command changed belongs to a journal that can be seen.
 
 use std::collections::HashSet;
+use std::ffi::OsStr;
 use std::fs::{File, OpenOptions};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
+
+use nix::errno::Errno;
 
 use super::ProtectError;
 use super::at::{Identity, is_within, join};
@@ -51,8 +55,18 @@ pub(super) fn adopt(record: &mut Record, others: Vec<Record>) {
     }
 }
 
-fn adopt_one(record: &mut Record, other: Record) {
-    let covered = |path: &[u8]| other.roots.iter().any(|(root, _)| is_within(path, root));
+fn adopt_one(record: &mut Record, mut other: Record) {
+    // Where its roots are now, under our names for them.
+    let now: Vec<Option<Vec<u8>>> = other.roots.iter().map(|root| standing(root, &record.roots)).collect();
+    let stands = |root: u16| now.get(usize::from(root)).is_some_and(Option::is_some);
+    other.entries.retain(|kept| stands(kept.root));
+    other.holders.retain(|holder| stands(holder.root));
+    for ((path, _), now) in other.roots.iter_mut().zip(&now) {
+        if let Some(now) = now {
+            path.clone_from(now);
+        }
+    }
+    let covered = |path: &[u8]| now.iter().flatten().any(|root| is_within(path, root));
     // A file that only this session protects by its path is not in the other's journal however it was.
     let extra: HashSet<&Vec<u8>> = other.extra.iter().collect();
     let own: Vec<&Vec<u8>> = record.extra.iter().filter(|path| !extra.contains(path)).collect();
@@ -90,6 +104,51 @@ fn adopt_one(record: &mut Record, other: Record) {
     record.holders.sort_by(|a, b| (a.root, &a.path).cmp(&(b.root, &b.path)));
 }
 
+/// Where a root of another session is now, by our names where it or one around it is ours as well: a mount gives a
+/// directory a second path. None where another directory has taken its place.
+fn standing((path, identity): &(Vec<u8>, Identity), ours: &Roots) -> Option<Vec<u8>> {
+    if let Some((own, _)) = ours.iter().find(|(_, own)| own == identity) {
+        return Some(own.clone());
+    }
+    let theirs = Path::new(OsStr::from_bytes(path));
+    for (own, who) in ours {
+        let own = Path::new(OsStr::from_bytes(own));
+        // Ours holds theirs, or lies in it, under another path.
+        let above = theirs.ancestors().skip(1).find(|above| found(above) == Found::Is(*who));
+        if let Some(rest) = above.and_then(|above| theirs.strip_prefix(above).ok()) {
+            return Some(own.join(rest).into_os_string().into_vec());
+        }
+        if let Some(above) = own
+            .ancestors()
+            .skip(1)
+            .find(|above| found(above) == Found::Is(*identity))
+        {
+            return Some(above.as_os_str().as_bytes().to_vec());
+        }
+    }
+    match found(theirs) {
+        Found::Is(now) => (now == *identity).then(|| path.clone()),
+        Found::Nothing => None,
+        // What cannot be looked at may still be what it was.
+        Found::Unknown => Some(path.clone()),
+    }
+}
+
+#[derive(Debug, PartialEq, Eq)]
+enum Found {
+    Is(Identity),
+    Nothing,
+    Unknown,
+}
+
+fn found(path: &Path) -> Found {
+    match nix::sys::stat::stat(path) {
+        Ok(stat) => Found::Is(Identity::of(&stat)),
+        Err(Errno::ENOENT | Errno::ENOTDIR) => Found::Nothing,
+        Err(_) => Found::Unknown,
+    }
+}
+
 type Roots = [(Vec<u8>, Identity)];
 
 fn absolute(roots: &Roots, root: u16, path: &[u8]) -> Vec<u8> {
@@ -104,4 +163,53 @@ fn place(roots: &Roots, path: &[u8]) -> Option<(u16, Vec<u8>)> {
     let ((root, _), number) = inside.max_by_key(|((root, _), _)| root.len())?;
     let rest = &path[root.len()..];
     Some((number, rest.strip_prefix(b"/").unwrap_or(rest).to_vec()))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    fn bytes(path: &Path) -> Vec<u8> {
+        path.as_os_str().as_bytes().to_vec()
+    }
+
+    fn who(path: &Path) -> Identity {
+        match found(path) {
+            Found::Is(identity) => identity,
+            Found::Nothing | Found::Unknown => Identity { device: 0, inode: 0 },
+        }
+    }
+
+    #[test]
+    fn a_root_of_another_session_is_known_by_what_it_is_and_not_by_its_path() {
+        let scene = tempfile::tempdir().unwrap();
+        let at = |path: &str| scene.path().join(path);
+        fs::create_dir_all(at("x/in")).unwrap();
+        fs::create_dir_all(at("other")).unwrap();
+        // Stands in for a mount, which shows the same directory under a second path.
+        symlink(at("x"), at("y")).unwrap();
+        let ours = |path: &str| vec![(bytes(&at(path)), who(&at(path)))];
+        let stands = |theirs: &str, mine: &str| standing(&(bytes(&at(theirs)), who(&at(theirs))), &ours(mine));
+        for (theirs, mine, now) in [
+            ("x", "x", Some("x")),
+            ("y", "x", Some("x")),
+            ("y/in", "x", Some("x/in")),
+            ("y", "x/in", Some("x")),
+            ("other", "x", Some("other")),
+        ] {
+            assert_eq!(
+                stands(theirs, mine),
+                now.map(|now| bytes(&at(now))),
+                "{theirs} beside {mine}"
+            );
+        }
+        // Another directory now, and none.
+        let moved = (bytes(&at("x")), who(&at("other")));
+        assert_eq!(standing(&moved, &ours("x/in")), None);
+        let gone = (bytes(&at("gone")), who(&at("x")));
+        assert_eq!(standing(&gone, &ours("other")), None);
+    }
 }

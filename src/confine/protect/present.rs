@@ -11,6 +11,9 @@ use super::state::State;
 use super::{ProtectError, shown, targets};
 use crate::backend::namespaces::MOST_PROTECTED;
 
+/// `PATH_MAX`, which counts the NUL byte behind a path.
+const LONGEST: usize = 4096;
+
 /// The protected entries that a start would find now, in the same way as a start does, and nothing is
 /// written down.
 pub fn present(roots: &[PathBuf], extra: &[PathBuf], person: &Person) -> Result<Vec<PathBuf>, ProtectError> {
@@ -38,6 +41,8 @@ pub(super) fn topmost(roots: &[Root], kept: &[Kept], extra: &[PathBuf], most: us
     let paths = kept.iter().filter(coverable);
     let mut paths: Vec<PathBuf> = paths
         .map(|kept| shown(&roots[usize::from(kept.root)], &kept.path))
+        // No mount can be named by a longer one.
+        .filter(|path| path.as_os_str().len() < LONGEST)
         .collect();
     paths.sort();
     paths.dedup();

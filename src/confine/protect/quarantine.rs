@@ -3,7 +3,8 @@
 //! One batch per settling, `quarantine/<time>-<pid>/` in the store, with the things moved there as `0`,
 //! `1`, … and a `manifest.json` that says where each came from. A directory is shut (mode 0) once it is
 //! there: a git directory among the things would otherwise be obeyed by any prompt that runs git where a
-//! person looks around. On another file system the thing is copied, up to a limit for all, then removed.
+//! person looks around. On another file system the thing is copied, up to a limit for all, then removed; what is beyond
+//! the limit is lost, and the copy is called `N-incomplete`.
 //!
 //! Removing comes before keeping: where nothing can be kept, the intruder is deleted.
 
@@ -14,13 +15,14 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use nix::errno::Errno;
-use nix::fcntl::{OFlag, RenameFlags, open, renameat2};
+use nix::fcntl::{OFlag, RenameFlags, open, renameat, renameat2};
 use nix::sys::stat::{FchmodatFlags, Mode, fchmodat};
 
 use super::at::{self, split};
 use super::evict::Budget;
 use super::roots::Root;
 use super::{ProtectError, What, evict, journal, shown};
+use crate::policy::hex::hex;
 
 /// The batch of one settling; nothing exists until something is moved.
 #[derive(Debug)]
@@ -38,8 +40,8 @@ struct Item {
     name: String,
     /// For people.
     path: String,
-    /// For programs: the path's bytes.
-    path_bytes: Vec<u8>,
+    /// For programs: the path's bytes, in hexadecimal.
+    path_hex: String,
     what: &'static str,
     /// Whether everything that was there is here.
     complete: bool,
@@ -90,6 +92,14 @@ impl Quarantine {
                 false
             }
         };
+        // Its name says so to whoever is told where it is.
+        let item = if complete {
+            item
+        } else {
+            let named = format!("{item}-incomplete");
+            let renamed = renameat(batch.as_fd(), item.as_str(), batch.as_fd(), named.as_str());
+            if renamed.is_ok() { named } else { item }
+        };
         let place = folder.join(&item);
         let Ok(kept) = std::fs::symlink_metadata(&place) else {
             return Ok(None);
@@ -102,7 +112,7 @@ impl Quarantine {
         self.manifest.push(Item {
             name: item,
             path: crate::policy::path::display(&origin),
-            path_bytes: origin.as_os_str().as_bytes().to_vec(),
+            path_hex: hex(origin.as_os_str().as_bytes()),
             what: what.word(),
             complete,
         });

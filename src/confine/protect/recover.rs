@@ -15,6 +15,7 @@ use super::overlap;
 use super::place::Patterns;
 use super::roots::{open_roots, unlock};
 use super::settle::{Settled, settle};
+use super::sight::born;
 use super::{ProtectError, Violation};
 use crate::policy::path::display;
 
@@ -148,7 +149,10 @@ fn restore(mut record: Record, store: &Path) -> Settled {
             }
         };
         for mut root in opened {
+            let then = record.born.get(usize::from(number)).copied().flatten();
+            let is_another = then.is_some() && born(&root, b"") != then;
             if root.identity == *identity
+                && !is_another
                 && let Ok(now) = u16::try_from(roots.len())
             {
                 numbers.insert(number, now);
@@ -172,4 +176,33 @@ fn restore(mut record: Record, store: &Path) -> Settled {
 
 fn renumber(root: &mut u16, numbers: &BTreeMap<u16, u16>) -> bool {
     numbers.get(root).map(|&number| *root = number).is_some()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::MetadataExt;
+
+    use super::*;
+
+    #[test]
+    fn a_journal_that_cannot_be_seen_to_concerns_only_what_overlaps_its_roots() {
+        let scene = tempfile::tempdir().unwrap();
+        let at = |path: &str| scene.path().join(path);
+        for folder in ["a/b/c", "a/bc", "other"] {
+            fs::create_dir_all(at(folder)).unwrap();
+        }
+        let found = fs::metadata(at("a/b")).unwrap();
+        let identity = Identity {
+            device: found.dev(),
+            inode: found.ino(),
+        };
+        let left = Unrecovered {
+            error: ProtectError::TooMany,
+            extent: Extent::Roots(vec![(at("a/b"), identity)]),
+        };
+        let concerns = |path: &str| left.concerns(&[at(path)]);
+        assert!(concerns("a/b") && concerns("a") && concerns("") && concerns("a/b/c"));
+        assert!(!concerns("other") && !concerns("a/bc"));
+    }
 }

@@ -36,6 +36,14 @@ pub(super) fn put(
     }
 }
 
+/// Whether it could be made again: a socket belongs to the process that bound it, and a device needs privileges.
+pub(super) fn can_be_made(state: &State) -> bool {
+    match state {
+        State::File { .. } | State::Symlink { .. } | State::Directory { .. } => true,
+        State::Special { mode, .. } => mode & libc::S_IFMT == libc::S_IFIFO,
+    }
+}
+
 /// Makes the entry `path` as `state` says, in a directory that is there.
 pub(super) fn make(root: &Root, path: &[u8], state: &State) -> nix::Result<()> {
     let (directory, name) = split(path);
@@ -61,10 +69,9 @@ pub(super) fn make(root: &Root, path: &[u8], state: &State) -> nix::Result<()> {
                     FchmodatFlags::NoFollowSymlink,
                 )
             }
-            State::Special { mode, .. } if mode & libc::S_IFMT == libc::S_IFIFO => {
+            State::Special { mode, .. } if can_be_made(state) => {
                 mkfifoat(&parent, name, Mode::from_bits_truncate(mode & 0o7777))
             }
-            // A socket belongs to the process that bound it, and a device needs privileges.
             State::Special { .. } => Err(Errno::EOPNOTSUPP),
         }
     })

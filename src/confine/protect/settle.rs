@@ -1,9 +1,9 @@
 //! Comparing with the snapshot and undoing the difference, until nothing differs.
 //!
-//! A round goes: directories that were moved away come back first, because what they hold cannot be had
-//! from the journal (a git directory's objects); then what was there is compared; then what was not there
-//! is inspected. Each round ends in another walk, so what a restored or quarantined thing uncovered
-//! is seen; a tree that is still not at rest after [`ROUNDS`] is an error, and its journal stays.
+//! A round goes: directories that were moved away come back first, because what they hold cannot be had from the journal (a
+//! git directory's objects); then what was there is compared; then what was not there is inspected. Each round ends in
+//! another walk, so what a restored or quarantined thing uncovered is seen; a tree that is still not at rest after
+//! [`ROUNDS`] is an error, and its journal stays.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::path::{Path, PathBuf};
@@ -11,17 +11,18 @@ use std::path::{Path, PathBuf};
 use nix::errno::Errno;
 use nix::fcntl::RenameFlags;
 
-use super::at::{self, Identity, is_within, outermost, split};
+use super::at::{self, Identity, outermost, split};
 use super::change::Changes;
 use super::inspect::{MAX_NEW, Surroundings, may_stay, offence};
 use super::journal::{Kept, Record};
 use super::names::is_dot_git;
 use super::place::{Patterns, Role};
 use super::quarantine::Quarantine;
-use super::restore::{is_blocked, make_way, put, rename, set_mode};
+use super::restore::{can_be_made, is_blocked, make_way, put, rename, set_mode};
 use super::roots::Root;
 use super::sight::{Found, Holder, Sight, born};
 use super::state::{Names, Seen, State, glance};
+use super::touched::Touched;
 use super::unchanged::Company;
 use super::walk::walk_through;
 use super::{MAX_TOTAL, ProtectError, Violation, What, gitconfig, shown};
@@ -33,7 +34,6 @@ const MOVES: usize = 256;
 
 /// What an entry had become, where that is kept, and why the entry could not be put back.
 type Undone = (What, Option<PathBuf>, Option<ProtectError>);
-
 /// What settling came to.
 #[derive(Debug, Default)]
 pub struct Settled {
@@ -45,9 +45,8 @@ pub struct Settled {
     pub(super) changes: Changes,
 }
 
-/// Undoes every difference between the record and the roots; with it the last walk, if one came through.
-///
-/// An entry that cannot be put back does not keep the others from it.
+/// Undoes every difference between the record and the roots; with it the last walk, if one came through. An entry that
+/// cannot be put back does not keep the others from it.
 pub(super) fn settle(
     roots: &[Root],
     patterns: &Patterns,
@@ -58,6 +57,7 @@ pub(super) fn settle(
     let mut work = Settling {
         roots,
         record,
+        holders: record.holders.iter().map(|holder| holder.identity).collect(),
         quarantine: Quarantine::new(store),
         said: HashSet::new(),
         changes: 0,
@@ -75,6 +75,7 @@ pub(super) fn settle(
 struct Settling<'a> {
     roots: &'a [Root],
     record: &'a Record,
+    holders: HashSet<Identity>,
     quarantine: Quarantine,
     /// What has been reported: a second try at an entry is no second violation.
     said: HashSet<(PathBuf, What)>,
@@ -135,27 +136,22 @@ impl Settling<'_> {
 
     /// Moves holders that are elsewhere now back to where they were; the walk that found none moved.
     fn bring_back(&mut self, patterns: &Patterns, earlier: Option<&Sight>) -> Result<Sight, ProtectError> {
-        let wanted: HashSet<Identity> = self.record.holders.iter().map(|holder| holder.identity).collect();
         let mut last = PathBuf::new();
         for _ in 0..MOVES {
             let mut errors = Vec::new();
             let sight = walk_through(self.roots, patterns, earlier, Company::Nobody, &mut errors)?;
-            let places = sight.locate(&wanted);
-            let mut touched: Vec<(u16, Vec<u8>)> = Vec::new();
+            let places = sight.locate(&self.holders);
+            let mut touched = Touched::default();
             for holder in &self.record.holders {
                 let Some((root, path)) = places.get(&holder.identity) else {
                     continue;
                 };
-                if (*root, path) == (holder.root, &holder.path) {
+                // A mount may show it a second time.
+                if (*root, path) == (holder.root, &holder.path) || holder.is_at_home(self.root(holder.root)) {
                     continue;
                 }
-                let clear = |root: u16, path: &[u8]| {
-                    touched
-                        .iter()
-                        .all(|(r, p)| *r != root || !(is_within(path, p) || is_within(p, path)))
-                };
                 // What this pass has moved is not where the walk saw it: left to the next pass.
-                if !clear(*root, path) || !clear(holder.root, &holder.path) {
+                if !touched.is_clear(*root, path) || !touched.is_clear(holder.root, &holder.path) {
                     continue;
                 }
                 if holder.born.is_none() || born(self.root(*root), path) != holder.born {
@@ -166,8 +162,8 @@ impl Settling<'_> {
                     continue;
                 }
                 last = shown(self.root(holder.root), &holder.path);
-                touched.push((*root, path.clone()));
-                touched.push((holder.root, holder.path.clone()));
+                touched.add(*root, path);
+                touched.add(holder.root, &holder.path);
             }
             if touched.is_empty() {
                 self.settled.errors.append(&mut errors);
@@ -186,8 +182,7 @@ impl Settling<'_> {
         let mut quarantined = make_way(home, directory, &mut self.quarantine)?;
         let mut how = RenameFlags::RENAME_NOREPLACE;
         if let Ok(occupant) = at::stat(&home.fd, &holder.path) {
-            let occupant = Identity::of(&occupant);
-            let is_holder = self.record.holders.iter().any(|other| other.identity == occupant);
+            let is_holder = self.holders.contains(&Identity::of(&occupant));
             // What took the place of a git directory is an intruder. What took that of an ordinary directory
             // may be a person's work: it goes where the directory was, and is inspected there.
             if is_holder || !is_dot_git(name) {
@@ -248,7 +243,8 @@ impl Settling<'_> {
     /// Puts one entry back if it differs: what had become of it, where that is kept, and the error if nothing
     /// could be put in its place.
     fn undo(&mut self, kept: &Kept) -> Result<Option<Undone>, ProtectError> {
-        let root = &self.roots[usize::from(kept.root)];
+        let roots = self.roots;
+        let root = &roots[usize::from(kept.root)];
         let limit = match &kept.state {
             // A config may have been added to.
             State::File { content, .. } if kept.role == Role::GitConfig => (content.len() as u64).max(1 << 20),
@@ -287,6 +283,10 @@ impl Settling<'_> {
                     return Ok(self.part(kept, state));
                 }
             }
+            (old, Seen::Absent) if !can_be_made(old) => {
+                self.report(kept.root, &kept.path, What::Gone, None, None);
+                return Ok(None);
+            }
             (_, Seen::Absent) => {
                 // Only where it is certain that nothing is there: anything else is put right.
                 if matches!(at::stat(&root.fd, &kept.anchor), Err(Errno::ENOENT)) && !is_blocked(root, &kept.path) {
@@ -318,6 +318,7 @@ impl Settling<'_> {
                 self.settled.changes.keep(change.filter(|_| in_the_way.is_none()));
                 (what, quarantined.or(in_the_way), None)
             }
+            Err(_) if !can_be_made(&kept.state) => (what, quarantined, None),
             Err(error) => (what, quarantined, Some(error)),
         }))
     }

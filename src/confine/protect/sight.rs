@@ -87,6 +87,13 @@ pub(super) struct Holder {
     pub(super) born: Option<(i64, u32)>,
 }
 
+impl Holder {
+    /// Whether it stands where it stood; `root` is its own.
+    pub(super) fn is_at_home(&self, root: &Root) -> bool {
+        at::stat(&root.fd, &self.path).is_ok_and(|there| Identity::of(&there) == self.identity)
+    }
+}
+
 /// When the directory `path` was made, if that can be known.
 pub(super) fn born(root: &Root, path: &[u8]) -> Option<(i64, u32)> {
     sys::birth_time(at::open_place(&root.fd, path).ok()?).ok()?

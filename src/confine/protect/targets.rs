@@ -7,7 +7,7 @@
 //! may lead anywhere, and is an error, unless git cannot reach it either.
 
 use std::cell::Cell;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ffi::OsStr;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
@@ -139,6 +139,13 @@ fn ways(path: &Path) -> BTreeSet<PathBuf> {
 /// The repositories whose git directory lies in a root, and those that something called `.git` in a root makes.
 fn in_sight(roots: &[Root], sight: &Sight) -> Result<Vec<Repository>, ProtectError> {
     let gits = sight.git_directories();
+    let mut worktrees: HashMap<(u16, &[u8]), Vec<&[u8]>> = HashMap::new();
+    for (number, git) in &gits {
+        let above = split(git).0;
+        if split(above).1 == b"worktrees" {
+            worktrees.entry((*number, above)).or_default().push(git);
+        }
+    }
     let mut found: BTreeMap<PathBuf, Repository> = BTreeMap::new();
     for (number, git) in &gits {
         let Some(root) = roots.get(usize::from(*number)) else {
@@ -152,8 +159,9 @@ fn in_sight(roots: &[Root], sight: &Sight) -> Result<Vec<Repository>, ProtectErr
             git_path.clone()
         }];
         // The worktrees that share the config, each of which says where it is.
-        let worktrees = join(git, b"worktrees");
-        for (_, other) in gits.iter().filter(|(n, p)| n == number && split(p).0 == worktrees) {
+        let folder = join(git, b"worktrees");
+        let of_it = worktrees.get(&(*number, folder.as_slice()));
+        for other in of_it.into_iter().flatten() {
             if let Seen::Present(State::File { content, .. }) = glance(&root.fd, &join(other, b"gitdir"), MAX_CONFIG) {
                 let back = Path::new(OsStr::from_bytes(content.trim_ascii()));
                 let worktree = root.path.join(OsStr::from_bytes(other)).join(back);

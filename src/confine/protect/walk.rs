@@ -361,11 +361,12 @@ impl Walker<'_> {
         })
     }
 
-    /// Whether a directory that we may not read could still be given entries by this user.
+    /// Whether a directory that we may not read could still be given entries by this user, or leads to one that could.
     fn could_be_written(&self, directory: &Directory, path: &[u8]) -> bool {
         let root = &self.roots[usize::from(directory.root)];
         match at::stat(&root.fd, path) {
-            Ok(stat) => stat.st_uid == nix::unistd::geteuid().as_raw() || at::permissions(&stat) & 0o022 != 0,
+            Ok(stat) if stat.st_uid == nix::unistd::geteuid().as_raw() => true,
+            Ok(stat) => at::permissions(&stat) & 0o022 != 0 || at::can_be_searched(&root.fd, path),
             Err(Errno::ENOENT | Errno::ENOTDIR | Errno::ELOOP) => false,
             // Not even reachable, which may change: not certain is not safe.
             Err(_) => true,

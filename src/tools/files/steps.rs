@@ -59,7 +59,11 @@ impl Executor {
                         max_bytes: limit,
                     },
                     wants: format!("{verb} {}", judged.path),
-                    done: format!("wrote {} ({size} bytes)", judged.path),
+                    done: format!(
+                        "wrote {} ({size} {})",
+                        judged.path,
+                        if size == 1 { "byte" } else { "bytes" }
+                    ),
                     data: json!({"path": judged.path.to_string(), "bytes": size}),
                     empties: None,
                     judged: vec![judged],

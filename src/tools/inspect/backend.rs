@@ -12,7 +12,7 @@ use crate::backend::seccomp::Attempts;
 use crate::backend::status::{ClauseStatus, Refusal, Status, protected};
 use crate::backend::survey::Survey;
 use crate::backend::{Plan, Regime, namespaces};
-use crate::policy::{AbsPath, Access, BackendChoice, Operation, Policy, Right};
+use crate::policy::{AbsPath, Access, BackendChoice, DenyFallback, Operation, Policy, Right, Root, Scope, Target};
 use crate::profile::{FileReach, Profile, Reach};
 use crate::tools::footing::Footing;
 use crate::tools::plan::{self, Ground, Lowered, PlanError, Surroundings, Walls};
@@ -269,6 +269,21 @@ impl<'a> Stand<'a> {
     fn protected(&self) -> Result<Vec<ClauseStatus>, Refusal> {
         protected_in(self.policy, self.backend)
     }
+}
+
+/// A deny that keeps from starting, in any backend, what may write around it: one of names, whatever they are, where
+/// commands may make names. A mount covers what is there, and Landlock rules no part of what it grants.
+pub fn keeps_writers_out(policy: &Policy) -> Option<Refusal> {
+    let whole = |root: &&Root| root.scope == Scope::Tree && root.suffixes.is_none() && root.max_file_bytes.is_none();
+    let writes = |root: &&Root| root.rights.has(Right::Write) && policy.deny_fallback == DenyFallback::Refuse;
+    let roots = policy.roots.iter().filter(whole).filter(writes);
+    let mut denies = roots.flat_map(|root| root.denies.iter().map(move |deny| (root, deny)));
+    let (root, deny) = denies.find(|(_, deny)| matches!(deny.target, Target::Pattern { .. }))?;
+    Some(Refusal::DenyBelowGrant {
+        clause: deny.to_string(),
+        origin: deny.origin.to_string(),
+        granted: root.path.clone(),
+    })
 }
 
 /// What becomes of protected names in a backend.

@@ -1,6 +1,10 @@
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 
+use super::super::journal;
+use super::super::place::Patterns;
+use super::super::roots::open_roots;
+use super::super::settle::settle;
 use super::super::{Guard, What};
 use super::{Scene, one, whole};
 
@@ -479,19 +483,24 @@ fn a_store_that_holds_nothing_more_keeps_no_intruder_and_nothing_from_being_rest
 #[test]
 fn one_entry_that_cannot_be_restored_keeps_no_other_from_it() {
     let scene = Scene::empty();
+    scene.write(".envrc", "mine");
     scene.write("z/.envrc", "mine");
-    let listener = std::os::unix::net::UnixListener::bind(scene.at(".envrc")).unwrap();
     let guard = scene.guard();
-    drop(listener);
+    let mut record = journal::all(&scene.store()).unwrap().pop().unwrap();
+    // No file can have such a name.
+    assert_eq!(record.entries[0].path, b".envrc");
+    record.entries[0].path = vec![b'n'; 300];
     fs::remove_file(scene.at(".envrc")).unwrap();
     scene.write("z/.envrc", "evil");
     scene.write("z/.npmrc", "evil");
-    let settled = guard.settle();
+    let mut patterns = Patterns::new();
+    let roots = open_roots(&[scene.root()], &[], &mut patterns).unwrap();
+    let (settled, _) = settle(&roots, &patterns, &record, None, &scene.store());
     assert_eq!(settled.errors.len(), 1, "{settled:?}");
-    assert_eq!(settled.violations.len(), 3, "{settled:?}");
+    assert_eq!(settled.violations.len(), 2, "{settled:?}");
     assert_eq!(scene.read("z/.envrc"), "mine");
     assert!(!scene.exists("z/.npmrc"));
-    assert_eq!(fs::read_dir(scene.store().join("journal")).unwrap().count(), 1);
+    drop(guard);
 }
 
 #[test]
@@ -547,6 +556,17 @@ fn what_a_copy_would_cost_too_much_for_is_removed_and_not_kept() {
     for violation in found {
         assert_eq!(violation.quarantined.is_some(), violation.path == scene.at(".envrc"));
         assert!(violation.path.symlink_metadata().is_err());
+    }
+    // A part that could be kept is not called the whole.
+    let guard = Guard::snapshot(&[scene.root()], &[], &store).unwrap();
+    scene.write(".idea/first", "precious");
+    fs::File::create(scene.at(".idea/second"))
+        .unwrap()
+        .set_len(1 << 40)
+        .unwrap();
+    for violation in whole(guard.settle()) {
+        let kept = violation.quarantined.unwrap();
+        assert!(kept.to_string_lossy().ends_with("-incomplete"), "{kept:?}");
     }
 }
 

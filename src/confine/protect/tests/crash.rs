@@ -1,10 +1,10 @@
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::os::unix::net::UnixListener;
 
 use super::super::repository::Person;
 use super::super::{Guard, Violation, What, recover};
-use super::{Scene, whole};
+use super::{Scene, one, whole};
 
 #[test]
 fn a_journal_that_a_crash_left_is_restored_at_the_next_start() {
@@ -84,39 +84,79 @@ fn a_journal_of_rubbish_is_an_error_that_names_it() {
     assert!(recover(&scene.store()).failures.is_empty());
 }
 
-/// A directory whose file system is full is hard to come by; a protected socket cannot be made again either.
-fn cannot_be_restored(scene: &Scene, folder: &str) {
-    fs::create_dir_all(scene.at(folder)).unwrap();
-    let _listener = UnixListener::bind(scene.at(folder).join(".envrc")).unwrap();
-    drop(Guard::snapshot(&[scene.at(folder)], &[], &scene.store()).unwrap());
-    fs::remove_file(scene.at(folder).join(".envrc")).unwrap();
-}
-
 #[test]
-fn a_journal_that_cannot_be_seen_to_concerns_only_what_overlaps_its_roots() {
+fn a_journal_that_cannot_be_seen_to_does_not_keep_the_others_from_it() {
     let scene = Scene::empty();
-    cannot_be_restored(&scene, "a/b");
-    fs::create_dir_all(scene.at("other")).unwrap();
     scene.write("third/.envrc", "mine");
     drop(Guard::snapshot(&[scene.at("third")], &[], &scene.store()).unwrap());
     scene.write("third/.envrc", "evil");
+    fs::write(scene.store().join("journal/0"), "rubbish").unwrap();
     let recovered = recover(&scene.store());
-    // The one after it was seen to.
-    assert_eq!(recovered.violations.len(), 2, "{recovered:?}");
-    assert_eq!(scene.read("third/.envrc"), "mine");
-    assert_eq!(recovered.failures.len(), 1);
-    let concerns = |path: &str| recovered.failures[0].concerns(&[scene.at(path)]);
-    assert!(concerns("a/b") && concerns("a") && concerns("") && concerns("a/b/c"));
-    assert!(!concerns("other") && !concerns("a/bc") && !concerns("third"));
-    // Another snapshot elsewhere goes through.
     assert_eq!(
-        whole(
-            Guard::snapshot(&[scene.at("other")], &[], &scene.store())
-                .unwrap()
-                .settle()
-        ),
-        []
+        (recovered.violations.len(), recovered.failures.len()),
+        (1, 1),
+        "{recovered:?}"
     );
+    assert_eq!(scene.read("third/.envrc"), "mine");
+}
+
+#[test]
+fn a_socket_that_is_gone_is_told_once_and_locks_nobody_out() {
+    let scene = Scene::empty();
+    let listen = |scene: &Scene| UnixListener::bind(scene.at(".envrc")).unwrap();
+    let _listener = listen(&scene);
+    let found = scene.report(|scene| fs::remove_file(scene.at(".envrc")).unwrap());
+    assert_eq!(found, one(".envrc", What::Gone));
+    // The same after a crash, and where something else has taken its place.
+    let _listener = listen(&scene);
+    drop(scene.guard());
+    fs::remove_file(scene.at(".envrc")).unwrap();
+    scene.write(".envrc", "evil");
+    let found: Vec<What> = recovered(&scene).into_iter().map(|found| found.what).collect();
+    assert_eq!(found, [What::Changed, What::Gone]);
+    assert!(!scene.exists(".envrc"));
+    assert_eq!(recovered(&scene), []);
+}
+
+/// Removes the root and makes another until that has the number of the first, where its file system uses numbers again.
+fn replace_root(scene: &Scene) {
+    let number = || fs::metadata(scene.root()).unwrap().ino();
+    let before = number();
+    for _ in 0..32 {
+        fs::remove_dir_all(scene.root()).unwrap();
+        fs::create_dir(scene.root()).unwrap();
+        if number() == before {
+            break;
+        }
+    }
+}
+
+#[test]
+fn another_directory_in_the_place_of_a_root_is_not_made_what_that_was() {
+    let scene = Scene::new();
+    drop(scene.guard());
+    replace_root(&scene);
+    scene.git(&["init", "-q"]);
+    scene.write(".git/hooks/pre-commit", "mine");
+    scene.git(&["config", "alias.mine", "!true"]);
+    assert_eq!(recovered(&scene), []);
+    assert_eq!(scene.read(".git/hooks/pre-commit"), "mine");
+    assert!(scene.read(".git/config").contains("mine"));
+}
+
+#[test]
+fn what_another_session_knows_of_a_directory_that_was_moved_away_says_nothing_of_the_one_there_now() {
+    let scene = Scene::new();
+    let first = scene.guard();
+    fs::rename(scene.root(), scene.folder.path().join("old")).unwrap();
+    fs::create_dir(scene.root()).unwrap();
+    scene.git(&["init", "-q"]);
+    scene.write(".git/hooks/pre-commit", "mine");
+    scene.git(&["config", "alias.mine", "!true"]);
+    assert_eq!(whole(scene.guard().settle()), []);
+    assert_eq!(scene.read(".git/hooks/pre-commit"), "mine");
+    assert!(scene.read(".git/config").contains("mine"));
+    assert_eq!(whole(first.settle()), []);
 }
 
 #[test]
