@@ -107,31 +107,29 @@ fn adopt_one(record: &mut Record, mut other: Record) {
 /// Where a root of another session is now, by our names where it or one around it is ours as well: a mount gives a
 /// directory a second path. None where another directory has taken its place.
 fn standing((path, identity): &(Vec<u8>, Identity), ours: &Roots) -> Option<Vec<u8>> {
-    if let Some((own, _)) = ours.iter().find(|(_, own)| own == identity) {
-        return Some(own.clone());
-    }
     let theirs = Path::new(OsStr::from_bytes(path));
-    for (own, who) in ours {
-        let own = Path::new(OsStr::from_bytes(own));
-        // Ours holds theirs, or lies in it, under another path.
-        let above = theirs.ancestors().skip(1).find(|above| found(above) == Found::Is(*who));
-        if let Some(rest) = above.and_then(|above| theirs.strip_prefix(above).ok()) {
-            return Some(own.join(rest).into_os_string().into_vec());
-        }
-        if let Some(above) = own
-            .ancestors()
-            .skip(1)
-            .find(|above| found(above) == Found::Is(*identity))
-        {
+    let is = |wanted: Identity| move |place: &&Path| found(place) == Found::Is(wanted);
+    // It is ours, or ours lies in it.
+    for (own, _) in ours {
+        let mut above = Path::new(OsStr::from_bytes(own)).ancestors();
+        if let Some(above) = above.find(is(*identity)) {
             return Some(above.as_os_str().as_bytes().to_vec());
         }
     }
     match found(theirs) {
-        Found::Is(now) => (now == *identity).then(|| path.clone()),
-        Found::Nothing => None,
+        Found::Is(now) if now == *identity => {}
         // What cannot be looked at may still be what it was.
-        Found::Unknown => Some(path.clone()),
+        Found::Unknown => {}
+        Found::Is(_) | Found::Nothing => return None,
     }
+    // Ours holds it.
+    for (own, who) in ours {
+        let above = theirs.ancestors().skip(1).find(is(*who));
+        if let Some(rest) = above.and_then(|above| theirs.strip_prefix(above).ok()) {
+            return Some(Path::new(OsStr::from_bytes(own)).join(rest).into_os_string().into_vec());
+        }
+    }
+    Some(path.clone())
 }
 
 #[derive(Debug, PartialEq, Eq)]
@@ -206,9 +204,10 @@ mod tests {
                 "{theirs} beside {mine}"
             );
         }
-        // Another directory now, and none.
+        // Another directory now, and none; whoever holds that place knows nothing of the one that was there.
         let moved = (bytes(&at("x")), who(&at("other")));
         assert_eq!(standing(&moved, &ours("x/in")), None);
+        assert_eq!(standing(&moved, &ours("")), None);
         let gone = (bytes(&at("gone")), who(&at("x")));
         assert_eq!(standing(&gone, &ours("other")), None);
     }
