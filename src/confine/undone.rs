@@ -45,7 +45,7 @@ pub(super) fn bounded(
     let told = fits.count();
     violations.truncate(told);
     let beyond = (told < all).then(|| {
-        format!("{all} changes to protected names were undone, more than can be told; the manifest.json beside what is kept has all")
+        format!("{told} of {all} changes are told, for more cannot be: all were undone, and what was taken away is in quarantine")
     });
     let unsettled = [unsettled, beyond]
         .into_iter()
@@ -103,6 +103,9 @@ mod tests {
         let bytes: usize = told.iter().map(|violation| violation.path.len()).sum();
         assert!(!told.is_empty() && told.len() < 600 && bytes <= ROOM);
         let why = why.unwrap();
-        assert!(why.starts_with("a step failed; 600 changes"), "{why}");
+        assert!(
+            why.starts_with("a step failed; ") && why.contains("of 600 changes are told"),
+            "{why}"
+        );
     }
 }

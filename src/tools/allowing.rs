@@ -66,7 +66,7 @@ pub(super) fn allowed_by(
         (rules, now) = (changed, judged);
         hints.push(Hint::Rule(hint));
     }
-    told(hints) + unasked(roots)
+    told(hints, roots)
 }
 
 /// What is to be known of a command that a rule lets through: it is given less than one that somebody approved.
@@ -87,7 +87,7 @@ enum Hint {
     Beside(String),
 }
 
-fn told(hints: Vec<Hint>) -> String {
+fn told(hints: Vec<Hint>, roots: &[Root]) -> String {
     let (mut rules, mut sentences) = (Vec::new(), Vec::new());
     for hint in hints {
         let (list, text) = match hint {
@@ -100,7 +100,7 @@ fn told(hints: Vec<Hint>) -> String {
     }
     // Where something else asks as well, they do not allow the whole of it.
     let what = if sentences.is_empty() { "it" } else { "its part" };
-    let rules = (!rules.is_empty()).then(|| format!("{} would allow {what}", rules.join(" and ")));
+    let rules = (!rules.is_empty()).then(|| format!("{} would allow {what}{}", rules.join(" and "), unasked(roots)));
     let all: Vec<String> = rules.into_iter().chain(sentences).collect();
     all.join("; ")
 }
@@ -183,6 +183,7 @@ fn missing_rule(rules: &[ShellRule], words: &[String], count: usize) -> Option<(
 mod tests {
     use super::*;
     use crate::policy::shell::judge;
+    use crate::policy::{AbsPath, Identity, Rights, Scope};
 
     fn rule(pattern: &str, approval: Demand) -> ShellRule {
         let words = pattern.split_whitespace().map(str::to_owned).collect();
@@ -191,6 +192,11 @@ mod tests {
 
     /// What is told of a line where `echo` is free, `git push` is asked about, `rm` is forbidden, and the rest is asked about.
     fn hint(line: &str) -> String {
+        hint_in(line, &[])
+    }
+
+    /// The same for a command that may write in these roots.
+    fn hint_in(line: &str, roots: &[Root]) -> String {
         let rules = vec![
             rule("echo", Demand::None),
             rule("git push", Demand::Required),
@@ -201,7 +207,7 @@ mod tests {
         ];
         let default = rule("", Demand::Required);
         let judge = |rules: Vec<ShellRule>| judge(line, &rules, &default, &|_, _| true);
-        allowed_by(&rules, &[], &judge(rules.clone()), &judge)
+        allowed_by(&rules, roots, &judge(rules.clone()), &judge)
     }
 
     #[test]
@@ -248,6 +254,31 @@ mod tests {
             let expected = format!("a rule `{{pattern: {pattern}, approval: none}}` under shell.rules would allow it");
             assert_eq!(hint(line), expected, "{line}");
         }
+    }
+
+    #[test]
+    fn where_writing_is_asked_about_a_rule_is_not_said_to_give_it() {
+        let root = |write_approval| Root {
+            name: "project".to_owned(),
+            path: AbsPath::root(),
+            identity: Identity { device: 1, inode: 1 },
+            scope: Scope::Tree,
+            rights: Rights::ALL,
+            suffixes: None,
+            max_file_bytes: None,
+            read_approval: Demand::None,
+            write_approval,
+            denies: Vec::new(),
+            origin: Origin::Builtin("test"),
+        };
+        let asked = hint_in("touch x", &[root(Demand::Required)]);
+        assert!(
+            asked.ends_with("would allow it; unasked, it writes only in roots with `approval: {write: none}`"),
+            "{asked}"
+        );
+        assert!(hint_in("touch x", &[root(Demand::None)]).ends_with("would allow it"));
+        // Where no rule is named there is none to say that of.
+        assert!(!hint_in("A=1", &[root(Demand::Required)]).contains("unasked"));
     }
 
     #[test]

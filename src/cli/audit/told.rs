@@ -88,6 +88,7 @@ pub(super) fn of_event(event: &str, record: &Map<String, Value>) -> String {
             also(", bytes of output: ", "output_bytes"),
             also("; protected names could not be restored: ", "unsettled")
         ),
+        "violation" if field("what") == "gone" => format!("{} is gone, and cannot be made again", field("file.path")),
         "violation" => format!(
             "{} was {}; {}{}{}",
             field("file.path"),

@@ -13,9 +13,11 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 use nix::errno::Errno;
+use nix::fcntl::{OFlag, open};
+use nix::sys::stat::Mode;
 
 use super::ProtectError;
-use super::at::{Identity, is_within, join};
+use super::at::{self, Identity, is_within, join};
 use super::journal::{self, Kept, Record};
 use super::sight::Holder;
 
@@ -57,7 +59,13 @@ pub(super) fn adopt(record: &mut Record, others: Vec<Record>) {
 
 fn adopt_one(record: &mut Record, mut other: Record) {
     // Where its roots are now, under our names for them.
-    let now: Vec<Option<Vec<u8>>> = other.roots.iter().map(|root| standing(root, &record.roots)).collect();
+    let born = other.born.iter().copied().chain(std::iter::repeat(None));
+    let now: Vec<Option<Vec<u8>>> = other
+        .roots
+        .iter()
+        .zip(born)
+        .map(|(root, born)| standing(root, born, record))
+        .collect();
     let stands = |root: u16| now.get(usize::from(root)).is_some_and(Option::is_some);
     other.entries.retain(|kept| stands(kept.root));
     other.holders.retain(|holder| stands(holder.root));
@@ -105,32 +113,47 @@ fn adopt_one(record: &mut Record, mut other: Record) {
 }
 
 /// Where a root of another session is now, by our names where it or one around it is ours as well: a mount gives a
-/// directory a second path. None where another directory has taken its place.
-fn standing((path, identity): &(Vec<u8>, Identity), ours: &Roots) -> Option<Vec<u8>> {
+/// directory a second path, and a command may have moved it. None where another directory has taken its place.
+fn standing((path, identity): &(Vec<u8>, Identity), born: Born, record: &Record) -> Option<Vec<u8>> {
+    let ours = &record.roots;
+    let is_same = |other: Born| born.is_none() || other.is_none() || born == other;
+    let births = record.born.iter().copied().chain(std::iter::repeat(None));
+    if let Some(((own, _), of_own)) = ours.iter().zip(births).find(|((_, own), _)| own == identity) {
+        return is_same(of_own).then(|| own.clone());
+    }
+    // Our own walk has met it.
+    let met = |holder: &&Holder| holder.identity == *identity && is_same(holder.born);
+    if let Some(holder) = record.holders.iter().find(met) {
+        return Some(absolute(ours, holder.root, &holder.path));
+    }
     let theirs = Path::new(OsStr::from_bytes(path));
     let is = |wanted: Identity| move |place: &&Path| found(place) == Found::Is(wanted);
-    // It is ours, or ours lies in it.
-    for (own, _) in ours {
-        let mut above = Path::new(OsStr::from_bytes(own)).ancestors();
-        if let Some(above) = above.find(is(*identity)) {
+    for (own, who) in ours {
+        let own = Path::new(OsStr::from_bytes(own));
+        let above = own.ancestors().skip(1).find(is(*identity));
+        if let Some(above) = above.filter(|_| found(own) == Found::Is(*who)) {
             return Some(above.as_os_str().as_bytes().to_vec());
         }
     }
     match found(theirs) {
         Found::Is(now) if now == *identity => {}
         // What cannot be looked at may still be what it was.
-        Found::Unknown => {}
+        Found::Unknown => return Some(path.clone()),
         Found::Is(_) | Found::Nothing => return None,
     }
-    // Ours holds it.
     for (own, who) in ours {
         let above = theirs.ancestors().skip(1).find(is(*who));
         if let Some(rest) = above.and_then(|above| theirs.strip_prefix(above).ok()) {
-            return Some(Path::new(OsStr::from_bytes(own)).join(rest).into_os_string().into_vec());
+            let place = Path::new(OsStr::from_bytes(own)).join(rest);
+            if found(&place) == Found::Is(*identity) {
+                return Some(place.into_os_string().into_vec());
+            }
         }
     }
     Some(path.clone())
 }
+
+type Born = Option<(i64, u32)>;
 
 #[derive(Debug, PartialEq, Eq)]
 enum Found {
@@ -139,10 +162,14 @@ enum Found {
     Unknown,
 }
 
+/// What is at an absolute path, to which no link may lead: whoever can make one must not say where a root is.
 fn found(path: &Path) -> Found {
-    match nix::sys::stat::stat(path) {
+    let flags = OFlag::O_PATH | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC;
+    let path = path.as_os_str().as_bytes();
+    let looked = open("/", flags, Mode::empty()).and_then(|top| at::stat(top, path.strip_prefix(b"/").unwrap_or(path)));
+    match looked {
         Ok(stat) => Found::Is(Identity::of(&stat)),
-        Err(Errno::ENOENT | Errno::ENOTDIR) => Found::Nothing,
+        Err(Errno::ENOENT | Errno::ENOTDIR | Errno::ELOOP) => Found::Nothing,
         Err(_) => Found::Unknown,
     }
 }
@@ -184,31 +211,44 @@ mod tests {
     #[test]
     fn a_root_of_another_session_is_known_by_what_it_is_and_not_by_its_path() {
         let scene = tempfile::tempdir().unwrap();
-        let at = |path: &str| scene.path().join(path);
-        fs::create_dir_all(at("x/in")).unwrap();
-        fs::create_dir_all(at("other")).unwrap();
-        // Stands in for a mount, which shows the same directory under a second path.
-        symlink(at("x"), at("y")).unwrap();
-        let ours = |path: &str| vec![(bytes(&at(path)), who(&at(path)))];
-        let stands = |theirs: &str, mine: &str| standing(&(bytes(&at(theirs)), who(&at(theirs))), &ours(mine));
-        for (theirs, mine, now) in [
-            ("x", "x", Some("x")),
-            ("y", "x", Some("x")),
-            ("y/in", "x", Some("x/in")),
-            ("y", "x/in", Some("x")),
-            ("other", "x", Some("other")),
+        let top = scene.path().canonicalize().unwrap();
+        let at = |path: &str| top.join(path);
+        for folder in ["x/in", "other", "w/sub2/deep", "p/deep"] {
+            fs::create_dir_all(at(folder)).unwrap();
+        }
+        symlink(at("p"), at("w/sub")).unwrap();
+        let record = |path: &str| Record {
+            roots: vec![(bytes(&at(path)), who(&at(path)))],
+            born: vec![Some((2, 2))],
+            ..Record::default()
+        };
+        let stands = |path: &str, is: &str, born, ours: &str| {
+            let root = (bytes(&at(path)), who(&at(is)));
+            standing(&root, born, &record(ours))
+        };
+        let at_path = |path: &str| Some(bytes(&at(path)));
+        for (path, is, born, ours, now) in [
+            ("x", "x", Some((2, 2)), "x", at_path("x")),
+            ("x", "x", None, "x", at_path("x")),
+            ("elsewhere", "x", None, "x", at_path("x")),
+            ("x", "x", None, "x/in", at_path("x")),
+            ("x/in", "x/in", None, "x", at_path("x/in")),
+            ("other", "other", None, "x", at_path("other")),
+            // The number of the inode was used again.
+            ("x", "x", Some((1, 1)), "x", None),
+            // Another directory now, and none; whoever holds that place knows nothing of the one that was there.
+            ("x", "other", None, "x/in", None),
+            ("x", "other", None, "", None),
+            ("gone", "x", None, "other", None),
+            // A link in its place, which says that another session's directory is it.
+            ("w/sub/deep", "w/sub2/deep", None, "p", None),
+            ("w/sub/deep", "w/sub2/deep", None, "w", None),
         ] {
             assert_eq!(
-                stands(theirs, mine),
-                now.map(|now| bytes(&at(now))),
-                "{theirs} beside {mine}"
+                stands(path, is, born, ours),
+                now,
+                "{path}, which is {is}, beside {ours}"
             );
         }
-        // Another directory now, and none; whoever holds that place knows nothing of the one that was there.
-        let moved = (bytes(&at("x")), who(&at("other")));
-        assert_eq!(standing(&moved, &ours("x/in")), None);
-        assert_eq!(standing(&moved, &ours("")), None);
-        let gone = (bytes(&at("gone")), who(&at("x")));
-        assert_eq!(standing(&gone, &ours("other")), None);
     }
 }

@@ -8,6 +8,9 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
+use nix::fcntl::{OFlag, open};
+use nix::sys::stat::Mode;
+
 use super::at::Identity;
 use super::journal::{Record, abandoned};
 use super::others::Gate;
@@ -15,7 +18,7 @@ use super::overlap;
 use super::place::Patterns;
 use super::roots::{open_roots, unlock};
 use super::settle::{Settled, settle};
-use super::sight::born;
+use super::sight::made;
 use super::{ProtectError, Violation};
 use crate::policy::path::display;
 
@@ -139,6 +142,10 @@ fn restore(mut record: Record, store: &Path) -> Settled {
     let mut numbers = BTreeMap::new();
     let mut errors = Vec::new();
     for ((bytes, identity), number) in record.roots.iter().zip(0_u16..) {
+        let then = record.born.get(usize::from(number)).copied().flatten();
+        if is_another(&path(bytes), then) {
+            continue;
+        }
         let was_locked = unlock(&path(bytes), *identity);
         let opened = match open_roots(&[path(bytes)], &extra, &mut patterns) {
             Ok(opened) => opened,
@@ -149,10 +156,7 @@ fn restore(mut record: Record, store: &Path) -> Settled {
             }
         };
         for mut root in opened {
-            let then = record.born.get(usize::from(number)).copied().flatten();
-            let is_another = then.is_some() && born(&root, b"") != then;
             if root.identity == *identity
-                && !is_another
                 && let Ok(now) = u16::try_from(roots.len())
             {
                 numbers.insert(number, now);
@@ -172,6 +176,13 @@ fn restore(mut record: Record, store: &Path) -> Settled {
     }
     settled.errors.append(&mut errors);
     settled
+}
+
+/// Whether the directory there was made at another time than the one that is meant.
+fn is_another(path: &Path, then: Option<(i64, u32)>) -> bool {
+    let flags = OFlag::O_PATH | OFlag::O_DIRECTORY | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
+    let now = open(path, flags, Mode::empty()).ok().and_then(made);
+    then.is_some() && now.is_some() && now != then
 }
 
 fn renumber(root: &mut u16, numbers: &BTreeMap<u16, u16>) -> bool {

@@ -255,8 +255,7 @@ impl Settling<'_> {
         match (&kept.state, &seen) {
             (old, Seen::Present(new)) if old == new => return Ok(self.part(kept, new)),
             (State::Directory { mode }, Seen::Present(State::Directory { .. })) => {
-                let failed = set_mode(root, &kept.path, *mode).err();
-                return Ok(Some((What::Changed, None, failed)));
+                return Ok(Some((What::Changed, None, set_mode(root, &kept.path, *mode).err())));
             }
             (
                 State::File { mode, content: old, .. },
@@ -283,26 +282,28 @@ impl Settling<'_> {
                     return Ok(self.part(kept, state));
                 }
             }
-            (old, Seen::Absent) if !can_be_made(old) => {
-                self.report(kept.root, &kept.path, What::Gone, None, None);
-                return Ok(None);
-            }
-            (_, Seen::Absent) => {
+            (old, Seen::Absent) => {
                 // Only where it is certain that nothing is there: anything else is put right.
                 if matches!(at::stat(&root.fd, &kept.anchor), Err(Errno::ENOENT)) && !is_blocked(root, &kept.path) {
+                    return Ok(None);
+                }
+                if !can_be_made(old) {
+                    self.report(kept.root, &kept.path, What::Gone, None, None);
                     return Ok(None);
                 }
             }
             (_, Seen::Present(_) | Seen::Long { .. } | Seen::Unreadable(_)) => {}
         }
         let change = self.settled.changes.note(root, kept, &seen);
-        let (what, quarantined) = match seen {
+        let (what, mut quarantined) = match seen {
             Seen::Absent => (What::Removed, None),
             Seen::Present(_) | Seen::Long { .. } | Seen::Unreadable(_) => {
                 (What::Changed, self.quarantine.take(root, &kept.path, What::Changed)?)
             }
         };
-        let mut quarantined = quarantined;
+        if !can_be_made(&kept.state) {
+            return Ok(Some((what, quarantined, None)));
+        }
         let mut made = put(root, &kept.path, &kept.state, &mut self.quarantine);
         // Room for what was there counts for more than a copy of what took its place.
         if made.as_ref().is_err_and(ProtectError::is_for_want_of_room)
@@ -318,7 +319,6 @@ impl Settling<'_> {
                 self.settled.changes.keep(change.filter(|_| in_the_way.is_none()));
                 (what, quarantined.or(in_the_way), None)
             }
-            Err(_) if !can_be_made(&kept.state) => (what, quarantined, None),
             Err(error) => (what, quarantined, Some(error)),
         }))
     }

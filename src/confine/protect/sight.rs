@@ -1,6 +1,9 @@
 //! What a walk saw: one flat table of directories, one of protected entries, one arena of names.
 
 use std::collections::{HashMap, HashSet};
+use std::os::fd::AsFd;
+
+use nix::sys::statfs::{OVERLAYFS_SUPER_MAGIC, fstatfs};
 
 use super::ProtectError;
 use super::at::{self, Identity};
@@ -85,6 +88,15 @@ pub(super) struct Holder {
     pub(super) identity: Identity,
     /// When it was made; without that a deleted directory's number on a new one would look like a move.
     pub(super) born: Option<(i64, u32)>,
+}
+
+/// When a root was made, where that tells it from another directory: overlayfs makes one anew when it is first changed.
+pub(super) fn made(root: impl AsFd) -> Option<(i64, u32)> {
+    let kind = fstatfs(root.as_fd()).ok()?.filesystem_type();
+    if kind == OVERLAYFS_SUPER_MAGIC {
+        return None;
+    }
+    sys::birth_time(root.as_fd()).ok()?
 }
 
 impl Holder {

@@ -13,7 +13,7 @@ use super::present::topmost;
 use super::repository::Person;
 use super::roots::{Root, open_roots};
 use super::settle::Settled;
-use super::sight::{Sight, born};
+use super::sight::{Sight, made};
 use super::state::{Seen, State, glance};
 use super::unchanged::Company;
 use super::walk::walk;
@@ -88,7 +88,7 @@ impl Guard {
                 .map(|r| (r.path.as_os_str().as_bytes().to_vec(), r.identity))
                 .collect(),
             modes: roots.iter().map(|root| root.mode).collect(),
-            born: roots.iter().map(|root| born(root, b"")).collect(),
+            born: roots.iter().map(|root| made(&root.fd)).collect(),
             extra: extra.iter().map(|path| path.as_os_str().as_bytes().to_vec()).collect(),
             entries: keep(&roots, &sight)?,
             holders: sight.holders(&roots),

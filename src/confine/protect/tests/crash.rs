@@ -1,7 +1,8 @@
 use std::fs;
-use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixListener;
 
+use super::super::journal::{self, Journal};
 use super::super::repository::Person;
 use super::super::{Guard, Violation, What, recover};
 use super::{Scene, one, whole};
@@ -118,30 +119,42 @@ fn a_socket_that_is_gone_is_told_once_and_locks_nobody_out() {
     assert_eq!(recovered(&scene), []);
 }
 
-/// Removes the root and makes another until that has the number of the first, where its file system uses numbers again.
-fn replace_root(scene: &Scene) {
-    let number = || fs::metadata(scene.root()).unwrap().ino();
-    let before = number();
-    for _ in 0..32 {
-        fs::remove_dir_all(scene.root()).unwrap();
-        fs::create_dir(scene.root()).unwrap();
-        if number() == before {
-            break;
-        }
+/// A file system may give the number of a directory that went to the next one: here the journal says so.
+#[test]
+fn another_directory_in_the_place_of_a_root_is_not_made_what_that_was() {
+    for (born, restored) in [(None, true), (Some((1, 1)), false)] {
+        let scene = Scene::new();
+        let guard = scene.guard();
+        let mut record = journal::all(&scene.store()).unwrap().pop().unwrap();
+        guard.release().unwrap();
+        record.born = vec![born];
+        let mut journal = Journal::ahead(&scene.store(), &record).unwrap();
+        journal.finish().unwrap();
+        drop(journal);
+        scene.write(".git/hooks/pre-push", "mine");
+        assert_eq!(recovered(&scene).is_empty(), !restored);
+        assert_eq!(scene.read(".git/hooks/pre-push") == "mine", !restored);
+        assert_eq!(fs::read_dir(scene.store().join("journal")).unwrap().count(), 0);
     }
 }
 
 #[test]
-fn another_directory_in_the_place_of_a_root_is_not_made_what_that_was() {
-    let scene = Scene::new();
-    drop(scene.guard());
-    replace_root(&scene);
-    scene.git(&["init", "-q"]);
-    scene.write(".git/hooks/pre-commit", "mine");
-    scene.git(&["config", "alias.mine", "!true"]);
-    assert_eq!(recovered(&scene), []);
-    assert_eq!(scene.read(".git/hooks/pre-commit"), "mine");
-    assert!(scene.read(".git/config").contains("mine"));
+fn what_another_session_knows_goes_with_the_directory_that_was_moved() {
+    let scene = Scene::empty();
+    scene.write("sub/.envrc", "old");
+    let whole_of = |guard: Guard| whole(guard.settle());
+    let inner = Guard::snapshot(&[scene.at("sub")], &[], &scene.store()).unwrap();
+    fs::rename(scene.at("sub"), scene.at("moved")).unwrap();
+    scene.write("sub/.envrc", "new");
+    // A person's new directory is left alone.
+    assert_eq!(whole_of(scene.guard()), []);
+    assert_eq!(scene.read("sub/.envrc"), "new");
+    // What its command makes of the one that was moved is not what others keep.
+    scene.write("moved/.envrc", "evil");
+    let outer = scene.guard();
+    assert_eq!(whole_of(inner).len(), 1);
+    assert_eq!(whole_of(outer), []);
+    assert_eq!(scene.read("moved/.envrc"), "old");
 }
 
 #[test]
