@@ -100,9 +100,13 @@ pub(super) fn stat(root: impl AsFd, path: &[u8]) -> nix::Result<FileStat> {
     fstatat(open_place(root, directory)?, name, AtFlags::AT_SYMLINK_NOFOLLOW)
 }
 
-/// Whether what lies in the directory `path` can be reached by its name.
+/// Whether what lies in the directory `path` may be reached by its name. Only where it is certain that it cannot, it is not.
 pub(super) fn can_be_searched(root: impl AsFd, path: &[u8]) -> bool {
-    open_place(root, path).is_ok_and(|place| fstatat(place, ".", AtFlags::AT_SYMLINK_NOFOLLOW).is_ok())
+    let looked = open_place(root, path).and_then(|place| fstatat(place, ".", AtFlags::AT_SYMLINK_NOFOLLOW));
+    !matches!(
+        looked,
+        Err(Errno::EACCES | Errno::ENOENT | Errno::ENOTDIR | Errno::ELOOP)
+    )
 }
 
 /// Inode and device of a file: what it is, wherever it has been moved to.
