@@ -13,23 +13,35 @@ use std::process::{Command, Stdio};
 
 use super::{Guard, Settled, Violation, What};
 
-/// A root with a repository in it, and a store outside.
-struct Scene {
-    folder: tempfile::TempDir,
+/// A temporary directory with a store in it. What lies in quarantine is shut; an ordinary user could not remove it so.
+struct Opened(tempfile::TempDir);
+
+impl Opened {
+    fn new() -> Self {
+        Self(tempfile::tempdir().unwrap())
+    }
+
+    fn path(&self) -> &Path {
+        self.0.path()
+    }
 }
 
-/// What lies in quarantine is shut; an ordinary user could not remove it so.
-impl Drop for Scene {
+impl Drop for Opened {
     #[expect(clippy::disallowed_methods, reason = "opens what a test left shut")]
     fn drop(&mut self) {
         let opened = Command::new("chmod")
             .args(["-R", "u+rwX"])
-            .arg(self.folder.path())
+            .arg(self.path())
             .stderr(Stdio::null())
             .status();
         // The removal that follows fails then, which the scripts report.
         let _opened = opened.is_ok();
     }
+}
+
+/// A root with a repository in it, and a store outside.
+struct Scene {
+    folder: Opened,
 }
 
 impl Scene {
@@ -45,7 +57,7 @@ impl Scene {
     }
 
     fn empty() -> Self {
-        let folder = tempfile::tempdir().unwrap();
+        let folder = Opened::new();
         fs::create_dir(folder.path().join("root")).unwrap();
         fs::create_dir(folder.path().join("store")).unwrap();
         Self { folder }

@@ -6,7 +6,7 @@ use super::super::place::Patterns;
 use super::super::roots::open_roots;
 use super::super::settle::settle;
 use super::super::{Guard, What};
-use super::{Scene, one, whole};
+use super::{Opened, Scene, one, whole};
 
 const EVIL: &str = "[core]\n\tfsmonitor = evil\n";
 
@@ -527,7 +527,7 @@ fn a_chain_of_git_directories_within_each_other_is_undone_to_its_end() {
 fn what_a_copy_would_cost_too_much_for_is_removed_and_not_kept() {
     let scene = Scene::empty();
     // Two file systems, or else nothing is copied.
-    let Ok(shared) = tempfile::tempdir_in("/dev/shm") else {
+    let Ok(shared) = tempfile::tempdir_in("/dev/shm").map(Opened) else {
         return;
     };
     let store = shared.path().join("store");
