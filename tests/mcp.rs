@@ -12,7 +12,7 @@ mod tests {
     use nix::sys::signal::Signal;
     use serde_json::{Value, json};
 
-    use crate::common::agent::{Agent, Era, filled, forms};
+    use crate::common::agent::{Agent, Era, Wires, filled, forms};
     use crate::common::{
         Fixture, Snapshot, as_root_and_as_user, assert_gone_within, assert_nothing_left_behind, in_namespaces, marker,
         wait_for_processes,
@@ -57,6 +57,7 @@ mod tests {
         what_a_long_command_may_write_is_in_the_form_however_long_it_is [];
         two_requests_of_one_name_are_not_both_taken [];
         a_client_that_reads_nothing_is_held_back_and_not_waited_for [];
+        a_client_may_speak_over_pipes_or_sockets_or_one_of_each [];
         a_message_of_very_many_values_is_not_parsed [];
         an_approved_command_runs_when_nobody_else_could_change_what_it_names [];
         a_file_that_commands_could_go_on_writing_is_not_moved_to_where_a_yes_is_needed [];
@@ -601,9 +602,48 @@ tools:
         assert!(grown < 16 * 1024, "{grown} KiB more than before");
     }
 
-    fn a_client_that_reads_nothing_is_held_back_and_not_waited_for(world: &Fixture) {
+    fn a_client_may_speak_over_pipes_or_sockets_or_one_of_each(world: &Fixture) {
         let config = prepared(world, CONFIG);
-        let mut agent = Agent::deaf(world.stockade(&["mcp", "--config", &config, "--cwd", "work"]));
+        let long = "line\n".repeat(200_000);
+        world.write("work/long.txt", &long);
+        for wires in [Wires::Pipes, Wires::Sockets, Wires::SocketIn, Wires::SocketOut] {
+            let invocation = world.stockade(&["mcp", "--config", &config, "--cwd", "work"]);
+            let mut agent = Agent::start_over(wires, invocation, Era::Session, forms());
+            let read = agent.call("read_file", &json!({"path": "work:there.txt"}));
+            assert_eq!(text(&read), "there\n", "{wires:?}");
+            if matches!(wires, Wires::Sockets | Wires::SocketIn) {
+                assert!(!a_thread_waits_for_stdin(agent.pid()), "{wires:?}");
+            }
+            // More than a socket or a pipe holds, to and fro.
+            let written = json!({"path": "work:long.txt", "content": long});
+            is_done(&agent.call("write_file", &written));
+            let read = agent.call("read_file", &json!({"path": "work:long.txt"}));
+            assert!(text(&read).len() > 64 * 1024, "{wires:?}: {}", text(&read).len());
+            let seconds = marker();
+            agent.begin_call("shell", &tree(&seconds));
+            wait_for_processes(&seconds, 3);
+            assert_eq!(agent.end().0, Some(0), "{wires:?}");
+            assert_gone_within(&seconds, Duration::from_secs(1));
+        }
+    }
+
+    /// Whether a thread is in a system call whose first argument is descriptor 0.
+    fn a_thread_waits_for_stdin(pid: u32) -> bool {
+        fs::read_dir(format!("/proc/{pid}/task")).unwrap().any(|task| {
+            let call = fs::read_to_string(task.unwrap().path().join("syscall")).unwrap();
+            call.split(' ').nth(1) == Some("0x0")
+        })
+    }
+
+    fn a_client_that_reads_nothing_is_held_back_and_not_waited_for(world: &Fixture) {
+        for wires in [Wires::Pipes, Wires::Sockets] {
+            reads_nothing(world, wires);
+        }
+    }
+
+    fn reads_nothing(world: &Fixture, wires: Wires) {
+        let config = prepared(world, CONFIG);
+        let mut agent = Agent::deaf(wires, world.stockade(&["mcp", "--config", &config, "--cwd", "work"]));
         let list = |id: usize| format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":\"tools/list\"}}\n");
         let hello =
             json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "x", "version": "1"}});

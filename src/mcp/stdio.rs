@@ -9,11 +9,11 @@ use rmcp::model::{ClientNotification, ErrorData, JsonRpcMessage, RequestId};
 use rmcp::service::{RxJsonRpcMessage, TxJsonRpcMessage};
 use rmcp::transport::Transport;
 use rmcp::transport::async_rw::AsyncRwTransport;
-use rmcp::transport::io::{StdioReader, StdioWriter, stdio_pipes};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
 use super::sieve::Sieve;
+use super::streams::{self, Input, Output};
 
 /// The longest message that is read.
 const LONGEST: usize = 16 * 1024 * 1024 + 64 * 1024;
@@ -26,7 +26,7 @@ const MOST_GIVEN_UP: usize = 4_096;
 
 /// The transport over the process's own streams.
 pub(super) struct Stdio {
-    inner: AsyncRwTransport<RoleServer, Sieve<StdioReader>, StdioWriter>,
+    inner: AsyncRwTransport<RoleServer, Sieve<Input>, Output>,
     begun: Begun,
     open: Arc<Open>,
     /// Cancelled when the client has closed its end, a moment after.
@@ -105,9 +105,8 @@ enum Begun {
 impl Stdio {
     /// Over the streams that the client holds the other ends of.
     pub(super) fn new(gone: CancellationToken) -> Self {
-        let (reader, writer) = stdio_pipes();
         Self {
-            inner: AsyncRwTransport::new(Sieve::new(reader), writer).with_max_line_length(LONGEST),
+            inner: AsyncRwTransport::new(Sieve::new(streams::input()), streams::output()).with_max_line_length(LONGEST),
             begun: Begun::NotYet,
             open: Arc::default(),
             gone,

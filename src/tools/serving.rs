@@ -15,6 +15,7 @@ use super::provider::Provider;
 use super::session::Session;
 use super::tool::Boxed;
 use crate::approval::{Approver, ApproverError, CancelHandle};
+pub use crate::confine::io::HostSocket;
 use crate::policy::AbsPath;
 
 /// All that a server needs to be told.

@@ -1,8 +1,11 @@
 //! A client of `stockade mcp`, line by line: what it sends is exactly what a test says, hostile or not.
 
 use std::collections::VecDeque;
+use std::fs::File;
 use std::io::{BufRead as _, BufReader, Read, Write as _};
-use std::process::{Child, ChildStdin, Stdio};
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::process::{Child, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
@@ -22,11 +25,20 @@ pub(crate) enum Era {
     Stateless,
 }
 
+/// What a client gives the server for standard input and output.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Wires {
+    Pipes,
+    Sockets,
+    SocketIn,
+    SocketOut,
+}
+
 /// A client and the server that it started.
 #[derive(Debug)]
 pub(crate) struct Agent {
     child: Child,
-    to: Option<ChildStdin>,
+    to: Option<File>,
     from: Receiver<Value>,
     said: std::thread::JoinHandle<String>,
     aside: VecDeque<Value>,
@@ -38,7 +50,12 @@ pub(crate) struct Agent {
 impl Agent {
     /// Starts the server, and shakes hands where the era has it. `capabilities` is what the client says it can.
     pub(crate) fn start(invocation: Invocation, era: Era, capabilities: Value) -> Self {
-        let mut agent = Self::bare(invocation, era, capabilities);
+        Self::start_over(Wires::Pipes, invocation, era, capabilities)
+    }
+
+    /// The same over these.
+    pub(crate) fn start_over(wires: Wires, invocation: Invocation, era: Era, capabilities: Value) -> Self {
+        let mut agent = Self::hearing(wires, invocation, era, capabilities, true);
         if era == Era::Session {
             let hello = json!({
                 "protocolVersion": "2025-11-25",
@@ -53,8 +70,8 @@ impl Agent {
     }
 
     /// Starts the server, says nothing, and never reads what it says.
-    pub(crate) fn deaf(invocation: Invocation) -> Self {
-        Self::hearing(invocation, Era::Session, json!({}), false)
+    pub(crate) fn deaf(wires: Wires, invocation: Invocation) -> Self {
+        Self::hearing(wires, invocation, Era::Session, json!({}), false)
     }
 
     /// Sends these bytes as fast as the server takes them, on a thread of its own.
@@ -66,19 +83,30 @@ impl Agent {
 
     /// Starts the server and says nothing.
     pub(crate) fn bare(invocation: Invocation, era: Era, capabilities: Value) -> Self {
-        Self::hearing(invocation, era, capabilities, true)
+        Self::hearing(Wires::Pipes, invocation, era, capabilities, true)
     }
 
-    fn hearing(invocation: Invocation, era: Era, capabilities: Value, hears: bool) -> Self {
+    fn hearing(wires: Wires, invocation: Invocation, era: Era, capabilities: Value, hears: bool) -> Self {
+        let pair = || UnixStream::pair().unwrap();
+        let to = matches!(wires, Wires::Sockets | Wires::SocketIn).then(pair);
+        let from = matches!(wires, Wires::Sockets | Wires::SocketOut).then(pair);
+        let (to, stdin) = to.map_or((None, Stdio::piped()), |(ours, theirs)| {
+            (Some(ours), OwnedFd::from(theirs).into())
+        });
+        let (from, stdout) = from.map_or((None, Stdio::piped()), |(ours, theirs)| {
+            (Some(ours), OwnedFd::from(theirs).into())
+        });
         let mut child = invocation
             .into_command()
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
+            .stdin(stdin)
+            .stdout(stdout)
             .stderr(Stdio::piped())
             .spawn()
             .unwrap();
+        let to = to.map_or_else(|| OwnedFd::from(child.stdin.take().unwrap()), OwnedFd::from);
+        let from = from.map_or_else(|| OwnedFd::from(child.stdout.take().unwrap()), OwnedFd::from);
+        let stdout = BufReader::new(File::from(from));
         let (sender, from) = channel();
-        let stdout = BufReader::new(child.stdout.take().unwrap());
         std::thread::spawn(move || {
             if !hears {
                 // The end stays open.
@@ -101,7 +129,7 @@ impl Agent {
             said.escape_ascii().to_string().replace("\\n", "\n")
         });
         Self {
-            to: child.stdin.take(),
+            to: Some(to.into()),
             child,
             from,
             said,

@@ -4,7 +4,7 @@
 //! command and the caller's own streams, with back-pressure, until the command's tree is dead and its output
 //! is drained; [`capture`] bounds what is kept or shown of a long output; [`terminal`] is Stockade's own
 //! pseudo-terminal, for a person at a keyboard. [`held`] is for a command that Stockade itself talks with.
-//! [`host`] reads and writes the caller's own descriptors without ever changing their flags, which other
+//! [`host`] and [`socket`] read and write the caller's own descriptors without ever changing their flags, which other
 //! processes share. [`keyboard`] is whose the user's keys are. [`pause`] holds all of it up while somebody is asked something.
 //!
 //! The command never holds a descriptor of the caller's that could write to the host.
@@ -15,6 +15,7 @@ mod host;
 mod keyboard;
 pub mod pause;
 pub mod pump;
+mod socket;
 pub mod stdio;
 pub mod terminal;
 
@@ -24,6 +25,7 @@ pub use capture::{Captured, HeadTail, StreamCap};
 pub use held::{HeldEnds, Pipe, hold};
 pub use pause::{Held, Hold};
 pub use pump::Relayed;
+pub use socket::HostSocket;
 pub use stdio::{ChildEnds, OutputMode, ParentEnds, Stdin, prepare};
 
 /// Why a command's streams could not be made or served.
