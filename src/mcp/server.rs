@@ -112,7 +112,7 @@ impl Server {
             ));
         };
         let name = params.name.into_owned();
-        if self.get_tool(&name).is_none() {
+        if !self.tools().iter().any(|tool| tool.name == name) {
             return Err(ErrorData::invalid_params(
                 format!(
                     "no tool `{}`; tools/list names those that the config allows",

@@ -93,9 +93,9 @@ impl Lanes {
         let session = lane.session(&self.session, &self.room).await;
         // One that was given up may have been told to stop when it had ended already.
         session.forget_stops().await;
-        let mut tools = session.asking(approver, withdraw, another).tools();
         let stopper = session.stopper();
-        let mut work = std::pin::pin!(tools.call_in(&context));
+        let session = session.asking(approver, withdraw, another);
+        let mut work = std::pin::pin!(session.call_in(&context));
         let done = tokio::select! {
             done = &mut work => done,
             () = stop(&cancelled, &stopper) => Err(stopped()),

@@ -37,6 +37,7 @@ pub mod learn;
 mod limits;
 pub mod narrowing;
 pub mod network;
+mod offered;
 mod offers;
 mod on_record;
 pub mod outcome;

@@ -11,20 +11,21 @@ use super::call::ToolError;
 use super::custom::CommandTool;
 use super::deciding::{Another, Deciding};
 use super::executor::{Executor, Places};
-use super::files::{FileKind, FileTool};
+use super::files::FileTool;
 use super::guarded::{Guard, Guarded, Hook};
 use super::narrowing::Narrowing;
+use super::offered::{Offer, Offered};
 use super::on_record::end;
 use super::permission::Overruled;
 use super::regime::RegimeLine;
 use super::room::Room;
 use super::set::ToolSet;
 use super::shell_tool::ShellTool;
-use super::tool::{Reach, Tool};
+use super::tool::{ApprovalContext, Output, Reach, Tool};
 use crate::approval::{Approval, Approver, CancelHandle, Record};
-use crate::config::{self, ConfigError, Context, CustomTool, Loaded, Matchers};
+use crate::config::{self, ConfigError, Context, Loaded, Matchers};
 use crate::policy::shell::{rule_covers, rule_matches};
-use crate::policy::{AbsPath, Demand, Mode, Network, Operation, Policy, Right, ToolRule};
+use crate::policy::{AbsPath, Mode, Network, ToolRule};
 
 /// What the tools of one session share.
 #[derive(Debug)]
@@ -56,14 +57,6 @@ pub struct Session {
     guard: Guard,
     offered: Arc<Offered>,
     stopper: mpsc::Sender<Signal>,
-}
-
-/// The tools that the config can allow.
-#[derive(Debug)]
-struct Offered {
-    files: Vec<FileKind>,
-    shell: bool,
-    custom: Vec<CustomTool>,
 }
 
 /// Why there is no session.
@@ -252,30 +245,31 @@ impl Session {
 
     /// The tools; while their commands run, this one decides what comes up.
     fn made(&self, deciding: Option<&Deciding>) -> Vec<Box<dyn Tool>> {
+        self.offered.all().map(|offer| self.make(offer, deciding)).collect()
+    }
+
+    fn make(&self, offer: Offer<'_>, deciding: Option<&Deciding>) -> Box<dyn Tool> {
         let overruled = match self.guard.hook {
             Some(_) => Overruled::ByHook,
             None => Overruled::ByConfig,
         };
-        let mut tools: Vec<Box<dyn Tool>> = Vec::new();
-        for kind in &self.offered.files {
-            tools.push(Box::new(FileTool::new(*kind, Arc::clone(&self.shared), overruled)));
+        let shared = Arc::clone(&self.shared);
+        match offer {
+            Offer::File(kind) => Box::new(FileTool::new(kind, shared, overruled)),
+            Offer::Shell => Box::new(ShellTool::new(shared, overruled, deciding.cloned())),
+            Offer::Custom(tool) => Box::new(CommandTool::new(tool.clone(), shared, overruled, deciding.cloned())),
         }
-        if self.offered.shell {
-            tools.push(Box::new(ShellTool::new(
-                Arc::clone(&self.shared),
-                overruled,
-                deciding.cloned(),
-            )));
-        }
-        for custom in &self.offered.custom {
-            tools.push(Box::new(CommandTool::new(
-                custom.clone(),
-                Arc::clone(&self.shared),
-                overruled,
-                deciding.cloned(),
-            )));
-        }
-        tools
+    }
+
+    /// Calls the tool that the context names, as the set of all tools does, and makes no other.
+    pub(super) async fn call_in(&self, context: &ApprovalContext) -> Result<Output, ToolError> {
+        let named = self.offered.all().filter(|offer| offer.name() == context.tool_name);
+        // Which there are is told by all of them.
+        let Some(offer) = named.last() else {
+            return self.tools().call_in(context).await;
+        };
+        let tool = self.make(offer, Some(&self.guard.deciding));
+        ToolSet::new(self.guard.clone()).add(tool).call_in(context).await
     }
 
     /// This tool, behind the guard of the session.
@@ -296,7 +290,7 @@ impl Session {
 
     /// The names of the config's own tools.
     pub fn custom_names(&self) -> Vec<String> {
-        self.offered.custom.iter().map(|tool| tool.name.clone()).collect()
+        self.offered.custom_names()
     }
 
     pub(super) fn shared(&self) -> &Shared {
@@ -351,40 +345,6 @@ impl Session {
         std::mem::take(&mut executor.workers).finish().await;
         // Everything that had to be on record is; that the session ended is the one thing that may be missing.
         let _recorded = end(executor.deciding.recorder.as_ref()).await;
-    }
-}
-
-impl Offered {
-    /// A tool is offered if some call of it might be allowed.
-    fn by(policy: &Policy, custom: Vec<CustomTool>) -> Self {
-        let denied = |name: &str| policy.tools.get(name).is_some_and(|rule| rule.approval == Demand::Deny);
-        let open = |demand: Demand| demand != Demand::Deny;
-        let reads = policy
-            .roots
-            .iter()
-            .any(|root| root.rights.has(Right::Read) && open(root.read_approval));
-        let writes = policy
-            .roots
-            .iter()
-            .any(|root| root.rights.has(Right::Write) && open(root.write_approval) && open(root.read_approval))
-            && policy.roots.iter().any(|root| {
-                policy.ceilings.all.is_empty()
-                    || policy.access(Operation::Write, &root.path) > crate::policy::Access::Denied
-                    || root.suffixes.is_some()
-            });
-        let files = FileKind::ALL
-            .into_iter()
-            .filter(|kind| !denied(kind.name()) && if kind.changes() { writes } else { reads })
-            .collect();
-        let allows = |rule: &crate::policy::ShellRule| rule.allowed && open(rule.approval);
-        Self {
-            files,
-            shell: !denied(super::shell::NAME) && (allows(&policy.default_rule) || policy.rules.iter().any(allows)),
-            custom: custom
-                .into_iter()
-                .filter(|tool| !denied(&tool.name) && open(tool.approval))
-                .collect(),
-        }
     }
 }
 

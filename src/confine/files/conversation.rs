@@ -13,7 +13,7 @@ use nix::sys::socket::{MsgFlags, recv, send};
 use super::protocol::{FileReply, FileRequest};
 use super::server::Take;
 use crate::confine::error::ConfineError;
-use crate::confine::linger::{ANSWER, linger_for};
+use crate::confine::linger::{ANSWER, linger};
 use crate::confine::wire::{body_length, decode, encode};
 
 /// The most parts of one answer.
@@ -112,8 +112,8 @@ impl Conversation {
         let before = self.heard.len();
         loop {
             // It was said, so it is waited for first: it is seldom there at once, and often a moment later.
-            linger_for(socket.as_fd(), ANSWER);
-            if !self.wait(socket, PollFlags::POLLIN, until)? {
+            let spoke = linger(&mut [PollFd::new(socket.as_fd(), PollFlags::POLLIN)], ANSWER);
+            if !spoke && !self.wait(socket, PollFlags::POLLIN, until)? {
                 return Ok(false);
             }
             let piece = if before == 0 { FIRST } else { PIECE };

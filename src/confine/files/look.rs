@@ -14,14 +14,43 @@ use nix::fcntl::readlink;
 use nix::sys::stat::lstat;
 
 use super::failure::{About, Answer, failure};
+use super::place::is_plain;
 use super::protocol::{Found, Last, Look, State, Why};
-use super::state::{self, What, kind};
+use super::state::{self, Seen, What, kind};
 
 /// As many symlinks as the kernel follows.
 const MAX_LINKS: u32 = 40;
 
 /// Finds out where a path leads and what is there.
 pub(super) fn look(look: &Look) -> Answer<Found> {
+    look_and_hold(look).map(|(found, _)| found)
+}
+
+/// The same, with what was seen, where no symlink was on the way.
+pub(super) fn look_and_hold(look: &Look) -> Answer<(Found, Option<Seen>)> {
+    if let Some(seen) = leads_to_itself(look) {
+        let (state, _content) = seen.state(&look.path, look.hash)?;
+        let above = Path::new(&look.path).parent().unwrap_or(Path::new("/"));
+        let found = Found {
+            path: look.path.clone(),
+            state,
+            existing: above.as_os_str().to_owned(),
+        };
+        return Ok((found, Some(seen)));
+    }
+    look_at_each(look).map(|found| (found, None))
+}
+
+/// What is at a path that is its own target: most are, and the kernel says so at once.
+fn leads_to_itself(look: &Look) -> Option<Seen> {
+    let seen = is_plain(&look.path).then(|| Seen::at(&look.path).ok()).flatten()?;
+    match (seen.kind(), look.last) {
+        (What::Symlink, Last::Target) => None,
+        (What::Symlink, Last::Itself) | (What::File | What::Directory | What::Special(_), _) => Some(seen),
+    }
+}
+
+fn look_at_each(look: &Look) -> Answer<Found> {
     let bytes = look.path.as_bytes();
     if !bytes.starts_with(b"/") || bytes.contains(&0) {
         return Err(failure(&look.path, Why::Malformed("not an absolute path".to_owned())));

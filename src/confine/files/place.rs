@@ -87,12 +87,8 @@ pub(super) fn make_directory(path: &OsStr, place: Place, made: &mut Vec<Made>) -
 /// The directory and the name of a path that a look gave.
 pub(super) fn split(path: &OsStr) -> Answer<(&OsStr, &OsStr)> {
     let bytes = path.as_bytes();
-    let plain = bytes.strip_prefix(b"/").is_some_and(|rest| {
-        rest.split(|byte| *byte == b'/')
-            .all(|name| !matches!(name, [] | b"." | b"..") && !name.contains(&0))
-    });
     match bytes.iter().rposition(|byte| *byte == b'/') {
-        Some(slash) if plain => {
+        Some(slash) if is_plain(path) => {
             let (directory, name) = bytes.split_at(slash);
             let directory: &[u8] = if directory.is_empty() { b"/" } else { directory };
             Ok((
@@ -104,6 +100,14 @@ pub(super) fn split(path: &OsStr) -> Answer<(&OsStr, &OsStr)> {
         Some(_) if bytes == b"/" => Err(failure(path, Why::NotPermitted)),
         Some(_) | None => Err(failure(path, Why::Malformed("not a plain absolute path".to_owned()))),
     }
+}
+
+/// Whether a path is absolute and has nothing but names; that of the root directory has none.
+pub(super) fn is_plain(path: &OsStr) -> bool {
+    path.as_bytes().strip_prefix(b"/").is_some_and(|rest| {
+        rest.split(|byte| *byte == b'/')
+            .all(|name| !matches!(name, [] | b"." | b"..") && !name.contains(&0))
+    })
 }
 
 /// Opens an absolute path in which nothing may be a symlink.

@@ -1,6 +1,9 @@
 //! Lines of a file, in bounded memory: what is not given is only counted.
 
+use std::fs::File;
 use std::io::Read as _;
+
+use nix::sys::stat::FileStat;
 
 use super::clock::Clock;
 use super::failure::{About, Answer, failure};
@@ -13,12 +16,17 @@ const CHUNK: usize = 64 * 1024;
 
 /// Gives lines of a file.
 pub(super) fn read(ask: &Read, clock: Clock) -> Answer<Text> {
-    let (file, stat) = open_file(&ask.path)?;
+    lines_of(open_file(&ask.path)?, ask, clock)
+}
+
+/// Gives lines of a file that was opened at the path that is asked about.
+pub(super) fn lines_of((file, stat): (File, FileStat), ask: &Read, clock: Clock) -> Answer<Text> {
     let announced = size(&stat);
     // A file that grows is given as it was when it was opened. Files that the kernel makes up announce nothing.
     let mut source = (&file).take(if announced == 0 { u64::MAX } else { announced });
     let mut lines = Lines::new(ask);
-    let mut buffer = vec![0; CHUNK];
+    let mut buffer =
+        vec![0; usize::try_from(announced).map_or(CHUNK, |size| if size == 0 { CHUNK } else { size.min(CHUNK) })];
     let mut seen = 0u64;
     let whole = loop {
         let filled = fill(&mut source, &mut buffer).about(&ask.path)?;

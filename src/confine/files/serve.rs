@@ -6,6 +6,7 @@ use std::os::fd::{AsFd as _, OwnedFd};
 use super::clock::Clock;
 use super::failure::{Answer, failure};
 use super::protocol::{Change, FileAsk, FileReply, FileRequest, Look, Prepared, Read, State, Why};
+use super::state::open_file;
 use super::{apply, effect, list, look, read, search, show};
 use crate::confine::linger::{REQUEST, linger_for};
 use crate::confine::wire;
@@ -49,14 +50,18 @@ fn answer(socket: &OwnedFd, request: FileRequest) -> io::Result<()> {
 
 /// Where a path leads, and lines of what is there. Why there are none is found out by whoever asks for them alone.
 fn peek(ask: &Look, lines: &Read, clock: Clock) -> Answer<FileReply> {
-    let found = look::look(ask)?;
+    let (found, seen) = look::look_and_hold(ask)?;
     let text = match &found.state {
         State::File(_) => {
             let lines = Read {
                 path: found.path.clone(),
                 ..lines.clone()
             };
-            read::read(&lines, clock).ok()
+            let opened = match seen {
+                Some(seen) => seen.open(&found.path),
+                None => open_file(&found.path),
+            };
+            opened.and_then(|opened| read::lines_of(opened, &lines, clock)).ok()
         }
         State::Absent | State::Directory { .. } | State::Symlink(_) | State::Other(_) => None,
     };

@@ -3,7 +3,7 @@
 use std::ffi::OsStr;
 use std::fs::File;
 use std::io::Read as _;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, OwnedFd};
 
 use nix::errno::Errno;
 use nix::fcntl::{AtFlags, OFlag, readlinkat};
@@ -23,6 +23,60 @@ pub(super) struct Loaded {
     pub(super) content: Vec<u8>,
 }
 
+/// Something that is at a path, held as a place: nothing is read or done by that.
+#[derive(Debug)]
+pub(super) struct Seen {
+    place: OwnedFd,
+    stat: FileStat,
+}
+
+impl Seen {
+    /// What is at a path, itself, where nothing on the way is a symlink.
+    pub(super) fn at(path: &OsStr) -> nix::Result<Self> {
+        let place = open(path, OFlag::O_PATH)?;
+        let stat = fstat(&place)?;
+        Ok(Self { place, stat })
+    }
+
+    /// What it is.
+    pub(super) fn kind(&self) -> What {
+        kind(&self.stat)
+    }
+
+    /// The state of what was seen at this path, and its content, if it is a file that is small enough and may be read.
+    pub(super) fn state(&self, path: &OsStr, hash: Hash) -> Answer<(State, Option<Vec<u8>>)> {
+        let state = match self.kind() {
+            What::File => match hash {
+                Hash::Content => return loaded(path, self),
+                Hash::Skip => State::File(file_state(&self.stat, None)),
+            },
+            What::Directory => State::Directory {
+                device: self.stat.st_dev,
+                inode: self.stat.st_ino,
+            },
+            What::Symlink => State::Symlink(readlinkat(&self.place, OsStr::new("")).about(path)?),
+            What::Special(special) => State::Other(special),
+        };
+        Ok((state, None))
+    }
+
+    /// Opens it for reading, at the same path. Nothing but a regular file is opened: that alone can block, or do something.
+    pub(super) fn open(&self, path: &OsStr) -> Answer<(File, FileStat)> {
+        match self.kind() {
+            What::File => {}
+            What::Directory => return Err(failure(path, Why::IsDirectory)),
+            What::Symlink => return Err(failure(path, Why::Changed)),
+            What::Special(special) => return Err(failure(path, Why::Special(special))),
+        }
+        let file = open(path, OFlag::O_RDONLY).about(path)?;
+        let stat = fstat(&file).about(path)?;
+        if kind(&stat) != What::File || (stat.st_dev, stat.st_ino) != (self.stat.st_dev, self.stat.st_ino) {
+            return Err(failure(path, Why::Changed));
+        }
+        Ok((File::from(file), stat))
+    }
+}
+
 /// What is at a path, itself.
 pub(super) fn at(path: &OsStr, hash: Hash) -> Answer<State> {
     look_at(path, hash).map(|(state, _)| state)
@@ -34,61 +88,38 @@ pub(super) fn with_content(path: &OsStr) -> Answer<(State, Option<Vec<u8>>)> {
 }
 
 fn look_at(path: &OsStr, hash: Hash) -> Answer<(State, Option<Vec<u8>>)> {
-    let seen = match open(path, OFlag::O_PATH) {
-        Ok(seen) => seen,
-        Err(Errno::ENOENT) => return Ok((State::Absent, None)),
-        Err(errno) => return Err(errno).about(path),
-    };
-    let stat = fstat(&seen).about(path)?;
-    let state = match kind(&stat) {
-        What::File => match hash {
-            Hash::Content => return loaded(path, &stat),
-            Hash::Skip => State::File(file_state(&stat, None)),
-        },
-        What::Directory => State::Directory {
-            device: stat.st_dev,
-            inode: stat.st_ino,
-        },
-        What::Symlink => State::Symlink(readlinkat(&seen, OsStr::new("")).about(path)?),
-        What::Special(special) => State::Other(special),
-    };
-    Ok((state, None))
+    match Seen::at(path) {
+        Ok(seen) => seen.state(path, hash),
+        Err(Errno::ENOENT) => Ok((State::Absent, None)),
+        Err(errno) => Err(errno).about(path),
+    }
 }
 
 /// The file with its content and hash; without, if it is too large or may not be read: it may still be written.
-fn loaded(path: &OsStr, seen: &FileStat) -> Answer<(State, Option<Vec<u8>>)> {
-    let without = || Ok((State::File(file_state(seen, None)), None));
-    if size(seen) > MAX_LOADED {
+fn loaded(path: &OsStr, seen: &Seen) -> Answer<(State, Option<Vec<u8>>)> {
+    let without = || Ok((State::File(file_state(&seen.stat, None)), None));
+    if size(&seen.stat) > MAX_LOADED {
         return without();
     }
-    match load(path) {
+    match load_seen(path, seen) {
         Ok(loaded) => Ok((State::File(loaded.state), Some(loaded.content))),
         Err(failed) if matches!(failed.why, Why::NotPermitted | Why::TooLarge { .. }) => without(),
         Err(failed) => Err(failed),
     }
 }
 
-/// Opens a regular file for reading. Nothing else is opened: that alone can block, or do something.
+/// Opens a regular file for reading.
 pub(super) fn open_file(path: &OsStr) -> Answer<(File, FileStat)> {
-    let seen = open(path, OFlag::O_PATH).about(path)?;
-    let before = fstat(&seen).about(path)?;
-    match kind(&before) {
-        What::File => {}
-        What::Directory => return Err(failure(path, Why::IsDirectory)),
-        What::Symlink => return Err(failure(path, Why::Changed)),
-        What::Special(special) => return Err(failure(path, Why::Special(special))),
-    }
-    let file = open(path, OFlag::O_RDONLY).about(path)?;
-    let stat = fstat(&file).about(path)?;
-    if kind(&stat) != What::File || (stat.st_dev, stat.st_ino) != (before.st_dev, before.st_ino) {
-        return Err(failure(path, Why::Changed));
-    }
-    Ok((File::from(file), stat))
+    Seen::at(path).about(path)?.open(path)
 }
 
 /// Loads a file of at most [`MAX_LOADED`] bytes.
 pub(super) fn load(path: &OsStr) -> Answer<Loaded> {
-    let (file, stat) = open_file(path)?;
+    load_seen(path, &Seen::at(path).about(path)?)
+}
+
+fn load_seen(path: &OsStr, seen: &Seen) -> Answer<Loaded> {
+    let (file, stat) = seen.open(path)?;
     let limit = MAX_LOADED;
     if size(&stat) > limit {
         return Err(failure(
