@@ -18,7 +18,7 @@ mod client;
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use client::{Client, within_patience};
@@ -84,23 +84,29 @@ impl Contender {
 
     fn take_turn(&mut self, calls: usize) {
         for _ in 0..calls {
-            let start = Instant::now();
-            self.client.call(&self.call);
-            self.times.push(start.elapsed());
+            self.times.push(self.client.time(&self.call));
         }
     }
+}
 
-    /// In the middle of all calls.
-    fn median(&mut self) -> Duration {
-        self.times.sort();
-        self.times[self.times.len() / 2]
-    }
+/// In the middle of all calls, and how many a second they make.
+fn speed_of(times: &mut [Duration]) -> (Duration, f64) {
+    times.sort();
+    let count = u32::try_from(times.len()).unwrap();
+    let all: Duration = times.iter().sum();
+    (times[times.len() / 2], f64::from(count) / all.as_secs_f64())
+}
 
-    /// Over all of them, pauses included.
-    fn calls_a_second(&self) -> f64 {
-        let count = u32::try_from(self.times.len()).unwrap();
-        f64::from(count) / self.times.iter().sum::<Duration>().as_secs_f64()
-    }
+/// What a command takes that nobody is asked for and nothing confines: no server that runs it can be faster.
+fn bare(command: &[&str]) -> Duration {
+    let start = Instant::now();
+    let ended = Command::new(command[0])
+        .args(&command[1..])
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .status();
+    assert!(ended.unwrap().success());
+    start.elapsed()
 }
 
 /// Reads and commands, ours against theirs; whether ours are as much faster as is promised.
@@ -180,14 +186,20 @@ fn speed(root: &Path, with_ours: bool) -> bool {
         ));
     }
 
-    let read = compare("read a small file", &mut reads, READS);
-    let ran = compare("the shell line `true`", &mut lines, COMMANDS);
-    let started = compare("the program `true`", &mut programs, COMMANDS);
+    let read = compare("read a small file", &mut reads, READS, None);
+    let ran = compare(
+        "the shell line `true`",
+        &mut lines,
+        COMMANDS,
+        Some(&["/bin/bash", "-c", "--", "true"]),
+    );
+    let started = compare("the program `true`", &mut programs, COMMANDS, Some(&["/bin/true"]));
     read && ran && started
 }
 
-/// Measures all of them turn by turn, and holds all but the first against the first.
-fn compare(what: &str, contenders: &mut [Contender], promised: f64) -> bool {
+/// Measures all of them turn by turn, and holds all but the first against the first; and the bare command, where it is one.
+fn compare(what: &str, contenders: &mut [Contender], promised: f64, command: Option<&[&str]>) -> bool {
+    let mut floor = Vec::new();
     within_patience(|| {
         for contender in &mut *contenders {
             contender.take_turn(WARM_UP);
@@ -197,13 +209,16 @@ fn compare(what: &str, contenders: &mut [Contender], promised: f64) -> bool {
             for contender in &mut *contenders {
                 contender.take_turn(IN_A_ROW);
             }
+            if let Some(command) = command {
+                floor.extend((0..IN_A_ROW).map(|_| bare(command)));
+            }
         }
     });
     println!("{what}");
-    let peer = (contenders[0].median(), contenders[0].calls_a_second());
+    let peer = speed_of(&mut contenders[0].times);
     let mut kept = true;
     for (place, contender) in contenders.iter_mut().enumerate() {
-        let (median, rate) = (contender.median(), contender.calls_a_second());
+        let (median, rate) = speed_of(&mut contender.times);
         print!(
             "    {:20} median {median:>9.2?}   {rate:>6.0} calls/s   peak {:>5.1} MiB",
             contender.name,
@@ -219,6 +234,16 @@ fn compare(what: &str, contenders: &mut [Contender], promised: f64) -> bool {
             }
         }
         println!();
+    }
+    if command.is_some() {
+        let (median, rate) = speed_of(&mut floor);
+        println!(
+            "    {:20} median {median:>9.2?}   {rate:>6.0} starts/s{:19}{:.2} x, by the median {:.2} x",
+            "bare, no server",
+            "",
+            rate / peer.1,
+            peer.0.as_secs_f64() / median.as_secs_f64()
+        );
     }
     kept
 }

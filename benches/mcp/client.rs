@@ -5,7 +5,7 @@ use std::io::{BufRead as _, BufReader, Write as _};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::mpsc;
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
@@ -55,6 +55,21 @@ impl Client {
         done(self.answer_to(id))
     }
 
+    /// How long one call takes until its answer has come; the client's own reading of it is left out.
+    pub(crate) fn time(&mut self, call: &str) -> Duration {
+        let start = Instant::now();
+        let id = self.ask("tools/call", call);
+        loop {
+            let line = self.line();
+            let took = start.elapsed();
+            let message: Value = serde_json::from_str(&line).unwrap();
+            if message["id"] == id {
+                done(message);
+                return took;
+            }
+        }
+    }
+
     /// Sends the call `count` times and reads the first answer only then.
     pub(crate) fn call_at_once(&mut self, call: &str, count: usize) {
         let mut waiting: Vec<u64> = (0..count).map(|_| self.ask("tools/call", call)).collect();
@@ -97,10 +112,14 @@ impl Client {
     }
 
     fn read(&mut self) -> Value {
+        serde_json::from_str(&self.line()).unwrap()
+    }
+
+    fn line(&mut self) -> String {
         let mut line = String::new();
         let length = self.output.read_line(&mut line).unwrap();
         assert!(length > 0, "the server hung up");
-        serde_json::from_str(&line).unwrap()
+        line
     }
 }
 
