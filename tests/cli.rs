@@ -752,6 +752,41 @@ mod tests {
         assert_eq!(json(&run.output().exits(125))["status"], "refused");
     }
 
+    #[test]
+    fn who_asks_for_json_is_told_in_json_what_failed_and_nothing_else() {
+        let world = world();
+        world.write("there.yaml", "extends: [system]\n");
+        let failing: [&[&str]; 9] = [
+            &["check"],
+            &["init", "there.yaml"],
+            &["trust", "nowhere.yaml"],
+            &["profile", "show", "--config", "nowhere.yaml"],
+            &["profile", "explain", "--config", "nowhere.yaml", "x"],
+            &["profile", "check", "nowhere.yaml"],
+            &["profile", "diff", "there.yaml", "nowhere.yaml"],
+            &["audit", "verify", "--log", "nowhere.jsonl"],
+            &["approvals", "list"],
+        ];
+        for args in failing {
+            let run = world.stockade(&[args, &["--json"]].concat()).output().exits(125);
+            let told = json(&run);
+            assert_eq!((&told["ok"], run.err().as_str()), (&Value::Bool(false), ""), "{args:?}");
+            // The twin: a person is told the same.
+            let said = world.stockade(args).output().exits(125);
+            let error = told["error"].as_str().unwrap();
+            assert!(
+                said.err().starts_with(&format!("stockade: {error}")),
+                "{args:?}: {}",
+                said.err()
+            );
+            for remedy in told["remedies"].as_array().unwrap() {
+                // As far as the fixture shows it unescaped.
+                says(&said, &[remedy.as_str().unwrap().split('…').next().unwrap()]);
+            }
+            assert_eq!(said.out(), "", "{args:?}");
+        }
+    }
+
     // Hostile names.
 
     fn names_that_are_not_text_work(world: &Fixture) {

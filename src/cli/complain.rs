@@ -44,6 +44,14 @@ impl Complaint {
         exit
     }
 
+    /// Prints it to standard output, for a program.
+    pub(super) fn print_object(self) -> Result<Exit, Self> {
+        let Self { what, remedies, exit } = self;
+        let object = serde_json::json!({"ok": false, "error": what.trim_end(), "remedies": remedies});
+        print(&format!("{object}\n"))?;
+        Ok(exit)
+    }
+
     /// What a person reads, and the exit code.
     pub(super) fn into_parts(self) -> (String, Exit) {
         let mut text = self.what.trim_end().to_owned();

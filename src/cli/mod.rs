@@ -43,12 +43,10 @@ pub fn main(serve: Serve) -> ExitCode {
         Ok(arguments) => arguments,
         Err(error) => return usage(&error),
     };
+    let told = Told::of(&arguments.subcommand);
     let done = match arguments.subcommand {
-        Subcommand::Run(args) if args.json => run::run(*args).or_else(run::report_complaint),
         Subcommand::Run(args) => run::run(*args),
-        Subcommand::Learn(args) if args.json => learn::learn(&args).or_else(run::report_complaint),
         Subcommand::Learn(args) => learn::learn(&args),
-        Subcommand::Call(args) if args.json => call::call(*args).or_else(run::report_complaint),
         Subcommand::Call(args) => call::call(*args),
         Subcommand::Mcp(args) => mcp::mcp(*args, serve),
         Subcommand::Check(args) => check::check(&args),
@@ -62,7 +60,45 @@ pub fn main(serve: Serve) -> ExitCode {
         Subcommand::Completions { shell } => shells::completions(shell),
         Subcommand::Man { directory } => shells::man(directory.as_deref()),
     };
-    done.unwrap_or_else(|complaint: Complaint| complaint.tell()).into()
+    done.or_else(|complaint: Complaint| match told {
+        Told::Text => Err(complaint),
+        Told::Outcome => run::report_complaint(complaint),
+        Told::Object => complaint.print_object(),
+    })
+    .unwrap_or_else(Complaint::tell)
+    .into()
+}
+
+/// How it is told that Stockade could not: who asked for JSON gets JSON.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Told {
+    /// To a person, on standard error.
+    Text,
+    /// As the outcome of a call that there never was.
+    Outcome,
+    /// As an object.
+    Object,
+}
+
+impl Told {
+    fn of(subcommand: &Subcommand) -> Self {
+        let (json, otherwise) = match subcommand {
+            Subcommand::Run(args) => (args.json, Self::Outcome),
+            Subcommand::Learn(args) => (args.json, Self::Outcome),
+            Subcommand::Call(args) => (args.json, Self::Outcome),
+            Subcommand::Check(args) => (args.json, Self::Object),
+            Subcommand::Init(args) => (args.json, Self::Object),
+            Subcommand::Trust(args) => (args.json, Self::Object),
+            Subcommand::Doctor(args) => (args.json, Self::Object),
+            Subcommand::Profile(args) => (args.view.json(), Self::Object),
+            Subcommand::Approvals(args) => (args.json, Self::Object),
+            Subcommand::Audit(args) => (args.action.json(), Self::Object),
+            Subcommand::Mcp(_) | Subcommand::Schema | Subcommand::Completions { .. } | Subcommand::Man { .. } => {
+                (false, Self::Text)
+            }
+        };
+        if json { otherwise } else { Self::Text }
+    }
 }
 
 /// clap's own words; a usage error is Stockade's failure, not the command's.

@@ -235,7 +235,7 @@ pub(super) fn object(error: &ToolError) -> Value {
     object
 }
 
-/// Who asked for JSON gets JSON, also where it never came to a call.
+/// Prints the outcome of a call that it never came to.
 pub(super) fn report_complaint(complaint: Complaint) -> Result<Exit, Complaint> {
     let (reason, exit) = complaint.into_parts();
     let object = json!({"status": "refused", "reason": reason});

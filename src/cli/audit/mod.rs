@@ -62,6 +62,17 @@ Examples:
     Report(ReportArgs),
 }
 
+impl AuditAction {
+    /// Whether JSON was asked for.
+    pub(super) const fn json(&self) -> bool {
+        match self {
+            Self::Verify(args) => args.json,
+            Self::Show(args) => args.json,
+            Self::Report(args) => args.json,
+        }
+    }
+}
+
 /// Does it.
 pub(super) fn audit(args: AuditArgs) -> Result<Exit, Complaint> {
     match args.action {

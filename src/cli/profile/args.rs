@@ -45,6 +45,19 @@ pub enum View {
     Export(ExportArgs),
 }
 
+impl View {
+    /// Whether JSON was asked for. An export has its format whatever comes.
+    pub(in crate::cli) const fn json(&self) -> bool {
+        match self {
+            Self::Show(args) => args.json,
+            Self::Explain(args) => args.json,
+            Self::Check(args) => args.json,
+            Self::Diff(args) => args.json,
+            Self::Export(_) => false,
+        }
+    }
+}
+
 /// `stockade profile show`.
 // What it prints is the same in every backend; who names one is told so.
 #[derive(Debug, Args)]
