@@ -29,6 +29,9 @@ const ROUNDS: usize = 6;
 /// What a server may do before it is measured: caches filled, code compiled.
 const WARM_UP: usize = 200;
 
+/// Before each turn: what a server still does after its answers, such as collecting garbage, is not on the next one's account.
+const PAUSE: Duration = Duration::from_millis(100);
+
 /// At least this many times as many reads a second, and as many commands.
 const READS: f64 = 10.0;
 const COMMANDS: f64 = 2.0;
@@ -207,6 +210,7 @@ fn compare(what: &str, contenders: &mut [Contender], promised: f64, command: Opt
         }
         for _ in 0..ROUNDS {
             for contender in &mut *contenders {
+                std::thread::sleep(PAUSE);
                 contender.take_turn(IN_A_ROW);
             }
             if let Some(command) = command {

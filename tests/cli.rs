@@ -693,7 +693,7 @@ mod tests {
             .stockade(&["run", "--timeout", "1s", "--", "sleep", "60"])
             .output()
             .exits(124);
-        says(&run, &["timed out"]);
+        says(&run, &["timed out after "]);
         // A flag does not lift the config's own limit.
         let short = open_config(&world, "  limits: {timeout: 1s}\n");
         world

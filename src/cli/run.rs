@@ -125,7 +125,10 @@ pub(super) fn exit_of_outcome(outcome: &Outcome) -> Exit {
 pub(super) fn tell(outcome: &Outcome) {
     match &outcome.status {
         Status::Exited { .. } | Status::Signaled { .. } | Status::Cancelled { .. } => {}
-        Status::TimedOut => say("stockade: timed out; the command and everything it started were killed\n"),
+        Status::TimedOut => say(&format!(
+            "stockade: timed out after {:.1} s; the command and everything it started were killed\n",
+            outcome.duration.as_secs_f64()
+        )),
         Status::OverLimit { limit } => {
             say(&format!(
                 "stockade: over the limit `{limit}`; the command and everything it started were killed\n"

@@ -235,6 +235,19 @@ impl Status {
     }
 }
 
+impl Outcome {
+    /// What is to be said of how it ended; nothing of a command that ended as it should.
+    pub(super) fn told(&self) -> Option<String> {
+        match &self.status {
+            Status::TimedOut => Some(format!(
+                "timed out after {:.1} s; it was killed",
+                self.duration.as_secs_f64()
+            )),
+            status => status.told(),
+        }
+    }
+}
+
 impl Status {
     /// What is to be said of it; nothing of a command that ended as it should.
     pub(super) fn told(&self) -> Option<String> {

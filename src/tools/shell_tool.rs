@@ -223,7 +223,7 @@ fn output(outcome: &Outcome) -> Result<Output, ToolError> {
         add("[standard error]\n");
         add(&outcome.stderr);
     }
-    let end = match outcome.status.told() {
+    let end = match outcome.told() {
         None => OutputEnd::Done,
         Some(told) => {
             add(&format!("[{told}]"));
