@@ -702,6 +702,12 @@ tools: {search_files: {approval: deny}}
             .output();
         assert_eq!(run.code(), 125);
         let told = String::from_utf8(run.stderr).unwrap();
-        assert!(told.contains("\"required\":[\"path\"]"), "{told}");
+        assert!(told.contains("\n      `path` (string, required): The file"), "{told}");
+        assert!(told.contains("\n      `lines` (integer): How many lines"), "{told}");
+        let edits = world
+            .stockade(&["call", "-q", "--config", "stockade-test.yaml", "edit_file", "{}"])
+            .output();
+        let told = String::from_utf8(edits.stderr).unwrap();
+        assert!(told.contains("\n        `old` (string, required): The text"), "{told}");
     }
 }

@@ -263,13 +263,13 @@ pub(super) fn session_complaint(error: SessionError) -> Complaint {
 fn complaint(error: ToolError, tools: &[ToolInfo]) -> Complaint {
     match &error {
         ToolError::Arguments { tool, .. } => {
-            let schema = tools
+            let takes = tools
                 .iter()
                 .find(|info| info.name == *tool)
-                .map(|info| info.input_schema.to_string());
+                .map(|info| takes(&info.input_schema));
             let complaint = tool_complaint(error);
-            match schema {
-                Some(schema) => complaint.remedy(format!("it takes {schema}")),
+            match takes {
+                Some(takes) => complaint.remedy(format!("it takes {takes}")),
                 None => complaint,
             }
         }
@@ -277,5 +277,43 @@ fn complaint(error: ToolError, tools: &[ToolInfo]) -> Complaint {
             tool_complaint(error).remedy("`stockade call` without a tool lists what this config can allow")
         }
         _ => tool_complaint(error),
+    }
+}
+
+/// What a tool takes: a line for each argument, and below it for each member of what it is a list of.
+fn takes(schema: &Value) -> String {
+    let mut lines = vec!["an object of".to_owned()];
+    members(schema, schema, "      ", &mut lines);
+    lines.join("\n")
+}
+
+fn members(whole: &Value, object: &Value, indent: &str, lines: &mut Vec<String>) {
+    let required = object.get("required").and_then(Value::as_array);
+    for (name, member) in object
+        .get("properties")
+        .and_then(Value::as_object)
+        .into_iter()
+        .flatten()
+    {
+        let need = match required {
+            Some(required) if required.iter().any(|one| one == name) => ", required",
+            Some(_) | None => "",
+        };
+        let kinds: Vec<&str> = match member.get("type") {
+            Some(Value::Array(kinds)) => kinds
+                .iter()
+                .filter_map(Value::as_str)
+                .filter(|kind| *kind != "null")
+                .collect(),
+            Some(Value::String(kind)) => vec![kind],
+            _ => vec!["any"],
+        };
+        let told = member.get("description").and_then(Value::as_str).unwrap_or_default();
+        let line = format!("`{name}` ({}{need}): {told}", kinds.join(" or "));
+        lines.push(format!("{indent}{}", escape(line.as_bytes())));
+        let named = member.pointer("/items/$ref").and_then(Value::as_str);
+        if let Some(each) = named.and_then(|named| whole.pointer(named.trim_start_matches('#'))) {
+            members(whole, each, &format!("{indent}  "), lines);
+        }
     }
 }
