@@ -22,13 +22,22 @@ pub trait Approver {
     }
 }
 
+/// Why a terminal cannot be opened, where it is more than that this process has none.
+fn unusual(error: &std::io::Error) -> String {
+    match error.raw_os_error() {
+        Some(libc::ENXIO) => String::new(),
+        Some(_) | None => format!(" ({error})"),
+    }
+}
+
 /// Why nobody answered.
 #[derive(Debug, thiserror::Error)]
 pub enum ApproverError {
     /// There is no terminal to ask on.
     #[error(
-        "there is no terminal to ask on ({0}); run it at one, choose another `--mode`, or let somebody else answer \
-         (`--approver-program`, or `--approvals-socket` and `stockade approvals`)"
+        "there is no terminal to ask on{}; run it at one, choose another `--mode`, or let somebody else answer \
+         (`--approver-program`, or `--approvals-socket` and `stockade approvals`)",
+        unusual(.0)
     )]
     NoTerminal(#[source] std::io::Error),
     /// Another job holds the terminal.
