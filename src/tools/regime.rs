@@ -9,7 +9,7 @@ use super::plan::{Ground, Walls};
 use crate::backend::Regime;
 use crate::backend::host::{Hold, Maker, TreeLimit};
 use crate::backend::namespaces::MOST_PROTECTED;
-use crate::policy::{HostAccess, Limits, Network, NetworkOf, Operation, Policy, Protect, Right, UnixSockets};
+use crate::policy::{Demand, HostAccess, Limits, Network, NetworkOf, Operation, Policy, Protect, Right, UnixSockets};
 use crate::profile::{FileReach, Profile};
 
 /// What holds for the commands of a session.
@@ -21,6 +21,8 @@ pub struct RegimeLine {
     pub detail: String,
     /// Where commands may write, private directories aside.
     pub writes: Vec<String>,
+    /// Where of those only after a yes.
+    pub asks_to_write: Vec<String>,
     /// Their IP reach.
     pub network: String,
     /// What the regime leaves open or restores afterwards.
@@ -43,12 +45,13 @@ impl RegimeLine {
             root.rights.has(Right::Write)
                 && profile.access(Operation::Write, &root.path) > crate::policy::Access::Denied
         };
-        let roots: Vec<String> = policy
-            .roots
-            .iter()
-            .filter(writable)
-            .map(|root| root.path.to_string())
-            .collect();
+        let written = |demands: &[Demand]| -> Vec<String> {
+            let roots = policy.roots.iter().filter(writable);
+            let roots = roots.filter(|root| demands.contains(&root.write_approval));
+            roots.map(|root| root.path.to_string()).collect()
+        };
+        let roots = written(&[Demand::None, Demand::OncePerSession, Demand::Required]);
+        let asks_to_write = written(&[Demand::OncePerSession, Demand::Required]);
         match &policy.protect {
             Protect::Default(_) if !roots.is_empty() => {
                 left_open.push(match ground.walls {
@@ -89,6 +92,7 @@ impl RegimeLine {
                 }
             },
             writes: roots,
+            asks_to_write,
             network: reached(&profile.network),
             left_open,
         }
@@ -133,6 +137,7 @@ impl RegimeLine {
             regime: "none",
             detail: format!("UNCONFINED: {why}"),
             writes: vec!["everything this user may write".to_owned()],
+            asks_to_write: Vec::new(),
             network: "open".to_owned(),
             left_open: vec!["everything".to_owned()],
         }
@@ -190,7 +195,15 @@ impl fmt::Display for RegimeLine {
         let writes = if self.writes.is_empty() {
             "nothing".to_owned()
         } else {
-            self.writes.join(", ")
+            let each = self.writes.iter().map(|root| {
+                let after = if self.asks_to_write.contains(root) {
+                    " after a yes"
+                } else {
+                    ""
+                };
+                format!("{root}{after}")
+            });
+            each.collect::<Vec<String>>().join(", ")
         };
         write!(
             f,
@@ -206,7 +219,7 @@ impl fmt::Display for RegimeLine {
 
 #[cfg(test)]
 mod tests {
-    use super::reached;
+    use super::{RegimeLine, reached};
     use crate::policy::{HostAccess, HostList, HostRule, Network, Origin, Place};
 
     fn list(entries: &[&str]) -> Network {
@@ -237,5 +250,21 @@ mod tests {
         ] {
             assert_eq!(reached(&network), told);
         }
+    }
+
+    #[test]
+    fn a_root_that_is_written_after_a_yes_only_says_so() {
+        let line = RegimeLine {
+            regime: "landlock",
+            detail: "ABI".to_owned(),
+            writes: vec!["/a".to_owned(), "/b".to_owned()],
+            asks_to_write: vec!["/b".to_owned()],
+            network: "off".to_owned(),
+            left_open: Vec::new(),
+        };
+        assert_eq!(
+            line.to_string(),
+            "landlock (ABI) · writes /a, /b after a yes · network off"
+        );
     }
 }
