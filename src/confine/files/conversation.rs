@@ -86,7 +86,12 @@ impl Conversation {
                     | FileReply::Failed(_)) => return Ok(Some(last)),
                 }
             }
-            if !self.hear(socket, until)? {
+            // However much comes, and however fast: only what is whole by then was in time.
+            let now = Instant::now();
+            if self.end.is_some_and(|end| end <= now) {
+                return Err(ConfineError::Unresponsive);
+            }
+            if until.is_some_and(|until| until <= now) || !self.hear(socket, until)? {
                 return Ok(None);
             }
         }
@@ -187,10 +192,41 @@ mod tests {
 
     #[test]
     fn an_answer_that_comes_byte_by_byte_is_not_waited_for_longer_than_another() {
+        for pause in [Duration::from_millis(20), Duration::from_micros(100), Duration::ZERO] {
+            let (ours, drip) = dripping(pause);
+            let started = Instant::now();
+            let mut asked = conversation(Duration::from_millis(200));
+            let error = asked.advance(&ours, None, &mut |_| Ok(())).unwrap_err();
+            assert!(matches!(error, ConfineError::Unresponsive), "{error}");
+            assert!(started.elapsed() < Duration::from_secs(2), "{pause:?}");
+            drop(ours);
+            drip.join().unwrap();
+        }
+    }
+
+    #[test]
+    fn whoever_waits_a_moment_waits_no_longer_for_an_answer_that_comes_byte_by_byte() {
+        for pause in [Duration::from_micros(100), Duration::ZERO] {
+            let (ours, drip) = dripping(pause);
+            let mut asked = conversation(Duration::from_secs(20));
+            let started = Instant::now();
+            let until = started.checked_add(Duration::from_millis(1));
+            let later = asked.advance(&ours, until, &mut |_| Ok(())).unwrap();
+            assert!(
+                later.is_none() && started.elapsed() < Duration::from_secs(2),
+                "{pause:?}"
+            );
+            drop(ours);
+            drip.join().unwrap();
+        }
+    }
+
+    /// The end of a socket whose other end writes a large answer, with this pause after each byte.
+    fn dripping(pause: Duration) -> (UnixStream, std::thread::JoinHandle<()>) {
         let (ours, mut theirs) = UnixStream::pair().unwrap();
         let large = wire::encode(&FileReply::Failed(crate::confine::files::failure::failure(
             "",
-            crate::confine::files::protocol::Why::Malformed("x".repeat(100_000)),
+            crate::confine::files::protocol::Why::Malformed("x".repeat(15_000_000)),
         )))
         .unwrap();
         let drip = std::thread::spawn(move || {
@@ -198,16 +234,12 @@ mod tests {
                 if theirs.write_all(&[byte]).is_err() {
                     return;
                 }
-                std::thread::sleep(Duration::from_millis(20));
+                if !pause.is_zero() {
+                    std::thread::sleep(pause);
+                }
             }
         });
-        let started = Instant::now();
-        let mut asked = conversation(Duration::from_millis(200));
-        let error = asked.advance(&ours, None, &mut |_| Ok(())).unwrap_err();
-        assert!(matches!(error, ConfineError::Unresponsive), "{error}");
-        assert!(started.elapsed() < Duration::from_secs(10));
-        drop(ours);
-        drip.join().unwrap();
+        (ours, drip)
     }
 
     #[test]

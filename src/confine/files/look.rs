@@ -103,7 +103,11 @@ fn resolve(path: &OsStr, last: Last) -> Result<(PathBuf, PathBuf), Why> {
 
 /// Puts what a symlink names before the names that are left.
 fn follow(link: &Path, at: &mut PathBuf, left: &mut VecDeque<OsString>) -> Result<(), Why> {
-    let target = readlink(link).map_err(Why::from)?;
+    let target = readlink(link).map_err(|errno| match errno {
+        // It is no symlink any more.
+        Errno::EINVAL => Why::Changed,
+        errno => errno.into(),
+    })?;
     if target.as_bytes().starts_with(b"/") {
         *at = PathBuf::from("/");
     }

@@ -19,14 +19,15 @@ use crate::confine::sys;
 pub struct HostSocket(AsyncFd<OwnedFd>);
 
 impl HostSocket {
-    /// The socket behind a descriptor, for reading and writing; `None` where there is no stream socket. Needs a running
-    /// runtime.
+    /// The socket behind a descriptor, for reading and writing; `None` where there is no stream socket, or one that
+    /// listens. Needs a running runtime.
     ///
     /// # Errors
     ///
     /// The descriptor cannot be copied or watched.
     pub fn behind(fd: BorrowedFd<'_>) -> io::Result<Option<Self>> {
-        if getsockopt(&fd, sockopt::SockType) != Ok(SockType::Stream) {
+        let is_stream = getsockopt(&fd, sockopt::SockType) == Ok(SockType::Stream);
+        if !is_stream || getsockopt(&fd, sockopt::AcceptConn) != Ok(false) {
             return Ok(None);
         }
         sys::watch_readiness(fd.try_clone_to_owned()?, Interest::READABLE | Interest::WRITABLE)
@@ -140,12 +141,14 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_stream_socket_is_none() {
+    fn what_is_no_stream_socket_or_listens_is_none() {
         let (datagram, _other) = UnixDatagram::pair().unwrap();
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let file = std::fs::File::open("/dev/null").unwrap();
         within(async {
             assert!(HostSocket::behind(datagram.as_fd()).unwrap().is_none());
             assert!(HostSocket::behind(file.as_fd()).unwrap().is_none());
+            assert!(HostSocket::behind(listener.as_fd()).unwrap().is_none());
         });
     }
 }

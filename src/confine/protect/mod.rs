@@ -45,6 +45,7 @@ mod recover;
 mod repository;
 mod restore;
 mod roots;
+mod said;
 mod settings;
 mod settle;
 mod sight;

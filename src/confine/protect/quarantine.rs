@@ -6,7 +6,8 @@
 //! person looks around. On another file system the thing is copied, up to a limit for all, then removed; what is beyond
 //! the limit is lost, and the copy is called `N-incomplete`.
 //!
-//! Removing comes before keeping: where nothing can be kept, the intruder is deleted.
+//! Removing comes before keeping: where nothing can be kept, the intruder is deleted. The manifest lists as much as [`LISTED`]
+//! has room for, and then how many more there are: a command chooses how many names it makes, and how long they are.
 
 use std::fs::File;
 use std::io::Write;
@@ -24,16 +25,22 @@ use super::roots::Root;
 use super::{ProtectError, What, evict, journal, shown};
 use crate::policy::hex::hex;
 
+/// The most bytes of paths in a manifest.
+const LISTED: usize = 8 << 20;
+
 /// The batch of one settling; nothing exists until something is moved.
 #[derive(Debug)]
 pub(super) struct Quarantine {
     store: PathBuf,
     batch: Option<(PathBuf, OwnedFd)>,
     manifest: Vec<Item>,
+    /// How many things were taken, and the bytes of the paths that the manifest has.
+    taken: usize,
+    listed: usize,
     budget: Budget,
 }
 
-/// A line of the manifest.
+/// One thing that was taken.
 #[derive(Debug, serde::Serialize)]
 struct Item {
     /// Its name in the batch.
@@ -47,19 +54,29 @@ struct Item {
     complete: bool,
 }
 
+/// A line of the manifest, or how many more there would be.
+#[derive(Debug, serde::Serialize)]
+#[serde(untagged)]
+enum Line<'a> {
+    Item(&'a Item),
+    Unlisted { unlisted: usize },
+}
+
 impl Quarantine {
     pub(super) fn new(store: &Path) -> Self {
         Self {
             store: store.to_owned(),
             batch: None,
             manifest: Vec::new(),
+            taken: 0,
+            listed: 0,
             budget: Budget::default(),
         }
     }
 
     /// Moves the entry `path` out of the root; where it is now, if it could be kept.
     pub(super) fn take(&mut self, root: &Root, path: &[u8], what: What) -> Result<Option<PathBuf>, ProtectError> {
-        let item = self.manifest.len().to_string();
+        let item = self.taken.to_string();
         let (folder, batch) = match &mut self.batch {
             Some(batch) => batch,
             none @ None => match create(&self.store) {
@@ -108,17 +125,21 @@ impl Quarantine {
             // Best effort: the folder above is private in any case.
             let _shut = fchmodat(&*batch, item.as_str(), Mode::empty(), FchmodatFlags::NoFollowSymlink);
         }
+        self.taken += 1;
         let origin = shown(root, path);
-        self.manifest.push(Item {
-            name: item,
-            path: crate::policy::path::display(&origin),
-            path_hex: hex(origin.as_os_str().as_bytes()),
-            what: what.word(),
-            complete,
-        });
-        // Not each time, which for very many would cost their square; a crash loses the end of the list alone.
-        if self.manifest.len().is_power_of_two() {
-            self.write_manifest();
+        self.listed = self.listed.saturating_add(path.len());
+        if self.listed <= LISTED {
+            self.manifest.push(Item {
+                name: item,
+                path: crate::policy::path::display(&origin),
+                path_hex: hex(origin.as_os_str().as_bytes()),
+                what: what.word(),
+                complete,
+            });
+            // Not each time, which for very many would cost their square; a crash loses the end of the list alone.
+            if self.manifest.len().is_power_of_two() {
+                self.write_manifest();
+            }
         }
         Ok(Some(place))
     }
@@ -127,7 +148,10 @@ impl Quarantine {
     pub(super) fn write_manifest(&self) {
         let Some((folder, _)) = &self.batch else { return };
         let path = folder.join("manifest.json");
-        let _unwritten = serde_json::to_vec_pretty(&self.manifest)
+        let unlisted = self.taken - self.manifest.len();
+        let more = (unlisted > 0).then_some(Line::Unlisted { unlisted });
+        let lines: Vec<Line<'_>> = self.manifest.iter().map(Line::Item).chain(more).collect();
+        let _unwritten = serde_json::to_vec_pretty(&lines)
             .map_err(std::io::Error::from)
             .and_then(|text| File::create(&path)?.write_all(&text));
     }

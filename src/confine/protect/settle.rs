@@ -20,6 +20,7 @@ use super::place::{Patterns, Role};
 use super::quarantine::Quarantine;
 use super::restore::{can_be_made, is_blocked, make_way, put, rename, set_mode};
 use super::roots::Root;
+use super::said::Said;
 use super::sight::{Found, Holder, Sight, born};
 use super::state::{Names, Seen, State, glance};
 use super::touched::Touched;
@@ -59,7 +60,7 @@ pub(super) fn settle(
         record,
         holders: record.holders.iter().map(|holder| holder.identity).collect(),
         quarantine: Quarantine::new(store),
-        said: HashSet::new(),
+        said: Said::default(),
         changes: 0,
         settled: Settled::default(),
     };
@@ -77,8 +78,7 @@ struct Settling<'a> {
     record: &'a Record,
     holders: HashSet<Identity>,
     quarantine: Quarantine,
-    /// What has been reported: a second try at an entry is no second violation.
-    said: HashSet<(PathBuf, What)>,
+    said: Said,
     /// Changes made to the tree.
     changes: usize,
     settled: Settled,
@@ -91,7 +91,7 @@ impl Settling<'_> {
 
     fn report(&mut self, root: u16, path: &[u8], what: What, quarantined: Option<PathBuf>, setting: Option<Vec<u8>>) {
         let path = shown(self.root(root), path);
-        if self.said.insert((path.clone(), what)) || quarantined.is_some() {
+        if self.said.is_news(&path, what) || quarantined.is_some() {
             self.settled.violations.push(Violation {
                 path,
                 what,

@@ -108,6 +108,26 @@ fn a_thousand_intruders_cost_no_more_than_their_number() {
 }
 
 #[test]
+fn a_manifest_is_no_larger_however_many_long_names_there_are() {
+    let scene = Scene::empty();
+    let deep = vec!["x".repeat(250); 15].join("/");
+    let found = scene.run(|s| {
+        for number in 0..2500 {
+            s.write(format!("{deep}/{number}/.envrc"), "evil");
+        }
+    });
+    assert_eq!(found.len(), 2500);
+    let kept = found[2499].quarantined.clone().unwrap();
+    assert_eq!(fs::read(&kept).unwrap(), b"evil");
+    let manifest = fs::read(kept.with_file_name("manifest.json")).unwrap();
+    assert!(manifest.len() < 32 << 20, "{}", manifest.len());
+    let manifest: Vec<serde_json::Value> = serde_json::from_slice(&manifest).unwrap();
+    let (last, listed) = manifest.split_last().unwrap();
+    assert_eq!(last["unlisted"], 2500 - listed.len());
+    assert!(listed.len() > 2000 && listed[0]["name"] == "0", "{}", listed.len());
+}
+
+#[test]
 fn a_symlink_is_never_followed_out_of_the_root() {
     let scene = Scene::empty();
     let outside = scene.folder.path().join("outside");
