@@ -29,7 +29,7 @@ const ROUNDS: usize = 6;
 /// What a server may do before it is measured: caches filled, code compiled.
 const WARM_UP: usize = 200;
 
-/// Before each turn: what a server still does after its answers, such as collecting garbage, is not on the next one's account.
+/// Before each turn, that of the bare command too: what a server still does after its answers, such as collecting garbage, is not on the next one's account.
 const PAUSE: Duration = Duration::from_millis(100);
 
 /// At least this many times as many reads a second, and as many commands.
@@ -100,7 +100,7 @@ fn speed_of(times: &mut [Duration]) -> (Duration, f64) {
     (times[times.len() / 2], f64::from(count) / all.as_secs_f64())
 }
 
-/// What a command takes that nobody is asked for and nothing confines: no server that runs it can be faster.
+/// What a command takes that nothing confines and no server runs: about what a server could come down to.
 fn bare(command: &[&str]) -> Duration {
     let start = Instant::now();
     let ended = Command::new(command[0])
@@ -214,6 +214,7 @@ fn compare(what: &str, contenders: &mut [Contender], promised: f64, command: Opt
                 contender.take_turn(IN_A_ROW);
             }
             if let Some(command) = command {
+                std::thread::sleep(PAUSE);
                 floor.extend((0..IN_A_ROW).map(|_| bare(command)));
             }
         }

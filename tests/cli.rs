@@ -753,11 +753,51 @@ mod tests {
     }
 
     #[test]
+    fn the_regime_line_says_which_roots_are_written_after_a_yes_only() {
+        let world = world();
+        let root = world.workspace().join("r");
+        std::fs::create_dir(&root).unwrap();
+        let config = |read: &str, write: &str| {
+            format!(
+                "extends: [system]\nsandbox:\n  protect_fallback: undo\n  paths:\n    r: {{root: ./r, mode: rw, approval: {{read: {read}, write: {write}}}}}\n"
+            )
+        };
+        let line = |flags: &[&str], text: String| {
+            world.write("r.yaml", text);
+            let args = [
+                &["run", "--json", "--mode", "approve_all", "--config", "r.yaml"],
+                flags,
+                &["--cwd", "/usr", "-c", "true"],
+            ];
+            json(&world.stockade(&args.concat()).output().exits(0))["regime"]
+                .as_str()
+                .unwrap()
+                .to_owned()
+        };
+        let (free, asked) = (
+            format!("writes {} ·", root.display()),
+            format!("writes {} after a yes ·", root.display()),
+        );
+        let shown = line(&[], config("none", "none"));
+        assert!(shown.contains(&free), "{shown}");
+        // What cannot be read unasked is not there for a command that nobody was asked about.
+        for (read, write) in [("none", "required"), ("required", "none"), ("required", "required")] {
+            let shown = line(&[], config(read, write));
+            assert!(shown.contains(&asked), "{read} {write}: {shown}");
+        }
+        world.write("ceiling.yaml", config("none", "required"));
+        let shown = line(&["--ceiling", "ceiling.yaml"], config("none", "none"));
+        assert!(shown.contains(&asked), "{shown}");
+    }
+
+    #[test]
     fn who_asks_for_json_is_told_in_json_what_failed_and_nothing_else() {
         let world = world();
         world.write("there.yaml", "extends: [system]\n");
-        let failing: [&[&str]; 9] = [
+        world.write("bad.yaml", "extends: [no-such-preset]\n");
+        let failing: [&[&str]; 10] = [
             &["check"],
+            &["check", "bad.yaml"],
             &["init", "there.yaml"],
             &["trust", "nowhere.yaml"],
             &["profile", "show", "--config", "nowhere.yaml"],

@@ -61,7 +61,7 @@ fn memory(sheet: &mut Sheet, workshop: &Workshop) {
         json!({"name": "read_file", "arguments": {"path": "one.txt"}}),
         json!({"name": "shell", "arguments": {"argv": [workshop.nothing()]}}),
     ] {
-        server.time(&call.to_string());
+        let _took = server.time(&call.to_string());
     }
     let mut all = vec![server.process()];
     let mut seen = 0;

@@ -284,6 +284,9 @@ fn complaint(error: ToolError, tools: &[ToolInfo]) -> Complaint {
 fn takes(schema: &Value) -> String {
     let mut lines = vec!["an object of".to_owned()];
     members(schema, schema, "      ", &mut lines);
+    if lines.len() == 1 {
+        return "no arguments".to_owned();
+    }
     lines.join("\n")
 }
 
@@ -308,8 +311,13 @@ fn members(whole: &Value, object: &Value, indent: &str, lines: &mut Vec<String>)
             Some(Value::String(kind)) => vec![kind],
             _ => vec!["any"],
         };
-        let told = member.get("description").and_then(Value::as_str).unwrap_or_default();
-        let line = format!("`{name}` ({}{need}): {told}", kinds.join(" or "));
+        let choices: Vec<String> = match member.get("enum").and_then(Value::as_array) {
+            Some(choices) => choices.iter().map(Value::to_string).collect(),
+            None => kinds.iter().map(|kind| (*kind).to_owned()).collect(),
+        };
+        let told = member.get("description").and_then(Value::as_str);
+        let told = told.map(|told| format!(": {told}")).unwrap_or_default();
+        let line = format!("`{name}` ({}{need}){told}", choices.join(" or "));
         lines.push(format!("{indent}{}", escape(line.as_bytes())));
         let named = member.pointer("/items/$ref").and_then(Value::as_str);
         if let Some(each) = named.and_then(|named| whole.pointer(named.trim_start_matches('#'))) {

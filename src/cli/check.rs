@@ -75,7 +75,8 @@ pub(super) fn check(args: &CheckArgs) -> Result<Exit, Complaint> {
                 ConfigError::Invalid(diagnostic) => Some(diagnostic),
                 _ => None,
             };
-            let object = serde_json::json!({"ok": false, "error": error.to_string(), "diagnostic": diagnostic});
+            let object =
+                serde_json::json!({"ok": false, "error": error.to_string(), "remedies": [], "diagnostic": diagnostic});
             print(&format!("{object}\n"))?;
             return Ok(Exit::Failed);
         }

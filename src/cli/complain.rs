@@ -10,6 +10,14 @@ pub(super) struct Complaint {
     what: String,
     remedies: Vec<String>,
     exit: Exit,
+    output: Output,
+}
+
+/// Whether standard output takes what is said.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Output {
+    Open,
+    Broken,
 }
 
 impl Complaint {
@@ -19,6 +27,7 @@ impl Complaint {
             what: what.to_string(),
             remedies: Vec::new(),
             exit: Exit::Failed,
+            output: Output::Open,
         }
     }
 
@@ -37,6 +46,11 @@ impl Complaint {
         self
     }
 
+    /// Whether standard output can take no word about it: one would stand in the middle of another.
+    pub(super) fn is_of_output(&self) -> bool {
+        self.output == Output::Broken
+    }
+
     /// Prints it to standard error.
     pub(super) fn tell(self) -> Exit {
         let (text, exit) = self.into_parts();
@@ -46,7 +60,9 @@ impl Complaint {
 
     /// Prints it to standard output, for a program.
     pub(super) fn print_object(self) -> Result<Exit, Self> {
-        let Self { what, remedies, exit } = self;
+        let Self {
+            what, remedies, exit, ..
+        } = self;
         let object = serde_json::json!({"ok": false, "error": what.trim_end(), "remedies": remedies});
         print(&format!("{object}\n"))?;
         Ok(exit)
@@ -79,6 +95,9 @@ pub(super) fn print_bytes(bytes: &[u8]) -> Result<(), Complaint> {
     match out.write_all(bytes).and_then(|()| out.flush()) {
         Ok(()) => Ok(()),
         Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
-        Err(error) => Err(Complaint::failed(format!("failed to write the output: {error}"))),
+        Err(error) => Err(Complaint {
+            output: Output::Broken,
+            ..Complaint::failed(format!("failed to write the output: {error}"))
+        }),
     }
 }

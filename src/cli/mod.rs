@@ -43,7 +43,7 @@ pub fn main(serve: Serve) -> ExitCode {
         Ok(arguments) => arguments,
         Err(error) => return usage(&error),
     };
-    let told = Told::of(&arguments.subcommand);
+    let form = FailureForm::of(&arguments.subcommand);
     let done = match arguments.subcommand {
         Subcommand::Run(args) => run::run(*args),
         Subcommand::Learn(args) => learn::learn(&args),
@@ -60,10 +60,11 @@ pub fn main(serve: Serve) -> ExitCode {
         Subcommand::Completions { shell } => shells::completions(shell),
         Subcommand::Man { directory } => shells::man(directory.as_deref()),
     };
-    done.or_else(|complaint: Complaint| match told {
-        Told::Text => Err(complaint),
-        Told::Outcome => run::report_complaint(complaint),
-        Told::Object => complaint.print_object(),
+    done.or_else(|complaint: Complaint| match form {
+        _ if complaint.is_of_output() => Err(complaint),
+        FailureForm::Text => Err(complaint),
+        FailureForm::Outcome => run::report_complaint(complaint),
+        FailureForm::Object => complaint.print_object(),
     })
     .unwrap_or_else(Complaint::tell)
     .into()
@@ -71,7 +72,7 @@ pub fn main(serve: Serve) -> ExitCode {
 
 /// How it is told that Stockade could not: who asked for JSON gets JSON.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Told {
+enum FailureForm {
     /// To a person, on standard error.
     Text,
     /// As the outcome of a call that there never was.
@@ -80,7 +81,7 @@ enum Told {
     Object,
 }
 
-impl Told {
+impl FailureForm {
     fn of(subcommand: &Subcommand) -> Self {
         let (json, otherwise) = match subcommand {
             Subcommand::Run(args) => (args.json, Self::Outcome),

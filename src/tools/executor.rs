@@ -5,7 +5,7 @@
 
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use super::anew;
 use super::call::ToolError;
@@ -85,6 +85,8 @@ pub struct Executor {
     pub(super) workers: Workers,
     pub(super) file_profiles: Vec<(Asked, Derived)>,
     profiles: Vec<(Call, Derived)>,
+    /// The profile of a call that nobody was asked about, once it is told what such calls reach.
+    unasked: OnceLock<Profile>,
     pub(super) standings: Standings,
     /// How often a command named more files than are looked at.
     pub(super) unknown: u64,
@@ -127,6 +129,7 @@ impl Executor {
             workers: Workers::default(),
             file_profiles: Vec::new(),
             profiles: Vec::new(),
+            unasked: OnceLock::new(),
             standings: Standings::default(),
             unknown: 0,
         })
@@ -147,6 +150,7 @@ impl Executor {
             workers: Workers::default(),
             file_profiles: Vec::new(),
             profiles: Vec::new(),
+            unasked: OnceLock::new(),
             standings: Standings::default(),
             unknown: 0,
         }
@@ -187,7 +191,9 @@ impl Executor {
         Ok(if self.is_unconfined() {
             line
         } else {
+            let unasked = || self.narrowing.narrow(derive(&self.policy, &Call::of(Asked::Nobody)));
             line.with_own_networks(&self.envelope.network, own)
+                .with_unasked(&self.policy, self.unasked.get_or_init(unasked))
         })
     }
 

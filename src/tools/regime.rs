@@ -9,7 +9,7 @@ use super::plan::{Ground, Walls};
 use crate::backend::Regime;
 use crate::backend::host::{Hold, Maker, TreeLimit};
 use crate::backend::namespaces::MOST_PROTECTED;
-use crate::policy::{Demand, HostAccess, Limits, Network, NetworkOf, Operation, Policy, Protect, Right, UnixSockets};
+use crate::policy::{HostAccess, Limits, Network, NetworkOf, Operation, Policy, Protect, Right, UnixSockets};
 use crate::profile::{FileReach, Profile};
 
 /// What holds for the commands of a session.
@@ -45,13 +45,12 @@ impl RegimeLine {
             root.rights.has(Right::Write)
                 && profile.access(Operation::Write, &root.path) > crate::policy::Access::Denied
         };
-        let written = |demands: &[Demand]| -> Vec<String> {
-            let roots = policy.roots.iter().filter(writable);
-            let roots = roots.filter(|root| demands.contains(&root.write_approval));
-            roots.map(|root| root.path.to_string()).collect()
-        };
-        let roots = written(&[Demand::None, Demand::OncePerSession, Demand::Required]);
-        let asks_to_write = written(&[Demand::OncePerSession, Demand::Required]);
+        let roots: Vec<String> = policy
+            .roots
+            .iter()
+            .filter(writable)
+            .map(|root| root.path.to_string())
+            .collect();
         match &policy.protect {
             Protect::Default(_) if !roots.is_empty() => {
                 left_open.push(match ground.walls {
@@ -92,10 +91,23 @@ impl RegimeLine {
                 }
             },
             writes: roots,
-            asks_to_write,
+            asks_to_write: Vec::new(),
             network: reached(&profile.network),
             left_open,
         }
+    }
+
+    /// The same with where commands write after a yes only: nowhere there under this profile, of one that nobody was asked
+    /// about.
+    #[must_use]
+    pub fn with_unasked(mut self, policy: &Policy, unasked: &Profile) -> Self {
+        let closed = policy
+            .roots
+            .iter()
+            .filter(|root| unasked.access(Operation::Write, &root.path) == crate::policy::Access::Denied)
+            .map(|root| root.path.to_string());
+        self.asks_to_write = closed.filter(|root| self.writes.contains(root)).collect();
+        self
     }
 
     /// The same with what rules and tools have in place of this network.
@@ -253,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn a_root_that_is_written_after_a_yes_only_says_so() {
+    fn of_several_roots_each_says_for_itself_that_it_is_written_after_a_yes() {
         let line = RegimeLine {
             regime: "landlock",
             detail: "ABI".to_owned(),

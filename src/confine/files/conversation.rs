@@ -55,6 +55,9 @@ impl Conversation {
         take: Take<'_>,
     ) -> Result<Option<FileReply>, ConfineError> {
         while let Some(rest) = self.frame.get(self.sent..).filter(|rest| !rest.is_empty()) {
+            if self.is_over(until)? {
+                return Ok(None);
+            }
             match send(
                 socket.as_raw_fd(),
                 rest,
@@ -87,14 +90,19 @@ impl Conversation {
                 }
             }
             // However much comes, and however fast: only what is whole by then was in time.
-            let now = Instant::now();
-            if self.end.is_some_and(|end| end <= now) {
-                return Err(ConfineError::Unresponsive);
-            }
-            if until.is_some_and(|until| until <= now) || !self.hear(socket, until)? {
+            if self.is_over(until)? || !self.hear(socket, until)? {
                 return Ok(None);
             }
         }
+    }
+
+    /// Whether the moment is over; when the end has come, that is an error.
+    fn is_over(&self, until: Option<Instant>) -> Result<bool, ConfineError> {
+        let now = Instant::now();
+        if self.end.is_some_and(|end| end <= now) {
+            return Err(ConfineError::Unresponsive);
+        }
+        Ok(until.is_some_and(|until| until <= now))
     }
 
     /// The next frame, if all of it is here.
@@ -138,10 +146,8 @@ impl Conversation {
     /// Waits for the socket until then; whether it is ready. When the end has come, that is an error.
     fn wait(&self, socket: &UnixStream, flags: PollFlags, until: Option<Instant>) -> Result<bool, ConfineError> {
         loop {
+            self.is_over(None)?;
             let now = Instant::now();
-            if self.end.is_some_and(|end| end <= now) {
-                return Err(ConfineError::Unresponsive);
-            }
             let next = match (self.end, until) {
                 (Some(end), Some(until)) => Some(end.min(until)),
                 (end, until) => end.or(until),

@@ -25,8 +25,8 @@ use super::roots::Root;
 use super::{ProtectError, What, evict, journal, shown};
 use crate::policy::hex::hex;
 
-/// The most bytes of paths in a manifest.
-const LISTED: usize = 8 << 20;
+/// About the most bytes of a manifest.
+const LISTED: usize = 24 << 20;
 
 /// The batch of one settling; nothing exists until something is moved.
 #[derive(Debug)]
@@ -34,8 +34,11 @@ pub(super) struct Quarantine {
     store: PathBuf,
     batch: Option<(PathBuf, OwnedFd)>,
     manifest: Vec<Item>,
-    /// How many things were taken, and the bytes of the paths that the manifest has.
+    /// How many times one was taken, kept or not: the name of each is its own.
+    tried: usize,
+    /// How many things are kept.
     taken: usize,
+    /// About how many bytes a list of all of them would have; it goes on where the manifest has ended.
     listed: usize,
     budget: Budget,
 }
@@ -68,6 +71,7 @@ impl Quarantine {
             store: store.to_owned(),
             batch: None,
             manifest: Vec::new(),
+            tried: 0,
             taken: 0,
             listed: 0,
             budget: Budget::default(),
@@ -76,7 +80,8 @@ impl Quarantine {
 
     /// Moves the entry `path` out of the root; where it is now, if it could be kept.
     pub(super) fn take(&mut self, root: &Root, path: &[u8], what: What) -> Result<Option<PathBuf>, ProtectError> {
-        let item = self.taken.to_string();
+        let item = self.tried.to_string();
+        self.tried += 1;
         let (folder, batch) = match &mut self.batch {
             Some(batch) => batch,
             none @ None => match create(&self.store) {
@@ -127,7 +132,8 @@ impl Quarantine {
         }
         self.taken += 1;
         let origin = shown(root, path);
-        self.listed = self.listed.saturating_add(path.len());
+        // Once as text, twice as hexadecimal, and what stands around it.
+        self.listed += 3 * origin.as_os_str().len() + 128;
         if self.listed <= LISTED {
             self.manifest.push(Item {
                 name: item,
