@@ -239,7 +239,7 @@ run_as_invoker() {
 test_programs() {
     local both=""
     ! invoker_is_root || both="approval approvals approver_program attacked audit bwrap_kernel container control_groups differential exit_codes explain
-        file_tools limits mcp mcp_http namespaces network offered older_landlock protected replaced same_answers same_sandbox scale stopped
+        file_tools fork_bomb limits mcp mcp_http namespaces network offered older_landlock protected replaced same_answers same_sandbox scale stopped
         stories terminal upstream waiting without_landlock"
     cargo test --locked --no-run --tests --message-format=json 2>/dev/null | python3 -c '
 import json, sys

@@ -1,0 +1,38 @@
+//! A fork bomb, in a program of its own: where its processes are counted by looking, it takes those of the whole machine for
+//! a moment, and nothing else could be started beside it.
+#![allow(missing_docs, reason = "a test file")]
+
+#[cfg(test)]
+mod common;
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Mutex, PoisonError};
+    use std::time::{Duration, Instant};
+
+    use crate::common::{Fixture, assert_no_process_left, in_both_regimes, marker};
+
+    in_both_regimes! {
+        a_fork_bomb_ends_and_leaves_nothing ["bash"];
+    }
+
+    /// Whoever has it has the machine for itself.
+    static MACHINE: Mutex<()> = Mutex::new(());
+
+    fn a_fork_bomb_ends_and_leaves_nothing(world: &Fixture) {
+        let _alone = MACHINE.lock().unwrap_or_else(PoisonError::into_inner);
+        let marker = marker();
+        let text = "extends: [workspace-write]\nshell:\n  limits: {processes: 64, timeout: 10s}\n";
+        let config = world.write(world.workspace().join("stockade-limits.yaml"), text);
+        let line = format!("bomb() {{ bomb | bomb & }}; bomb 2>/dev/null; exec sleep {marker}");
+        let start = Instant::now();
+        let args = ["run", "--config", config.to_str().unwrap(), "-c", &line];
+        let run = world.stockade(&args).output();
+        assert!(start.elapsed() < Duration::from_mins(1), "{:?}", start.elapsed());
+        // A bomb that cannot grow goes out by itself, and the foreground runs into its time.
+        assert!([124, 137, 254].contains(&run.code()), "{} {}", run.code(), run.err());
+        assert_no_process_left(&marker);
+        // The machine is as usable as before.
+        assert_eq!(world.shell("echo fine").output().exits(0).out(), "fine\n");
+    }
+}
