@@ -55,9 +55,7 @@ sandbox:
     }
 
     fn script(world: &Fixture, file: PathBuf, body: &str) -> PathBuf {
-        let file = world.write(file, format!("#!/bin/sh\n{body}\n"));
-        fs::set_permissions(&file, fs::Permissions::from_mode(0o755)).unwrap();
-        file
+        world.program(file, format!("#!/bin/sh\n{body}\n"))
     }
 
     fn program(world: &Fixture, body: &str) -> PathBuf {

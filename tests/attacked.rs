@@ -7,7 +7,7 @@ mod common;
 #[cfg(test)]
 mod tests {
     use std::fs;
-    use std::os::unix::fs::{PermissionsExt, symlink};
+    use std::os::unix::fs::symlink;
 
     use serde_json::{Value, json};
 
@@ -173,8 +173,7 @@ shell: {default: {allowed: true, approval: none}}
             "#!/bin/sh\ncat >/dev/null; echo x >> {}\n{more}\necho '{{\"approved\": true}}'\n",
             asked.display()
         );
-        let file = world.write(world.base().join("approver"), text);
-        fs::set_permissions(&file, fs::Permissions::from_mode(0o755)).unwrap();
+        let file = world.program(world.base().join("approver"), text);
         file.to_str().unwrap().to_owned()
     }
 

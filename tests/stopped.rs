@@ -7,7 +7,6 @@ mod common;
 #[cfg(test)]
 mod tests {
     use std::fs;
-    use std::os::unix::fs::PermissionsExt;
     use std::path::{Path, PathBuf};
     use std::thread::{JoinHandle, sleep, spawn};
     use std::time::{Duration, Instant};
@@ -185,8 +184,7 @@ mod tests {
             asked.display(),
             go.display()
         );
-        let approver = world.write(world.base().join("approver"), line);
-        fs::set_permissions(&approver, fs::Permissions::from_mode(0o755)).unwrap();
+        let approver = world.program(world.base().join("approver"), line);
         let text = fs::read_to_string(&config).unwrap();
         fs::write(
             &config,

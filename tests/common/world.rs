@@ -211,6 +211,19 @@ impl Fixture {
         path
     }
 
+    /// Writes a program of the actor's.
+    ///
+    /// A process of its own does: a test beside this one that forks meanwhile would hold a file that this process writes open
+    /// for a moment, in which nobody can execute it.
+    pub(crate) fn program(&self, path: impl AsRef<Path>, content: impl AsRef<[u8]>) -> PathBuf {
+        let text = self.write(self.base().join("program.text"), content);
+        let program = self.write(path, "");
+        let install = self.bare("/usr/bin/install").args(["-m", "755", "--"]);
+        install.args([&text, &program]).output().ok();
+        fs::remove_file(text).unwrap();
+        program
+    }
+
     /// `program` as the actor, in the workspace, with a small environment; nothing confines it.
     pub(crate) fn bare(&self, program: impl AsRef<Path>) -> Invocation {
         Invocation::new(program.as_ref(), self.actor.switch_to(), &self.workspace())

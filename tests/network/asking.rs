@@ -1,7 +1,6 @@
 //! `ask: true`: a host that is not listed becomes a question, and what is answered holds for as long as was said.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -67,8 +66,7 @@ esac
 ",
             questions.display()
         );
-        let program = lab.world.write(lab.world.base().join("person"), body);
-        fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+        let program = lab.world.program(lab.world.base().join("person"), body);
         Self {
             lab,
             program,
