@@ -22,7 +22,7 @@ pub struct RegimeLine {
     /// Where commands may write, private directories aside.
     pub writes: Vec<String>,
     /// Where of those only after a yes.
-    pub asks_to_write: Vec<String>,
+    pub asks_to_write: BTreeSet<String>,
     /// Their IP reach.
     pub network: String,
     /// What the regime leaves open or restores afterwards.
@@ -91,7 +91,7 @@ impl RegimeLine {
                 }
             },
             writes: roots,
-            asks_to_write: Vec::new(),
+            asks_to_write: BTreeSet::new(),
             network: reached(&profile.network),
             left_open,
         }
@@ -106,7 +106,8 @@ impl RegimeLine {
             .iter()
             .filter(|root| unasked.access(Operation::Write, &root.path) == crate::policy::Access::Denied)
             .map(|root| root.path.to_string());
-        self.asks_to_write = closed.filter(|root| self.writes.contains(root)).collect();
+        let writes: BTreeSet<&String> = self.writes.iter().collect();
+        self.asks_to_write = closed.filter(|root| writes.contains(root)).collect();
         self
     }
 
@@ -149,7 +150,7 @@ impl RegimeLine {
             regime: "none",
             detail: format!("UNCONFINED: {why}"),
             writes: vec!["everything this user may write".to_owned()],
-            asks_to_write: Vec::new(),
+            asks_to_write: BTreeSet::new(),
             network: "open".to_owned(),
             left_open: vec!["everything".to_owned()],
         }
@@ -270,7 +271,7 @@ mod tests {
             regime: "landlock",
             detail: "ABI".to_owned(),
             writes: vec!["/a".to_owned(), "/b".to_owned()],
-            asks_to_write: vec!["/b".to_owned()],
+            asks_to_write: BTreeSet::from(["/b".to_owned()]),
             network: "off".to_owned(),
             left_open: Vec::new(),
         };
