@@ -232,6 +232,8 @@ impl fmt::Display for RegimeLine {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::{RegimeLine, reached};
     use crate::policy::{HostAccess, HostList, HostRule, Network, Origin, Place};
 
