@@ -6,7 +6,7 @@ mod common;
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeSet;
+    use std::collections::{BTreeMap, BTreeSet};
     use std::fs;
     use std::io::ErrorKind;
     use std::os::unix::ffi::OsStrExt;
@@ -30,6 +30,14 @@ mod tests {
         when_the_session_ends_who_waits_ends [];
         who_waits_has_no_socket_of_the_worker [];
         a_command_reaches_nobody_who_waits [];
+        two_runners_take_turns_and_each_command_has_a_process_of_its_own [];
+        nothing_that_a_command_left_running_is_there_when_its_runner_has_another [];
+        a_signal_about_the_last_command_does_not_end_the_next [];
+        a_stop_that_comes_too_late_does_not_end_the_next_command [];
+        the_time_of_the_last_command_does_not_end_the_next [];
+        a_command_over_its_limit_leaves_the_next_one_alone [];
+        when_a_runner_between_two_commands_is_killed_the_next_ones_run_all_the_same [];
+        when_a_runner_is_killed_with_its_command_the_next_ones_run_all_the_same [];
     }
 
     in_namespaces! {
@@ -42,6 +50,11 @@ mod tests {
         who_waits_has_no_socket_of_the_worker [];
         a_command_reaches_nobody_of_its_namespace_who_waits [];
         nobody_waits_where_the_kernel_counts_processes [];
+        nothing_that_a_command_left_running_is_there_when_its_runner_has_another [];
+        a_signal_about_the_last_command_does_not_end_the_next [];
+        a_stop_that_comes_too_late_does_not_end_the_next_command [];
+        the_time_of_the_last_command_does_not_end_the_next [];
+        when_a_runner_between_two_commands_is_killed_the_next_ones_run_all_the_same [];
     }
 
     const CONFIG: &str = "\
@@ -77,21 +90,53 @@ shell:
         agent
     }
 
-    /// A runner and its child that have run nothing.
-    fn waiting(agent: &Agent) -> Vec<i32> {
-        let name = |pid: &i32| fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
+    /// The processes of this agent that are runners, or have not become their command yet, with their parents.
+    fn ours(agent: &Agent) -> BTreeMap<i32, i32> {
+        let field = |pid: i32, name: &str| -> Option<String> {
+            let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+            status
+                .lines()
+                .find_map(|line| Some(line.strip_prefix(name)?.trim().to_owned()))
+        };
+        let all = descendants(i32::try_from(agent.pid()).unwrap()).into_iter();
+        let named = all.filter(|pid| field(*pid, "Name:").is_some_and(|name| name == "stockade-run"));
+        named
+            .filter_map(|pid| Some((pid, field(pid, "PPid:")?.parse().ok()?)))
+            .collect()
+    }
+
+    /// Looks until there is what is looked for, or for five seconds.
+    fn until_there<T>(mut look: impl FnMut() -> Option<T>) -> Option<T> {
         let until = Instant::now() + Duration::from_secs(5);
         loop {
-            let all = descendants(i32::try_from(agent.pid()).unwrap());
-            let found: Vec<i32> = all
-                .into_iter()
-                .filter(|pid| name(pid).trim() == "stockade-run")
-                .collect();
-            if found.len() >= 2 || Instant::now() > until {
+            let found = look();
+            if found.is_some() || Instant::now() > until {
                 return found;
             }
             sleep(Duration::from_millis(5));
         }
+    }
+
+    /// A runner, and its child that has run nothing.
+    fn waiting(agent: &Agent) -> Vec<i32> {
+        until_there(|| {
+            let ours = ours(agent);
+            let (child, runner) = ours.iter().find(|(_, parent)| ours.contains_key(parent))?;
+            Some(vec![*runner, *child])
+        })
+        .unwrap_or_default()
+    }
+
+    /// A runner whose command has ended.
+    fn idle(agent: &Agent) -> i32 {
+        let found = until_there(|| {
+            let ours = ours(agent);
+            let is_alone = |pid: &i32| !ours.values().any(|parent| parent == pid);
+            ours.iter()
+                .find(|(pid, parent)| is_alone(pid) && !ours.contains_key(parent))
+                .map(|(pid, _)| *pid)
+        });
+        found.expect("no runner is kept for another command")
     }
 
     fn each_command_has_its_own_words_streams_directory_and_end(world: &Fixture) {
@@ -216,15 +261,137 @@ shell:
     fn when_who_waits_is_killed_the_next_command_runs_all_the_same(world: &Fixture) {
         for first in [0, 1] {
             let mut agent = warm(world);
-            // Its command by itself, or the runner, which takes its command along.
-            let mut pids = waiting(&agent);
-            pids.sort_unstable();
+            // The runner, which takes its command along, or its command by itself.
+            let pids = waiting(&agent);
             kill(Pid::from_raw(pids[first]), Signal::SIGKILL).unwrap();
             // What is killed when it has been told its command ends as that command.
             sleep(Duration::from_millis(300));
             for call in 0..5 {
                 let result = run(&mut agent, "echo there");
                 assert_eq!(result["stdout"], "there\n", "command {call}: {result}");
+            }
+        }
+    }
+
+    fn two_runners_take_turns_and_each_command_has_a_process_of_its_own(world: &Fixture) {
+        let mut agent = warm(world);
+        let (mut runners, mut commands) = (BTreeSet::new(), BTreeSet::new());
+        for _ in 0..12 {
+            let result = run(&mut agent, "echo $PPID $$");
+            let text = result["stdout"].as_str().unwrap().to_owned();
+            let mut numbers = text
+                .split_ascii_whitespace()
+                .map(|number| number.parse::<i32>().unwrap());
+            runners.insert(numbers.next().unwrap());
+            commands.insert(numbers.next().unwrap());
+        }
+        assert_eq!((runners.len(), commands.len()), (2, 12), "{runners:?} {commands:?}");
+    }
+
+    fn nothing_that_a_command_left_running_is_there_when_its_runner_has_another(world: &Fixture) {
+        let mut agent = warm(world);
+        let marks = [
+            "(setsid sh -c 'trap \"\" TERM HUP INT; while :; do sleep 0.02; echo x >> left; done' &) >/dev/null 2>&1",
+            "(sh -c 'sleep 30 & sleep 30 & sleep 30 & wait' &) >/dev/null 2>&1",
+            "true",
+        ];
+        for call in 0..9 {
+            let result = run(&mut agent, marks[call % marks.len()]);
+            assert_eq!(result["code"], 0, "{result}");
+            let named = |pid: &i32| fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
+            let all = descendants(i32::try_from(agent.pid()).unwrap()).into_iter();
+            let others: Vec<i32> = all.filter(|pid| matches!(named(pid).trim(), "sh" | "sleep")).collect();
+            assert_eq!(others, Vec::<i32>::new(), "command {call}");
+            let length = || fs::metadata(world.workspace().join("work/left")).map_or(0, |left| left.len());
+            let before = length();
+            sleep(Duration::from_millis(60));
+            assert_eq!(length(), before, "command {call}");
+        }
+    }
+
+    fn a_signal_about_the_last_command_does_not_end_the_next(world: &Fixture) {
+        let mut agent = warm(world);
+        for call in 0..6 {
+            let idle = Pid::from_raw(idle(&agent));
+            for signal in [Signal::SIGUSR1, Signal::SIGUSR2, Signal::SIGCHLD] {
+                kill(idle, signal).unwrap();
+            }
+            let result = run(&mut agent, "sleep 0.05; echo there");
+            assert_eq!(result["stdout"], "there\n", "command {call}: {result}");
+        }
+    }
+
+    fn a_stop_that_comes_too_late_does_not_end_the_next_command(world: &Fixture) {
+        let mut agent = warm(world);
+        for turn in 0..30_u64 {
+            let call = agent.begin_call("shell", &json!({"command": "true"}));
+            // From before its beginning to after its end.
+            sleep(Duration::from_micros(turn * 200));
+            let cancelled =
+                json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": call}});
+            agent.send(&cancelled);
+            for _ in 0..2 {
+                let result = run(&mut agent, "sleep 0.02; echo there");
+                assert_eq!(result["stdout"], "there\n", "turn {turn}: {result}");
+            }
+        }
+    }
+
+    fn the_time_of_the_last_command_does_not_end_the_next(world: &Fixture) {
+        let mut agent = warm(world);
+        for _ in 0..2 {
+            let limited = json!({"command": "true", "timeout_seconds": 1});
+            assert_eq!(agent.call("shell", &limited)["structuredContent"]["code"], 0);
+        }
+        for _ in 0..2 {
+            let result = run(&mut agent, "sleep 1.3; echo there");
+            assert_eq!(result["stdout"], "there\n", "{result}");
+        }
+        for _ in 0..2 {
+            let late = agent.call("shell", &json!({"command": "sleep 30", "timeout_seconds": 1}));
+            assert_eq!(late["structuredContent"]["status"], "timed_out", "{late}");
+        }
+        assert_eq!(run(&mut agent, "echo there")["stdout"], "there\n");
+    }
+
+    fn a_command_over_its_limit_leaves_the_next_one_alone(world: &Fixture) {
+        let mut agent = agent(world, "  limits: {memory: 150MiB}\n");
+        for call in 0..6 {
+            let result = run(&mut agent, "head -c 400M /dev/zero | tail -c 390M | wc -c");
+            assert_eq!(result["status"], "over_limit", "command {call}: {result}");
+            let result = run(&mut agent, "sleep 0.2; echo there");
+            assert_eq!(result["stdout"], "there\n", "command {call}: {result}");
+        }
+    }
+
+    fn when_a_runner_between_two_commands_is_killed_the_next_ones_run_all_the_same(world: &Fixture) {
+        for pause in [0, 300] {
+            let mut agent = warm(world);
+            for call in 0..4 {
+                if call == 1 {
+                    kill(Pid::from_raw(idle(&agent)), Signal::SIGKILL).unwrap();
+                    sleep(Duration::from_millis(pause));
+                }
+                let result = run(&mut agent, "echo there");
+                assert_eq!(result["stdout"], "there\n", "command {call}: {result}");
+            }
+        }
+    }
+
+    fn when_a_runner_is_killed_with_its_command_the_next_ones_run_all_the_same(world: &Fixture) {
+        let mut agent = warm(world);
+        for _ in 0..3 {
+            let call = agent.begin_call("shell", &json!({"command": "echo $PPID > runner; sleep 30"}));
+            let runner = until_there(|| {
+                let text = fs::read_to_string(world.workspace().join("work/runner")).ok()?;
+                text.trim().parse::<i32>().ok()
+            });
+            kill(Pid::from_raw(runner.unwrap()), Signal::SIGKILL).unwrap();
+            let result = agent.answer(call)["result"]["structuredContent"].clone();
+            assert_eq!(result["status"], "failed", "{result}");
+            fs::remove_file(world.workspace().join("work/runner")).unwrap();
+            for _ in 0..4 {
+                assert_eq!(run(&mut agent, "echo there")["stdout"], "there\n");
             }
         }
     }

@@ -4,12 +4,13 @@
 //! plan over a socketpair, and never opens a path an agent chose. The stage gives up what it can and
 //! forks: itself it stays as the [`keeper`], which outlives everything else and leaves nothing
 //! behind; its child is the [`worker`], confined for good and self-tested, which for each command
-//! forks a [`runner`]; the runner forks the [`command`], judges its attribute calls, and kills the
+//! has a [`runner`]; the runner forks the [`command`], judges its attribute calls, and kills the
 //! whole tree before it reports. Every failing step exits; none continues.
 //!
 //! Only [`sys`] has `unsafe` code.
 
 pub mod ahead;
+mod asking;
 pub mod attempted;
 pub mod broker;
 mod channel;
@@ -48,6 +49,7 @@ pub mod stage;
 mod starting;
 pub(crate) mod sweep;
 pub mod sys;
+mod underway;
 mod undone;
 mod vigil;
 pub mod way_out;

@@ -321,6 +321,28 @@ pub struct RunnerReport {
     pub end: End,
     /// What was attempted, where somebody looked.
     pub attempted: Attempted,
+    /// What the runner does next.
+    pub then: Afterwards,
+}
+
+impl RunnerReport {
+    /// The report of a command that never began.
+    pub(super) fn not_started(failure: StartFailure) -> Self {
+        Self {
+            end: End::NotStarted(failure),
+            attempted: Attempted::default(),
+            then: Afterwards::Leaves,
+        }
+    }
+}
+
+/// What a runner does when its command has ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Afterwards {
+    /// It ends as well.
+    Leaves,
+    /// It waits to be told to prepare another command.
+    Waits,
 }
 
 /// Worker → runner.
@@ -336,4 +358,7 @@ pub enum RunnerRequest {
         /// The first signal to send.
         signal: i32,
     },
+    /// Makes another command ready, now that the last has ended. What it is it hears over a socket of its own, which
+    /// rides along: so it hears nothing that was meant for another.
+    Prepare,
 }

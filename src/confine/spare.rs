@@ -1,8 +1,10 @@
 //! A runner and its command that are made ready before there is one to run.
 //!
 //! In a session of many commands most of what one costs is making ready what holds it: two processes, a layer each, the
-//! filters, the self-test. So while one runs, the next one's are made: just as they would be otherwise, each for one command
-//! alone. They wait, and hear last what they are to run. Nothing of an agent has run in them before.
+//! filters, the self-test. So while one runs, the next one's are made. The command's process is made just as it would be
+//! otherwise, for that command alone, and hears last what it is to run: nothing of an agent has run in it before. Its
+//! runner, in which nothing of an agent ever runs, may have served commands before, of which nothing is left: two of them take
+//! turns.
 
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 
@@ -26,6 +28,14 @@ pub(super) struct Spare {
     orders: OwnedFd,
 }
 
+/// A runner whose command has ended, and which can prepare another.
+#[derive(Debug)]
+pub(super) struct Idle {
+    pub(super) runner: Pid,
+    /// Where it hears that it is to.
+    pub(super) report: OwnedFd,
+}
+
 /// The ends that a runner and its command have.
 #[derive(Debug)]
 pub(super) struct Theirs {
@@ -40,10 +50,14 @@ pub(super) struct Ours {
     orders: OwnedFd,
 }
 
+/// The two ends of a link.
+fn link() -> nix::Result<(OwnedFd, OwnedFd)> {
+    socketpair(AddressFamily::Unix, SockType::Stream, None, SockFlag::SOCK_CLOEXEC)
+}
+
 impl Ours {
     /// Sockets for one that is about to be forked.
     pub(super) fn pair() -> nix::Result<(Self, Theirs)> {
-        let link = || socketpair(AddressFamily::Unix, SockType::Stream, None, SockFlag::SOCK_CLOEXEC);
         let ((report, their_report), (orders, their_orders)) = (link()?, link()?);
         let theirs = Theirs {
             report: their_report,
@@ -56,6 +70,33 @@ impl Ours {
     pub(super) fn of(self, runner: Pid) -> Spare {
         let Self { report, orders } = self;
         Spare { runner, report, orders }
+    }
+}
+
+impl Idle {
+    /// Has it make another command ready; `None` where it cannot, and was dismissed.
+    ///
+    /// The keeper has said by now that it does not sample the last command any more: what it signals from here on is about
+    /// this one.
+    pub(super) fn prepare(self) -> Option<Spare> {
+        let told = link().ok().and_then(|(orders, theirs)| {
+            send(&self.report, &RunnerRequest::Prepare, &[theirs.as_raw_fd()]).ok()?;
+            Some(orders)
+        });
+        let Some(orders) = told else {
+            self.dismiss();
+            return None;
+        };
+        let Self { runner, report } = self;
+        Some(Spare { runner, report, orders })
+    }
+
+    /// Ends it and waits for that.
+    pub(super) fn dismiss(self) {
+        let Self { runner, report } = self;
+        drop(report);
+        // Where everything was killed it is reaped already.
+        let _reaped = waitpid(runner, None);
     }
 }
 
@@ -75,9 +116,8 @@ impl Spare {
     /// Ends it and waits for that.
     pub(super) fn dismiss(self) {
         let Self { runner, report, orders } = self;
-        drop((orders, report));
-        // Where everything was killed it is reaped already.
-        let _reaped = waitpid(runner, None);
+        drop(orders);
+        Idle { runner, report }.dismiss();
     }
 }
 

@@ -7,9 +7,9 @@ use nix::sys::socket::{AddressFamily, SockFlag, SockType, socketpair};
 use nix::unistd::{Pid, getpid};
 
 use super::command::{Task, Told};
-use super::protocol::{Counting, KeeperRequest, Start, StartFailure, Step, Watch};
+use super::protocol::{Counting, Start, StartFailure, Step, Watch};
 use super::runner::{Runner, let_begin};
-use super::spare::{self, Ours, Spare};
+use super::spare::{self, Idle, Ours, Spare};
 use super::sys;
 use super::worker::{Active, Worker};
 
@@ -46,7 +46,7 @@ impl Worker<'_> {
     pub(super) fn start(&mut self, start: Start, fds: Vec<OwnedFd>) -> Result<(), StartFailure> {
         let (streams, group) = taken(fds, start.limits.counting)?;
         if spare::are_counted(start.limits) {
-            self.dismiss_spare();
+            self.dismiss_waiting();
             self.alone = FIRST;
         }
         let most_tasks = self.counter.most_tasks(start.limits, self.outside, self.active.len())?;
@@ -74,9 +74,15 @@ impl Worker<'_> {
             .map_err(StartFailure::at(Step::Fork))?;
         let (call, limits) = (task.start.call, task.start.limits);
         let (runner, report) = self.fork_runner(ours, theirs, Told::Now(task))?;
-        self.watch(call, runner, limits)?;
+        let sampling = self.watch(call, runner, limits)?;
         let_begin(&report, self.compiled.as_ref());
-        self.active.insert(call, Active { runner, report, watch });
+        let active = Active {
+            runner,
+            report,
+            watch,
+            sampling,
+        };
+        self.active.insert(call, active);
         Ok(())
     }
 
@@ -86,15 +92,21 @@ impl Worker<'_> {
             return Ok(Begun::Nothing(task));
         };
         let (call, watch) = (task.start.call, task.start.work.watch());
-        self.watch(call, spare.runner, task.start.limits)?;
+        let sampling = self.watch(call, spare.runner, task.start.limits)?;
         match spare.begin(task) {
             Ok(()) => {
                 let Spare { runner, report, .. } = spare;
-                self.active.insert(call, Active { runner, report, watch });
+                let active = Active {
+                    runner,
+                    report,
+                    watch,
+                    sampling,
+                };
+                self.active.insert(call, active);
                 Ok(Begun::Command)
             }
             Err(task) => {
-                self.tell(KeeperRequest::Unwatch { call });
+                self.unwatch(call, sampling);
                 spare.dismiss();
                 Ok(Begun::Nothing(task))
             }
@@ -105,6 +117,12 @@ impl Worker<'_> {
     pub(super) fn make_spare(&mut self) {
         if self.alone > 0 || self.spare.is_some() {
             return;
+        }
+        if let Some(idle) = self.idle.take() {
+            self.spare = idle.prepare();
+            if self.spare.is_some() {
+                return;
+            }
         }
         let made = Ours::pair()
             .map_err(StartFailure::at(Step::Fork))
@@ -118,10 +136,21 @@ impl Worker<'_> {
         }
     }
 
-    /// Ends who waits.
-    pub(super) fn dismiss_spare(&mut self) {
+    /// Keeps a runner whose command has ended for another; one is enough, beside the one that waits.
+    pub(super) fn keep(&mut self, idle: Idle) {
+        match self.idle {
+            Some(_) => idle.dismiss(),
+            None => self.idle = Some(idle),
+        }
+    }
+
+    /// Ends both.
+    pub(super) fn dismiss_waiting(&mut self) {
         if let Some(spare) = self.spare.take() {
             spare.dismiss();
+        }
+        if let Some(idle) = self.idle.take() {
+            idle.dismiss();
         }
     }
 
@@ -136,6 +165,7 @@ impl Worker<'_> {
         let compiled = self.compiled.take();
         self.active.clear();
         self.spare = None;
+        self.idle = None;
         for held in [self.control.as_raw_fd(), self.link.as_raw_fd()] {
             sys::close_raw(held);
         }

@@ -14,16 +14,16 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::wait::waitpid;
 use nix::unistd::Pid;
 
+use super::asking::Sampling;
 use super::attempted::Attempted;
 use super::compiled::{self, Compiled};
 use super::counting::Counter;
 use super::linger::{REQUEST, linger};
 use super::mounts::{Changed, Mounts};
 use super::protocol::{
-    CommandLimits, Counting, End, Ended, KeeperReply, KeeperRequest, Reply, Request, RunnerReport, RunnerRequest,
-    SetupMessage, StartFailure, Step, Violation, Watch,
+    Afterwards, End, Ended, Reply, Request, RunnerReport, RunnerRequest, SetupMessage, StartFailure, Step, Watch,
 };
-use super::spare::Spare;
+use super::spare::{Idle, Spare};
 use super::way_out::inside::{self, Used};
 use super::wire::{receive, send};
 use super::{selftest, stage, starting, sweep, sys};
@@ -46,6 +46,7 @@ pub(super) struct Worker<'a> {
     pub(super) counter: Counter,
     pub(super) active: BTreeMap<u64, Active>,
     pub(super) spare: Option<Spare>,
+    pub(super) idle: Option<Idle>,
     /// How many more commands it takes until others are expected.
     pub(super) alone: u8,
     /// The ports of earlier ways out.
@@ -57,6 +58,7 @@ pub(super) struct Active {
     pub(super) runner: Pid,
     pub(super) report: OwnedFd,
     pub(super) watch: Watch,
+    pub(super) sampling: Sampling,
 }
 
 /// A process that stands outside the worker's layer, and what is around both.
@@ -125,6 +127,7 @@ pub(crate) fn begin(
         counter: Counter::default(),
         active: BTreeMap::new(),
         spare: None,
+        idle: None,
         alone: starting::FIRST,
         used: Used::default(),
     }
@@ -148,10 +151,13 @@ impl Worker<'_> {
                     .map(|active| PollFd::new(active.report.as_fd(), PollFlags::POLLIN)),
             );
             let behind = fds.len();
+            let (spare, idle) = (self.spare.as_ref(), self.idle.as_ref());
+            let waiting = [spare.map(|spare| &spare.report), idle.map(|idle| &idle.report)];
             fds.extend(
-                self.spare
-                    .iter()
-                    .map(|spare| PollFd::new(spare.report.as_fd(), PollFlags::POLLIN)),
+                waiting
+                    .into_iter()
+                    .flatten()
+                    .map(|report| PollFd::new(report.as_fd(), PollFlags::POLLIN)),
             );
             let timeout = if watched.is_none() || self.active.is_empty() {
                 PollTimeout::NONE
@@ -166,9 +172,9 @@ impl Worker<'_> {
                 Err(_) => self.end(),
             }
             let ready: Vec<bool> = fds.iter().map(|fd| fd.any().unwrap_or(true)).collect();
-            if ready.get(behind).copied().unwrap_or(false) {
-                // It failed, or somebody killed it. The next command says why, if that fails as well.
-                self.dismiss_spare();
+            if ready.iter().skip(behind).any(|ready| *ready) {
+                // One of them failed, or somebody killed it. The next command says why, if that fails as well.
+                self.dismiss_waiting();
                 self.alone = starting::FIRST;
                 if self.active.is_empty() {
                     // Its command came here if somebody killed the runner.
@@ -258,52 +264,6 @@ impl Worker<'_> {
         }
     }
 
-    /// Has the keeper record protected names.
-    pub(super) fn record(&self) -> Result<(), StartFailure> {
-        match self.ask(KeeperRequest::Snapshot) {
-            KeeperReply::Recorded => Ok(()),
-            KeeperReply::Settled(..) => Err(StartFailure::new(Step::Protect, Errno::EPROTO, "")),
-            KeeperReply::Failed(why) => Err(StartFailure::new(Step::Protect, Errno::EIO, why)),
-        }
-    }
-
-    /// Has the keeper put back what is protected; what that was, and why the rest could not be.
-    fn settle(&self, watch: Watch) -> (Vec<Violation>, Option<String>) {
-        match watch {
-            Watch::Nothing => return (Vec::new(), None),
-            Watch::ProtectedNames => {}
-        }
-        match self.ask(KeeperRequest::Settle) {
-            KeeperReply::Settled(violations, unsettled) => (violations, unsettled),
-            KeeperReply::Recorded => (Vec::new(), Some("the keeper answered out of turn".to_owned())),
-            KeeperReply::Failed(why) => (Vec::new(), Some(why)),
-        }
-    }
-
-    /// Has the keeper sample a runner's tree, if that is bounded; where it cannot, the runner is killed.
-    pub(super) fn watch(&self, call: u64, runner: Pid, limits: CommandLimits) -> Result<(), StartFailure> {
-        match limits.counting {
-            Counting::Group => return Ok(()),
-            Counting::Namespace | Counting::Sampled if limits.memory.is_none() && limits.processes.is_none() => {
-                return Ok(());
-            }
-            Counting::Namespace | Counting::Sampled => {}
-        }
-        match sys::open_pidfd(runner) {
-            Ok(pidfd) => {
-                let request = KeeperRequest::Watch { call, limits };
-                if send(&self.link, &request, &[pidfd.as_raw_fd()]).is_err() {
-                    self.end();
-                }
-                Ok(())
-            }
-            Err(errno) => {
-                self.kill_everything();
-                Err(StartFailure::new(Step::Limits, errno, "a descriptor for the runner"))
-            }
-        }
-    }
-
     /// Takes a runner's report; the command's tree is dead by then, or is killed here.
     fn conclude(&mut self, call: u64) {
         let Some(active) = self.active.remove(&call) else {
@@ -316,15 +276,30 @@ impl Worker<'_> {
             // now children of the worker, mixed with those of other calls, so everything goes.
             self.kill_everything();
             // Who waited is killed and reaped as well.
-            self.spare = None;
+            (self.spare, self.idle) = (None, None);
             self.alone = starting::FIRST;
-            let (end, attempted) = (End::Lost, Attempted::default());
-            RunnerReport { end, attempted }
+            RunnerReport {
+                end: End::Lost,
+                attempted: Attempted::default(),
+                then: Afterwards::Leaves,
+            }
         };
-        // It has reported, or is dead: this does not block.
-        let _reaped = waitpid(active.runner, None);
-        self.tell(KeeperRequest::Unwatch { call });
-        let (violations, unsettled) = self.settle(active.watch);
+        let Active {
+            runner,
+            report: link,
+            watch,
+            sampling,
+        } = active;
+        self.unwatch(call, sampling);
+        self.begin_to_settle(watch);
+        match report.then {
+            Afterwards::Waits => self.keep(Idle { runner, report: link }),
+            Afterwards::Leaves => {
+                // It has reported, or is dead: this does not block.
+                let _reaped = waitpid(runner, None);
+            }
+        }
+        let (violations, unsettled) = self.settled(watch);
         self.reply(Ended {
             call,
             end: report.end,
@@ -340,21 +315,7 @@ impl Worker<'_> {
         }
     }
 
-    pub(super) fn tell(&self, request: KeeperRequest) {
-        if send(&self.link, &request, &[]).is_err() {
-            self.end();
-        }
-    }
-
-    fn ask(&self, request: KeeperRequest) -> KeeperReply {
-        self.tell(request);
-        match receive::<KeeperReply>(&self.link) {
-            Ok(Some((reply, _))) => reply,
-            Ok(None) | Err(_) => self.end(),
-        }
-    }
-
-    fn kill_everything(&self) {
+    pub(super) fn kill_everything(&self) {
         let alone = match self.outside {
             Outside::Keeper(pid) => self.compiled.is_some() && selftest::signals_are_scoped(pid),
             // Nothing else is in the namespace, and its first process takes no signal from in there.
@@ -367,7 +328,7 @@ impl Worker<'_> {
         }
     }
 
-    fn end(&self) -> ! {
+    pub(super) fn end(&self) -> ! {
         self.kill_everything();
         sys::exit_now(0)
     }
