@@ -7,7 +7,7 @@ use std::hint::black_box;
 use std::time::{Duration, Instant};
 
 use stockade::backend::namespaces::NetworkNamespace;
-use stockade::backend::seccomp::{self, Attempts, IpSockets, Role, Settings};
+use stockade::backend::seccomp::{self, Attempts, Filters, IpSockets, Role, Settings};
 use stockade::backend::{attributes, landlock};
 use stockade::config::{self, Context, Matchers};
 use stockade::policy::shell::{rule_covers, rule_matches};
@@ -60,9 +60,20 @@ fn steps() {
         role: Role::Command,
         attempts: Attempts::Unseen,
     };
-    report("lower to seccomp", || seccomp::lower(settings).unwrap());
-    let filters = seccomp::lower(settings).unwrap();
-    report("validate that", || seccomp::validate(&filters, settings).unwrap());
+    let worker = Settings {
+        role: Role::Worker,
+        ..settings
+    };
+    let lower = || Filters {
+        worker: seccomp::lower(worker).unwrap(),
+        command: seccomp::lower(settings).unwrap(),
+    };
+    report("lower to seccomp", lower);
+    let filters = lower();
+    report("validate that", || {
+        seccomp::validate(filters.of(Role::Worker), worker).unwrap();
+        seccomp::validate(filters.of(Role::Command), settings).unwrap();
+    });
 }
 
 fn timed<T>(work: impl FnOnce() -> T) -> Duration {

@@ -45,18 +45,20 @@ mod tests {
         }
     }
 
-    fn attempts(plan: Option<SeccompPlan>) -> Results {
-        made(plan, &[])
+    fn attempts(plans: Vec<SeccompPlan>) -> Results {
+        made(plans, &[])
     }
 
     /// Makes the attempts from a thread of its own: filters bind that thread and what it starts.
-    fn made(plan: Option<SeccompPlan>, more: &'static [&'static str]) -> Results {
+    fn made(plans: Vec<SeccompPlan>, more: &'static [&'static str]) -> Results {
         let helper = HELPER.clone();
         let folder = tempfile::tempdir().unwrap();
         let place = folder.path().to_owned();
         let output = std::thread::spawn(move || {
             // With nobody at the listening end, notified calls fail with ENOSYS (38).
-            drop(plan.map(|plan| filter::install(&plan).unwrap()));
+            for plan in plans {
+                drop(filter::install(&plan).unwrap());
+            }
             command(helper).arg(place).args(more).output().unwrap()
         });
         let output = output.join().unwrap();
@@ -70,8 +72,15 @@ mod tests {
             .collect()
     }
 
+    /// What a process of this role stands in: a command is born in the worker's filters.
+    fn plans(settings: impl Fn(Role) -> Settings, role: Role) -> Vec<SeccompPlan> {
+        let roles = [Role::Worker, Role::Command].into_iter().filter(|one| *one <= role);
+        roles.map(|role| lower(settings(role)).unwrap()).collect()
+    }
+
+    #[expect(clippy::needless_pass_by_value, reason = "it reads well in a table")]
     fn confined(network: Network, unix_sockets: UnixSockets, role: Role) -> Results {
-        attempts(Some(lower(settings(network, unix_sockets, role)).unwrap()))
+        attempts(plans(|role| settings(network.clone(), unix_sockets, role), role))
     }
 
     fn expect(results: &Results, wanted: &[(&str, &str)]) {
@@ -196,7 +205,7 @@ mod tests {
 
     #[test]
     fn a_pair_takes_no_name_where_it_is_the_only_socket_and_stays_a_pair() {
-        expect(&attempts(None), PAIRS_BARE);
+        expect(&attempts(Vec::new()), PAIRS_BARE);
         for role in [Role::Worker, Role::Command] {
             for unix_sockets in [UnixSockets::None, UnixSockets::WithinRoots] {
                 let results = confined(Network::Off, unix_sockets, role);
@@ -210,7 +219,7 @@ mod tests {
 
     #[test]
     fn a_pair_shows_the_interfaces_of_the_machine_only_with_network() {
-        expect(&attempts(None), INTERFACES_SHOWN);
+        expect(&attempts(Vec::new()), INTERFACES_SHOWN);
         for role in [Role::Worker, Role::Command] {
             for unix_sockets in [UnixSockets::None, UnixSockets::All] {
                 expect(&confined(Network::Off, unix_sockets, role), INTERFACES_HIDDEN);
@@ -221,7 +230,7 @@ mod tests {
 
     #[test]
     fn a_command_holds_up_no_writer_by_a_lease() {
-        expect(&attempts(None), LEASES_TAKEN);
+        expect(&attempts(Vec::new()), LEASES_TAKEN);
         for network in [Network::Off, Network::Full] {
             expect(
                 &confined(network.clone(), UnixSockets::None, Role::Command),
@@ -236,7 +245,7 @@ mod tests {
 
     #[test]
     fn the_attempts_reach_the_kernel_when_nothing_is_installed() {
-        let bare = attempts(None);
+        let bare = attempts(Vec::new());
         expect(&bare, TWINS);
         let reached = [
             "socket-family-1",
@@ -344,13 +353,13 @@ mod tests {
     fn a_command_takes_filters_of_its_own_but_no_listener() {
         let filters = ["filter", "filter-for-all-threads", "filter-by-prctl"].map(|name| (name, "ok"));
         let listeners = ["listener", "listener-high", "listener-with-more"];
-        let under = |role| lower(settings(Network::Off, UnixSockets::None, role)).unwrap();
-        for plan in [None, Some(under(Role::Worker))] {
-            let free = made(plan, &["filters"]);
+        let under = |role| plans(|role| settings(Network::Off, UnixSockets::None, role), role);
+        for plans in [Vec::new(), under(Role::Worker)] {
+            let free = made(plans, &["filters"]);
             expect(&free, &filters);
             expect(&free, &listeners.map(|name| (name, "ok")));
         }
-        let command = made(Some(under(Role::Command)), &["filters"]);
+        let command = made(under(Role::Command), &["filters"]);
         expect(&command, &filters);
         expect(&command, &listeners.map(|name| (name, "E16")));
     }

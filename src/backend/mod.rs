@@ -43,25 +43,15 @@ pub enum Regime {
 pub struct Plan {
     /// The Landlock layer, of the worker and again of each command.
     pub landlock: landlock::LandlockPlan,
-    /// The filters of the worker and its runners.
-    pub worker_filters: seccomp::SeccompPlan,
-    /// The filters of a command.
-    pub command_filters: seccomp::SeccompPlan,
-    /// What takes the place of both where somebody hears of a command's attempts.
-    pub watched: Option<Watched>,
+    /// The filters.
+    pub filters: seccomp::Filters,
+    /// What takes their place where somebody hears of a command's attempts: they refuse the same, and hand what is
+    /// attempted and refused to the runner on its way.
+    pub watched: Option<seccomp::Filters>,
     /// Where attributes may be changed.
     pub attributes: attributes::AttributePlan,
     /// The namespaces around all of it; `None` in the `landlock` regime.
     pub world: Option<World>,
-}
-
-/// Filters that refuse the same, and hand what is attempted and refused to the runner on its way.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Watched {
-    /// Of the worker and its runners.
-    pub worker: seccomp::SeccompPlan,
-    /// Of a command.
-    pub command: seccomp::SeccompPlan,
 }
 
 /// What is made of namespaces and mounts before the layer is put on inside them.

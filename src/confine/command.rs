@@ -167,10 +167,7 @@ fn confine(
     ruleset::apply(layer, speech)?;
     let tested = match becomes {
         Becomes::Command | Becomes::CommandAtTerminal => {
-            let filters = plan
-                .watched
-                .as_ref()
-                .map_or(&plan.command_filters, |watched| &watched.command);
+            let filters = &plan.watched.as_ref().unwrap_or(&plan.filters).command;
             if let Some(listener) = install(filters)? {
                 send(handover, &Handover::Listener, &[listener.as_raw_fd()])
                     .map_err(|error| StartFailure::new(Step::Broker, Errno::EIO, error.to_string()))?;

@@ -73,10 +73,7 @@ pub(super) fn confine(
             layer
         }
     };
-    let filters = plan
-        .watched
-        .as_ref()
-        .map_or(&plan.worker_filters, |watched| &watched.worker);
+    let filters = &plan.watched.as_ref().unwrap_or(&plan.filters).worker;
     match install(filters)? {
         None => Ok((Some(Compiled { layer, plan, mark }), mounts)),
         Some(_) => Err(StartFailure::new(

@@ -200,7 +200,7 @@ impl Standing {
         };
         drop((theirs, told));
         let plan = self.compiled.as_ref().map(|compiled| &compiled.plan);
-        let watched = plan.and_then(|plan| plan.watched.is_some().then(|| plan.command_filters.clone()));
+        let watched = plan.and_then(|plan| plan.watched.is_some().then(|| plan.filters.clone()));
         Ok(Underway {
             child,
             signals: &self.signals,

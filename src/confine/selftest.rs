@@ -20,7 +20,7 @@ use super::session::LOCK;
 use super::worker::Outside;
 use super::{ruleset, sys};
 use crate::backend::landlock::LandlockPlan;
-use crate::backend::seccomp::{Call, Filter, NATIVE_ARCH, Verdict, stacked};
+use crate::backend::seccomp::{Call, Filter, NATIVE_ARCH, Role, Verdict, stacked};
 use crate::backend::{Plan, World};
 use crate::policy::path::display;
 
@@ -162,13 +162,8 @@ fn namespaces(world: &World, refused: Errno) -> Result<(), String> {
 /// Whether the plan's own filters let a datagram socket of this family be opened. A plan that cannot be
 /// read opens nothing.
 fn opens_socket(plan: &Plan, family: AddressFamily) -> bool {
-    let Ok(filters) = plan
-        .worker_filters
-        .programs
-        .iter()
-        .map(Filter::read)
-        .collect::<Result<Vec<_>, _>>()
-    else {
+    let programs = plan.filters.of(Role::Worker).programs();
+    let Ok(filters) = programs.map(Filter::read).collect::<Result<Vec<_>, _>>() else {
         return false;
     };
     let Ok(number) = u32::try_from(libc::SYS_socket) else {

@@ -10,10 +10,10 @@ use crate::backend::host::Maker;
 use crate::backend::landlock::{self, LandlockPlan};
 use crate::backend::namespaces::NetworkNamespace;
 use crate::backend::seatbelt::{self, SeatbeltPlan};
-use crate::backend::seccomp::{self, Attempts, IpSockets, Role, SeccompError, SeccompWitness, Settings};
+use crate::backend::seccomp::{self, Attempts, Filters, IpSockets, Role, SeccompError, SeccompWitness, Settings};
 use crate::backend::status::{ClauseStatus, Refusal};
 use crate::backend::survey::{Survey, SurveyError};
-use crate::backend::{Exit, Plan, Regime, Watched, World, attributes, namespaces};
+use crate::backend::{Exit, Plan, Regime, World, attributes, namespaces};
 use crate::policy::{AbsPath, DenyFallback, Network, Policy, Residuals};
 use crate::profile::order::Permission;
 use crate::profile::{Asked, Call, Profile, Witness, files_within};
@@ -174,18 +174,12 @@ impl Draft {
             Walls::Namespaces(_) => {}
         }
         files_within(&plan.attributes, profile).map_err(PlanError::WeakPlan)?;
-        let watched = plan.watched.iter().flat_map(|Watched { worker, command }| {
-            [
-                (Role::Worker, Attempts::Watched, worker),
-                (Role::Command, Attempts::Watched, command),
-            ]
-        });
-        let unseen = [
-            (Role::Worker, Attempts::Unseen, &plan.worker_filters),
-            (Role::Command, Attempts::Unseen, &plan.command_filters),
-        ];
-        for (role, attempts, filters) in unseen.into_iter().chain(watched) {
-            seccomp::hold(filters, settings(profile, role, attempts, ground)).map_err(PlanError::WeakFilter)?;
+        let watched = plan.watched.iter().map(|filters| (Attempts::Watched, filters));
+        for (attempts, filters) in std::iter::once((Attempts::Unseen, &plan.filters)).chain(watched) {
+            for role in [Role::Worker, Role::Command] {
+                let settings = settings(profile, role, attempts, ground);
+                seccomp::hold(filters.of(role), settings).map_err(PlanError::WeakFilter)?;
+            }
         }
         Ok(())
     }
@@ -258,18 +252,20 @@ fn complete(
     profile: &Profile,
     ground: Ground,
 ) -> Result<Plan, PlanError> {
-    let filters = |role, attempts| seccomp::made(settings(profile, role, attempts, ground));
+    let made = |role, attempts| seccomp::made(settings(profile, role, attempts, ground));
+    let filters = |attempts| -> Result<Filters, SeccompError> {
+        Ok(Filters {
+            worker: made(Role::Worker, attempts)?,
+            command: made(Role::Command, attempts)?,
+        })
+    };
     let watched = match ground.attempts {
         Attempts::Unseen => None,
-        Attempts::Watched | Attempts::WatchedWithLooks => Some(Watched {
-            worker: filters(Role::Worker, Attempts::Watched)?,
-            command: filters(Role::Command, Attempts::Watched)?,
-        }),
+        Attempts::Watched | Attempts::WatchedWithLooks => Some(filters(Attempts::Watched)?),
     };
     Ok(Plan {
         landlock,
-        worker_filters: filters(Role::Worker, Attempts::Unseen)?,
-        command_filters: filters(Role::Command, Attempts::Unseen)?,
+        filters: filters(Attempts::Unseen)?,
         watched,
         attributes: attributes::lower(&profile.grants, &profile.denies),
         world,

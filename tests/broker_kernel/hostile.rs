@@ -184,9 +184,16 @@ fn what_is_refused_fails_where_nobody_hears_of_it() {
         role: Role::Command,
         attempts: Attempts::WatchedWithLooks,
     };
-    let plan = lower(settings).unwrap();
+    // As a command is born in the worker's.
+    let worker = Settings {
+        role: Role::Worker,
+        ..settings
+    };
+    let plans = [worker, settings].map(|settings| lower(settings).unwrap());
     let results = std::thread::spawn(move || {
-        drop(filter::install(&plan).unwrap());
+        for plan in plans {
+            drop(filter::install(&plan).unwrap());
+        }
         let refused = [
             (libc::SYS_ptrace, [0; 6]),
             (libc::SYS_mount, [0; 6]),

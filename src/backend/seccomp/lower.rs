@@ -5,7 +5,8 @@
 //! judged by its arguments goes on to filters by seccompiler, which answer one thing each, so there is one per
 //! error number, and another where what they let pass is refused all the same. All are joined into one, because
 //! each filter of a stack costs every judged call anew; only the one that notifies stays apart, for it is
-//! installed with a listener.
+//! installed with a listener. What a command's have in common with the worker's is in the worker's alone: the kernel asks
+//! every filter of the stack, and installing one costs by its length.
 //!
 //! A call whose arguments are judged walks all of these, so each part begins with a short way
 //! out for the frequent calls of that kind that it says nothing of.
@@ -75,20 +76,34 @@ const FREQUENT: [i64; 7] = [
 /// Rules per call number; no rule means: whatever the arguments.
 type Rules = BTreeMap<i64, Vec<SeccompRule>>;
 
-/// The filters for these settings.
+/// What a role installs itself under these settings. A command is born in the worker's filters: what those refuse it need not
+/// be refused again.
 pub fn lower(settings: Settings) -> Result<SeccompPlan, SeccompError> {
     let table = Table::of(settings);
+    let behind = match settings.role {
+        Role::Worker => None,
+        Role::Command => Some(Table::of(Settings {
+            role: Role::Worker,
+            ..settings
+        })),
+    };
+    let is_said = |number, say: Say| {
+        let said = behind.as_ref().map_or(&[][..], |behind| behind.standing(number));
+        said.iter().any(|standing| standing.say == say)
+    };
     let mut errors: BTreeMap<(Part, Errno), Rules> = BTreeMap::new();
     let mut notified = Rules::new();
     for (number, standing) in table.spoken() {
         for answer in standing {
             let (rules, chain) = match answer.say {
                 Say::Allow => continue,
+                // Nobody listens to the worker's.
                 Say::Notify => (&mut notified, Vec::new()),
                 Say::Told(clauses) => {
                     let chain = clauses.iter().map(rule).collect::<Result<_, _>>();
                     (&mut notified, chain.map_err(watched_failed)?)
                 }
+                Say::Always(_) | Say::When(..) if is_said(number, answer.say) => continue,
                 Say::Always(errno) => (errors.entry((Part::Always, errno)).or_default(), Vec::new()),
                 Say::When(errno, clauses) => {
                     let chain = clauses.iter().map(rule);
@@ -111,15 +126,17 @@ pub fn lower(settings: Settings) -> Result<SeccompPlan, SeccompError> {
         }
     }
     let always = take_always(&mut errors);
-    let judged = errors.values().flat_map(BTreeMap::keys).copied().collect();
-    let mut program = frame();
-    program.extend(tree(&ways(&always, &judged)));
+    let judged: BTreeSet<i64> = errors.values().flat_map(BTreeMap::keys).copied().collect();
     let mut parts = Vec::new();
     for ((_, errno), rules) in errors {
         let action = SeccompAction::Errno(errno.code().into());
-        parts.push(compile(rules, action).map_err(|source| failed(errno, source))?);
+        parts.push(compile(rules, action, &judged).map_err(|source| failed(errno, source))?);
     }
-    program.extend(join(parts));
+    let unknown = match settings.role {
+        Role::Worker => refusal(Errno::NoSys),
+        Role::Command => RET_ALLOW,
+    };
+    let program = assemble(&ways(&always, &judged, unknown), parts);
     let (mut programs, mut notify) = (vec![program], None);
     match settings.role {
         // Nobody listens to the worker, so these fail. Of two filters that notify, the kernel asks the listener of the later.
@@ -128,6 +145,14 @@ pub fn lower(settings: Settings) -> Result<SeccompPlan, SeccompError> {
         Role::Command => notify = Some(notifying(notified)?),
     }
     Ok(SeccompPlan { programs, notify })
+}
+
+/// What hangs on the number alone, then what is judged by its arguments.
+fn assemble(ways: &[(u32, Way)], parts: Vec<Program>) -> Program {
+    let mut program = frame();
+    program.extend(tree(ways));
+    program.extend(join(parts));
+    program
 }
 
 /// Takes out the numbers that are answered an error whatever the arguments, with what the filter returns; nothing is
@@ -161,9 +186,9 @@ fn refusal(errno: Errno) -> u32 {
     RET_ERRNO | u32::from(errno.code())
 }
 
-/// What becomes of each number, in pieces of numbers that go the same way.
-fn ways(always: &BTreeMap<i64, u32>, judged: &BTreeSet<i64>) -> Vec<(u32, Way)> {
-    let unknown = Way::Return(refusal(Errno::NoSys));
+/// What becomes of each number, in pieces of numbers that go the same way; what is returned for those of no call.
+fn ways(always: &BTreeMap<i64, u32>, judged: &BTreeSet<i64>, unknown: u32) -> Vec<(u32, Way)> {
+    let unknown = Way::Return(unknown);
     let way = |number: u32| {
         if GAP.contains(&number) {
             return unknown;
@@ -202,11 +227,11 @@ fn rule(clause: &Clause) -> Result<SeccompRule, BackendError> {
     SeccompRule::new(clause.iter().map(condition).collect::<Result<_, _>>()?)
 }
 
-/// A filter that answers one thing to the calls of some rules and allows the rest.
-pub(super) fn compile(rules: Rules, action: SeccompAction) -> Result<Program, BackendError> {
+/// A filter that answers one thing to the calls of some rules and allows the rest, of which it sees no others than these.
+pub(super) fn compile(rules: Rules, action: SeccompAction, seen: &BTreeSet<i64>) -> Result<Program, BackendError> {
     let silent_on: Vec<i64> = FREQUENT
         .into_iter()
-        .filter(|number| !rules.contains_key(number))
+        .filter(|number| seen.contains(number) && !rules.contains_key(number))
         .collect();
     let filter = SeccompFilter::new(rules, SeccompAction::Allow, action, TARGET)?;
     let program = BpfProgram::try_from(filter)?;
@@ -268,13 +293,19 @@ fn watched_failed(source: BackendError) -> SeccompError {
 /// filter uses, holds its place.
 fn notifying(rules: Rules) -> Result<Program, SeccompError> {
     let placeholder = u32::from(SeccompAction::Log);
-    let mut program = compile(rules, SeccompAction::Log).map_err(watched_failed)?;
-    for instruction in &mut program {
+    let (always, judged): (Rules, Rules) = rules.into_iter().partition(|(_, chain)| chain.is_empty());
+    let always = always.into_keys().map(|number| (number, RET_USER_NOTIF)).collect();
+    let numbers: BTreeSet<i64> = judged.keys().copied().collect();
+    let mut parts = Vec::new();
+    if !judged.is_empty() {
+        parts.push(compile(judged, SeccompAction::Log, &numbers).map_err(watched_failed)?);
+    }
+    for instruction in parts.iter_mut().flatten() {
         if instruction.code == RETURN && instruction.k == placeholder {
             instruction.k = RET_USER_NOTIF;
         }
     }
-    Ok(program)
+    Ok(assemble(&ways(&always, &numbers, RET_ALLOW), parts))
 }
 
 pub(super) const LOAD: u16 = 0x20;

@@ -16,6 +16,7 @@ mod proven;
 mod reader;
 mod requests;
 mod rows;
+mod stack;
 pub mod table;
 #[cfg(test)]
 mod tests;
@@ -33,6 +34,7 @@ pub use lower::{SeccompError, lower};
 pub use number::{HIGHEST, NATIVE_ARCH};
 pub use proven::{hold, made, prepare};
 pub use reader::{Entered, Filter, Malformed, stacked};
+pub use stack::{Filters, Stack};
 pub use table::tests;
 pub use validate::{SeccompWitness, validate};
 pub use watched::{Sort, Whatever};
@@ -110,7 +112,7 @@ pub enum Attempts {
     WatchedWithLooks,
 }
 
-/// The filters of one role.
+/// The filters that one role installs.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct SeccompPlan {
     /// Filters that answer by themselves, in the order they are installed; the strictest answer wins.

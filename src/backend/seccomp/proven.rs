@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use super::lower::{SeccompError, lower};
 use super::validate::{SeccompWitness, validate};
-use super::{SeccompPlan, Settings};
+use super::{Role, SeccompPlan, Settings, Stack};
 
 /// What came of the filters of some settings; nothing where they could not be made or proven.
 type Outcome = Arc<OnceLock<Option<SeccompPlan>>>;
@@ -40,21 +40,41 @@ pub fn made(settings: Settings) -> Result<SeccompPlan, SeccompError> {
     }
 }
 
-/// Checks that the plan is at least as strict as the table of its settings, as [`validate()`] does: at once where it is
-/// just what was proven before.
-pub fn hold(plan: &SeccompPlan, settings: Settings) -> Result<(), SeccompWitness> {
-    if prepared(settings).as_ref() == Some(plan) {
+/// Checks that the filters are at least as strict as the table of their settings, as [`validate()`] does: at once where they
+/// are just what was proven before.
+pub fn hold(stack: Stack<'_>, settings: Settings) -> Result<(), SeccompWitness> {
+    let worker = Settings {
+        role: Role::Worker,
+        ..settings
+    };
+    let behind_known = stack
+        .behind()
+        .is_none_or(|behind| prepared(worker).as_ref() == Some(behind));
+    if behind_known && stack.role() == settings.role && prepared(settings).as_ref() == Some(stack.own()) {
         return Ok(());
     }
-    validate(plan, settings)?;
-    // Of two plans that are proven, the first one is known again.
-    let _known = outcome(settings).set(Some(plan.clone()));
+    validate(stack, settings)?;
+    // What is proven of a command's filters is proven behind those of the worker, and behind no others.
+    if behind_known {
+        // Of two plans that are proven, the first one is known again.
+        let _known = outcome(settings).set(Some(stack.own().clone()));
+    }
     Ok(())
 }
 
 fn make(settings: Settings) -> Option<SeccompPlan> {
     let plan = lower(settings).ok()?;
-    validate(&plan, settings).ok()?;
+    match settings.role {
+        Role::Worker => validate(Stack::of_worker(&plan), settings).ok()?,
+        Role::Command => {
+            let worker = Settings {
+                role: Role::Worker,
+                ..settings
+            };
+            let worker = outcome(worker).get_or_init(|| make(worker)).clone()?;
+            validate(Stack::of_command(&worker, &plan), settings).ok()?;
+        }
+    }
     Some(plan)
 }
 
@@ -86,8 +106,7 @@ fn lock() -> MutexGuard<'static, Vec<(Settings, Outcome)>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::backend::seccomp::Role;
-    use crate::backend::seccomp::tests::strict as settings;
+    use crate::backend::seccomp::tests::{Lowered, strict as settings};
 
     #[test]
     fn what_was_prepared_is_what_lowering_makes() {
@@ -98,31 +117,50 @@ mod tests {
 
     #[test]
     fn filters_that_were_proven_hold_again() {
-        let settings = settings(Role::Worker);
-        let plan = lower(settings).unwrap();
-        assert_eq!(hold(&plan, settings), Ok(()));
-        assert_eq!(hold(&plan, settings), Ok(()));
+        for role in [Role::Worker, Role::Command] {
+            let settings = settings(role);
+            let whole = Lowered::under(settings);
+            assert_eq!(hold(whole.stack(), settings), Ok(()));
+            assert_eq!(hold(whole.stack(), settings), Ok(()));
+        }
     }
 
-    #[test]
-    fn a_filter_that_was_weakened_after_its_like_was_proven_is_caught() {
-        let settings = settings(Role::Command);
-        let mut plan = made(settings).unwrap();
-        hold(&plan, settings).unwrap();
+    /// Every refusal, as permission.
+    fn weakened(plan: &SeccompPlan) -> SeccompPlan {
+        let mut plan = plan.clone();
         for instruction in plan.programs.iter_mut().flatten() {
             if instruction.code == 0x06 {
                 instruction.k = 0x7FFF_0000;
             }
         }
-        assert!(matches!(hold(&plan, settings), Err(SeccompWitness::Weaker { .. })));
-        assert!(matches!(hold(&plan, settings), Err(SeccompWitness::Weaker { .. })));
+        plan
+    }
+
+    #[test]
+    fn a_filter_that_was_weakened_after_its_like_was_proven_is_caught() {
+        let (worker, command) = (settings(Role::Worker), settings(Role::Command));
+        let (behind, own) = (made(worker).unwrap(), made(command).unwrap());
+        hold(Stack::of_command(&behind, &own), command).unwrap();
+        let (weak_behind, weak_own) = (weakened(&behind), weakened(&own));
+        for stack in [
+            Stack::of_command(&behind, &weak_own),
+            Stack::of_command(&weak_behind, &own),
+            Stack::of_command(&weak_behind, &weak_own),
+        ] {
+            for _ in 0..2 {
+                assert!(matches!(hold(stack, command), Err(SeccompWitness::Weaker { .. })));
+            }
+        }
     }
 
     #[test]
     fn filters_proven_for_other_settings_are_held_against_their_own_table() {
         let (worker, command) = (settings(Role::Worker), settings(Role::Command));
         let plan = lower(worker).unwrap();
-        hold(&plan, worker).unwrap();
-        assert_eq!(hold(&plan, command), Err(SeccompWitness::Listener(Role::Command)));
+        hold(Stack::of_worker(&plan), worker).unwrap();
+        assert_eq!(
+            hold(Stack::of_worker(&plan), command),
+            Err(SeccompWitness::Listener(Role::Command))
+        );
     }
 }

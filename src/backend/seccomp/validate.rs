@@ -12,7 +12,7 @@ use super::call::{Call, Verdict};
 use super::number::NATIVE_ARCH;
 use super::reader::{Filter, Malformed, stacked};
 use super::table::{Clause, Say, Standing, Table, Test};
-use super::{Role, SeccompPlan, Settings};
+use super::{Role, SeccompPlan, Settings, Stack};
 
 /// `AUDIT_ARCH_*` of tables a process of this machine could switch to, and of some it could not.
 const FOREIGN: [u32; 6] = [0x4000_0003, 0x4000_0028, 0xC000_003E, 0xC000_00B7, 0xC000_00F3, 0];
@@ -68,12 +68,16 @@ impl fmt::Display for SeccompWitness {
 
 impl std::error::Error for SeccompWitness {}
 
-/// Checks that the plan is at least as strict as the table of its settings.
-pub fn validate(plan: &SeccompPlan, settings: Settings) -> Result<(), SeccompWitness> {
-    if plan.notify.is_some() != (settings.role == Role::Command) {
+/// Checks that the filters are at least as strict as the table of their settings.
+pub fn validate(stack: Stack<'_>, settings: Settings) -> Result<(), SeccompWitness> {
+    let listens = |plan: &SeccompPlan| plan.notify.is_some();
+    let is_meant = stack.role() == settings.role
+        && listens(stack.own()) == (settings.role == Role::Command)
+        && !stack.behind().is_some_and(listens);
+    if !is_meant {
         return Err(SeccompWitness::Listener(settings.role));
     }
-    let filters = read(plan)?;
+    let filters = read(stack)?;
     let table = Table::of(settings);
     // The strictest answer of a stack is at least as strict as the table's iff some filter's is.
     // Nothing is stricter than to kill, so where a filter kills an architecture as such, no number of it is left to try.
@@ -116,9 +120,9 @@ pub fn validate(plan: &SeccompPlan, settings: Settings) -> Result<(), SeccompWit
     Ok(())
 }
 
-/// The plan's filters in the order they are installed.
-pub(super) fn read(plan: &SeccompPlan) -> Result<Vec<Filter<'_>>, SeccompWitness> {
-    let programs = plan.notify.iter().chain(&plan.programs).enumerate();
+/// The filters in the order they are installed.
+pub(super) fn read(stack: Stack<'_>) -> Result<Vec<Filter<'_>>, SeccompWitness> {
+    let programs = stack.programs().enumerate();
     programs
         .map(|(index, program)| Filter::read(program).map_err(|why| SeccompWitness::Malformed { program: index, why }))
         .collect()

@@ -8,7 +8,7 @@
 use libc as l;
 
 use super::table::{Errno, Say, Standing};
-use super::{Attempts, Call, Filter, SeccompPlan, Verdict, stacked};
+use super::{Attempts, Call, Filter, Stack, Verdict, stacked};
 
 /// What a notified call is, by the filters of a command that nobody looks at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,9 +32,8 @@ pub enum Whatever {
 
 impl Sort {
     /// The sort of a call, and whether it hangs on its arguments; `None` where the filters cannot be read, or would kill.
-    pub fn of(call: &Call, filters: &SeccompPlan) -> (Option<Self>, Whatever) {
-        let programs = filters.notify.iter().chain(&filters.programs);
-        let Ok(filters) = programs.map(Filter::read).collect::<Result<Vec<_>, _>>() else {
+    pub fn of(call: &Call, filters: Stack<'_>) -> (Option<Self>, Whatever) {
+        let Ok(filters) = filters.programs().map(Filter::read).collect::<Result<Vec<_>, _>>() else {
             return (None, Whatever::Arguments);
         };
         let whatever = if filters.iter().all(|filter| filter.enter(call).constant().is_some()) {

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use crate::backend::seccomp::{Call, SeccompPlan, Sort, Whatever};
+use crate::backend::seccomp::{Call, Filters, Role, Sort, Whatever};
 use crate::confine::attempted::{Attempt, Attempted};
 
 /// The most different attempts that are kept.
@@ -23,7 +23,7 @@ pub enum Noted {
 #[derive(Debug, Default)]
 pub struct Attempts {
     /// What a command's filters say where nobody looks; `None` where that is so.
-    filters: Option<SeccompPlan>,
+    filters: Option<Filters>,
     /// The sorts of calls that hang on nothing but their number.
     sorts: HashMap<u32, Option<Sort>>,
     known: HashMap<Attempt, usize>,
@@ -34,7 +34,7 @@ pub struct Attempts {
 
 impl Attempts {
     /// Nothing yet; `filters` are those of a command that nobody looks at, where somebody looks.
-    pub fn of(filters: Option<SeccompPlan>) -> Self {
+    pub fn of(filters: Option<Filters>) -> Self {
         Self {
             filters,
             ..Self::default()
@@ -54,7 +54,7 @@ impl Attempts {
         if let Some(known) = self.sorts.get(&call.nr) {
             return *known;
         }
-        let (sort, whatever) = Sort::of(&call, filters);
+        let (sort, whatever) = Sort::of(&call, filters.of(Role::Command));
         if whatever == Whatever::Arguments {
             self.sorts.insert(call.nr, sort);
         }

