@@ -18,7 +18,7 @@ mod tests {
     use nix::unistd::Pid;
     use serde_json::{Value, json};
 
-    use crate::common::agent::{Agent, Era, forms};
+    use crate::common::agent::{Agent, Era, filled, forms};
     use crate::common::{Actor, Fixture, as_root_and_as_user, descendants, in_namespaces};
 
     as_root_and_as_user! {
@@ -38,6 +38,7 @@ mod tests {
         a_command_over_its_limit_leaves_the_next_one_alone [];
         when_a_runner_between_two_commands_is_killed_the_next_ones_run_all_the_same [];
         when_a_runner_is_killed_with_its_command_the_next_ones_run_all_the_same [];
+        what_a_person_changes_between_two_commands_or_while_asked_stays_and_what_a_command_changes_goes [];
     }
 
     in_namespaces! {
@@ -393,6 +394,29 @@ shell:
             for _ in 0..4 {
                 assert_eq!(run(&mut agent, "echo there")["stdout"], "there\n");
             }
+        }
+    }
+
+    fn what_a_person_changes_between_two_commands_or_while_asked_stays_and_what_a_command_changes_goes(
+        world: &Fixture,
+    ) {
+        let mut agent = agent(world, "  rules: [{pattern: echo, approval: required}]\n");
+        let says = || fs::read_to_string(world.workspace().join("work/.envrc")).unwrap_or_default();
+        for turn in 0..8 {
+            let mine = format!("mine {turn}\n");
+            world.write("work/.envrc", &mine);
+            assert_eq!(run(&mut agent, "true")["code"], 0);
+            assert_eq!(says(), mine);
+            let result = run(&mut agent, "printf evil > .envrc");
+            assert_eq!((says(), &result["code"]), (mine, &json!(0)), "turn {turn}");
+            // Changed while somebody thinks about the next command, which has not been recorded for yet.
+            let call = agent.begin_call("shell", &json!({"command": "echo there"}));
+            let question = agent.first(|message| message["method"] == "elicitation/create");
+            let thought = format!("thought {turn}\n");
+            world.write("work/.envrc", &thought);
+            agent.send(&json!({"jsonrpc": "2.0", "id": question["id"], "result": filled("once")}));
+            let result = agent.answer(call)["result"]["structuredContent"].clone();
+            assert_eq!((says(), &result["stdout"]), (thought, &json!("there\n")), "turn {turn}");
         }
     }
 

@@ -20,10 +20,11 @@ use super::error::ConfineError;
 use super::files::FileServer;
 use super::group::Group;
 use super::protocol::{
-    Announcement, Answer, CommandLimits, Counting, End, Ended, Inquiry, Offer, OwnProcess, Place, ProtectSetup, Reply,
-    Request, SetupMessage, Start, Work,
+    Announcement, Answer, CommandLimits, Counting, Inquiry, Offer, OwnProcess, Place, ProtectSetup, Reply, Request,
+    SetupMessage, Start, Work,
 };
 use super::records::Records;
+use super::running::Running;
 use super::session::{self, Named, Session};
 use super::vigil::Vigil;
 use super::way_out::outside::Namespace;
@@ -85,14 +86,6 @@ pub struct Confinement {
     pub(super) records: Option<Records>,
     /// The file server for what only looks.
     pub(super) files: Option<(FileServer, Running)>,
-}
-
-/// A command under way.
-#[derive(Debug)]
-pub struct Running {
-    call: u64,
-    ended: oneshot::Receiver<Result<Ended, ConfineError>>,
-    group: Option<Arc<Group>>,
 }
 
 impl Confinement {
@@ -238,6 +231,13 @@ impl Confinement {
         .await
     }
 
+    /// Says that a command will be launched at once, so that its keeper records protected names while that is made ready.
+    /// None need follow.
+    pub async fn expect(&self) {
+        // A keeper that does not hear of it records them later.
+        let _told = send(&self.aside, &Inquiry::Expected, &[]).await;
+    }
+
     /// The changes of the last command to protected names, all undone, that a person may still want.
     pub async fn offers(&mut self) -> Result<Vec<Offer>, ConfineError> {
         match self.inquire(Inquiry::Offers).await? {
@@ -354,43 +354,6 @@ impl Stage {
             Some(Reply::Refused(failure)) => Err(ConfineError::Step(failure)),
             Some(Reply::Ready | Reply::Leaky(_) | Reply::Ended(_) | Reply::WayOut(_)) => Err(ConfineError::Malformed),
             Some(Reply::Lost(..)) | None => Err(ConfineError::WorkerDied),
-        }
-    }
-}
-
-impl Running {
-    /// Whether it has ended, as far as is known here.
-    pub fn has_ended(&mut self) -> bool {
-        !matches!(self.ended.try_recv(), Err(oneshot::error::TryRecvError::Empty))
-    }
-
-    /// How it ended; its whole tree is dead by then.
-    pub async fn ended(&mut self) -> Result<Ended, ConfineError> {
-        let mut ended = (&mut self.ended).await.unwrap_or(Err(ConfineError::WorkerDied))?;
-        if let Some(overridden) = self.group.as_deref().and_then(Group::verdict) {
-            ended.end = match ended.end {
-                End::NotStarted(failure) => End::NotStarted(failure),
-                End::GivenUp(failure) => End::GivenUp(failure),
-                End::Exited(_)
-                | End::Signaled(_)
-                | End::TimedOut
-                | End::Cancelled
-                | End::OverLimit(_)
-                | End::Unbounded
-                | End::Lost => overridden,
-            };
-        }
-        Ok(ended)
-    }
-
-    /// When the group that bounds it says that it [must end](Group::must_end).
-    pub fn must_end(&self) -> impl Future<Output = ()> + use<> {
-        let group = self.group.clone();
-        async move {
-            match group {
-                Some(group) => group.must_end().await,
-                None => std::future::pending().await,
-            }
         }
     }
 }

@@ -20,7 +20,8 @@ use nix::sys::signalfd::{SfdFlags, SignalFd};
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::Pid;
 
-use super::protocol::{Answer, CommandLimits, Inquiry, KeeperReply, KeeperRequest, ProtectSetup, Reply, Violation};
+use super::protocol::{Answer, Inquiry, KeeperReply, KeeperRequest, ProtectSetup, Reply, Violation};
+use super::sampling::Samples;
 use super::undone::{bounded, offers, put_back, reported, summary};
 use super::wire::{receive, send};
 use super::{complaint, protect, session, sweep, sys};
@@ -32,9 +33,6 @@ const SAMPLE_EVERY: Duration = Duration::from_millis(50);
 const WORKER_GRACE: Duration = Duration::from_millis(300);
 /// How long what was recorded ahead of a command is what is there when it starts.
 const STAYS_FRESH: Duration = Duration::from_secs(1);
-/// How long a runner may take to end a tree that is over a limit.
-const RUNNER_GRACE: Duration = Duration::from_secs(5);
-
 /// The keeper's state.
 #[derive(Debug)]
 pub(crate) struct Keeper<'a> {
@@ -56,19 +54,9 @@ pub(crate) struct Keeper<'a> {
     prepared: Option<Instant>,
     recovered: Vec<Violation>,
     unrecovered: Vec<protect::Unrecovered>,
-    watched: Vec<Watched>,
+    samples: Samples,
     /// What bwrap says, where it makes the namespaces, until the worker has entered.
     complaints: Option<OwnedFd>,
-}
-
-/// A runner whose tree is sampled.
-#[derive(Debug)]
-struct Watched {
-    call: u64,
-    runner: OwnedFd,
-    limits: CommandLimits,
-    /// When it was told to end its command for going over one of them.
-    told: Option<Instant>,
 }
 
 impl<'a> Keeper<'a> {
@@ -94,7 +82,7 @@ impl<'a> Keeper<'a> {
             prepared: None,
             recovered: Vec::new(),
             unrecovered: Vec::new(),
-            watched: Vec::new(),
+            samples: Samples::default(),
             complaints: None,
         }
     }
@@ -137,7 +125,7 @@ impl<'a> Keeper<'a> {
             return None;
         };
         while !worker_is_gone(worker) {
-            let timeout = if self.watched.is_empty() {
+            let timeout = if self.samples.is_empty() {
                 PollTimeout::NONE
             } else {
                 PollTimeout::try_from(SAMPLE_EVERY).unwrap_or(PollTimeout::ZERO)
@@ -167,7 +155,7 @@ impl<'a> Keeper<'a> {
             if aside {
                 self.answer_aside();
             }
-            if !self.sample() {
+            if !self.samples.take() {
                 break;
             }
         }
@@ -197,16 +185,11 @@ impl<'a> Keeper<'a> {
                 let Some(runner) = fds.into_iter().next() else {
                     return false;
                 };
-                self.watched.push(Watched {
-                    call,
-                    runner,
-                    limits,
-                    told: None,
-                });
+                self.samples.begin(call, runner, limits);
                 return true;
             }
             KeeperRequest::Unwatch { call } => {
-                self.watched.retain(|watched| watched.call != call);
+                self.samples.end(call);
                 return true;
             }
         };
@@ -216,15 +199,28 @@ impl<'a> Keeper<'a> {
     /// Answers the parent; a socket that is closed or broken is not listened to any more.
     fn answer_aside(&mut self) {
         let Some(aside) = &self.aside else { return };
-        let answered = receive::<Inquiry>(aside).ok().flatten().is_some_and(|(inquiry, _)| {
-            let answer = match inquiry {
-                Inquiry::Offers => Answer::Offers(offers(self.offers.as_ref())),
-                Inquiry::PutBack { number, digest } => Answer::PutBack(put_back(self.offers.as_mut(), number, &digest)),
-            };
-            send(aside, &answer, &[]).is_ok()
-        });
-        if !answered {
+        let answer = match receive::<Inquiry>(aside) {
+            Ok(Some((Inquiry::Expected, _))) => return self.expect(),
+            Ok(Some((Inquiry::Offers, _))) => Answer::Offers(offers(self.offers.as_ref())),
+            Ok(Some((Inquiry::PutBack { number, digest }, _))) => {
+                Answer::PutBack(put_back(self.offers.as_mut(), number, &digest))
+            }
+            Ok(None) | Err(_) => {
+                self.aside = None;
+                return;
+            }
+        };
+        if send(aside, &answer, &[]).is_err() {
             self.aside = None;
+        }
+    }
+
+    /// Records protected names while the parent makes ready the command that it is about to start.
+    fn expect(&mut self) {
+        // What is recorded holds for a command that runs, or for this one already.
+        if self.guard.is_none() && !self.is_uncovered {
+            // Why it cannot be recorded is told when the command asks for it.
+            self.prepared = self.record().ok().map(|()| Instant::now());
         }
     }
 
@@ -320,32 +316,6 @@ impl<'a> Keeper<'a> {
         };
         // A worker that spoke for itself has been heard first; the parent may be gone.
         let _told = send(self.control, &Reply::Refused(failure), &[]);
-    }
-
-    /// Tells runners whose tree is over a limit; `false` when one ended nothing: a command may have stopped it.
-    fn sample(&mut self) -> bool {
-        if self.watched.is_empty() {
-            return true;
-        }
-        let table = sweep::Table::read();
-        for watched in &mut self.watched {
-            let (runner, limits, told) = (&watched.runner, watched.limits, &mut watched.told);
-            let Some(runner) = sweep::pid_of(runner) else { continue };
-            let usage = table.usage_below(runner);
-            let signal = if limits.processes.is_some_and(|most| usage.processes > most) {
-                Signal::SIGUSR2
-            } else if limits.memory.is_some_and(|most| usage.resident > most) {
-                Signal::SIGUSR1
-            } else {
-                continue;
-            };
-            // A runner that is gone already has nothing left to limit.
-            let _signalled = kill(runner, signal);
-            if told.get_or_insert_with(Instant::now).elapsed() > RUNNER_GRACE {
-                return false;
-            }
-        }
-        true
     }
 
     fn finish(&mut self, worker: Pid, signals: Option<&SignalFd>) -> ! {

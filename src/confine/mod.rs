@@ -40,6 +40,8 @@ pub mod protocol;
 pub mod records;
 pub mod ruleset;
 pub mod runner;
+mod running;
+mod sampling;
 pub mod seatbelt;
 pub mod selftest;
 pub mod session;
@@ -56,7 +58,8 @@ pub mod way_out;
 pub mod wire;
 pub mod worker;
 
-pub use confinement::{Confinement, Launch, Running, Setup, Stage};
+pub use confinement::{Confinement, Launch, Setup, Stage};
 pub use error::ConfineError;
 pub use protocol::{CommandLimits, End, LimitKind, OwnProcess, Place, StartFailure, Step};
+pub use running::Running;
 pub use session::{Named, Session};

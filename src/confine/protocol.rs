@@ -279,6 +279,8 @@ pub enum KeeperReply {
 /// Parent → keeper, over a socket that no worker and no command has: what a person decides nobody else can say.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 pub enum Inquiry {
+    /// A command is about to start, so protected names may be recorded already; there is no answer.
+    Expected,
     /// Which changes of the last command, all undone, may be put back?
     Offers,
     /// Put this one back.

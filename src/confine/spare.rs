@@ -107,9 +107,10 @@ impl Spare {
         if send(&self.orders, &(&task.start, task.most_tasks), &raw).is_err() {
             return Err(task);
         }
-        let timeout_ms = task.start.limits.timeout_ms;
-        // A runner that is gone takes its command along, and is missed.
-        let _told = send(&self.report, &RunnerRequest::Begin { timeout_ms }, &[]);
+        if let timeout_ms @ Some(_) = task.start.limits.timeout_ms {
+            // A runner that is gone takes its command along, and is missed.
+            let _told = send(&self.report, &RunnerRequest::Begin { timeout_ms }, &[]);
+        }
         Ok(())
     }
 

@@ -18,7 +18,6 @@ use super::asking::Sampling;
 use super::attempted::Attempted;
 use super::compiled::{self, Compiled};
 use super::counting::Counter;
-use super::linger::{REQUEST, linger};
 use super::mounts::{Changed, Mounts};
 use super::protocol::{
     Afterwards, End, Ended, Reply, Request, RunnerReport, RunnerRequest, SetupMessage, StartFailure, Step, Watch,
@@ -136,7 +135,6 @@ pub(crate) fn begin(
 
 impl Worker<'_> {
     fn serve(mut self) -> ! {
-        let mut stirred = true;
         loop {
             self.make_spare();
             let calls: Vec<u64> = self.active.keys().copied().collect();
@@ -164,10 +162,8 @@ impl Worker<'_> {
             } else {
                 PollTimeout::try_from(LOOK_EVERY).unwrap_or(PollTimeout::ZERO)
             };
-            // Where something has just happened, something else follows soon: a command after another, or the end of all.
-            let spoke = stirred && linger(&mut fds, REQUEST);
-            match if spoke { Ok(1) } else { poll(&mut fds, timeout) } {
-                Ok(count) => stirred = count > 0,
+            match poll(&mut fds, timeout) {
+                Ok(_) => {}
                 Err(Errno::EINTR) => continue,
                 Err(_) => self.end(),
             }

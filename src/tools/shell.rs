@@ -143,7 +143,7 @@ impl Executor {
             OwnProcess::Closed
         };
         let Derived { profile, digest } = self.profile(&permitted)?;
-        let mut worker = match self.workers.take(&digest) {
+        let mut worker = match self.expecting_worker(&digest).await {
             Some(worker) => worker,
             None => self.start_worker(&profile, own_process, &permitted.asked).await?,
         };
@@ -232,6 +232,13 @@ impl Executor {
         };
         self.record_end(&outcome, name).await?;
         Ok(outcome)
+    }
+
+    /// The worker that is kept for this profile, once it was told that a command comes. The keeper of a new one expects it.
+    async fn expecting_worker(&mut self, digest: &ProfileDigest) -> Option<Confinement> {
+        let worker = self.workers.take(digest)?;
+        worker.expect().await;
+        Some(worker)
     }
 
     /// How to find out more, where nobody looked.

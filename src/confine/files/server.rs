@@ -12,9 +12,10 @@ use tokio::sync::{Mutex, OwnedMutexGuard};
 
 use super::conversation::Conversation;
 use super::protocol::{FileReply, FileRequest};
-use crate::confine::confinement::{Confinement, Launch, Running};
+use crate::confine::confinement::{Confinement, Launch};
 use crate::confine::error::ConfineError;
 use crate::confine::protocol::{CommandLimits, Watch, Work};
+use crate::confine::running::Running;
 
 /// How long an answer may take beyond the deadline of the request.
 const SLACK: Duration = Duration::from_secs(30);

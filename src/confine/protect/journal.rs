@@ -9,7 +9,7 @@
 
 use std::ffi::OsStr;
 use std::fs::{DirBuilder, File, OpenOptions, TryLockError};
-use std::io::{Read, Write};
+use std::io::{self, Read, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
@@ -23,6 +23,8 @@ use super::state::{Names, State};
 const MAGIC: &[u8] = b"stockade protect journal 1\n";
 /// Begins the name of a journal that counts for nobody: it is being written, or no command has come for it.
 const UNFINISHED: &[u8] = b".";
+/// The folder of journals.
+pub(super) const JOURNAL: &str = "journal";
 
 /// Everything needed to put protected entries back.
 #[derive(Debug, Default, serde::Serialize, serde::Deserialize)]
@@ -65,32 +67,25 @@ impl Journal {
     /// Writes a journal that counts for nobody before it is [finished](Self::finish).
     pub(super) fn ahead(store: &Path, record: &Record) -> Result<Self, ProtectError> {
         static COUNT: AtomicU64 = AtomicU64::new(0);
-        let folder = folder(store, "journal")?;
-        let name = format!("{}-{}", super::stamp(), COUNT.fetch_add(1, Ordering::Relaxed));
-        let path = folder.join(&name);
-        let unfinished = folder.join(format!(".{name}"));
-        let fail = |step, path: &Path| {
-            let path = path.to_owned();
+        let name = format!(".{}-{}", super::stamp(), COUNT.fetch_add(1, Ordering::Relaxed));
+        let path = store.join(JOURNAL).join(&name);
+        let fail = |step| {
+            let path = path.clone();
             move |source| ProtectError::Io { step, path, source }
         };
         let names: Vec<u64> = record.entries.iter().map(|kept| kept.state.names().0).collect();
-        let added = postcard::to_stdvec(&(&record.modes, names, &record.born))
-            .map_err(|_| ProtectError::Journal(path.clone()))?;
-        let body = postcard::to_stdvec(record).map_err(|_| ProtectError::Journal(path.clone()))?;
-        let mut file = OpenOptions::new()
-            .write(true)
-            .create_new(true)
-            .mode(0o600)
-            .open(&unfinished)
-            .map_err(fail("create", &unfinished))?;
-        file.lock().map_err(fail("lock", &unfinished))?;
-        file.write_all(MAGIC).map_err(fail("write", &unfinished))?;
-        file.write_all(&body).map_err(fail("write", &unfinished))?;
-        file.write_all(&added).map_err(fail("write", &unfinished))?;
-        Ok(Self {
-            path: unfinished,
-            lock: file,
-        })
+        let broken = |_| ProtectError::Journal(path.clone());
+        let bytes = postcard::to_extend(record, MAGIC.to_vec()).map_err(broken)?;
+        let bytes = postcard::to_extend(&(&record.modes, names, &record.born), bytes).map_err(broken)?;
+        let create = |folder: PathBuf| {
+            let mut options = OpenOptions::new();
+            options.write(true).create_new(true).mode(0o600);
+            options.open(folder.join(&name))
+        };
+        let mut file = in_folder(store, JOURNAL, create)?.map_err(fail("create"))?;
+        file.lock().map_err(fail("lock"))?;
+        file.write_all(&bytes).map_err(fail("write"))?;
+        Ok(Self { path, lock: file })
     }
 
     /// Has it count; when this returns, [`abandoned`] would find it if this process died.
@@ -149,14 +144,13 @@ pub(super) fn all(store: &Path) -> Result<Vec<Record>, ProtectError> {
 
 /// What the journal folder holds, the oldest first.
 fn paths(store: &Path) -> Result<Vec<PathBuf>, ProtectError> {
-    let folder = folder(store, "journal")?;
     let fail = |source| ProtectError::Io {
         step: "list",
-        path: folder.clone(),
+        path: store.join(JOURNAL),
         source,
     };
     let mut paths = Vec::new();
-    for entry in std::fs::read_dir(&folder).map_err(fail)? {
+    for entry in in_folder(store, JOURNAL, std::fs::read_dir)?.map_err(fail)? {
         paths.push(entry.map_err(fail)?.path());
     }
     // Names begin with a time.
@@ -172,7 +166,7 @@ fn adopt(path: PathBuf) -> Result<Option<(Journal, Record)>, ProtectError> {
     };
     let mut file = match File::open(&path) {
         Ok(file) => file,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(source) => return Err(fail("open")(source)),
     };
     match file.try_lock() {
@@ -231,6 +225,18 @@ fn read(file: &mut File, path: &Path) -> Result<Record, ProtectError> {
         }
     }
     Ok(record)
+}
+
+/// Does what needs a private folder of the store; makes that first where it is not there.
+pub(super) fn in_folder<T>(
+    store: &Path,
+    name: &str,
+    work: impl Fn(PathBuf) -> io::Result<T>,
+) -> Result<io::Result<T>, ProtectError> {
+    match work(store.join(name)) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(work(folder(store, name)?)),
+        done => Ok(done),
+    }
 }
 
 /// A private folder of the store.

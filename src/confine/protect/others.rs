@@ -10,7 +10,7 @@ use std::ffi::OsStr;
 use std::fs::{File, OpenOptions};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::OpenOptionsExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use nix::errno::Errno;
 use nix::fcntl::{OFlag, open};
@@ -18,7 +18,7 @@ use nix::sys::stat::Mode;
 
 use super::ProtectError;
 use super::at::{self, Identity, is_within, join};
-use super::journal::{self, Kept, Record};
+use super::journal::{self, JOURNAL, Kept, Record};
 use super::sight::Holder;
 
 /// The lock on the store, held while a tree is written down or put back. The kernel drops it with its holder.
@@ -30,20 +30,17 @@ pub(super) struct Gate {
 impl Gate {
     /// Waits until no other session is at it.
     pub(super) fn enter(store: &Path) -> Result<Self, ProtectError> {
-        journal::folder(store, "journal")?;
         let path = store.join("gate");
         let fail = |step| {
             let path = path.clone();
             move |source| ProtectError::Io { step, path, source }
         };
-        let file = OpenOptions::new()
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .mode(0o600)
-            .custom_flags(libc::O_NOFOLLOW)
-            .open(&path)
-            .map_err(fail("open"))?;
+        let open = |_: PathBuf| {
+            let mut options = OpenOptions::new();
+            options.write(true).create(true).truncate(false).mode(0o600);
+            options.custom_flags(libc::O_NOFOLLOW).open(&path)
+        };
+        let file = journal::in_folder(store, JOURNAL, open)?.map_err(fail("open"))?;
         file.lock().map_err(fail("lock"))?;
         Ok(Self { _lock: file })
     }

@@ -246,11 +246,14 @@ impl Reader<'_> {
             return Ok(());
         }
         leads.visited.insert(config.to_owned(), nested);
-        if leads_to(config).is_some_and(|real| real != plain(config)) {
+        let Some(real) = leads_to(config) else {
+            return Ok(());
+        };
+        if real != plain(config) {
             // What it leads to may have another name in a root.
             leads.files.insert(config.to_owned());
         }
-        let Some(content) = self.content(config)? else {
+        let Some(content) = self.content(real)? else {
             return Ok(());
         };
         if nested < MAX_NESTED {
@@ -294,9 +297,8 @@ impl Reader<'_> {
         self.follow(target, nested, leads)
     }
 
-    /// What git reads there, if anything.
-    fn content(&self, file: &Path) -> Result<Option<Vec<u8>>, ProtectError> {
-        let Some(file) = leads_to(file) else { return Ok(None) };
+    /// What git reads there, if anything; the path is where its own name leads.
+    fn content(&self, file: PathBuf) -> Result<Option<Vec<u8>>, ProtectError> {
         let Some((root, below)) = inside(self.roots, &file) else {
             return match repository::read(&file) {
                 Err(error) if is_out_of_reach(&error) => Ok(None),

@@ -1,0 +1,75 @@
+//! What trees of commands use, looked at now and then.
+
+use std::os::fd::OwnedFd;
+use std::time::{Duration, Instant};
+
+use nix::sys::signal::{Signal, kill};
+
+use super::protocol::CommandLimits;
+use super::sweep;
+
+/// How long a runner may take to end a tree that is over a limit.
+const RUNNER_GRACE: Duration = Duration::from_secs(5);
+
+/// A runner whose tree is sampled.
+#[derive(Debug)]
+struct Watched {
+    call: u64,
+    runner: OwnedFd,
+    limits: CommandLimits,
+    /// When it was told to end its command for going over one of them.
+    told: Option<Instant>,
+}
+
+/// The runners whose trees are sampled.
+#[derive(Debug, Default)]
+pub(super) struct Samples(Vec<Watched>);
+
+impl Samples {
+    /// Whether there are none.
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Samples the tree of this call's runner from now on.
+    pub(super) fn begin(&mut self, call: u64, runner: OwnedFd, limits: CommandLimits) {
+        self.0.push(Watched {
+            call,
+            runner,
+            limits,
+            told: None,
+        });
+    }
+
+    /// Samples it no more.
+    pub(super) fn end(&mut self, call: u64) {
+        self.0.retain(|watched| watched.call != call);
+    }
+
+    /// Takes one of each, and tells runners whose tree is over a limit; `false` when one ended nothing: a command may have
+    /// stopped it.
+    pub(super) fn take(&mut self) -> bool {
+        if self.0.is_empty() {
+            return true;
+        }
+        let table = sweep::Table::read();
+        for watched in &mut self.0 {
+            let (runner, limits, told) = (&watched.runner, watched.limits, &mut watched.told);
+            let Some(runner) = sweep::pid_of(runner) else { continue };
+            let usage = table.usage_below(runner);
+            let signal = if limits.processes.is_some_and(|most| usage.processes > most) {
+                Signal::SIGUSR2
+            } else if limits.memory.is_some_and(|most| usage.resident > most) {
+                Signal::SIGUSR1
+            } else {
+                continue;
+            };
+            // A runner that is gone already has nothing left to limit.
+            let _signalled = kill(runner, signal);
+            if told.get_or_insert_with(Instant::now).elapsed() > RUNNER_GRACE {
+                return false;
+            }
+        }
+        true
+    }
+}
