@@ -31,6 +31,8 @@ mod tests {
         who_waits_has_no_socket_of_the_worker [];
         a_command_reaches_nobody_who_waits [];
         two_runners_take_turns_and_each_command_has_a_process_of_its_own [];
+        changes_of_files_and_commands_by_turns_have_each_what_confines_it [];
+        many_changes_of_files_one_after_the_other_are_all_made [];
         nothing_that_a_command_left_running_is_there_when_its_runner_has_another [];
         a_signal_about_the_last_command_does_not_end_the_next [];
         a_stop_that_comes_too_late_does_not_end_the_next_command [];
@@ -51,6 +53,8 @@ mod tests {
         who_waits_has_no_socket_of_the_worker [];
         a_command_reaches_nobody_of_its_namespace_who_waits [];
         nobody_waits_where_the_kernel_counts_processes [];
+        changes_of_files_and_commands_by_turns_have_each_what_confines_it [];
+        many_changes_of_files_one_after_the_other_are_all_made [];
         nothing_that_a_command_left_running_is_there_when_its_runner_has_another [];
         a_signal_about_the_last_command_does_not_end_the_next [];
         a_stop_that_comes_too_late_does_not_end_the_next_command [];
@@ -287,6 +291,61 @@ shell:
             commands.insert(numbers.next().unwrap());
         }
         assert_eq!((runners.len(), commands.len()), (2, 12), "{runners:?} {commands:?}");
+    }
+
+    fn write(agent: &mut Agent, path: &str, content: &str) -> bool {
+        let result = agent.call("write_file", &json!({"path": path, "content": content}));
+        result["isError"] != json!(true)
+    }
+
+    fn changes_of_files_and_commands_by_turns_have_each_what_confines_it(world: &Fixture) {
+        let outside = world.write(world.base().join("outside.txt"), "mine\n");
+        let mut agent = agent(world, "");
+        for turn in 0..9 {
+            for change in 0..turn % 4 {
+                let content = format!("{turn} {change}\n");
+                assert!(write(&mut agent, "work:written.txt", &content));
+                let written = world.workspace().join("work/written.txt");
+                assert_eq!(fs::read_to_string(written).unwrap(), content);
+                assert!(!write(&mut agent, outside.to_str().unwrap(), "other"));
+            }
+            for command in 0..turn % 3 {
+                for denied in [
+                    "echo x >>",
+                    "chmod 600",
+                    "setfattr -n user.x -v y",
+                    "touch -d 2001-01-01",
+                ] {
+                    let result = run(&mut agent, &format!("{denied} {}", outside.display()));
+                    assert_ne!(result["code"], 0, "turn {turn}, command {command}: {denied}: {result}");
+                }
+                let result = run(
+                    &mut agent,
+                    "echo x > twin && chmod 600 twin && touch -d 2001-01-01 twin && rm twin",
+                );
+                assert_eq!(result["code"], 0, "turn {turn}, command {command}: {result}");
+            }
+        }
+        assert_eq!(fs::read_to_string(outside).unwrap(), "mine\n");
+    }
+
+    fn many_changes_of_files_one_after_the_other_are_all_made(world: &Fixture) {
+        let mut agent = agent(world, "");
+        for change in 0..40 {
+            assert!(write(
+                &mut agent,
+                &format!("work:new{}.txt", change % 7),
+                &format!("{change}\n")
+            ));
+            // What a person does between two changes is not undone with the next.
+            world.write("work/.envrc", format!("{change}\n"));
+        }
+        for name in 33..40 {
+            let file = world.workspace().join(format!("work/new{}.txt", name % 7));
+            assert_eq!(fs::read_to_string(file).unwrap(), format!("{name}\n"));
+        }
+        let envrc = fs::read_to_string(world.workspace().join("work/.envrc")).unwrap();
+        assert_eq!(envrc, "39\n");
     }
 
     fn nothing_that_a_command_left_running_is_there_when_its_runner_has_another(world: &Fixture) {

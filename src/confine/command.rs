@@ -16,7 +16,7 @@ use nix::unistd::{Pid, chdir, dup2_stderr, dup2_stdin, dup2_stdout, execve, getp
 use serde::{Deserialize, Serialize};
 
 use super::compiled::{Compiled, install};
-use super::protocol::{CommandLimits, Start, StartFailure, Step, Work};
+use super::protocol::{CommandLimits, Kind, Start, StartFailure, Step, Work};
 use super::ruleset::Speech;
 use super::selftest::{self, Canaries};
 use super::wire::{receive, send};
@@ -50,8 +50,8 @@ pub(crate) struct Task {
 pub(crate) enum Told {
     /// It knows.
     Now(Box<Task>),
-    /// It makes itself ready to become some command, and hears over this socket which.
-    Later(OwnedFd),
+    /// It makes itself ready to become something of this kind, and hears over this socket what.
+    Later(Kind, OwnedFd),
 }
 
 /// Everything the child takes with it.
@@ -113,9 +113,9 @@ impl Command {
                 confine(Becomes::of(&task.start))?;
                 task.begin(&words)
             }
-            Told::Later(orders) => {
-                confine(Becomes::Command)?;
-                let task = hear(&orders)?;
+            Told::Later(kind, orders) => {
+                confine(Becomes::waiting(kind))?;
+                let task = hear(kind, &orders)?;
                 task.take()?;
                 let words = task.words()?;
                 task.begin(&words)
@@ -141,6 +141,13 @@ impl Becomes {
             (Work::Command(_), false) => Self::Command,
             (Work::Command(_), true) => Self::CommandAtTerminal,
             (Work::Files(_), _) => Self::Files,
+        }
+    }
+
+    const fn waiting(kind: Kind) -> Self {
+        match kind {
+            Kind::Command => Self::Command,
+            Kind::Files => Self::Files,
         }
     }
 }
@@ -180,10 +187,13 @@ fn confine(
     tested.map_err(|hole| StartFailure::new(Step::SelfTest, Errno::EPERM, hole))
 }
 
-/// Waits for what is to be done.
-fn hear(orders: &OwnedFd) -> Result<Task, StartFailure> {
+/// Waits for what is to be done. It must be of the kind that this process was confined for.
+fn hear(kind: Kind, orders: &OwnedFd) -> Result<Task, StartFailure> {
     let failed = |why: String| StartFailure::new(Step::Setup, Errno::EPROTO, why);
     match receive::<(Start, Option<u64>)>(orders) {
+        Ok(Some(((start, _), _))) if start.work.kind() != kind || start.terminal => {
+            Err(failed("another kind of work, for another confinement".to_owned()))
+        }
         Ok(Some(((start, most_tasks), streams))) => Ok(Task {
             start,
             streams: <[OwnedFd; 3]>::try_from(streams)
@@ -342,4 +352,39 @@ fn execute(argv: &[CString], environment: &[CString], variables: &[(OsString, Os
         }
     }
     failed(verdict)
+}
+
+#[cfg(test)]
+mod tests {
+    use nix::sys::socket::{AddressFamily, SockFlag, SockType, socketpair};
+
+    use super::*;
+    use crate::confine::protocol::Watch;
+
+    /// What a process of this kind makes of such a task.
+    fn heard(kind: Kind, work: Work) -> Result<Task, StartFailure> {
+        let (ours, theirs) = socketpair(AddressFamily::Unix, SockType::Stream, None, SockFlag::SOCK_CLOEXEC).unwrap();
+        let start = Start {
+            call: 1,
+            work,
+            environment: Vec::new(),
+            directory: "/".into(),
+            limits: CommandLimits::default(),
+            terminal: false,
+        };
+        let task = (start, None::<u64>);
+        send(&ours, &task, &[ours.as_raw_fd(), ours.as_raw_fd(), ours.as_raw_fd()]).unwrap();
+        hear(kind, &theirs)
+    }
+
+    #[test]
+    fn who_was_confined_for_one_kind_of_work_does_no_other() {
+        let command = || Work::Command(vec!["true".into()]);
+        let files = || Work::Files(Watch::ProtectedNames);
+        assert!(heard(Kind::Command, command()).is_ok());
+        assert!(heard(Kind::Files, files()).is_ok());
+        for (kind, work) in [(Kind::Command, files()), (Kind::Files, command())] {
+            assert_eq!(heard(kind, work).unwrap_err().step, Step::Setup);
+        }
+    }
 }

@@ -106,7 +106,24 @@ pub enum Work {
     Files(Watch),
 }
 
+/// What a process is made ready for, before it hears what that is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Kind {
+    /// A command.
+    Command,
+    /// File operations.
+    Files,
+}
+
 impl Work {
+    /// What a process must have been made ready for to do it.
+    pub const fn kind(&self) -> Kind {
+        match self {
+            Self::Command(_) => Kind::Command,
+            Self::Files(_) => Kind::Files,
+        }
+    }
+
     /// Whether protected names are recorded before and settled after.
     pub const fn watch(&self) -> Watch {
         match self {
@@ -362,5 +379,8 @@ pub enum RunnerRequest {
     },
     /// Makes another command ready, now that the last has ended. What it is it hears over a socket of its own, which
     /// rides along: so it hears nothing that was meant for another.
-    Prepare,
+    Prepare {
+        /// What it will be.
+        kind: Kind,
+    },
 }

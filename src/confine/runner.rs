@@ -147,7 +147,7 @@ impl Standing {
         let then = match &told {
             // What it was made for alone may be around it: a control group.
             Told::Now(_) => Afterwards::Leaves,
-            Told::Later(_) => Afterwards::Waits,
+            Told::Later(..) => Afterwards::Waits,
         };
         let mut underway = match self.begin(told) {
             Ok(underway) => underway,
@@ -183,7 +183,7 @@ impl Standing {
             socketpair(AddressFamily::Unix, SockType::Stream, None, SockFlag::SOCK_CLOEXEC).map_err(at(Step::Fork))?;
         let (terminal, deadline) = match &told {
             Told::Now(task) => (task.start.terminal, deadline(task.start.limits.timeout_ms)),
-            Told::Later(_) => (false, None),
+            Told::Later(..) => (false, None),
         };
         let runner = getpid();
         let Some(child) = sys::fork().map_err(at(Step::Fork))? else {
@@ -222,7 +222,7 @@ impl Standing {
     fn wait(&self) -> Told {
         loop {
             match receive::<RunnerRequest>(&self.report) {
-                Ok(Some((RunnerRequest::Prepare, descriptors))) => {
+                Ok(Some((RunnerRequest::Prepare { kind }, descriptors))) => {
                     let Some(orders) = descriptors.into_iter().next() else {
                         sys::exit_now(1)
                     };
@@ -232,7 +232,7 @@ impl Standing {
                             sys::exit_now(0)
                         }
                     }
-                    return Told::Later(orders);
+                    return Told::Later(kind, orders);
                 }
                 // About the last command, which had ended by then.
                 Ok(Some((RunnerRequest::Begin { .. } | RunnerRequest::Stop { .. }, _))) => {}

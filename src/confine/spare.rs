@@ -4,7 +4,8 @@
 //! filters, the self-test. So while one runs, the next one's are made. The command's process is made just as it would be
 //! otherwise, for that command alone, and hears last what it is to run: nothing of an agent has run in it before. Its
 //! runner, in which nothing of an agent ever runs, may have served commands before, of which nothing is left: two of them take
-//! turns.
+//! turns. The same goes for what changes files. What is made ahead is of the kind of the last; for one of the other kind the runner
+//! that is idle makes its process when it comes.
 
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 
@@ -15,7 +16,7 @@ use nix::unistd::Pid;
 use super::command::{Task, Told};
 use super::compiled::Compiled;
 use super::listening::Around;
-use super::protocol::{CommandLimits, Counting, RunnerRequest, Start, Work};
+use super::protocol::{CommandLimits, Counting, Kind, RunnerRequest, Start, Watch};
 use super::wire::send;
 
 /// A runner whose command waits.
@@ -24,6 +25,8 @@ pub(super) struct Spare {
     pub(super) runner: Pid,
     /// Where the runner reports to, and is told to stop.
     pub(super) report: OwnedFd,
+    /// What it waits for.
+    pub(super) kind: Kind,
     /// Where the command hears what it is.
     orders: OwnedFd,
 }
@@ -47,6 +50,7 @@ pub(super) struct Theirs {
 #[derive(Debug)]
 pub(super) struct Ours {
     report: OwnedFd,
+    kind: Kind,
     orders: OwnedFd,
 }
 
@@ -57,19 +61,24 @@ fn link() -> nix::Result<(OwnedFd, OwnedFd)> {
 
 impl Ours {
     /// Sockets for one that is about to be forked.
-    pub(super) fn pair() -> nix::Result<(Self, Theirs)> {
+    pub(super) fn pair(kind: Kind) -> nix::Result<(Self, Theirs)> {
         let ((report, their_report), (orders, their_orders)) = (link()?, link()?);
         let theirs = Theirs {
             report: their_report,
-            told: Told::Later(their_orders),
+            told: Told::Later(kind, their_orders),
         };
-        Ok((Self { report, orders }, theirs))
+        Ok((Self { report, kind, orders }, theirs))
     }
 
     /// The spare whose runner this is.
     pub(super) fn of(self, runner: Pid) -> Spare {
-        let Self { report, orders } = self;
-        Spare { runner, report, orders }
+        let Self { report, kind, orders } = self;
+        Spare {
+            runner,
+            report,
+            kind,
+            orders,
+        }
     }
 }
 
@@ -78,9 +87,9 @@ impl Idle {
     ///
     /// The keeper has said by now that it does not sample the last command any more: what it signals from here on is about
     /// this one.
-    pub(super) fn prepare(self) -> Option<Spare> {
+    pub(super) fn prepare(self, kind: Kind) -> Option<Spare> {
         let told = link().ok().and_then(|(orders, theirs)| {
-            send(&self.report, &RunnerRequest::Prepare, &[theirs.as_raw_fd()]).ok()?;
+            send(&self.report, &RunnerRequest::Prepare { kind }, &[theirs.as_raw_fd()]).ok()?;
             Some(orders)
         });
         let Some(orders) = told else {
@@ -88,7 +97,12 @@ impl Idle {
             return None;
         };
         let Self { runner, report } = self;
-        Some(Spare { runner, report, orders })
+        Some(Spare {
+            runner,
+            report,
+            kind,
+            orders,
+        })
     }
 
     /// Ends it and waits for that.
@@ -116,21 +130,24 @@ impl Spare {
 
     /// Ends it and waits for that.
     pub(super) fn dismiss(self) {
-        let Self { runner, report, orders } = self;
+        let Self {
+            runner, report, orders, ..
+        } = self;
         drop(orders);
         Idle { runner, report }.dismiss();
     }
 }
 
-/// Whether a command can be one that waited. What is made for it alone cannot: a terminal's layer, what looks on. Nor can one
-/// wait where nothing keeps commands from those that do.
-pub(super) fn can_wait(start: &Start, compiled: Option<&Compiled>) -> bool {
+/// What could have waited for this, if anything. What is made for a command alone cannot: a terminal's layer, what looks on. Nor
+/// can one wait where nothing keeps commands from those that do; and who reads files stays, so that it is not worth it.
+pub(super) fn could_wait(start: &Start, compiled: Option<&Compiled>) -> Option<Kind> {
     let plain = compiled.is_some_and(|compiled| compiled.mark.is_none() && compiled.plan.watched.is_none());
-    plain
+    let could = plain
         && Around::of(compiled) == Around::Scope
-        && matches!(start.work, Work::Command(_))
+        && start.work.watch() == Watch::ProtectedNames
         && !start.terminal
-        && !are_counted(start.limits)
+        && !are_counted(start.limits);
+    could.then_some(start.work.kind())
 }
 
 /// Whether the kernel counts the processes around a command: those that wait among them, or not where they must be.

@@ -7,7 +7,7 @@ use nix::sys::socket::{AddressFamily, SockFlag, SockType, socketpair};
 use nix::unistd::{Pid, getpid};
 
 use super::command::{Task, Told};
-use super::protocol::{Counting, Start, StartFailure, Step, Watch};
+use super::protocol::{Counting, Kind, Start, StartFailure, Step, Watch};
 use super::runner::{Runner, let_begin};
 use super::spare::{self, Idle, Ours, Spare};
 use super::sys;
@@ -61,9 +61,10 @@ impl Worker<'_> {
             group,
             most_tasks,
         });
-        let task = if spare::can_wait(&task.start, self.compiled.as_ref()) {
+        let task = if let Some(kind) = spare::could_wait(&task.start, self.compiled.as_ref()) {
             self.alone = self.alone.saturating_sub(1);
-            match self.start_spare(task)? {
+            self.last = kind;
+            match self.start_spare(kind, task)? {
                 Begun::Command => return Ok(()),
                 Begun::Nothing(task) => task,
             }
@@ -86,9 +87,10 @@ impl Worker<'_> {
         Ok(())
     }
 
-    /// Gives the task to who waits for one.
-    fn start_spare(&mut self, task: Box<Task>) -> Result<Begun, StartFailure> {
-        let Some(spare) = self.spare.take() else {
+    /// Gives the task to who waits for one of its kind, or to one that a runner makes which is there.
+    fn start_spare(&mut self, kind: Kind, task: Box<Task>) -> Result<Begun, StartFailure> {
+        let waits = self.spare.take_if(|spare| spare.kind == kind);
+        let Some(spare) = waits.or_else(|| self.idle.take()?.prepare(kind)) else {
             return Ok(Begun::Nothing(task));
         };
         let (call, watch) = (task.start.call, task.start.work.watch());
@@ -119,12 +121,12 @@ impl Worker<'_> {
             return;
         }
         if let Some(idle) = self.idle.take() {
-            self.spare = idle.prepare();
+            self.spare = idle.prepare(self.last);
             if self.spare.is_some() {
                 return;
             }
         }
-        let made = Ours::pair()
+        let made = Ours::pair(self.last)
             .map_err(StartFailure::at(Step::Fork))
             .and_then(|(ours, theirs)| {
                 let (runner, ours) = self.fork_runner(ours, theirs.report, theirs.told)?;

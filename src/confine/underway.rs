@@ -98,7 +98,7 @@ impl Underway<'_> {
                         self.stop(Signal::try_from(signal).unwrap_or(Signal::SIGKILL));
                     }
                     // Nobody asks for another meanwhile.
-                    Ok(Some((RunnerRequest::Prepare, _)) | None) | Err(_) => return Ok(End::Cancelled),
+                    Ok(Some((RunnerRequest::Prepare { .. }, _)) | None) | Err(_) => return Ok(End::Cancelled),
                 }
             }
             if signalled && let Some(end) = self.take_signals() {

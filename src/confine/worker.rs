@@ -20,7 +20,7 @@ use super::compiled::{self, Compiled};
 use super::counting::Counter;
 use super::mounts::{Changed, Mounts};
 use super::protocol::{
-    Afterwards, End, Ended, Reply, Request, RunnerReport, RunnerRequest, SetupMessage, StartFailure, Step, Watch,
+    Afterwards, End, Ended, Kind, Reply, Request, RunnerReport, RunnerRequest, SetupMessage, StartFailure, Step, Watch,
 };
 use super::spare::{Idle, Spare};
 use super::way_out::inside::{self, Used};
@@ -48,6 +48,8 @@ pub(super) struct Worker<'a> {
     pub(super) idle: Option<Idle>,
     /// How many more commands it takes until others are expected.
     pub(super) alone: u8,
+    /// What the last of them was.
+    pub(super) last: Kind,
     /// The ports of earlier ways out.
     used: Used,
 }
@@ -128,6 +130,7 @@ pub(crate) fn begin(
         spare: None,
         idle: None,
         alone: starting::FIRST,
+        last: Kind::Command,
         used: Used::default(),
     }
     .serve()
