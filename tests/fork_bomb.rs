@@ -7,17 +7,49 @@ mod common;
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
     use std::sync::{Mutex, PoisonError};
     use std::time::{Duration, Instant};
 
-    use crate::common::{Fixture, assert_no_process_left, in_both_regimes, marker};
+    use crate::common::{Fixture, assert_no_process_left, compiled, in_both_regimes, marker};
 
     in_both_regimes! {
         a_fork_bomb_ends_and_leaves_nothing ["bash"];
+        children_that_end_faster_than_they_are_reaped_hold_up_no_end [];
+        children_that_end_faster_than_they_are_reaped_hold_up_no_limit [];
     }
 
     /// Whoever has it has the machine for itself.
     static MACHINE: Mutex<()> = Mutex::new(());
+
+    /// The helper in the workspace, and a config under which it runs.
+    fn swarm(world: &Fixture, limits: &str) -> String {
+        world.program("swarm", fs::read(compiled("swarm")).unwrap());
+        let text = format!("extends: [workspace-write]\nshell:\n  limits: {{{limits}}}\n");
+        let config = world.write(world.workspace().join("stockade-limits.yaml"), text);
+        config.to_str().unwrap().to_owned()
+    }
+
+    fn children_that_end_faster_than_they_are_reaped_hold_up_no_end(world: &Fixture) {
+        let _alone = MACHINE.lock().unwrap_or_else(PoisonError::into_inner);
+        let config = swarm(world, "");
+        let start = Instant::now();
+        let run = world.stockade(&["run", "--config", &config, "--", "./swarm", "2500", "30", "0.3"]);
+        assert_eq!(run.output().code(), 7);
+        // They would go on for half a minute.
+        assert!(start.elapsed() < Duration::from_secs(15), "{:?}", start.elapsed());
+        assert_no_process_left("./swarm");
+    }
+
+    fn children_that_end_faster_than_they_are_reaped_hold_up_no_limit(world: &Fixture) {
+        let _alone = MACHINE.lock().unwrap_or_else(PoisonError::into_inner);
+        let config = swarm(world, "timeout: 1s");
+        let start = Instant::now();
+        let run = world.stockade(&["run", "--config", &config, "--", "./swarm", "2500", "30", "60"]);
+        assert_eq!(run.output().code(), 124);
+        assert!(start.elapsed() < Duration::from_secs(15), "{:?}", start.elapsed());
+        assert_no_process_left("./swarm");
+    }
 
     fn a_fork_bomb_ends_and_leaves_nothing(world: &Fixture) {
         let _alone = MACHINE.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,9 +1,13 @@
 //! The filters on a real kernel: calls really made, bare and under the filters, each refusal beside a twin that succeeds.
 
 #[cfg(test)]
+#[path = "common/compiled.rs"]
+mod compiled;
+
+#[cfg(test)]
 mod tests {
     use std::collections::BTreeMap;
-    use std::path::{Path, PathBuf};
+    use std::path::PathBuf;
     use std::process::Command;
     use std::sync::LazyLock;
 
@@ -12,22 +16,12 @@ mod tests {
     use stockade::confine::filter;
     use stockade::policy::{Network, UnixSockets};
 
+    use crate::compiled::compiled;
+
     type Results = BTreeMap<String, String>;
 
     /// The compiled helper.
-    static HELPER: LazyLock<PathBuf> = LazyLock::new(|| {
-        let binary = Path::new(env!("CARGO_TARGET_TMPDIR")).join("attempts");
-        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/helpers/attempts.c");
-        let status = command("cc")
-            .arg("-O1")
-            .arg("-o")
-            .arg(&binary)
-            .arg(source)
-            .status()
-            .unwrap();
-        assert!(status.success(), "cc could not compile the helper");
-        binary
-    });
+    static HELPER: LazyLock<PathBuf> = LazyLock::new(|| compiled("attempts"));
 
     #[expect(clippy::disallowed_methods, reason = "the test starts the helper itself")]
     fn command(program: impl AsRef<std::ffi::OsStr>) -> Command {

@@ -113,7 +113,7 @@ impl Listening {
 
 impl Drop for Listening {
     fn drop(&mut self) {
-        while sweep::reap() == Reaped::SomeLeft {
+        while sweep::reap() != Reaped::NoneLeft {
             self.kill_tree();
         }
     }

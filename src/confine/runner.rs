@@ -215,6 +215,7 @@ impl Standing {
             deadline,
             kill_at: None,
             why: None,
+            is_behind: false,
         })
     }
 

@@ -9,6 +9,7 @@
 
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 
+use nix::sys::signal::{Signal, kill};
 use nix::sys::socket::{AddressFamily, SockFlag, SockType, socketpair};
 use nix::sys::wait::waitpid;
 use nix::unistd::Pid;
@@ -105,12 +106,11 @@ impl Idle {
         })
     }
 
-    /// Ends it and waits for that.
+    /// Ends it. It has no child, and somebody may have stopped it.
     pub(super) fn dismiss(self) {
-        let Self { runner, report } = self;
-        drop(report);
-        // Where everything was killed it is reaped already.
-        let _reaped = waitpid(runner, None);
+        // It may be dead; it is not reaped, so that it is the same.
+        let _killed = kill(self.runner, Signal::SIGKILL);
+        let _reaped = waitpid(self.runner, None);
     }
 }
 
@@ -133,8 +133,10 @@ impl Spare {
         let Self {
             runner, report, orders, ..
         } = self;
-        drop(orders);
-        Idle { runner, report }.dismiss();
+        drop((orders, report));
+        // Somebody may have stopped it, or its child.
+        let _went_on = kill(runner, Signal::SIGCONT);
+        let _reaped = waitpid(runner, None);
     }
 }
 

@@ -173,7 +173,11 @@ pub(crate) fn kill_descendants_until(moment: Instant) -> bool {
 
 fn sweep(until: Option<Instant>) -> bool {
     let mut pause = Duration::from_micros(200);
-    while reap() == Reaped::SomeLeft {
+    loop {
+        let reaped = reap();
+        if reaped == Reaped::NoneLeft {
+            return true;
+        }
         if until.is_some_and(|moment| moment <= Instant::now()) {
             return false;
         }
@@ -181,10 +185,11 @@ fn sweep(until: Option<Instant>) -> bool {
             // It may have ended since the table was read.
             let _killed = kill(Pid::from_raw(pid), Signal::SIGKILL);
         }
-        std::thread::sleep(pause);
-        pause = (pause * 2).min(Duration::from_millis(10));
+        if reaped == Reaped::SomeLeft {
+            std::thread::sleep(pause);
+            pause = (pause * 2).min(Duration::from_millis(10));
+        }
     }
-    true
 }
 
 /// Kills everything that descends from another process, until nothing of it is alive or that moment has come. Whoever is to
@@ -220,35 +225,45 @@ pub(crate) fn kill_below(root: Pid, until: Instant) {
 /// So a command that left nothing behind costs no walk through all processes of the machine.
 pub(crate) fn kill_scoped() {
     let mut pause = Duration::from_micros(50);
-    while reap() == Reaped::SomeLeft {
-        // ESRCH: nothing left to signal.
-        let _killed = kill(Pid::from_raw(-1), Signal::SIGKILL);
-        if reap() == Reaped::NoneLeft {
+    loop {
+        let reaped = reap();
+        if reaped == Reaped::NoneLeft {
             return;
         }
-        std::thread::sleep(pause);
-        pause = (pause * 2).min(Duration::from_millis(5));
+        // ESRCH: nothing left to signal.
+        let _killed = kill(Pid::from_raw(-1), Signal::SIGKILL);
+        if reaped == Reaped::SomeLeft {
+            std::thread::sleep(pause);
+            pause = (pause * 2).min(Duration::from_millis(5));
+        }
     }
 }
 
-/// Whether children are left after reaping.
+/// How many are reaped in one go. Some trees make children that end faster than they can be reaped: whoever reaps has other things
+/// to do, and one of them is to end that.
+pub(crate) const MOST_REAPED: usize = 256;
+
+/// What is left after reaping.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Reaped {
     /// No child exists.
     NoneLeft,
     /// Some live on.
     SomeLeft,
+    /// More may have ended than are reaped in one go.
+    More,
 }
 
-/// Reaps every child that has ended, whatever it was to send its parent: one that sends nothing is a child as well.
+/// Reaps children that have ended, whatever they were to send their parent: one that sends nothing is a child as well.
 pub(crate) fn reap() -> Reaped {
-    loop {
+    for _ in 0..MOST_REAPED {
         match waitpid(Pid::from_raw(-1), Some(WaitPidFlag::WNOHANG | WaitPidFlag::__WALL)) {
             Ok(WaitStatus::StillAlive) => return Reaped::SomeLeft,
             Ok(_) | Err(Errno::EINTR) => {}
             Err(_) => return Reaped::NoneLeft,
         }
     }
+    Reaped::More
 }
 
 #[cfg(test)]

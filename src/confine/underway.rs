@@ -15,6 +15,7 @@ use super::command::Handover;
 use super::listening::Listening;
 use super::protocol::{End, LimitKind, RunnerRequest, StartFailure, Step};
 use super::ruleset;
+use super::sweep::MOST_REAPED;
 use super::wire::receive;
 use crate::backend::attributes::AttributePlan;
 
@@ -39,6 +40,8 @@ pub(super) struct Underway<'a> {
     pub(super) deadline: Option<Instant>,
     pub(super) kill_at: Option<Instant>,
     pub(super) why: Option<End>,
+    /// Whether more children may have ended than were reaped.
+    pub(super) is_behind: bool,
 }
 
 /// When a command that begins now runs out of time.
@@ -101,7 +104,9 @@ impl Underway<'_> {
                     Ok(Some((RunnerRequest::Prepare { .. }, _)) | None) | Err(_) => return Ok(End::Cancelled),
                 }
             }
-            if signalled && let Some(end) = self.take_signals() {
+            if (signalled || self.is_behind)
+                && let Some(end) = self.take_signals()
+            {
                 return Ok(end);
             }
             if let Some(end) = self.out_of_time() {
@@ -133,6 +138,7 @@ impl Underway<'_> {
     }
 
     fn take_signals(&mut self) -> Option<End> {
+        self.is_behind = false;
         while let Ok(Some(info)) = self.signals.read_signal() {
             match i32::try_from(info.ssi_signo)
                 .ok()
@@ -144,7 +150,7 @@ impl Underway<'_> {
                 _ => {}
             }
         }
-        loop {
+        for _ in 0..MOST_REAPED {
             match waitpid(Pid::from_raw(-1), Some(WaitPidFlag::WNOHANG)) {
                 Ok(WaitStatus::StillAlive) | Err(Errno::ECHILD) => return None,
                 Ok(WaitStatus::Exited(pid, code)) if pid == self.child => return Some(self.ended(End::Exited(code))),
@@ -155,6 +161,8 @@ impl Underway<'_> {
                 Err(_) => return None,
             }
         }
+        self.is_behind = true;
+        None
     }
 
     /// The end to report for the first process, which has just ended.
@@ -187,6 +195,9 @@ impl Underway<'_> {
     }
 
     fn next_timeout(&self) -> PollTimeout {
+        if self.is_behind {
+            return PollTimeout::ZERO;
+        }
         match [self.deadline, self.kill_at].into_iter().flatten().min() {
             None => PollTimeout::NONE,
             // Rounded up: waking a millisecond early would spin.

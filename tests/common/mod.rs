@@ -15,11 +15,13 @@
 
 pub(crate) mod agent;
 pub(crate) mod audited;
+mod compiled;
 mod process;
 mod terminal;
 mod without;
 mod world;
 
+pub(crate) use compiled::compiled;
 pub(crate) use process::{
     Invocation, Run, Running, assert_gone_within, assert_no_process_left, descendants, kill_marked, marker,
     wait_for_processes,
