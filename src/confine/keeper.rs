@@ -31,8 +31,11 @@ use crate::backend::namespaces::MOST_PROTECTED;
 const SAMPLE_EVERY: Duration = Duration::from_millis(50);
 /// How long a worker that lost its parent may take to end its commands itself.
 const WORKER_GRACE: Duration = Duration::from_millis(300);
-/// How long what was recorded ahead of a command is what is there when it starts.
+/// How long what was recorded ahead of the first command is what is there when it starts.
 const STAYS_FRESH: Duration = Duration::from_secs(1);
+/// The same for a command that is about to start.
+const STAYS_FRESH_AT_ONCE: Duration = Duration::from_millis(100);
+
 /// The keeper's state.
 #[derive(Debug)]
 pub(crate) struct Keeper<'a> {
@@ -50,7 +53,7 @@ pub(crate) struct Keeper<'a> {
     lock: Option<Flock<File>>,
     /// Whether mounts were to cover protected names, and nobody knew which.
     is_uncovered: bool,
-    /// When protected names were recorded for a command that has not come yet.
+    /// Until when protected names that were recorded hold for a command that has not come yet.
     prepared: Option<Instant>,
     recovered: Vec<Violation>,
     unrecovered: Vec<protect::Unrecovered>,
@@ -91,7 +94,7 @@ impl<'a> Keeper<'a> {
     /// and takes hold of the session, which the parent makes meanwhile. Done before or while the worker confines itself.
     pub(crate) fn prepare(&mut self) {
         self.recover();
-        self.prepared = self.record().ok().map(|()| Instant::now());
+        self.prepared = self.record().ok().map(|()| Instant::now() + STAYS_FRESH);
         self.lock = session::hold(&self.session);
         session::sweep_stale(&self.session);
     }
@@ -110,12 +113,13 @@ impl<'a> Keeper<'a> {
         // The name only helps a person reading a process list.
         let _named = prctl::set_name(c"stockade-keep");
         self.complaints = complaints;
-        let signals = self.watch_over(worker);
+        let mut worker = Some(worker);
+        let signals = self.watch_over(&mut worker);
         self.finish(worker, signals.as_ref())
     }
 
-    /// Serves; gives back where ended children are told of.
-    fn watch_over(&mut self, worker: Pid) -> Option<SignalFd> {
+    /// Serves; gives back where ended children are told of. A worker that has ended is nobody any more.
+    fn watch_over(&mut self, worker: &mut Option<Pid>) -> Option<SignalFd> {
         let mut mask = SigSet::empty();
         mask.add(Signal::SIGCHLD);
         let Ok(signals) = mask
@@ -124,7 +128,7 @@ impl<'a> Keeper<'a> {
         else {
             return None;
         };
-        while !worker_is_gone(worker) {
+        while !is_gone(worker) {
             let timeout = if self.samples.is_empty() {
                 PollTimeout::NONE
             } else {
@@ -220,7 +224,7 @@ impl<'a> Keeper<'a> {
         // What is recorded holds for a command that runs, or for this one already.
         if self.guard.is_none() && !self.is_uncovered {
             // Why it cannot be recorded is told when the command asks for it.
-            self.prepared = self.record().ok().map(|()| Instant::now());
+            self.prepared = self.record().ok().map(|()| Instant::now() + STAYS_FRESH_AT_ONCE);
         }
     }
 
@@ -232,7 +236,7 @@ impl<'a> Keeper<'a> {
             return Err("protected names could not be looked at when the session began; start a new one".to_owned());
         }
         match self.prepared.take() {
-            Some(when) if when.elapsed() < STAYS_FRESH => {}
+            Some(until) if Instant::now() < until => {}
             Some(_) => {
                 self.release()?;
                 self.record()?;
@@ -318,14 +322,16 @@ impl<'a> Keeper<'a> {
         let _told = send(self.control, &Reply::Refused(failure), &[]);
     }
 
-    fn finish(&mut self, worker: Pid, signals: Option<&SignalFd>) -> ! {
+    fn finish(&mut self, worker: Option<Pid>, signals: Option<&SignalFd>) -> ! {
         session::prune(&self.session);
-        let deadline = Instant::now() + WORKER_GRACE;
-        while !worker_is_gone(worker) && Instant::now() < deadline {
+        let (mut worker, deadline) = (worker, Instant::now() + WORKER_GRACE);
+        while !is_gone(&mut worker) && Instant::now() < deadline {
             wait_for_child(signals, deadline);
         }
-        // Gone already, or ended now; either way the sweep below reaps it.
-        let _killed = kill(worker, Signal::SIGKILL);
+        if let Some(worker) = worker {
+            // It may have ended now; the sweep below reaps it.
+            let _killed = kill(worker, Signal::SIGKILL);
+        }
         sweep::kill_descendants();
         self.pass_on();
         // If settling fails the journal stays, and the next start restores from it.
@@ -350,14 +356,15 @@ fn wait_for_child(signals: Option<&SignalFd>, deadline: Instant) {
     while let Ok(Some(_)) = signals.read_signal() {}
 }
 
-fn worker_is_gone(worker: Pid) -> bool {
-    loop {
-        match waitpid(Pid::from_raw(-1), Some(WaitPidFlag::WNOHANG)) {
-            Ok(WaitStatus::StillAlive) => return false,
-            Ok(status) if status.pid() == Some(worker) => return true,
-            // An orphan of the worker's tree, reparented here.
-            Ok(_) | Err(Errno::EINTR) => {}
-            Err(_) => return true,
+/// Whether the worker has ended, which it has told of then: its number may be another's. As long as it lives, what its tree
+/// leaves behind is its own to reap.
+fn is_gone(worker: &mut Option<Pid>) -> bool {
+    let Some(pid) = *worker else { return true };
+    match waitpid(pid, Some(WaitPidFlag::WNOHANG)) {
+        Ok(WaitStatus::StillAlive) | Err(Errno::EINTR) => false,
+        Ok(_) | Err(_) => {
+            *worker = None;
+            true
         }
     }
 }

@@ -275,7 +275,7 @@ pub enum KeeperRequest {
         /// Its bounds.
         limits: CommandLimits,
     },
-    /// The runner is gone.
+    /// The runner's command has ended.
     Unwatch {
         /// The call it served.
         call: u64,

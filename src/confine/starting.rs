@@ -90,7 +90,9 @@ impl Worker<'_> {
     /// Gives the task to who waits for one of its kind, or to one that a runner makes which is there.
     fn start_spare(&mut self, kind: Kind, task: Box<Task>) -> Result<Begun, StartFailure> {
         let waits = self.spare.take_if(|spare| spare.kind == kind);
-        let Some(spare) = waits.or_else(|| self.idle.take()?.prepare(kind)) else {
+        let made = waits.or_else(|| self.idle.take()?.prepare(kind));
+        // Where one waits for work of another kind, a runner is made that stays for more of this one.
+        let Some(spare) = made.or_else(|| self.spare.is_some().then(|| self.fork_spare(kind).ok())?) else {
             return Ok(Begun::Nothing(task));
         };
         let (call, watch) = (task.start.call, task.start.work.watch());
@@ -126,16 +128,17 @@ impl Worker<'_> {
                 return;
             }
         }
-        let made = Ours::pair(self.last)
-            .map_err(StartFailure::at(Step::Fork))
-            .and_then(|(ours, theirs)| {
-                let (runner, ours) = self.fork_runner(ours, theirs.report, theirs.told)?;
-                Ok(ours.of(runner))
-            });
-        match made {
+        match self.fork_spare(self.last) {
             Ok(spare) => self.spare = Some(spare),
             Err(_) => self.alone = FIRST,
         }
+    }
+
+    /// Makes a runner whose process waits for work of this kind.
+    fn fork_spare(&mut self, kind: Kind) -> Result<Spare, StartFailure> {
+        let (ours, theirs) = Ours::pair(kind).map_err(StartFailure::at(Step::Fork))?;
+        let (runner, ours) = self.fork_runner(ours, theirs.report, theirs.told)?;
+        Ok(ours.of(runner))
     }
 
     /// Keeps a runner whose command has ended for another; one is enough, beside the one that waits.

@@ -273,10 +273,7 @@ impl Worker<'_> {
         } else {
             // A runner never ends without a report unless it was killed. Its command's processes are
             // now children of the worker, mixed with those of other calls, so everything goes.
-            self.kill_everything();
-            // Who waited is killed and reaped as well.
-            (self.spare, self.idle) = (None, None);
-            self.alone = starting::FIRST;
+            self.lose_everything();
             RunnerReport {
                 end: End::Lost,
                 attempted: Attempted::default(),
@@ -314,7 +311,14 @@ impl Worker<'_> {
         }
     }
 
-    pub(super) fn kill_everything(&self) {
+    /// Kills everything; who waited is dead and reaped as well.
+    pub(super) fn lose_everything(&mut self) {
+        self.kill_everything();
+        (self.spare, self.idle) = (None, None);
+        self.alone = starting::FIRST;
+    }
+
+    fn kill_everything(&self) {
         let alone = match self.outside {
             Outside::Keeper(pid) => self.compiled.is_some() && selftest::signals_are_scoped(pid),
             // Nothing else is in the namespace, and its first process takes no signal from in there.
