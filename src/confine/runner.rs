@@ -253,3 +253,50 @@ pub(crate) fn let_begin(report: &OwnedFd, compiled: Option<&Compiled>) {
         Around::Scope | Around::Nothing => {}
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use nix::sys::signal::raise;
+
+    use super::*;
+    use crate::confine::protocol::Kind;
+
+    #[test]
+    fn words_and_signals_about_the_last_command_are_not_about_the_next() {
+        let pair = || socketpair(AddressFamily::Unix, SockType::Stream, None, SockFlag::SOCK_CLOEXEC).unwrap();
+        let ((ours, report), (orders, theirs)) = (pair(), pair());
+        let mut mask = SigSet::empty();
+        mask.add(Signal::SIGUSR1);
+        mask.add(Signal::SIGUSR2);
+        mask.thread_block().unwrap();
+        let standing = Standing {
+            signals: SignalFd::with_flags(&mask, SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK).unwrap(),
+            around: Around::Nothing,
+            report,
+            compiled: None,
+            canaries: Canaries::default(),
+        };
+        for signal in [Signal::SIGUSR1, Signal::SIGUSR2] {
+            raise(signal).unwrap();
+        }
+        let stale = [
+            RunnerRequest::Begin { timeout_ms: Some(1) },
+            RunnerRequest::Stop { signal: 9 },
+            RunnerRequest::Stop { signal: 15 },
+        ];
+        for word in stale {
+            send(&ours, &word, &[]).unwrap();
+        }
+        let prepare = RunnerRequest::Prepare { kind: Kind::Files };
+        send(&ours, &prepare, &[theirs.as_raw_fd()]).unwrap();
+        let Told::Later(Kind::Files, heard) = standing.wait() else {
+            panic!("it waits for something else")
+        };
+        assert_eq!(standing.signals.read_signal(), Ok(None));
+        send(&orders, &7u8, &[]).unwrap();
+        assert_eq!(receive::<u8>(&heard).unwrap().unwrap().0, 7);
+        // Nothing is left for the next one to hear.
+        drop(ours);
+        assert!(receive::<RunnerRequest>(&standing.report).unwrap().is_none());
+    }
+}
