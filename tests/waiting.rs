@@ -33,6 +33,7 @@ mod tests {
         two_runners_take_turns_and_each_command_has_a_process_of_its_own [];
         changes_of_files_and_commands_by_turns_have_each_what_confines_it [];
         many_changes_of_files_one_after_the_other_are_all_made [];
+        a_runner_keeps_no_stream_of_a_command_or_a_change_that_it_served [];
         nothing_that_a_command_left_running_is_there_when_its_runner_has_another [];
         a_signal_about_the_last_command_does_not_end_the_next [];
         a_stop_that_comes_too_late_does_not_end_the_next_command [];
@@ -337,6 +338,31 @@ shell:
         for name in 33..40 {
             let file = world.workspace().join(format!("work/new{}.txt", name % 7));
             assert_eq!(fs::read_to_string(file).unwrap(), format!("{name}\n"));
+        }
+    }
+
+    fn a_runner_keeps_no_stream_of_a_command_or_a_change_that_it_served(world: &Fixture) {
+        // Two of one kind first, so that one waits which those of the other kind have no use for.
+        for changes_come_first in [false, true] {
+            let mut agent = agent(world, "");
+            for turn in 0..6 {
+                if (turn < 2) == changes_come_first {
+                    assert!(write(&mut agent, "work:written.txt", "x\n"));
+                } else {
+                    assert_eq!(run(&mut agent, "echo there")["stdout"], "there\n");
+                }
+                for pid in ours(&agent).into_keys() {
+                    // Only root sees what somebody has open who does not want to be looked into.
+                    let Ok(open) = fs::read_dir(format!("/proc/{pid}/fd")) else {
+                        continue;
+                    };
+                    let open = open.filter_map(|entry| fs::read_link(entry.unwrap().path()).ok());
+                    let open: Vec<String> = open.map(|target| target.to_string_lossy().into_owned()).collect();
+                    let count = |kind: &str| open.iter().filter(|target| target.starts_with(kind)).count();
+                    // Its own standard streams, and nobody's beside.
+                    assert_eq!((count("/dev/null"), count("pipe:")), (3, 0), "turn {turn}: {open:?}");
+                }
+            }
         }
     }
 

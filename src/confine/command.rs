@@ -16,7 +16,7 @@ use nix::unistd::{Pid, chdir, dup2_stderr, dup2_stdin, dup2_stdout, execve, getp
 use serde::{Deserialize, Serialize};
 
 use super::compiled::{Compiled, install};
-use super::protocol::{CommandLimits, Kind, Start, StartFailure, Step, Work};
+use super::protocol::{Afterwards, CommandLimits, Kind, Start, StartFailure, Step, Work};
 use super::ruleset::Speech;
 use super::selftest::{self, Canaries};
 use super::wire::{receive, send};
@@ -48,8 +48,8 @@ pub(crate) struct Task {
 /// When a child learns what it is to become.
 #[derive(Debug)]
 pub(crate) enum Told {
-    /// It knows.
-    Now(Box<Task>),
+    /// It knows, and what its runner does next.
+    Now(Box<Task>, Afterwards),
     /// It makes itself ready to become something of this kind, and hears over this socket what.
     Later(Kind, OwnedFd),
 }
@@ -106,7 +106,7 @@ impl Command {
             None => Ok(()),
         };
         match told {
-            Told::Now(task) => {
+            Told::Now(task, _) => {
                 // Its terminal, which filters keep commands from taking, comes before them.
                 task.take()?;
                 let words = task.words()?;

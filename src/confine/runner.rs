@@ -5,8 +5,8 @@
 //! it: when the command ends, times out or is stopped, one `kill(-1)` ends every descendant,
 //! whatever session or parent it chose. It judges the attribute calls of the tree meanwhile.
 //!
-//! One that was made before there was a command to run serves others after the first, one at a time and each a process,
-//! a session and a layer of its own: it takes the next only when nothing of the last is left. What it learned of the
+//! Where others are likely, and nothing was made around it for its command alone, it serves others after the first, one at a time
+//! and each a process, a session and a layer of its own: it takes the next only when nothing of the last is left. What it learned of the
 //! last goes with that.
 
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -99,7 +99,7 @@ fn stand(
     worker: Pid,
 ) -> Result<SignalFd, StartFailure> {
     let at = |step| StartFailure::at(step);
-    if let Told::Now(task) = told
+    if let Told::Now(task, _) = told
         && let Some(door) = task.group.take()
     {
         // First of all: what is made from here on is in it.
@@ -145,8 +145,7 @@ impl Standing {
     /// Runs one command to its end, and what is left of its tree.
     fn run_one(&mut self, told: Told) -> RunnerReport {
         let then = match &told {
-            // What it was made for alone may be around it: a control group.
-            Told::Now(_) => Afterwards::Leaves,
+            Told::Now(_, then) => *then,
             Told::Later(..) => Afterwards::Waits,
         };
         let mut underway = match self.begin(told) {
@@ -182,7 +181,7 @@ impl Standing {
         let (ours, theirs) =
             socketpair(AddressFamily::Unix, SockType::Stream, None, SockFlag::SOCK_CLOEXEC).map_err(at(Step::Fork))?;
         let (terminal, deadline) = match &told {
-            Told::Now(task) => (task.start.terminal, deadline(task.start.limits.timeout_ms)),
+            Told::Now(task, _) => (task.start.terminal, deadline(task.start.limits.timeout_ms)),
             Told::Later(..) => (false, None),
         };
         let runner = getpid();

@@ -7,7 +7,7 @@ use nix::sys::socket::{AddressFamily, SockFlag, SockType, socketpair};
 use nix::unistd::{Pid, getpid};
 
 use super::command::{Task, Told};
-use super::protocol::{Counting, Kind, Start, StartFailure, Step, Watch};
+use super::protocol::{Afterwards, Counting, Kind, Start, StartFailure, Step, Watch};
 use super::runner::{Runner, let_begin};
 use super::spare::{self, Idle, Ours, Spare};
 use super::sys;
@@ -61,20 +61,26 @@ impl Worker<'_> {
             group,
             most_tasks,
         });
-        let task = if let Some(kind) = spare::could_wait(&task.start, self.compiled.as_ref()) {
+        let (task, then) = if let Some(kind) = spare::could_wait(&task.start, self.compiled.as_ref()) {
             self.alone = self.alone.saturating_sub(1);
             self.last = kind;
+            let then = if self.alone == 0 {
+                Afterwards::Waits
+            } else {
+                Afterwards::Leaves
+            };
             match self.start_spare(kind, task)? {
                 Begun::Command => return Ok(()),
-                Begun::Nothing(task) => task,
+                Begun::Nothing(task) => (task, then),
             }
         } else {
-            task
+            // What is made for it alone may be around its runner: a control group.
+            (task, Afterwards::Leaves)
         };
         let (ours, theirs) = socketpair(AddressFamily::Unix, SockType::Stream, None, SockFlag::SOCK_CLOEXEC)
             .map_err(StartFailure::at(Step::Fork))?;
         let (call, limits) = (task.start.call, task.start.limits);
-        let (runner, report) = self.fork_runner(ours, theirs, Told::Now(task))?;
+        let (runner, report) = self.fork_runner(ours, theirs, Told::Now(task, then))?;
         let sampling = self.watch(call, runner, limits)?;
         let_begin(&report, self.compiled.as_ref());
         let active = Active {
@@ -90,9 +96,7 @@ impl Worker<'_> {
     /// Gives the task to who waits for one of its kind, or to one that a runner makes which is there.
     fn start_spare(&mut self, kind: Kind, task: Box<Task>) -> Result<Begun, StartFailure> {
         let waits = self.spare.take_if(|spare| spare.kind == kind);
-        let made = waits.or_else(|| self.idle.take()?.prepare(kind));
-        // Where one waits for work of another kind, a runner is made that stays for more of this one.
-        let Some(spare) = made.or_else(|| self.spare.is_some().then(|| self.fork_spare(kind).ok())?) else {
+        let Some(spare) = waits.or_else(|| self.idle.take()?.prepare(kind)) else {
             return Ok(Begun::Nothing(task));
         };
         let (call, watch) = (task.start.call, task.start.work.watch());
@@ -128,15 +132,15 @@ impl Worker<'_> {
                 return;
             }
         }
-        match self.fork_spare(self.last) {
+        match self.fork_spare() {
             Ok(spare) => self.spare = Some(spare),
             Err(_) => self.alone = FIRST,
         }
     }
 
-    /// Makes a runner whose process waits for work of this kind.
-    fn fork_spare(&mut self, kind: Kind) -> Result<Spare, StartFailure> {
-        let (ours, theirs) = Ours::pair(kind).map_err(StartFailure::at(Step::Fork))?;
+    /// Makes a runner whose process waits. Nobody's streams may be open in here meanwhile: it would keep them.
+    fn fork_spare(&mut self) -> Result<Spare, StartFailure> {
+        let (ours, theirs) = Ours::pair(self.last).map_err(StartFailure::at(Step::Fork))?;
         let (runner, ours) = self.fork_runner(ours, theirs.report, theirs.told)?;
         Ok(ours.of(runner))
     }
