@@ -10,7 +10,7 @@ mod tests {
     use std::fs;
     use std::io::ErrorKind;
     use std::os::unix::ffi::OsStrExt;
-    use std::path::PathBuf;
+    use std::path::{Path, PathBuf};
     use std::thread::sleep;
     use std::time::{Duration, Instant};
 
@@ -216,13 +216,22 @@ shell:
         assert!(others.iter().all(|pid| still.contains(pid)), "{others:?}, {still:?}");
     }
 
-    /// The sockets that a process has open, by inode. Only root sees those of who does not want to be looked into.
+    /// What a process has open. Only root sees that of who does not want to be looked into.
+    fn opened(pid: i32) -> std::io::Result<Vec<PathBuf>> {
+        let open = fs::read_dir(format!("/proc/{pid}/fd"))?;
+        Ok(open
+            .filter_map(|entry| fs::read_link(entry.unwrap().path()).ok())
+            .collect())
+    }
+
+    fn is_a(target: &Path, kind: &[u8]) -> bool {
+        target.as_os_str().as_bytes().starts_with(kind)
+    }
+
+    /// The sockets among it, by inode.
     fn sockets(pid: i32) -> BTreeSet<PathBuf> {
-        let open = fs::read_dir(format!("/proc/{pid}/fd")).unwrap();
-        let targets = open.filter_map(|entry| fs::read_link(entry.unwrap().path()).ok());
-        targets
-            .filter(|target| target.as_os_str().as_bytes().starts_with(b"socket:"))
-            .collect()
+        let open = opened(pid).unwrap().into_iter();
+        open.filter(|target| is_a(target, b"socket:")).collect()
     }
 
     fn who_waits_has_no_socket_of_the_worker(world: &Fixture) {
@@ -352,15 +361,10 @@ shell:
                     assert_eq!(run(&mut agent, "echo there")["stdout"], "there\n");
                 }
                 for pid in ours(&agent).into_keys() {
-                    // Only root sees what somebody has open who does not want to be looked into.
-                    let Ok(open) = fs::read_dir(format!("/proc/{pid}/fd")) else {
-                        continue;
-                    };
-                    let open = open.filter_map(|entry| fs::read_link(entry.unwrap().path()).ok());
-                    let open: Vec<String> = open.map(|target| target.to_string_lossy().into_owned()).collect();
-                    let count = |kind: &str| open.iter().filter(|target| target.starts_with(kind)).count();
+                    let Ok(open) = opened(pid) else { continue };
+                    let count = |kind: &[u8]| open.iter().filter(|target| is_a(target, kind)).count();
                     // Its own standard streams, and nobody's beside.
-                    assert_eq!((count("/dev/null"), count("pipe:")), (3, 0), "turn {turn}: {open:?}");
+                    assert_eq!((count(b"/dev/null"), count(b"pipe:")), (3, 0), "turn {turn}: {open:?}");
                 }
             }
         }
