@@ -3,26 +3,34 @@
 //! bwrap resolves each path once more when it mounts, so what came of it, whoever mounted, is compared with what was surveyed. And
 //! whoever replaces or removes a file on the host takes every mount on it away, in all namespaces (editors save
 //! that way), which the kernel tells of. Whoever renames it, or a directory on the way to it, takes the mounts along,
-//! which nobody is told of: so the table is read again and again. Nothing inside can change a mount.
+//! which nobody is told of: so each is looked at again and again. Nothing inside can change a mount.
+//!
+//! A kernel that gives a mount a number for good (Linux 6.8) is asked where those are that matter. Whatever it answers but
+//! that all are in their places, and where it has no such numbers, the whole table says what is gone.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::{Read, Seek};
-use std::os::fd::{AsFd, BorrowedFd};
-use std::os::unix::ffi::OsStringExt;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 
 use nix::errno::Errno;
 use nix::fcntl::{OFlag, open};
 use nix::sys::stat::{Mode, SFlag, fstat};
 use nix::sys::statfs::{FsType, PROC_SUPER_MAGIC, TMPFS_MAGIC, fstatfs};
 use nix::sys::statvfs::FsFlags;
+use rustix::fs::{AtFlags, StatxFlags, statx};
 
 use super::protocol::{StartFailure, Step};
+use super::sys;
 use crate::backend::World;
 use crate::backend::landlock::Beneath;
 use crate::backend::namespaces::{BindAccess, Step as MountStep};
 use crate::policy::path::display;
+
+/// `STATX_MNT_ID_UNIQUE`, which rustix does not name.
+const MNT_ID_UNIQUE: StatxFlags = StatxFlags::from_bits_retain(0x4000);
 
 /// The mounts of this namespace.
 #[derive(Debug)]
@@ -32,6 +40,8 @@ pub(super) struct Mounts {
     points: BTreeSet<OsString>,
     /// These keep protected names from changing.
     protected: BTreeSet<OsString>,
+    /// All of both by number, where the kernel has numbers.
+    numbers: Option<Vec<(u64, OsString)>>,
 }
 
 /// What is gone.
@@ -64,12 +74,14 @@ impl Mounts {
                 MountStep::Symlink { .. } | MountStep::Freeze { .. } => {}
             }
         }
+        let mut numbers = Vec::new();
         for (path, step) in &last {
-            compare(path, step)?;
+            let mount = compare(path, step)?;
+            numbers.push(number_of(&mount).map(|number| (number, (*path).to_owned())));
         }
         for step in &world.mounts.steps {
             match step {
-                MountStep::Freeze { path } => compare(path, step)?,
+                MountStep::Freeze { path } => drop(compare(path, step)?),
                 MountStep::Bind { .. }
                 | MountStep::MaskDirectory { .. }
                 | MountStep::MaskFile { .. }
@@ -93,6 +105,7 @@ impl Mounts {
                 .filter(|path| !protected.contains(path))
                 .collect(),
             protected,
+            numbers: numbers.into_iter().collect(),
         };
         match mounts.changed().map_err(failed)? {
             Changed::Nothing => Ok(mounts),
@@ -103,6 +116,21 @@ impl Mounts {
 
     /// What is gone of what must be there.
     pub(super) fn changed(&mut self) -> Result<Changed, Errno> {
+        if self.are_in_place() {
+            return Ok(Changed::Nothing);
+        }
+        self.read()
+    }
+
+    /// Whether it is certain that nothing is gone.
+    fn are_in_place(&self) -> bool {
+        let is_there =
+            |(number, path): &(u64, OsString)| sys::mount_point(*number).is_ok_and(|point| point == path.as_bytes());
+        self.numbers.as_ref().is_some_and(|all| all.iter().all(is_there))
+    }
+
+    /// What is gone according to the table.
+    fn read(&mut self) -> Result<Changed, Errno> {
         let mut text = Vec::new();
         self.table
             .rewind()
@@ -149,7 +177,16 @@ fn mount_point(line: &[u8]) -> Option<OsString> {
     Some(OsString::from_vec(bytes))
 }
 
-fn compare(path: &OsStr, step: &MountStep) -> Result<(), StartFailure> {
+/// The number that the kernel gives to no other mount; `None` before Linux 6.8.
+fn number_of(mount: &OwnedFd) -> Option<u64> {
+    let told = statx(mount, c"", AtFlags::EMPTY_PATH, MNT_ID_UNIQUE).ok()?;
+    StatxFlags::from_bits_retain(told.stx_mask)
+        .contains(MNT_ID_UNIQUE)
+        .then_some(told.stx_mnt_id)
+}
+
+/// What is mounted there, if that is what was planned.
+fn compare(path: &OsStr, step: &MountStep) -> Result<OwnedFd, StartFailure> {
     let at = |errno| StartFailure::new(Step::Mounts, errno, display(path));
     let fd = open(
         path,
@@ -180,7 +217,7 @@ fn compare(path: &OsStr, step: &MountStep) -> Result<(), StartFailure> {
         return Err(StartFailure::new(Step::SelfTest, Errno::EPERM, what));
     }
     if as_planned {
-        return Ok(());
+        return Ok(fd);
     }
     let what = format!("{} is not what it was when the config was read", display(path));
     Err(StartFailure::new(Step::Mounts, Errno::ESTALE, what))
@@ -217,5 +254,62 @@ mod tests {
         let line = b"36 35 98:0 /a /w/\xff rw - ext4 /dev/root rw";
         assert_eq!(mount_point(line).unwrap().as_bytes(), b"/w/\xff");
         assert_eq!(mount_point(b"36 35"), None);
+    }
+
+    /// Mounts that should be at these points.
+    fn held(points: &[&str], numbers: Option<Vec<(u64, OsString)>>) -> Mounts {
+        Mounts {
+            table: File::open("/proc/self/mountinfo").unwrap(),
+            points: points.iter().map(OsString::from).collect(),
+            protected: BTreeSet::new(),
+            numbers,
+        }
+    }
+
+    /// `None` on a kernel that has none.
+    fn number(path: &str) -> Option<u64> {
+        let mount = open(path, OFlag::O_PATH | OFlag::O_CLOEXEC, Mode::empty()).unwrap();
+        let number = number_of(&mount);
+        assert!(number.is_some() || sys::mount_point(0) == Err(Errno::ENOSYS));
+        number
+    }
+
+    #[test]
+    fn a_mount_is_where_its_number_says() {
+        for path in ["/", "/proc", "/sys"] {
+            if let Some(number) = number(path) {
+                assert_eq!(sys::mount_point(number).unwrap(), path.as_bytes());
+            }
+        }
+    }
+
+    #[test]
+    fn a_number_that_no_mount_has_is_told_apart() {
+        let told = sys::mount_point(u64::MAX);
+        assert!(matches!(told, Err(Errno::ENOENT | Errno::ENOSYS)), "{told:?}");
+    }
+
+    #[test]
+    fn without_numbers_the_table_says_what_is_gone() {
+        assert_eq!(held(&["/", "/proc"], None).changed(), Ok(Changed::Nothing));
+        let gone = Changed::Gone("/proc/none".into());
+        assert_eq!(held(&["/", "/proc/none"], None).changed(), Ok(gone));
+    }
+
+    #[test]
+    fn a_mount_that_is_elsewhere_than_its_number_said_is_gone() {
+        let places = [("/", "/"), ("/proc", "/proc/none")];
+        let numbers: Option<Vec<_>> = places
+            .map(|(path, said)| Some((number(path)?, said.into())))
+            .into_iter()
+            .collect();
+        let gone = Changed::Gone("/proc/none".into());
+        assert_eq!(held(&["/", "/proc/none"], numbers).changed(), Ok(gone));
+    }
+
+    #[test]
+    fn what_a_number_does_not_show_the_table_still_may() {
+        let numbers = vec![(u64::MAX, "/proc".into())];
+        assert_eq!(held(&["/proc"], Some(numbers)).changed(), Ok(Changed::Nothing));
     }
 }

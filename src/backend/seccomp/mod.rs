@@ -31,6 +31,7 @@ use crate::policy::{Network, UnixSockets};
 
 pub use call::{Call, Verdict};
 pub use lower::{SeccompError, lower};
+pub(crate) use number::STATMOUNT;
 pub use number::{HIGHEST, NATIVE_ARCH};
 pub use proven::{hold, made, prepare};
 pub use reader::{Entered, Filter, Malformed, stacked};

@@ -23,7 +23,7 @@ pub const NATIVE_ARCH: u32 = 0xC000_003E;
 pub const NATIVE_ARCH: u32 = 0xC000_00B7;
 
 pub(super) const FCHMODAT2: i64 = 452;
-pub(super) const STATMOUNT: i64 = 457;
+pub(crate) const STATMOUNT: i64 = 457;
 pub(super) const LISTMOUNT: i64 = 458;
 pub(super) const SETXATTRAT: i64 = 463;
 pub(super) const REMOVEXATTRAT: i64 = 466;

@@ -53,11 +53,12 @@ pub(super) const ROWS: &[Row] = &[
             l::SYS_fsmount,
             l::SYS_fspick,
             l::SYS_mount_setattr,
-            n::STATMOUNT,
             n::LISTMOUNT,
         ],
         EPERM,
     ),
+    // The worker asks where those are that hold the profile.
+    Row::command("tells of a mount", &[n::STATMOUNT], EPERM),
     Row::both("enters another namespace", &[l::SYS_setns], EPERM),
     Row::both(
         "reaches a file without walking to it",

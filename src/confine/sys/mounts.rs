@@ -7,6 +7,8 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 
 use nix::errno::Errno;
 
+use crate::backend::seccomp::STATMOUNT;
+
 /// `linux/mount.h`, of which the `libc` crate has the numbers of the calls alone.
 const OPEN_TREE_CLONE: libc::c_uint = 1;
 const OPEN_TREE_CLOEXEC: libc::c_uint = libc::O_CLOEXEC.cast_unsigned();
@@ -18,6 +20,8 @@ const FSMOUNT_CLOEXEC: libc::c_uint = 1;
 const FSCONFIG_SET_STRING: libc::c_uint = 1;
 const FSCONFIG_CMD_CREATE: libc::c_uint = 6;
 const AT_EMPTY_PATH: libc::c_uint = libc::AT_EMPTY_PATH.cast_unsigned();
+
+const STATMOUNT_MNT_POINT: u64 = 0x10;
 
 /// What a mount does not let be done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -64,6 +68,28 @@ struct MountAttr {
     clear: u64,
     propagation: u64,
     user_namespace: u64,
+}
+
+/// `struct mnt_id_req`, in its first version.
+#[repr(C)]
+struct MountAsked {
+    size: u32,
+    spare: u32,
+    mount: u64,
+    fields: u64,
+}
+
+/// `struct statmount`, and room for one path.
+#[repr(C)]
+struct MountTold {
+    size: u32,
+    options: u32,
+    fields: u64,
+    others: [u64; 11],
+    root: u32,
+    point: u32,
+    later: [u64; 50],
+    text: [u8; 4096],
 }
 
 /// A detached mount of a new file system of this kind.
@@ -128,6 +154,31 @@ pub(crate) fn attach_mount(mount: impl AsFd, point: impl AsFd) -> nix::Result<()
     // SAFETY: move_mount reads the two empty C strings.
     let done = unsafe { libc::syscall(libc::SYS_move_mount, mount, c"".as_ptr(), point, c"".as_ptr(), flags) };
     Errno::result(done).map(drop)
+}
+
+/// Where the mount with this unique number is, as seen from this process's root; empty where it cannot be seen from there.
+///
+/// # Errors
+/// `ENOENT` when it is not mounted in this namespace any more, `ENOSYS` before Linux 6.8, `EOVERFLOW` for a path with no room.
+pub(crate) fn mount_point(number: u64) -> nix::Result<Vec<u8>> {
+    let asked = MountAsked {
+        size: u32::try_from(size_of::<MountAsked>()).map_err(|_| Errno::EINVAL)?,
+        spare: 0,
+        mount: number,
+        fields: STATMOUNT_MNT_POINT,
+    };
+    // SAFETY: the structure is plain integers, for which zero is a value.
+    let mut told: MountTold = unsafe { std::mem::zeroed() };
+    // SAFETY: statmount reads one `mnt_id_req` and writes no more bytes than the exclusive reference has; both outlive the call.
+    let done = unsafe { libc::syscall(STATMOUNT, &raw const asked, &raw mut told, size_of::<MountTold>(), 0) };
+    Errno::result(done)?;
+    let start = usize::try_from(told.point).map_err(|_| Errno::EOVERFLOW)?;
+    let text = told
+        .text
+        .get(start..)
+        .filter(|_| told.fields & STATMOUNT_MNT_POINT != 0);
+    let path = text.and_then(|text| CStr::from_bytes_until_nul(text).ok());
+    path.map(|path| path.to_bytes().to_vec()).ok_or(Errno::ENODATA)
 }
 
 /// Brings up the loopback of this network namespace; the kernel gives it its addresses then.

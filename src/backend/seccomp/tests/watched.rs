@@ -186,10 +186,10 @@ fn without_somebody_who_looks_on_the_filters_are_what_they_were() {
     assert_eq!(
         settings.map(digest),
         [
-            0x746a_a0f1_bf57_429a,
-            0xea54_5cbe_3e8a_9244,
-            0x0913_5761_5901_d060,
-            0xea54_5cbe_3e8a_9244
+            0xa234_61da_1ae9_14fc,
+            0xd391_57d2_f2f4_c8dc,
+            0x08fe_7f45_5f77_9020,
+            0xd391_57d2_f2f4_c8dc
         ]
     );
 }
