@@ -347,7 +347,7 @@ impl Stage {
         })
     }
 
-    /// The protected names that are there; a stage says it once, and only for [`Place::Namespaces`].
+    /// The protected names that are there; a stage says it once, and only where it is [behind mounts](Place::is_behind_mounts).
     pub async fn present(&mut self) -> Result<Vec<OsString>, ConfineError> {
         match next_message(self.reader.as_ref()).await? {
             Some(Reply::Present(paths)) => Ok(paths),

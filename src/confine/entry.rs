@@ -1,5 +1,5 @@
-//! The way into namespaces. Stockade makes them itself and goes on as the worker, as [`super::namespaces`] tells; or
-//! bwrap makes them and the mounts, and starts this program again inside.
+//! The way into namespaces. Stockade makes them itself, hears in there what to mount, and goes on as the worker, as
+//! [`super::namespaces`] tells; or bwrap makes them and the mounts, and starts this program again inside.
 //!
 //! What goes along with bwrap is a handful of descriptors, named in the arguments: the control socket, the link to the keeper,
 //! and the setup in sealed memory. The program itself is a descriptor too, so it need not be visible
@@ -25,10 +25,11 @@ use serde::{Deserialize, Serialize};
 
 use super::protocol::{SetupMessage, StartFailure, Step};
 use super::stage::{INSIDE, refuse};
-use super::wire::{decode, receive};
+use super::wire::decode;
 use super::worker::{self, Outside};
 use super::{namespaces, privilege, sys};
-use crate::backend::MadeBy;
+use crate::backend::namespaces::NetworkNamespace;
+use crate::backend::{MadeBy, World};
 
 /// The worker's exit code when it was not started by a Stockade stage.
 const NOT_A_WORKER: i32 = 125;
@@ -40,45 +41,64 @@ struct Luggage {
     session: OsString,
 }
 
-/// Waits for the setup and becomes the worker in there, or bwrap; never returns. Errors of bwrap go to `complaining`.
-pub(crate) fn enter(control: &OwnedFd, link: OwnedFd, complaining: &OwnedFd, keeper: Pid, session: &Path) -> ! {
-    let (setup, mark) = match receive::<SetupMessage>(control) {
-        Ok(Some((setup, along))) => (setup, along.into_iter().next()),
-        // The parent gave up, or is dead.
-        Ok(None) => sys::exit_now(0),
-        Err(error) => refuse(
-            control,
-            StartFailure::new(Step::Setup, Errno::EPROTO, error.to_string()),
-        ),
-    };
-    let Some(world) = setup.plan.as_ref().and_then(|plan| plan.world.as_ref()) else {
-        let failure = StartFailure::new(Step::Setup, Errno::EPROTO, "a plan without namespaces");
-        refuse(control, failure)
-    };
-    match world.made_by.clone() {
-        MadeBy::Stockade => {
-            let kept = [Some(control), Some(&link), mark.as_ref()];
-            let kept: Vec<_> = kept.into_iter().flatten().map(AsFd::as_fd).collect();
-            match namespaces::enter(&world.mounts, keeper, &kept) {
-                Ok(()) => worker::begin(control, link, Outside::Init, setup, mark, session),
-                Err(failure) => refuse(control, failure),
-            }
+/// Makes namespaces with this network, waits for the setup in there, mounts as it says and becomes the worker; never
+/// returns.
+pub(crate) fn make(control: &OwnedFd, link: OwnedFd, keeper: Pid, session: &Path, network: NetworkNamespace) -> ! {
+    let entered = namespaces::enter(network, keeper, &[control.as_fd(), link.as_fd()]);
+    // A failure waits for it as well: until the parent has sent it, the keeper is who speaks.
+    let (setup, mark) = worker::awaited(control);
+    let done = entered.and_then(|bare| {
+        let world = world_of(&setup)?;
+        match &world.made_by {
+            MadeBy::Stockade if world.mounts.network == network => {}
+            MadeBy::Stockade | MadeBy::Bwrap(_) => return Err(other_world()),
         }
-        MadeBy::Bwrap(program) => {
-            let arguments = world.mounts.bytes();
+        let kept = [Some(control), Some(&link), mark.as_ref()];
+        let kept: Vec<_> = kept.into_iter().flatten().map(AsFd::as_fd).collect();
+        bare.furnish(&world.mounts, &kept)
+    });
+    match done {
+        Ok(()) => worker::begin(control, link, Outside::Init, setup, mark, session),
+        Err(failure) => refuse(control, failure),
+    }
+}
+
+/// Waits for the setup and becomes bwrap, and the worker in there; never returns. Errors of bwrap go to `complaining`.
+pub(crate) fn wrap(control: &OwnedFd, link: &OwnedFd, complaining: &OwnedFd, keeper: Pid, session: &Path) -> ! {
+    let (setup, _) = worker::awaited(control);
+    let failure = match world_of(&setup).map(|world| (&world.made_by, world.mounts.bytes())) {
+        Ok((MadeBy::Bwrap(program), arguments)) => {
+            let program = program.clone();
             let session = session.as_os_str().to_owned();
             let luggage = Luggage { setup, session };
             let along = Along {
                 control,
-                link: &link,
+                link,
                 complaining,
             };
             match become_bwrap(&program, &arguments, &along, keeper, &luggage) {
                 Ok(never) => match never {},
-                Err(failure) => refuse(control, failure),
+                Err(failure) => failure,
             }
         }
-    }
+        Ok((MadeBy::Stockade, _)) => other_world(),
+        Err(failure) => failure,
+    };
+    refuse(control, failure)
+}
+
+/// What a setup says of namespaces.
+fn world_of(setup: &SetupMessage) -> Result<&World, StartFailure> {
+    let world = setup.plan.as_ref().and_then(|plan| plan.world.as_ref());
+    world.ok_or_else(|| StartFailure::new(Step::Setup, Errno::EPROTO, "a plan without namespaces"))
+}
+
+fn other_world() -> StartFailure {
+    StartFailure::new(
+        Step::Setup,
+        Errno::EPROTO,
+        "a plan for other namespaces than were announced",
+    )
 }
 
 /// The descriptors that bwrap is given.

@@ -99,12 +99,14 @@ impl<'a> Keeper<'a> {
         session::sweep_stale(&self.session);
     }
 
-    /// The protected names that are there, to be covered by mounts; [`prepare`](Self::prepare) has recorded them. Where it could
+    /// Tells the parent of the protected names that are there, to be covered by mounts; [`prepare`](Self::prepare) has recorded them. Where it could
     /// not, nothing may run behind mounts that cover nothing.
-    pub(crate) fn present(&mut self) -> Vec<OsString> {
+    pub(crate) fn tell_present(&mut self) {
         self.is_uncovered = self.protect.is_some() && self.guard.is_none();
         let present = self.guard.as_ref().map(|guard| guard.present(MOST_PROTECTED));
-        present.into_iter().flatten().map(PathBuf::into_os_string).collect()
+        let present = present.into_iter().flatten().map(PathBuf::into_os_string).collect();
+        // A parent that is gone is noticed by whoever reads from it next.
+        let _told = send(self.control, &Reply::Present(present), &[]);
     }
 
     /// Serves until parent or worker is gone, cleans up, and ends the process. `complaints` is what the worker

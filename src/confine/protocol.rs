@@ -8,6 +8,7 @@ use super::attempted::Attempted;
 pub use super::failure::{StartFailure, Step};
 use super::protect::Person;
 use crate::backend::Plan;
+use crate::backend::namespaces::NetworkNamespace;
 
 /// What the stage is told first, before the directory exists: what it must remove if the parent dies. The keeper's
 /// end of the socket for [`Inquiry`] rides along.
@@ -27,9 +28,21 @@ pub struct Announcement {
 pub enum Place {
     /// Beside the keeper.
     Host,
-    /// In namespaces. Mounts are made before anything runs there, so the keeper first says which protected
-    /// names there are.
-    Namespaces,
+    /// In namespaces that the stage makes at once, with this network. Mounts are made before anything runs there, so the
+    /// keeper first says which protected names there are.
+    Namespaces(NetworkNamespace),
+    /// The same in namespaces that bwrap makes.
+    Bwrap,
+}
+
+impl Place {
+    /// Whether mounts stand between the worker and the host.
+    pub const fn is_behind_mounts(self) -> bool {
+        match self {
+            Self::Host => false,
+            Self::Namespaces(_) | Self::Bwrap => true,
+        }
+    }
 }
 
 /// What the worker is told first.
@@ -174,7 +187,7 @@ pub enum Counting {
 /// Worker → parent.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub enum Reply {
-    /// The protected names that are there, before the plan is made; only for [`Place::Namespaces`].
+    /// The protected names that are there, before the plan is made; only [behind mounts](Place::is_behind_mounts).
     Present(Vec<OsString>),
     /// The worker is confined and its self-test passed.
     Ready,

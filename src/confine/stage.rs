@@ -100,7 +100,7 @@ fn stand_alone() -> Result<(), StartFailure> {
 pub(crate) fn prepare(place: Place) -> Result<(), StartFailure> {
     match place {
         Place::Host => privilege::drop_all()?,
-        Place::Namespaces => privilege::drop_for_namespaces()?,
+        Place::Namespaces(_) | Place::Bwrap => privilege::drop_for_namespaces()?,
     }
     prctl::set_no_new_privs().map_err(StartFailure::at(Step::NoNewPrivileges))
 }
@@ -131,10 +131,26 @@ fn become_both(control: &OwnedFd, aside: OwnedFd, session: &Path, announcement: 
             }
             Err(errno) => failed("the worker")(errno),
         },
-        Place::Namespaces => {
+        Place::Namespaces(network) => match sys::fork() {
+            Ok(Some(worker)) => {
+                drop(worker_end);
+                // What the other one needs the keeper does not. It ends with the keeper if this fails.
+                if let Err(failure) = privilege::drop_all() {
+                    return failure;
+                }
+                keeper.prepare();
+                keeper.tell_present();
+                keeper.serve(worker, None)
+            }
+            Ok(None) => {
+                drop(keeper);
+                entry::make(control, worker_end, keeping, session, network)
+            }
+            Err(errno) => failed("namespaces")(errno),
+        },
+        Place::Bwrap => {
             keeper.prepare();
-            // A parent that is gone is noticed by whoever reads from it next.
-            let _told = send(control, &Reply::Present(keeper.present()), &[]);
+            keeper.tell_present();
             let (complaints, complaining) = match pipe2(OFlag::O_CLOEXEC) {
                 Ok(ends) => ends,
                 Err(errno) => return failed("a pipe for bwrap")(errno),
@@ -152,7 +168,7 @@ fn become_both(control: &OwnedFd, aside: OwnedFd, session: &Path, announcement: 
                     // Not dropped: the lock on the session is the keeper's as well, and would be given back for both.
                     // Whatever comes next closes all but what it needs.
                     std::mem::forget((keeper, complaints));
-                    entry::enter(control, worker_end, &complaining, keeping, session)
+                    entry::wrap(control, &worker_end, &complaining, keeping, session)
                 }
                 Err(errno) => failed("bwrap")(errno),
             }

@@ -83,7 +83,13 @@ impl Outside {
 
 /// Waits for the setup and begins; never returns.
 pub(crate) fn main(control: &OwnedFd, link: OwnedFd, outside: Outside, session: &Path) -> ! {
-    let (setup, mark) = match receive::<SetupMessage>(control) {
+    let (setup, mark) = awaited(control);
+    begin(control, link, outside, setup, mark, session)
+}
+
+/// Waits for the setup, and for the file in which a command marks its layer, where there is one.
+pub(crate) fn awaited(control: &OwnedFd) -> (SetupMessage, Option<OwnedFd>) {
+    match receive::<SetupMessage>(control) {
         Ok(Some((setup, along))) => (setup, along.into_iter().next()),
         // The parent gave up, or is dead.
         Ok(None) => sys::exit_now(0),
@@ -91,8 +97,7 @@ pub(crate) fn main(control: &OwnedFd, link: OwnedFd, outside: Outside, session: 
             control,
             StartFailure::new(Step::Setup, Errno::EPROTO, error.to_string()),
         ),
-    };
-    begin(control, link, outside, setup, mark, session)
+    }
 }
 
 /// Confines this process as the setup says, proves it, and serves; never returns.

@@ -16,7 +16,7 @@ use super::footing::{Chosen, Footing};
 use super::identity;
 use super::narrowing::Narrowing;
 use super::on_record::end;
-use super::plan::{self, PlanError, ProfileDigest, Surroundings, Walls};
+use super::plan::{self, PlanError, ProfileDigest, Surroundings};
 use super::recorder::Recorder;
 use super::regime::RegimeLine;
 use super::watched;
@@ -255,10 +255,7 @@ impl Executor {
     ) -> Result<Confinement, ToolError> {
         let envelope = &self.envelope;
         let place = match &self.chosen.footing {
-            Footing::Confined(ground) => match ground.walls {
-                Walls::Landlock => Place::Host,
-                Walls::Namespaces(_) => Place::Namespaces,
-            },
+            Footing::Confined(ground) => ground.walls.place(&profile.network),
             Footing::Unconfined(_) => Place::Host,
             Footing::Refused(why) => return Err(ToolError::Refused(why.clone())),
         };
@@ -278,16 +275,17 @@ impl Executor {
         let drafted = match &self.chosen.footing {
             Footing::Confined(ground) => {
                 let profile = worker_profile(profile.clone(), &session)?;
-                let around = match place {
-                    Place::Host => Surroundings::default(),
-                    Place::Namespaces => Surroundings {
+                let around = if place.is_behind_mounts() {
+                    Surroundings {
                         protect: watched::paths(stage.present().await?, protect.as_ref())?,
                         shown: shown(&session)?,
-                    },
+                    }
+                } else {
+                    Surroundings::default()
                 };
                 // What is recorded and approved is the profile that was derived, whatever it was looked at anew for.
                 let (draft, profile) = anew::made(profile, |profile| plan::draft(profile, *ground, &around))?;
-                Some((draft, profile, *ground))
+                Some((draft, profile, *ground, around))
             }
             Footing::Unconfined(_) => {
                 refuse_hosts(&profile.network, Regime::None).map_err(PlanError::Refused)?;
@@ -299,17 +297,17 @@ impl Executor {
             plan: drafted.as_ref().map(|(draft, ..)| draft.plan().clone()),
             own_process,
             session,
-            records: drafted.as_ref().and_then(|(_, _, ground)| records(*ground)),
+            records: drafted.as_ref().and_then(|(_, _, ground, _)| records(*ground)),
         };
         let mut worker = Confinement::start(stage, setup).await?;
         // While the worker confines itself; it is asked for nothing before.
-        if let Some((draft, profile, ground)) = &drafted
-            && let Err(error) = draft.prove(profile, *ground)
+        if let Some((draft, profile, ground, around)) = &drafted
+            && let Err(error) = draft.prove(profile, *ground, around)
         {
             worker.finish().await;
             return Err(error.into());
         }
-        if place == Place::Namespaces {
+        if place.is_behind_mounts() {
             // Whether they can be made is known only now.
             if let Err(error) = worker.ready().await {
                 worker.finish().await;
@@ -333,7 +331,7 @@ pub(super) fn may_lie(base: &AbsPath, envelope: &Profile, place: Place) -> bool 
                 .child("s")
                 .is_none_or(|child| envelope.access(operation, &child) == Access::Denied)
     });
-    outside && (place == Place::Host || !is_replaced(base))
+    outside && !(place.is_behind_mounts() && is_replaced(base))
 }
 
 /// The profile of a call, held against the config's own words, flags applied and held again.

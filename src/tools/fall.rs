@@ -14,7 +14,7 @@ use super::plan::{self, Ground, Lowered, PlanError, Surroundings, Walls};
 use super::remembered;
 use crate::backend::Regime;
 use crate::backend::status::protected;
-use crate::confine::{ConfineError, Confinement, Named, OwnProcess, Place, Step};
+use crate::confine::{ConfineError, Confinement, Named, OwnProcess, Step};
 use crate::policy::{Policy, Right};
 use crate::profile::{Asked, Call, Profile};
 
@@ -99,10 +99,7 @@ impl Executor {
         let envelope = held(policy, &self.narrowing, &Call::of(Asked::Everything))?;
         let profile = held(policy, &self.narrowing, call)?;
         let on = |ground: Ground| -> Result<Would, ToolError> {
-            let place = match ground.walls {
-                Walls::Landlock => Place::Host,
-                Walls::Namespaces(_) => Place::Namespaces,
-            };
+            let place = ground.walls.place(&profile.network);
             Named::could_be(|base| may_lie(base, &envelope, place))?;
             protects(policy, ground)?;
             let Lowered { plan, statuses, survey } = plan::lower(&profile, ground, &Surroundings::default())?;

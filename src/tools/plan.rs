@@ -14,6 +14,7 @@ use crate::backend::seccomp::{self, Attempts, Filters, IpSockets, Role, SeccompE
 use crate::backend::status::{ClauseStatus, Refusal};
 use crate::backend::survey::{Survey, SurveyError};
 use crate::backend::{Exit, Plan, Regime, World, attributes, namespaces};
+use crate::confine::Place;
 use crate::policy::{AbsPath, DenyFallback, Network, Policy, Residuals};
 use crate::profile::order::Permission;
 use crate::profile::{Asked, Call, Profile, Witness, files_within};
@@ -93,6 +94,15 @@ impl Walls {
             Self::Namespaces(_) => Regime::Namespaces,
         }
     }
+
+    /// Where a worker with this reach stands.
+    pub const fn place(self, network: &Network) -> Place {
+        match self {
+            Self::Landlock => Place::Host,
+            Self::Namespaces(Maker::Stockade) => Place::Namespaces(NetworkNamespace::of(network)),
+            Self::Namespaces(Maker::Bwrap(_)) => Place::Bwrap,
+        }
+    }
 }
 
 /// What of the host concerns namespaces, beside the profile.
@@ -125,7 +135,7 @@ pub fn lower_after(
     around: &Surroundings,
 ) -> Result<Lowered, PlanError> {
     let draft = draft_after(seen, profile, ground, around)?;
-    draft.prove(profile, ground)?;
+    draft.prove(profile, ground, around)?;
     Ok(draft.lowered)
 }
 
@@ -165,14 +175,22 @@ impl Draft {
         &self.lowered.plan
     }
 
-    /// Proves that the plan permits no more than the profile that it was drafted from. What mounts show was proven
-    /// when they were laid out.
-    pub fn prove(&self, profile: &Profile, ground: Ground) -> Result<(), PlanError> {
+    /// Proves that the plan permits no more than the profile that it was drafted from.
+    pub fn prove(&self, profile: &Profile, ground: Ground, around: &Surroundings) -> Result<(), PlanError> {
         let plan = self.plan();
-        match ground.walls {
-            Walls::Landlock => landlock::validate(&plan.landlock, profile).map_err(PlanError::WeakPlan)?,
-            Walls::Namespaces(_) => {}
+        match &plan.world {
+            None => landlock::validate(&plan.landlock, profile),
+            Some(world) => {
+                let walls = namespaces::Walls {
+                    argv: &world.mounts.render(),
+                    layer: &plan.landlock,
+                    own: &world.own,
+                    stage: &around.shown,
+                };
+                namespaces::validate(&walls, profile, &self.lowered.survey)
+            }
         }
+        .map_err(PlanError::WeakPlan)?;
         files_within(&plan.attributes, profile).map_err(PlanError::WeakPlan)?;
         let watched = plan.watched.iter().map(|filters| (Attempts::Watched, filters));
         for (attempts, filters) in std::iter::once((Attempts::Unseen, &plan.filters)).chain(watched) {
@@ -208,13 +226,6 @@ fn lower_namespaces(
         statuses,
         protected,
     } = namespaces::lower(profile, &survey, &options)?;
-    let walls = namespaces::Walls {
-        argv: &mounts.render(),
-        layer: &layer,
-        own: &own,
-        stage: &options.stage,
-    };
-    namespaces::validate(&walls, profile, &survey).map_err(PlanError::WeakPlan)?;
     let world = World {
         made_by: maker.made_by(),
         mounts,
@@ -290,9 +301,9 @@ pub(super) fn settings(profile: &Profile, role: Role, attempts: Attempts, ground
     Settings {
         ip: IpSockets::of(
             &profile.network,
-            match (ground.walls, &profile.network) {
-                (Walls::Landlock, _) | (Walls::Namespaces(_), Network::Full) => NetworkNamespace::Host,
-                (Walls::Namespaces(_), Network::Off | Network::Hosts(_)) => NetworkNamespace::Own,
+            match ground.walls {
+                Walls::Landlock => NetworkNamespace::Host,
+                Walls::Namespaces(_) => NetworkNamespace::of(&profile.network),
             },
         ),
         unix_sockets: profile.unix_sockets,

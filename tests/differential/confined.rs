@@ -13,7 +13,7 @@ use stockade::backend::seccomp::Attempts;
 use stockade::backend::status::{ClauseStatus, Status};
 use stockade::backend::{Plan, Regime};
 use stockade::confine::protocol::Work;
-use stockade::confine::{CommandLimits, Confinement, End, Launch, Named, OwnProcess, Place, Setup, Stage};
+use stockade::confine::{CommandLimits, Confinement, End, Launch, Named, OwnProcess, Setup, Stage};
 use stockade::policy::{AbsPath, DenyFallback, Grant, Identity, Origin, Residuals, Rights, Scope};
 use stockade::profile::Profile;
 use stockade::tools::plan::{self, Ground, Lowered, PlanError, Surroundings, Walls};
@@ -137,17 +137,15 @@ async fn session(
     tools: &Tools,
     attempts: &[Attempt],
 ) -> (Vec<Outcome>, Option<Mounted>) {
-    let place = match layers[0].1.walls {
-        Walls::Landlock => Place::Host,
-        Walls::Namespaces(_) => Place::Namespaces,
-    };
+    let (profile, ground) = layers[0];
+    let place = ground.walls.place(&profile.network);
     // Namespaces have a /tmp of their own.
-    let named = Named::choose(|path| place == Place::Host || !path.is_within(&abs(Path::new("/tmp")))).unwrap();
+    let named = Named::choose(|path| !place.is_behind_mounts() || !path.is_within(&abs(Path::new("/tmp")))).unwrap();
     let mut stage = Stage::spawn(&named, None, place).await.unwrap();
     let session = named.create().unwrap();
     let (canary, private) = (session.readable(), session.private());
     let mut around = Surroundings::default();
-    if place == Place::Namespaces {
+    if place.is_behind_mounts() {
         assert_eq!(stage.present().await.unwrap().len(), 0, "nothing is protected");
         let needs = program::needs().unwrap().into_iter().chain([session.closed()]);
         around.shown = needs.map(|path| abs(&path)).collect();

@@ -16,9 +16,7 @@ use crate::backend::landlock::rights::{RESOLVE_UNIX, RESOLVE_UNIX_ABI};
 use crate::backend::landlock::{self, LandlockPlan};
 use crate::backend::status::{ClauseStatus, Refusal, Status, metadata};
 use crate::backend::survey::{Kind, Mounts, Survey, SurveyError, link_at, links_in};
-use crate::policy::{
-    AbsPath, Deny, DenyFallback, Grant, Network, Operation, Residuals, Right, Scope, Target, UnixSockets,
-};
+use crate::policy::{AbsPath, Deny, DenyFallback, Grant, Operation, Residuals, Right, Scope, Target, UnixSockets};
 use crate::profile::Profile;
 use crate::profile::index::Index;
 
@@ -175,11 +173,7 @@ pub fn lower(profile: &Profile, survey: &Survey, options: &Options) -> Result<Lo
     statuses.extend(say(profile, &held, inside, &mounted));
 
     let plan = MountPlan {
-        network: match profile.network {
-            // The way out of the namespace is the parent's proxy, which holds the list.
-            Network::Off | Network::Hosts(_) => NetworkNamespace::Own,
-            Network::Full => NetworkNamespace::Host,
-        },
+        network: NetworkNamespace::of(&profile.network),
         steps: mounted.steps,
     };
     let have = plan.render().len();

@@ -9,6 +9,7 @@ use std::ffi::OsString;
 use serde::{Deserialize, Serialize};
 
 use crate::backend::landlock::Beneath;
+use crate::policy::Network;
 
 /// The namespaces and mounts of one profile.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -26,6 +27,17 @@ pub enum NetworkNamespace {
     Own,
     /// The host's.
     Host,
+}
+
+impl NetworkNamespace {
+    /// The one for this reach: the host's only where all of it may be reached.
+    pub const fn of(network: &Network) -> Self {
+        match network {
+            // The way out of the namespace is the parent's proxy, which holds the list.
+            Network::Off | Network::Hosts(_) => Self::Own,
+            Network::Full => Self::Host,
+        }
+    }
 }
 
 /// What may be done through a bind.

@@ -21,14 +21,20 @@ use crate::backend::namespaces::{MountPlan, NetworkNamespace};
 /// The exit code of whoever waits when what it waited for was killed.
 const KILLED: i32 = 1;
 
-/// Enters namespaces and mounts as the plan says, and comes back as the second process in there, from which the worker
-/// is to become. The process that called, and the first in there, end with it and never come back.
+/// New namespaces, for the first process in there, and a root on which nothing of the host is shown yet.
+#[derive(Debug)]
+pub(crate) struct Bare {
+    ids: Ids,
+    tree: Tree,
+}
+
+/// Enters namespaces and comes back as the first process in there. The process that called ends with it and never comes back.
 ///
 /// Both die when `parent` does. Of the descriptors of this process only `kept` are left, and the standard streams.
 ///
 /// # Errors
 /// What failed, in the process in which it did: it must say so and end, and everything ends with it.
-pub(crate) fn enter(plan: &MountPlan, parent: Pid, kept: &[BorrowedFd<'_>]) -> Result<(), StartFailure> {
+pub(crate) fn enter(network: NetworkNamespace, parent: Pid, kept: &[BorrowedFd<'_>]) -> Result<Bare, StartFailure> {
     let failed = |what: &'static str| move |errno| StartFailure::new(Step::Namespaces, errno, what);
     prctl::set_pdeathsig(Signal::SIGKILL).map_err(StartFailure::at(Step::ParentDeath))?;
     if getppid() != parent {
@@ -46,13 +52,32 @@ pub(crate) fn enter(plan: &MountPlan, parent: Pid, kept: &[BorrowedFd<'_>]) -> R
         sys::exit_now(wait_for(first))
     }
     drop(alive);
-    begin(plan, ids, &gone)?;
+    begin(network, &gone)?;
     drop(gone);
-    become_first(kept)
+    let tree = Tree::begin()?;
+    Ok(Bare { ids, tree })
 }
 
-/// Makes the namespaces and the mounts.
-fn begin(plan: &MountPlan, ids: Ids, gone: &OwnedFd) -> Result<(), StartFailure> {
+impl Bare {
+    /// Mounts as the plan says, and comes back as the second process in there, from which the worker is to become. The first
+    /// ends with it and never comes back. Of the descriptors only `kept` are left, and the standard streams.
+    ///
+    /// # Errors
+    /// What failed; the same is to be done about it as where [`enter`] fails.
+    pub(crate) fn furnish(self, plan: &MountPlan, kept: &[BorrowedFd<'_>]) -> Result<(), StartFailure> {
+        let Self { ids, mut tree } = self;
+        for step in &plan.steps {
+            tree.make(step)?;
+        }
+        tree.enter()?;
+        ids.enter_as_oneself()?;
+        privilege::drop_in_namespaces()?;
+        become_first(kept)
+    }
+}
+
+/// Makes the other namespaces.
+fn begin(network: NetworkNamespace, gone: &OwnedFd) -> Result<(), StartFailure> {
     let failed = |what: &'static str| move |errno| StartFailure::new(Step::Namespaces, errno, what);
     // The name only helps a person reading a process list.
     let _named = prctl::set_name(c"stockade-init");
@@ -64,26 +89,19 @@ fn begin(plan: &MountPlan, ids: Ids, gone: &OwnedFd) -> Result<(), StartFailure>
     }
     let mut namespaces =
         CloneFlags::CLONE_NEWNS | CloneFlags::CLONE_NEWIPC | CloneFlags::CLONE_NEWUTS | CloneFlags::CLONE_NEWCGROUP;
-    match plan.network {
+    match network {
         NetworkNamespace::Own => namespaces |= CloneFlags::CLONE_NEWNET,
         NetworkNamespace::Host => {}
     }
     unshare(namespaces).map_err(failed("new namespaces"))?;
-    match plan.network {
+    match network {
         NetworkNamespace::Own => {
             let any = socket(AddressFamily::Inet, SockType::Datagram, SockFlag::SOCK_CLOEXEC, None);
             any.and_then(|any| sys::bring_up_loopback(any.as_fd()))
-                .map_err(failed("the loopback"))?;
+                .map_err(failed("the loopback"))
         }
-        NetworkNamespace::Host => {}
+        NetworkNamespace::Host => Ok(()),
     }
-    let mut tree = Tree::begin()?;
-    for step in &plan.steps {
-        tree.make(step)?;
-    }
-    tree.enter()?;
-    ids.enter_as_oneself()?;
-    privilege::drop_in_namespaces()
 }
 
 /// Forks what comes back, and stays as the first process.

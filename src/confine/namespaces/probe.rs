@@ -31,8 +31,9 @@ pub(crate) fn main() -> ! {
 fn attempt() -> Result<(), StartFailure> {
     let parent = getppid();
     sys::close_from(3).map_err(StartFailure::at(Step::Session))?;
-    stage::prepare(Place::Namespaces)?;
-    super::enter(&plan()?, parent, &[])
+    stage::prepare(Place::Namespaces(NetworkNamespace::Own))?;
+    let plan = plan()?;
+    super::enter(plan.network, parent, &[])?.furnish(&plan, &[])
 }
 
 /// All of the host read-only, and one of each that the regime brings along.

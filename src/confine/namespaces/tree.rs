@@ -41,6 +41,7 @@ const MASK_NUMBER: (u64, u64) = (1, 3);
 const HERE: OFlag = OFlag::O_PATH.union(OFlag::O_NOFOLLOW).union(OFlag::O_CLOEXEC);
 
 /// The tree so far.
+#[derive(Debug)]
 pub(super) struct Tree {
     /// What both trees hang on until the end.
     base: OwnedFd,
