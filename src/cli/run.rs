@@ -15,8 +15,8 @@ use super::policy::{self, Chosen};
 use super::start::{self, Start, Told};
 use crate::policy::Explain;
 use crate::tools::{
-    Executor, Explained, GONE, NetworkUse, Outcome, OutputMode, ShellCall, ShellCommand, Status, Stdin, Then,
-    ToolError, foresee,
+    Executor, Explained, GONE, NetworkUse, Outcome, OutputMode, Prospect, ShellCall, ShellCommand, Status, Stdin, Then,
+    ToolError,
 };
 
 /// Runs the command and returns its exit code.
@@ -59,9 +59,9 @@ async fn run_in(args: RunArgs) -> Result<Exit, Complaint> {
         kept: None,
         stops: stops()?,
     };
-    foresee(&loaded.policy, &narrowing, &places, &call);
     let (approver, withdraw, another) = approver::approver(&args.approver, &loaded.policy, &places)?;
-    let mut executor = Executor::new(loaded.policy, narrowing, mode, approver, places)
+    let prospect = Prospect::foreseeing(loaded.policy, narrowing, places, &call).map_err(tool_complaint)?;
+    let mut executor = Executor::under(prospect, mode, approver)
         .map_err(tool_complaint)?
         .withdrawing_with(withdraw)
         .asking_meanwhile(another);

@@ -90,13 +90,20 @@ impl<'a> Keeper<'a> {
         }
     }
 
-    /// Restores what others left, records protected names for the first command, which in most sessions starts at once,
-    /// and takes hold of the session, which the parent makes meanwhile. Done before or while the worker confines itself.
+    /// Restores what others left, and records protected names for the first command, which in most sessions starts at
+    /// once. Done before or while the worker confines itself.
     pub(crate) fn prepare(&mut self) {
         self.recover();
         self.prepared = self.record().ok().map(|()| Instant::now() + STAYS_FRESH);
-        self.lock = session::hold(&self.session);
+        self.hold_session();
         session::sweep_stale(&self.session);
+    }
+
+    /// Takes hold of the session, which the parent may make later than the stage is told of it.
+    fn hold_session(&mut self) {
+        if self.lock.is_none() {
+            self.lock = session::hold(&self.session);
+        }
     }
 
     /// Tells the parent of the protected names that are there, to be covered by mounts; [`prepare`](Self::prepare) has recorded them. Where it could
@@ -173,6 +180,7 @@ impl<'a> Keeper<'a> {
         let Ok(Some((request, fds))) = receive::<KeeperRequest>(&self.link) else {
             return false;
         };
+        self.hold_session();
         let reply = match request {
             KeeperRequest::Snapshot => match self.snapshot() {
                 Ok(()) => KeeperReply::Recorded,
@@ -325,6 +333,7 @@ impl<'a> Keeper<'a> {
     }
 
     fn finish(&mut self, worker: Option<Pid>, signals: Option<&SignalFd>) -> ! {
+        self.hold_session();
         session::prune(&self.session);
         let (mut worker, deadline) = (worker, Instant::now() + WORKER_GRACE);
         while !is_gone(&mut worker) && Instant::now() < deadline {

@@ -11,8 +11,8 @@ use super::anew;
 use super::call::ToolError;
 use super::deciding::{Another, Deciding};
 use super::explain::standing::{Standings, records};
-use super::fall;
 use super::footing::{Chosen, Footing};
+use super::foresight::Prospect;
 use super::identity;
 use super::narrowing::Narrowing;
 use super::on_record::end;
@@ -102,13 +102,18 @@ impl Executor {
         approver: Box<dyn Approver + Send>,
         places: Places,
     ) -> Result<Self, ToolError> {
-        let chosen = Footing::choose(&policy, &places.state).map_err(ToolError::Refused)?;
-        let envelope = held(&policy, &narrowing, &Call::of(Asked::Everything))?;
-        let chosen = fall::settle(chosen, &policy, &envelope);
-        if let Footing::Confined(ground) = &chosen.footing {
-            fall::protects(&policy, *ground)?;
-            plan::prepare_filters(&envelope, *ground);
-        }
+        Self::under(Prospect::of(policy, narrowing, places)?, mode, approver)
+    }
+
+    /// The same for what is known of the policy already.
+    pub fn under(prospect: Prospect, mode: Mode, approver: Box<dyn Approver + Send>) -> Result<Self, ToolError> {
+        let Prospect {
+            policy,
+            narrowing,
+            places,
+            envelope,
+            chosen,
+        } = prospect;
         let mode = mode.min(policy.loosest_mode());
         let recorder = Recorder::open(&policy, mode, &places)?;
         let mut controller = Controller::new(mode, approver);

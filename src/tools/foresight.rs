@@ -1,42 +1,109 @@
-//! What the stage can be told before everything else is made ready.
+//! What is known before anybody is asked anything: what a policy stands on here, and what its calls may do at most.
 //!
-//! The first command of a program that runs only one waits longest for the look at its roots. Where the config leaves
-//! no choice of the regime and nobody is to be asked, what the stage must know follows from the config alone; so it
-//! is told at once, and looks while the rest is made ready and held against the config. It is told that again, or it is
+//! The first command of a program that runs only one waits longest for the look at its roots and for namespaces. Where
+//! nobody is to be asked, what the stage must know for these follows from the config and the machine alone; so it is told
+//! at once, and begins while the rest is made ready and held against the config. It is told that again, or it is
 //! ended and nothing comes of it.
 
-use super::call::ShellCall;
+use super::call::{ShellCall, ToolError};
 use super::executor::{Places, may_lie};
+use super::fall;
+use super::footing::{Chosen, Footing};
 use super::narrowing::Narrowing;
 use super::permission::judged;
+use super::plan;
 use super::shell::NAME;
 use super::watched;
 use crate::confine::{Named, Place, ahead};
 use crate::policy::{AbsPath, BackendChoice, Policy, Requirement};
-use crate::profile::{Asked, Call, derive};
+use crate::profile::{Asked, Call, Profile, derive};
 
-/// Tells the stage that was started ahead what it will need to know for this call.
-///
-/// While a question is open nobody may have looked: what a person changes meanwhile is theirs.
-pub fn foresee(policy: &Policy, narrowing: &Narrowing, places: &Places, call: &ShellCall) {
-    match policy.backend {
-        BackendChoice::Landlock => {}
-        BackendChoice::Auto | BackendChoice::Namespaces | BackendChoice::Bwrap => return,
+/// A policy on this machine, before there is anybody who answers for it; an [`Executor`](super::Executor) is made of it.
+#[derive(Debug)]
+pub struct Prospect {
+    pub(super) policy: Policy,
+    pub(super) narrowing: Narrowing,
+    pub(super) places: Places,
+    pub(super) envelope: Profile,
+    pub(super) chosen: Chosen,
+}
+
+impl Prospect {
+    /// What holds commands under this policy, and what they may do at most, held against it.
+    pub fn of(policy: Policy, narrowing: Narrowing, places: Places) -> Result<Self, ToolError> {
+        Self::made(policy, narrowing, places, None)
     }
+
+    /// The same for a program that makes one call: the stage that was started ahead is told what it will need to know for
+    /// it.
+    ///
+    /// While a question is open nobody may have looked: what a person changes meanwhile is theirs.
+    pub fn foreseeing(
+        policy: Policy,
+        narrowing: Narrowing,
+        places: Places,
+        call: &ShellCall,
+    ) -> Result<Self, ToolError> {
+        Self::made(policy, narrowing, places, Some(call))
+    }
+
+    fn made(policy: Policy, narrowing: Narrowing, places: Places, only: Option<&ShellCall>) -> Result<Self, ToolError> {
+        let everything = Call::of(Asked::Everything);
+        let envelope = narrowing.narrow(derive(&policy, &everything));
+        let is_foreseen = only.is_some_and(|call| asks_nobody(&policy, call));
+        let tell = |place| {
+            if is_foreseen {
+                announce(&policy, &envelope, &places, place);
+            }
+        };
+        // Here nothing else is to be had, so nobody waits for what the machine can do.
+        let is_certain = match policy.backend {
+            BackendChoice::Landlock => true,
+            BackendChoice::Auto | BackendChoice::Namespaces | BackendChoice::Bwrap => false,
+        };
+        if is_certain {
+            tell(Place::Host);
+        }
+        let chosen = Footing::choose(&policy, &places.state).map_err(ToolError::Refused)?;
+        let chosen = fall::settle(chosen, &policy, &envelope);
+        if let (Footing::Confined(ground), false) = (&chosen.footing, is_certain) {
+            tell(ground.walls.place(&envelope.network));
+        }
+        plan::hold_against(&policy, &everything, &envelope)?;
+        if let Footing::Confined(ground) = &chosen.footing {
+            fall::protects(&policy, *ground)?;
+            plan::prepare_filters(&envelope, *ground);
+        }
+        Ok(Self {
+            policy,
+            narrowing,
+            places,
+            envelope,
+            chosen,
+        })
+    }
+}
+
+/// Whether it is certain that nobody will be asked about the call.
+fn asks_nobody(policy: &Policy, call: &ShellCall) -> bool {
     let Ok(directory) = AbsPath::new(&call.directory) else {
-        return;
+        return false;
     };
     match judged(policy, &call.command, &directory).requirement {
         // What is said of the tool may ask all the same.
-        Requirement::PreApproved if !policy.tools.contains_key(NAME) => {}
-        Requirement::PreApproved | Requirement::Blocked | Requirement::NeedsApproval => return,
+        Requirement::PreApproved => !policy.tools.contains_key(NAME),
+        Requirement::Blocked | Requirement::NeedsApproval => false,
     }
-    let envelope = narrowing.narrow(derive(policy, &Call::of(Asked::Everything)));
-    let Some(protect) = watched::setup(policy, &envelope, &places.state, &places.person) else {
+}
+
+/// Tells the stage that was started ahead for which session it is, and where its worker will stand.
+fn announce(policy: &Policy, envelope: &Profile, places: &Places, place: Place) {
+    let protect = watched::setup(policy, envelope, &places.state, &places.person);
+    if protect.is_none() && !place.is_behind_mounts() {
         return;
-    };
+    }
     // Where there is no place for a session, that is complained about when it is needed.
-    if let Ok(named) = Named::choose(|base| may_lie(base, &envelope, Place::Host)) {
-        ahead::announce(named, Some(protect), Place::Host);
+    if let Ok(named) = Named::choose(|base| may_lie(base, envelope, place)) {
+        ahead::announce(named, protect, place);
     }
 }

@@ -20,8 +20,8 @@ use stockade::confine::{CommandLimits, Confinement, End, Launch, Named, OwnProce
 use stockade::policy::shell::{rule_covers, rule_matches};
 use stockade::policy::{BackendChoice, Mode, Policy};
 use stockade::tools::{
-    Executor, Narrowing, Outcome, OutputMode, Places, ShellCall, ShellCommand, Status, Stdin, TerminalApprover,
-    foresee, terminal_size,
+    Executor, Narrowing, Outcome, OutputMode, Places, Prospect, ShellCall, ShellCommand, Status, Stdin,
+    TerminalApprover, terminal_size,
 };
 use tempfile::TempDir;
 use tokio::runtime::{Builder, Runtime};
@@ -71,7 +71,7 @@ const UNCONFINED: [Trial; 1] = [("a_limit_that_the_kernel_would_not_count_starts
     uncounted();
 })];
 
-const AHEAD: [Trial; 6] = [
+const AHEAD: [Trial; 10] = [
     ("ahead::a_stage_that_nobody_takes_is_ended", |_| untaken()),
     (
         "ahead::the_first_command_takes_the_stage_and_leaves_nothing_of_it",
@@ -79,16 +79,32 @@ const AHEAD: [Trial; 6] = [
     ),
     ("ahead::a_stage_that_died_while_it_waited_is_replaced", |_| replaced()),
     (
-        "ahead::a_stage_that_was_told_what_is_needed_has_looked_before_the_command_comes",
-        |_| told(),
+        "ahead::landlock::a_stage_that_was_told_what_is_needed_has_looked_before_the_command_comes",
+        |_| told(BackendChoice::Landlock),
     ),
     (
-        "ahead::a_stage_that_was_told_something_else_is_ended_and_leaves_nothing",
-        |_| told_wrongly(),
+        "ahead::namespaces::a_stage_that_was_told_what_is_needed_has_looked_before_the_command_comes",
+        |_| told(BackendChoice::Namespaces),
     ),
     (
-        "ahead::nothing_is_looked_at_for_a_command_that_somebody_is_asked_about",
-        |_| told_nothing(),
+        "ahead::landlock::a_stage_that_was_told_something_else_is_ended_and_leaves_nothing",
+        |_| told_wrongly(BackendChoice::Landlock),
+    ),
+    (
+        "ahead::namespaces::a_stage_that_was_told_something_else_is_ended_and_leaves_nothing",
+        |_| told_wrongly(BackendChoice::Namespaces),
+    ),
+    (
+        "ahead::a_stage_that_was_told_of_another_place_is_ended_and_leaves_nothing",
+        |_| told_another_place(),
+    ),
+    (
+        "ahead::landlock::nothing_is_looked_at_for_a_command_that_somebody_is_asked_about",
+        |_| told_nothing(BackendChoice::Landlock),
+    ),
+    (
+        "ahead::namespaces::nothing_is_looked_at_for_a_command_that_somebody_is_asked_about",
+        |_| told_nothing(BackendChoice::Namespaces),
     ),
 ];
 
@@ -323,8 +339,13 @@ fn journalled(world: &World) -> bool {
 
 /// Tells the stage that was started ahead what a line in this world needs.
 fn foretell(world: &World) {
+    foretell_under(world, world.policy.clone());
+}
+
+fn foretell_under(world: &World, policy: Policy) {
     let call = call(&world.workspace(), ShellCommand::Line("echo ran".into()));
-    foresee(&world.policy, &Narrowing::default(), &world.places, &call);
+    let places = world.places.clone();
+    drop(Prospect::foreseeing(policy, Narrowing::default(), places, &call).unwrap());
 }
 
 #[track_caller]
@@ -336,8 +357,8 @@ fn wait_for(what: impl Fn() -> bool) {
     assert!(met);
 }
 
-fn told() {
-    let mut world = World::new(BackendChoice::Landlock);
+fn told(backend: BackendChoice) {
+    let mut world = World::new(backend);
     let before = children();
     let stage = started_ahead();
     foretell(&world);
@@ -350,8 +371,8 @@ fn told() {
     assert!(!journalled(&world));
 }
 
-fn told_wrongly() {
-    let (foreseen, mut world) = (World::new(BackendChoice::Landlock), World::new(BackendChoice::Landlock));
+fn told_wrongly(backend: BackendChoice) {
+    let (foreseen, mut world) = (World::new(backend), World::new(backend));
     let before = children();
     let stage = started_ahead();
     foretell(&foreseen);
@@ -365,8 +386,23 @@ fn told_wrongly() {
     assert_eq!(children(), before);
 }
 
-fn told_nothing() {
-    let mut world = World::asking(BackendChoice::Landlock, "required");
+fn told_another_place() {
+    let mut world = World::new(BackendChoice::Namespaces);
+    let before = children();
+    let stage = started_ahead();
+    let mut policy = world.policy.clone();
+    policy.backend = BackendChoice::Landlock;
+    foretell_under(&world, policy);
+    wait_for(|| journalled(&world));
+    assert_eq!(said(world.wide("echo ran")), "ran\n");
+    assert!(!children().contains(&stage));
+    world.finish();
+    assert_eq!(children(), before);
+    assert!(!journalled(&world));
+}
+
+fn told_nothing(backend: BackendChoice) {
+    let mut world = World::asking(backend, "required");
     let stage = started_ahead();
     foretell(&world);
     std::thread::sleep(Duration::from_millis(300));

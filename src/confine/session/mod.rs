@@ -10,7 +10,6 @@ use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use nix::fcntl::{Flock, FlockArg, OFlag};
 
@@ -161,15 +160,9 @@ fn lock(session: &Path) -> io::Result<Flock<File>> {
     Flock::lock(file, FlockArg::LockSharedNonblock).map_err(|(_, errno)| errno.into())
 }
 
-/// The keeper's hold on the session's lock. The parent makes the directory while the stage starts.
+/// The keeper's hold on the session's lock, once the parent has made the directory.
 pub(crate) fn hold(session: &Path) -> Option<Flock<File>> {
-    for _ in 0..50 {
-        if session.join(READABLE).exists() {
-            return lock(session).ok();
-        }
-        std::thread::sleep(Duration::from_micros(200));
-    }
-    None
+    session.join(READABLE).exists().then(|| lock(session).ok()).flatten()
 }
 
 #[cfg(test)]
