@@ -78,6 +78,8 @@ impl Workshop {
     /// What the fastest launchers of Landlock do: rules for the system and the workspace, one restriction, the program.
     pub(crate) fn launcher(&self) -> Command {
         let mut command = Command::new(self.own());
+        // The user's own is not granted there, and git ends where it may not look for it.
+        command.env("GIT_CONFIG_GLOBAL", "/dev/null");
         command.arg(LAUNCH).arg(&self.root);
         command
     }
@@ -135,7 +137,10 @@ fn launch(workspace: &Path, program: &[OsString]) -> ! {
         .unwrap()
         .add_rules(path_beneath_rules(system, readable))
         .unwrap()
-        .add_rules(path_beneath_rules([workspace], AccessFs::from_all(abi)))
+        .add_rules(path_beneath_rules(
+            [workspace, Path::new("/dev/null")],
+            AccessFs::from_all(abi),
+        ))
         .unwrap()
         .restrict_self()
         .unwrap();

@@ -32,6 +32,9 @@ pub(crate) fn trees(sheet: &mut Sheet, workshop: &Workshop, rounds: usize) {
     for (what, line) in lines {
         let ways = vec![
             Way::new("bare", || quiet(Command::new("bash").arg("-c").arg(line), workshop)),
+            Way::new("a launcher that does Landlock alone", || {
+                quiet(workshop.launcher().args(["bash", "-c", line]), workshop);
+            }),
             Way::new("start included, landlock", || {
                 quiet(workshop.stockade("landlock").arg("-c").arg(line), workshop);
             })
@@ -60,6 +63,9 @@ pub(crate) fn loops(sheet: &mut Sheet, workshop: &Workshop, rounds: usize) {
     for (name, count) in [("getppid", 1_000_000), ("stat", 200_000), ("open", 100_000)] {
         let ways = vec![
             Way::told("bare", || workshop.per_call(&mut Command::new("env"), name, count)),
+            Way::told("a launcher that does Landlock alone", || {
+                workshop.per_call(&mut workshop.launcher(), name, count)
+            }),
             Way::told("stockade, landlock", || {
                 workshop.per_call(workshop.stockade("landlock").arg("--"), name, count)
             })
