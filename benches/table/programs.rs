@@ -78,8 +78,6 @@ impl Workshop {
     /// What the fastest launchers of Landlock do: rules for the system and the workspace, one restriction, the program.
     pub(crate) fn launcher(&self) -> Command {
         let mut command = Command::new(self.own());
-        // The user's own is not granted there, and git ends where it may not look for it.
-        command.env("GIT_CONFIG_GLOBAL", "/dev/null");
         command.arg(LAUNCH).arg(&self.root);
         command
     }

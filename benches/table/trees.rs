@@ -80,6 +80,8 @@ pub(crate) fn loops(sheet: &mut Sheet, workshop: &Workshop, rounds: usize) {
 }
 
 fn quiet(command: &mut Command, workshop: &Workshop) {
+    // The user's own is not granted to a launcher, and git ends where it may not look for it.
+    command.env("GIT_CONFIG_GLOBAL", "/dev/null");
     let streams = command.stdin(Stdio::null()).stdout(Stdio::null());
     assert!(streams.current_dir(workshop.root()).status().unwrap().success());
 }

@@ -45,7 +45,13 @@ struct Luggage {
 /// returns.
 pub(crate) fn make(control: &OwnedFd, link: OwnedFd, keeper: Pid, session: &Path, network: NetworkNamespace) -> ! {
     let entered = namespaces::enter(network, keeper, &[control.as_fd(), link.as_fd()]);
-    // A failure waits for it as well: until the parent has sent it, the keeper is who speaks.
+    // Who is alone speaks at once.
+    if let Err(failure) = &entered
+        && failure.step == Step::ParentDeath
+    {
+        refuse(control, failure.clone())
+    }
+    // Any other failure waits for the setup as well: until the parent has sent that, the keeper is who speaks.
     let (setup, mark) = worker::awaited(control);
     let done = entered.and_then(|bare| {
         let world = world_of(&setup)?;

@@ -134,6 +134,7 @@ fn become_both(control: &OwnedFd, aside: OwnedFd, session: &Path, announcement: 
         Place::Namespaces(network) => match sys::fork() {
             Ok(Some(worker)) => {
                 drop(worker_end);
+                spread::send_off(worker);
                 // What the other one needs the keeper does not. It ends with the keeper if this fails.
                 if let Err(failure) = privilege::drop_all() {
                     return failure;

@@ -3,8 +3,7 @@
 //! It derives the profile of each call, holds it against the config, and starts the confined worker of a profile
 //! when the first call needs it. [`super::shell`] uses it.
 
-use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 
 use super::anew;
@@ -17,20 +16,19 @@ use super::identity;
 use super::narrowing::Narrowing;
 use super::on_record::end;
 use super::plan::{self, PlanError, ProfileDigest, Surroundings};
+use super::private::{may_lie, shown, worker_profile};
 use super::recorder::Recorder;
 use super::regime::RegimeLine;
 use super::watched;
 use super::workers::Workers;
 use crate::approval::{Approver, CancelHandle, Controller};
 use crate::backend::Regime;
-use crate::backend::host::program;
-use crate::backend::namespaces::own;
 use crate::backend::status::refuse_hosts;
 use crate::config::{Context, trust};
 use crate::confine::protect::Person;
-use crate::confine::{Confinement, Named, OwnProcess, Place, Session, Setup, Stage};
-use crate::policy::{AbsPath, Access, Grant, Identity, Mode, Operation, Origin, Policy, Rights, Scope};
-use crate::profile::{Asked, Call, FileReach, Profile, derive};
+use crate::confine::{Confinement, Named, OwnProcess, Place, Setup, Stage};
+use crate::policy::{AbsPath, Mode, Policy};
+use crate::profile::{Asked, Call, Profile, derive};
 
 /// Where the journal and the quarantine of protected names lie, and the user's home.
 #[derive(Debug, Clone)]
@@ -290,7 +288,12 @@ impl Executor {
                 };
                 // What is recorded and approved is the profile that was derived, whatever it was looked at anew for.
                 let (draft, profile) = anew::made(profile, |profile| plan::draft(profile, *ground, &around))?;
-                Some((draft, profile, *ground, around))
+                match place {
+                    Place::Host | Place::Namespaces(_) => {}
+                    // It makes mount points on the host where a plan says so.
+                    Place::Bwrap => draft.prove(&profile)?,
+                }
+                Some((draft, profile, *ground))
             }
             Footing::Unconfined(_) => {
                 refuse_hosts(&profile.network, Regime::None).map_err(PlanError::Refused)?;
@@ -302,12 +305,12 @@ impl Executor {
             plan: drafted.as_ref().map(|(draft, ..)| draft.plan().clone()),
             own_process,
             session,
-            records: drafted.as_ref().and_then(|(_, _, ground, _)| records(*ground)),
+            records: drafted.as_ref().and_then(|(_, _, ground)| records(*ground)),
         };
         let mut worker = Confinement::start(stage, setup).await?;
         // While the worker confines itself; it is asked for nothing before.
-        if let Some((draft, profile, ground, around)) = &drafted
-            && let Err(error) = draft.prove(profile, *ground, around)
+        if let Some((draft, profile, _)) = &drafted
+            && let Err(error) = draft.prove(profile)
         {
             worker.finish().await;
             return Err(error.into());
@@ -328,69 +331,9 @@ impl Executor {
     }
 }
 
-/// Whether sessions may lie there: outside every grant.
-pub(super) fn may_lie(base: &AbsPath, envelope: &Profile, place: Place) -> bool {
-    let outside = Operation::ALL.into_iter().all(|operation| {
-        envelope.access(operation, base) == Access::Denied
-            && base
-                .child("s")
-                .is_none_or(|child| envelope.access(operation, &child) == Access::Denied)
-    });
-    outside && !(place.is_behind_mounts() && is_replaced(base))
-}
-
 /// The profile of a call, held against the config's own words, flags applied and held again.
 pub(super) fn held(policy: &Policy, narrowing: &Narrowing, call: &Call) -> Result<Profile, ToolError> {
     let profile = narrowing.narrow(derive(policy, call));
     plan::hold_against(policy, call, &profile)?;
-    Ok(profile)
-}
-
-/// Whether namespaces show something of their own there instead of the host's.
-pub(super) fn is_replaced(path: &AbsPath) -> bool {
-    let own = [own::TMP, own::DEV, own::PROC];
-    own.iter()
-        .any(|top| AbsPath::new(top).is_ok_and(|top| path.is_within(&top)))
-}
-
-/// What must be seen inside though nobody is granted it: what the worker needs to start, and the file that nothing
-/// may open, so that the refusal comes from the layer.
-pub(super) fn shown(session: &Session) -> Result<Vec<AbsPath>, ToolError> {
-    let needs = program::needs().map_err(ToolError::Private)?;
-    let paths = needs.into_iter().chain([session.closed()]).map(AbsPath::new);
-    paths
-        .collect::<Result<_, _>>()
-        .map_err(|error| ToolError::Private(std::io::Error::other(error)))
-}
-
-/// A directory of the session as a grant needs it: its path and its inode.
-fn own_directory(path: &Path) -> Result<(AbsPath, Identity), ToolError> {
-    let meta = std::fs::symlink_metadata(path).map_err(ToolError::Private)?;
-    let path = AbsPath::new(path).map_err(|error| ToolError::Private(std::io::Error::other(error)))?;
-    Ok((
-        path,
-        Identity {
-            device: meta.dev(),
-            inode: meta.ino(),
-        },
-    ))
-}
-
-/// The profile of a worker: with the session's own directories, and what its self-test must be able to read.
-pub(super) fn worker_profile(profile: Profile, session: &Session) -> Result<Profile, ToolError> {
-    let private = session.private();
-    let own = [own_directory(&private.home)?, own_directory(&private.tmp)?];
-    with_canary(profile.with_private(own), session)
-}
-
-/// Adds the canary that the self-test must be able to read.
-fn with_canary(mut profile: Profile, session: &Session) -> Result<Profile, ToolError> {
-    let (path, identity) = own_directory(&session.readable())?;
-    let canary = Grant {
-        scope: Scope::File,
-        ..Grant::tree(path.clone(), Rights::READ, Origin::Builtin("self-test"))
-    };
-    profile.grants.push(canary);
-    profile.identities.insert(path, identity);
     Ok(profile)
 }

@@ -7,10 +7,11 @@
 use nix::errno::Errno;
 
 use super::call::ToolError;
-use super::executor::{Executor, held, may_lie};
+use super::executor::{Executor, held};
 use super::footing::{Chosen, Footing, short, unavailable};
 use super::inspect::backend::{Held, Made};
 use super::plan::{self, Ground, Lowered, PlanError, Surroundings, Walls};
+use super::private::may_lie;
 use super::remembered;
 use crate::backend::Regime;
 use crate::backend::status::protected;

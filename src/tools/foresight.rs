@@ -6,12 +6,13 @@
 //! ended and nothing comes of it.
 
 use super::call::{ShellCall, ToolError};
-use super::executor::{Places, may_lie};
+use super::executor::Places;
 use super::fall;
 use super::footing::{Chosen, Footing};
 use super::narrowing::Narrowing;
 use super::permission::judged;
 use super::plan;
+use super::private::may_lie;
 use super::shell::NAME;
 use super::watched;
 use crate::confine::{Named, Place, ahead};

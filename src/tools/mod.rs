@@ -43,6 +43,7 @@ mod on_record;
 pub mod outcome;
 mod permission;
 pub mod plan;
+mod private;
 mod provider;
 mod recorder;
 pub mod regime;

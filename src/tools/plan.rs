@@ -135,7 +135,7 @@ pub fn lower_after(
     around: &Surroundings,
 ) -> Result<Lowered, PlanError> {
     let draft = draft_after(seen, profile, ground, around)?;
-    draft.prove(profile, ground, around)?;
+    draft.prove(profile)?;
     Ok(draft.lowered)
 }
 
@@ -144,11 +144,15 @@ pub fn look_after(seen: &Survey, profile: &Profile, ground: Ground) -> Result<Su
     landlock::survey_after(seen, profile, &landlock_options(ground))
 }
 
-/// What is not proven yet. A worker may confine itself by it meanwhile; no command may start.
+/// What is not proven yet. A worker may confine itself by it meanwhile, which changes nothing on the host; no command may
+/// start, and no bwrap, which could make mount points there.
 #[derive(Debug)]
 #[must_use = "nothing is known of a plan that is not proven"]
 pub struct Draft {
     lowered: Lowered,
+    ground: Ground,
+    /// Files that mounts may show though no clause speaks of them.
+    shown: Vec<AbsPath>,
 }
 
 /// Lowers a profile for a worker and its commands; [`Draft::prove`] is still to come.
@@ -161,7 +165,8 @@ fn draft_after(seen: &Survey, profile: &Profile, ground: Ground, around: &Surrou
         Walls::Landlock => lower_landlock(seen, profile, ground),
         Walls::Namespaces(maker) => lower_namespaces(seen, profile, ground, maker, around),
     }?;
-    Ok(Draft { lowered })
+    let shown = around.shown.clone();
+    Ok(Draft { lowered, ground, shown })
 }
 
 impl Draft {
@@ -176,7 +181,7 @@ impl Draft {
     }
 
     /// Proves that the plan permits no more than the profile that it was drafted from.
-    pub fn prove(&self, profile: &Profile, ground: Ground, around: &Surroundings) -> Result<(), PlanError> {
+    pub fn prove(&self, profile: &Profile) -> Result<(), PlanError> {
         let plan = self.plan();
         match &plan.world {
             None => landlock::validate(&plan.landlock, profile),
@@ -185,7 +190,7 @@ impl Draft {
                     argv: &world.mounts.render(),
                     layer: &plan.landlock,
                     own: &world.own,
-                    stage: &around.shown,
+                    stage: &self.shown,
                 };
                 namespaces::validate(&walls, profile, &self.lowered.survey)
             }
@@ -195,7 +200,7 @@ impl Draft {
         let watched = plan.watched.iter().map(|filters| (Attempts::Watched, filters));
         for (attempts, filters) in std::iter::once((Attempts::Unseen, &plan.filters)).chain(watched) {
             for role in [Role::Worker, Role::Command] {
-                let settings = settings(profile, role, attempts, ground);
+                let settings = settings(profile, role, attempts, self.ground);
                 seccomp::hold(filters.of(role), settings).map_err(PlanError::WeakFilter)?;
             }
         }
@@ -372,5 +377,77 @@ impl Hasher for Sha {
     /// Not used: the whole digest is taken.
     fn finish(&self) -> u64 {
         0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+    use crate::backend::landlock::Beneath;
+    use crate::backend::namespaces::{BindAccess, Step};
+    use crate::config::amend::load_amended;
+    use crate::config::{Context, Matchers};
+    use crate::policy::shell::{rule_covers, rule_matches};
+    use crate::profile::derive;
+
+    /// A draft for a profile that reads one directory, which shows a file beside it, and the profile.
+    fn drafted(walls: Walls) -> (Draft, Profile) {
+        let context = Context::host(Matchers {
+            matches: rule_matches,
+            covers: rule_covers,
+        });
+        let text = "sandbox: {paths: {a: {root: /usr/bin, mode: ro}}}\n";
+        let loaded = load_amended(Path::new("/agent.yaml"), text, &context).unwrap();
+        let profile = derive(&loaded.policy, &Call::of(Asked::Nobody));
+        let ground = Ground {
+            walls,
+            landlock_abi: 6,
+            deny_fallback: DenyFallback::Refuse,
+            residuals: Residuals::Report,
+            attempts: Attempts::Unseen,
+        };
+        let around = Surroundings {
+            shown: vec![AbsPath::new("/etc/passwd").unwrap()],
+            ..Surroundings::default()
+        };
+        (draft(&profile, ground, &around).unwrap(), profile)
+    }
+
+    #[test]
+    fn a_mount_that_no_clause_grants_is_not_proven() {
+        let (mut draft, profile) = drafted(Walls::Namespaces(Maker::Stockade));
+        draft.prove(&profile).unwrap();
+        let steps = &mut draft.lowered.plan.world.as_mut().unwrap().mounts.steps;
+        steps.push(Step::Bind {
+            path: "/usr/bin".into(),
+            access: BindAccess::Writable,
+            device: 0,
+            inode: 0,
+            beneath: Beneath::Directory,
+        });
+        let refused = draft.prove(&profile);
+        assert!(matches!(refused, Err(PlanError::WeakPlan(_))), "{refused:?}");
+    }
+
+    #[test]
+    fn what_mounts_show_for_the_worker_alone_is_excused_by_the_draft_that_shows_it() {
+        let (mut draft, profile) = drafted(Walls::Namespaces(Maker::Stockade));
+        draft.prove(&profile).unwrap();
+        draft.shown.clear();
+        let refused = draft.prove(&profile);
+        assert!(matches!(refused, Err(PlanError::WeakPlan(_))), "{refused:?}");
+    }
+
+    #[test]
+    fn a_rule_that_no_clause_grants_is_not_proven() {
+        let (mut draft, profile) = drafted(Walls::Landlock);
+        draft.prove(&profile).unwrap();
+        for rule in &mut draft.lowered.plan.landlock.rules {
+            rule.path = "/etc".into();
+        }
+        let refused = draft.prove(&profile);
+        assert!(matches!(refused, Err(PlanError::WeakPlan(_))), "{refused:?}");
     }
 }

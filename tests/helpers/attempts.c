@@ -183,6 +183,8 @@ int main(int argc, char **argv) {
     S("shmget", SYS_shmget, 0, 4096, 0600, 0, 0, 0);
     S("mq_unlink", SYS_mq_unlink, (long)"nothing", 0, 0, 0, 0, 0);
     S("process_vm_readv", SYS_process_vm_readv, getpid(), 0, 0, 0, 0, 0);
+    S("statmount", 457, 0, 0, 0, 0, 0, 0);
+    S("listmount", 458, 0, 0, 0, 0, 0, 0);
     S("personality", SYS_personality, 0xffffffff, 0, 0, 0, 0, 0);
     S("personality-exec", SYS_personality, 0x0400000, 0, 0, 0, 0, 0);
     S("personality-back", SYS_personality, 0, 0, 0, 0, 0, 0);

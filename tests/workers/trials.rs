@@ -11,14 +11,21 @@ use std::time::Duration;
 use seccompiler::{
     BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter, SeccompRule,
 };
-use stockade::backend::host::Host;
+use stockade::backend::MadeBy;
+use stockade::backend::host::{Host, Maker, program};
+use stockade::backend::namespaces::NetworkNamespace;
+use stockade::backend::seccomp::Attempts;
 use stockade::config::{self, Context, Matchers};
 use stockade::confine::ahead;
 use stockade::confine::protect::Person;
 use stockade::confine::protocol::{Counting, Work};
-use stockade::confine::{CommandLimits, Confinement, End, Launch, Named, OwnProcess, Place, Setup, Stage, Step};
+use stockade::confine::{
+    CommandLimits, ConfineError, Confinement, End, Launch, Named, OwnProcess, Place, Setup, Stage, Step,
+};
 use stockade::policy::shell::{rule_covers, rule_matches};
-use stockade::policy::{BackendChoice, Mode, Policy};
+use stockade::policy::{AbsPath, BackendChoice, DenyFallback, Mode, Policy, Residuals};
+use stockade::profile::{Asked, Call, derive};
+use stockade::tools::plan::{self, Ground, Surroundings, Walls};
 use stockade::tools::{
     Executor, Narrowing, Outcome, OutputMode, Places, Prospect, ShellCall, ShellCommand, Status, Stdin,
     TerminalApprover, terminal_size,
@@ -67,11 +74,15 @@ const LANDLOCK: [Trial; 6] = under!("landlock", BackendChoice::Landlock);
 const NAMESPACES: [Trial; 6] = under!("namespaces", BackendChoice::Namespaces);
 const BWRAP: [Trial; 6] = under!("bwrap", BackendChoice::Bwrap);
 
+const ANNOUNCED: [Trial; 1] = [("namespaces::other_ones_than_were_announced_are_refused", |_| {
+    announced_otherwise();
+})];
+
 const UNCONFINED: [Trial; 1] = [("a_limit_that_the_kernel_would_not_count_starts_nothing", |_| {
     uncounted();
 })];
 
-const AHEAD: [Trial; 10] = [
+const AHEAD: [Trial; 11] = [
     ("ahead::a_stage_that_nobody_takes_is_ended", |_| untaken()),
     (
         "ahead::the_first_command_takes_the_stage_and_leaves_nothing_of_it",
@@ -85,6 +96,10 @@ const AHEAD: [Trial; 10] = [
     (
         "ahead::namespaces::a_stage_that_was_told_what_is_needed_has_looked_before_the_command_comes",
         |_| told(BackendChoice::Namespaces),
+    ),
+    (
+        "ahead::auto::a_stage_that_was_told_what_is_needed_has_looked_before_the_command_comes",
+        |_| told(BackendChoice::Auto),
     ),
     (
         "ahead::landlock::a_stage_that_was_told_something_else_is_ended_and_leaves_nothing",
@@ -121,7 +136,7 @@ const AUTO: [Trial; 3] = [
 ];
 
 pub(crate) fn main() -> ExitCode {
-    let mut trials = [LANDLOCK.as_slice(), &NAMESPACES, &UNCONFINED, &AHEAD, &AUTO].concat();
+    let mut trials = [LANDLOCK.as_slice(), &NAMESPACES, &ANNOUNCED, &UNCONFINED, &AHEAD, &AUTO].concat();
     if Host::with_bwrap().bwrap.is_some() {
         trials.extend(BWRAP);
     } else {
@@ -278,7 +293,12 @@ fn said(outcome: Outcome) -> String {
 
 /// The children of this process.
 fn children() -> BTreeSet<i32> {
-    let threads = fs::read_dir("/proc/self/task").unwrap();
+    children_of(std::process::id().cast_signed())
+}
+
+/// The children of a process; none of one that is gone.
+fn children_of(process: i32) -> BTreeSet<i32> {
+    let threads = fs::read_dir(format!("/proc/{process}/task")).into_iter().flatten();
     let each = threads.map(|thread| fs::read_to_string(thread.unwrap().path().join("children")).unwrap_or_default());
     each.flat_map(|list| {
         list.split_whitespace()
@@ -337,6 +357,16 @@ fn journalled(world: &World) -> bool {
     fs::read_dir(world.places.state.join("journal")).is_ok_and(|mut entries| entries.next().is_some())
 }
 
+/// Whether the first process of namespaces descends from this one.
+fn has_namespaces(process: i32) -> bool {
+    let is_first = |child: i32| {
+        let name = fs::read_to_string(format!("/proc/{child}/comm"));
+        name.is_ok_and(|name| name.trim() == "stockade-init")
+    };
+    let mut children = children_of(process).into_iter();
+    children.any(|child| is_first(child) || has_namespaces(child))
+}
+
 /// Tells the stage that was started ahead what a line in this world needs.
 fn foretell(world: &World) {
     foretell_under(world, world.policy.clone());
@@ -363,6 +393,9 @@ fn told(backend: BackendChoice) {
     let stage = started_ahead();
     foretell(&world);
     wait_for(|| journalled(&world));
+    if backend != BackendChoice::Landlock {
+        wait_for(|| has_namespaces(stage));
+    }
     assert_eq!(said(world.wide("echo ran")), "ran\n");
     let after = children();
     assert_eq!(after.difference(&before).copied().collect::<Vec<_>>(), [stage]);
@@ -407,6 +440,7 @@ fn told_nothing(backend: BackendChoice) {
     foretell(&world);
     std::thread::sleep(Duration::from_millis(300));
     assert!(!journalled(&world));
+    assert_eq!(children_of(stage), BTreeSet::new());
     // It is good for the command all the same.
     assert_eq!(said(world.wide("echo ran")), "ran\n");
     assert!(children().contains(&stage));
@@ -594,6 +628,64 @@ fn uncounted() {
         other => panic!("{other:?}"),
     }
     assert_eq!(ends(Counting::Sampled), End::Exited(0));
+}
+
+/// What comes of a worker that is told a plan for what was announced, once that was changed.
+fn told_a_plan(change: fn(&mut stockade::backend::World)) -> Result<(), ConfineError> {
+    let world = World::new(BackendChoice::Namespaces);
+    let before = children();
+    let profile = derive(&world.policy, &Call::of(Asked::Nobody));
+    let ground = Ground {
+        walls: Walls::Namespaces(Maker::Stockade),
+        landlock_abi: 6,
+        deny_fallback: DenyFallback::Refuse,
+        residuals: Residuals::Report,
+        attempts: Attempts::Unseen,
+    };
+    let ready = world.runtime.block_on(async {
+        let named = Named::choose(|path| !path.as_path().starts_with("/tmp")).unwrap();
+        let mut stage = Stage::spawn(&named, None, ground.walls.place(&profile.network))
+            .await
+            .unwrap();
+        stage.present().await.unwrap();
+        let session = named.create().unwrap();
+        let needs = program::needs().unwrap().into_iter().chain([session.closed()]);
+        let around = Surroundings {
+            shown: needs.map(|path| AbsPath::new(path).unwrap()).collect(),
+            ..Surroundings::default()
+        };
+        let mut plan = plan::lower(&profile, ground, &around).unwrap().plan;
+        change(plan.world.as_mut().unwrap());
+        let setup = Setup {
+            plan: Some(plan),
+            own_process: OwnProcess::Closed,
+            session,
+            records: None,
+        };
+        let mut confinement = Confinement::start(stage, setup).await.unwrap();
+        let ready = confinement.ready().await;
+        confinement.finish().await;
+        ready
+    });
+    assert_eq!(children(), before);
+    ready
+}
+
+fn announced_otherwise() {
+    let changes: [fn(&mut stockade::backend::World); 2] = [
+        |world| world.mounts.network = NetworkNamespace::Host,
+        |world| world.made_by = MadeBy::Bwrap("/usr/bin/bwrap".into()),
+    ];
+    for change in changes {
+        match told_a_plan(change) {
+            Err(ConfineError::Step(failure)) => assert_eq!(failure.step, Step::Setup, "{failure}"),
+            other => panic!("{other:?}"),
+        }
+    }
+    // What was announced is carried out; this profile only grants no canary.
+    if let Err(ConfineError::Step(failure)) = told_a_plan(|_| ()) {
+        panic!("{failure}");
+    }
 }
 
 fn remembered() {

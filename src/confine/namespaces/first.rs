@@ -7,7 +7,7 @@ use nix::fcntl::OFlag;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sched::{CloneFlags, unshare};
 use nix::sys::prctl;
-use nix::sys::signal::Signal;
+use nix::sys::signal::{Signal, kill};
 use nix::sys::socket::{AddressFamily, SockFlag, SockType, socket};
 use nix::sys::wait::{WaitStatus, waitpid};
 use nix::unistd::{Pid, getppid, pipe2};
@@ -46,10 +46,18 @@ pub(crate) fn enter(network: NetworkNamespace, parent: Pid, kept: &[BorrowedFd<'
     let (gone, alive) = pipe2(OFlag::O_CLOEXEC).map_err(failed("a pipe"))?;
     if let Some(first) = sys::fork().map_err(failed("the first process"))? {
         drop(gone);
-        privilege::drop_in_namespaces()?;
         // With its end of the pipe the first process would notice, but it is killed at once anyhow.
-        sys::close_all_but(&[alive.as_fd()]).map_err(failed("descriptors"))?;
-        sys::exit_now(wait_for(first))
+        let done = privilege::drop_in_namespaces()
+            .and_then(|()| sys::close_all_but(&[alive.as_fd()]).map_err(failed("descriptors")));
+        match done {
+            Ok(()) => sys::exit_now(wait_for(first)),
+            Err(failure) => {
+                // What is to be said is said by one alone, and nobody else goes on.
+                let _killed = kill(first, Signal::SIGKILL);
+                let _ended = waitpid(first, None);
+                return Err(failure);
+            }
+        }
     }
     drop(alive);
     begin(network, &gone)?;

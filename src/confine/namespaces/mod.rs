@@ -13,7 +13,9 @@
 //! of the plan. So nobody on the host can have something else shown by swapping a name meanwhile, and nothing
 //! is made on the host.
 //!
-//! **Nothing comes in later.** Mounts are private: what the host mounts or unmounts from here on is not seen inside.
+//! **Nothing comes in later.** Mounts are private: what the host mounts or unmounts once the namespaces are made is not seen
+//! inside. That is some milliseconds before the host is surveyed: where a place of the plan itself is another by then, the
+//! start is refused; below it, what was mounted in between is not there.
 //!
 //! Every step that fails is told with its path and the system's word for it, and nothing runs.
 

@@ -1,6 +1,7 @@
 //! The session directory: the private HOME and TMPDIR of one profile, the canaries, and nothing after the session.
 //!
-//! The parent makes it; the keeper holds its lock and removes it, whoever dies. Directories that a
+//! The parent makes it, and holds its lock; the keeper holds it too from the first request on, or from the parent's end on,
+//! and removes it, whoever dies. Directories that a
 //! crash left (all processes killed at once) have an unheld lock and go at the next start.
 
 mod place;
@@ -169,6 +170,30 @@ pub(crate) fn hold(session: &Path) -> Option<Flock<File>> {
 mod tests {
     use super::remove::SETTLED;
     use super::*;
+
+    #[test]
+    fn who_takes_hold_makes_nothing_and_holds_it_when_its_maker_is_gone() {
+        let base = tempfile::tempdir().unwrap();
+        let base = base.path().join("stockade-test");
+        place::make(&base).unwrap();
+        let named = |base| Named {
+            path: place::name_below(base).unwrap(),
+        };
+        let absent = named(&base);
+        assert!(hold(absent.path()).is_none());
+        assert!(!absent.path().exists());
+        let (ours, other) = (named(&base).create().unwrap(), absent.create().unwrap());
+        let path = other.path().to_owned();
+        let held = hold(&path).unwrap();
+        let then = std::time::SystemTime::now() - SETTLED * 2;
+        File::open(&path).unwrap().set_modified(then).unwrap();
+        drop(other);
+        sweep_stale(ours.path());
+        assert!(path.exists());
+        drop(held);
+        sweep_stale(ours.path());
+        assert!(!path.exists());
+    }
 
     #[test]
     fn pruning_leaves_the_lock_and_what_somebody_put_there() {

@@ -156,10 +156,11 @@ pub(crate) fn attach_mount(mount: impl AsFd, point: impl AsFd) -> nix::Result<()
     Errno::result(done).map(drop)
 }
 
-/// Where the mount with this unique number is, as seen from this process's root; empty where it cannot be seen from there.
+/// Where the mount with this unique number is, as seen from this process's root.
 ///
 /// # Errors
-/// `ENOENT` when it is not mounted in this namespace any more, `ENOSYS` before Linux 6.8, `EOVERFLOW` for a path with no room.
+/// `ENOENT` when it is not mounted in this namespace any more, `EPERM` where it cannot be seen from here or a filter refuses the
+/// call, `ENOSYS` before Linux 6.8, `EOVERFLOW` for a path with no room, `ENODATA` for an answer without a path.
 pub(crate) fn mount_point(number: u64) -> nix::Result<Vec<u8>> {
     let asked = MountAsked {
         size: u32::try_from(size_of::<MountAsked>()).map_err(|_| Errno::EINVAL)?,

@@ -11,12 +11,13 @@ use crate::confine::records::Records;
 use crate::profile::Profile;
 use crate::tools::anew;
 use crate::tools::call::ToolError;
-use crate::tools::executor::{Executor, shown, worker_profile};
+use crate::tools::executor::Executor;
 use crate::tools::footing::Footing;
 use crate::tools::inspect::around::surroundings;
 use crate::tools::inspect::backend::{Held, Made};
 use crate::tools::inspect::{Backend, Inspection};
 use crate::tools::plan::{self, Ground, Lowered, PlanError, Surroundings, Walls};
+use crate::tools::private::{shown, worker_profile};
 
 /// The most workers whose plans are kept: as many as live at once, and some more.
 const MOST: usize = 16;

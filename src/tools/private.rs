@@ -1,0 +1,71 @@
+//! What is a session's own: where its directory may lie, and what of it a worker is granted and shown.
+
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+use super::call::ToolError;
+use crate::backend::host::program;
+use crate::backend::namespaces::own;
+use crate::confine::{Place, Session};
+use crate::policy::{AbsPath, Access, Grant, Identity, Operation, Origin, Rights, Scope};
+use crate::profile::{FileReach, Profile};
+
+/// Whether sessions may lie there: outside every grant.
+pub(super) fn may_lie(base: &AbsPath, envelope: &Profile, place: Place) -> bool {
+    let outside = Operation::ALL.into_iter().all(|operation| {
+        envelope.access(operation, base) == Access::Denied
+            && base
+                .child("s")
+                .is_none_or(|child| envelope.access(operation, &child) == Access::Denied)
+    });
+    outside && !(place.is_behind_mounts() && is_replaced(base))
+}
+
+/// Whether namespaces show something of their own there instead of the host's.
+pub(super) fn is_replaced(path: &AbsPath) -> bool {
+    let own = [own::TMP, own::DEV, own::PROC];
+    own.iter()
+        .any(|top| AbsPath::new(top).is_ok_and(|top| path.is_within(&top)))
+}
+
+/// What must be seen inside though nobody is granted it: what the worker needs to start, and the file that nothing
+/// may open, so that the refusal comes from the layer.
+pub(super) fn shown(session: &Session) -> Result<Vec<AbsPath>, ToolError> {
+    let needs = program::needs().map_err(ToolError::Private)?;
+    let paths = needs.into_iter().chain([session.closed()]).map(AbsPath::new);
+    paths
+        .collect::<Result<_, _>>()
+        .map_err(|error| ToolError::Private(std::io::Error::other(error)))
+}
+
+/// A directory of the session as a grant needs it: its path and its inode.
+fn own_directory(path: &Path) -> Result<(AbsPath, Identity), ToolError> {
+    let meta = std::fs::symlink_metadata(path).map_err(ToolError::Private)?;
+    let path = AbsPath::new(path).map_err(|error| ToolError::Private(std::io::Error::other(error)))?;
+    Ok((
+        path,
+        Identity {
+            device: meta.dev(),
+            inode: meta.ino(),
+        },
+    ))
+}
+
+/// The profile of a worker: with the session's own directories, and what its self-test must be able to read.
+pub(super) fn worker_profile(profile: Profile, session: &Session) -> Result<Profile, ToolError> {
+    let private = session.private();
+    let own = [own_directory(&private.home)?, own_directory(&private.tmp)?];
+    with_canary(profile.with_private(own), session)
+}
+
+/// Adds the canary that the self-test must be able to read.
+fn with_canary(mut profile: Profile, session: &Session) -> Result<Profile, ToolError> {
+    let (path, identity) = own_directory(&session.readable())?;
+    let canary = Grant {
+        scope: Scope::File,
+        ..Grant::tree(path.clone(), Rights::READ, Origin::Builtin("self-test"))
+    };
+    profile.grants.push(canary);
+    profile.identities.insert(path, identity);
+    Ok(profile)
+}
