@@ -186,6 +186,13 @@ impl<'a> Keeper<'a> {
                 Ok(()) => KeeperReply::Recorded,
                 Err(why) => KeeperReply::Failed(why),
             },
+            KeeperRequest::Forget => {
+                if self.prepared.take().is_some() {
+                    // Nobody has claimed it, so no start takes it for something to restore.
+                    let _released = self.release();
+                }
+                return true;
+            }
             KeeperRequest::Settle => {
                 let (violations, unsettled) = bounded(self.settle());
                 let told = send(&self.link, &KeeperReply::Settled(violations, unsettled), &[]);

@@ -278,6 +278,9 @@ pub enum LimitKind {
 pub enum KeeperRequest {
     /// Record protected names; a command is about to start.
     Snapshot,
+    /// Something is looked at first, about which somebody may be asked: what was recorded ahead for a command that starts at
+    /// once is for nobody.
+    Forget,
     /// Compare and restore; no process of the command is left.
     Settle,
     /// Sample the tree of a runner against these limits until told otherwise. A pidfd of the runner rides along:

@@ -53,7 +53,7 @@ impl Worker<'_> {
         let watch = start.work.watch();
         match watch {
             Watch::ProtectedNames => self.record()?,
-            Watch::Nothing => {}
+            Watch::Nothing => self.look_first(),
         }
         let task = Box::new(Task {
             start,

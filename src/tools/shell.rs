@@ -147,6 +147,7 @@ impl Executor {
             Some(worker) => worker,
             None => self.start_worker(&profile, own_process, &permitted.asked).await?,
         };
+        worker = self.unless_stopped(worker, digest, &mut call.stops).await?;
         let name = meanwhile.call.as_deref();
         if let Err(error) = self.record_start(&call.command, directory, &digest, name).await {
             return finished(worker, error).await;
@@ -239,6 +240,22 @@ impl Executor {
         let worker = self.workers.take(digest)?;
         worker.expect().await;
         Some(worker)
+    }
+
+    /// The worker, unless somebody stopped the call while it was made ready: they want no command.
+    async fn unless_stopped(
+        &mut self,
+        worker: Confinement,
+        digest: ProfileDigest,
+        stops: &mut mpsc::Receiver<Signal>,
+    ) -> Result<Confinement, ToolError> {
+        match stops.try_recv() {
+            Ok(signal) => {
+                self.workers.keep(digest, worker).await;
+                Err(ToolError::Stopped(signal))
+            }
+            Err(_) => Ok(worker),
+        }
     }
 
     /// How to find out more, where nobody looked.

@@ -8,9 +8,11 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
+use nix::sys::signal::Signal;
 use seccompiler::{
     BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter, SeccompRule,
 };
+use stockade::approval::{ApprovalDecision, ApprovalRequest, Approver, ApproverError, Presentation, Remember};
 use stockade::backend::MadeBy;
 use stockade::backend::host::{Host, Maker, program};
 use stockade::backend::namespaces::NetworkNamespace;
@@ -28,7 +30,7 @@ use stockade::profile::{Asked, Call, derive};
 use stockade::tools::plan::{self, Ground, Surroundings, Walls};
 use stockade::tools::{
     Executor, Narrowing, Outcome, OutputMode, Places, Prospect, ShellCall, ShellCommand, Status, Stdin,
-    TerminalApprover, terminal_size,
+    TerminalApprover, ToolError, terminal_size,
 };
 use tempfile::TempDir;
 use tokio::runtime::{Builder, Runtime};
@@ -76,6 +78,20 @@ const BWRAP: [Trial; 6] = under!("bwrap", BackendChoice::Bwrap);
 
 const ANNOUNCED: [Trial; 1] = [("namespaces::other_ones_than_were_announced_are_refused", |_| {
     announced_otherwise();
+})];
+
+const ASKED: [Trial; 2] = [
+    ("landlock::what_a_person_changes_while_a_question_is_open_stays", |_| {
+        changed_meanwhile(BackendChoice::Landlock);
+    }),
+    (
+        "namespaces::what_a_person_changes_while_a_question_is_open_stays",
+        |_| changed_meanwhile(BackendChoice::Namespaces),
+    ),
+];
+
+const STOPPED: [Trial; 1] = [("a_stop_that_comes_before_the_command_starts_nothing", |_| {
+    stopped_before();
 })];
 
 const UNCONFINED: [Trial; 1] = [("a_limit_that_the_kernel_would_not_count_starts_nothing", |_| {
@@ -136,7 +152,17 @@ const AUTO: [Trial; 3] = [
 ];
 
 pub(crate) fn main() -> ExitCode {
-    let mut trials = [LANDLOCK.as_slice(), &NAMESPACES, &ANNOUNCED, &UNCONFINED, &AHEAD, &AUTO].concat();
+    let mut trials = [
+        LANDLOCK.as_slice(),
+        &NAMESPACES,
+        &ANNOUNCED,
+        &ASKED,
+        &STOPPED,
+        &UNCONFINED,
+        &AHEAD,
+        &AUTO,
+    ]
+    .concat();
     if Host::with_bwrap().bwrap.is_some() {
         trials.extend(BWRAP);
     } else {
@@ -342,7 +368,7 @@ fn taken() {
 fn replaced() {
     let mut world = World::new(BackendChoice::Landlock);
     let stage = started_ahead();
-    nix::sys::signal::kill(nix::unistd::Pid::from_raw(stage), nix::sys::signal::Signal::SIGKILL).unwrap();
+    nix::sys::signal::kill(nix::unistd::Pid::from_raw(stage), Signal::SIGKILL).unwrap();
     // Until it is seen to be dead.
     while fs::read_to_string(format!("/proc/{stage}/stat")).is_ok_and(|stat| !stat.contains(") Z ")) {
         std::thread::yield_now();
@@ -628,6 +654,65 @@ fn uncounted() {
         other => panic!("{other:?}"),
     }
     assert_eq!(ends(Counting::Sampled), End::Exited(0));
+}
+
+fn stopped_before() {
+    let mut world = World::new(BackendChoice::Landlock);
+    let mark = world.workspace().join("mark");
+    let (sender, stops) = tokio::sync::mpsc::channel(1);
+    sender.try_send(Signal::SIGINT).unwrap();
+    let line = ShellCommand::Line("touch mark".into());
+    let stopped = ShellCall {
+        stops,
+        ..call(&world.workspace(), line)
+    };
+    let executor = world.executor.as_mut().unwrap();
+    let outcome = world.runtime.block_on(executor.shell(stopped));
+    assert!(
+        matches!(outcome, Err(ToolError::Stopped(Signal::SIGINT))),
+        "{outcome:?}"
+    );
+    assert!(!mark.exists());
+    assert_eq!(said(world.wide("touch mark")), "");
+    assert!(mark.exists());
+    world.finish();
+}
+
+/// A person who changes a protected name before each answer, which is yes.
+struct Changing(PathBuf);
+
+impl Approver for Changing {
+    fn ask(&mut self, _: &ApprovalRequest, _: &Presentation) -> Result<ApprovalDecision, ApproverError> {
+        fs::write(&self.0, "theirs\n").unwrap();
+        Ok(ApprovalDecision {
+            approved: true,
+            note: None,
+            remember: Remember::None,
+        })
+    }
+}
+
+fn changed_meanwhile(backend: BackendChoice) {
+    let mut world = World::asking(backend, "required");
+    let name = world.workspace().join(".envrc");
+    let (policy, places) = (world.policy.clone(), world.places.clone());
+    let approver = Box::new(Changing(name.clone()));
+    world.executor = Some(Executor::new(policy, Narrowing::default(), Mode::Interactive, approver, places).unwrap());
+    // A worker was started before the question: it looked at the file that the first line names.
+    for line in ["cat .envrc", "true; cat .envrc", "cat .envrc"] {
+        fs::write(&name, "before\n").unwrap();
+        let outcome = world.wide(line);
+        assert_eq!(outcome.restored, [], "{line}");
+        assert_eq!(fs::read_to_string(&name).unwrap(), "theirs\n", "{line}");
+        assert_eq!(said(outcome), "theirs\n", "{line}");
+    }
+    // What a command changes, and nobody wants, is undone, or was never to be had.
+    let other = world.executor();
+    let asking = world.executor.replace(other).unwrap();
+    world.runtime.block_on(asking.finish()).unwrap();
+    world.wide("echo changed >.envrc; true");
+    assert_eq!(fs::read_to_string(&name).unwrap(), "theirs\n");
+    world.finish();
 }
 
 /// What comes of a worker that is told a plan for what was announced, once that was changed.
