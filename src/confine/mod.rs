@@ -34,6 +34,7 @@ mod listening;
 mod mounts;
 mod namespaces;
 pub mod outside;
+mod place;
 pub mod privilege;
 pub mod protect;
 pub mod protocol;

@@ -6,9 +6,9 @@ use serde::{Deserialize, Serialize};
 
 use super::attempted::Attempted;
 pub use super::failure::{StartFailure, Step};
+pub use super::place::Place;
 use super::protect::Person;
 use crate::backend::Plan;
-use crate::backend::namespaces::NetworkNamespace;
 
 /// What the stage is told first, before the directory exists: what it must remove if the parent dies. The keeper's
 /// end of the socket for [`Inquiry`] rides along.
@@ -21,28 +21,6 @@ pub struct Announcement {
     pub protect: Option<ProtectSetup>,
     /// Where the worker will run.
     pub place: Place,
-}
-
-/// Where a worker runs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Place {
-    /// Beside the keeper.
-    Host,
-    /// In namespaces that the stage makes at once, with this network. Mounts are made before anything runs there, so the
-    /// keeper first says which protected names there are.
-    Namespaces(NetworkNamespace),
-    /// The same in namespaces that bwrap makes.
-    Bwrap,
-}
-
-impl Place {
-    /// Whether mounts stand between the worker and the host.
-    pub const fn is_behind_mounts(self) -> bool {
-        match self {
-            Self::Host => false,
-            Self::Namespaces(_) | Self::Bwrap => true,
-        }
-    }
 }
 
 /// What the worker is told first.
