@@ -8,8 +8,11 @@ use nix::sys::signal::{Signal, kill};
 use super::protocol::CommandLimits;
 use super::sweep;
 
-/// How long a runner may take to end a tree that is over a limit.
-const RUNNER_GRACE: Duration = Duration::from_secs(5);
+/// How long a runner may take to end a tree that is over a limit. One that grows faster than a busy machine ends it takes a
+/// while.
+const RUNNER_GRACE: Duration = Duration::from_secs(15);
+/// How long one that is stopped may: it ends nothing.
+const STOPPED_GRACE: Duration = Duration::from_secs(5);
 
 /// A runner whose tree is sampled.
 #[derive(Debug)]
@@ -66,7 +69,12 @@ impl Samples {
             };
             // A runner that is gone already has nothing left to limit.
             let _signalled = kill(runner, signal);
-            if told.get_or_insert_with(Instant::now).elapsed() > RUNNER_GRACE {
+            let grace = if table.is_stopped(runner) {
+                STOPPED_GRACE
+            } else {
+                RUNNER_GRACE
+            };
+            if told.get_or_insert_with(Instant::now).elapsed() > grace {
                 return false;
             }
         }

@@ -21,6 +21,8 @@ pub(crate) struct Table {
     used: BTreeMap<i32, Usage>,
     /// Those that have ended and wait to be reaped.
     ended: BTreeSet<i32>,
+    /// Those that somebody has stopped.
+    stopped: BTreeSet<i32>,
 }
 
 /// How often parents are looked for that were not there when the table was read.
@@ -63,6 +65,7 @@ impl Table {
     fn look_at(&mut self, pid: i32) -> bool {
         let stat = std::fs::read(format!("/proc/{pid}/stat")).ok();
         self.ended.remove(&pid);
+        self.stopped.remove(&pid);
         let Some((state, parent, threads, pages)) = stat.and_then(|stat| parse_stat(&stat)) else {
             self.parents.remove(&pid);
             self.used.remove(&pid);
@@ -72,6 +75,9 @@ impl Table {
         if state == b'Z' && threads <= 1 {
             self.ended.insert(pid);
         }
+        if matches!(state, b'T' | b't') {
+            self.stopped.insert(pid);
+        }
         let usage = Usage {
             processes: threads,
             resident: pages.saturating_mul(page()),
@@ -79,6 +85,11 @@ impl Table {
         self.parents.insert(pid, parent);
         self.used.insert(pid, usage);
         true
+    }
+
+    /// Whether a signal or a tracer has stopped it.
+    pub(crate) fn is_stopped(&self, process: Pid) -> bool {
+        self.stopped.contains(&process.as_raw())
     }
 
     /// Looks for parents that are not in the table; whether there were any.
