@@ -106,8 +106,8 @@ impl<'a> Keeper<'a> {
         }
     }
 
-    /// Tells the parent of the protected names that are there, to be covered by mounts; [`prepare`](Self::prepare) has recorded them. Where it could
-    /// not, nothing may run behind mounts that cover nothing.
+    /// Tells the parent of the protected names that are there, to be covered by mounts; [`prepare`](Self::prepare) has
+    /// recorded them. Where it could not, nothing may run behind mounts that cover nothing.
     pub(crate) fn tell_present(&mut self) {
         self.is_uncovered = self.protect.is_some() && self.guard.is_none();
         let present = self.guard.as_ref().map(|guard| guard.present(MOST_PROTECTED));

@@ -308,8 +308,9 @@ impl Executor {
             records: drafted.as_ref().and_then(|(_, _, ground)| records(*ground)),
         };
         let mut worker = Confinement::start(stage, setup).await?;
-        // While the worker confines itself; it is asked for nothing before.
-        if let Some((draft, profile, _)) = &drafted
+        // While the worker confines itself; it is asked for nothing before. What bwrap carries out was proven above.
+        if place != Place::Bwrap
+            && let Some((draft, profile, _)) = &drafted
             && let Err(error) = draft.prove(profile)
         {
             worker.finish().await;

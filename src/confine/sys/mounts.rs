@@ -20,7 +20,6 @@ const FSMOUNT_CLOEXEC: libc::c_uint = 1;
 const FSCONFIG_SET_STRING: libc::c_uint = 1;
 const FSCONFIG_CMD_CREATE: libc::c_uint = 6;
 const AT_EMPTY_PATH: libc::c_uint = libc::AT_EMPTY_PATH.cast_unsigned();
-
 const STATMOUNT_MNT_POINT: u64 = 0x10;
 
 /// What a mount does not let be done.
