@@ -30,6 +30,7 @@ mod tests {
         the_password_hashes_are_not_read [];
         another_process_s_environment_and_command_line_are_not_read ["python3"];
         another_process_is_not_signalled ["python3"];
+        a_command_gets_processors_as_it_would_outside ["chrt"];
         another_process_is_not_traced ["python3"];
         another_process_s_limits_and_priority_are_not_changed ["python3"];
         a_unix_socket_is_not_reached_wherever_it_lies ["python3"];
@@ -253,6 +254,16 @@ mod tests {
         let own = "p = os.fork()\nif p == 0: __import__('signal').pause()\nos.kill(p, 9)\nos.waitpid(p, 0)";
         assert_eq!(probe(world, own), "done");
         bystander.still_there();
+    }
+
+    fn a_command_gets_processors_as_it_would_outside(world: &Fixture) {
+        let policy = |told: String| {
+            told.lines()
+                .find_map(|line| line.split_once("policy: ").map(|(_, policy)| policy.to_owned()))
+        };
+        let outside = policy(world.bare("/usr/bin/chrt").args(["-p", "0"]).output().ok());
+        assert!(outside.is_some());
+        assert_eq!(policy(world.run(&["chrt", "-p", "0"]).output().ok()), outside);
     }
 
     fn another_process_is_not_traced(world: &Fixture) {

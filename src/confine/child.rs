@@ -45,14 +45,16 @@ impl Child {
             .stderr(Stdio::null())
             .spawn()?;
         let pid = i32::try_from(child.id()).map_err(std::io::Error::other)?;
-        Ok(Self::of(Pid::from_raw(pid)))
+        let child = Self::of(Pid::from_raw(pid));
+        child.send_off();
+        Ok(child)
     }
 
     /// The same for a process that has no other thread. [`start`](Self::start) waits until the new program is
     /// loaded, which is long where there is something else to do.
     pub(super) fn start_alone(control: &OwnedFd) -> nix::Result<Self> {
         let null = open("/dev/null", OFlag::O_RDWR | OFlag::O_CLOEXEC, Mode::empty())?;
-        match sys::fork()? {
+        match spread::fork_away()? {
             Some(pid) => Ok(Self::of(pid)),
             None => match become_stage(control, &null) {
                 Ok(never) => match never {},
@@ -62,13 +64,11 @@ impl Child {
         }
     }
 
-    fn of(pid: Pid) -> Self {
-        let child = Self {
+    const fn of(pid: Pid) -> Self {
+        Self {
             pid,
             state: State::Unreaped,
-        };
-        child.send_off();
-        child
+        }
     }
 
     /// Somebody who looks whether it was stopped; needs a runtime.

@@ -64,3 +64,4 @@ pub use error::ConfineError;
 pub use protocol::{CommandLimits, End, LimitKind, OwnProcess, Place, StartFailure, Step};
 pub use running::Running;
 pub use session::{Named, Session};
+pub(crate) use spread::send_thread_off;

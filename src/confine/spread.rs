@@ -3,13 +3,15 @@
 //! The kernel starts it on its creator's processor, and while the creator goes on working there it may wait for
 //! the next clock tick, 4 ms at 250 Hz, with another processor idle. A start has a handful of short steps that can go
 //! side by side, so who makes a task and goes on says where each is to be. What a task may use later is
-//! not narrowed: its mask is put back at once, and it stays where it is until the kernel moves it.
+//! not narrowed, but for a thread that ends with one piece of work: its mask is put back at once, and it stays where it is until the kernel moves it.
 
 use std::io;
-use std::thread::{Builder, Scope};
+use std::thread::{Builder, JoinHandle, Scope};
 
 use nix::sched::{CpuSet, sched_getaffinity, sched_getcpu, sched_setaffinity};
 use nix::unistd::Pid;
+
+use super::sys::{self, Scheduling};
 
 /// The calling thread.
 const MYSELF: Pid = Pid::from_raw(0);
@@ -23,6 +25,33 @@ pub(super) fn send_off(child: Pid) {
         && sched_setaffinity(child, &others).is_ok()
     {
         let _narrowed = sched_setaffinity(child, &all);
+    }
+}
+
+/// Duplicates this process, as [`sys::fork`] does; the child begins on another processor, and this one goes on here.
+///
+/// The kernel may run the child first, on this processor, before it can be sent off. What it holds for batch work it lets
+/// displace nobody, and so parent and child are that until they have parted.
+pub(super) fn fork_away() -> nix::Result<Option<Pid>> {
+    let parting = sys::scheduling() == Some(Scheduling::Ordinary) && sys::set_scheduling(Scheduling::Batch).is_ok();
+    let forked = sys::fork();
+    if let Ok(Some(child)) = forked {
+        send_off(child);
+    }
+    if parting {
+        // It only saves time: batch work gets its share all the same.
+        let _as_before = sys::set_scheduling(Scheduling::Ordinary);
+    }
+    forked
+}
+
+/// Keeps a thread that was just started, for one short piece of work, to other processors than this one.
+pub(crate) fn send_thread_off(thread: &JoinHandle<()>) {
+    if let Ok(all) = sched_getaffinity(MYSELF)
+        && let Some(others) = without_this(&all)
+    {
+        // It only saves time.
+        let _narrowed = sys::set_thread_affinity(thread, &others);
     }
 }
 

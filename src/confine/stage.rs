@@ -118,10 +118,10 @@ fn become_both(control: &OwnedFd, aside: OwnedFd, session: &Path, announcement: 
     let mut keeper = keeper::Keeper::new(control, keeper_end, aside, session.to_owned(), announcement.protect);
     let keeping = getpid();
     match announcement.place {
+        // The worker has nothing to do until the plan is made, which the parent works on elsewhere.
         Place::Host => match sys::fork() {
             Ok(Some(worker)) => {
                 drop(worker_end);
-                spread::send_off(worker);
                 keeper.prepare();
                 keeper.serve(worker, None)
             }
@@ -131,10 +131,9 @@ fn become_both(control: &OwnedFd, aside: OwnedFd, session: &Path, announcement: 
             }
             Err(errno) => failed("the worker")(errno),
         },
-        Place::Namespaces(network) => match sys::fork() {
+        Place::Namespaces(network) => match spread::fork_away() {
             Ok(Some(worker)) => {
                 drop(worker_end);
-                spread::send_off(worker);
                 // What the other one needs the keeper does not. It ends with the keeper if this fails.
                 if let Err(failure) = privilege::drop_all() {
                     return failure;

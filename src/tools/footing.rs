@@ -9,6 +9,7 @@ use crate::backend::host::{Host, Probe};
 use crate::backend::landlock::rights::{OLDEST_ABI, RESOLVE_UNIX_ABI};
 use crate::backend::namespaces::OLDEST_ABI as OLDEST_INSIDE;
 use crate::backend::seccomp::Attempts;
+use crate::confine::send_thread_off;
 use crate::policy::{BackendChoice, Explain, OsSandbox, Policy};
 
 /// How commands of a session are held.
@@ -36,7 +37,7 @@ pub struct Chosen {
 impl Footing {
     /// Begins to try what this machine can do, for a program that will choose soon and reads its config first.
     pub fn look_ahead() {
-        Host::begin();
+        Host::begin(send_thread_off);
     }
 
     /// What this machine can do for the policy; an error where the policy wants to fail at once.

@@ -14,7 +14,7 @@ use crate::backend::seccomp::{self, Attempts, Filters, IpSockets, Role, SeccompE
 use crate::backend::status::{ClauseStatus, Refusal};
 use crate::backend::survey::{Survey, SurveyError};
 use crate::backend::{Exit, Plan, Regime, World, attributes, namespaces};
-use crate::confine::Place;
+use crate::confine::{Place, send_thread_off};
 use crate::policy::{AbsPath, DenyFallback, Network, Policy, Residuals};
 use crate::profile::order::Permission;
 use crate::profile::{Asked, Call, Profile, Witness, files_within};
@@ -291,7 +291,7 @@ fn complete(
 /// Has the filters for a profile on this ground made and proven meanwhile.
 pub(super) fn prepare_filters(profile: &Profile, ground: Ground) {
     let of = |role| settings(profile, role, Attempts::Unseen, ground);
-    seccomp::prepare([Role::Command, Role::Worker].map(of));
+    seccomp::prepare([Role::Command, Role::Worker].map(of), send_thread_off);
 }
 
 /// Lowers a profile to a Seatbelt text, and proves that the text permits no more than the profile.

@@ -1,8 +1,12 @@
 //! Something that is tried on a thread of its own, if need be before anybody asks what came of it.
 
 use std::io;
+use std::sync::mpsc::{Receiver, sync_channel};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread::{Builder, JoinHandle};
+
+/// Says where a thread begins that was just started and is not waited for yet.
+pub type Placing = fn(&JoinHandle<()>);
 
 /// A trial that many may ask for, each for one of its own.
 #[derive(Debug)]
@@ -10,7 +14,13 @@ pub(super) struct Trial<T> {
     name: &'static str,
     run: fn() -> T,
     /// The one that was begun before anybody asked.
-    begun: Mutex<Option<JoinHandle<T>>>,
+    begun: Mutex<Option<Running<T>>>,
+}
+
+#[derive(Debug)]
+struct Running<T> {
+    thread: JoinHandle<()>,
+    outcome: Receiver<T>,
 }
 
 impl<T: Send + 'static> Trial<T> {
@@ -23,31 +33,46 @@ impl<T: Send + 'static> Trial<T> {
     }
 
     /// Begins it for whoever asks next.
-    pub(super) fn begin(&self) {
+    pub(super) fn begin(&self, placing: Placing) {
         // Whoever asks tries again where no thread was to be had.
-        *self.begun() = self.start().ok();
+        let running = self.start().ok();
+        if let Some(running) = &running {
+            placing(&running.thread);
+        }
+        *self.begun() = running;
     }
 
     /// Waits for the one that was begun if nobody asked for it.
     pub(super) fn end(&self) {
         let begun = self.begun().take();
-        begun.map(JoinHandle::join);
+        begun.map(|running| running.thread.join());
     }
 
     /// What came of the one that was begun, or comes of a new one; why there is none.
     pub(super) fn outcome(&self) -> Result<T, String> {
         let begun = self.begun().take();
         match begun.map_or_else(|| self.start(), Ok) {
-            Ok(trial) => trial.join().map_err(|_| "the trial panicked".to_owned()),
+            Ok(running) => {
+                let ended = running.thread.join().is_ok();
+                let outcome = running.outcome.recv().ok().filter(|_| ended);
+                outcome.ok_or_else(|| "the trial panicked".to_owned())
+            }
             Err(error) => Err(format!("no thread for the trial: {error}")),
         }
     }
 
-    fn start(&self) -> io::Result<JoinHandle<T>> {
-        Builder::new().name(self.name.to_owned()).spawn(self.run)
+    fn start(&self) -> io::Result<Running<T>> {
+        let (told, outcome) = sync_channel(1);
+        let run = self.run;
+        let work = move || {
+            // Who began it may be gone.
+            let _heard = told.send(run());
+        };
+        let thread = Builder::new().name(self.name.to_owned()).spawn(work)?;
+        Ok(Running { thread, outcome })
     }
 
-    fn begun(&self) -> MutexGuard<'_, Option<JoinHandle<T>>> {
+    fn begun(&self) -> MutexGuard<'_, Option<Running<T>>> {
         self.begun.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -63,10 +88,10 @@ mod tests {
         static COUNT: AtomicUsize = AtomicUsize::new(0);
         static TRIAL: Trial<usize> = Trial::new("counts", || COUNT.fetch_add(1, Ordering::SeqCst));
         assert_eq!(TRIAL.outcome(), Ok(0));
-        TRIAL.begin();
+        TRIAL.begin(|_| ());
         TRIAL.end();
         assert_eq!(COUNT.load(Ordering::SeqCst), 2);
-        TRIAL.begin();
+        TRIAL.begin(|_| ());
         assert_eq!(TRIAL.outcome(), Ok(2));
         assert_eq!(TRIAL.outcome(), Ok(3));
     }

@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use super::lower::{SeccompError, lower};
 use super::validate::{SeccompWitness, validate};
 use super::{Role, SeccompPlan, Settings, Stack};
+use crate::backend::host::Placing;
 
 /// What came of the filters of some settings; nothing where they could not be made or proven.
 type Outcome = Arc<OnceLock<Option<SeccompPlan>>>;
@@ -18,7 +19,7 @@ static OUTCOMES: Mutex<Vec<(Settings, Outcome)>> = Mutex::new(Vec::new());
 /// Has the filters of these settings made and proven on a thread of its own.
 ///
 /// For settings that will be needed soon. Where no thread can be had, it is done when they are needed.
-pub fn prepare(all: impl IntoIterator<Item = Settings>) {
+pub fn prepare(all: impl IntoIterator<Item = Settings>, placing: Placing) {
     let outcomes: Vec<_> = all.into_iter().map(|settings| (settings, outcome(settings))).collect();
     if outcomes.iter().all(|(_, outcome)| outcome.get().is_some()) {
         return;
@@ -29,7 +30,10 @@ pub fn prepare(all: impl IntoIterator<Item = Settings>) {
         }
     };
     // Whoever needs what it makes waits for that, or makes it.
-    let _started = std::thread::Builder::new().name("filters".to_owned()).spawn(work);
+    let started = std::thread::Builder::new().name("filters".to_owned()).spawn(work);
+    if let Ok(thread) = &started {
+        placing(thread);
+    }
 }
 
 /// The filters of these settings; those that are being prepared are waited for.
@@ -111,7 +115,7 @@ mod tests {
     #[test]
     fn what_was_prepared_is_what_lowering_makes() {
         let settings = settings(Role::Command);
-        prepare([settings]);
+        prepare([settings], |_| ());
         assert_eq!(made(settings), lower(settings));
     }
 

@@ -1,8 +1,11 @@
 //! Processes: forking, descriptors, signals, filters.
 
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use std::os::unix::thread::JoinHandleExt;
+use std::thread::JoinHandle;
 
 use nix::errno::Errno;
+use nix::sched::CpuSet;
 use nix::sys::signal::Signal;
 use nix::unistd::{ForkResult, Pid};
 use tokio::io::Interest;
@@ -18,6 +21,57 @@ pub(crate) fn fork() -> nix::Result<Option<Pid>> {
     match unsafe { nix::unistd::fork() }? {
         ForkResult::Parent { child } => Ok(Some(child)),
         ForkResult::Child => Ok(None),
+    }
+}
+
+/// How the kernel deals out processors to a thread.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Scheduling {
+    /// As to most.
+    Ordinary,
+    /// As to one that need not answer soon: it displaces nobody when it becomes runnable.
+    Batch,
+}
+
+impl Scheduling {
+    const fn number(self) -> i32 {
+        match self {
+            Self::Ordinary => libc::SCHED_OTHER,
+            Self::Batch => libc::SCHED_BATCH,
+        }
+    }
+}
+
+/// How processors are dealt out to this thread; nothing where it is another way than these.
+pub(crate) fn scheduling() -> Option<Scheduling> {
+    // SAFETY: sched_getscheduler takes an integer only.
+    let number = unsafe { libc::sched_getscheduler(0) };
+    [Scheduling::Ordinary, Scheduling::Batch]
+        .into_iter()
+        .find(|one| one.number() == number)
+}
+
+/// Has processors dealt out to this thread this way.
+pub(crate) fn set_scheduling(scheduling: Scheduling) -> nix::Result<()> {
+    let priority = libc::sched_param { sched_priority: 0 };
+    // SAFETY: `priority` is a valid structure for the length of the call, which only reads it.
+    Errno::result(unsafe { libc::sched_setscheduler(0, scheduling.number(), &raw const priority) }).map(drop)
+}
+
+/// Sets which processors a thread of this process may use.
+pub(crate) fn set_thread_affinity(thread: &JoinHandle<()>, processors: &CpuSet) -> nix::Result<()> {
+    // SAFETY: all zeroes is a valid set, the empty one.
+    let mut set: libc::cpu_set_t = unsafe { std::mem::zeroed() };
+    for processor in (0..CpuSet::count()).filter(|processor| processors.is_set(*processor) == Ok(true)) {
+        // SAFETY: the number is below the size of the set, which the count of nix is.
+        unsafe { libc::CPU_SET(processor, &mut set) };
+    }
+    let id = thread.as_pthread_t();
+    // SAFETY: the thread is neither joined nor detached while its handle is borrowed, so the id is its own even if it has
+    // ended; `set` is a valid structure of the size given, for the length of the call, which only reads it.
+    match unsafe { libc::pthread_setaffinity_np(id, size_of::<libc::cpu_set_t>(), &raw const set) } {
+        0 => Ok(()),
+        code => Err(Errno::from_raw(code)),
     }
 }
 
