@@ -20,11 +20,12 @@ use seccompiler::{
 };
 
 use super::number::{GAP, HIGHEST, NATIVE_ARCH};
+use super::shortcut;
 use super::table::{Clause, Errno, Say, Table, Test};
 use super::tree::{Way, tree};
 use super::{Instruction, Program, Role, SeccompPlan, Settings};
 
-const RET_ALLOW: u32 = 0x7FFF_0000;
+pub(super) const RET_ALLOW: u32 = 0x7FFF_0000;
 const RET_KILL_PROCESS: u32 = 0x8000_0000;
 const RET_ERRNO: u32 = 0x0005_0000;
 const RET_USER_NOTIF: u32 = 0x7FC0_0000;
@@ -62,9 +63,9 @@ enum Part {
     Always,
 }
 
-/// The frequent calls among those whose arguments some filter looks at, most frequent first.
-const FREQUENT: [i64; 7] = [
-    libc::SYS_openat,
+/// The frequent calls among those whose arguments some filter looks at, most frequent first; behind that which has a way of its
+/// own past everything.
+const FREQUENT: [i64; 6] = [
     libc::SYS_fcntl,
     libc::SYS_ioctl,
     libc::SYS_clone,
@@ -87,7 +88,7 @@ pub fn lower(settings: Settings) -> Result<SeccompPlan, SeccompError> {
             ..settings
         })),
     };
-    let is_said = |number, say: Say| {
+    let is_said = |number: u32, say: Say| {
         let said = behind.as_ref().map_or(&[][..], |behind| behind.standing(number));
         said.iter().any(|standing| standing.say == say)
     };
@@ -136,7 +137,8 @@ pub fn lower(settings: Settings) -> Result<SeccompPlan, SeccompError> {
         Role::Worker => refusal(Errno::NoSys),
         Role::Command => RET_ALLOW,
     };
-    let program = assemble(&ways(&always, &judged, unknown), parts);
+    let past = way_past(&table, is_said);
+    let program = assemble(past, &ways(&always, &judged, unknown), parts);
     let (mut programs, mut notify) = (vec![program], None);
     match settings.role {
         // Nobody listens to the worker, so these fail. Of two filters that notify, the kernel asks the listener of the later.
@@ -148,11 +150,30 @@ pub fn lower(settings: Settings) -> Result<SeccompPlan, SeccompError> {
 }
 
 /// What hangs on the number alone, then what is judged by its arguments.
-fn assemble(ways: &[(u32, Way)], parts: Vec<Program>) -> Program {
+fn assemble(past: Program, ways: &[(u32, Way)], parts: Vec<Program>) -> Program {
     let mut program = frame();
+    program.extend(past);
     program.extend(tree(ways));
     program.extend(join(parts));
     program
+}
+
+/// The way past what refuses the most frequent call, where its arguments alone decide.
+fn way_past(table: &Table, is_said: impl Fn(u32, Say) -> bool) -> Program {
+    let Ok(number) = u32::try_from(shortcut::CALL) else {
+        return Program::new();
+    };
+    let mut clauses = Vec::new();
+    for standing in table.standing(number) {
+        match standing.say {
+            // What the worker's filters say, and what the filter that notifies does, is not said here.
+            Say::Allow | Say::Notify | Say::Told(_) => {}
+            Say::Always(_) | Say::When(..) if is_said(number, standing.say) => {}
+            Say::Always(_) => return Program::new(),
+            Say::When(_, more) => clauses.extend_from_slice(more),
+        }
+    }
+    shortcut::past(&clauses)
 }
 
 /// Takes out the numbers that are answered an error whatever the arguments, with what the filter returns; nothing is
@@ -293,6 +314,7 @@ fn watched_failed(source: BackendError) -> SeccompError {
 /// filter uses, holds its place.
 fn notifying(rules: Rules) -> Result<Program, SeccompError> {
     let placeholder = u32::from(SeccompAction::Log);
+    let is_notified = rules.contains_key(&shortcut::CALL);
     let (always, judged): (Rules, Rules) = rules.into_iter().partition(|(_, chain)| chain.is_empty());
     let always = always.into_keys().map(|number| (number, RET_USER_NOTIF)).collect();
     let numbers: BTreeSet<i64> = judged.keys().copied().collect();
@@ -305,7 +327,12 @@ fn notifying(rules: Rules) -> Result<Program, SeccompError> {
             instruction.k = RET_USER_NOTIF;
         }
     }
-    Ok(assemble(&ways(&always, &numbers, RET_ALLOW), parts))
+    let past = if is_notified {
+        Program::new()
+    } else {
+        shortcut::past(&[])
+    };
+    Ok(assemble(past, &ways(&always, &numbers, RET_ALLOW), parts))
 }
 
 pub(super) const LOAD: u16 = 0x20;

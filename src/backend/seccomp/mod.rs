@@ -16,6 +16,7 @@ mod proven;
 mod reader;
 mod requests;
 mod rows;
+mod shortcut;
 mod stack;
 pub mod table;
 #[cfg(test)]

@@ -2,6 +2,10 @@
 
 use super::*;
 
+const JUMP_ANY_BIT: u16 = 0x45;
+/// Where a program's way past the refusals begins: the architecture and the number are before it.
+const BEHIND_THE_FRAME: usize = 4;
+
 /// Whether the weakened plan is caught by a call of this number.
 fn caught(whole: &Lowered, settings: Settings, number: i64) -> bool {
     match whole.validate(settings) {
@@ -64,7 +68,12 @@ fn a_changed_constant_is_caught_wherever_it_stands() {
                 let weaker = plan.validate(settings);
                 // `IsNot` tests turn stricter when their constant goes: they jump away on equality.
                 let is_not = step.jt > step.jf;
-                assert!(weaker.is_err() || is_not, "filter {index}, instruction {at}: {step:?}");
+                // Without the way past them, the call goes through all that judges it.
+                let is_way_past = at == BEHIND_THE_FRAME && i64::from(step.k) == shortcut::CALL;
+                assert!(
+                    weaker.is_err() || is_not || is_way_past,
+                    "filter {index}, instruction {at}: {step:?}"
+                );
             }
         }
     }
@@ -91,6 +100,27 @@ fn a_dropped_instruction_is_caught_or_changes_nothing() {
                 );
             }
         }
+    }
+}
+
+#[test]
+fn a_way_past_the_refusals_that_is_wider_than_it_may_be_is_caught() {
+    for settings in [strict(Role::Worker), open(Role::Worker)] {
+        let whole = Lowered::under(settings);
+        let past = whole.own.programs[0][BEHIND_THE_FRAME..].iter();
+        let (at, look) = past.enumerate().find(|(_, step)| step.code == JUMP_ANY_BIT).unwrap();
+        // One bit less is looked at, another argument is, or none.
+        for bit in [0o4000, 0o2000] {
+            let mut plan = whole.clone();
+            plan.own.programs[0][BEHIND_THE_FRAME + at].k &= !bit;
+            assert!(look.k & bit != 0 && caught(&plan, settings, shortcut::CALL), "{bit:o}");
+        }
+        let mut plan = whole.clone();
+        plan.own.programs[0][BEHIND_THE_FRAME + at - 1].k -= 8;
+        assert!(caught(&plan, settings, shortcut::CALL));
+        let mut plan = whole.clone();
+        plan.own.programs[0][BEHIND_THE_FRAME + at].jt = 0;
+        assert!(caught(&plan, settings, shortcut::CALL));
     }
 }
 
