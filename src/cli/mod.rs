@@ -15,6 +15,7 @@ mod doctor;
 mod exit;
 mod init;
 mod learn;
+mod line;
 mod mcp;
 mod mcp_http;
 mod net;
@@ -29,8 +30,6 @@ mod trust;
 
 use std::process::ExitCode;
 
-use clap::Parser;
-
 pub use args::{Arguments, Subcommand};
 use complain::Complaint;
 use exit::Exit;
@@ -39,7 +38,7 @@ use crate::tools::serving::Serve;
 
 /// Runs the program; never panics on closed output. `serve` serves agents.
 pub fn main(serve: Serve) -> ExitCode {
-    let arguments = match Arguments::try_parse() {
+    let arguments = match line::read(std::env::args_os()) {
         Ok(arguments) => arguments,
         Err(error) => return usage(&error),
     };

@@ -68,11 +68,19 @@ impl Looks {
         if let Some(known) = self.identities.borrow().get(path) {
             return *known;
         }
-        let found = std::fs::symlink_metadata(path)
-            .ok()
-            .map(|found| paths::identity(&found));
+        let found = self.walked_to(path).or_else(|| {
+            let found = std::fs::symlink_metadata(path).ok()?;
+            Some(paths::identity(&found))
+        });
         self.identities.borrow_mut().insert(path.clone(), found);
         found
+    }
+
+    /// The same of a path that a walk went along without meeting a link, so that it saw what stands there.
+    fn walked_to(&self, path: &AbsPath) -> Option<Identity> {
+        let directories = self.directories.borrow();
+        let walked = directories.get(path.as_path())?;
+        walked.identity().filter(|_| walked.path == *path)
     }
 
     /// Whether `inner` is `outer` or lies below it, under whatever path.
@@ -128,5 +136,24 @@ mod tests {
             assert_eq!(shown(looks.walk(&path)), shown(paths::walk(&path)), "{text}");
         }
         assert_eq!(looks.walk(Path::new("/")).unwrap().path, AbsPath::root());
+    }
+
+    #[test]
+    fn what_stands_at_a_path_is_the_same_whether_or_not_it_was_walked_to() {
+        let dir = tempfile::tempdir().unwrap();
+        let at = |name: &str| AbsPath::new(dir.path().canonicalize().unwrap().join(name)).unwrap();
+        std::fs::create_dir_all(at("real/below")).unwrap();
+        symlink("real", at("link")).unwrap();
+        let looks = Looks::default();
+        for name in ["real", "real/below", "link", "link/below", "missing"] {
+            // One of these is the entry itself, the other where it leads.
+            looks.walk(at(name).as_path()).unwrap();
+            assert_eq!(
+                looks.identity(&at(name)),
+                Looks::default().identity(&at(name)),
+                "{name}"
+            );
+        }
+        assert_ne!(looks.identity(&at("link")), looks.identity(&at("real")));
     }
 }

@@ -1,0 +1,99 @@
+//! The command line, read.
+
+use std::ffi::OsString;
+
+use clap::{Args, Command, Error, FromArgMatches, Parser};
+
+use super::args::{Arguments, RunArgs, Subcommand};
+
+/// What a command line says.
+///
+/// To make all subcommands ready takes longer than to read one. So `run`, which is started most, is read by itself
+/// first; what that cannot read is for the whole, which has the help and the errors.
+pub(super) fn read(line: impl IntoIterator<Item = OsString>) -> Result<Arguments, Error> {
+    let line: Vec<OsString> = line.into_iter().collect();
+    match line.split_first() {
+        Some((_, rest)) if rest.first().is_some_and(|word| word == "run") => {
+            run(rest).or_else(|_| Arguments::try_parse_from(&line))
+        }
+        Some(_) | None => Arguments::try_parse_from(&line),
+    }
+}
+
+fn run(line: &[OsString]) -> Result<Arguments, Error> {
+    let matches = RunArgs::augment_args(Command::new("run")).try_get_matches_from(line)?;
+    let subcommand = Subcommand::Run(Box::new(RunArgs::from_arg_matches(&matches)?));
+    Ok(Arguments { subcommand })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::ffi::OsStringExt;
+
+    use super::*;
+
+    fn shown(arguments: Result<Arguments, Error>) -> String {
+        arguments.map_or_else(|error| error.to_string(), |arguments| format!("{arguments:?}"))
+    }
+
+    #[test]
+    fn run_by_itself_is_read_as_it_is_among_all_subcommands() {
+        let lines: [&[&str]; 14] = [
+            &["run"],
+            &["run", "--", "true"],
+            &["run", "-c", "make && ./x"],
+            &[
+                "run", "--ro", "a", "--rw", "b", "--deny", "c", "--net", "off", "--", "run", "--help",
+            ],
+            &["run", "--env", "A=1", "--", "env"],
+            &["run", "--env", "=1", "--", "env"],
+            &["run", "--backend", "nothing", "--", "true"],
+            &["run", "--backend", "landlock", "--explain", "--json", "--", "true"],
+            &["run", "--help"],
+            &["run", "-h"],
+            &["run", "--version"],
+            &["run", "help"],
+            &["run", "--presett", "workspace-write", "--", "true"],
+            &["run", "-c", "x", "--", "y"],
+        ];
+        for words in lines {
+            let line = || ["stockade"].iter().chain(words).map(OsString::from);
+            assert_eq!(
+                shown(read(line())),
+                shown(Arguments::try_parse_from(line())),
+                "{words:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn words_that_are_no_text_are_read_by_themselves_too() {
+        let odd = || OsString::from_vec(b"\xff".to_vec());
+        let line = || {
+            ["stockade", "run", "--ro"]
+                .map(OsString::from)
+                .into_iter()
+                .chain([odd(), "--".into(), odd()])
+        };
+        assert_eq!(shown(read(line())), shown(Arguments::try_parse_from(line())));
+        assert!(run(&line().skip(1).collect::<Vec<_>>()).is_ok());
+    }
+
+    #[test]
+    fn every_other_line_is_for_the_whole() {
+        for words in [
+            &[][..],
+            &["stockade"],
+            &["stockade", "runn"],
+            &["stockade", "schema"],
+            &["stockade", "--", "run"],
+        ] {
+            let line = || words.iter().map(OsString::from);
+            assert_eq!(
+                shown(read(line())),
+                shown(Arguments::try_parse_from(line())),
+                "{words:?}"
+            );
+        }
+    }
+}
