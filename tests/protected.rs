@@ -36,6 +36,7 @@ mod tests {
         a_killed_parent_does_not_keep_it_from_being_put_back ["git"];
         a_killed_worker_keeps_nothing_from_being_put_back_and_named [];
         what_killed_helpers_left_is_put_back_at_the_next_start ["git"];
+        what_a_refused_start_put_back_is_told_all_the_same [];
         two_sessions_in_one_tree_do_not_keep_each_others_intruders ["git"];
         a_session_elsewhere_is_not_kept_from_starting [];
         a_changed_file_is_offered_as_a_difference ["python3"];
@@ -660,13 +661,12 @@ mod tests {
         assert_eq!(violations.count(), 2, "{recorded}");
     }
 
-    fn what_killed_helpers_left_is_put_back_at_the_next_start(world: &Fixture) {
-        repository(world);
-        let (marker, config) = (marker(), fs::read(world.workspace().join(".git/config")).unwrap());
+    /// Starts the line of [`evil`] and kills everybody, so that nobody is left to put anything back.
+    fn change_and_kill(world: &Fixture) {
+        let marker = marker();
         let running = world.shell(&evil(&marker)).spawn();
         wait_for_processes(&marker, 1);
-        // The keeper first, so that nobody is left to put anything back; then all the rest, then Stockade, which
-        // would end by itself if it could see that.
+        // The keeper first; then all the rest, then Stockade, which would end by itself if it could see that.
         running.signal(Signal::SIGSTOP);
         for pid in descendants(running.pid()) {
             let _gone = kill(Pid::from_raw(pid), Signal::SIGKILL);
@@ -674,11 +674,39 @@ mod tests {
         running.signal(Signal::SIGKILL);
         running.wait().exits(137);
         assert_gone_within(&marker, Duration::from_secs(1));
+    }
+
+    fn what_killed_helpers_left_is_put_back_at_the_next_start(world: &Fixture) {
+        repository(world);
+        let config = fs::read(world.workspace().join(".git/config")).unwrap();
+        change_and_kill(world);
         // Any start may have done it by now; after this one it is done.
         world.shell("cat .git/config").output().exits(0);
         assert!(!world.workspace().join(".envrc").exists());
         assert!(!world.workspace().join("d/.vscode/tasks.json").exists());
         assert_eq!(fs::read(world.workspace().join(".git/config")).unwrap(), config);
+    }
+
+    /// The stage is told before the config is held against the machine, and puts back what it finds.
+    fn what_a_refused_start_put_back_is_told_all_the_same(world: &Fixture) {
+        let refused = || {
+            let deny = ["run", "--preset", "workspace-write", "--deny", "kept", "--", "true"];
+            world.stockade(&deny).output().exits(125)
+        };
+        fs::create_dir(world.workspace().join("kept")).unwrap();
+        assert!(!refused().err().contains("is protected"));
+        let names = [".envrc", "d/.vscode/tasks.json"].map(|name| world.workspace().join(name));
+        // Any start of the same person may have put it back before, and have told so.
+        let is_told = (0..8).any(|_| {
+            change_and_kill(world);
+            let told = refused().err();
+            assert!(told.contains("Landlock cannot forbid"), "{told}");
+            assert!(names.iter().all(|name| !name.exists()));
+            let line = |name: &PathBuf| format!("{} is protected and was created", name.display());
+            names.iter().all(|name| told.contains(&line(name)))
+        });
+        assert!(is_told);
+        assert!(!refused().err().contains("is protected"));
     }
 
     fn a_shut_workspace_and_objects_of_git_hide_nothing(world: &Fixture) {

@@ -34,7 +34,14 @@ pub use args::{Arguments, Subcommand};
 use complain::Complaint;
 use exit::Exit;
 
+use crate::tools::PutBack;
 use crate::tools::serving::Serve;
+
+/// Tells what was put back of protected names before any call of this program, or without one.
+pub fn tell_unheard(put_back: PutBack) {
+    let PutBack { restored, unsettled } = put_back;
+    run::tell_put_back(&restored, unsettled.as_deref());
+}
 
 /// Runs the program; never panics on closed output. `serve` serves agents.
 pub fn main(serve: Serve) -> ExitCode {

@@ -15,8 +15,8 @@ use super::policy::{self, Chosen};
 use super::start::{self, Start, Told};
 use crate::policy::Explain;
 use crate::tools::{
-    Executor, Explained, GONE, NetworkUse, Outcome, OutputMode, Prospect, ShellCall, ShellCommand, Status, Stdin, Then,
-    ToolError,
+    Executor, Explained, GONE, NetworkUse, Outcome, OutputMode, Prospect, Restored, ShellCall, ShellCommand, Status,
+    Stdin, Then, ToolError,
 };
 
 /// Runs the command and returns its exit code.
@@ -160,7 +160,12 @@ pub(super) fn tell(outcome: &Outcome) {
     if let Some(hint) = &outcome.hint {
         say(&format!("stockade: {hint}\n"));
     }
-    for restored in &outcome.restored {
+    tell_put_back(&outcome.restored, outcome.unsettled.as_deref());
+}
+
+/// Tells what was put back of protected names, and why the rest was not.
+pub(super) fn tell_put_back(restored: &[Restored], unsettled: Option<&str>) {
+    for restored in restored {
         let path = &restored.path;
         if restored.is_gone() {
             say(&format!(
@@ -191,7 +196,7 @@ pub(super) fn tell(outcome: &Outcome) {
             restored.because()
         ));
     }
-    if let Some(why) = &outcome.unsettled {
+    if let Some(why) = unsettled {
         say(&format!(
             "stockade: protected names could not be restored: {why}\n  → look at them before you use this directory\n"
         ));

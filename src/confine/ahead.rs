@@ -8,6 +8,7 @@
 //! is made ready: it looks at the roots meanwhile. One that was told something else than is needed in the end is ended.
 
 use std::io;
+use std::net::Shutdown;
 use std::os::fd::AsRawFd;
 use std::os::unix::net::UnixStream;
 use std::sync::{Mutex, Once, PoisonError};
@@ -16,6 +17,7 @@ use super::child::Child;
 use super::error::ConfineError;
 use super::protocol::{Announcement, Place, ProtectSetup};
 use super::session::Named;
+use super::unheard::{self, LAST_WORD};
 use super::{group, wire};
 
 static AHEAD: Mutex<Option<Ahead>> = Mutex::new(None);
@@ -106,7 +108,14 @@ impl Ahead {
     fn end(self) {
         let Self { spawned, told } = self;
         let Spawned { control, mut child } = spawned;
-        drop((control, told));
+        drop(told);
+        if control.shutdown(Shutdown::Write).is_ok() && control.set_read_timeout(Some(LAST_WORD)).is_ok() {
+            while let Ok(Some((reply, _))) = wire::receive(&control) {
+                unheard::hear(reply);
+            }
+        }
+        // Whoever has not said it by now finds nobody that listens, and ends.
+        drop(control);
         child.wait();
     }
 }

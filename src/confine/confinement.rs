@@ -15,7 +15,7 @@ use tokio::task::JoinHandle;
 use super::ahead::{Announced, Spawned};
 use super::channel::{next_message, registered, send};
 use super::child::Child;
-use super::dispatch::{Keeps, Pending, PutBack, Waiter, dispatch};
+use super::dispatch::{Keeps, Pending, PutBack, Waiter, dispatch, hear_out};
 use super::error::ConfineError;
 use super::files::FileServer;
 use super::group::Group;
@@ -26,6 +26,7 @@ use super::protocol::{
 use super::records::Records;
 use super::running::Running;
 use super::session::{self, Named, Session};
+use super::unheard::{self, LAST_WORD};
 use super::vigil::Vigil;
 use super::way_out::outside::Namespace;
 use super::way_out::{self, WayOut};
@@ -276,15 +277,27 @@ impl Confinement {
     pub async fn finish(self) {
         let Self {
             writer,
-            reader,
+            mut reader,
+            pending,
             mut stage,
             session,
+            calls,
             ..
         } = self;
-        reader.abort();
-        // The reader's half of the socket is closed when its task is gone.
-        let _aborted = reader.await;
         drop(writer);
+        if calls == 0 {
+            // What it found changed when it started no call was told.
+            let _ended = tokio::time::timeout(LAST_WORD, &mut reader).await;
+            let put_back = pending.lock().unwrap_or_else(PoisonError::into_inner).put_back.take();
+            if let Some((violations, unsettled)) = put_back {
+                unheard::keep(violations, unsettled);
+            }
+        }
+        if !reader.is_finished() {
+            reader.abort();
+            // The reader's half of the socket is closed when its task is gone.
+            let _aborted = reader.await;
+        }
         stage.gone().await;
         // The keeper has done this, unless somebody killed it.
         if session.path().exists() {
@@ -345,6 +358,21 @@ impl Stage {
             child,
             keeps,
         })
+    }
+
+    /// Ends it before it was given a plan, and waits until nothing of it is left. What it put back is [kept](super::unheard).
+    pub async fn end(self) {
+        let Self {
+            reader,
+            writer,
+            mut child,
+            vigil: _vigil,
+            ..
+        } = self;
+        drop(writer);
+        hear_out(&reader).await;
+        drop(reader);
+        child.gone().await;
     }
 
     /// The protected names that are there; a stage says it once, and only where it is [behind mounts](Place::is_behind_mounts).

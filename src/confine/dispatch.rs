@@ -3,7 +3,6 @@
 use std::collections::HashMap;
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
 
 use tokio::net::unix::OwnedReadHalf;
 use tokio::sync::oneshot;
@@ -12,6 +11,7 @@ use super::attempted::Attempted;
 use super::channel::{next_message, next_with_descriptors};
 use super::error::ConfineError;
 use super::protocol::{End, Ended, Loopback, ProtectSetup, Reply, Violation, Watch};
+use super::unheard::{self, LAST_WORD};
 use crate::policy::path::escape;
 
 /// What is waited for, by whoever waits and whoever hears.
@@ -29,9 +29,6 @@ pub(super) struct Waiting {
 
 /// What was put back of protected names, and why the rest could not be.
 pub(super) type PutBack = (Vec<Violation>, Option<String>);
-
-/// How long the keeper may take for its last word once the worker has said its own: it compares all that is protected.
-const LAST_WORD: Duration = Duration::from_secs(15);
 
 /// Who waits for the end of a call.
 #[derive(Debug)]
@@ -64,6 +61,16 @@ const NOT_PUT_BACK: &str = "the process that puts them back was killed; what the
 /// The sockets of a way out, as they came.
 pub(super) type Sockets = (Loopback, Vec<OwnedFd>);
 
+/// Hears the rest of what a stage says that no call is told, until it is gone.
+pub(super) async fn hear_out(reader: &OwnedReadHalf) {
+    let to_the_end = async {
+        while let Ok(Some(reply)) = next_message(reader.as_ref()).await {
+            unheard::hear(reply);
+        }
+    };
+    let _heard = tokio::time::timeout(LAST_WORD, to_the_end).await;
+}
+
 /// Hears the worker, and hands what it says to whoever waits for it, until it is gone.
 pub(super) async fn dispatch(
     reader: OwnedReadHalf,
@@ -84,7 +91,7 @@ pub(super) async fn dispatch(
     let _unread = ready.send(first);
     if failed {
         pending.lock().unwrap_or_else(PoisonError::into_inner).closed = true;
-        return;
+        return hear_out(&reader).await;
     }
     let mut put_back = None;
     let last = loop {

@@ -54,6 +54,7 @@ pub(crate) mod sweep;
 pub mod sys;
 mod underway;
 mod undone;
+pub mod unheard;
 mod vigil;
 pub mod way_out;
 pub mod wire;

@@ -15,7 +15,7 @@ use super::foresight::Prospect;
 use super::identity;
 use super::narrowing::Narrowing;
 use super::on_record::end;
-use super::plan::{self, PlanError, ProfileDigest, Surroundings};
+use super::plan::{self, Draft, Ground, PlanError, ProfileDigest, Surroundings};
 use super::private::{may_lie, shown, worker_profile};
 use super::recorder::Recorder;
 use super::regime::RegimeLine;
@@ -26,7 +26,8 @@ use crate::backend::Regime;
 use crate::backend::status::refuse_hosts;
 use crate::config::{Context, trust};
 use crate::confine::protect::Person;
-use crate::confine::{Confinement, Named, OwnProcess, Place, Setup, Stage};
+use crate::confine::protocol::ProtectSetup;
+use crate::confine::{Confinement, Named, OwnProcess, Place, Session, Setup, Stage};
 use crate::policy::{AbsPath, Mode, Policy};
 use crate::profile::{Asked, Call, Profile, derive};
 
@@ -270,36 +271,15 @@ impl Executor {
             let named = Named::choose(|base| may_lie(base, envelope, place))?;
             (Stage::spawn(&named, protect.clone(), place).await?, named)
         };
-        let session = named.create()?;
-        let private = session.private();
-        identity::GitIdentity::of_user(&self.places.home)
-            .write_into(&private.home)
-            .map_err(ToolError::Private)?;
-        let drafted = match &self.chosen.footing {
-            Footing::Confined(ground) => {
-                let profile = worker_profile(profile.clone(), &session)?;
-                let around = if place.is_behind_mounts() {
-                    Surroundings {
-                        protect: watched::paths(stage.present().await?, protect.as_ref())?,
-                        shown: shown(&session)?,
-                    }
-                } else {
-                    Surroundings::default()
-                };
-                // What is recorded and approved is the profile that was derived, whatever it was looked at anew for.
-                let (draft, profile) = anew::made(profile, |profile| plan::draft(profile, *ground, &around))?;
-                match place {
-                    Place::Host | Place::Namespaces(_) => {}
-                    // It makes mount points on the host where a plan says so.
-                    Place::Bwrap => draft.prove(&profile)?,
-                }
-                Some((draft, profile, *ground))
+        let (session, drafted) = match self
+            .drafted(&mut stage, (named, place), profile, protect.as_ref())
+            .await
+        {
+            Ok(ready) => ready,
+            Err(error) => {
+                stage.end().await;
+                return Err(error);
             }
-            Footing::Unconfined(_) => {
-                refuse_hosts(&profile.network, Regime::None).map_err(PlanError::Refused)?;
-                None
-            }
-            Footing::Refused(why) => return Err(ToolError::Refused(why.clone())),
         };
         let setup = Setup {
             plan: drafted.as_ref().map(|(draft, ..)| draft.plan().clone()),
@@ -324,11 +304,53 @@ impl Executor {
             }
         }
         let statuses = drafted.as_ref().map(|(draft, ..)| draft.statuses());
-        if let Err(error) = self.record_profile(&mut worker, plan::digest(profile), statuses).await {
+        if let Err(error) = self.record_profile(&mut worker, profile, statuses).await {
             worker.finish().await;
             return Err(error);
         }
         Ok(worker)
+    }
+
+    /// The session of a worker, and its plan, which a footing without confinement has none of.
+    async fn drafted(
+        &self,
+        stage: &mut Stage,
+        (named, place): (Named, Place),
+        profile: &Profile,
+        protect: Option<&ProtectSetup>,
+    ) -> Result<(Session, Option<(Draft, Profile, Ground)>), ToolError> {
+        let session = named.create()?;
+        let private = session.private();
+        identity::GitIdentity::of_user(&self.places.home)
+            .write_into(&private.home)
+            .map_err(ToolError::Private)?;
+        let drafted = match &self.chosen.footing {
+            Footing::Confined(ground) => {
+                let profile = worker_profile(profile.clone(), &session)?;
+                let around = if place.is_behind_mounts() {
+                    Surroundings {
+                        protect: watched::paths(stage.present().await?, protect)?,
+                        shown: shown(&session)?,
+                    }
+                } else {
+                    Surroundings::default()
+                };
+                // What is recorded and approved is the profile that was derived, whatever it was looked at anew for.
+                let (draft, profile) = anew::made(profile, |profile| plan::draft(profile, *ground, &around))?;
+                match place {
+                    Place::Host | Place::Namespaces(_) => {}
+                    // It makes mount points on the host where a plan says so.
+                    Place::Bwrap => draft.prove(&profile)?,
+                }
+                Some((draft, profile, *ground))
+            }
+            Footing::Unconfined(_) => {
+                refuse_hosts(&profile.network, Regime::None).map_err(PlanError::Refused)?;
+                None
+            }
+            Footing::Refused(why) => return Err(ToolError::Refused(why.clone())),
+        };
+        Ok((session, drafted))
     }
 }
 

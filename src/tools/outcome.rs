@@ -10,6 +10,7 @@ use serde::Serialize;
 use super::explain::Explained;
 use super::network::NetworkUse;
 use crate::confine::protocol::Violation;
+use crate::confine::unheard::Unheard;
 use crate::confine::{ConfineError, End, LimitKind};
 use crate::policy::path::escape;
 
@@ -120,6 +121,24 @@ impl From<Violation> for Restored {
             setting: violation.setting.as_deref().map(shown),
             whole: violation.path,
             then: Then::StayedUndone,
+        }
+    }
+}
+
+/// What was put back of protected names for no call of anybody.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PutBack {
+    /// What was.
+    pub restored: Vec<Restored>,
+    /// Why the rest was not.
+    pub unsettled: Option<String>,
+}
+
+impl From<Unheard> for PutBack {
+    fn from(unheard: Unheard) -> Self {
+        Self {
+            restored: unheard.violations.into_iter().map(Into::into).collect(),
+            unsettled: unheard.unsettled.map(|why| escape(why.as_bytes())),
         }
     }
 }

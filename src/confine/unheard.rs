@@ -1,0 +1,54 @@
+//! What became of protected names while nobody waited to hear of it.
+//!
+//! A stage puts back what a session that was killed left changed, before it is known whether a command will start. Where one
+//! does, its outcome tells of that. Where none does, it is kept here for the end of the program.
+
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use super::protocol::{Reply, Violation};
+
+/// How long a keeper may take for its last word once whoever confined itself has ended: it compares all that is protected.
+pub(super) const LAST_WORD: Duration = Duration::from_secs(15);
+
+static UNHEARD: Mutex<Unheard> = Mutex::new(Unheard::nothing());
+
+/// What was done, for whoever tells a person.
+#[derive(Debug, Default)]
+pub struct Unheard {
+    /// What was put back.
+    pub violations: Vec<Violation>,
+    /// Why the rest could not be.
+    pub unsettled: Option<String>,
+}
+
+impl Unheard {
+    const fn nothing() -> Self {
+        Self {
+            violations: Vec::new(),
+            unsettled: None,
+        }
+    }
+
+    /// Takes what there is by now.
+    pub fn take() -> Self {
+        std::mem::take(&mut *UNHEARD.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+/// Keeps what a stage said at its end, which no call is told.
+pub(super) fn hear(reply: Reply) {
+    match reply {
+        Reply::Lost(violations, unsettled) => keep(violations, unsettled),
+        // These say how far it came with what nobody needs any more.
+        Reply::Present(_) | Reply::Ready | Reply::Refused(_) | Reply::Leaky(_) | Reply::Ended(_) | Reply::WayOut(_) => {
+        }
+    }
+}
+
+/// Keeps what was put back, and why the rest was not.
+pub(super) fn keep(violations: Vec<Violation>, unsettled: Option<String>) {
+    let mut unheard = UNHEARD.lock().unwrap_or_else(PoisonError::into_inner);
+    unheard.violations.extend(violations);
+    unheard.unsettled = unheard.unsettled.take().or(unsettled);
+}
