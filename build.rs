@@ -1,10 +1,12 @@
-//! Parses the presets: YAML in `profiles/` → raw mirror → the compact form that `config::presets` builds in.
+//! Parses the presets: YAML in `profiles/` → raw mirror → the compact form that `config::presets` builds in; and says how
+//! the program is linked.
 //!
 //! The mirror and the parser's options are the crate's own files, so the two readings cannot differ.
 
 use std::error::Error;
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::process::Command;
 
 #[path = "src/config/options.rs"]
 mod options;
@@ -35,6 +37,36 @@ fn main() -> Result<(), Box<dyn Error>> {
             serde_yaml::from_str_with_options(&text, options::options()).map_err(|error| told(&error))?;
         let compact = postcard::to_stdvec(&read).map_err(|error| told(&error))?;
         fs::write(out.join(name).with_extension("preset"), compact)?;
+    }
+    link_the_unwinder_in(&out)
+}
+
+/// Has the program bring what prints a backtrace along, as C programs do with `-static-libgcc`, for which rustc has no word.
+///
+/// The program starts itself once more at each start, and loading the shared library takes a fifteenth of that both times.
+/// The linker finds a library of that name that stands for the static one. Where there is none, nothing changes.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the compiler is asked where its library is, while building"
+)]
+fn link_the_unwinder_in(out: &Path) -> Result<(), Box<dyn Error>> {
+    let is = |name: &str, value: &str| std::env::var(name).is_ok_and(|set| set == value);
+    let is_native = std::env::var_os("HOST").is_some_and(|host| Some(host) == std::env::var_os("TARGET"));
+    let is_known = is("CARGO_CFG_TARGET_OS", "linux") && is("CARGO_CFG_TARGET_ENV", "gnu");
+    // With another linker nobody knows what it finds where.
+    if !is_native || !is_known || std::env::var_os("RUSTC_LINKER").is_some() {
+        return Ok(());
+    }
+    let told = Command::new("cc").arg("-print-file-name=libgcc_eh.a").output();
+    let Some(place) = told.ok().and_then(|told| String::from_utf8(told.stdout).ok()) else {
+        return Ok(());
+    };
+    // What it has not, it calls by the bare name.
+    if Path::new(place.trim_end()).is_absolute() {
+        let directory = out.join("linked");
+        fs::create_dir_all(&directory)?;
+        fs::write(directory.join("libgcc_s.so"), "GROUP ( -lgcc_eh -lgcc )\n")?;
+        println!("cargo:rustc-link-arg-bins=-L{}", directory.display());
     }
     Ok(())
 }

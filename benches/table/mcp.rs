@@ -91,7 +91,7 @@ fn memory(sheet: &mut Sheet, workshop: &Workshop) {
 }
 
 fn serve(workshop: &Workshop) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_stockade"));
+    let mut command = Command::new(workshop.installed());
     command.args(["mcp", "--preset", "workspace-write", "--backend", "namespaces"]);
     command.current_dir(workshop.root());
     command

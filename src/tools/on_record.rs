@@ -5,13 +5,14 @@ use super::executor::Executor;
 use super::footing::Footing;
 use super::network::NetworkUse;
 use super::outcome::{Outcome, Status};
-use super::plan::{ProfileDigest, Walls};
+use super::plan::{self, ProfileDigest, Walls};
 use super::recorder::{self, CommandEnd, Recorder};
 use super::session::Session;
 use crate::backend::status::ClauseStatus;
 use crate::config::NamedFile;
 use crate::confine::Confinement;
 use crate::policy::AbsPath;
+use crate::profile::Profile;
 
 impl Executor {
     /// Has the record of the session, where there is one, name these files. Before anything is recorded.
@@ -32,14 +33,16 @@ impl Executor {
     pub(super) async fn record_profile(
         &self,
         worker: &mut Confinement,
-        digest: ProfileDigest,
+        profile: &Profile,
         statuses: Option<&[ClauseStatus]>,
     ) -> Result<(), ToolError> {
         let Some(recorder) = &self.deciding.recorder else {
             return Ok(());
         };
         worker.ready().await?;
-        recorder.profile(digest, self.regime_name(), statuses).await
+        recorder
+            .profile(plan::digest(profile), self.regime_name(), statuses)
+            .await
     }
 
     /// The regime that holds commands.
