@@ -44,7 +44,8 @@ fn main() -> Result<(), Box<dyn Error>> {
 /// Has the program bring what prints a backtrace along, as C programs do with `-static-libgcc`, for which rustc has no word.
 ///
 /// The program starts itself once more at each start, and loading the shared library takes a fifteenth of that both times.
-/// The linker finds a library of that name that stands for the static one. Where there is none, nothing changes.
+/// The linker finds a library of that name that stands for the static one. Where there is none, nothing changes. That of gcc 12 and
+/// later asks for glibc 2.35 where the program runs.
 #[expect(
     clippy::disallowed_methods,
     reason = "the compiler is asked where its library is, while building"
@@ -61,11 +62,16 @@ fn link_the_unwinder_in(out: &Path) -> Result<(), Box<dyn Error>> {
     let Some(place) = told.ok().and_then(|told| String::from_utf8(told.stdout).ok()) else {
         return Ok(());
     };
+    let place = Path::new(place.trim_end());
     // What it has not, it calls by the bare name.
-    if Path::new(place.trim_end()).is_absolute() {
+    if place.is_absolute() {
+        println!("cargo:rerun-if-changed={}", place.display());
         let directory = out.join("linked");
         fs::create_dir_all(&directory)?;
-        fs::write(directory.join("libgcc_s.so"), "GROUP ( -lgcc_eh -lgcc )\n")?;
+        fs::write(
+            directory.join("libgcc_s.so"),
+            format!("GROUP ( \"{}\" -lgcc )\n", place.display()),
+        )?;
         println!("cargo:rustc-link-arg-bins=-L{}", directory.display());
     }
     Ok(())

@@ -37,6 +37,7 @@ mod tests {
         a_killed_worker_keeps_nothing_from_being_put_back_and_named [];
         what_killed_helpers_left_is_put_back_at_the_next_start ["git"];
         what_a_refused_start_put_back_is_told_all_the_same [];
+        what_was_put_back_before_a_file_was_read_is_told [];
         two_sessions_in_one_tree_do_not_keep_each_others_intruders ["git"];
         a_session_elsewhere_is_not_kept_from_starting [];
         a_changed_file_is_offered_as_a_difference ["python3"];
@@ -687,26 +688,52 @@ mod tests {
         assert_eq!(fs::read(world.workspace().join(".git/config")).unwrap(), config);
     }
 
+    /// Whether a start after [`change_and_kill`] tells of all that it put back. Any start of the same person may have done so
+    /// before, and have told so, which makes another round.
+    fn tells_what_it_put_back(world: &Fixture, start: impl Fn() -> String) -> bool {
+        let names = [".envrc", "d/.vscode/tasks.json"].map(|name| world.workspace().join(name));
+        (0..8).any(|_| {
+            change_and_kill(world);
+            let told = start();
+            assert!(names.iter().all(|name| !name.exists()));
+            names.iter().all(|name| told.contains(name.to_str().unwrap()))
+        })
+    }
+
     /// The stage is told before the config is held against the machine, and puts back what it finds.
     fn what_a_refused_start_put_back_is_told_all_the_same(world: &Fixture) {
-        let refused = || {
-            let deny = ["run", "--preset", "workspace-write", "--deny", "kept", "--", "true"];
-            world.stockade(&deny).output().exits(125)
-        };
         fs::create_dir(world.workspace().join("kept")).unwrap();
-        assert!(!refused().err().contains("is protected"));
-        let names = [".envrc", "d/.vscode/tasks.json"].map(|name| world.workspace().join(name));
-        // Any start of the same person may have put it back before, and have told so.
-        let is_told = (0..8).any(|_| {
-            change_and_kill(world);
-            let told = refused().err();
+        let run = |form: &[&str]| {
+            let deny = ["--preset", "workspace-write", "--deny", "kept", "--", "true"];
+            world.stockade(&[&["run"], form, &deny].concat()).output().exits(125)
+        };
+        let text = || {
+            let told = run(&[]).err();
             assert!(told.contains("Landlock cannot forbid"), "{told}");
-            assert!(names.iter().all(|name| !name.exists()));
-            let line = |name: &PathBuf| format!("{} is protected and was created", name.display());
-            names.iter().all(|name| told.contains(&line(name)))
-        });
-        assert!(is_told);
-        assert!(!refused().err().contains("is protected"));
+            told
+        };
+        assert!(!text().contains("is protected"));
+        assert!(tells_what_it_put_back(world, text));
+        assert!(tells_what_it_put_back(world, || {
+            let refused = run(&["--json"]);
+            let object: Value = serde_json::from_slice(&refused.stdout).unwrap();
+            object["restored"].to_string()
+        }));
+        assert!(!text().contains("is protected"));
+    }
+
+    fn what_was_put_back_before_a_file_was_read_is_told(world: &Fixture) {
+        world.write("plain", "x");
+        let read = || {
+            world
+                .stockade(&["call", "read_file", r#"{"path": "plain"}"#])
+                .output()
+                .exits(0)
+                .err()
+        };
+        assert!(!read().contains("is protected"));
+        assert!(tells_what_it_put_back(world, read));
+        assert!(!read().contains("is protected"));
     }
 
     fn a_shut_workspace_and_objects_of_git_hide_nothing(world: &Fixture) {

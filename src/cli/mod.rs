@@ -34,13 +34,14 @@ pub use args::{Arguments, Subcommand};
 use complain::Complaint;
 use exit::Exit;
 
-use crate::tools::PutBack;
+use crate::tools::Recovery;
 use crate::tools::serving::Serve;
 
-/// Tells what was put back of protected names before any call of this program, or without one.
-pub fn tell_unheard(put_back: PutBack) {
-    let PutBack { restored, unsettled } = put_back;
-    run::tell_put_back(&restored, unsettled.as_deref());
+/// Tells what was put back of protected names that no call has heard of.
+pub fn tell_recovery(recovery: Recovery) {
+    let Recovery { restored, unsettled } = recovery;
+    let when = "before anything was started here, by a session that was killed or by somebody else";
+    run::tell_put_back(&restored, unsettled.as_deref(), when);
 }
 
 /// Runs the program; never panics on closed output. `serve` serves agents.

@@ -160,16 +160,20 @@ pub(super) fn tell(outcome: &Outcome) {
     if let Some(hint) = &outcome.hint {
         say(&format!("stockade: {hint}\n"));
     }
-    tell_put_back(&outcome.restored, outcome.unsettled.as_deref());
+    tell_put_back(
+        &outcome.restored,
+        outcome.unsettled.as_deref(),
+        "while the command ran, by it or by somebody else",
+    );
 }
 
-/// Tells what was put back of protected names, and why the rest was not.
-pub(super) fn tell_put_back(restored: &[Restored], unsettled: Option<&str>) {
+/// Tells what was put back of protected names after it was changed at that time, and why the rest was not.
+pub(super) fn tell_put_back(restored: &[Restored], unsettled: Option<&str>, when: &str) {
     for restored in restored {
         let path = &restored.path;
         if restored.is_gone() {
             say(&format!(
-                "stockade: {path} is protected and was removed while the command ran; {GONE}\n"
+                "stockade: {path} is protected and was removed {when}; {GONE}\n"
             ));
             continue;
         }
@@ -191,7 +195,7 @@ pub(super) fn tell_put_back(restored: &[Restored], unsettled: Option<&str>) {
             |place| format!("; what was there is kept in {place}"),
         );
         say(&format!(
-            "stockade: {path} is protected and was {} while the command ran, by it or by somebody else; restored{}{kept}\n",
+            "stockade: {path} is protected and was {} {when}; restored{}{kept}\n",
             restored.what,
             restored.because()
         ));

@@ -108,8 +108,8 @@ impl Ahead {
     fn end(self) {
         let Self { spawned, told } = self;
         let Spawned { control, mut child } = spawned;
-        drop(told);
-        if control.shutdown(Shutdown::Write).is_ok() && control.set_read_timeout(Some(LAST_WORD)).is_ok() {
+        let may_tell = told.is_some_and(|told| told.protect.is_some());
+        if may_tell && control.shutdown(Shutdown::Write).is_ok() && control.set_read_timeout(Some(LAST_WORD)).is_ok() {
             while let Ok(Some((reply, _))) = wire::receive(&control) {
                 unheard::hear(reply);
             }

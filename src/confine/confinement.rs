@@ -80,6 +80,7 @@ pub struct Confinement {
     /// Dropped with the rest, so that the stage is looked at to its end.
     _vigil: Vigil,
     calls: u64,
+    keeps: Keeps,
     session: Session,
     /// The network namespace of its ways out, once one is known.
     namespace: Option<Namespace>,
@@ -124,6 +125,7 @@ impl Confinement {
             stage,
             _vigil: vigil,
             calls: 0,
+            keeps,
             session,
             namespace: None,
             records,
@@ -281,12 +283,13 @@ impl Confinement {
             pending,
             mut stage,
             session,
-            calls,
+            keeps,
             ..
         } = self;
         drop(writer);
-        if calls == 0 {
-            // What it found changed when it started no call was told.
+        let is_told = pending.lock().unwrap_or_else(PoisonError::into_inner).told;
+        if keeps == Keeps::ProtectedNames && !is_told {
+            // What the stage found changed, no call has heard of.
             let _ended = tokio::time::timeout(LAST_WORD, &mut reader).await;
             let put_back = pending.lock().unwrap_or_else(PoisonError::into_inner).put_back.take();
             if let Some((violations, unsettled)) = put_back {
@@ -367,10 +370,11 @@ impl Stage {
             writer,
             mut child,
             vigil: _vigil,
+            keeps,
             ..
         } = self;
         drop(writer);
-        hear_out(&reader).await;
+        hear_out(&reader, keeps).await;
         drop(reader);
         child.gone().await;
     }
@@ -381,7 +385,11 @@ impl Stage {
             Some(Reply::Present(paths)) => Ok(paths),
             Some(Reply::Refused(failure)) => Err(ConfineError::Step(failure)),
             Some(Reply::Ready | Reply::Leaky(_) | Reply::Ended(_) | Reply::WayOut(_)) => Err(ConfineError::Malformed),
-            Some(Reply::Lost(..)) | None => Err(ConfineError::WorkerDied),
+            Some(lost @ Reply::Lost(..)) => {
+                unheard::hear(lost);
+                Err(ConfineError::WorkerDied)
+            }
+            None => Err(ConfineError::WorkerDied),
         }
     }
 }

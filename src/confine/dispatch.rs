@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use tokio::net::unix::OwnedReadHalf;
 use tokio::sync::oneshot;
@@ -11,7 +12,7 @@ use super::attempted::Attempted;
 use super::channel::{next_message, next_with_descriptors};
 use super::error::ConfineError;
 use super::protocol::{End, Ended, Loopback, ProtectSetup, Reply, Violation, Watch};
-use super::unheard::{self, LAST_WORD};
+use super::unheard;
 use crate::policy::path::escape;
 
 /// What is waited for, by whoever waits and whoever hears.
@@ -24,11 +25,16 @@ pub(super) struct Waiting {
     pub(super) way_out: Option<oneshot::Sender<Result<Sockets, ConfineError>>>,
     /// What the keeper put back last, where no call is told so.
     pub(super) put_back: Option<PutBack>,
+    /// Whether a call was told what became of protected names: what was put back before it came with that.
+    pub(super) told: bool,
     pub(super) closed: bool,
 }
 
 /// What was put back of protected names, and why the rest could not be.
 pub(super) type PutBack = (Vec<Violation>, Option<String>);
+
+/// How long the keeper may take for its last word once the worker has said its own: it compares all that is protected.
+const LAST_WORD: Duration = Duration::from_secs(15);
 
 /// Who waits for the end of a call.
 #[derive(Debug)]
@@ -62,13 +68,15 @@ const NOT_PUT_BACK: &str = "the process that puts them back was killed; what the
 pub(super) type Sockets = (Loopback, Vec<OwnedFd>);
 
 /// Hears the rest of what a stage says that no call is told, until it is gone.
-pub(super) async fn hear_out(reader: &OwnedReadHalf) {
+pub(super) async fn hear_out(reader: &OwnedReadHalf, keeps: Keeps) {
     let to_the_end = async {
         while let Ok(Some(reply)) = next_message(reader.as_ref()).await {
             unheard::hear(reply);
         }
     };
-    let _heard = tokio::time::timeout(LAST_WORD, to_the_end).await;
+    if keeps == Keeps::ProtectedNames {
+        let _heard = tokio::time::timeout(unheard::LAST_WORD, to_the_end).await;
+    }
 }
 
 /// Hears the worker, and hands what it says to whoever waits for it, until it is gone.
@@ -83,7 +91,11 @@ pub(super) async fn dispatch(
         Ok(Some(Reply::Refused(failure))) => Err(ConfineError::Step(failure)),
         Ok(Some(Reply::Leaky(hole))) => Err(ConfineError::SelfTest(escape(hole.as_bytes()))),
         Ok(Some(Reply::Ended(_) | Reply::Present(_) | Reply::WayOut(_))) => Err(ConfineError::Malformed),
-        Ok(Some(Reply::Lost(..)) | None) => Err(ConfineError::WorkerDied),
+        Ok(Some(lost @ Reply::Lost(..))) => {
+            unheard::hear(lost);
+            Err(ConfineError::WorkerDied)
+        }
+        Ok(None) => Err(ConfineError::WorkerDied),
         Err(error) => Err(error),
     };
     let failed = first.is_err();
@@ -91,7 +103,7 @@ pub(super) async fn dispatch(
     let _unread = ready.send(first);
     if failed {
         pending.lock().unwrap_or_else(PoisonError::into_inner).closed = true;
-        return hear_out(&reader).await;
+        return hear_out(&reader, keeps).await;
     }
     let mut put_back = None;
     let last = loop {
@@ -114,9 +126,10 @@ pub(super) async fn dispatch(
             (_, sockets) if !sockets.is_empty() => break ConfineError::Malformed,
             (Reply::Ended(ended), _) => {
                 let mut waiting = pending.lock().unwrap_or_else(PoisonError::into_inner);
-                let Some(Waiter { sender, .. }) = waiting.calls.remove(&ended.call) else {
+                let Some(Waiter { sender, watch }) = waiting.calls.remove(&ended.call) else {
                     break ConfineError::Malformed;
                 };
+                waiting.told |= watch == Watch::ProtectedNames;
                 // Nobody waits for it any more: its outcome is dropped with the receiver.
                 let _unread = sender.send(Ok(ended));
             }

@@ -3,7 +3,7 @@
 //! The kernel starts it on its creator's processor, and while the creator goes on working there it may wait for
 //! the next clock tick, 4 ms at 250 Hz, with another processor idle. A start has a handful of short steps that can go
 //! side by side, so who makes a task and goes on says where each is to be. What a task may use later is
-//! not narrowed, but for a thread that ends with one piece of work: its mask is put back at once, and it stays where it is until the kernel moves it.
+//! not narrowed: its mask is put back at once, and it stays where it is until the kernel moves it.
 
 use std::io;
 use std::thread::{Builder, JoinHandle, Scope};
@@ -45,13 +45,13 @@ pub(super) fn fork_away() -> nix::Result<Option<Pid>> {
     forked
 }
 
-/// Keeps a thread that was just started, for one short piece of work, to other processors than this one.
+/// Has a thread that was just started begin on another processor than this one.
 pub(crate) fn send_thread_off(thread: &JoinHandle<()>) {
-    if let Ok(all) = sched_getaffinity(MYSELF)
-        && let Some(others) = without_this(&all)
-    {
-        // It only saves time.
+    let Ok(all) = sched_getaffinity(MYSELF) else { return };
+    if let Some(others) = without_this(&all) {
+        // Of a thread that has ended it is this one that is moved. What was narrowed is wide again after the second call, whoever it was.
         let _narrowed = sys::set_thread_affinity(thread, &others);
+        let _widened = sys::set_thread_affinity(thread, &all);
     }
 }
 
@@ -141,6 +141,35 @@ mod tests {
         });
         assert_eq!(*seen.lock().unwrap(), vec![before; 4]);
         assert_eq!(sched_getaffinity(MYSELF).unwrap(), before);
+    }
+
+    #[test]
+    fn neither_is_who_sends_a_thread_off_that_has_ended() {
+        let before = sched_getaffinity(MYSELF).unwrap();
+        let (sent, task) = std::sync::mpsc::channel();
+        let thread = std::thread::spawn(move || sent.send(nix::unistd::gettid()).unwrap());
+        let task = std::path::PathBuf::from(format!("/proc/self/task/{}", task.recv().unwrap()));
+        while task.exists() {
+            std::thread::yield_now();
+        }
+        send_thread_off(&thread);
+        assert_eq!(sched_getaffinity(MYSELF).unwrap(), before);
+        thread.join().unwrap();
+    }
+
+    #[test]
+    fn a_thread_that_is_sent_off_may_go_anywhere_afterwards() {
+        let before = sched_getaffinity(MYSELF).unwrap();
+        let (go, released) = std::sync::mpsc::channel::<()>();
+        let (sent, seen) = std::sync::mpsc::channel();
+        let thread = std::thread::spawn(move || {
+            released.recv().unwrap();
+            sent.send(sched_getaffinity(MYSELF).unwrap()).unwrap();
+        });
+        send_thread_off(&thread);
+        go.send(()).unwrap();
+        assert_eq!(seen.recv().unwrap(), before);
+        thread.join().unwrap();
     }
 
     #[test]

@@ -1,15 +1,16 @@
 //! What became of protected names while nobody waited to hear of it.
 //!
 //! A stage puts back what a session that was killed left changed, before it is known whether a command will start. Where one
-//! does, its outcome tells of that. Where none does, it is kept here for the end of the program.
+//! does, its outcome tells of that, and where one was to start, why it did not. What is left is kept here for the end of the
+//! program: whoever embeds this as a library takes it when it likes.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use super::protocol::{Reply, Violation};
 
-/// How long a keeper may take for its last word once whoever confined itself has ended: it compares all that is protected.
-pub(super) const LAST_WORD: Duration = Duration::from_secs(15);
+/// How long a stage may take to its end where it has undone nothing of a command: there is little left to do.
+pub(super) const LAST_WORD: Duration = Duration::from_secs(2);
 
 static UNHEARD: Mutex<Unheard> = Mutex::new(Unheard::nothing());
 

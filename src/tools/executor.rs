@@ -278,7 +278,7 @@ impl Executor {
             Ok(ready) => ready,
             Err(error) => {
                 stage.end().await;
-                return Err(error);
+                return Err(self.with_recovery(error).await);
             }
         };
         let setup = Setup {
@@ -294,19 +294,19 @@ impl Executor {
             && let Err(error) = draft.prove(profile)
         {
             worker.finish().await;
-            return Err(error.into());
+            return Err(self.with_recovery(error.into()).await);
         }
         if place.is_behind_mounts() {
             // Whether they can be made is known only now.
             if let Err(error) = worker.ready().await {
                 worker.finish().await;
-                return Err(error.into());
+                return Err(self.with_recovery(error.into()).await);
             }
         }
         let statuses = drafted.as_ref().map(|(draft, ..)| draft.statuses());
         if let Err(error) = self.record_profile(&mut worker, profile, statuses).await {
             worker.finish().await;
-            return Err(error);
+            return Err(self.with_recovery(error).await);
         }
         Ok(worker)
     }

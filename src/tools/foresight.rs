@@ -3,7 +3,7 @@
 //! The first command of a program that runs only one waits longest for the look at its roots and for namespaces. Where
 //! nobody is to be asked, what the stage must know for these follows from the config and the machine alone; so it is told
 //! at once, and begins while the rest is made ready and held against the config. It is told that again, or it is
-//! ended and nothing comes of it.
+//! ended, and nothing comes of it but what it put back of protected names.
 
 use super::call::{ShellCall, ToolError};
 use super::executor::Places;

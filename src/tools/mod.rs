@@ -78,7 +78,7 @@ pub use identity::person;
 pub use lanes::Lanes;
 pub use narrowing::Narrowing;
 pub use network::{NetworkUse, Tried, TriedResult};
-pub use outcome::{GONE, Outcome, PutBack, Restored, Status, Then};
+pub use outcome::{GONE, Outcome, Recovery, Restored, Status, Then};
 pub use plan::PlanError;
 pub use provider::{Progress, ProvidedCall, Provider};
 pub use recorder::log_stays_out_of_reach;

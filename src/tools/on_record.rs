@@ -4,13 +4,14 @@ use super::call::{ShellCommand, ToolError};
 use super::executor::Executor;
 use super::footing::Footing;
 use super::network::NetworkUse;
-use super::outcome::{Outcome, Status};
+use super::outcome::{Outcome, Recovery, Status};
 use super::plan::{self, ProfileDigest, Walls};
 use super::recorder::{self, CommandEnd, Recorder};
 use super::session::Session;
 use crate::backend::status::ClauseStatus;
 use crate::config::NamedFile;
 use crate::confine::Confinement;
+use crate::confine::unheard::Unheard;
 use crate::policy::AbsPath;
 use crate::profile::Profile;
 
@@ -43,6 +44,15 @@ impl Executor {
         recorder
             .profile(plan::digest(profile), self.regime_name(), statuses)
             .await
+    }
+
+    /// The error of a start that came to nothing, with what was put back before it.
+    pub(super) async fn with_recovery(&self, error: ToolError) -> ToolError {
+        let Recovery { restored, unsettled } = Unheard::take().into();
+        match self.record_restored(None, &restored).await {
+            Ok(()) => error.with_put_back(restored, unsettled),
+            Err(unrecorded) => unrecorded,
+        }
     }
 
     /// The regime that holds commands.

@@ -125,16 +125,16 @@ impl From<Violation> for Restored {
     }
 }
 
-/// What was put back of protected names for no call of anybody.
+/// What was put back of protected names that no call has heard of.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PutBack {
+pub struct Recovery {
     /// What was.
     pub restored: Vec<Restored>,
     /// Why the rest was not.
     pub unsettled: Option<String>,
 }
 
-impl From<Unheard> for PutBack {
+impl From<Unheard> for Recovery {
     fn from(unheard: Unheard) -> Self {
         Self {
             restored: unheard.violations.into_iter().map(Into::into).collect(),

@@ -4,25 +4,28 @@
 //! each time, and opening a file is by far the most frequent of that. It is refused only where its mode has a bit that hardly any
 //! call sets, so that bit is looked at before everything else.
 
-use super::lower::{LOAD, RET_ALLOW, RETURN, step};
+use super::lower::{JUMP_EQUAL, LOAD, RET_ALLOW, RETURN, step};
 use super::table::{Clause, Test};
 use super::{Instruction, Program};
 
 /// The call.
 pub(super) const CALL: i64 = libc::SYS_openat;
 
-const JUMP_EQUAL: u16 = 0x15;
 const JUMP_ANY_BIT: u16 = 0x45;
 /// Where the arguments begin in what a filter sees, and how far apart they are; the low half of one comes first.
 const ARGUMENTS: u32 = 16;
 const ARGUMENT: u32 = 8;
 
+/// Its number.
+pub(super) fn number() -> u32 {
+    // One that is none meets nothing.
+    u32::try_from(CALL).unwrap_or(u32::MAX)
+}
+
 /// Allows the call, whose number is in the accumulator, where none of the clauses that refuse it can hold. What it does not allow, and
 /// every other call, goes on with the number in the accumulator. Nothing where no single look tells.
 pub(super) fn past(clauses: &[Clause]) -> Program {
-    let Ok(number) = u32::try_from(CALL) else {
-        return Program::new();
-    };
+    let number = number();
     if clauses.is_empty() {
         return vec![step(JUMP_EQUAL, 0, 1, number), ALLOW];
     }

@@ -58,7 +58,7 @@ pub(crate) fn set_scheduling(scheduling: Scheduling) -> nix::Result<()> {
     Errno::result(unsafe { libc::sched_setscheduler(0, scheduling.number(), &raw const priority) }).map(drop)
 }
 
-/// Sets which processors a thread of this process may use.
+/// Sets which processors a thread of this process may use; of a thread that has ended, which the calling one may.
 pub(crate) fn set_thread_affinity(thread: &JoinHandle<()>, processors: &CpuSet) -> nix::Result<()> {
     // SAFETY: all zeroes is a valid set, the empty one.
     let mut set: libc::cpu_set_t = unsafe { std::mem::zeroed() };
@@ -67,8 +67,9 @@ pub(crate) fn set_thread_affinity(thread: &JoinHandle<()>, processors: &CpuSet) 
         unsafe { libc::CPU_SET(processor, &mut set) };
     }
     let id = thread.as_pthread_t();
-    // SAFETY: the thread is neither joined nor detached while its handle is borrowed, so the id is its own even if it has
-    // ended; `set` is a valid structure of the size given, for the length of the call, which only reads it.
+    // SAFETY: the thread is neither joined nor detached while its handle is borrowed, so what the id points to is still there,
+    // with a number that the kernel makes zero, its word for the caller, when the thread ends; `set` is a valid structure of the
+    // size given, for the length of the call, which only reads it.
     match unsafe { libc::pthread_setaffinity_np(id, size_of::<libc::cpu_set_t>(), &raw const set) } {
         0 => Ok(()),
         code => Err(Errno::from_raw(code)),

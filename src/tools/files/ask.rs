@@ -88,7 +88,11 @@ impl Executor {
         }
     }
 
-    async fn record_restored(&self, call: Option<&str>, restored: &[Restored]) -> Result<(), ToolError> {
+    pub(in crate::tools) async fn record_restored(
+        &self,
+        call: Option<&str>,
+        restored: &[Restored],
+    ) -> Result<(), ToolError> {
         match &self.deciding.recorder {
             Some(recorder) if !restored.is_empty() => {
                 let events = recorder::violations(call.unwrap_or_default(), restored);
