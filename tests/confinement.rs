@@ -31,6 +31,7 @@ mod tests {
         another_process_s_environment_and_command_line_are_not_read ["python3"];
         another_process_is_not_signalled ["python3"];
         a_command_gets_processors_as_it_would_outside ["chrt"];
+        of_many_that_start_at_once_each_may_use_all_processors ["nproc"];
         another_process_is_not_traced ["python3"];
         another_process_s_limits_and_priority_are_not_changed ["python3"];
         a_unix_socket_is_not_reached_wherever_it_lies ["python3"];
@@ -264,6 +265,17 @@ mod tests {
         let outside = policy(world.bare("/usr/bin/chrt").args(["-p", "0"]).output().ok());
         assert!(outside.is_some());
         assert_eq!(policy(world.run(&["chrt", "-p", "0"]).output().ok()), outside);
+    }
+
+    /// Who starts something sends it to another processor, and what that starts must not be kept there.
+    fn of_many_that_start_at_once_each_may_use_all_processors(world: &Fixture) {
+        let outside = world.bare("/usr/bin/nproc").output().ok();
+        for _ in 0..3 {
+            let all: Vec<Running> = (0..20).map(|_| world.run(&["nproc"]).spawn()).collect();
+            for one in all {
+                assert_eq!(one.wait().ok(), outside);
+            }
+        }
     }
 
     fn another_process_is_not_traced(world: &Fixture) {

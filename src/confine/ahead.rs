@@ -12,6 +12,7 @@ use std::net::Shutdown;
 use std::os::fd::AsRawFd;
 use std::os::unix::net::UnixStream;
 use std::sync::{Mutex, Once, PoisonError};
+use std::time::{Duration, Instant};
 
 use super::child::Child;
 use super::error::ConfineError;
@@ -19,6 +20,9 @@ use super::protocol::{Announcement, Place, ProtectSetup};
 use super::session::Named;
 use super::unheard::{self, LAST_WORD};
 use super::{group, wire};
+
+/// How often it is looked whether a stage that says its last word was stopped.
+const LOOK_EVERY: Duration = Duration::from_millis(500);
 
 static AHEAD: Mutex<Option<Ahead>> = Mutex::new(None);
 
@@ -81,7 +85,6 @@ fn tell(spawned: &Spawned, session: &Named, protect: Option<ProtectSetup>, place
     let (aside, theirs) = UnixStream::pair()?;
     let announcement = Announcement::of(session, protect, place);
     wire::send(&spawned.control, &announcement, &[theirs.as_raw_fd()])?;
-    spawned.child.send_off();
     Ok(aside)
 }
 
@@ -109,9 +112,16 @@ impl Ahead {
         let Self { spawned, told } = self;
         let Spawned { control, mut child } = spawned;
         let may_tell = told.is_some_and(|told| told.protect.is_some());
-        if may_tell && control.shutdown(Shutdown::Write).is_ok() && control.set_read_timeout(Some(LAST_WORD)).is_ok() {
-            while let Ok(Some((reply, _))) = wire::receive(&control) {
-                unheard::hear(reply);
+        if may_tell && control.shutdown(Shutdown::Write).is_ok() && control.set_read_timeout(Some(LOOK_EVERY)).is_ok() {
+            let deadline = Instant::now() + LAST_WORD;
+            loop {
+                match wire::receive(&control) {
+                    Ok(Some((reply, _))) => unheard::hear(reply),
+                    Err(error) if error.kind() == io::ErrorKind::WouldBlock && Instant::now() < deadline => {
+                        child.go_on_if_stopped();
+                    }
+                    Ok(None) | Err(_) => break,
+                }
             }
         }
         // Whoever has not said it by now finds nobody that listens, and ends.

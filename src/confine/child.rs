@@ -46,7 +46,7 @@ impl Child {
             .spawn()?;
         let pid = i32::try_from(child.id()).map_err(std::io::Error::other)?;
         let child = Self::of(Pid::from_raw(pid));
-        child.send_off();
+        spread::send_off(child.pid);
         Ok(child)
     }
 
@@ -81,11 +81,6 @@ impl Child {
         self.pid.as_raw().unsigned_abs()
     }
 
-    /// Has it go on on another processor than this one.
-    pub(super) fn send_off(&self) {
-        spread::send_off(self.pid);
-    }
-
     /// Whether it is still there.
     pub(super) fn is_alive(&mut self) -> bool {
         if self.state == State::Unreaped && waitpid(self.pid, Some(WaitPidFlag::WNOHANG)) == Ok(WaitStatus::StillAlive)
@@ -94,6 +89,21 @@ impl Child {
         }
         self.state = State::Reaped;
         false
+    }
+
+    /// Has it go on if somebody stopped it.
+    pub(super) fn go_on_if_stopped(&mut self) {
+        if self.state == State::Reaped {
+            return;
+        }
+        match waitpid(self.pid, Some(WaitPidFlag::WNOHANG | WaitPidFlag::WUNTRACED)) {
+            Ok(WaitStatus::StillAlive) | Err(Errno::EINTR) => {}
+            Ok(WaitStatus::Stopped(..)) => {
+                // It is not reaped, so that it is the same.
+                let _signalled = kill(self.pid, Signal::SIGCONT);
+            }
+            Ok(_) | Err(_) => self.state = State::Reaped,
+        }
     }
 
     /// Waits for its end. One that cannot be waited for has been reaped by somebody else. One that is stopped is told to go

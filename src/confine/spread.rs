@@ -8,8 +8,10 @@
 use std::io;
 use std::thread::{Builder, JoinHandle, Scope};
 
+use nix::errno::Errno;
+use nix::fcntl::OFlag;
 use nix::sched::{CpuSet, sched_getaffinity, sched_getcpu, sched_setaffinity};
-use nix::unistd::Pid;
+use nix::unistd::{Pid, pipe2, read};
 
 use super::sys::{self, Scheduling};
 
@@ -18,7 +20,8 @@ const MYSELF: Pid = Pid::from_raw(0);
 
 /// Moves a child that was just made to another processor than this one.
 ///
-/// It only saves time: where it fails, the child starts when the kernel has it start.
+/// It only saves time: where it fails, the child starts when the kernel has it start. Not for one that may start others meanwhile,
+/// which would keep to those processors.
 pub(super) fn send_off(child: Pid) {
     let Ok(all) = sched_getaffinity(MYSELF) else { return };
     if let Some(others) = without_this(&all)
@@ -34,13 +37,24 @@ pub(super) fn send_off(child: Pid) {
 /// displace nobody, and so parent and child are that until they have parted.
 pub(super) fn fork_away() -> nix::Result<Option<Pid>> {
     let parting = sys::scheduling() == Some(Scheduling::Ordinary) && sys::set_scheduling(Scheduling::Batch).is_ok();
+    // A child of the child would keep the mask of a child that is being sent off. Without this it is not.
+    let gate = pipe2(OFlag::O_CLOEXEC).ok();
     let forked = sys::fork();
-    if let Ok(Some(child)) = forked {
-        send_off(child);
-    }
     if parting {
         // It only saves time: batch work gets its share all the same.
         let _as_before = sys::set_scheduling(Scheduling::Ordinary);
+    }
+    match (&forked, gate) {
+        (Ok(Some(child)), Some(gate)) => {
+            send_off(*child);
+            drop(gate);
+        }
+        (Ok(None), Some((released, held))) => {
+            drop(held);
+            // Open until the parent is done with it, or is dead.
+            while read(&released, &mut [0]) == Err(Errno::EINTR) {}
+        }
+        (Ok(_), None) | (Err(_), _) => {}
     }
     forked
 }

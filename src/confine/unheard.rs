@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use super::protocol::{Reply, Violation};
 
-/// How long a stage may take to its end where it has undone nothing of a command: there is little left to do.
-pub(super) const LAST_WORD: Duration = Duration::from_secs(2);
+/// How long a stage may take to say what it put back: that may be tens of thousands of names.
+pub(super) const LAST_WORD: Duration = Duration::from_secs(30);
 
 static UNHEARD: Mutex<Unheard> = Mutex::new(Unheard::nothing());
 

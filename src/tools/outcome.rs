@@ -79,9 +79,15 @@ impl Restored {
             return format!("{} is protected and is gone; {GONE}", self.path);
         }
         let because = self.because();
+        let kept = self
+            .quarantined
+            .as_ref()
+            .map(|place| format!("; what was there is kept in {place}"));
         format!(
-            "{} is protected and was {} meanwhile; restored{because}",
-            self.path, self.what
+            "{} is protected and was {} meanwhile; restored{because}{}",
+            self.path,
+            self.what,
+            kept.unwrap_or_default()
         )
     }
 
