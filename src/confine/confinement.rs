@@ -26,7 +26,7 @@ use super::protocol::{
 use super::records::Records;
 use super::running::Running;
 use super::session::{self, Named, Session};
-use super::unheard::{self, LAST_WORD};
+use super::unheard;
 use super::vigil::Vigil;
 use super::way_out::outside::Namespace;
 use super::way_out::{self, WayOut};
@@ -64,6 +64,10 @@ pub struct Launch {
     /// Whether standard input is the pty that becomes its controlling terminal.
     pub terminal: bool,
 }
+
+/// How long the end of a session waits to hear what no call was told. It was put back long before; but a keeper whose worker a
+/// command has stopped hears of the end only when all of the socket is closed.
+const PROMPTLY: Duration = Duration::from_secs(2);
 
 /// A worker for one profile: it confines itself, and serves once it has passed its self-test.
 ///
@@ -290,7 +294,7 @@ impl Confinement {
         let is_told = pending.lock().unwrap_or_else(PoisonError::into_inner).told;
         if keeps == Keeps::ProtectedNames && !is_told {
             // What the stage found changed, no call has heard of.
-            let _ended = tokio::time::timeout(LAST_WORD, &mut reader).await;
+            let _ended = tokio::time::timeout(PROMPTLY, &mut reader).await;
             let put_back = pending.lock().unwrap_or_else(PoisonError::into_inner).put_back.take();
             if let Some((violations, unsettled)) = put_back {
                 unheard::keep(violations, unsettled);
