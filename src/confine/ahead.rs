@@ -18,7 +18,7 @@ use super::child::Child;
 use super::error::ConfineError;
 use super::protocol::{Announcement, Place, ProtectSetup};
 use super::session::Named;
-use super::unheard::{self, LAST_WORD};
+use super::unheard::{self, HEARD_OUT};
 use super::{group, wire};
 
 /// How often it is looked whether a stage that says its last word was stopped.
@@ -113,7 +113,7 @@ impl Ahead {
         let Spawned { control, mut child } = spawned;
         let may_tell = told.is_some_and(|told| told.protect.is_some());
         if may_tell && control.shutdown(Shutdown::Write).is_ok() && control.set_read_timeout(Some(LOOK_EVERY)).is_ok() {
-            let deadline = Instant::now() + LAST_WORD;
+            let deadline = Instant::now() + HEARD_OUT;
             loop {
                 match wire::receive(&control) {
                     Ok(Some((reply, _))) => unheard::hear(reply),

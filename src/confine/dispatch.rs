@@ -75,7 +75,7 @@ pub(super) async fn hear_out(reader: &OwnedReadHalf, keeps: Keeps) {
         }
     };
     if keeps == Keeps::ProtectedNames {
-        let _heard = tokio::time::timeout(unheard::LAST_WORD, to_the_end).await;
+        let _heard = tokio::time::timeout(unheard::HEARD_OUT, to_the_end).await;
     }
 }
 

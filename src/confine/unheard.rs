@@ -10,7 +10,7 @@ use std::time::Duration;
 use super::protocol::{Reply, Violation};
 
 /// How long a stage may take to say what it put back: that may be tens of thousands of names.
-pub(super) const LAST_WORD: Duration = Duration::from_secs(30);
+pub(super) const HEARD_OUT: Duration = Duration::from_secs(30);
 
 static UNHEARD: Mutex<Unheard> = Mutex::new(Unheard::nothing());
 
