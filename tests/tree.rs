@@ -6,12 +6,13 @@ mod common;
 
 #[cfg(test)]
 mod tests {
-    use std::fs;
-    use std::os::unix::fs::PermissionsExt;
+    use std::fs::{self, File};
+    use std::io::ErrorKind;
+    use std::os::unix::fs::{FileExt, PermissionsExt};
     use std::time::Duration;
 
     use nix::sys::signal::{Signal, kill};
-    use nix::unistd::Pid;
+    use nix::unistd::{Pid, geteuid};
 
     use crate::common::{
         Fixture, Running, Snapshot, assert_gone_within, assert_no_process_left, assert_nothing_left_behind,
@@ -28,6 +29,7 @@ mod tests {
         sigterm_ends_the_tree_and_then_stockade ["setsid"];
         the_tree_dies_with_a_killed_parent ["setsid"];
         the_tree_dies_with_any_killed_helper ["setsid"];
+        no_helper_knows_what_its_parent_was_started_with ["setsid"];
         a_tree_that_ignores_signals_dies_all_the_same ["setsid"];
         a_swarm_of_daemons_dies ["python3"];
         attribute_calls_are_judged_until_the_last_daemon_is_dead ["python3"];
@@ -156,6 +158,54 @@ mod tests {
             assert_nothing_left_behind(&before, world);
             nth += 1;
         }
+    }
+
+    fn no_helper_knows_what_its_parent_was_started_with(world: &Fixture) {
+        let (marker, secret) = (marker(), format!("secret-{}", self::marker()));
+        let line = format!("{}; sleep {marker}", daemons(&marker));
+        let running = world.shell(&line).env("TOKEN", &secret).spawn();
+        wait_for_processes(&marker, 4);
+        let environment = fs::read(format!("/proc/{}/environ", running.pid())).unwrap();
+        assert!(contains(&environment, &secret), "the parent itself does");
+        let helpers: Vec<_> = descendants(running.pid())
+            .into_iter()
+            .filter(|pid| is_stage(*pid))
+            .collect();
+        assert!(helpers.len() >= 3, "{helpers:?}");
+        for helper in helpers {
+            let line = fs::read(format!("/proc/{helper}/cmdline")).unwrap();
+            assert!(!contains(&line, &marker), "{}", line.escape_ascii());
+            assert!(!holds(helper, &secret), "helper {helper}");
+        }
+        running.signal(Signal::SIGINT);
+        running.wait();
+    }
+
+    fn contains(bytes: &[u8], word: &str) -> bool {
+        bytes.windows(word.len()).any(|part| part == word.as_bytes())
+    }
+
+    /// Whether anything in the memory of a process says `word`, as far as anybody but itself can look.
+    fn holds(process: i32, word: &str) -> bool {
+        let opened = File::open(format!("/proc/{process}/mem"));
+        if !geteuid().is_root() {
+            assert_eq!(opened.unwrap_err().kind(), ErrorKind::PermissionDenied);
+            return false;
+        }
+        let memory = opened.unwrap();
+        let maps = fs::read_to_string(format!("/proc/{process}/maps")).unwrap();
+        let ranges = maps.lines().filter(|line| line.contains(" rw"));
+        let held: Vec<Vec<u8>> = ranges
+            .map(|line| {
+                let (start, end) = line.split_once(' ').unwrap().0.split_once('-').unwrap();
+                let [start, end] = [start, end].map(|number| u64::from_str_radix(number, 16).unwrap());
+                let mut bytes = vec![0; usize::try_from(end - start).unwrap()];
+                memory.read_exact_at(&mut bytes, start).unwrap();
+                bytes
+            })
+            .collect();
+        assert!(!held.is_empty());
+        held.iter().any(|bytes| contains(bytes, word))
     }
 
     fn a_tree_that_ignores_signals_dies_all_the_same(world: &Fixture) {

@@ -44,11 +44,12 @@ struct Told {
 
 /// Starts a stage for whoever needs the first one.
 ///
-/// For a program whose `main` hands a stage over to [`stage::main`](super::stage::main), and before it starts any
-/// thread. [`end_stage`] ends it if nobody did.
+/// For a program whose `main` hands a stage over to [`stage::main`](super::stage::main), and before it does anything else:
+/// the stage is forked from it, and has whatever is in its memory by then but for arguments and environment. Where there is
+/// a further thread already, it is executed. [`end_stage`] ends it if nobody did.
 pub fn start_stage() {
     // One that cannot be started now is started, or complained about, when it is needed.
-    if let Ok(spawned) = Spawned::start_alone() {
+    if let Ok(spawned) = Spawned::start_first() {
         put(Ahead { spawned, told: None });
     }
 }
@@ -198,10 +199,10 @@ impl Spawned {
         Ok(Self { control, child })
     }
 
-    fn start_alone() -> io::Result<Self> {
+    fn start_first() -> io::Result<Self> {
         let (control, theirs) = UnixStream::pair()?;
         settle();
-        let child = Child::start_alone(&theirs.into())?;
+        let child = Child::start_first(theirs.into())?;
         Ok(Self { control, child })
     }
 }

@@ -1,21 +1,18 @@
 //! The stage as a child process of the parent: started, and waited for.
 
-use std::ffi::{CStr, CString};
 use std::os::fd::OwnedFd;
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 use nix::errno::Errno;
 use nix::fcntl::{OFlag, open};
 use nix::sys::signal::{Signal, kill};
-use nix::sys::stat::Mode;
+use nix::sys::stat::{Mode, stat};
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
-use nix::unistd::{Pid, chdir, dup2_stderr, dup2_stdin, dup2_stdout, execve};
+use nix::unistd::Pid;
 
 use super::vigil::{LOOK_EVERY, Patience, Then, Vigil};
 use super::{spread, stage, sys};
-
-/// This very program.
-const PROGRAM: &CStr = c"/proc/self/exe";
 
 /// A stage that was started.
 #[derive(Debug)]
@@ -50,17 +47,15 @@ impl Child {
         Ok(child)
     }
 
-    /// The same for a process that has no other thread. [`start`](Self::start) waits until the new program is
-    /// loaded, which is long where there is something else to do.
-    pub(super) fn start_alone(control: &OwnedFd) -> nix::Result<Self> {
+    /// The same for a program that has done nothing yet: where it has no other thread it need not be loaded again.
+    pub(super) fn start_first(control: OwnedFd) -> std::io::Result<Self> {
+        if !is_alone() {
+            return Self::start(control);
+        }
         let null = open("/dev/null", OFlag::O_RDWR | OFlag::O_CLOEXEC, Mode::empty())?;
         match spread::fork_away()? {
             Some(pid) => Ok(Self::of(pid)),
-            None => match become_stage(control, &null) {
-                Ok(never) => match never {},
-                // The parent finds it dead when it needs it, starts another, and says what is wrong with that.
-                Err(_) => sys::exit_now(1),
-            },
+            None => stage::forked(control, null),
         }
     }
 
@@ -139,11 +134,8 @@ impl Child {
     }
 }
 
-fn become_stage(control: &OwnedFd, null: &OwnedFd) -> nix::Result<std::convert::Infallible> {
-    dup2_stdin(control)?;
-    dup2_stdout(null)?;
-    dup2_stderr(null)?;
-    chdir("/")?;
-    let word = CString::new(stage::SUBCOMMAND).map_err(|_| Errno::EINVAL)?;
-    execve(PROGRAM, &[PROGRAM, &word], &[] as &[&CStr])
+/// Whether this process has one thread, as far as that can be told; see `proc_pid_task(5)`.
+fn is_alone() -> bool {
+    // Two links every directory has; the others are threads.
+    stat(Path::new("/proc/self/task")).is_ok_and(|tasks| tasks.st_nlink == 3)
 }

@@ -1,4 +1,5 @@
-//! The stage: this binary re-executed, single-threaded, decided before any runtime exists.
+//! The stage: this binary re-executed, single-threaded, decided before any runtime exists; or forked from a program that
+//! starts it before it does anything else, and so holds nothing but its arguments and its environment, which the stage forgets.
 //!
 //! Order: own session and nothing but the control socket · capabilities · `no_new_privs` · fork. What
 //! comes after the fork is told in [`super::keeper`] and [`super::worker`]; between fork and worker there may be
@@ -14,7 +15,7 @@ use nix::sys::prctl;
 use nix::sys::resource::{Resource, setrlimit};
 use nix::sys::socket::{AddressFamily, SockFlag, SockType, getsockopt, socketpair, sockopt};
 use nix::sys::stat::Mode;
-use nix::unistd::{chdir, getpid, pipe2, setsid};
+use nix::unistd::{chdir, dup2_stderr, dup2_stdin, dup2_stdout, getpid, pipe2, setsid};
 
 use super::protocol::{Announcement, Place, Reply, StartFailure, Step};
 use super::wire::{receive, send};
@@ -44,6 +45,20 @@ pub fn main() -> ! {
         Some(first) if first == PROBE => namespaces::probe(),
         Some(_) | None => outside(),
     }
+}
+
+/// Becomes the stage in a process that was forked from a program which has done nothing yet: never returns.
+pub(super) fn forked(control: OwnedFd, null: OwnedFd) -> ! {
+    let taken = dup2_stdin(&control)
+        .and_then(|()| dup2_stdout(&null))
+        .and_then(|()| dup2_stderr(&null));
+    // Their numbers are closed with all others.
+    std::mem::forget((control, null));
+    if taken.is_err() {
+        sys::exit_now(NOT_A_STAGE)
+    }
+    sys::forget_start(SUBCOMMAND);
+    outside()
 }
 
 /// The stage. Standard input must be the parent's control socket.
