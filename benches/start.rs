@@ -7,7 +7,7 @@ use std::hint::black_box;
 use std::time::{Duration, Instant};
 
 use stockade::backend::namespaces::NetworkNamespace;
-use stockade::backend::seccomp::{self, Attempts, Filters, IpSockets, Role, Settings};
+use stockade::backend::seccomp::{self, Attempts, Filters, IpSockets, Role, Settings, UnixDomain};
 use stockade::backend::{attributes, landlock};
 use stockade::config::{self, Context, Matchers};
 use stockade::policy::shell::{rule_covers, rule_matches};
@@ -55,8 +55,7 @@ fn steps() {
     });
     let settings = Settings {
         ip: IpSockets::of(&profile.network, NetworkNamespace::Host),
-        unix_sockets: profile.unix_sockets,
-        landlock_abi: 7,
+        unix: UnixDomain::of(profile.unix_sockets, 7),
         role: Role::Command,
         attempts: Attempts::Unseen,
     };

@@ -12,7 +12,7 @@ mod tests {
     use std::sync::LazyLock;
 
     use stockade::backend::namespaces::NetworkNamespace;
-    use stockade::backend::seccomp::{Attempts, IpSockets, Role, SeccompPlan, Settings, lower};
+    use stockade::backend::seccomp::{Attempts, IpSockets, Role, SeccompPlan, Settings, UnixDomain, lower};
     use stockade::confine::filter;
     use stockade::policy::{Network, UnixSockets};
 
@@ -32,8 +32,7 @@ mod tests {
     fn settings(network: Network, unix_sockets: UnixSockets, role: Role) -> Settings {
         Settings {
             ip: IpSockets::of(&network, NetworkNamespace::Host),
-            unix_sockets,
-            landlock_abi: 7,
+            unix: UnixDomain::of(unix_sockets, 7),
             role,
             attempts: Attempts::Unseen,
         }

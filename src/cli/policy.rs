@@ -139,18 +139,13 @@ pub(super) fn settle(flags: &PolicyFlags, policy: &mut Policy, purpose: Purpose)
             .lines
             .set("sandbox.deny_fallback", flag("--deny-fallback"));
     }
-    match (flags.backend, purpose) {
-        (BackendFlag::Auto, _) | (BackendFlag::Seatbelt, Purpose::Look) => {}
-        (BackendFlag::Landlock, _) => policy.backend = BackendChoice::Landlock,
-        (BackendFlag::Namespaces, _) => policy.backend = BackendChoice::Namespaces,
-        (BackendFlag::Bwrap, _) => policy.backend = BackendChoice::Bwrap,
-        (BackendFlag::Seatbelt, Purpose::Obey) => {
-            return Err(
-                Complaint::failed("the backend `seatbelt` is not offered by this version")
-                    .remedy("`stockade profile check --backend seatbelt` says what it would hold"),
-            );
-        }
+    if (flags.backend, purpose) == (BackendFlag::Seatbelt, Purpose::Obey) {
+        return Err(
+            Complaint::failed("the backend `seatbelt` is not offered by this version")
+                .remedy("`stockade profile check --backend seatbelt` says what it would hold"),
+        );
     }
+    policy.backend = backend(flags).unwrap_or(policy.backend);
     if let Some(mode) = flags.mode {
         policy.mode = mode.into();
         policy.ceilings.lines.set("approval.mode", flag("--mode"));
@@ -158,6 +153,16 @@ pub(super) fn settle(flags: &PolicyFlags, policy: &mut Policy, purpose: Purpose)
     // A flag speaks in place of the config, and goes beyond a ceiling no more than that.
     policy.cap();
     Ok(())
+}
+
+/// The backend that the flags name for commands, if they name one.
+pub(super) const fn backend(flags: &PolicyFlags) -> Option<BackendChoice> {
+    match flags.backend {
+        BackendFlag::Auto | BackendFlag::Seatbelt => None,
+        BackendFlag::Landlock => Some(BackendChoice::Landlock),
+        BackendFlag::Namespaces => Some(BackendChoice::Namespaces),
+        BackendFlag::Bwrap => Some(BackendChoice::Bwrap),
+    }
 }
 
 /// A config error as it is shown: its own rendering says where and what to do.

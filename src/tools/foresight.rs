@@ -14,10 +14,23 @@ use super::permission::judged;
 use super::plan;
 use super::private::may_lie;
 use super::shell::NAME;
-use super::watched;
+use super::{remembered, watched};
+use crate::backend::namespaces::NetworkNamespace;
+use crate::config::{Context, trust};
 use crate::confine::{Named, Place, ahead};
 use crate::policy::{AbsPath, BackendChoice, Policy, Requirement};
 use crate::profile::{Asked, Call, Profile, derive};
+
+/// Begins with what most commands get, for a program that has not read its config yet: `backend` is what it was told, if
+/// it was. What the config wants instead is made when that is known.
+pub fn expect_usual(backend: Option<BackendChoice>, context: &Context) {
+    let worked = || trust::state_dir(context).is_some_and(|state| remembered::is_kept(state.as_path()));
+    plan::prepare_usual_filters(match backend {
+        Some(BackendChoice::Namespaces | BackendChoice::Bwrap) => NetworkNamespace::Own,
+        Some(BackendChoice::Auto) | None if worked() => NetworkNamespace::Own,
+        Some(BackendChoice::Landlock | BackendChoice::Auto) | None => NetworkNamespace::Host,
+    });
+}
 
 /// A policy on this machine, before there is anybody who answers for it; an [`Executor`](super::Executor) is made of it.
 #[derive(Debug)]

@@ -10,7 +10,9 @@ use crate::backend::host::Maker;
 use crate::backend::landlock::{self, LandlockPlan};
 use crate::backend::namespaces::NetworkNamespace;
 use crate::backend::seatbelt::{self, SeatbeltPlan};
-use crate::backend::seccomp::{self, Attempts, Filters, IpSockets, Role, SeccompError, SeccompWitness, Settings};
+use crate::backend::seccomp::{
+    self, Attempts, Filters, IpSockets, Role, SeccompError, SeccompWitness, Settings, UnixDomain,
+};
 use crate::backend::status::{ClauseStatus, Refusal};
 use crate::backend::survey::{Survey, SurveyError};
 use crate::backend::{Exit, Plan, Regime, World, attributes, namespaces};
@@ -302,6 +304,22 @@ pub fn lower_seatbelt(profile: &Profile, residuals: Residuals) -> Result<(Seatbe
     Ok((plan, statuses))
 }
 
+/// The same for the filters that most commands get.
+pub(super) fn prepare_usual_filters(namespace: NetworkNamespace) {
+    let of = |role| usual(role, namespace);
+    seccomp::prepare([Role::Command, Role::Worker].map(of), send_thread_off);
+}
+
+/// Without network, in namespaces or on the machine's own.
+const fn usual(role: Role, namespace: NetworkNamespace) -> Settings {
+    Settings {
+        ip: IpSockets::of(&Network::Off, namespace),
+        unix: UnixDomain::Refused,
+        role,
+        attempts: Attempts::Unseen,
+    }
+}
+
 pub(super) fn settings(profile: &Profile, role: Role, attempts: Attempts, ground: Ground) -> Settings {
     Settings {
         ip: IpSockets::of(
@@ -311,8 +329,7 @@ pub(super) fn settings(profile: &Profile, role: Role, attempts: Attempts, ground
                 Walls::Namespaces(_) => NetworkNamespace::of(&profile.network),
             },
         ),
-        unix_sockets: profile.unix_sockets,
-        landlock_abi: ground.landlock_abi,
+        unix: UnixDomain::of(profile.unix_sockets, ground.landlock_abi),
         role,
         attempts: match (attempts, ground.walls) {
             // Mounts hide files; Landlock lets all of them be looked at.
@@ -392,22 +409,43 @@ mod tests {
     use crate::policy::shell::{rule_covers, rule_matches};
     use crate::profile::derive;
 
-    /// A draft for a profile that reads one directory, which shows a file beside it, and the profile.
-    fn drafted(walls: Walls) -> (Draft, Profile) {
+    /// A profile that reads one directory.
+    fn derived() -> Profile {
         let context = Context::host(Matchers {
             matches: rule_matches,
             covers: rule_covers,
         });
         let text = "sandbox: {paths: {a: {root: /usr/bin, mode: ro}}}\n";
         let loaded = load_amended(Path::new("/agent.yaml"), text, &context).unwrap();
-        let profile = derive(&loaded.policy, &Call::of(Asked::Nobody));
-        let ground = Ground {
+        derive(&loaded.policy, &Call::of(Asked::Nobody))
+    }
+
+    const fn ground(walls: Walls) -> Ground {
+        Ground {
             walls,
             landlock_abi: 6,
             deny_fallback: DenyFallback::Refuse,
             residuals: Residuals::Report,
             attempts: Attempts::Unseen,
-        };
+        }
+    }
+
+    #[test]
+    fn a_config_that_says_nothing_of_sockets_has_the_usual_filters() {
+        for (walls, namespace) in [
+            (Walls::Landlock, NetworkNamespace::Host),
+            (Walls::Namespaces(Maker::Stockade), NetworkNamespace::Own),
+        ] {
+            for role in [Role::Worker, Role::Command] {
+                let needed = settings(&derived(), role, Attempts::Unseen, ground(walls));
+                assert_eq!(usual(role, namespace), needed);
+            }
+        }
+    }
+
+    /// A draft for that profile, which shows a file beside it, and the profile.
+    fn drafted(walls: Walls) -> (Draft, Profile) {
+        let (profile, ground) = (derived(), ground(walls));
         let around = Surroundings {
             shown: vec![AbsPath::new("/etc/passwd").unwrap()],
             ..Surroundings::default()

@@ -8,9 +8,8 @@ use std::time::{Duration, Instant};
 
 use nix::sys::wait::{WaitStatus, waitpid};
 use nix::unistd::{ForkResult, fork};
-use stockade::backend::seccomp::{Attempts, IpSockets, Role, Settings, lower};
+use stockade::backend::seccomp::{Attempts, IpSockets, Role, Settings, UnixDomain, lower};
 use stockade::confine::filter;
-use stockade::policy::UnixSockets;
 
 use crate::denials::chmod;
 use crate::world::{Who, World, c, call};
@@ -179,8 +178,7 @@ fn a_path_that_changes_under_the_call_reaches_nothing_outside() {
 fn what_is_refused_fails_where_nobody_hears_of_it() {
     let settings = Settings {
         ip: IpSockets::Refused,
-        unix_sockets: UnixSockets::None,
-        landlock_abi: 7,
+        unix: UnixDomain::Refused,
         role: Role::Command,
         attempts: Attempts::WatchedWithLooks,
     };

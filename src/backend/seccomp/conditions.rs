@@ -5,8 +5,8 @@
 
 use libc as l;
 
-use super::IpSockets;
-use super::table::{Clause, Errno, Row, Say, Test, Under, UnixDomain};
+use super::table::{Clause, Errno, Row, Say, Test, Under};
+use super::{IpSockets, UnixDomain};
 use Test::{Bits, Is, IsNot};
 
 const AF_UNIX: u32 = 1;

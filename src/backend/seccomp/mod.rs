@@ -87,15 +87,33 @@ impl IpSockets {
     }
 }
 
+/// Whether Unix sockets that can reach a path may be made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum UnixDomain {
+    /// No.
+    Refused,
+    /// Yes: all of them, or as far as Landlock lets them.
+    Allowed,
+}
+
+impl UnixDomain {
+    /// What a reach over Unix sockets means beside Landlock of this ABI, which from 9 on holds those with a path.
+    pub const fn of(sockets: UnixSockets, landlock_abi: u32) -> Self {
+        match sockets {
+            UnixSockets::All => Self::Allowed,
+            UnixSockets::WithinRoots if landlock_abi >= 9 => Self::Allowed,
+            UnixSockets::WithinRoots | UnixSockets::None => Self::Refused,
+        }
+    }
+}
+
 /// What decides between the variants of the filters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Settings {
     /// Whether IP sockets may be made.
     pub ip: IpSockets,
-    /// Reach over Unix sockets.
-    pub unix_sockets: UnixSockets,
-    /// The Landlock ABI the other half of the plan uses; from 9 on Landlock holds pathname sockets.
-    pub landlock_abi: u32,
+    /// Whether Unix sockets may be made.
+    pub unix: UnixDomain,
     /// Whose filters.
     pub role: Role,
     /// Whether somebody looks on.

@@ -20,8 +20,13 @@ static OUTCOMES: Mutex<Vec<(Settings, Outcome)>> = Mutex::new(Vec::new());
 ///
 /// For settings that will be needed soon. Where no thread can be had, it is done when they are needed.
 pub fn prepare(all: impl IntoIterator<Item = Settings>, placing: Placing) {
-    let outcomes: Vec<_> = all.into_iter().map(|settings| (settings, outcome(settings))).collect();
-    if outcomes.iter().all(|(_, outcome)| outcome.get().is_some()) {
+    let outcomes: Vec<_> = {
+        let mut known = lock();
+        // What is known already is made, or somebody is about to make it.
+        let fresh = all.into_iter().filter_map(|settings| begin(&mut known, settings));
+        fresh.collect()
+    };
+    if outcomes.is_empty() {
         return;
     }
     let work = move || {
@@ -84,20 +89,27 @@ fn make(settings: Settings) -> Option<SeccompPlan> {
 
 /// What is proven of these settings, where somebody began with it.
 fn prepared(settings: Settings) -> Option<SeccompPlan> {
-    let begun = of(&mut lock(), settings)?;
+    let begun = of(&lock(), settings)?;
     begun.get_or_init(|| make(settings)).clone()
 }
 
 fn outcome(settings: Settings) -> Outcome {
     let mut all = lock();
-    of(&mut all, settings).unwrap_or_else(|| {
-        let outcome = Outcome::default();
-        all.push((settings, outcome.clone()));
-        outcome
-    })
+    of(&all, settings).unwrap_or_else(|| enter(&mut all, settings))
 }
 
-fn of(all: &mut [(Settings, Outcome)], settings: Settings) -> Option<Outcome> {
+/// Enters settings that are not known yet.
+fn begin(all: &mut Vec<(Settings, Outcome)>, settings: Settings) -> Option<(Settings, Outcome)> {
+    of(all, settings).is_none().then(|| (settings, enter(all, settings)))
+}
+
+fn enter(all: &mut Vec<(Settings, Outcome)>, settings: Settings) -> Outcome {
+    let outcome = Outcome::default();
+    all.push((settings, outcome.clone()));
+    outcome
+}
+
+fn of(all: &[(Settings, Outcome)], settings: Settings) -> Option<Outcome> {
     all.iter()
         .find(|(known, _)| *known == settings)
         .map(|(_, outcome)| outcome.clone())
@@ -109,13 +121,32 @@ fn lock() -> MutexGuard<'static, Vec<(Settings, Outcome)>> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicU32, Ordering};
+
     use super::*;
+    use crate::backend::seccomp::Attempts;
     use crate::backend::seccomp::tests::{Lowered, strict as settings};
 
     #[test]
     fn what_was_prepared_is_what_lowering_makes() {
         let settings = settings(Role::Command);
         prepare([settings], |_| ());
+        assert_eq!(made(settings), lower(settings));
+    }
+
+    #[test]
+    fn what_is_prepared_already_is_not_begun_again() {
+        static BEGUN: AtomicU32 = AtomicU32::new(0);
+        let settings = Settings {
+            attempts: Attempts::Watched,
+            ..settings(Role::Command)
+        };
+        for _ in 0..3 {
+            prepare([settings], |_| {
+                BEGUN.fetch_add(1, Ordering::Relaxed);
+            });
+        }
+        assert_eq!(BEGUN.load(Ordering::Relaxed), 1);
         assert_eq!(made(settings), lower(settings));
     }
 

@@ -4,8 +4,7 @@
 
 use super::call::{Call, Verdict};
 use super::number::{GAP, HIGHEST, NATIVE_ARCH};
-use super::{Attempts, IpSockets, Role, Settings, conditions, requests, rows, watched};
-use crate::policy::UnixSockets;
+use super::{Attempts, IpSockets, Role, Settings, UnixDomain, conditions, requests, rows, watched};
 
 /// The error numbers the table answers.
 ///
@@ -102,15 +101,6 @@ pub enum Under {
     Ip(IpSockets),
     /// Whether IP sockets and Unix sockets may be made.
     Sockets(IpSockets, UnixDomain),
-}
-
-/// Whether a call may make Unix sockets that can reach a path.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum UnixDomain {
-    /// No.
-    Refused,
-    /// Yes: all of them, or as far as Landlock lets them.
-    Allowed,
 }
 
 /// One line of the table.
@@ -288,15 +278,6 @@ fn stands(under: Under, settings: Settings) -> bool {
     match under {
         Under::Every => true,
         Under::Ip(ip) => ip == settings.ip,
-        Under::Sockets(ip, domain) => ip == settings.ip && domain == unix_domain(settings),
-    }
-}
-
-/// Whether Unix sockets may be made: all of them, or where Landlock confines them to the roots (ABI 9).
-fn unix_domain(settings: Settings) -> UnixDomain {
-    match settings.unix_sockets {
-        UnixSockets::All => UnixDomain::Allowed,
-        UnixSockets::WithinRoots if settings.landlock_abi >= 9 => UnixDomain::Allowed,
-        UnixSockets::WithinRoots | UnixSockets::None => UnixDomain::Refused,
+        Under::Sockets(ip, domain) => ip == settings.ip && domain == settings.unix,
     }
 }

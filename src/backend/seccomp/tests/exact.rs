@@ -291,8 +291,7 @@ fn a_command_gets_no_listener_and_any_other_filter() {
 #[test]
 fn unix_sockets_within_roots_wait_for_a_landlock_that_holds_them() {
     let settings = |abi| Settings {
-        unix_sockets: UnixSockets::WithinRoots,
-        landlock_abi: abi,
+        unix: UnixDomain::of(UnixSockets::WithinRoots, abi),
         ..strict(Role::Command)
     };
     assert_eq!(answer(settings(8), libc::SYS_socket, &[1, 1, 0]), Verdict::Errno(97));

@@ -15,18 +15,15 @@ const JUMP_EQUAL: u16 = 0x15;
 fn all_settings() -> Vec<Settings> {
     let mut all = Vec::new();
     for ip in [IpSockets::Refused, IpSockets::Allowed] {
-        for unix_sockets in [UnixSockets::None, UnixSockets::WithinRoots, UnixSockets::All] {
-            for landlock_abi in [6, 9] {
-                for role in [Role::Worker, Role::Command] {
-                    for attempts in [Attempts::Unseen, Attempts::Watched, Attempts::WatchedWithLooks] {
-                        all.push(Settings {
-                            ip,
-                            unix_sockets,
-                            landlock_abi,
-                            role,
-                            attempts,
-                        });
-                    }
+        for unix in [UnixDomain::Refused, UnixDomain::Allowed] {
+            for role in [Role::Worker, Role::Command] {
+                for attempts in [Attempts::Unseen, Attempts::Watched, Attempts::WatchedWithLooks] {
+                    all.push(Settings {
+                        ip,
+                        unix,
+                        role,
+                        attempts,
+                    });
                 }
             }
         }
@@ -37,8 +34,7 @@ fn all_settings() -> Vec<Settings> {
 pub(super) fn strict(role: Role) -> Settings {
     Settings {
         ip: IpSockets::Refused,
-        unix_sockets: UnixSockets::None,
-        landlock_abi: 7,
+        unix: UnixDomain::Refused,
         role,
         attempts: Attempts::Unseen,
     }
@@ -47,8 +43,7 @@ pub(super) fn strict(role: Role) -> Settings {
 fn open(role: Role) -> Settings {
     Settings {
         ip: IpSockets::Allowed,
-        unix_sockets: UnixSockets::All,
-        landlock_abi: 7,
+        unix: UnixDomain::Allowed,
         role,
         attempts: Attempts::Unseen,
     }

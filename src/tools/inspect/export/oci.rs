@@ -16,7 +16,7 @@ use super::cubes::{Cube, permitted};
 use crate::backend::landlock::rights::OLDEST_ABI;
 use crate::backend::namespaces::NetworkNamespace;
 use crate::backend::seccomp::table::{Clause, Errno, Say, Table};
-use crate::backend::seccomp::{Attempts, HIGHEST, IpSockets, Role, Settings};
+use crate::backend::seccomp::{Attempts, HIGHEST, IpSockets, Role, Settings, UnixDomain};
 use crate::profile::Profile;
 
 #[cfg(target_arch = "x86_64")]
@@ -69,8 +69,7 @@ impl Seccomp {
         // Where it is used there may be no Landlock to tell sockets apart, so the filter has to.
         let settings = Settings {
             ip: IpSockets::of(&profile.network, NetworkNamespace::Host),
-            unix_sockets: profile.unix_sockets,
-            landlock_abi: OLDEST_ABI,
+            unix: UnixDomain::of(profile.unix_sockets, OLDEST_ABI),
             role: Role::Command,
             attempts: Attempts::Unseen,
         };
@@ -169,7 +168,6 @@ mod tests {
     use super::*;
     use crate::backend::seccomp::table::Test;
     use crate::backend::seccomp::{Call, NATIVE_ARCH, Verdict};
-    use crate::policy::UnixSockets;
 
     /// Whether a runtime would let the call pass.
     fn lets_pass(seccomp: &Seccomp, number: u32, args: [u64; 6]) -> bool {
@@ -183,11 +181,10 @@ mod tests {
     fn all_settings() -> Vec<Settings> {
         let mut all = Vec::new();
         for ip in [IpSockets::Refused, IpSockets::Allowed] {
-            for unix_sockets in [UnixSockets::None, UnixSockets::All] {
+            for unix in [UnixDomain::Refused, UnixDomain::Allowed] {
                 all.push(Settings {
                     ip,
-                    unix_sockets,
-                    landlock_abi: OLDEST_ABI,
+                    unix,
                     role: Role::Command,
                     attempts: Attempts::Unseen,
                 });
