@@ -50,8 +50,8 @@ pub(crate) struct Task {
 pub(crate) enum Told {
     /// It knows, and what its runner does next.
     Now(Box<Task>, Afterwards),
-    /// It makes itself ready to become something of this kind, and hears over this socket what.
-    Later(Kind, OwnedFd),
+    /// It makes itself ready to become something of this kind, and hears over this socket what; and what its runner does next.
+    Later(Kind, OwnedFd, Afterwards),
 }
 
 /// Everything the child takes with it.
@@ -113,7 +113,7 @@ impl Command {
                 confine(Becomes::of(&task.start))?;
                 task.begin(&words)
             }
-            Told::Later(kind, orders) => {
+            Told::Later(kind, orders, _) => {
                 confine(Becomes::waiting(kind))?;
                 let task = hear(kind, &orders)?;
                 task.take()?;

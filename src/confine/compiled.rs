@@ -41,7 +41,7 @@ pub(super) fn confine(
         return Err(StartFailure::new(Step::ParentDeath, Errno::ESRCH, "the keeper is gone"));
     }
     prctl::set_child_subreaper(true).map_err(at(Step::ParentDeath))?;
-    let SetupMessage { plan, own_process } = setup;
+    let SetupMessage { plan, expected } = setup;
     let Some(plan) = plan else { return Ok((None, None)) };
     let mounts = match (outside, &plan.world) {
         (Outside::Keeper(_), None) => None,
@@ -56,7 +56,7 @@ pub(super) fn confine(
     };
     let speech = Speech::silent(&plan.landlock);
     let layer = ruleset::compile(&plan)?;
-    let layer = match own_process {
+    let layer = match expected.own_process {
         // What the worker may not reach, a command in it may not either: its layer only keeps it apart.
         // Where the kernel's records are read it must be the innermost that refuses.
         OwnProcess::Closed if ruleset::has_scopes(&plan.landlock) && mark.is_none() => {

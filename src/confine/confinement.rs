@@ -20,7 +20,7 @@ use super::error::ConfineError;
 use super::files::FileServer;
 use super::group::Group;
 use super::protocol::{
-    Announcement, Answer, CommandLimits, Counting, Inquiry, Offer, OwnProcess, Place, ProtectSetup, Reply, Request,
+    Announcement, Answer, CommandLimits, Counting, Expected, Inquiry, Offer, Place, ProtectSetup, Reply, Request,
     SetupMessage, Start, Work,
 };
 use super::records::Records;
@@ -40,8 +40,8 @@ const SETTLED: Duration = Duration::from_secs(20);
 pub struct Setup {
     /// How the worker and each command are confined; `None` only where the config permits running unconfined.
     pub plan: Option<Plan>,
-    /// What commands at a terminal may read of themselves.
-    pub own_process: OwnProcess,
+    /// What it is started for.
+    pub expected: Expected,
     /// The session directory; the keeper removes it.
     pub session: Session,
     /// Where the kernel's records of what it denies are read; not of a worker that bwrap starts.
@@ -108,7 +108,7 @@ impl Confinement {
         } = stage;
         let Setup {
             plan,
-            own_process,
+            expected,
             session,
             records,
         } = setup;
@@ -116,7 +116,7 @@ impl Confinement {
         let (records, mark) = records
             .and_then(|records| records.mark().ok().map(|mark| (records, mark)))
             .unzip();
-        send(writer.as_ref(), &SetupMessage { plan, own_process }, mark.as_slice()).await?;
+        send(writer.as_ref(), &SetupMessage { plan, expected }, mark.as_slice()).await?;
         let (ready, readiness) = oneshot::channel();
         let pending = Pending::default();
         let reader = tokio::spawn(dispatch(reader, ready, Arc::clone(&pending), keeps));

@@ -23,6 +23,7 @@ mod counting;
 mod dispatch;
 pub(crate) mod entry;
 pub mod error;
+mod expected;
 mod failure;
 pub mod files;
 pub mod filter;
@@ -62,7 +63,7 @@ pub mod worker;
 
 pub use confinement::{Confinement, Launch, Setup, Stage};
 pub use error::ConfineError;
-pub use protocol::{CommandLimits, End, LimitKind, OwnProcess, Place, StartFailure, Step};
+pub use protocol::{CommandLimits, End, Expected, LimitKind, Place, StartFailure, Step};
 pub use running::Running;
 pub use session::{Named, Session};
 pub(crate) use spread::send_thread_off;

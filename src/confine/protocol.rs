@@ -5,6 +5,7 @@ use std::ffi::OsString;
 use serde::{Deserialize, Serialize};
 
 use super::attempted::Attempted;
+pub use super::expected::{Expected, OwnProcess};
 pub use super::failure::{StartFailure, Step};
 pub use super::place::Place;
 use super::protect::Person;
@@ -28,18 +29,8 @@ pub struct Announcement {
 pub struct SetupMessage {
     /// How the worker and each command are confined; `None` only where the config permits running unconfined.
     pub plan: Option<Plan>,
-    /// What commands at a terminal may read of themselves.
-    pub own_process: OwnProcess,
-}
-
-/// Whether commands at a terminal may read their own files in /proc.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub enum OwnProcess {
-    /// They may not: /proc is closed to the worker, and so to what it starts.
-    Closed,
-    /// They may. The worker's layer lets files of /proc be read, so that the layer of each command at a terminal
-    /// can name the command's own.
-    Readable,
+    /// What it is started for.
+    pub expected: Expected,
 }
 
 /// What the keeper needs to watch protected names.
@@ -148,6 +139,18 @@ pub struct CommandLimits {
     pub open_files: Option<u64>,
     /// Bytes of one file.
     pub file_size: Option<u64>,
+}
+
+impl CommandLimits {
+    /// Whether the kernel counts the processes around a command: those that wait for one among them, or not where they must be.
+    pub const fn is_counted(self) -> bool {
+        match self.counting {
+            // Who waits was made before, and outside it.
+            Counting::Group => true,
+            Counting::Namespace => self.processes.is_some(),
+            Counting::Sampled => false,
+        }
+    }
 }
 
 /// How the number of processes of a tree is held.

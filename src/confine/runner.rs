@@ -145,8 +145,7 @@ impl Standing {
     /// Runs one command to its end, and what is left of its tree.
     fn run_one(&mut self, told: Told) -> RunnerReport {
         let then = match &told {
-            Told::Now(_, then) => *then,
-            Told::Later(..) => Afterwards::Waits,
+            Told::Now(_, then) | Told::Later(_, _, then) => *then,
         };
         let mut underway = match self.begin(told) {
             Ok(underway) => underway,
@@ -232,7 +231,7 @@ impl Standing {
                             sys::exit_now(0)
                         }
                     }
-                    return Told::Later(kind, orders);
+                    return Told::Later(kind, orders, Afterwards::Waits);
                 }
                 // About the last command, which had ended by then.
                 Ok(Some((RunnerRequest::Begin { .. } | RunnerRequest::Stop { .. }, _))) => {}
@@ -288,7 +287,7 @@ mod tests {
         }
         let prepare = RunnerRequest::Prepare { kind: Kind::Files };
         send(&ours, &prepare, &[theirs.as_raw_fd()]).unwrap();
-        let Told::Later(Kind::Files, heard) = standing.wait() else {
+        let Told::Later(Kind::Files, heard, Afterwards::Waits) = standing.wait() else {
             panic!("it waits for something else")
         };
         assert_eq!(standing.signals.read_signal(), Ok(None));

@@ -17,7 +17,7 @@ use nix::unistd::Pid;
 use super::command::{Task, Told};
 use super::compiled::Compiled;
 use super::listening::Around;
-use super::protocol::{CommandLimits, Counting, Kind, RunnerRequest, Start, Watch};
+use super::protocol::{Afterwards, Kind, RunnerRequest, Start, Watch};
 use super::wire::send;
 
 /// A runner whose command waits.
@@ -62,11 +62,11 @@ fn link() -> nix::Result<(OwnedFd, OwnedFd)> {
 
 impl Ours {
     /// Sockets for one that is about to be forked.
-    pub(super) fn pair(kind: Kind) -> nix::Result<(Self, Theirs)> {
+    pub(super) fn pair(kind: Kind, then: Afterwards) -> nix::Result<(Self, Theirs)> {
         let ((report, their_report), (orders, their_orders)) = (link()?, link()?);
         let theirs = Theirs {
             report: their_report,
-            told: Told::Later(kind, their_orders),
+            told: Told::Later(kind, their_orders, then),
         };
         Ok((Self { report, kind, orders }, theirs))
     }
@@ -140,24 +140,19 @@ impl Spare {
     }
 }
 
-/// What could have waited for this, if anything. What is made for a command alone cannot: a terminal's layer, what looks on. Nor
-/// can one wait where nothing keeps commands from those that do; and who reads files stays, so that it is not worth it.
+/// What could have waited for this, if anything. What is made for a command alone cannot: a terminal's layer. And who reads files
+/// stays, so that it is not worth it.
 pub(super) fn could_wait(start: &Start, compiled: Option<&Compiled>) -> Option<Kind> {
-    let plain = compiled.is_some_and(|compiled| compiled.mark.is_none() && compiled.plan.watched.is_none());
-    let could = plain
-        && Around::of(compiled) == Around::Scope
+    let could = may_wait(compiled)
         && start.work.watch() == Watch::ProtectedNames
         && !start.terminal
-        && !are_counted(start.limits);
+        && !start.limits.is_counted();
     could.then_some(start.work.kind())
 }
 
-/// Whether the kernel counts the processes around a command: those that wait among them, or not where they must be.
-pub(super) fn are_counted(limits: CommandLimits) -> bool {
-    match limits.counting {
-        // Who waits was made before, and outside it.
-        Counting::Group => true,
-        Counting::Namespace => limits.processes.is_some(),
-        Counting::Sampled => false,
-    }
+/// Whether anything can wait for what it is to do: not where somebody looks on, which is made for one command, nor where nothing
+/// keeps commands from those that do.
+pub(super) fn may_wait(compiled: Option<&Compiled>) -> bool {
+    compiled.is_some_and(|compiled| compiled.mark.is_none() && compiled.plan.watched.is_none())
+        && Around::of(compiled) == Around::Scope
 }

@@ -45,7 +45,7 @@ impl Worker<'_> {
     /// Starts a command.
     pub(super) fn start(&mut self, start: Start, fds: Vec<OwnedFd>) -> Result<(), StartFailure> {
         let (streams, group) = taken(fds, start.limits.counting)?;
-        if spare::are_counted(start.limits) {
+        if start.limits.is_counted() {
             self.dismiss_waiting();
             self.alone = FIRST;
         }
@@ -121,6 +121,18 @@ impl Worker<'_> {
         }
     }
 
+    /// Makes one ready for what is asked for at once, while the parent hears that it may ask. Where it cannot be made, that
+    /// command makes its own.
+    pub(super) fn expect(&mut self, first: Option<Kind>) {
+        if let Some(kind) = first
+            && spare::may_wait(self.compiled.as_ref())
+        {
+            self.last = kind;
+            // Many a session has no other.
+            self.spare = self.fork_spare(Afterwards::Leaves).ok();
+        }
+    }
+
     /// Makes one ready for the next command, where others came before. Where it cannot be made, that command makes its own.
     pub(super) fn make_spare(&mut self) {
         if self.alone > 0 || self.spare.is_some() {
@@ -132,15 +144,15 @@ impl Worker<'_> {
                 return;
             }
         }
-        match self.fork_spare() {
+        match self.fork_spare(Afterwards::Waits) {
             Ok(spare) => self.spare = Some(spare),
             Err(_) => self.alone = FIRST,
         }
     }
 
     /// Makes a runner whose process waits. Nobody's streams may be open in here meanwhile: it would keep them.
-    fn fork_spare(&mut self) -> Result<Spare, StartFailure> {
-        let (ours, theirs) = Ours::pair(self.last).map_err(StartFailure::at(Step::Fork))?;
+    fn fork_spare(&mut self, then: Afterwards) -> Result<Spare, StartFailure> {
+        let (ours, theirs) = Ours::pair(self.last, then).map_err(StartFailure::at(Step::Fork))?;
         let (runner, ours) = self.fork_runner(ours, theirs.report, theirs.told)?;
         Ok(ours.of(runner))
     }

@@ -110,6 +110,7 @@ pub(crate) fn begin(
     session: &Path,
 ) -> ! {
     let canaries = selftest::Canaries::of(session, outside);
+    let first = setup.expected.first;
     let (compiled, mounts) = match compiled::confine(outside, setup, mark) {
         Ok(confined) => confined,
         Err(failure) => stage::refuse(control, failure),
@@ -123,7 +124,7 @@ pub(crate) fn begin(
     if send(control, &Reply::Ready, &[]).is_err() {
         sys::exit_now(1);
     }
-    Worker {
+    let mut worker = Worker {
         control,
         link,
         outside,
@@ -137,8 +138,9 @@ pub(crate) fn begin(
         alone: starting::FIRST,
         last: Kind::Command,
         used: Used::default(),
-    }
-    .serve()
+    };
+    worker.expect(first);
+    worker.serve()
 }
 
 impl Worker<'_> {

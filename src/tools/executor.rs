@@ -27,7 +27,7 @@ use crate::backend::status::refuse_hosts;
 use crate::config::{Context, trust};
 use crate::confine::protect::Person;
 use crate::confine::protocol::ProtectSetup;
-use crate::confine::{Confinement, Named, OwnProcess, Place, Session, Setup, Stage};
+use crate::confine::{Confinement, Expected, Named, Place, Session, Setup, Stage};
 use crate::policy::{AbsPath, Mode, Policy};
 use crate::profile::{Asked, Call, Profile, derive};
 
@@ -78,6 +78,8 @@ pub struct Executor {
     pub(super) policy: Policy,
     pub(super) narrowing: Narrowing,
     pub(super) envelope: Profile,
+    /// Set once the envelope was held against the policy; before that no worker is given out.
+    held: OnceLock<()>,
     pub(super) chosen: Chosen,
     pub(super) deciding: Deciding,
     pub(super) places: Places,
@@ -112,6 +114,7 @@ impl Executor {
             places,
             envelope,
             chosen,
+            held,
         } = prospect;
         let mode = mode.min(policy.loosest_mode());
         let recorder = Recorder::open(&policy, mode, &places)?;
@@ -127,6 +130,7 @@ impl Executor {
             policy,
             narrowing,
             envelope,
+            held,
             chosen,
             deciding,
             places,
@@ -145,6 +149,7 @@ impl Executor {
             policy: self.policy.clone(),
             narrowing: self.narrowing.clone(),
             envelope: self.envelope.clone(),
+            held: self.held.clone(),
             chosen: self.chosen.clone(),
             deciding: Deciding {
                 recorder: self.deciding.recorder.as_ref().map(Recorder::beside),
@@ -195,9 +200,8 @@ impl Executor {
         Ok(if self.is_unconfined() {
             line
         } else {
-            let unasked = || self.narrowing.narrow(derive(&self.policy, &Call::of(Asked::Nobody)));
             line.with_own_networks(&self.envelope.network, own)
-                .with_unasked(&self.policy, self.unasked.get_or_init(unasked))
+                .with_unasked(&self.policy, self.unasked())
         })
     }
 
@@ -221,10 +225,29 @@ impl Executor {
         end(self.deciding.recorder.as_ref()).await
     }
 
+    /// Holds what any call may do against the config, where that was put off.
+    pub(super) fn hold_envelope(&self) -> Result<(), ToolError> {
+        if self.held.get().is_none() {
+            plan::hold_against(&self.policy, &Call::of(Asked::Everything), &self.envelope)?;
+            self.held.get_or_init(|| ());
+        }
+        Ok(())
+    }
+
+    /// The profile of a call that nobody was asked about.
+    fn unasked(&self) -> &Profile {
+        let derived = || self.narrowing.narrow(derive(&self.policy, &Call::of(Asked::Nobody)));
+        self.unasked.get_or_init(derived)
+    }
+
     /// The profile of a call, held against the config as [`held`] does.
     fn held(&self, call: &Call) -> Result<Profile, ToolError> {
-        let profile = self.narrowing.narrow(derive(&self.policy, call));
-        // The same clauses about files were held against the same config for the envelope.
+        let profile = if *call == Call::of(Asked::Nobody) {
+            self.unasked().clone()
+        } else {
+            self.narrowing.narrow(derive(&self.policy, call))
+        };
+        // The same clauses about files are held against the same config for the envelope.
         if profile.grants == self.envelope.grants && profile.denies == self.envelope.denies {
             plan::hold_network_against(&self.policy, call, &profile)?;
         } else {
@@ -255,7 +278,7 @@ impl Executor {
     pub(super) async fn start_in_regime(
         &self,
         profile: &Profile,
-        own_process: OwnProcess,
+        expected: Expected,
     ) -> Result<Confinement, ToolError> {
         let envelope = &self.envelope;
         let place = match &self.chosen.footing {
@@ -283,18 +306,20 @@ impl Executor {
         };
         let setup = Setup {
             plan: drafted.as_ref().map(|(draft, ..)| draft.plan().clone()),
-            own_process,
+            expected,
             session,
             records: drafted.as_ref().and_then(|(_, _, ground)| records(*ground)),
         };
         let mut worker = Confinement::start(stage, setup).await?;
-        // While the worker confines itself; it is asked for nothing before. What bwrap carries out was proven above.
-        if place != Place::Bwrap
-            && let Some((draft, profile, _)) = &drafted
-            && let Err(error) = draft.prove(profile)
-        {
+        // While the worker confines itself; it is asked for nothing before.
+        let proven = self.hold_envelope().and_then(|()| match &drafted {
+            // What bwrap carries out was proven before.
+            Some((draft, profile, _)) if place != Place::Bwrap => Ok(draft.prove(profile)?),
+            Some(_) | None => Ok(()),
+        });
+        if let Err(error) = proven {
             worker.finish().await;
-            return Err(self.with_recovery(error.into()).await);
+            return Err(self.with_recovery(error).await);
         }
         if place.is_behind_mounts() {
             // Whether they can be made is known only now.
@@ -340,7 +365,10 @@ impl Executor {
                 match place {
                     Place::Host | Place::Namespaces(_) => {}
                     // It makes mount points on the host where a plan says so.
-                    Place::Bwrap => draft.prove(&profile)?,
+                    Place::Bwrap => {
+                        self.hold_envelope()?;
+                        draft.prove(&profile)?;
+                    }
                 }
                 Some((draft, profile, *ground))
             }

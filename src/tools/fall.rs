@@ -15,7 +15,7 @@ use super::private::may_lie;
 use super::remembered;
 use crate::backend::Regime;
 use crate::backend::status::protected;
-use crate::confine::{ConfineError, Confinement, Named, OwnProcess, Step};
+use crate::confine::{ConfineError, Confinement, Expected, Named, Step};
 use crate::policy::{Policy, Right};
 use crate::profile::{Asked, Call, Profile};
 
@@ -134,10 +134,10 @@ impl Executor {
     pub(super) async fn start_worker(
         &mut self,
         profile: &Profile,
-        own_process: OwnProcess,
+        expected: Expected,
         asked: &Asked,
     ) -> Result<Confinement, ToolError> {
-        let error = match self.start_in_regime(profile, own_process).await {
+        let error = match self.start_in_regime(profile, expected).await {
             Ok(worker) => return Ok(worker),
             Err(error) => error,
         };
@@ -150,7 +150,7 @@ impl Executor {
             below: None,
         };
         match asked {
-            Asked::Nobody => self.start_in_regime(profile, own_process).await,
+            Asked::Nobody => self.start_in_regime(profile, expected).await,
             Asked::Everything | Asked::Roots(_) => Err(ToolError::Refused(format!(
                 "{why}. What was asked was about the `namespaces` regime, so nothing was run; try again, or say \
                  `--backend landlock` (or `sandbox.backend: landlock`)"

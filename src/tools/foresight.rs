@@ -5,6 +5,8 @@
 //! at once, and begins while the rest is made ready and held against the config. It is told that again, or it is
 //! ended, and nothing comes of it but what it put back of protected names.
 
+use std::sync::OnceLock;
+
 use super::call::{ShellCall, ToolError};
 use super::executor::Places;
 use super::fall;
@@ -40,6 +42,8 @@ pub struct Prospect {
     pub(super) places: Places,
     pub(super) envelope: Profile,
     pub(super) chosen: Chosen,
+    /// Set once the envelope was held against the policy.
+    pub(super) held: OnceLock<()>,
 }
 
 impl Prospect {
@@ -51,7 +55,8 @@ impl Prospect {
     /// The same for a program that makes one call: the stage that was started ahead is told what it will need to know for
     /// it.
     ///
-    /// While a question is open nobody may have looked: what a person changes meanwhile is theirs.
+    /// While a question is open nobody may have looked: what a person changes meanwhile is theirs. What the call may do at most
+    /// is held against the policy while the worker confines itself, which is asked for nothing before.
     pub fn foreseeing(
         policy: Policy,
         narrowing: Narrowing,
@@ -83,7 +88,11 @@ impl Prospect {
         if let (Footing::Confined(ground), false) = (&chosen.footing, is_certain) {
             tell(ground.walls.place(&envelope.network));
         }
-        plan::hold_against(&policy, &everything, &envelope)?;
+        let held = OnceLock::new();
+        if !is_foreseen {
+            plan::hold_against(&policy, &everything, &envelope)?;
+            held.get_or_init(|| ());
+        }
         if let Footing::Confined(ground) = &chosen.footing {
             fall::protects(&policy, *ground)?;
             plan::prepare_filters(&envelope, *ground);
@@ -94,6 +103,7 @@ impl Prospect {
             places,
             envelope,
             chosen,
+            held,
         })
     }
 }

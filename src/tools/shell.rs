@@ -28,7 +28,7 @@ use super::tool::{ApprovalContext, Assessment};
 use crate::approval::ApprovalRequest;
 use crate::confine::io::{OutputMode, ParentEnds, Relayed, Stdin, prepare};
 use crate::confine::protocol::{End, Ended, Work};
-use crate::confine::{ConfineError, Confinement, Launch, OwnProcess};
+use crate::confine::{ConfineError, Confinement, Expected, Launch};
 use crate::policy::AbsPath;
 use crate::policy::path::escape;
 
@@ -137,15 +137,12 @@ impl Executor {
         let Permit { call: permitted, .. } = permit;
         self.hold_directory(directory)?;
         let (child, parent) = prepare(std::mem::replace(&mut call.stdin, Stdin::Null), call.output)?;
-        let own_process = if child.controlling_terminal {
-            OwnProcess::Readable
-        } else {
-            OwnProcess::Closed
-        };
         let Derived { profile, digest } = self.profile(&permitted)?;
+        let limits = command_limits(&profile.limits, call.timeout, self.counting(&profile));
+        let expected = Expected::command(child.controlling_terminal, limits);
         let mut worker = match self.expecting_worker(&digest).await {
             Some(worker) => worker,
-            None => self.start_worker(&profile, own_process, &permitted.asked).await?,
+            None => self.start_worker(&profile, expected, &permitted.asked).await?,
         };
         worker = self.unless_stopped(worker, digest, &mut call.stops).await?;
         let name = meanwhile.call.as_deref();
@@ -183,7 +180,7 @@ impl Executor {
                 way.as_ref().map(Way::port),
             ),
             directory: directory.as_path().as_os_str().to_owned(),
-            limits: command_limits(&profile.limits, call.timeout, self.counting(&profile)),
+            limits,
             terminal: child.controlling_terminal,
             streams: [child.stdin, child.stdout, child.stderr],
         };

@@ -13,7 +13,7 @@ use stockade::backend::seccomp::Attempts;
 use stockade::backend::status::{ClauseStatus, Status};
 use stockade::backend::{Plan, Regime};
 use stockade::confine::protocol::Work;
-use stockade::confine::{CommandLimits, Confinement, End, Launch, Named, OwnProcess, Setup, Stage};
+use stockade::confine::{CommandLimits, Confinement, End, Expected, Launch, Named, Setup, Stage};
 use stockade::policy::{AbsPath, DenyFallback, Grant, Identity, Origin, Residuals, Rights, Scope};
 use stockade::profile::Profile;
 use stockade::tools::plan::{self, Ground, Lowered, PlanError, Surroundings, Walls};
@@ -164,7 +164,7 @@ async fn session(
     }
     let setup = Setup {
         plan: Some(plan),
-        own_process: OwnProcess::Closed,
+        expected: Expected::NOTHING,
         session,
         records: None,
     };

@@ -22,7 +22,7 @@ use stockade::confine::ahead;
 use stockade::confine::protect::Person;
 use stockade::confine::protocol::{Counting, Work};
 use stockade::confine::{
-    CommandLimits, ConfineError, Confinement, End, Launch, Named, OwnProcess, Place, Setup, Stage, Step,
+    CommandLimits, ConfineError, Confinement, End, Expected, Launch, Named, Place, Setup, Stage, Step,
 };
 use stockade::policy::shell::{rule_covers, rule_matches};
 use stockade::policy::{AbsPath, BackendChoice, DenyFallback, Mode, Policy, Residuals};
@@ -619,7 +619,7 @@ fn uncounted() {
             let stage = Stage::spawn(&named, None, Place::Host).await.unwrap();
             let setup = Setup {
                 plan: None,
-                own_process: OwnProcess::Closed,
+                expected: Expected::NOTHING,
                 session: named.create().unwrap(),
                 records: None,
             };
@@ -743,7 +743,7 @@ fn told_a_plan(change: fn(&mut stockade::backend::World)) -> Result<(), ConfineE
         change(plan.world.as_mut().unwrap());
         let setup = Setup {
             plan: Some(plan),
-            own_process: OwnProcess::Closed,
+            expected: Expected::NOTHING,
             session,
             records: None,
         };

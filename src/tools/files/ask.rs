@@ -11,7 +11,7 @@ use tokio::sync::mpsc;
 use crate::confine::files::protocol::{Bound, FileAsk, FileReply, FileRequest};
 use crate::confine::files::{FileServer, Soon};
 use crate::confine::protocol::{Ended, Watch};
-use crate::confine::{ConfineError, Confinement, OwnProcess};
+use crate::confine::{ConfineError, Confinement, Expected};
 use crate::policy::path::escape;
 use crate::policy::{Network, Policy, UnixSockets};
 use crate::profile::{Asked, Call};
@@ -144,7 +144,7 @@ impl Executor {
         let Derived { profile, digest } = self.file_profile(asked)?;
         let worker = match self.workers.take(&digest) {
             Some(worker) => worker,
-            None => self.start_worker(&profile, OwnProcess::Closed, asked).await?,
+            None => self.start_worker(&profile, Expected::NOTHING, asked).await?,
         };
         Ok((digest, worker))
     }

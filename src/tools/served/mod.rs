@@ -35,7 +35,7 @@ use super::session::Session;
 use super::shell::{NAME, OVERDUE, at};
 use crate::confine::io::{HeldEnds, Pipe, hold};
 use crate::confine::protocol::Work;
-use crate::confine::{ConfineError, Confinement, Launch, OwnProcess, Running};
+use crate::confine::{ConfineError, Confinement, Expected, Launch, Running};
 use crate::policy::path::escape;
 use crate::policy::shell::{Judgement, RuleRef};
 use crate::policy::{AbsPath, Access, Operation, Requirement, Right};
@@ -212,7 +212,7 @@ impl Executor {
             return Err(ToolError::Directory(directory.as_path().to_owned()));
         }
         let (child, HeldEnds { stdin, stdout, stderr }) = hold()?;
-        let mut worker = self.start_worker(&profile, OwnProcess::Closed, &Asked::Nobody).await?;
+        let mut worker = self.start_worker(&profile, Expected::NOTHING, &Asked::Nobody).await?;
         let mut limits = command_limits(&profile.limits, None, self.counting(&profile));
         limits.timeout_ms = None;
         let record = Record::of(self.deciding.recorder.as_ref());

@@ -3,6 +3,7 @@
 mod again;
 mod custom;
 mod filled;
+mod foreseen;
 mod given_up;
 mod hostile;
 mod judging;
