@@ -788,6 +788,14 @@ shell: {default: {allowed: true, approval: none}}
             "{regime}"
         );
         granted(world, &[], "true").output().exits(125);
+        // How processes are counted goes with the regime that is taken in the end.
+        let text = format!(
+            "extends: [system]\nsandbox:\n  protect_fallback: undo\n  paths:\n    w: {{root: {}, mode: rw, approval: {{write: none}}}}\nshell:\n  limits: {{processes: 64}}\n  default: {{allowed: true, approval: none}}\n",
+            world.workspace().display()
+        );
+        let limited = world.write("../outside/limited.yaml", text);
+        let regime = self::regime(world, &["--config", limited.to_str().unwrap()], "a.md");
+        assert!(regime.starts_with("landlock (") && regime.contains(why), "{regime}");
     }
 
     fn a_bwrap_that_is_not_the_system_s_is_refused_with_the_reason(world: &Fixture) {

@@ -12,8 +12,8 @@ use super::cuts;
 use super::policy::{self, Chosen, Purpose};
 use crate::config::Context;
 use crate::policy::path::display;
-use crate::tools::expect_usual;
 use crate::tools::footing::Footing;
+use crate::tools::prepare_usual;
 
 /// What is said of a config that lies here and is not used.
 const PASSED_OVER: &str = "stockade: ./stockade.yaml is not used: --rw, --ro, --deny and --net stand in its place; with `--config stockade.yaml` they narrow it\n";
@@ -52,7 +52,7 @@ pub(super) fn start(
     let here = std::env::current_dir()
         .map_err(|error| Complaint::failed(format!("the current directory cannot be told: {error}")))?;
     let context = policy::context(&flags.ceiling);
-    expect_usual(policy::backend(flags), &context);
+    prepare_usual(policy::backend(flags), &context);
     let mut chosen = policy::choose(flags, &here, &context, Purpose::Obey)?;
     audit.apply(&mut chosen.loaded.policy)?;
     for warning in &chosen.loaded.warnings {

@@ -1,8 +1,8 @@
 //! A stage that was started before anybody asked for one.
 //!
 //! A program that knows from its first word that it will confine something, as `stockade run` does, starts
-//! the stage at once: that is loaded and waits by the time the config has been read. It is the same
-//! process as one started later; it knows nothing, and ends when nobody takes it.
+//! the stage at once: that waits by the time the config has been read. It is forked where one that is started later is
+//! executed; it knows nothing, and ends when nobody takes it.
 //!
 //! Where it is certain early that it will be needed, and for what, it is told so before everything else
 //! is made ready: it looks at the roots meanwhile. One that was told something else than is needed in the end is ended.
@@ -45,7 +45,7 @@ struct Told {
 /// Starts a stage for whoever needs the first one.
 ///
 /// For a program whose `main` hands a stage over to [`stage::main`](super::stage::main), and before it does anything else:
-/// the stage is forked from it, and has whatever is in its memory by then but for arguments and environment. Where there is
+/// the stage is forked from it, and has whatever is in its memory by then, where arguments and environment lie excepted. Where there is
 /// a further thread already, it is executed. [`end_stage`] ends it if nobody did.
 pub fn start_stage() {
     // One that cannot be started now is started, or complained about, when it is needed.

@@ -10,7 +10,7 @@ use nix::unistd::getppid;
 
 use super::filter::{self, FilterError};
 use super::mounts::Mounts;
-use super::protocol::{OwnProcess, SetupMessage, StartFailure, Step};
+use super::protocol::{Expected, SetupMessage, StartFailure, Step};
 use super::ruleset::{self, Speech};
 use super::worker::Outside;
 use crate::backend::Plan;
@@ -56,19 +56,19 @@ pub(super) fn confine(
     };
     let speech = Speech::silent(&plan.landlock);
     let layer = ruleset::compile(&plan)?;
-    let layer = match expected.own_process {
+    let layer = match expected {
         // What the worker may not reach, a command in it may not either: its layer only keeps it apart.
         // Where the kernel's records are read it must be the innermost that refuses.
-        OwnProcess::Closed if ruleset::has_scopes(&plan.landlock) && mark.is_none() => {
+        Expected::Nothing | Expected::Command if ruleset::has_scopes(&plan.landlock) && mark.is_none() => {
             ruleset::apply(layer, speech)?;
             ruleset::scope_only()?
         }
-        OwnProcess::Closed => {
+        Expected::Nothing | Expected::Command => {
             ruleset::apply(ruleset::share(&layer)?, speech)?;
             layer
         }
         // Compiled anew: a rule added to the shared ruleset would hold for every command.
-        OwnProcess::Readable => {
+        Expected::AtTerminal => {
             ruleset::apply(ruleset::with_processes(ruleset::compile(&plan)?)?, speech)?;
             layer
         }

@@ -2,43 +2,28 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::protocol::{CommandLimits, Kind};
+use super::protocol::CommandLimits;
 
-/// Whether commands at a terminal may read their own files in /proc.
+/// What a worker is asked for at once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub enum OwnProcess {
-    /// They may not: /proc is closed to the worker, and so to what it starts.
-    Closed,
-    /// They may. The worker's layer lets files of /proc be read, so that the layer of each command at a terminal
-    /// can name the command's own.
-    Readable,
-}
-
-/// What a worker is started for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Expected {
-    /// What commands at a terminal may read of themselves.
-    pub own_process: OwnProcess,
-    /// The kind of what is asked for at once, where what does that can be made ready before.
-    pub first: Option<Kind>,
+pub enum Expected {
+    /// Nothing that could be made ready.
+    Nothing,
+    /// A command; its process is made ready before it is asked for.
+    Command,
+    /// A command at a terminal, which may read its own files in /proc. The worker's layer lets files of /proc be read, so
+    /// that the layer of each command at a terminal can name the command's own; for others /proc is closed to the worker, and so to
+    /// what it starts.
+    AtTerminal,
 }
 
 impl Expected {
-    /// Nothing that could be made ready.
-    pub const NOTHING: Self = Self {
-        own_process: OwnProcess::Closed,
-        first: None,
-    };
-
     /// A command, which gets a terminal or does not.
     pub const fn command(at_terminal: bool, limits: CommandLimits) -> Self {
-        if at_terminal {
-            return Self {
-                own_process: OwnProcess::Readable,
-                first: None,
-            };
+        match (at_terminal, limits.is_counted()) {
+            (true, _) => Self::AtTerminal,
+            (false, false) => Self::Command,
+            (false, true) => Self::Nothing,
         }
-        let first = if limits.is_counted() { None } else { Some(Kind::Command) };
-        Self { first, ..Self::NOTHING }
     }
 }

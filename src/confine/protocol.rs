@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use serde::{Deserialize, Serialize};
 
 use super::attempted::Attempted;
-pub use super::expected::{Expected, OwnProcess};
+pub use super::expected::Expected;
 pub use super::failure::{StartFailure, Step};
 pub use super::place::Place;
 use super::protect::Person;
@@ -142,7 +142,8 @@ pub struct CommandLimits {
 }
 
 impl CommandLimits {
-    /// Whether the kernel counts the processes around a command: those that wait for one among them, or not where they must be.
+    /// Whether the kernel counts the processes around a command. Then nothing can wait for one: it would be counted with others, or
+    /// not with its own.
     pub const fn is_counted(self) -> bool {
         match self.counting {
             // Who waits was made before, and outside it.

@@ -1,10 +1,11 @@
 //! A runner and its command that are made ready before there is one to run.
 //!
 //! In a session of many commands most of what one costs is making ready what holds it: two processes, a layer each, the
-//! filters, the self-test. So while one runs, the next one's are made. The command's process is made just as it would be
+//! filters, the self-test. So while one runs, the next one's are made; and the first one's while the parent hears that it may ask
+//! for it, with a runner that leaves afterwards, for it may be the only one. The command's process is made just as it would be
 //! otherwise, for that command alone, and hears last what it is to run: nothing of an agent has run in it before. Its
 //! runner, in which nothing of an agent ever runs, may have served commands before, of which nothing is left: two of them take
-//! turns. The same goes for what changes files. What is made ahead is of the kind of the last; for one of the other kind the runner
+//! turns. The same goes for what changes files later on. What is made ahead is of the kind of the last; for one of the other kind the runner
 //! that is idle makes its process when it comes.
 
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};

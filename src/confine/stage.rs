@@ -1,5 +1,5 @@
 //! The stage: this binary re-executed, single-threaded, decided before any runtime exists; or forked from a program that
-//! starts it before it does anything else, and so holds nothing but its arguments and its environment, which the stage forgets.
+//! starts it before it does anything else, and so holds nothing but its arguments and its environment, whose memory the stage wipes.
 //!
 //! Order: own session and nothing but the control socket · capabilities · `no_new_privs` · fork. What
 //! comes after the fork is told in [`super::keeper`] and [`super::worker`]; between fork and worker there may be
@@ -54,11 +54,13 @@ pub(super) fn forked(control: OwnedFd, null: OwnedFd) -> ! {
         .and_then(|()| dup2_stderr(&null));
     // Their numbers are closed with all others.
     std::mem::forget((control, null));
-    if taken.is_err() {
+    // One that ends now is found dead when it is needed, and another is executed.
+    if taken.is_err() || sys::forget_start(SUBCOMMAND).is_err() {
         sys::exit_now(NOT_A_STAGE)
     }
-    sys::forget_start(SUBCOMMAND);
-    outside()
+    // Whoever forked it is never returned to, not by a panic either.
+    let _panicked = std::panic::catch_unwind(|| outside());
+    sys::exit_now(NOT_A_STAGE)
 }
 
 /// The stage. Standard input must be the parent's control socket.

@@ -7,7 +7,7 @@ use nix::sys::socket::{AddressFamily, SockFlag, SockType, socketpair};
 use nix::unistd::{Pid, getpid};
 
 use super::command::{Task, Told};
-use super::protocol::{Afterwards, Counting, Kind, Start, StartFailure, Step, Watch};
+use super::protocol::{Afterwards, Counting, Expected, Kind, Start, StartFailure, Step, Watch};
 use super::runner::{Runner, let_begin};
 use super::spare::{self, Idle, Ours, Spare};
 use super::sys;
@@ -123,13 +123,13 @@ impl Worker<'_> {
 
     /// Makes one ready for what is asked for at once, while the parent hears that it may ask. Where it cannot be made, that
     /// command makes its own.
-    pub(super) fn expect(&mut self, first: Option<Kind>) {
-        if let Some(kind) = first
-            && spare::may_wait(self.compiled.as_ref())
-        {
-            self.last = kind;
+    pub(super) fn make_first(&mut self, expected: Expected) {
+        match expected {
             // Many a session has no other.
-            self.spare = self.fork_spare(Afterwards::Leaves).ok();
+            Expected::Command if spare::may_wait(self.compiled.as_ref()) => {
+                self.spare = self.fork_spare(Afterwards::Leaves).ok();
+            }
+            Expected::Nothing | Expected::Command | Expected::AtTerminal => {}
         }
     }
 

@@ -110,7 +110,7 @@ pub(crate) fn begin(
     session: &Path,
 ) -> ! {
     let canaries = selftest::Canaries::of(session, outside);
-    let first = setup.expected.first;
+    let expected = setup.expected;
     let (compiled, mounts) = match compiled::confine(outside, setup, mark) {
         Ok(confined) => confined,
         Err(failure) => stage::refuse(control, failure),
@@ -139,7 +139,7 @@ pub(crate) fn begin(
         last: Kind::Command,
         used: Used::default(),
     };
-    worker.expect(first);
+    worker.make_first(expected);
     worker.serve()
 }
 

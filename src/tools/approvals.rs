@@ -123,7 +123,7 @@ fn payload(tool_name: &str, asking: &Asking<'_>) -> Vec<u8> {
     }
     fields.push(b"files".to_vec());
     fields.extend(asking.operands.iter().map(Operand::payload));
-    fields.push(asking.derived.digest.to_vec());
+    fields.push(asking.derived.digest().to_vec());
     fields.push(asking.regime.as_bytes().to_vec());
     let fields: Vec<&[u8]> = fields.iter().map(Vec::as_slice).collect();
     asking::payload(&fields)

@@ -56,19 +56,24 @@ impl Places {
 /// How many profiles are kept; a session seldom asks about more sets of roots.
 pub(super) const MOST_PROFILES: usize = 32;
 
-/// A profile that was held against the policy, and what tells it from others.
+/// A profile that is held against the policy before a worker is given out for it, and what tells it from others.
 #[derive(Debug, Clone)]
 pub(super) struct Derived {
     pub(super) profile: Arc<Profile>,
-    pub(super) digest: ProfileDigest,
+    /// Made when somebody asks: the first worker of a session starts before that.
+    digest: Arc<OnceLock<ProfileDigest>>,
 }
 
 impl Derived {
     pub(super) fn of(profile: Profile) -> Self {
         Self {
-            digest: plan::digest(&profile),
             profile: Arc::new(profile),
+            digest: Arc::default(),
         }
+    }
+
+    pub(super) fn digest(&self) -> ProfileDigest {
+        *self.digest.get_or_init(|| plan::digest(&self.profile))
     }
 }
 
@@ -79,14 +84,14 @@ pub struct Executor {
     pub(super) narrowing: Narrowing,
     pub(super) envelope: Profile,
     /// Set once the envelope was held against the policy; before that no worker is given out.
-    held: OnceLock<()>,
+    envelope_held: OnceLock<()>,
     pub(super) chosen: Chosen,
     pub(super) deciding: Deciding,
     pub(super) places: Places,
     pub(super) workers: Workers,
     pub(super) file_profiles: Vec<(Asked, Derived)>,
     profiles: Vec<(Call, Derived)>,
-    /// The profile of a call that nobody was asked about, once it is told what such calls reach.
+    /// The profile of a call that nobody was asked about, once somebody needs it.
     unasked: OnceLock<Profile>,
     pub(super) standings: Standings,
     /// How often a command named more files than are looked at.
@@ -114,7 +119,7 @@ impl Executor {
             places,
             envelope,
             chosen,
-            held,
+            envelope_held,
         } = prospect;
         let mode = mode.min(policy.loosest_mode());
         let recorder = Recorder::open(&policy, mode, &places)?;
@@ -130,7 +135,7 @@ impl Executor {
             policy,
             narrowing,
             envelope,
-            held,
+            envelope_held,
             chosen,
             deciding,
             places,
@@ -149,7 +154,7 @@ impl Executor {
             policy: self.policy.clone(),
             narrowing: self.narrowing.clone(),
             envelope: self.envelope.clone(),
-            held: self.held.clone(),
+            envelope_held: self.envelope_held.clone(),
             chosen: self.chosen.clone(),
             deciding: Deciding {
                 recorder: self.deciding.recorder.as_ref().map(Recorder::beside),
@@ -225,13 +230,16 @@ impl Executor {
         end(self.deciding.recorder.as_ref()).await
     }
 
-    /// Holds what any call may do against the config, where that was put off.
-    pub(super) fn hold_envelope(&self) -> Result<(), ToolError> {
-        if self.held.get().is_none() {
+    /// Holds what any call may do against the config, where that was put off, and a plan against its profile, where there is one.
+    pub(super) fn prove(&self, drafted: Option<(&Draft, &Profile)>) -> Result<(), ToolError> {
+        if self.envelope_held.get().is_none() {
             plan::hold_against(&self.policy, &Call::of(Asked::Everything), &self.envelope)?;
-            self.held.get_or_init(|| ());
+            self.envelope_held.get_or_init(|| ());
         }
-        Ok(())
+        match drafted {
+            Some((draft, profile)) => Ok(draft.prove(profile)?),
+            None => Ok(()),
+        }
     }
 
     /// The profile of a call that nobody was asked about.
@@ -311,13 +319,10 @@ impl Executor {
             records: drafted.as_ref().and_then(|(_, _, ground)| records(*ground)),
         };
         let mut worker = Confinement::start(stage, setup).await?;
-        // While the worker confines itself; it is asked for nothing before.
-        let proven = self.hold_envelope().and_then(|()| match &drafted {
-            // What bwrap carries out was proven before.
-            Some((draft, profile, _)) if place != Place::Bwrap => Ok(draft.prove(profile)?),
-            Some(_) | None => Ok(()),
-        });
-        if let Err(error) = proven {
+        // While the worker confines itself; it is asked for nothing before. What bwrap carries out was proven above.
+        if place != Place::Bwrap
+            && let Err(error) = self.prove(drafted.as_ref().map(|(draft, profile, _)| (draft, profile)))
+        {
             worker.finish().await;
             return Err(self.with_recovery(error).await);
         }
@@ -365,10 +370,7 @@ impl Executor {
                 match place {
                     Place::Host | Place::Namespaces(_) => {}
                     // It makes mount points on the host where a plan says so.
-                    Place::Bwrap => {
-                        self.hold_envelope()?;
-                        draft.prove(&profile)?;
-                    }
+                    Place::Bwrap => self.prove(Some((&draft, &profile)))?,
                 }
                 Some((draft, profile, *ground))
             }

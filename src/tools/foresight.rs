@@ -25,7 +25,7 @@ use crate::profile::{Asked, Call, Profile, derive};
 
 /// Begins with what most commands get, for a program that has not read its config yet: `backend` is what it was told, if
 /// it was. What the config wants instead is made when that is known.
-pub fn expect_usual(backend: Option<BackendChoice>, context: &Context) {
+pub fn prepare_usual(backend: Option<BackendChoice>, context: &Context) {
     let worked = || trust::state_dir(context).is_some_and(|state| remembered::is_kept(state.as_path()));
     plan::prepare_usual_filters(match backend {
         Some(BackendChoice::Namespaces | BackendChoice::Bwrap) => NetworkNamespace::Own,
@@ -43,7 +43,7 @@ pub struct Prospect {
     pub(super) envelope: Profile,
     pub(super) chosen: Chosen,
     /// Set once the envelope was held against the policy.
-    pub(super) held: OnceLock<()>,
+    pub(super) envelope_held: OnceLock<()>,
 }
 
 impl Prospect {
@@ -56,7 +56,7 @@ impl Prospect {
     /// it.
     ///
     /// While a question is open nobody may have looked: what a person changes meanwhile is theirs. What the call may do at most
-    /// is held against the policy while the worker confines itself, which is asked for nothing before.
+    /// is held against the policy while the worker confines itself, which is asked for nothing before; what holds may have been told by then.
     pub fn foreseeing(
         policy: Policy,
         narrowing: Narrowing,
@@ -88,10 +88,10 @@ impl Prospect {
         if let (Footing::Confined(ground), false) = (&chosen.footing, is_certain) {
             tell(ground.walls.place(&envelope.network));
         }
-        let held = OnceLock::new();
+        let envelope_held = OnceLock::new();
         if !is_foreseen {
             plan::hold_against(&policy, &everything, &envelope)?;
-            held.get_or_init(|| ());
+            envelope_held.get_or_init(|| ());
         }
         if let Footing::Confined(ground) = &chosen.footing {
             fall::protects(&policy, *ground)?;
@@ -103,7 +103,7 @@ impl Prospect {
             places,
             envelope,
             chosen,
-            held,
+            envelope_held,
         })
     }
 }

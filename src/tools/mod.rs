@@ -71,7 +71,7 @@ pub use deciding::{Another, SharedController};
 pub use executor::{Executor, Places};
 pub use explain::{Blocked, Explained};
 pub use files::{FileKind, FileTool};
-pub use foresight::{Prospect, expect_usual};
+pub use foresight::{Prospect, prepare_usual};
 pub use function::FunctionTool;
 pub use guarded::{Guard, Guarded, Hook, Override};
 pub use identity::person;

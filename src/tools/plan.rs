@@ -296,14 +296,6 @@ pub(super) fn prepare_filters(profile: &Profile, ground: Ground) {
     seccomp::prepare([Role::Command, Role::Worker].map(of), send_thread_off);
 }
 
-/// Lowers a profile to a Seatbelt text, and proves that the text permits no more than the profile.
-pub fn lower_seatbelt(profile: &Profile, residuals: Residuals) -> Result<(SeatbeltPlan, Vec<ClauseStatus>), PlanError> {
-    let survey = seatbelt::survey(profile)?;
-    let seatbelt::Lowered { plan, statuses } = seatbelt::lower(profile, &survey, &seatbelt::Options { residuals })?;
-    seatbelt::validate(&plan, profile).map_err(PlanError::WeakPlan)?;
-    Ok((plan, statuses))
-}
-
 /// The same for the filters that most commands get.
 pub(super) fn prepare_usual_filters(namespace: NetworkNamespace) {
     let of = |role| usual(role, namespace);
@@ -318,6 +310,14 @@ const fn usual(role: Role, namespace: NetworkNamespace) -> Settings {
         role,
         attempts: Attempts::Unseen,
     }
+}
+
+/// Lowers a profile to a Seatbelt text, and proves that the text permits no more than the profile.
+pub fn lower_seatbelt(profile: &Profile, residuals: Residuals) -> Result<(SeatbeltPlan, Vec<ClauseStatus>), PlanError> {
+    let survey = seatbelt::survey(profile)?;
+    let seatbelt::Lowered { plan, statuses } = seatbelt::lower(profile, &survey, &seatbelt::Options { residuals })?;
+    seatbelt::validate(&plan, profile).map_err(PlanError::WeakPlan)?;
+    Ok((plan, statuses))
 }
 
 pub(super) fn settings(profile: &Profile, role: Role, attempts: Attempts, ground: Ground) -> Settings {

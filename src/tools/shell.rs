@@ -137,19 +137,22 @@ impl Executor {
         let Permit { call: permitted, .. } = permit;
         self.hold_directory(directory)?;
         let (child, parent) = prepare(std::mem::replace(&mut call.stdin, Stdin::Null), call.output)?;
-        let Derived { profile, digest } = self.profile(&permitted)?;
-        let limits = command_limits(&profile.limits, call.timeout, self.counting(&profile));
+        let derived = self.profile(&permitted)?;
+        let profile = &derived.profile;
+        // How many processes are counted may turn out otherwise, with the regime. Then the command makes its own.
+        let limits = command_limits(&profile.limits, call.timeout, self.counting(profile));
         let expected = Expected::command(child.controlling_terminal, limits);
-        let mut worker = match self.expecting_worker(&digest).await {
+        let mut worker = match self.expecting_worker(&derived).await {
             Some(worker) => worker,
-            None => self.start_worker(&profile, expected, &permitted.asked).await?,
+            None => self.start_worker(profile, expected, &permitted.asked).await?,
         };
+        let digest = derived.digest();
         worker = self.unless_stopped(worker, digest, &mut call.stops).await?;
         let name = meanwhile.call.as_deref();
         if let Err(error) = self.record_start(&call.command, directory, &digest, name).await {
             return finished(worker, error).await;
         }
-        let standing = match self.standing(&profile, worker.session()) {
+        let standing = match self.standing(profile, worker.session()) {
             Ok(standing) => standing,
             Err(error) => return finished(worker, error).await,
         };
@@ -166,21 +169,21 @@ impl Executor {
             deciding,
             hold: parent.hold(),
         });
-        let way = match Way::open(&mut worker, &profile, about, asker, None).await {
+        let way = match Way::open(&mut worker, profile, about, asker, None).await {
             Ok(way) => way,
             Err(error) => return finished(worker, error).await,
         };
         let launch = Launch {
             work: Work::Command(argv(call.command.clone())),
             environment: environment::build(
-                &profile,
+                profile,
                 &worker.session().private(),
                 self.policy.home,
                 &call.environment,
                 way.as_ref().map(Way::port),
             ),
             directory: directory.as_path().as_os_str().to_owned(),
-            limits,
+            limits: command_limits(&profile.limits, call.timeout, self.counting(profile)),
             terminal: child.controlling_terminal,
             streams: [child.stdin, child.stdout, child.stderr],
         };
@@ -213,7 +216,7 @@ impl Executor {
         self.keep_or_end(offered, digest, worker).await;
         let status = Status::of(ended.end, stopped);
         let output_bytes = relayed.stdout.total + relayed.stderr.total;
-        let seen = Seen::of(&profile, directory, &session);
+        let seen = Seen::of(profile, directory, &session);
         let stderr = lossy(relayed.stderr.into_bytes());
         let outcome = Outcome {
             hint: self.hint(explained.as_ref(), &status, call.output, &stderr, &seen),
@@ -233,8 +236,8 @@ impl Executor {
     }
 
     /// The worker that is kept for this profile, once it was told that a command comes. The keeper of a new one expects it.
-    async fn expecting_worker(&mut self, digest: &ProfileDigest) -> Option<Confinement> {
-        let worker = self.workers.take(digest)?;
+    async fn expecting_worker(&mut self, wanted: &Derived) -> Option<Confinement> {
+        let worker = self.workers.take(wanted)?;
         worker.expect().await;
         Some(worker)
     }

@@ -3,6 +3,7 @@
 //! A worker is confined to its profile for good and serves no other, so a call under another profile gets
 //! another worker, with a HOME and a TMPDIR of its own.
 
+use super::executor::Derived;
 use super::plan::ProfileDigest;
 use crate::confine::Confinement;
 
@@ -19,8 +20,8 @@ pub(super) struct Workers {
 impl Workers {
     /// Takes out the worker of this profile. Whoever took it keeps it again when its call came to an end: one whose
     /// call is given up or fails is dropped with it, and takes the rest of the command along.
-    pub(super) fn take(&mut self, profile: &ProfileDigest) -> Option<Confinement> {
-        let at = self.live.iter().position(|(digest, _)| digest == profile)?;
+    pub(super) fn take(&mut self, wanted: &Derived) -> Option<Confinement> {
+        let at = self.live.iter().position(|(digest, _)| *digest == wanted.digest())?;
         // One that has ended itself, because what it held was replaced, is started anew.
         Some(self.live.remove(at).1).filter(Confinement::is_serving)
     }

@@ -164,7 +164,7 @@ async fn session(
     }
     let setup = Setup {
         plan: Some(plan),
-        expected: Expected::NOTHING,
+        expected: Expected::Nothing,
         session,
         records: None,
     };

@@ -619,7 +619,7 @@ fn uncounted() {
             let stage = Stage::spawn(&named, None, Place::Host).await.unwrap();
             let setup = Setup {
                 plan: None,
-                expected: Expected::NOTHING,
+                expected: Expected::Nothing,
                 session: named.create().unwrap(),
                 records: None,
             };
@@ -743,7 +743,7 @@ fn told_a_plan(change: fn(&mut stockade::backend::World)) -> Result<(), ConfineE
         change(plan.world.as_mut().unwrap());
         let setup = Setup {
             plan: Some(plan),
-            expected: Expected::NOTHING,
+            expected: Expected::Nothing,
             session,
             records: None,
         };

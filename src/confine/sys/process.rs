@@ -16,8 +16,8 @@ use tokio::io::unix::AsyncFd;
 /// Call it only from a single-threaded process (the stage and what descends from it, and the parent before it starts a
 /// thread): then the child may allocate and lock, because no other thread can have held a lock across the fork.
 pub(crate) fn fork() -> nix::Result<Option<Pid>> {
-    // SAFETY: the stage is a fresh process that starts no thread, and only it, its descendants and a parent that has
-    // not started one call this, so the child inherits no lock held by a thread that does not exist in it.
+    // SAFETY: the stage starts no thread, and was executed or forked from a process without others; only it, its descendants and
+    // such a process call this, so the child inherits no lock held by a thread that does not exist in it.
     match unsafe { nix::unistd::fork() }? {
         ForkResult::Parent { child } => Ok(Some(child)),
         ForkResult::Child => Ok(None),
@@ -148,6 +148,12 @@ pub(crate) fn reset_signals() -> nix::Result<()> {
         }
         // SAFETY: the default action is installed, so no Rust code runs in a signal handler.
         unsafe { signal(each, SigHandler::SigDfl) }?;
+    }
+    for each in libc::SIGRTMIN()..=libc::SIGRTMAX() {
+        // SAFETY: as above.
+        if unsafe { libc::signal(each, libc::SIG_DFL) } == libc::SIG_ERR {
+            return Err(Errno::last());
+        }
     }
     sigprocmask(SigmaskHow::SIG_SETMASK, Some(&SigSet::empty()), None)
 }

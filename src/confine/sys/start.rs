@@ -1,67 +1,109 @@
 //! What a process was started with: its arguments and its environment.
 
-use std::ffi::{CStr, c_char};
-use std::ptr;
+use std::fs;
+use std::io;
+use std::ops::Range;
+use std::{ptr, slice};
 
-unsafe extern "C" {
-    /// The strings of the environment, by address, and a null.
-    static environ: *const *const c_char;
-    /// The first argument.
-    static program_invocation_name: *const c_char;
-}
+/// Where the kernel says that each begins and ends: the fields from `arg_start` on, of which the first behind the name is the third.
+const FIELDS: Range<usize> = 48 - 3..52 - 3;
 
-/// Forgets arguments and environment, and says `word` where a list of processes shows the former behind the program's name.
+/// Wipes the memory in which the kernel laid out arguments and environment, and says `word` where a list of processes shows the
+/// former: behind the program's name, or in its place where there is no room.
 ///
-/// For a process that was forked from one which still needs both, and that has no other thread: whatever asks for
-/// either afterwards is told nothing. See `proc_pid_cmdline(5)` and `proc_pid_environ(5)`.
-pub(crate) fn forget_start(word: &str) {
-    let count = std::env::args_os().len();
-    // SAFETY: the C library sets it before `main`, and no other thread exists that could change it.
-    let name = unsafe { program_invocation_name };
-    // SAFETY: as above.
-    let mut variables = unsafe { environ };
-    if name.is_null() || count == 0 {
-        return;
-    }
-    // The kernel lays out the strings of both one behind the other. What was added since does not lie there, and is nobody's secret.
-    // SAFETY: it is the first of `count` strings.
-    let room = unsafe { behind(name) };
-    // SAFETY: as many are left.
-    let arguments = (1..count).fold(room, |at, _| unsafe { behind(at) });
-    let mut end = arguments;
-    // SAFETY: the list ends with a null, which is nobody's address.
-    while !variables.is_null() && unsafe { *variables } == end {
-        // SAFETY: it is a string of the environment.
-        end = unsafe { behind(end) };
-        // SAFETY: an entry that is not null is followed by another.
-        variables = unsafe { variables.add(1) };
-    }
-    let room = room.cast_mut();
-    // SAFETY: the strings are the program's to write (`execve(2)`), from `room` to `end` there is nothing else, and nobody
-    // refers to them: the list of variables is emptied below.
-    unsafe { ptr::write_bytes(room, 0, distance(room, end)) };
+/// For a process that was forked from one which still needs both, and that has no other thread. Whoever asks for the environment
+/// afterwards is told of none, and whoever asks for the arguments of what is left there. See `proc_pid_stat(5)`.
+pub(crate) fn forget_start(word: &str) -> io::Result<()> {
+    let [arguments, environment] = laid_out(&fs::read("/proc/self/stat")?).ok_or(io::ErrorKind::InvalidData)?;
+    // SAFETY: the kernel says that the environment lies there, and the program may change it (`execve(2)`). Who has addresses in
+    // there, the C library, forgets them below before anybody asks it.
+    unsafe { ptr::write_bytes(at(environment.start), 0, environment.len()) };
     // SAFETY: no other thread reads the environment.
     unsafe { libc::clearenv() };
-    // One byte less than the arguments have: a zero ends the last.
-    if word.len() < distance(room, arguments) {
-        // SAFETY: it fits in what was just written, and does not lie there.
-        unsafe { ptr::copy_nonoverlapping(word.as_ptr().cast(), room, word.len()) };
+    // SAFETY: as above. std and the C library have addresses in there, and read from each of them to the next zero; the last byte
+    // is one.
+    let arguments = unsafe { slice::from_raw_parts_mut(at(arguments.start), arguments.len()) };
+    say(arguments, word.as_bytes());
+    Ok(())
+}
+
+/// Leaves of the arguments the first at most, with `word` behind or in place of it, and ends them with a zero.
+fn say(arguments: &mut [u8], word: &[u8]) {
+    let name = arguments.iter().position(|byte| *byte == 0).map_or(0, |end| end + 1);
+    let fits = |start: usize| arguments.len() - start > word.len();
+    let start = [name, 0].into_iter().find(|start| fits(*start));
+    let (_, rest) = arguments.split_at_mut(start.unwrap_or(0));
+    rest.fill(0);
+    if start.is_some() {
+        rest.iter_mut().zip(word).for_each(|(place, byte)| *place = *byte);
     }
 }
 
-/// Where the next string lies.
-///
-/// # Safety
-///
-/// `string` is the start of one of those that this process was started with.
-unsafe fn behind(string: *const c_char) -> *const c_char {
-    // SAFETY: as promised; they last as long as the process.
-    let length = unsafe { CStr::from_ptr(string) }.count_bytes();
-    // SAFETY: behind the last one is the name of the file that was executed, in the same memory.
-    unsafe { string.add(length + 1) }
+/// Where arguments and environment lie, as the kernel tells; nothing where it does not.
+fn laid_out(stat: &[u8]) -> Option<[Range<usize>; 2]> {
+    // A name may hold anything, and ends at the last parenthesis.
+    let name = stat.iter().rposition(|byte| *byte == b')')?;
+    let fields = std::str::from_utf8(stat.get(name + 1..)?).ok()?;
+    let places: Vec<usize> = fields
+        .split_whitespace()
+        .skip(FIELDS.start)
+        .take(FIELDS.len())
+        .map_while(|field| field.parse().ok())
+        .collect();
+    let [arguments, end, environment, last] = *places.as_slice() else {
+        return None;
+    };
+    let is_told = arguments != 0 && arguments < end && environment != 0 && environment <= last;
+    is_told.then_some([arguments..end, environment..last])
 }
 
-/// The bytes between two places of that block.
-fn distance(from: *const c_char, to: *const c_char) -> usize {
-    to.addr() - from.addr()
+/// What lies at an address that the kernel tells.
+fn at(address: usize) -> *mut u8 {
+    ptr::with_exposed_provenance_mut(address)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_word_stands_behind_the_name_or_in_its_place_or_nowhere() {
+        for (before, after) in [
+            ("st\0run\0-- true\0", "st\0__stage\0\0\0\0\0"),
+            ("stockade\0run\0ls\0", "__stage\0\0\0\0\0\0\0\0\0"),
+            ("a\0run\0\0", "\0\0\0\0\0\0\0"),
+            ("without", "\0\0\0\0\0\0\0"),
+        ] {
+            let mut bytes = before.as_bytes().to_vec();
+            say(&mut bytes, b"__stage");
+            assert_eq!(String::from_utf8(bytes).unwrap(), after, "{before:?}");
+        }
+    }
+
+    #[test]
+    fn the_kernel_tells_where_both_lie() {
+        let [arguments, environment] = laid_out(&fs::read("/proc/self/stat").unwrap()).unwrap();
+        assert!(arguments.end <= environment.start && environment.len() > 1);
+        for (name, range) in [("cmdline", arguments), ("environ", environment)] {
+            assert_eq!(
+                fs::read(format!("/proc/self/{name}")).unwrap().len(),
+                range.len(),
+                "{name}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_name_with_spaces_and_parentheses_moves_no_field() {
+        let numbers: Vec<String> = (4..=52).map(|field| field.to_string()).collect();
+        let stat = format!("7 (a) b ) (c)) R {}\n", numbers.join(" "));
+        assert_eq!(laid_out(stat.as_bytes()), Some([48..49, 50..51]));
+        for hidden in [
+            stat.replace(" 48 49 ", " 0 0 "),
+            stat.replace(" 51 ", " x "),
+            String::new(),
+        ] {
+            assert_eq!(laid_out(hidden.as_bytes()), None, "{hidden}");
+        }
+    }
 }

@@ -141,12 +141,12 @@ impl Executor {
         if let Footing::Refused(why) = &self.chosen.footing {
             return Err(ToolError::Refused(why.clone()));
         }
-        let Derived { profile, digest } = self.file_profile(asked)?;
-        let worker = match self.workers.take(&digest) {
+        let derived = self.file_profile(asked)?;
+        let worker = match self.workers.take(&derived) {
             Some(worker) => worker,
-            None => self.start_worker(&profile, Expected::NOTHING, asked).await?,
+            None => self.start_worker(&derived.profile, Expected::Nothing, asked).await?,
         };
-        Ok((digest, worker))
+        Ok((derived.digest(), worker))
     }
 
     fn request(&self, ask: FileAsk) -> FileRequest {

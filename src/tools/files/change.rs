@@ -78,7 +78,7 @@ impl Executor {
             kind,
             description: described(&wants, &measured),
             subject: [question::of_changes(&bound), self.once(&bound)].concat(),
-            digest: profile.digest,
+            digest: profile.digest(),
             regime: self.regime_line()?.to_string(),
             presentation: present::changes(server, changes, measured),
         };
@@ -194,7 +194,7 @@ impl Executor {
             kind,
             description: described(&wants, &[]),
             subject: question::of_failure(&changes, &shown),
-            digest: self.file_profile(&asked)?.digest,
+            digest: self.file_profile(&asked)?.digest(),
             regime: self.regime_line()?.to_string(),
             presentation: Lazy::new(move || Ok(Presentation::Text(shown.clone()))),
         };

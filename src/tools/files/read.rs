@@ -81,7 +81,7 @@ impl Executor {
             kind,
             description,
             subject: wire::encode(&ask).unwrap_or_default(),
-            digest: self.file_profile(&asked)?.digest,
+            digest: self.file_profile(&asked)?.digest(),
             regime: self.regime_line()?.to_string(),
             presentation: Lazy::new(move || Ok(Presentation::Text(shown.clone()))),
         };

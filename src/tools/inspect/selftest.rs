@@ -36,7 +36,7 @@ impl Inspection {
 }
 
 async fn test(executor: &mut Executor, profile: &Profile) -> Result<(), ToolError> {
-    let start = executor.start_worker(profile, Expected::NOTHING, &Asked::Nobody);
+    let start = executor.start_worker(profile, Expected::Nothing, &Asked::Nobody);
     let mut worker = start.await?;
     let ready = worker.ready().await;
     worker.finish().await;

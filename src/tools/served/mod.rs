@@ -212,12 +212,12 @@ impl Executor {
             return Err(ToolError::Directory(directory.as_path().to_owned()));
         }
         let (child, HeldEnds { stdin, stdout, stderr }) = hold()?;
-        let mut worker = self.start_worker(&profile, Expected::NOTHING, &Asked::Nobody).await?;
+        let mut worker = self.start_worker(&profile, Expected::Nothing, &Asked::Nobody).await?;
         let mut limits = command_limits(&profile.limits, None, self.counting(&profile));
         limits.timeout_ms = None;
         let record = Record::of(self.deciding.recorder.as_ref());
         if let Err(error) = record
-            .start(&command, directory, &derived.digest, self.regime_name())
+            .start(&command, directory, &derived.digest(), self.regime_name())
             .await
         {
             worker.finish().await;
@@ -287,7 +287,7 @@ impl Executor {
             tool_name: NAME.to_owned(),
             command: escape(&words(command)),
             caller: None,
-            digest: derived.digest,
+            digest: derived.digest(),
             bounds: Bounds::of(&self.policy, &self.narrowing),
         };
         let said = said.clone();

@@ -61,22 +61,22 @@ fn widened(mut prospect: Prospect) -> Prospect {
 #[test]
 fn a_profile_that_was_not_held_yet_is_held_before_a_worker_is_given_out() {
     let prospect = foreseen(NOTHING_ASKS).unwrap();
-    assert_eq!(prospect.held.get(), None);
+    assert_eq!(prospect.envelope_held.get(), None);
     let kept = executor(prospect);
-    kept.hold_envelope().unwrap();
+    kept.prove(None).unwrap();
     let wide = executor(widened(foreseen(NOTHING_ASKS).unwrap()));
     for _ in 0..2 {
-        let refused = wide.hold_envelope();
+        let refused = wide.prove(None);
         assert!(
             matches!(refused, Err(ToolError::Plan(PlanError::WeakProfile(_)))),
             "{refused:?}"
         );
         // Neither is one beside it let through.
-        assert!(wide.beside().hold_envelope().is_err());
+        assert!(wide.beside().prove(None).is_err());
     }
 }
 
 #[test]
 fn where_somebody_may_be_asked_it_is_held_at_once() {
-    assert_eq!(foreseen(SOMETHING_ASKS).unwrap().held.get(), Some(&()));
+    assert_eq!(foreseen(SOMETHING_ASKS).unwrap().envelope_held.get(), Some(&()));
 }
