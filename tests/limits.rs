@@ -25,6 +25,7 @@ mod tests {
         what_the_user_runs_elsewhere_does_not_count ["python3"];
         a_second_command_at_the_same_time_has_a_limit_of_its_own ["python3"];
         a_limit_of_one_is_the_command_itself [];
+        who_may_leave_no_core_starts_where_none_goes_to_a_program [];
         memory_in_many_processes_ends_the_tree ["python3"];
         memory_that_is_shared_ends_the_tree ["python3"];
         memory_in_files_without_a_name_ends_the_tree_when_it_is_mapped ["python3"];
@@ -163,6 +164,17 @@ mod tests {
         for running in both {
             let run = running.wait();
             assert_eq!((run.code(), run.out().trim()), (0, "20"), "{}", run.err());
+        }
+    }
+
+    fn who_may_leave_no_core_starts_where_none_goes_to_a_program(world: &Fixture) {
+        let line = "ulimit -c 0 && exec \"$0\" run -- true";
+        let run = world.bare("/bin/sh").args(["-c", line]).args([world.binary()]).output();
+        let pattern = std::fs::read_to_string("/proc/sys/kernel/core_pattern").unwrap();
+        if pattern.starts_with('|') && !nix::unistd::geteuid().is_root() {
+            assert!(run.exits(125).err().contains("kernel.core_pattern"));
+        } else {
+            run.exits(0);
         }
     }
 

@@ -30,6 +30,7 @@ mod tests {
         the_tree_dies_with_a_killed_parent ["setsid"];
         the_tree_dies_with_any_killed_helper ["setsid"];
         no_helper_knows_what_its_parent_was_started_with ["setsid"];
+        a_stage_has_no_library_that_somebody_led_the_loader_to [];
         a_tree_that_ignores_signals_dies_all_the_same ["setsid"];
         a_swarm_of_daemons_dies ["python3"];
         attribute_calls_are_judged_until_the_last_daemon_is_dead ["python3"];
@@ -176,23 +177,36 @@ mod tests {
             .collect();
         assert!(helpers.len() >= 3, "{helpers:?}");
         if geteuid().is_root() {
-            // It is forked, so that nothing of it is loaded again: it lies where its parent does.
-            let place = |pid| {
-                fs::read_to_string(format!("/proc/{pid}/maps"))
-                    .unwrap()
-                    .lines()
-                    .next()
-                    .map(str::to_owned)
-            };
-            assert_eq!(place(helpers[0]), place(running.pid()));
+            assert_eq!(place(helpers[0]), place(running.pid()), "it is loaded again");
         }
         for helper in helpers {
             let line = fs::read(format!("/proc/{helper}/cmdline")).unwrap();
-            assert!(!contains(&line, &marker), "{}", line.escape_ascii());
+            // Neither how long the arguments were.
+            assert_eq!(line, b"stockade __stage\0", "{}", line.escape_ascii());
             assert!(!holds(helper, &secret), "helper {helper}");
         }
         running.signal(Signal::SIGINT);
         running.wait();
+    }
+
+    fn a_stage_has_no_library_that_somebody_led_the_loader_to(world: &Fixture) {
+        let marker = marker();
+        let running = world
+            .shell(&format!("sleep {marker}"))
+            .env("LD_LIBRARY_PATH", "/usr/lib")
+            .spawn();
+        wait_for_processes(&marker, 1);
+        let stage = *descendants(running.pid()).iter().find(|pid| is_stage(**pid)).unwrap();
+        let line = fs::read(format!("/proc/{stage}/cmdline")).unwrap();
+        assert_eq!(line, b"/proc/self/exe\0__stage\0", "it is not executed");
+        running.signal(Signal::SIGINT);
+        running.wait();
+    }
+
+    /// Where a program lies in memory.
+    fn place(process: i32) -> String {
+        let maps = fs::read_to_string(format!("/proc/{process}/maps")).unwrap();
+        maps.lines().next().unwrap().to_owned()
     }
 
     fn contains(bytes: &[u8], word: &str) -> bool {

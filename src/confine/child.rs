@@ -14,6 +14,9 @@ use nix::unistd::Pid;
 use super::vigil::{LOOK_EVERY, Patience, Then, Vigil};
 use super::{spread, stage, sys};
 
+/// With one of these the loader may have loaded what the stage is not to have, or copied it.
+const LEAD_THE_LOADER: [&str; 3] = ["LD_PRELOAD", "LD_AUDIT", "LD_LIBRARY_PATH"];
+
 /// A stage that was started.
 #[derive(Debug)]
 pub(super) struct Child {
@@ -47,9 +50,10 @@ impl Child {
         Ok(child)
     }
 
-    /// The same for a program that has done nothing yet: where it has no other thread it need not be loaded again.
+    /// The same for a program that has done nothing yet: where it has no other thread and nobody led its loader, it need not be
+    /// loaded again.
     pub(super) fn start_first(control: OwnedFd) -> std::io::Result<Self> {
-        if !is_alone() {
+        if !is_alone() || LEAD_THE_LOADER.into_iter().any(|name| std::env::var_os(name).is_some()) {
             return Self::start(control);
         }
         let null = open("/dev/null", OFlag::O_RDWR | OFlag::O_CLOEXEC, Mode::empty())?;

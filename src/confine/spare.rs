@@ -10,6 +10,7 @@
 
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 
+use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use nix::sys::signal::{Signal, kill};
 use nix::sys::socket::{AddressFamily, SockFlag, SockType, socketpair};
 use nix::sys::wait::waitpid;
@@ -56,6 +57,14 @@ pub(super) struct Ours {
     orders: OwnedFd,
 }
 
+/// The end at which the worker says what is to be done, and the one at which a command hears it. Who does not hear at once holds nobody
+/// up: somebody stopped it, or there is more to say than such a socket holds, and the command is made anew.
+fn orders() -> nix::Result<(OwnedFd, OwnedFd)> {
+    let (ours, theirs) = link()?;
+    fcntl(&ours, FcntlArg::F_SETFL(OFlag::O_NONBLOCK))?;
+    Ok((ours, theirs))
+}
+
 /// The two ends of a link.
 fn link() -> nix::Result<(OwnedFd, OwnedFd)> {
     socketpair(AddressFamily::Unix, SockType::Stream, None, SockFlag::SOCK_CLOEXEC)
@@ -64,7 +73,7 @@ fn link() -> nix::Result<(OwnedFd, OwnedFd)> {
 impl Ours {
     /// Sockets for one that is about to be forked.
     pub(super) fn pair(kind: Kind, then: Afterwards) -> nix::Result<(Self, Theirs)> {
-        let ((report, their_report), (orders, their_orders)) = (link()?, link()?);
+        let ((report, their_report), (orders, their_orders)) = (link()?, orders()?);
         let theirs = Theirs {
             report: their_report,
             told: Told::Later(kind, their_orders, then),
@@ -90,7 +99,7 @@ impl Idle {
     /// The keeper has said by now that it does not sample the last command any more: what it signals from here on is about
     /// this one.
     pub(super) fn prepare(self, kind: Kind) -> Option<Spare> {
-        let told = link().ok().and_then(|(orders, theirs)| {
+        let told = orders().ok().and_then(|(orders, theirs)| {
             send(&self.report, &RunnerRequest::Prepare { kind }, &[theirs.as_raw_fd()]).ok()?;
             Some(orders)
         });
@@ -116,7 +125,7 @@ impl Idle {
 }
 
 impl Spare {
-    /// Lets it begin with a task. One that is gone gives the task back.
+    /// Lets it begin with a task. One that is gone, or does not take all of it at once, gives the task back.
     pub(super) fn begin(&self, task: Box<Task>) -> Result<(), Box<Task>> {
         let raw: Vec<RawFd> = task.streams.iter().map(AsRawFd::as_raw_fd).collect();
         if send(&self.orders, &(&task.start, task.most_tasks), &raw).is_err() {
@@ -156,4 +165,40 @@ pub(super) fn could_wait(start: &Start, compiled: Option<&Compiled>) -> Option<K
 pub(super) fn may_wait(compiled: Option<&Compiled>) -> bool {
     compiled.is_some_and(|compiled| compiled.mark.is_none() && compiled.plan.watched.is_none())
         && Around::of(compiled) == Around::Scope
+}
+
+#[cfg(test)]
+mod tests {
+    use nix::unistd::getpid;
+
+    use super::*;
+    use crate::confine::protocol::{CommandLimits, Work};
+
+    fn task(argument: usize) -> Box<Task> {
+        let streams = [link().unwrap().0, link().unwrap().0, link().unwrap().0];
+        Box::new(Task {
+            start: Start {
+                call: 1,
+                work: Work::Command(vec!["true".into(), "x".repeat(argument).into()]),
+                environment: Vec::new(),
+                directory: "/".into(),
+                limits: CommandLimits::default(),
+                terminal: false,
+            },
+            streams,
+            group: None,
+            most_tasks: None,
+        })
+    }
+
+    #[test]
+    fn one_that_does_not_hear_holds_nobody_up() {
+        let (ours, theirs) = Ours::pair(Kind::Command, Afterwards::Leaves).unwrap();
+        let spare = ours.of(getpid());
+        assert!(spare.begin(task(1 << 10)).is_ok());
+        let given_back = spare.begin(task(4 << 20)).unwrap_err();
+        assert_eq!(given_back.start.work, task(4 << 20).start.work);
+        drop(theirs);
+        assert!(spare.begin(task(1)).is_err());
+    }
 }

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use nix::errno::Errno;
 use nix::fcntl::{OFlag, open};
 use nix::sys::prctl;
-use nix::sys::resource::{Resource, setrlimit};
+use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use nix::sys::socket::{AddressFamily, SockFlag, SockType, getsockopt, socketpair, sockopt};
 use nix::sys::stat::Mode;
 use nix::unistd::{chdir, dup2_stderr, dup2_stdin, dup2_stdout, getpid, pipe2, setsid};
@@ -25,6 +25,8 @@ use crate::backend::host::PROBE;
 
 /// The hidden subcommand that makes a process the stage.
 pub const SUBCOMMAND: &str = "__stage";
+/// What a list of processes shows of a stage that was forked, and of what descends from it.
+const TITLE: &str = "stockade __stage";
 /// The hidden subcommand that makes a process the worker, inside namespaces that the stage has entered.
 pub(crate) const INSIDE: &str = "__worker";
 
@@ -55,7 +57,7 @@ pub(super) fn forked(control: OwnedFd, null: OwnedFd) -> ! {
     // Their numbers are closed with all others.
     std::mem::forget((control, null));
     // One that ends now is found dead when it is needed, and another is executed.
-    if taken.is_err() || sys::forget_start(SUBCOMMAND).is_err() {
+    if taken.is_err() || sys::forget_start(TITLE).is_err() {
         sys::exit_now(NOT_A_STAGE)
     }
     // Whoever forked it is never returned to, not by a panic either.
@@ -109,8 +111,23 @@ fn stand_alone() -> Result<(), StartFailure> {
     setsid().map_err(at(Step::Session))?;
     chdir("/").map_err(at(Step::Session))?;
     prctl::set_dumpable(false).map_err(at(Step::Session))?;
+    leave_no_core()
+}
+
+fn leave_no_core() -> Result<(), StartFailure> {
     // One byte, not none: a core that is piped to a program ignores a limit of zero.
-    setrlimit(Resource::RLIMIT_CORE, 1, 1).map_err(at(Step::Limits))
+    let Err(errno) = setrlimit(Resource::RLIMIT_CORE, 1, 1) else {
+        return Ok(());
+    };
+    let is_none = getrlimit(Resource::RLIMIT_CORE) == Ok((0, 0));
+    match std::fs::read("/proc/sys/kernel/core_pattern") {
+        Ok(pattern) if is_none && !pattern.starts_with(b"|") => Ok(()),
+        Ok(_) | Err(_) => Err(StartFailure::new(
+            Step::Limits,
+            errno,
+            "a core that goes to a program (kernel.core_pattern) ignores the hard limit of 0; one of 1 stops it",
+        )),
+    }
 }
 
 /// Gives up what a process at this place does not need.

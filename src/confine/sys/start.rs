@@ -8,34 +8,42 @@ use std::{ptr, slice};
 /// Where the kernel says that each begins and ends: the fields from `arg_start` on, of which the first behind the name is the third.
 const FIELDS: Range<usize> = 48 - 3..52 - 3;
 
-/// Wipes the memory in which the kernel laid out arguments and environment, and says `word` where a list of processes shows the
-/// former: behind the program's name, or in its place where there is no room.
+/// Wipes the memory in which the kernel laid out arguments and environment, and has a list of processes show `title` and nothing
+/// of the former, nor how long they were.
 ///
 /// For a process that was forked from one which still needs both, and that has no other thread. Whoever asks for the environment
 /// afterwards is told of none, and whoever asks for the arguments of what is left there. See `proc_pid_stat(5)`.
-pub(crate) fn forget_start(word: &str) -> io::Result<()> {
+pub(crate) fn forget_start(title: &str) -> io::Result<()> {
     let [arguments, environment] = laid_out(&fs::read("/proc/self/stat")?).ok_or(io::ErrorKind::InvalidData)?;
     // SAFETY: the kernel says that the environment lies there, and the program may change it (`execve(2)`). Who has addresses in
     // there, the C library, forgets them below before anybody asks it.
     unsafe { ptr::write_bytes(at(environment.start), 0, environment.len()) };
     // SAFETY: no other thread reads the environment.
     unsafe { libc::clearenv() };
-    // SAFETY: as above. std and the C library have addresses in there, and read from each of them to the next zero; the last byte
-    // is one.
-    let arguments = unsafe { slice::from_raw_parts_mut(at(arguments.start), arguments.len()) };
-    say(arguments, word.as_bytes());
+    let end = if environment.start == arguments.end {
+        environment.end
+    } else {
+        arguments.end
+    };
+    // SAFETY: as above; the two are one block, or it ends with the arguments. std and the C library have addresses in there, and read from
+    // each of them to the next zero, which is in there or the end of the name of the file that was executed.
+    let block = unsafe { slice::from_raw_parts_mut(at(arguments.start), end - arguments.start) };
+    say(block, arguments.len(), title.as_bytes());
     Ok(())
 }
 
-/// Leaves of the arguments the first at most, with `word` behind or in place of it, and ends them with a zero.
-fn say(arguments: &mut [u8], word: &[u8]) {
-    let name = arguments.iter().position(|byte| *byte == 0).map_or(0, |end| end + 1);
-    let fits = |start: usize| arguments.len() - start > word.len();
-    let start = [name, 0].into_iter().find(|start| fits(*start));
-    let (_, rest) = arguments.split_at_mut(start.unwrap_or(0));
-    rest.fill(0);
-    if start.is_some() {
-        rest.iter_mut().zip(word).for_each(|(place, byte)| *place = *byte);
+/// Leaves nothing of a block that begins with arguments of this length but a title, where it has room for one.
+fn say(block: &mut [u8], arguments: usize, title: &[u8]) {
+    block.fill(0);
+    if title.len() >= block.len() {
+        return;
+    }
+    block.iter_mut().zip(title).for_each(|(place, byte)| *place = *byte);
+    // Where the last byte of the arguments is no zero, the kernel shows what lies there up to the first, as `setproctitle` wants it.
+    if let Some(last) = arguments.checked_sub(1).filter(|last| *last > title.len())
+        && let Some(last) = block.get_mut(last)
+    {
+        *last = b'.';
     }
 }
 
@@ -67,16 +75,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_word_stands_behind_the_name_or_in_its_place_or_nowhere() {
-        for (before, after) in [
-            ("st\0run\0-- true\0", "st\0__stage\0\0\0\0\0"),
-            ("stockade\0run\0ls\0", "__stage\0\0\0\0\0\0\0\0\0"),
-            ("a\0run\0\0", "\0\0\0\0\0\0\0"),
-            ("without", "\0\0\0\0\0\0\0"),
+    fn a_title_is_all_that_is_left_where_it_has_room() {
+        for (arguments, behind, after) in [
+            ("st\0run\0-- true\0", "A=b\0", "title\0\0\0\0\0\0\0\0\0.\0\0\0\0"),
+            ("st\0run\0", "A=b\0", "title\0.\0\0\0\0"),
+            ("st\0ru\0", "A=b\0", "title\0\0\0\0\0"),
+            ("st\0r\0", "A=b\0", "title\0\0\0\0"),
+            ("s\0r\0", "", "\0\0\0\0"),
         ] {
-            let mut bytes = before.as_bytes().to_vec();
-            say(&mut bytes, b"__stage");
-            assert_eq!(String::from_utf8(bytes).unwrap(), after, "{before:?}");
+            let mut bytes = format!("{arguments}{behind}").into_bytes();
+            say(&mut bytes, arguments.len(), b"title");
+            assert_eq!(String::from_utf8(bytes).unwrap(), after, "{arguments:?}");
         }
     }
 
