@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use super::process::Invocation;
+use super::process::{Invocation, started};
 
 /// How long an answer may take.
 const PATIENCE: Duration = Duration::from_mins(1);
@@ -96,13 +96,8 @@ impl Agent {
         let (from, stdout) = from.map_or((None, Stdio::piped()), |(ours, theirs)| {
             (Some(ours), OwnedFd::from(theirs).into())
         });
-        let mut child = invocation
-            .into_command()
-            .stdin(stdin)
-            .stdout(stdout)
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
+        let mut command = invocation.into_command();
+        let mut child = started(command.stdin(stdin).stdout(stdout).stderr(Stdio::piped()));
         let to = to.map_or_else(|| OwnedFd::from(child.stdin.take().unwrap()), OwnedFd::from);
         let from = from.map_or_else(|| OwnedFd::from(child.stdout.take().unwrap()), OwnedFd::from);
         let stdout = BufReader::new(File::from(from));

@@ -77,16 +77,7 @@ impl Invocation {
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
-        let mut child = loop {
-            match self.command.spawn() {
-                Ok(child) => break child,
-                // A test beside this one, in the moment between its fork and its exec, holds what was just compiled open.
-                Err(error) if error.kind() == ErrorKind::ExecutableFileBusy => {
-                    std::thread::sleep(Duration::from_millis(5));
-                }
-                Err(error) => panic!("{error}"),
-            }
-        };
+        let mut child = started(&mut self.command);
         let (mut to, bytes) = (child.stdin.take().unwrap(), self.stdin);
         // A program that does not read its input is not at fault.
         std::thread::spawn(move || to.write_all(&bytes));
@@ -101,17 +92,27 @@ impl Invocation {
 
     /// Starts the program, and leaves its streams to the caller.
     pub(crate) fn converse(mut self) -> Child {
-        self.command
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap()
+        let piped = self.command.stdin(Stdio::piped()).stdout(Stdio::piped());
+        started(piped.stderr(Stdio::piped()))
     }
 
     /// Runs the program to its end.
     pub(crate) fn output(self) -> Run {
         self.spawn().wait()
+    }
+}
+
+/// A program that may have been compiled or copied a moment ago.
+pub(crate) fn started(command: &mut Command) -> Child {
+    loop {
+        match command.spawn() {
+            Ok(child) => return child,
+            // A test beside this one, in the moment between its fork and its exec, holds it open as it was written.
+            Err(error) if error.kind() == ErrorKind::ExecutableFileBusy => {
+                std::thread::sleep(Duration::from_millis(5));
+            }
+            Err(error) => panic!("{error}"),
+        }
     }
 }
 
