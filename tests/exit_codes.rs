@@ -6,7 +6,7 @@ mod common;
 
 #[cfg(test)]
 mod tests {
-    use crate::common::{Fixture, in_both_regimes};
+    use crate::common::{Fixture, Snapshot, assert_nothing_left_behind, in_both_regimes, without};
 
     in_both_regimes! {
         the_commands_own_code_is_passed_on [];
@@ -23,6 +23,8 @@ mod tests {
         a_command_that_needs_a_yes_is_126_where_nobody_can_be_asked [];
         a_command_killed_by_a_signal_is_128_and_its_number [];
         home_and_the_root_folder_are_refused_as_a_workspace [];
+        too_few_files_or_too_little_stack_are_125_and_told [];
+        a_step_that_fails_before_anything_can_run_is_125_and_told_and_leaves_nothing ["cc"];
     }
 
     fn the_commands_own_code_is_passed_on(world: &Fixture) {
@@ -133,5 +135,43 @@ mod tests {
     fn home_and_the_root_folder_are_refused_as_a_workspace(world: &Fixture) {
         world.run(&["true"]).cwd("/").output().exits(125);
         world.run(&["true"]).output().exits(0);
+    }
+
+    fn too_few_files_or_too_little_stack_are_125_and_told(world: &Fixture) {
+        let limited = |limit: &str| {
+            let line = format!("ulimit {limit} && exec \"$@\"");
+            let stockade = world.binary().to_str().unwrap();
+            let run = world.arguments(&["run", "-c", "touch ran"]);
+            let shell = world.bare("/bin/bash").args(["-c", &line, "bash", stockade]);
+            shell.args(run).output()
+        };
+        for (limit, what) in [
+            ("-n 7", "7 open files"),
+            ("-n 31", "31 open files"),
+            ("-s 64", "65536 bytes of stack"),
+        ] {
+            let run = limited(limit).exits(125);
+            assert!(
+                run.err().contains(what) && run.err().contains("raise the limit"),
+                "{}",
+                run.err()
+            );
+            assert!(!world.workspace().join("ran").exists());
+        }
+        limited("-n 32 -s 512").exits(0);
+        assert!(world.workspace().join("ran").exists());
+    }
+
+    // It fails at once, and it is a matter of luck what of the session there is by then.
+    fn a_step_that_fails_before_anything_can_run_is_125_and_told_and_leaves_nothing(world: &Fixture) {
+        let before = Snapshot::of(world);
+        for _ in 0..30 {
+            let words = world.arguments(&["run", "-c", "touch ran"]);
+            let run = without(world, "sessions", &words).output().exits(125);
+            let told = "session: Operation not permitted";
+            assert!(run.err().contains(told), "{}", run.err());
+        }
+        assert_nothing_left_behind(&before, world);
+        assert!(!world.workspace().join("ran").exists());
     }
 }

@@ -46,6 +46,9 @@ pub fn tell_recovery(recovery: Recovery) {
 
 /// Runs the program; never panics on closed output. `serve` serves agents.
 pub fn main(serve: Serve) -> ExitCode {
+    if let Err(complaint) = start::enough_stack() {
+        return complaint.tell().into();
+    }
     let arguments = match line::read(std::env::args_os()) {
         Ok(arguments) => arguments,
         Err(error) => return usage(&error),

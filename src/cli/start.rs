@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
+use nix::sys::resource::{Resource, getrlimit};
 use tokio::runtime::{Builder, Runtime};
 
 use super::args::PolicyFlags;
@@ -32,8 +33,28 @@ pub(super) struct Start {
     pub(super) directory: PathBuf,
 }
 
+/// Refuses to begin where a limit of this process leaves so little that it would end in anything, half-way.
+fn at_least(least: u64, what: &str, resource: Resource, raise: &str) -> Result<(), Complaint> {
+    let (most, _) = getrlimit(resource)
+        .map_err(|errno| Complaint::failed(format!("the limit of {what} cannot be told: {errno}")))?;
+    if most >= least {
+        return Ok(());
+    }
+    let why = format!("this process may have {most} {what}, and Stockade needs {least}");
+    Err(Complaint::failed(why).remedy(format!(
+        "raise the limit before it is started, for instance with `{raise}`"
+    )))
+}
+
+/// Refuses to begin on a stack that arguments and configs would not be read on.
+pub(super) fn enough_stack() -> Result<(), Complaint> {
+    at_least(512 << 10, "bytes of stack", Resource::RLIMIT_STACK, "ulimit -s 8192")
+}
+
 /// A runtime for one thread. What this machine can do is tried on another one meanwhile.
 pub(super) fn runtime() -> Result<Runtime, Complaint> {
+    // As many as one command takes.
+    at_least(32, "open files", Resource::RLIMIT_NOFILE, "ulimit -n 1024")?;
     Footing::look_ahead();
     Builder::new_current_thread()
         .enable_all()

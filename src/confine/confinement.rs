@@ -2,30 +2,26 @@
 
 use std::ffi::OsString;
 use std::os::fd::OwnedFd;
-use std::os::unix::net::UnixStream as StdUnixStream;
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use nix::sys::signal::Signal;
 use tokio::net::UnixStream;
-use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::net::unix::OwnedWriteHalf;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
-use super::ahead::{Announced, Spawned};
-use super::channel::{next_message, registered, send};
+use super::channel::{next_message, send};
 use super::child::Child;
-use super::dispatch::{Keeps, Pending, PutBack, Waiter, dispatch, hear_out};
+use super::dispatch::{Keeps, Pending, PutBack, Waiter, dispatch};
 use super::error::ConfineError;
 use super::files::FileServer;
 use super::group::Group;
-use super::protocol::{
-    Announcement, Answer, CommandLimits, Counting, Expected, Inquiry, Offer, Place, ProtectSetup, Reply, Request,
-    SetupMessage, Start, Work,
-};
+use super::protocol::{Answer, CommandLimits, Counting, Expected, Inquiry, Offer, Request, SetupMessage, Start, Work};
 use super::records::Records;
 use super::running::Running;
-use super::session::{self, Named, Session};
+use super::session::{self, Session};
+use super::staged::Stage;
 use super::unheard;
 use super::vigil::Vigil;
 use super::way_out::outside::Namespace;
@@ -97,15 +93,10 @@ pub struct Confinement {
 impl Confinement {
     /// Tells the worker its plan. It confines itself while the caller goes on, and starts no command before it has
     /// passed its self-test.
+    ///
+    /// # Errors
+    /// Why the stage ended before it heard of the plan, in its own words where it had any; nothing of it is left then.
     pub async fn start(stage: Stage, setup: Setup) -> Result<Self, ConfineError> {
-        let Stage {
-            reader,
-            writer,
-            aside,
-            child: stage,
-            vigil,
-            keeps,
-        } = stage;
         let Setup {
             plan,
             expected,
@@ -116,7 +107,18 @@ impl Confinement {
         let (records, mark) = records
             .and_then(|records| records.mark().ok().map(|mark| (records, mark)))
             .unzip();
-        send(writer.as_ref(), &SetupMessage { plan, expected }, mark.as_slice()).await?;
+        if let Err(error) = stage.tell(&SetupMessage { plan, expected }, mark.as_slice()).await {
+            return Err(stage.end().await.unwrap_or(error));
+        }
+        let Stage {
+            reader,
+            writer,
+            aside,
+            child: stage,
+            vigil,
+            keeps,
+            ..
+        } = stage;
         let (ready, readiness) = oneshot::channel();
         let pending = Pending::default();
         let reader = tokio::spawn(dispatch(reader, ready, Arc::clone(&pending), keeps));
@@ -306,94 +308,6 @@ impl Confinement {
             let _aborted = reader.await;
         }
         stage.gone().await;
-        // The keeper has done this, unless somebody killed it.
-        if session.path().exists() {
-            session::remove(session.path());
-        }
-    }
-}
-
-/// A stage that was started and waits for its plan; what must be computed meanwhile costs no time then.
-///
-/// Dropping it ends it, and removes the session directory if that exists.
-#[derive(Debug)]
-pub struct Stage {
-    reader: OwnedReadHalf,
-    writer: OwnedWriteHalf,
-    aside: UnixStream,
-    child: Child,
-    vigil: Vigil,
-    keeps: Keeps,
-}
-
-impl Stage {
-    /// A stage for the session of that name: the one that was [started ahead](super::ahead::start_stage), or a new one.
-    pub async fn spawn(session: &Named, protect: Option<ProtectSetup>, place: Place) -> Result<Self, ConfineError> {
-        let spawned = Spawned::take()?;
-        let (aside, theirs) = StdUnixStream::pair().map_err(ConfineError::Spawn)?;
-        let stage = Self::over(spawned, aside, Keeps::of(protect.as_ref()))?;
-        let announcement = Announcement::of(session, protect, place);
-        send(stage.writer.as_ref(), &announcement, &[theirs.into()]).await?;
-        Ok(stage)
-    }
-
-    /// The stage that was [told](super::ahead::announce) just this ahead, and its session; it must be acceptable.
-    pub fn announced(
-        acceptable: impl FnOnce(&Named) -> bool,
-        protect: Option<&ProtectSetup>,
-        place: Place,
-    ) -> Result<Option<(Self, Named)>, ConfineError> {
-        let announced = Announced::take(acceptable, protect, place);
-        announced
-            .map(|known| {
-                Ok((
-                    Self::over(known.spawned, known.aside, Keeps::of(protect))?,
-                    known.session,
-                ))
-            })
-            .transpose()
-    }
-
-    fn over(spawned: Spawned, aside: StdUnixStream, keeps: Keeps) -> Result<Self, ConfineError> {
-        let Spawned { control, child } = spawned;
-        let (reader, writer) = registered(control)?.into_split();
-        Ok(Self {
-            reader,
-            writer,
-            aside: registered(aside)?,
-            vigil: child.watched(),
-            child,
-            keeps,
-        })
-    }
-
-    /// Ends it before it was given a plan, and waits until nothing of it is left. What it put back is [kept](super::unheard).
-    pub async fn end(self) {
-        let Self {
-            reader,
-            writer,
-            mut child,
-            vigil: _vigil,
-            keeps,
-            ..
-        } = self;
-        drop(writer);
-        hear_out(&reader, keeps).await;
-        drop(reader);
-        child.gone().await;
-    }
-
-    /// The protected names that are there; a stage says it once, and only where it is [behind mounts](Place::is_behind_mounts).
-    pub async fn present(&mut self) -> Result<Vec<OsString>, ConfineError> {
-        match next_message(self.reader.as_ref()).await? {
-            Some(Reply::Present(paths)) => Ok(paths),
-            Some(Reply::Refused(failure)) => Err(ConfineError::Step(failure)),
-            Some(Reply::Ready | Reply::Leaky(_) | Reply::Ended(_) | Reply::WayOut(_)) => Err(ConfineError::Malformed),
-            Some(lost @ Reply::Lost(..)) => {
-                unheard::hear(lost);
-                Err(ConfineError::WorkerDied)
-            }
-            None => Err(ConfineError::WorkerDied),
-        }
+        session::remove_left(session.path());
     }
 }

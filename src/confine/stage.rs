@@ -83,15 +83,21 @@ fn outside() -> ! {
         Ok(()) => become_both(&control, aside, &session, announcement),
         Err(failure) => failure,
     };
+    // Before the parent can miss the session: it is to know why.
+    tell(&control, failure);
     session::remove(&session);
-    refuse(&control, failure)
+    sys::exit_now(1)
 }
 
 /// Tells the parent why nothing can start, and ends.
 pub(crate) fn refuse(control: &OwnedFd, failure: StartFailure) -> ! {
+    tell(control, failure);
+    sys::exit_now(1)
+}
+
+fn tell(control: &OwnedFd, failure: StartFailure) {
     // The parent reads end-of-file if even this cannot be sent, which is a refusal as well.
     let _told = send(control, &Reply::Refused(failure), &[]);
-    sys::exit_now(1)
 }
 
 fn enter() -> nix::Result<OwnedFd> {

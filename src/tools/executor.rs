@@ -308,8 +308,8 @@ impl Executor {
         {
             Ok(ready) => ready,
             Err(error) => {
-                stage.end().await;
-                return Err(self.with_recovery(error).await);
+                let refused = stage.end().await;
+                return Err(self.with_recovery(refused.map_or(error, ToolError::from)).await);
             }
         };
         let setup = Setup {
@@ -318,7 +318,10 @@ impl Executor {
             session,
             records: drafted.as_ref().and_then(|(_, _, ground)| records(*ground)),
         };
-        let mut worker = Confinement::start(stage, setup).await?;
+        let mut worker = match Confinement::start(stage, setup).await {
+            Ok(worker) => worker,
+            Err(error) => return Err(self.with_recovery(error.into()).await),
+        };
         // While the worker confines itself; it is asked for nothing before. What bwrap carries out was proven above.
         if place != Place::Bwrap
             && let Err(error) = self.prove(drafted.as_ref().map(|(draft, profile, _)| (draft, profile)))

@@ -80,6 +80,13 @@ pub(crate) fn remove(session: &Path) {
     }
 }
 
+/// Removes a session of which no process is left, where its keeper has not: somebody killed it, or it never was.
+pub(crate) fn remove_left(session: &Path) {
+    if session.exists() {
+        remove(session);
+    }
+}
+
 /// Removes a tree of any depth with two descriptors: each directory found is moved up to the top
 /// first. Directories the command made unreadable are made readable again.
 fn remove_tree(top: &Path) -> nix::Result<()> {

@@ -1,0 +1,136 @@
+//! The parent's handle on a stage that has no plan yet.
+
+use std::ffi::OsString;
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream as StdUnixStream;
+use std::path::PathBuf;
+
+use tokio::net::UnixStream;
+use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
+
+use super::ahead::{Announced, Spawned};
+use super::channel::{next_message, registered, send};
+use super::child::Child;
+use super::dispatch::{Keeps, hear_out};
+use super::error::ConfineError;
+use super::protocol::{Announcement, Place, ProtectSetup, Reply};
+use super::session::{self, Named};
+use super::vigil::Vigil;
+use super::{unheard, wire};
+
+/// A stage that was started and waits for its plan; what must be computed meanwhile costs no time then.
+///
+/// Dropping it ends it, and removes the session directory if that exists.
+#[derive(Debug)]
+pub struct Stage {
+    pub(super) reader: OwnedReadHalf,
+    pub(super) writer: OwnedWriteHalf,
+    pub(super) aside: UnixStream,
+    pub(super) child: Child,
+    pub(super) vigil: Vigil,
+    pub(super) keeps: Keeps,
+    /// Where the session is, or will be.
+    session: PathBuf,
+}
+
+impl Stage {
+    /// A stage for the session of that name: the one that was [started ahead](super::ahead::start_stage), or a new one.
+    pub async fn spawn(session: &Named, protect: Option<ProtectSetup>, place: Place) -> Result<Self, ConfineError> {
+        let spawned = Spawned::take()?;
+        let (aside, theirs) = StdUnixStream::pair().map_err(ConfineError::Spawn)?;
+        let stage = Self::over(spawned, aside, Keeps::of(protect.as_ref()), session)?;
+        let announcement = Announcement::of(session, protect, place);
+        match stage.tell(&announcement, &[theirs.into()]).await {
+            Ok(()) => Ok(stage),
+            Err(error) => Err(stage.end().await.unwrap_or(error)),
+        }
+    }
+
+    /// The stage that was [told](super::ahead::announce) just this ahead, and its session; it must be acceptable.
+    pub fn announced(
+        acceptable: impl FnOnce(&Named) -> bool,
+        protect: Option<&ProtectSetup>,
+        place: Place,
+    ) -> Result<Option<(Self, Named)>, ConfineError> {
+        let announced = Announced::take(acceptable, protect, place);
+        announced
+            .map(|known| {
+                let stage = Self::over(known.spawned, known.aside, Keeps::of(protect), &known.session)?;
+                Ok((stage, known.session))
+            })
+            .transpose()
+    }
+
+    fn over(spawned: Spawned, aside: StdUnixStream, keeps: Keeps, session: &Named) -> Result<Self, ConfineError> {
+        let Spawned { control, child } = spawned;
+        let (reader, writer) = registered(control)?.into_split();
+        Ok(Self {
+            reader,
+            writer,
+            aside: registered(aside)?,
+            vigil: child.watched(),
+            child,
+            keeps,
+            session: session.path().to_owned(),
+        })
+    }
+
+    /// Sends it a message.
+    pub(super) async fn tell<T: serde::Serialize>(&self, message: &T, fds: &[OwnedFd]) -> Result<(), ConfineError> {
+        send(self.writer.as_ref(), message, fds).await
+    }
+
+    /// Its own reason to end, where it has said one by now.
+    fn refusal(&self) -> Option<ConfineError> {
+        // The socket does not block: what is there is read.
+        while let Ok(Some((reply, _))) = wire::receive(self.reader.as_ref()) {
+            match reply {
+                Reply::Refused(failure) => return Some(ConfineError::Step(failure)),
+                said @ (Reply::Lost(..)
+                | Reply::Present(_)
+                | Reply::Ready
+                | Reply::Leaky(_)
+                | Reply::Ended(_)
+                | Reply::WayOut(_)) => unheard::hear(said),
+            }
+        }
+        None
+    }
+
+    /// Ends it before it was given a plan, and waits until nothing of it is left. What it put back is [kept](super::unheard).
+    ///
+    /// Gives back why it had ended itself, if it had: whatever else has failed since, failed for that.
+    pub async fn end(self) -> Option<ConfineError> {
+        let refusal = self.refusal();
+        let Self {
+            reader,
+            writer,
+            mut child,
+            vigil: _vigil,
+            keeps,
+            session,
+            ..
+        } = self;
+        drop(writer);
+        hear_out(&reader, keeps).await;
+        drop(reader);
+        child.gone().await;
+        // One that ended before the session was made could not remove it.
+        session::remove_left(&session);
+        refusal
+    }
+
+    /// The protected names that are there; a stage says it once, and only where it is [behind mounts](Place::is_behind_mounts).
+    pub async fn present(&mut self) -> Result<Vec<OsString>, ConfineError> {
+        match next_message(self.reader.as_ref()).await? {
+            Some(Reply::Present(paths)) => Ok(paths),
+            Some(Reply::Refused(failure)) => Err(ConfineError::Step(failure)),
+            Some(Reply::Ready | Reply::Leaky(_) | Reply::Ended(_) | Reply::WayOut(_)) => Err(ConfineError::Malformed),
+            Some(lost @ Reply::Lost(..)) => {
+                unheard::hear(lost);
+                Err(ConfineError::WorkerDied)
+            }
+            None => Err(ConfineError::WorkerDied),
+        }
+    }
+}
