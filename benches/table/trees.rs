@@ -13,6 +13,8 @@ use super::warm::Warm;
 const TREE: Wanted = Wanted::Ratio(1.15);
 /// What `git status` inside may take.
 const STATUS: Wanted = Wanted::Ratio(1.25);
+/// A launcher that holds a command as little as can be and still keeps it from making set-id files.
+const FILTERING: &str = "one that does Landlock and a filter";
 /// What a call of the kernel may take.
 const CALL: Wanted = Wanted::Ratio(1.1);
 
@@ -34,6 +36,9 @@ pub(crate) fn trees(sheet: &mut Sheet, workshop: &Workshop, rounds: usize) {
             Way::new("bare", || quiet(Command::new("bash").arg("-c").arg(line), workshop)),
             Way::new("a launcher that does Landlock alone", || {
                 quiet(workshop.launcher().args(["bash", "-c", line]), workshop);
+            }),
+            Way::new(FILTERING, || {
+                quiet(workshop.filtering_launcher().args(["bash", "-c", line]), workshop);
             }),
             Way::new("start included, landlock", || {
                 quiet(workshop.stockade("landlock").arg("-c").arg(line), workshop);
@@ -65,6 +70,9 @@ pub(crate) fn loops(sheet: &mut Sheet, workshop: &Workshop, rounds: usize) {
             Way::told("bare", || workshop.per_call(&mut Command::new("env"), name, count)),
             Way::told("a launcher that does Landlock alone", || {
                 workshop.per_call(&mut workshop.launcher(), name, count)
+            }),
+            Way::told(FILTERING, || {
+                workshop.per_call(&mut workshop.filtering_launcher(), name, count)
             }),
             Way::told("stockade, landlock", || {
                 workshop.per_call(workshop.stockade("landlock").arg("--"), name, count)
