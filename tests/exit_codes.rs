@@ -158,16 +158,33 @@ mod tests {
             );
             assert!(!world.workspace().join("ran").exists());
         }
+        let checked = world
+            .bare("/bin/bash")
+            .args(["-c", "ulimit -n 8 && exec \"$@\"", "bash"]);
+        let checked = checked
+            .args([world.binary().to_str().unwrap(), "profile", "check", "--json"])
+            .output();
+        let told: serde_json::Value = serde_json::from_str(&checked.exits(125).out()).unwrap();
+        assert_eq!(
+            (&told["ok"], told["remedies"].as_array().unwrap().len()),
+            (&false.into(), 1),
+            "{told}"
+        );
         limited("-n 32 -s 512").exits(0);
         assert!(world.workspace().join("ran").exists());
     }
 
     // It fails at once, and it is a matter of luck what of the session there is by then.
     fn a_step_that_fails_before_anything_can_run_is_125_and_told_and_leaves_nothing(world: &Fixture) {
+        let own = world.base().join("run");
         let before = Snapshot::of(world);
         for _ in 0..30 {
             let words = world.arguments(&["run", "-c", "touch ran"]);
-            let run = without(world, "sessions", &words).output().exits(125);
+            // Nobody else sweeps there.
+            let run = without(world, "sessions", &words)
+                .env("TMPDIR", &own)
+                .output()
+                .exits(125);
             let told = "session: Operation not permitted";
             assert!(run.err().contains(told), "{}", run.err());
         }

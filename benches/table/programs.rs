@@ -91,7 +91,7 @@ impl Workshop {
         self.launched(LAUNCH)
     }
 
-    /// The same with the least that keeps a program from making set-id files: one filter, which looks at the mode a file is opened with.
+    /// The same with the least that a filter costs which looks at one argument of a call that programs make often.
     pub(crate) fn filtering_launcher(&self) -> Command {
         self.launched(FILTER)
     }
@@ -169,7 +169,8 @@ fn launch(workspace: &Path, program: &[OsString]) -> ! {
     panic!("{}", Command::new(&program[0]).args(&program[1..]).exec())
 }
 
-/// Lets everything through, but for an openat(2) whose mode has a set-id bit.
+/// Lets everything through, but for an openat(2) whose mode has a set-id bit: one look of the many that keep a program from making
+/// such files.
 fn sees_modes() -> SeccompPlan {
     const LOAD: u16 = 0x20;
     const JUMP_EQUAL: u16 = 0x15;

@@ -13,8 +13,8 @@ use super::warm::Warm;
 const TREE: Wanted = Wanted::Ratio(1.15);
 /// What `git status` inside may take.
 const STATUS: Wanted = Wanted::Ratio(1.25);
-/// A launcher that holds a command as little as can be and still keeps it from making set-id files.
-const FILTERING: &str = "one that does Landlock and a filter";
+/// How the kernel's own share in what a command takes is told apart.
+const FILTERING: &str = "a launcher that does Landlock and one filter";
 /// What a call of the kernel may take.
 const CALL: Wanted = Wanted::Ratio(1.1);
 

@@ -46,6 +46,7 @@ pub fn tell_recovery(recovery: Recovery) {
 
 /// Runs the program; never panics on closed output. `serve` serves agents.
 pub fn main(serve: Serve) -> ExitCode {
+    // On less of it not even arguments can be read, `--json` among them.
     if let Err(complaint) = start::enough_stack() {
         return complaint.tell().into();
     }
@@ -54,7 +55,7 @@ pub fn main(serve: Serve) -> ExitCode {
         Err(error) => return usage(&error),
     };
     let form = FailureForm::of(&arguments.subcommand);
-    let done = match arguments.subcommand {
+    let done = start::enough_files().and_then(|()| match arguments.subcommand {
         Subcommand::Run(args) => run::run(*args),
         Subcommand::Learn(args) => learn::learn(&args),
         Subcommand::Call(args) => call::call(*args),
@@ -69,7 +70,7 @@ pub fn main(serve: Serve) -> ExitCode {
         Subcommand::Audit(args) => audit::audit(args),
         Subcommand::Completions { shell } => shells::completions(shell),
         Subcommand::Man { directory } => shells::man(directory.as_deref()),
-    };
+    });
     done.or_else(|complaint: Complaint| match form {
         _ if complaint.is_of_output() => Err(complaint),
         FailureForm::Text => Err(complaint),

@@ -1,4 +1,5 @@
-//! What `run` and `call` begin with: a runtime, the policy that holds, the directory.
+//! What every subcommand begins with, limits that leave it room; and those that run something with: a runtime, the policy that holds,
+//! the directory.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -33,7 +34,7 @@ pub(super) struct Start {
     pub(super) directory: PathBuf,
 }
 
-/// Refuses to begin where a limit of this process leaves so little that it would end in anything, half-way.
+/// Refuses to begin where a limit of this process is so low that it would crash or stop half-way.
 fn at_least(least: u64, what: &str, resource: Resource, raise: &str) -> Result<(), Complaint> {
     let (most, _) = getrlimit(resource)
         .map_err(|errno| Complaint::failed(format!("the limit of {what} cannot be told: {errno}")))?;
@@ -46,16 +47,24 @@ fn at_least(least: u64, what: &str, resource: Resource, raise: &str) -> Result<(
     )))
 }
 
-/// Refuses to begin on a stack that arguments and configs would not be read on.
+/// Enough of a stack to read arguments and configs on: half of it was too little, where nothing is optimized.
 pub(super) fn enough_stack() -> Result<(), Complaint> {
     at_least(512 << 10, "bytes of stack", Resource::RLIMIT_STACK, "ulimit -s 8192")
 }
 
+/// Enough open files for one command, whatever its network.
+pub(super) fn enough_files() -> Result<(), Complaint> {
+    at_least(32, "open files", Resource::RLIMIT_NOFILE, "ulimit -n 1024")
+}
+
 /// A runtime for one thread. What this machine can do is tried on another one meanwhile.
 pub(super) fn runtime() -> Result<Runtime, Complaint> {
-    // As many as one command takes.
-    at_least(32, "open files", Resource::RLIMIT_NOFILE, "ulimit -n 1024")?;
     Footing::look_ahead();
+    runtime_alone()
+}
+
+/// The same where that was tried already.
+pub(super) fn runtime_alone() -> Result<Runtime, Complaint> {
     Builder::new_current_thread()
         .enable_all()
         .build()

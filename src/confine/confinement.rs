@@ -11,6 +11,7 @@ use tokio::net::unix::OwnedWriteHalf;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
+use super::awaiting::Stage;
 use super::channel::{next_message, send};
 use super::child::Child;
 use super::dispatch::{Keeps, Pending, PutBack, Waiter, dispatch};
@@ -21,8 +22,7 @@ use super::protocol::{Answer, CommandLimits, Counting, Expected, Inquiry, Offer,
 use super::records::Records;
 use super::running::Running;
 use super::session::{self, Session};
-use super::staged::Stage;
-use super::unheard;
+use super::unheard::{self, PROMPTLY};
 use super::vigil::Vigil;
 use super::way_out::outside::Namespace;
 use super::way_out::{self, WayOut};
@@ -60,10 +60,6 @@ pub struct Launch {
     /// Whether standard input is the pty that becomes its controlling terminal.
     pub terminal: bool,
 }
-
-/// How long the end of a session waits to hear what no call was told. It was put back long before; but a keeper whose worker a
-/// command has stopped hears of the end only when all of the socket is closed.
-const PROMPTLY: Duration = Duration::from_secs(2);
 
 /// A worker for one profile: it confines itself, and serves once it has passed its self-test.
 ///
@@ -108,7 +104,7 @@ impl Confinement {
             .and_then(|records| records.mark().ok().map(|mark| (records, mark)))
             .unzip();
         if let Err(error) = stage.tell(&SetupMessage { plan, expected }, mark.as_slice()).await {
-            return Err(stage.end().await.unwrap_or(error));
+            return Err(stage.end().await.map_or(error, ConfineError::Step));
         }
         let Stage {
             reader,
@@ -308,6 +304,6 @@ impl Confinement {
             let _aborted = reader.await;
         }
         stage.gone().await;
-        session::remove_left(session.path());
+        session::remove(session.path());
     }
 }

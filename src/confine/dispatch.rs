@@ -11,8 +11,8 @@ use tokio::sync::oneshot;
 use super::attempted::Attempted;
 use super::channel::{next_message, next_with_descriptors};
 use super::error::ConfineError;
-use super::protocol::{End, Ended, Loopback, ProtectSetup, Reply, Violation, Watch};
-use super::unheard;
+use super::protocol::{End, Ended, Loopback, ProtectSetup, Reply, StartFailure, Violation, Watch};
+use super::unheard::{self, HEARD_OUT, PROMPTLY};
 use crate::policy::path::escape;
 
 /// What is waited for, by whoever waits and whoever hears.
@@ -67,16 +67,24 @@ const NOT_PUT_BACK: &str = "the process that puts them back was killed; what the
 /// The sockets of a way out, as they came.
 pub(super) type Sockets = (Loopback, Vec<OwnedFd>);
 
-/// Hears the rest of what a stage says that no call is told, until it is gone.
-pub(super) async fn hear_out(reader: &OwnedReadHalf, keeps: Keeps) {
+/// Hears the rest of what a stage says that no call is told, until it is gone; why it ended itself, where it says so.
+pub(super) async fn hear_out(reader: &OwnedReadHalf, keeps: Keeps) -> Option<StartFailure> {
+    let mut refusal = None;
     let to_the_end = async {
         while let Ok(Some(reply)) = next_message(reader.as_ref()).await {
-            unheard::hear(reply);
+            if let Reply::Refused(failure) = reply {
+                refusal.get_or_insert(failure);
+            } else {
+                unheard::hear(reply);
+            }
         }
     };
-    if keeps == Keeps::ProtectedNames {
-        let _heard = tokio::time::timeout(unheard::HEARD_OUT, to_the_end).await;
-    }
+    let patience = match keeps {
+        Keeps::ProtectedNames => HEARD_OUT,
+        Keeps::Nothing => PROMPTLY,
+    };
+    let _heard = tokio::time::timeout(patience, to_the_end).await;
+    refusal
 }
 
 /// Hears the worker, and hands what it says to whoever waits for it, until it is gone.
@@ -103,7 +111,7 @@ pub(super) async fn dispatch(
     let _unread = ready.send(first);
     if failed {
         pending.lock().unwrap_or_else(PoisonError::into_inner).closed = true;
-        return hear_out(&reader, keeps).await;
+        return drop(hear_out(&reader, keeps).await);
     }
     let mut put_back = None;
     let last = loop {
@@ -192,5 +200,47 @@ pub(super) async fn dispatch(
             (Watch::Nothing, _) | (Watch::ProtectedNames, None) => Err(last.take().unwrap_or(ConfineError::WorkerDied)),
         };
         let _unread = sender.send(end);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::ffi::OsString;
+    use std::os::unix::net::UnixStream;
+
+    use super::super::channel::registered;
+    use super::super::protocol::Step;
+    use super::super::wire;
+    use super::*;
+
+    async fn heard(said: Vec<Reply>) -> Option<StartFailure> {
+        let (ours, theirs) = UnixStream::pair().unwrap();
+        // More than the socket holds is sent piece by piece, as it is read.
+        let saying = std::thread::spawn(move || {
+            for reply in said {
+                wire::send(&theirs, &reply, &[]).unwrap();
+            }
+        });
+        let (reader, _writer) = registered(ours).unwrap().into_split();
+        let refusal = hear_out(&reader, Keeps::Nothing).await;
+        saying.join().unwrap();
+        refusal
+    }
+
+    fn refused(detail: &str) -> Reply {
+        Reply::Refused(StartFailure::new(Step::Session, nix::errno::Errno::EPERM, detail))
+    }
+
+    #[tokio::test]
+    async fn a_stage_that_is_heard_out_is_heard_to_its_last_word_and_the_first_reason_counts() {
+        let long = || Reply::Present(vec![OsString::from("x".repeat(4000)); 200]);
+        let reason = heard(vec![long(), refused("first"), long(), refused("second")]).await;
+        assert_eq!(reason.unwrap().detail, "first");
+    }
+
+    #[tokio::test]
+    async fn a_stage_that_gave_no_reason_had_none() {
+        assert_eq!(heard(vec![Reply::Ready]).await, None);
+        assert_eq!(heard(Vec::new()).await, None);
     }
 }

@@ -12,6 +12,7 @@
 pub mod ahead;
 mod asking;
 pub mod attempted;
+mod awaiting;
 pub mod broker;
 mod channel;
 mod child;
@@ -50,7 +51,6 @@ pub mod session;
 mod spare;
 mod spread;
 pub mod stage;
-mod staged;
 mod starting;
 pub(crate) mod sweep;
 pub mod sys;
@@ -62,10 +62,10 @@ pub mod way_out;
 pub mod wire;
 pub mod worker;
 
+pub use awaiting::Stage;
 pub use confinement::{Confinement, Launch, Setup};
 pub use error::ConfineError;
 pub use protocol::{CommandLimits, End, Expected, LimitKind, Place, StartFailure, Step};
 pub use running::Running;
 pub use session::{Named, Session};
 pub(crate) use spread::send_thread_off;
-pub use staged::Stage;

@@ -12,6 +12,10 @@ use super::protocol::{Reply, Violation};
 /// How long a stage may take to say what it put back: that may be tens of thousands of names.
 pub(super) const HEARD_OUT: Duration = Duration::from_secs(30);
 
+/// How long the end of a session waits to hear what no call was told. It was put back long before; but a keeper whose worker a
+/// command has stopped hears of the end only when all of the socket is closed.
+pub(super) const PROMPTLY: Duration = Duration::from_secs(2);
+
 static UNHEARD: Mutex<Unheard> = Mutex::new(Unheard::nothing());
 
 /// What was done, for whoever tells a person.

@@ -12,8 +12,8 @@ use super::network::NetworkUse;
 use super::outcome::Restored;
 use super::plan::PlanError;
 use crate::audit::AuditError;
-use crate::confine::ConfineError;
 use crate::confine::io::{IoError, OutputMode, Stdin};
+use crate::confine::{ConfineError, StartFailure};
 use crate::policy::path::{display, escape, is_escaped};
 
 /// What to run.
@@ -146,6 +146,17 @@ impl ToolError {
             failure: Box::new(self),
             restored,
             unsettled,
+        }
+    }
+
+    /// Why nothing could be started where a stage had refused, which took the session with it: what was not found then says less.
+    pub(super) fn because(self, refused: Option<StartFailure>) -> Self {
+        match (self, refused) {
+            (
+                Self::Confine(_) | Self::Private(_) | Self::Plan(PlanError::Survey(_) | PlanError::Surroundings(_)),
+                Some(failure),
+            ) => ConfineError::Step(failure).into(),
+            (error, _) => error,
         }
     }
 

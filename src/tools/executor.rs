@@ -307,10 +307,7 @@ impl Executor {
             .await
         {
             Ok(ready) => ready,
-            Err(error) => {
-                let refused = stage.end().await;
-                return Err(self.with_recovery(refused.map_or(error, ToolError::from)).await);
-            }
+            Err(error) => return Err(error.because(stage.end().await)),
         };
         let setup = Setup {
             plan: drafted.as_ref().map(|(draft, ..)| draft.plan().clone()),
@@ -318,30 +315,27 @@ impl Executor {
             session,
             records: drafted.as_ref().and_then(|(_, _, ground)| records(*ground)),
         };
-        let mut worker = match Confinement::start(stage, setup).await {
-            Ok(worker) => worker,
-            Err(error) => return Err(self.with_recovery(error.into()).await),
-        };
-        // While the worker confines itself; it is asked for nothing before. What bwrap carries out was proven above.
-        if place != Place::Bwrap
-            && let Err(error) = self.prove(drafted.as_ref().map(|(draft, profile, _)| (draft, profile)))
-        {
-            worker.finish().await;
-            return Err(self.with_recovery(error).await);
+        let mut worker = Confinement::start(stage, setup).await?;
+        let begun = async {
+            // While the worker confines itself; it is asked for nothing before. What bwrap carries out was proven above.
+            if place != Place::Bwrap {
+                self.prove(drafted.as_ref().map(|(draft, profile, _)| (draft, profile)))?;
+            }
+            if place.is_behind_mounts() {
+                // Whether they can be made is known only now.
+                worker.ready().await?;
+            }
+            let statuses = drafted.as_ref().map(|(draft, ..)| draft.statuses());
+            self.record_profile(&mut worker, profile, statuses).await
         }
-        if place.is_behind_mounts() {
-            // Whether they can be made is known only now.
-            if let Err(error) = worker.ready().await {
+        .await;
+        match begun {
+            Ok(()) => Ok(worker),
+            Err(error) => {
                 worker.finish().await;
-                return Err(self.with_recovery(error.into()).await);
+                Err(error)
             }
         }
-        let statuses = drafted.as_ref().map(|(draft, ..)| draft.statuses());
-        if let Err(error) = self.record_profile(&mut worker, profile, statuses).await {
-            worker.finish().await;
-            return Err(self.with_recovery(error).await);
-        }
-        Ok(worker)
     }
 
     /// The session of a worker, and its plan, which a footing without confinement has none of.

@@ -142,19 +142,23 @@ impl Executor {
             Err(error) => error,
         };
         let Some((below, why)) = self.below(profile, &error) else {
-            return Err(self.advised(error));
+            return Err(self.with_recovery(self.advised(error)).await);
         };
         self.chosen = Chosen {
             footing: Footing::Confined(below),
             fallen: Some(why.clone()),
             below: None,
         };
-        match asked {
+        let started = match asked {
             Asked::Nobody => self.start_in_regime(profile, expected).await,
             Asked::Everything | Asked::Roots(_) => Err(ToolError::Refused(format!(
                 "{why}. What was asked was about the `namespaces` regime, so nothing was run; try again, or say \
                  `--backend landlock` (or `sandbox.backend: landlock`)"
             ))),
+        };
+        match started {
+            Ok(worker) => Ok(worker),
+            Err(error) => Err(self.with_recovery(error).await),
         }
     }
 

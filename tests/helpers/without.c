@@ -4,7 +4,7 @@
  *
  * `landlock`: no kernel support; `enabled-landlock`: compiled in, not enabled at boot; `seccomp`: no filters;
  * `namespaces`: no user namespace may be made; `mounts`: no mount can be made; `room`: a mount finds no room; `new-mounts`: mounts are
- * made by path alone, as before Linux 5.2; `sessions`: nobody can begin a session of processes, which is the first that is tried for a command;
+ * made by path alone, as before Linux 5.2; `sessions`: nobody can begin a session of processes, which is the first step of a start;
  * `container`: what Docker's default profile refuses to a container without capabilities; a number: the Landlock version the kernel names. Compiled and run by tests/common/without.rs. */
 #define _GNU_SOURCE
 #include <elf.h>

@@ -6,6 +6,7 @@ use crate::cli::args::BackendFlag;
 use crate::cli::complain::{Complaint, print};
 use crate::cli::exit::Exit;
 use crate::cli::policy;
+use crate::cli::start::runtime_alone;
 use crate::tools::Places;
 use crate::tools::inspect::Inspection;
 use crate::tools::inspect::backend::look_ahead;
@@ -47,11 +48,7 @@ pub(super) fn check(args: CheckArgs) -> Result<Exit, Complaint> {
 }
 
 fn self_test(inspection: &Inspection, places: Places) -> Result<Arrow, Complaint> {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .map_err(|error| Complaint::failed(format!("failed to start the runtime: {error}")))?;
-    let tested = runtime.block_on(inspection.self_test(places));
+    let tested = runtime_alone()?.block_on(inspection.self_test(places));
     Ok(Arrow::observed(tested.map_err(|error| error.to_string())))
 }
 

@@ -17,7 +17,7 @@ use nix::fcntl::{Flock, FlockArg, OFlag};
 use super::error::ConfineError;
 use super::selftest::{CLOSED, READABLE};
 use crate::policy::path::AbsPath;
-pub(crate) use remove::{prune, remove, remove_left, sweep_stale};
+pub(crate) use remove::{prune, remove, sweep_stale};
 
 /// The file whose lock says that a session is alive.
 pub(crate) const LOCK: &str = "lock";

@@ -70,20 +70,14 @@ pub(crate) fn prune(session: &Path) {
     }
 }
 
-/// Removes a session whose processes are dead, and its base when it was the last.
+/// Removes a session whose processes are dead, and its base when it was the last. There may be none: the keeper removes it, and
+/// the parent what is left where somebody killed that, or where a stage ended before the session was made.
 ///
 /// What cannot be removed stays for the next sweep; there is nobody left to tell.
 pub(crate) fn remove(session: &Path) {
     let _left = remove_tree(session);
     if let Some(base) = session.parent() {
         let _others = fs::remove_dir(base);
-    }
-}
-
-/// Removes a session of which no process is left, where its keeper has not: somebody killed it, or it never was.
-pub(crate) fn remove_left(session: &Path) {
-    if session.exists() {
-        remove(session);
     }
 }
 

@@ -13,14 +13,14 @@ use super::channel::{next_message, registered, send};
 use super::child::Child;
 use super::dispatch::{Keeps, hear_out};
 use super::error::ConfineError;
-use super::protocol::{Announcement, Place, ProtectSetup, Reply};
+use super::protocol::{Announcement, Place, ProtectSetup, Reply, StartFailure};
 use super::session::{self, Named};
+use super::unheard;
 use super::vigil::Vigil;
-use super::{unheard, wire};
 
 /// A stage that was started and waits for its plan; what must be computed meanwhile costs no time then.
 ///
-/// Dropping it ends it, and removes the session directory if that exists.
+/// Dropping it ends it, and removes the session directory if that exists and it had not ended before.
 #[derive(Debug)]
 pub struct Stage {
     pub(super) reader: OwnedReadHalf,
@@ -36,13 +36,13 @@ pub struct Stage {
 impl Stage {
     /// A stage for the session of that name: the one that was [started ahead](super::ahead::start_stage), or a new one.
     pub async fn spawn(session: &Named, protect: Option<ProtectSetup>, place: Place) -> Result<Self, ConfineError> {
-        let spawned = Spawned::take()?;
         let (aside, theirs) = StdUnixStream::pair().map_err(ConfineError::Spawn)?;
+        let spawned = Spawned::take()?;
         let stage = Self::over(spawned, aside, Keeps::of(protect.as_ref()), session)?;
         let announcement = Announcement::of(session, protect, place);
         match stage.tell(&announcement, &[theirs.into()]).await {
             Ok(()) => Ok(stage),
-            Err(error) => Err(stage.end().await.unwrap_or(error)),
+            Err(error) => Err(stage.end().await.map_or(error, ConfineError::Step)),
         }
     }
 
@@ -80,28 +80,11 @@ impl Stage {
         send(self.writer.as_ref(), message, fds).await
     }
 
-    /// Its own reason to end, where it has said one by now.
-    fn refusal(&self) -> Option<ConfineError> {
-        // The socket does not block: what is there is read.
-        while let Ok(Some((reply, _))) = wire::receive(self.reader.as_ref()) {
-            match reply {
-                Reply::Refused(failure) => return Some(ConfineError::Step(failure)),
-                said @ (Reply::Lost(..)
-                | Reply::Present(_)
-                | Reply::Ready
-                | Reply::Leaky(_)
-                | Reply::Ended(_)
-                | Reply::WayOut(_)) => unheard::hear(said),
-            }
-        }
-        None
-    }
-
     /// Ends it before it was given a plan, and waits until nothing of it is left. What it put back is [kept](super::unheard).
     ///
-    /// Gives back why it had ended itself, if it had: whatever else has failed since, failed for that.
-    pub async fn end(self) -> Option<ConfineError> {
-        let refusal = self.refusal();
+    /// Gives back why it ended itself, if it had before it was told to: it has removed the session then, which may be why something
+    /// else failed.
+    pub async fn end(self) -> Option<StartFailure> {
         let Self {
             reader,
             writer,
@@ -112,11 +95,11 @@ impl Stage {
             ..
         } = self;
         drop(writer);
-        hear_out(&reader, keeps).await;
+        let refusal = hear_out(&reader, keeps).await;
         drop(reader);
         child.gone().await;
         // One that ended before the session was made could not remove it.
-        session::remove_left(&session);
+        session::remove(&session);
         refusal
     }
 
