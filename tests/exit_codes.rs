@@ -158,6 +158,9 @@ mod tests {
             );
             assert!(!world.workspace().join("ran").exists());
         }
+        // It is what is left of them that counts.
+        let taken = limited("-n 32 && exec 3<. 4<. 5<. 6<. 7<. 8<. 9<.").exits(125);
+        assert!(taken.err().contains("24 more files"), "{}", taken.err());
         let checked = world
             .bare("/bin/bash")
             .args(["-c", "ulimit -n 8 && exec \"$@\"", "bash"]);

@@ -2,6 +2,8 @@
 //! the directory.
 
 use std::ffi::OsString;
+use std::fs::File;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use nix::sys::resource::{Resource, getrlimit};
@@ -52,10 +54,23 @@ pub(super) fn enough_stack() -> Result<(), Complaint> {
     at_least(512 << 10, "bytes of stack", Resource::RLIMIT_STACK, "ulimit -s 8192")
 }
 
-/// Enough open files for one command, whatever its network.
+/// Room for the files that one command has open here, whatever its network.
 pub(super) fn enough_files() -> Result<(), Complaint> {
-    at_least(32, "open files", Resource::RLIMIT_NOFILE, "ulimit -n 1024")
+    const LEAST: u64 = 32;
+    /// What of these is not open yet when a program begins.
+    const MORE: usize = 24;
+    at_least(LEAST, "open files", Resource::RLIMIT_NOFILE, RAISE)?;
+    let open = || File::open("/dev/null");
+    let room: io::Result<Vec<File>> = (0..MORE).map(|_| open()).collect();
+    room.map(drop).map_err(|error| {
+        let why = format!("this process cannot have {MORE} more files open, which Stockade needs: {error}");
+        Complaint::failed(why).remedy(format!(
+            "start it with fewer files open, or raise the limit before, for instance with `{RAISE}`"
+        ))
+    })
 }
+
+const RAISE: &str = "ulimit -n 1024";
 
 /// A runtime for one thread. What this machine can do is tried on another one meanwhile.
 pub(super) fn runtime() -> Result<Runtime, Complaint> {

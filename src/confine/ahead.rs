@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 use super::child::Child;
 use super::error::ConfineError;
 use super::protocol::{Announcement, Place, ProtectSetup};
-use super::session::Named;
+use super::session::{self, Named};
 use super::unheard::{self, HEARD_OUT};
 use super::{group, wire};
 
@@ -112,7 +112,7 @@ impl Ahead {
     fn end(self) {
         let Self { spawned, told } = self;
         let Spawned { control, mut child } = spawned;
-        let may_tell = told.is_some_and(|told| told.protect.is_some());
+        let may_tell = told.as_ref().is_some_and(|told| told.protect.is_some());
         if may_tell && control.shutdown(Shutdown::Write).is_ok() && control.set_read_timeout(Some(LOOK_EVERY)).is_ok() {
             let deadline = Instant::now() + HEARD_OUT;
             loop {
@@ -128,6 +128,10 @@ impl Ahead {
         // Whoever has not said it by now finds nobody that listens, and ends.
         drop(control);
         child.wait();
+        if let Some(told) = told {
+            // What it was to lie in is there, and one that was killed has not removed it.
+            session::remove(told.session.path());
+        }
     }
 }
 

@@ -36,6 +36,19 @@ pub struct Stage {
 impl Stage {
     /// A stage for the session of that name: the one that was [started ahead](super::ahead::start_stage), or a new one.
     pub async fn spawn(session: &Named, protect: Option<ProtectSetup>, place: Place) -> Result<Self, ConfineError> {
+        let spawned = Self::spawn_and_tell(session, protect, place).await;
+        if spawned.is_err() {
+            // What it was to lie in is there.
+            session::remove(session.path());
+        }
+        spawned
+    }
+
+    async fn spawn_and_tell(
+        session: &Named,
+        protect: Option<ProtectSetup>,
+        place: Place,
+    ) -> Result<Self, ConfineError> {
         let (aside, theirs) = StdUnixStream::pair().map_err(ConfineError::Spawn)?;
         let spawned = Spawned::take()?;
         let stage = Self::over(spawned, aside, Keeps::of(protect.as_ref()), session)?;

@@ -57,10 +57,7 @@ pub(super) fn find(parents: Vec<PathBuf>, acceptable: impl Fn(&AbsPath) -> bool)
 
 /// The name that a base has first in a directory, where one may lie.
 fn usual_in(parent: &Path, acceptable: &impl Fn(&AbsPath) -> bool) -> io::Result<PathBuf> {
-    let mode = fs::metadata(parent)?.mode();
-    if mode & BY_OTHERS != 0 && mode & STICKY == 0 {
-        return Err(io::Error::other("others than its owner may rename what is there"));
-    }
+    is_kept(parent)?;
     let usual = parent.join(format!("stockade-{}", geteuid()));
     if AbsPath::new(&usual).is_ok_and(|path| acceptable(&path)) {
         return Ok(usual);
@@ -68,6 +65,30 @@ fn usual_in(parent: &Path, acceptable: &impl Fn(&AbsPath) -> bool) -> io::Result
     Err(io::Error::other(
         "commands are granted it, or have a directory of their own in its place",
     ))
+}
+
+/// Refuses a directory that another user could put something else in the place of: a session is removed by its path, and what stood
+/// there by then would be removed.
+fn is_kept(parent: &Path) -> io::Result<()> {
+    for directory in parent.ancestors() {
+        let meta = fs::symlink_metadata(directory)?;
+        let refused = |why: &str| Err(io::Error::other(format!("{}: {why}", display(directory))));
+        if meta.mode() & BY_OTHERS != 0 && meta.mode() & STICKY == 0 {
+            return refused("others than its owner may rename what is there");
+        }
+        if meta.uid() != 0 && meta.uid() != geteuid().as_raw() && !may_be_root(meta.uid())? {
+            return refused("it is another user's, who may rename what is there");
+        }
+    }
+    Ok(())
+}
+
+/// Whether an owner is nobody that is known here, and root is not known either; see `user_namespaces(7)`.
+fn may_be_root(owner: u32) -> io::Result<bool> {
+    let unknown = fs::read_to_string("/proc/sys/kernel/overflowuid")?;
+    let map = fs::read_to_string("/proc/self/uid_map")?;
+    let knows_root = map.lines().any(|line| line.split_whitespace().next() == Some("0"));
+    Ok(unknown.trim() == owner.to_string() && !knows_root)
 }
 
 fn base_in(parent: &Path, acceptable: &impl Fn(&AbsPath) -> bool) -> io::Result<PathBuf> {
@@ -106,17 +127,25 @@ fn others(parent: &Path, usual: &Path) -> io::Result<Vec<PathBuf>> {
 /// Makes a base that is not there; one that is must be this user's alone, or it is somebody else's
 /// ([`io::ErrorKind::AlreadyExists`]).
 pub(super) fn make(base: &Path) -> io::Result<()> {
-    match make_directory(base) {
-        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
-        Ok(()) | Err(_) => {}
+    let mut tries = 0;
+    loop {
+        match make_directory(base)
+            .or_else(|error| match error.kind() {
+                io::ErrorKind::AlreadyExists => Ok(()),
+                _ => Err(error),
+            })
+            .and_then(|()| is_private(base))
+        {
+            Ok(true) => return Ok(()),
+            Ok(false) => {
+                let why = "it exists and is not a private directory of this user";
+                return Err(io::Error::new(io::ErrorKind::AlreadyExists, why));
+            }
+            // The last session in it has just ended, and removed it.
+            Err(error) if error.kind() == io::ErrorKind::NotFound && tries < 64 => tries += 1,
+            Err(error) => return Err(error),
+        }
     }
-    if is_private(base)? {
-        return Ok(());
-    }
-    Err(io::Error::new(
-        io::ErrorKind::AlreadyExists,
-        "it exists and is not a private directory of this user",
-    ))
 }
 
 fn is_private(base: &Path) -> io::Result<bool> {
@@ -181,6 +210,57 @@ mod tests {
         }
         mode(top.path(), 0o1777);
         choose(vec![top.path().to_owned()], |_| true).unwrap();
+    }
+
+    #[test]
+    fn a_directory_below_one_whose_entries_others_may_rename_is_not_used() {
+        let top = tempfile::tempdir().unwrap();
+        let below = top.path().join("open/below");
+        fs::create_dir_all(&below).unwrap();
+        mode(&top.path().join("open"), 0o777);
+        let refused = choose(vec![below.clone()], |_| true).unwrap_err().to_string();
+        assert!(refused.contains("open: others than its owner may rename"), "{refused}");
+        mode(&top.path().join("open"), 0o1777);
+        choose(vec![below], |_| true).unwrap();
+    }
+
+    #[test]
+    fn a_directory_of_another_user_is_not_used_nor_what_lies_in_it() {
+        let top = tempfile::tempdir().unwrap();
+        let theirs = top.path().join("theirs");
+        let below = theirs.join("below");
+        fs::create_dir_all(&below).unwrap();
+        choose(vec![theirs.clone(), below.clone()], |_| true).unwrap();
+        // Only root can give a directory away, and these tests run as root first.
+        if !geteuid().is_root() {
+            return;
+        }
+        std::os::unix::fs::chown(&theirs, Some(1001), Some(1001)).unwrap();
+        for place in [&theirs, &below] {
+            let refused = choose(vec![place.clone()], |_| true).unwrap_err().to_string();
+            assert!(refused.contains("theirs: it is another user's"), "{refused}");
+        }
+    }
+
+    #[test]
+    fn a_base_that_goes_while_it_is_made_is_made_again() {
+        let top = tempfile::tempdir().unwrap();
+        let base = top.path().join("base");
+        let ended = std::sync::atomic::AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while !ended.load(std::sync::atomic::Ordering::Relaxed) {
+                    let _gone = fs::remove_dir(&base);
+                }
+            });
+            let made: Vec<_> = (0..2000).map(|_| make(&base)).collect();
+            ended.store(true, std::sync::atomic::Ordering::Relaxed);
+            assert!(
+                made.iter().all(Result::is_ok),
+                "{:?}",
+                made.iter().find(|one| one.is_err())
+            );
+        });
     }
 
     #[test]
