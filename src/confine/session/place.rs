@@ -86,12 +86,12 @@ fn is_kept(parent: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Whether an owner is nobody that is known here, and root is not known either; see `user_namespaces(7)`.
+/// Whether an owner is nobody that this user namespace knows, as root is where it knows only some; see `user_namespaces(7)`.
 fn may_be_root(owner: u32) -> io::Result<bool> {
     let unknown = fs::read_to_string("/proc/sys/kernel/overflowuid")?;
     let map = fs::read_to_string("/proc/self/uid_map")?;
-    let knows_root = map.lines().any(|line| line.split_whitespace().next() == Some("0"));
-    Ok(unknown.trim() == owner.to_string() && !knows_root)
+    let knows_all = map.split_whitespace().eq(["0", "0", "4294967295"]);
+    Ok(unknown.trim() == owner.to_string() && !knows_all)
 }
 
 fn base_in(parent: &Path, acceptable: &impl Fn(&AbsPath) -> bool) -> io::Result<PathBuf> {
