@@ -56,6 +56,7 @@ pub(super) fn enough_stack() -> Result<(), Complaint> {
 
 /// Room for the files that one command has open here, whatever its network.
 pub(super) fn enough_files() -> Result<(), Complaint> {
+    const RAISE: &str = "ulimit -n 1024";
     const LEAST: u64 = 32;
     /// What of these is not open yet when a program begins.
     const MORE: usize = 24;
@@ -69,8 +70,6 @@ pub(super) fn enough_files() -> Result<(), Complaint> {
         ))
     })
 }
-
-const RAISE: &str = "ulimit -n 1024";
 
 /// A runtime for one thread. What this machine can do is tried on another one meanwhile.
 pub(super) fn runtime() -> Result<Runtime, Complaint> {
