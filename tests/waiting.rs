@@ -438,8 +438,10 @@ shell:
 
     fn a_command_over_its_limit_leaves_the_next_one_alone(world: &Fixture) {
         let mut agent = agent(world, "  limits: {memory: 150MiB}\n");
+        // Below twice the limit, which one process cannot go beyond, and held until it was looked at.
+        let over = "{ head -c 240M /dev/zero; sleep 60; } | tail -c 240M | wc -c";
         for call in 0..6 {
-            let result = run(&mut agent, "head -c 400M /dev/zero | tail -c 390M | wc -c");
+            let result = run(&mut agent, over);
             assert_eq!(result["status"], "over_limit", "command {call}: {result}");
             let result = run(&mut agent, "sleep 0.2; echo there");
             assert_eq!(result["stdout"], "there\n", "command {call}: {result}");
