@@ -18,7 +18,9 @@ use super::dispatch::{Keeps, Pending, PutBack, Waiter, dispatch};
 use super::error::ConfineError;
 use super::files::FileServer;
 use super::group::Group;
-use super::protocol::{Answer, CommandLimits, Counting, Expected, Inquiry, Offer, Request, SetupMessage, Start, Work};
+use super::protocol::{
+    Afterwards, Answer, CommandLimits, Counting, Expected, Inquiry, Offer, Request, SetupMessage, Start, Work,
+};
 use super::records::Records;
 use super::running::Running;
 use super::session::{self, Session};
@@ -59,6 +61,8 @@ pub struct Launch {
     pub streams: [OwnedFd; 3],
     /// Whether standard input is the pty that becomes its controlling terminal.
     pub terminal: bool,
+    /// Whether others may follow.
+    pub then: Afterwards,
 }
 
 /// A worker for one profile: it confines itself, and serves once it has passed its self-test.
@@ -205,6 +209,7 @@ impl Confinement {
             limits,
             streams,
             terminal,
+            then,
         } = launch;
         let start = Start {
             call,
@@ -213,6 +218,7 @@ impl Confinement {
             directory,
             limits,
             terminal,
+            then,
         };
         let descriptors: Vec<OwnedFd> = streams.into_iter().chain(door).collect();
         let sent = send(self.writer.as_ref(), &Request::Start(start), &descriptors).await;

@@ -65,7 +65,7 @@ pub mod worker;
 pub use awaiting::Stage;
 pub use confinement::{Confinement, Launch, Setup};
 pub use error::ConfineError;
-pub use protocol::{CommandLimits, End, Expected, LimitKind, Place, StartFailure, Step};
+pub use protocol::{Afterwards, CommandLimits, End, Expected, LimitKind, Place, StartFailure, Step};
 pub use running::Running;
 pub use session::{Named, Session};
 pub(crate) use spread::send_thread_off;

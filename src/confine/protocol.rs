@@ -77,6 +77,8 @@ pub struct Start {
     pub limits: CommandLimits,
     /// Whether its standard input is the pty that becomes its controlling terminal.
     pub terminal: bool,
+    /// What the worker does when it has ended, and nothing of it had to be undone.
+    pub then: Afterwards,
 }
 
 /// What runs behind the layer of a command.
@@ -353,12 +355,12 @@ impl RunnerReport {
     }
 }
 
-/// What a runner does when its command has ended.
+/// What a runner or a worker does when its command has ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Afterwards {
     /// It ends as well.
     Leaves,
-    /// It waits to be told to prepare another command.
+    /// It waits for another command.
     Waits,
 }
 

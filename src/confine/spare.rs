@@ -184,6 +184,7 @@ mod tests {
                 directory: "/".into(),
                 limits: CommandLimits::default(),
                 terminal: false,
+                then: Afterwards::Waits,
             },
             streams,
             group: None,

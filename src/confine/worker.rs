@@ -60,6 +60,8 @@ pub(super) struct Active {
     pub(super) report: OwnedFd,
     pub(super) watch: Watch,
     pub(super) sampling: Sampling,
+    /// What the worker does when it has ended.
+    pub(super) then: Afterwards,
 }
 
 /// A process that stands outside the worker's layer, and what is around both.
@@ -292,6 +294,7 @@ impl Worker<'_> {
             report: link,
             watch,
             sampling,
+            then,
         } = active;
         self.unwatch(call, sampling);
         self.begin_to_settle(watch);
@@ -303,6 +306,8 @@ impl Worker<'_> {
             }
         }
         let (violations, unsettled) = self.settled(watch);
+        // A person may want what was undone, which the keeper has.
+        let leaves = then == Afterwards::Leaves && violations.is_empty() && unsettled.is_none();
         self.reply(Ended {
             call,
             end: report.end,
@@ -310,6 +315,10 @@ impl Worker<'_> {
             unsettled,
             attempted: report.attempted,
         });
+        if leaves && self.active.is_empty() {
+            // While the parent goes on with what came of it.
+            self.end();
+        }
     }
 
     fn reply(&self, ended: Ended) {

@@ -27,7 +27,7 @@ use crate::backend::status::refuse_hosts;
 use crate::config::{Context, trust};
 use crate::confine::protect::Person;
 use crate::confine::protocol::ProtectSetup;
-use crate::confine::{Confinement, Expected, Named, Place, Session, Setup, Stage};
+use crate::confine::{Afterwards, Confinement, Expected, Named, Place, Session, Setup, Stage};
 use crate::policy::{AbsPath, Mode, Policy};
 use crate::profile::{Asked, Call, Profile, derive};
 
@@ -89,6 +89,8 @@ pub struct Executor {
     pub(super) deciding: Deciding,
     pub(super) places: Places,
     pub(super) workers: Workers,
+    /// What a worker does after a command.
+    pub(super) afterwards: Afterwards,
     pub(super) file_profiles: Vec<(Asked, Derived)>,
     profiles: Vec<(Call, Derived)>,
     /// The profile of a call that nobody was asked about, once somebody needs it.
@@ -120,6 +122,7 @@ impl Executor {
             envelope,
             chosen,
             envelope_held,
+            afterwards,
         } = prospect;
         let mode = mode.min(policy.loosest_mode());
         let recorder = Recorder::open(&policy, mode, &places)?;
@@ -140,6 +143,7 @@ impl Executor {
             deciding,
             places,
             workers: Workers::default(),
+            afterwards,
             file_profiles: Vec::new(),
             profiles: Vec::new(),
             unasked: OnceLock::new(),
@@ -162,6 +166,7 @@ impl Executor {
             },
             places: self.places.clone(),
             workers: Workers::default(),
+            afterwards: self.afterwards,
             file_profiles: Vec::new(),
             profiles: Vec::new(),
             unasked: OnceLock::new(),

@@ -19,7 +19,7 @@ use super::shell::NAME;
 use super::{remembered, watched};
 use crate::backend::namespaces::NetworkNamespace;
 use crate::config::{Context, trust};
-use crate::confine::{Named, Place, ahead};
+use crate::confine::{Afterwards, Named, Place, ahead};
 use crate::policy::{AbsPath, BackendChoice, Policy, Requirement};
 use crate::profile::{Asked, Call, Profile, derive};
 
@@ -44,6 +44,8 @@ pub struct Prospect {
     pub(super) chosen: Chosen,
     /// Set once the envelope was held against the policy.
     pub(super) envelope_held: OnceLock<()>,
+    /// What a worker does after a command.
+    pub(super) afterwards: Afterwards,
 }
 
 impl Prospect {
@@ -104,6 +106,7 @@ impl Prospect {
             envelope,
             chosen,
             envelope_held,
+            afterwards: only.map_or(Afterwards::Waits, |_| Afterwards::Leaves),
         })
     }
 }

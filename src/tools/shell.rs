@@ -10,7 +10,7 @@ use tokio::sync::mpsc;
 use super::call::{ShellCall, ToolError, argv, words};
 use super::deciding::{Deciding, decide};
 use super::environment;
-use super::executor::{Derived, Executor};
+use super::executor::Executor;
 use super::explain::Explained;
 use super::explain::hidden::Seen;
 use super::explain::hint::hint;
@@ -142,7 +142,7 @@ impl Executor {
         // How many processes are counted may turn out otherwise, with the regime. Then the command makes its own.
         let limits = command_limits(&profile.limits, call.timeout, self.counting(profile));
         let expected = Expected::command(child.controlling_terminal, limits);
-        let mut worker = match self.expecting_worker(&derived).await {
+        let mut worker = match self.workers.expecting(&derived, self.afterwards).await {
             Some(worker) => worker,
             None => self.start_worker(profile, expected, &permitted.asked).await?,
         };
@@ -185,6 +185,7 @@ impl Executor {
             directory: directory.as_path().as_os_str().to_owned(),
             limits: command_limits(&profile.limits, call.timeout, self.counting(profile)),
             terminal: child.controlling_terminal,
+            then: self.afterwards,
             streams: [child.stdin, child.stdout, child.stderr],
         };
         let output = profile.limits.output.or(call.kept);
@@ -233,13 +234,6 @@ impl Executor {
         };
         self.record_end(&outcome, name).await?;
         Ok(outcome)
-    }
-
-    /// The worker that is kept for this profile, once it was told that a command comes. The keeper of a new one expects it.
-    async fn expecting_worker(&mut self, wanted: &Derived) -> Option<Confinement> {
-        let worker = self.workers.take(wanted)?;
-        worker.expect().await;
-        Some(worker)
     }
 
     /// The worker, unless somebody stopped the call while it was made ready: they want no command.

@@ -5,7 +5,7 @@
 
 use super::executor::Derived;
 use super::plan::ProfileDigest;
-use crate::confine::Confinement;
+use crate::confine::{Afterwards, Confinement};
 
 /// How many workers live at once. An executor seldom has more profiles than these: what was approved, what
 /// nobody was asked about, and what some rules narrow.
@@ -24,6 +24,22 @@ impl Workers {
         let at = self.live.iter().position(|(digest, _)| *digest == wanted.digest())?;
         // One that has ended itself, because what it held was replaced, is started anew.
         Some(self.live.remove(at).1).filter(Confinement::is_serving)
+    }
+
+    /// Takes out the worker of this profile for a command, once it was told that one comes; the keeper of a new one expects it. There is
+    /// none where one call was to be made: what is kept of that has left, or stays for what was undone.
+    pub(super) async fn expecting(&mut self, wanted: &Derived, then: Afterwards) -> Option<Confinement> {
+        let worker = self.take(wanted)?;
+        match then {
+            Afterwards::Waits => {
+                worker.expect().await;
+                Some(worker)
+            }
+            Afterwards::Leaves => {
+                worker.finish().await;
+                None
+            }
+        }
     }
 
     /// Takes out the worker of this profile also where it has ended.

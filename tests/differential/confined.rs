@@ -13,7 +13,7 @@ use stockade::backend::seccomp::Attempts;
 use stockade::backend::status::{ClauseStatus, Status};
 use stockade::backend::{Plan, Regime};
 use stockade::confine::protocol::Work;
-use stockade::confine::{CommandLimits, Confinement, End, Expected, Launch, Named, Setup, Stage};
+use stockade::confine::{Afterwards, CommandLimits, Confinement, End, Expected, Launch, Named, Setup, Stage};
 use stockade::policy::{AbsPath, DenyFallback, Grant, Identity, Origin, Residuals, Rights, Scope};
 use stockade::profile::Profile;
 use stockade::tools::plan::{self, Ground, Lowered, PlanError, Surroundings, Walls};
@@ -190,6 +190,7 @@ async fn session(
         },
         streams: [input.into(), duplicate(&output), duplicate(&output)],
         terminal: false,
+        then: Afterwards::Waits,
     };
     let ended = confinement.launch(launch).await.unwrap().ended().await;
     confinement.finish().await;

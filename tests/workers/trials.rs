@@ -22,7 +22,7 @@ use stockade::confine::ahead;
 use stockade::confine::protect::Person;
 use stockade::confine::protocol::{Counting, Work};
 use stockade::confine::{
-    CommandLimits, ConfineError, Confinement, End, Expected, Launch, Named, Place, Setup, Stage, Step,
+    Afterwards, CommandLimits, ConfineError, Confinement, End, Expected, Launch, Named, Place, Setup, Stage, Step,
 };
 use stockade::policy::shell::{rule_covers, rule_matches};
 use stockade::policy::{AbsPath, BackendChoice, DenyFallback, Mode, Policy, Residuals};
@@ -68,13 +68,23 @@ macro_rules! under {
             (concat!($name, "::a_command_whose_call_was_given_up_is_killed"), |_| {
                 given_up(World::new($backend))
             }),
+            (
+                concat!($name, "::who_makes_one_call_has_nothing_left_of_it_soon_after"),
+                |_| {
+                    left_alone(World::new($backend));
+                },
+            ),
+            (
+                concat!($name, "::who_makes_one_call_can_still_ask_for_what_was_undone"),
+                |_| left_with_offers(World::new($backend)),
+            ),
         ]
     };
 }
 
-const LANDLOCK: [Trial; 6] = under!("landlock", BackendChoice::Landlock);
-const NAMESPACES: [Trial; 6] = under!("namespaces", BackendChoice::Namespaces);
-const BWRAP: [Trial; 6] = under!("bwrap", BackendChoice::Bwrap);
+const LANDLOCK: [Trial; 8] = under!("landlock", BackendChoice::Landlock);
+const NAMESPACES: [Trial; 8] = under!("namespaces", BackendChoice::Namespaces);
+const BWRAP: [Trial; 8] = under!("bwrap", BackendChoice::Bwrap);
 
 const ANNOUNCED: [Trial; 1] = [("namespaces::other_ones_than_were_announced_are_refused", |_| {
     announced_otherwise();
@@ -610,6 +620,48 @@ fn given_up(mut world: World) {
     world.finish();
 }
 
+/// An executor of a program that makes one call.
+fn of_one_call(world: &World) -> Executor {
+    let (policy, places) = (world.policy.clone(), world.places.clone());
+    let call = call(&world.workspace(), ShellCommand::Line("true".into()));
+    let prospect = Prospect::foreseeing(policy, Narrowing::default(), places, &call).unwrap();
+    let approver = Box::new(TerminalApprover::new(terminal_size));
+    Executor::under(prospect, Mode::ApproveAll, approver).unwrap()
+}
+
+/// Where a command's HOME was, which goes with its session.
+fn home_of(outcome: Outcome) -> PathBuf {
+    said(outcome).trim_end().into()
+}
+
+fn left_alone(mut world: World) {
+    let of_many = home_of(world.wide("echo $HOME"));
+    let single = of_one_call(&world);
+    let many = world.executor.replace(single).unwrap();
+    // A further call is made all the same, in a session of its own.
+    for _ in 0..2 {
+        let of_one = home_of(world.wide("echo $HOME"));
+        wait_for(|| !of_one.exists());
+    }
+    world.finish();
+    assert!(of_many.exists());
+    world.executor = Some(many);
+    assert_eq!(home_of(world.wide("echo $HOME")), of_many);
+    world.finish();
+    assert!(!of_many.exists());
+}
+
+fn left_with_offers(mut world: World) {
+    world.executor = Some(of_one_call(&world));
+    let outcome = world.wide("echo evil > .envrc; echo $HOME");
+    assert_eq!(outcome.restored.len(), 1, "{outcome:?}");
+    let home = PathBuf::from(outcome.stdout.trim_end());
+    std::thread::sleep(Duration::from_millis(300));
+    assert!(home.exists());
+    world.finish();
+    assert!(!home.exists());
+}
+
 /// A worker that stands in no user namespace of its own is told that the kernel counts there.
 fn uncounted() {
     let runtime = Builder::new_current_thread().enable_all().build().unwrap();
@@ -643,6 +695,7 @@ fn uncounted() {
                 },
                 streams: [null(), null(), null()],
                 terminal: false,
+                then: Afterwards::Waits,
             };
             let ended = confinement.launch(launch).await.unwrap().ended().await;
             confinement.finish().await;

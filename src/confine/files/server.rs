@@ -14,7 +14,7 @@ use super::conversation::Conversation;
 use super::protocol::{FileReply, FileRequest};
 use crate::confine::confinement::{Confinement, Launch};
 use crate::confine::error::ConfineError;
-use crate::confine::protocol::{CommandLimits, Watch, Work};
+use crate::confine::protocol::{Afterwards, CommandLimits, Watch, Work};
 use crate::confine::running::Running;
 
 /// How long an answer may take beyond the deadline of the request.
@@ -156,6 +156,7 @@ impl Confinement {
             limits: CommandLimits::default(),
             streams: [theirs, null()?, null()?],
             terminal: false,
+            then: Afterwards::Waits,
         };
         let running = self.launch(launch).await?;
         Ok((server, running))

@@ -34,7 +34,7 @@ use super::regime::RegimeLine;
 use super::session::Session;
 use super::shell::{NAME, OVERDUE, at};
 use crate::confine::io::{HeldEnds, Pipe, hold};
-use crate::confine::protocol::Work;
+use crate::confine::protocol::{Afterwards, Work};
 use crate::confine::{ConfineError, Confinement, Expected, Launch, Running};
 use crate::policy::path::escape;
 use crate::policy::shell::{Judgement, RuleRef};
@@ -237,6 +237,7 @@ impl Executor {
             directory: directory.as_path().as_os_str().to_owned(),
             limits,
             terminal: false,
+            then: Afterwards::Waits,
             streams: [child.stdin, child.stdout, child.stderr],
         };
         // What is denied to a server nobody explains.
