@@ -22,6 +22,8 @@ mod explain;
 mod machine;
 #[path = "table/mcp.rs"]
 mod mcp;
+#[path = "table/peers.rs"]
+mod peers;
 #[path = "table/programs.rs"]
 mod programs;
 #[path = "table/scale.rs"]
@@ -41,8 +43,9 @@ use sheet::{Sheet, Wanted, Way};
 use stockade::confine::stage;
 
 /// The parts, in the order in which they are measured.
-const PARTS: [(&str, Measure); 8] = [
+const PARTS: [(&str, Measure); 9] = [
     ("start", start),
+    ("peers", peers::start),
     ("warm", warm::shell),
     ("files", warm::files),
     ("trees", trees::trees),
