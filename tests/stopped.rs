@@ -24,6 +24,7 @@ mod tests {
         a_keeper_that_is_stopped_goes_on_and_puts_back_what_it_has_to [];
         one_that_is_stopped_again_and_again_is_killed_with_all_below_it_and_what_it_did_not_put_back_is_told [];
         a_session_ends_whose_keeper_is_stopped_again_and_again [];
+        a_stop_that_is_heard_of_after_the_end_changes_nothing_of_it [];
         what_is_put_back_when_the_worker_of_a_file_tool_dies_is_named_by_the_tool [];
     }
 
@@ -61,6 +62,42 @@ mod tests {
             log.display(),
         );
         (world.write(world.base().join("recorded.yaml"), text), log)
+    }
+
+    fn a_stop_that_is_heard_of_after_the_end_changes_nothing_of_it(world: &Fixture) {
+        let (config, _) = config(world);
+        let note = world.workspace().join("home");
+        let line = "echo $HOME >note; mv note home; sleep 0.3; echo said; exit 7";
+        let args = ["run", "--config", config.to_str().unwrap(), "-c", line];
+        // Which of the two is looked at first is a matter of chance where nothing says it.
+        for turn in 0..8 {
+            let running = world.stockade(&args).spawn();
+            until(|| note.exists());
+            let parent = Pid::from_raw(running.pid());
+            kill(parent, Signal::SIGSTOP).unwrap();
+            let home = PathBuf::from(fs::read_to_string(&note).unwrap().trim_end());
+            until(|| !home.exists());
+            for signal in [Signal::SIGTERM, Signal::SIGCONT] {
+                kill(parent, signal).unwrap();
+            }
+            let run = running.wait();
+            assert_eq!(
+                (run.code(), run.out()),
+                (7, "said\n".to_owned()),
+                "turn {turn}: {}",
+                run.err()
+            );
+            fs::remove_file(&note).unwrap();
+        }
+    }
+
+    #[track_caller]
+    fn until(met: impl Fn() -> bool) {
+        let begun = Instant::now();
+        while !met() {
+            assert!(begun.elapsed() < LONG);
+            sleep(Duration::from_millis(5));
+        }
     }
 
     fn a_keeper_that_is_stopped_goes_on_and_puts_back_what_it_has_to(world: &Fixture) {

@@ -4,7 +4,6 @@ use std::io::{self, IoSlice};
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::os::unix::net::UnixStream as StdUnixStream;
 
-use nix::errno::Errno;
 use nix::sys::socket::{ControlMessage, MsgFlags, UnixAddr, sendmsg};
 use tokio::io::Interest;
 use tokio::net::UnixStream;
@@ -96,7 +95,10 @@ pub(super) async fn send<T: serde::Serialize>(
         match done {
             Ok(n) => sent += n,
             Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {}
-            Err(error) if error.raw_os_error() == Some(Errno::EPIPE as i32) => return Err(ConfineError::WorkerDied),
+            // Reset: it left with something unread.
+            Err(error) if matches!(error.kind(), io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset) => {
+                return Err(ConfineError::WorkerDied);
+            }
             Err(error) => return Err(ConfineError::Channel(error)),
         }
     }

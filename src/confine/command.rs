@@ -371,7 +371,7 @@ mod tests {
             directory: "/".into(),
             limits: CommandLimits::default(),
             terminal,
-            then: Afterwards::Waits,
+            afterwards: Afterwards::Waits,
         };
         let task = (start, None::<u64>);
         send(&ours, &task, &[ours.as_raw_fd(), ours.as_raw_fd(), ours.as_raw_fd()]).unwrap();

@@ -61,8 +61,8 @@ pub struct Launch {
     pub streams: [OwnedFd; 3],
     /// Whether standard input is the pty that becomes its controlling terminal.
     pub terminal: bool,
-    /// Whether others may follow.
-    pub then: Afterwards,
+    /// What the worker does when it has ended, where nothing of it was undone or could not be, and nothing else is under way.
+    pub afterwards: Afterwards,
 }
 
 /// A worker for one profile: it confines itself, and serves once it has passed its self-test.
@@ -209,7 +209,7 @@ impl Confinement {
             limits,
             streams,
             terminal,
-            then,
+            afterwards,
         } = launch;
         let start = Start {
             call,
@@ -218,7 +218,7 @@ impl Confinement {
             directory,
             limits,
             terminal,
-            then,
+            afterwards,
         };
         let descriptors: Vec<OwnedFd> = streams.into_iter().chain(door).collect();
         let sent = send(self.writer.as_ref(), &Request::Start(start), &descriptors).await;
@@ -229,17 +229,16 @@ impl Confinement {
     }
 
     /// Tells a command to stop: `signal` now, SIGKILL for its whole tree after the grace period, or at
-    /// once when told a second time.
+    /// once when told a second time. Where nobody is there to be told, its end is known by now, or is that.
     pub async fn cancel(&self, running: &Running, signal: Signal) -> Result<(), ConfineError> {
-        send(
-            self.writer.as_ref(),
-            &Request::Cancel {
-                call: running.call,
-                signal: signal as i32,
-            },
-            &[],
-        )
-        .await
+        let request = Request::Cancel {
+            call: running.call,
+            signal: signal as i32,
+        };
+        match send(self.writer.as_ref(), &request, &[]).await {
+            Err(ConfineError::WorkerDied) => Ok(()),
+            sent => sent,
+        }
     }
 
     /// Says that a command will be launched at once, so that its keeper records protected names while that is made ready.

@@ -77,8 +77,8 @@ pub struct Start {
     pub limits: CommandLimits,
     /// Whether its standard input is the pty that becomes its controlling terminal.
     pub terminal: bool,
-    /// What the worker does when it has ended, and nothing of it had to be undone.
-    pub then: Afterwards,
+    /// What the worker does when it has ended, where nothing of it was undone or could not be, and nothing else is under way.
+    pub afterwards: Afterwards,
 }
 
 /// What runs behind the layer of a command.

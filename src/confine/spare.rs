@@ -184,7 +184,7 @@ mod tests {
                 directory: "/".into(),
                 limits: CommandLimits::default(),
                 terminal: false,
-                then: Afterwards::Waits,
+                afterwards: Afterwards::Waits,
             },
             streams,
             group: None,

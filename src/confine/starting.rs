@@ -79,7 +79,7 @@ impl Worker<'_> {
         };
         let (ours, theirs) = socketpair(AddressFamily::Unix, SockType::Stream, None, SockFlag::SOCK_CLOEXEC)
             .map_err(StartFailure::at(Step::Fork))?;
-        let (call, limits, afterwards) = (task.start.call, task.start.limits, task.start.then);
+        let (call, limits, afterwards) = (task.start.call, task.start.limits, task.start.afterwards);
         let (runner, report) = self.fork_runner(ours, theirs, Told::Now(task, then))?;
         let sampling = self.watch(call, runner, limits)?;
         let_begin(&report, self.compiled.as_ref());
@@ -88,7 +88,7 @@ impl Worker<'_> {
             report,
             watch,
             sampling,
-            then: afterwards,
+            afterwards,
         };
         self.active.insert(call, active);
         Ok(())
@@ -100,7 +100,7 @@ impl Worker<'_> {
         let Some(spare) = waits.or_else(|| self.idle.take()?.prepare(kind)) else {
             return Ok(Begun::Nothing(task));
         };
-        let (call, watch, then) = (task.start.call, task.start.work.watch(), task.start.then);
+        let (call, watch, afterwards) = (task.start.call, task.start.work.watch(), task.start.afterwards);
         let sampling = self.watch(call, spare.runner, task.start.limits)?;
         match spare.begin(task) {
             Ok(()) => {
@@ -110,7 +110,7 @@ impl Worker<'_> {
                     report,
                     watch,
                     sampling,
-                    then,
+                    afterwards,
                 };
                 self.active.insert(call, active);
                 Ok(Begun::Command)

@@ -1,4 +1,4 @@
-//! The worker: confined once, then serving commands until its parent is gone.
+//! The worker: confined once, then serving commands until its parent is gone, or until the one that it was started for has ended.
 //!
 //! A worker serves one profile. It compiles the profile's layer once and stands in it itself, so that its commands
 //! do; each of them gets a layer of its own with scopes of its own. Each command gets a runner; the worker asks
@@ -61,7 +61,7 @@ pub(super) struct Active {
     pub(super) watch: Watch,
     pub(super) sampling: Sampling,
     /// What the worker does when it has ended.
-    pub(super) then: Afterwards,
+    pub(super) afterwards: Afterwards,
 }
 
 /// A process that stands outside the worker's layer, and what is around both.
@@ -294,7 +294,7 @@ impl Worker<'_> {
             report: link,
             watch,
             sampling,
-            then,
+            afterwards,
         } = active;
         self.unwatch(call, sampling);
         self.begin_to_settle(watch);
@@ -307,7 +307,7 @@ impl Worker<'_> {
         }
         let (violations, unsettled) = self.settled(watch);
         // A person may want what was undone, which the keeper has.
-        let leaves = then == Afterwards::Leaves && violations.is_empty() && unsettled.is_none();
+        let leaves = afterwards == Afterwards::Leaves && violations.is_empty() && unsettled.is_none();
         self.reply(Ended {
             call,
             end: report.end,

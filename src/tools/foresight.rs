@@ -59,6 +59,9 @@ impl Prospect {
     ///
     /// While a question is open nobody may have looked: what a person changes meanwhile is theirs. What the call may do at most
     /// is held against the policy while the worker confines itself, which is asked for nothing before; what holds may have been told by then.
+    ///
+    /// For that call alone: its HOME and TMPDIR go soon after it, also while the executor lives, and a further command gets others. Make no
+    /// calls of file tools with it: one may meet a worker that is about to leave, and fail.
     pub fn foreseeing(
         policy: Policy,
         narrowing: Narrowing,

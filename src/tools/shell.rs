@@ -185,7 +185,7 @@ impl Executor {
             directory: directory.as_path().as_os_str().to_owned(),
             limits: command_limits(&profile.limits, call.timeout, self.counting(profile)),
             terminal: child.controlling_terminal,
-            then: self.afterwards,
+            afterwards: self.afterwards,
             streams: [child.stdin, child.stdout, child.stderr],
         };
         let output = profile.limits.output.or(call.kept);
@@ -270,7 +270,7 @@ impl Executor {
         }
     }
 
-    /// Keeps a worker for the next command, or ends all that were started before something was put back.
+    /// Keeps a worker for the next command or its own end, or ends all that were started before something was put back.
     async fn keep_or_end(&mut self, offered: Offered, digest: ProfileDigest, worker: Confinement) {
         match offered {
             Offered::Nothing => self.workers.keep(digest, worker).await,
@@ -346,6 +346,8 @@ async fn run(
     let ended = async {
         let ended = loop {
             tokio::select! {
+                // Its end counts first: a stop that comes with it comes too late, also where nobody looked for a while.
+                biased;
                 ended = running.ended() => break ended,
                 () = at(overdue) => break Err(ConfineError::Unresponsive),
                 Some(signal) = stops.recv() => {

@@ -190,7 +190,7 @@ async fn session(
         },
         streams: [input.into(), duplicate(&output), duplicate(&output)],
         terminal: false,
-        then: Afterwards::Waits,
+        afterwards: Afterwards::Waits,
     };
     let ended = confinement.launch(launch).await.unwrap().ended().await;
     confinement.finish().await;

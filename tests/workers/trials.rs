@@ -75,7 +75,10 @@ macro_rules! under {
                 },
             ),
             (
-                concat!($name, "::who_makes_one_call_can_still_ask_for_what_was_undone"),
+                concat!(
+                    $name,
+                    "::what_was_undone_of_one_call_is_kept_until_its_executor_is_finished"
+                ),
                 |_| left_with_offers(World::new($backend)),
             ),
         ]
@@ -639,10 +642,12 @@ fn left_alone(mut world: World) {
     let single = of_one_call(&world);
     let many = world.executor.replace(single).unwrap();
     // A further call is made all the same, in a session of its own.
-    for _ in 0..2 {
-        let of_one = home_of(world.wide("echo $HOME"));
-        wait_for(|| !of_one.exists());
-    }
+    let homes = [(); 2].map(|()| {
+        let home = home_of(world.wide("echo $HOME"));
+        wait_for(|| !home.exists());
+        home
+    });
+    assert_ne!(homes[0], homes[1]);
     world.finish();
     assert!(of_many.exists());
     world.executor = Some(many);
@@ -695,7 +700,7 @@ fn uncounted() {
                 },
                 streams: [null(), null(), null()],
                 terminal: false,
-                then: Afterwards::Waits,
+                afterwards: Afterwards::Waits,
             };
             let ended = confinement.launch(launch).await.unwrap().ended().await;
             confinement.finish().await;

@@ -156,7 +156,7 @@ impl Confinement {
             limits: CommandLimits::default(),
             streams: [theirs, null()?, null()?],
             terminal: false,
-            then: Afterwards::Waits,
+            afterwards: Afterwards::Waits,
         };
         let running = self.launch(launch).await?;
         Ok((server, running))

@@ -237,7 +237,7 @@ impl Executor {
             directory: directory.as_path().as_os_str().to_owned(),
             limits,
             terminal: false,
-            then: Afterwards::Waits,
+            afterwards: Afterwards::Waits,
             streams: [child.stdin, child.stdout, child.stderr],
         };
         // What is denied to a server nobody explains.
