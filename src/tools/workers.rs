@@ -28,9 +28,9 @@ impl Workers {
 
     /// Takes out the worker of this profile for a command, once it was told that one comes; the keeper of a new one expects it. There is
     /// none where one call was to be made: what is kept of that has left, or stays for what was undone.
-    pub(super) async fn expecting(&mut self, wanted: &Derived, then: Afterwards) -> Option<Confinement> {
+    pub(super) async fn expecting(&mut self, wanted: &Derived, afterwards: Afterwards) -> Option<Confinement> {
         let worker = self.take(wanted)?;
-        match then {
+        match afterwards {
             Afterwards::Waits => {
                 worker.expect().await;
                 Some(worker)
