@@ -13,8 +13,8 @@ WORKDIR /source
 COPY . .
 # Static, so that the program runs in any image; a target is named, so that build scripts stay as they are.
 RUN target="$(rustc --print host-tuple)" \
- && RUSTFLAGS="-C target-feature=+crt-static" cargo build --release --locked --bin stockade --target "$target" \
- && install -D --mode=0755 "target/$target/release/stockade" /out/stockade
+ && RUSTFLAGS="-C target-feature=+crt-static" cargo build --profile dist --locked --bin stockade --target "$target" \
+ && install -D --mode=0755 "target/$target/dist/stockade" /out/stockade
 
 FROM docker.io/library/debian:trixie-slim
 # Whose files are mounted at /workspace: `--build-arg UID="$(id -u)" --build-arg GID="$(id -g)"` for your own.

@@ -11,7 +11,6 @@ coverage=(
     -Cllvm-args=-sanitizer-coverage-pc-table
     -Cllvm-args=-sanitizer-coverage-trace-compares
     -Clink-dead-code
-    --cfg fuzzing
 )
 before=""
 for word in "$@"; do

@@ -40,9 +40,7 @@ fi
 
 # The same versions as what is shipped; cargo adds the few crates that are the fuzzer's own.
 cp Cargo.lock fuzz/Cargo.lock
-# Without the last step of optimizing, as scripts/test.sh builds a release: what both depend on is compiled once.
-CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16 \
-    RUSTC_WRAPPER="$PWD/scripts/fuzz-rustc.sh" CARGO_TARGET_DIR="${CARGO_TARGET_DIR:-$PWD/target}" \
+RUSTC_WRAPPER="$PWD/scripts/fuzz-rustc.sh" CARGO_TARGET_DIR="${CARGO_TARGET_DIR:-$PWD/target}" \
     cargo build --quiet --release --manifest-path fuzz/Cargo.toml
 [[ $build == no ]] || exit 0
 program="${CARGO_TARGET_DIR:-$PWD/target}/release/stockade-fuzz"

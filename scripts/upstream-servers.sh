@@ -1,5 +1,5 @@
 #!/bin/bash
-# Installs the published MCP servers that tests/upstream drives, into target/upstream.
+# Installs the published MCP servers that tests/mcp/upstream drives, into target/upstream.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

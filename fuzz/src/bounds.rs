@@ -1,7 +1,7 @@
 //! Bounds on what one input may cost, and a directory to work in.
 
-use std::alloc::{GlobalAlloc, Layout, System};
 use std::path::PathBuf;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
@@ -35,51 +35,38 @@ fn processor_time() -> Duration {
     clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID).map_or(Duration::ZERO, Duration::from)
 }
 
-/// A new directory for this process. The fuzzer ends without unwinding, so whoever starts it removes `TMPDIR`.
+/// The directories that [`workplace`] made.
+static WORKPLACES: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
+
+/// A new directory. The fuzzer ends without unwinding, so its caller removes `TMPDIR`; a test calls [`remove_workplaces`].
 pub(crate) fn workplace() -> PathBuf {
-    let path = std::env::temp_dir().join(format!("stockade-fuzz-{}", std::process::id()));
+    let mut made = WORKPLACES.lock().expect("no target panicked here");
+    let name = format!("stockade-fuzz-{}-{}", std::process::id(), made.len());
+    let path = std::env::temp_dir().join(name);
     std::fs::create_dir(&path).expect("a directory to work in");
+    made.push(path.clone());
     std::fs::canonicalize(path).expect("a directory to work in")
 }
 
+/// Removes what [`workplace`] made, when no target will run again.
+#[allow(dead_code, reason = "the fuzzer has no end of its own")]
+pub(crate) fn remove_workplaces() {
+    for path in WORKPLACES.lock().expect("no target panicked here").drain(..) {
+        std::fs::remove_dir_all(path).expect("a directory to remove");
+    }
+}
+
+/// Bytes on the heap, and the most there were. They stay zero where no counting allocator is installed.
 static LIVE: AtomicUsize = AtomicUsize::new(0);
 static PEAK: AtomicUsize = AtomicUsize::new(0);
 
-/// The system's allocator, with a count of what is held.
-struct Counting;
-
-#[global_allocator]
-static COUNTING: Counting = Counting;
-
-fn held(more: usize) {
-    let live = LIVE.fetch_add(more, Ordering::Relaxed) + more;
+#[allow(dead_code, reason = "only the fuzzer counts the heap")]
+pub(crate) fn allocated(bytes: usize) {
+    let live = LIVE.fetch_add(bytes, Ordering::Relaxed) + bytes;
     PEAK.fetch_max(live, Ordering::Relaxed);
 }
 
-// SAFETY: every call is handed on as it is to the system's allocator; the counters allocate nothing.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        held(layout.size());
-        // SAFETY: the caller's promise is the one asked for.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
-        held(layout.size());
-        // SAFETY: the caller's promise is the one asked for.
-        unsafe { System.alloc_zeroed(layout) }
-    }
-
-    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        LIVE.fetch_sub(layout.size(), Ordering::Relaxed);
-        // SAFETY: the caller's promise is the one asked for.
-        unsafe { System.dealloc(pointer, layout) }
-    }
-
-    unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        held(size);
-        LIVE.fetch_sub(layout.size(), Ordering::Relaxed);
-        // SAFETY: the caller's promise is the one asked for.
-        unsafe { System.realloc(pointer, layout, size) }
-    }
+#[allow(dead_code, reason = "only the fuzzer counts the heap")]
+pub(crate) fn freed(bytes: usize) {
+    LIVE.fetch_sub(bytes, Ordering::Relaxed);
 }

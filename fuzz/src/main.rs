@@ -1,40 +1,19 @@
 //! The fuzz targets, all in one program: `STOCKADE_FUZZ` names the one to run. `scripts/fuzz.sh` builds and runs them.
 //!
-//! A target is a file in `targets/`, its line in [`TARGETS`], seeds in `corpus/NAME/`, and a dictionary `NAME.dict` if
-//! its input has words. It checks laws, not only that nothing panics, and works within `bounds`.
+//! A target is a file in `targets/`, its line in [`targets::TARGETS`], seeds in `corpus/NAME/`, and a dictionary
+//! `NAME.dict` if its input has words.
 
 #![no_main]
 
 mod bounds;
-mod targets {
-    pub(crate) mod audit;
-    pub(crate) mod config;
-    pub(crate) mod hosts;
-    pub(crate) mod proxy;
-    pub(crate) mod sbpl;
-    pub(crate) mod server;
-    pub(crate) mod shell;
-    pub(crate) mod trust;
-    pub(crate) mod wire;
-}
+mod heap;
+mod targets;
 
 use std::sync::LazyLock;
 
 use libfuzzer_sys::fuzz_target;
 
-type Target = fn(&[u8]);
-
-const TARGETS: &[(&str, Target)] = &[
-    ("audit", targets::audit::run),
-    ("config", targets::config::run),
-    ("hosts", targets::hosts::run),
-    ("proxy", targets::proxy::run),
-    ("sbpl", targets::sbpl::run),
-    ("server", targets::server::run),
-    ("shell", targets::shell::run),
-    ("trust", targets::trust::run),
-    ("wire", targets::wire::run),
-];
+use targets::{TARGETS, Target};
 
 static CHOSEN: LazyLock<Target> = LazyLock::new(|| {
     let name = std::env::var("STOCKADE_FUZZ").unwrap_or_default();

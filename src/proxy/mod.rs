@@ -29,7 +29,7 @@ mod inside;
 mod look;
 mod meter;
 mod pump;
-#[cfg(any(test, fuzzing))]
+#[cfg(any(test, feature = "fuzzing"))]
 pub mod readings;
 mod record;
 mod resolve;

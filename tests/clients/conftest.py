@@ -9,9 +9,13 @@ from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import Any
 
+import mcp.client.stdio
 import pytest
 
-from world import LEGACY, MODERN, World, abandoned, children, reap, sessions, wait_until
+from world import LEGACY, MODERN, PATIENCE, World, abandoned, children, reap, sessions, wait_until
+
+# The Python SDK kills a server that takes two seconds to end. What is tested is that it ends by itself, not how soon.
+mcp.client.stdio.PROCESS_TERMINATION_TIMEOUT = PATIENCE
 
 PR_SET_CHILD_SUBREAPER = 36
 

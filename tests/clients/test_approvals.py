@@ -109,13 +109,18 @@ async def test_a_handler_that_breaks_approves_nothing(world: World, era: str) ->
 
 
 async def test_a_yes_that_comes_too_late_is_a_no(world: World, era: str) -> None:
-    async with world.client(era, person := Person(after(1.6, once), once), "--approval-timeout", "1s") as client:
-        text = failed(await edit(client))
-        assert "denied" in text
-        assert world.read("readme.txt") == BEFORE
-        done(await edit(client))
+    # On a busy machine the other yes, which is given at once, may come too late as well.
+    for seconds in (1, 4, 16, 64):
+        person = Person(after(seconds + 0.6, once), once)
+        async with world.client(era, person, "--approval-timeout", f"{seconds}s") as client:
+            text = failed(await edit(client))
+            assert "denied" in text
+            assert world.read("readme.txt") == BEFORE
+            in_time = not (await edit(client)).is_error
+        person.was_asked(2)
+        if in_time:
+            break
     assert world.read("readme.txt") == AFTER
-    person.was_asked(2)
 
 
 async def test_why_it_was_denied_reaches_the_model(world: World, era: str) -> None:

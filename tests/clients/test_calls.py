@@ -8,7 +8,7 @@ from jsonschema import Draft202012Validator
 from mcp.shared.exceptions import MCPError
 
 from people import Person, once
-from world import World, done, failed, text_of
+from world import NOBODY_IS_ASKED, World, done, failed, text_of, until
 
 pytestmark = pytest.mark.anyio
 
@@ -157,17 +157,20 @@ async def test_many_calls_at_once_are_each_answered_with_their_own(world: World,
 
 
 async def test_a_long_command_does_not_hold_up_a_read(world: World, era: str) -> None:
+    world.configure(NOBODY_IS_ASKED)
     async with world.client(era) as client, anyio.create_task_group() as group:
 
         async def wait() -> None:
-            result = done(await client.call_tool("shell", {"command": "sleep 2; echo late"}))
+            line = "touch begun; until [ -e go ]; do sleep 0.05; done; echo late"
+            result = done(await client.call_tool("shell", {"command": line}))
             order.append(text_of(result))
 
         order: list[str] = []
         group.start_soon(wait)
-        await anyio.sleep(0.5)
+        assert await until(lambda: world.has("begun"))
         done(await client.call_tool("read_file", {"path": "readme.txt"}))
         order.append("read")
         done(await client.call_tool("shell", {"command": "echo early"}))
         order.append("early")
+        world.write("go", "")
     assert order[:2] == ["read", "early"] and "late" in order[2]

@@ -36,24 +36,23 @@ def brood(seconds: str) -> dict[str, str]:
 
 BROOD = 5
 
+# A command that lasts until there is a file `go` beside it.
+UNTIL_GO = "until [ -e go ]; do sleep 0.05; done"
+
 
 async def test_progress_of_a_long_command_arrives_while_it_runs(world: World, era: str) -> None:
-    heard: list[tuple[float, float]] = []
+    values: list[float] = []
 
     async def progress(value: float, _total: float | None, _message: str | None) -> None:
-        heard.append((anyio.current_time(), value))
+        values.append(value)
+        if len(values) == 2:
+            world.write("go", "")
 
     async with world.client(era) as client:
         result = done(
-            await client.call_tool(
-                "shell", {"command": "for i in 1 2; do echo $i; sleep 1.2; done"}, progress_callback=progress
-            )
+            await client.call_tool("shell", {"command": f"echo 1; {UNTIL_GO}; echo 2"}, progress_callback=progress)
         )
-        end = anyio.current_time()
         assert result.structured_content["stdout"] == "1\n2\n"
-    assert heard, "no progress"
-    assert heard[0][0] < end - 1, "progress came only with the result"
-    values = [value for _, value in heard]
     assert values == sorted(set(values)), f"progress does not increase: {values}"
 
 
@@ -66,7 +65,7 @@ async def test_cancelling_a_command_kills_all_that_it_started(world: World, era:
                 group.start_soon(client.call_tool, "shell", brood(seconds))
                 assert await until(lambda: len(running(seconds)) >= BROOD), running(seconds)
                 scope.cancel()
-        assert await until(lambda: not running(seconds), 5), "cancelled, and still running"
+        assert await until(lambda: not running(seconds)), "cancelled, and still running"
         # The session goes on.
         done(await client.call_tool("shell", {"command": "echo alive"}))
         assert not running(seconds)
@@ -85,7 +84,7 @@ async def test_cancelling_one_call_leaves_the_others_alone(world: World, era: st
     async with world.client(era) as client:
 
         async def other() -> None:
-            texts.append(text_of(done(await client.call_tool("shell", {"command": "sleep 2; echo other"}))))
+            texts.append(text_of(done(await client.call_tool("shell", {"command": f"{UNTIL_GO}; echo other"}))))
 
         async with anyio.create_task_group() as group:
             group.start_soon(other)
@@ -94,7 +93,9 @@ async def test_cancelling_one_call_leaves_the_others_alone(world: World, era: st
                     doomed.start_soon(client.call_tool, "shell", brood(seconds))
                     assert await until(lambda: len(running(seconds)) >= BROOD)
                     scope.cancel()
-            assert await until(lambda: not running(seconds), 5)
+            assert await until(lambda: not running(seconds))
+            assert not texts
+            world.write("go", "")
     assert texts and "other" in texts[0]
 
 
@@ -103,7 +104,7 @@ async def test_a_read_timeout_of_the_client_kills_the_command(world: World, era:
     async with world.client(era) as client:
         with pytest.raises(Exception, match="(?i)time"):
             await client.call_tool("shell", {"command": f"sleep {seconds}"}, read_timeout_seconds=1)
-        assert await until(lambda: not running(seconds), 5)
+        assert await until(lambda: not running(seconds))
         done(await client.call_tool("shell", {"command": "echo alive"}))
 
 
@@ -113,7 +114,7 @@ async def test_a_command_that_runs_out_of_time_is_killed_and_says_so(world: Worl
         text = failed(await client.call_tool("shell", {**brood(seconds), "timeout_seconds": 1}))
         assert "time" in text
         assert not running(seconds)
-        done(await client.call_tool("shell", {"command": "sleep 0.2", "timeout_seconds": 5}))
+        done(await client.call_tool("shell", {"command": "sleep 0.2", "timeout_seconds": 200}))
 
 
 async def test_what_a_command_left_in_the_background_ends_with_it(world: World, era: str) -> None:
@@ -139,6 +140,7 @@ async def test_hanging_up_kills_what_runs_and_ends_the_server(world: World, era:
             group.start_soon(call)
             assert await until(lambda: len(running(seconds)) >= BROOD)
     assert wait_until(lambda: not running(seconds))
+    assert wait_until(lambda: status.exists() and status.read_text().endswith("\n"))
     assert status.read_text() == "0\n", "the server did not end by itself when its input did"
 
 
@@ -154,8 +156,7 @@ async def test_a_signal_kills_what_runs_and_ends_the_server(world: World, era: s
             group.start_soon(call)
             assert await until(lambda: len(running(seconds)) >= BROOD)
             os.kill(server(), signal.SIGTERM)
-            # Whoever sent it has little patience before the next one.
-            assert await until(lambda: not running(seconds) and not servers(), 1.5)
+            assert await until(lambda: not running(seconds) and not servers())
 
 
 CLIENT = """
@@ -187,7 +188,7 @@ async def test_a_client_that_is_killed_leaves_nothing_running(world: World, era:
     finally:
         os.kill(process.pid, signal.SIGKILL)
         process.wait()
-    assert await until(lambda: not running(seconds), 5)
+    assert await until(lambda: not running(seconds))
 
 
 async def test_a_server_that_is_killed_leaves_nothing_running(world: World, era: str, backend: str) -> None:

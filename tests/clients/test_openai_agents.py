@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from agents.mcp import MCPServerStdio
 
-from world import World, done, failed, text_of
+from world import PATIENCE, World, done, failed, text_of
 
 pytestmark = pytest.mark.anyio
 
@@ -13,7 +13,7 @@ pytestmark = pytest.mark.anyio
 def server(world: World) -> MCPServerStdio:
     command, *arguments = world.argv()
     parameters = {"command": command, "args": arguments, "env": world.environment(), "cwd": str(world.base)}
-    return MCPServerStdio(parameters, client_session_timeout_seconds=30)
+    return MCPServerStdio(parameters, client_session_timeout_seconds=PATIENCE)
 
 
 async def test_tools_are_listed_and_called(world: World) -> None:

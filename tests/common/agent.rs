@@ -11,10 +11,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use super::process::{Invocation, started};
-
-/// How long an answer may take.
-const PATIENCE: Duration = Duration::from_mins(1);
+use super::process::{Invocation, PATIENCE, eventually, started};
 
 /// Which revision of the protocol the client speaks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -104,10 +101,11 @@ impl Agent {
         let (sender, from) = channel();
         std::thread::spawn(move || {
             if !hears {
-                // The end stays open.
-                std::thread::sleep(PATIENCE);
-                drop((stdout, sender));
-                return;
+                // The end stays open for as long as the test runs.
+                let _open = (stdout, sender);
+                loop {
+                    std::thread::park();
+                }
             }
             for line in stdout.lines() {
                 let line = line.unwrap();
@@ -263,16 +261,13 @@ impl Agent {
 
     /// Waits for its end.
     pub(crate) fn wait(mut self) -> (Option<i32>, String) {
-        let until = Instant::now() + PATIENCE;
-        let status = loop {
-            if let Some(status) = self.child.try_wait().unwrap() {
-                break status;
-            }
-            assert!(Instant::now() < until, "the server does not end");
-            std::thread::sleep(Duration::from_millis(5));
-        };
+        let mut status = None;
+        eventually("the end of the server", || {
+            status = self.child.try_wait().unwrap();
+            status.is_some()
+        });
         let said = std::mem::replace(&mut self.said, std::thread::spawn(String::new));
-        (status.code(), said.join().unwrap())
+        (status.unwrap().code(), said.join().unwrap())
     }
 }
 

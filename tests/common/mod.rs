@@ -21,10 +21,10 @@ mod terminal;
 mod without;
 mod world;
 
-pub(crate) use compiled::compiled;
+pub(crate) use compiled::{compiled, compiled_static};
 pub(crate) use process::{
-    Invocation, Run, Running, assert_gone_within, assert_no_process_left, descendants, kill_marked, marker,
-    wait_for_processes,
+    Invocation, PATIENCE, Run, Running, assert_no_process_left, descendants, eventually, kill_marked, marker,
+    wait_for_processes, wait_until_gone,
 };
 pub(crate) use without::without;
 pub(crate) use world::{Actor, Backend, Fixture, SECRET, Snapshot, assert_nothing_left_behind, find_program};

@@ -13,8 +13,18 @@ use std::time::{Duration, Instant};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
-/// How long any program of a test may run; a hang is a failure, not a stuck run.
-const PATIENCE: Duration = Duration::from_mins(5);
+/// How long a test waits for what must come. A busy machine must not reach it: it ends a hang, and says nothing of speed.
+pub(crate) const PATIENCE: Duration = Duration::from_mins(4);
+
+/// Waits until `holds`; fails when it does not within [`PATIENCE`].
+#[track_caller]
+pub(crate) fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
+    let start = Instant::now();
+    while !holds() {
+        assert!(start.elapsed() < PATIENCE, "never: {what}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
 
 /// A program about to be started: environment empty but for what is given, stdin empty, both outputs collected.
 #[derive(Debug)]
@@ -294,21 +304,17 @@ pub(crate) fn kill_marked(marker: &str) {
 }
 
 /// Waits until `count` processes `sleep MARKER` run.
+#[track_caller]
 pub(crate) fn wait_for_processes(marker: &str, count: usize) {
-    let start = Instant::now();
     let wanted = format!("sleep\0{marker}\0");
     // However the program was named: `sleep`, `/bin/sleep`.
     let sleeps = |line: &[u8]| {
         line.strip_suffix(wanted.as_bytes())
             .is_some_and(|folder| !folder.contains(&0))
     };
-    while command_lines().iter().filter(|(_, line)| sleeps(line)).count() < count {
-        assert!(
-            start.elapsed() < Duration::from_secs(30),
-            "{count} processes `sleep {marker}` never appeared"
-        );
-        std::thread::sleep(Duration::from_millis(10));
-    }
+    eventually(&format!("{count} processes `sleep {marker}`"), || {
+        command_lines().iter().filter(|(_, line)| sleeps(line)).count() >= count
+    });
 }
 
 /// Fails if a process has `marker` on its command line now.
@@ -318,17 +324,12 @@ pub(crate) fn assert_no_process_left(marker: &str) {
     assert!(left.is_empty(), "left alive: {left:?}");
 }
 
-/// Fails if a process still has `marker` on its command line when `time` has passed.
+/// Waits until no process has `marker` on its command line.
 #[track_caller]
-pub(crate) fn assert_gone_within(marker: &str, time: Duration) {
-    let start = Instant::now();
-    while start.elapsed() < time {
-        if with_marker(marker).is_empty() {
-            return;
-        }
-        std::thread::sleep(Duration::from_millis(10));
-    }
-    assert_no_process_left(marker);
+pub(crate) fn wait_until_gone(marker: &str) {
+    eventually(&format!("the end of what has {marker} on its command line"), || {
+        with_marker(marker).is_empty()
+    });
 }
 
 /// The children of `pid`, their children, and so on: nearest first.

@@ -3,9 +3,11 @@
 
     terminal.py STEPS -- ARGV...
 
-STEPS is a JSON list: ["expect", TEXT] waits until TEXT is shown; ["send", KEYS]; ["resize", ROWS, COLUMNS];
-["sleep", SECONDS]; ["shell", LINE] runs a line beside the command; ["signal", NAME] signals it. Prints one JSON object: `shown` (everything the terminal showed), `code` (the exit code, 128+N for
-a signal), `restored` (whether the terminal's settings are what they were), `failed` (the step that never came true).
+STEPS is a JSON list: ["expect", TEXT] waits until TEXT is shown; ["send", KEYS]; ["offer", KEYS, TEXT] sends them again
+every two seconds until TEXT is shown; ["resize", ROWS, COLUMNS]; ["sleep", SECONDS]; ["shell", LINE] runs a line beside
+the command; ["until", LINE] does so again and again until the line succeeds; ["signal", NAME] signals the command. Prints one JSON object: `shown` (everything the terminal showed), `code`
+(the exit code, 128+N for a signal), `restored` (whether the terminal's settings are what they were), `failed` (the step
+that never came true).
 """
 
 import fcntl
@@ -17,9 +19,13 @@ import signal
 import struct
 import sys
 import termios
+import threading
 import time
 
-PATIENCE = 30
+# How long all of it may take. A busy machine must not reach it: it ends a hang, before whoever waits for this script does.
+PATIENCE = 200
+# Put behind what the command has written, to know when all of that was read.
+MARK = b"\x00all of it\x00"
 
 
 def main():
@@ -35,7 +41,7 @@ def main():
             os.dup2(slave, stream)
         os.closerange(3, 256)
         os.execvp(argv[0], argv)
-    shown, failed, seen = b"", None, 0
+    shown, failed, seen, deadline = b"", None, 0, time.monotonic() + PATIENCE
 
     def read(seconds):
         nonlocal shown
@@ -43,16 +49,34 @@ def main():
         if select.select([master], [], [], seconds)[0]:
             shown += os.read(master, 65536)
 
+    def read_all():
+        """Reads what was written before now: however late the kernel hands it over, it comes before the mark."""
+        nonlocal shown
+        # A terminal that is full takes the mark when some of it was read.
+        threading.Thread(target=os.write, args=(slave, MARK), daemon=True).start()
+        while MARK not in shown and time.monotonic() < deadline + 5:
+            read(0.1)
+        shown = shown.replace(MARK, b"")
+
     for step in steps:
-        deadline = time.monotonic() + PATIENCE
         if step[0] == "expect":
             wanted = step[1].encode()
             while wanted not in shown[seen:] and time.monotonic() < deadline:
-                ended = os.waitid(os.P_PID, child, os.WEXITED | os.WNOHANG | os.WNOWAIT)
-                before_read = len(shown)
-                read(0.1)
-                if ended and len(shown) == before_read:
+                if os.waitid(os.P_PID, child, os.WEXITED | os.WNOHANG | os.WNOWAIT):
+                    read_all()
                     break
+                read(0.1)
+            if wanted not in shown[seen:]:
+                failed = step
+                break
+            seen = shown.index(wanted, seen) + len(wanted)
+        elif step[0] == "offer":
+            wanted, again = step[2].encode(), 0.0
+            while wanted not in shown[seen:] and time.monotonic() < deadline:
+                if time.monotonic() >= again:
+                    os.write(master, step[1].encode())
+                    again = time.monotonic() + 2
+                read(0.1)
             if wanted not in shown[seen:]:
                 failed = step
                 break
@@ -65,11 +89,17 @@ def main():
             os.kill(child, getattr(signal, step[1]))
         elif step[0] == "shell":
             os.system(step[1])
+        elif step[0] == "until":
+            while os.system(step[1]) and time.monotonic() < deadline:
+                read(0.1)
+            if time.monotonic() >= deadline:
+                failed = step
+                break
         elif step[0] == "sleep":
             end = time.monotonic() + step[1]
             while time.monotonic() < end:
                 read(0.05)
-    status, deadline = None, time.monotonic() + PATIENCE
+    status = None
     while status is None:
         read(0.05)
         pid, waited = os.waitpid(child, os.WNOHANG)
@@ -79,10 +109,7 @@ def main():
             failed = failed or ["exit"]
             os.kill(child, signal.SIGKILL)
             status = os.waitpid(child, 0)[1]
-    length = -1
-    while length != len(shown):
-        length = len(shown)
-        read(0.1)
+    read_all()
     code = os.waitstatus_to_exitcode(status)
     print(json.dumps({
         "shown": shown.decode("utf-8", "backslashreplace"),

@@ -1,5 +1,5 @@
 /* Makes system calls and prints what came of each: "name ok" or "name E<number>".
- * Compiled and run by tests/seccomp_kernel.rs, bare and under the filters. With a second argument it installs filters
+ * Compiled and run by tests/kernel/seccomp.rs, bare and under the filters. With a second argument it installs filters
  * and nothing else. */
 #define _GNU_SOURCE
 #include <errno.h>

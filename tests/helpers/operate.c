@@ -3,7 +3,7 @@
  * `B`, `R` and `E` enter a layer of Landlock first.
  * Each operation is a letter and two arguments, all three ended by NUL bytes. AFTERWARDS is the errno of reading what
  * was moved or linked by its new name, or -1. With arguments it performs the one operation that they are, and ends with
- * its errno. Compiled statically and run confined by tests/differential and tests/explain. */
+ * its errno. Compiled statically and run confined by tests/reexec/differential and tests/kernel/explain. */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <dirent.h>

@@ -1,9 +1,8 @@
 //! What a hostile command can make of the parent: some memory, some lines, and no more.
 
 use std::fs;
-use std::time::{Duration, Instant};
 
-use crate::common::Actor;
+use crate::common::{Actor, eventually};
 use crate::inside::{Inside, Recorded};
 use crate::lab::{Lab, in_the_lab, lab_with};
 
@@ -12,7 +11,7 @@ in_the_lab! {
     somebody_who_does_not_read_is_held_back ["python3"];
     a_flood_of_refused_attempts_is_a_short_list ["python3"];
     a_slow_client_holds_nobody_up ["python3"];
-    names_that_are_never_answered_hold_nobody_up_for_long ["python3"];
+    names_that_are_never_answered_hold_nobody_up_for_ever ["python3"];
 }
 
 /// The most memory that a process ever had, in KiB.
@@ -35,11 +34,11 @@ fn five_hundred_connections_at_once_stay_bounded(lab: &Lab) {
 import selectors
 held, watch = [], selectors.DefaultSelector()
 for n in range(500):
-    s = socket.create_connection(way, timeout=10)
+    s = socket.create_connection(way, timeout=PATIENCE)
     s.sendall(b'CONNECT www.example.org:9999 HTTP/1.1\\r\\nHost: www.example.org:9999\\r\\n\\r\\n' + b'x' * 1000)
     held.append(s); watch.register(s, selectors.EVENT_READ)
 codes, latest = {}, time.time() + 4
-while time.time() < latest and len(codes) < 500:
+while len(codes) < 500 and (time.time() < latest or '200' not in codes.values()):
     for key, _ in watch.select(0.1):
         if said := key.fileobj.recv(100): codes[key.fd] = said[9:12].decode()
         watch.unregister(key.fileobj)
@@ -56,15 +55,7 @@ sorted((code, list(codes.values()).count(code)) for code in set(codes.values()))
         .does("for s in held: s.close()\ntime.sleep(0.3); tunnel('www.example.org', 9999, b'x')")
         .unwrap();
     assert!(after.contains("reached"), "{after}");
-    let patient = Instant::now() + Duration::from_secs(5);
-    while descriptors(inside.stockade()) > open + 10 {
-        assert!(
-            Instant::now() < patient,
-            "{} descriptors are left open",
-            descriptors(inside.stockade())
-        );
-        std::thread::sleep(Duration::from_millis(20));
-    }
+    eventually("few open descriptors", || descriptors(inside.stockade()) <= open + 10);
     Recorded::of(&inside.end());
 }
 
@@ -138,28 +129,27 @@ fn a_slow_client_holds_nobody_up(lab: &Lab) {
             "
 slow = [socket.create_connection(way) for _ in range(50)]
 for s in slow[:25]: s.sendall(b'GET http://www.example.org/ HTTP/1.1\\r\\nHo')
-began = time.time()
 told = raw(absolute('http://www.example.org/'))
-(told, time.time() - began < 2)",
+import select
+# They are sent away much later.
+(told, len(select.select(slow, [], [], 0)[0]) < 50)",
         )
         .unwrap();
     assert!(told.contains("reached") && told.ends_with("True)"), "{told}");
     inside.end();
 }
 
-fn names_that_are_never_answered_hold_nobody_up_for_long(lab: &Lab) {
+fn names_that_are_never_answered_hold_nobody_up_for_ever(lab: &Lab) {
     let mut inside = Inside::new(lab, &["*.example.org"]);
     let told = inside
         .does(
             "
 waits = [socket.create_connection(way) for _ in range(24)]
 for s in waits: s.sendall(absolute('http://silent.example.org/').encode())
-began = time.time()
-PATIENCE = 30
 told = raw(absolute('http://www.example.org/'))
 codes = set()
-for s in waits: s.settimeout(30); codes.add(s.recv(100)[9:12])
-(told, time.time() - began, sorted(codes))",
+for s in waits: s.settimeout(PATIENCE); codes.add(s.recv(100)[9:12])
+(told, sorted(codes))",
         )
         .unwrap();
     println!("{told}");
@@ -181,7 +171,7 @@ silent, drips = socket.create_connection(way), socket.create_connection(way)
 head = b'GET http://www.example.org/ HTTP/1.1\\r\\nHost: www.example.org\\r\\n' + b'X: a\\r\\n' * 2000
 began, ended = time.time(), {}
 drips.setblocking(False); silent.setblocking(False)
-while len(ended) < 2 and time.time() < began + 45:
+while len(ended) < 2 and time.time() < began + PATIENCE:
     for name, s in ('silent', silent), ('drips', drips):
         if name in ended: continue
         try:

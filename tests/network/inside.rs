@@ -2,11 +2,10 @@
 
 use std::fs;
 use std::path::PathBuf;
-use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use crate::common::{Invocation, Run, Running};
+use crate::common::{Invocation, Run, Running, eventually};
 use crate::lab::{Lab, Seen, WWW, WWW6};
 
 /// One attempt at something.
@@ -104,15 +103,13 @@ impl<'a> Inside<'a> {
     #[track_caller]
     pub(crate) fn answer(&mut self, number: u32) -> Result<String, String> {
         let file = self.folder.join(format!("answer-{number}"));
-        let until = Instant::now() + Duration::from_mins(1);
-        while !file.exists() {
-            if !self.running.as_mut().unwrap().is_alive() {
+        eventually("the answer", || {
+            if !file.exists() && !self.running.as_mut().unwrap().is_alive() {
                 let run = self.running.take().unwrap().wait();
                 panic!("it has ended: {} {}", run.out(), run.err());
             }
-            assert!(Instant::now() < until, "no answer");
-            std::thread::sleep(Duration::from_millis(2));
-        }
+            file.exists()
+        });
         let told: Value = serde_json::from_slice(&fs::read(file).unwrap()).unwrap();
         match told["gave"].as_str() {
             Some(gave) => Ok(gave.to_owned()),
@@ -167,6 +164,11 @@ impl<'a> Inside<'a> {
     pub(crate) fn wrong(&mut self, table: &[Attempt]) -> Vec<String> {
         let mut wrong = Vec::new();
         for attempt in table {
+            let patience = match attempt.meets {
+                TheKernel | TheProxy | TheAddress | TheTunnel => "PATIENCE = 3.0",
+                Nothing => "PATIENCE = 200.0",
+            };
+            self.does(patience).unwrap();
             self.lab.forget();
             let told = self.does(attempt.does);
             let seen = self.lab.seen();

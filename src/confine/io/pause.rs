@@ -121,7 +121,7 @@ mod tests {
                 .await
                 .is_err()
         );
-        tokio::time::timeout(Duration::from_secs(5), hold.over()).await.unwrap();
+        hold.over().await;
         drop(pass);
         assert!(hold.try_pass().is_some());
     }

@@ -1,9 +1,9 @@
 use std::collections::BTreeSet;
 use std::net::{IpAddr, SocketAddr};
-use std::time::Duration;
 
 use tokio::net::TcpListener;
 
+use super::stage::PATIENCE;
 use crate::policy::hosts::kind;
 use crate::policy::{Host, HostName};
 use crate::proxy::connect::{Rejected, connect, judge};
@@ -130,7 +130,7 @@ fn runtime() -> tokio::runtime::Runtime {
 async fn to(leads: Result<&str, Failure>, reached: &str, host: &str, port: u16) -> Result<SocketAddr, Rejected> {
     let bounds = Bounds {
         addresses: 3,
-        connect_time: Duration::from_millis(200),
+        connect_time: PATIENCE,
         ..Bounds::default()
     };
     let resolver = Leads(leads.map(addresses));

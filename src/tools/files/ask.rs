@@ -232,7 +232,7 @@ impl Heard {
 }
 
 /// All that a server says to a request: the parts, and the last word.
-#[cfg(any(test, fuzzing))]
+#[cfg(any(test, feature = "fuzzing"))]
 pub(super) fn hear(server: &FileServer, request: &FileRequest) -> Result<(Vec<FileReply>, FileReply), ConfineError> {
     let mut heard = Heard::default();
     let last = server.ask(request, &mut |part| heard.take(part))?;

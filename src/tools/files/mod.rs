@@ -14,7 +14,7 @@ mod arguments;
 mod ask;
 mod change;
 mod failures;
-#[cfg(any(test, fuzzing))]
+#[cfg(any(test, feature = "fuzzing"))]
 pub mod hostile;
 mod judge;
 mod look;

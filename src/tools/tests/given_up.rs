@@ -1,7 +1,7 @@
 //! Calls that are given up, approvers that break down, signals that come.
 
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use nix::sys::signal::Signal;
 
@@ -21,15 +21,20 @@ fn slow() -> (Box<dyn Approver + Send>, Receiver<()>, Sender<bool>) {
     (approver, was_asked, answer)
 }
 
-/// Waits for the question without holding up whoever asks it.
-async fn until_asked(was_asked: &Receiver<()>) {
-    for _ in 0..1000 {
-        if was_asked.try_recv().is_ok() {
-            return;
-        }
+/// How long anything may take. A busy machine must not reach it: it ends a hang.
+const PATIENCE: Duration = Duration::from_mins(4);
+
+/// Waits without holding up whoever is waited for.
+async fn until(what: &str, holds: impl Fn() -> bool) {
+    let start = Instant::now();
+    while !holds() {
+        assert!(start.elapsed() < PATIENCE, "never: {what}");
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
-    panic!("nobody was asked");
+}
+
+async fn until_asked(was_asked: &Receiver<()>) {
+    until("the question", || was_asked.try_recv().is_ok()).await;
 }
 
 #[test]
@@ -73,7 +78,7 @@ fn while_a_question_that_was_given_up_is_open_what_asks_nothing_runs() {
         set.call("free", Value::Null).await.unwrap();
         let free = [ApprovalContext::new("free", Value::Null)];
         let together = set.call_together(&free);
-        let done = tokio::time::timeout(Duration::from_secs(5), together).await.unwrap();
+        let done = tokio::time::timeout(PATIENCE, together).await.unwrap();
         assert!(done[0].is_ok(), "{done:?}");
         answer.send(false).unwrap();
     });
@@ -109,7 +114,7 @@ fn a_delegate_whose_call_was_given_up_while_it_was_asked_anew_is_still_named() {
 #[test]
 fn a_caller_that_is_assessed_slowly_and_given_up_is_still_named_the_next_time() {
     /// Waits for ever when it is assessed for the second time.
-    struct Slow(Fake, usize);
+    struct Slow(Fake, Arc<AtomicUsize>);
     impl Tool for Slow {
         fn name(&self) -> &str {
             self.0.name()
@@ -121,8 +126,7 @@ fn a_caller_that_is_assessed_slowly_and_given_up_is_still_named_the_next_time() 
             self.0.input_schema()
         }
         fn assess<'a>(&'a mut self, context: &'a ApprovalContext) -> Boxed<'a, Result<Assessed, ToolError>> {
-            self.1 += 1;
-            if self.1 == 2 {
+            if self.1.fetch_add(1, Ordering::SeqCst) == 1 {
                 return Box::pin(std::future::pending());
             }
             self.0.assess(context)
@@ -142,11 +146,14 @@ fn a_caller_that_is_assessed_slowly_and_given_up_is_still_named_the_next_time() 
     };
     let (fake, _) = Fake::new("fake", Says::Needs);
     let fake = fake.failing([ToolError::Changed("/w/f".to_owned())]);
-    let mut guarded = Guarded::new(Box::new(Slow(fake, 0)), guard);
+    let assessed = Arc::new(AtomicUsize::new(0));
+    let mut guarded = Guarded::new(Box::new(Slow(fake, Arc::clone(&assessed))), guard);
     run(async {
         let context = context("fake");
-        let given_up = guarded.call(&context, Prepared::nothing());
-        assert!(tokio::time::timeout(Duration::from_millis(50), given_up).await.is_err());
+        tokio::select! {
+            _ = guarded.call(&context, Prepared::nothing()) => panic!("it is still assessed"),
+            () = until("the second time", || assessed.load(Ordering::SeqCst) == 2) => {}
+        }
         guarded.call(&context, Prepared::nothing()).await.unwrap();
     });
     let asked = asked.lock().unwrap();

@@ -171,13 +171,11 @@ fn nothing_is_called_near_what_is_not() {
 }
 
 #[test]
-fn looking_for_what_is_near_takes_little_time_in_a_large_file() {
+fn in_a_large_file_what_is_near_is_looked_for_without_holding_every_line_against_every_other() {
     let content = "let value = compute(argument, other);\n".repeat(300_000);
     let old = "let value = compute(argument, another);\n".repeat(2000);
-    let begun = std::time::Instant::now();
+    // Every line held against every other would take an hour, which is longer than a test may.
     assert!(matches!(edited(&content, &[(&old, "x")]), Err(Why::NoMatch { .. })));
-    // Every line held against every other would take an hour.
-    assert!(begun.elapsed().as_secs() < 60, "{:?}", begun.elapsed());
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use std::io::{Read as _, Write as _};
 use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use super::super::FileServer;
 use super::super::conversation::Conversation;
@@ -49,7 +49,7 @@ fn part() -> Vec<u8> {
     wire::encode(&FileReply::Entries(vec![entry])).unwrap()
 }
 
-const LONG: Duration = Duration::from_mins(1);
+const LONG: Duration = Duration::from_hours(1);
 
 #[test]
 fn a_server_that_hangs_up_has_died() {
@@ -88,10 +88,9 @@ fn parts_without_end_are_given_up() {
 #[test]
 fn a_server_that_speaks_slowly_has_no_more_time_than_one_that_is_silent() {
     for word in [part(), vec![0; 1]] {
-        let started = Instant::now();
         let done = asked(
             move |mut theirs| {
-                theirs.write_all(&1000u32.to_le_bytes()).unwrap();
+                theirs.write_all(&1_000_000u32.to_le_bytes()).unwrap();
                 while theirs.write_all(&word[..1]).is_ok() {
                     std::thread::sleep(Duration::from_millis(20));
                 }
@@ -99,7 +98,6 @@ fn a_server_that_speaks_slowly_has_no_more_time_than_one_that_is_silent() {
             Duration::from_millis(300),
         );
         assert!(matches!(done, Err(ConfineError::Unresponsive)), "{done:?}");
-        assert!(started.elapsed() < Duration::from_secs(10));
     }
 }
 

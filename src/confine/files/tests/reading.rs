@@ -32,7 +32,7 @@ fn ask(path: &OsStr, first: u64, lines: Option<u64>, max_bytes: u64) -> Read {
 }
 
 fn read(world: &World, path: &OsStr, first: u64, lines: Option<u64>, max_bytes: u64) -> Result<Text, Why> {
-    read_within(world, ask(path, first, lines, max_bytes), 60_000)
+    read_within(world, ask(path, first, lines, max_bytes), 3_600_000)
 }
 
 #[test]
@@ -151,14 +151,17 @@ fn a_gigabyte_in_one_line_is_counted_in_little_memory() {
 }
 
 #[test]
-fn the_lines_asked_for_do_not_wait_until_a_gigabyte_is_counted() {
+fn the_lines_asked_for_do_not_wait_until_a_terabyte_is_counted() {
+    const TIB: u64 = 1024 * GIB;
     let world = World::new();
-    let path = sparse(&world, &b"line\n".repeat(10_000), GIB);
-    let begun = std::time::Instant::now();
-    let text = read_within(&world, ask(&path, 2, Some(2), MAX_TEXT), 200).unwrap();
-    assert_eq!((text.bytes, text.end), (b"line\nline\n".to_vec(), End::Whole));
-    assert_eq!((text.total_lines, text.total_bytes), (None, GIB));
-    assert!(begun.elapsed().as_secs() < 5);
+    let path = sparse(&world, &b"line\n".repeat(10_000), TIB);
+    // On a busy machine the first may be over before the lines are found. None is enough to count it all.
+    let mut texts = [200, 5_000, 50_000]
+        .into_iter()
+        .map(|time| read_within(&world, ask(&path, 2, Some(2), MAX_TEXT), time).unwrap());
+    let text = texts.find(|text| text.end == End::Whole).unwrap();
+    assert_eq!(text.bytes, b"line\nline\n");
+    assert_eq!((text.total_lines, text.total_bytes), (None, TIB));
 }
 
 #[test]

@@ -27,6 +27,9 @@ fn top(world: &World) -> OsString {
     fs::canonicalize(world.path("")).unwrap().into_os_string()
 }
 
+/// Milliseconds: longer than anything here takes.
+const TIME: u64 = 3_600_000;
+
 fn search_within(world: &World, ask: Search, deadline_ms: u64) -> Result<(Vec<Match>, Done), Why> {
     world.send(FileAsk::Search(ask), deadline_ms);
     let mut found = Vec::new();
@@ -44,7 +47,7 @@ fn search_within(world: &World, ask: Search, deadline_ms: u64) -> Result<(Vec<Ma
 }
 
 fn search(world: &World, ask: Search) -> (Vec<Match>, Done) {
-    search_within(world, ask, 60_000).unwrap()
+    search_within(world, ask, TIME).unwrap()
 }
 
 fn lines(found: &[Match]) -> Vec<(u64, &[u8])> {
@@ -183,7 +186,7 @@ fn pipes_devices_and_symlinks_are_passed_by() {
     symlink("/dev/zero", world.path("zero")).unwrap();
     let (found, done) = search(&world, ask(top(&world), "needle"));
     assert_eq!((found.len(), done.files, done.unreadable), (1, 1, 0));
-    let why = search_within(&world, ask("/dev/zero".into(), "x"), 60_000).map(drop);
+    let why = search_within(&world, ask("/dev/zero".into(), "x"), TIME).map(drop);
     assert_eq!(why, Err(Why::Special(Special::Device)));
 }
 
@@ -213,7 +216,7 @@ fn a_pattern_that_cannot_be_read_or_grows_too_large_is_malformed() {
         &"a".repeat(100_000),
         "(?<=a)b",
     ] {
-        let why = search_within(&world, ask(top(&world), pattern), 60_000).map(drop);
+        let why = search_within(&world, ask(top(&world), pattern), TIME).map(drop);
         assert!(matches!(why, Err(Why::Malformed(_))), "{why:?}");
     }
 }
@@ -252,7 +255,7 @@ fn time_that_is_over_is_said() {
 fn a_search_of_what_is_missing_fails() {
     let world = World::new();
     assert_eq!(
-        search_within(&world, ask(world.os("missing"), "x"), 60_000).map(drop),
+        search_within(&world, ask(world.os("missing"), "x"), TIME).map(drop),
         Err(Why::Missing)
     );
 }

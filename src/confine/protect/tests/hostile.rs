@@ -3,9 +3,11 @@ use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::symlink;
 use std::os::unix::net::UnixListener;
+use std::time::Duration;
 
 use nix::fcntl::{AT_FDCWD, OFlag, openat};
 use nix::sys::stat::{Mode, mkdirat};
+use nix::time::ClockId;
 
 use super::super::{Guard, ProtectError, What};
 use super::{Scene, one};
@@ -60,6 +62,11 @@ fn deepen(scene: &Scene, levels: usize) -> std::os::fd::OwnedFd {
     at
 }
 
+/// The time of processors that this process has taken.
+fn processor() -> Duration {
+    ClockId::CLOCK_PROCESS_CPUTIME_ID.now().unwrap().into()
+}
+
 #[test]
 fn a_hundred_levels_deep_is_looked_into() {
     let scene = Scene::empty();
@@ -75,7 +82,7 @@ fn a_hundred_levels_deep_is_looked_into() {
 #[test]
 fn what_is_made_too_deep_to_be_looked_into_is_removed_at_once_and_what_was_there_refuses_the_start() {
     let scene = Scene::empty();
-    let begun = std::time::Instant::now();
+    let before = processor();
     let found = scene.run(|s| {
         let bottom = deepen(s, 1000);
         for number in 0..1000 {
@@ -85,7 +92,7 @@ fn what_is_made_too_deep_to_be_looked_into_is_removed_at_once_and_what_was_there
     assert_eq!(found.len(), 1, "{found:?}");
     assert_eq!(found[0].path, scene.at(["deep"; 129].join("/")));
     assert!(!scene.exists(["deep"; 129].join("/")) && scene.exists(["deep"; 128].join("/")));
-    assert!(begun.elapsed() < std::time::Duration::from_secs(30));
+    assert!(processor() - before < Duration::from_secs(30));
     fs::create_dir(scene.at(["deep"; 129].join("/"))).unwrap();
     let refused = Guard::snapshot(&[scene.root()], &[], &scene.store());
     assert!(matches!(refused, Err(ProtectError::TooDeep(_))));
@@ -94,14 +101,14 @@ fn what_is_made_too_deep_to_be_looked_into_is_removed_at_once_and_what_was_there
 #[test]
 fn a_thousand_intruders_cost_no_more_than_their_number() {
     let scene = Scene::empty();
-    let begun = std::time::Instant::now();
+    let before = processor();
     let found = scene.run(|s| {
         for number in 0..1000 {
             s.write(format!("{number}/.envrc"), "evil");
         }
     });
     assert_eq!(found.len(), 1000);
-    assert!(begun.elapsed() < std::time::Duration::from_secs(30));
+    assert!(processor() - before < Duration::from_secs(30));
     let kept = found[999].quarantined.clone().unwrap();
     let manifest = fs::read_to_string(kept.with_file_name("manifest.json")).unwrap();
     assert_eq!(manifest.matches("\"complete\": true").count(), 1000);

@@ -1,0 +1,106 @@
+#!/usr/bin/env bash
+# The long checks: what scripts/test.sh leaves out because it takes minutes. They run before a release, and a part of
+# them whenever its subject changes. Ends with `N passed, N failed`; the exit code is 0 only if nothing failed.
+#
+#   scripts/release-check.sh                 every part
+#   scripts/release-check.sh fuzz bwrap      some of them
+#   scripts/release-check.sh --since main~5  those whose subject changed since then
+#   scripts/release-check.sh --list          what there is, and the subject of each
+#   scripts/release-check.sh --no-install …  fail, instead of installing, where something is missing
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+# The parts: name | what it proves | the paths that are its subject
+parts=(
+    "bwrap|what namespaces hold, where bwrap makes them|src/confine src/backend src/policy src/profile tests/kernel tests/common"
+    "landlock-versions|older versions of Landlock, and kernels without it|src/confine src/backend tests/kernel/older_landlock.rs tests/kernel/without_landlock.rs tests/helpers"
+    "scale|ten thousand calls in a row, a thousand queued, sixty-four at once|src/confine src/tools src/mcp tests/kernel/scale.rs"
+    "conformance|the official MCP conformance suite, in every revision of the protocol|src/mcp src/tools tests/conformance examples/conformance_server.rs"
+    "fuzz|every fuzz target for a minute, guided by coverage, with bounds on the heap|src/config src/policy src/proxy src/audit src/backend/seatbelt src/confine src/tools fuzz"
+    "dist|the profile of packages builds, and its program runs the first command of the README|Cargo.toml Cargo.lock build.rs src"
+    "repeat|five runs of the suite's tests in a row, with two busy loops beside them|tests .config src"
+)
+
+list() {
+    local part name proves paths
+    for part in "${parts[@]}"; do
+        IFS='|' read -r name proves paths <<<"$part"
+        printf '%-18s %s\n%-18s subject: %s\n' "$name" "$proves" "" "$paths"
+    done
+}
+
+# The parts whose subject differs from a commit, uncommitted and new files counted.
+changed_since() {
+    local part name paths
+    for part in "${parts[@]}"; do
+        IFS='|' read -r name _ paths <<<"$part"
+        # shellcheck disable=SC2086 # paths of ours, without spaces
+        if ! git diff --quiet "$1" -- $paths || [[ -n $(git ls-files --others --exclude-standard -- $paths) ]]; then
+            echo "$name"
+        fi
+    done
+}
+
+install=yes since=""
+chosen=()
+while [[ $# -gt 0 ]]; do
+    case "$1" in
+        --list) list; exit 0 ;;
+        --no-install) install=no ;;
+        --since) since=${2:?--since needs a commit}; git rev-parse --quiet --verify "$since^{commit}" >/dev/null || { echo "release-check.sh: no commit $since" >&2; exit 1; }; shift ;;
+        -*) echo "release-check.sh: unknown argument $1; see the top of scripts/release-check.sh" >&2; exit 1 ;;
+        *)
+            list | grep -q "^$1 " || { echo "release-check.sh: no part $1; --list says what there is" >&2; exit 1; }
+            chosen+=("$1")
+            ;;
+    esac
+    shift
+done
+if [[ -n $since ]]; then
+    mapfile -t -O "${#chosen[@]}" chosen < <(changed_since "$since")
+    [[ ${#chosen[@]} -gt 0 ]] || { echo "nothing changed since $since that a long check depends on"; exit 0; }
+elif [[ ${#chosen[@]} -eq 0 ]]; then
+    mapfile -t chosen < <(printf '%s\n' "${parts[@]}" | cut -d'|' -f1)
+fi
+wanted() { printf '%s\n' "${chosen[@]}" | grep -qx "$1"; }
+
+. scripts/common.sh
+provide_packages "$install"
+kernel_takes_filters
+provide_toolchain "$install"
+provide_second_user
+scripts/upstream-servers.sh
+say "building the tests"
+cargo nextest run --locked --no-run || die "the tests do not compile"
+describe_tests
+
+# tests NAME FILTER: some tests, as the invoker and as the second user.
+tests() {
+    suite "$1, as $(id -un)" nextest --profile release-check -E "$2"
+    [[ -z $other ]] || suite "$1, as $other" nextest_as_other --profile release-check -E "$2"
+}
+
+five_busy_runs() {
+    local round
+    for _ in 1 2; do
+        set -m
+        (while :; do :; done) &
+        background+=($!)
+        set +m
+    done
+    for round in 1 2 3 4 5; do suite "run $round of 5 beside two busy loops" nextest; done
+    for _ in 1 2; do kill -- "-${background[-1]}"; unset 'background[-1]'; done
+}
+
+! wanted bwrap || tests "namespaces made by bwrap" "${long[bwrap]}"
+! wanted landlock-versions || tests "older Landlock, and none" "${long[landlock-versions]} + (binary(kernel) & test(/^without_landlock::/))"
+! wanted scale || suite "many calls" nextest --profile release-check -E "${long[scale]}"
+! wanted conformance || step "MCP conformance" tests/conformance/run.sh
+! wanted fuzz || suite "fuzz targets" scripts/fuzz.sh --seconds 60
+if wanted dist; then
+    step "the profile of packages" cargo build --quiet --locked --profile dist
+    step "the first command of the README, as packaged" readme_command dist
+fi
+! wanted repeat || five_busy_runs
+! invoker_is_root || step "nothing is left of the tests" nothing_is_left
+finish

@@ -1,0 +1,85 @@
+//! Changes that would not help: they are not accepted, or it is told.
+
+use serde_json::Value;
+
+use crate::common::{Fixture, SECRET, in_both_regimes};
+use crate::learn::lab::{accepted_nothing, config, learn, proposals, read_only, shown, text};
+
+in_both_regimes! {
+    a_failure_is_a_denial_where_something_stays_denied_and_else_the_commands_own [];
+    what_could_not_be_held_stays_denied [];
+    what_was_accepted_and_did_not_help_is_told ["python3"];
+}
+
+fn a_failure_is_a_denial_where_something_stays_denied_and_else_the_commands_own(world: &Fixture) {
+    let config = read_only(world);
+    let flags = ["learn", "--yes", "--config", config.to_str().unwrap(), "-c"];
+    let ends = |line: &str, code: i32| {
+        let learned = learn(world, &config, &["--yes"], line);
+        assert_eq!(learned["exit"], code, "{line}: {learned:#}");
+        world.stockade(&[&flags[..], &[line]].concat()).output().exits(code);
+        learned
+    };
+    // No change permits it, so none is proposed.
+    let learned = ends("ls /; exit 7", 126);
+    assert!(proposals(&learned).is_empty(), "{learned:#}");
+    ends("ls /; true", 0);
+    ends("cat project-file; exit 7", 7);
+}
+
+fn what_could_not_be_held_stays_denied(world: &Fixture) {
+    // There a deny of what may be read needs `decompose` from the start.
+    if !world.backend.is_in_namespaces() {
+        return;
+    }
+    world.write("secret.txt", SECRET);
+    world.write("sub/x", "x");
+    // It could be made anew in a directory that is written: no mount covers what is not there.
+    let config = config(
+        world,
+        "    project: {root: ./workspace, mode: ro, deny: [secret.txt]}\n",
+    );
+    let before = text(&config);
+    let learned = learn(world, &config, &["--yes"], "touch sub/new");
+    assert!(accepted_nothing(&learned), "{learned:#}");
+    assert_eq!((&learned["exit"], &learned["rounds"][1]), (&126.into(), &Value::Null));
+    let standing = learned["standing"].to_string();
+    assert!(
+        standing.contains("sub/new") && standing.contains("deny_fallback: decompose"),
+        "{learned:#}"
+    );
+    assert_eq!(text(&config), before);
+}
+
+fn what_was_accepted_and_did_not_help_is_told(world: &Fixture) {
+    world.write("sub/n", "x");
+    world.write("src/x", "x");
+    let config = read_only(world);
+    let line = "python3 -c \"import os; os.link('sub/n', 'src/h')\"";
+    let learned = learn(world, &config, &["--yes"], line);
+    let notes = learned["notes"].to_string();
+    if !world.backend.is_in_namespaces() {
+        assert_eq!(
+            (&learned["passes"], notes.as_str()),
+            (&true.into(), "[]"),
+            "{learned:#}"
+        );
+        return;
+    }
+    assert_eq!(learned["passes"], false, "{learned:#}");
+    for place in ["sub", "src"] {
+        let root = format!("a root for {}: read+write", shown(world.workspace().join(place)));
+        assert!(notes.contains(&root), "{learned:#}");
+    }
+    assert!(
+        notes.contains("hard links") && notes.contains("one root"),
+        "{learned:#}"
+    );
+    let config = read_only(world);
+    let args = ["learn", "--yes", "--config", config.to_str().unwrap(), "-c", line];
+    let said = world.stockade(&args).output().exits(1).err();
+    assert!(
+        said.contains("the command does not pass all the same: a root for"),
+        "{said}"
+    );
+}

@@ -1,0 +1,110 @@
+//! What is said where nobody looked, and who may have somebody look.
+
+use std::path::PathBuf;
+
+use serde_json::{Value, json};
+
+use crate::common::{Fixture, in_both_regimes};
+use crate::explain::tried::blocked;
+
+in_both_regimes! {
+    a_failure_that_sounds_like_a_refusal_has_a_hint [];
+    a_failure_to_find_what_is_hidden_has_a_hint [];
+    a_tool_call_tells_what_was_denied [];
+    without_a_word_of_it_nothing_is_explained [];
+}
+
+fn config(world: &Fixture, explain: &str) -> PathBuf {
+    let text = format!(
+        "extends: [workspace-write]\nsandbox:\n  os_sandbox_fallback: fail_fast\nshell:\n{explain}  default: {{allowed: true, approval: none}}\n"
+    );
+    world.write("agent.yaml", text)
+}
+
+fn outcome(world: &Fixture, config: &str, line: &str) -> Value {
+    let run = world
+        .stockade(&["run", "--config", config, "--json", "-c", line])
+        .output();
+    serde_json::from_str(&run.out()).unwrap_or_else(|_| panic!("{} {}", run.out(), run.err()))
+}
+
+fn a_failure_that_sounds_like_a_refusal_has_a_hint(world: &Fixture) {
+    let config = config(world, "  explain: on_failure\n");
+    let config = config.to_str().unwrap();
+    let denied = "touch /usr/x || { echo 'touch: Permission denied' >&2; exit 1; }";
+    let failed = outcome(world, config, denied);
+    let hint = failed["hint"].as_str().unwrap();
+    assert!(hint.contains("--explain") && hint.contains("explain: always"), "{hint}");
+    for line in ["true", "exit 3", "echo 'Permission denied' >&2"] {
+        let outcome = outcome(world, config, line);
+        assert!(outcome.get("hint").is_none(), "{line}: {outcome:#}");
+        assert!(outcome.get("explained").is_none(), "{line}: {outcome:#}");
+    }
+    // What is streamed is not known to sound like anything.
+    let streamed = |line: &str| world.stockade(&["run", "--config", config, "-c", line]).output().err();
+    assert!(streamed("exit 3").contains("--explain"));
+    assert!(!streamed("true").contains("--explain"));
+    // Who looked needs no hint.
+    let looked = ["run", "--config", config, "--explain", "--json", "-c", denied];
+    let looked: Value = serde_json::from_str(&world.stockade(&looked).output().out()).unwrap();
+    assert!(
+        looked.get("hint").is_none() && looked.get("explained").is_some(),
+        "{looked:#}"
+    );
+}
+
+fn a_failure_to_find_what_is_hidden_has_a_hint(world: &Fixture) {
+    let config = config(world, "  explain: on_failure\n");
+    let config = config.to_str().unwrap();
+    let is_hinted = |line: &str| outcome(world, config, line).get("hint").is_some();
+    // Elsewhere nothing is hidden, and what is missing is.
+    let is_hidden = world.backend.is_in_namespaces();
+    assert_eq!(is_hinted("cat /srv/nothing-of-the-kind"), is_hidden);
+    assert!(is_hinted("cat /etc/shadow"));
+    for line in [
+        "cat missing",
+        "cat ./missing/x",
+        "cat /usr/missing",
+        "cat /tmp/missing",
+        "cat \"$HOME/missing\"",
+    ] {
+        assert!(!is_hinted(line), "{line}");
+    }
+    let run = ["run", "--config", config, "--json", "--", "/srv/nothing-of-the-kind"];
+    let run: Value = serde_json::from_str(&world.stockade(&run).output().out()).unwrap();
+    assert_eq!(run.get("hint").is_some(), is_hidden, "{run:#}");
+}
+
+fn a_tool_call_tells_what_was_denied(world: &Fixture) {
+    let secret = world.outside().join("secret");
+    let arguments = json!({"command": format!("cat {}", secret.display())}).to_string();
+    let called = |config: &str, flags: &[&str]| {
+        let words = [&["call", "--config", config, "--json"], flags, &["shell", &arguments]].concat();
+        let run = world.stockade(&words).output();
+        serde_json::from_str::<Value>(&run.out()).unwrap_or_else(|_| panic!("{} {}", run.out(), run.err()))
+    };
+    let plain = config(world, "");
+    let plain = plain.to_str().unwrap().to_owned();
+    let told = |called: &Value| {
+        let all = blocked(&called["data"]);
+        assert_eq!(all.len(), 1, "{called:#}");
+        assert_eq!(all[0].what, secret.to_str().unwrap());
+        assert!(
+            called["text"].as_str().unwrap().contains("[denied: read "),
+            "{called:#}"
+        );
+    };
+    told(&called(&plain, &["--explain"]));
+    assert!(called(&plain, &[])["data"].get("explained").is_none());
+    let always = config(world, "  explain: always\n");
+    told(&called(always.to_str().unwrap(), &[]));
+}
+
+fn without_a_word_of_it_nothing_is_explained(world: &Fixture) {
+    let run = world.stockade(&["run", "--json", "-c", "cat /etc/shadow"]).output();
+    let outcome: Value = serde_json::from_str(&run.out()).unwrap();
+    assert!(
+        outcome.get("explained").is_none() && outcome.get("hint").is_none(),
+        "{outcome:#}"
+    );
+}

@@ -1,0 +1,59 @@
+//! What the kernel permits a confined command, in every regime, as root and as an ordinary user; each denial beside a twin that succeeds.
+#![allow(missing_docs, reason = "a test file")]
+
+#[cfg(test)]
+#[path = "../common/mod.rs"]
+mod common;
+
+#[cfg(test)]
+mod broker;
+#[cfg(test)]
+mod bwrap;
+#[cfg(test)]
+mod command_io;
+#[cfg(test)]
+mod confinement;
+#[cfg(test)]
+mod container;
+#[cfg(test)]
+mod control_groups;
+#[cfg(test)]
+mod explain;
+#[cfg(test)]
+mod file_tools;
+#[cfg(test)]
+mod fork_bomb;
+#[cfg(test)]
+mod host;
+#[cfg(test)]
+mod kernel_records;
+#[cfg(test)]
+mod limits;
+#[cfg(test)]
+mod namespaces;
+#[cfg(test)]
+mod older_landlock;
+#[cfg(test)]
+mod own_mounts;
+#[cfg(test)]
+mod protected;
+#[cfg(test)]
+mod real_tools;
+#[cfg(test)]
+mod replaced;
+#[cfg(test)]
+mod same_answers;
+#[cfg(test)]
+mod same_sandbox;
+#[cfg(test)]
+mod scale;
+#[cfg(test)]
+mod seccomp;
+#[cfg(test)]
+mod stopped;
+#[cfg(test)]
+mod tree;
+#[cfg(test)]
+mod waiting;
+#[cfg(test)]
+mod without_landlock;

@@ -1,0 +1,345 @@
+//! The process that stands over a command, stopped by somebody outside who may signal it.
+#![allow(missing_docs, reason = "a test file")]
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::path::{Path, PathBuf};
+    use std::thread::{JoinHandle, sleep, spawn};
+    use std::time::Duration;
+
+    use nix::sys::signal::{Signal, kill};
+    use nix::unistd::Pid;
+    use serde_json::{Value, json};
+
+    use crate::common::agent::{Agent, Era, forms};
+    use crate::common::{
+        Fixture, Run, Running, descendants, eventually, in_both_regimes, in_bwrap, marker, wait_until_gone,
+    };
+
+    in_both_regimes! {
+        a_keeper_that_is_stopped_goes_on_and_puts_back_what_it_has_to [];
+        one_that_is_stopped_again_and_again_is_killed_with_all_below_it_and_what_it_did_not_put_back_is_told [];
+        a_session_ends_whose_keeper_is_stopped_again_and_again [];
+        a_stop_that_is_heard_of_after_the_end_changes_nothing_of_it [];
+        what_is_put_back_when_the_worker_of_a_file_tool_dies_is_named_by_the_tool [];
+    }
+
+    in_bwrap! {
+        one_that_is_stopped_again_and_again_is_killed_with_all_below_it_and_what_it_did_not_put_back_is_told [];
+    }
+
+    fn keeper_among(all: &[i32]) -> Option<Pid> {
+        let name = |pid: &i32| fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
+        let found = all.iter().find(|pid| name(pid).trim() == "stockade-keep");
+        found.map(|pid| Pid::from_raw(*pid))
+    }
+
+    fn keeper(stockade: i32) -> Pid {
+        keeper_among(&descendants(stockade)).expect("there is no keeper")
+    }
+
+    /// Stops it as long as it is there.
+    fn stop_again_and_again(keeper: Pid) -> JoinHandle<()> {
+        spawn(move || {
+            while kill(keeper, Signal::SIGSTOP).is_ok() {
+                std::thread::yield_now();
+            }
+        })
+    }
+
+    /// The letter that says what a process does; none of one that is gone.
+    fn state(pid: Pid) -> Option<char> {
+        let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+        stat.rsplit(") ").next()?.chars().next()
+    }
+
+    /// A command that its time ends, with `count` processes `sleep MARKER` in it, its keeper, and the marker. A machine may
+    /// be too busy for it to get there in time; then it has more time.
+    fn in_time(count: usize, start: impl Fn(&str, &str) -> Running) -> (Running, Pid, String) {
+        for time in ["2s", "20s", "120s"] {
+            let marker = marker();
+            let wanted = format!("sleep\0{marker}\0");
+            let mut running = start(time, &marker);
+            while running.is_alive() {
+                let all = descendants(running.pid());
+                let line = |pid: &i32| fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+                let sleeping = all.iter().filter(|pid| line(pid) == wanted.as_bytes()).count();
+                if let (true, Some(keeper)) = (sleeping >= count, keeper_among(&all)) {
+                    return (running, keeper, marker);
+                }
+                sleep(Duration::from_millis(5));
+            }
+            running.wait().exits(124);
+        }
+        panic!("the command never got there");
+    }
+
+    fn config(world: &Fixture) -> (PathBuf, PathBuf) {
+        let log = world.base().join("log/audit.jsonl");
+        let text = format!(
+            "extends: [system]\nsandbox: {{protect_fallback: undo, paths: {{w: {{root: {}, mode: rw, write_approval: false}}}}}}\n\
+             shell: {{default: {{allowed: true, approval: none}}}}\naudit: {{log: {}}}\n",
+            world.workspace().display(),
+            log.display(),
+        );
+        (world.write(world.base().join("recorded.yaml"), text), log)
+    }
+
+    fn a_stop_that_is_heard_of_after_the_end_changes_nothing_of_it(world: &Fixture) {
+        let (config, _) = config(world);
+        let [note, go] = ["home", "go"].map(|name| world.workspace().join(name));
+        let line = "echo $HOME >note; mv note home; until [ -e go ]; do sleep 0.02; done; echo said; exit 7";
+        let args = ["run", "--config", config.to_str().unwrap(), "-c", line];
+        // Which of the two is looked at first is a matter of chance where nothing says it.
+        for turn in 0..8 {
+            let running = world.stockade(&args).spawn();
+            eventually("the command runs", || note.exists());
+            let parent = Pid::from_raw(running.pid());
+            kill(parent, Signal::SIGSTOP).unwrap();
+            eventually("the parent is stopped", || state(parent) == Some('T'));
+            let home = PathBuf::from(fs::read_to_string(&note).unwrap().trim_end());
+            fs::write(&go, "").unwrap();
+            eventually("the command is over, and its home is gone", || !home.exists());
+            for signal in [Signal::SIGTERM, Signal::SIGCONT] {
+                kill(parent, signal).unwrap();
+            }
+            let run = running.wait();
+            assert_eq!(
+                (run.code(), run.out()),
+                (7, "said\n".to_owned()),
+                "turn {turn}: {}",
+                run.err()
+            );
+            for file in [&note, &go] {
+                fs::remove_file(file).unwrap();
+            }
+        }
+    }
+
+    fn a_keeper_that_is_stopped_goes_on_and_puts_back_what_it_has_to(world: &Fixture) {
+        let (config, _) = config(world);
+        let (running, keeper, marker) = in_time(1, |time, marker| {
+            let line = format!("echo evil > .envrc; exec sleep {marker}");
+            let args = ["run", "--config", config.to_str().unwrap(), "--timeout", time];
+            world.stockade(&args).args(["-c", &line]).spawn()
+        });
+        // It is gone where the time was over meanwhile.
+        let _stopped = kill(keeper, Signal::SIGSTOP);
+        let run = running.wait().exits(124);
+        assert!(
+            run.err().contains(".envrc is protected and was created"),
+            "{}",
+            run.err()
+        );
+        assert!(!world.workspace().join(".envrc").exists());
+        wait_until_gone(&marker);
+    }
+
+    fn one_that_is_stopped_again_and_again_is_killed_with_all_below_it_and_what_it_did_not_put_back_is_told(
+        world: &Fixture,
+    ) {
+        let (config, log) = config(world);
+        let mut killed = 0;
+        for as_json in [false, true] {
+            // Now and then one gets enough done between two stops, and ends as if there had been none.
+            let mut killed_one = None;
+            eventually("a keeper is killed", || {
+                let run = stopped_all_along(world, &config, as_json);
+                killed_one = (run.code() == 125).then_some(run);
+                killed_one.is_some()
+            });
+            let run = killed_one.unwrap();
+            killed += 1;
+            if as_json {
+                let outcome: Value = serde_json::from_str(&run.out()).unwrap();
+                assert_eq!(outcome["status"], "timed_out", "{outcome}");
+                let told = outcome["unsettled"].as_str().unwrap();
+                assert!(told.contains("the process that puts them back was killed"), "{outcome}");
+            } else {
+                let told = run.err();
+                assert!(told.contains("stockade: timed out"), "{told}");
+                assert!(
+                    told.contains("could not be restored: the process that puts them back was killed"),
+                    "{told}"
+                );
+            }
+            // Any start may have put it back by now; after this one it is.
+            let again = ["run", "--config", config.to_str().unwrap(), "-c", "true"];
+            world.stockade(&again).output().exits(0);
+            assert!(!world.workspace().join(".envrc").exists());
+        }
+        let recorded = fs::read_to_string(log).unwrap();
+        let told = recorded.matches("the process that puts them back was killed");
+        assert_eq!(told.count(), killed, "{recorded}");
+    }
+
+    /// A command whose keeper is stopped from its first moment on. Whatever came of it, nothing of it is alive.
+    fn stopped_all_along(world: &Fixture, config: &Path, as_json: bool) -> Run {
+        let flags: &[&str] = if as_json { &["--json"] } else { &[] };
+        // More than is put back between two stops.
+        let plant = "for i in $(seq 200); do mkdir -p d$i; echo evil > d$i/.envrc; done; echo evil > .envrc";
+        let (running, keeper, marker) = in_time(2, |time, marker| {
+            // One that left its session and its parent as well.
+            let line = format!("{plant}; (setsid sleep {marker} &); exec sleep {marker}");
+            let head = ["run", "--config", config.to_str().unwrap(), "--timeout", time];
+            world.stockade(&[&head[..], flags, &["-c", &line]].concat()).spawn()
+        });
+        let stopping = stop_again_and_again(keeper);
+        let run = running.wait();
+        wait_until_gone(&marker);
+        stopping.join().unwrap();
+        assert!([124, 125].contains(&run.code()), "{}", run.err());
+        run
+    }
+
+    fn a_session_ends_whose_keeper_is_stopped_again_and_again(world: &Fixture) {
+        let (config, _) = config(world);
+        let args = ["mcp", "--config", config.to_str().unwrap()];
+        let mut agent = Agent::start(world.stockade(&args), Era::Session, forms());
+        let done = agent.call("shell", &json!({"command": "true"}));
+        assert_eq!(done["structuredContent"]["code"], 0, "{done}");
+        let stopping = stop_again_and_again(keeper(i32::try_from(agent.pid()).unwrap()));
+        let (code, told) = agent.end();
+        assert_eq!(code, Some(0), "{told}");
+        stopping.join().unwrap();
+    }
+
+    /// The child of the keeper.
+    fn worker(stockade: i32) -> Pid {
+        let keeper = keeper(stockade).to_string();
+        let parent = |pid: &i32| {
+            let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+            let line = status.lines().find_map(|line| line.strip_prefix("PPid:"));
+            line.unwrap_or_default().trim().to_owned()
+        };
+        let all = descendants(stockade);
+        Pid::from_raw(
+            *all.iter()
+                .find(|pid| parent(pid) == keeper)
+                .expect("there is no worker"),
+        )
+    }
+
+    /// What `pid` started, and what that started: faster than a look at all there is.
+    fn below(pid: i32) -> Vec<i32> {
+        let tasks = fs::read_dir(format!("/proc/{pid}/task"))
+            .into_iter()
+            .flatten()
+            .flatten();
+        let lists = tasks.map(|task| fs::read_to_string(task.path().join("children")).unwrap_or_default());
+        let children = lists.flat_map(|list| {
+            let pids = list.split_whitespace().map(|pid| pid.parse().unwrap());
+            pids.collect::<Vec<i32>>()
+        });
+        children
+            .flat_map(|child| [vec![child], below(child)].concat())
+            .collect()
+    }
+
+    fn what_is_put_back_when_the_worker_of_a_file_tool_dies_is_named_by_the_tool(world: &Fixture) {
+        let (config, log) = config(world);
+        world.write("there.txt", "there\n");
+        let asked = world.base().join("asked");
+        let go = world.base().join("go");
+        // While it is asked, there is a worker, and nothing is under way.
+        let line = format!(
+            "#!/bin/sh\ncat > /dev/null; echo > {}; while [ ! -e {} ]; do sleep 0.02; done; echo '{{\"approved\": true}}'\n",
+            asked.display(),
+            go.display()
+        );
+        let approver = world.program(world.base().join("approver"), line);
+        let text = fs::read_to_string(&config).unwrap();
+        fs::write(
+            &config,
+            format!("{text}tools: {{write_file: {{approval: required}}, read_file: {{approval: required}}}}\n"),
+        )
+        .unwrap();
+        let envrc = world.workspace().join(".envrc");
+        let made = world.workspace().join("new.txt");
+        let call = |tool: &str, arguments: &Value| {
+            for file in [&asked, &go, &made] {
+                let _gone = fs::remove_file(file);
+            }
+            let arguments = arguments.to_string();
+            let words = ["call", "--json", "--config", config.to_str().unwrap()];
+            let asks = ["--approver-program", approver.to_str().unwrap(), tool, &arguments];
+            let running = world.stockade(&[&words[..], &asks].concat()).spawn();
+            eventually(&format!("{tool} is asked about"), || asked.exists());
+            let worker = worker(running.pid());
+            (running, worker)
+        };
+        // What only reads changes nothing: what has changed meanwhile, a person changed.
+        eventually("a worker dies that was to read", || {
+            let (running, idle) = call("read_file", &json!({"path": "there.txt"}));
+            let all: Vec<i32> = descendants(idle.as_raw()).into_iter().chain([idle.as_raw()]).collect();
+            for pid in &all {
+                kill(Pid::from_raw(*pid), Signal::SIGSTOP).unwrap();
+            }
+            fs::write(&envrc, "a person's").unwrap();
+            fs::write(&go, "").unwrap();
+            eventually("whoever is asked has answered", || {
+                let name = |pid: i32| fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
+                let mut all = descendants(running.pid()).into_iter();
+                all.all(|pid| name(pid).trim() != "approver")
+            });
+            // What was answered is heard, and the worker told; if it was not yet, another worker reads.
+            sleep(Duration::from_millis(500));
+            kill(idle, Signal::SIGKILL).unwrap();
+            let run = running.wait();
+            assert_eq!(fs::read_to_string(&envrc).unwrap(), "a person's");
+            fs::remove_file(&envrc).unwrap();
+            run.code() != 0
+        });
+        // The process that writes is stopped as soon as it is there, if it is still there then.
+        let mut ended = None;
+        eventually("a process that writes is stopped", || {
+            let (running, worker) = call("write_file", &json!({"path": "new.txt", "content": "new\n"}));
+            let before = below(worker.as_raw());
+            fs::write(&go, "").unwrap();
+            let mut writer = None;
+            eventually("somebody writes", || {
+                // Without a pause: it is there for a moment.
+                for _ in 0..2_000 {
+                    writer = below(worker.as_raw()).into_iter().find(|pid| !before.contains(pid));
+                    if writer.is_some() || made.exists() {
+                        return true;
+                    }
+                }
+                false
+            });
+            let writer = writer.map(Pid::from_raw);
+            if let Some(writer) = writer {
+                let _gone = kill(writer, Signal::SIGSTOP);
+                eventually("it is stopped, or over", || {
+                    matches!(state(writer), None | Some('T' | 'Z'))
+                });
+            }
+            let is_stopped = writer.is_some_and(|writer| state(writer) == Some('T'));
+            if !is_stopped || made.exists() {
+                let _goes_on = writer.map(|writer| kill(writer, Signal::SIGCONT));
+                running.wait();
+                return false;
+            }
+            fs::write(&envrc, "evil").unwrap();
+            kill(worker, Signal::SIGKILL).unwrap();
+            ended = Some(running.wait());
+            true
+        });
+        let run = ended.unwrap();
+        assert_ne!(run.code(), 0, "{}", run.out());
+        let outcome: Value = serde_json::from_str(&run.out()).unwrap_or_else(|_| panic!("{}", run.err()));
+        let ours = |one: &&Value| one["path"].as_str().unwrap().ends_with("/.envrc");
+        // It may have answered before it was stopped.
+        let [told, said] = [("restored", "reason"), ("data", "text")].map(|(list, words)| {
+            let list = outcome[list].get("restored").unwrap_or(&outcome[list]);
+            let told = list.as_array().is_some_and(|all| all.iter().any(|one| ours(&one)));
+            let said = outcome[words].as_str().unwrap_or_default();
+            (told, said.contains(".envrc is protected and was created"))
+        });
+        assert!((true, true) == told || (true, true) == said, "{outcome}");
+        assert!(!envrc.exists());
+        let recorded = fs::read_to_string(log).unwrap();
+        assert!(recorded.contains("\"violation\""), "{recorded}");
+    }
+}

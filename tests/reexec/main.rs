@@ -1,0 +1,29 @@
+//! Tests that start their own program again, as Stockade's stage or as a stand-in for `sandbox-exec`, so `main` is their own.
+//! [`libtest`] speaks the language of libtest and nextest.
+
+#[cfg(test)]
+mod differential;
+#[cfg(test)]
+#[path = "../common/libtest.rs"]
+mod libtest;
+#[cfg(test)]
+mod seatbelt_launch;
+#[cfg(test)]
+mod workers;
+
+fn main() -> std::process::ExitCode {
+    let first = std::env::args_os().nth(1);
+    if first.as_deref().is_some_and(stockade::confine::stage::is_ours) {
+        stockade::confine::stage::main();
+    }
+    // The first argument of `sandbox-exec`.
+    if first.is_some_and(|first| first == "-p") {
+        return seatbelt_launch::stand_in::main();
+    }
+    let trials = [
+        differential::trials::all(),
+        seatbelt_launch::trials::TRIALS.to_vec(),
+        workers::trials::all(),
+    ];
+    libtest::main(&trials.concat(), &differential::trials::planted())
+}
