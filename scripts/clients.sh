@@ -77,5 +77,5 @@ fi
 [[ -x $binary ]] || die "there is no $binary; build it, or name another with --binary"
 # Nothing is written beside the tests, so that the next user can run them.
 export PYTHONDONTWRITEBYTECODE=1
-exec timeout --kill-after=10 600 "$venv/bin/python" -m pytest --config-file="$tests/pytest.ini" --rootdir="$tests" --quiet \
+exec timeout --kill-after=10 1800 "$venv/bin/python" -m pytest --config-file="$tests/pytest.ini" --rootdir="$tests" --quiet \
     --binary "$binary" --node "$(node_home)/bin/node" --inspector "$node_modules" "$tests" "$@"

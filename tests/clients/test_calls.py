@@ -161,13 +161,13 @@ async def test_a_long_command_does_not_hold_up_a_read(world: World, era: str) ->
     async with world.client(era) as client, anyio.create_task_group() as group:
 
         async def wait() -> None:
-            line = "touch begun; until [ -e go ]; do sleep 0.05; done; echo late"
+            line = "touch notes/begun; until [ -e go ]; do sleep 0.05; done; echo late"
             result = done(await client.call_tool("shell", {"command": line}))
             order.append(text_of(result))
 
         order: list[str] = []
         group.start_soon(wait)
-        assert await until(lambda: world.has("begun"))
+        assert await until(lambda: world.has("notes/begun"))
         done(await client.call_tool("read_file", {"path": "readme.txt"}))
         order.append("read")
         done(await client.call_tool("shell", {"command": "echo early"}))

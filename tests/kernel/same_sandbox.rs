@@ -7,11 +7,14 @@ mod tests {
     use std::collections::BTreeSet;
     use std::fs;
     use std::path::{Path, PathBuf};
+    use std::time::Duration;
 
     use nix::sys::signal::Signal;
     use serde_json::Value;
 
-    use crate::common::{Actor, Backend, Fixture, SECRET, descendants, marker, wait_for_processes, wait_until_gone};
+    use crate::common::{
+        Actor, Backend, Fixture, SECRET, descendants, eventually, marker, wait_for_processes, wait_until_gone,
+    };
 
     crate::common::declare! { root_in_both Root Bwrap;
         a_command_finds_the_same ["python3", "git"];
@@ -264,6 +267,25 @@ print(json.dumps({
         found
     }
 
+    /// What a process has open once nothing of its start is: it is the same twice, a while apart.
+    fn held_open(pid: i32) -> Vec<String> {
+        let open = || -> Option<Vec<String>> {
+            let fds = fs::read_dir(format!("/proc/{pid}/fd")).unwrap();
+            // One that was closed meanwhile leads nowhere.
+            fds.map(|fd| Some(fs::read_link(fd.ok()?.path()).ok()?.to_str()?.to_owned()))
+                .collect()
+        };
+        let mut last = None;
+        eventually("a process opens and closes nothing", || {
+            let now = open();
+            let is_settled = now.is_some() && now == last;
+            last = now;
+            std::thread::sleep(Duration::from_millis(100));
+            is_settled
+        });
+        last.unwrap()
+    }
+
     fn the_first_process_and_the_worker_hold_nothing_of_the_host(world: &Fixture) {
         if Actor::invoker() == Actor::User {
             // Who is not root cannot look.
@@ -294,8 +316,7 @@ print(json.dumps({
                     }
                 }
                 let mut fds = Vec::new();
-                for fd in fs::read_dir(format!("/proc/{pid}/fd")).unwrap().flatten() {
-                    let target = fs::read_link(fd.path()).unwrap().to_str().unwrap().to_owned();
+                for target in held_open(pid) {
                     let kind = target.split([':', '[']).next().unwrap();
                     if !(target.starts_with("anon_inode") || ["socket", "pipe", "/dev/null"].contains(&kind)) {
                         assert!(
