@@ -267,10 +267,15 @@ start_beside() {
     set +m
 }
 
-# Waits for what `start_beside` started, which is in nothing's way any more, and counts it.
+# Gives what `start_beside` started its share of the processors: what is left to do waits more than it works.
+hurry_beside() {
+    local process
+    for process in $(pgrep --pgroup "${background[-1]}"); do chrt --other --all-tasks --pid 0 "$process" || true; done 2>/dev/null
+}
+
+# Waits for what `start_beside` started, and counts it.
 collect() {
-    local index kind name log status process group="${background[-1]}"
-    for process in $(pgrep --pgroup "$group"); do chrt --other --all-tasks --pid 0 "$process" || true; done 2>/dev/null
+    local index kind name log status group="${background[-1]}"
     for index in "${!queue[@]}"; do
         IFS=$'\x1f' read -r kind name _ <<<"${queue[index]}"
         say "$name"

@@ -55,6 +55,7 @@ start_beside
 suite "tests as $(id -un)" nextest
 [[ -z $other ]] || suite "tests as $other" nextest_as_other --profile second-user
 ! invoker_is_root || step "nothing is left of the tests" nothing_is_left
+hurry_beside
 suite "real MCP clients" scripts/clients.sh
 collect
 step "the first command of the README" readme_command release

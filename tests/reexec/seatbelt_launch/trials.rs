@@ -22,14 +22,14 @@ pub(crate) const TRIALS: &[Trial] = &[
     ),
     ("seatbelt_launch::paths_of_any_kind_stay_paths", |_| hostile_names()),
     ("seatbelt_launch::the_environment_is_only_what_was_given", |_| {
-        environment()
+        environment();
     }),
     (
         "seatbelt_launch::a_plan_that_is_weaker_than_the_profile_is_not_started",
         |_| weaker(),
     ),
     ("seatbelt_launch::nothing_is_started_inside_of_another_sandbox", |_| {
-        nested()
+        nested();
     }),
     (
         "seatbelt_launch::nothing_is_started_where_the_program_does_not_work",

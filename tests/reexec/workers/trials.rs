@@ -144,7 +144,7 @@ const AHEAD: [Trial; 11] = [
         |_| taken(),
     ),
     ("workers::ahead::a_stage_that_died_while_it_waited_is_replaced", |_| {
-        replaced()
+        replaced();
     }),
     (
         "workers::ahead::landlock::a_stage_that_was_told_what_is_needed_has_looked_before_the_command_comes",
@@ -182,7 +182,7 @@ const AHEAD: [Trial; 11] = [
 
 const AUTO: [Trial; 3] = [
     ("workers::auto::namespaces_are_tried_out_once_and_remembered", |_| {
-        remembered()
+        remembered();
     }),
     (
         "workers::auto::where_they_cannot_be_made_any_more_the_call_falls_to_landlock_and_says_why",
