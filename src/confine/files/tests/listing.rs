@@ -213,7 +213,7 @@ fn an_ignore_file_of_any_length_takes_little_time() {
     world.file("d/e/.gitignore", format!("{}\n", "*a?".repeat(1_000_000)));
     let before = processor();
     assert_eq!(names(&world, 9, all()), ["d", "d/e"]);
-    let took = processor() - before;
+    let took = processor().saturating_sub(before);
     assert!(took.as_secs() < 15, "{took:?}");
 }
 
