@@ -2,7 +2,8 @@
 # Sourced from the root of the repository, never run by itself.
 # shellcheck shell=bash
 umask 022
-PATH="$PATH:/usr/sbin:/sbin"
+# cargo finds its subcommands in the last of these, wherever it lies itself.
+PATH="$PATH:/usr/sbin:/sbin:${CARGO_HOME:-$HOME/.cargo}/bin"
 export CARGO_TERM_COLOR="${CARGO_TERM_COLOR:-never}" INSTA_UPDATE=no
 # Most tests wait for other processes most of the time: twice as many as there are processors keep these busy.
 export NEXTEST_TEST_THREADS="${NEXTEST_TEST_THREADS:-$(($(nproc) * 2))}"
@@ -65,7 +66,7 @@ provide_packages() {
     as_root env DEBIAN_FRONTEND=noninteractive apt-get -qq install --yes --no-install-recommends "${missing[@]}" >/dev/null
 }
 
-# The oldest cargo-nextest that reads .config/nextest.toml, and the one that is installed where there is none.
+# Installed where there is none; .config/nextest.toml says which older ones do.
 nextest_version=0.9.143
 
 # provide_toolchain yes|no
@@ -74,6 +75,7 @@ provide_toolchain() {
     local component
     for component in fmt clippy; do
         cargo "$component" --version >/dev/null 2>&1 && continue
+        [[ $1 == yes ]] || die "cargo $component is missing; install it with your Rust"
         command -v rustup >/dev/null || die "cargo $component is missing; install it with your Rust"
         rustup component add "${component/fmt/rustfmt}"
     done
@@ -117,7 +119,11 @@ test_user="" other_uid="" other_gid="" owned_before="" background=()
 clean_up() {
     local group
     for group in "${background[@]}"; do kill -- "-$group" 2>/dev/null || true; done
-    [[ -z $test_user ]] || userdel "$test_user" 2>/dev/null || true
+    if [[ -n $test_user ]]; then
+        # An account with a process is not removed.
+        pkill -KILL -u "$other_uid" || true
+        userdel "$test_user" 2>/dev/null || printf '%s: the account %s could not be removed\n' "${0##*/}" "$test_user" >&2
+    fi
     rm -rf "$scratch"
 }
 trap clean_up EXIT
@@ -159,7 +165,7 @@ as_other() {
     fi
 }
 programs=git,make,python3,pytest,tmux,tar,find,rsync,npm,node,bwrap,systemd-analyze,mcp-servers,ip,openssl,curl,setfacl
-other_path=/usr/local/bin:/usr/bin:/bin other_required=none other=""
+other_path=/usr/local/bin:/usr/bin:/bin other_required=none other="" other_tests=()
 
 # Decides who the second user is, and what each of the two must find: sets `other`, empty where there is none.
 provide_second_user() {
@@ -173,9 +179,10 @@ provide_second_user() {
             say "this toolchain is closed to other users: what runs cargo confined is tested as root only"
         fi
         # An ordinary user cannot be root, whatever is required.
-        other="an ordinary user" other_required=${STOCKADE_TEST_REQUIRE-user,$programs}
+        other="an ordinary user" other_tests=(--profile second-user) other_required=${STOCKADE_TEST_REQUIRE-user,$programs}
         other_required=${other_required//root/}
     else
+        # An ordinary user could not act as root: all tests run again.
         other=root other_required=${STOCKADE_TEST_REQUIRE-root,user,audit,$programs}
         export STOCKADE_TEST_REQUIRE="${STOCKADE_TEST_REQUIRE-user,$programs,cargo}"
         STOCKADE_TEST_REQUIRE=${STOCKADE_TEST_REQUIRE//root/}
@@ -206,6 +213,19 @@ test_a_copy_if_closed() {
     cd "$scratch/copy"
 }
 
+# Runs a program so that TERM and Ctrl-C end it at once: bash hears of a signal when what is in front of it ends.
+interruptibly() {
+    local status=0
+    set -m
+    "$@" </dev/null &
+    local group=$!
+    set +m
+    background+=("$group")
+    wait "$group" || status=$?
+    unset 'background[-1]'
+    return "$status"
+}
+
 # ---- Running and counting ---------------------------------------------------------------------------------------
 
 passed=0 failed=0
@@ -215,7 +235,7 @@ fail() { failed=$((failed + ${2:-1})); failures+=("$1"); }
 # step NAME COMMAND…: one check that passes or fails.
 step() {
     say "$1"
-    if "${@:2}"; then passed=$((passed + 1)); else fail "$1"; fi
+    if interruptibly "${@:2}"; then passed=$((passed + 1)); else fail "$1"; fi
 }
 
 # count NAME LOG STATUS: counts what libtest and nextest report; a suite that breaks without a report is one failure.
@@ -240,10 +260,13 @@ suite() {
     say "$1"
     local status=0
     # Of what passes, only the number: a whole line each would hide what fails.
-    "${@:2}" 2>&1 | tee "$scratch/log" | awk '
-        /^ *PASS / { if (++passed % 250 == 0) { print "  " passed " passed"; fflush() } next }
-        { print; fflush() }' || status=$?
+    interruptibly followed "${@:2}" || status=$?
     count "$1" "$scratch/log" "$status"
+}
+followed() {
+    "$@" 2>&1 </dev/null | tee "$scratch/log" | awk '
+        /^ *PASS / { if (++passed % 250 == 0) { print "  " passed " passed"; fflush() } next }
+        { print; fflush() }'
 }
 
 # beside KIND NAME COMMAND…: queues a `step` or a `suite` for `start_beside`.
@@ -263,19 +286,20 @@ start_beside() {
             echo "$status" >"$scratch/beside/$index.part" && mv "$scratch/beside/$index.part" "$scratch/beside/$index.status"
         done
     ) &
-    background+=($!)
+    beside_group=$!
+    background+=("$beside_group")
     set +m
 }
 
 # Gives what `start_beside` started its share of the processors: what is left to do waits more than it works.
 hurry_beside() {
     local process
-    for process in $(pgrep --pgroup "${background[-1]}"); do chrt --other --all-tasks --pid 0 "$process" || true; done 2>/dev/null
+    for process in $(pgrep --pgroup "$beside_group"); do chrt --other --all-tasks --pid 0 "$process" || true; done 2>/dev/null
 }
 
 # Waits for what `start_beside` started, and counts it.
 collect() {
-    local index kind name log status group="${background[-1]}"
+    local index kind name log status group="$beside_group"
     for index in "${!queue[@]}"; do
         IFS=$'\x1f' read -r kind name _ <<<"${queue[index]}"
         say "$name"
@@ -288,7 +312,6 @@ collect() {
             step) if [[ $status -eq 0 ]]; then passed=$((passed + 1)); else fail "$name"; fi ;;
         esac
     done
-    unset 'background[-1]'
 }
 
 # An empty CARGO_TARGET_TMPDIR for the user who comes next: what one compiled there, another cannot replace.
@@ -330,10 +353,13 @@ declare -A long=(
 # Fails where a test is left out of the suite and is in no part of the release check, or where a part has no test.
 every_test_is_run_somewhere() {
     local part status=0 nowhere
-    nowhere=$(listed "not default() - (${long[bwrap]}) - (${long[landlock-versions]}) - (${long[scale]})")
+    nowhere=$(listed "not default() - (${long[bwrap]}) - (${long[landlock-versions]}) - (${long[scale]})") || return
     [[ -z $nowhere ]] || { printf 'run neither by test.sh nor by release-check.sh:\n%s\n' "$nowhere"; status=1; }
     for part in "${!long[@]}"; do
         [[ -n $(listed "${long[$part]}") ]] || { printf 'the part %s has no test\n' "$part"; status=1; }
+    done
+    for part in pure cli kernel network mcp reexec; do
+        [[ -n $(listed "binary($part)") ]] || { printf 'the program %s has no test\n' "$part"; status=1; }
     done
     return "$status"
 }

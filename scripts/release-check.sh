@@ -6,20 +6,22 @@
 #   scripts/release-check.sh fuzz bwrap      some of them
 #   scripts/release-check.sh --since main~5  those whose subject changed since then
 #   scripts/release-check.sh --list          what there is, and the subject of each
-#   scripts/release-check.sh --no-install …  fail, instead of installing, where something is missing
+#   scripts/release-check.sh --no-install …  fail, instead of installing, where a Debian package or a part of Rust is missing
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 # The parts: name | what it proves | the paths that are its subject
 parts=(
-    "bwrap|what namespaces hold, where bwrap makes them|src/confine src/backend src/policy src/profile tests/kernel tests/common"
-    "landlock-versions|older versions of Landlock, and kernels without it|src/confine src/backend tests/kernel/older_landlock.rs tests/kernel/without_landlock.rs tests/helpers"
-    "scale|ten thousand calls in a row, a thousand queued, sixty-four at once|src/confine src/tools src/mcp tests/kernel/scale.rs"
-    "conformance|the official MCP conformance suite, in every revision of the protocol|src/mcp src/tools tests/conformance examples/conformance_server.rs"
-    "fuzz|every fuzz target for a minute, guided by coverage, with bounds on the heap|src/config src/policy src/proxy src/audit src/backend/seatbelt src/confine src/tools fuzz"
-    "dist|the profile of packages builds, and its program runs the first command of the README|Cargo.toml Cargo.lock build.rs src"
-    "repeat|five runs of the suite's tests in a row, with two busy loops beside them|tests .config src"
+    "bwrap|what namespaces hold, where bwrap makes them|src/confine src/backend src/policy src/profile src/tools tests/kernel tests/reexec tests/cli tests/common"
+    "landlock-versions|older versions of Landlock, and kernels without it|src/confine src/backend tests/kernel tests/common tests/helpers"
+    "scale|ten thousand calls in a row, a thousand queued, sixty-four at once|src/confine src/tools src/mcp tests/kernel tests/common"
+    "conformance|the official MCP conformance suite, in every revision of the protocol|src/mcp src/tools tests/conformance examples/conformance_server"
+    "fuzz|every fuzz target for a minute, guided by coverage, with bounds on the heap|src/config src/policy src/profile src/proxy src/audit src/approval src/backend src/confine src/tools fuzz"
+    "dist|the profile of packages builds, and its program runs the first command of the README|src build.rs profiles"
+    "repeat|five runs of the suite's tests in a row, with two busy loops beside them|src tests"
 )
+# What every part depends on.
+common=(Cargo.toml Cargo.lock .config scripts)
 
 list() {
     local part name proves paths
@@ -31,16 +33,20 @@ list() {
 
 # The parts whose subject differs from a commit, uncommitted and new files counted.
 changed_since() {
-    local part name paths
+    local part name subject
+    local -a paths
     for part in "${parts[@]}"; do
-        IFS='|' read -r name _ paths <<<"$part"
-        # shellcheck disable=SC2086 # paths of ours, without spaces
-        if ! git diff --quiet "$1" -- $paths || [[ -n $(git ls-files --others --exclude-standard -- $paths) ]]; then
+        IFS='|' read -r name _ subject <<<"$part"
+        read -ra paths <<<"$subject"
+        paths+=("${common[@]}")
+        ls -d -- "${paths[@]}" >/dev/null || return
+        if ! git diff --quiet "$1" -- "${paths[@]}" || [[ -n $(git ls-files --others --exclude-standard -- "${paths[@]}") ]]; then
             echo "$name"
         fi
     done
 }
 
+mapfile -t names < <(printf '%s\n' "${parts[@]}" | cut -d'|' -f1)
 install=yes since=""
 chosen=()
 while [[ $# -gt 0 ]]; do
@@ -50,19 +56,20 @@ while [[ $# -gt 0 ]]; do
         --since) since=${2:?--since needs a commit}; git rev-parse --quiet --verify "$since^{commit}" >/dev/null || { echo "release-check.sh: no commit $since" >&2; exit 1; }; shift ;;
         -*) echo "release-check.sh: unknown argument $1; see the top of scripts/release-check.sh" >&2; exit 1 ;;
         *)
-            list | grep -q "^$1 " || { echo "release-check.sh: no part $1; --list says what there is" >&2; exit 1; }
+            [[ " ${names[*]} " == *" $1 "* ]] || { echo "release-check.sh: no part $1; --list says what there is" >&2; exit 1; }
             chosen+=("$1")
             ;;
     esac
     shift
 done
 if [[ -n $since ]]; then
-    mapfile -t -O "${#chosen[@]}" chosen < <(changed_since "$since")
+    changed=$(changed_since "$since")
+    [[ -z $changed ]] || mapfile -t -O "${#chosen[@]}" chosen <<<"$changed"
     [[ ${#chosen[@]} -gt 0 ]] || { echo "nothing changed since $since that a long check depends on"; exit 0; }
 elif [[ ${#chosen[@]} -eq 0 ]]; then
-    mapfile -t chosen < <(printf '%s\n' "${parts[@]}" | cut -d'|' -f1)
+    chosen=("${names[@]}")
 fi
-wanted() { printf '%s\n' "${chosen[@]}" | grep -qx "$1"; }
+wanted() { [[ " ${chosen[*]} " == *" $1 "* ]]; }
 
 . scripts/common.sh
 provide_packages "$install"
@@ -71,7 +78,7 @@ provide_toolchain "$install"
 provide_second_user
 scripts/upstream-servers.sh
 say "building the tests"
-cargo nextest run --locked --no-run || die "the tests do not compile"
+interruptibly cargo nextest run --locked --no-run || die "the tests do not compile"
 describe_tests
 
 # tests NAME FILTER: some tests, as the invoker and as the second user.
@@ -82,14 +89,19 @@ tests() {
 
 five_busy_runs() {
     local round
+    local -a loops=()
     for _ in 1 2; do
         set -m
         (while :; do :; done) &
-        background+=($!)
+        loops+=($!)
         set +m
     done
-    for round in 1 2 3 4 5; do suite "run $round of 5 beside two busy loops" nextest; done
-    for _ in 1 2; do kill -- "-${background[-1]}"; unset 'background[-1]'; done
+    background+=("${loops[@]}")
+    for round in 1 2 3 4 5; do
+        suite "run $round of 5 beside two busy loops, as $(id -un)" nextest
+        [[ -z $other ]] || suite "run $round of 5 beside two busy loops, as $other" nextest_as_other "${other_tests[@]}"
+    done
+    kill "${loops[@]}"
 }
 
 ! wanted bwrap || tests "namespaces made by bwrap" "${long[bwrap]}"

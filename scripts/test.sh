@@ -3,7 +3,7 @@
 # release build that runs a command. Ends with `N passed, N failed`; the exit code is 0 only if nothing failed.
 #
 #   scripts/test.sh               all of it
-#   scripts/test.sh --no-install  fail, instead of installing, where something is missing
+#   scripts/test.sh --no-install  fail, instead of installing, where a Debian package or a part of Rust is missing
 #
 # Long checks are in scripts/release-check.sh; ARCHITECTURE.md says what is proven where.
 #
@@ -35,16 +35,21 @@ provide_toolchain "$install"
 provide_second_user
 
 # Waits for the network, not for a processor.
+set -m
 { scripts/upstream-servers.sh && scripts/clients.sh --install; } >"$scratch/servers.log" 2>&1 </dev/null &
 servers=$!
+background+=("$servers")
+set +m
 step "format" cargo fmt --check
 step "format of the fuzz targets" cargo fmt --check --manifest-path fuzz/Cargo.toml
 say "building the tests"
-cargo nextest run --locked --no-run || die "the tests do not compile"
+interruptibly cargo nextest run --locked --no-run || die "the tests do not compile"
 describe_tests
 step "every test is run somewhere" every_test_is_run_somewhere
 wait "$servers" || { cat "$scratch/servers.log"; die "the MCP servers and clients that tests drive could not be installed"; }
 
+# The tests turn the feature `fuzzing` on: what is shipped has it off.
+beside step "lints of what is shipped" cargo clippy --locked --lib --bins -- -D warnings
 beside step "lints" cargo clippy --locked --all-targets -- -D warnings
 # With private items: a folder's story links to its private files.
 beside step "documentation" env RUSTDOCFLAGS="-D warnings -A rustdoc::private-intra-doc-links" cargo doc --locked --no-deps --document-private-items --quiet
@@ -53,7 +58,7 @@ beside step "release build" build_release
 start_beside
 
 suite "tests as $(id -un)" nextest
-[[ -z $other ]] || suite "tests as $other" nextest_as_other --profile second-user
+[[ -z $other ]] || suite "tests as $other" nextest_as_other "${other_tests[@]}"
 ! invoker_is_root || step "nothing is left of the tests" nothing_is_left
 hurry_beside
 suite "real MCP clients" scripts/clients.sh
