@@ -17,7 +17,7 @@ parts=(
     "scale|ten thousand calls in a row, a thousand queued, sixty-four at once|src/confine src/tools src/mcp tests/kernel tests/common"
     "conformance|the official MCP conformance suite, in every revision of the protocol|src/mcp src/tools tests/conformance examples/conformance_server"
     "fuzz|every fuzz target for a minute, guided by coverage, with bounds on the heap|src/config src/policy src/profile src/proxy src/audit src/approval src/backend src/confine src/tools fuzz"
-    "dist|the profile of packages builds, and its program runs the first command of the README|src build.rs profiles"
+    "release|what is built for people and for packages runs the first command of the README|src build.rs profiles"
     "repeat|five runs of the suite's tests in a row, with two busy loops beside them|src tests"
 )
 # What every part depends on.
@@ -109,9 +109,11 @@ five_busy_runs() {
 ! wanted scale || suite "many calls" nextest --profile release-check -E "${long[scale]}"
 ! wanted conformance || step "MCP conformance" tests/conformance/run.sh
 ! wanted fuzz || suite "fuzz targets" scripts/fuzz.sh --seconds 60
-if wanted dist; then
-    step "the profile of packages" cargo build --quiet --locked --profile dist
-    step "the first command of the README, as packaged" readme_command dist
+if wanted release; then
+    for profile in release dist; do
+        step "the profile $profile builds" cargo build --quiet --locked --profile "$profile"
+        step "the first command of the README, built as $profile" readme_command "$profile"
+    done
 fi
 ! wanted repeat || five_busy_runs
 ! invoker_is_root || step "nothing is left of the tests" nothing_is_left

@@ -1,6 +1,5 @@
 #!/usr/bin/env bash
-# The suite: format, lints, all tests as root and as an ordinary user, real MCP clients, doc tests, documentation, a
-# release build that runs a command. Ends with `N passed, N failed`; the exit code is 0 only if nothing failed.
+# The suite: format, lints, all tests as root and as an ordinary user, real MCP clients, doc tests, documentation. Ends with `N passed, N failed`; the exit code is 0 only if nothing failed.
 #
 #   scripts/test.sh               all of it
 #   scripts/test.sh --no-install  fail, instead of installing, where a Debian package or a part of Rust is missing
@@ -25,9 +24,6 @@ for argument in "$@"; do
         *) die "unknown argument $argument; see the top of scripts/test.sh" ;;
     esac
 done
-
-# As it is shipped, but the crate itself optimized less: that takes as long as all the rest.
-build_release() { cargo build --quiet --release --locked --config profile.release.package.stockade.opt-level=1; }
 
 provide_packages "$install"
 kernel_takes_filters
@@ -54,7 +50,6 @@ beside step "lints" cargo clippy --locked --all-targets -- -D warnings
 # With private items: a folder's story links to its private files.
 beside step "documentation" env RUSTDOCFLAGS="-D warnings -A rustdoc::private-intra-doc-links" cargo doc --locked --no-deps --document-private-items --quiet
 beside suite "doc tests" cargo test --locked --doc --quiet
-beside step "release build" build_release
 start_beside
 
 suite "tests as $(id -un)" nextest
@@ -63,5 +58,5 @@ suite "tests as $(id -un)" nextest
 hurry_beside
 suite "real MCP clients" scripts/clients.sh
 collect
-step "the first command of the README" readme_command release
+step "the first command of the README" readme_command debug
 finish
