@@ -6,7 +6,8 @@ umask 022
 PATH="$PATH:/usr/sbin:/sbin:${CARGO_HOME:-$HOME/.cargo}/bin"
 export CARGO_TERM_COLOR="${CARGO_TERM_COLOR:-never}" INSTA_UPDATE=no
 # Most tests wait for other processes most of the time: twice as many as there are processors keep these busy.
-export NEXTEST_TEST_THREADS="${NEXTEST_TEST_THREADS:-$(($(nproc) * 2))}"
+threads="${NEXTEST_TEST_THREADS:-$(($(nproc) * 2))}"
+unset NEXTEST_TEST_THREADS
 target="${CARGO_TARGET_DIR:-target}"
 
 # What is done next, and how long all before it took.
@@ -154,7 +155,7 @@ owned_by_other() {
 as_other() {
     local -a env=(
         "PATH=$other_path" "LANG=C.UTF-8" "TERM=dumb" "RUST_BACKTRACE=${RUST_BACKTRACE:-0}" "INSTA_UPDATE=no"
-        "STOCKADE_TEST_REQUIRE=$other_required" "NEXTEST_TEST_THREADS=$NEXTEST_TEST_THREADS" "CARGO_TERM_COLOR=never"
+        "STOCKADE_TEST_REQUIRE=$other_required" "CARGO_TERM_COLOR=never"
     )
     [[ -z ${RUSTUP_HOME:-} ]] || env+=("RUSTUP_HOME=$RUSTUP_HOME")
     if invoker_is_root; then
@@ -340,7 +341,7 @@ nextest_as_other() {
 }
 run_nextest() {
     ${1:+"$1"} "$scratch/cargo-nextest" nextest run --binaries-metadata "$scratch/binaries.json" \
-        --cargo-metadata "$scratch/metadata.json" --no-fail-fast --status-level pass --final-status-level slow "${@:2}"
+        --cargo-metadata "$scratch/metadata.json" --test-threads "$threads" --no-fail-fast --status-level pass --final-status-level slow "${@:2}"
 }
 
 # The tests that scripts/test.sh leaves to the release check, by its parts.
