@@ -248,18 +248,27 @@ async fn the_last_client_to_leave_takes_its_question_along() {
 
 #[tokio::test]
 async fn a_question_stays_open_while_one_client_waits() {
-    let World { asker, asked, answers } = world(Mode::Interactive);
-    let gate = gate(list(&[], true), 1, Some(&asker));
-    let mut stays = gate.decide(wanted("a.example.org", 443));
-    let leaves = gate.decide(wanted("a.example.org", 443));
-    tokio::select! {
-        verdict = &mut stays => panic!("{verdict:?}"),
-        verdict = leaves => panic!("{verdict:?}"),
-        () = async { while asked.load(Ordering::SeqCst) < 1 { tokio::task::yield_now().await } } => {}
+    for the_first_stays in [true, false] {
+        let World { asker, asked, answers } = world(Mode::Interactive);
+        let gate = gate(list(&[], true), 1, Some(&asker));
+        let [mut first, mut second] = [(); 2].map(|()| gate.decide(wanted("a.example.org", 443)));
+        tokio::select! {
+            // In this order both wait by the time anybody is asked.
+            biased;
+            verdict = &mut first => panic!("{verdict:?}"),
+            verdict = &mut second => panic!("{verdict:?}"),
+            () = async { while asked.load(Ordering::SeqCst) < 1 { tokio::task::yield_now().await } } => {}
+        }
+        let (stays, leaves) = if the_first_stays {
+            (first, second)
+        } else {
+            (second, first)
+        };
+        drop(leaves);
+        answers.send(says(true, Remember::None)).unwrap();
+        assert_eq!(stays.await, Verdict::Allowed);
+        assert_eq!(asked.load(Ordering::SeqCst), 1);
     }
-    answers.send(says(true, Remember::None)).unwrap();
-    assert_eq!(stays.await, Verdict::Allowed);
-    assert_eq!(asked.load(Ordering::SeqCst), 1);
 }
 
 #[tokio::test]
