@@ -13,7 +13,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 # The parts: name | what it proves | the paths that are its subject
 parts=(
     "bwrap|what namespaces hold, where bwrap makes them|src/confine src/backend src/policy src/profile src/tools tests/kernel tests/reexec tests/cli tests/common"
-    "landlock-versions|older versions of Landlock, and kernels without it|src/confine src/backend tests/kernel tests/common tests/helpers"
+    "landlock-versions|older versions of Landlock|src/confine src/backend tests/kernel tests/common tests/helpers"
     "scale|ten thousand calls in a row, a thousand queued, sixty-four at once|src/confine src/tools src/mcp tests/kernel tests/common"
     "conformance|the official MCP conformance suite, in every revision of the protocol|src/mcp src/tools tests/conformance examples/conformance_server"
     "fuzz|every fuzz target for a minute, guided by coverage, with bounds on the heap|src/config src/policy src/profile src/proxy src/audit src/approval src/backend src/confine src/tools fuzz"
@@ -105,7 +105,7 @@ five_busy_runs() {
 }
 
 ! wanted bwrap || tests "namespaces made by bwrap" "${long[bwrap]}"
-! wanted landlock-versions || tests "older Landlock, and none" "${long[landlock-versions]} + (binary(kernel) & test(/^without_landlock::/))"
+! wanted landlock-versions || tests "older Landlock" "${long[landlock-versions]}"
 ! wanted scale || suite "many calls" nextest --profile release-check -E "${long[scale]}"
 ! wanted conformance || step "MCP conformance" tests/conformance/run.sh
 ! wanted fuzz || suite "fuzz targets" scripts/fuzz.sh --seconds 60

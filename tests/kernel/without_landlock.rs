@@ -10,8 +10,8 @@ mod tests {
     use serde_json::Value;
 
     use crate::common::{
-        Fixture, SECRET, as_root_and_as_user, assert_no_process_left, kill_marked, marker, wait_for_processes,
-        wait_until_gone, without,
+        Fixture, SECRET, as_root_and_as_user, assert_no_process_left, eventually, kill_marked, marker,
+        wait_for_processes, wait_until_gone, without,
     };
 
     as_root_and_as_user! {
@@ -160,12 +160,18 @@ mod tests {
                     &["-c", "echo ran; touch ran"],
                 ]
                 .concat();
-                let run = without(world, what, &args).output().exits(125);
-                let said = run.err();
-                assert!(
-                    !said.contains("UNCONFINED") && run.out().is_empty(),
-                    "{what}, {backend}: {said}"
-                );
+                let mut said = String::new();
+                // Another test of this user, under as many filters, may have left the memory that namespaces work. The start
+                // that it misleads drops it.
+                eventually("a start that tries for itself", || {
+                    let run = without(world, what, &args).output().exits(125);
+                    said = run.err();
+                    assert!(
+                        !said.contains("UNCONFINED") && run.out().is_empty(),
+                        "{what}, {backend}: {said}"
+                    );
+                    !said.contains("failed to confine: entering namespaces")
+                });
                 let works = format!("the `{works}` regime works here");
                 for word in [works.as_str(), "`sandbox.backend: auto`"] {
                     assert!(said.contains(word), "{what}, {backend}: `{word}` is not in: {said}");
