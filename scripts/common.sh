@@ -214,6 +214,13 @@ test_a_copy_if_closed() {
     cd "$scratch/copy"
 }
 
+# Takes a process group that has ended off the list: its number may be another's by the time `clean_up` kills.
+forget() {
+    local group left=()
+    for group in "${background[@]}"; do [[ $group == "$1" ]] || left+=("$group"); done
+    background=("${left[@]}")
+}
+
 # Runs a program so that TERM and Ctrl-C end it at once: bash hears of a signal when what is in front of it ends.
 interruptibly() {
     local status=0
@@ -223,7 +230,7 @@ interruptibly() {
     set +m
     background+=("$group")
     wait "$group" || status=$?
-    unset 'background[-1]'
+    forget "$group"
     return "$status"
 }
 
@@ -313,6 +320,8 @@ collect() {
             step) if [[ $status -eq 0 ]]; then passed=$((passed + 1)); else fail "$name"; fi ;;
         esac
     done
+    wait "$group" || true
+    forget "$group"
 }
 
 # An empty CARGO_TARGET_TMPDIR for the user who comes next: what one compiled there, another cannot replace.

@@ -88,7 +88,7 @@ tests() {
 }
 
 five_busy_runs() {
-    local round
+    local round loop
     local -a loops=()
     for _ in 1 2; do
         set -m
@@ -102,6 +102,7 @@ five_busy_runs() {
         [[ -z $other ]] || suite "run $round of 5 beside two busy loops, as $other" nextest_as_other "${other_tests[@]}"
     done
     kill "${loops[@]}"
+    for loop in "${loops[@]}"; do forget "$loop"; done
 }
 
 ! wanted bwrap || tests "namespaces made by bwrap" "${long[bwrap]}"

@@ -43,6 +43,7 @@ interruptibly cargo nextest run --locked --no-run || die "the tests do not compi
 describe_tests
 step "every test is run somewhere" every_test_is_run_somewhere
 wait "$servers" || { cat "$scratch/servers.log"; die "the MCP servers and clients that tests drive could not be installed"; }
+forget "$servers"
 
 # The tests turn the feature `fuzzing` on: what is shipped has it off.
 beside step "lints of what is shipped" cargo clippy --locked --lib --bins -- -D warnings

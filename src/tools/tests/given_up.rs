@@ -24,7 +24,7 @@ fn slow() -> (Box<dyn Approver + Send>, Receiver<()>, Sender<bool>) {
 /// How long anything may take. A busy machine must not reach it: it ends a hang.
 const PATIENCE: Duration = Duration::from_mins(4);
 
-/// Waits without holding up whoever is waited for.
+/// Waits for a condition, and lets other tasks run meanwhile.
 async fn until(what: &str, holds: impl Fn() -> bool) {
     let start = Instant::now();
     while !holds() {

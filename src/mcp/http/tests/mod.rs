@@ -174,7 +174,7 @@ impl Running {
         stream
     }
 
-    /// Begins two calls where one has room in the line, until one of them is told to come again; the other one.
+    /// Begins two calls where the queue has room for one, until the server refuses one of them. Returns the other.
     fn in_line(&self) -> std::net::TcpStream {
         use std::io::Write as _;
         let call = self.client.call("wait", &json!({})).bytes();
