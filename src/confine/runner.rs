@@ -114,6 +114,8 @@ fn stand(
     mask.thread_block().map_err(at(Step::Fork))?;
     let signals =
         SignalFd::with_flags(&mask, SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK).map_err(at(Step::Fork))?;
+    // The command must not come before others as its runner does.
+    sys::keep_scheduling_to_myself().map_err(at(Step::Session))?;
     prctl::set_pdeathsig(Signal::SIGTERM).map_err(at(Step::ParentDeath))?;
     if getppid() != worker {
         return Err(StartFailure::new(Step::ParentDeath, Errno::ESRCH, "the worker is gone"));

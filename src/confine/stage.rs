@@ -79,6 +79,8 @@ fn outside() -> ! {
         sys::exit_now(NOT_A_STAGE)
     };
     let session = PathBuf::from(&announcement.session);
+    // The keeper samples a fork bomb and the runner kills it. Without this they do so later. The right to it is given up next.
+    let _scheduled = sys::come_first();
     let failure = match begun.and_then(|()| prepare(announcement.place)) {
         Ok(()) => become_both(&control, aside, &session, announcement),
         Err(failure) => failure,

@@ -13,6 +13,8 @@ use std::time::{Duration, Instant};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
+use super::Actor;
+
 /// How long a test waits for what must come. A busy machine must not reach it: it ends a hang, and says nothing of speed.
 pub(crate) const PATIENCE: Duration = Duration::from_mins(4);
 
@@ -352,4 +354,20 @@ pub(crate) fn descendants(pid: i32) -> Vec<i32> {
         next += 1;
     }
     found.split_off(1)
+}
+
+/// Whether who watches a command of this actor may come before it: the actor has `CAP_SYS_NICE`.
+pub(crate) fn may_lower_nice_values(actor: Actor) -> bool {
+    const SYS_NICE: u64 = 1 << 23;
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let effective = status.lines().find_map(|line| line.strip_prefix("CapEff:")).unwrap();
+    let has_it = u64::from_str_radix(effective.trim(), 16).unwrap() & SYS_NICE != 0;
+    actor == Actor::Root && has_it
+}
+
+/// Whether a fork bomb of this actor can keep who is to end it from running for longer than it may take: nothing puts that one
+/// before it, and sessions do not share the processors evenly (sched(7), autogroup).
+pub(crate) fn may_starve_its_runner(actor: Actor) -> bool {
+    let autogroup = std::fs::read("/proc/sys/kernel/sched_autogroup_enabled").unwrap_or_default();
+    !may_lower_nice_values(actor) && !autogroup.starts_with(b"1")
 }

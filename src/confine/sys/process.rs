@@ -58,6 +58,61 @@ pub(crate) fn set_scheduling(scheduling: Scheduling) -> nix::Result<()> {
     Errno::result(unsafe { libc::sched_setscheduler(0, scheduling.number(), &raw const priority) }).map(drop)
 }
 
+/// The slice that [`come_first`] asks for, in nanoseconds: the shortest that the kernel grants.
+const SHORTEST_SLICE: u64 = 100_000;
+/// The most that a process weighs against others (setpriority(2)).
+const HEAVIEST: i32 = -20;
+
+/// Has this process scheduled before others, and all that descends from it, as far as it may be.
+///
+/// It is for who must end a fork bomb: among thousands of runnable processes an equal share is next to nothing. A negative nice
+/// value multiplies it, where the caller has `CAP_SYS_NICE`; one that was raised on purpose stays. A short slice has it run
+/// soon after it wakes (Linux 6.12, sched(7)).
+pub(crate) fn come_first() -> nix::Result<()> {
+    let ordinary = scheduling_attributes()?;
+    let mut first = ordinary;
+    first.sched_runtime = SHORTEST_SLICE;
+    if first.sched_nice == 0 {
+        first.sched_nice = HEAVIEST;
+    }
+    match set_scheduling_attributes(&first) {
+        Err(Errno::EPERM) => {
+            first.sched_nice = ordinary.sched_nice;
+            set_scheduling_attributes(&first)
+        }
+        done => done,
+    }
+}
+
+/// Has what this process forks from now on scheduled as most processes are.
+pub(crate) fn keep_scheduling_to_myself() -> nix::Result<()> {
+    let mut attributes = scheduling_attributes()?;
+    attributes.sched_flags |= u64::from(libc::SCHED_FLAG_RESET_ON_FORK.cast_unsigned());
+    set_scheduling_attributes(&attributes)
+}
+
+fn scheduling_attributes() -> nix::Result<libc::sched_attr> {
+    let mut attributes = libc::sched_attr {
+        size: 0,
+        sched_policy: 0,
+        sched_flags: 0,
+        sched_nice: 0,
+        sched_priority: 0,
+        sched_runtime: 0,
+        sched_deadline: 0,
+        sched_period: 0,
+    };
+    let size = size_of::<libc::sched_attr>();
+    // SAFETY: `attributes` is a valid structure of the size given, for the length of the call.
+    Errno::result(unsafe { libc::syscall(libc::SYS_sched_getattr, 0, &raw mut attributes, size, 0) })?;
+    Ok(attributes)
+}
+
+fn set_scheduling_attributes(attributes: &libc::sched_attr) -> nix::Result<()> {
+    // SAFETY: `attributes` is a valid structure, which gives its own size, and the call only reads it.
+    Errno::result(unsafe { libc::syscall(libc::SYS_sched_setattr, 0, &raw const *attributes, 0) }).map(drop)
+}
+
 /// Sets which processors a thread of this process may use; of a thread that has ended, which the calling one may.
 pub(crate) fn set_thread_affinity(thread: &JoinHandle<()>, processors: &CpuSet) -> nix::Result<()> {
     // SAFETY: all zeroes is a valid set, the empty one.

@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::common::{Fixture, PATIENCE, assert_no_process_left, descendants, in_both_regimes, marker};
+use crate::common::{
+    Fixture, PATIENCE, assert_no_process_left, descendants, in_both_regimes, marker, may_starve_its_runner,
+};
 use crate::explain::tried::{Trial, blocked};
 
 in_both_regimes! {
@@ -195,9 +197,13 @@ fn a_fork_bomb_ends_and_what_was_seen_is_told(world: &Fixture) {
     });
     let status = outcome["status"].as_str().unwrap();
     // A bomb that cannot grow goes out by itself, and the foreground runs into its time.
+    assert_no_process_left(&marker);
+    if status == "failed" && may_starve_its_runner(world.actor) {
+        // The session was killed, and with it whoever had seen the secret denied.
+        return;
+    }
     assert!(["timed_out", "over_limit", "exited"].contains(&status), "{outcome:#}");
     told_of_the_secret(world, &outcome);
-    assert_no_process_left(&marker);
 }
 
 fn a_path_that_changes_while_the_call_waits_permits_nothing(world: &Fixture) {
