@@ -87,6 +87,18 @@ pub enum Refusal {
         /// What the layer inside needs.
         need: u32,
     },
+    /// The host's abstract sockets have no path, so no mount hides them, and the kernel has no scope for them.
+    #[error(
+        "`unix_sockets: all` is about sockets with a path; with `network: true` it would reach abstract sockets of the host \
+         too, which Landlock ABI {have} cannot keep out (ABI {need}, Linux 6.12, can): set `unix_sockets: none`, or list \
+         hosts in `network`"
+    )]
+    AbstractSockets {
+        /// What the kernel has.
+        have: u32,
+        /// What has the scope.
+        need: u32,
+    },
     /// There may not be so many, whoever makes them.
     #[error(
         "{have} arguments would be needed for the mounts, and there may be {most}: name directories instead of single files, \
@@ -230,6 +242,7 @@ impl Refusal {
             | Self::Unprotected { .. } => true,
             Self::Abi { .. }
             | Self::AbiInside { .. }
+            | Self::AbstractSockets { .. }
             | Self::TooManyMounts { .. }
             | Self::NoMountPoint { .. }
             | Self::DenyBesideMounts { .. }

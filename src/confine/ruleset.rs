@@ -15,7 +15,7 @@ use nix::unistd::{Pid, getpid};
 use super::protocol::{StartFailure, Step};
 use super::records;
 use crate::backend::Plan;
-use crate::backend::landlock::rights::OLDEST_ABI as FLOOR;
+use crate::backend::landlock::rights::{OLDEST_ABI as FLOOR, SCOPE_ABI};
 use crate::backend::landlock::{Beneath, LandlockPlan, Rule};
 use crate::backend::namespaces::{OLDEST_ABI as FLOOR_INSIDE, OwnFileSystem, OwnRule};
 use crate::policy::path::display;
@@ -66,7 +66,7 @@ pub(crate) fn compile(plan: &Plan) -> Result<RulesetCreated, StartFailure> {
 
 /// Whether a layer of this plan keeps signals and abstract sockets to itself.
 pub(crate) fn has_scopes(plan: &LandlockPlan) -> bool {
-    plan.abi >= FLOOR
+    plan.abi >= SCOPE_ABI
 }
 
 fn access(bits: u64) -> Result<BitFlags<AccessFs>, StartFailure> {

@@ -6,6 +6,11 @@
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+    use std::io::ErrorKind;
+    use std::os::linux::net::SocketAddrExt;
+    use std::os::unix::fs::PermissionsExt;
+    use std::os::unix::net::{SocketAddr, UnixListener};
     use std::time::Duration;
 
     use nix::sys::signal::Signal;
@@ -17,6 +22,7 @@ mod tests {
 
     in_namespaces! {
         what_is_not_granted_is_out_of_reach ["cc"];
+        abstract_sockets_of_the_host_are_out_of_reach ["cc", "python3"];
         daemons_are_dead_when_the_command_has_ended ["cc", "setsid"];
         a_swarm_of_daemons_dies ["cc", "python3"];
         the_tree_dies_with_a_killed_parent ["cc", "setsid"];
@@ -59,6 +65,49 @@ mod tests {
                     .assert_denied();
             }
         }
+    }
+
+    fn abstract_sockets_of_the_host_are_out_of_reach(world: &Fixture) {
+        let name = format!("stockade-test-{}", marker());
+        let address = SocketAddr::from_abstract_name(&name).unwrap();
+        let listener = UnixListener::bind_addr(&address).unwrap();
+        listener.set_nonblocking(true).unwrap();
+        let path = world.workspace().join("socket");
+        let _reachable = UnixListener::bind(&path).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o666)).unwrap();
+        let connect = |to: &str| format!("python3 -c 'import socket; socket.socket(socket.AF_UNIX).connect({to})'");
+        let (abstract_one, with_path) = (connect(&format!("\"\\0{name}\"")), connect("\"socket\""));
+        let config = |network: &str, sockets: &str| {
+            let text = format!(
+                "extends: [workspace-write]\nshell: {{network: {network}, unix_sockets: {sockets}, default: {{allowed: true, approval: none}}}}\n"
+            );
+            let path = world.write(format!("{network}-{sockets}.yaml"), text);
+            path.to_str().unwrap().to_owned()
+        };
+        let (open, apart, none) = (config("true", "all"), config("false", "all"), config("true", "none"));
+        for version in VERSIONS {
+            let run = on(world, version, &["--config", &open, "-c", &with_path]).output();
+            assert_eq!(run.code(), 125, "{version}: {}", run.err());
+            assert!(
+                run.err().contains("abstract sockets of the host"),
+                "{version}: {}",
+                run.err()
+            );
+            // There is none of that name in a network namespace of its own.
+            let run = on(world, version, &["--config", &apart, "-c", &abstract_one]).output();
+            assert!(run.err().contains("ConnectionRefusedError"), "{version}: {}", run.err());
+            on(world, version, &["--config", &none, "-c", &abstract_one])
+                .output()
+                .assert_denied();
+            on(world, version, &["--config", &apart, "-c", &with_path])
+                .output()
+                .exits(0);
+        }
+        // A scope keeps them out, and lets sockets with a path through.
+        let here = |line: &str| world.stockade(&["run", "--config", &open, "-c", line]).output();
+        here(&with_path).exits(0);
+        here(&abstract_one).assert_denied();
+        assert_eq!(listener.accept().map(drop).unwrap_err().kind(), ErrorKind::WouldBlock);
     }
 
     fn daemons_are_dead_when_the_command_has_ended(world: &Fixture) {

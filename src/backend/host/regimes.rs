@@ -206,6 +206,9 @@ impl Host {
                  others of its profile; one that stops who watches it is killed 15 seconds after its time"
                     .to_owned(),
             );
+            cannot.push(
+                "the host's abstract sockets, below Landlock ABI 6: `unix_sockets: all` with `network: true` is refused".to_owned(),
+            );
         }
         cannot
     }

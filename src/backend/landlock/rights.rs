@@ -38,8 +38,10 @@ pub const IOCTL_DEV: u64 = 1 << 15;
 /// Connecting to a pathname Unix socket (ABI 9).
 pub const RESOLVE_UNIX: u64 = 1 << 16;
 
-/// The oldest ABI of the regime: it has both scopes, signals and abstract sockets.
-pub const OLDEST_ABI: u32 = 6;
+/// The ABI from which a layer has scopes: signals and abstract sockets.
+pub const SCOPE_ABI: u32 = 6;
+/// The oldest ABI of the regime, which has nothing but scopes to hold either.
+pub const OLDEST_ABI: u32 = SCOPE_ABI;
 /// The ABI from which TCP is governed.
 pub const TCP_ABI: u32 = 4;
 /// The ABI from which pathname sockets are governed.

@@ -12,7 +12,7 @@ use crate::backend::clauses::aliases::{Granted, refuse_aliases};
 use crate::backend::clauses::links::Links;
 use crate::backend::clauses::obstacles::{Obstacles, at, given};
 use crate::backend::landlock::lower::{SOCKETS, by_entry, layer};
-use crate::backend::landlock::rights::{RESOLVE_UNIX, RESOLVE_UNIX_ABI};
+use crate::backend::landlock::rights::{RESOLVE_UNIX, RESOLVE_UNIX_ABI, SCOPE_ABI};
 use crate::backend::landlock::{self, LandlockPlan};
 use crate::backend::status::{ClauseStatus, Refusal, Status, metadata};
 use crate::backend::survey::{Kind, Mounts, Survey, SurveyError, link_at, links_in};
@@ -152,6 +152,20 @@ pub fn lower(profile: &Profile, survey: &Survey, options: &Options) -> Result<Lo
             need: OLDEST_ABI,
         });
     }
+    let network = NetworkNamespace::of(&profile.network);
+    match (network, profile.unix_sockets) {
+        (NetworkNamespace::Host, UnixSockets::All) if options.abi < SCOPE_ABI => {
+            return Err(Refusal::AbstractSockets {
+                have: options.abi,
+                need: SCOPE_ABI,
+            });
+        }
+        // In a network namespace of its own there are no abstract sockets but its own; elsewhere none can be made.
+        (
+            NetworkNamespace::Own | NetworkNamespace::Host,
+            UnixSockets::None | UnixSockets::WithinRoots | UnixSockets::All,
+        ) => {}
+    }
     let mut statuses = vec![metadata(Regime::Namespaces, options.residuals)?];
     refuse_aliases(profile, &Granted::new(profile), survey)?;
     let shown = shown_part(profile);
@@ -173,7 +187,7 @@ pub fn lower(profile: &Profile, survey: &Survey, options: &Options) -> Result<Lo
     statuses.extend(say(profile, &held, inside, &mounted));
 
     let plan = MountPlan {
-        network: NetworkNamespace::of(&profile.network),
+        network,
         steps: mounted.steps,
     };
     let have = plan.render().len();

@@ -590,6 +590,52 @@ fn what_mounts_take_from_unix_sockets_is_said() {
 }
 
 #[test]
+fn abstract_sockets_of_the_host_are_kept_out_by_a_scope_or_a_network_namespace_or_refused() {
+    let all = |network| Profile {
+        network,
+        unix_sockets: UnixSockets::All,
+        ..profile()
+    };
+    let on = |abi| Options { abi, ..options() };
+    for abi in [3, 4, 5] {
+        let refused = lower(&all(Network::Full), &machine(), &on(abi));
+        assert!(
+            matches!(refused, Err(Refusal::AbstractSockets { need: 6, .. })),
+            "{abi}"
+        );
+        assert!(lower(&all(Network::Off), &machine(), &on(abi)).is_ok(), "{abi}");
+        let none = Profile {
+            network: Network::Full,
+            ..profile()
+        };
+        assert!(lower(&none, &machine(), &on(abi)).is_ok(), "{abi}");
+    }
+    let open = all(Network::Full);
+    let Lowered {
+        plan, mut layer, own, ..
+    } = lower(&open, &machine(), &on(6)).unwrap();
+    let argv = plan.render();
+    let mut valid = |abi| {
+        layer.abi = abi;
+        let walls = Walls {
+            argv: &argv,
+            layer: &layer,
+            own: &own,
+            stage: &[],
+        };
+        validate(&walls, &open, &machine())
+    };
+    assert_eq!(valid(6), Ok(()));
+    // The proof refuses it by itself.
+    assert!(
+        valid(5)
+            .unwrap_err()
+            .to_string()
+            .contains("the host's abstract sockets")
+    );
+}
+
+#[test]
 fn a_single_file_in_tmp_is_granted_and_the_rest_stays_private() {
     let (mut survey, mut single) = (machine(), profile());
     survey.insert(path("/tmp/tool"), node(Kind::File));

@@ -13,7 +13,7 @@ use super::own::{DEV, OwnFileSystem, OwnRule, PROC, TMP, Tmp, WithOwn, in_own, i
 use super::plan::BindAccess;
 use super::reader::{Frozen, Mount, PLAN, View, read, refused};
 use crate::backend::landlock::reader::{rules_sound, sockets_within};
-use crate::backend::landlock::rights::RESOLVE_UNIX;
+use crate::backend::landlock::rights::{RESOLVE_UNIX, SCOPE_ABI};
 use crate::backend::landlock::{Beneath, LandlockPlan, Rule};
 use crate::backend::survey::{Kind, Survey};
 use crate::policy::{AbsPath, Access, Network, Operation, Right, Target, UnixSockets};
@@ -42,6 +42,13 @@ pub fn validate(walls: &Walls<'_>, profile: &Profile, survey: &Survey) -> Result
     pinned(view)?;
     if walls.layer.abi < OLDEST_ABI {
         return Err(refused(format!("emptying files (Landlock ABI {})", walls.layer.abi)));
+    }
+    // No path leads to them: a network namespace or a scope keeps them out, or that no socket can be made.
+    if !view.namespaces.contains(OsStr::new("net"))
+        && profile.unix_sockets == UnixSockets::All
+        && walls.layer.abi < SCOPE_ABI
+    {
+        return Err(refused("the host's abstract sockets".to_owned()));
     }
     rules_sound(walls.layer, profile)?;
     own_sound(walls.own, view, profile)?;
