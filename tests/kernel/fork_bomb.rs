@@ -73,7 +73,7 @@ mod tests {
         let args = ["run", "--config", config.to_str().unwrap(), "-c", &line];
         let run = world.stockade(&args).output();
         // A bomb that cannot grow goes out by itself, and the foreground runs into its time.
-        let ends: &[i32] = if may_starve_its_runner(world.actor) {
+        let ends: &[i32] = if may_starve_its_runner(world) {
             &[124, 125, 137, 254]
         } else {
             &[124, 137, 254]

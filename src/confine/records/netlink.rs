@@ -26,8 +26,8 @@ const ERROR: u16 = 2;
 const REQUEST: u16 = 1;
 /// The bytes of `struct nlmsghdr`.
 const HEADER: usize = 16;
-/// How long the kernel may take to answer, which it does from a thread of its own.
-const ANSWER_MS: u8 = 200;
+/// How long the kernel may take to answer, which it does from a thread of its own: on a busy machine that waits for its turn.
+const ANSWER_MS: u16 = 5_000;
 /// Room for records that come faster than they are read, as far as the machine permits.
 const ROOM: usize = 4 * 1024 * 1024;
 /// The PID namespace in whose numbers records speak; the kernel gives the first one this fixed number.
