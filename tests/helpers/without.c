@@ -1,10 +1,11 @@
 /* Runs a program on a machine that lacks something: a seccomp filter makes the kernel answer as one without it.
  *
- *     without landlock|enabled-landlock|seccomp|namespaces|mounts|room|new-mounts|sessions|container|ABI PROGRAM ARGUMENT...
+ *     without landlock|enabled-landlock|seccomp|namespaces|mounts|room|new-mounts|sessions|scheduling|setting-scheduling|container|ABI PROGRAM ARGUMENT...
  *
  * `landlock`: no kernel support; `enabled-landlock`: compiled in, not enabled at boot; `seccomp`: no filters;
  * `namespaces`: no user namespace may be made; `mounts`: no mount can be made; `room`: a mount finds no room; `new-mounts`: mounts are
  * made by path alone, as before Linux 5.2; `sessions`: nobody can begin a session of processes, which is the first step of a start;
+ * `scheduling`, `setting-scheduling`: a filter that keeps processes to the scheduling they have;
  * `container`: what Docker's default profile refuses to a container without capabilities; a number: the Landlock version the kernel names. Compiled and run by tests/common/without.rs. */
 #define _GNU_SOURCE
 #include <elf.h>
@@ -178,6 +179,8 @@ int main(int argc, char **argv) {
     else if (!strcmp(argv[1], "room")) made = fail_calls(SYS_mount, SYS_move_mount, ENOSPC);
     else if (!strcmp(argv[1], "new-mounts")) made = fail_calls(SYS_fsopen, SYS_open_tree, ENOSYS);
     else if (!strcmp(argv[1], "sessions")) made = fail_calls(SYS_setsid, SYS_setsid, EPERM);
+    else if (!strcmp(argv[1], "scheduling")) made = fail_calls(SYS_sched_getattr, SYS_sched_setattr, EPERM);
+    else if (!strcmp(argv[1], "setting-scheduling")) made = fail_calls(SYS_sched_setattr, SYS_sched_setattr, EPERM);
     else if (!strcmp(argv[1], "container")) made = as_in_a_container();
     else return 2;
     if (made) { perror("without: seccomp"); return 3; }

@@ -8,7 +8,7 @@ mod tests {
 
     use crate::common::{
         Fixture, assert_no_process_left, compiled, descendants, eventually, in_both_regimes, marker,
-        may_lower_nice_values, may_starve_its_runner,
+        may_lower_nice_values, may_starve_its_runner, without,
     };
 
     in_both_regimes! {
@@ -16,6 +16,8 @@ mod tests {
         children_that_end_faster_than_they_are_reaped_hold_up_no_end [];
         children_that_end_faster_than_they_are_reaped_hold_up_no_limit [];
         who_ends_a_fork_bomb_comes_before_it_where_the_caller_may_say_so ["nice"];
+        a_command_runs_where_scheduling_cannot_be_changed ["cc"];
+        a_command_keeps_the_nice_value_that_its_caller_chose ["nice"];
     }
 
     fn nice_value(pid: i32) -> i32 {
@@ -40,6 +42,27 @@ mod tests {
         assert_eq!(fs::read_to_string(&note).unwrap(), "0\n");
         fs::write(go, "").unwrap();
         running.wait().exits(0);
+    }
+
+    fn a_command_runs_where_scheduling_cannot_be_changed(world: &Fixture) {
+        for what in ["scheduling", "setting-scheduling"] {
+            let run = without(
+                world,
+                what,
+                &["run", "--backend", world.backend.name(), "-c", "echo ran"],
+            );
+            assert_eq!(run.output().exits(0).out(), "ran\n", "{what}");
+        }
+    }
+
+    fn a_command_keeps_the_nice_value_that_its_caller_chose(world: &Fixture) {
+        let args = ["run", "--backend", world.backend.name(), "--", "nice"];
+        let run = world
+            .bare("/usr/bin/nice")
+            .args(["-n", "5"])
+            .args([world.binary()])
+            .args(args);
+        assert_eq!(run.output().exits(0).out(), "5\n");
     }
 
     /// The helper in the workspace, and a config under which it runs.

@@ -93,7 +93,7 @@ mod tests {
                 "{version}: {}",
                 run.err()
             );
-            // There is none of that name in a network namespace of its own.
+            // A network namespace of its own has no socket of that name.
             let run = on(world, version, &["--config", &apart, "-c", &abstract_one]).output();
             assert!(run.err().contains("ConnectionRefusedError"), "{version}: {}", run.err());
             on(world, version, &["--config", &none, "-c", &abstract_one])

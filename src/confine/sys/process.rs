@@ -66,15 +66,16 @@ const HEAVIEST: i32 = -20;
 /// Has this process scheduled before others, and all that descends from it, as far as it may be.
 ///
 /// It is for who must end a fork bomb: among thousands of runnable processes an equal share is next to nothing. A negative nice
-/// value multiplies it, where the caller has `CAP_SYS_NICE`; one that was raised on purpose stays. A short slice has it run
-/// soon after it wakes (Linux 6.12, sched(7)).
+/// value multiplies it, where the caller has `CAP_SYS_NICE`. A short slice has it run soon after it wakes (Linux 6.12, sched(7)).
+/// Where the caller chose a nice value, nothing changes.
 pub(crate) fn come_first() -> nix::Result<()> {
     let ordinary = scheduling_attributes()?;
+    if ordinary.sched_nice != 0 {
+        return Ok(());
+    }
     let mut first = ordinary;
     first.sched_runtime = SHORTEST_SLICE;
-    if first.sched_nice == 0 {
-        first.sched_nice = HEAVIEST;
-    }
+    first.sched_nice = HEAVIEST;
     match set_scheduling_attributes(&first) {
         Err(Errno::EPERM) => {
             first.sched_nice = ordinary.sched_nice;
@@ -84,9 +85,15 @@ pub(crate) fn come_first() -> nix::Result<()> {
     }
 }
 
-/// Has what this process forks from now on scheduled as most processes are.
+/// Has what this process forks from now on scheduled as most processes are, where [`come_first`] changed that. A filter around
+/// Stockade that hides the calls kept it from changing anything.
 pub(crate) fn keep_scheduling_to_myself() -> nix::Result<()> {
-    let mut attributes = scheduling_attributes()?;
+    let Ok(mut attributes) = scheduling_attributes() else {
+        return Ok(());
+    };
+    if attributes.sched_nice != HEAVIEST && attributes.sched_runtime != SHORTEST_SLICE {
+        return Ok(());
+    }
     attributes.sched_flags |= u64::from(libc::SCHED_FLAG_RESET_ON_FORK.cast_unsigned());
     set_scheduling_attributes(&attributes)
 }

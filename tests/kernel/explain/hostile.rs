@@ -199,7 +199,7 @@ fn a_fork_bomb_ends_and_what_was_seen_is_told(world: &Fixture) {
     // A bomb that cannot grow goes out by itself, and the foreground runs into its time.
     assert_no_process_left(&marker);
     if status == "failed" && may_starve_its_runner(world) {
-        // The session was killed, and with it whoever had seen the secret denied.
+        // The session was killed, and with it the process that had noted the denial.
         return;
     }
     assert!(["timed_out", "over_limit", "exited"].contains(&status), "{outcome:#}");
