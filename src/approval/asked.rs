@@ -112,6 +112,8 @@ mod tests {
         let command = CommandView {
             command: b"echo \xff".to_vec(),
             directory: odd(),
+            programs: vec!["/usr/bin/echo".into()],
+            writable_programs: vec![odd()],
             regime: "landlock".to_owned(),
             may_read: vec![odd(), "/r".into()],
             may_write: vec![],

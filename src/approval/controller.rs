@@ -241,7 +241,7 @@ impl Controller {
         let remember = match (decided.decision.approved, request.answer) {
             (true, AnswerOf::Anyone) => decided.decision.remember.max(request.remember),
             // A no is never remembered: the agent may ask again, and the person may change their mind.
-            (true, AnswerOf::ApproverOnly) | (false, AnswerOf::Anyone | AnswerOf::ApproverOnly) => Remember::None,
+            (true, AnswerOf::AnyoneOnce | AnswerOf::ApproverOnly) | (false, _) => Remember::None,
         };
         Decided {
             decision: ApprovalDecision {

@@ -237,6 +237,35 @@ fn where_only_the_approver_counts_no_mode_approves_and_nothing_is_remembered() {
     assert_eq!(asked.load(Ordering::SeqCst), 3);
 }
 
+#[test]
+fn what_is_not_remembered_is_asked_each_time_and_decided_by_the_modes() {
+    let once = || ApprovalRequest {
+        answer: AnswerOf::AnyoneOnce,
+        remember: Remember::Session,
+        ..request(true, "a")
+    };
+    for (mode, approved) in [(Mode::Strict, false), (Mode::ApproveAll, true)] {
+        let (controller, asked) = controller(mode, session);
+        assert_eq!(controller.decide(&once()).decision.approved, approved, "{mode}");
+        assert_eq!(asked.load(Ordering::SeqCst), 0);
+    }
+    let (controller, asked) = controller(Mode::Interactive, session);
+    // A yes for the session to the same words is none to this.
+    assert!(controller.decide(&request(true, "a")).decision.approved);
+    for _ in 0..2 {
+        let verdict = controller.decide(&once());
+        assert!(verdict.decision.approved);
+        assert_eq!(verdict.decision.remember, Remember::None);
+    }
+    assert_eq!(asked.load(Ordering::SeqCst), 3);
+    let requests = [once(), once()].map(|request| ApprovalRequest {
+        group_id: Some("g".to_owned()),
+        ..request
+    });
+    let requests: Vec<&ApprovalRequest> = requests.iter().collect();
+    assert_eq!(group::as_one(&requests).answer, AnswerOf::AnyoneOnce);
+}
+
 /// What was asked: descriptions, and what was shown.
 type Asked = Arc<Mutex<Vec<(String, Presentation)>>>;
 

@@ -9,7 +9,7 @@ use super::request::{AnswerOf, ApprovalRequest, Lazy, Presentation, Remember};
 /// It asks for the most that any of them does: a yes counts for each. Where one part cannot be shown, the question
 /// cannot.
 pub(super) fn as_one(requests: &[&ApprovalRequest]) -> ApprovalRequest {
-    let only = requests.iter().any(|request| request.answer == AnswerOf::ApproverOnly);
+    let any = |answer| requests.iter().any(|request| request.answer == answer);
     let parts: Vec<Result<(String, Presentation), String>> = requests
         .iter()
         .map(|request| {
@@ -23,7 +23,13 @@ pub(super) fn as_one(requests: &[&ApprovalRequest]) -> ApprovalRequest {
     let parts: Arc<Result<Vec<_>, String>> = Arc::new(parts.into_iter().collect());
     ApprovalRequest {
         required: requests.iter().any(|request| request.required),
-        answer: if only { AnswerOf::ApproverOnly } else { AnswerOf::Anyone },
+        answer: if any(AnswerOf::ApproverOnly) {
+            AnswerOf::ApproverOnly
+        } else if any(AnswerOf::Anyone) {
+            AnswerOf::Anyone
+        } else {
+            AnswerOf::AnyoneOnce
+        },
         tool_name: distinct(requests.iter().map(|request| Some(request.tool_name.as_str()))).unwrap_or_default(),
         description: format!("do {} things, all of them or none", requests.len()),
         payload: payload(requests),

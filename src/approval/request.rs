@@ -57,6 +57,8 @@ pub struct ApprovalDecision {
 pub enum AnswerOf {
     /// The mode's, the session's memory's, or the approver's.
     Anyone,
+    /// The mode's, or the approver's each time anew: no yes is remembered, because what it would cover can change.
+    AnyoneOnce,
     /// The approver's alone, each time anew: no mode approves it, and no yes is remembered.
     ApproverOnly,
 }
@@ -123,6 +125,12 @@ pub struct CommandView {
     /// Where it would run.
     #[serde(with = "raw::path")]
     pub directory: PathBuf,
+    /// The files that its programs are, as far as they are known and out of the session's reach.
+    #[serde(with = "raw::paths", default)]
+    pub programs: Vec<PathBuf>,
+    /// Those that the session may write.
+    #[serde(with = "raw::paths", default)]
+    pub writable_programs: Vec<PathBuf>,
     /// What would confine it.
     pub regime: String,
     /// Where it may read because of this approval, and could not without.

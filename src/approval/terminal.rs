@@ -121,7 +121,7 @@ impl Approver for TerminalApprover {
             })?;
             match answer(&line) {
                 // Nobody says yes to what was not shown.
-                Answer::Yes if screen::must_be_seen(request, rest) => tty.write(screen::SEE_FIRST)?,
+                Answer::Yes | Answer::Session if rest == Rest::Unseen => tty.write(screen::SEE_FIRST)?,
                 Answer::Yes => return Ok(yes(Remember::None)),
                 Answer::Session if request.answer == AnswerOf::Anyone => return Ok(yes(Remember::Session)),
                 Answer::No(Reason::Given(note)) => return Ok(no(Some(note))),

@@ -12,7 +12,9 @@ use crate::policy::path::escape;
 pub enum Step {
     /// Reading the setup.
     Setup,
-    /// Leaving the session and its descriptors.
+    /// Closing what was handed down.
+    Descriptors,
+    /// Leaving the session.
     Session,
     /// Entering namespaces, and what is mounted in all of them.
     Namespaces,
@@ -58,6 +60,7 @@ impl fmt::Display for Step {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Setup => "reading the setup",
+            Self::Descriptors => "closing descriptors that were handed down",
             Self::Session => "leaving the caller's session",
             Self::Namespaces => "entering namespaces",
             Self::Mounts => "mounting the places of the plan",

@@ -6,7 +6,7 @@
 //! the way into namespaces, told in [`super::entry`].
 
 use std::ffi::OsStr;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, OwnedFd, RawFd};
 use std::path::{Path, PathBuf};
 
 use nix::errno::Errno;
@@ -30,6 +30,9 @@ const TITLE: &str = "stockade __stage";
 /// The hidden subcommand that makes a process the worker, inside namespaces that the stage has entered.
 pub(crate) const INSIDE: &str = "__worker";
 
+/// The descriptors of a program that starts a stage have lower numbers.
+const FEW: RawFd = 1024;
+
 /// The stage's exit code when it was not started by a Stockade parent.
 const NOT_A_STAGE: i32 = 125;
 
@@ -44,7 +47,7 @@ pub fn main() -> ! {
     let mut arguments = std::env::args_os().skip(1);
     match arguments.next() {
         Some(first) if first == INSIDE => entry::inside(arguments),
-        Some(first) if first == PROBE => namespaces::probe(),
+        Some(first) if first == PROBE => namespaces::probe(arguments),
         Some(_) | None => outside(),
     }
 }
@@ -67,11 +70,13 @@ pub(super) fn forked(control: OwnedFd, null: OwnedFd) -> ! {
 
 /// The stage. Standard input must be the parent's control socket.
 fn outside() -> ! {
+    // Nothing is owned at or above 3 before `enter` says so.
+    let closed = close_all();
     let Ok(control) = enter() else {
         sys::exit_now(NOT_A_STAGE)
     };
     // At once: a stage that was started ahead of time must not be stopped from the terminal while it waits.
-    let begun = stand_alone();
+    let begun = closed.and_then(|()| stand_alone());
     let Ok(Some((announcement, along))) = receive::<Announcement>(&control) else {
         sys::exit_now(NOT_A_STAGE)
     };
@@ -102,8 +107,16 @@ fn tell(control: &OwnedFd, failure: StartFailure) {
     let _told = send(control, &Reply::Refused(failure), &[]);
 }
 
+/// Closes all descriptors but the standard ones. Nothing may be owned beyond them.
+pub(crate) fn close_all() -> Result<(), StartFailure> {
+    sys::close_from(3).map_err(|errno| {
+        // Nothing starts; but while this process holds the parent's end of the control socket it does not hear of its end.
+        sys::close_each(3..FEW);
+        StartFailure::new(Step::Descriptors, errno, "close_range")
+    })
+}
+
 fn enter() -> nix::Result<OwnedFd> {
-    sys::close_from(3)?;
     let null = open("/dev/null", OFlag::O_RDWR | OFlag::O_CLOEXEC, Mode::empty())?;
     let control = sys::take_stdin(null.as_fd())?;
     match getsockopt(&control, sockopt::SockType)? {

@@ -10,10 +10,9 @@ use serde_json::Value;
 
 use crate::approval::{AnswerOf, ApprovalDecision, ApproverError, Asked, Remember};
 
-/// The most lines that a form shows of the beginning of a question, and of its end: what a command may write and reach
-/// stands there, however long the command is.
-const HEAD: usize = 36;
-const TAIL: usize = 24;
+/// The most lines of a question that is asked by a form. A client shows a form whole, or lets a person scroll; a longer one is
+/// asked elsewhere: nobody says yes to what was not shown.
+const MOST_LINES: usize = 2_000;
 /// The columns of a form: what is longer goes on in the next line.
 const COLUMNS: u16 = 100;
 /// The longest note that is taken, in characters.
@@ -27,12 +26,8 @@ const DENY: &str = "deny";
 
 /// What a form asks.
 pub(super) fn ask(asked: &Asked) -> Result<ElicitRequestParams, ApproverError> {
-    let (message, shown) = cut(&plain(&asked.text(COLUMNS)));
-    if asked.answer == AnswerOf::ApproverOnly && shown == Shown::Partly {
-        // Nobody says yes to what was not shown.
-        return Err(ApproverError::TooLarge);
-    }
-    let choices = choices(asked.answer, shown);
+    let message = shown(asked)?;
+    let choices = choices(asked.answer);
     let decision = EnumSchema::builder(choices.iter().map(|choice| (*choice).to_owned()).collect())
         .title("Allow it?")
         .build();
@@ -48,6 +43,15 @@ pub(super) fn ask(asked: &Asked) -> Result<ElicitRequestParams, ApproverError> {
     })
 }
 
+/// The whole question, if a form can hold it.
+fn shown(asked: &Asked) -> Result<String, ApproverError> {
+    let message = plain(&asked.text(COLUMNS));
+    if message.lines().count() > MOST_LINES {
+        return Err(ApproverError::TooLarge);
+    }
+    Ok(message)
+}
+
 /// The text without the frame that keeps it apart on a terminal.
 fn plain(text: &str) -> String {
     let lines = text.lines().filter(|line| !line.starts_with("+--"));
@@ -55,39 +59,18 @@ fn plain(text: &str) -> String {
     bare.collect::<Vec<_>>().join("\n")
 }
 
-/// Whether all of a question is shown.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Shown {
-    Whole,
-    Partly,
-}
-
-/// What may be chosen: no yes lasts that was given to a part.
-const fn choices(answer: AnswerOf, shown: Shown) -> &'static [&'static str] {
-    match (answer, shown) {
-        (AnswerOf::Anyone, Shown::Whole) => &[ONCE, SESSION, DENY],
-        (AnswerOf::Anyone, Shown::Partly) | (AnswerOf::ApproverOnly, Shown::Whole | Shown::Partly) => &[ONCE, DENY],
+/// What may be chosen.
+const fn choices(answer: AnswerOf) -> &'static [&'static str] {
+    match answer {
+        AnswerOf::Anyone => &[ONCE, SESSION, DENY],
+        AnswerOf::AnyoneOnce | AnswerOf::ApproverOnly => &[ONCE, DENY],
     }
-}
-
-/// As much of a text as a form shows.
-fn cut(text: &str) -> (String, Shown) {
-    let lines: Vec<&str> = text.lines().collect();
-    let left = lines.len().saturating_sub(HEAD + TAIL);
-    if left == 0 {
-        return (lines.join("\n"), Shown::Whole);
-    }
-    let told = format!("… [{left} lines are not shown; `stockade approvals` or a terminal shows all of them] …");
-    let (head, rest) = lines.split_at(HEAD);
-    let tail = rest.get(left..).unwrap_or_default();
-    let shown: Vec<&str> = head.iter().chain([&told.as_str()]).chain(tail).copied().collect();
-    (shown.join("\n"), Shown::Partly)
 }
 
 /// The decision that an answer to this question is; everything that is not clearly a yes is a no.
 pub(super) fn decided(answer: ElicitResult, asked: &Asked) -> Result<ApprovalDecision, ApproverError> {
-    let shown = cut(&plain(&asked.text(COLUMNS))).1;
-    let choices = choices(asked.answer, shown);
+    let _shown = shown(asked)?;
+    let choices = choices(asked.answer);
     match answer.action {
         ElicitationAction::Accept => {
             filled_in(answer.content.unwrap_or_default(), choices).ok_or(ApproverError::Unreadable)
@@ -169,28 +152,10 @@ mod tests {
 
     #[test]
     fn what_was_not_offered_cannot_be_chosen() {
-        for (answer, shown) in [
-            (AnswerOf::ApproverOnly, Shown::Whole),
-            (AnswerOf::Anyone, Shown::Partly),
-        ] {
-            let offered = choices(answer, shown);
+        for answer in [AnswerOf::ApproverOnly, AnswerOf::AnyoneOnce] {
+            let offered = choices(answer);
             assert_eq!(filled_in(json!({"decision": "session"}), offered), None);
             assert!(filled_in(json!({"decision": "once"}), offered).is_some());
         }
-    }
-
-    #[test]
-    fn a_long_question_keeps_its_beginning_and_its_end() {
-        let long: Vec<String> = (0..500).map(|line| format!("line {line}")).collect();
-        let (message, shown) = cut(&long.join("\n"));
-        assert_eq!(shown, Shown::Partly);
-        assert!(
-            message.starts_with("line 0\n") && message.ends_with("line 499"),
-            "{message}"
-        );
-        assert!(message.contains("[440 lines are not shown"), "{message}");
-        assert_eq!(message.lines().count(), HEAD + TAIL + 1);
-        let whole = long[..HEAD + TAIL].join("\n");
-        assert_eq!(cut(&whole), (whole.clone(), Shown::Whole));
     }
 }

@@ -166,7 +166,13 @@ impl Server {
         let failed = |error: &dyn fmt::Display| {
             ErrorData::internal_error(format!("the question cannot be asked: {error}"), None)
         };
-        let form = form::ask(asked).map_err(|error| failed(&error))?;
+        let form = match form::ask(asked) {
+            Ok(form) => form,
+            Err(error) => {
+                let denied = ToolError::Denied(format!("permission denied: {error}"));
+                return Ok(describe::result(Err(denied)).into());
+            }
+        };
         let sealed = self
             .0
             .states

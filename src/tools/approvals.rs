@@ -7,9 +7,10 @@ use super::call::{ShellCommand, words};
 use super::executor::Derived;
 use super::files::Operand;
 use super::permission::Wanted;
+use super::programs::{Program, Programs};
 use crate::approval::{AnswerOf, ApprovalRequest, CommandView, Lazy, Presentation, Remember};
-use crate::policy::path::escape;
-use crate::policy::shell::{Judgement, RuleRef};
+use crate::policy::path::{display, escape};
+use crate::policy::shell::{Judgement, Part, RuleRef};
 use crate::policy::{Network, Policy, Requirement, Right, Root};
 use crate::profile::Profile;
 
@@ -20,6 +21,8 @@ pub(super) struct Told<'a> {
     pub(super) allowed_by: String,
     pub(super) why: Vec<String>,
     pub(super) remember: Remember,
+    /// Why no yes to it is remembered, if none is: it may name files that are not known before it runs.
+    pub(super) unresolved: Option<String>,
 }
 
 /// What a question is about: a command that would run under `profile`.
@@ -29,6 +32,7 @@ pub(super) struct Asking<'a> {
     pub(super) narrow: Option<&'a [String]>,
     pub(super) derived: &'a Derived,
     pub(super) operands: &'a [Operand],
+    pub(super) programs: &'a [Program],
     pub(super) regime: String,
 }
 
@@ -41,12 +45,19 @@ pub(super) fn request(told: Told<'_>, asking: Asking<'_>) -> ApprovalRequest {
         narrow,
         derived,
         regime,
+        programs,
         ..
     } = asking;
+    let programs = |is_writable| {
+        let these = programs.iter().filter(move |program| program.is_writable == is_writable);
+        these.map(|program| program.path.clone()).collect()
+    };
     let profile = &*derived.profile;
     let view = CommandView {
         command: words(wanted.command),
         directory: wanted.directory.as_path().to_owned(),
+        programs: programs(false),
+        writable_programs: programs(true),
         regime,
         may_read: policy
             .roots
@@ -67,9 +78,17 @@ pub(super) fn request(told: Told<'_>, asking: Asking<'_>) -> ApprovalRequest {
             Network::Full => "every host".to_owned(),
         },
     };
+    let mut why = told.why;
+    let answer = match &told.unresolved {
+        None => AnswerOf::Anyone,
+        Some(unresolved) => {
+            why.push(format!("a yes is not remembered: {}", escape(unresolved.as_bytes())));
+            AnswerOf::AnyoneOnce
+        }
+    };
     ApprovalRequest {
         required: true,
-        answer: AnswerOf::Anyone,
+        answer,
         tool_name: told.tool_name.to_owned(),
         description: told.description,
         payload,
@@ -77,7 +96,7 @@ pub(super) fn request(told: Told<'_>, asking: Asking<'_>) -> ApprovalRequest {
         group_id: None,
         remember: told.remember,
         allowed_by: told.allowed_by,
-        why: told.why,
+        why,
         caller: wanted.caller.map(str::to_owned),
         call: None,
     }
@@ -129,8 +148,34 @@ fn payload(tool_name: &str, asking: &Asking<'_>) -> Vec<u8> {
     asking::payload(&fields)
 }
 
+/// The programs of a command that lie in the session's reach under a bare name.
+pub(super) struct Planted<'a>(pub(super) &'a Programs);
+
+impl Planted<'_> {
+    /// The one that a part begins with.
+    fn of(&self, part: &Part) -> Option<(&str, String)> {
+        let name = part.words.first()?;
+        let found = self.0.found.iter().find(|program| program.name == *name)?;
+        self.0.planted(name).map(|path| (found.name.as_str(), display(path)))
+    }
+
+    /// What would allow it, where the bare name of one stands in the way.
+    pub(super) fn allowed_by(&self, judgement: &Judgement) -> Option<String> {
+        let (name, path) = judgement
+            .parts
+            .iter()
+            .filter(|part| part.requirement == Requirement::NeedsApproval)
+            .find_map(|part| self.of(part))?;
+        Some(format!(
+            "`{}` is {path}, which this session may write, and a rule for the bare name does not speak for it; a rule \
+             `{{pattern: {path}, approval: none}}`, and the command written with that path, would allow it",
+            escape(name.as_bytes()),
+        ))
+    }
+}
+
 /// The lines that make it a question.
-pub(super) fn why(policy: &Policy, judgement: &Judgement) -> Vec<String> {
+pub(super) fn why(policy: &Policy, judgement: &Judgement, planted: &Planted<'_>) -> Vec<String> {
     let asking = judgement
         .parts
         .iter()
@@ -143,10 +188,17 @@ pub(super) fn why(policy: &Policy, judgement: &Judgement) -> Vec<String> {
                 RuleRef::Default => ("no rule matches; `shell.default`", Some(&policy.default_rule)),
             };
             match rule {
-                Some(rule) => format!(
-                    "`{words}`: {what} at {} says `approval: {}`",
-                    rule.origin, rule.approval
-                ),
+                Some(rule) => match planted.of(part) {
+                    Some((_, path)) => format!(
+                        "`{words}`: its program is {path}, which this session may write; {what} at {} says `approval: {}` of a \
+                         program outside",
+                        rule.origin, rule.approval
+                    ),
+                    None => format!(
+                        "`{words}`: {what} at {} says `approval: {}`",
+                        rule.origin, rule.approval
+                    ),
+                },
                 None => format!("`{words}`: {what}"),
             }
         })

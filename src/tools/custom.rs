@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::fmt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use nix::sys::signal::Signal;
@@ -16,13 +16,15 @@ use super::deciding::Deciding;
 use super::executor::Executor;
 use super::files::{Operands, bare};
 use super::outcome::Outcome;
-use super::permission::{Overruled, Permit, Wanted, approved};
+use super::permission::{Overruled, Permit, Wanted, approved, names};
+use super::programs::Search;
 use super::session::Shared;
 use super::shell_tool::{self, Work};
 use super::tool::{ApprovalContext, Assessed, Assessment, Boxed, Effect, Output, Prepared, Tool, ready};
 use crate::approval::Remember;
 use crate::config::{ArgKind, CustomArg, CustomTool};
-use crate::policy::path::escape;
+use crate::policy::path::{display, escape};
+use crate::policy::shell::Names;
 use crate::policy::{AbsPath, Demand};
 use crate::profile::{Asked, Call};
 
@@ -33,6 +35,8 @@ pub struct CommandTool {
     overruled: Overruled,
     /// Who decides what comes up while a command runs; nobody for a tool without a guard.
     deciding: Option<Deciding>,
+    /// The file that its first word stands for, once it was found, and where its programs are searched.
+    program: Option<(PathBuf, Search)>,
 }
 
 impl CommandTool {
@@ -47,7 +51,18 @@ impl CommandTool {
             session,
             overruled,
             deciding,
+            program: None,
         }
+    }
+
+    /// Why a program is not run for this tool.
+    fn in_reach(&self, path: &Path) -> String {
+        let name = escape(self.tool.command.first().map_or("", String::as_str).as_bytes());
+        let path = display(path);
+        format!(
+            "`{name}` of the tool {} is {path}, which this session may write; `command: [{path}, …]` at {} would name that file",
+            self.tool.name, self.tool.origin
+        )
     }
 
     fn arguments(&self, why: String) -> ToolError {
@@ -211,9 +226,23 @@ impl Tool for CommandTool {
                 Err(error) => return Err(error),
             };
             let directory = executor.start_of(&self.tool, &self.session.directory)?;
+            let mut argv = argv;
+            if self.program.is_none() {
+                self.program = match executor.find_program(&argv, &directory, &mut stops).await? {
+                    Ok(program) => program,
+                    Err(why) => return Ok(Assessment::Blocked(self.in_reach(&why)).into()),
+                };
+            }
+            let search = match (&self.program, argv.first_mut()) {
+                (Some((path, search)), Some(word)) => {
+                    *word = path.clone().into_os_string();
+                    search.clone()
+                }
+                (None, _) | (_, None) => Search::Outside(BTreeSet::new()),
+            };
             let command = ShellCommand::Argv(argv);
             let (assessment, permit) = executor
-                .assess_custom(&self.tool, &command, &directory, self.overruled, context, &mut stops)
+                .assess_custom(&self.tool, (&command, search), &directory, self.overruled, context, &mut stops)
                 .await?;
             let prepared = Prepared::of(Work {
                 command,
@@ -262,11 +291,41 @@ impl Executor {
         Ok(root.map_or(here, |root| root.path.clone()))
     }
 
+    /// The file that the first word stands for, and where its programs are searched; `None` where there is none. An error is the
+    /// file that a bare name stands for in what the session may write.
+    async fn find_program(
+        &mut self,
+        argv: &[OsString],
+        directory: &AbsPath,
+        stops: &mut mpsc::Receiver<Signal>,
+    ) -> Result<Result<Option<(PathBuf, Search)>, PathBuf>, ToolError> {
+        let Some(name) = argv.first().and_then(|word| word.to_str()) else {
+            return Ok(Ok(None));
+        };
+        if name.contains('/') {
+            let path = directory.as_path().join(name);
+            let in_reach = self.search_of(&path);
+            return Ok(Ok(Some((path, in_reach))));
+        }
+        // The first that is found is outside then.
+        if !self.searches_in_reach(&[]) {
+            return Ok(Ok(None));
+        }
+        self.hold_directory(directory)?;
+        let programs = self.programs(&[name.to_owned()], directory, &[], stops).await?;
+        if let Some(planted) = programs.planted(name) {
+            return Ok(Err(planted.to_owned()));
+        }
+        let search = Search::Outside(programs.named);
+        let found = programs.found.into_iter().next();
+        Ok(Ok(found.map(|program| (program.path, search))))
+    }
+
     /// What a call of a custom tool needs.
     async fn assess_custom(
         &mut self,
         tool: &CustomTool,
-        command: &ShellCommand,
+        (command, search): (&ShellCommand, Search),
         directory: &AbsPath,
         overruled: Overruled,
         context: &ApprovalContext,
@@ -274,18 +333,12 @@ impl Executor {
     ) -> Result<(Assessment, Permit), ToolError> {
         let narrow = written(tool);
         self.hold_directory(directory)?;
-        let words: Vec<String> = match command {
-            ShellCommand::Argv(argv) => argv
-                .iter()
-                .filter_map(|word| word.to_str().map(str::to_owned))
-                .collect(),
-            ShellCommand::Line(_) => Vec::new(),
-        };
+        let Names { files, unresolved, .. } = names(command);
         let operands = match tool.approval {
             // What runs unasked is bound to nothing.
             Demand::None if !self.may_be_asked(&tool.name, overruled) => Operands::default(),
             Demand::None | Demand::OncePerSession | Demand::Required | Demand::Deny => {
-                self.operands(words.iter(), directory, stops).await?
+                self.operands(&[], files.iter(), directory, stops).await?
             }
         };
         let narrow = Some(narrow);
@@ -308,6 +361,7 @@ impl Executor {
                 Demand::OncePerSession => Remember::Session,
                 Demand::None | Demand::Required | Demand::Deny => Remember::None,
             },
+            unresolved: super::permission::unresolved(unresolved, &operands),
         };
         let wanted = Wanted {
             command,
@@ -324,11 +378,16 @@ impl Executor {
                 narrow: narrow.as_deref(),
                 derived: &derived,
                 operands: operands.found(),
+                programs: &[],
                 regime: self.regime_line()?.to_string(),
             },
         ));
         let assessment = Assessment::demanded(tool.approval, request);
-        let permit = Permit { call, operands };
+        let permit = Permit {
+            call,
+            operands,
+            search,
+        };
         Ok((assessment, permit))
     }
 }

@@ -96,7 +96,7 @@ pub struct Executor {
     /// The profile of a call that nobody was asked about, once somebody needs it.
     unasked: OnceLock<Profile>,
     pub(super) standings: Standings,
-    /// How often a command named more files than are looked at.
+    /// How often something was to be changed that cannot be told from another.
     pub(super) unknown: u64,
 }
 

@@ -12,9 +12,10 @@ use super::executor::Places;
 use super::fall;
 use super::footing::{Chosen, Footing};
 use super::narrowing::Narrowing;
-use super::permission::judged;
+use super::permission::{judged, needs_answer};
 use super::plan;
 use super::private::may_lie;
+use super::programs::is_in_reach;
 use super::shell::NAME;
 use super::{remembered, watched};
 use crate::backend::namespaces::NetworkNamespace;
@@ -74,7 +75,7 @@ impl Prospect {
     fn made(policy: Policy, narrowing: Narrowing, places: Places, only: Option<&ShellCall>) -> Result<Self, ToolError> {
         let everything = Call::of(Asked::Everything);
         let envelope = narrowing.narrow(derive(&policy, &everything));
-        let is_foreseen = only.is_some_and(|call| asks_nobody(&policy, call));
+        let is_foreseen = only.is_some_and(|call| asks_nobody(&policy, &envelope, call));
         let tell = |place| {
             if is_foreseen {
                 announce(&policy, &envelope, &places, place);
@@ -115,11 +116,16 @@ impl Prospect {
 }
 
 /// Whether it is certain that nobody will be asked about the call.
-fn asks_nobody(policy: &Policy, call: &ShellCall) -> bool {
+fn asks_nobody(policy: &Policy, envelope: &Profile, call: &ShellCall) -> bool {
     let Ok(directory) = AbsPath::new(&call.directory) else {
         return false;
     };
-    match judged(policy, &call.command, &directory).requirement {
+    let judgement = judged(policy, &call.command, &directory);
+    // Which file a name is may make it a question.
+    if needs_answer(policy, &judgement) && is_in_reach(&call.environment, envelope) {
+        return false;
+    }
+    match judgement.requirement {
         // What is said of the tool may ask all the same.
         Requirement::PreApproved => !policy.tools.contains_key(NAME),
         Requirement::Blocked | Requirement::NeedsApproval => false,

@@ -4,15 +4,16 @@ use nix::sys::signal::Signal;
 use tokio::sync::mpsc;
 
 use super::allowing;
-use super::approvals::{self, Asking};
+use super::approvals::{self, Asking, Planted};
 use super::call::{ShellCommand, ToolError};
 use super::executor::Executor;
 use super::files::Operands;
 use super::footing::Footing;
+use super::programs::{Programs, Search};
 use super::shell::NAME;
 use super::tool::Assessment;
 use crate::approval::Remember;
-use crate::policy::shell::{Judgement, judge, judge_argv};
+use crate::policy::shell::{Judgement, Names, Part, Reach, RuleRef, judge, judge_argv, names_of_argv, names_of_line};
 use crate::policy::{AbsPath, Access, Demand, Operation, Policy, Requirement, ShellRule};
 use crate::profile::{Asked, Call, FileReach};
 
@@ -23,6 +24,8 @@ pub(super) struct Permit {
     pub(super) call: Call,
     /// The writable files it names, as they were when it was assessed.
     pub(super) operands: Operands,
+    /// Where its programs are searched.
+    pub(super) search: Search,
 }
 
 impl Permit {
@@ -70,6 +73,23 @@ impl Executor {
         stops: &mut mpsc::Receiver<Signal>,
     ) -> Result<(Assessment, Permit), ToolError> {
         let judgement = judged(&self.policy, wanted.command, wanted.directory);
+        let is_answered = needs_answer(&self.policy, &judgement);
+        let names = names(wanted.command);
+        let asks = judgement.requirement != Requirement::PreApproved || self.may_be_asked(NAME, wanted.overruled);
+        // Where nothing of PATH is in the session's reach, names are looked up for a question alone.
+        let programs = if judgement.requirement != Requirement::Blocked
+            && is_answered
+            && (asks || self.searches_in_reach(wanted.environment))
+        {
+            self.hold_directory(wanted.directory)?;
+            self.programs(&names.programs, wanted.directory, wanted.environment, stops)
+                .await?
+        } else {
+            Programs::default()
+        };
+        // A rule with a bare name speaks for a program outside what the session may write.
+        let rules = outside(&self.policy.rules, &programs);
+        let judgement = judged_by(&self.policy, &rules, wanted.command, wanted.directory);
         let mut permit = Permit {
             call: Call {
                 asked: Asked::Nobody,
@@ -77,6 +97,11 @@ impl Executor {
                 network: judgement.reach.in_place_of(&self.policy.network),
             },
             operands: Operands::default(),
+            search: if is_answered {
+                Search::Outside(programs.named.clone())
+            } else {
+                Search::Everywhere
+            },
         };
         let asks = match judgement.requirement {
             Requirement::Blocked => {
@@ -89,24 +114,32 @@ impl Executor {
             Requirement::NeedsApproval => true,
         };
         if !asks {
+            // What is put there before the command starts is another program.
+            let nothing = std::iter::empty();
+            permit.operands = self.operands(&programs.candidates, nothing, wanted.directory, stops).await?;
             return Ok((Assessment::PreApproved(None), permit));
         }
         self.hold_directory(wanted.directory)?;
-        let words = judgement.parts.iter().flat_map(|part| &part.words);
-        permit.operands = self.operands(words, wanted.directory, stops).await?;
+        let words = names.files.iter().chain(&names.programs);
+        permit.operands = self.operands(&programs.candidates, words, wanted.directory, stops).await?;
+        let unresolved = unresolved(names.unresolved, &permit.operands);
         let derived = self.profile(&approved(&permit.call))?;
         let remember = match judgement.demand {
             Demand::OncePerSession => Remember::Session,
             Demand::None | Demand::Required | Demand::Deny => Remember::None,
         };
+        let planted = Planted(&programs);
         let told = approvals::Told {
             tool_name: NAME,
             description: approvals::description(&self.policy, &judgement),
-            allowed_by: allowing::allowed_by(&self.policy.rules, &self.policy.roots, &judgement, &|rules| {
-                judged_by(&self.policy, &rules, wanted.command, wanted.directory)
+            allowed_by: planted.allowed_by(&judgement).unwrap_or_else(|| {
+                allowing::allowed_by(&self.policy.rules, &self.policy.roots, &judgement, &|rules| {
+                    judged_by(&self.policy, &outside(&rules, &programs), wanted.command, wanted.directory)
+                })
             }),
-            why: approvals::why(&self.policy, &judgement),
+            why: approvals::why(&self.policy, &judgement, &planted),
             remember,
+            unresolved,
         };
         let request = Box::new(approvals::request(
             told,
@@ -116,6 +149,7 @@ impl Executor {
                 narrow: judgement.narrow.as_deref(),
                 derived: &derived,
                 operands: permit.operands.found(),
+                programs: &programs.found,
                 regime: self.regime_line()?.to_string(),
             },
         ));
@@ -141,6 +175,51 @@ impl Executor {
         }
         Ok(())
     }
+}
+
+/// What a command names.
+pub(super) fn names(command: &ShellCommand) -> Names {
+    match command {
+        ShellCommand::Line(line) => match line.to_str() {
+            Some(line) => names_of_line(line),
+            None => names_of_argv(&[line]),
+        },
+        ShellCommand::Argv(argv) => names_of_argv(argv),
+    }
+}
+
+/// Why a yes to a command with these files is not remembered, if it is not.
+pub(super) fn unresolved(unresolved: Option<String>, operands: &Operands) -> Option<String> {
+    unresolved.or_else(|| (!operands.are_all()).then(|| "it names more files than are looked at".to_owned()))
+}
+
+/// Whether a command that was judged so runs because somebody answered for it: a rule, or whoever is asked.
+pub(super) fn needs_answer(policy: &Policy, judgement: &Judgement) -> bool {
+    let by_default = |part: &Part| match part.rule {
+        RuleRef::Default => true,
+        RuleRef::Rule(_) => part.demand == Demand::None && policy.default_rule.approval == Demand::None,
+    };
+    judgement.requirement != Requirement::PreApproved
+        || judgement.reach != Reach::Unsaid
+        || !policy.default_rule.allowed
+        || !judgement.parts.iter().all(by_default)
+}
+
+/// The rules as they speak where these programs are what a command names: for the bare name of one in the session's reach, a rule
+/// that asks nothing asks, and gives no network of its own.
+fn outside(rules: &[ShellRule], programs: &Programs) -> Vec<ShellRule> {
+    let asked = |rule: &ShellRule| {
+        let is_planted = rule.pattern.first().is_some_and(|name| programs.planted(name).is_some());
+        let mut rule = rule.clone();
+        if is_planted {
+            if rule.approval == Demand::None {
+                rule.approval = Demand::Required;
+            }
+            rule.network = None;
+        }
+        rule
+    };
+    rules.iter().map(asked).collect()
 }
 
 /// The judgement of a command by the rules of a policy.

@@ -1,5 +1,6 @@
 //! The shell tool: one command line or program, judged, asked about, confined, run.
 
+use std::ffi::OsString;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -23,6 +24,7 @@ use super::offers::Offered;
 use super::outcome::{Outcome, Restored, Status, lossy};
 use super::permission::{Overruled, Permit, Wanted};
 use super::plan::ProfileDigest;
+use super::programs::{Search, own_path};
 use super::recorder::{self, CallId, OpenCall};
 use super::tool::{ApprovalContext, Assessment};
 use crate::approval::ApprovalRequest;
@@ -31,6 +33,7 @@ use crate::confine::protocol::{End, Ended, Work};
 use crate::confine::{ConfineError, Confinement, Expected, Launch};
 use crate::policy::AbsPath;
 use crate::policy::path::escape;
+use crate::profile::Profile;
 
 /// The name under which `tools:` speaks of the shell tool.
 pub const NAME: &str = "shell";
@@ -134,7 +137,11 @@ impl Executor {
         permit: Permit,
         meanwhile: Meanwhile,
     ) -> Result<Outcome, ToolError> {
-        let Permit { call: permitted, .. } = permit;
+        let Permit {
+            call: permitted,
+            search,
+            ..
+        } = permit;
         self.hold_directory(directory)?;
         let (child, parent) = prepare(std::mem::replace(&mut call.stdin, Stdin::Null), call.output)?;
         let derived = self.profile(&permitted)?;
@@ -175,13 +182,7 @@ impl Executor {
         };
         let launch = Launch {
             work: Work::Command(argv(call.command.clone())),
-            environment: environment::build(
-                profile,
-                &worker.session().private(),
-                self.policy.home,
-                &call.environment,
-                way.as_ref().map(Way::port),
-            ),
+            environment: self.environment(profile, &search, &worker, &call.environment, way.as_ref()),
             directory: directory.as_path().as_os_str().to_owned(),
             limits: command_limits(&profile.limits, call.timeout, self.counting(profile)),
             terminal: child.controlling_terminal,
@@ -220,7 +221,9 @@ impl Executor {
         let seen = Seen::of(profile, directory, &session);
         let stderr = lossy(relayed.stderr.into_bytes());
         let outcome = Outcome {
-            hint: self.hint(explained.as_ref(), &status, call.output, &stderr, &seen),
+            hint: self
+                .left_out(&search, &call.environment, profile, &status, &stderr)
+                .or_else(|| self.hint(explained.as_ref(), &status, call.output, &stderr, &seen)),
             status,
             regime: self.regime_line()?.to_string(),
             duration,
@@ -234,6 +237,25 @@ impl Executor {
         };
         self.record_end(&outcome, name).await?;
         Ok(outcome)
+    }
+
+    /// The environment of a command under this profile.
+    pub(super) fn environment(
+        &self,
+        profile: &Profile,
+        search: &Search,
+        worker: &Confinement,
+        extra: &[(OsString, OsString)],
+        way: Option<&Way>,
+    ) -> Vec<(OsString, OsString)> {
+        environment::build(
+            (profile, &self.envelope),
+            search,
+            &worker.session().private(),
+            self.policy.home,
+            extra,
+            way.map(Way::port),
+        )
     }
 
     /// The worker, unless somebody stopped the call while it was made ready: they want no command.
@@ -250,6 +272,34 @@ impl Executor {
             }
             Err(_) => Ok(worker),
         }
+    }
+
+    /// Why a program may be missing that the caller's PATH has.
+    fn left_out(
+        &self,
+        search: &Search,
+        environment: &[(OsString, OsString)],
+        profile: &Profile,
+        status: &Status,
+        stderr: &str,
+    ) -> Option<String> {
+        let is_missed = match status {
+            Status::NotFound { .. } | Status::Exited { code: 127 } => true,
+            Status::Exited { code } => *code != 0 && stderr.contains("not found"),
+            _ => false,
+        };
+        if !is_missed {
+            return None;
+        }
+        let left_out = search.left_out(own_path(environment).as_deref(), profile, &self.envelope);
+        let names: Vec<String> = left_out.iter().map(ToString::to_string).collect();
+        (!names.is_empty()).then(|| {
+            format!(
+                "programs were not searched in {}, which this session may write, because a rule or a yes answers for the command; a \
+                 rule for the path of a program, and the command written with that path, has it searched there",
+                names.join(", ")
+            )
+        })
     }
 
     /// How to find out more, where nobody looked.

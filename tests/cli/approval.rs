@@ -96,8 +96,8 @@ shell:
 
     fn answered(answer: &str) -> Value {
         json!([
-            ["expect", "exactly this"],
-            ["expect", "approve? [y/n/s/?] "],
+            ["expect", "; ?: why"],
+            ["expect", "approve? ["],
             ["send", answer]
         ])
     }
@@ -201,7 +201,10 @@ shell:
         let steps = json!([
             ["expect", "more lines]"],
             ["expect", "may reach"],
-            ["expect", "approve? [y/n/s/v/?] "],
+            ["expect", "approve? [v/n/?] "],
+            ["send", "y\r"],
+            ["expect", "Please type v and see all of it first."],
+            ["expect", "approve? [v/n/?] "],
             ["send", "v\r"],
             ["expect", "line 1-19 of "],
             ["send", "G"],

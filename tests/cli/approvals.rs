@@ -78,6 +78,12 @@ sandbox:
         world.stockade(&[&["approvals", "--socket", socket.to_str().unwrap()], words].concat())
     }
 
+    /// Says yes to a question that was shown.
+    fn approve(world: &Fixture, id: &str, flags: &[&str]) {
+        approvals(world, &["show", id]).output().ok();
+        approvals(world, &[&["approve", id], flags].concat()).output().ok();
+    }
+
     /// A session that waits for an answer to `line`, and the name of its question.
     fn asking(world: &Fixture, line: &str) -> (Running, String) {
         asked(world, session(world, &socket(world), &[], line))
@@ -109,6 +115,9 @@ sandbox:
             listed.starts_with(&format!("{id} shell: run a command (open for ")),
             "{listed}"
         );
+        // Nobody says yes to what was not shown.
+        let unseen = approvals(world, &["approve", &id]).output().exits(125).err();
+        assert!(unseen.contains("`stockade approvals show ID`"), "{unseen}");
         let shown = approvals(world, &["show", &id]).output().ok();
         assert!(shown.contains("command    touch made"), "{shown}");
         let json = approvals(world, &["show", &id, "--json"]).output().ok();
@@ -139,7 +148,7 @@ sandbox:
 
     fn a_yes_for_the_session_is_one(world: &Fixture) {
         let (running, id) = asking(world, "touch made");
-        approvals(world, &["approve", &id, "--session"]).output().ok();
+        approve(world, &id, &["--session"]);
         running.wait().ok();
         assert!(made(world));
     }
@@ -151,7 +160,7 @@ sandbox:
         let mut tells = BufReader::new(watching.stdout.take().unwrap());
         // Now it watches.
         tells.read_line(&mut told).unwrap();
-        approvals(world, &["approve", &id]).output().ok();
+        approve(world, &id, &[]);
         running.wait().ok();
         tells.read_to_string(&mut told).unwrap();
         assert!(watching.wait().unwrap().success(), "{told}");
@@ -208,6 +217,7 @@ sandbox:
             said.split(' ').next().unwrap().clone_into(&mut id);
             listed.status.success() && id != "nothing"
         });
+        world.stockade(&["approvals", "show", &id]).output().ok();
         world.stockade(&["approvals", "approve", &id]).output().ok();
         running.wait().ok();
         assert!(made(world));
@@ -218,7 +228,7 @@ sandbox:
         let (running, id) = asking(world, "touch made");
         let second = session(world, &socket(world), &[], "touch other").output().exits(125);
         assert!(second.err().contains("another session listens"), "{}", second.err());
-        approvals(world, &["approve", &id]).output().ok();
+        approve(world, &id, &[]);
         running.wait().ok();
         assert!(made(world) && !world.workspace().join("other").exists());
     }
@@ -235,7 +245,7 @@ sandbox:
         assert_ne!(old, id);
         let refused = approvals(world, &["approve", &old]).output().exits(125);
         assert!(refused.err().contains("no such question"), "{}", refused.err());
-        approvals(world, &["approve", &id]).output().ok();
+        approve(world, &id, &[]);
         running.wait().ok();
         assert!(made(world) && !world.workspace().join("never").exists());
         assert_nothing_left_behind(&before, world);
@@ -323,7 +333,7 @@ sandbox:
         running.wait().exits(126);
         assert!(!made(world));
         let (running, id) = asked(world, call());
-        approvals(world, &["approve", &id]).output().ok();
+        approve(world, &id, &[]);
         running.wait().ok();
         assert_eq!(fs::read_to_string(world.workspace().join("made")).unwrap(), content);
         assert_nothing_left_behind(&before, world);
@@ -424,7 +434,7 @@ except OSError as error:
         let as_root = Invocation::new(world.binary(), None, world.base()).args(args);
         let refused = as_root.env("HOME", "/root").output().exits(125);
         assert!(refused.err().contains("belongs to another user"), "{}", refused.err());
-        approvals(&world, &["approve", &id]).output().ok();
+        approve(&world, &id, &[]);
         running.wait().ok();
         assert!(made(&world));
     }

@@ -107,14 +107,17 @@ async def test_a_question_shows_tricks_and_does_not_play_them(world: World, era:
     assert len(person.asked) == 2 * len(TRICKS)
 
 
-async def test_a_long_question_is_cut_and_says_so(world: World, era: str) -> None:
-    content = "".join(f"line {number}\n" for number in range(10_000))
+async def test_a_long_question_is_shown_whole_or_is_a_no(world: World, era: str) -> None:
+    def content(lines: int) -> str:
+        return "".join(f"line {number}\n" for number in range(lines))
+
     async with world.client(era, person := Person(once)) as client:
-        done(await client.call_tool("write_file", {"path": "long.txt", "content": content}))
+        done(await client.call_tool("write_file", {"path": "long.txt", "content": content(1_000)}))
+        told = failed(await client.call_tool("write_file", {"path": "longer.txt", "content": content(10_000)}))
     person.was_asked(1)
-    message = person.asked[0].message
-    assert len(message) < 10_000 and "lines are not shown" in message
-    assert world.read("long.txt") == content
+    assert "line 999" in person.asked[0].message
+    assert "could not be shown whole" in told
+    assert world.read("long.txt") == content(1_000)
 
 
 async def test_a_note_of_any_kind_reaches_the_model_as_text_of_modest_length(world: World, era: str) -> None:

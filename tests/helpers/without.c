@@ -1,12 +1,15 @@
 /* Runs a program on a machine that lacks something: a seccomp filter makes the kernel answer as one without it.
  *
- *     without landlock|enabled-landlock|seccomp|namespaces|mounts|room|new-mounts|sessions|scheduling|setting-scheduling|container|ABI PROGRAM ARGUMENT...
+ *     without landlock|enabled-landlock|seccomp|namespaces|unprivileged-namespaces|mounts|room|new-mounts|sessions|scheduling|
+ *             setting-scheduling|openat2|close-range|fchmodat2|reading-memory|container|ABI PROGRAM ARGUMENT...
  *
  * `landlock`: no kernel support; `enabled-landlock`: compiled in, not enabled at boot; `seccomp`: no filters;
- * `namespaces`: no user namespace may be made; `mounts`: no mount can be made; `room`: a mount finds no room; `new-mounts`: mounts are
+ * `namespaces`: no user namespace may be made; `unprivileged-namespaces`: only who has CAP_SYS_ADMIN may make one, as with
+ * kernel.unprivileged_userns_clone=0; `mounts`: no mount can be made; `room`: a mount finds no room; `new-mounts`: mounts are
  * made by path alone, as before Linux 5.2; `sessions`: nobody can begin a session of processes, which is the first step of a start;
  * `scheduling`, `setting-scheduling`: a filter that keeps processes to the scheduling they have;
- * `container`: what Docker's default profile refuses to a container without capabilities; a number: the Landlock version the kernel names. Compiled and run by tests/common/without.rs. */
+ * `openat2`, `close-range`, `fchmodat2`: a kernel or a filter without that call; `reading-memory`: nobody may read the memory of
+ * another process, as with kernel.yama.ptrace_scope=2; `container`: what Docker's default profile refuses to a container without capabilities; a number: the Landlock version the kernel names. Compiled and run by tests/common/without.rs. */
 #define _GNU_SOURCE
 #include <elf.h>
 #include <errno.h>
@@ -28,6 +31,7 @@
 
 #define CREATE_RULESET 444
 #define ASKS_FOR_VERSION 1
+#define FCHMODAT2 452
 
 static int install(struct sock_filter *filter, unsigned short length, unsigned flags) {
     struct sock_fprog program = {length, filter};
@@ -47,8 +51,8 @@ static int fail_calls(unsigned number, unsigned other, unsigned error) {
     return install(filter, sizeof filter / sizeof *filter, 0);
 }
 
-/* Refuses clone() with a new user namespace, as a hardened kernel does. */
-static int fail_user_namespaces(void) {
+/* Refuses clone() with a new user namespace, as a hardened kernel does; or has who traces decide. */
+static int fail_user_namespaces(unsigned refusal) {
     struct sock_filter filter[] = {
         BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
         BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_clone3, 5, 0),
@@ -56,7 +60,7 @@ static int fail_user_namespaces(void) {
         BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_unshare, 0, 4),
         BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[0])),
         BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, CLONE_NEWUSER, 0, 2),
-        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+        BPF_STMT(BPF_RET | BPF_K, refusal),
         /* What libraries fall back from: its flags lie where a filter cannot look. */
         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOSYS),
         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
@@ -132,8 +136,23 @@ static int answer(pid_t pid, long value) {
 #endif
 }
 
-/* Answers every question of the program and of all it starts with `version`, until none is left. */
-static int with_version(int version, char **argv) {
+static int trace_namespaces(void) { return fail_user_namespaces(SECCOMP_RET_TRACE); }
+
+/* Whether a process acts with CAP_SYS_ADMIN. */
+static int is_admin(pid_t pid) {
+    char path[32], line[256];
+    unsigned long long effective = 0;
+    snprintf(path, sizeof path, "/proc/%d/status", pid);
+    FILE *status = fopen(path, "r");
+    while (status && fgets(line, sizeof line, status))
+        if (sscanf(line, "CapEff: %llx", &effective) == 1) break;
+    if (status) fclose(status);
+    return effective >> 21 & 1;
+}
+
+/* Runs the program under a filter that stops some calls of its own and of all it starts, until none is left. Such a call gets
+ * `version`, or, with 0, is refused to who is no administrator. */
+static int traced(int (*filter)(void), int version, char **argv) {
     const long options = PTRACE_O_TRACESECCOMP | PTRACE_O_TRACEFORK | PTRACE_O_TRACEVFORK | PTRACE_O_TRACECLONE |
                          PTRACE_O_EXITKILL;
     int status, result = 3;
@@ -141,7 +160,7 @@ static int with_version(int version, char **argv) {
     if (child < 0) return 3;
     if (child == 0) {
         raise(SIGSTOP);
-        if (trace_questions()) _exit(3);
+        if (filter()) _exit(3);
         execv(argv[0], argv);
         _exit(4);
     }
@@ -154,7 +173,7 @@ static int with_version(int version, char **argv) {
             continue;
         }
         if (event == PTRACE_EVENT_SECCOMP) {
-            if (answer(pid, version)) kill(pid, SIGKILL);
+            if (version ? answer(pid, version) : !is_admin(pid) && answer(pid, -EPERM)) kill(pid, SIGKILL);
         } else if (event == PTRACE_EVENT_STOP && WSTOPSIG(status) != SIGTRAP) {
             /* Stopped as a group, and to stay so until it is told to go on. */
             ptrace(PTRACE_LISTEN, pid, 0, 0);
@@ -170,17 +189,22 @@ static int with_version(int version, char **argv) {
 int main(int argc, char **argv) {
     int made;
     if (argc < 3) return 2;
-    if (atoi(argv[1]) > 0) return with_version(atoi(argv[1]), argv + 2);
+    if (atoi(argv[1]) > 0) return traced(trace_questions, atoi(argv[1]), argv + 2);
+    if (!strcmp(argv[1], "unprivileged-namespaces")) return traced(trace_namespaces, 0, argv + 2);
     if (!strcmp(argv[1], "landlock")) made = fail_calls(CREATE_RULESET, CREATE_RULESET, ENOSYS);
     else if (!strcmp(argv[1], "enabled-landlock")) made = fail_calls(CREATE_RULESET, CREATE_RULESET, EOPNOTSUPP);
     else if (!strcmp(argv[1], "seccomp")) made = fail_calls(SYS_seccomp, SYS_seccomp, EINVAL);
-    else if (!strcmp(argv[1], "namespaces")) made = fail_user_namespaces();
+    else if (!strcmp(argv[1], "namespaces")) made = fail_user_namespaces(SECCOMP_RET_ERRNO | EPERM);
     else if (!strcmp(argv[1], "mounts")) made = fail_calls(SYS_mount, SYS_move_mount, EACCES);
     else if (!strcmp(argv[1], "room")) made = fail_calls(SYS_mount, SYS_move_mount, ENOSPC);
     else if (!strcmp(argv[1], "new-mounts")) made = fail_calls(SYS_fsopen, SYS_open_tree, ENOSYS);
     else if (!strcmp(argv[1], "sessions")) made = fail_calls(SYS_setsid, SYS_setsid, EPERM);
     else if (!strcmp(argv[1], "scheduling")) made = fail_calls(SYS_sched_getattr, SYS_sched_setattr, EPERM);
     else if (!strcmp(argv[1], "setting-scheduling")) made = fail_calls(SYS_sched_setattr, SYS_sched_setattr, EPERM);
+    else if (!strcmp(argv[1], "openat2")) made = fail_calls(SYS_openat2, SYS_openat2, ENOSYS);
+    else if (!strcmp(argv[1], "close-range")) made = fail_calls(SYS_close_range, SYS_close_range, ENOSYS);
+    else if (!strcmp(argv[1], "fchmodat2")) made = fail_calls(FCHMODAT2, FCHMODAT2, ENOSYS);
+    else if (!strcmp(argv[1], "reading-memory")) made = fail_calls(SYS_process_vm_readv, SYS_process_vm_readv, EPERM);
     else if (!strcmp(argv[1], "container")) made = as_in_a_container();
     else return 2;
     if (made) { perror("without: seccomp"); return 3; }

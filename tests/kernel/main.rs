@@ -36,6 +36,8 @@ mod older_landlock;
 #[cfg(test)]
 mod own_mounts;
 #[cfg(test)]
+mod programs;
+#[cfg(test)]
 mod protected;
 #[cfg(test)]
 mod real_tools;

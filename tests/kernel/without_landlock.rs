@@ -33,17 +33,22 @@ mod tests {
         where_no_namespace_is_made_landlock_runs_commands_and_says_why ["cc", "bwrap"];
         doctor_says_that_no_namespace_is_made ["cc", "bwrap"];
         namespaces_that_were_asked_for_are_not_replaced ["cc", "bwrap"];
+        a_start_without_close_range_names_it ["cc"];
+        a_mode_changes_without_fchmodat2 ["cc"];
+        doctor_says_where_the_memory_of_commands_cannot_be_read ["cc"];
+        bwrap_is_tried_with_the_rights_of_a_session ["cc", "bwrap"];
     }
 
     const REFUSE: &str = "os_sandbox_fallback: refuse_tools";
     const NOT_REQUIRED: &str = "require_os_sandbox: false";
 
     /// What the machine may lack, and a word by which the message must name it.
-    const LACKS: [(&str, &str); 4] = [
+    const LACKS: [(&str, &str); 5] = [
         ("landlock", "the kernel has no Landlock"),
         ("enabled-landlock", "not enabled at boot"),
         ("seccomp", "seccomp"),
         ("2", "this kernel has 2"),
+        ("openat2", "openat2: Function not implemented"),
     ];
 
     /// The versions of Landlock that are too old for `landlock`, and not for `namespaces`.
@@ -289,7 +294,11 @@ mod tests {
             assert_ne!(run.code(), 0, "{what}");
             let report = json(&run.out());
             assert_eq!(report["regime"], "none", "{report}");
-            let missing = if what == "seccomp" { "seccomp" } else { "landlock" };
+            let missing = match what {
+                "seccomp" => "seccomp",
+                "openat2" => "system_calls",
+                _ => "landlock",
+            };
             for finding in report["findings"].as_array().unwrap() {
                 let (name, standing) = (finding["name"].as_str().unwrap(), finding["standing"].as_str().unwrap());
                 assert_eq!(standing == "missing", name == missing, "{what}: {report}");
@@ -359,6 +368,65 @@ mod tests {
             assert!(said.contains("namespace"), "{backend}: {said}");
             assert!(!world.workspace().join("ran").exists());
         }
+    }
+
+    fn a_start_without_close_range_names_it(world: &Fixture) {
+        for backend in ["auto", "namespaces", "landlock", "bwrap"] {
+            let args = ["run", "--backend", backend, "--", "touch", "ran"];
+            let said = without(world, "close-range", &args).output().exits(125).err();
+            assert!(said.contains("close_range"), "{backend}: {said}");
+            assert!(!world.workspace().join("ran").exists(), "{backend}");
+        }
+        let report = without(world, "close-range", &["doctor"]).output().exits(1).out();
+        let line = "MISSING  system_calls: closing descriptors that were handed down: Function not implemented (close_range)";
+        assert!(report.contains(line), "{report}");
+    }
+
+    fn a_mode_changes_without_fchmodat2(world: &Fixture) {
+        let line = "touch f && chmod 640 f && stat -c %a f; ln -sf f l; chmod 600 l && stat -c %a f; chmod 777 /etc/passwd";
+        for backend in ["namespaces", "landlock"] {
+            for what in [Some("fchmodat2"), None] {
+                let args = ["run", "--backend", backend, "-c", line];
+                let bare = || world.bare(world.binary()).args(args);
+                let run = what.map_or_else(bare, |what| without(world, what, &args));
+                let run = run.output();
+                assert_eq!(run.out(), "640\n600\n", "{backend}, {what:?}: {}", run.err());
+                // The twin of what may change: it belongs to root, and this is no root.
+                run.assert_denied();
+            }
+        }
+    }
+
+    fn doctor_says_where_the_memory_of_commands_cannot_be_read(world: &Fixture) {
+        let report = without(world, "reading-memory", &["doctor"]).output().exits(0).out();
+        for word in [
+            "absent   command_memory: Operation not permitted",
+            "kernel.yama.ptrace_scope",
+            "cannot hold: chmod, chown, touch and extended attributes of a path",
+        ] {
+            assert!(report.contains(word), "`{word}` is not in: {report}");
+        }
+        // What doctor says is so: refused, never let through unseen.
+        let args = ["run", "--backend", "landlock", "-c", "echo kept > f; chmod 640 f"];
+        without(world, "reading-memory", &args).output().assert_denied();
+        let report = world.stockade(&["doctor"]).output().exits(0).out();
+        assert!(report.contains("works    command_memory: can be read"), "{report}");
+        world.bare(world.binary()).args(args).output().exits(0);
+    }
+
+    fn bwrap_is_tried_with_the_rights_of_a_session(world: &Fixture) {
+        let report = json(&without(world, "unprivileged-namespaces", &["doctor", "--json"]).output().exits(0).out());
+        // Root has the right itself and gives it up before bwrap starts.
+        assert_eq!(report["regime"], "landlock", "{report}");
+        for finding in report["findings"].as_array().unwrap() {
+            let name = finding["name"].as_str().unwrap();
+            let standing = if name == "bwrap" || name == "user_namespaces" { "absent" } else { "works" };
+            assert_eq!(finding["standing"], standing, "{finding}");
+        }
+        let run = without(world, "unprivileged-namespaces", &["run", "--json", "--", "true"]).output().exits(0);
+        assert!(run.out().contains("landlock (Landlock ABI"), "{}", run.out());
+        let report = json(&world.stockade(&["doctor", "--json"]).output().exits(0).out());
+        assert_eq!(report["regime"], "namespaces", "{report}");
     }
 
     fn doctor_follows_the_version_that_the_kernel_names(world: &Fixture) {

@@ -60,6 +60,10 @@ mod tests {
         an_approved_command_runs_when_nobody_else_could_change_what_it_names [];
         a_file_that_commands_could_go_on_writing_is_not_moved_to_where_a_yes_is_needed [];
         open_questions_hold_up_no_command [];
+        a_yes_to_a_program_that_the_session_may_write_holds_for_its_content ["python3"];
+        a_line_that_may_name_another_file_is_asked_about_each_time [];
+        a_file_that_is_read_by_redirection_is_part_of_the_yes [];
+        a_question_that_a_form_cannot_show_whole_is_a_no [];
     }
 
     const ERAS: [Era; 2] = [Era::Session, Era::Stateless];
@@ -750,17 +754,91 @@ tools:
 
     fn what_a_long_command_may_write_is_in_the_form_however_long_it_is(world: &Fixture) {
         let mut agent = agent(world, Era::Stateless);
-        let line = format!("touch a{}; touch b", "\n".repeat(90));
+        let line = format!("touch a{}touch b", "\n".repeat(90));
         let asked = agent.call("shell", &json!({"command": line}));
         let form = &asked["inputRequests"]["approval"]["params"];
         let message = form["message"].as_str().unwrap();
-        for shown in ["touch a", "touch b", "lines are not shown", "may write", "may reach"] {
+        for shown in ["touch a", "touch b", "may write", "may reach"] {
             assert!(message.contains(shown), "{message}");
         }
+        assert!(message.lines().count() > 90, "{message}");
         let choices = &form["requestedSchema"]["properties"]["decision"]["enum"];
-        assert_eq!(*choices, json!(["once", "deny"]));
-        let (_, denied) = agent.call_answering("shell", &json!({"command": line}), &filled("session"));
-        is_error(&denied, &["permission denied"]);
+        assert_eq!(*choices, json!(["once", "session", "deny"]));
+    }
+
+    fn a_question_that_a_form_cannot_show_whole_is_a_no(world: &Fixture) {
+        let mut agent = agent(world, Era::Stateless);
+        let write = |lines: usize| json!({"path": "asked:long.txt", "content": "line\n".repeat(lines)});
+        is_error(&agent.call("write_file", &write(5_000)), &["could not be shown whole", "stockade approvals"]);
+        assert!(!is_there(world, "long.txt"));
+        is_done(&agent.call_answering("write_file", &write(1_000), &filled("once")).1);
+    }
+
+    fn a_yes_to_a_program_that_the_session_may_write_holds_for_its_content(world: &Fixture) {
+        let program = world.workspace().join("work/bin/tool");
+        let write = |says: &str| drop(world.program("work/bin/tool", format!("#!/bin/sh\necho {says}\n")));
+        write("one");
+        let config = prepared(world, &CONFIG.replace("./work, mode: rw,", "./work, mode: rw, execute: true,"));
+        let args = ["mcp", "--config", &config, "--cwd", "work"];
+        let path = format!("{}:/usr/bin:/bin", program.parent().unwrap().display());
+        let invocation = world.stockade(&args).env("PATH", path);
+        let mut agent = Agent::start(invocation, Era::Session, forms());
+        let tool = json!({"command": "tool"});
+        let (message, ran) = agent.call_answering("shell", &tool, &filled("session"));
+        assert!(message.contains(&format!("writable   {}", program.display())), "{message}");
+        assert_eq!(text(&ran), "one\n");
+        assert_eq!(text(&agent.call("shell", &tool)), "one\n");
+        write("two");
+        let (_, denied) = agent.call_answering("shell", &tool, &filled("deny"));
+        is_error(&denied, &["user denied shell"]);
+        let (message, _) = agent.call_answering("shell", &json!({"command": "uname | wc"}), &filled("deny"));
+        for program in ["/uname", "/wc"] {
+            assert!(message.contains(program), "{message}");
+        }
+        assert!(!message.contains("writable"), "{message}");
+    }
+
+    fn a_line_that_may_name_another_file_is_asked_about_each_time(world: &Fixture) {
+        let mut agent = agent(world, Era::Session);
+        world.write("work/deploy.sh", "true\n");
+        let long = format!("bash deploy.sh # {}", "x".repeat(17 * 1024));
+        let deep = format!("{}bash deploy.sh{}", "( ".repeat(9), " )".repeat(9));
+        for line in [
+            "bash < deploy.sh",
+            "{ bash; } < deploy.sh",
+            "bash $PWD/deploy.sh",
+            "bash deplo{y,}.sh",
+            "bash d*.sh",
+            "bash deploy.sh # \u{7}",
+            "eval bash deploy.sh",
+            "cat deploy.sh | xargs -I{} bash {}",
+            "X=deploy.sh; bash $X",
+            &long,
+            &deep,
+        ] {
+            let call = json!({"command": line});
+            let id = agent.begin_call("shell", &call);
+            let question = agent.first(|message| message["method"] == "elicitation/create");
+            let choices = &question["params"]["requestedSchema"]["properties"]["decision"]["enum"];
+            assert_eq!(*choices, json!(["once", "deny"]), "{line}");
+            agent.send(&json!({"jsonrpc": "2.0", "id": question["id"], "result": filled("once")}));
+            agent.answer(id);
+            let (_, again) = agent.call_answering("shell", &call, &filled("deny"));
+            is_error(&again, &["user denied shell"]);
+        }
+    }
+
+    fn a_file_that_is_read_by_redirection_is_part_of_the_yes(world: &Fixture) {
+        let mut agent = agent(world, Era::Session);
+        for (name, line) in [("a.txt", "wc -l < a.txt"), ("b.txt", "{ wc -l; } < b.txt"), ("c.txt", "x=$(<c.txt); wc c.txt")] {
+            world.write(format!("work/{name}"), "one\n");
+            let call = json!({"command": line});
+            is_done(&agent.call_answering("shell", &call, &filled("session")).1);
+            is_done(&agent.call("shell", &call));
+            world.write(format!("work/{name}"), "two\n");
+            let (_, again) = agent.call_answering("shell", &call, &filled("deny"));
+            is_error(&again, &["user denied shell"]);
+        }
     }
 
     fn two_requests_of_one_name_are_not_both_taken(world: &Fixture) {

@@ -110,7 +110,7 @@ fn the_pager_shows_all_of_it_and_asks_again() {
     let mut session = start("", "", &[LONG_ONE]);
     session
         .expect("more lines]")
-        .expect("approve? [y/n/s/v/?] ")
+        .expect("approve? [v/n/?] ")
         .type_in("v\n");
     session.expect(ENTER).expect("line 1-10 of 103");
     for (key, place) in [
@@ -178,6 +178,25 @@ fn where_all_must_be_seen_a_yes_counts_after_the_last_page() {
 }
 
 #[test]
+fn no_yes_counts_to_what_was_not_shown_to_its_end() {
+    for yes in ["y\n", "s\n"] {
+        let mut session = start("", "", &[LONG_ONE]);
+        session
+            .expect("approve? [v/n/?] ")
+            .type_in(yes)
+            .expect("Please type v and see all of it first.");
+        session
+            .expect("approve? [v/n/?] ")
+            .type_in("v\n")
+            .expect("line 1-10 of 103")
+            .type_in(" q");
+        session.expect(LEAVE).expect("approve? [v/n/?] ").type_in(yes).expect("Please type v");
+        session.expect("approve? [v/n/?] ").type_in("n\n\n");
+        assert_eq!(session.verdicts(), ["false None Approver"], "{yes:?}");
+    }
+}
+
+#[test]
 fn ctrl_c_in_the_pager_denies_and_restores_the_screen() {
     for (key, verdict) in [
         ("\x03", INTERRUPTED),
@@ -194,8 +213,8 @@ fn ctrl_c_in_the_pager_denies_and_restores_the_screen() {
             .expect("of 103")
             .type_in(key)
             .expect(LEAVE);
-        session.prompt(2).type_in("y\n");
-        assert_eq!(session.verdicts(), [verdict, "true None Approver"], "{key:?}");
+        session.prompt(2).type_in("n\n\n");
+        assert_eq!(session.verdicts(), [verdict, "false None Approver"], "{key:?}");
     }
 }
 

@@ -41,6 +41,8 @@ fn presentation() -> impl Strategy<Value = Presentation> {
             Presentation::Command(CommandView {
                 command,
                 directory,
+                programs: paths.clone(),
+                writable_programs: paths.clone(),
                 regime,
                 may_read: paths.clone(),
                 may_write: paths,

@@ -81,7 +81,7 @@ pub(super) fn why(request: &ApprovalRequest, look: Look, rest: Rest) -> String {
     }
     if request.why.is_empty() {
         let said = match request.answer {
-            AnswerOf::Anyone => "the config wants a person's yes for it",
+            AnswerOf::Anyone | AnswerOf::AnyoneOnce => "the config wants a person's yes for it",
             AnswerOf::ApproverOnly => "nothing but a person's yes allows it, in any mode",
         };
         pen.field(label(0), said.as_bytes(), few);
@@ -116,14 +116,6 @@ pub(super) const SEE_FIRST: &str = "Please type v and see all of it first.\n";
 
 /// Where the reason for a no is typed.
 pub(super) const REASON: &str = "reason (empty: none): ";
-
-/// Whether all of it must be seen before a yes counts.
-pub(super) fn must_be_seen(request: &ApprovalRequest, rest: Rest) -> bool {
-    match (request.answer, rest) {
-        (AnswerOf::ApproverOnly, Rest::Unseen) => true,
-        (AnswerOf::ApproverOnly, Rest::Nothing | Rest::Seen) | (AnswerOf::Anyone, _) => false,
-    }
-}
 
 fn asked(request: &ApprovalRequest, presentation: &Presentation, look: Look, room: Room) -> Pen {
     let few = view::few(room);
@@ -161,37 +153,37 @@ fn meanings(request: &ApprovalRequest, rest: Rest) -> Vec<(&'static str, &'stati
         "no; you are asked for a reason, which the agent is told, or type it behind the n",
     );
     let view = ("v", "show all of it");
-    match (request.answer, rest) {
-        (AnswerOf::ApproverOnly, Rest::Unseen) => vec![("v", "show all of it; a yes counts after that"), no],
-        (AnswerOf::ApproverOnly, Rest::Seen) => vec![("y", "yes"), no, view],
-        (AnswerOf::ApproverOnly, Rest::Nothing) => vec![("y", "yes"), no],
-        (AnswerOf::Anyone, Rest::Unseen | Rest::Seen | Rest::Nothing) => {
+    let mut all = match (request.answer, rest) {
+        // Nobody says yes to what was not shown.
+        (_, Rest::Unseen) => return vec![("v", "show all of it; a yes counts after that"), no],
+        (AnswerOf::ApproverOnly | AnswerOf::AnyoneOnce, Rest::Seen | Rest::Nothing) => vec![("y", "yes, once"), no],
+        (AnswerOf::Anyone, Rest::Seen | Rest::Nothing) => {
             let yes = match request.remember {
                 Remember::None => "yes, once",
                 Remember::Session => "yes, and, as the config says, again for exactly this until the session ends",
             };
             let again = "yes, and again for exactly this until the session ends";
-            let mut all = vec![("y", yes), no, ("s", again)];
-            match rest {
-                Rest::Unseen | Rest::Seen => all.push(view),
-                Rest::Nothing => {}
-            }
-            all
+            vec![("y", yes), no, ("s", again)]
         }
+    };
+    match rest {
+        Rest::Unseen | Rest::Seen => all.push(view),
+        Rest::Nothing => {}
     }
+    all
 }
 
 /// The same in a line.
 fn legend(request: &ApprovalRequest, rest: Rest) -> String {
-    let answers = match (request.answer, rest, request.remember) {
-        (AnswerOf::Anyone, _, Remember::None) => "y: yes, once; n: no; s: yes, and again for exactly this",
-        (AnswerOf::Anyone, _, Remember::Session) => "y or s: yes, and again for exactly this; n: no",
-        (AnswerOf::ApproverOnly, Rest::Nothing | Rest::Seen, _) => "y: yes; n: no",
-        (AnswerOf::ApproverOnly, Rest::Unseen, _) => "v: show all of it, then y: yes; n: no",
+    let answers = match (request.answer, request.remember) {
+        _ if rest == Rest::Unseen => return "v: show all of it, then y: yes; n: no; ?: why".to_owned(),
+        (AnswerOf::Anyone, Remember::None) => "y: yes, once; n: no; s: yes, and again for exactly this",
+        (AnswerOf::Anyone, Remember::Session) => "y or s: yes, and again for exactly this; n: no",
+        (AnswerOf::AnyoneOnce | AnswerOf::ApproverOnly, _) => "y: yes, once; n: no",
     };
-    let view = match (request.answer, rest) {
-        (_, Rest::Nothing) | (AnswerOf::ApproverOnly, Rest::Unseen) => "",
-        (AnswerOf::Anyone, Rest::Unseen | Rest::Seen) | (AnswerOf::ApproverOnly, Rest::Seen) => "; v: show all of it",
+    let view = match rest {
+        Rest::Nothing | Rest::Unseen => "",
+        Rest::Seen => "; v: show all of it",
     };
     format!("{answers}{view}; ?: why")
 }

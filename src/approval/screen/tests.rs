@@ -31,6 +31,8 @@ fn command(line: &[u8]) -> Presentation {
     Presentation::Command(CommandView {
         command: line.to_vec(),
         directory: "/work/p".into(),
+        programs: vec!["/usr/bin/make".into()],
+        writable_programs: vec!["/work/p/.venv/bin/pytest".into()],
         regime: "landlock".to_owned(),
         may_read: vec!["/work/asked".into()],
         may_write: vec!["/work/p".into(), OsStr::from_bytes(b"/a b").into()],
@@ -335,14 +337,16 @@ fn who_asks_is_shown_if_it_is_not_the_agent_itself() {
 fn the_answers_that_are_offered_are_those_that_count() {
     for (answer, rest, keys) in [
         (AnswerOf::Anyone, Rest::Nothing, "approve? [y/n/s/?] "),
-        (AnswerOf::Anyone, Rest::Unseen, "approve? [y/n/s/v/?] "),
+        (AnswerOf::Anyone, Rest::Unseen, "approve? [v/n/?] "),
         (AnswerOf::Anyone, Rest::Seen, "approve? [y/n/s/v/?] "),
+        (AnswerOf::AnyoneOnce, Rest::Nothing, "approve? [y/n/?] "),
+        (AnswerOf::AnyoneOnce, Rest::Unseen, "approve? [v/n/?] "),
+        (AnswerOf::AnyoneOnce, Rest::Seen, "approve? [y/n/v/?] "),
         (AnswerOf::ApproverOnly, Rest::Nothing, "approve? [y/n/?] "),
         (AnswerOf::ApproverOnly, Rest::Unseen, "approve? [v/n/?] "),
         (AnswerOf::ApproverOnly, Rest::Seen, "approve? [y/n/v/?] "),
     ] {
         assert_eq!(prompt(&request(answer), rest), keys);
-        assert_eq!(must_be_seen(&request(answer), rest), !keys.contains("[y"));
         let legend = legend(&request(answer), rest);
         for key in ["y", "n", "s", "v", "?"] {
             let told = legend.starts_with(&format!("{key}: ")) || legend.contains(&format!("; {key}: "));
@@ -377,7 +381,7 @@ fn why_it_is_asked_names_the_lines_of_the_config_and_every_answer() {
         "\u{1b}[2J\n+-- y".to_owned(),
     ];
     request.allowed_by = "a rule would allow it".to_owned();
-    let text = why(&request, look(80, Letters::Ascii), Rest::Unseen);
+    let text = why(&request, look(80, Letters::Ascii), Rest::Seen);
     for part in [
         "+-- Why this is asked -",
         "| because    agent.yaml:7:5: the default asks\n",

@@ -24,6 +24,8 @@ impl Pen {
     fn command(&mut self, view: &CommandView, room: Room) {
         self.field("command", &view.command, room);
         self.paths("directory", std::slice::from_ref(&view.directory), few(room));
+        self.paths("program", &view.programs, few(room));
+        self.paths("writable", &view.writable_programs, room);
         // Stockade's own words, and what a yes opens: in full, if at all possible.
         let full = match room {
             Room::Lines(_) => Room::Lines(HEAD),

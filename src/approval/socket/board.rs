@@ -160,14 +160,14 @@ impl Board {
                 return refused("it is answered already");
             }
             match (open.asked.answer, decision.approved, decision.remember, open.seen) {
-                (AnswerOf::ApproverOnly, true, Remember::Session, _) => {
+                (AnswerOf::ApproverOnly | AnswerOf::AnyoneOnce, true, Remember::Session, _) => {
                     return refused("this is approved once or not at all, never for the session");
                 }
                 // Nobody says yes to what was not shown.
-                (AnswerOf::ApproverOnly, true, Remember::None, Seen::Not) => {
-                    return refused("have all of it shown first");
+                (_, true, _, Seen::Not) => {
+                    return refused("have all of it shown first: `stockade approvals show ID`");
                 }
-                (AnswerOf::ApproverOnly | AnswerOf::Anyone, _, _, _) => {}
+                (_, true, _, Seen::Whole) | (_, false, _, _) => {}
             }
             open.answer = Some(decision);
             match (&open.answers).write_all(b"!") {

@@ -78,7 +78,13 @@ impl Session {
         }
     }
 
+    /// Says yes to a question that was shown.
     fn approve(&self, id: &str) -> Result<ApprovalsReply, ClientError> {
+        self.client().say(ApprovalsRequest::Show { id: id.to_owned() })?;
+        self.approve_unseen(id)
+    }
+
+    fn approve_unseen(&self, id: &str) -> Result<ApprovalsReply, ClientError> {
         self.client().say(ApprovalsRequest::Approve {
             id: id.to_owned(),
             remember: Remember::None,
@@ -199,6 +205,7 @@ fn without_the_token_nobody_is_listened_to() {
     }
     let told = session.said(b"{\"token\":\"\",\"request\":\"list\"}\n");
     assert!(!told.contains("make"), "{told}");
+    session.client().say(ApprovalsRequest::Show { id: id.clone() }).unwrap();
     assert_eq!(session.said(line(&token).as_bytes()), "\"done\"\n");
     assert!(session.decided().unwrap().approved);
 }
@@ -279,23 +286,27 @@ fn a_client_that_watches_is_told_what_is_asked_and_how_it_ends() {
 }
 
 #[test]
-fn what_only_the_approver_may_allow_is_seen_first_and_never_holds_for_the_session() {
-    let only = ApprovalRequest {
-        answer: AnswerOf::ApproverOnly,
-        ..request("put back")
-    };
-    let mut session = Session::asking(LONG, only);
-    let id = session.id();
-    refused(session.approve(&id), "shown first");
-    session.client().say(ApprovalsRequest::Show { id: id.clone() }).unwrap();
-    let for_ever = ApprovalsRequest::Approve {
-        id: id.clone(),
-        remember: Remember::Session,
-        note: None,
-    };
-    refused(session.client().say(for_ever), "never for the session");
-    assert_eq!(session.approve(&id).unwrap(), ApprovalsReply::Done);
-    assert!(session.decided().unwrap().approved);
+fn what_is_not_remembered_never_holds_for_the_session_and_all_is_seen_first() {
+    for answer in [AnswerOf::Anyone, AnswerOf::AnyoneOnce, AnswerOf::ApproverOnly] {
+        let once = ApprovalRequest {
+            answer,
+            ..request("put back")
+        };
+        let mut session = Session::asking(LONG, once);
+        let id = session.id();
+        refused(session.approve_unseen(&id), "shown first");
+        session.client().say(ApprovalsRequest::Show { id: id.clone() }).unwrap();
+        if answer != AnswerOf::Anyone {
+            let for_ever = ApprovalsRequest::Approve {
+                id: id.clone(),
+                remember: Remember::Session,
+                note: None,
+            };
+            refused(session.client().say(for_ever), "never for the session");
+        }
+        assert_eq!(session.approve_unseen(&id).unwrap(), ApprovalsReply::Done);
+        assert!(session.decided().unwrap().approved);
+    }
 }
 
 #[test]

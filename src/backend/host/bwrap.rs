@@ -6,6 +6,8 @@ use std::process::Stdio;
 
 use serde::{Deserialize, Serialize};
 
+use super::PROBE;
+
 /// Where it is looked for; never along `PATH`, which the environment decides.
 const PLACES: [&str; 3] = ["/usr/bin/bwrap", "/usr/local/bin/bwrap", "/bin/bwrap"];
 
@@ -70,7 +72,8 @@ impl Bwrap {
         self.objection().is_none()
     }
 
-    /// Has it make namespaces and mounts, and start something inside.
+    /// Has it make namespaces and mounts, and start something inside, with the rights that a session gives it: this program is
+    /// started as a probe, which gives up the others and becomes bwrap.
     #[expect(
         clippy::disallowed_methods,
         reason = "a probe; what runs a command is started by the stage"
@@ -96,7 +99,8 @@ impl Bwrap {
             "/dev",
         ]);
         arguments.extend(["--cap-drop", "ALL", "--", self.path, "--version"]);
-        let output = std::process::Command::new(self.path)
+        let output = std::process::Command::new("/proc/self/exe")
+            .args([PROBE, self.path])
             .args(arguments)
             .env_clear()
             .stdin(Stdio::null())

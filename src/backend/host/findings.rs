@@ -51,6 +51,8 @@ impl Host {
             self.seccomp_finding(),
             self.namespaces_finding(),
             self.bwrap_finding(),
+            self.calls_finding(),
+            self.memory_finding(),
         ]
     }
 
@@ -103,6 +105,57 @@ impl Host {
         let get = (!standing.ok()).then(|| "use a kernel built with CONFIG_SECCOMP_FILTER=y".to_owned());
         Finding {
             name: "seccomp",
+            standing,
+            detail,
+            means: means.to_owned(),
+            get,
+        }
+    }
+
+    fn calls_finding(&self) -> Finding {
+        let (standing, detail) = match &self.calls {
+            Probe::Works => (Standing::Works, "openat2 and close_range act".to_owned()),
+            Probe::Fails(why) => (Standing::Missing, why.clone()),
+            Probe::Untried => (Standing::Missing, "not tried".to_owned()),
+        };
+        let means = match standing {
+            Standing::Works => "paths are opened without following links, and no descriptor is handed down",
+            Standing::Missing | Standing::Absent => "nothing starts: every start needs them",
+        };
+        let get = (!standing.ok()).then(|| {
+            "Linux 5.9 and later have them; a filter refuses them in a systemd unit with RestrictSUIDSGID= or DynamicUser=, and in \
+             some containers: allow openat2 and close_range there"
+                .to_owned()
+        });
+        Finding {
+            name: "system_calls",
+            standing,
+            detail,
+            means: means.to_owned(),
+            get,
+        }
+    }
+
+    fn memory_finding(&self) -> Finding {
+        let (standing, detail, get) = match &self.memory {
+            Probe::Works => (Standing::Works, "can be read".to_owned(), None),
+            Probe::Untried => (Standing::Absent, "not tried".to_owned(), None),
+            Probe::Fails(why) => (
+                Standing::Absent,
+                why.clone(),
+                Some(
+                    "an administrator can set kernel.yama.ptrace_scope to 1 or 0; in a container, allow process_vm_readv".to_owned(),
+                ),
+            ),
+        };
+        let means = match standing {
+            Standing::Works => "chmod, chown, touch and extended attributes are judged by the path that a command names",
+            Standing::Missing | Standing::Absent => {
+                "a command's chmod, chown, touch and extended attributes of a path are refused, and `--explain` sees less"
+            }
+        };
+        Finding {
+            name: "command_memory",
             standing,
             detail,
             means: means.to_owned(),
@@ -201,6 +254,8 @@ mod tests {
             user_namespaces: Probe::Untried,
             bwrap: None,
             bwrap_acts: Probe::Untried,
+            calls: Probe::Works,
+            memory: Probe::Untried,
         }
     }
 

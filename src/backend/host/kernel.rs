@@ -8,6 +8,7 @@ use landlock::{
     RulesetCreatedAttr, RulesetError, RulesetStatus, Scope,
 };
 use nix::errno::Errno;
+use nix::fcntl::{AT_FDCWD, OFlag, OpenHow, ResolveFlag, openat2};
 use nix::unistd::{Pid, getpgid, getppid, getsid};
 use seccompiler::{BpfProgram, SeccompAction, SeccompFilter};
 
@@ -22,10 +23,14 @@ pub(super) struct Tried {
     pub(super) landlock: Result<(), String>,
     /// Whether a filter holds.
     pub(super) seccomp: Result<(), String>,
+    /// Whether a path can be opened without following links.
+    pub(super) openat2: Result<(), String>,
 }
 
 /// Both bind the calling thread only, and for good.
 pub(super) static TRIAL: Trial<Tried> = Trial::new("probe", || {
+    // Before a layer forbids it.
+    let openat2 = try_openat2();
     let (abi, landlock) = match try_landlock() {
         Ok(abi) => (Some(abi), Ok(())),
         Err((abi, why)) => (abi, Err(why)),
@@ -34,6 +39,7 @@ pub(super) static TRIAL: Trial<Tried> = Trial::new("probe", || {
         abi,
         landlock,
         seccomp: try_seccomp(),
+        openat2,
     }
 });
 
@@ -42,8 +48,19 @@ pub(super) fn tried() -> Tried {
     TRIAL.outcome().unwrap_or_else(|why| Tried {
         abi: None,
         landlock: Err(why.clone()),
-        seccomp: Err(why),
+        seccomp: Err(why.clone()),
+        openat2: Err(why),
     })
+}
+
+/// Opens the root as everything that an agent names is opened.
+fn try_openat2() -> Result<(), String> {
+    let how = OpenHow::new()
+        .flags(OFlag::O_PATH | OFlag::O_CLOEXEC)
+        .resolve(ResolveFlag::RESOLVE_NO_SYMLINKS);
+    openat2(AT_FDCWD, "/", how)
+        .map(drop)
+        .map_err(|errno| format!("openat2: {}", errno.desc()))
 }
 
 /// Puts on a layer that permits nothing, as strict as the kernel knows, and tries what it forbids.

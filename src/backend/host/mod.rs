@@ -24,13 +24,13 @@ use super::MadeBy;
 pub use bwrap::{Bwrap, BwrapFile};
 pub use delegated::{Delegated, PREFIX as GROUP_PREFIX, Seat, Undelegated, own_name as own_group_name};
 pub use findings::{Finding, Standing};
-pub use namespaces::{PROBE, PROBE_WORKED};
+pub use namespaces::{PROBE, Probed};
 pub use regimes::{ABIS, AbiNeed, LANDLOCK_FLOOR, RegimeReport};
 pub use tree::{Hold, TreeLimit};
 pub use trial::Placing;
 
 /// What came of trying something.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Probe {
     /// It worked.
@@ -71,6 +71,10 @@ pub struct Host {
     pub bwrap: Option<Bwrap>,
     /// Whether that bwrap makes namespaces and mounts.
     pub bwrap_acts: Probe,
+    /// Whether the calls are there that every start needs: `openat2` and, where it was tried, `close_range`.
+    pub calls: Probe,
+    /// Whether the memory of a command can be read, without which its attribute calls by path are refused.
+    pub memory: Probe,
 }
 
 impl Host {
@@ -99,6 +103,8 @@ impl Host {
             user_namespaces: Probe::Untried,
             bwrap: None,
             bwrap_acts: Probe::Untried,
+            calls: tried.openat2.into(),
+            memory: Probe::Untried,
         }
     }
 
@@ -132,13 +138,28 @@ impl Host {
                     None => Self::with_acting_namespaces(None),
                 }
             }
-            None => match namespaces::tried() {
-                Ok(()) => Self::with_acting_namespaces(Some(Seen::Stockade)),
-                Err(why) => Self {
-                    user_namespaces: Probe::Fails(why),
-                    ..Self::with_bwrap().trying_bwrap()
-                },
+            None => {
+                let probed = namespaces::tried();
+                let host = if probed.namespaces.works() {
+                    Self::quick()
+                } else {
+                    Self::with_bwrap().trying_bwrap()
+                };
+                host.with(probed)
+            }
+        }
+    }
+
+    /// The same, with what a probe found out.
+    fn with(self, probed: Probed) -> Self {
+        Self {
+            user_namespaces: probed.namespaces,
+            memory: probed.memory,
+            calls: match (self.calls, probed.close_range) {
+                (Probe::Works, Probe::Fails(why)) => Probe::Fails(why),
+                (calls, _) => calls,
             },
+            ..self
         }
     }
 
@@ -167,10 +188,7 @@ impl Host {
     ///
     /// The program must hand over to [the stage](crate::confine::stage) what is [its own](crate::confine::stage::is_ours).
     pub fn full() -> Self {
-        Self {
-            user_namespaces: namespaces::tried().into(),
-            ..Self::with_bwrap().trying_bwrap()
-        }
+        Self::with_bwrap().trying_bwrap().with(namespaces::tried())
     }
 }
 

@@ -4,26 +4,50 @@
 
 use std::process::Stdio;
 
+use serde::{Deserialize, Serialize};
+
+use super::Probe;
 use super::trial::Trial;
 
 /// The first argument of this program when it is started to try namespaces.
 pub const PROBE: &str = "__probe";
-/// What it prints when everything worked. A program that does not know the probe prints no such thing.
-pub const PROBE_WORKED: &str = "stockade probe: works";
 
-pub(super) static TRIAL: Trial<Result<(), String>> = Trial::new("namespaces", probe);
-
-/// Whether Stockade can make namespaces here.
-pub(super) fn tried() -> Result<(), String> {
-    TRIAL.outcome().flatten()
+/// What a probe found out, as it prints it: one line of JSON.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Probed {
+    /// Whether descriptors can be closed by range, which every start does.
+    pub close_range: Probe,
+    /// Whether the memory of a process that it started can be read, as the broker of attribute calls does.
+    pub memory: Probe,
+    /// Whether namespaces and mounts can be made.
+    pub namespaces: Probe,
 }
 
-/// Starts this program as a probe, and reads what it says.
+impl Probed {
+    /// What is known where no probe could speak.
+    fn silent(why: String) -> Self {
+        Self {
+            close_range: Probe::Untried,
+            memory: Probe::Untried,
+            namespaces: Probe::Fails(why),
+        }
+    }
+}
+
+pub(super) static TRIAL: Trial<Probed> = Trial::new("namespaces", || probe().unwrap_or_else(Probed::silent));
+
+/// What this program can do here when it is started again.
+pub(super) fn tried() -> Probed {
+    TRIAL.outcome().unwrap_or_else(Probed::silent)
+}
+
+/// Starts this program as a probe, and reads what it says. One that knows no probe says something else.
 #[expect(
     clippy::disallowed_methods,
     reason = "a probe; what runs a command is started by the stage"
 )]
-fn probe() -> Result<(), String> {
+fn probe() -> Result<Probed, String> {
     let mut command = std::process::Command::new("/proc/self/exe");
     command
         .arg(PROBE)
@@ -31,12 +55,8 @@ fn probe() -> Result<(), String> {
         .stdin(Stdio::null())
         .stderr(Stdio::null());
     let output = command.output().map_err(|error| format!("start a probe: {error}"))?;
-    let said = String::from_utf8_lossy(&output.stdout);
-    match said.trim() {
-        PROBE_WORKED if output.status.success() => Ok(()),
-        "" => Err(format!("the probe ended without a word: {}", output.status)),
-        why => Err(why.lines().next().unwrap_or_default().chars().take(200).collect()),
-    }
+    serde_json::from_slice(&output.stdout)
+        .map_err(|_| format!("the probe ended without an answer: {}", output.status))
 }
 
 #[cfg(test)]

@@ -108,17 +108,24 @@ impl Host {
             (Probe::Fails(why), _) => lacks.push(format!("Landlock: {why}")),
             (Probe::Untried, _) => lacks.push("Landlock: not tried".to_owned()),
         }
-        lacks.extend(self.seccomp_lacks());
+        lacks.extend(self.calls_lack());
         lacks
     }
 
-    /// What every regime lacks where there are no filters.
-    fn seccomp_lacks(&self) -> Option<String> {
+    /// What every regime lacks where there are no filters, or a call is missing.
+    fn calls_lack(&self) -> Vec<String> {
+        let mut lacks = Vec::new();
         match &self.seccomp {
-            Probe::Works => None,
-            Probe::Fails(why) => Some(format!("seccomp: {why}")),
-            Probe::Untried => Some("seccomp: not tried".to_owned()),
+            Probe::Works => {}
+            Probe::Fails(why) => lacks.push(format!("seccomp: {why}")),
+            Probe::Untried => lacks.push("seccomp: not tried".to_owned()),
         }
+        match &self.calls {
+            Probe::Works => {}
+            Probe::Fails(why) => lacks.push(why.clone()),
+            Probe::Untried => lacks.push("openat2: not tried".to_owned()),
+        }
+        lacks
     }
 
     /// What the `namespaces` regime lacks here, one sentence each; empty where it can be used.
@@ -133,7 +140,7 @@ impl Host {
             (Probe::Fails(why), _) => lacks.push(format!("Landlock: {why}")),
             (Probe::Untried, _) => lacks.push("Landlock: not tried".to_owned()),
         }
-        lacks.extend(self.seccomp_lacks());
+        lacks.extend(self.calls_lack());
         let bwrap = self.bwrap_lacks();
         match &self.user_namespaces {
             Probe::Works => {}
@@ -145,6 +152,7 @@ impl Host {
             }
             Probe::Untried => lacks.extend(bwrap),
         }
+        lacks.dedup();
         lacks
     }
 
@@ -200,6 +208,7 @@ impl Host {
             "a deny of a name that could still be made in a writable root: refused, or decomposed".to_owned(),
         ];
         cannot.extend(sampled(Regime::Namespaces));
+        cannot.extend(self.attribute_calls_refused());
         if self.landlock_abi.is_none_or(|abi| abi < LANDLOCK_FLOOR) {
             cannot.push(
                 "signals between the command and what watches it, below Landlock ABI 6: a command can end its own call, and \
@@ -213,6 +222,16 @@ impl Host {
         cannot
     }
 
+    /// What comes of it where a command's memory cannot be read.
+    fn attribute_calls_refused(&self) -> Option<String> {
+        match &self.memory {
+            Probe::Works | Probe::Untried => None,
+            Probe::Fails(why) => Some(format!(
+                "chmod, chown, touch and extended attributes of a path: refused, because the memory of a command cannot be read ({why})"
+            )),
+        }
+    }
+
     /// What stays open in the `landlock` regime, or is refused in it.
     fn landlock_cannot_hold(&self) -> Vec<String> {
         let mut cannot = vec![
@@ -223,6 +242,7 @@ impl Host {
             "locks: a file that may be read may be locked".to_owned(),
         ];
         cannot.extend(sampled(Regime::Landlock));
+        cannot.extend(self.attribute_calls_refused());
         if self.landlock_abi.is_none_or(|abi| abi < 9) {
             cannot.push(
                 "unix_sockets: within_roots: all Unix sockets with a path are refused below Landlock ABI 9 (Linux 7.1)"
@@ -260,6 +280,8 @@ mod tests {
             user_namespaces: Probe::Untried,
             bwrap: None,
             bwrap_acts: Probe::Untried,
+            calls: Probe::Works,
+            memory: Probe::Untried,
         }
     }
 

@@ -9,8 +9,8 @@ use std::ffi::{CStr, CString};
 use std::os::fd::{AsRawFd, OwnedFd};
 
 use nix::errno::Errno;
-use nix::fcntl::AtFlags;
-use nix::sys::stat::{FileStat, SFlag, fstat};
+use nix::fcntl::{AT_FDCWD, AtFlags};
+use nix::sys::stat::{FchmodatFlags, FileStat, Mode, SFlag, fchmodat, fstat};
 use nix::sys::statfs::{PROC_SUPER_MAGIC, fstatfs};
 use nix::unistd::{Gid, Uid, fchownat};
 
@@ -85,13 +85,33 @@ impl Change {
     /// Makes the change. The errors are the kernel's own.
     pub(super) fn perform(&self, object: &OwnedFd) -> Result<(), Errno> {
         match self {
-            Self::Mode(mode) => sys::change_mode(object, *mode),
+            Self::Mode(mode) => change_mode(object, *mode),
             Self::Owner { user, group } => fchownat(object, c"", *user, *group, AtFlags::AT_EMPTY_PATH),
             Self::Times(times) => sys::change_times(object, times),
             Self::SetXattr { name, value, flags } => sys::set_xattr(&own_path(object)?, name, value, *flags),
             Self::RemoveXattr { name } => sys::remove_xattr(&own_path(object)?, name),
         }
     }
+}
+
+/// Where the kernel has no fchmodat2 (before Linux 6.6), or a filter of the surroundings does not know it, chmod follows the
+/// descriptor's link in `/proc`.
+fn change_mode(object: &OwnedFd, mode: u32) -> Result<(), Errno> {
+    match sys::change_mode(object, mode) {
+        Err(Errno::ENOSYS | Errno::EPERM) => {}
+        done => return done,
+    }
+    // Some file systems would change the mode of a symlink, and then say that they cannot.
+    if SFlag::from_bits_truncate(fstat(object)?.st_mode) & SFlag::S_IFMT == SFlag::S_IFLNK {
+        return Err(Errno::EOPNOTSUPP);
+    }
+    let path = own_path(object)?;
+    fchmodat(
+        AT_FDCWD,
+        path.as_c_str(),
+        Mode::from_bits_truncate(mode),
+        FchmodatFlags::FollowSymlink,
+    )
 }
 
 /// The xattr calls take no `O_PATH` descriptor, but its link in `/proc` leads to the very same object.

@@ -3,37 +3,103 @@
 //! Settings and versions do not tell: distributions let the call succeed and take the rights away after it. So all of it
 //! is done, by the same code and with the same rights, in a process that was started for that.
 
-use std::ffi::OsString;
-use std::io::{Write, stdout};
+use std::convert::Infallible;
+use std::ffi::{CString, OsString};
+use std::io::{IoSliceMut, Write, stderr, stdout};
+use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::MetadataExt;
 
 use nix::errno::Errno;
-use nix::unistd::getppid;
+use nix::sys::signal::{Signal, kill};
+use nix::sys::uio::{RemoteIoVec, process_vm_readv};
+use nix::sys::wait::waitpid;
+use nix::unistd::{execve, getppid, pause};
 
 use super::super::protocol::{Place, StartFailure, Step};
 use super::super::{stage, sys};
-use crate::backend::host::PROBE_WORKED;
+use crate::backend::host::{Probe, Probed};
 use crate::backend::landlock::Beneath;
 use crate::backend::namespaces::{BindAccess, MountPlan, NetworkNamespace, Step as MountStep};
 
-/// Tries it, says what came of it, and ends.
-pub(crate) fn main() -> ! {
-    let (said, code) = match attempt() {
-        Ok(()) => (PROBE_WORKED.to_owned(), 0),
-        Err(failure) => (failure.to_string(), 1),
+/// Tries it, says what came of it, and ends. With arguments it becomes that program, with the rights that a session gives to
+/// bwrap.
+pub(crate) fn main(arguments: impl Iterator<Item = OsString>) -> ! {
+    let program: Vec<OsString> = arguments.collect();
+    if !program.is_empty() {
+        let Err(failure) = become_bwrap(program);
+        let _told = writeln!(stderr(), "{failure}");
+        sys::exit_now(1)
+    }
+    let mut probed = Probed {
+        close_range: Probe::Untried,
+        memory: Probe::Untried,
+        namespaces: Probe::Untried,
     };
     // Whoever reads takes silence for a failure.
-    let told = writeln!(stdout(), "{said}").and_then(|()| stdout().flush());
+    let code = match attempt(&mut probed) {
+        Ok(()) => 0,
+        Err(failure) => {
+            probed.namespaces = Probe::Fails(failure.to_string());
+            1
+        }
+    };
+    let told = serde_json::to_string(&probed)
+        .map_err(std::io::Error::from)
+        .and_then(|said| writeln!(stdout(), "{said}"))
+        .and_then(|()| stdout().flush());
     sys::exit_now(if told.is_ok() { code } else { 1 })
 }
 
 /// Comes back as the second process in there; or with what failed.
-fn attempt() -> Result<(), StartFailure> {
+fn attempt(probed: &mut Probed) -> Result<(), StartFailure> {
     let parent = getppid();
-    sys::close_from(3).map_err(StartFailure::at(Step::Session))?;
+    let closed = stage::close_all();
+    probed.close_range = closed.as_ref().map(drop).map_err(ToString::to_string).into();
+    closed?;
     stage::prepare(Place::Namespaces(NetworkNamespace::Own))?;
+    probed.memory = read_memory().map_err(|errno| errno.desc().to_owned()).into();
     let plan = plan()?;
-    super::enter(plan.network, parent, &[])?.furnish(&plan, &[])
+    super::enter(plan.network, parent, &[])?.furnish(&plan, &[])?;
+    probed.namespaces = Probe::Works;
+    Ok(())
+}
+
+/// Reads the memory of a process started for it.
+fn read_memory() -> Result<(), Errno> {
+    // At the same address in both.
+    static THERE: [u8; 4] = *b"read";
+    let Some(child) = sys::fork()? else {
+        loop {
+            pause();
+        }
+    };
+    let mut bytes = [0; THERE.len()];
+    let remote = [RemoteIoVec {
+        base: THERE.as_ptr().addr(),
+        len: THERE.len(),
+    }];
+    let read = process_vm_readv(child, &mut [IoSliceMut::new(&mut bytes)], &remote);
+    // It ends with this process if it cannot be killed: no other way to reach it is left then.
+    kill(child, Signal::SIGKILL)?;
+    waitpid(child, None)?;
+    match read {
+        Ok(length) if length == THERE.len() && bytes == THERE => Ok(()),
+        Ok(_) => Err(Errno::EFAULT),
+        Err(errno) => Err(errno),
+    }
+}
+
+fn become_bwrap(program: Vec<OsString>) -> Result<Infallible, StartFailure> {
+    stage::close_all()?;
+    stage::prepare(Place::Bwrap)?;
+    let argv: Vec<CString> = program
+        .into_iter()
+        .map(|word| CString::new(word.into_vec()))
+        .collect::<Result<_, _>>()
+        .map_err(|_| StartFailure::new(Step::Argument, Errno::EINVAL, ""))?;
+    let at = StartFailure::at(Step::Namespaces);
+    let path = argv.first().ok_or(Errno::EINVAL).map_err(&at)?;
+    execve(path, &argv, &[] as &[CString]).map_err(at)
 }
 
 /// All of the host read-only, and one of each that the regime brings along.

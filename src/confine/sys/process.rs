@@ -155,6 +155,14 @@ pub(crate) fn close_from(first: RawFd) -> nix::Result<()> {
     Errno::result(done).map(drop)
 }
 
+/// Closes these descriptors one by one, whether they are open or not. The caller promises what it does to [`close_from`].
+pub(crate) fn close_each(numbers: std::ops::Range<RawFd>) {
+    for number in numbers {
+        // SAFETY: close takes an integer only; no owner of such a descriptor acts again, as the caller promises.
+        let _not_open = unsafe { libc::close(number) };
+    }
+}
+
 /// Marks every descriptor from `first` on, so that no program that is executed gets it.
 pub(crate) fn close_on_exec_from(first: u32) -> nix::Result<()> {
     // SAFETY: close_range takes integers only, and with this flag it closes nothing.

@@ -3,7 +3,7 @@
 //! A line is read as shell ([`parse`]), every simple command anywhere in it is found ([`walk`]), words are
 //! unquoted and commands inside them found too ([`word`]), variables that shells act upon are told from
 //! others ([`variable`]), commands that start other commands are opened ([`wrapper`]), each is held against
-//! the rules ([`matching`]), and the strictest answer wins ([`judge()`]).
+//! the rules ([`matching`]), and the strictest answer wins ([`judge()`]). What it names, a yes is bound to ([`names`]).
 //!
 //! What is not understood needs approval at least. Only what means the same to bash and to a POSIX
 //! sh counts as understood. Rules are the user's convenience; the sandbox is the boundary.
@@ -11,6 +11,7 @@
 mod judge;
 mod known;
 mod matching;
+mod names;
 mod parse;
 mod reading;
 mod substitution;
@@ -30,3 +31,4 @@ mod laws;
 mod sentences;
 
 pub use judge::{Judgement, Part, Reach, RuleRef, judge, judge_argv, rule_covers, rule_matches};
+pub use names::{Names, names_of_argv, names_of_line};

@@ -32,10 +32,14 @@ pub(super) struct Reading {
     pub(super) assignments: Vec<String>,
     /// Files written by redirections of compound commands or of no command.
     pub(super) outputs: Vec<Word>,
+    /// Files read by such redirections.
+    pub(super) inputs: Vec<Word>,
     /// Whether a command may have left the directory, so that relative paths are unknown.
     pub(super) moved: bool,
     /// Why it is not understood; the first reason is enough.
     pub(super) doubt: Option<String>,
+    /// Whether all that is not understood still says in its words which files it names.
+    pub(super) doubt_hides_nothing: bool,
 }
 
 impl Reading {
@@ -61,6 +65,13 @@ impl Reading {
     }
 
     pub(super) fn doubt(&mut self, why: impl Into<String>) {
+        self.doubt.get_or_insert(why.into());
+        self.doubt_hides_nothing = false;
+    }
+
+    /// Doubts what later words mean, where these say which files they name.
+    pub(super) fn doubt_of_what_follows(&mut self, why: impl Into<String>) {
+        self.doubt_hides_nothing |= self.doubt.is_none();
         self.doubt.get_or_insert(why.into());
     }
 

@@ -138,7 +138,7 @@ impl Reading {
         }
         self.both_outputs(command);
         match simple.words.first() {
-            None => self.outputs.append(&mut simple.outputs),
+            None => self.beside(simple),
             Some(name) => {
                 if timed && name.shown().starts_with('-') {
                     self.doubt("options of time differ from shell to shell");
@@ -216,6 +216,12 @@ impl Reading {
         for redirect in redirects.iter().flat_map(|list| &list.0) {
             self.redirect(redirect, &mut simple, depth);
         }
+        self.beside(simple);
+    }
+
+    /// Keeps the redirections that belong to no simple command.
+    fn beside(&mut self, mut simple: Simple) {
+        self.inputs.append(&mut simple.inputs);
         self.outputs.append(&mut simple.outputs);
     }
 

@@ -47,6 +47,7 @@ pub(super) fn open(words: &[Word], reading: &mut Reading, depth: usize) {
         "set" => set(rest, reading),
         "printf" | "test" | "[" | "wait" | "jobs" => evaluates(name, rest, reading),
         _ if is_shell(name) => shell(rest, reading, depth),
+        "." | "source" => reading.doubt_of_what_follows(format!("{name} changes what later words mean")),
         _ if is_doubtful(name) => reading.doubt(format!("{name} changes what later words mean")),
         _ if is_opaque(name) => reading.doubt(format!("what {name} runs is not looked into")),
         // Reserved words are commands only to a shell that does not know them.

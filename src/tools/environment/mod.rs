@@ -2,25 +2,24 @@
 
 mod proxies;
 
-use std::ffi::{OsStr, OsString};
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::ffi::OsString;
 
+use super::programs::{Search, own_path};
 use crate::confine::session::PrivateDirectories;
-use crate::policy::{AbsPath, Access, EnvRule, HomeChoice, Network, Operation};
-use crate::profile::{FileReach, Profile};
+use crate::policy::{EnvRule, HomeChoice, Network};
+use crate::profile::Profile;
 
-/// The directories searched when none of the caller's own PATH is executable inside.
-const FALLBACK_PATH: [&str; 3] = ["/usr/local/bin", "/usr/bin", "/bin"];
 /// Passed on from the caller when set, beside what the config passes.
 const ALWAYS_PASSED: [&str; 2] = ["LANG", "TERM"];
 
 /// The variables of a command under `profile`, each once, sorted by name.
 ///
-/// PATH keeps the caller's order and loses what cannot be executed inside; HOME and TMPDIR are the
-/// private ones. `extra` (from `--env`) wins over all of it, but for what leads to the `proxy`, where there is one on that port
-/// of the command's own loopback: nothing else leads anywhere.
-pub fn build(
-    profile: &Profile,
+/// PATH is what `search` makes of the caller's; HOME and TMPDIR are the private ones. `extra` (from `--env`) wins over all of it,
+/// but for directories that are not searched, and for what leads to the `proxy`, where there is one on that port of the command's own
+/// loopback: nothing else leads anywhere. `envelope` is what the session may do at most.
+pub(super) fn build(
+    (profile, envelope): (&Profile, &Profile),
+    search: &Search,
     private: &PrivateDirectories,
     home: HomeChoice,
     extra: &[(OsString, OsString)],
@@ -41,7 +40,8 @@ pub fn build(
             variables.insert(OsString::from(name.as_str()), value);
         }
     }
-    variables.insert("PATH".into(), search_path(profile, std::env::var_os("PATH").as_deref()));
+    let path = |own: Option<OsString>| search.path(own.as_deref(), profile, envelope);
+    variables.insert("PATH".into(), path(std::env::var_os("PATH")));
     match (home, std::env::var_os("HOME")) {
         (HomeChoice::Real, Some(real)) => variables.insert("HOME".into(), real),
         (HomeChoice::Real, None) | (HomeChoice::Private, _) => {
@@ -50,34 +50,13 @@ pub fn build(
     };
     variables.insert("TMPDIR".into(), private.tmp.clone().into_os_string());
     variables.extend(extra.iter().cloned());
+    match search {
+        Search::Everywhere => {}
+        Search::Outside(_) => drop(variables.insert("PATH".into(), path(own_path(extra)))),
+    }
     match (proxy, &profile.network) {
         (Some(port), Network::Hosts(list)) => variables.extend(proxies::variables(port, list)),
         (None, _) | (Some(_), Network::Off | Network::Full) => {}
     }
     variables.into_iter().collect()
-}
-
-fn search_path(profile: &Profile, own: Option<&OsStr>) -> OsString {
-    let executable = |directory: &[u8]| {
-        if !directory.starts_with(b"/") {
-            return false;
-        }
-        // Where /bin is a link to /usr/bin, the profile knows the latter.
-        std::fs::canonicalize(OsStr::from_bytes(directory))
-            .ok()
-            .and_then(|directory| AbsPath::new(directory).ok())
-            .and_then(|path| path.child("program"))
-            .is_some_and(|program| profile.access(Operation::Execute, &program) == Access::Full)
-    };
-    let kept: Vec<&[u8]> = own
-        .map(OsStr::as_bytes)
-        .unwrap_or_default()
-        .split(|byte| *byte == b':')
-        .filter(|dir| executable(dir))
-        .collect();
-    if kept.is_empty() {
-        FALLBACK_PATH.join(":").into()
-    } else {
-        OsString::from_vec(kept.join(&b':'))
-    }
 }

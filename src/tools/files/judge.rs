@@ -36,7 +36,7 @@ pub(super) struct Sum {
 
 impl Executor {
     /// What is permitted there: by the config's own words, and by what flags leave of it.
-    pub(super) fn may(&self, operation: Operation, path: &AbsPath) -> Access {
+    pub(in crate::tools) fn may(&self, operation: Operation, path: &AbsPath) -> Access {
         let config = self.policy.access(operation, path);
         config.min(self.envelope.access(operation, path))
     }

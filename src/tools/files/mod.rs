@@ -35,7 +35,7 @@ use serde_json::Value;
 
 pub use arguments::FileKind;
 pub(super) use arguments::{bare, parse};
-pub(super) use operand::{Operand, Operands};
+pub(super) use operand::{Operand, Operands, Seen};
 pub(in crate::tools) use place::plain;
 
 use super::call::ToolError;

@@ -8,7 +8,7 @@ use tokio::sync::mpsc;
 
 use super::place::plain;
 use crate::confine::ConfineError;
-use crate::confine::files::protocol::{FileAsk, FileReply, Hash, Last, Look, State};
+use crate::confine::files::protocol::{FileAsk, FileReply, FileState, Hash, Last, Look, State};
 use crate::policy::{AbsPath, Access, Operation};
 use crate::tools::call::ToolError;
 use crate::tools::executor::Executor;
@@ -30,8 +30,6 @@ enum Content {
     Hash([u8; 32]),
     /// Too large to be hashed: size and time of the last change.
     Stamp(u64, i128),
-    /// More files than are looked at. Equal to nothing, so a yes to it is remembered for nothing.
-    Unknown(u64),
 }
 
 impl Operand {
@@ -45,7 +43,6 @@ impl Operand {
                 bytes.extend_from_slice(&size.to_le_bytes());
                 bytes.extend_from_slice(&modified.to_le_bytes());
             }
-            Content::Unknown(number) => bytes.extend_from_slice(&number.to_le_bytes()),
         }
         bytes
     }
@@ -56,12 +53,19 @@ impl Operand {
 pub(in crate::tools) struct Operands {
     looked_at: Vec<PathBuf>,
     found: Vec<Operand>,
+    /// Whether there are more than are looked at.
+    more: bool,
 }
 
 impl Operands {
     /// Those that were found.
     pub(in crate::tools) fn found(&self) -> &[Operand] {
         &self.found
+    }
+
+    /// Whether every file that the words may name was looked at.
+    pub(in crate::tools) const fn are_all(&self) -> bool {
+        !self.more
     }
 }
 
@@ -75,9 +79,11 @@ enum Sight {
 }
 
 impl Executor {
-    /// The writable files among the words of a command that starts in `directory`, and in directories among the words.
+    /// The writable files at these places, among the words of a command that starts in `directory`, and in directories among the
+    /// words.
     pub(in crate::tools) async fn operands(
         &mut self,
+        places: &[PathBuf],
         words: impl Iterator<Item = &String>,
         directory: &AbsPath,
         stops: &mut mpsc::Receiver<Signal>,
@@ -86,6 +92,12 @@ impl Executor {
         let mut starts = vec![directory.as_path().to_owned()];
         let mut known = BTreeSet::from([directory.clone()]);
         let mut operands = Operands::default();
+        for place in places {
+            if let Sight::Operand(operand) = self.see(place, stops).await? {
+                operands.found.push(operand);
+            }
+            operands.looked_at.push(place.clone());
+        }
         let mut next = 0;
         while let Some(start) = starts.get(next).cloned() {
             next += 1;
@@ -95,11 +107,7 @@ impl Executor {
                     continue;
                 }
                 if operands.looked_at.len() >= MOST {
-                    self.unknown += 1;
-                    operands.found.push(Operand {
-                        path: AbsPath::root(),
-                        content: Content::Unknown(self.unknown),
-                    });
+                    operands.more = true;
                     return Ok(operands);
                 }
                 match self.see(&path, stops).await? {
@@ -131,8 +139,7 @@ impl Executor {
                 now.push(operand);
             }
         }
-        let is_known = |operand: &&Operand| !matches!(operand.content, Content::Unknown(_));
-        let gone = operands.found.iter().filter(is_known).find(|then| !now.contains(then));
+        let gone = operands.found.iter().find(|then| !now.contains(then));
         match gone.or_else(|| now.iter().find(|operand| !operands.found.contains(operand))) {
             Some(changed) => Err(ToolError::Changed(changed.path.to_string())),
             None => Ok(()),
@@ -140,20 +147,11 @@ impl Executor {
     }
 
     async fn see(&mut self, path: &Path, stops: &mut mpsc::Receiver<Signal>) -> Result<Sight, ToolError> {
-        let look = Look {
-            path: path.as_os_str().to_owned(),
-            last: Last::Target,
-            hash: Hash::Content,
-        };
-        let asked = self.sight_of([&plain(path)]);
-        let found = match self.ask_files(&asked, FileAsk::Look(look), stops).await?.last {
-            FileReply::Found(found) => found,
+        let Some((path, state)) = self.found_at(path, Hash::Content, stops).await? else {
             // What cannot be looked at cannot be run or read either; should it appear, it is another operand.
-            FileReply::Failed(_) => return Ok(Sight::Nothing),
-            _ => return Err(ConfineError::Malformed.into()),
+            return Ok(Sight::Nothing);
         };
-        let path = AbsPath::new(&found.path).map_err(|_| ConfineError::Malformed)?;
-        let file = match found.state {
+        let file = match state {
             State::File(file) => file,
             State::Directory { .. } => return Ok(Sight::Directory(path)),
             State::Absent | State::Symlink(_) | State::Other(_) => return Ok(Sight::Nothing),
@@ -167,6 +165,54 @@ impl Executor {
         };
         Ok(Sight::Operand(Operand { path, content }))
     }
+
+    /// What a path leads to, where it may be looked at.
+    pub(in crate::tools) async fn look_at(
+        &mut self,
+        path: &Path,
+        stops: &mut mpsc::Receiver<Signal>,
+    ) -> Result<Seen, ToolError> {
+        Ok(match self.found_at(path, Hash::Skip, stops).await? {
+            Some((path, State::File(FileState { mode, .. }))) => Seen::File { path, mode },
+            Some((_, State::Directory { .. } | State::Absent | State::Symlink(_) | State::Other(_))) | None => Seen::Nothing,
+        })
+    }
+
+    async fn found_at(
+        &mut self,
+        path: &Path,
+        hash: Hash,
+        stops: &mut mpsc::Receiver<Signal>,
+    ) -> Result<Option<(AbsPath, State)>, ToolError> {
+        let look = Look {
+            path: path.as_os_str().to_owned(),
+            last: Last::Target,
+            hash,
+        };
+        let asked = self.sight_of([&plain(path)]);
+        match self.ask_files(&asked, FileAsk::Look(look), stops).await?.last {
+            FileReply::Found(found) => {
+                let path = AbsPath::new(&found.path).map_err(|_| ConfineError::Malformed)?;
+                Ok(Some((path, found.state)))
+            }
+            FileReply::Failed(_) => Ok(None),
+            _ => Err(ConfineError::Malformed.into()),
+        }
+    }
+}
+
+/// What a path leads to.
+#[derive(Debug)]
+pub(in crate::tools) enum Seen {
+    /// A file.
+    File {
+        /// Where it lies, without symlinks.
+        path: AbsPath,
+        /// Its permission bits.
+        mode: u32,
+    },
+    /// No file.
+    Nothing,
 }
 
 /// What of a word may name a file: all of it, and what follows an option's letter, an `@` or the first `=`.

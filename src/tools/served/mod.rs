@@ -14,6 +14,7 @@
 mod record;
 mod said;
 
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -23,13 +24,13 @@ use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinHandle;
 
 use super::call::{ShellCommand, ToolError, argv, words};
-use super::environment;
 use super::executor::{Derived, Executor};
 use super::footing::Footing;
 use super::limits::command_limits;
 use super::network::{About, Bounds, NetworkUse, Way};
 use super::outcome::{Restored, Status};
 use super::permission::judged;
+use super::programs::Search;
 use super::regime::RegimeLine;
 use super::session::Session;
 use super::shell::{NAME, OVERDUE, at};
@@ -37,7 +38,7 @@ use crate::confine::io::{HeldEnds, Pipe, hold};
 use crate::confine::protocol::{Afterwards, Work};
 use crate::confine::{ConfineError, Confinement, Expected, Launch, Running};
 use crate::policy::path::escape;
-use crate::policy::shell::{Judgement, RuleRef};
+use crate::policy::shell::{Judgement, Reach, RuleRef};
 use crate::policy::{AbsPath, Access, Operation, Requirement, Right};
 use crate::profile::{Asked, Call, FileReach};
 use record::Record;
@@ -205,6 +206,11 @@ impl Executor {
         let command = ShellCommand::Argv(words);
         let judgement = judged(&self.policy, &command, directory);
         forbidden(&judgement)?;
+        // A rule that gives a network of its own names a program outside what the session may write.
+        let search = match judgement.reach {
+            Reach::Unsaid => Search::Everywhere,
+            Reach::Said { .. } => Search::Outside(BTreeSet::new()),
+        };
         let derived = self.served_profile(&judgement)?;
         let profile = Arc::clone(&derived.profile);
         let confined = matches!(self.chosen.footing, Footing::Confined(_));
@@ -230,10 +236,9 @@ impl Executor {
                 return Err(error);
             }
         };
-        let port = way.as_ref().map(Way::port);
         let launch = Launch {
             work: Work::Command(argv(command)),
-            environment: environment::build(&profile, &worker.session().private(), self.policy.home, &[], port),
+            environment: self.environment(&profile, &search, &worker, &[], way.as_ref()),
             directory: directory.as_path().as_os_str().to_owned(),
             limits,
             terminal: false,

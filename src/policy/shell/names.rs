@@ -1,0 +1,168 @@
+//! What a command names: programs, and files as far as its words tell.
+
+use std::ffi::OsStr;
+
+use super::reading::{Reading, Simple};
+use super::word::Word;
+use crate::policy::path;
+
+/// What a command names.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Names {
+    /// The programs it starts: names that are searched in PATH, and paths. Builtins of the shell are among them.
+    pub programs: Vec<String>,
+    /// Words that may name a file: arguments, redirections, scripts, values of variables.
+    pub files: Vec<String>,
+    /// Why it may name files that are not among these; `None` where it names no others.
+    pub unresolved: Option<String>,
+}
+
+/// What a shell line names.
+pub fn names_of_line(line: &str) -> Names {
+    names(Reading::of_line(line))
+}
+
+/// What a command given as words names.
+pub fn names_of_argv<S: AsRef<OsStr>>(argv: &[S]) -> Names {
+    let word = |word: &S| match word.as_ref().to_str() {
+        Some(text) => Word::Literal(text.to_owned()),
+        None => Word::Dynamic(path::display(word.as_ref())),
+    };
+    names(Reading::of_words(argv.iter().map(word).collect()))
+}
+
+fn names(reading: Reading) -> Names {
+    let mut names = Names {
+        // The doubt may hide a command and what it names.
+        unresolved: reading.doubt.filter(|_| !reading.doubt_hides_nothing),
+        ..Names::default()
+    };
+    for command in &reading.commands {
+        names.command(command);
+    }
+    for script in &reading.scripts {
+        names.words(&script.words);
+    }
+    names.words(&reading.inputs);
+    names.words(&reading.outputs);
+    names.files.extend(reading.assignments);
+    names
+}
+
+impl Names {
+    fn command(&mut self, command: &Simple) {
+        self.words(&command.inputs);
+        self.words(&command.outputs);
+        let Some((name, rest)) = command.words.split_first() else {
+            return;
+        };
+        if let Some(name) = name.literal() {
+            self.programs.push(name.to_owned());
+            if reads_no_file(name) {
+                self.files.extend(rest.iter().filter_map(Word::literal).map(str::to_owned));
+                return;
+            }
+            // What follows may be meant from a directory that nobody knows.
+            let is_told = |word: &Word| word.literal().is_some_and(|word| !word.starts_with('-'));
+            if matches!(name, "cd" | "chdir" | "pushd" | "popd") && !rest.iter().any(is_told) {
+                self.unresolved
+                    .get_or_insert_with(|| format!("where {name} leads is known only when it runs"));
+            }
+        }
+        self.words(&command.words);
+    }
+
+    fn words(&mut self, words: &[Word]) {
+        for word in words {
+            match word {
+                Word::Literal(text) => self.files.push(text.clone()),
+                Word::Dynamic(text) => {
+                    self.unresolved
+                        .get_or_insert_with(|| format!("what `{text}` names is known only when it runs"));
+                }
+            }
+        }
+    }
+}
+
+/// Builtins that take words for what they are.
+fn reads_no_file(name: &str) -> bool {
+    matches!(
+        name,
+        "echo" | "printf" | "test" | "[" | ":" | "true" | "false" | "exit" | "return" | "shift" | "wait" | "kill" | "sleep"
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_file_is_found_that_a_word_names() {
+        for (line, file) in [
+            ("sh deploy.sh", "deploy.sh"),
+            ("python < deploy.py", "deploy.py"),
+            ("{ python; } < deploy.py", "deploy.py"),
+            ("x=$(<deploy.sh)", "deploy.sh"),
+            ("if true; then cat a | python - <deploy.py; fi", "deploy.py"),
+            ("(python -m x) 3<deploy.py", "deploy.py"),
+            ("env sh ./deploy.sh", "./deploy.sh"),
+            ("bash -c 'python < deploy.py'", "deploy.py"),
+            ("CC=./cc make", "CC=./cc"),
+            (". ./env", "./env"),
+        ] {
+            let names = names_of_line(line);
+            assert!(names.files.iter().any(|found| found == file), "{line}: {names:?}");
+        }
+    }
+
+    #[test]
+    fn what_may_name_another_file_is_not_resolved() {
+        for line in [
+            "sh $PWD/deploy.sh",
+            "sh deplo{y,}.sh",
+            "sh dep*.sh",
+            "sh ~/deploy.sh",
+            "bash < $X",
+            "{ bash; } < $X",
+            "bash < deploy.sh",
+            "eval 'sh deploy.sh'",
+            "strace -o x sh -c deploy",
+            "ls # \u{1}",
+            "cd; sh deploy.sh",
+            "cd -; sh deploy.sh",
+            "find . -exec sh {} \\;",
+            "ls | xargs sh",
+            "PATH=.:$PATH deploy",
+            "$X",
+        ] {
+            assert!(names_of_line(line).unresolved.is_some(), "{line}");
+        }
+        assert!(names_of_line(&"x".repeat(20_000)).unresolved.is_some());
+        let deep = format!("{}true{}", "(".repeat(40), ")".repeat(40));
+        assert!(names_of_line(&deep).unresolved.is_some());
+    }
+
+    #[test]
+    fn what_names_no_other_file_is_resolved() {
+        for line in [
+            "git status",
+            "for i in 1 2; do echo $i; done",
+            "cd sub && sh deploy.sh",
+            ". ./venv/bin/activate && pytest",
+            "echo \"$HOME\" && make",
+            "python < deploy.py",
+            "printf %s \"$X\" | wc -l",
+        ] {
+            assert_eq!(names_of_line(line).unresolved, None, "{line}");
+        }
+    }
+
+    #[test]
+    fn the_programs_of_a_line_are_those_that_it_starts() {
+        let programs = |line| names_of_line(line).programs;
+        assert_eq!(programs("git log | head; env A=1 ./x y"), ["git", "head", "env", "./x"]);
+        assert_eq!(programs("bash -c 'ls -l'"), ["bash", "ls"]);
+        assert_eq!(names_of_argv(&["xargs", "cat"]).programs, ["xargs", "cat"]);
+    }
+}

@@ -1,0 +1,283 @@
+//! Which file each program of a command is, and where its programs are searched.
+//!
+//! A rule, a yes and a custom tool speak of programs by name, and what the session may write can take any name. So a command that
+//! somebody answers for is not searched in directories that the session may write, except those that the rule or the yes
+//! names. A command that nobody has to answer for has the caller's PATH.
+
+use std::collections::BTreeSet;
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
+
+use nix::sys::signal::Signal;
+use tokio::sync::mpsc;
+
+use super::call::ToolError;
+use super::executor::Executor;
+use super::files::{Seen, plain};
+use crate::policy::{AbsPath, Access, Operation, Right};
+use crate::profile::{FileReach, Profile};
+
+/// The most names that are searched for one command. A command with more of them finds none where the session may write.
+const MOST: usize = 64;
+
+/// The directories searched when none of the caller's own PATH is executable inside.
+const FALLBACK: [&str; 3] = ["/usr/local/bin", "/usr/bin", "/bin"];
+
+/// In which directories of PATH a command's programs are searched.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) enum Search {
+    /// In all in which it may execute.
+    #[default]
+    Everywhere,
+    /// In none that the session may write, except these.
+    Outside(BTreeSet<AbsPath>),
+}
+
+impl Search {
+    /// The PATH of a command under `profile`, made of the caller's `own`; `envelope` is what the session may do at most.
+    ///
+    /// It keeps the caller's order and loses what cannot be executed inside.
+    pub(super) fn path(&self, own: Option<&OsStr>, profile: &Profile, envelope: &Profile) -> OsString {
+        let mut kept: Vec<Vec<u8>> = Vec::new();
+        for directory in directories(own, profile, envelope) {
+            let written = match self {
+                Self::Everywhere => directory.written.as_bytes(),
+                // Without symlinks: who may write one of them could lead it elsewhere.
+                Self::Outside(named) if !directory.is_writable || named.contains(&directory.path) => {
+                    directory.path.as_bytes()
+                }
+                Self::Outside(_) => continue,
+            };
+            if !kept.iter().any(|known| known == written) {
+                kept.push(written.to_vec());
+            }
+        }
+        if kept.is_empty() {
+            FALLBACK.join(":").into()
+        } else {
+            OsString::from_vec(kept.join(&b':'))
+        }
+    }
+
+    /// The directories of the caller's PATH that this leaves out because the session may write them.
+    pub(super) fn left_out(&self, own: Option<&OsStr>, profile: &Profile, envelope: &Profile) -> Vec<AbsPath> {
+        let is_left_out = |directory: &Directory| match self {
+            Self::Everywhere => false,
+            Self::Outside(named) => directory.is_writable && !named.contains(&directory.path),
+        };
+        let all = directories(own, profile, envelope).into_iter();
+        all.filter(is_left_out).map(|directory| directory.path).collect()
+    }
+}
+
+/// A directory of PATH in which programs can be executed inside.
+#[derive(Debug)]
+pub(super) struct Directory {
+    written: OsString,
+    path: AbsPath,
+    is_writable: bool,
+}
+
+impl Directory {
+    /// Whether a file lies in it, by the path that names the file.
+    fn holds(&self, file: &Path) -> bool {
+        let folder = file.parent().unwrap_or(file);
+        folder == Path::new(&self.written) || plain(folder) == self.path
+    }
+}
+
+/// The directories of the caller's PATH in which a command under `profile` may execute, in their order.
+pub(super) fn directories(own: Option<&OsStr>, profile: &Profile, envelope: &Profile) -> Vec<Directory> {
+    let written = own.map(OsStr::as_bytes).unwrap_or_default().split(|byte| *byte == b':');
+    written
+        .filter(|directory| directory.starts_with(b"/"))
+        .filter_map(|directory| {
+            let written = OsStr::from_bytes(directory);
+            // Where /bin is a link to /usr/bin, the profile knows the latter.
+            let path = AbsPath::new(std::fs::canonicalize(written).ok()?).ok()?;
+            let program = path.child("program")?;
+            (profile.access(Operation::Execute, &program) == Access::Full).then(|| Directory {
+                written: written.to_owned(),
+                is_writable: may_take_names(envelope, &path, &program),
+                path,
+            })
+        })
+        .collect()
+}
+
+/// Whether anything in a directory may be written.
+fn may_take_names(envelope: &Profile, directory: &AbsPath, program: &AbsPath) -> bool {
+    let part = |grant: &&crate::policy::Grant| {
+        grant.path.is_below(directory) || grant.suffixes.is_some() && directory.is_within(&grant.path)
+    };
+    let mut writing = envelope.grants.iter().filter(|grant| grant.rights.has(Right::Write));
+    envelope.access(Operation::Write, program) != Access::Denied || writing.any(|grant| part(&grant))
+}
+
+/// A program that a command names.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Program {
+    /// As the command names it.
+    pub(super) name: String,
+    /// The file that is executed for it.
+    pub(super) path: PathBuf,
+    /// Whether the session may put another there.
+    pub(super) is_writable: bool,
+}
+
+/// The programs of a command.
+#[derive(Debug, Default)]
+pub(super) struct Programs {
+    /// Those that were found.
+    pub(super) found: Vec<Program>,
+    /// The directories in the session's reach that the command, or a yes to it, names.
+    pub(super) named: BTreeSet<AbsPath>,
+    /// Where the files lie that the session may put in the place of these programs.
+    pub(super) candidates: Vec<PathBuf>,
+}
+
+impl Programs {
+    /// The file in the session's reach that this name stands for, if it stands for one.
+    pub(super) fn planted(&self, name: &str) -> Option<&Path> {
+        let mut found = self.found.iter().filter(|program| !program.name.contains('/'));
+        found
+            .find(|program| program.name == name && program.is_writable)
+            .map(|program| program.path.as_path())
+    }
+}
+
+impl Executor {
+    /// Which files these names stand for in a command that starts in `directory` with the caller's PATH.
+    ///
+    /// A name stands for what lies outside the session's reach, if there is such a program; else for what the session may
+    /// write, whose directory the answer then names.
+    pub(super) async fn programs(
+        &mut self,
+        names: &[String],
+        directory: &AbsPath,
+        environment: &[(OsString, OsString)],
+        stops: &mut mpsc::Receiver<Signal>,
+    ) -> Result<Programs, ToolError> {
+        let own = own_path(environment);
+        let all = directories(own.as_deref(), &self.envelope, &self.envelope);
+        let (paths, bare): (Vec<&String>, Vec<&String>) = names.iter().partition(|name| name.contains('/'));
+        let places: Vec<PathBuf> = paths.iter().map(|path| directory.as_path().join(path)).collect();
+        let mut kept: BTreeSet<AbsPath> = all
+            .iter()
+            .filter(|at| at.is_writable && places.iter().any(|place| at.holds(place)))
+            .map(|at| at.path.clone())
+            .collect();
+        let bare: BTreeSet<&str> = bare.into_iter().map(String::as_str).filter(|name| !name.is_empty()).collect();
+        let mut found = Vec::new();
+        for (name, place) in paths.iter().zip(&places) {
+            if let Some(program) = self.program(name, place, false, stops).await? {
+                found.push(program);
+            }
+        }
+        if bare.len() <= MOST {
+            let mut searched = self.searched(&bare, &all, &mut kept, stops).await?;
+            found.append(&mut searched);
+        }
+        let in_reach = all.iter().filter(|at| kept.contains(&at.path));
+        let candidates = in_reach.flat_map(|at| bare.iter().map(|name| at.path.as_path().join(name)));
+        let writable = found.iter().filter(|program| program.is_writable);
+        Ok(Programs {
+            candidates: candidates.chain(writable.map(|program| program.path.clone())).collect(),
+            found,
+            named: kept,
+        })
+    }
+
+    /// Looks in every directory that is searched. Where a name is found in none, what the session may write is searched too.
+    async fn searched(
+        &mut self,
+        bare: &BTreeSet<&str>,
+        all: &[Directory],
+        named: &mut BTreeSet<AbsPath>,
+        stops: &mut mpsc::Receiver<Signal>,
+    ) -> Result<Vec<Program>, ToolError> {
+        loop {
+            let before = named.len();
+            let mut found = Vec::new();
+            for name in bare {
+                match self.first_of(name, all, |at| !at.is_writable || named.contains(&at.path), stops).await? {
+                    Some((program, _)) => found.push(program),
+                    None => {
+                        if let Some((program, at)) = self.first_of(name, all, |at| at.is_writable, stops).await? {
+                            found.push(program);
+                            named.insert(at);
+                        }
+                    }
+                }
+            }
+            // One more directory may have others of these names, in front of those that were found.
+            if named.len() == before {
+                return Ok(found);
+            }
+        }
+    }
+
+    async fn first_of(
+        &mut self,
+        name: &str,
+        all: &[Directory],
+        is_searched: impl Fn(&Directory) -> bool,
+        stops: &mut mpsc::Receiver<Signal>,
+    ) -> Result<Option<(Program, AbsPath)>, ToolError> {
+        for at in all.iter().filter(|at| is_searched(at)) {
+            let place = at.path.as_path().join(name);
+            if let Some(program) = self.program(name, &place, at.is_writable, stops).await? {
+                return Ok(Some((program, at.path.clone())));
+            }
+        }
+        Ok(None)
+    }
+
+    /// The program at a place, if there is one that can be executed.
+    async fn program(
+        &mut self,
+        name: &str,
+        place: &Path,
+        is_writable: bool,
+        stops: &mut mpsc::Receiver<Signal>,
+    ) -> Result<Option<Program>, ToolError> {
+        let program = |is_writable| Program {
+            name: name.to_owned(),
+            path: place.to_owned(),
+            is_writable,
+        };
+        Ok(match self.look_at(place, stops).await? {
+            Seen::File { path, mode } if mode & 0o111 != 0 => {
+                let link = plain(place);
+                let may_write = |path| self.may(Operation::Write, path) != Access::Denied;
+                Some(program(is_writable || may_write(&path) || may_write(&link)))
+            }
+            Seen::File { .. } | Seen::Nothing => None,
+        })
+    }
+
+    /// Where the programs of a command are searched whose own program is at this path.
+    pub(super) fn search_of(&self, path: &Path) -> Search {
+        let all = directories(own_path(&[]).as_deref(), &self.envelope, &self.envelope);
+        let named = all.into_iter().filter(|at| at.holds(path)).map(|at| at.path);
+        Search::Outside(named.collect())
+    }
+
+    /// Whether a directory of PATH is in the session's reach.
+    pub(super) fn searches_in_reach(&self, environment: &[(OsString, OsString)]) -> bool {
+        is_in_reach(environment, &self.envelope)
+    }
+}
+
+/// Whether a directory in which programs are searched may be written by a session under `envelope`.
+pub(super) fn is_in_reach(environment: &[(OsString, OsString)], envelope: &Profile) -> bool {
+    let own = own_path(environment);
+    directories(own.as_deref(), envelope, envelope).iter().any(|at| at.is_writable)
+}
+
+/// The PATH that a command would have of its caller.
+pub(super) fn own_path(environment: &[(OsString, OsString)]) -> Option<OsString> {
+    let given = environment.iter().rev().find(|(name, _)| name == "PATH");
+    given.map(|(_, value)| value.clone()).or_else(|| std::env::var_os("PATH"))
+}
