@@ -70,7 +70,9 @@ pub enum ApproverError {
     #[error("the answer was not understood")]
     Unreadable,
     /// The question is larger than any approver is sent.
-    #[error("the question is too large to be asked here, where it could not be shown whole; `stockade approvals` or a terminal can show it")]
+    #[error(
+        "the question is too large to be asked here, where it could not be shown whole; `stockade approvals` or a terminal can show it"
+    )]
     TooLarge,
     /// The approver program cannot be used at all.
     #[error("the approver program {} cannot be used: {why}", display(.program))]

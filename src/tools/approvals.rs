@@ -49,7 +49,9 @@ pub(super) fn request(told: Told<'_>, asking: Asking<'_>) -> ApprovalRequest {
         ..
     } = asking;
     let programs = |is_writable| {
-        let these = programs.iter().filter(move |program| program.is_writable == is_writable);
+        let these = programs
+            .iter()
+            .filter(move |program| program.is_writable == is_writable);
         these.map(|program| program.path.clone()).collect()
     };
     let profile = &*derived.profile;

@@ -242,7 +242,14 @@ impl Tool for CommandTool {
             };
             let command = ShellCommand::Argv(argv);
             let (assessment, permit) = executor
-                .assess_custom(&self.tool, (&command, search), &directory, self.overruled, context, &mut stops)
+                .assess_custom(
+                    &self.tool,
+                    (&command, search),
+                    &directory,
+                    self.overruled,
+                    context,
+                    &mut stops,
+                )
                 .await?;
             let prepared = Prepared::of(Work {
                 command,
@@ -383,11 +390,7 @@ impl Executor {
             },
         ));
         let assessment = Assessment::demanded(tool.approval, request);
-        let permit = Permit {
-            call,
-            operands,
-            search,
-        };
+        let permit = Permit { call, operands, search };
         Ok((assessment, permit))
     }
 }

@@ -116,12 +116,16 @@ impl Executor {
         if !asks {
             // What is put there before the command starts is another program.
             let nothing = std::iter::empty();
-            permit.operands = self.operands(&programs.candidates, nothing, wanted.directory, stops).await?;
+            permit.operands = self
+                .operands(&programs.candidates, nothing, wanted.directory, stops)
+                .await?;
             return Ok((Assessment::PreApproved(None), permit));
         }
         self.hold_directory(wanted.directory)?;
         let words = names.files.iter().chain(&names.programs);
-        permit.operands = self.operands(&programs.candidates, words, wanted.directory, stops).await?;
+        permit.operands = self
+            .operands(&programs.candidates, words, wanted.directory, stops)
+            .await?;
         let unresolved = unresolved(names.unresolved, &permit.operands);
         let derived = self.profile(&approved(&permit.call))?;
         let remember = match judgement.demand {
@@ -134,7 +138,12 @@ impl Executor {
             description: approvals::description(&self.policy, &judgement),
             allowed_by: planted.allowed_by(&judgement).unwrap_or_else(|| {
                 allowing::allowed_by(&self.policy.rules, &self.policy.roots, &judgement, &|rules| {
-                    judged_by(&self.policy, &outside(&rules, &programs), wanted.command, wanted.directory)
+                    judged_by(
+                        &self.policy,
+                        &outside(&rules, &programs),
+                        wanted.command,
+                        wanted.directory,
+                    )
                 })
             }),
             why: approvals::why(&self.policy, &judgement, &planted),
@@ -209,7 +218,10 @@ pub(super) fn needs_answer(policy: &Policy, judgement: &Judgement) -> bool {
 /// that asks nothing asks, and gives no network of its own.
 fn outside(rules: &[ShellRule], programs: &Programs) -> Vec<ShellRule> {
     let asked = |rule: &ShellRule| {
-        let is_planted = rule.pattern.first().is_some_and(|name| programs.planted(name).is_some());
+        let is_planted = rule
+            .pattern
+            .first()
+            .is_some_and(|name| programs.planted(name).is_some());
         let mut rule = rule.clone();
         if is_planted {
             if rule.approval == Demand::None {

@@ -168,7 +168,11 @@ impl Executor {
             .filter(|at| at.is_writable && places.iter().any(|place| at.holds(place)))
             .map(|at| at.path.clone())
             .collect();
-        let bare: BTreeSet<&str> = bare.into_iter().map(String::as_str).filter(|name| !name.is_empty()).collect();
+        let bare: BTreeSet<&str> = bare
+            .into_iter()
+            .map(String::as_str)
+            .filter(|name| !name.is_empty())
+            .collect();
         let mut found = Vec::new();
         for (name, place) in paths.iter().zip(&places) {
             if let Some(program) = self.program(name, place, false, stops).await? {
@@ -201,7 +205,10 @@ impl Executor {
             let before = named.len();
             let mut found = Vec::new();
             for name in bare {
-                match self.first_of(name, all, |at| !at.is_writable || named.contains(&at.path), stops).await? {
+                match self
+                    .first_of(name, all, |at| !at.is_writable || named.contains(&at.path), stops)
+                    .await?
+                {
                     Some((program, _)) => found.push(program),
                     None => {
                         if let Some((program, at)) = self.first_of(name, all, |at| at.is_writable, stops).await? {
@@ -273,11 +280,15 @@ impl Executor {
 /// Whether a directory in which programs are searched may be written by a session under `envelope`.
 pub(super) fn is_in_reach(environment: &[(OsString, OsString)], envelope: &Profile) -> bool {
     let own = own_path(environment);
-    directories(own.as_deref(), envelope, envelope).iter().any(|at| at.is_writable)
+    directories(own.as_deref(), envelope, envelope)
+        .iter()
+        .any(|at| at.is_writable)
 }
 
 /// The PATH that a command would have of its caller.
 pub(super) fn own_path(environment: &[(OsString, OsString)]) -> Option<OsString> {
     let given = environment.iter().rev().find(|(name, _)| name == "PATH");
-    given.map(|(_, value)| value.clone()).or_else(|| std::env::var_os("PATH"))
+    given
+        .map(|(_, value)| value.clone())
+        .or_else(|| std::env::var_os("PATH"))
 }

@@ -95,11 +95,7 @@ shell:
     }
 
     fn answered(answer: &str) -> Value {
-        json!([
-            ["expect", "; ?: why"],
-            ["expect", "approve? ["],
-            ["send", answer]
-        ])
+        json!([["expect", "; ?: why"], ["expect", "approve? ["], ["send", answer]])
     }
 
     #[track_caller]

@@ -75,12 +75,24 @@ mod tests {
             "echo /usr | xargs ls",
             "ls /usr | sh -c 'ls /usr; ls /usr'",
         ] {
-            let args = ["run", "--mode", "strict", "--config", &config, "-c", &line.replace(';', "\\;")];
+            let args = [
+                "run",
+                "--mode",
+                "strict",
+                "--config",
+                &config,
+                "-c",
+                &line.replace(';', "\\;"),
+            ];
             let run = run(world, &args).output();
             assert!(run.out().contains("bin"), "{line}: {}", run.err());
             is_unmarked(world);
         }
-        let run = run(world, &["run", "--mode", "strict", "--config", &config, "--", "ls", "/usr"]).output();
+        let run = run(
+            world,
+            &["run", "--mode", "strict", "--config", &config, "--", "ls", "/usr"],
+        )
+        .output();
         assert!(run.exits(0).out().contains("bin"));
         is_unmarked(world);
     }
@@ -98,7 +110,12 @@ mod tests {
     fn a_program_that_only_the_session_s_own_files_have_is_asked_about(world: &Fixture) {
         let config = config(world, "required", RULES);
         plant(world, "tool");
-        for args in [&["-c", "tool x"][..], &["-c", "ls; tool x"], &["--", "tool", "x"], &["--", "env", "tool"]] {
+        for args in [
+            &["-c", "tool x"][..],
+            &["-c", "ls; tool x"],
+            &["--", "tool", "x"],
+            &["--", "env", "tool"],
+        ] {
             let args = [&["run", "--mode", "strict", "--config", &config], args].concat();
             let said = run(world, &args).output().exits(126).err();
             let program = world.workspace().join(".venv/bin/tool");
@@ -121,7 +138,10 @@ mod tests {
         // For the bare name it does not speak.
         let args = ["run", "--mode", "strict", "--config", &config, "--", "tool"];
         let said = run(world, &args).output().exits(126).err();
-        assert!(said.contains(&format!("{{pattern: {program}, approval: none}}")), "{said}");
+        assert!(
+            said.contains(&format!("{{pattern: {program}, approval: none}}")),
+            "{said}"
+        );
     }
 
     fn a_rule_that_names_a_directory_has_programs_searched_there(world: &Fixture) {
@@ -129,7 +149,15 @@ mod tests {
         let config = config(world, "required", rule);
         world.program(".venv/bin/outer", "#!/bin/sh\ninner\n");
         world.program(".venv/bin/inner", "#!/bin/sh\necho found\n");
-        let args = ["run", "--mode", "strict", "--config", &config, "-c", "./.venv/bin/outer"];
+        let args = [
+            "run",
+            "--mode",
+            "strict",
+            "--config",
+            &config,
+            "-c",
+            "./.venv/bin/outer",
+        ];
         assert_eq!(run(world, &args).output().exits(0).out(), "found\n");
     }
 
@@ -137,7 +165,15 @@ mod tests {
         let rule = format!("{RULES}    - {{pattern: ./.venv/bin/outer, approval: none}}\n");
         let config = config(world, "required", &rule);
         world.program(".venv/bin/outer", "#!/bin/sh\necho outer\n");
-        let both = ["run", "--mode", "strict", "--config", &config, "-c", "./.venv/bin/outer; ls /usr"];
+        let both = [
+            "run",
+            "--mode",
+            "strict",
+            "--config",
+            &config,
+            "-c",
+            "./.venv/bin/outer; ls /usr",
+        ];
         // The twin: as long as no other has the name.
         assert!(run(world, &both).output().exits(0).out().contains("bin"));
         plant(world, "ls");
@@ -148,10 +184,26 @@ mod tests {
     fn a_yes_has_the_program_run_that_was_shown(world: &Fixture) {
         let config = config(world, "required", "\n");
         plant(world, "tool");
-        let args = ["run", "--mode", "approve_all", "--config", &config, "-c", "tool; ls /usr >/dev/null; echo $PATH"];
+        let args = [
+            "run",
+            "--mode",
+            "approve_all",
+            "--config",
+            &config,
+            "-c",
+            "tool; ls /usr >/dev/null; echo $PATH",
+        ];
         let out = run(world, &args).output().exits(0).out();
         assert!(out.starts_with("planted\n") && out.contains(".venv/bin"), "{out}");
-        let args = ["run", "--mode", "approve_all", "--config", &config, "-c", "ls /usr >/dev/null; echo $PATH"];
+        let args = [
+            "run",
+            "--mode",
+            "approve_all",
+            "--config",
+            &config,
+            "-c",
+            "ls /usr >/dev/null; echo $PATH",
+        ];
         let out = run(world, &args).output().exits(0).out();
         assert!(!out.contains(".venv"), "{out}");
     }
@@ -162,7 +214,15 @@ mod tests {
         // Whoever may write the link may lead it elsewhere while the command runs.
         std::os::unix::fs::symlink("/usr/bin", &tools).unwrap();
         let path = format!("{}:/usr/bin:/bin", tools.display());
-        let args = ["run", "--mode", "strict", "--config", &config, "-c", "echo $PATH; ls /usr"];
+        let args = [
+            "run",
+            "--mode",
+            "strict",
+            "--config",
+            &config,
+            "-c",
+            "echo $PATH; ls /usr",
+        ];
         let run = world.stockade(&args).env("PATH", path).output();
         // `echo $PATH` is the shell's own word.
         assert!(!run.exits(0).out().contains("tools"));
@@ -178,9 +238,20 @@ mod tests {
             read_only.display()
         );
         let config = world.write(world.base().join("agent.yaml"), text);
-        let args = ["run", "--mode", "strict", "--config", config.to_str().unwrap(), "--", "tool"];
+        let args = [
+            "run",
+            "--mode",
+            "strict",
+            "--config",
+            config.to_str().unwrap(),
+            "--",
+            "tool",
+        ];
         let path = format!("{}:/usr/bin:/bin", read_only.display());
-        assert_eq!(world.stockade(&args).env("PATH", path).output().exits(0).out(), "found\n");
+        assert_eq!(
+            world.stockade(&args).env("PATH", path).output().exits(0).out(),
+            "found\n"
+        );
     }
 
     fn the_program_of_a_custom_tool_is_found_outside_and_run_as_that_file(world: &Fixture) {
@@ -200,10 +271,14 @@ mod tests {
         let program = program.to_str().unwrap();
         plant(world, "mine");
         let bare = config(world, "required", &tool("mine"));
-        let run_it = |config: &str| run(world, &["call", "--mode", "strict", "--config", config, "mine", "{}"]).output();
+        let run_it =
+            |config: &str| run(world, &["call", "--mode", "strict", "--config", config, "mine", "{}"]).output();
         let refused = run_it(&bare).exits(126);
         let said = refused.err() + &refused.out();
-        assert!(said.contains(program) && said.contains("which this session may write"), "{said}");
+        assert!(
+            said.contains(program) && said.contains("which this session may write"),
+            "{said}"
+        );
         is_unmarked(world);
         let named = config(world, "required", &tool(program));
         assert!(run_it(&named).exits(0).out().starts_with("planted\n"));

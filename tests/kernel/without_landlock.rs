@@ -378,12 +378,14 @@ mod tests {
             assert!(!world.workspace().join("ran").exists(), "{backend}");
         }
         let report = without(world, "close-range", &["doctor"]).output().exits(1).out();
-        let line = "MISSING  system_calls: closing descriptors that were handed down: Function not implemented (close_range)";
+        let line =
+            "MISSING  system_calls: closing descriptors that were handed down: Function not implemented (close_range)";
         assert!(report.contains(line), "{report}");
     }
 
     fn a_mode_changes_without_fchmodat2(world: &Fixture) {
-        let line = "touch f && chmod 640 f && stat -c %a f; ln -sf f l; chmod 600 l && stat -c %a f; chmod 777 /etc/passwd";
+        let line =
+            "touch f && chmod 640 f && stat -c %a f; ln -sf f l; chmod 600 l && stat -c %a f; chmod 777 /etc/passwd";
         for backend in ["namespaces", "landlock"] {
             for what in [Some("fchmodat2"), None] {
                 let args = ["run", "--backend", backend, "-c", line];
@@ -415,15 +417,26 @@ mod tests {
     }
 
     fn bwrap_is_tried_with_the_rights_of_a_session(world: &Fixture) {
-        let report = json(&without(world, "unprivileged-namespaces", &["doctor", "--json"]).output().exits(0).out());
+        let report = json(
+            &without(world, "unprivileged-namespaces", &["doctor", "--json"])
+                .output()
+                .exits(0)
+                .out(),
+        );
         // Root has the right itself and gives it up before bwrap starts.
         assert_eq!(report["regime"], "landlock", "{report}");
         for finding in report["findings"].as_array().unwrap() {
             let name = finding["name"].as_str().unwrap();
-            let standing = if name == "bwrap" || name == "user_namespaces" { "absent" } else { "works" };
+            let standing = if name == "bwrap" || name == "user_namespaces" {
+                "absent"
+            } else {
+                "works"
+            };
             assert_eq!(finding["standing"], standing, "{finding}");
         }
-        let run = without(world, "unprivileged-namespaces", &["run", "--json", "--", "true"]).output().exits(0);
+        let run = without(world, "unprivileged-namespaces", &["run", "--json", "--", "true"])
+            .output()
+            .exits(0);
         assert!(run.out().contains("landlock (Landlock ABI"), "{}", run.out());
         let report = json(&world.stockade(&["doctor", "--json"]).output().exits(0).out());
         assert_eq!(report["regime"], "namespaces", "{report}");

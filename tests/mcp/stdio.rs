@@ -769,7 +769,10 @@ tools:
     fn a_question_that_a_form_cannot_show_whole_is_a_no(world: &Fixture) {
         let mut agent = agent(world, Era::Stateless);
         let write = |lines: usize| json!({"path": "asked:long.txt", "content": "line\n".repeat(lines)});
-        is_error(&agent.call("write_file", &write(5_000)), &["could not be shown whole", "stockade approvals"]);
+        is_error(
+            &agent.call("write_file", &write(5_000)),
+            &["could not be shown whole", "stockade approvals"],
+        );
         assert!(!is_there(world, "long.txt"));
         is_done(&agent.call_answering("write_file", &write(1_000), &filled("once")).1);
     }
@@ -778,14 +781,20 @@ tools:
         let program = world.workspace().join("work/bin/tool");
         let write = |says: &str| drop(world.program("work/bin/tool", format!("#!/bin/sh\necho {says}\n")));
         write("one");
-        let config = prepared(world, &CONFIG.replace("./work, mode: rw,", "./work, mode: rw, execute: true,"));
+        let config = prepared(
+            world,
+            &CONFIG.replace("./work, mode: rw,", "./work, mode: rw, execute: true,"),
+        );
         let args = ["mcp", "--config", &config, "--cwd", "work"];
         let path = format!("{}:/usr/bin:/bin", program.parent().unwrap().display());
         let invocation = world.stockade(&args).env("PATH", path);
         let mut agent = Agent::start(invocation, Era::Session, forms());
         let tool = json!({"command": "tool"});
         let (message, ran) = agent.call_answering("shell", &tool, &filled("session"));
-        assert!(message.contains(&format!("writable   {}", program.display())), "{message}");
+        assert!(
+            message.contains(&format!("writable   {}", program.display())),
+            "{message}"
+        );
         assert_eq!(text(&ran), "one\n");
         assert_eq!(text(&agent.call("shell", &tool)), "one\n");
         write("two");
@@ -830,7 +839,11 @@ tools:
 
     fn a_file_that_is_read_by_redirection_is_part_of_the_yes(world: &Fixture) {
         let mut agent = agent(world, Era::Session);
-        for (name, line) in [("a.txt", "wc -l < a.txt"), ("b.txt", "{ wc -l; } < b.txt"), ("c.txt", "x=$(<c.txt); wc c.txt")] {
+        for (name, line) in [
+            ("a.txt", "wc -l < a.txt"),
+            ("b.txt", "{ wc -l; } < b.txt"),
+            ("c.txt", "x=$(<c.txt); wc c.txt"),
+        ] {
             world.write(format!("work/{name}"), "one\n");
             let call = json!({"command": line});
             is_done(&agent.call_answering("shell", &call, &filled("session")).1);

@@ -108,10 +108,7 @@ fn the_pager_is_offered_where_something_was_left_out_alone() {
 #[test]
 fn the_pager_shows_all_of_it_and_asks_again() {
     let mut session = start("", "", &[LONG_ONE]);
-    session
-        .expect("more lines]")
-        .expect("approve? [v/n/?] ")
-        .type_in("v\n");
+    session.expect("more lines]").expect("approve? [v/n/?] ").type_in("v\n");
     session.expect(ENTER).expect("line 1-10 of 103");
     for (key, place) in [
         (" ", "line 11-20 of"),
@@ -190,7 +187,11 @@ fn no_yes_counts_to_what_was_not_shown_to_its_end() {
             .type_in("v\n")
             .expect("line 1-10 of 103")
             .type_in(" q");
-        session.expect(LEAVE).expect("approve? [v/n/?] ").type_in(yes).expect("Please type v");
+        session
+            .expect(LEAVE)
+            .expect("approve? [v/n/?] ")
+            .type_in(yes)
+            .expect("Please type v");
         session.expect("approve? [v/n/?] ").type_in("n\n\n");
         assert_eq!(session.verdicts(), ["false None Approver"], "{yes:?}");
     }

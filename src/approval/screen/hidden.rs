@@ -50,7 +50,12 @@ fn in_presentation(presentation: &Presentation, letters: Letters) -> bool {
         }
         Presentation::Command(view) => {
             let programs = view.programs.iter().chain(&view.writable_programs);
-            let mut paths = view.may_write.iter().chain(&view.may_read).chain([&view.directory]).chain(programs);
+            let mut paths = view
+                .may_write
+                .iter()
+                .chain(&view.may_read)
+                .chain([&view.directory])
+                .chain(programs);
             text(&view.command)
                 || text(told(&view.regime, letters).as_bytes())
                 || text(view.may_reach.as_bytes())

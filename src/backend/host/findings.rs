@@ -149,7 +149,9 @@ impl Host {
             ),
         };
         let means = match standing {
-            Standing::Works => "chmod, chown, touch and extended attributes are judged by the path that a command names",
+            Standing::Works => {
+                "chmod, chown, touch and extended attributes are judged by the path that a command names"
+            }
             Standing::Missing | Standing::Absent => {
                 "a command's chmod, chown, touch and extended attributes of a path are refused, and `--explain` sees less"
             }

@@ -55,8 +55,7 @@ fn probe() -> Result<Probed, String> {
         .stdin(Stdio::null())
         .stderr(Stdio::null());
     let output = command.output().map_err(|error| format!("start a probe: {error}"))?;
-    serde_json::from_slice(&output.stdout)
-        .map_err(|_| format!("the probe ended without an answer: {}", output.status))
+    serde_json::from_slice(&output.stdout).map_err(|_| format!("the probe ended without an answer: {}", output.status))
 }
 
 #[cfg(test)]

@@ -59,7 +59,8 @@ impl Names {
         if let Some(name) = name.literal() {
             self.programs.push(name.to_owned());
             if reads_no_file(name) {
-                self.files.extend(rest.iter().filter_map(Word::literal).map(str::to_owned));
+                self.files
+                    .extend(rest.iter().filter_map(Word::literal).map(str::to_owned));
                 return;
             }
             // What follows may be meant from a directory that nobody knows.
@@ -89,7 +90,19 @@ impl Names {
 fn reads_no_file(name: &str) -> bool {
     matches!(
         name,
-        "echo" | "printf" | "test" | "[" | ":" | "true" | "false" | "exit" | "return" | "shift" | "wait" | "kill" | "sleep"
+        "echo"
+            | "printf"
+            | "test"
+            | "["
+            | ":"
+            | "true"
+            | "false"
+            | "exit"
+            | "return"
+            | "shift"
+            | "wait"
+            | "kill"
+            | "sleep"
     )
 }
 

@@ -174,7 +174,9 @@ impl Executor {
     ) -> Result<Seen, ToolError> {
         Ok(match self.found_at(path, Hash::Skip, stops).await? {
             Some((path, State::File(FileState { mode, .. }))) => Seen::File { path, mode },
-            Some((_, State::Directory { .. } | State::Absent | State::Symlink(_) | State::Other(_))) | None => Seen::Nothing,
+            Some((_, State::Directory { .. } | State::Absent | State::Symlink(_) | State::Other(_))) | None => {
+                Seen::Nothing
+            }
         })
     }
 
