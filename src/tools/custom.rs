@@ -298,36 +298,6 @@ impl Executor {
         Ok(root.map_or(here, |root| root.path.clone()))
     }
 
-    /// The file that the first word stands for, and where its programs are searched; `None` where there is none. An error is the
-    /// file that a bare name stands for in what the session may write.
-    async fn find_program(
-        &mut self,
-        argv: &[OsString],
-        directory: &AbsPath,
-        stops: &mut mpsc::Receiver<Signal>,
-    ) -> Result<Result<Option<(PathBuf, Search)>, PathBuf>, ToolError> {
-        let Some(name) = argv.first().and_then(|word| word.to_str()) else {
-            return Ok(Ok(None));
-        };
-        if name.contains('/') {
-            let path = directory.as_path().join(name);
-            let in_reach = self.search_of(&path);
-            return Ok(Ok(Some((path, in_reach))));
-        }
-        // The first that is found is outside then.
-        if !self.searches_in_reach(&[]) {
-            return Ok(Ok(None));
-        }
-        self.hold_directory(directory)?;
-        let programs = self.programs(&[name.to_owned()], directory, &[], stops).await?;
-        if let Some(planted) = programs.planted(name) {
-            return Ok(Err(planted.to_owned()));
-        }
-        let search = Search::Outside(programs.named);
-        let found = programs.found.into_iter().next();
-        Ok(Ok(found.map(|program| (program.path, search))))
-    }
-
     /// What a call of a custom tool needs.
     async fn assess_custom(
         &mut self,
@@ -385,7 +355,7 @@ impl Executor {
                 narrow: narrow.as_deref(),
                 derived: &derived,
                 operands: operands.found(),
-                programs: &[],
+                programs: &self.program_at(command),
                 regime: self.regime_line()?.to_string(),
             },
         ));

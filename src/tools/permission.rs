@@ -9,7 +9,7 @@ use super::call::{ShellCommand, ToolError};
 use super::executor::Executor;
 use super::files::Operands;
 use super::footing::Footing;
-use super::programs::{Programs, Search};
+use super::programs::{Program, Programs, Search};
 use super::shell::NAME;
 use super::tool::Assessment;
 use crate::approval::Remember;
@@ -82,8 +82,8 @@ impl Executor {
             && (asks || self.searches_in_reach(wanted.environment))
         {
             self.hold_directory(wanted.directory)?;
-            self.programs(&names.programs, wanted.directory, wanted.environment, stops)
-                .await?
+            let programs = self.programs(&names, wanted.directory, wanted.environment, stops);
+            Box::pin(programs).await?
         } else {
             Programs::default()
         };
@@ -126,7 +126,13 @@ impl Executor {
         permit.operands = self
             .operands(&programs.candidates, words, wanted.directory, stops)
             .await?;
-        let unresolved = unresolved(names.unresolved, &permit.operands);
+        // What changes the meaning of a name may change it for these.
+        let shown: &[Program] = if names.unresolved.is_none() {
+            &programs.found
+        } else {
+            &[]
+        };
+        let unresolved = unresolved(names.unresolved.clone(), &permit.operands);
         let derived = self.profile(&approved(&permit.call))?;
         let remember = match judgement.demand {
             Demand::OncePerSession => Remember::Session,
@@ -158,7 +164,7 @@ impl Executor {
                 narrow: judgement.narrow.as_deref(),
                 derived: &derived,
                 operands: permit.operands.found(),
-                programs: &programs.found,
+                programs: shown,
                 regime: self.regime_line()?.to_string(),
             },
         ));
@@ -199,7 +205,11 @@ pub(super) fn names(command: &ShellCommand) -> Names {
 
 /// Why a yes to a command with these files is not remembered, if it is not.
 pub(super) fn unresolved(unresolved: Option<String>, operands: &Operands) -> Option<String> {
-    unresolved.or_else(|| (!operands.are_all()).then(|| "it names more files than are looked at".to_owned()))
+    unresolved.or_else(|| {
+        (!operands.are_all()).then(|| {
+            "it names more files than are looked at, or one that is too large to be told from another".to_owned()
+        })
+    })
 }
 
 /// Whether a command that was judged so runs because somebody answered for it: a rule, or whoever is asked.

@@ -12,9 +12,11 @@ use std::path::{Path, PathBuf};
 use nix::sys::signal::Signal;
 use tokio::sync::mpsc;
 
-use super::call::ToolError;
+use super::call::{ShellCommand, ToolError};
 use super::executor::Executor;
 use super::files::{Seen, plain};
+use super::outcome::Status;
+use crate::policy::shell::Names;
 use crate::policy::{AbsPath, Access, Operation, Right};
 use crate::profile::{FileReach, Profile};
 
@@ -22,7 +24,10 @@ use crate::profile::{FileReach, Profile};
 const MOST: usize = 64;
 
 /// The directories searched when none of the caller's own PATH is executable inside.
-const FALLBACK: [&str; 3] = ["/usr/local/bin", "/usr/bin", "/bin"];
+const FALLBACK: &str = "/usr/local/bin:/usr/bin:/bin";
+
+/// A name that stands for every name that no clause speaks of.
+const ANY: &str = ".any-program";
 
 /// In which directories of PATH a command's programs are searched.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -54,10 +59,10 @@ impl Search {
             }
         }
         if kept.is_empty() {
-            FALLBACK.join(":").into()
-        } else {
-            OsString::from_vec(kept.join(&b':'))
+            // An empty PATH is the working directory, and none is the shell's own choice.
+            return "/dev/null".into();
         }
+        OsString::from_vec(kept.join(&b':'))
     }
 
     /// The directories of the caller's PATH that this leaves out because the session may write them.
@@ -87,16 +92,26 @@ impl Directory {
     }
 }
 
-/// The directories of the caller's PATH in which a command under `profile` may execute, in their order.
-pub(super) fn directories(own: Option<&OsStr>, profile: &Profile, envelope: &Profile) -> Vec<Directory> {
-    let written = own.map(OsStr::as_bytes).unwrap_or_default().split(|byte| *byte == b':');
-    written
+/// The directories of the caller's PATH in which a command under `profile` may execute, in their order; usual ones where there are
+/// none.
+fn directories(own: Option<&OsStr>, profile: &Profile, envelope: &Profile) -> Vec<Directory> {
+    let of_caller = executable(own.unwrap_or_default(), profile, envelope);
+    if of_caller.is_empty() {
+        executable(OsStr::new(FALLBACK), profile, envelope)
+    } else {
+        of_caller
+    }
+}
+
+fn executable(path: &OsStr, profile: &Profile, envelope: &Profile) -> Vec<Directory> {
+    path.as_bytes()
+        .split(|byte| *byte == b':')
         .filter(|directory| directory.starts_with(b"/"))
         .filter_map(|directory| {
             let written = OsStr::from_bytes(directory);
             // Where /bin is a link to /usr/bin, the profile knows the latter.
             let path = AbsPath::new(std::fs::canonicalize(written).ok()?).ok()?;
-            let program = path.child("program")?;
+            let program = path.child(ANY)?;
             (profile.access(Operation::Execute, &program) == Access::Full).then(|| Directory {
                 written: written.to_owned(),
                 is_writable: may_take_names(envelope, &path, &program),
@@ -154,14 +169,19 @@ impl Executor {
     /// write, whose directory the answer then names.
     pub(super) async fn programs(
         &mut self,
-        names: &[String],
+        names: &Names,
         directory: &AbsPath,
         environment: &[(OsString, OsString)],
         stops: &mut mpsc::Receiver<Signal>,
     ) -> Result<Programs, ToolError> {
         let own = own_path(environment);
         let all = directories(own.as_deref(), &self.envelope, &self.envelope);
-        let (paths, bare): (Vec<&String>, Vec<&String>) = names.iter().partition(|name| name.contains('/'));
+        let (mut paths, bare): (Vec<&String>, Vec<&String>) =
+            names.programs.iter().partition(|name| name.contains('/'));
+        if names.moved {
+            // From where is known only when it runs.
+            paths.retain(|path| path.starts_with('/'));
+        }
         let places: Vec<PathBuf> = paths.iter().map(|path| directory.as_path().join(path)).collect();
         let mut kept: BTreeSet<AbsPath> = all
             .iter()
@@ -179,7 +199,10 @@ impl Executor {
                 found.push(program);
             }
         }
-        if bare.len() <= MOST {
+        if bare.len() > MOST {
+            // What was not looked for must not be found there.
+            kept.clear();
+        } else {
             let mut searched = self.searched(&bare, &all, &mut kept, stops).await?;
             found.append(&mut searched);
         }
@@ -264,11 +287,88 @@ impl Executor {
         })
     }
 
+    /// The program of a command that names it by an absolute path.
+    pub(super) fn program_at(&self, command: &ShellCommand) -> Vec<Program> {
+        let first = match command {
+            ShellCommand::Argv(argv) => argv.first().map(PathBuf::from),
+            ShellCommand::Line(_) => None,
+        };
+        let absolute = first.filter(|path| path.is_absolute());
+        let program = absolute.map(|path| Program {
+            name: String::new(),
+            is_writable: self.may(Operation::Write, &plain(&path)) != Access::Denied,
+            path,
+        });
+        program.into_iter().collect()
+    }
+
     /// Where the programs of a command are searched whose own program is at this path.
     pub(super) fn search_of(&self, path: &Path) -> Search {
         let all = directories(own_path(&[]).as_deref(), &self.envelope, &self.envelope);
         let named = all.into_iter().filter(|at| at.holds(path)).map(|at| at.path);
         Search::Outside(named.collect())
+    }
+
+    /// The file that the first word stands for, and where its programs are searched; `None` where there is none. An error is the
+    /// file that a bare name stands for in what the session may write.
+    pub(super) async fn find_program(
+        &mut self,
+        argv: &[OsString],
+        directory: &AbsPath,
+        stops: &mut mpsc::Receiver<Signal>,
+    ) -> Result<Result<Option<(PathBuf, Search)>, PathBuf>, ToolError> {
+        let Some(name) = argv.first().and_then(|word| word.to_str()) else {
+            return Ok(Ok(None));
+        };
+        if name.contains('/') {
+            let path = directory.as_path().join(name);
+            let in_reach = self.search_of(&path);
+            return Ok(Ok(Some((path, in_reach))));
+        }
+        // The first that is found is outside then.
+        if !self.searches_in_reach(&[]) {
+            return Ok(Ok(None));
+        }
+        self.hold_directory(directory)?;
+        let names = Names {
+            programs: vec![name.to_owned()],
+            ..Names::default()
+        };
+        let programs = self.programs(&names, directory, &[], stops).await?;
+        if let Some(planted) = programs.planted(name) {
+            return Ok(Err(planted.to_owned()));
+        }
+        let search = Search::Outside(programs.named);
+        let found = programs.found.into_iter().next();
+        Ok(Ok(found.map(|program| (program.path, search))))
+    }
+
+    /// Why a program may be missing that the caller's PATH has.
+    pub(super) fn left_out(
+        &self,
+        search: &Search,
+        environment: &[(OsString, OsString)],
+        profile: &Profile,
+        status: &Status,
+        stderr: &str,
+    ) -> Option<String> {
+        let is_missed = match status {
+            Status::NotFound { .. } | Status::Exited { code: 127 } => true,
+            Status::Exited { code } => *code != 0 && stderr.contains("not found"),
+            _ => false,
+        };
+        if !is_missed {
+            return None;
+        }
+        let left_out = search.left_out(own_path(environment).as_deref(), profile, &self.envelope);
+        let names: Vec<String> = left_out.iter().map(ToString::to_string).collect();
+        (!names.is_empty()).then(|| {
+            format!(
+                "programs were not searched in {}, which this session may write, because a rule or a yes answers for the command; a \
+                 rule for the path of a program, and the command written with that path, has it searched there",
+                names.join(", ")
+            )
+        })
     }
 
     /// Whether a directory of PATH is in the session's reach.

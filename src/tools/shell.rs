@@ -1,6 +1,5 @@
 //! The shell tool: one command line or program, judged, asked about, confined, run.
 
-use std::ffi::OsString;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -10,7 +9,6 @@ use tokio::sync::mpsc;
 
 use super::call::{ShellCall, ToolError, argv, words};
 use super::deciding::{Deciding, decide};
-use super::environment;
 use super::executor::Executor;
 use super::explain::Explained;
 use super::explain::hidden::Seen;
@@ -24,7 +22,6 @@ use super::offers::Offered;
 use super::outcome::{Outcome, Restored, Status, lossy};
 use super::permission::{Overruled, Permit, Wanted};
 use super::plan::ProfileDigest;
-use super::programs::{Search, own_path};
 use super::recorder::{self, CallId, OpenCall};
 use super::tool::{ApprovalContext, Assessment};
 use crate::approval::ApprovalRequest;
@@ -33,7 +30,6 @@ use crate::confine::protocol::{End, Ended, Work};
 use crate::confine::{ConfineError, Confinement, Expected, Launch};
 use crate::policy::AbsPath;
 use crate::policy::path::escape;
-use crate::profile::Profile;
 
 /// The name under which `tools:` speaks of the shell tool.
 pub const NAME: &str = "shell";
@@ -73,7 +69,7 @@ impl Executor {
         let directory = AbsPath::new(&call.directory).map_err(|_| ToolError::Directory(call.directory.clone()))?;
         let mut tries = 0..AGAIN;
         loop {
-            let permit = self.permission(&mut call, &directory, name.as_ref()).await?;
+            let permit = Box::pin(self.permission(&mut call, &directory, name.as_ref())).await?;
             match self.hold_operands(&permit.operands, &mut call.stops).await {
                 Ok(()) => {
                     let meanwhile = Meanwhile {
@@ -82,7 +78,7 @@ impl Executor {
                         caller: None,
                         call: name,
                     };
-                    return self.execute(call, &directory, permit, meanwhile).await;
+                    return Box::pin(self.execute(call, &directory, permit, meanwhile)).await;
                 }
                 Err(ToolError::Changed(_)) if tries.next().is_some() => {}
                 Err(error) => return Err(error),
@@ -239,25 +235,6 @@ impl Executor {
         Ok(outcome)
     }
 
-    /// The environment of a command under this profile.
-    pub(super) fn environment(
-        &self,
-        profile: &Profile,
-        search: &Search,
-        worker: &Confinement,
-        extra: &[(OsString, OsString)],
-        way: Option<&Way>,
-    ) -> Vec<(OsString, OsString)> {
-        environment::build(
-            (profile, &self.envelope),
-            search,
-            &worker.session().private(),
-            self.policy.home,
-            extra,
-            way.map(Way::port),
-        )
-    }
-
     /// The worker, unless somebody stopped the call while it was made ready: they want no command.
     async fn unless_stopped(
         &mut self,
@@ -272,34 +249,6 @@ impl Executor {
             }
             Err(_) => Ok(worker),
         }
-    }
-
-    /// Why a program may be missing that the caller's PATH has.
-    fn left_out(
-        &self,
-        search: &Search,
-        environment: &[(OsString, OsString)],
-        profile: &Profile,
-        status: &Status,
-        stderr: &str,
-    ) -> Option<String> {
-        let is_missed = match status {
-            Status::NotFound { .. } | Status::Exited { code: 127 } => true,
-            Status::Exited { code } => *code != 0 && stderr.contains("not found"),
-            _ => false,
-        };
-        if !is_missed {
-            return None;
-        }
-        let left_out = search.left_out(own_path(environment).as_deref(), profile, &self.envelope);
-        let names: Vec<String> = left_out.iter().map(ToString::to_string).collect();
-        (!names.is_empty()).then(|| {
-            format!(
-                "programs were not searched in {}, which this session may write, because a rule or a yes answers for the command; a \
-                 rule for the path of a program, and the command written with that path, has it searched there",
-                names.join(", ")
-            )
-        })
     }
 
     /// How to find out more, where nobody looked.

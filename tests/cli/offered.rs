@@ -183,7 +183,7 @@ mod tests {
             ["expect", "Please type v and see all of it first."],
             ["expect", "approve? [v/n/?] "],
             ["send", "s\r"],
-            ["expect", "Please type v, n or ?."],
+            ["expect", "Please type v and see all of it first."],
             ["expect", "approve? [v/n/?] "],
             ["send", "v\r"],
             ["expect", "line 1-23 of "],

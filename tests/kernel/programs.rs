@@ -17,6 +17,9 @@ mod tests {
         a_directory_that_cannot_be_written_stays_whatever_lies_around_it [];
         the_program_of_a_custom_tool_is_found_outside_and_run_as_that_file [];
         a_custom_tool_whose_program_the_session_may_write_says_what_would_name_it [];
+        very_many_names_find_nothing_that_the_session_may_write [];
+        where_nothing_of_the_path_is_left_nothing_in_reach_is_searched_instead [];
+        what_gives_up_the_path_is_asked_about [];
     }
 
     const RULES: &str = "
@@ -252,6 +255,55 @@ mod tests {
             world.stockade(&args).env("PATH", path).output().exits(0).out(),
             "found\n"
         );
+    }
+
+    fn very_many_names_find_nothing_that_the_session_may_write(world: &Fixture) {
+        let names: Vec<String> = (0..70).map(|number| format!("c{number}")).collect();
+        let free = |name: &String| format!("    - {{pattern: {name}, approval: none}}\n");
+        let more: String = names.iter().map(free).collect();
+        let rules = format!("{RULES}    - {{pattern: ./.venv/bin/outer, approval: none}}\n{more}");
+        let config = config(world, "required", &rules);
+        world.program(".venv/bin/outer", "#!/bin/sh\necho outer\n");
+        plant(world, "ls");
+        let line = format!("./.venv/bin/outer; ls /usr; {}", names.join("; "));
+        let run = run(world, &["run", "--mode", "strict", "--config", &config, "-c", &line]).output();
+        assert!(run.out().contains("bin"), "{}", run.err());
+        is_unmarked(world);
+    }
+
+    fn where_nothing_of_the_path_is_left_nothing_in_reach_is_searched_instead(world: &Fixture) {
+        let config = config(world, "required", RULES);
+        plant(world, "ls");
+        for path in [
+            "",
+            "/nowhere",
+            ".",
+            &format!("{}/.venv/bin", world.workspace().display()),
+        ] {
+            let args = ["run", "--mode", "strict", "--config", &config, "--", "ls", "/usr"];
+            let run = world.stockade(&args).env("PATH", path).output();
+            assert!(run.out().contains("bin") || run.code() != 0, "{path}: {}", run.out());
+            is_unmarked(world);
+        }
+    }
+
+    fn what_gives_up_the_path_is_asked_about(world: &Fixture) {
+        let config = config(world, "required", RULES);
+        for line in ["env -i sh -c ls", "env - sh -c ls", "env -u PATH sh -c ls", "sh -lc ls"] {
+            let args = ["run", "--mode", "strict", "--config", &config, "-c", line];
+            run(world, &args).output().exits(126);
+        }
+        // The twin.
+        let args = [
+            "run",
+            "--mode",
+            "strict",
+            "--config",
+            &config,
+            "-c",
+            "env -u OTHER sh -c 'ls /usr'",
+        ];
+        run(world, &args).output().exits(0);
     }
 
     fn the_program_of_a_custom_tool_is_found_outside_and_run_as_that_file(world: &Fixture) {

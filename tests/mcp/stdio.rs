@@ -63,6 +63,8 @@ mod tests {
         a_yes_to_a_program_that_the_session_may_write_holds_for_its_content ["python3"];
         a_line_that_may_name_another_file_is_asked_about_each_time [];
         a_file_that_is_read_by_redirection_is_part_of_the_yes [];
+        a_link_that_leads_elsewhere_is_asked_about_again [];
+        a_file_behind_letters_of_options_is_part_of_the_yes [];
         a_question_that_a_form_cannot_show_whole_is_a_no [];
     }
 
@@ -832,6 +834,41 @@ tools:
             assert_eq!(*choices, json!(["once", "deny"]), "{line}");
             agent.send(&json!({"jsonrpc": "2.0", "id": question["id"], "result": filled("once")}));
             agent.answer(id);
+            let (_, again) = agent.call_answering("shell", &call, &filled("deny"));
+            is_error(&again, &["user denied shell"]);
+        }
+    }
+
+    fn a_link_that_leads_elsewhere_is_asked_about_again(world: &Fixture) {
+        let mut agent = agent(world, Era::Session);
+        let link = world.workspace().join("work/link");
+        let lead = |to: &str| {
+            let _none_yet = fs::remove_file(&link);
+            std::os::unix::fs::symlink(to, &link).unwrap();
+        };
+        lead("/usr/bin/env");
+        let call = json!({"command": "wc -c link"});
+        is_done(&agent.call_answering("shell", &call, &filled("session")).1);
+        is_done(&agent.call("shell", &call));
+        lead("/usr/bin/wc");
+        let (_, again) = agent.call_answering("shell", &call, &filled("deny"));
+        is_error(&again, &["user denied shell"]);
+    }
+
+    fn a_file_behind_letters_of_options_is_part_of_the_yes(world: &Fixture) {
+        let mut agent = agent(world, Era::Session);
+        for (name, line) in [
+            ("fx.sed", "sed -nfx.sed there.txt"),
+            ("x.sed", "sed -nfx.sed there.txt"),
+            ("sub/y.sh", "env -Csub true y.sh"),
+        ] {
+            world.write("work/x.sed", "p\n");
+            world.write("work/sub/y.sh", "one\n");
+            world.write("work/fx.sed", "one\n");
+            let call = json!({"command": line});
+            is_done(&agent.call_answering("shell", &call, &filled("session")).1);
+            is_done(&agent.call("shell", &call));
+            world.write(format!("work/{name}"), "q\n");
             let (_, again) = agent.call_answering("shell", &call, &filled("deny"));
             is_error(&again, &["user denied shell"]);
         }

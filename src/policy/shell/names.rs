@@ -13,6 +13,8 @@ pub struct Names {
     pub programs: Vec<String>,
     /// Words that may name a file: arguments, redirections, scripts, values of variables.
     pub files: Vec<String>,
+    /// Whether it may leave the directory in which it starts.
+    pub moved: bool,
     /// Why it may name files that are not among these; `None` where it names no others.
     pub unresolved: Option<String>,
 }
@@ -33,8 +35,9 @@ pub fn names_of_argv<S: AsRef<OsStr>>(argv: &[S]) -> Names {
 
 fn names(reading: Reading) -> Names {
     let mut names = Names {
+        moved: reading.moved,
         // The doubt may hide a command and what it names.
-        unresolved: reading.doubt.filter(|_| !reading.doubt_hides_nothing),
+        unresolved: reading.doubt,
         ..Names::default()
     };
     for command in &reading.commands {
@@ -69,6 +72,10 @@ impl Names {
                 self.unresolved
                     .get_or_insert_with(|| format!("where {name} leads is known only when it runs"));
             }
+        }
+        if name.literal() == Some("find") && rest.iter().any(|word| matches!(word.shown(), "-execdir" | "-okdir")) {
+            self.unresolved
+                .get_or_insert_with(|| "where find runs a command is known only when it runs".to_owned());
         }
         self.words(&command.words);
     }
@@ -122,7 +129,6 @@ mod tests {
             ("env sh ./deploy.sh", "./deploy.sh"),
             ("bash -c 'python < deploy.py'", "deploy.py"),
             ("CC=./cc make", "CC=./cc"),
-            (". ./env", "./env"),
         ] {
             let names = names_of_line(line);
             assert!(names.files.iter().any(|found| found == file), "{line}: {names:?}");
@@ -147,6 +153,11 @@ mod tests {
             "find . -exec sh {} \\;",
             "ls | xargs sh",
             "PATH=.:$PATH deploy",
+            ". ./env && ls",
+            "env -i deploy",
+            "env -u PATH deploy",
+            "bash -lc 'sh deploy.sh'",
+            "find . -execdir sh ./deploy.sh ;",
             "$X",
         ] {
             assert!(names_of_line(line).unresolved.is_some(), "{line}");
@@ -162,7 +173,6 @@ mod tests {
             "git status",
             "for i in 1 2; do echo $i; done",
             "cd sub && sh deploy.sh",
-            ". ./venv/bin/activate && pytest",
             "echo \"$HOME\" && make",
             "python < deploy.py",
             "printf %s \"$X\" | wc -l",

@@ -38,8 +38,6 @@ pub(super) struct Reading {
     pub(super) moved: bool,
     /// Why it is not understood; the first reason is enough.
     pub(super) doubt: Option<String>,
-    /// Whether all that is not understood still says in its words which files it names.
-    pub(super) doubt_hides_nothing: bool,
 }
 
 impl Reading {
@@ -65,13 +63,6 @@ impl Reading {
     }
 
     pub(super) fn doubt(&mut self, why: impl Into<String>) {
-        self.doubt.get_or_insert(why.into());
-        self.doubt_hides_nothing = false;
-    }
-
-    /// Doubts what later words mean, where these say which files they name.
-    pub(super) fn doubt_of_what_follows(&mut self, why: impl Into<String>) {
-        self.doubt_hides_nothing |= self.doubt.is_none();
         self.doubt.get_or_insert(why.into());
     }
 

@@ -47,7 +47,6 @@ pub(super) fn open(words: &[Word], reading: &mut Reading, depth: usize) {
         "set" => set(rest, reading),
         "printf" | "test" | "[" | "wait" | "jobs" => evaluates(name, rest, reading),
         _ if is_shell(name) => shell(rest, reading, depth),
-        "." | "source" => reading.doubt_of_what_follows(format!("{name} changes what later words mean")),
         _ if is_doubtful(name) => reading.doubt(format!("{name} changes what later words mean")),
         _ if is_opaque(name) => reading.doubt(format!("what {name} runs is not looked into")),
         // Reserved words are commands only to a shell that does not know them.
@@ -87,6 +86,9 @@ impl Wrapper {
                 // What is not a literal may be several words, the command among them.
                 Some(_) if tail.first().and_then(Word::literal).is_some() => rest = &tail[1..],
                 Some(_) | None => return reading.doubt(format!("an option of {} is not understood", self.name)),
+            }
+            if self.name == "env" && clears_path(text, tail.first()) {
+                reading.doubt("env may change where programs are searched");
             }
             if moves(self.name, text) {
                 reading.moved = true;
@@ -177,6 +179,21 @@ impl Wrapper {
 fn begins_a_pipeline(word: &Word) -> bool {
     let shown = word.shown();
     shown.contains(['=', '[']) || RESERVED.contains(&shown)
+}
+
+/// Whether an option of env takes PATH away: what searches programs then chooses for itself where.
+fn clears_path(option: &str, value: Option<&Word>) -> bool {
+    let unset = |name: &str| matches!(name, "" | "PATH");
+    match option.strip_prefix("--") {
+        Some(long) => {
+            long == "ignore-environment" || long.split_once('=').map_or(long == "unset", |(_, name)| unset(name))
+        }
+        None => match option.split_once('u') {
+            Some((flags, "")) => flags.contains('i') || value.and_then(Word::literal).is_none_or(unset),
+            Some((flags, name)) => flags.contains('i') || unset(name),
+            None => option.contains('i') || option == "-",
+        },
+    }
 }
 
 /// Whether an option has what is run begin in another directory.
@@ -281,7 +298,8 @@ fn shell(rest: &[Word], reading: &mut Reading, depth: usize) {
 
 /// Whether these letters are options of a shell that are understood.
 fn are_known(letters: &str) -> bool {
-    letters.bytes().all(|b| b"ceuxlfnv".contains(&b))
+    // A login shell reads files that other commands may have written.
+    letters.bytes().all(|b| b"ceuxfnv".contains(&b))
 }
 
 /// Whether the option only makes a script stricter or more talkative.

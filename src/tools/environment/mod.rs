@@ -4,7 +4,10 @@ mod proxies;
 
 use std::ffi::OsString;
 
+use super::executor::Executor;
+use super::network::Way;
 use super::programs::{Search, own_path};
+use crate::confine::Confinement;
 use crate::confine::session::PrivateDirectories;
 use crate::policy::{EnvRule, HomeChoice, Network};
 use crate::profile::Profile;
@@ -17,7 +20,7 @@ const ALWAYS_PASSED: [&str; 2] = ["LANG", "TERM"];
 /// PATH is what `search` makes of the caller's; HOME and TMPDIR are the private ones. `extra` (from `--env`) wins over all of it,
 /// but for directories that are not searched, and for what leads to the `proxy`, where there is one on that port of the command's own
 /// loopback: nothing else leads anywhere. `envelope` is what the session may do at most.
-pub(super) fn build(
+fn build(
     (profile, envelope): (&Profile, &Profile),
     search: &Search,
     private: &PrivateDirectories,
@@ -59,4 +62,25 @@ pub(super) fn build(
         (None, _) | (Some(_), Network::Off | Network::Full) => {}
     }
     variables.into_iter().collect()
+}
+
+impl Executor {
+    /// The environment of a command under this profile.
+    pub(super) fn environment(
+        &self,
+        profile: &Profile,
+        search: &Search,
+        worker: &Confinement,
+        extra: &[(OsString, OsString)],
+        way: Option<&Way>,
+    ) -> Vec<(OsString, OsString)> {
+        build(
+            (profile, &self.envelope),
+            search,
+            &worker.session().private(),
+            self.policy.home,
+            extra,
+            way.map(Way::port),
+        )
+    }
 }

@@ -28,8 +28,10 @@ pub(in crate::tools) struct Operand {
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Content {
     Hash([u8; 32]),
-    /// Too large to be hashed: size and time of the last change.
+    /// Too large to be hashed: size and time of the last change. No yes to it is remembered.
     Stamp(u64, i128),
+    /// What cannot be written, behind a link that can: where it leads.
+    Leads(AbsPath),
 }
 
 impl Operand {
@@ -39,6 +41,7 @@ impl Operand {
         bytes.push(0);
         match &self.content {
             Content::Hash(digest) => bytes.extend_from_slice(digest),
+            Content::Leads(path) => bytes.extend_from_slice(path.as_bytes()),
             Content::Stamp(size, modified) => {
                 bytes.extend_from_slice(&size.to_le_bytes());
                 bytes.extend_from_slice(&modified.to_le_bytes());
@@ -63,9 +66,10 @@ impl Operands {
         &self.found
     }
 
-    /// Whether every file that the words may name was looked at.
-    pub(in crate::tools) const fn are_all(&self) -> bool {
-        !self.more
+    /// Whether every file that the words may name was looked at, and would be told from another.
+    pub(in crate::tools) fn are_all(&self) -> bool {
+        let is_known = |operand: &Operand| !matches!(operand.content, Content::Stamp(..));
+        !self.more && self.found.iter().all(is_known)
     }
 }
 
@@ -147,6 +151,7 @@ impl Executor {
     }
 
     async fn see(&mut self, path: &Path, stops: &mut mpsc::Receiver<Signal>) -> Result<Sight, ToolError> {
+        let link = plain(path);
         let Some((path, state)) = self.found_at(path, Hash::Content, stops).await? else {
             // What cannot be looked at cannot be run or read either; should it appear, it is another operand.
             return Ok(Sight::Nothing);
@@ -157,7 +162,15 @@ impl Executor {
             State::Absent | State::Symlink(_) | State::Other(_) => return Ok(Sight::Nothing),
         };
         if self.may(Operation::Write, &path) == Access::Denied {
-            return Ok(Sight::Nothing);
+            let is_led = link != path && self.may(Operation::Write, &link) != Access::Denied;
+            return Ok(if is_led {
+                Sight::Operand(Operand {
+                    path: link,
+                    content: Content::Leads(path),
+                })
+            } else {
+                Sight::Nothing
+            });
         }
         let content = match file.digest {
             Some(digest) => Content::Hash(digest),
@@ -217,19 +230,26 @@ pub(in crate::tools) enum Seen {
     Nothing,
 }
 
-/// What of a word may name a file: all of it, and what follows an option's letter, an `@` or the first `=`.
+/// The most places of a word at which a file's name may begin behind letters of options, and the most parts of a list.
+const PARTS: usize = 8;
+
+/// What of a word may name a file: all of it, what follows letters of options, the first `=` or an `@`, and each part of a list.
 fn files_in(word: &str) -> impl Iterator<Item = &Path> {
-    let mut letters = word.chars();
-    let glued = match (letters.next(), letters.next()) {
-        (Some('-'), Some('-')) => None,
-        (Some('-'), Some(_)) => Some(letters.as_str()),
-        (Some('@'), _) => word.get(1..),
-        (_, _) => None,
-    };
+    let glued = word.strip_prefix('-').filter(|letters| !letters.starts_with('-'));
+    let glued = glued.into_iter().flat_map(|letters| {
+        let ends = letters.char_indices().skip(1).take(PARTS);
+        ends.filter_map(|(at, _)| letters.get(at..))
+    });
     let valued = word.split_once('=').map(|(_, value)| value);
-    [Some(word), glued, valued]
+    let whole: Vec<&str> = [word].into_iter().chain(glued).chain(valued).collect();
+    let behind: Vec<&str> = whole.iter().filter_map(|text| text.strip_prefix('@')).collect();
+    let listed = whole
+        .iter()
+        .filter(|text| text.contains(':'))
+        .flat_map(|text| text.split(':').take(PARTS));
+    let parts: BTreeSet<&str> = whole.iter().copied().chain(behind).chain(listed).collect();
+    parts
         .into_iter()
-        .flatten()
         .filter(|file| !file.is_empty() && !file.contains('\0'))
         .map(Path::new)
 }
@@ -249,8 +269,11 @@ mod tests {
         assert_eq!(named("--config=a/b"), ["--config=a/b", "a/b"]);
         assert_eq!(named("--config="), ["--config="]);
         assert_eq!(named("-fx"), ["-fx", "x"]);
+        assert_eq!(named("-sfx.mk"), ["-sfx.mk", ".mk", "fx.mk", "k", "mk", "x.mk"]);
+        assert_eq!(named("-d@list"), ["-d@list", "@list", "ist", "list", "st", "t"]);
         assert_eq!(named("-x"), ["-x"]);
         assert_eq!(named("@list"), ["@list", "list"]);
+        assert_eq!(named("a.jar:b.jar"), ["a.jar", "a.jar:b.jar", "b.jar"]);
         assert_eq!(named(""), [""; 0]);
     }
 }

@@ -226,7 +226,7 @@ fn story_18_what_is_cut_can_be_leafed_through_and_then_approved(world: &Fixture)
     let terminal = one_with(world, size, &[], &file, &[], "write_file", &args);
     let question = terminal.question();
     assert!(question.contains("… [150 more lines]"), "{question}");
-    assert_eq!(terminal.keys_offered(), "y/n/s/v/?");
+    assert_eq!(terminal.keys_offered(), "v/n/?");
     terminal.enters("v");
     let screen = terminal.see("line 1–23 of");
     assert!(!screen.contains("more lines]"), "{screen}");
