@@ -856,12 +856,12 @@ tools:
     }
 
     fn a_file_behind_letters_of_options_is_part_of_the_yes(world: &Fixture) {
-        let mut agent = agent(world, Era::Session);
         for (name, line) in [
             ("fx.sed", "sed -nfx.sed there.txt"),
             ("x.sed", "sed -nfx.sed there.txt"),
             ("sub/y.sh", "env -Csub true y.sh"),
         ] {
+            let mut agent = agent(world, Era::Session);
             world.write("work/x.sed", "p\n");
             world.write("work/sub/y.sh", "one\n");
             world.write("work/fx.sed", "one\n");
