@@ -227,6 +227,7 @@ impl Tool for CommandTool {
             };
             let directory = executor.start_of(&self.tool, &self.session.directory)?;
             let mut argv = argv;
+            // The config takes no argument for the program.
             if self.program.is_none() {
                 self.program = match executor.find_program(&argv, &directory, &mut stops).await? {
                     Ok(program) => program,

@@ -10,6 +10,7 @@ use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::MetadataExt;
 
 use nix::errno::Errno;
+use nix::sys::prctl;
 use nix::sys::signal::{Signal, kill};
 use nix::sys::uio::{RemoteIoVec, process_vm_readv};
 use nix::sys::wait::waitpid;
@@ -69,6 +70,10 @@ fn read_memory() -> Result<(), Errno> {
     // At the same address in both.
     static THERE: [u8; 4] = *b"read";
     let Some(child) = sys::fork()? else {
+        // It ends with its parent, whatever becomes of that.
+        if prctl::set_pdeathsig(Signal::SIGKILL).is_err() {
+            sys::exit_now(1)
+        }
         loop {
             pause();
         }
@@ -79,7 +84,6 @@ fn read_memory() -> Result<(), Errno> {
         len: THERE.len(),
     }];
     let read = process_vm_readv(child, &mut [IoSliceMut::new(&mut bytes)], &remote);
-    // It ends with this process if it cannot be killed: no other way to reach it is left then.
     kill(child, Signal::SIGKILL)?;
     waitpid(child, None)?;
     match read {
