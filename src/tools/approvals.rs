@@ -163,14 +163,19 @@ impl Planted<'_> {
 
     /// What would allow it, where the bare name of one stands in the way.
     pub(super) fn allowed_by(&self, judgement: &Judgement) -> Option<String> {
+        // For what is not understood no rule speaks, whatever its programs are.
+        if judgement.not_understood.is_some() {
+            return None;
+        }
         let (name, path) = judgement
             .parts
             .iter()
             .filter(|part| part.requirement == Requirement::NeedsApproval)
             .find_map(|part| self.of(part))?;
         Some(format!(
-            "`{}` is {path}, which this session may write, and a rule for the bare name does not speak for it; a rule \
-             `{{pattern: {path}, approval: none}}`, and the command written with that path, would allow it",
+            "`{}` is {path}, which this session may write, and a rule for the bare name does not speak for it; a root for its \
+             directory with `mode: ro` and `execute: true`, or a rule `{{pattern: {path}, approval: none}}` and the command \
+             written with that path, would allow it",
             escape(name.as_bytes()),
         ))
     }

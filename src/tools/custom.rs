@@ -17,7 +17,7 @@ use super::executor::Executor;
 use super::files::{Operands, bare};
 use super::outcome::Outcome;
 use super::permission::{Overruled, Permit, Wanted, approved, names};
-use super::programs::Search;
+use super::search::Search;
 use super::session::Shared;
 use super::shell_tool::{self, Work};
 use super::tool::{ApprovalContext, Assessed, Assessment, Boxed, Effect, Output, Prepared, Tool, ready};
@@ -239,7 +239,7 @@ impl Tool for CommandTool {
                     *word = path.clone().into_os_string();
                     search.clone()
                 }
-                (None, _) | (_, None) => Search::Outside(BTreeSet::new()),
+                (None, _) | (_, None) => Search::outside(BTreeSet::new()),
             };
             let command = ShellCommand::Argv(argv);
             let (assessment, permit) = executor

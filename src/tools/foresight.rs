@@ -15,7 +15,7 @@ use super::narrowing::Narrowing;
 use super::permission::{judged, needs_answer};
 use super::plan;
 use super::private::may_lie;
-use super::programs::is_in_reach;
+use super::search::is_in_reach;
 use super::shell::NAME;
 use super::{remembered, watched};
 use crate::backend::namespaces::NetworkNamespace;

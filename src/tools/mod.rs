@@ -1,7 +1,7 @@
 //! Call → assess → approve → confine → [`Outcome`]: the only floor that sees both approval and confine.
 //!
 //! [`plan`] lowers a profile and holds each arrow of the never-weaker promise before anything starts;
-//! `environment` makes the environment of a command, `programs` finds the files that its names stand for; [`shell`] is the shell tool: it judges the line, asks,
+//! `environment` makes the environment of a command, `search` its PATH, and `programs` finds the files that its names stand for; [`shell`] is the shell tool: it judges the line, asks,
 //! confines, runs and reports. [`regime`] says in one line what holds, [`inspect`] in full, without running
 //! anything. [`footing`] finds the regime to hold commands in: `remembered` knows that namespaces worked, and
 //! `fall` takes the regime below where they do not, or cannot hold the config. `foresight` has the look at
@@ -50,6 +50,7 @@ mod recorder;
 pub mod regime;
 mod remembered;
 mod room;
+mod search;
 pub mod served;
 pub mod serving;
 pub mod session;

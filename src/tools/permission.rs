@@ -9,7 +9,8 @@ use super::call::{ShellCommand, ToolError};
 use super::executor::Executor;
 use super::files::Operands;
 use super::footing::Footing;
-use super::programs::{Program, Programs, Search};
+use super::programs::{Program, Programs};
+use super::search::Search;
 use super::shell::NAME;
 use super::tool::Assessment;
 use crate::approval::Remember;
@@ -98,7 +99,10 @@ impl Executor {
             },
             operands: Operands::default(),
             search: if is_answered {
-                Search::Outside(programs.named.clone())
+                Search::Outside {
+                    named: programs.named.clone(),
+                    passed_over: programs.passed_over.clone(),
+                }
             } else {
                 Search::Everywhere
             },

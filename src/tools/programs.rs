@@ -1,12 +1,9 @@
-//! Which file each program of a command is, and where its programs are searched.
+//! Which file each program of a command is.
 //!
-//! A rule, a yes and a custom tool speak of programs by name, and what the session may write can take any name. So a command that
-//! somebody answers for is not searched in directories that the session may write, except those that the rule or the yes
-//! names. A command that nobody has to answer for has the caller's PATH.
+//! A rule, a yes and a custom tool speak of programs by name, and what the session may write can take any name.
 
 use std::collections::BTreeSet;
-use std::ffi::{OsStr, OsString};
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use nix::sys::signal::Signal;
@@ -16,119 +13,14 @@ use super::call::{ShellCommand, ToolError};
 use super::executor::Executor;
 use super::files::{Seen, plain};
 use super::outcome::Status;
+use super::search::{Directory, Search, directories, is_in_reach, own_path};
+use crate::policy::path::display;
 use crate::policy::shell::Names;
-use crate::policy::{AbsPath, Access, Operation, Right};
-use crate::profile::{FileReach, Profile};
+use crate::policy::{AbsPath, Access, Operation};
+use crate::profile::Profile;
 
 /// The most names that are searched for one command. A command with more of them finds none where the session may write.
 const MOST: usize = 64;
-
-/// The directories searched when none of the caller's own PATH is executable inside.
-const FALLBACK: &str = "/usr/local/bin:/usr/bin:/bin";
-
-/// A name that stands for every name that no clause speaks of.
-const ANY: &str = ".any-program";
-
-/// In which directories of PATH a command's programs are searched.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) enum Search {
-    /// In all in which it may execute.
-    #[default]
-    Everywhere,
-    /// In none that the session may write, except these.
-    Outside(BTreeSet<AbsPath>),
-}
-
-impl Search {
-    /// The PATH of a command under `profile`, made of the caller's `own`; `envelope` is what the session may do at most.
-    ///
-    /// It keeps the caller's order and loses what cannot be executed inside.
-    pub(super) fn path(&self, own: Option<&OsStr>, profile: &Profile, envelope: &Profile) -> OsString {
-        let mut kept: Vec<Vec<u8>> = Vec::new();
-        for directory in directories(own, profile, envelope) {
-            let written = match self {
-                Self::Everywhere => directory.written.as_bytes(),
-                // Without symlinks: who may write one of them could lead it elsewhere.
-                Self::Outside(named) if !directory.is_writable || named.contains(&directory.path) => {
-                    directory.path.as_bytes()
-                }
-                Self::Outside(_) => continue,
-            };
-            if !kept.iter().any(|known| known == written) {
-                kept.push(written.to_vec());
-            }
-        }
-        if kept.is_empty() {
-            // An empty PATH is the working directory, and none is the shell's own choice.
-            return "/dev/null".into();
-        }
-        OsString::from_vec(kept.join(&b':'))
-    }
-
-    /// The directories of the caller's PATH that this leaves out because the session may write them.
-    pub(super) fn left_out(&self, own: Option<&OsStr>, profile: &Profile, envelope: &Profile) -> Vec<AbsPath> {
-        let is_left_out = |directory: &Directory| match self {
-            Self::Everywhere => false,
-            Self::Outside(named) => directory.is_writable && !named.contains(&directory.path),
-        };
-        let all = directories(own, profile, envelope).into_iter();
-        all.filter(is_left_out).map(|directory| directory.path).collect()
-    }
-}
-
-/// A directory of PATH in which programs can be executed inside.
-#[derive(Debug)]
-pub(super) struct Directory {
-    written: OsString,
-    path: AbsPath,
-    is_writable: bool,
-}
-
-impl Directory {
-    /// Whether a file lies in it, by the path that names the file.
-    fn holds(&self, file: &Path) -> bool {
-        let folder = file.parent().unwrap_or(file);
-        folder == Path::new(&self.written) || plain(folder) == self.path
-    }
-}
-
-/// The directories of the caller's PATH in which a command under `profile` may execute, in their order; usual ones where there are
-/// none.
-fn directories(own: Option<&OsStr>, profile: &Profile, envelope: &Profile) -> Vec<Directory> {
-    let of_caller = executable(own.unwrap_or_default(), profile, envelope);
-    if of_caller.is_empty() {
-        executable(OsStr::new(FALLBACK), profile, envelope)
-    } else {
-        of_caller
-    }
-}
-
-fn executable(path: &OsStr, profile: &Profile, envelope: &Profile) -> Vec<Directory> {
-    path.as_bytes()
-        .split(|byte| *byte == b':')
-        .filter(|directory| directory.starts_with(b"/"))
-        .filter_map(|directory| {
-            let written = OsStr::from_bytes(directory);
-            // Where /bin is a link to /usr/bin, the profile knows the latter.
-            let path = AbsPath::new(std::fs::canonicalize(written).ok()?).ok()?;
-            let program = path.child(ANY)?;
-            (profile.access(Operation::Execute, &program) == Access::Full).then(|| Directory {
-                written: written.to_owned(),
-                is_writable: may_take_names(envelope, &path, &program),
-                path,
-            })
-        })
-        .collect()
-}
-
-/// Whether anything in a directory may be written.
-fn may_take_names(envelope: &Profile, directory: &AbsPath, program: &AbsPath) -> bool {
-    let part = |grant: &&crate::policy::Grant| {
-        grant.path.is_below(directory) || grant.suffixes.is_some() && directory.is_within(&grant.path)
-    };
-    let mut writing = envelope.grants.iter().filter(|grant| grant.rights.has(Right::Write));
-    envelope.access(Operation::Write, program) != Access::Denied || writing.any(|grant| part(&grant))
-}
 
 /// A program that a command names.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -150,6 +42,8 @@ pub(super) struct Programs {
     pub(super) named: BTreeSet<AbsPath>,
     /// Where the files lie that the session may put in the place of these programs.
     pub(super) candidates: Vec<PathBuf>,
+    /// Those that were passed over: the caller's PATH has them first, in what the session may write.
+    pub(super) passed_over: Vec<PathBuf>,
 }
 
 impl Programs {
@@ -194,6 +88,7 @@ impl Executor {
             .filter(|name| !name.is_empty())
             .collect();
         let mut found = Vec::new();
+        let mut passed_over = Vec::new();
         for (name, place) in paths.iter().zip(&places) {
             if let Some(program) = self.program(name, place, false, stops).await? {
                 found.push(program);
@@ -204,6 +99,16 @@ impl Executor {
             kept.clear();
         } else {
             let mut searched = self.searched(&bare, &all, &mut kept, stops).await?;
+            for program in searched.iter().filter(|program| !program.is_writable) {
+                let before = all
+                    .iter()
+                    .take_while(|at| Some(at.path.as_path()) != program.path.parent());
+                for at in before.filter(|at| at.is_writable && !kept.contains(&at.path)) {
+                    let place = at.path.as_path().join(&program.name);
+                    let other = self.program(&program.name, &place, true, stops).await?;
+                    passed_over.extend(other.map(|program| program.path));
+                }
+            }
             found.append(&mut searched);
         }
         let in_reach = all.iter().filter(|at| kept.contains(&at.path));
@@ -213,6 +118,7 @@ impl Executor {
             candidates: candidates.chain(writable.map(|program| program.path.clone())).collect(),
             found,
             named: kept,
+            passed_over,
         })
     }
 
@@ -306,7 +212,7 @@ impl Executor {
     pub(super) fn search_of(&self, path: &Path) -> Search {
         let all = directories(own_path(&[]).as_deref(), &self.envelope, &self.envelope);
         let named = all.into_iter().filter(|at| at.holds(path)).map(|at| at.path);
-        Search::Outside(named.collect())
+        Search::outside(named.collect())
     }
 
     /// The file that the first word stands for, and where its programs are searched; `None` where there is none. An error is the
@@ -338,23 +244,33 @@ impl Executor {
         if let Some(planted) = programs.planted(name) {
             return Ok(Err(planted.to_owned()));
         }
-        let search = Search::Outside(programs.named);
+        let search = Search::outside(programs.named);
         let found = programs.found.into_iter().next();
         Ok(Ok(found.map(|program| (program.path, search))))
     }
 
-    /// Why a program may be missing that the caller's PATH has.
+    /// What is to be known of a command whose programs were not searched everywhere: which were passed over, or, where it failed as
+    /// if one was missing, where none was searched.
     pub(super) fn left_out(
         &self,
         search: &Search,
-        environment: &[(OsString, OsString)],
-        profile: &Profile,
+        (environment, profile): (&[(OsString, OsString)], &Profile),
         status: &Status,
         stderr: &str,
     ) -> Option<String> {
+        const KEEP: &str = "which this session may write, because a rule or a yes answers for the command; a root for that directory with \
+                            `mode: ro` and `execute: true` keeps it, and so does the path of the program in rule and command";
+        if let Search::Outside { passed_over, .. } = search
+            && !passed_over.is_empty()
+        {
+            let paths: Vec<String> = passed_over.iter().map(display).collect();
+            return Some(format!("not run: {}, {KEEP}", paths.join(", ")));
+        }
         let is_missed = match status {
             Status::NotFound { .. } | Status::Exited { code: 127 } => true,
-            Status::Exited { code } => *code != 0 && stderr.contains("not found"),
+            Status::Exited { code } => {
+                *code != 0 && (stderr.contains("not found") || stderr.contains("No such file or directory"))
+            }
             _ => false,
         };
         if !is_missed {
@@ -362,33 +278,11 @@ impl Executor {
         }
         let left_out = search.left_out(own_path(environment).as_deref(), profile, &self.envelope);
         let names: Vec<String> = left_out.iter().map(ToString::to_string).collect();
-        (!names.is_empty()).then(|| {
-            format!(
-                "programs were not searched in {}, which this session may write, because a rule or a yes answers for the command; a \
-                 rule for the path of a program, and the command written with that path, has it searched there",
-                names.join(", ")
-            )
-        })
+        (!names.is_empty()).then(|| format!("no program was searched in {}, {KEEP}", names.join(", ")))
     }
 
     /// Whether a directory of PATH is in the session's reach.
     pub(super) fn searches_in_reach(&self, environment: &[(OsString, OsString)]) -> bool {
         is_in_reach(environment, &self.envelope)
     }
-}
-
-/// Whether a directory in which programs are searched may be written by a session under `envelope`.
-pub(super) fn is_in_reach(environment: &[(OsString, OsString)], envelope: &Profile) -> bool {
-    let own = own_path(environment);
-    directories(own.as_deref(), envelope, envelope)
-        .iter()
-        .any(|at| at.is_writable)
-}
-
-/// The PATH that a command would have of its caller.
-pub(super) fn own_path(environment: &[(OsString, OsString)]) -> Option<OsString> {
-    let given = environment.iter().rev().find(|(name, _)| name == "PATH");
-    given
-        .map(|(_, value)| value.clone())
-        .or_else(|| std::env::var_os("PATH"))
 }

@@ -218,7 +218,7 @@ impl Executor {
         let stderr = lossy(relayed.stderr.into_bytes());
         let outcome = Outcome {
             hint: self
-                .left_out(&search, &call.environment, profile, &status, &stderr)
+                .left_out(&search, (&call.environment, profile), &status, &stderr)
                 .or_else(|| self.hint(explained.as_ref(), &status, call.output, &stderr, &seen)),
             status,
             regime: self.regime_line()?.to_string(),

@@ -117,7 +117,7 @@ sandbox:
         );
         // Nobody says yes to what was not shown.
         let unseen = approvals(world, &["approve", &id]).output().exits(125).err();
-        assert!(unseen.contains("`stockade approvals show ID`"), "{unseen}");
+        assert!(unseen.contains(&format!("`stockade approvals show {id}`")), "{unseen}");
         let shown = approvals(world, &["show", &id]).output().ok();
         assert!(shown.contains("command    touch made"), "{shown}");
         let json = approvals(world, &["show", &id, "--json"]).output().ok();

@@ -8,6 +8,8 @@ mod tests {
     in_both_regimes! {
         a_name_that_a_rule_allows_is_never_a_program_that_the_session_may_write [];
         where_nobody_has_to_answer_the_path_is_the_callers [];
+        what_is_passed_over_is_named [];
+        the_advice_for_what_is_not_understood_names_no_rule [];
         a_program_that_only_the_session_s_own_files_have_is_asked_about [];
         the_rule_that_the_message_names_allows_it [];
         a_rule_that_names_a_directory_has_programs_searched_there [];
@@ -98,6 +100,29 @@ mod tests {
         .output();
         assert!(run.exits(0).out().contains("bin"));
         is_unmarked(world);
+    }
+
+    fn what_is_passed_over_is_named(world: &Fixture) {
+        let config = config(world, "required", RULES);
+        let args = [
+            "run", "--mode", "strict", "--json", "--config", &config, "-c", "ls /usr",
+        ];
+        let hint = |run: crate::common::Run| {
+            let outcome: serde_json::Value = serde_json::from_str(&run.exits(0).out()).unwrap();
+            outcome["hint"].as_str().unwrap_or_default().to_owned()
+        };
+        assert_eq!(hint(run(world, &args).output()), "");
+        plant(world, "ls");
+        let said = hint(run(world, &args).output());
+        assert!(said.contains(".venv/bin/ls") && said.contains("`mode: ro`"), "{said}");
+    }
+
+    fn the_advice_for_what_is_not_understood_names_no_rule(world: &Fixture) {
+        let config = config(world, "required", RULES);
+        plant(world, "tool");
+        let args = ["run", "--mode", "strict", "--config", &config, "-c", ". ./x; tool"];
+        let said = run(world, &args).output().exits(126).err();
+        assert!(said.contains("no rule can allow what is not understood"), "{said}");
     }
 
     fn where_nobody_has_to_answer_the_path_is_the_callers(world: &Fixture) {

@@ -165,7 +165,7 @@ impl Board {
                 }
                 // Nobody says yes to what was not shown.
                 (_, true, _, Seen::Not) => {
-                    return refused("have all of it shown first: `stockade approvals show ID`");
+                    return refused(&format!("have all of it shown first: `stockade approvals show {id}`"));
                 }
                 (_, true, _, Seen::Whole) | (_, false, _, _) => {}
             }

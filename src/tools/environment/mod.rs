@@ -6,7 +6,7 @@ use std::ffi::OsString;
 
 use super::executor::Executor;
 use super::network::Way;
-use super::programs::{Search, own_path};
+use super::search::{Search, own_path};
 use crate::confine::Confinement;
 use crate::confine::session::PrivateDirectories;
 use crate::policy::{EnvRule, HomeChoice, Network};
@@ -55,7 +55,7 @@ fn build(
     variables.extend(extra.iter().cloned());
     match search {
         Search::Everywhere => {}
-        Search::Outside(_) => drop(variables.insert("PATH".into(), path(own_path(extra)))),
+        Search::Outside { .. } => drop(variables.insert("PATH".into(), path(own_path(extra)))),
     }
     match (proxy, &profile.network) {
         (Some(port), Network::Hosts(list)) => variables.extend(proxies::variables(port, list)),

@@ -30,8 +30,8 @@ use super::limits::command_limits;
 use super::network::{About, Bounds, NetworkUse, Way};
 use super::outcome::{Restored, Status};
 use super::permission::judged;
-use super::programs::Search;
 use super::regime::RegimeLine;
+use super::search::Search;
 use super::session::Session;
 use super::shell::{NAME, OVERDUE, at};
 use crate::confine::io::{HeldEnds, Pipe, hold};
@@ -209,7 +209,7 @@ impl Executor {
         // A rule that gives a network of its own names a program outside what the session may write.
         let search = match judgement.reach {
             Reach::Unsaid => Search::Everywhere,
-            Reach::Said { .. } => Search::Outside(BTreeSet::new()),
+            Reach::Said { .. } => Search::outside(BTreeSet::new()),
         };
         let derived = self.served_profile(&judgement)?;
         let profile = Arc::clone(&derived.profile);
