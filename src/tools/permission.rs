@@ -74,17 +74,19 @@ impl Executor {
         stops: &mut mpsc::Receiver<Signal>,
     ) -> Result<(Assessment, Permit), ToolError> {
         let judgement = judged(&self.policy, wanted.command, wanted.directory);
-        let is_answered = needs_answer(&self.policy, &judgement);
-        let names = names(wanted.command);
         let asks = judgement.requirement != Requirement::PreApproved || self.may_be_asked(NAME, wanted.overruled);
+        // Also where an entry of `tools:` or a hook has a person asked, and no rule.
+        let is_answered = asks || needs_answer(&self.policy, &judgement);
+        let names = if is_answered {
+            names(wanted.command)
+        } else {
+            Names::default()
+        };
         // Where nothing of PATH is in the session's reach, names are looked up for a question alone.
-        let programs = if judgement.requirement != Requirement::Blocked
-            && is_answered
-            && (asks || self.searches_in_reach(wanted.environment))
-        {
+        let is_looked_up = is_answered && (asks || self.searches_in_reach(wanted.environment));
+        let programs = if is_looked_up && judgement.requirement != Requirement::Blocked {
             self.hold_directory(wanted.directory)?;
-            let programs = self.programs(&names, wanted.directory, wanted.environment, stops);
-            Box::pin(programs).await?
+            Box::pin(self.programs(&names, wanted.directory, wanted.environment, stops)).await?
         } else {
             Programs::default()
         };
@@ -131,11 +133,7 @@ impl Executor {
             .operands(&programs.candidates, words, wanted.directory, stops)
             .await?;
         // What changes the meaning of a name may change it for these.
-        let shown: &[Program] = if names.unresolved.is_none() {
-            &programs.found
-        } else {
-            &[]
-        };
+        let shown: &[Program] = names.unresolved.as_ref().map_or(&programs.found, |_| &[]);
         let unresolved = unresolved(names.unresolved.clone(), &permit.operands);
         let derived = self.profile(&approved(&permit.call))?;
         let remember = match judgement.demand {
@@ -181,7 +179,11 @@ impl Executor {
     /// Whether the tool of this name may have to ask about what it would run unasked.
     pub(super) fn may_be_asked(&self, name: &str, overruled: Overruled) -> bool {
         match overruled {
-            Overruled::ByConfig => self.policy.tools.contains_key(name),
+            Overruled::ByConfig => self
+                .policy
+                .tools
+                .get(name)
+                .is_some_and(|rule| rule.approval != Demand::None),
             Overruled::ByHook => true,
         }
     }

@@ -61,6 +61,7 @@ mod tests {
         a_file_that_commands_could_go_on_writing_is_not_moved_to_where_a_yes_is_needed [];
         open_questions_hold_up_no_command [];
         a_yes_to_a_program_that_the_session_may_write_holds_for_its_content ["python3"];
+        a_yes_that_the_tool_demands_holds_for_no_program_that_takes_the_name [];
         a_line_that_may_name_another_file_is_asked_about_each_time [];
         a_file_that_is_read_by_redirection_is_part_of_the_yes [];
         a_link_that_leads_elsewhere_is_asked_about_again [];
@@ -807,6 +808,29 @@ tools:
             assert!(message.contains(program), "{message}");
         }
         assert!(!message.contains("writable"), "{message}");
+    }
+
+    fn a_yes_that_the_tool_demands_holds_for_no_program_that_takes_the_name(world: &Fixture) {
+        let free = "default: {allowed: true, approval: none}";
+        let config = CONFIG
+            .replace("default: {allowed: true, approval: required}", free)
+            .replace("./work, mode: rw,", "./work, mode: rw, execute: true,")
+            + "  shell: {approval: required}\n";
+        let config = prepared(world, &config);
+        world.write("work/bin/other", "");
+        let bin = world.workspace().join("work/bin");
+        let args = ["mcp", "--config", &config, "--cwd", "work"];
+        let path = format!("{}:/usr/bin:/bin", bin.display());
+        let mut agent = Agent::start(world.stockade(&args).env("PATH", path), Era::Session, forms());
+        let call = json!({"command": "uname"});
+        let (_, ran) = agent.call_answering("shell", &call, &filled("session"));
+        assert_eq!(text(&ran), "Linux\n");
+        world.program("work/bin/uname", "#!/bin/sh\necho planted\n");
+        let again = agent.call("shell", &call);
+        assert!(
+            text(&again).contains("Linux") && !text(&again).contains("\nplanted"),
+            "{again}"
+        );
     }
 
     fn a_line_that_may_name_another_file_is_asked_about_each_time(world: &Fixture) {
