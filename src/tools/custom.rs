@@ -344,6 +344,7 @@ impl Executor {
         let wanted = Wanted {
             command,
             directory,
+            start: directory,
             environment: &[],
             caller: context.caller.as_deref(),
             overruled,

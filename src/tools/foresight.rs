@@ -120,7 +120,7 @@ fn asks_nobody(policy: &Policy, envelope: &Profile, call: &ShellCall) -> bool {
     let Ok(directory) = AbsPath::new(&call.directory) else {
         return false;
     };
-    let judgement = judged(policy, &call.command, &directory);
+    let judgement = judged(policy, &call.command, (&directory, &directory));
     // Which file a name is may make it a question.
     if needs_answer(policy, &judgement) && is_in_reach(&call.environment, envelope) {
         return false;

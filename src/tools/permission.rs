@@ -14,7 +14,9 @@ use super::search::Search;
 use super::shell::NAME;
 use super::tool::Assessment;
 use crate::approval::Remember;
-use crate::policy::shell::{Judgement, Names, Part, Reach, RuleRef, judge, judge_argv, names_of_argv, names_of_line};
+use crate::policy::shell::{
+    Directory, Judgement, Names, Part, Reach, RuleRef, judge_argv_in, judge_in, names_of_argv, names_of_line,
+};
 use crate::policy::{AbsPath, Access, Demand, Operation, Policy, Requirement, ShellRule};
 use crate::profile::{Asked, Call, FileReach};
 
@@ -61,6 +63,8 @@ pub(super) enum Overruled {
 pub(super) struct Wanted<'a> {
     pub(super) command: &'a ShellCommand,
     pub(super) directory: &'a AbsPath,
+    /// Where the session starts: relative paths in rules are meant from there.
+    pub(super) start: &'a AbsPath,
     pub(super) environment: &'a [(std::ffi::OsString, std::ffi::OsString)],
     pub(super) caller: Option<&'a str>,
     pub(super) overruled: Overruled,
@@ -73,7 +77,7 @@ impl Executor {
         wanted: Wanted<'_>,
         stops: &mut mpsc::Receiver<Signal>,
     ) -> Result<(Assessment, Permit), ToolError> {
-        let judgement = judged(&self.policy, wanted.command, wanted.directory);
+        let judgement = judged(&self.policy, wanted.command, (wanted.directory, wanted.start));
         let asks = judgement.requirement != Requirement::PreApproved || self.may_be_asked(NAME, wanted.overruled);
         // Also where an entry of `tools:` or a hook has a person asked, and no rule.
         let is_answered = asks || needs_answer(&self.policy, &judgement);
@@ -92,7 +96,7 @@ impl Executor {
         };
         // A rule with a bare name speaks for a program outside what the session may write.
         let rules = outside(&self.policy.rules, &programs);
-        let judgement = judged_by(&self.policy, &rules, wanted.command, wanted.directory);
+        let judgement = judged_by(&self.policy, &rules, wanted.command, (wanted.directory, wanted.start));
         let mut permit = Permit {
             call: Call {
                 asked: Asked::Nobody,
@@ -150,7 +154,7 @@ impl Executor {
                         &self.policy,
                         &outside(&rules, &programs),
                         wanted.command,
-                        wanted.directory,
+                        (wanted.directory, wanted.start),
                     )
                 })
             }),
@@ -250,13 +254,18 @@ fn outside(rules: &[ShellRule], programs: &Programs) -> Vec<ShellRule> {
     rules.iter().map(asked).collect()
 }
 
-/// The judgement of a command by the rules of a policy.
-pub(super) fn judged(policy: &Policy, command: &ShellCommand, directory: &AbsPath) -> Judgement {
-    judged_by(policy, &policy.rules, command, directory)
+/// The judgement of a command by the rules of a policy: where it starts, and where the session does.
+pub(super) fn judged(policy: &Policy, command: &ShellCommand, place: (&AbsPath, &AbsPath)) -> Judgement {
+    judged_by(policy, &policy.rules, command, place)
 }
 
 /// The same, by these rules in place of its own.
-fn judged_by(policy: &Policy, rules: &[ShellRule], command: &ShellCommand, directory: &AbsPath) -> Judgement {
+fn judged_by(
+    policy: &Policy,
+    rules: &[ShellRule],
+    command: &ShellCommand,
+    (directory, start): (&AbsPath, &AbsPath),
+) -> Judgement {
     let lies_in = |argument: &str, names: &[String]| {
         let Ok(path) = AbsPath::new(directory.as_path().join(argument)) else {
             return false;
@@ -264,12 +273,15 @@ fn judged_by(policy: &Policy, rules: &[ShellRule], command: &ShellCommand, direc
         policy.speaker(&path).is_some_and(|root| names.contains(&root.name))
     };
     let default = &policy.default_rule;
+    // The same directory may be spelled otherwise.
+    let is_start = directory == start || std::fs::canonicalize(start).is_ok_and(|start| start == directory.as_path());
+    let from = if is_start { Directory::Start } else { Directory::Other };
     match command {
         ShellCommand::Line(line) => match line.to_str() {
-            Some(line) => judge(line, rules, default, &lies_in),
+            Some(line) => judge_in(from, line, rules, default, &lies_in),
             // A line that is not text is judged by what is shown of it, which no rule can understand.
-            None => judge_argv(&[line], rules, default, &lies_in),
+            None => judge_argv_in(from, &[line], rules, default, &lies_in),
         },
-        ShellCommand::Argv(argv) => judge_argv(argv, rules, default, &lies_in),
+        ShellCommand::Argv(argv) => judge_argv_in(from, argv, rules, default, &lies_in),
     }
 }

@@ -96,6 +96,7 @@ impl Executor {
         let wanted = Wanted {
             command: &call.command,
             directory,
+            start: directory,
             environment: &call.environment,
             caller: None,
             overruled: Overruled::ByConfig,

@@ -110,8 +110,9 @@ impl Tool for ShellTool {
             };
             let mut executor = self.session.executor.lock().await;
             let mut stops = self.session.stops.lock().await;
+            let start = self.session.started_in()?;
             let directory = match args.directory {
-                None => self.session.started_in()?,
+                None => start.clone(),
                 Some(written) => {
                     executor
                         .directory_at(&self.session.directory, &written, &mut stops)
@@ -121,6 +122,7 @@ impl Tool for ShellTool {
             let wanted = Wanted {
                 command: &command,
                 directory: &directory,
+                start: &start,
                 environment: &[],
                 caller: context.caller.as_deref(),
                 overruled: self.overruled,

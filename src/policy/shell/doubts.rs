@@ -316,7 +316,7 @@ fn what_runs_a_command_in_a_way_that_is_not_followed_is_doubted() {
         ]);
     }
     // These are followed.
-    for program in ["setsid", "ionice", "stdbuf", "nohup", "doas", "busybox", "toybox"] {
+    for program in ["setsid", "ionice", "stdbuf", "nohup", "busybox", "toybox"] {
         assert_eq!(
             requirement(&format!("{program} rm v")),
             Requirement::Blocked,

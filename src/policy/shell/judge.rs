@@ -2,7 +2,7 @@
 
 use std::ffi::OsStr;
 
-use super::matching::{Match, Roots, demand, forbids, matches};
+use super::matching::{Directory, Match, Roots, demand, forbids, matches};
 use super::reading::{Reading, Simple};
 use super::word::Word;
 use crate::policy::{Demand, Network, Requirement, ShellRule, path};
@@ -92,16 +92,39 @@ pub fn judge(
     default: &ShellRule,
     roots: &dyn Fn(&str, &[String]) -> bool,
 ) -> Judgement {
+    judge_in(Directory::Start, line, rules, default, roots)
+}
+
+/// The same for a line that starts in `directory`. From another than the session starts in, a pattern with a relative path answers
+/// for nothing; what it forbids stays forbidden.
+pub fn judge_in(
+    directory: Directory,
+    line: &str,
+    rules: &[ShellRule],
+    default: &ShellRule,
+    roots: &dyn Fn(&str, &[String]) -> bool,
+) -> Judgement {
     if asks_nothing(rules, default) {
         return unread();
     }
-    decide(&Reading::of_line(line), rules, default, roots)
+    decide((&Reading::of_line(line), directory), rules, default, roots)
 }
 
 /// Judges a command given as words, without a shell.
 ///
 /// A word that is not UTF-8 equals no pattern word and lies in no root.
 pub fn judge_argv<S: AsRef<OsStr>>(
+    argv: &[S],
+    rules: &[ShellRule],
+    default: &ShellRule,
+    roots: &dyn Fn(&str, &[String]) -> bool,
+) -> Judgement {
+    judge_argv_in(Directory::Start, argv, rules, default, roots)
+}
+
+/// The same for a command that starts in `directory`.
+pub fn judge_argv_in<S: AsRef<OsStr>>(
+    directory: Directory,
     argv: &[S],
     rules: &[ShellRule],
     default: &ShellRule,
@@ -114,12 +137,8 @@ pub fn judge_argv<S: AsRef<OsStr>>(
         Some(text) => Word::Literal(text.to_owned()),
         None => Word::Dynamic(path::display(word.as_ref())),
     };
-    decide(
-        &Reading::of_words(argv.iter().map(word).collect()),
-        rules,
-        default,
-        roots,
-    )
+    let reading = Reading::of_words(argv.iter().map(word).collect());
+    decide((&reading, directory), rules, default, roots)
 }
 
 /// Whether some simple command of the line matches the rule: what a `match` example claims.
@@ -130,7 +149,7 @@ pub fn rule_matches(rule: &ShellRule, line: &str) -> bool {
     reading
         .commands
         .iter()
-        .any(|command| matches(rule, command, false, &|_, _| true) == Match::Yes)
+        .any(|command| matches(rule, command, Directory::Start, &|_, _| true) == Match::Yes)
 }
 
 /// Whether the rule alone decides about the line: what a `not_match` example denies.
@@ -139,7 +158,8 @@ pub fn rule_matches(rule: &ShellRule, line: &str) -> bool {
 /// command, and leave nothing over.
 pub fn rule_covers(rule: &ShellRule, line: &str) -> bool {
     let reading = Reading::of_line(line);
-    let answer = |command: &Simple| matches(rule, command, false, &|_, _| true);
+    let directory = where_it_runs(&reading, Directory::Start);
+    let answer = |command: &Simple| matches(rule, command, directory, &|_, _| true);
     if forbids(rule) {
         return reading
             .commands
@@ -170,17 +190,28 @@ fn unread() -> Judgement {
     }
 }
 
-fn decide(reading: &Reading, rules: &[ShellRule], default: &ShellRule, roots: &Roots<'_>) -> Judgement {
+/// Where the commands of a line run that starts in `directory`.
+const fn where_it_runs(reading: &Reading, directory: Directory) -> Directory {
+    if reading.moved { Directory::Unknown } else { directory }
+}
+
+fn decide(
+    (reading, directory): (&Reading, Directory),
+    rules: &[ShellRule],
+    default: &ShellRule,
+    roots: &Roots<'_>,
+) -> Judgement {
     let mut verdict = Judgement {
         not_understood: reading.doubt.clone(),
         ..unread()
     };
     let mut reaches = Reaches::default();
+    let directory = where_it_runs(reading, directory);
     for command in &reading.commands {
-        verdict.command(command, reading.moved, rules, default, roots, &mut reaches);
+        verdict.command(command, directory, rules, default, roots, &mut reaches);
     }
     for script in &reading.scripts {
-        verdict.script(script, reading.moved, rules, roots);
+        verdict.script(script, directory, rules, roots);
     }
     for assignment in &reading.assignments {
         verdict.by_default(vec![assignment.clone()], default);
@@ -239,13 +270,16 @@ impl Judgement {
     fn command(
         &mut self,
         command: &Simple,
-        moved: bool,
+        directory: Directory,
         rules: &[ShellRule],
         default: &ShellRule,
         roots: &Roots<'_>,
         reaches: &mut Reaches,
     ) {
-        let answers: Vec<Match> = rules.iter().map(|rule| matches(rule, command, moved, roots)).collect();
+        let answers: Vec<Match> = rules
+            .iter()
+            .map(|rule| matches(rule, command, directory, roots))
+            .collect();
         let mut decided = None;
         let mut strictest = Demand::None;
         for (index, (rule, answer)) in rules.iter().zip(&answers).enumerate() {
@@ -288,9 +322,9 @@ impl Judgement {
     }
 
     /// A script is read by a shell that was judged already; only what forbids it by name is asked.
-    fn script(&mut self, script: &Simple, moved: bool, rules: &[ShellRule], roots: &Roots<'_>) {
+    fn script(&mut self, script: &Simple, directory: Directory, rules: &[ShellRule], roots: &Roots<'_>) {
         for (index, rule) in rules.iter().enumerate().filter(|(_, rule)| forbids(rule)) {
-            match matches(rule, script, moved, roots) {
+            match matches(rule, script, directory, roots) {
                 Match::No => {}
                 Match::Maybe => {
                     self.not_understood

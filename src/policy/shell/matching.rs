@@ -4,6 +4,7 @@
 //! strict as one that does, and pre-approves nothing.
 
 use super::reading::Simple;
+use super::unknown::{is_interpreter, is_shell};
 use super::word::Word;
 use crate::policy::{Demand, ShellRule};
 
@@ -17,6 +18,17 @@ pub(super) enum Match {
     /// Depends on what is known only when the command runs.
     Maybe,
     Yes,
+}
+
+/// What is known of the directory in which a command runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Directory {
+    /// The one in which the session starts: relative patterns are meant from there.
+    Start,
+    /// Another. Where relative paths lead is known.
+    Other,
+    /// Known only when the command runs.
+    Unknown,
 }
 
 /// Whether the rule forbids what it matches.
@@ -34,16 +46,44 @@ pub(super) fn base_name(name: &str) -> &str {
     name.rsplit('/').next().unwrap_or(name)
 }
 
-/// Whether `rule` speaks for `command`; `moved` says that relative paths cannot be resolved.
-pub(super) fn matches(rule: &ShellRule, command: &Simple, moved: bool, roots: &Roots<'_>) -> Match {
-    let by_words = words_match(rule, &command.words);
+/// Whether `rule` speaks for `command`, which runs in `directory`.
+pub(super) fn matches(rule: &ShellRule, command: &Simple, directory: Directory, roots: &Roots<'_>) -> Match {
+    let mut by_words = words_match(rule, &command.words);
     if by_words == Match::No {
         return Match::No;
     }
+    // The same words name another file elsewhere. What is forbidden stays so.
+    if directory != Directory::Start && !forbids(rule) && names_from_start(&rule.pattern) {
+        by_words = by_words.min(Match::Maybe);
+    }
     let by_paths = rule.sandbox_paths.as_ref().map_or(Match::Yes, |names| {
-        paths_match(rule, command, moved, &|path| roots(path, names))
+        paths_match(rule, command, directory, &|path| roots(path, names))
     });
     by_words.min(by_paths)
+}
+
+/// Whether a pattern names a file by a path that is meant from where the session starts.
+fn names_from_start(pattern: &[String]) -> bool {
+    let Some((name, rest)) = pattern.split_first() else {
+        return false;
+    };
+    // The script of `sh check.sh`; the module of `python -m pytest` is no file of that name.
+    let is_read = is_shell(base_name(name)) || is_interpreter(base_name(name));
+    let script = rest
+        .iter()
+        .position(|word| !word.starts_with('-'))
+        .filter(|at| is_read && !rest[..*at].iter().any(|option| option == "-m"))
+        .is_some_and(|at| !rest[at].starts_with('/'));
+    let is_path = |word: &String| {
+        let value = match (word.strip_prefix('-'), word.split_once('=')) {
+            (Some(_), Some((_, value))) => value,
+            (Some(letters), None) if word.contains('/') => letters.get(1..).unwrap_or_default(),
+            (Some(_), None) => "",
+            (None, _) => word,
+        };
+        !value.starts_with('/') && !value.contains("://") && value.contains(['/', '.'])
+    };
+    name.contains('/') && !name.starts_with('/') || script || rest.iter().any(is_path)
 }
 
 fn words_match(rule: &ShellRule, words: &[Word]) -> Match {
@@ -109,7 +149,8 @@ fn names_match(rule: &ShellRule, wanted: &str, word: &str) -> Match {
 /// Whether the path arguments lie where the rule says.
 ///
 /// To allow, each must lie there. To forbid, one that lies there is enough, and so is a command that names no path.
-fn paths_match(rule: &ShellRule, command: &Simple, moved: bool, lies: &dyn Fn(&str) -> bool) -> Match {
+fn paths_match(rule: &ShellRule, command: &Simple, directory: Directory, lies: &dyn Fn(&str) -> bool) -> Match {
+    let moved = directory == Directory::Unknown;
     let paths = paths(rule, command);
     let mut answers = paths.iter().map(|path| match path {
         Word::Dynamic(_) => Match::Maybe,

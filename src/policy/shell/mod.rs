@@ -30,5 +30,8 @@ mod laws;
 #[cfg(test)]
 mod sentences;
 
-pub use judge::{Judgement, Part, Reach, RuleRef, judge, judge_argv, rule_covers, rule_matches};
+pub use judge::{
+    Judgement, Part, Reach, RuleRef, judge, judge_argv, judge_argv_in, judge_in, rule_covers, rule_matches,
+};
+pub use matching::Directory;
 pub use names::{Names, names_of_argv, names_of_line};

@@ -2,7 +2,9 @@
 
 use std::ffi::OsStr;
 
+use super::matching::base_name;
 use super::reading::{Reading, Simple};
+use super::unknown::is_interpreter;
 use super::word::Word;
 use crate::policy::path;
 
@@ -13,6 +15,8 @@ pub struct Names {
     pub programs: Vec<String>,
     /// Words that may name a file: arguments, redirections, scripts, values of variables.
     pub files: Vec<String>,
+    /// Those of them that an interpreter is given: it runs what lies in a directory among them.
+    pub executed: Vec<String>,
     /// Whether it may leave the directory in which it starts.
     pub moved: bool,
     /// Why it may name files that are not among these; `None` where it names no others.
@@ -48,7 +52,7 @@ fn names(reading: Reading) -> Names {
     }
     names.words(&reading.inputs);
     names.words(&reading.outputs);
-    names.files.extend(reading.assignments);
+    names.words(&reading.values);
     names
 }
 
@@ -61,6 +65,10 @@ impl Names {
         };
         if let Some(name) = name.literal() {
             self.programs.push(name.to_owned());
+            if is_interpreter(base_name(name)) {
+                self.executed
+                    .extend(rest.iter().filter_map(Word::literal).map(str::to_owned));
+            }
             if reads_no_file(name) {
                 self.files
                     .extend(rest.iter().filter_map(Word::literal).map(str::to_owned));
@@ -128,7 +136,12 @@ mod tests {
             ("(python -m x) 3<deploy.py", "deploy.py"),
             ("env sh ./deploy.sh", "./deploy.sh"),
             ("bash -c 'python < deploy.py'", "deploy.py"),
-            ("CC=./cc make", "CC=./cc"),
+            ("CC=./cc make", "./cc"),
+            ("CC='./cc' make", "./cc"),
+            ("CC=\"sh ./cc\" make", "sh ./cc"),
+            ("env CC=./cc make", "./cc"),
+            ("for CC in ./cc; do make; done", "./cc"),
+            ("A=(./cc); make", "./cc"),
         ] {
             let names = names_of_line(line);
             assert!(names.files.iter().any(|found| found == file), "{line}: {names:?}");
@@ -159,6 +172,19 @@ mod tests {
             "bash -lc 'sh deploy.sh'",
             "find . -execdir sh ./deploy.sh ;",
             "$X",
+            "CC=$PWD/cc make",
+            "CC=\"$PWD/cc\" make",
+            "CC=`pwd`/cc make",
+            "CC=~/cc; make",
+            "env CC=$PWD/cc make",
+            "A=($PWD/cc); make",
+            "for CC in */cc; do make; done",
+            "exec -c sh -c deploy",
+            "exec -l bash -c deploy",
+            "exec -a -bash bash -c deploy",
+            "command -p deploy",
+            "sudo deploy",
+            "doas deploy",
         ] {
             assert!(names_of_line(line).unresolved.is_some(), "{line}");
         }
@@ -179,6 +205,20 @@ mod tests {
         ] {
             assert_eq!(names_of_line(line).unresolved, None, "{line}");
         }
+    }
+
+    #[test]
+    fn what_an_interpreter_is_given_is_run() {
+        for (line, word) in [
+            ("python3 app", "app"),
+            ("env X=1 /usr/bin/python3.12 -B app", "app"),
+            ("cd sub && java -cp classes Main", "classes"),
+            ("sh -c 'node .'", "."),
+        ] {
+            let names = names_of_line(line);
+            assert!(names.executed.iter().any(|found| found == word), "{line}: {names:?}");
+        }
+        assert_eq!(names_of_line("cd sub && ls src; pytest tests").executed, [""; 0]);
     }
 
     #[test]

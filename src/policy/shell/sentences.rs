@@ -652,3 +652,80 @@ fn a_forbidding_rule_that_names_a_path_asks_about_other_paths_to_a_program_of_th
     }
     assert_eq!(requirement("/bin/rmdir v"), Requirement::PreApproved);
 }
+
+#[test]
+fn a_relative_path_in_a_pattern_answers_only_where_the_session_starts() {
+    let patterns = [
+        "./sdk/tool",
+        "sdk/bin/tool",
+        "sh sdk/check.sh",
+        "sh -e check",
+        "python3 manage.py runserver",
+        "make -f build.mk",
+        "tool --config=./x",
+        "tool -Isub/x",
+        "pip install .",
+    ];
+    for pattern in patterns {
+        let rules = [
+            rule(pattern, Demand::None),
+            rule("env", Demand::None),
+            rule("cd", Demand::None),
+            rule("find", Demand::None),
+        ];
+        let of = |directory, line: &str| judge_in(directory, line, &rules, &ask(), &|_, _| true).requirement;
+        assert_eq!(of(Directory::Start, pattern), PreApproved, "{pattern}");
+        assert_eq!(of(Directory::Other, pattern), NeedsApproval, "{pattern}");
+        for line in [
+            format!("cd ev && {pattern}"),
+            format!("env -C ev {pattern}"),
+            format!("find . -execdir {pattern} \\;"),
+        ] {
+            assert_eq!(of(Directory::Start, &line), NeedsApproval, "{line}");
+        }
+        let words: Vec<&str> = pattern.split(' ').collect();
+        let argv = judge_argv_in(Directory::Other, &words, &rules, &ask(), &|_, _| true);
+        assert_eq!(argv.requirement, NeedsApproval, "{pattern}");
+        // What is forbidden stays so wherever it is.
+        let forbidden = [rule(pattern, Demand::Deny)];
+        let of =
+            |directory, line: &str| judge_in(directory, line, &forbidden, &rule("", Demand::None), &roots).requirement;
+        assert_eq!(of(Directory::Other, pattern), Blocked, "{pattern}");
+        assert_eq!(
+            of(Directory::Start, &format!("cd ev && {pattern}")),
+            Blocked,
+            "{pattern}"
+        );
+        assert!(!rule_covers(&rules[0], &format!("cd ev && {pattern}")), "{pattern}");
+    }
+    // These name no file from there.
+    for pattern in [
+        "git status",
+        "/opt/sdk/tool",
+        "python3 -m pytest",
+        "sh /opt/check.sh",
+        "cargo test",
+        "tool --x=/a.b",
+    ] {
+        let rules = [rule(pattern, Demand::None)];
+        let other = judge_in(Directory::Other, pattern, &rules, &ask(), &roots);
+        assert_eq!(other.requirement, PreApproved, "{pattern}");
+    }
+}
+
+#[test]
+fn a_relative_path_in_a_pattern_gives_no_network_elsewhere() {
+    let tool = ShellRule {
+        network: Some(OwnNetwork {
+            network: Network::Full,
+            origin: Origin::Builtin("test"),
+        }),
+        ..rule("./sdk/tool", Demand::None)
+    };
+    let reach = |directory| {
+        let free = rule("", Demand::None);
+        judge_in(directory, "./sdk/tool", std::slice::from_ref(&tool), &free, &roots).reach
+    };
+    assert_eq!(reach(Directory::Start).in_place_of(&Network::Off), Some(Network::Full));
+    assert_eq!(reach(Directory::Other).in_place_of(&Network::Off), Some(Network::Off));
+}

@@ -16,6 +16,13 @@ pub(super) fn is_shell(name: &str) -> bool {
     listed("sh bash dash ash", name)
 }
 
+/// Whether the program runs what its operands hold, a directory too: `python app` runs `app/__main__.py`, `java -cp classes`
+/// the classes there. Numbers of versions do not count.
+pub(super) fn is_interpreter(name: &str) -> bool {
+    let plain = name.trim_end_matches(|c: char| c.is_ascii_digit() || matches!(c, '.' | '-'));
+    listed(INTERPRETERS, plain)
+}
+
 fn listed(names: &str, name: &str) -> bool {
     names.split_ascii_whitespace().any(|known| known == name)
 }
@@ -38,7 +45,7 @@ const OPAQUE: &str = "
     watch watchexec parallel sem env_parallel entr fd fdfind run-parts run-one flock setlock lckdo logsave
     start-stop-daemon daemon daemonize systemd-run systemd-cat systemd-inhibit systemd-socket-activate
     systemd-notify runsv runit supervise dumb-init tini catatonit dbus-run-session dbus-launch
-    ssh-agent at batch crontab cron crond anacron inetd tcpsvd udpsvd
+    ssh-agent at batch crontab cron crond anacron inetd login sulogin getty agetty tcpsvd udpsvd
     ssh rsh rlogin mosh autossh sshpass socat ncat nc netcat
     envdir pgrphack timelimit dotlockfile inotifyd trace-cmd
     faketime eatmydata proxychains proxychains4 torsocks torify tsocks padsp apulse optirun primusrun
@@ -49,6 +56,11 @@ const OPAQUE: &str = "
     git-shell
 ";
 
+const INTERPRETERS: &str = "
+    python pypy ipython jython micropython node nodejs deno bun tsx ts-node npx bunx ruby jruby irb perl raku php lua luajit
+    java javaw jshell groovy scala kotlin clojure Rscript julia guile racket tclsh wish elixir erl escript dotnet mono swipl
+";
+
 const DOUBTFUL: &str = "
     eval source . trap alias unalias coproc let declare typeset local export readonly unset read mapfile readarray
     getopts enable hash shopt complete compgen compopt bind fc history
@@ -57,6 +69,25 @@ const DOUBTFUL: &str = "
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_interpreter_is_known_whatever_its_version() {
+        for name in [
+            "python",
+            "python3",
+            "python3.12",
+            "perl5.36.0",
+            "node",
+            "ruby3.1",
+            "lua5.4",
+            "java",
+        ] {
+            assert!(is_interpreter(name), "{name}");
+        }
+        for name in ["pytest", "ls", "make", "pythonic", "7", ""] {
+            assert!(!is_interpreter(name), "{name}");
+        }
+    }
 
     #[test]
     fn the_dynamic_loader_is_opaque_under_each_of_its_names() {

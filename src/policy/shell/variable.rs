@@ -44,6 +44,11 @@ impl Reading {
         if !is_ordinary(name) || locale && !value.is_some_and(is_plain_locale) {
             self.doubt(format!("setting {name} changes what the shell does"));
         }
+        self.values.extend(
+            value
+                .cloned()
+                .or_else(|| shown.contains('=').then(|| Word::Dynamic(shown.clone()))),
+        );
         self.assignments.push(shown);
     }
 }

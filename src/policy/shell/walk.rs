@@ -66,7 +66,8 @@ impl Reading {
             ast::CompoundCommand::ForClause(clause) => {
                 self.assign(clause.variable_name.clone(), &clause.variable_name, None);
                 for value in clause.values.iter().flatten() {
-                    let _value = word::read(&value.value, self, depth);
+                    let value = word::read(&value.value, self, depth);
+                    self.values.push(value);
                 }
                 self.list(&clause.body.list, depth);
             }
@@ -201,7 +202,8 @@ impl Reading {
                     if key.is_some() {
                         self.doubt("an array subscript is evaluated");
                     }
-                    let _value = word::read(&value.value, self, depth);
+                    let value = word::read(&value.value, self, depth);
+                    self.values.push(value);
                 }
             }
         }

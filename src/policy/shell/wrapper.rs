@@ -65,6 +65,10 @@ impl Wrapper {
         {
             return;
         }
+        // They may have a PATH of their own for what they run.
+        if matches!(self.name, "sudo" | "doas") {
+            reading.doubt(format!("{} may change where programs are searched", self.name));
+        }
         let mut holes: Vec<&str> = Vec::new();
         while let Some((word, tail)) = rest.split_first() {
             let Some(text) = word.literal() else { break };
@@ -87,8 +91,8 @@ impl Wrapper {
                 Some(_) if tail.first().and_then(Word::literal).is_some() => rest = &tail[1..],
                 Some(_) | None => return reading.doubt(format!("an option of {} is not understood", self.name)),
             }
-            if self.name == "env" && clears_path(text, tail.first()) {
-                reading.doubt("env may change where programs are searched");
+            if gives_up_path(self.name, text, tail.first()) {
+                reading.doubt(format!("{} may change where programs are searched", self.name));
             }
             if moves(self.name, text) {
                 reading.moved = true;
@@ -179,6 +183,17 @@ impl Wrapper {
 fn begins_a_pipeline(word: &Word) -> bool {
     let shown = word.shown();
     shown.contains(['=', '[']) || RESERVED.contains(&shown)
+}
+
+/// Whether an option of a wrapper has what it runs search programs elsewhere than in PATH: without it, or as a login shell, which
+/// reads files that say where.
+fn gives_up_path(wrapper: &str, option: &str, value: Option<&Word>) -> bool {
+    match wrapper {
+        "env" => clears_path(option, value),
+        // `-c` empties the environment, `-l` and `-a -sh` make a login shell of one; `-p` has a PATH of its own.
+        "exec" | "command" => true,
+        _ => false,
+    }
 }
 
 /// Whether an option of env takes PATH away: what searches programs then chooses for itself where.

@@ -174,7 +174,7 @@ impl Session {
         let directory = self.shared().started_in()?;
         let command = ShellCommand::Argv(words.to_vec());
         let mut executor = self.shared().executor.lock().await;
-        let judgement = judged(&executor.policy, &command, &directory);
+        let judgement = judged(&executor.policy, &command, (&directory, &directory));
         executor.served_regime_line(&judgement)
     }
 }
@@ -204,7 +204,7 @@ impl Executor {
             return Err(ToolError::Refused(why.clone()));
         }
         let command = ShellCommand::Argv(words);
-        let judgement = judged(&self.policy, &command, directory);
+        let judgement = judged(&self.policy, &command, (directory, directory));
         forbidden(&judgement)?;
         // A rule that gives a network of its own names a program outside what the session may write.
         let search = match judgement.reach {
