@@ -38,7 +38,7 @@ pub(super) struct Asking<'a> {
 
 /// The question.
 pub(super) fn request(told: Told<'_>, asking: Asking<'_>) -> ApprovalRequest {
-    let payload = payload(told.tool_name, &asking);
+    let payload = payload(&told, &asking);
     let Asking {
         policy,
         wanted,
@@ -128,9 +128,9 @@ pub(super) fn description(policy: &Policy, judgement: &Judgement) -> String {
 
 /// What exactly would run: two calls have the same bytes only if they do the same under the same profile, held in the
 /// same way, with the same files.
-fn payload(tool_name: &str, asking: &Asking<'_>) -> Vec<u8> {
+fn payload(told: &Told<'_>, asking: &Asking<'_>) -> Vec<u8> {
     let wanted = asking.wanted;
-    let mut fields: Vec<Vec<u8>> = vec![tool_name.as_bytes().to_vec()];
+    let mut fields: Vec<Vec<u8>> = vec![told.tool_name.as_bytes().to_vec()];
     match wanted.command {
         ShellCommand::Line(line) => fields.extend([b"line".to_vec(), line.as_bytes().to_vec()]),
         ShellCommand::Argv(argv) => {
@@ -144,6 +144,8 @@ fn payload(tool_name: &str, asking: &Asking<'_>) -> Vec<u8> {
     }
     fields.push(b"files".to_vec());
     fields.extend(asking.operands.iter().map(Operand::payload));
+    // A yes that was given when it was all known does not hold once it is not.
+    fields.push(told.unresolved.as_deref().unwrap_or_default().as_bytes().to_vec());
     fields.push(asking.derived.digest().to_vec());
     fields.push(asking.regime.as_bytes().to_vec());
     let fields: Vec<&[u8]> = fields.iter().map(Vec::as_slice).collect();

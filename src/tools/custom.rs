@@ -24,7 +24,6 @@ use super::tool::{ApprovalContext, Assessed, Assessment, Boxed, Effect, Output, 
 use crate::approval::Remember;
 use crate::config::{ArgKind, CustomArg, CustomTool};
 use crate::policy::path::{display, escape};
-use crate::policy::shell::Names;
 use crate::policy::{AbsPath, Demand};
 use crate::profile::{Asked, Call};
 
@@ -311,12 +310,12 @@ impl Executor {
     ) -> Result<(Assessment, Permit), ToolError> {
         let narrow = written(tool);
         self.hold_directory(directory)?;
-        let Names { files, unresolved, .. } = names(command);
+        let names = names(command);
         let operands = match tool.approval {
             // What runs unasked is bound to nothing.
             Demand::None if !self.may_be_asked(&tool.name, overruled) => Operands::default(),
             Demand::None | Demand::OncePerSession | Demand::Required | Demand::Deny => {
-                self.operands(&[], files.iter(), directory, stops).await?
+                self.operands(&[], &names, directory, stops).await?
             }
         };
         let narrow = Some(narrow);
@@ -339,7 +338,7 @@ impl Executor {
                 Demand::OncePerSession => Remember::Session,
                 Demand::None | Demand::Required | Demand::Deny => Remember::None,
             },
-            unresolved: super::permission::unresolved(unresolved, &operands),
+            unresolved: super::permission::unresolved(names.unresolved, &operands),
         };
         let wanted = Wanted {
             command,

@@ -125,16 +125,14 @@ impl Executor {
         };
         if !asks {
             // What is put there before the command starts is another program.
-            let nothing = std::iter::empty();
             permit.operands = self
-                .operands(&programs.candidates, nothing, wanted.directory, stops)
+                .operands(&programs.candidates, &Names::default(), wanted.directory, stops)
                 .await?;
             return Ok((Assessment::PreApproved(None), permit));
         }
         self.hold_directory(wanted.directory)?;
-        let words = names.files.iter().chain(&names.programs);
         permit.operands = self
-            .operands(&programs.candidates, words, wanted.directory, stops)
+            .operands(&programs.candidates, &names, wanted.directory, stops)
             .await?;
         // What changes the meaning of a name may change it for these.
         let shown: &[Program] = names.unresolved.as_ref().map_or(&programs.found, |_| &[]);
@@ -215,11 +213,7 @@ pub(super) fn names(command: &ShellCommand) -> Names {
 
 /// Why a yes to a command with these files is not remembered, if it is not.
 pub(super) fn unresolved(unresolved: Option<String>, operands: &Operands) -> Option<String> {
-    unresolved.or_else(|| {
-        (!operands.are_all()).then(|| {
-            "it names more files than are looked at, or one that is too large to be told from another".to_owned()
-        })
-    })
+    unresolved.or_else(|| operands.doubt().map(str::to_owned))
 }
 
 /// Whether a command that was judged so runs because somebody answered for it: a rule, or whoever is asked.

@@ -16,7 +16,7 @@ use super::outcome::Status;
 use super::search::{Directory, Search, directories, is_in_reach, own_path};
 use crate::policy::path::display;
 use crate::policy::shell::Names;
-use crate::policy::{AbsPath, Access, Operation};
+use crate::policy::AbsPath;
 use crate::profile::Profile;
 
 /// The most names that are searched for one command. A command with more of them finds none where the session may write.
@@ -186,8 +186,9 @@ impl Executor {
         Ok(match self.look_at(place, stops).await? {
             Seen::File { path, mode } if mode & 0o111 != 0 => {
                 let link = plain(place);
-                let may_write = |path| self.may(Operation::Write, path) != Access::Denied;
-                Some(program(is_writable || may_write(&path) || may_write(&link)))
+                Some(program(
+                    is_writable || self.is_in_reach(&path) || self.is_in_reach(&link),
+                ))
             }
             Seen::File { .. } | Seen::Nothing => None,
         })
@@ -202,7 +203,7 @@ impl Executor {
         let absolute = first.filter(|path| path.is_absolute());
         let program = absolute.map(|path| Program {
             name: String::new(),
-            is_writable: self.may(Operation::Write, &plain(&path)) != Access::Denied,
+            is_writable: self.is_in_reach(&plain(&path)),
             path,
         });
         program.into_iter().collect()

@@ -124,7 +124,7 @@ fn executable(path: &OsStr, profile: &Profile, envelope: &Profile) -> Vec<Direct
 }
 
 /// Whether anything in a directory may be written.
-fn may_take_names(envelope: &Profile, directory: &AbsPath, program: &AbsPath) -> bool {
+pub(super) fn may_take_names(envelope: &Profile, directory: &AbsPath, program: &AbsPath) -> bool {
     let part = |grant: &&crate::policy::Grant| {
         grant.path.is_below(directory) || grant.suffixes.is_some() && directory.is_within(&grant.path)
     };

@@ -35,6 +35,7 @@ pub(super) fn look_and_hold(look: &Look) -> Answer<(Found, Option<Seen>)> {
             path: look.path.clone(),
             state,
             existing: above.as_os_str().to_owned(),
+            is_of_process: false,
         };
         return Ok((found, Some(seen)));
     }
@@ -55,7 +56,11 @@ fn look_at_each(look: &Look) -> Answer<Found> {
     if !bytes.starts_with(b"/") || bytes.contains(&0) {
         return Err(failure(&look.path, Why::Malformed("not an absolute path".to_owned())));
     }
-    let (path, existing) = resolve(&look.path, look.last).about(&look.path)?;
+    let Led {
+        path,
+        existing,
+        is_of_process,
+    } = resolve(&look.path, look.last).about(&look.path)?;
     let state = state::at(path.as_os_str(), look.hash).map_err(|failed| failure(&look.path, failed.why))?;
     if let (State::File(_) | State::Other(_), Some(b'/')) = (&state, bytes.last()) {
         return Err(failure(&look.path, Why::NotDirectory));
@@ -64,11 +69,28 @@ fn look_at_each(look: &Look) -> Answer<Found> {
         path: path.into_os_string(),
         state,
         existing: existing.into_os_string(),
+        is_of_process,
     })
 }
 
-/// The path without symlinks, and the nearest directory above it that exists.
-fn resolve(path: &OsStr, last: Last) -> Result<(PathBuf, PathBuf), Why> {
+/// A path without symlinks, the nearest directory above it that exists, and whether a link of /proc was on the way.
+struct Led {
+    path: PathBuf,
+    existing: PathBuf,
+    is_of_process: bool,
+}
+
+fn resolve(path: &OsStr, last: Last) -> Result<Led, Why> {
+    let mut is_of_process = false;
+    let (path, existing) = walk(path, last, &mut is_of_process)?;
+    Ok(Led {
+        path,
+        existing,
+        is_of_process,
+    })
+}
+
+fn walk(path: &OsStr, last: Last, is_of_process: &mut bool) -> Result<(PathBuf, PathBuf), Why> {
     let mut at = PathBuf::from("/");
     let mut names = names(path);
     let mut links = 0;
@@ -91,6 +113,7 @@ fn resolve(path: &OsStr, last: Last) -> Result<(PathBuf, PathBuf), Why> {
                 if links > MAX_LINKS {
                     return Err(Why::Loop);
                 }
+                *is_of_process |= next.starts_with("/proc");
                 follow(&next, &mut at, &mut names)?;
             }
             What::File | What::Symlink | What::Special(_) if names.is_empty() => return Ok((next, at)),

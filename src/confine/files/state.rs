@@ -157,6 +157,7 @@ fn file_state(stat: &FileStat, digest: Option<[u8; 32]>) -> FileState {
         mode: stat.st_mode & 0o7777,
         links: stat.st_nlink,
         modified: modified(stat),
+        changed: i128::from(stat.st_ctime) * 1_000_000_000 + i128::from(stat.st_ctime_nsec),
         digest,
     }
 }

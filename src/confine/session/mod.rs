@@ -67,6 +67,11 @@ impl Named {
         place::find(place::temporary(), acceptable)
     }
 
+    /// Whether a session may lie somewhere around this path.
+    pub fn may_lie_around(path: &AbsPath) -> bool {
+        place::may_lie_around(path)
+    }
+
     /// Where it will be.
     pub fn path(&self) -> &Path {
         &self.path

@@ -31,6 +31,15 @@ pub(super) fn temporary() -> Vec<PathBuf> {
     all
 }
 
+/// Whether a base may lie in a directory around this path.
+pub(super) fn may_lie_around(path: &AbsPath) -> bool {
+    let lies_in = |parent: &PathBuf| {
+        path.as_path()
+            .starts_with(fs::canonicalize(parent).as_ref().unwrap_or(parent))
+    };
+    temporary().iter().any(lies_in)
+}
+
 /// A base in the first of the directories where there can be one; it exists.
 pub(super) fn choose(parents: Vec<PathBuf>, acceptable: impl Fn(&AbsPath) -> bool) -> Result<PathBuf, ConfineError> {
     let mut refused = Vec::new();

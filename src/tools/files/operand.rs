@@ -7,14 +7,18 @@ use nix::sys::signal::Signal;
 use tokio::sync::mpsc;
 
 use super::place::plain;
-use crate::confine::ConfineError;
-use crate::confine::files::protocol::{FileAsk, FileReply, FileState, Hash, Last, Look, State};
+use crate::confine::files::protocol::{FileAsk, FileReply, FileState, Found, Hash, Last, Look, Special, State, Why};
+use crate::confine::{ConfineError, Named};
+use crate::policy::path::escape;
+use crate::policy::shell::Names;
 use crate::policy::{AbsPath, Access, Operation};
+use crate::profile::FileReach;
 use crate::tools::call::ToolError;
 use crate::tools::executor::Executor;
+use crate::tools::search::may_take_names;
 
 /// The most places where files of a command are looked for.
-const MOST: usize = 512;
+const MOST: usize = 1024;
 
 /// A writable file that a command names.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -28,9 +32,10 @@ pub(in crate::tools) struct Operand {
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Content {
     Hash([u8; 32]),
-    /// Too large to be hashed: size and time of the last change. No yes to it is remembered.
-    Stamp(u64, i128),
-    /// What cannot be written, behind a link that can: where it leads.
+    /// Not hashed, being too large or unreadable: device, inode and time of the last change, which nobody can set. No yes to it is
+    /// remembered.
+    Stamp(u64, u64, i128),
+    /// A path with links on the way: where it leads.
     Leads(AbsPath),
 }
 
@@ -42,9 +47,10 @@ impl Operand {
         match &self.content {
             Content::Hash(digest) => bytes.extend_from_slice(digest),
             Content::Leads(path) => bytes.extend_from_slice(path.as_bytes()),
-            Content::Stamp(size, modified) => {
-                bytes.extend_from_slice(&size.to_le_bytes());
-                bytes.extend_from_slice(&modified.to_le_bytes());
+            Content::Stamp(device, inode, changed) => {
+                bytes.extend_from_slice(&device.to_le_bytes());
+                bytes.extend_from_slice(&inode.to_le_bytes());
+                bytes.extend_from_slice(&changed.to_le_bytes());
             }
         }
         bytes
@@ -56,8 +62,8 @@ impl Operand {
 pub(in crate::tools) struct Operands {
     looked_at: Vec<PathBuf>,
     found: Vec<Operand>,
-    /// Whether there are more than are looked at.
-    more: bool,
+    /// Why a file that the command names may be another by the next time, and these the same.
+    doubt: Option<String>,
 }
 
 impl Operands {
@@ -66,67 +72,87 @@ impl Operands {
         &self.found
     }
 
-    /// Whether every file that the words may name was looked at, and would be told from another.
-    pub(in crate::tools) fn are_all(&self) -> bool {
-        let is_known = |operand: &Operand| !matches!(operand.content, Content::Stamp(..));
-        !self.more && self.found.iter().all(is_known)
+    /// Why a yes to them is not a yes to everything that the command names; `None` where it is.
+    pub(in crate::tools) fn doubt(&self) -> Option<&str> {
+        self.doubt.as_deref()
+    }
+
+    fn take(&mut self, sight: &Sight) {
+        self.found.extend_from_slice(&sight.operands);
+        if self.doubt.is_none() {
+            self.doubt.clone_from(&sight.doubt);
+        }
     }
 }
 
-/// What a word may name.
-enum Sight {
-    Operand(Operand),
+/// What a word may name. Where all is empty, there is certainly nothing that a command could change and obey.
+#[derive(Default)]
+struct Sight {
+    operands: Vec<Operand>,
     /// A directory; other words may be meant from there.
-    Directory(AbsPath),
-    /// Nothing that a command could change and obey.
-    Nothing,
+    directory: Option<AbsPath>,
+    /// Why this is not all.
+    doubt: Option<String>,
 }
 
 impl Executor {
-    /// The writable files at these places, among the words of a command that starts in `directory`, and in directories among the
-    /// words.
+    /// The writable files at these places, and those that a command names which starts in `directory`, there and in directories
+    /// that it names.
     pub(in crate::tools) async fn operands(
         &mut self,
         places: &[PathBuf],
-        words: impl Iterator<Item = &String>,
+        names: &Names,
         directory: &AbsPath,
         stops: &mut mpsc::Receiver<Signal>,
     ) -> Result<Operands, ToolError> {
-        let words: BTreeSet<&Path> = words.flat_map(|word| files_in(word)).collect();
+        let mut operands = Operands::default();
+        let mut words = BTreeSet::new();
+        let mut executed = BTreeSet::new();
+        let mut are_all = true;
+        for word in names.files.iter().chain(&names.programs) {
+            are_all &= files_in(word, &mut words);
+        }
+        for word in &names.executed {
+            are_all &= files_in(word, &mut executed);
+        }
+        if !are_all {
+            operands.doubt = Some(MORE.to_owned());
+        }
         let mut starts = vec![directory.as_path().to_owned()];
         let mut known = BTreeSet::from([directory.clone()]);
-        let mut operands = Operands::default();
         for place in places {
-            if let Sight::Operand(operand) = self.see(place, stops).await? {
-                operands.found.push(operand);
-            }
+            operands.take(&self.see(place, stops).await?);
             operands.looked_at.push(place.clone());
         }
         let mut next = 0;
-        while let Some(start) = starts.get(next).cloned() {
+        'all: while let Some(start) = starts.get(next).cloned() {
             next += 1;
             for word in &words {
-                let path = start.join(word);
-                if operands.looked_at.contains(&path) {
-                    continue;
-                }
-                if operands.looked_at.len() >= MOST {
-                    operands.more = true;
-                    return Ok(operands);
-                }
-                match self.see(&path, stops).await? {
-                    Sight::Operand(operand) => operands.found.push(operand),
-                    Sight::Directory(at) => {
+                for path in spelled(&start, word) {
+                    if operands.looked_at.contains(&path) {
+                        continue;
+                    }
+                    if operands.looked_at.len() >= MOST {
+                        operands.doubt = Some(MORE.to_owned());
+                        break 'all;
+                    }
+                    let mut sight = self.see(&path, stops).await?;
+                    if let Some(at) = sight.directory.take() {
+                        if executed.contains(word) && self.takes_names(&at) {
+                            let at = escape(at.as_bytes());
+                            let why = format!("what lies in {at} may be run, and the session may write it");
+                            sight.doubt.get_or_insert(why);
+                        }
                         if known.insert(at) {
                             starts.push(path.clone());
                         }
                     }
-                    Sight::Nothing => {}
+                    operands.take(&sight);
+                    operands.looked_at.push(path);
                 }
-                operands.looked_at.push(path);
             }
         }
-        operands.found.sort_by(|one, other| one.path.cmp(&other.path));
+        operands.found.sort_by_key(Operand::payload);
         operands.found.dedup();
         Ok(operands)
     }
@@ -139,9 +165,7 @@ impl Executor {
     ) -> Result<(), ToolError> {
         let mut now = Vec::new();
         for path in &operands.looked_at {
-            if let Sight::Operand(operand) = self.see(path, stops).await? {
-                now.push(operand);
-            }
+            now.extend(self.see(path, stops).await?.operands);
         }
         let gone = operands.found.iter().find(|then| !now.contains(then));
         match gone.or_else(|| now.iter().find(|operand| !operands.found.contains(operand))) {
@@ -152,31 +176,78 @@ impl Executor {
 
     async fn see(&mut self, path: &Path, stops: &mut mpsc::Receiver<Signal>) -> Result<Sight, ToolError> {
         let link = plain(path);
-        let Some((path, state)) = self.found_at(path, Hash::Content, stops).await? else {
-            // What cannot be looked at cannot be run or read either; should it appear, it is another operand.
-            return Ok(Sight::Nothing);
+        let mut sight = Sight::default();
+        let shown = || escape(path.as_os_str().as_encoded_bytes());
+        let Found {
+            state,
+            is_of_process,
+            path: at,
+            ..
+        } = match self.found_at(path, Hash::Content, stops).await? {
+            Ok(found) => found,
+            Err(why) => {
+                if !is_nothing(path, &why) {
+                    sight.doubt = Some(format!("what {} leads to cannot be told", shown()));
+                }
+                return Ok(sight);
+            }
         };
-        let file = match state {
-            State::File(file) => file,
-            State::Directory { .. } => return Ok(Sight::Directory(path)),
-            State::Absent | State::Symlink(_) | State::Other(_) => return Ok(Sight::Nothing),
-        };
-        if self.may(Operation::Write, &path) == Access::Denied {
-            let is_led = link != path && self.may(Operation::Write, &link) != Access::Denied;
-            return Ok(if is_led {
-                Sight::Operand(Operand {
-                    path: link,
-                    content: Content::Leads(path),
-                })
-            } else {
-                Sight::Nothing
-            });
+        let at = AbsPath::new(&at).map_err(|_| ConfineError::Malformed)?;
+        if is_harmless(&at, &state) {
+            return Ok(sight);
         }
-        let content = match file.digest {
-            Some(digest) => Content::Hash(digest),
-            None => Content::Stamp(file.size, file.modified),
-        };
-        Ok(Sight::Operand(Operand { path, content }))
+        if is_of_process || self.is_private(&at) {
+            sight.doubt = Some(format!(
+                "{} is the session's own or a process's, and another by the next time",
+                shown()
+            ));
+        } else if self.sight_of([&at]) != self.sight_of([&link]) {
+            sight.doubt = Some(format!("{} leads to what may not be looked at unasked", shown()));
+        }
+        if link != at && state != State::Absent {
+            let content = Content::Leads(at.clone());
+            sight.operands.push(Operand { path: link, content });
+        }
+        match state {
+            State::Absent => {}
+            State::Directory { .. } => sight.directory = Some(at),
+            State::Symlink(_) | State::Other(_) => {
+                sight
+                    .doubt
+                    .get_or_insert_with(|| format!("{} is no regular file", shown()));
+            }
+            State::File(file) if self.is_in_reach(&at) => {
+                let content = file
+                    .digest
+                    .map_or_else(|| Content::Stamp(file.device, file.inode, file.changed), Content::Hash);
+                if file.digest.is_none() {
+                    sight
+                        .doubt
+                        .get_or_insert_with(|| format!("{} is too large, or closed, to be told from another", shown()));
+                }
+                sight.operands.push(Operand { path: at, content });
+            }
+            State::File(_) => {}
+        }
+        Ok(sight)
+    }
+
+    /// Whether a command may write there: the config says so, or it is the session's own.
+    pub(in crate::tools) fn is_in_reach(&self, path: &AbsPath) -> bool {
+        self.may(Operation::Write, path) != Access::Denied || self.is_private(path)
+    }
+
+    /// Whether the session may have something of its own there, which each worker sees otherwise: HOME, TMPDIR, /tmp, /dev, /proc.
+    fn is_private(&self, path: &AbsPath) -> bool {
+        let is_own = ["/proc", "/dev"].iter().any(|top| path.as_path().starts_with(top));
+        let is_denied = |operation| self.envelope.access(operation, path) == Access::Denied;
+        is_own || Named::may_lie_around(path) && Operation::ALL.into_iter().all(is_denied)
+    }
+
+    /// Whether a command may write something in a directory.
+    fn takes_names(&self, directory: &AbsPath) -> bool {
+        let program = directory.child(".any").unwrap_or_else(|| directory.clone());
+        self.is_private(directory) || may_take_names(&self.envelope, directory, &program)
     }
 
     /// What a path leads to, where it may be looked at.
@@ -186,10 +257,15 @@ impl Executor {
         stops: &mut mpsc::Receiver<Signal>,
     ) -> Result<Seen, ToolError> {
         Ok(match self.found_at(path, Hash::Skip, stops).await? {
-            Some((path, State::File(FileState { mode, .. }))) => Seen::File { path, mode },
-            Some((_, State::Directory { .. } | State::Absent | State::Symlink(_) | State::Other(_))) | None => {
-                Seen::Nothing
-            }
+            Ok(Found {
+                path,
+                state: State::File(FileState { mode, .. }),
+                ..
+            }) => Seen::File {
+                path: AbsPath::new(&path).map_err(|_| ConfineError::Malformed)?,
+                mode,
+            },
+            Ok(_) | Err(_) => Seen::Nothing,
         })
     }
 
@@ -198,7 +274,7 @@ impl Executor {
         path: &Path,
         hash: Hash,
         stops: &mut mpsc::Receiver<Signal>,
-    ) -> Result<Option<(AbsPath, State)>, ToolError> {
+    ) -> Result<Result<Found, Why>, ToolError> {
         let look = Look {
             path: path.as_os_str().to_owned(),
             last: Last::Target,
@@ -206,14 +282,41 @@ impl Executor {
         };
         let asked = self.sight_of([&plain(path)]);
         match self.ask_files(&asked, FileAsk::Look(look), stops).await?.last {
-            FileReply::Found(found) => {
-                let path = AbsPath::new(&found.path).map_err(|_| ConfineError::Malformed)?;
-                Ok(Some((path, found.state)))
-            }
-            FileReply::Failed(_) => Ok(None),
+            FileReply::Found(found) => Ok(Ok(found)),
+            FileReply::Failed(failure) => Ok(Err(failure.why)),
             _ => Err(ConfineError::Malformed.into()),
         }
     }
+}
+
+const MORE: &str = "it names more files than are looked at";
+
+/// A word as a path from a directory: as the kernel takes it, and, with `..` in it, as shells and programs may that resolve it themselves.
+fn spelled(start: &Path, word: &str) -> impl Iterator<Item = PathBuf> {
+    let path = start.join(word);
+    let by_word = word
+        .split('/')
+        .any(|part| part == "..")
+        .then(|| plain(&path).as_path().to_owned());
+    [path].into_iter().chain(by_word)
+}
+
+/// Whether a path that cannot be looked at for this reason certainly leads to nothing.
+fn is_nothing(path: &Path, why: &Why) -> bool {
+    match why {
+        Why::Missing | Why::NotDirectory => true,
+        // No name is so long.
+        Why::System(errno) => {
+            *errno == libc::ENAMETOOLONG && path.iter().any(|name| name.as_encoded_bytes().len() > 255)
+        }
+        _ => false,
+    }
+}
+
+/// Whether it is a device that says nothing.
+fn is_harmless(path: &AbsPath, state: &State) -> bool {
+    let known = ["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom"];
+    *state == State::Other(Special::Device) && known.iter().any(|device| path.as_path() == Path::new(device))
 }
 
 /// What a path leads to.
@@ -230,28 +333,36 @@ pub(in crate::tools) enum Seen {
     Nothing,
 }
 
-/// The most places of a word at which a file's name may begin behind letters of options, and the most parts of a list.
-const PARTS: usize = 8;
+/// What the parts of a word are divided by: lists, values, and what is quoted in it.
+const BETWEEN: [char; 15] = [
+    ':', ',', ';', '=', ' ', '\t', '\n', '"', '\'', '(', ')', '<', '>', '|', '&',
+];
+/// The longest path, in bytes.
+const LONGEST: usize = 4096;
 
-/// What of a word may name a file: all of it, what follows letters of options, the first `=` or an `@`, and each part of a list.
-fn files_in(word: &str) -> impl Iterator<Item = &Path> {
-    let glued = word.strip_prefix('-').filter(|letters| !letters.starts_with('-'));
-    let glued = glued.into_iter().flat_map(|letters| {
-        let ends = letters.char_indices().skip(1).take(PARTS);
-        ends.filter_map(|(at, _)| letters.get(at..))
-    });
-    let valued = word.split_once('=').map(|(_, value)| value);
-    let whole: Vec<&str> = [word].into_iter().chain(glued).chain(valued).collect();
-    let behind: Vec<&str> = whole.iter().filter_map(|text| text.strip_prefix('@')).collect();
-    let listed = whole
-        .iter()
-        .filter(|text| text.contains(':'))
-        .flat_map(|text| text.split(':').take(PARTS));
-    let parts: BTreeSet<&str> = whole.iter().copied().chain(behind).chain(listed).collect();
-    parts
-        .into_iter()
-        .filter(|file| !file.is_empty() && !file.contains('\0'))
-        .map(Path::new)
+/// Adds what of a word may name a file: all of it, its parts, and of each what follows letters of options or an `@`. Whether that is all.
+fn files_in<'a>(word: &'a str, files: &mut BTreeSet<&'a str>) -> bool {
+    let mut parts = vec![word];
+    parts.extend(word.split_once('=').map(|(_, value)| value));
+    parts.extend([':', ',', ';', ' ', '='].iter().flat_map(|one| word.split(*one)));
+    parts.extend(word.split(BETWEEN));
+    if parts.len() > MOST {
+        return false;
+    }
+    for part in parts {
+        let letters = part.strip_prefix('-').filter(|letters| !letters.starts_with('-'));
+        let glued = letters.map_or(0..0, |letters| 1..letters.len());
+        if glued.len() > MOST {
+            return false;
+        }
+        let glued = glued.filter_map(|at| letters.and_then(|letters| letters.get(at..)));
+        for file in [part].into_iter().chain(glued) {
+            let behind = file.strip_prefix('@');
+            let named = [Some(file), behind].into_iter().flatten();
+            files.extend(named.filter(|file| !file.is_empty() && file.len() < LONGEST && !file.contains('\0')));
+        }
+    }
+    files.len() <= MOST
 }
 
 #[cfg(test)]
@@ -259,15 +370,17 @@ mod tests {
     use super::*;
 
     fn named(word: &str) -> Vec<&str> {
-        files_in(word).filter_map(Path::to_str).collect()
+        let mut files = BTreeSet::new();
+        assert!(files_in(word, &mut files), "{word}");
+        files.into_iter().collect()
     }
 
     #[test]
     fn a_word_names_a_file_as_a_whole_or_by_its_end() {
         assert_eq!(named("./x"), ["./x"]);
-        assert_eq!(named("a=b"), ["a=b", "b"]);
-        assert_eq!(named("--config=a/b"), ["--config=a/b", "a/b"]);
-        assert_eq!(named("--config="), ["--config="]);
+        assert_eq!(named("a=b"), ["a", "a=b", "b"]);
+        assert_eq!(named("--config=a/b"), ["--config", "--config=a/b", "a/b"]);
+        assert_eq!(named("--config="), ["--config", "--config="]);
         assert_eq!(named("-fx"), ["-fx", "x"]);
         assert_eq!(named("-sfx.mk"), ["-sfx.mk", ".mk", "fx.mk", "k", "mk", "x.mk"]);
         assert_eq!(named("-d@list"), ["-d@list", "@list", "ist", "list", "st", "t"]);
@@ -275,5 +388,26 @@ mod tests {
         assert_eq!(named("@list"), ["@list", "list"]);
         assert_eq!(named("a.jar:b.jar"), ["a.jar", "a.jar:b.jar", "b.jar"]);
         assert_eq!(named(""), [""; 0]);
+    }
+
+    #[test]
+    fn no_part_of_a_word_is_left_out_unsaid() {
+        for word in [
+            "a:b:c:d:e:f:g:h:f9",
+            "-ssssssssssssff9",
+            "x f9",
+            "x,f9",
+            "-Wp,-include,f9",
+            "MAKEFILES=x f9",
+            "MAKEFLAGS=-ff9",
+            "'CC=\"sh f9\"'",
+            "X=a=f9",
+            "do \"f9\"",
+        ] {
+            assert!(named(word).contains(&"f9"), "{word}: {:?}", named(word));
+        }
+        for word in ["x:".repeat(2000), format!("-{}", "s".repeat(2000)), "-s ".repeat(1200)] {
+            assert!(!files_in(&word, &mut BTreeSet::new()));
+        }
     }
 }

@@ -87,6 +87,7 @@ fn state() -> BoxedStrategy<State> {
                 mode,
                 links: 0,
                 modified,
+                changed: modified,
                 digest,
             })
         });
@@ -171,7 +172,7 @@ fn reply() -> BoxedStrategy<FileReply> {
         lines,
     });
     prop_oneof![
-        1 => (path(), state(), path()).prop_map(|(path, state, existing)| FileReply::Found(Found { path, state, existing })),
+        1 => (path(), state(), path()).prop_map(|(path, state, existing)| FileReply::Found(Found { path, state, existing, is_of_process: false })),
         1 => (
             prop::collection::vec(any::<u8>(), 0..60),
             number(),

@@ -50,6 +50,8 @@ pub struct Found {
     pub state: State,
     /// The nearest directory above that exists, without symlinks.
     pub existing: OsString,
+    /// Whether a link of /proc was on the way: it leads another process elsewhere.
+    pub is_of_process: bool,
 }
 
 /// What is at a path.
@@ -87,6 +89,8 @@ pub struct FileState {
     pub links: u64,
     /// When its content was last changed, in nanoseconds since 1970.
     pub modified: i128,
+    /// When anything of it was last changed, in nanoseconds since 1970. Nobody can set that.
+    pub changed: i128,
     /// SHA-256 of its content, where it was asked for and is small enough.
     pub digest: Option<[u8; 32]>,
 }
