@@ -14,9 +14,9 @@ use super::executor::Executor;
 use super::files::{Seen, plain};
 use super::outcome::Status;
 use super::search::{Directory, Search, directories, is_in_reach, own_path};
+use crate::policy::AbsPath;
 use crate::policy::path::display;
 use crate::policy::shell::Names;
-use crate::policy::AbsPath;
 use crate::profile::Profile;
 
 /// The most names that are searched for one command. A command with more of them finds none where the session may write.

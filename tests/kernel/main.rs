@@ -42,6 +42,8 @@ mod protected;
 #[cfg(test)]
 mod real_tools;
 #[cfg(test)]
+mod remembered;
+#[cfg(test)]
 mod replaced;
 #[cfg(test)]
 mod same_answers;

@@ -903,7 +903,7 @@ tools:
         for (name, line) in [
             ("a.txt", "wc -l < a.txt"),
             ("b.txt", "{ wc -l; } < b.txt"),
-            ("c.txt", "x=$(<c.txt); wc c.txt"),
+            ("c.txt", "echo \"$(<c.txt)\"; wc c.txt"),
         ] {
             world.write(format!("work/{name}"), "one\n");
             let call = json!({"command": line});

@@ -142,6 +142,8 @@ mod tests {
             ("env CC=./cc make", "./cc"),
             ("for CC in ./cc; do make; done", "./cc"),
             ("A=(./cc); make", "./cc"),
+            ("perl <<< ./cc", "./cc"),
+            ("perl <<'E'\n./cc\nE\n", "./cc\n"),
         ] {
             let names = names_of_line(line);
             assert!(names.files.iter().any(|found| found == file), "{line}: {names:?}");
@@ -179,6 +181,8 @@ mod tests {
             "env CC=$PWD/cc make",
             "A=($PWD/cc); make",
             "for CC in */cc; do make; done",
+            "perl <<< \"$PWD/cc\"",
+            "perl <<E\n$PWD/cc\nE\n",
             "exec -c sh -c deploy",
             "exec -l bash -c deploy",
             "exec -a -bash bash -c deploy",

@@ -30,7 +30,7 @@ pub(super) struct Reading {
     pub(super) scripts: Vec<Simple>,
     /// Variables it sets.
     pub(super) assignments: Vec<String>,
-    /// What they are set to, as far as it is known; and what loops set theirs to.
+    /// What they are set to, loops included, and what commands are given to read by `<<`.
     pub(super) values: Vec<Word>,
     /// Files written by redirections of compound commands or of no command.
     pub(super) outputs: Vec<Word>,

@@ -236,12 +236,16 @@ impl Reading {
                 if bare.is_empty() || !bare.bytes().all(|b| b == b'_' || b.is_ascii_alphanumeric()) {
                     self.doubt("the end mark of a here-document is not a plain word");
                 }
-                if document.requires_expansion {
-                    word::read_document(&document.doc.value, self, depth);
-                }
+                let text = if document.requires_expansion {
+                    word::read_document(&document.doc.value, self, depth)
+                } else {
+                    Word::Literal(document.doc.value.clone())
+                };
+                self.values.push(text);
             }
             ast::IoRedirect::HereString(_, text) => {
-                let _text = word::read(&text.value, self, depth);
+                let text = word::read(&text.value, self, depth);
+                self.values.push(text);
             }
             ast::IoRedirect::OutputAndError(target, _append) => {
                 let target = word::read(&target.value, self, depth);

@@ -50,8 +50,8 @@ pub(super) fn read(raw: &str, reading: &mut Reading, depth: usize) -> Word {
 }
 
 /// Reads the body of a here-document that is expanded.
-pub(super) fn read_document(raw: &str, reading: &mut Reading, depth: usize) {
-    let _text = scan(raw, Within::Document, reading, depth);
+pub(super) fn read_document(raw: &str, reading: &mut Reading, depth: usize) -> Word {
+    scan(raw, Within::Document, reading, depth)
 }
 
 fn scan(raw: &str, within: Within, reading: &mut Reading, depth: usize) -> Word {

@@ -209,7 +209,6 @@ impl Executor {
             sight.operands.push(Operand { path: link, content });
         }
         match state {
-            State::Absent => {}
             State::Directory { .. } => sight.directory = Some(at),
             State::Symlink(_) | State::Other(_) => {
                 sight
@@ -227,7 +226,7 @@ impl Executor {
                 }
                 sight.operands.push(Operand { path: at, content });
             }
-            State::File(_) => {}
+            State::File(_) | State::Absent => {}
         }
         Ok(sight)
     }
