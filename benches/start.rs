@@ -7,7 +7,7 @@ use std::hint::black_box;
 use std::time::{Duration, Instant};
 
 use stockade::backend::namespaces::NetworkNamespace;
-use stockade::backend::seccomp::{self, Attempts, Filters, IpSockets, Role, Settings, UnixDomain};
+use stockade::backend::seccomp::{self, Attempts, Copies, Filters, IpSockets, Role, Settings, UnixDomain};
 use stockade::backend::{attributes, landlock};
 use stockade::config::{self, Context, Matchers};
 use stockade::policy::shell::{rule_covers, rule_matches};
@@ -58,6 +58,7 @@ fn steps() {
         unix: UnixDomain::of(profile.unix_sockets, 7),
         role: Role::Command,
         attempts: Attempts::Unseen,
+        copies: Copies::None,
     };
     let worker = Settings {
         role: Role::Worker,

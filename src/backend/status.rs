@@ -217,6 +217,15 @@ pub enum Refusal {
         /// The regime.
         regime: &'static str,
     },
+    /// Protected names are to be kept from changing, which mounts alone do.
+    #[error(
+        "`sandbox.protect: prevent` needs mounts, and the `{regime}` regime has none; \
+         set `protect: default` to have protected names restored after each command"
+    )]
+    Prevent {
+        /// The regime.
+        regime: &'static str,
+    },
     /// Protected names can neither be kept nor restored.
     #[error(
         "names that the host will later trust or run ({what}) are neither protected nor restored in the `{regime}` regime; \
@@ -239,6 +248,7 @@ impl Refusal {
             | Self::Seatbelt(_)
             | Self::Hosts { .. }
             | Self::Protected { .. }
+            | Self::Prevent { .. }
             | Self::Unprotected { .. } => true,
             Self::Abi { .. }
             | Self::AbiInside { .. }
@@ -312,16 +322,16 @@ pub fn metadata(regime: Regime, residuals: Residuals) -> Result<ClauseStatus, Re
 /// The status of protected names in a regime, or why the config does not admit it.
 ///
 /// Without a mount namespace nothing can prevent writes to part of a writable tree, so all of them are
-/// undone. With one, those that exist are read-only; the rest is undone there too.
+/// undone. With one, what the host runs at once is covered where it exists, or all that exists is read-only where the config
+/// says `prevent`; the rest is undone there too.
 pub fn protected(
     protect: &Protect,
     fallback: ProtectFallback,
     residuals: Residuals,
     regime: Regime,
 ) -> Result<Vec<ClauseStatus>, Refusal> {
-    let files = match protect {
-        Protect::None => return Ok(Vec::new()),
-        Protect::Default(files) => files,
+    let Some(files) = protect.files() else {
+        return Ok(Vec::new());
     };
     let (what, name) = match regime {
         Regime::None => (PROTECTED, "none"),
@@ -333,8 +343,18 @@ pub fn protected(
                 regime: "seatbelt",
             });
         }
-        Regime::Namespaces => (PROTECTED_REST, "namespaces"),
+        Regime::Namespaces => match protect {
+            Protect::None | Protect::Default(_) => (NOT_COVERED, "namespaces"),
+            Protect::Prevent(_) => (PROTECTED_REST, "namespaces"),
+        },
     };
+    match (protect, regime) {
+        // Only mounts prevent.
+        (Protect::Prevent(_), Regime::None | Regime::Landlock) => {
+            return Err(Refusal::Prevent { regime: name });
+        }
+        (Protect::None | Protect::Default(_) | Protect::Prevent(_), _) => {}
+    }
     match (fallback, residuals) {
         // What is undone has a window, so it is a residual as well.
         (ProtectFallback::Undo, Residuals::Report) => {}
@@ -351,8 +371,13 @@ pub fn protected(
     let (mut clauses, present) = match regime {
         Regime::None | Regime::Landlock | Regime::Seatbelt => (vec![names(Status::Undone)], Status::Undone),
         Regime::Namespaces => {
-            let absent = clause(PROTECTED_REST.to_owned(), Status::Undone);
-            (vec![names(Status::Enforced), absent], Status::Enforced)
+            let (held, rest) = match protect {
+                Protect::None | Protect::Default(_) => (COVERED, NOT_COVERED),
+                Protect::Prevent(_) => (PROTECTED, PROTECTED_REST),
+            };
+            let held = clause(held.to_owned(), Status::Enforced);
+            let rest = clause(rest.to_owned(), Status::Undone);
+            (vec![held, rest], Status::Enforced)
         }
     };
     clauses.extend(files.iter().map(|file| clause(file.to_string(), present.clone())));
@@ -363,6 +388,12 @@ pub fn protected(
 const PROTECTED_REST: &str = "git hooks and config, shell rc files, editor and agent settings that do not exist yet, \
     are links, or come after the first 512";
 const _: () = assert!(MOST_PROTECTED == 512, "what PROTECTED_REST says");
+
+/// What the host runs or obeys at once.
+const COVERED: &str = "git config and hooks";
+/// What is restored after a command even where mounts can be made.
+const NOT_COVERED: &str = "shell rc files, editor and agent settings, and git config and hooks that do not exist yet, \
+    are links, come after the first 512, or are of a repository that a command made";
 
 const PROTECTED: &str = "git hooks and config, shell rc files, editor and agent settings";
 

@@ -70,6 +70,7 @@ pub(super) fn of(loaded: &Loaded) -> Vec<(&'static str, Value)> {
             "protect",
             match policy.protect {
                 Protect::Default(_) => "default",
+                Protect::Prevent(_) => "prevent",
                 Protect::None => "none: what you will later trust or run may be changed",
             }
             .into(),

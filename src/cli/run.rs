@@ -195,9 +195,10 @@ pub(super) fn tell_put_back(restored: &[Restored], unsettled: Option<&str>, when
             |place| format!("; what was there is kept in {place}"),
         );
         say(&format!(
-            "stockade: {path} is protected and was {} {when}; restored{}{kept}\n",
+            "stockade: {path} is protected and was {} {when}; restored{}{kept}{}\n",
             restored.what,
-            restored.because()
+            restored.because(),
+            restored.warning()
         ));
     }
     if let Some(why) = unsettled {

@@ -285,7 +285,7 @@ fn protect(
 ) -> Result<(), ConfigError> {
     places.retain(|place| lies_in(place, writable));
     match &mut loaded.policy.protect {
-        Protect::Default(files) => {
+        Protect::Default(files) | Protect::Prevent(files) => {
             files.extend(places);
             files.extend(layers.iter().flat_map(|layers| layers.config_files.iter().cloned()));
             files.sort();

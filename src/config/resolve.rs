@@ -172,6 +172,7 @@ fn protect(layers: &Layers) -> Protect {
     match sandbox(layers, |s| &s.protect).map(|(_, found)| found.value) {
         None if layers.role == Role::Ceiling => Protect::None,
         None | Some(RawProtect::Default) => Protect::Default(layers.config_files.clone()),
+        Some(RawProtect::Prevent) => Protect::Prevent(layers.config_files.clone()),
         Some(RawProtect::None) => Protect::None,
     }
 }

@@ -31,7 +31,14 @@ words! {
         Rw,
     }
     /// Whether names the host will later trust or run are protected.
-    RawProtect { Default, None }
+    RawProtect {
+        /// What the host runs at once cannot be changed; the rest is restored after each command.
+        Default,
+        /// Nothing of it that exists can be changed.
+        Prevent,
+        /// They are not.
+        None,
+    }
     /// What to do about protected names where a write-deny cannot be held.
     RawProtectFallback {
         /// Refuse to start.

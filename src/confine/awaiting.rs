@@ -1,6 +1,5 @@
 //! The parent's handle on a stage that has no plan yet.
 
-use std::ffi::OsString;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream as StdUnixStream;
 use std::path::PathBuf;
@@ -13,7 +12,7 @@ use super::channel::{next_message, registered, send};
 use super::child::Child;
 use super::dispatch::{Keeps, hear_out};
 use super::error::ConfineError;
-use super::protocol::{Announcement, Place, ProtectSetup, Reply, StartFailure};
+use super::protocol::{Announcement, Covered, Place, ProtectSetup, Reply, StartFailure};
 use super::session::{self, Named};
 use super::unheard;
 use super::vigil::Vigil;
@@ -116,8 +115,8 @@ impl Stage {
         refusal
     }
 
-    /// The protected names that are there; a stage says it once, and only where it is [behind mounts](Place::is_behind_mounts).
-    pub async fn present(&mut self) -> Result<Vec<OsString>, ConfineError> {
+    /// The protected names that mounts are to cover; a stage says it once, and only where it is [behind mounts](Place::is_behind_mounts).
+    pub async fn present(&mut self) -> Result<Vec<Covered>, ConfineError> {
         match next_message(self.reader.as_ref()).await? {
             Some(Reply::Present(paths)) => Ok(paths),
             Some(Reply::Refused(failure)) => Err(ConfineError::Step(failure)),

@@ -205,11 +205,10 @@ pub(super) async fn dispatch(
 
 #[cfg(test)]
 mod tests {
-    use std::ffi::OsString;
     use std::os::unix::net::UnixStream;
 
     use super::super::channel::registered;
-    use super::super::protocol::Step;
+    use super::super::protocol::{Covered, Step};
     use super::super::wire;
     use super::*;
 
@@ -233,7 +232,15 @@ mod tests {
 
     #[tokio::test]
     async fn a_stage_that_is_heard_out_is_heard_to_its_last_word_and_the_first_reason_counts() {
-        let long = || Reply::Present(vec![OsString::from("x".repeat(4000)); 200]);
+        let long = || {
+            Reply::Present(vec![
+                Covered {
+                    path: "x".repeat(4000).into(),
+                    copy: None
+                };
+                200
+            ])
+        };
         let reason = heard(vec![long(), refused("first"), long(), refused("second")]).await;
         assert_eq!(reason.unwrap().detail, "first");
     }

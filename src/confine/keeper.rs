@@ -20,12 +20,12 @@ use nix::sys::signalfd::{SfdFlags, SignalFd};
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::Pid;
 
+use super::covering::Shown;
 use super::protocol::{Answer, Inquiry, KeeperReply, KeeperRequest, ProtectSetup, Reply, Violation};
 use super::sampling::Samples;
 use super::undone::{bounded, offers, put_back, reported, summary};
 use super::wire::{receive, send};
 use super::{complaint, protect, session, sweep, sys};
-use crate::backend::namespaces::MOST_PROTECTED;
 
 /// How often a watched tree is measured.
 const SAMPLE_EVERY: Duration = Duration::from_millis(50);
@@ -51,8 +51,8 @@ pub(crate) struct Keeper<'a> {
     /// What the last guard saw of the tree.
     known: Option<protect::Known>,
     lock: Option<Flock<File>>,
-    /// Whether mounts were to cover protected names, and nobody knew which.
-    is_uncovered: bool,
+    /// What mounts show in the place of protected names.
+    shown: Shown,
     /// Until when protected names that were recorded hold for a command that has not come yet.
     prepared: Option<Instant>,
     recovered: Vec<Violation>,
@@ -81,7 +81,7 @@ impl<'a> Keeper<'a> {
             offers: None,
             known: None,
             lock: None,
-            is_uncovered: false,
+            shown: Shown::default(),
             prepared: None,
             recovered: Vec::new(),
             unrecovered: Vec::new(),
@@ -106,14 +106,15 @@ impl<'a> Keeper<'a> {
         }
     }
 
-    /// Tells the parent of the protected names that are there, to be covered by mounts; [`prepare`](Self::prepare) has
-    /// recorded them. Where it could not, nothing may run behind mounts that cover nothing.
+    /// Tells the parent which protected names mounts are to cover; [`prepare`](Self::prepare) has recorded them. Where it
+    /// could not, nothing may run behind mounts that cover nothing.
     pub(crate) fn tell_present(&mut self) {
-        self.is_uncovered = self.protect.is_some() && self.guard.is_none();
-        let present = self.guard.as_ref().map(|guard| guard.present(MOST_PROTECTED));
-        let present = present.into_iter().flatten().map(PathBuf::into_os_string).collect();
+        let covered = match self.record_once() {
+            Ok(()) => self.shown.cover(self.protect.as_ref(), self.guard.as_ref()),
+            Err(why) => self.shown.fail(why),
+        };
         // A parent that is gone is noticed by whoever reads from it next.
-        let _told = send(self.control, &Reply::Present(present), &[]);
+        let _told = send(self.control, &Reply::Present(covered), &[]);
     }
 
     /// Serves until parent or worker is gone, cleans up, and ends the process. `complaints` is what the worker
@@ -239,7 +240,7 @@ impl<'a> Keeper<'a> {
     /// Records protected names while the parent makes ready the command that it is about to start.
     fn expect(&mut self) {
         // What is recorded holds for a command that runs, or for this one already.
-        if self.guard.is_none() && !self.is_uncovered {
+        if self.guard.is_none() && self.shown.failed().is_none() {
             // Why it cannot be recorded is told when the command asks for it.
             self.prepared = self.record().ok().map(|()| Instant::now() + STAYS_FRESH_AT_ONCE);
         }
@@ -247,10 +248,8 @@ impl<'a> Keeper<'a> {
 
     /// Has the protected names recorded for a command that starts now.
     fn snapshot(&mut self) -> Result<(), String> {
-        if self.is_uncovered {
-            self.record()?;
-            self.release()?;
-            return Err("protected names could not be looked at when the session began; start a new one".to_owned());
+        if let Some(why) = self.shown.failed() {
+            return Err(why);
         }
         match self.prepared.take() {
             Some(until) if Instant::now() < until => {}
@@ -260,7 +259,9 @@ impl<'a> Keeper<'a> {
             }
             None => self.record()?,
         }
-        let claimed = self.guard.as_mut().map_or(Ok(()), protect::Guard::claim);
+        let shown = &self.shown;
+        let ready = |guard: &mut protect::Guard| shown.lay(guard).and_then(|()| guard.claim());
+        let claimed = self.guard.as_mut().map_or(Ok(()), ready);
         claimed.map_err(|error| {
             // Nobody may settle what no command came for.
             let released = self.release().err();
@@ -268,6 +269,15 @@ impl<'a> Keeper<'a> {
                 .into_iter()
                 .fold(error.to_string(), |told, why| format!("{told}; {why}"))
         })
+    }
+
+    /// Records them where that failed before.
+    fn record_once(&mut self) -> Result<(), String> {
+        if self.guard.is_none() {
+            self.record()?;
+            self.prepared = Some(Instant::now() + STAYS_FRESH);
+        }
+        Ok(())
     }
 
     /// Records the protected names, for nobody yet.
@@ -288,7 +298,7 @@ impl<'a> Keeper<'a> {
                 return Err(why);
             }
         }
-        // What nobody wanted until the next command nobody wants.
+        // Offers expire when the next command starts.
         self.offers = None;
         let guard = protect::Guard::ahead(&roots, &extra, store, &setup.person, self.known.as_ref());
         self.guard = Some(guard.map_err(|error| error.to_string())?);
@@ -305,7 +315,7 @@ impl<'a> Keeper<'a> {
         let Some(guard) = self.guard.take() else {
             return (violations, None);
         };
-        let protect::After { settled, known, offers } = guard.settle_knowing();
+        let protect::After { settled, known, offers } = guard.settle_knowing(self.shown.copies());
         self.known = known;
         self.offers = offers;
         violations.extend(settled.violations.into_iter().map(reported));

@@ -64,6 +64,7 @@ impl Mounts {
         for step in &world.mounts.steps {
             match step {
                 MountStep::Bind { path, .. }
+                | MountStep::Copy { path, .. }
                 | MountStep::MaskDirectory { path }
                 | MountStep::MaskFile { path }
                 | MountStep::Proc { path }
@@ -83,6 +84,7 @@ impl Mounts {
             match step {
                 MountStep::Freeze { path } => drop(compare(path, step)?),
                 MountStep::Bind { .. }
+                | MountStep::Copy { .. }
                 | MountStep::MaskDirectory { .. }
                 | MountStep::MaskFile { .. }
                 | MountStep::Symlink { .. }
@@ -201,6 +203,9 @@ fn compare(path: &OsStr, step: &MountStep) -> Result<OwnedFd, StartFailure> {
     let as_planned = match step {
         MountStep::Bind {
             device, inode, beneath, ..
+        }
+        | MountStep::Copy {
+            device, inode, beneath, ..
         } => {
             let is_directory = kind == SFlag::S_IFDIR;
             stat.st_dev == *device && stat.st_ino == *inode && is_directory == (*beneath == Beneath::Directory)
@@ -236,7 +241,7 @@ fn flags(step: &MountStep) -> FsFlags {
             safe | FsFlags::ST_RDONLY
         }
         MountStep::Proc { .. } => safe | FsFlags::ST_NOEXEC,
-        MountStep::Dev { .. } | MountStep::Tmp { .. } => safe,
+        MountStep::Copy { .. } | MountStep::Dev { .. } | MountStep::Tmp { .. } => safe,
         MountStep::Symlink { .. } => FsFlags::empty(),
     }
 }

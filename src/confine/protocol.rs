@@ -8,7 +8,7 @@ use super::attempted::Attempted;
 pub use super::expected::Expected;
 pub use super::failure::{StartFailure, Step};
 pub use super::place::Place;
-use super::protect::Person;
+pub use super::protecting::{Covered, Covering, ProtectSetup, Violation};
 use crate::backend::Plan;
 
 /// What the stage is told first, before the directory exists: what it must remove if the parent dies. The keeper's
@@ -31,19 +31,6 @@ pub struct SetupMessage {
     pub plan: Option<Plan>,
     /// What it is started for.
     pub expected: Expected,
-}
-
-/// What the keeper needs to watch protected names.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ProtectSetup {
-    /// The writable roots.
-    pub roots: Vec<OsString>,
-    /// Protected files by path.
-    pub extra: Vec<OsString>,
-    /// The directory, outside every root, that holds journal and quarantine.
-    pub store: OsString,
-    /// Whose git may run or obey what lies in the roots.
-    pub person: Person,
 }
 
 /// Parent → worker.
@@ -171,8 +158,8 @@ pub enum Counting {
 /// Worker → parent.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub enum Reply {
-    /// The protected names that are there, before the plan is made; only [behind mounts](Place::is_behind_mounts).
-    Present(Vec<OsString>),
+    /// What mounts are to cover, before the plan is made; only [behind mounts](Place::is_behind_mounts).
+    Present(Vec<Covered>),
     /// The worker is confined and its self-test passed.
     Ready,
     /// The session cannot start; the worker has exited.
@@ -210,19 +197,6 @@ pub struct Ended {
     pub unsettled: Option<String>,
     /// What it attempted, where the plan has somebody look.
     pub attempted: Attempted,
-}
-
-/// A protected name that a command changed, and what was done about it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Violation {
-    /// The protected path.
-    pub path: OsString,
-    /// What the command did to it.
-    pub what: String,
-    /// Where the intruder is kept.
-    pub quarantined: Option<OsString>,
-    /// The setting of a new git config that was the reason, where one was.
-    pub setting: Option<Vec<u8>>,
 }
 
 /// How a command's first process ended, or why there was none.

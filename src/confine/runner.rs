@@ -206,6 +206,10 @@ impl Standing {
             signals: &self.signals,
             report: &self.report,
             attributes: plan.map(|plan| plan.attributes.clone()).unwrap_or_default(),
+            copies: plan
+                .and_then(|plan| plan.world.as_ref())
+                .map(|world| world.mounts.copied_files().collect())
+                .unwrap_or_default(),
             attempts: Attempts::of(watched),
             listening: Listening::new(self.around, ours),
             broker: None,

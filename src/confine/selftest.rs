@@ -8,12 +8,12 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
 use nix::errno::Errno;
-use nix::fcntl::{OFlag, open};
+use nix::fcntl::{AT_FDCWD, AtFlags, OFlag, open};
 use nix::mount::{MsFlags, mount};
 use nix::sched::{CloneFlags, unshare};
 use nix::sys::signal::kill;
 use nix::sys::socket::{AddressFamily, SockFlag, SockType, socket};
-use nix::sys::stat::Mode;
+use nix::sys::stat::{Mode, fstatat};
 use nix::unistd::Pid;
 
 use super::session::LOCK;
@@ -148,7 +148,18 @@ fn namespaces(world: &World, refused: Errno) -> Result<(), String> {
             ));
         }
     }
+    let copies: Vec<_> = world.mounts.copies().collect();
     for path in &world.protected {
+        if let Some((_, identity, _)) = copies.iter().find(|(at, ..)| *at == path.as_os_str()) {
+            let there = fstatat(AT_FDCWD, path.as_os_str(), AtFlags::AT_SYMLINK_NOFOLLOW);
+            match there.map(|there| (there.st_dev, there.st_ino)) {
+                Ok(found) if found == *identity => continue,
+                // What somebody on the host has removed since took its copy along.
+                Err(Errno::ENOENT) => continue,
+                Ok(_) => return Err(format!("{} is protected, and no copy is in its place", display(path))),
+                Err(errno) => return Err(format!("{} fails for another reason: {}", display(path), errno.desc())),
+            }
+        }
         match open(path.as_os_str(), OFlag::O_WRONLY | OFlag::O_CLOEXEC, Mode::empty()) {
             // A directory; or what somebody on the host has removed since.
             Err(Errno::EROFS | Errno::EACCES | Errno::EISDIR | Errno::ENOENT) => {}

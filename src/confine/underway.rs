@@ -30,6 +30,8 @@ pub(super) struct Underway<'a> {
     /// Where stops come from.
     pub(super) report: &'a OwnedFd,
     pub(super) attributes: AttributePlan,
+    /// The files onto which renames are carried out, by device and inode.
+    pub(super) copies: Vec<(u64, u64)>,
     pub(super) attempts: Attempts,
     pub(super) listening: Listening,
     pub(super) broker: Option<Broker>,
@@ -126,7 +128,7 @@ impl Underway<'_> {
                 };
                 let broker =
                     Broker::new(listener, self.attributes.clone()).map_err(|error| failed(error.to_string()))?;
-                self.broker = Some(broker);
+                self.broker = Some(broker.over(self.copies.clone()));
                 if self.terminal {
                     self.own_files = ruleset::own_process_files(self.child);
                 }

@@ -22,7 +22,9 @@ pub(super) fn reported(violation: protect::Violation) -> Violation {
         path: violation.path.into_os_string(),
         what: violation.what.word().to_owned(),
         quarantined: violation.quarantined.map(PathBuf::into_os_string),
-        setting: violation.setting,
+        settings: violation.named.settings,
+        more_settings: violation.named.more as u64,
+        is_other_in_head: violation.is_other_in_head,
     }
 }
 
@@ -32,8 +34,8 @@ pub(super) fn bounded(
 ) -> (Vec<Violation>, Option<String>) {
     let size = |violation: &Violation| {
         let kept = violation.quarantined.as_ref().map_or(0, |place| place.len());
-        let setting = violation.setting.as_ref().map_or(0, Vec::len);
-        violation.path.len() + violation.what.len() + kept + setting
+        let settings: usize = violation.settings.iter().map(Vec::len).sum();
+        violation.path.len() + violation.what.len() + kept + settings
     };
     let all = violations.len();
     let mut room = ROOM;
@@ -95,7 +97,9 @@ mod tests {
             path: "x".repeat(length).into(),
             what: "created".to_owned(),
             quarantined: None,
-            setting: None,
+            settings: Vec::new(),
+            more_settings: 0,
+            is_other_in_head: false,
         };
         let few = vec![violation(4096); 3];
         assert_eq!(bounded((few.clone(), None)), (few, None));

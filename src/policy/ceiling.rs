@@ -17,7 +17,7 @@ use super::grant::Origin;
 use super::limits::Limits;
 use super::network::{Network, Reached, UnixSockets};
 use super::path::{AbsPath, escape};
-use super::policy::{HomeChoice, OsSandbox, Policy, Protect};
+use super::policy::{HomeChoice, OsSandbox, Policy};
 use super::right::Rights;
 
 /// The ceilings a policy stands under.
@@ -172,10 +172,7 @@ impl Policy {
                 HomeChoice::Private => HomeChoice::Private,
                 HomeChoice::Real => self.home,
             };
-            self.protect = match (&self.protect, &most.protect) {
-                (Protect::None, Protect::Default(_)) => Protect::Default(Vec::new()),
-                (own, _) => own.clone(),
-            };
+            self.protect = self.protect.and(&most.protect);
         }
         self.ceilings.all = ceilings;
         self.ceilings.cuts.extend(found);
@@ -245,8 +242,8 @@ impl Policy {
             let key = "sandbox.require_os_sandbox";
             cut(key, setting(key, "false"));
         }
-        if let (Protect::None, Protect::Default(_)) = (&self.protect, &most.protect) {
-            cut("sandbox.protect", setting("sandbox.protect", "none"));
+        if self.protect.and(&most.protect).word() != self.protect.word() {
+            cut("sandbox.protect", setting("sandbox.protect", self.protect.word()));
         }
         if self.protect_fallback > most.protect_fallback {
             cut("sandbox.protect_fallback", setting("sandbox.protect_fallback", "undo"));

@@ -130,8 +130,43 @@ pub struct BasePath {
 pub enum Protect {
     /// Nothing is protected.
     None,
-    /// The default names, and these files by path (the config itself).
+    /// The default names, and these files by path (the config itself): what the host runs at once is covered, the rest is
+    /// restored after each command.
     Default(Vec<AbsPath>),
+    /// The same names: all that exist are read-only.
+    Prevent(Vec<AbsPath>),
+}
+
+impl Protect {
+    /// The files that are protected by path; `None` where nothing is protected.
+    pub fn files(&self) -> Option<&[AbsPath]> {
+        match self {
+            Self::None => None,
+            Self::Default(files) | Self::Prevent(files) => Some(files),
+        }
+    }
+
+    /// The stricter of two, with the files of the first.
+    #[must_use]
+    pub fn and(&self, most: &Self) -> Self {
+        match (self, most) {
+            (Self::None, Self::Default(_)) => Self::Default(Vec::new()),
+            (Self::None, Self::Prevent(_)) => Self::Prevent(Vec::new()),
+            (Self::Default(files), Self::Prevent(_)) => Self::Prevent(files.clone()),
+            (Self::None, Self::None)
+            | (Self::Default(_), Self::None | Self::Default(_))
+            | (Self::Prevent(_), Self::None | Self::Default(_) | Self::Prevent(_)) => self.clone(),
+        }
+    }
+
+    /// The word of the config for it.
+    pub const fn word(&self) -> &'static str {
+        match self {
+            Self::None => "none",
+            Self::Default(_) => "default",
+            Self::Prevent(_) => "prevent",
+        }
+    }
 }
 
 /// `sandbox.protect_fallback`. Ordered: less is stricter.

@@ -361,8 +361,8 @@ impl Executor {
                 let profile = worker_profile(profile.clone(), &session)?;
                 let around = if place.is_behind_mounts() {
                     Surroundings {
-                        protect: watched::paths(stage.present().await?, protect)?,
                         shown: shown(&session)?,
+                        ..watched::covered(stage.present().await?, protect)?
                     }
                 } else {
                     Surroundings::default()

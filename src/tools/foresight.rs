@@ -10,6 +10,7 @@ use std::sync::OnceLock;
 use super::call::{ShellCall, ToolError};
 use super::executor::Places;
 use super::fall;
+use super::filters;
 use super::footing::{Chosen, Footing};
 use super::narrowing::Narrowing;
 use super::permission::{judged, needs_answer};
@@ -28,7 +29,7 @@ use crate::profile::{Asked, Call, Profile, derive};
 /// it was. What the config wants instead is made when that is known.
 pub fn prepare_usual(backend: Option<BackendChoice>, context: &Context) {
     let worked = || trust::state_dir(context).is_some_and(|state| remembered::is_kept(state.as_path()));
-    plan::prepare_usual_filters(match backend {
+    filters::prepare_usual_filters(match backend {
         Some(BackendChoice::Namespaces | BackendChoice::Bwrap) => NetworkNamespace::Own,
         Some(BackendChoice::Auto) | None if worked() => NetworkNamespace::Own,
         Some(BackendChoice::Landlock | BackendChoice::Auto) | None => NetworkNamespace::Host,
@@ -101,7 +102,7 @@ impl Prospect {
         }
         if let Footing::Confined(ground) = &chosen.footing {
             fall::protects(&policy, *ground)?;
-            plan::prepare_filters(&envelope, *ground);
+            filters::prepare_filters(&envelope, *ground);
         }
         Ok(Self {
             policy,

@@ -26,6 +26,7 @@ pub mod executor;
 pub mod explain;
 mod fall;
 pub mod files;
+mod filters;
 pub mod footing;
 mod foresight;
 pub mod function;

@@ -62,9 +62,15 @@ pub struct Restored {
     pub what: String,
     /// Where the intruder is kept, escaped.
     pub quarantined: Option<String>,
-    /// The setting of a new git config for which it could not stay, escaped; absent where none was the reason.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub setting: Option<String>,
+    /// The settings of a git config that were undone, escaped; what else it sets stays. Absent where none was the reason.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub settings: Vec<String>,
+    /// How many more settings were undone; absent where there are none.
+    #[serde(skip_serializing_if = "is_none")]
+    pub more_settings: u64,
+    /// Whether HEAD has another version than what is there now, so that a commit of everything would revert it.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub is_other_in_head: bool,
     /// Whether a person saw the change and wanted it all the same.
     pub then: Then,
 }
@@ -84,10 +90,11 @@ impl Restored {
             .as_ref()
             .map(|place| format!("; what was there is kept in {place}"));
         format!(
-            "{} is protected and was {} meanwhile; restored{because}{}",
+            "{} is protected and was {} meanwhile; restored{because}{}{}",
             self.path,
             self.what,
-            kept.unwrap_or_default()
+            kept.unwrap_or_default(),
+            self.warning()
         )
     }
 
@@ -96,13 +103,39 @@ impl Restored {
         self.what == "gone"
     }
 
-    /// Why it could not stay, where one setting is the reason.
-    pub fn because(&self) -> String {
-        let setting = self.setting.as_ref();
-        setting.map_or_else(String::new, |setting| {
-            format!(", for it sets `{setting}`, which may make git run something")
-        })
+    /// What a commit of everything would do, where HEAD has another version.
+    pub fn warning(&self) -> String {
+        if !self.is_other_in_head {
+            return String::new();
+        }
+        let now = match self.what.as_str() {
+            "created" => "there is none now; do not commit that",
+            _ => "what is there now is the old one; do not commit it",
+        };
+        format!(". HEAD has another version of it: {now} by accident")
     }
+
+    /// Which settings were undone, where some were the reason.
+    pub fn because(&self) -> String {
+        if self.settings.is_empty() {
+            return String::new();
+        }
+        let mut names: Vec<String> = self.settings.iter().map(|name| format!("`{name}`")).collect();
+        if self.more_settings > 0 {
+            names.push(format!("{} more", self.more_settings));
+        }
+        let last = names.pop().unwrap_or_default();
+        let all = match names.as_slice() {
+            [] => last,
+            others => format!("{} and {last}", others.join(", ")),
+        };
+        format!(" as to {all}, which may make git run something or lead it elsewhere")
+    }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "what serde asks for")]
+fn is_none(count: &u64) -> bool {
+    *count == 0
 }
 
 /// What became of a change after it was undone.
@@ -124,7 +157,9 @@ impl From<Violation> for Restored {
             path: shown(violation.path.as_bytes()),
             what: shown(violation.what.as_bytes()),
             quarantined: violation.quarantined.as_ref().map(|path| shown(path.as_bytes())),
-            setting: violation.setting.as_deref().map(shown),
+            settings: violation.settings.iter().map(|name| shown(name)).collect(),
+            more_settings: violation.more_settings,
+            is_other_in_head: violation.is_other_in_head,
             whole: violation.path,
             then: Then::StayedUndone,
         }
@@ -323,7 +358,9 @@ mod tests {
             path: evil.into(),
             what: evil.to_owned(),
             quarantined: Some(evil.into()),
-            setting: Some(evil.into()),
+            settings: vec![evil.into()],
+            more_settings: 0,
+            is_other_in_head: true,
         };
         let shown = serde_json::to_string(&Restored::from(violation)).unwrap();
         let statuses =
@@ -343,14 +380,16 @@ mod tests {
             path: path.clone().into(),
             what: "linked".to_owned(),
             quarantined: Some(path.clone().into()),
-            setting: Some(path.into_bytes()),
+            settings: vec![path.into_bytes()],
+            more_settings: 0,
+            is_other_in_head: false,
         };
         for letter in ["a", "ä", "\u{1b}"] {
             let restored = Restored::from(violation(long(letter)));
             for text in [
                 Some(&restored.path),
                 restored.quarantined.as_ref(),
-                restored.setting.as_ref(),
+                restored.settings.first(),
             ] {
                 let text = text.unwrap();
                 assert!(text.len() <= 6 * MOST_SHOWN + 40, "{}", text.len());
@@ -359,6 +398,9 @@ mod tests {
             }
         }
         let short = Restored::from(violation("/a".to_owned()));
-        assert_eq!((short.path.as_str(), short.setting.as_deref()), ("/a", Some("/a")));
+        assert_eq!(
+            (short.path.as_str(), short.settings.as_slice()),
+            ("/a", ["/a".to_owned()].as_slice())
+        );
     }
 }

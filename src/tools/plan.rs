@@ -6,17 +6,16 @@ use std::hash::{Hash, Hasher};
 
 use sha2::{Digest, Sha256};
 
+use super::filters::{copies_in, settings};
 use crate::backend::host::Maker;
 use crate::backend::landlock::{self, LandlockPlan};
-use crate::backend::namespaces::NetworkNamespace;
+use crate::backend::namespaces::{NetworkNamespace, PrivateCopy};
 use crate::backend::seatbelt::{self, SeatbeltPlan};
-use crate::backend::seccomp::{
-    self, Attempts, Filters, IpSockets, Role, SeccompError, SeccompWitness, Settings, UnixDomain,
-};
+use crate::backend::seccomp::{self, Attempts, Filters, Role, SeccompError, SeccompWitness};
 use crate::backend::status::{ClauseStatus, Refusal};
 use crate::backend::survey::{Survey, SurveyError};
 use crate::backend::{Exit, Plan, Regime, World, attributes, namespaces};
-use crate::confine::{Place, send_thread_off};
+use crate::confine::Place;
 use crate::policy::{AbsPath, DenyFallback, Network, Policy, Residuals};
 use crate::profile::order::Permission;
 use crate::profile::{Asked, Call, Profile, Witness, files_within};
@@ -110,8 +109,10 @@ impl Walls {
 /// What of the host concerns namespaces, beside the profile.
 #[derive(Debug, Clone, Default)]
 pub struct Surroundings {
-    /// Protected paths that exist now.
+    /// Protected paths that exist now, to be read-only.
     pub protect: Vec<AbsPath>,
+    /// Protected paths that exist now and have copies.
+    pub copies: Vec<PrivateCopy>,
     /// What must be seen inside though nobody is granted it.
     pub shown: Vec<AbsPath>,
 }
@@ -155,6 +156,8 @@ pub struct Draft {
     ground: Ground,
     /// Files that mounts may show though no clause speaks of them.
     shown: Vec<AbsPath>,
+    /// Private copies that mounts may show.
+    copies: Vec<PrivateCopy>,
 }
 
 /// Lowers a profile for a worker and its commands; [`Draft::prove`] is still to come.
@@ -167,8 +170,12 @@ fn draft_after(seen: &Survey, profile: &Profile, ground: Ground, around: &Surrou
         Walls::Landlock => lower_landlock(seen, profile, ground),
         Walls::Namespaces(maker) => lower_namespaces(seen, profile, ground, maker, around),
     }?;
-    let shown = around.shown.clone();
-    Ok(Draft { lowered, ground, shown })
+    Ok(Draft {
+        lowered,
+        ground,
+        shown: around.shown.clone(),
+        copies: around.copies.clone(),
+    })
 }
 
 impl Draft {
@@ -192,6 +199,7 @@ impl Draft {
                     argv: &world.mounts.render(),
                     layer: &plan.landlock,
                     own: &world.own,
+                    copies: &self.copies,
                     stage: &self.shown,
                 };
                 namespaces::validate(&walls, profile, &self.lowered.survey)
@@ -200,9 +208,10 @@ impl Draft {
         .map_err(PlanError::WeakPlan)?;
         files_within(&plan.attributes, profile).map_err(PlanError::WeakPlan)?;
         let watched = plan.watched.iter().map(|filters| (Attempts::Watched, filters));
+        let copies = copies_in(plan.world.as_ref());
         for (attempts, filters) in std::iter::once((Attempts::Unseen, &plan.filters)).chain(watched) {
             for role in [Role::Worker, Role::Command] {
-                let settings = settings(profile, role, attempts, self.ground);
+                let settings = settings(profile, role, attempts, copies, self.ground);
                 seccomp::hold(filters.of(role), settings).map_err(PlanError::WeakFilter)?;
             }
         }
@@ -223,6 +232,7 @@ fn lower_namespaces(
         residuals: ground.residuals,
         tmp_bytes: tmp_bytes(profile),
         protect: around.protect.clone(),
+        copies: around.copies.clone(),
         stage: around.shown.clone(),
     };
     let survey = namespaces::survey_after(seen, profile, &options)?;
@@ -270,7 +280,8 @@ fn complete(
     profile: &Profile,
     ground: Ground,
 ) -> Result<Plan, PlanError> {
-    let made = |role, attempts| seccomp::made(settings(profile, role, attempts, ground));
+    let copies = copies_in(world.as_ref());
+    let made = |role, attempts| seccomp::made(settings(profile, role, attempts, copies, ground));
     let filters = |attempts| -> Result<Filters, SeccompError> {
         Ok(Filters {
             worker: made(Role::Worker, attempts)?,
@@ -290,53 +301,12 @@ fn complete(
     })
 }
 
-/// Has the filters for a profile on this ground made and proven meanwhile.
-pub(super) fn prepare_filters(profile: &Profile, ground: Ground) {
-    let of = |role| settings(profile, role, Attempts::Unseen, ground);
-    seccomp::prepare([Role::Command, Role::Worker].map(of), send_thread_off);
-}
-
-/// The same for the filters that most commands get.
-pub(super) fn prepare_usual_filters(namespace: NetworkNamespace) {
-    let of = |role| usual(role, namespace);
-    seccomp::prepare([Role::Command, Role::Worker].map(of), send_thread_off);
-}
-
-/// Without network, in namespaces or on the machine's own.
-const fn usual(role: Role, namespace: NetworkNamespace) -> Settings {
-    Settings {
-        ip: IpSockets::of(&Network::Off, namespace),
-        unix: UnixDomain::Refused,
-        role,
-        attempts: Attempts::Unseen,
-    }
-}
-
 /// Lowers a profile to a Seatbelt text, and proves that the text permits no more than the profile.
 pub fn lower_seatbelt(profile: &Profile, residuals: Residuals) -> Result<(SeatbeltPlan, Vec<ClauseStatus>), PlanError> {
     let survey = seatbelt::survey(profile)?;
     let seatbelt::Lowered { plan, statuses } = seatbelt::lower(profile, &survey, &seatbelt::Options { residuals })?;
     seatbelt::validate(&plan, profile).map_err(PlanError::WeakPlan)?;
     Ok((plan, statuses))
-}
-
-pub(super) fn settings(profile: &Profile, role: Role, attempts: Attempts, ground: Ground) -> Settings {
-    Settings {
-        ip: IpSockets::of(
-            &profile.network,
-            match ground.walls {
-                Walls::Landlock => NetworkNamespace::Host,
-                Walls::Namespaces(_) => NetworkNamespace::of(&profile.network),
-            },
-        ),
-        unix: UnixDomain::of(profile.unix_sockets, ground.landlock_abi),
-        role,
-        attempts: match (attempts, ground.walls) {
-            // Mounts hide files; Landlock lets all of them be looked at.
-            (Attempts::Watched, Walls::Namespaces(_)) => Attempts::WatchedWithLooks,
-            (Attempts::Unseen | Attempts::Watched | Attempts::WatchedWithLooks, _) => attempts,
-        },
-    }
 }
 
 /// Checks that a profile derived for a call permits no more than the config's own words, nor than any ceiling over them.
@@ -404,10 +374,12 @@ mod tests {
     use super::*;
     use crate::backend::landlock::Beneath;
     use crate::backend::namespaces::{BindAccess, Step};
+    use crate::backend::seccomp::Copies;
     use crate::config::amend::load_amended;
     use crate::config::{Context, Matchers};
     use crate::policy::shell::{rule_covers, rule_matches};
     use crate::profile::derive;
+    use crate::tools::filters::usual;
 
     /// A profile that reads one directory.
     fn derived() -> Profile {
@@ -437,8 +409,8 @@ mod tests {
             (Walls::Namespaces(Maker::Stockade), NetworkNamespace::Own),
         ] {
             for role in [Role::Worker, Role::Command] {
-                let needed = settings(&derived(), role, Attempts::Unseen, ground(walls));
-                assert_eq!(usual(role, namespace), needed);
+                let needed = settings(&derived(), role, Attempts::Unseen, Copies::None, ground(walls));
+                assert_eq!(usual(role, namespace, Copies::None), needed);
             }
         }
     }

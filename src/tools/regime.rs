@@ -52,15 +52,18 @@ impl RegimeLine {
             .map(|root| root.path.to_string())
             .collect();
         match &policy.protect {
-            Protect::Default(_) if !roots.is_empty() => {
-                left_open.push(match ground.walls {
-                    Walls::Landlock => format!("protected names {AFTERWARDS}"),
-                    Walls::Namespaces(_) => format!(
+            Protect::Default(_) | Protect::Prevent(_) if !roots.is_empty() => {
+                left_open.push(match (ground.walls, &policy.protect) {
+                    (Walls::Namespaces(_), Protect::Prevent(_)) => format!(
                         "protected names that are new, are links or come after the first {MOST_PROTECTED} {AFTERWARDS}"
                     ),
+                    (Walls::Namespaces(_), Protect::Default(_) | Protect::None) => {
+                        format!("protected names but git's own settings and hooks {AFTERWARDS}")
+                    }
+                    (Walls::Landlock, _) => format!("protected names {AFTERWARDS}"),
                 });
             }
-            Protect::Default(_) | Protect::None => {}
+            Protect::Default(_) | Protect::Prevent(_) | Protect::None => {}
         }
         if profile.unix_sockets == UnixSockets::All {
             left_open.push(

@@ -5,17 +5,21 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use super::call::ToolError;
+use super::plan::Surroundings;
+use crate::backend::namespaces::PrivateCopy;
 use crate::config::ABSENT;
 use crate::confine::ConfineError;
 use crate::confine::protect::{self, Person, ProtectError};
-use crate::confine::protocol::ProtectSetup;
+use crate::confine::protocol::{Covered, Covering, ProtectSetup};
 use crate::policy::{AbsPath, Access, Operation, Policy, Protect, Right};
 use crate::profile::{FileReach as _, Profile};
 
 /// What protected names are looked for in, where there is anything to look for.
 pub(super) fn setup(policy: &Policy, envelope: &Profile, store: &Path, person: &Person) -> Option<ProtectSetup> {
-    let Protect::Default(extra) = &policy.protect else {
-        return None;
+    let (extra, cover) = match &policy.protect {
+        Protect::None => return None,
+        Protect::Default(extra) => (extra, Covering::RunAtOnce),
+        Protect::Prevent(extra) => (extra, Covering::Everything),
     };
     let writable: BTreeSet<OsString> = policy
         .roots
@@ -29,6 +33,7 @@ pub(super) fn setup(policy: &Policy, envelope: &Profile, store: &Path, person: &
     Some(ProtectSetup {
         roots: writable.into_iter().collect(),
         extra: extra.iter().map(|path| path.as_path().as_os_str().to_owned()).collect(),
+        cover,
         store: store.as_os_str().to_owned(),
         person: person.clone(),
     })
@@ -53,13 +58,23 @@ pub(super) fn present(policy: &Policy, envelope: &Profile, person: &Person) -> R
 
 /// The protected paths that the keeper found, if they are what it was told to look for. It read them from
 /// directories that an agent writes.
-pub(super) fn paths(present: Vec<OsString>, setup: Option<&ProtectSetup>) -> Result<Vec<AbsPath>, ToolError> {
+pub(super) fn covered(found: Vec<Covered>, setup: Option<&ProtectSetup>) -> Result<Surroundings, ToolError> {
     let malformed = || ToolError::Confine(ConfineError::Malformed);
     let (roots, extra) = setup.map_or((&[] as &[_], &[] as &[_]), |setup| (&setup.roots, &setup.extra));
     let asked = |path: &AbsPath| {
         let below = |root: &OsString| AbsPath::new(root).is_ok_and(|root| path.is_below(&root));
         roots.iter().any(below) || extra.iter().any(|file| path.as_path() == Path::new(file))
     };
-    let paths = present.into_iter().map(|path| AbsPath::new(path).ok().filter(asked));
-    paths.collect::<Option<Vec<_>>>().ok_or_else(malformed)
+    let mut around = Surroundings::default();
+    for Covered { path, copy } in found {
+        let path = AbsPath::new(path).ok().filter(asked).ok_or_else(malformed)?;
+        match copy {
+            None => around.protect.push(path),
+            Some(copy) => around.copies.push(PrivateCopy {
+                path,
+                source: AbsPath::new(copy).map_err(|_| malformed())?,
+            }),
+        }
+    }
+    Ok(around)
 }

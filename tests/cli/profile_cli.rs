@@ -441,7 +441,8 @@ shell: {default: {allowed: true, approval: none}}
     #[test]
     fn a_protected_name_that_is_there_is_held_by_mounts_and_one_that_is_not_is_restored() {
         let world = world();
-        let config = "sandbox: {protect_fallback: undo, paths: {s: {root: ./src, mode: rw, write_approval: false}}}\n";
+        let config = "sandbox: {protect: prevent, protect_fallback: undo, \
+                      paths: {s: {root: ./src, mode: rw, write_approval: false}}}\n";
         world.write(world.workspace().join("open.yaml"), config);
         world.write(world.workspace().join("src/.envrc"), "");
         let ask = |path: &str| {

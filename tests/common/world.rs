@@ -211,6 +211,17 @@ impl Fixture {
         path
     }
 
+    /// A config under which commands write the workspace, and protected names that exist are read-only.
+    pub(crate) fn preventing(&self) -> String {
+        let text = format!(
+            "extends: [system]\nsandbox: {{protect: prevent, protect_fallback: undo, paths: {{w: {{root: {}, mode: rw, \
+             execute: true, write_approval: false}}}}}}\nshell: {{default: {{allowed: true, approval: none}}}}\n",
+            self.workspace().display()
+        );
+        let config = self.write(self.outside().join("prevents.yaml"), text);
+        config.to_str().unwrap().to_owned()
+    }
+
     /// Writes a program of the actor's.
     ///
     /// A process of its own does: a test beside this one that forks meanwhile would hold a file that this process writes open

@@ -74,6 +74,7 @@ mod tests {
                     residuals: Residuals::Refuse,
                     tmp_bytes: 1 << 20,
                     protect: Vec::new(),
+                    copies: Vec::new(),
                     stage: Vec::new(),
                 },
             };
@@ -121,6 +122,7 @@ mod tests {
                 argv: &argv,
                 layer: &lowered.layer,
                 own: &lowered.own,
+                copies: &[],
                 stage: &[],
             };
             validate(&walls, &self.profile, &survey).unwrap();
@@ -333,7 +335,7 @@ mod tests {
             .protect(".git/config");
         let before = files_below(world.base());
         let (lowered, survey) = case.lowered();
-        let view = read(&lowered.plan.render(), &survey).unwrap();
+        let view = read(&lowered.plan.render(), &[], &survey).unwrap();
         let mut line = String::new();
         for file in &before {
             let shown = file.display();

@@ -18,6 +18,8 @@ mod container;
 #[cfg(test)]
 mod control_groups;
 #[cfg(test)]
+mod covered;
+#[cfg(test)]
 mod explain;
 #[cfg(test)]
 mod file_tools;
@@ -55,6 +57,8 @@ mod scale;
 mod seccomp;
 #[cfg(test)]
 mod stopped;
+#[cfg(test)]
+mod tracked;
 #[cfg(test)]
 mod tree;
 #[cfg(test)]

@@ -169,6 +169,11 @@ mod tests {
             .exits(0);
     }
 
+    /// A command under a config that has all protected names that exist read-only.
+    fn prevented(world: &Fixture, line: &str) -> Invocation {
+        world.stockade(&["run", "--json", "--config", &world.preventing(), "-c", line])
+    }
+
     fn a_protected_name_cannot_be_changed_or_renamed(world: &Fixture) {
         repository(world);
         let config = world.workspace().join(".git/config");
@@ -182,7 +187,7 @@ mod tests {
             "mv .git/hooks .git/h",
             "mv .git away",
         ] {
-            let run = world.shell(line).output();
+            let run = prevented(world, line).output();
             assert!(
                 run.code() != 0 && run.code() != 125,
                 "{line}: {} {}",
@@ -190,7 +195,9 @@ mod tests {
                 run.err()
             );
             // It was prevented, so there was nothing to put back.
-            assert!(!run.err().contains("restored"), "{line}: {}", run.err());
+            let outcome: serde_json::Value = serde_json::from_str(&run.out()).unwrap();
+            let restored = outcome["restored"].as_array();
+            assert!(restored.is_none_or(Vec::is_empty), "{line}: {outcome:#}");
         }
         assert_eq!(fs::read(&config).unwrap(), before);
     }
@@ -218,7 +225,7 @@ mod tests {
             world.write(format!("d{i:03}/.envrc"), "mine");
         }
         let line = "for d in d*; do (echo x >$d/.envrc) 2>/dev/null && echo $d; done; true";
-        let run = world.stockade(&["run", "--json", "-c", line]).output().exits(0);
+        let run = prevented(world, line).output().exits(0);
         let said = run.out();
         let outcome: serde_json::Value = serde_json::from_str(&said).unwrap();
         let changed = outcome["stdout"].as_str().unwrap().lines().count();

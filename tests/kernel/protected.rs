@@ -25,7 +25,9 @@ mod tests {
         closed_directories_do_not_keep_it_from_being_put_back ["git"];
         several_changes_are_all_named [];
         a_bare_repository_planted_deep_is_disarmed ["git"];
-        the_setting_for_which_a_new_repository_is_taken_away_is_named ["git"];
+        the_settings_that_were_undone_in_a_new_repository_are_named ["git"];
+        a_new_repository_loses_what_commands_it_and_keeps_its_commits ["git"];
+        names_below_what_others_made_are_nobodys_business ["git"];
         of_a_very_long_path_the_beginning_is_told [];
         editor_tasks_and_shell_files_are_taken_away [];
         a_shut_workspace_and_objects_of_git_hide_nothing [];
@@ -51,7 +53,9 @@ mod tests {
     in_namespaces! {
         a_name_that_is_there_does_not_change ["git"];
         a_bare_repository_planted_deep_is_disarmed ["git"];
-        the_setting_for_which_a_new_repository_is_taken_away_is_named ["git"];
+        the_settings_that_were_undone_in_a_new_repository_are_named ["git"];
+        a_new_repository_loses_what_commands_it_and_keeps_its_commits ["git"];
+        names_below_what_others_made_are_nobodys_business ["git"];
         of_a_very_long_path_the_beginning_is_told [];
         editor_tasks_and_shell_files_are_taken_away [];
         a_shut_workspace_and_objects_of_git_hide_nothing [];
@@ -342,7 +346,7 @@ mod tests {
         assert!(!planted.join("hooks/post-checkout").exists());
     }
 
-    fn the_setting_for_which_a_new_repository_is_taken_away_is_named(world: &Fixture) {
+    fn the_settings_that_were_undone_in_a_new_repository_are_named(world: &Fixture) {
         let log = world.base().join("log/audit.jsonl");
         let text = format!(
             "extends: [system]\nsandbox: {{protect_fallback: undo, paths: {{w: {{root: {}, mode: rw, write_approval: false}}}}}}\n\
@@ -364,21 +368,33 @@ mod tests {
                 .output()
                 .exits(0);
             let outcome: Value = serde_json::from_str(&run.out()).unwrap();
-            let ours = |one: &&Value| one["path"].as_str().unwrap().ends_with("/n/.git");
+            let ours = |one: &&Value| one["path"].as_str().unwrap().ends_with("/n/.git/config");
             let told = outcome["restored"].as_array().unwrap().iter().find(ours);
-            assert_eq!(told.unwrap()["setting"], named, "{outcome}");
-            assert!(!world.workspace().join("n/.git/config").exists());
+            assert_eq!(told.unwrap()["settings"], json!([named]), "{outcome}");
+            let left = fs::read_to_string(world.workspace().join("n/.git/config")).unwrap();
+            assert!(left.contains("bare = false") && !left.contains("evil"), "{left}");
+            fs::remove_dir_all(world.workspace().join("n")).unwrap();
             let run = world
                 .stockade(&["run", "--config", config, "-c", &line])
                 .output()
                 .exits(0);
             let told = String::from_utf8(run.stderr).unwrap();
-            assert!(told.contains(&format!("for it sets `{named}`")), "{told}");
+            fs::remove_dir_all(world.workspace().join("n")).unwrap();
+            assert!(
+                told.contains(&format!("restored as to `{named}`, which may make git run")),
+                "{told}"
+            );
             let call = json!({"command": line}).to_string();
             let run = world.stockade(&["call", "--config", config, "shell", &call]).output();
-            assert!(run.out().contains(&format!("for it sets `{named}`")), "{}", run.out());
+            assert!(
+                run.out()
+                    .contains(&format!("restored as to `{named}`, which may make git run")),
+                "{}",
+                run.out()
+            );
+            fs::remove_dir_all(world.workspace().join("n")).unwrap();
             let recorded = fs::read_to_string(&log).unwrap();
-            let setting = json!({"setting": named}).to_string();
+            let setting = json!({"settings": [named]}).to_string();
             let setting = setting.trim_matches(['{', '}']);
             assert_eq!(recorded.matches(setting).count(), 3, "{recorded}");
         }
@@ -389,7 +405,91 @@ mod tests {
         let outcome: Value = serde_json::from_str(&run.out()).unwrap();
         let ours = |one: &&Value| one["path"].as_str().unwrap().ends_with("/.envrc");
         let told = outcome["restored"].as_array().unwrap().iter().find(ours).unwrap();
-        assert_eq!(told.get("setting"), None, "{outcome}");
+        assert_eq!(told.get("settings"), None, "{outcome}");
+    }
+
+    /// A line that makes the repository `g` with a commit.
+    const COMMIT: &str = "git init -q g && cd g && git config color.ui auto && echo 1 > f && git add f && \
+                          git -c user.name=n -c user.email=e commit -q -m one";
+
+    fn a_new_repository_loses_what_commands_it_and_keeps_its_commits(world: &Fixture) {
+        let log = |folder: &str| {
+            let git = world
+                .bare("/usr/bin/git")
+                .args(["-C", folder, "log", "--format=%s"])
+                .output();
+            git.ok().trim().to_owned()
+        };
+        let config = || fs::read_to_string(world.workspace().join("g/.git/config")).unwrap();
+        let run = world.stockade(&["run", "--json", "-c", COMMIT]).output().exits(0);
+        assert_eq!(restored(world, &run), [], "{}", run.out());
+        assert_eq!(log("g"), "one");
+        assert!(config().contains("ui = auto"));
+        fs::remove_dir_all(world.workspace().join("g")).unwrap();
+
+        let evil = "git config core.hooksPath evil && git config core.fsmonitor 'touch pwned; false' && \
+                    printf '#!/bin/sh\\ntouch pwned\\n' > .git/hooks/post-checkout && chmod +x .git/hooks/post-checkout";
+        let line = format!("{COMMIT} && {evil}");
+        let run = world.stockade(&["run", "--json", "-c", &line]).output().exits(0);
+        let outcome: Value = serde_json::from_str(&run.out()).unwrap();
+        let list = outcome["restored"].as_array().unwrap();
+        let told = |path: &str| {
+            list.iter()
+                .find(|one| one["path"].as_str().unwrap().ends_with(path))
+                .unwrap()
+        };
+        let settings = json!(["core.hookspath", "core.fsmonitor"]);
+        assert_eq!(told("/g/.git/config")["settings"], settings, "{outcome}");
+        assert_eq!(told("/g/.git/hooks/post-checkout").get("settings"), None, "{outcome}");
+        assert_eq!(restored(world, &run).len(), 2, "{outcome}");
+        for (_, kept) in restored(world, &run) {
+            let kept = fs::read_to_string(kept.unwrap()).unwrap();
+            assert!(kept.contains("pwned"), "{kept}");
+        }
+        assert_eq!(log("g"), "one");
+        assert!(
+            config().contains("ui = auto") && !config().contains("pwned"),
+            "{}",
+            config()
+        );
+        let checkout = ["-C", "g", "checkout", "-q", "-b", "other"];
+        world.bare("/usr/bin/git").args(checkout).output().ok();
+        assert!(!world.workspace().join("g/pwned").exists());
+
+        // As `npm ci` does where a package sets the hooks of the repository.
+        let line = "git clone -q g h && cd h && git config core.hooksPath .husky";
+        let run = world.shell(line).output().exits(0);
+        let told = run.err();
+        assert!(told.contains("h/.git/config is protected and was created"), "{told}");
+        assert!(
+            told.contains("restored as to `core.hookspath`, which may make git run"),
+            "{told}"
+        );
+        assert_eq!(log("h"), "one");
+        let url = world
+            .bare("/usr/bin/git")
+            .args(["-C", "h", "remote", "get-url", "origin"])
+            .output();
+        assert!(url.ok().contains("/g"));
+    }
+
+    fn names_below_what_others_made_are_nobodys_business(world: &Fixture) {
+        world.write("node_modules/p/.husky/pre-commit", "theirs");
+        world.write("vendor/.envrc", "theirs");
+        let line = "rm -rf node_modules vendor; mkdir -p target/x/.vscode; echo x > target/x/.vscode/tasks.json; \
+                    git init -q .venv/g; echo evil > .venv/g/.git/hooks/pre-commit";
+        let run = world.stockade(&["run", "--json", "-c", line]).output().exits(0);
+        let list = restored(world, &run);
+        assert!(
+            list.len() == 1 && list[0].0.ends_with(".venv/g/.git/hooks/pre-commit"),
+            "{list:?}"
+        );
+        assert!(!world.workspace().join("node_modules").exists() && !world.workspace().join("vendor").exists());
+        assert!(world.workspace().join("target/x/.vscode/tasks.json").exists());
+        let explained = world
+            .stockade(&["profile", "explain", "vendor/.envrc", "write"])
+            .output();
+        assert!(explained.out().contains("permitted"), "{}", explained.out());
     }
 
     fn of_a_very_long_path_the_beginning_is_told(world: &Fixture) {
@@ -461,8 +561,13 @@ mod tests {
             )
         };
         let before = names();
+        let config = world.preventing();
         for line in TO_GIT.into_iter().chain([TO_HOOKS]).chain(TO_A_FILE) {
-            let run = world.stockade(&["run", "--json", "-c", line]).output();
+            let run = world
+                .stockade(&["run", "--json"])
+                .args(["--config", config.as_str()])
+                .args(["-c", line])
+                .output();
             assert_eq!(names(), before, "{line}");
             let list = restored(world, &run);
             let mut put_back = list.iter().map(|(path, _)| Path::new(path));
@@ -735,7 +840,11 @@ mod tests {
             );
             let run = world.stockade(&["run", "--json", "-c", &line]).output();
             let list = restored(world, &run);
-            for path in [".envrc", "f/objects/3d/.envrc", "f/objects/pack/app/.git"] {
+            for path in [
+                ".envrc",
+                "f/objects/3d/.envrc",
+                "f/objects/pack/app/.git/hooks/pre-commit",
+            ] {
                 let full = world.workspace().join(path);
                 assert!(
                     list.iter().any(|(one, _)| Path::new(one) == full),
@@ -744,6 +853,8 @@ mod tests {
                 assert!(!full.exists(), "{path}");
             }
             assert_eq!(fs::metadata(world.workspace()).unwrap().mode(), mode);
+            // In namespaces what is left of it would not be written to again.
+            fs::remove_dir_all(world.workspace().join("f")).unwrap();
         }
     }
 

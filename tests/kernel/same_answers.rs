@@ -188,14 +188,10 @@ mod tests {
         landlock refuses to make a socket of family 16: stricter, no socket of the internet or of netlink can be made
         landlock refuses to make a socket of family 2: stricter, no socket of the internet or of netlink can be made
         landlock refuses to read /proc/self/status: stricter, what is not granted of the host's cannot be read
-        namespaces refuses to append to a/.git/config: undone where it is permitted
-        namespaces refuses to append to a/.git/hooks/pre-commit.sample: undone where it is permitted
-        namespaces refuses to create a/.git/hooks/pre-commit: undone where it is permitted
         namespaces refuses to look up ../outside/file: residual where it is permitted
         namespaces refuses to look up /etc/shadow: residual where it is permitted
         namespaces refuses to look up b/file: residual where it is permitted
         namespaces refuses to look up c/file: residual where it is permitted
-        namespaces refuses to rename a/.git as a/.git-2: stricter, a mount of its own
         "); }
     }
 

@@ -8,7 +8,7 @@ mod tests {
     use std::sync::LazyLock;
 
     use stockade::backend::namespaces::NetworkNamespace;
-    use stockade::backend::seccomp::{Attempts, IpSockets, Role, SeccompPlan, Settings, UnixDomain, lower};
+    use stockade::backend::seccomp::{Attempts, Copies, IpSockets, Role, SeccompPlan, Settings, UnixDomain, lower};
     use stockade::confine::filter;
     use stockade::policy::{Network, UnixSockets};
 
@@ -31,6 +31,7 @@ mod tests {
             unix: UnixDomain::of(unix_sockets, 7),
             role,
             attempts: Attempts::Unseen,
+            copies: Copies::None,
         }
     }
 

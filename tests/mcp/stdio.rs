@@ -25,6 +25,7 @@ mod tests {
         a_signal_ends_the_server_and_its_commands [];
         nothing_is_left_behind [];
         what_a_person_changes_while_no_command_runs_stays [];
+        each_command_finds_the_hosts_git_config_whatever_another_did_to_its_copy ["git"];
     }
 
     as_root_and_as_user! {
@@ -36,6 +37,7 @@ mod tests {
         a_signal_ends_the_server_and_its_commands [];
         nothing_is_left_behind [];
         what_a_person_changes_while_no_command_runs_stays [];
+        each_command_finds_the_hosts_git_config_whatever_another_did_to_its_copy ["git"];
         everything_but_a_clear_yes_is_a_no [];
         a_yes_for_the_session_covers_the_very_same_call_and_no_other [];
         an_answer_counts_once_and_for_its_own_call [];
@@ -954,6 +956,39 @@ tools:
         assert_eq!(says(), "second");
         assert_eq!(session.end().0, Some(0));
         assert_eq!(says(), "second");
+    }
+
+    fn each_command_finds_the_hosts_git_config_whatever_another_did_to_its_copy(world: &Fixture) {
+        let config = CONFIG.replace("  rules:\n", "  rules:\n    - {pattern: git, approval: none}\n");
+        let mut session = agent_with(world, &config, &[], Era::Session, forms());
+        let work = world.workspace().join("work");
+        world
+            .bare("/usr/bin/git")
+            .args(["init", "-q", "work"])
+            .output()
+            .exits(0);
+        let mut run = |line: &str| {
+            let result = session.call("shell", &json!({"command": line}));
+            (result["isError"] == false, text(&result).to_owned())
+        };
+        assert!(run("git config color.ui auto").0);
+        assert!(
+            fs::read_to_string(work.join(".git/config"))
+                .unwrap()
+                .contains("ui = auto")
+        );
+        assert!(run("git config core.fsmonitor ./evil").0);
+        // Unset, which git answers with an error.
+        let (found, said) = run("git config core.fsmonitor");
+        assert!(!found && !said.contains("evil"), "{said}");
+        let (found, said) = run("git config color.ui");
+        assert!(found && said.contains("auto"), "{said}");
+        let file = work.join(".git/config");
+        let mine = fs::read_to_string(&file).unwrap() + "[user]\n\tname = Me\n";
+        fs::write(file, mine).unwrap();
+        let (found, said) = run("git config user.name");
+        assert!(found && said.contains("Me"), "{said}");
+        assert_eq!(session.end().0, Some(0));
     }
 
     fn nothing_is_left_behind(world: &Fixture) {

@@ -66,9 +66,12 @@ pub struct Violation {
     /// Where what was there instead is kept.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub quarantined: Option<Text>,
-    /// The setting of a new git config for which it could not stay.
+    /// The settings of a git config that were undone; what else it sets stays.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub settings: Vec<Text>,
+    /// How many more there are.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub setting: Option<Text>,
+    pub more_settings: Option<u64>,
     /// What became of it: `stayed_undone`, `put_back`, `not_put_back`.
     pub then: &'static str,
 }

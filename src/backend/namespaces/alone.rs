@@ -11,7 +11,7 @@ use crate::profile::{FileReach, Landmarks, Profile, Reach, Witness, files_within
 
 /// Holds what the arguments permit of the host's files against a profile in which whatever may be read may be executed.
 pub fn mounts_within(argv: &[OsString], profile: &Profile, survey: &Survey) -> Result<(), Witness> {
-    let view = read(argv, survey)?;
+    let view = read(argv, &[], survey)?;
     surroundings(&view, profile)?;
     pinned(&view)?;
     files_within(&Alone { view, survey }, profile)

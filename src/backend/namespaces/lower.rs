@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::copies::{PrivateCopy, whole};
 use super::hold::{Held, rights_of};
 use super::mounting::{Mounted, Shown, Wanted, mount};
 use super::own::{Own, OwnFileSystem, OwnRule, covered_internals, in_own, in_proc, is_brought, literal};
@@ -35,8 +36,10 @@ pub struct Options {
     pub residuals: Residuals,
     /// The most the private /tmp holds, in bytes.
     pub tmp_bytes: u64,
-    /// Protected paths that exist now.
+    /// Protected paths that exist now, to be read-only.
     pub protect: Vec<AbsPath>,
+    /// Protected paths that exist now and have copies, which are changed in their place.
+    pub copies: Vec<PrivateCopy>,
     /// Files that the stage needs before it confines itself: the loader, libraries, and the links on the way to them.
     /// They are shown read-only, and no rule inside is on them.
     pub stage: Vec<AbsPath>,
@@ -67,7 +70,9 @@ pub fn survey_after(seen: &Survey, profile: &Profile, options: &Options) -> Resu
     let shown = shown_part(profile);
     let obstacles = Obstacles::new(&shown);
     let grants: Index<'_, &Grant> = shown.grants.iter().map(|grant| (&grant.path, grant)).collect();
-    let protect: Index<'_, ()> = options.protect.iter().map(|path| (path, ())).collect();
+    let copied = options.copies.iter().map(|copy| &copy.path);
+    let protected: Vec<&AbsPath> = options.protect.iter().chain(copied).collect();
+    let protect: Index<'_, ()> = protected.iter().map(|path| (*path, ())).collect();
     let opens = |path: &AbsPath| {
         // What is covered is looked through for files with a second name.
         protect.above(path).next().is_some()
@@ -91,10 +96,11 @@ pub fn survey_after(seen: &Survey, profile: &Profile, options: &Options) -> Resu
     // Directories on the way to a mount may have to be pinned.
     let denied = shown.denies.iter().filter_map(literal);
     let mut on_the_way = Ways::default();
-    for path in denied.chain(&options.protect).filter(|path| !in_own(path)) {
+    for path in denied.chain(protected).filter(|path| !in_own(path)) {
         paths.push(path.clone());
         paths.extend(on_the_way.above(path));
     }
+    paths.extend(options.copies.iter().map(|copy| copy.source.clone()));
     let mounts = if profile.denies.is_empty() {
         Mounts::default()
     } else {
@@ -169,17 +175,20 @@ pub fn lower(profile: &Profile, survey: &Survey, options: &Options) -> Result<Lo
     let mut statuses = vec![metadata(Regime::Namespaces, options.residuals)?];
     refuse_aliases(profile, &Granted::new(profile), survey)?;
     let shown = shown_part(profile);
-    let held = Held::new(&shown, survey, &options.protect);
+    let (copies, protect) = whole(options, &shown);
+    let held = Held::new(&shown, survey, &protect);
     let wanted = Wanted {
         profile: &shown,
         covers: &held.covers,
+        copies: &copies,
         stage: &options.stage,
         internals: &covered_internals(profile, survey),
         tmp_bytes: options.tmp_bytes,
     };
     let mounted = mount(&wanted, survey)?;
     refuse_links(&shown, survey, &held, &mounted)?;
-    refuse_protected_links(&options.protect, survey)?;
+    let beneath = copies.iter().map(|copy| &copy.path);
+    refuse_protected_links(protect.iter().chain(beneath), survey)?;
 
     let own = Own::new(profile, mounted.tmp).rules(&held.left);
     let (layer, mut own, inside) = self::inside(&shown, &held, survey, options, &mounted, own)?;
@@ -198,12 +207,14 @@ pub fn lower(profile: &Profile, survey: &Survey, options: &Options) -> Result<Lo
         });
     }
     let held_now = |path: &&AbsPath| held.covers.contains_key(*path);
+    let mut protected: Vec<AbsPath> = protect.iter().filter(held_now).cloned().collect();
+    protected.extend(mounted.copied);
     Ok(Lowered {
         plan,
         layer,
         own,
         statuses,
-        protected: options.protect.iter().filter(held_now).cloned().collect(),
+        protected,
     })
 }
 
@@ -281,8 +292,8 @@ fn refuse_links(profile: &Profile, survey: &Survey, held: &Held, mounted: &Mount
 }
 
 /// The same for protected files: whoever has another name of one could change it by that.
-fn refuse_protected_links(protect: &[AbsPath], survey: &Survey) -> Result<(), Refusal> {
-    let mut todo: Vec<AbsPath> = protect.to_vec();
+fn refuse_protected_links<'a>(protect: impl Iterator<Item = &'a AbsPath>, survey: &Survey) -> Result<(), Refusal> {
+    let mut todo: Vec<AbsPath> = protect.cloned().collect();
     while let Some(path) = todo.pop() {
         match survey.node(&path) {
             Some(node) if node.kind == Kind::Directory => {

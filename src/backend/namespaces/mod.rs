@@ -23,6 +23,7 @@
 //! without leaving something on the host, so such a deny is refused or decomposed.
 
 mod alone;
+mod copies;
 mod hold;
 pub mod lower;
 mod mounting;
@@ -34,6 +35,7 @@ mod tests;
 mod validate;
 
 pub use alone::mounts_within;
+pub use copies::PrivateCopy;
 pub use lower::{Lowered, OLDEST_ABI, Options, lower, survey, survey_after};
 pub use own::{OwnFileSystem, OwnRule};
 pub use plan::{BindAccess, MOST_PROTECTED, MountPlan, NetworkNamespace, Step};

@@ -13,6 +13,7 @@ use std::ffi::OsString;
 
 use foldhash::fast::RandomState;
 
+use super::copies::PrivateCopy;
 use super::hold::{Cover, writes_tree};
 use super::own::{DEV, PROC, TMP, Tmp, is_brought};
 use super::plan::{BindAccess, MASK, Step};
@@ -56,12 +57,16 @@ pub(super) struct Mounted {
     /// How each mount point is shown; below, the deepest one above counts.
     pub(super) made: HashMap<AbsPath, Shown, RandomState>,
     pub(super) tmp: Tmp,
+    /// Where copies are shown.
+    pub(super) copied: Vec<AbsPath>,
 }
 
 /// What is to be mounted.
 pub(super) struct Wanted<'a> {
     pub(super) profile: &'a Profile,
     pub(super) covers: &'a BTreeMap<AbsPath, Cover>,
+    /// What is shown in the place of protected paths that can be changed.
+    pub(super) copies: &'a [&'a PrivateCopy],
     /// Files the stage needs to begin; read-only, and ruled by nothing inside.
     pub(super) stage: &'a [AbsPath],
     /// What is covered in the regime's own /proc.
@@ -80,12 +85,14 @@ pub(super) fn mount(wanted: &Wanted<'_>, survey: &Survey) -> Result<Mounted, Ref
         skeleton: HashSet::default(),
     };
     let tmp = mounting.points(wanted)?;
+    let copied = mounting.copies(wanted.copies)?;
     mounting.links(wanted);
     mounting.freeze();
     Ok(Mounted {
         steps: mounting.steps,
         made: mounting.made,
         tmp,
+        copied,
     })
 }
 
@@ -178,12 +185,35 @@ impl Mounting<'_> {
         Ok(())
     }
 
+    /// Shows copies where the host's would be to be changed; where they are.
+    ///
+    /// The directories above are not pinned: one that is moved takes its copy along, and what comes in its place is undone
+    /// after the command.
+    fn copies(&mut self, copies: &[&PrivateCopy]) -> Result<Vec<AbsPath>, Refusal> {
+        let mut shown = Vec::new();
+        for PrivateCopy { path, source } in copies {
+            let Some(there) = self.survey.node(path) else { continue };
+            if there.kind == Kind::Symlink || is_brought(path) || self.around(path).1 != Shown::Writable {
+                continue;
+            }
+            let copy = self.survey.node(source);
+            let copy = copy.ok_or_else(|| Refusal::NotSurveyed(source.clone()))?;
+            let step = Step::Copy {
+                path: path.as_path().as_os_str().to_owned(),
+                source: source.as_path().as_os_str().to_owned(),
+                device: copy.identity.device,
+                inode: copy.identity.inode,
+                beneath: beneath(copy.kind),
+            };
+            self.make(path, Shown::Writable, step);
+            shown.push(path.clone());
+        }
+        Ok(shown)
+    }
+
     fn step(&self, path: &AbsPath, node: Node, shown: Shown) -> Result<Step, Refusal> {
         let path = path.as_path().as_os_str().to_owned();
-        let beneath = match node.kind {
-            Kind::Directory => Beneath::Directory,
-            Kind::File | Kind::Device | Kind::Symlink | Kind::Fifo | Kind::Socket => Beneath::File,
-        };
+        let beneath = beneath(node.kind);
         let bind = |access| Step::Bind {
             path: path.clone(),
             access,
@@ -334,6 +364,13 @@ impl Mounting<'_> {
                 });
             }
         }
+    }
+}
+
+const fn beneath(kind: Kind) -> Beneath {
+    match kind {
+        Kind::Directory => Beneath::Directory,
+        Kind::File | Kind::Device | Kind::Symlink | Kind::Fifo | Kind::Socket => Beneath::File,
     }
 }
 

@@ -4,7 +4,7 @@
 //! through `bwrap --args FD`, each followed by a NUL, so no name needs quoting and none can be taken
 //! for an option: every path is absolute.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 
 use serde::{Deserialize, Serialize};
 
@@ -60,6 +60,19 @@ pub enum Step {
         path: OsString,
         /// What may be done through it.
         access: BindAccess,
+        /// `st_dev` that the path must have inside.
+        device: u64,
+        /// `st_ino` that the path must have inside.
+        inode: u64,
+        /// What it must be.
+        beneath: Beneath,
+    },
+    /// Shows a private copy, which Stockade made, in the place of what the host has there.
+    Copy {
+        /// The path.
+        path: OsString,
+        /// Where the copy lies on the host.
+        source: OsString,
         /// `st_dev` that the path must have inside.
         device: u64,
         /// `st_ino` that the path must have inside.
@@ -131,6 +144,33 @@ pub const MOST_ARGUMENTS: usize = 9_000;
 pub const MOST_PROTECTED: usize = 512;
 
 impl MountPlan {
+    /// The private copies: where they are shown, device and inode, and what they are.
+    pub fn copies(&self) -> impl Iterator<Item = (&OsStr, (u64, u64), Beneath)> {
+        self.steps.iter().filter_map(|step| match step {
+            Step::Copy {
+                path,
+                device,
+                inode,
+                beneath,
+                ..
+            } => Some((path.as_os_str(), (*device, *inode), *beneath)),
+            Step::Bind { .. }
+            | Step::MaskDirectory { .. }
+            | Step::MaskFile { .. }
+            | Step::Symlink { .. }
+            | Step::Proc { .. }
+            | Step::Dev { .. }
+            | Step::Tmp { .. }
+            | Step::Freeze { .. } => None,
+        })
+    }
+
+    /// Those that are files, by device and inode.
+    pub fn copied_files(&self) -> impl Iterator<Item = (u64, u64)> {
+        let files = self.copies().filter(|(.., beneath)| *beneath == Beneath::File);
+        files.map(|(_, identity, _)| identity)
+    }
+
     /// The arguments, as `--args` takes them; the command line itself is not among them.
     pub fn render(&self) -> Vec<OsString> {
         let mut argv = Argv(Vec::new());
@@ -181,6 +221,7 @@ impl Argv {
                 };
                 self.option(option, [path, path]);
             }
+            Step::Copy { path, source, .. } => self.option("--bind", [source, path]),
             Step::MaskDirectory { path } => {
                 self.option("--perms", [&"0000".into()]);
                 self.option("--tmpfs", [path]);

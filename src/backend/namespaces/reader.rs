@@ -2,13 +2,15 @@
 //!
 //! It knows exactly the options that [`render`](super::MountPlan::render) writes and refuses every other. It keeps
 //! the table of mounts as bwrap would make them, one after the other: a later mount hides what was at or
-//! below its point. A source other than the destination is refused, so a path inside is that path outside.
+//! below its point. A source other than the destination is refused, so a path inside is that path outside, but for the
+//! private copies that it is told of.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
+use super::copies::PrivateCopy;
 use super::plan::{BindAccess, DEVICES, MASK};
 use crate::backend::survey::{Kind, Survey};
 use crate::policy::{AbsPath, Access, Operation, path};
@@ -23,6 +25,8 @@ pub(super) const PLAN: &str = "the mounts";
 pub enum Mount {
     /// The host's tree.
     Host(BindAccess),
+    /// A private copy of what the host has there, to be changed.
+    Copy,
     /// Nothing that can be opened.
     Mask,
     /// An empty directory in memory.
@@ -38,7 +42,7 @@ impl Mount {
     const fn hides(self) -> bool {
         match self {
             Self::Mask | Self::Tmpfs(_) => true,
-            Self::Host(_) | Self::Proc | Self::Dev(_) => false,
+            Self::Host(_) | Self::Copy | Self::Proc | Self::Dev(_) => false,
         }
     }
 }
@@ -66,7 +70,7 @@ pub struct View {
 }
 
 /// What the arguments do, or what in them is not understood or would be done on the host.
-pub fn read(argv: &[OsString], survey: &Survey) -> Result<View, Witness> {
+pub fn read(argv: &[OsString], copies: &[PrivateCopy], survey: &Survey) -> Result<View, Witness> {
     let mut reader = Reader {
         view: View {
             namespaces: BTreeSet::new(),
@@ -75,6 +79,7 @@ pub fn read(argv: &[OsString], survey: &Survey) -> Result<View, Witness> {
             links: BTreeSet::new(),
         },
         survey,
+        copies,
         private: None,
         sized: None,
     };
@@ -100,6 +105,8 @@ pub(super) fn refused(what: String) -> Witness {
 struct Reader<'a> {
     view: View,
     survey: &'a Survey,
+    /// What may be shown in another place than its own.
+    copies: &'a [PrivateCopy],
     /// What `--perms` said of the next tmpfs.
     private: Option<OsString>,
     /// What `--size` said of the next tmpfs.
@@ -163,6 +170,12 @@ impl Reader<'_> {
         if source == at {
             return self.place(at, Mount::Host(access), is_directory);
         }
+        if access == BindAccess::Writable && self.copies.iter().any(|copy| copy.is_shown(source, at)) {
+            return match self.view.around(&normal(at)?) {
+                Some((_, Mount::Host(BindAccess::Writable))) => self.place(at, Mount::Copy, is_directory),
+                Some(_) | None => Err(refused(format!("a copy to be changed at {}", path::display(at)))),
+            };
+        }
         let masks = source.as_bytes() == MASK.as_bytes() && kind == Kind::Device && access == BindAccess::ReadOnly;
         if masks {
             return self.place(at, Mount::Mask, IsDirectory::No);
@@ -192,7 +205,7 @@ impl Reader<'_> {
             Mount::Host(BindAccess::ReadOnly | BindAccess::Writable) => Mount::Host(BindAccess::ReadOnly),
             Mount::Tmpfs(_) => Mount::Tmpfs(Frozen::Yes),
             Mount::Dev(_) => Mount::Dev(Frozen::Yes),
-            Mount::Host(BindAccess::Device) | Mount::Mask | Mount::Proc => {
+            Mount::Host(BindAccess::Device) | Mount::Copy | Mount::Mask | Mount::Proc => {
                 return Err(refused(format!("--remount-ro of {point}")));
             }
         };
@@ -231,7 +244,11 @@ impl Reader<'_> {
             Some((_, Mount::Host(_))) => return Err(refused(format!("a mount point made on the host at {point}"))),
             // Covers alone.
             Some((_, Mount::Proc)) if mount.hides() && self.is_there(&point, is_directory) => {}
-            Some((_, Mount::Mask | Mount::Proc | Mount::Tmpfs(Frozen::Yes) | Mount::Dev(Frozen::Yes))) | None => {
+            Some((
+                _,
+                Mount::Copy | Mount::Mask | Mount::Proc | Mount::Tmpfs(Frozen::Yes) | Mount::Dev(Frozen::Yes),
+            ))
+            | None => {
                 return Err(refused(format!("a mount at {point}, where none can be made")));
             }
         }
@@ -293,7 +310,7 @@ impl View {
         let mounts = self.index();
         move |path| match Mount::around(&mounts, path) {
             Mount::Mask | Mount::Tmpfs(_) | Mount::Dev(_) => true,
-            Mount::Host(_) | Mount::Proc => false,
+            Mount::Host(_) | Mount::Copy | Mount::Proc => false,
         }
     }
 
@@ -309,10 +326,10 @@ impl Mount {
         mounts.above(path).last().copied().unwrap_or(Self::Mask)
     }
 
-    /// Whether it shows the host's files.
+    /// Whether it shows the host's files, or copies of them.
     pub(super) const fn is_of_the_host(self) -> bool {
         match self {
-            Self::Host(_) => true,
+            Self::Host(_) | Self::Copy => true,
             Self::Mask | Self::Tmpfs(_) | Self::Proc | Self::Dev(_) => false,
         }
     }
@@ -323,6 +340,7 @@ impl Mount {
             let permitted = match self {
                 Self::Host(BindAccess::ReadOnly) => operation != Operation::Write,
                 Self::Host(BindAccess::Writable | BindAccess::Device)
+                | Self::Copy
                 | Self::Proc
                 | Self::Tmpfs(Frozen::No)
                 | Self::Dev(Frozen::No) => true,

@@ -130,6 +130,7 @@ fn options() -> Options {
         residuals: Residuals::Refuse,
         tmp_bytes: 4096,
         protect: vec![path("/w/.git/config"), path("/w/.git/hooks"), path("/w/.envrc")],
+        copies: Vec::new(),
         stage: Vec::new(),
     }
 }
@@ -147,6 +148,7 @@ fn check_against(profile: &Profile, survey: &Survey, lowered: &Lowered, argv: &[
         argv,
         layer: &lowered.layer,
         own: &lowered.own,
+        copies: &[],
         stage: &[],
     };
     validate(&walls, profile, survey).map_err(|witness| witness.to_string())
@@ -621,6 +623,7 @@ fn abstract_sockets_of_the_host_are_kept_out_by_a_scope_or_a_network_namespace_o
             argv: &argv,
             layer: &layer,
             own: &own,
+            copies: &[],
             stage: &[],
         };
         validate(&walls, &open, &machine())
@@ -650,6 +653,7 @@ fn a_single_file_in_tmp_is_granted_and_the_rest_stays_private() {
             argv,
             layer: &lowered.layer,
             own: &lowered.own,
+            copies: &[],
             stage: &[],
         };
         validate(&walls, &single, &survey)
@@ -697,6 +701,7 @@ fn names_of_any_bytes_pass_through_unchanged() {
         argv: &argv,
         layer: &lowered.layer,
         own: &lowered.own,
+        copies: &[],
         stage: &[],
     };
     assert_eq!(validate(&walls, &hidden, &survey), Ok(()));

@@ -8,6 +8,7 @@ use std::ffi::{OsStr, OsString};
 use std::panic::resume_unwind;
 use std::thread;
 
+use super::copies::PrivateCopy;
 use super::lower::OLDEST_ABI;
 use super::own::{DEV, OwnFileSystem, OwnRule, PROC, TMP, Tmp, WithOwn, in_own, is_internal};
 use super::plan::BindAccess;
@@ -30,6 +31,8 @@ pub struct Walls<'a> {
     pub layer: &'a LandlockPlan,
     /// Its rules on the regime's own mounts.
     pub own: &'a [OwnRule],
+    /// The private copies that may be shown.
+    pub copies: &'a [PrivateCopy],
     /// Files of the stage, which mounts show and no rule is on.
     pub stage: &'a [AbsPath],
 }
@@ -77,7 +80,7 @@ const MANY: usize = 256;
 fn tmp_of(view: &View) -> Tmp {
     match AbsPath::new(TMP).ok().and_then(|top| view.mounts.get(&top)) {
         Some(Mount::Tmpfs(_)) => Tmp::Private,
-        Some(Mount::Host(_) | Mount::Mask | Mount::Proc | Mount::Dev(_)) | None => Tmp::Granted,
+        Some(Mount::Host(_) | Mount::Copy | Mount::Mask | Mount::Proc | Mount::Dev(_)) | None => Tmp::Granted,
     }
 }
 
@@ -113,16 +116,23 @@ pub(super) fn surroundings(view: &View, profile: &Profile) -> Result<(), Witness
     }
 }
 
-/// A directory between a writable bind and a mount inside it must be a mount itself, or it could be renamed.
+/// A directory between a writable bind and a mount inside it must be a mount itself, or it could be renamed. Whoever moves a
+/// copy may write where it was.
 pub(super) fn pinned(view: &View) -> Result<(), Witness> {
-    for point in view.mounts.keys() {
+    let holding = view.mounts.iter().filter(|(_, mount)| **mount != Mount::Copy);
+    for (point, _) in holding {
         let Some(parent) = point.parent() else { continue };
         let Some((above, mount)) = view.around(&parent) else {
             continue;
         };
         let movable = match mount {
             Mount::Host(BindAccess::Writable | BindAccess::Device) => *above != parent,
-            Mount::Host(BindAccess::ReadOnly) | Mount::Mask | Mount::Tmpfs(_) | Mount::Proc | Mount::Dev(_) => false,
+            Mount::Host(BindAccess::ReadOnly)
+            | Mount::Copy
+            | Mount::Mask
+            | Mount::Tmpfs(_)
+            | Mount::Proc
+            | Mount::Dev(_) => false,
         };
         if movable {
             return Err(refused(format!("renaming {parent}, and with it the mount at {point}")));
@@ -180,7 +190,7 @@ impl<'a> Pair<'a> {
     pub fn read(walls: &Walls<'_>, survey: &'a Survey) -> Result<Self, Witness> {
         Ok(Self {
             layer: with_own(walls.layer, walls.own),
-            view: read(walls.argv, survey)?,
+            view: read(walls.argv, walls.copies, survey)?,
             survey,
         })
     }

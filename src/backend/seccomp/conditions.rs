@@ -6,6 +6,7 @@
 use libc as l;
 
 use super::table::{Clause, Errno, Row, Say, Test, Under};
+use super::watched::RENAMES;
 use super::{IpSockets, UnixDomain};
 use Test::{Bits, Is, IsNot};
 
@@ -118,6 +119,12 @@ const fn socket(ip: IpSockets, unix: UnixDomain, say: Say) -> Row {
 
 /// The rows of every architecture.
 pub(super) const ROWS: &[Row] = &[
+    Row::command(
+        "may rename onto a private copy, which a mount refuses",
+        RENAMES,
+        Say::Notify,
+    )
+    .under(Under::Copies),
     socket(IpSockets::Refused, UnixDomain::Refused, Say::Always(Errno::AfNoSupport)),
     socket(
         IpSockets::Refused,

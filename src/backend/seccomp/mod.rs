@@ -39,6 +39,7 @@ pub use reader::{Entered, Filter, Malformed, stacked};
 pub use stack::{Filters, Stack};
 pub use table::tests;
 pub use validate::{SeccompWitness, validate};
+pub(crate) use watched::is_rename;
 pub use watched::{Sort, Whatever};
 
 /// One classic BPF instruction, as `struct sock_filter` has it.
@@ -118,6 +119,17 @@ pub struct Settings {
     pub role: Role,
     /// Whether somebody looks on.
     pub attempts: Attempts,
+    /// Whether private copies stand for protected files.
+    pub copies: Copies,
+}
+
+/// Whether private copies stand for protected files.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Copies {
+    /// None does.
+    None,
+    /// Some do: the broker hears of renames, and carries out those onto a copy.
+    Shown,
 }
 
 /// Whether a listener hears of what a command attempts, beside the attribute calls. What is refused is refused either way.

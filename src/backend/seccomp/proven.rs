@@ -139,6 +139,7 @@ mod tests {
         static BEGUN: AtomicU32 = AtomicU32::new(0);
         let settings = Settings {
             attempts: Attempts::Watched,
+            copies: super::super::Copies::None,
             ..settings(Role::Command)
         };
         for _ in 0..3 {

@@ -4,7 +4,7 @@
 
 use super::call::{Call, Verdict};
 use super::number::{GAP, HIGHEST, NATIVE_ARCH};
-use super::{Attempts, IpSockets, Role, Settings, UnixDomain, conditions, requests, rows, watched};
+use super::{Attempts, Copies, IpSockets, Role, Settings, UnixDomain, conditions, requests, rows, watched};
 
 /// The error numbers the table answers.
 ///
@@ -101,6 +101,8 @@ pub enum Under {
     Ip(IpSockets),
     /// Whether IP sockets and Unix sockets may be made.
     Sockets(IpSockets, UnixDomain),
+    /// Private copies stand for protected files.
+    Copies,
 }
 
 /// One line of the table.
@@ -279,5 +281,6 @@ fn stands(under: Under, settings: Settings) -> bool {
         Under::Every => true,
         Under::Ip(ip) => ip == settings.ip,
         Under::Sockets(ip, domain) => ip == settings.ip && domain == settings.unix,
+        Under::Copies => settings.copies == Copies::Shown,
     }
 }

@@ -47,6 +47,7 @@ impl Sort {
     fn by(call: &Call, verdict: Verdict) -> Option<Self> {
         match verdict {
             Verdict::Allow if is_attempt(call.nr.into()) => Some(Self::Attempt),
+            Verdict::Notify if is_rename(call.nr.into()) => Some(Self::Attempt),
             Verdict::Notify => Some(Self::Attribute),
             Verdict::Errno(errno) => Some(Self::Refused(errno)),
             Verdict::Allow
@@ -128,6 +129,17 @@ fn attempts(heard: Attempts) -> impl Iterator<Item = i64> {
     deeds.into_iter().chain(looks).flatten().copied()
 }
 
+/// The calls that rename.
+#[cfg(target_arch = "x86_64")]
+pub(super) const RENAMES: &[i64] = &[l::SYS_rename, l::SYS_renameat, l::SYS_renameat2];
+#[cfg(target_arch = "aarch64")]
+pub(super) const RENAMES: &[i64] = &[l::SYS_renameat, l::SYS_renameat2];
+
+/// Whether a call renames.
+pub(crate) fn is_rename(number: i64) -> bool {
+    RENAMES.contains(&number)
+}
+
 fn is_attempt(number: i64) -> bool {
     attempts(Attempts::WatchedWithLooks).any(|attempt| attempt == number)
 }
@@ -154,7 +166,9 @@ pub(super) fn look_at_attempts(by_number: &mut [Vec<Standing>], heard: Attempts)
     for number in attempts(heard) {
         let list = usize::try_from(number).ok().and_then(|index| by_number.get_mut(index));
         if let Some(list) = list
-            && !list.iter().any(|standing| matches!(standing.say, Say::Told(_)))
+            && !list
+                .iter()
+                .any(|standing| matches!(standing.say, Say::Told(_) | Say::Notify))
         {
             list.push(Standing {
                 reason: "has a path or an address in it, which somebody wants to hear of",

@@ -90,11 +90,14 @@ pub(super) fn of_event(event: &str, record: &Map<String, Value>) -> String {
         ),
         "violation" if field("what") == "gone" => format!("{} is gone, and cannot be made again", field("file.path")),
         "violation" => format!(
-            "{} was {}; {}{}{}",
+            "{} was {}; {}{}{}{}{}",
             field("file.path"),
             field("what"),
             field("then").replace('_', " "),
+            // A log of an earlier version has one.
             also(", for the setting ", "setting"),
+            also(", as to its settings ", "settings"),
+            also(" and this many more: ", "more_settings"),
             also(", kept in ", "quarantined")
         ),
         "network" => format!(

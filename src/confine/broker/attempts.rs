@@ -44,7 +44,11 @@ impl Attempts {
     /// What a notified call is.
     pub(super) fn sort(&mut self, data: &libc::seccomp_data) -> Option<Sort> {
         let Some(filters) = &self.filters else {
-            return Some(Sort::Attribute);
+            return Some(if super::rename::is_rename(data) {
+                Sort::Attempt
+            } else {
+                Sort::Attribute
+            });
         };
         let call = Call {
             arch: data.arch,

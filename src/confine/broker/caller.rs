@@ -184,6 +184,12 @@ impl<'b> Caller<'b> {
         Ok(bytes)
     }
 
+    /// An object that the broker holds, opened.
+    pub(super) fn open_again(&self, object: &OwnedFd, how: OFlag) -> Result<OwnedFd, Errno> {
+        let flags = how | OFlag::O_NONBLOCK | OFlag::O_CLOEXEC;
+        openat(&self.proc.0, own_link(object).as_str(), flags, Mode::empty())
+    }
+
     /// Whether process `pid` is the caller's own.
     pub(super) fn is_of(&self, pid: i32) -> bool {
         let entry = format!("{pid}/task/{}", self.tid);

@@ -15,6 +15,9 @@
 //! attempts: [`attempt`] reads that, [`leads`] follows its paths, [`attempts`] keeps it. Such a call goes on
 //! to the kernel, whatever was read of it, and what the table refuses is refused.
 //!
+//! Where private copies stand for protected files, renames are handed over as well: [`rename`] carries out those onto a
+//! copy.
+//!
 //! When the listener closes, every later call fails with `ENOSYS`, and the kernel would permit another listener. So the
 //! runner closes its own last of all, and a command's filters refuse it any.
 
@@ -27,6 +30,7 @@ mod caller;
 mod change;
 mod leads;
 mod place;
+mod rename;
 mod target;
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -51,6 +55,8 @@ pub struct Broker {
     listener: Listener,
     proc: Proc,
     plan: AttributePlan,
+    /// The files onto which renames are carried out, by device and inode.
+    copies: Vec<(u64, u64)>,
 }
 
 /// Why there can be no broker. The command must not run then.
@@ -93,7 +99,18 @@ impl Broker {
     pub fn new(listener: OwnedFd, plan: AttributePlan) -> Result<Self, BrokerError> {
         let listener = Listener::new(listener).map_err(BrokerError::Sizes)?;
         let proc = Proc::open()?;
-        Ok(Self { listener, proc, plan })
+        Ok(Self {
+            listener,
+            proc,
+            plan,
+            copies: Vec::new(),
+        })
+    }
+
+    /// The same, carrying out renames onto these private copies, known by device and inode.
+    #[must_use]
+    pub fn over(self, copies: Vec<(u64, u64)>) -> Self {
+        Self { copies, ..self }
     }
 
     /// Serves one waiting call, if there is one. Never waits for one.
@@ -133,6 +150,12 @@ impl Broker {
         } else {
             noted
         };
+        if rename::is_rename(&notification.data)
+            && let Ok(caller) = &caller
+            && let Some(result) = rename::onto_copy(caller, &notification.data, &self.copies)
+        {
+            return Answer::Ends(result);
+        }
         match attempts.sort(&notification.data) {
             Some(Sort::Attribute) => {
                 Answer::Ends(caller.and_then(|caller| self.perform(&caller, notification, attempts, noted)))

@@ -116,20 +116,23 @@ impl Tree {
                 inode,
                 beneath,
             } => {
-                let source = self.source(path)?;
-                let stat = fstat(&source).map_err(at(path, "looking at"))?;
-                let is_directory = kind(stat.st_mode) == SFlag::S_IFDIR;
-                let same = stat.st_dev == *device && stat.st_ino == *inode;
-                if !same || is_directory != (*beneath == Beneath::Directory) {
-                    let what = format!("{} is not what it was when the config was read", display(path));
-                    return Err(StartFailure::new(Step::Mounts, Errno::ESTALE, what));
-                }
+                let source = self.surveyed(path, (*device, *inode), *beneath)?;
                 let flags = match access {
                     BindAccess::ReadOnly => FROZEN,
                     BindAccess::Writable => SAFE,
                     BindAccess::Device => ACTING,
                 };
                 self.show(&source, path, flags, Depth::Recursive, *beneath)
+            }
+            MountStep::Copy {
+                path,
+                source,
+                device,
+                inode,
+                beneath,
+            } => {
+                let source = self.surveyed(source, (*device, *inode), *beneath)?;
+                self.show(&source, path, SAFE, Depth::This, *beneath)
             }
             MountStep::MaskDirectory { path } => {
                 // Before Linux 6.15 only what is mounted can be copied, so the first is mounted itself.
@@ -238,6 +241,18 @@ impl Tree {
     /// The host's file at a path, no part of which may be a link.
     fn source(&self, path: &OsStr) -> Result<OwnedFd, StartFailure> {
         look(&self.host, relative(path)).map_err(at(path, "opening"))
+    }
+
+    /// The same, if it is what was surveyed.
+    fn surveyed(&self, path: &OsStr, identity: (u64, u64), beneath: Beneath) -> Result<OwnedFd, StartFailure> {
+        let source = self.source(path)?;
+        let stat = fstat(&source).map_err(at(path, "looking at"))?;
+        let is_directory = kind(stat.st_mode) == SFlag::S_IFDIR;
+        if (stat.st_dev, stat.st_ino) != identity || is_directory != (beneath == Beneath::Directory) {
+            let what = format!("{} is not what it was when the config was read", display(path));
+            return Err(StartFailure::new(Step::Mounts, Errno::ESTALE, what));
+        }
+        Ok(source)
     }
 
     /// What the new tree has at a path.

@@ -50,6 +50,24 @@ pub(super) fn open_place(root: impl AsFd, path: &[u8]) -> nix::Result<OwnedFd> {
     open(root.as_fd(), path, OFlag::O_PATH | OFlag::O_DIRECTORY)
 }
 
+/// Opens the regular file `path` for reading; anything else is `EINVAL`, and is not waited for.
+pub(super) fn open_file(root: impl AsFd, path: &[u8]) -> nix::Result<OwnedFd> {
+    // A device would do something when it is opened.
+    if kind(&stat(&root, path)?) != libc::S_IFREG {
+        return Err(Errno::EINVAL);
+    }
+    let file = open(
+        root.as_fd(),
+        path,
+        OFlag::O_RDONLY | OFlag::O_NONBLOCK | OFlag::O_NOCTTY,
+    )?;
+    if kind(&fstat(&file)?) == libc::S_IFREG {
+        Ok(file)
+    } else {
+        Err(Errno::EINVAL)
+    }
+}
+
 fn open(root: BorrowedFd<'_>, path: &[u8], flags: OFlag) -> nix::Result<OwnedFd> {
     let mut at: Option<OwnedFd> = None;
     let mut rest = path;

@@ -29,10 +29,20 @@ pub(super) struct Change {
     pub(super) root: u16,
     /// Its path in the root.
     pub(super) path: Vec<u8>,
-    /// What it was, and is again.
+    /// What it was, and is again; of a config what was left of it.
     pub(super) before: Option<State>,
     /// What the command had made of it.
     pub(super) after: Option<Copy>,
+}
+
+impl Change {
+    /// The same, where undoing it left this.
+    pub(super) fn leaving(self, left: State) -> Self {
+        Self {
+            before: Some(left),
+            ..self
+        }
+    }
 }
 
 /// The changes of one settling.
@@ -80,6 +90,21 @@ impl Changes {
             before: None,
             after: Some(self.copy(root, path)?),
         })
+    }
+
+    /// Keeps what became of a copy of an entry; the entry itself is as it was.
+    pub(super) fn keep_copied(&mut self, root: u16, path: &[u8], before: Option<&State>, after: Option<&State>) {
+        let length = after.map_or(0, State::length);
+        if self.kept.len() >= MOST * 4 || length > self.left {
+            return;
+        }
+        self.left -= length;
+        self.kept.push(Change {
+            root,
+            path: path.to_vec(),
+            before: before.cloned(),
+            after: after.map(|state| vec![(Vec::new(), state.clone())]),
+        });
     }
 
     /// Keeps a change that has been undone; none of an entry that was undone twice.

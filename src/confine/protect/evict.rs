@@ -37,7 +37,7 @@ impl Default for Budget {
 const MAX_PATHS: usize = 32 * 1024 * 1024;
 
 /// Everything at and below `path`, at most `most`, holders first, each with whether it is a directory.
-fn list(root: &Root, path: &[u8], most: usize) -> nix::Result<Vec<(Vec<u8>, bool)>> {
+pub(super) fn list(root: &Root, path: &[u8], most: usize) -> nix::Result<Vec<(Vec<u8>, bool)>> {
     let is_directory = at::kind(&at::stat(&root.fd, path)?) == libc::S_IFDIR;
     let mut all = vec![(path.to_vec(), is_directory)];
     let mut buffer = vec![0; 64 * 1024];

@@ -1,194 +1,333 @@
-//! Which git configs are plainly harmless.
+//! What of a git config is harmless, and what is left of the file without the rest.
 //!
-//! A recogniser, not a parser: whatever it does not plainly understand is not harmless. A value that an
-//! entry of the list accepts makes git run nothing and trust nothing; includes, drivers, aliases, helpers
-//! and everything else that may name a program are absent from the list and so refused.
+//! `gittext` says what the text holds, `gitkeys` which settings run nothing and trust nothing. A setting may stay where
+//! both are sure of it: it is on the list, its value is of the kind it takes, and it stands as git writes it.
 //!
-//! It is asked two things. *Is this new config harmless?* All of it must be on the list. *Is this change
-//! of a config harmless?* The old text is the user's and may hold anything; beyond it, a change may set
-//! `user.name` and `user.email` and add remotes and branches that were not there, so that `git remote add`
-//! and `git push -u` work. It may not point an existing remote or branch elsewhere.
+//! It is asked two things. *What of this new config may stay?* What is on the list. *What of this change of a config may
+//! stay?* The old text is a person's and may hold anything; a change may set and unset what is on the list, but for what
+//! [`Change`] withholds. The rest is taken out, or is again as it was, and is named. Nothing is believed of a text that was
+//! written here either: it is read and judged again.
 
-/// One setting as it stands in the text; section and key in lower case.
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::ops::Range;
+
+use super::Named;
+use super::gitkeys::{self, Change, Known};
+use super::gittext::{Config, Header, Setting, line_end, written};
+
+/// What a config was found to be.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Setting<'a> {
-    section: Vec<u8>,
-    subsection: Option<&'a [u8]>,
-    key: Vec<u8>,
-    value: &'a [u8],
+pub(super) enum Verdict {
+    /// All of it may stay.
+    Harmless,
+    /// This may, without what is named; empty where no setting is left.
+    Tamed(Vec<u8>, Named),
+    /// It is not understood.
+    Unclear,
 }
 
-/// Whether every setting of `text` is on the list.
-pub(super) fn is_harmless(text: &[u8]) -> bool {
-    settings(text).is_some_and(|all| all.iter().all(is_listed))
+/// Judges a config that was not there. Of a submodule it says where the work tree is: `is_own` knows whether a path is that.
+pub(super) fn of_new(text: &[u8], is_own: &dyn Fn(&[u8]) -> bool) -> Verdict {
+    let is_listed = |config: &Config<'_>, setting: &Setting| {
+        let own = || setting.plain && setting.value.as_deref().is_some_and(is_own);
+        is_listed(config, setting) || (name(config, setting) == b"core.worktree" && own())
+    };
+    let Some(config) = Config::read(text) else {
+        return Verdict::Unclear;
+    };
+    let (kept, offences): (Vec<&Setting>, Vec<&Setting>) =
+        config.settings.iter().partition(|setting| is_listed(&config, setting));
+    let odd: Vec<&Header> = config.headers.iter().filter(|header| !header.plain).collect();
+    if offences.is_empty() && odd.is_empty() {
+        return Verdict::Harmless;
+    }
+    // Whatever stands below an odd header is an offence too.
+    let cuts = offences.iter().map(|setting| &setting.range);
+    let cuts = cuts.chain(odd.iter().map(|header| &header.range));
+    let edits = cuts.map(|range| (config.lines(range), Vec::new())).collect();
+    let tamed = edited(text, edits);
+    let is_what_was_meant = Config::read(&tamed).is_some_and(|left| {
+        let left_over = left
+            .settings
+            .iter()
+            .map(|setting| (name(&left, setting), &setting.value));
+        left.headers.iter().all(|header| header.plain)
+            && left.settings.iter().all(|setting| is_listed(&left, setting))
+            && left_over.eq(kept.iter().map(|setting| (name(&config, setting), &setting.value)))
+    });
+    if !is_what_was_meant {
+        return Verdict::Unclear;
+    }
+    let mut named = Named::default();
+    for setting in offences {
+        named.add(name(&config, setting));
+    }
+    // No file is left for the sake of comments.
+    let left = if kept.is_empty() { Vec::new() } else { tamed };
+    Verdict::Tamed(left, named)
 }
 
-/// The first setting of `text` that is not on the list, as git names it; none where the text is not understood.
-pub(super) fn offence(text: &[u8]) -> Option<Vec<u8>> {
-    let all = settings(text)?;
-    let setting = all.iter().find(|setting| !is_listed(setting))?;
+/// Judges what became of a config that was there.
+pub(super) fn of_change(old: &[u8], new: &[u8]) -> Verdict {
+    let (Some(before), Some(after)) = (Config::read(old), Config::read(new)) else {
+        return Verdict::Unclear;
+    };
+    let change = Comparison::of(&before, &after);
+    if change.is_harmless() {
+        return Verdict::Harmless;
+    }
+    let tamed = change.applied();
+    let is_what_was_meant = Config::read(&tamed).is_some_and(|left| Comparison::of(&before, &left).is_harmless());
+    if is_what_was_meant {
+        Verdict::Tamed(tamed, change.named())
+    } else {
+        Verdict::Unclear
+    }
+}
+
+/// A setting as git names it.
+fn name(config: &Config<'_>, setting: &Setting) -> Vec<u8> {
+    let header = &config.headers[setting.header];
     let parts = [
-        Some(setting.section.as_slice()),
-        setting.subsection,
+        Some(header.section.as_slice()),
+        header.subsection.as_deref(),
         Some(setting.key.as_slice()),
     ];
-    Some(parts.into_iter().flatten().collect::<Vec<_>>().join(&b'.'))
+    parts.into_iter().flatten().collect::<Vec<_>>().join(&b'.')
 }
 
-/// Whether `new` differs from `old` only in what may be added or set freely.
-pub(super) fn is_harmless_change(old: &[u8], new: &[u8]) -> bool {
-    let (Some(old), Some(new)) = (settings(old), settings(new)) else {
-        return false;
-    };
-    let is_user = |s: &Setting<'_>| {
-        s.section == b"user" && s.subsection.is_none() && matches!(s.key.as_slice(), b"name" | b"email")
-    };
-    let is_new_section = |s: &Setting<'_>| {
-        matches!(s.section.as_slice(), b"remote" | b"branch")
-            && !old
-                .iter()
-                .any(|o| o.section == s.section && o.subsection == s.subsection)
-    };
-    let free = |s: &Setting<'_>| is_user(s) || is_new_section(s);
-    new.iter().filter(|s| free(s)).all(is_listed)
-        && old.iter().filter(|s| !is_user(s)).eq(new.iter().filter(|s| !free(s)))
+fn known(header: &Header, key: &[u8]) -> Option<Known> {
+    gitkeys::known(&header.section, header.subsection.as_deref(), key)
 }
 
-fn settings(text: &[u8]) -> Option<Vec<Setting<'_>>> {
-    let mut section: Option<(Vec<u8>, Option<&[u8]>)> = None;
-    let mut all = Vec::new();
-    for line in text.split(|&b| b == b'\n') {
-        // A trailing backslash joins lines; control characters and a byte-order mark have no business here.
-        if line.ends_with(b"\\") || line.iter().any(|&b| b.is_ascii_control() && b != b'\t') {
-            return None;
-        }
-        let line = line.trim_ascii();
-        match line.first() {
-            None | Some(b'#' | b';') => {}
-            Some(b'[') => section = Some(header(line)?),
-            Some(_) => {
-                let (section, subsection) = section.clone()?;
-                let equals = line.iter().position(|&b| b == b'=')?;
-                let key = line[..equals].trim_ascii();
-                let plain =
-                    key.first()?.is_ascii_alphabetic() && key.iter().all(|&b| b.is_ascii_alphanumeric() || b == b'-');
-                all.push(Setting {
-                    section,
-                    subsection,
-                    key: plain.then(|| key.to_ascii_lowercase())?,
-                    value: line[equals + 1..].trim_ascii(),
-                });
+/// Whether the setting is one of the list, with a value of the kind it should have, written as git writes it.
+fn is_listed(config: &Config<'_>, setting: &Setting) -> bool {
+    let known = known(&config.headers[setting.header], &setting.key);
+    let value = setting.value.as_deref();
+    setting.plain && known.is_some_and(|known| value.is_some_and(|value| known.takes(value)))
+}
+
+/// The text with pieces of it replaced; of two at one place the first comes first.
+fn edited(text: &[u8], mut edits: Vec<(Range<usize>, Vec<u8>)>) -> Vec<u8> {
+    edits.sort_by_key(|(range, _)| (range.start, range.end));
+    let (mut out, mut at) = (Vec::with_capacity(text.len()), 0);
+    for (range, put) in edits {
+        out.extend_from_slice(text.get(at..range.start).unwrap_or_default());
+        out.extend(put);
+        at = at.max(range.end);
+    }
+    out.extend_from_slice(text.get(at..).unwrap_or_default());
+    out
+}
+
+/// A section, as a number that is the same in both texts.
+type Section = usize;
+/// What a setting is called, and so what a later line of the same name adds to or replaces.
+type Name<'a> = (Section, &'a [u8]);
+
+/// Two texts, setting by setting.
+struct Comparison<'a> {
+    before: &'a Config<'a>,
+    after: &'a Config<'a>,
+    /// The section of each header.
+    sections: [Vec<Section>; 2],
+    /// What changed and may.
+    allowed: BTreeSet<Name<'a>>,
+    /// What changed and may not, in the order of the texts.
+    offences: Vec<Name<'a>>,
+    /// Whether the new text has a header that is neither plain nor the old one's.
+    is_odd: bool,
+}
+
+impl<'a> Comparison<'a> {
+    fn of(before: &'a Config<'a>, after: &'a Config<'a>) -> Self {
+        let mut numbers: HashMap<(&[u8], Option<&[u8]>), Section> = HashMap::new();
+        let sections = [before, after].map(|config| {
+            let number = |header: &'a Header| {
+                let next = numbers.len();
+                let key = (header.section.as_slice(), header.subsection.as_deref());
+                *numbers.entry(key).or_insert(next)
+            };
+            config.headers.iter().map(number).collect::<Vec<_>>()
+        });
+        let raw = |config: &'a Config<'a>, header: &Header| &config.text[header.range.clone()];
+        let odd: HashSet<&[u8]> = before.headers.iter().map(|header| raw(before, header)).collect();
+        let is_odd = after
+            .headers
+            .iter()
+            .any(|header| !header.plain && !odd.contains(raw(after, header)));
+        let mut comparison = Self {
+            before,
+            after,
+            sections,
+            allowed: BTreeSet::new(),
+            offences: Vec::new(),
+            is_odd,
+        };
+        comparison.compare();
+        comparison
+    }
+
+    /// Every setting of one of the texts with its name.
+    fn settings(&self, side: usize) -> Vec<(Name<'a>, &'a Setting)> {
+        let config = [self.before, self.after][side];
+        let named = |setting: &'a Setting| ((self.sections[side][setting.header], setting.key.as_slice()), setting);
+        config.settings.iter().map(named).collect()
+    }
+
+    fn compare(&mut self) {
+        let settings = [self.settings(0), self.settings(1)];
+        let [old, new] = settings.each_ref().map(|all| {
+            let mut by_name: BTreeMap<Name<'a>, Vec<&'a Setting>> = BTreeMap::new();
+            for (name, setting) in all {
+                by_name.entry(*name).or_default().push(setting);
+            }
+            by_name
+        });
+        let [in_old, in_new] = [&old, &new].map(|all| all.keys().map(|name| name.0).collect::<HashSet<Section>>());
+        let mut seen = BTreeSet::new();
+        for name in settings.iter().flatten().map(|(name, _)| *name) {
+            let [was, is] = [&old, &new].map(|all| all.get(&name).map(Vec::as_slice).unwrap_or_default());
+            let is_same = was.len() == is.len() && was.iter().zip(is).all(|(was, is)| self.is_same(was, is));
+            if !seen.insert(name) || is_same {
+                continue;
+            }
+            let comes_or_goes = in_old.contains(&name.0) != in_new.contains(&name.0);
+            if self.may_become(was, is, comes_or_goes) {
+                self.allowed.insert(name);
+            } else {
+                self.offences.push(name);
             }
         }
+        // Where one text may include another, the order counts as well.
+        let changed: HashSet<Name<'a>> = self.allowed.iter().chain(&self.offences).copied().collect();
+        let [old, new] = [(self.before, &settings[0]), (self.after, &settings[1])].map(|(config, all)| {
+            let is_fixed = |(name, setting): &&(Name<'a>, &'a Setting)| {
+                let known = known(&config.headers[setting.header], &setting.key);
+                let is_free = known.is_some_and(|known| known.change == Change::Free) && is_listed(config, setting);
+                !changed.contains(name) && !is_free
+            };
+            all.iter().filter(is_fixed).map(|(name, _)| *name).collect::<Vec<_>>()
+        });
+        let moved = old.iter().zip(&new).find(|(was, is)| was != is);
+        self.offences.extend(moved.map(|(_, is)| *is));
     }
-    Some(all)
-}
 
-/// `[section]` or `[section "subsection"]`, alone on its line.
-fn header(line: &[u8]) -> Option<(Vec<u8>, Option<&[u8]>)> {
-    let inner = line.strip_prefix(b"[")?.strip_suffix(b"]")?;
-    let (section, subsection) = match inner.iter().position(|&b| b == b' ') {
-        None => (inner, None),
-        Some(space) => {
-            let quoted = inner[space..].trim_ascii().strip_prefix(b"\"")?.strip_suffix(b"\"")?;
-            let plain = !quoted.is_empty() && !quoted.iter().any(|b| matches!(b, b'"' | b'\\' | b'\t'));
-            (&inner[..space], Some(plain.then_some(quoted)?))
-        }
-    };
-    let plain = !section.is_empty() && section.iter().all(|&b| b.is_ascii_alphanumeric() || b == b'-');
-    plain.then(|| (section.to_ascii_lowercase(), subsection))
-}
-
-/// Whether the setting is one of the list, with a value of the kind it should have.
-fn is_listed(setting: &Setting<'_>) -> bool {
-    let value = setting.value;
-    if value.is_empty() || value.iter().any(|b| matches!(b, b'"' | b'\\' | b'#' | b';')) {
-        return false;
+    /// Whether a setting says what it said, written as it was or as git writes it.
+    fn is_same(&self, was: &Setting, is: &Setting) -> bool {
+        let raw = |config: &'a Config<'a>, setting: &Setting| {
+            let header = &config.headers[setting.header].range;
+            (&config.text[setting.range.clone()], &config.text[header.clone()])
+        };
+        was.value == is.value && (is.plain || raw(self.before, was) == raw(self.after, is))
     }
-    match (setting.section.as_slice(), setting.subsection, setting.key.as_slice()) {
-        (b"core", None, b"repositoryformatversion") => matches!(value, b"0" | b"1"),
-        (
-            b"core",
-            None,
-            b"filemode"
-            | b"bare"
-            | b"logallrefupdates"
-            | b"ignorecase"
-            | b"precomposeunicode"
-            | b"symlinks"
-            | b"quotepath"
-            | b"trustctime"
-            | b"preloadindex"
-            | b"commitgraph"
-            | b"multipackindex"
-            | b"sparsecheckout"
-            | b"sparsecheckoutcone",
-        )
-        | (b"extensions", None, b"relativeworktrees")
-        | (b"index", None, b"sparse")
-        | (b"feature", None, b"manyfiles")
-        | (b"advice", None, _)
-        | (b"color", None, b"ui")
-        | (b"fetch", None, b"prune" | b"prunetags")
-        | (b"gc", None, b"autodetach")
-        | (b"maintenance", None, b"auto")
-        | (b"merge", None, b"ff")
-        | (b"pull", None, b"rebase" | b"ff")
-        | (b"push", None, b"autosetupremote" | b"followtags")
-        | (b"rebase", None, b"autostash" | b"autosquash" | b"updaterefs")
-        | (b"rerere", None, b"enabled" | b"autoupdate")
-        | (b"user", None, b"useconfigonly")
-        | (b"remote", Some(_), b"prune")
-        | (b"branch", Some(_), b"rebase") => matches!(value, b"true" | b"false"),
-        (b"core", None, b"autocrlf") => matches!(value, b"true" | b"false" | b"input"),
-        (b"core", None, b"safecrlf") => matches!(value, b"true" | b"false" | b"warn"),
-        (b"core", None, b"eol") => matches!(value, b"lf" | b"crlf" | b"native"),
-        (b"core", None, b"untrackedcache") => matches!(value, b"true" | b"false" | b"keep"),
-        (b"merge", None, b"conflictstyle") => matches!(value, b"merge" | b"diff3" | b"zdiff3"),
-        (b"gc", None, b"auto") | (b"index", None, b"version") => value.iter().all(u8::is_ascii_digit),
-        // The other way round, each names or starts a program.
-        (b"commit" | b"tag", None, b"gpgsign") | (b"core", None, b"fsmonitor") => value == b"false",
-        // What holds for a shared repository; without it less does.
-        (b"receive", None, b"denynonfastforwards" | b"denydeletes") => value == b"true",
-        (b"extensions", None, b"objectformat" | b"refstorage") => {
-            matches!(value, b"sha1" | b"sha256" | b"files" | b"reftable")
-        }
-        (b"user", None, b"name" | b"email") => true,
-        // A branch's remote may also be a URL; only a name passes.
-        (b"init", None, b"defaultbranch") | (b"push", None, b"default") | (b"branch", Some(_), b"remote") => {
-            is_name(value)
-        }
-        (b"remote", Some(name), b"url" | b"pushurl") => is_name(name) && is_url(value),
-        (b"remote", Some(name), b"fetch") => is_name(name) && is_refspec(value),
-        (b"branch", Some(_), b"merge") => value.starts_with(b"refs/") && is_name(value),
-        _ => false,
+
+    /// Whether a command may make this of all settings of one name.
+    fn may_become(&self, was: &[&Setting], is: &[&Setting], comes_or_goes: bool) -> bool {
+        let one = was
+            .first()
+            .map(|one| (self.before, *one))
+            .or(is.first().map(|one| (self.after, *one)));
+        let Some((config, one)) = one else { return true };
+        let header = &config.headers[one.header];
+        let Some(known) = known(header, &one.key) else {
+            return false;
+        };
+        let tracks = |setting: &&Setting| {
+            let remote = header.subsection.as_deref().unwrap_or_default();
+            gitkeys::is_tracking(remote, setting.value.as_deref().unwrap_or_default())
+        };
+        let may = match known.change {
+            Change::Free => true,
+            Change::Stays => !is.is_empty(),
+            Change::Fixed => false,
+            Change::Section => comes_or_goes,
+            Change::Once => comes_or_goes || was.is_empty(),
+            Change::Fetch => comes_or_goes || (!is.is_empty() && was.iter().chain(is).all(tracks)),
+        };
+        may && is.iter().all(|setting| is_listed(self.after, setting))
     }
-}
 
-/// A name as people give them: nothing that git or ssh could take for an option, a URL or a helper.
-fn is_name(name: &[u8]) -> bool {
-    !name.starts_with(b"-")
-        && name
-            .iter()
-            .all(|&b| b.is_ascii_alphanumeric() || b >= 0x80 || b"-_./@+".contains(&b))
-}
+    fn is_harmless(&self) -> bool {
+        self.offences.is_empty() && !self.is_odd
+    }
 
-/// A URL or path; `::` would name the helper program that git runs.
-fn is_url(url: &[u8]) -> bool {
-    !url.starts_with(b"-")
-        && !url.starts_with(b"ext:")
-        && !url.windows(2).any(|pair| pair == b"::")
-        && !url.windows(4).any(|part| part == b"://-")
-        && !url.windows(2).any(|pair| pair == b"@-")
-        && url.iter().all(|&b| b.is_ascii_graphic() || b >= 0x80)
-}
+    fn named(&self) -> Named {
+        let mut named = Named::default();
+        let mut left: HashSet<Name<'a>> = self.offences.iter().copied().collect();
+        for (side, config) in [self.before, self.after].into_iter().enumerate() {
+            for (key, setting) in self.settings(side) {
+                if left.remove(&key) {
+                    named.add(name(config, setting));
+                }
+            }
+        }
+        named
+    }
 
-fn is_refspec(spec: &[u8]) -> bool {
-    let spec = spec.strip_prefix(b"+").unwrap_or(spec);
-    spec.starts_with(b"refs/")
-        && spec
-            .iter()
-            .all(|&b| b.is_ascii_alphanumeric() || b >= 0x80 || b"-_./@+*:".contains(&b))
+    /// The old text with the changes that may stay.
+    fn applied(&self) -> Vec<u8> {
+        let text = self.before.text;
+        let mut edits = Vec::new();
+        // Where each section of the old text ends, and whether something is left in it.
+        let mut ends: HashMap<Section, usize> = HashMap::new();
+        let mut filled = HashSet::new();
+        for (header, section) in self.before.headers.iter().zip(&self.sections[0]) {
+            if header.plain {
+                ends.insert(*section, header.range.end);
+            }
+        }
+        for (name, setting) in self.settings(0) {
+            if self.before.headers[setting.header].plain {
+                ends.entry(name.0).and_modify(|end| *end = setting.range.end.max(*end));
+            }
+            if self.allowed.contains(&name) {
+                edits.push((self.before.lines(&setting.range), Vec::new()));
+            } else {
+                filled.insert(name.0);
+            }
+        }
+        let named: HashSet<Section> = self.sections[1].iter().copied().collect();
+        for (header, section) in self.before.headers.iter().zip(&self.sections[0]) {
+            if header.plain && !filled.contains(section) && !named.contains(section) {
+                edits.push((self.before.lines(&header.range), Vec::new()));
+            }
+        }
+        let mut added: BTreeMap<Section, (usize, Vec<u8>)> = BTreeMap::new();
+        for (name, setting) in self
+            .settings(1)
+            .into_iter()
+            .filter(|(name, _)| self.allowed.contains(name))
+        {
+            let lines = &mut added.entry(name.0).or_insert_with(|| (setting.header, Vec::new())).1;
+            let key = self
+                .after
+                .text
+                .get(setting.range.start..)
+                .and_then(|rest| rest.get(..setting.key.len()));
+            lines.push(b'\t');
+            lines.extend_from_slice(key.unwrap_or(&setting.key));
+            lines.extend_from_slice(b" = ");
+            lines.extend(written(setting.value.as_deref().unwrap_or_default()));
+            lines.push(b'\n');
+        }
+        for (section, (header, lines)) in added {
+            let (place, put) = if let Some(end) = ends.get(&section) {
+                ((line_end(text, *end) + 1).min(text.len()), lines)
+            } else {
+                let header = &self.after.text[self.after.headers[header].range.clone()];
+                (text.len(), [header, b"\n", &lines].concat())
+            };
+            let is_cut_off = place == text.len() && !text.is_empty() && !text.ends_with(b"\n");
+            let put = if is_cut_off {
+                [b"\n", put.as_slice()].concat()
+            } else {
+                put
+            };
+            edits.push((place..place, put));
+        }
+        edited(text, edits)
+    }
 }
 
 #[cfg(test)]
@@ -200,6 +339,14 @@ mod tests {
 
     fn with(text: &str) -> Vec<u8> {
         [FRESH, text.as_bytes()].concat()
+    }
+
+    fn is_harmless(text: &[u8]) -> bool {
+        of_new(text) == Verdict::Harmless
+    }
+
+    fn is_harmless_change(old: &[u8], new: &[u8]) -> bool {
+        of_change(old, new) == Verdict::Harmless
     }
 
     #[test]
@@ -252,7 +399,6 @@ mod tests {
             "[remote \"a\\\"b\"]\n\turl = x\n",
             "[branch \"main\"]\n\tremote = ext::x\n",
             "[submodule \"x\"]\n\tupdate = !x\n",
-            "[extensions]\n\tworktreeConfig = true\n",
             "\u{feff}[core]\n\tbare = true\n",
             "[user]\n\tname\n",
             "name = x\n[user",
@@ -261,23 +407,249 @@ mod tests {
         }
     }
 
+    /// No work tree is its own.
+    fn of_new(text: &[u8]) -> Verdict {
+        super::of_new(text, &|_| false)
+    }
+
     #[test]
-    fn the_setting_that_is_not_harmless_is_named_as_git_names_it() {
-        let rows: [(&str, Option<&str>); 6] = [
-            ("", None),
-            ("[core]\n\tFSMonitor = x\n", Some("core.fsmonitor")),
-            ("[Filter \"A b\"]\n\tclean = x\n", Some("filter.A b.clean")),
+    fn a_work_tree_is_named_where_it_is_its_own() {
+        let text = with("[core]\n\tworktree = ../../../sub\n");
+        assert_eq!(super::of_new(&text, &|path| path == b"../../../sub"), Verdict::Harmless);
+        let (_, named) = tamed(super::of_new(&text, &|path| path == b"../../sub"));
+        assert_eq!(named, ["core.worktree"]);
+        let odd = with("[core] worktree = ../../../sub\n");
+        assert_eq!(tamed(super::of_new(&odd, &|_| true)).1, ["core.worktree"]);
+    }
+
+    /// What is left of a config, and what was taken out of it.
+    #[track_caller]
+    fn tamed(verdict: Verdict) -> (String, Vec<String>) {
+        let Verdict::Tamed(text, named) = verdict else {
+            panic!("{verdict:?}")
+        };
+        let named = named.settings.into_iter().map(|name| String::from_utf8(name).unwrap());
+        (String::from_utf8(text).unwrap(), named.collect())
+    }
+
+    #[test]
+    fn the_settings_that_are_not_harmless_are_named_as_git_names_them_and_taken_out() {
+        let rows: [(&str, &str, &[&str]); 14] = [
+            ("[core]\n\tFSMonitor = x\n", "[core]\n", &["core.fsmonitor"]),
             (
-                "[user]\n\tname = x\n[core]\n\thooksPath = x\n\tsshCommand = x\n",
-                Some("core.hookspath"),
+                "[Filter \"A b\"]\n\tclean = x\n",
+                "[Filter \"A b\"]\n",
+                &["filter.A b.clean"],
             ),
-            ("[core]\n\tbare = yes\n", Some("core.bare")),
-            ("[core] fsmonitor = x\n", None),
+            (
+                "[user]\n\tname = x\n# mine\n[core]\n\thooksPath = x\n\n\tsshCommand = x\n\teol = lf",
+                "[user]\n\tname = x\n# mine\n[core]\n\n\teol = lf",
+                &["core.hookspath", "core.sshcommand"],
+            ),
+            ("[core]\n\tbare = maybe\n", "[core]\n", &["core.bare"]),
+            ("[core] fsmonitor = x\n", " \n", &["core.fsmonitor"]),
+            // Nothing below an odd header may stay.
+            (
+                "[core] fsmonitor = x\n\teol = lf\n",
+                " \n",
+                &["core.fsmonitor", "core.eol"],
+            ),
+            (
+                "[core]\n\teditor = x \\\n[user] \\\n; y\n\teol = lf\n",
+                "[core]\n\teol = lf\n",
+                &["core.editor"],
+            ),
+            ("[core]\n\teditor = \"x\ty\" ; eol = lf\n", "[core]\n", &["core.editor"]),
+            ("[include]\n\tpath = x\n\tpath = y\n", "[include]\n", &["include.path"]),
+            (
+                "[CORE]\n\tpager = x\n[core]\n\tPAGER = y\n",
+                "[CORE]\n[core]\n",
+                &["core.pager"],
+            ),
+            ("[core \"x\"]\n\tbare = true\n", "[core \"x\"]\n", &["core.x.bare"]),
+            ("[core]\n\tfsmonitor\n", "[core]\n", &["core.fsmonitor"]),
+            ("[alias.x]\n\tst = !x\n", "", &["alias.x.st"]),
+            ("[a] [b \"c\\\"d\"] e = f\n", "  \n", &["b.c\"d.e"]),
         ];
-        for (text, named) in rows {
-            let offence = offence(&with(text)).map(|key| String::from_utf8(key).unwrap());
-            assert_eq!(offence.as_deref(), named, "{text}");
+        for (text, left, names) in rows {
+            let (found, named) = tamed(of_new(&with(text)));
+            assert_eq!(found, String::from_utf8(with(left)).unwrap(), "{text}");
+            assert_eq!(named, names, "{text}");
+            assert!(is_harmless(found.as_bytes()), "{text}");
         }
+    }
+
+    #[test]
+    fn of_a_text_that_is_not_understood_nothing_is_kept() {
+        for text in [
+            "name = x\n[user",
+            "[core]\n\tbare = false\r\n\tpager = x\r\n",
+            "[core]\n# \\\n\tpager = x\n",
+            "[core]\n\tpager = \"x\n",
+        ] {
+            assert_eq!(of_new(&with(text)), Verdict::Unclear, "{text}");
+            assert_eq!(of_change(FRESH, &with(text)), Verdict::Unclear, "{text}");
+            assert_eq!(of_change(&with(text), FRESH), Verdict::Unclear, "{text}");
+        }
+        assert_eq!(of_new("\u{feff}[core]\n\tpager = x\n".as_bytes()), Verdict::Unclear);
+    }
+
+    #[test]
+    fn whatever_is_left_is_harmless_and_little_is_lost() {
+        let pieces = [
+            "[core]",
+            "[include]",
+            "[user]",
+            "[remote \"o\"]",
+            "[core.x]",
+            " ",
+            "\n",
+            "\n\t",
+            "bare = true",
+            "\n\tname = A B\n",
+            "path = x",
+            "# x",
+            "; y",
+            "\\",
+            "\"",
+            "\n\turl = a:b\n",
+            "=",
+            "hooksPath = x \\\n y",
+            "\n",
+        ];
+        let mut seed = 11_u64;
+        let (mut texts, mut cut) = (vec![FRESH.to_vec()], 0);
+        for _ in 0..4000 {
+            let mut text = String::new();
+            for _ in 0..9 {
+                seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+                text.push_str(pieces[usize::try_from(seed >> 33).unwrap() % pieces.len()]);
+            }
+            texts.push(with(&text));
+        }
+        for (number, text) in texts.iter().enumerate() {
+            if let Verdict::Tamed(left, _) = of_new(text) {
+                cut += 1;
+                assert!(is_harmless(&left), "{}", String::from_utf8_lossy(text));
+            }
+            // And of a change of one into another, what is left is one that may be.
+            let old = &texts[number * 7 % texts.len()];
+            if let Verdict::Tamed(left, _) = of_change(old, text) {
+                cut += 1;
+                assert!(is_harmless_change(old, &left), "{}", String::from_utf8_lossy(text));
+            }
+        }
+        assert!(cut > 1000, "{cut}");
+    }
+
+    #[test]
+    fn of_very_many_names_a_few_are_told() {
+        let long = "x".repeat(2000);
+        let text: Vec<String> = (0..100)
+            .map(|number| format!("[filter \"{long}\"]\n\tk{number} = x\n"))
+            .collect();
+        let text = text.concat();
+        let Verdict::Tamed(_, named) = of_new(text.as_bytes()) else {
+            panic!()
+        };
+        assert!(
+            named.settings.len() < 10 && named.settings.len() + named.more == 100,
+            "{}",
+            named.more
+        );
+    }
+
+    #[test]
+    fn what_git_does_every_day_passes() {
+        let remote = "[remote \"origin\"]\n\turl = a:b\n\tfetch = +refs/heads/*:refs/remotes/origin/*\n";
+        let branch = "[branch \"main\"]\n\tremote = origin\n\tmerge = refs/heads/main\n";
+        let mine = "[alias]\n\tst = \"!f() { x; }; f\" ; mine\n[include] path = x\n";
+        let before = [mine, remote, branch].concat();
+        for (what, after) in [
+            ("config color.ui", format!("{before}[color]\n\tui = auto\n")),
+            ("remote remove", mine.to_owned()),
+            ("remote rename", before.replace("origin", "up")),
+            ("branch -m", before.replace("main", "topic")),
+            (
+                "push -u",
+                format!("{before}[branch \"topic\"]\n\tremote = origin\n\tmerge = refs/heads/topic\n"),
+            ),
+            ("branch --set-upstream-to", before.replace("heads/main", "heads/other")),
+            ("branch --unset-upstream", before.replace(branch, "")),
+            (
+                "remote set-branches",
+                before.replace("/*:", "/main:").replace("origin/*", "origin/main"),
+            ),
+            (
+                "submodule init",
+                format!("{before}[submodule \"s\"]\n\tactive = true\n\turl = ../s\n"),
+            ),
+            (
+                "sparse-checkout",
+                format!("{before}[extensions]\n\tworktreeConfig = true\n[core]\n\tsparseCheckout = true\n"),
+            ),
+        ] {
+            assert_eq!(of_change(&with(&before), &with(&after)), Verdict::Harmless, "{what}");
+        }
+    }
+
+    #[test]
+    fn of_a_change_the_harmless_part_stays_and_the_rest_is_as_it_was() {
+        let mine =
+            "[alias]\n\tst = \"!f() { x; \\\n }; f\" ; mine\n[remote \"origin\"]\n\turl = a:b\n[core] pager = less";
+        let old = String::from_utf8(with(mine)).unwrap();
+        for (new, expected, names) in [
+            (
+                format!("{old}\n[color]\n\tui = auto\n[core]\n\thooksPath = x\n\teol = lf\n"),
+                format!(
+                    "{}\n[color]\n\tui = auto\n",
+                    old.replacen("true\n[alias]", "true\n\teol = lf\n[alias]", 1)
+                ),
+                vec!["core.hookspath"],
+            ),
+            (
+                old.replace("a:b\n", "evil:b\n\tprune = true\n"),
+                old.replace("a:b\n", "a:b\n\tprune = true\n"),
+                vec!["remote.origin.url"],
+            ),
+            (
+                old.replace("filemode = true", "filemode = false")
+                    .replace("[core] pager = less", ""),
+                old.replace("\tfilemode = true\n", "").replacen(
+                    "= true\n[alias]",
+                    "= true\n\tfilemode = false\n[alias]",
+                    1,
+                ),
+                vec!["core.pager"],
+            ),
+            (
+                old.replace(
+                    "[core] pager = less",
+                    "[core] pager = \"less\"\n[fetch]\n\tprune = true\n",
+                ),
+                old.clone() + "\n[fetch]\n\tprune = true\n",
+                vec!["core.pager"],
+            ),
+            (
+                old.replace("\tbare = false\n", "\tbare = true\n"),
+                old.clone(),
+                vec!["core.bare"],
+            ),
+        ] {
+            let (found, named) = tamed(of_change(old.as_bytes(), new.as_bytes()));
+            assert_eq!(found, expected);
+            assert_eq!(named, names);
+        }
+    }
+
+    #[test]
+    fn a_setting_is_not_led_past_an_include() {
+        let old = with("[include]\n\tpath = x\n[core]\n\tpager = less\n");
+        let new = with("[core]\n\tpager = less\n[include]\n\tpath = x\n");
+        let (left, named) = tamed(of_change(&old, &new));
+        assert_eq!((left.as_bytes(), named.len()), (old.as_slice(), 1));
+        let free = with("[user]\n\tname = A\n[include]\n\tpath = x\n[core]\n\tpager = less\n");
+        assert_eq!(of_change(&old, &free), Verdict::Harmless);
     }
 
     #[test]

@@ -9,12 +9,13 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
 
-use super::at::split;
-use super::gitconfig;
+use super::Named;
+use super::at::{join, split};
+use super::gitconfig::{self, Verdict};
 use super::place::Role;
 use super::roots::Root;
 use super::sight::Found;
-use super::state::{Seen, State};
+use super::state::{Seen, State, glance};
 
 /// Longest new file that may stay, in bytes: the next snapshot must hold them all.
 pub(super) const MAX_NEW: usize = 64 * 1024;
@@ -26,8 +27,39 @@ pub(super) struct Surroundings<'a> {
     pub(super) git_directories: HashSet<(u16, Vec<u8>)>,
 }
 
-/// Whether the new entry, being what was seen, may stay.
-pub(super) fn may_stay(entry: &Found, seen: &Seen, around: &Surroundings<'_>) -> bool {
+/// What may become of a new entry.
+pub(super) enum Judged {
+    /// It stays.
+    Stays,
+    /// This of it stays, without the settings that are named.
+    Tamed(State, Named),
+    /// It goes, for these settings where they are the reason.
+    Goes(Named),
+}
+
+/// What may become of the new entry, being what was seen.
+pub(super) fn judge(entry: &Found, seen: &Seen, around: &Surroundings<'_>) -> Judged {
+    if let (Role::GitConfig, Seen::Present(state @ State::File { content, .. })) = (entry.role, seen) {
+        let verdict = (content.len() <= MAX_NEW)
+            .then(|| gitconfig::of_new(content, &|path| is_own_worktree(entry, path, around)));
+        return match verdict {
+            Some(Verdict::Harmless) => Judged::Stays,
+            Some(Verdict::Tamed(text, named)) => match state.with_content(text).filter(|left| left.length() > 0) {
+                Some(left) => Judged::Tamed(left, named),
+                None => Judged::Goes(named),
+            },
+            Some(Verdict::Unclear) | None => Judged::Goes(Named::default()),
+        };
+    }
+    if may_stay(entry, seen, around) {
+        Judged::Stays
+    } else {
+        Judged::Goes(Named::default())
+    }
+}
+
+/// Whether the new entry, no config, may stay as a whole.
+fn may_stay(entry: &Found, seen: &Seen, around: &Surroundings<'_>) -> bool {
     let state = match seen {
         Seen::Absent => return true,
         Seen::Present(state) => state,
@@ -40,7 +72,6 @@ pub(super) fn may_stay(entry: &Found, seen: &Seen, around: &Surroundings<'_>) ->
         (Role::GitHook, State::Directory { .. }) => name == b"hooks" && is_in_git_directory(entry, around),
         // Names that git never runs.
         (Role::GitHook, State::File { content, .. }) => name.ends_with(b".sample") && content.len() <= MAX_NEW,
-        (Role::GitConfig, State::File { content, .. }) => content.len() <= MAX_NEW && gitconfig::is_harmless(content),
         (Role::GitCommon, State::File { content, .. }) => is_of_worktree(entry, around) && content == b"../..\n",
         (Role::GitBack, State::File { content, .. }) => is_of_worktree(entry, around) && is_way_back(content),
         (Role::GitLink, State::File { content, .. }) => leads_to_git_directory(entry, content, around),
@@ -49,27 +80,6 @@ pub(super) fn may_stay(entry: &Found, seen: &Seen, around: &Surroundings<'_>) ->
             Role::GitDirectory | Role::GitHook | Role::GitConfig | Role::GitCommon | Role::GitBack | Role::GitLink,
             State::File { .. } | State::Symlink { .. } | State::Directory { .. } | State::Special { .. },
         ) => false,
-    }
-}
-
-/// The setting for which a new config may not stay, where one is the reason.
-pub(super) fn offence(entry: &Found, seen: &Seen) -> Option<Vec<u8>> {
-    match (entry.role, seen) {
-        (Role::GitConfig, Seen::Present(State::File { content, .. })) if content.len() <= MAX_NEW => {
-            gitconfig::offence(content)
-        }
-        (
-            Role::GitDirectory
-            | Role::GitHook
-            | Role::GitConfig
-            | Role::GitCommon
-            | Role::GitBack
-            | Role::GitLink
-            | Role::Way
-            | Role::Name
-            | Role::TooDeep,
-            Seen::Absent | Seen::Present(_) | Seen::Long { .. } | Seen::Unreadable(_),
-        ) => None,
     }
 }
 
@@ -84,6 +94,35 @@ fn is_of_worktree(entry: &Found, around: &Surroundings<'_>) -> bool {
     let (worktrees, _) = split(split(&entry.path).0);
     let (git, name) = split(worktrees);
     name == b"worktrees" && around.git_directories.contains(&(entry.root, git.to_vec()))
+}
+
+/// Whether the path, in the config of a submodule's git directory, leads to the directory whose `.git` file leads back.
+fn is_own_worktree(entry: &Found, path: &[u8], around: &Surroundings<'_>) -> bool {
+    let git = split(&entry.path).0;
+    let (Some(root), Some(place)) = (around.roots.get(usize::from(entry.root)), lead(git, path)) else {
+        return false;
+    };
+    let Seen::Present(State::File { content, .. }) = glance(&root.fd, &join(&place, b".git"), 1 << 12) else {
+        return false;
+    };
+    let back = content
+        .strip_prefix(b"gitdir: ")
+        .and_then(|rest| rest.strip_suffix(b"\n"))
+        .and_then(|back| lead(&place, back));
+    back.as_deref() == Some(git)
+}
+
+/// Where a relative path leads in the root, if it goes up at its beginning alone.
+fn lead(from: &[u8], path: &[u8]) -> Option<Vec<u8>> {
+    let (mut at, mut rest) = (from, path);
+    while let Some(below) = rest.strip_prefix(b"../") {
+        if at.is_empty() {
+            return None;
+        }
+        (at, rest) = (split(at).0, below);
+    }
+    let is_name = |name: &[u8]| !matches!(name, b"" | b"." | b"..");
+    rest.split(|&b| b == b'/').all(is_name).then(|| join(at, rest))
 }
 
 /// Whether the text is the one line that says where a worktree's `.git` file is.

@@ -7,7 +7,7 @@
 //! the journal, and what a process has written outlives it; after a power cut the tree may have lost as
 //! much as the journal has.
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::fs::{DirBuilder, File, OpenOptions, TryLockError};
 use std::io::{self, Read, Write};
 use std::os::unix::ffi::OsStrExt;
@@ -86,6 +86,12 @@ impl Journal {
         file.lock().map_err(fail("lock"))?;
         file.write_all(&bytes).map_err(fail("write"))?;
         Ok(Self { path, lock: file })
+    }
+
+    /// What it is called once it counts.
+    pub(super) fn name(&self) -> OsString {
+        let name = self.path.file_name().map(OsStr::as_bytes).unwrap_or_default();
+        OsStr::from_bytes(name.strip_prefix(UNFINISHED).unwrap_or(name)).to_owned()
     }
 
     /// Has it count; when this returns, [`abandoned`] would find it if this process died.

@@ -17,11 +17,11 @@ use sha2::{Digest, Sha256};
 use super::ProtectError;
 use super::at::Identity;
 use super::journal::folder;
-use super::names::NAMES;
+use super::names::{NAMES, PASSED_OVER};
 use super::sight::Sight;
 
 /// Changes with the format of the file.
-const FORMAT: &str = "stockade known directories 2";
+const FORMAT: &str = "stockade known directories 3";
 
 /// How many sets of roots are remembered.
 const MOST: usize = 64;
@@ -31,8 +31,8 @@ fn key(roots: &[(Vec<u8>, Identity)], extra: &[PathBuf]) -> [u8; 32] {
     let mut hash = Sha256::new();
     hash.update(FORMAT);
     hash.update(env!("CARGO_PKG_VERSION"));
-    for name in NAMES {
-        hash.update(name.pattern);
+    for name in NAMES.iter().map(|name| name.pattern).chain(PASSED_OVER) {
+        hash.update(name);
         hash.update([0]);
     }
     // Serialising to memory fails for no value of these types; a shorter key would only be another key.

@@ -3,7 +3,7 @@
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use super::names::{NAMES, is_dot_git};
+use super::names::{NAMES, is_dot_git, is_passed_over};
 
 /// The default names with who runs or obeys each, in the table's order. Git directories are protected besides.
 pub fn default_names() -> impl Iterator<Item = (&'static str, &'static str)> {
@@ -30,7 +30,8 @@ fn matches(pattern: &[u8], parts: &[&[u8]]) -> bool {
         .strip_suffix(b"/**")
         .map_or((pattern, false), |directory| (directory, true));
     let wanted: Vec<&[u8]> = pattern.split(|byte| *byte == b'/').collect();
-    parts.windows(wanted.len()).enumerate().any(|(at, window)| {
+    let seen = parts.iter().take_while(|part| !is_passed_over(part)).count() + 1;
+    parts.windows(wanted.len()).enumerate().take(seen).any(|(at, window)| {
         let ends = at + wanted.len() == parts.len();
         let same = |(want, part): (&&[u8], &&[u8])| match want.strip_prefix(b"*") {
             Some(end) => part.ends_with(end),
@@ -56,6 +57,10 @@ mod tests {
             ".idea/a/b",
             ".git/hooks/pre-commit",
             "a/.GIT",
+            "vendor/x/.git/config",
+            "node_modules/a/.git",
+            ".claude/node_modules/x",
+            "Vendor/.envrc",
         ] {
             assert!(protected_name(Path::new(path)).is_some(), "{path}");
         }
@@ -67,6 +72,10 @@ mod tests {
             "tasks.json",
             "src/main.rs",
             ".gitignore",
+            "node_modules/a/.husky/pre-commit",
+            "a/vendor/.envrc",
+            ".venv/.envrc",
+            "target/x.code-workspace",
         ] {
             assert_eq!(protected_name(Path::new(path)), None, "{path}");
         }

@@ -3,8 +3,9 @@
 //! The story, file by file: `names` and `place` say what is protected; `walk` finds it below the writable
 //! `roots`, as a `sight` with change `stamp`s, reading again what is not `unchanged`; `state` reads it;
 //! `snapshot` writes it to the `journal`, outside every root, before the command may start; `settle` walks
-//! again when the command's tree is dead, has `inspect` and `gitconfig` judge what is new, moves intruders to
-//! the `quarantine` and lets `restore` put back the rest. What both walks saw is `known` to the next. After a
+//! again when the command's tree is dead, has its `work` done by `compare`, which lets `restore` put back what was there,
+//! and by `intruders`, which has `inspect` judge what is new and moves it to the `quarantine`. Of a git config, new or
+//! changed, `gitconfig` says what may stay: `gittext` reads it, `gitkeys` is the list. What both walks saw is `known` to the next. After a
 //! crash [`recover()`] does the same from the journal. `targets` adds the files that git is led to by its
 //! `settings`, in a repository of a root, around one (`repository`) or a person's own, where the kernel would
 //! come to on the way (`leads`). `others` keeps sessions that run at the same time from taking each other's
@@ -13,9 +14,11 @@
 //! `evict` reach files without ever following a link.
 //!
 //! What passes without a violation: anything in a git directory that is not config, hooks or a redirection
-//! (so commits, checkouts, fetches and gc do); what `inspect` recognises as git's own making; a config
-//! change that `gitconfig` knows as harmless; and the removal of a protected entry together with the
+//! (so commits, checkouts, fetches and gc do); what `inspect` recognises as git's own making; settings
+//! that `gitkeys` knows as harmless; a tracked file that is as a commit of the host's has it (`tracked`);
+//! and the removal of a protected entry together with the
 //! directory that held it, because nothing is then left for the host to trust. Everything else is undone:
+//! each file, and of a git config each setting, by itself, never a repository for one of them;
 //! also the renaming of a directory above a protected entry, which a read-only bind would have refused. A file that
 //! was given another name (a hard link) is written anew, as what it holds: the other name then leads elsewhere.
 //!
@@ -26,10 +29,16 @@
 
 mod at;
 mod change;
+mod compare;
+mod copied;
+mod covers;
 mod diff;
 mod evict;
 mod gitconfig;
+mod gitkeys;
+mod gittext;
 mod inspect;
+mod intruders;
 mod journal;
 mod known;
 mod leads;
@@ -56,8 +65,10 @@ mod targets;
 #[cfg(test)]
 mod tests;
 mod touched;
+mod tracked;
 mod unchanged;
 mod walk;
+mod work;
 
 use std::ffi::OsStr;
 use std::io;
@@ -65,13 +76,14 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
 pub use change::Changes;
+pub use covers::Covers;
 pub use lookup::{default_names, protected_name};
 pub use offer::{Digest, NotPutBack, Offer, Offers};
 pub use present::present;
 pub use recover::{Recovered, Unrecovered, recover};
 pub use repository::{Person, Repository, is_git_directory, read, repository, there};
-pub use settle::Settled;
 pub use snapshot::{After, Guard, Known};
+pub use work::Settled;
 
 use crate::policy::path::display;
 
@@ -89,8 +101,38 @@ pub struct Violation {
     pub what: What,
     /// Where the intruder is kept, if there was one.
     pub quarantined: Option<PathBuf>,
-    /// The setting of a new git config that was the reason, where one was.
-    pub setting: Option<Vec<u8>>,
+    /// The settings of a git config that were undone; what else it sets stays.
+    pub named: Named,
+    /// Whether HEAD has another version than what is there now, which a commit of everything would revert.
+    pub is_other_in_head: bool,
+}
+
+/// Settings as git names them, as many as are told.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Named {
+    /// Some.
+    pub settings: Vec<Vec<u8>>,
+    /// How many more there are.
+    pub more: usize,
+}
+
+impl Named {
+    /// How many bytes of names are told behind the first, and how many names: a command chooses both.
+    const MOST: (usize, usize) = (8 * 1024, 32);
+
+    /// Adds a name, once.
+    fn add(&mut self, name: Vec<u8>) {
+        if self.settings.contains(&name) {
+            return;
+        }
+        let (bytes, names) = Self::MOST;
+        let told: usize = self.settings.iter().map(Vec::len).sum();
+        if told == 0 || (self.settings.len() < names && told + name.len() <= bytes) {
+            self.settings.push(name);
+        } else {
+            self.more += 1;
+        }
+    }
 }
 
 /// What a command did to a protected name.

@@ -146,6 +146,15 @@ pub(super) const NAMES: &[Name] = &[
     name(".stockade/**", "the config of this program"),
 ];
 
+/// Directories of what others made: tools write and remove them, with whatever is in them. Below such a one the names of
+/// the table say nothing; git directories do, wherever they are.
+pub(super) const PASSED_OVER: [&str; 4] = ["node_modules", "vendor", ".venv", "target"];
+
+/// Whether names of the table say nothing below a directory called so.
+pub(super) fn is_passed_over(name: &[u8]) -> bool {
+    PASSED_OVER.iter().any(|one| one.as_bytes() == name)
+}
+
 /// Whether git may take the name for its own: `.git` in any ASCII case.
 pub(super) fn is_dot_git(name: &[u8]) -> bool {
     name.eq_ignore_ascii_case(b".git")

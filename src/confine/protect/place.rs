@@ -8,7 +8,7 @@
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
 
-use super::names::{NAMES, is_dot_git};
+use super::names::{NAMES, is_dot_git, is_passed_over};
 use super::repository::there;
 
 /// What a directory is.
@@ -74,6 +74,8 @@ pub(super) struct Context {
     pattern: u32,
     /// Node of the tree of files protected by path; [`Patterns::NOWHERE`] when none lies below.
     path: u32,
+    /// Whether it lies below a directory where names of the table say nothing.
+    passed_over: bool,
 }
 
 impl Context {
@@ -159,16 +161,19 @@ impl Patterns {
     /// The context of a root directory whose absolute path is `path`.
     ///
     /// A root may itself lie in a git directory or in a directory of the table, so the names on the way
-    /// to it count, and what the directories on that way hold beside it.
+    /// to it count, and what the directories on that way hold beside it. One that lies in a directory of what others made
+    /// is somebody's own work all the same.
     pub(super) fn start(&self, root: u32, path: &Path) -> Context {
         let mut context = Context {
             place: Place::Plain,
             pattern: Self::ANYWHERE,
             path: Self::NOWHERE,
+            passed_over: false,
         };
         let mut above = PathBuf::new();
         for component in path.components() {
             if let Component::Normal(name) = component {
+                context.passed_over = false;
                 context = Markers::look(&above).refine(context);
                 if let Some(next) = self.judge(context, name.as_bytes(), Kind::Directory).descend {
                     context = next;
@@ -176,7 +181,11 @@ impl Patterns {
             }
             above.push(component);
         }
-        Context { path: root, ..context }
+        Context {
+            path: root,
+            passed_over: false,
+            ..context
+        }
     }
 
     /// Whether the names alone protect `path` in a directory of this context.
@@ -219,11 +228,12 @@ impl Patterns {
 
     /// What the entry `name` of a directory is.
     pub(super) fn judge(&self, context: Context, name: &[u8], kind: Kind) -> Verdict {
+        let table = !context.passed_over;
         let nested = (context.pattern != Self::ANYWHERE)
             .then(|| self.step(context.pattern, name))
             .flatten();
         // Most names are none of ours, and this is asked of every name of the tree.
-        let may_be_ours = name.starts_with(b".") || name.starts_with(OWN) || name == MISE;
+        let may_be_ours = table && (name.starts_with(b".") || name.starts_with(OWN) || name == MISE);
         let fresh = may_be_ours.then(|| self.step(Self::ANYWHERE, name)).flatten();
         let pattern = nested.or(fresh);
         let path = self.step(context.path, name);
@@ -240,7 +250,7 @@ impl Patterns {
                 (End::Way, Kind::Directory | Kind::Other) => {}
             }
         }
-        if protect.is_none() && self.suffixes.iter().any(|suffix| name.ends_with(suffix)) {
+        if protect.is_none() && table && self.suffixes.iter().any(|suffix| name.ends_with(suffix)) {
             protect = Some(Role::Name);
         }
         // A directory where a single file is meant: whatever is in it came with it.
@@ -259,6 +269,8 @@ impl Patterns {
                 place,
                 pattern: pattern.unwrap_or(Self::ANYWHERE),
                 path: path.unwrap_or(Self::NOWHERE),
+                passed_over: context.passed_over
+                    || (context.place == Place::Plain && place == Place::Plain && is_passed_over(name)),
             }),
         };
         Verdict {

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use super::at::{is_within, split};
 use super::journal::Kept;
 use super::place::Role;
 use super::repository::Person;
@@ -26,6 +27,46 @@ pub fn present(roots: &[PathBuf], extra: &[PathBuf], person: &Person) -> Result<
     }
     let Look { roots, sight, .. } = seen;
     Ok(topmost(&roots, &keep(&roots, &sight)?, &extra, MOST_PROTECTED))
+}
+
+/// What programs of the host run or obey while a command is still running: the settings and hooks of git, but for git
+/// directories that a command made, and the files that were named one by one. The topmost of nested ones, `most` at most, by
+/// their roots.
+pub(super) fn run_at_once(
+    roots: &[Root],
+    kept: &[Kept],
+    extra: &[PathBuf],
+    is_made: impl Fn(u16, &[u8]) -> bool,
+    most: usize,
+) -> Vec<(u16, Vec<u8>)> {
+    let is_at_once = |kept: &&Kept| match (kept.role, &kept.state) {
+        (Role::GitConfig | Role::GitHook, State::File { .. } | State::Directory { .. }) => {
+            let git = kept.path.as_slice();
+            // A hook lies in a directory of its own there.
+            !is_made(kept.root, split(git).0) && !is_made(kept.root, split(split(git).0).0)
+        }
+        (Role::Name, State::File { .. } | State::Directory { .. }) => {
+            extra.contains(&shown(&roots[usize::from(kept.root)], &kept.path))
+        }
+        (_, State::Symlink { .. } | State::Special { .. })
+        | (
+            Role::GitDirectory | Role::GitLink | Role::GitCommon | Role::GitBack | Role::Way | Role::TooDeep,
+            State::File { .. } | State::Directory { .. },
+        ) => false,
+    };
+    let mut all: Vec<(u16, Vec<u8>)> = Vec::new();
+    let mut found: Vec<&Kept> = kept.iter().filter(is_at_once).collect();
+    found.sort_by_key(|kept| (kept.root, &kept.path));
+    for kept in found {
+        let is_below = all
+            .last()
+            .is_some_and(|(root, above)| *root == kept.root && is_within(&kept.path, above));
+        if !is_below && shown(&roots[usize::from(kept.root)], &kept.path).as_os_str().len() < LONGEST {
+            all.push((kept.root, kept.path.clone()));
+        }
+    }
+    all.truncate(most);
+    all
 }
 
 /// What can be covered by a mount of its own, the topmost of nested ones, `most` at most; the files that

@@ -13,6 +13,7 @@ use std::fs::File;
 use std::io::Write;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use nix::errno::Errno;
@@ -22,6 +23,7 @@ use nix::sys::stat::{FchmodatFlags, Mode, fchmodat};
 use super::at::{self, split};
 use super::evict::Budget;
 use super::roots::Root;
+use super::state::State;
 use super::{ProtectError, What, evict, journal, shown};
 use crate::policy::hex::hex;
 
@@ -78,8 +80,63 @@ impl Quarantine {
         }
     }
 
+    /// Keeps what a copy of the entry `path` had become; where, if it could be kept.
+    pub(super) fn keep(&mut self, root: &Root, path: &[u8], what: What, state: &State) -> Option<PathBuf> {
+        let content = match state {
+            State::File { content, .. } => content.as_slice(),
+            State::Symlink { target } => target,
+            State::Directory { .. } | State::Special { .. } => return None,
+        };
+        let item = self.tried.to_string();
+        self.tried += 1;
+        let place = self.batch().ok()?.0.join(&item);
+        let mut options = File::options();
+        options.write(true).create_new(true).mode(0o600);
+        options.open(&place).and_then(|mut file| file.write_all(content)).ok()?;
+        self.list(item, root, path, what, true);
+        Some(place)
+    }
+
+    /// Keeps a copy of the thing `path` of one root, which took the place of `origin` in another; where, if it could be kept.
+    pub(super) fn copy(
+        &mut self,
+        root: &Root,
+        path: &[u8],
+        holder: &Root,
+        origin: &[u8],
+        what: What,
+    ) -> Option<PathBuf> {
+        let item = self.tried.to_string();
+        self.tried += 1;
+        let (folder, batch) = self.batch().ok()?;
+        let (folder, batch) = (folder.clone(), batch.try_clone().ok()?);
+        let copied = evict::copy(root, path, batch.as_fd(), item.as_bytes(), &mut self.budget);
+        let place = folder.join(&item);
+        std::fs::symlink_metadata(&place).ok()?;
+        self.list(item, holder, origin, what, copied.is_ok());
+        Some(place)
+    }
+
+    fn batch(&mut self) -> Result<&(PathBuf, OwnedFd), ProtectError> {
+        match &mut self.batch {
+            Some(batch) => Ok(batch),
+            none @ None => Ok(none.insert(create(&self.store)?)),
+        }
+    }
+
     /// Moves the entry `path` out of the root; where it is now, if it could be kept.
     pub(super) fn take(&mut self, root: &Root, path: &[u8], what: What) -> Result<Option<PathBuf>, ProtectError> {
+        self.take_from(root, path, path, what)
+    }
+
+    /// [`Quarantine::take`] of what was at `origin` until it was moved aside.
+    pub(super) fn take_from(
+        &mut self,
+        root: &Root,
+        path: &[u8],
+        origin: &[u8],
+        what: What,
+    ) -> Result<Option<PathBuf>, ProtectError> {
         let item = self.tried.to_string();
         self.tried += 1;
         let (folder, batch) = match &mut self.batch {
@@ -130,6 +187,12 @@ impl Quarantine {
             // Best effort: the folder above is private in any case.
             let _shut = fchmodat(&*batch, item.as_str(), Mode::empty(), FchmodatFlags::NoFollowSymlink);
         }
+        self.list(item, root, origin, what, complete);
+        Ok(Some(place))
+    }
+
+    /// Notes where a thing came from.
+    fn list(&mut self, item: String, root: &Root, path: &[u8], what: What, complete: bool) {
         self.taken += 1;
         let origin = shown(root, path);
         // Once as text, twice as hexadecimal, and what stands around it.
@@ -147,7 +210,6 @@ impl Quarantine {
                 self.write_manifest();
             }
         }
-        Ok(Some(place))
     }
 
     /// Writes down where everything came from. Best effort: what is kept is named in the violation too.

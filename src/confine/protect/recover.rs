@@ -17,8 +17,9 @@ use super::others::Gate;
 use super::overlap;
 use super::place::Patterns;
 use super::roots::{open_roots, unlock};
-use super::settle::{Settled, settle};
+use super::settle::settle;
 use super::sight::made;
+use super::work::Settled;
 use super::{ProtectError, Violation};
 use crate::policy::path::display;
 
@@ -170,7 +171,7 @@ fn restore(mut record: Record, store: &Path) -> Settled {
     }
     record.entries.retain_mut(|kept| renumber(&mut kept.root, &numbers));
     record.holders.retain_mut(|holder| renumber(&mut holder.root, &numbers));
-    let (mut settled, _) = settle(&roots, &patterns, &record, None, store);
+    let (mut settled, _) = settle(&roots, &patterns, &record, None, None, store, None);
     for number in unlocked {
         errors.extend(roots[usize::from(number)].shut().err());
     }

@@ -7,6 +7,7 @@
 use std::fs::File;
 use std::io::Write;
 use std::os::fd::OwnedFd;
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -20,7 +21,7 @@ use super::at::{self, join, split};
 use super::quarantine::Quarantine;
 use super::roots::Root;
 use super::state::State;
-use super::{ProtectError, What, shown};
+use super::{ProtectError, What, evict, shown};
 
 /// Makes the entry `path`, where nothing may be, as `state` says; what stood in the way is quarantined and named.
 pub(super) fn put(
@@ -33,6 +34,38 @@ pub(super) fn put(
     match make(root, path, state) {
         Ok(()) => Ok(in_the_way),
         Err(error) => Err(ProtectError::io("restore", shown(root, path), error)),
+    }
+}
+
+/// Puts a file in the place of the entry `path`, and what was there into quarantine.
+///
+/// In one step where the file system can exchange two names: git never finds less than one of them there.
+pub(super) fn replace(
+    root: &Root,
+    path: &[u8],
+    state: &State,
+    what: What,
+    quarantine: &mut Quarantine,
+) -> Result<Option<PathBuf>, ProtectError> {
+    let fail = |error| ProtectError::io("rewrite", shown(root, path), error);
+    let aside = join(
+        split(path).0,
+        format!(".stockade-restore-{}", super::stamp()).as_bytes(),
+    );
+    make(root, &aside, state).map_err(fail)?;
+    let (here, there) = ((root, aside.as_slice()), (root, path));
+    match rename(here, there, RenameFlags::RENAME_EXCHANGE) {
+        Ok(()) => quarantine.take_from(root, &aside, path, what),
+        Err(Errno::EINVAL | Errno::ENOSYS) => {
+            let taken = quarantine.take(root, path, what);
+            rename(here, there, RenameFlags::empty()).map_err(fail)?;
+            taken
+        }
+        Err(error) => {
+            // Nothing may stay behind in the tree; the first error is the one that counts.
+            let _gone = evict::remove(root, &aside);
+            Err(fail(error))
+        }
     }
 }
 
@@ -99,6 +132,38 @@ fn put_file(parent: &OwnedFd, name: &[u8], mode: Mode, modified: TimeSpec, conte
         let _gone = unlinkat(parent, temporary.as_str(), UnlinkatFlags::NoRemoveDir);
     }
     written
+}
+
+/// Writes what a file holds anew, in the file that is there. Whoever reads it meanwhile finds the old text or the new one, as far
+/// as one write goes.
+pub(super) fn write_over(root: &Root, path: &[u8], state: &State) -> Result<(), ProtectError> {
+    let State::File { content, .. } = state else {
+        return Err(ProtectError::io("write", shown(root, path), Errno::EINVAL));
+    };
+    let (directory, name) = split(path);
+    let written = at::insisting(&root.fd, directory, Some(name), || {
+        let parent = at::open_place(&root.fd, directory)?;
+        let flags = OFlag::O_WRONLY | OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK | OFlag::O_CLOEXEC;
+        let file = File::from(openat(&parent, name, flags, Mode::empty())?);
+        let errno = |error: std::io::Error| Errno::from_raw(error.raw_os_error().unwrap_or(libc::EIO));
+        let found = file.metadata().map_err(errno)?;
+        // Under another name it may be another file of a person's.
+        if !found.is_file() || found.nlink() > 1 {
+            return Err(Errno::ESTALE);
+        }
+        let long = usize::try_from(found.len()).map_err(|_| Errno::EFBIG)?;
+        // Blank lines behind the shorter text, so that one write makes the one the other. Room for them is had first.
+        let blank = vec![b'\n'; content.len().saturating_sub(long)];
+        if let Err(error) = file.write_all_at(&blank, found.len()) {
+            let _as_it_was = file.set_len(found.len());
+            return Err(errno(error));
+        }
+        let mut padded = content.clone();
+        padded.resize(content.len().max(long), b'\n');
+        file.write_all_at(&padded, 0).map_err(errno)?;
+        file.set_len(content.len() as u64).map_err(errno)
+    });
+    written.map_err(|error| ProtectError::io("write", shown(root, path), error))
 }
 
 /// Sets the permission bits of the entry `path`, which is otherwise as it was.

@@ -5,18 +5,21 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use super::at::Identity;
+use super::covers::Covers;
 use super::journal::{self, Journal, Kept, Record};
 use super::offer::Offers;
 use super::others::{self, Gate};
 use super::place::{Patterns, Role};
-use super::present::topmost;
+use super::present::{run_at_once, topmost};
 use super::repository::Person;
 use super::roots::{Root, open_roots};
-use super::settle::Settled;
+
 use super::sight::{Sight, made};
 use super::state::{Seen, State, glance};
+use super::tracked::Tips;
 use super::unchanged::Company;
 use super::walk::walk;
+use super::work::Settled;
 use super::{MAX_FILE, MAX_TOTAL, ProtectError, known, settle, shown, targets};
 
 /// The protected names below the writable roots, written down. Once it is claimed for a command, that may run until
@@ -34,6 +37,7 @@ pub struct Guard {
     journal: Journal,
     extra: Vec<PathBuf>,
     store: PathBuf,
+    tips: Tips,
 }
 
 impl Guard {
@@ -93,9 +97,13 @@ impl Guard {
             entries: keep(&roots, &sight)?,
             holders: sight.holders(&roots),
         };
+        let mut tips = Tips::look(&roots, &sight, store);
         // After the tree was looked at: a command that started meanwhile has its journal here, with the tree as it was.
-        others::adopt(&mut record, journal::all(store)?);
+        let others = journal::all(store)?;
+        tips.judge(&others);
+        others::adopt(&mut record, others);
         let journal = Journal::ahead(store, &record)?;
+        tips.begin(&journal.name());
         Ok(Self {
             roots,
             patterns,
@@ -104,6 +112,7 @@ impl Guard {
             journal,
             extra,
             store: store.to_owned(),
+            tips,
         })
     }
 
@@ -112,7 +121,7 @@ impl Guard {
     /// What can be put back is, whatever else fails. After an error the journal stays, for another try at the
     /// next start.
     pub fn settle(self) -> Settled {
-        let After { settled, known, .. } = self.settle_knowing();
+        let After { settled, known, .. } = self.settle_knowing(None);
         if let Some(mut known) = known {
             known.keep();
         }
@@ -121,7 +130,9 @@ impl Guard {
 
     /// [`Guard::settle`], with what it saw, for [`Guard::snapshot_knowing`], and what a person may still want of
     /// what it undid. What is left to do then nobody need wait for: [`Known::keep`] does it.
-    pub fn settle_knowing(self) -> After {
+    ///
+    /// What a command made of the `covers` counts as a change to what they cover.
+    pub fn settle_knowing(self, covers: Option<&Covers>) -> After {
         // Without the gate another session may write down a state in between; the names come first.
         let gate = Gate::enter(&self.store);
         let (mut settled, sight) = settle::settle(
@@ -129,7 +140,9 @@ impl Guard {
             &self.patterns,
             &self.record,
             Some(&self.sight),
+            covers,
             &self.store,
+            Some(&self.tips),
         );
         let _gate = gate.map_err(|error| settled.errors.push(error));
         if !settled.errors.is_empty() {
@@ -138,6 +151,9 @@ impl Guard {
                 known: None,
                 offers: None,
             };
+        }
+        if let Some(sight) = &sight {
+            self.tips.end(&self.roots, sight);
         }
         let spent = self.journal.remove().map_err(|error| settled.errors.push(error)).ok();
         let changes = std::mem::take(&mut settled.changes);
@@ -169,12 +185,27 @@ impl Guard {
     /// # Errors
     /// What was written down could not be removed; it counts for nobody.
     pub(crate) fn release(self) -> Result<(), ProtectError> {
+        self.tips.forget();
         self.journal.remove().map(drop)
     }
 
     /// The protected entries that mounts can cover, `most` at most.
     pub(crate) fn present(&self, most: usize) -> Vec<PathBuf> {
         topmost(&self.roots, &self.record.entries, &self.extra, most)
+    }
+
+    /// Those of them that programs of the host run or obey while a command is running, by their roots.
+    pub(super) fn to_cover(&self, most: usize) -> Vec<(u16, Vec<u8>)> {
+        let is_made = |root, git: &[u8]| self.tips.are_made(root, git);
+        run_at_once(&self.roots, &self.record.entries, &self.extra, is_made, most)
+    }
+
+    pub(super) fn roots(&self) -> &[Root] {
+        &self.roots
+    }
+
+    pub(super) fn record(&self) -> &Record {
+        &self.record
     }
 
     /// How many directories and protected entries the guard watches.

@@ -39,6 +39,19 @@ impl State {
         }
     }
 
+    /// The same file with other content; none where it is no file.
+    pub(super) fn with_content(&self, content: Vec<u8>) -> Option<Self> {
+        match self {
+            Self::File { mode, modified, .. } => Some(Self::File {
+                mode: *mode,
+                modified: *modified,
+                names: Names::default(),
+                content,
+            }),
+            Self::Symlink { .. } | Self::Directory { .. } | Self::Special { .. } => None,
+        }
+    }
+
     /// Bytes of content.
     pub(super) fn length(&self) -> u64 {
         match self {

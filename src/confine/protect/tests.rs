@@ -2,10 +2,12 @@
 
 mod around;
 mod attacks;
+mod covers;
 mod crash;
 mod hostile;
 mod offers;
 mod ordinary;
+mod tracked;
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -7,15 +7,15 @@ use super::judge::operation;
 use super::standing::Standing;
 use super::{Blocked, Layer, Subject, Wanted};
 use crate::backend::seccomp::table::Table;
-use crate::backend::seccomp::{Attempts, Call, NATIVE_ARCH, Role, Verdict};
+use crate::backend::seccomp::{Attempts, Call, Copies, NATIVE_ARCH, Role, Verdict};
 use crate::config::amend::Writing;
 use crate::confine::attempted::{Arguments, Node};
 use crate::policy::path::{display, escape};
 use crate::policy::{AbsPath, Network, Operation, UnixSockets};
 use crate::profile::Profile;
+use crate::tools::filters;
 use crate::tools::inspect::explain::Permitted;
 use crate::tools::inspect::export::call_name;
-use crate::tools::plan;
 
 /// The port on which names are resolved.
 const DNS: u16 = 53;
@@ -206,7 +206,7 @@ impl Standing {
                     nr: number,
                     args,
                 };
-                let settings = |profile: &Profile| plan::settings(profile, Role::Command, Attempts::Unseen, self.ground);
+                let settings = |profile: &Profile| filters::settings(profile, Role::Command, Attempts::Unseen, Copies::None, self.ground);
                 // What would be said with the network on is what no config can change.
                 let open = Profile {
                     network: Network::Full,

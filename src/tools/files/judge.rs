@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use crate::confine::protect::protected_name;
-use crate::policy::{AbsPath, Access, Demand, Grant, Operation, Policy, Protect, Root, Target};
+use crate::policy::{AbsPath, Access, Demand, Grant, Operation, Policy, Root, Target};
 use crate::profile::{Asked, FileReach};
 use crate::tools::executor::Executor;
 
@@ -187,7 +187,7 @@ impl Executor {
 
     /// Refuses what the host will later trust or run.
     fn unprotected(&self, path: &AbsPath, root: &Root) -> Result<(), String> {
-        let Protect::Default(extra) = &self.policy.protect else {
+        let Some(extra) = self.policy.protect.files() else {
             return Ok(());
         };
         let below = path

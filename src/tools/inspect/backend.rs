@@ -190,8 +190,7 @@ impl<'a> Stand<'a> {
             // What one does not hold another may.
             BackendChoice::Auto => {
                 let each = [Backend::Landlock, Backend::Namespaces];
-                let held = each.map(|backend| protected_in(&inspection.policy, backend).map(|_| ()));
-                let [landlock, namespaces] = held;
+                let [landlock, namespaces] = each.map(|backend| protected_in(&inspection.policy, backend).map(|_| ()));
                 landlock.or(namespaces).map_err(PlanError::Refused)
             }
             BackendChoice::Landlock => Stand::alone(Backend::Landlock, inspection)
@@ -346,7 +345,7 @@ impl Held {
     /// What the plan itself permits, answered by its readers.
     ///
     /// # Errors
-    /// The plan cannot be read, which no plan that was checked is.
+    /// It cannot be read.
     pub fn access(&self, operation: Operation, path: &AbsPath) -> Result<Access, PlanError> {
         self.consult(|readers| (readers.plan)(path).get(operation))
     }
@@ -354,7 +353,7 @@ impl Held {
     /// Puts many questions to the readers of the plan.
     ///
     /// # Errors
-    /// As [`access`](Self::access).
+    /// The plan cannot be read.
     pub fn consult<T>(&self, ask: impl FnOnce(&Readers<'_>) -> T) -> Result<T, PlanError> {
         match &self.made {
             Made::Kernel { plan, survey, shown } => match &plan.world {
@@ -368,6 +367,7 @@ impl Held {
                         argv: &world.mounts.render(),
                         layer: &plan.landlock,
                         own: &world.own,
+                        copies: &[],
                         stage: shown,
                     };
                     let pair = namespaces::Pair::read(&walls, survey).map_err(PlanError::WeakPlan)?;

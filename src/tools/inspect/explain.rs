@@ -11,7 +11,7 @@ use crate::backend::status::Status;
 use crate::config::amend::{self, Writing};
 use crate::confine::protect::protected_name;
 use crate::policy::path::display;
-use crate::policy::{AbsPath, Access, Demand, Deny, Grant, Operation, Origin, Protect, Right, Rights, Root};
+use crate::policy::{AbsPath, Access, Demand, Deny, Grant, Operation, Origin, Right, Rights, Root};
 use crate::profile::{Asked, Decided, FileReach};
 use crate::tools::plan::PlanError;
 
@@ -176,9 +176,7 @@ impl Inspection {
 
     /// Why the name is protected, if a write to it is.
     fn protection(&self, operation: Operation, path: &AbsPath, access: Access) -> Option<&'static str> {
-        let Protect::Default(files) = &self.policy.protect else {
-            return None;
-        };
+        let files = self.policy.protect.files()?;
         if operation != Operation::Write || access == Access::Denied {
             return None;
         }

@@ -9,7 +9,7 @@ use super::hosts::NetworkRow;
 use crate::confine::protect::default_names;
 use crate::policy::path::escape;
 use crate::policy::{
-    AbsPath, Demand, Deny, EnvRule, Grant, HomeChoice, Limits, OsSandbox, Policy, Protect, Right, Rights, Scope,
+    AbsPath, Demand, Deny, EnvRule, Grant, HomeChoice, Limits, OsSandbox, Policy, Right, Rights, Scope,
 };
 use crate::profile::cuts;
 
@@ -303,12 +303,12 @@ pub(super) fn rule_asks(policy: &Policy) -> Vec<Ask> {
 }
 
 fn protection(policy: &Policy) -> Protected {
-    match &policy.protect {
-        Protect::None => Protected {
+    match policy.protect.files() {
+        None => Protected {
             names: Vec::new(),
             files: Vec::new(),
         },
-        Protect::Default(files) => {
+        Some(files) => {
             let mut names: Vec<&'static str> = default_names().map(|(name, _)| name).collect();
             names.push(".git");
             names.sort_unstable();

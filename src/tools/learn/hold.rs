@@ -45,7 +45,7 @@ pub fn hold(old: &Policy, new: &Policy, accepted: &[&Change]) -> Result<(), Stra
             .iter()
             .map(|(name, rule)| (name.clone(), rule.approval))
             .collect();
-        let protects = matches!(policy.protect, crate::policy::Protect::Default(_));
+        let protects = policy.protect.word();
         let settings = (
             policy.deny_fallback,
             policy.residuals,

@@ -16,7 +16,7 @@ use crate::config::{self, Context};
 use crate::confine::protect::Person;
 use crate::policy::hosts::{AddressKind, kinds};
 use crate::policy::path::is_escaped;
-use crate::policy::{AbsPath, BasePath, HostPattern, Place, Policy, Protect, Right, Rights, Scope, UnixSockets};
+use crate::policy::{AbsPath, BasePath, HostPattern, Place, Policy, Right, Rights, Scope, UnixSockets};
 use crate::tools::person;
 
 /// How bad it would be, were it accepted by mistake. Ordered.
@@ -156,7 +156,7 @@ impl Surroundings {
             homes,
             person: person(context),
             shipped: shipped.collect(),
-            protects: matches!(policy.protect, Protect::Default(_)),
+            protects: policy.protect.files().is_some(),
             patience: Cell::new(PATIENCE),
         };
         let somebodys = around.broad(directory).is_none()

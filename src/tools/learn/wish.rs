@@ -6,8 +6,7 @@ use crate::config;
 use crate::confine::protect::{is_git_directory, protected_name};
 use crate::policy::path::display;
 use crate::policy::{
-    AbsPath, Access, HostList, HostRule, Network, Operation, Origin, Place, Policy, Protect, Right, Rights, Scope,
-    UnixSockets,
+    AbsPath, Access, HostList, HostRule, Network, Operation, Origin, Place, Policy, Right, Rights, Scope, UnixSockets,
 };
 use crate::tools::explain::{Blocked, Layer, Subject, Wanted};
 use crate::tools::inspect::explain::Permitted;
@@ -186,7 +185,7 @@ fn file(policy: &Policy, wanted: Wanted, path: &AbsPath) -> Result<Wish, String>
 /// Writing there. A root that is one file has no names in it that could be protected, and one that is a part of a git directory
 /// is not seen to be one: so what is protected gets none, and what lies in a git directory all of it.
 fn written(policy: &Policy, path: AbsPath, scope: Scope, rights: Rights) -> Result<Wish, String> {
-    let Protect::Default(files) = &policy.protect else {
+    let Some(files) = policy.protect.files() else {
         return Ok(Wish::File(path, scope, rights));
     };
     if files.contains(&path) {

@@ -247,7 +247,8 @@ pub(super) fn violation(call: &str, restored: &Restored) -> event::Violation {
         path: Text::of(&display(&restored.whole)),
         what: Text::of(&restored.what),
         quarantined: restored.quarantined.as_deref().map(Text::of),
-        setting: restored.setting.as_deref().map(Text::of),
+        settings: restored.settings.iter().map(|name| Text::of(name)).collect(),
+        more_settings: (restored.more_settings > 0).then_some(restored.more_settings),
         then: match restored.then {
             Then::StayedUndone => "stayed_undone",
             Then::PutBack => "put_back",

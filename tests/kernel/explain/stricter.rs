@@ -34,6 +34,12 @@ fn a_denied_name_is_said_to_keep_others_from_coming(world: &Fixture) {
 fn a_protected_name_is_told_with_the_line_that_protects_it(world: &Fixture) {
     world.write("i/.envrc", "\x7fx");
     world.write("i/.vscode/tasks.json", "\x7fx");
+    let prevents = world.preventing();
+    let flags: &[&str] = if world.backend.is_in_namespaces() {
+        &["--config", &prevents]
+    } else {
+        &[]
+    };
     let mut trial = Trial::new(world);
     let at = |path: &str| world.workspace().join(path);
     for (letter, path, wanted) in [
@@ -44,7 +50,7 @@ fn a_protected_name_is_told_with_the_line_that_protects_it(world: &Fixture) {
         if trial.is_in_namespaces() {
             let told = Told {
                 clause: "protect /".to_owned(),
-                origin: "preset workspace-write:".to_owned(),
+                origin: format!("{prevents}:"),
                 ..trial.told(wanted, at(path))
             };
             trial.denied(letter, at(path), NOTHING, &[told]);
@@ -54,9 +60,9 @@ fn a_protected_name_is_told_with_the_line_that_protects_it(world: &Fixture) {
             world.write(path, "\x7fx");
         }
     }
-    trial.try_all(&[]);
+    trial.try_all(flags);
     if world.backend.is_in_namespaces() {
-        let outcome = explained(world, &[], "echo x > i/.envrc");
+        let outcome = explained(world, flags, "echo x > i/.envrc");
         let change = outcome["explained"]["blocked"][0]["change"].to_string();
         assert!(change.contains("protect: none"), "{outcome:#}");
         let text = "extends: [workspace-write]\nsandbox: {protect: none}\n";

@@ -38,6 +38,7 @@ fn options(deny_fallback: DenyFallback, protect: Vec<AbsPath>) -> Options {
         residuals: Residuals::Refuse,
         tmp_bytes: 1 << 20,
         protect,
+        copies: Vec::new(),
         stage: Vec::new(),
     }
 }
@@ -47,6 +48,7 @@ fn walls<'a>(lowered: &'a Lowered, argv: &'a [OsString]) -> Walls<'a> {
         argv,
         layer: &lowered.layer,
         own: &lowered.own,
+        copies: &[],
         stage: &[],
     }
 }
@@ -91,7 +93,7 @@ proptest! {
         if let Ok(lowered) = lower(&without_links(profile.clone(), &survey), &survey, &options) {
             let argv = lowered.plan.render();
             prop_assert_eq!(validate(&walls(&lowered, &argv), &profile, &survey), Ok(()), "{:?}", argv);
-            let view = read(&argv, &survey).unwrap();
+            let view = read(&argv, &[], &survey).unwrap();
             for path in &lowered.protected {
                 prop_assert_eq!(view.access(Operation::Write, path), Access::Denied, "{}", path);
             }
@@ -104,7 +106,7 @@ proptest! {
         let profile = without_links(profile, &survey);
         let lowered = lower(&profile, &survey, &options(DenyFallback::Decompose, Vec::new()))
             .map_err(|refusal| TestCaseError::fail(refusal.to_string()))?;
-        let view = read(&lowered.plan.render(), &survey).map_err(|w| TestCaseError::fail(w.to_string()))?;
+        let view = read(&lowered.plan.render(), &[], &survey).map_err(|w| TestCaseError::fail(w.to_string()))?;
         for file in files {
             if profile.denies.iter().any(|deny| deny.target.covers(&file)) {
                 continue;
@@ -164,7 +166,7 @@ fn still_within(
     survey: &Survey,
     files: &[AbsPath],
 ) -> Result<(), TestCaseError> {
-    let view = read(argv, survey).map_err(|witness| TestCaseError::fail(witness.to_string()))?;
+    let view = read(argv, &[], survey).map_err(|witness| TestCaseError::fail(witness.to_string()))?;
     for file in files {
         for operation in Operation::ALL {
             let both = view.access(operation, file).min(lowered.layer.access(operation, file));

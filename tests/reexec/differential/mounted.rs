@@ -26,7 +26,7 @@ impl Mounted {
         let (mut points, mut links) = (BTreeMap::new(), Vec::new());
         for step in &plan.steps {
             let (path, made) = match step {
-                Step::Bind { path, .. } => (path, Made::Shown),
+                Step::Bind { path, .. } | Step::Copy { path, .. } => (path, Made::Shown),
                 Step::MaskDirectory { path } | Step::MaskFile { path } => (path, Made::Masked),
                 Step::Proc { path } | Step::Dev { path } | Step::Tmp { path, .. } => (path, Made::Own),
                 Step::Symlink { path, .. } => {

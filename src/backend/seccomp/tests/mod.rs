@@ -18,12 +18,15 @@ fn all_settings() -> Vec<Settings> {
         for unix in [UnixDomain::Refused, UnixDomain::Allowed] {
             for role in [Role::Worker, Role::Command] {
                 for attempts in [Attempts::Unseen, Attempts::Watched, Attempts::WatchedWithLooks] {
-                    all.push(Settings {
-                        ip,
-                        unix,
-                        role,
-                        attempts,
-                    });
+                    for copies in [Copies::None, Copies::Shown] {
+                        all.push(Settings {
+                            ip,
+                            unix,
+                            role,
+                            attempts,
+                            copies,
+                        });
+                    }
                 }
             }
         }
@@ -37,6 +40,7 @@ pub(super) fn strict(role: Role) -> Settings {
         unix: UnixDomain::Refused,
         role,
         attempts: Attempts::Unseen,
+        copies: Copies::None,
     }
 }
 
@@ -46,6 +50,7 @@ fn open(role: Role) -> Settings {
         unix: UnixDomain::Allowed,
         role,
         attempts: Attempts::Unseen,
+        copies: Copies::None,
     }
 }
 

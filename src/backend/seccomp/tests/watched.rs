@@ -69,6 +69,15 @@ fn what_is_permitted_goes_on_or_is_an_attempt_that_goes_on() {
     }
 }
 
+/// What a call is that the broker hears of though nobody looks on.
+fn handed_over(call: &Call) -> Sort {
+    if is_rename(call.nr.into()) {
+        Sort::Attempt
+    } else {
+        Sort::Attribute
+    }
+}
+
 #[test]
 fn a_call_goes_on_only_where_the_filters_of_a_command_that_nobody_looks_at_allow_it() {
     for (plain, watched) in pairs().filter(|(plain, _)| plain.role == Role::Command) {
@@ -80,7 +89,7 @@ fn a_call_goes_on_only_where_the_filters_of_a_command_that_nobody_looks_at_allow
                 Verdict::Allow if stacked(&with, &call) == Verdict::Notify => Some(Sort::Attempt),
                 // Nothing notifies of it.
                 Verdict::Allow => sort,
-                Verdict::Notify => Some(Sort::Attribute),
+                Verdict::Notify => Some(handed_over(&call)),
                 Verdict::Errno(errno) => Some(Sort::Refused(errno)),
                 Verdict::Log | Verdict::Trace | Verdict::Trap | Verdict::KillThread | Verdict::KillProcess => None,
             };
@@ -90,14 +99,14 @@ fn a_call_goes_on_only_where_the_filters_of_a_command_that_nobody_looks_at_allow
 }
 
 #[test]
-fn attribute_calls_are_the_broker_s_whether_somebody_looks_on_or_not() {
+fn attribute_calls_and_renames_are_the_broker_s_whether_somebody_looks_on_or_not() {
     for (plain, watched) in pairs().filter(|(plain, _)| plain.role == Role::Command) {
         let (unseen, seen) = (Lowered::under(plain), Lowered::under(watched));
         let (without, with) = (read(unseen.stack()).unwrap(), read(seen.stack()).unwrap());
         for call in calls(plain, watched) {
             if stacked(&without, &call) == Verdict::Notify {
                 assert_eq!(stacked(&with, &call), Verdict::Notify, "{call}");
-                assert_eq!(Sort::of(&call, unseen.stack()).0, Some(Sort::Attribute), "{call}");
+                assert_eq!(Sort::of(&call, unseen.stack()).0, Some(handed_over(&call)), "{call}");
             }
         }
     }

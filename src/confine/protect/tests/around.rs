@@ -67,6 +67,22 @@ fn a_root_in_a_git_directory_without_that_name_is_guarded_as_a_part_of_it() {
 }
 
 #[test]
+fn hooks_that_a_config_leads_to_are_guarded_where_names_are_not() {
+    let scene = Scene::new();
+    scene.write("node_modules/h/hooks/pre-commit", "mine");
+    scene.git(&["config", "core.hooksPath", "node_modules/h/hooks"]);
+    let found = scene.report(|s| {
+        s.write("node_modules/h/hooks/pre-commit", "evil");
+        s.write("node_modules/h/.envrc", "theirs");
+    });
+    assert_eq!(
+        found,
+        [(PathBuf::from("node_modules/h/hooks/pre-commit"), What::Changed)]
+    );
+    assert_eq!(scene.read("node_modules/h/hooks/pre-commit"), "mine");
+}
+
+#[test]
 fn a_directory_called_hooks_in_anything_else_is_one_like_any_other() {
     let scene = Scene::empty();
     // Two of the three names by which git knows its directories.

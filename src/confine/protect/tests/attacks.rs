@@ -1,5 +1,6 @@
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
 
 use super::super::journal;
 use super::super::place::Patterns;
@@ -260,16 +261,245 @@ fn dot_git_counts_in_any_case() {
     );
 }
 
+/// A new repository `sub` with a commit, as a command would make it.
+fn commit(s: &Scene) {
+    fs::create_dir_all(s.at("sub")).unwrap();
+    s.git_in("sub", &["init", "-q"]);
+    s.git_in("sub", &["config", "color.ui", "auto"]);
+    s.write("sub/file", "text");
+    s.git_in("sub", &["add", "."]);
+    s.git_in("sub", &["commit", "-qm", "first"]);
+}
+
 #[test]
-fn a_repository_created_with_a_commanding_config_goes_whole() {
+fn a_new_repository_loses_what_commands_it_and_nothing_else() {
     let scene = Scene::empty();
-    fs::create_dir(scene.at("sub")).unwrap();
-    let found = scene.report(|s| {
-        s.git_in("sub", &["init", "-q"]);
-        s.git_in("sub", &["config", "core.pager", "evil"]);
+    let found = scene.run(|s| {
+        commit(s);
+        s.git_in("sub", &["config", "core.hooksPath", "evil"]);
+        s.git_in("sub", &["config", "core.fsmonitor", "evil"]);
+        s.write("sub/.git/hooks/pre-commit", "evil");
     });
-    assert_eq!(found, one("sub/.git", What::Created));
-    assert!(!scene.exists("sub/.git"));
+    let paths: Vec<PathBuf> = found.iter().map(|one| one.path.clone()).collect();
+    assert_eq!(
+        paths,
+        [scene.at("sub/.git/config"), scene.at("sub/.git/hooks/pre-commit")]
+    );
+    let named = &found[0].named;
+    assert_eq!(named.settings, [b"core.hookspath".to_vec(), b"core.fsmonitor".to_vec()]);
+    assert_eq!(named.more, 0);
+    let kept = fs::read_to_string(found[0].quarantined.as_ref().unwrap()).unwrap();
+    assert!(kept.contains("hooksPath = evil"), "{kept}");
+    let manifest = found[0].quarantined.as_ref().unwrap().with_file_name("manifest.json");
+    assert!(fs::read_to_string(manifest).unwrap().contains("sub/.git/config\""));
+    let config = scene.read("sub/.git/config");
+    assert!(config.contains("ui = auto") && !config.contains("evil"), "{config}");
+    scene.git_in("sub", &["log", "-1"]);
+    scene.git_in("sub", &["fsck", "--strict"]);
+    assert_eq!(scene.report(|_| {}), []);
+}
+
+#[test]
+fn whatever_a_new_config_is_the_repository_keeps_its_commits() {
+    let evil = "\tfsmonitor = evil\n";
+    let texts = [
+        format!("{}[core]\n{evil}", "# long\n".repeat(20_000)),
+        format!("\u{feff}[core]\n{evil}"),
+        format!("[core]\r\n{evil}"),
+        format!("[core]\n\tbare = false \\\n{evil}{evil}"),
+        format!("[core]\n\tbare = false\n[CORE]\n{evil}"),
+        "[core] fsmonitor = evil".to_owned(),
+        "[core]\n\tbare = false\n\tfsmonitor".to_owned(),
+        "[core \"x\"]\n\tbare = false\n[include]\n\tpath = ../evil\n".to_owned(),
+        "[core]\n\tbare = \"\n\tfsmonitor = evil\n".to_owned(),
+        format!("[core]; [user]\n{evil}"),
+        format!("[core]\n\tbare = false\n# \\\n{evil}"),
+        format!("[user]\n\tname = \"evil\n[core]\n{evil}"),
+    ];
+    for text in &texts {
+        let scene = Scene::empty();
+        let found = scene.report(|s| {
+            commit(s);
+            s.write("sub/.git/config", text);
+        });
+        assert_eq!(found, one("sub/.git/config", What::Created), "{text}");
+        let left = fs::read_to_string(scene.at("sub/.git/config")).unwrap_or_default();
+        assert!(
+            !left.contains("fsmonitor") && !left.contains("include]\n\tpath"),
+            "{text}: {left}"
+        );
+        scene.git_in("sub", &["log", "-1"]);
+    }
+    let kinds: [fn(&Path); 4] = [
+        |config| symlink("HEAD", config).unwrap(),
+        |config| nix::unistd::mkfifo(config, nix::sys::stat::Mode::S_IRWXU).unwrap(),
+        |config| {
+            fs::create_dir(config).unwrap();
+            fs::write(config.join("x"), "evil").unwrap();
+        },
+        |config| fs::hard_link(config.with_file_name("HEAD"), config).unwrap(),
+    ];
+    for make in kinds {
+        for name in ["config", "config.worktree"] {
+            let scene = Scene::empty();
+            let git = Path::new("sub/.git").join(name);
+            let found = scene.report(|s| {
+                commit(s);
+                let _gone = fs::remove_file(s.at(&git));
+                make(&s.at(&git));
+            });
+            assert_eq!(found, one(git.to_str().unwrap(), What::Created));
+            assert!(!scene.exists(&git));
+            scene.git_in("sub", &["log", "-1"]);
+        }
+    }
+}
+
+#[test]
+fn a_submodules_work_tree_is_its_own_or_none() {
+    let config = |worktree: &str| format!("[core]\n\tbare = false\n\tworktree = {worktree}\n");
+    for (worktree, link, stays) in [
+        ("../../../sub", "gitdir: ../.git/modules/sub\n", true),
+        ("../../../sub", "gitdir: ../.git\n", false),
+        ("../../../sub/../other", "gitdir: ../.git/modules/sub\n", false),
+        ("../../../link", "gitdir: ../.git/modules/sub\n", false),
+        ("../../../../root/sub", "gitdir: ../.git/modules/sub\n", false),
+        ("../../..", "gitdir: ../.git/modules/sub\n", false),
+        ("/tmp", "gitdir: ../.git/modules/sub\n", false),
+    ] {
+        let scene = Scene::new();
+        let found = scene.report(|s| {
+            s.git(&["init", "-q", "--bare", ".git/modules/sub"]);
+            s.write(".git/modules/sub/config", config(worktree));
+            s.write("sub/.git", link);
+            symlink("sub", s.at("link")).unwrap();
+        });
+        let expected = if stays {
+            Vec::new()
+        } else {
+            one(".git/modules/sub/config", What::Created)
+        };
+        assert_eq!(found, expected, "{worktree} {link}");
+        assert_eq!(scene.read(".git/modules/sub/config").contains("worktree"), stays);
+    }
+}
+
+#[test]
+fn of_a_changed_config_the_harmless_part_stays() {
+    let scene = Scene::new();
+    scene.write(
+        ".git/config",
+        format!("{}[alias]\n\tst = \"!mine\" ; mine\n", scene.read(".git/config")),
+    );
+    let before = scene.read(".git/config");
+    let found = scene.run(|s| {
+        s.git(&["config", "color.ui", "auto"]);
+        s.git(&["remote", "add", "origin", "https://example.org/x.git"]);
+        s.git(&["config", "alias.st", "!evil"]);
+        s.git(&["config", "core.sshCommand", "evil"]);
+        fs::set_permissions(s.at(".git/config"), fs::Permissions::from_mode(0o777)).unwrap();
+    });
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert_eq!(
+        found[0].named.settings,
+        [b"alias.st".to_vec(), b"core.sshcommand".to_vec()]
+    );
+    let after = scene.read(".git/config");
+    assert!(after.starts_with(&before), "{after}");
+    assert!(
+        after.contains("ui = auto") && after.contains("example.org") && !after.contains("evil"),
+        "{after}"
+    );
+    assert_eq!(
+        fs::metadata(scene.at(".git/config")).unwrap().permissions().mode() & 0o777,
+        0o644
+    );
+    assert_eq!(scene.report(|_| {}), []);
+    let found = scene.run(|s| s.git(&["remote", "set-url", "origin", "https://example.net/x.git"]));
+    assert_eq!(found[0].named.settings, [b"remote.origin.url".to_vec()]);
+    assert_eq!(scene.read(".git/config"), after);
+}
+
+#[test]
+fn a_config_that_was_rewritten_is_never_missing_and_leaves_nothing_beside_it() {
+    let scene = Scene::empty();
+    scene.run(|s| {
+        commit(s);
+        s.git_in("sub", &["config", "core.editor", "evil"]);
+        fs::set_permissions(s.at("sub/.git"), fs::Permissions::from_mode(0o500)).unwrap();
+    });
+    let names: Vec<_> = fs::read_dir(scene.at("sub/.git"))
+        .unwrap()
+        .flatten()
+        .map(|entry| entry.file_name())
+        .collect();
+    assert!(
+        names
+            .iter()
+            .all(|name| !crate::policy::path::display(name).contains("stockade")),
+        "{names:?}"
+    );
+    assert!(!scene.read("sub/.git/config").contains("evil"));
+    fs::set_permissions(scene.at("sub/.git"), fs::Permissions::from_mode(0o755)).unwrap();
+    // Where nothing can be kept, it is rewritten all the same.
+    let guard = scene.guard();
+    scene.write("new/.git/config", "[core]\n\tbare = false\n\teditor = evil\n");
+    fs::remove_dir_all(scene.store().join("quarantine")).unwrap();
+    fs::write(scene.store().join("quarantine"), "").unwrap();
+    let found = whole(guard.settle());
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert_eq!(scene.read("new/.git/config"), "[core]\n\tbare = false\n");
+}
+
+#[test]
+fn a_name_below_what_others_made_is_not_guarded_but_a_git_directory_is() {
+    for place in ["node_modules", "vendor", ".venv", "target"] {
+        let scene = Scene::empty();
+        scene.write(format!("{place}/a/.husky/pre-commit"), "theirs");
+        scene.git(&["init", "-q", &format!("{place}/known")]);
+        scene.git(&["init", "-q", &format!("{place}/bare.git"), "--bare"]);
+        let found = scene.run(|s| {
+            fs::remove_dir_all(s.at(format!("{place}/a"))).unwrap();
+            for name in [
+                ".envrc",
+                "b/.vscode/tasks.json",
+                "x.code-workspace",
+                "mise.toml",
+                "@s/c/.husky/pre-push",
+            ] {
+                s.write(format!("{place}/{name}"), "theirs");
+            }
+            symlink("b", s.at(format!("{place}/.claude"))).unwrap();
+            s.write(format!("{place}/known/.git/hooks/pre-commit"), "evil");
+            s.write(format!("{place}/bare.git/hooks/pre-commit"), "evil");
+            s.write(format!("{place}/new/.git/hooks/pre-commit"), "evil");
+            s.write(format!("{place}/link/.git"), "gitdir: /elsewhere\n");
+        });
+        assert_eq!(found.len(), 4, "{found:?}");
+        assert!(
+            found
+                .iter()
+                .all(|one| one.path.ends_with("hooks/pre-commit") || one.path.ends_with("link/.git"))
+        );
+        assert!(!scene.exists(format!("{place}/a")) && scene.exists(format!("{place}/b/.vscode/tasks.json")));
+        // One that is called a little differently, lies in something protected, or is the root.
+        let found = scene.run(|s| {
+            s.write(format!("{}/.envrc", place.to_uppercase()), "evil");
+            s.write(format!("{place}s/.envrc"), "evil");
+            s.write(format!(".claude/{place}/x"), "evil");
+        });
+        assert_eq!(found.len(), 3, "{found:?}");
+        let guard = Guard::snapshot(&[scene.at(place)], &[], &scene.store()).unwrap();
+        scene.write(format!("{place}/d/.envrc"), "evil");
+        assert_eq!(whole(guard.settle()).len(), 1);
+        // What is protected by its path.
+        let mine = scene.at(format!("{place}/conf/mine.yaml"));
+        scene.write(&mine, "mine");
+        let guard = Guard::snapshot(&[scene.root()], std::slice::from_ref(&mine), &scene.store()).unwrap();
+        scene.write(&mine, "evil");
+        assert_eq!(whole(guard.settle()).len(), 1);
+        assert_eq!(scene.read(&mine), "mine");
+    }
 }
 
 #[test]
@@ -365,15 +595,15 @@ fn another_name_that_a_command_gave_leads_to_another_file() {
 }
 
 #[test]
-fn a_new_repository_whose_config_has_another_name_does_not_stay() {
+fn a_new_repositorys_config_that_has_another_name_does_not_stay() {
     let scene = Scene::empty();
     let found = scene.report(|s| {
         s.write("new/.git/HEAD", "ref: refs/heads/main\n");
         s.write("w/config", "[core]\n\tbare = false\n");
         fs::hard_link(s.at("w/config"), s.at("new/.git/config")).unwrap();
     });
-    assert_eq!(found, one("new/.git", What::Created));
-    assert!(!scene.exists("new/.git"));
+    assert_eq!(found, one("new/.git/config", What::Created));
+    assert!(!scene.exists("new/.git/config") && scene.exists("new/.git/HEAD"));
 }
 
 #[test]
@@ -495,7 +725,7 @@ fn one_entry_that_cannot_be_restored_keeps_no_other_from_it() {
     scene.write("z/.npmrc", "evil");
     let mut patterns = Patterns::new();
     let roots = open_roots(&[scene.root()], &[], &mut patterns).unwrap();
-    let (settled, _) = settle(&roots, &patterns, &record, None, &scene.store());
+    let (settled, _) = settle(&roots, &patterns, &record, None, None, &scene.store(), None);
     assert_eq!(settled.errors.len(), 1, "{settled:?}");
     assert_eq!(settled.violations.len(), 2, "{settled:?}");
     assert_eq!(scene.read("z/.envrc"), "mine");

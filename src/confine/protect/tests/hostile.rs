@@ -181,7 +181,7 @@ fn harmless_files_do_not_add_up_to_more_than_a_snapshot_holds() {
     let long = format!("{plain}{}", "# a comment that says nothing\n".repeat(3000));
     assert_eq!(
         scene.report(|s| s.write("a/.git/config", &long)),
-        one("a/.git", What::Created)
+        one("a/.git/config", What::Created)
     );
     assert_eq!(scene.report(|s| s.write("a/.git/config", plain)), []);
     assert_eq!(

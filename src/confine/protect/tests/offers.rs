@@ -14,7 +14,7 @@ impl Scene {
     fn offers(&self, command: impl FnOnce(&Self)) -> (Offers, Vec<Offer>) {
         let guard = self.guard();
         command(self);
-        let after = guard.settle_knowing();
+        let after = guard.settle_knowing(None);
         whole(after.settled);
         let offers = after.offers.unwrap();
         let list = offers.list();
@@ -193,30 +193,58 @@ fn only_what_was_shown_is_put_back_and_only_once() {
 }
 
 #[test]
-fn of_a_git_directory_everything_is_shown_and_it_comes_back_whole() {
+fn of_a_new_git_directory_each_thing_is_shown_and_comes_back_by_itself() {
     let scene = Scene::empty();
-    let offer = scene.accept(|scene| {
+    let (mut offers, list) = scene.offers(|scene| {
         scene.git(&["init", "-q", "new"]);
         scene.write("new/.git/hooks/post-checkout", "#!/bin/sh\nevil\n");
+        scene.git_in("new", &["config", "core.hooksPath", ".husky"]);
         scene.write("new/file", "text");
         scene.git_in("new", &["add", "."]);
         scene.git_in("new", &["commit", "-qm", "first"]);
     });
-    assert_eq!(offer.path, scene.at("new/.git"));
-    for part in [
-        "+hooks/post-checkout: file",
-        "+evil\n",
-        "+config: file",
-        // A hook or a config can be put under any of these names.
-        "+hooks/pre-commit.sample: file",
-        "+index: binary file",
-        "+logs/HEAD: file",
-        "+objects/",
-    ] {
-        assert!(offer.text.contains(part), "{part} in {}", offer.text);
-    }
-    scene.git_in("new", &["fsck"]);
+    let [config, hook] = list.as_slice() else {
+        panic!("{list:?}")
+    };
+    assert_eq!(hook.path, scene.at("new/.git/hooks/post-checkout"));
+    assert!(hook.text.contains("+evil\n"), "{}", hook.text);
+    assert_eq!(config.path, scene.at("new/.git/config"));
+    // Against what is there now: one line.
+    let added: Vec<&str> = config
+        .text
+        .lines()
+        .skip(2)
+        .filter(|line| line.starts_with(['+', '-']))
+        .collect();
+    assert_eq!(added, ["+\thooksPath = .husky"], "{}", config.text);
+    assert!(!scene.read("new/.git/config").contains("hooksPath"));
+    offers.put_back(config.number, &config.digest).unwrap();
+    offers.put_back(hook.number, &hook.digest).unwrap();
+    assert!(scene.read("new/.git/config").contains("hooksPath = .husky"));
     assert_eq!(scene.read("new/.git/hooks/post-checkout"), "#!/bin/sh\nevil\n");
+    assert_eq!(scene.leftovers(), Vec::<String>::new());
+    scene.git_in("new", &["fsck"]);
+    assert_eq!(scene.report(|_| {}), []);
+}
+
+#[test]
+fn of_a_changed_config_only_what_was_undone_is_shown() {
+    let scene = Scene::new();
+    let offer = scene.accept(|scene| {
+        scene.git(&["config", "color.ui", "auto"]);
+        scene.git(&["config", "core.pager", "less -R"]);
+    });
+    assert!(
+        offer.text.contains("+\tpager = less -R\n") && !offer.text.contains("+\tui"),
+        "{}",
+        offer.text
+    );
+    let config = scene.read(".git/config");
+    assert!(
+        config.contains("ui = auto") && config.contains("pager = less -R"),
+        "{config}"
+    );
+    assert_eq!(scene.report(|_| {}), []);
 }
 
 #[test]

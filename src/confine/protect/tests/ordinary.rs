@@ -63,6 +63,57 @@ fn a_new_remote_and_a_user_name_pass_but_a_redirected_remote_does_not() {
 }
 
 #[test]
+fn what_git_does_to_a_config_every_day_passes() {
+    let scene = Scene::new();
+    scene.git(&["clone", "-q", "--bare", ".", "origin.git"]);
+    scene.git(&["remote", "add", "origin", "./origin.git"]);
+    let origin = crate::policy::path::display(scene.at("origin.git"));
+    let each: [&[&[&str]]; 10] = [
+        &[
+            &["config", "color.ui", "auto"],
+            &["config", "user.email", "a@example.org"],
+        ],
+        &[&["push", "-q", "-u", "--no-verify", "origin", "main"]],
+        &[
+            &["branch", "topic"],
+            &["branch", "--set-upstream-to", "origin/main", "topic"],
+            &["branch", "-m", "topic", "t/x"],
+        ],
+        &[&["remote", "set-branches", "origin", "main"]],
+        &[&["remote", "rename", "origin", "up"]],
+        &[&["config", "--unset", "color.ui"], &["branch", "-D", "t/x"]],
+        &[&["worktree", "add", "-q", "tree", "-b", "wt"]],
+        &[
+            &["sparse-checkout", "set", "--no-cone", "/*"],
+            &["sparse-checkout", "disable"],
+        ],
+        &[&["submodule", "--quiet", "add", &origin, "sub"]],
+        &[&["remote", "remove", "up"]],
+    ];
+    for lines in each {
+        let mut found = scene.report(|s| lines.iter().for_each(|line| s.git(line)));
+        // Where submodules come from is for a person to say.
+        found.retain(|(path, _)| path != std::path::Path::new(".gitmodules"));
+        assert_eq!(found, [], "{lines:?}");
+    }
+}
+
+#[test]
+fn a_repository_that_was_cloned_and_whose_hooks_were_set_keeps_its_commits() {
+    let scene = Scene::new();
+    let found = scene.report(|s| {
+        s.git(&["clone", "-q", ".", "copy"]);
+        s.git_in("copy", &["config", "core.hooksPath", ".husky/_"]);
+        s.write("copy/node_modules/husky/.husky/pre-commit", "theirs");
+    });
+    assert_eq!(found, one("copy/.git/config", What::Created));
+    scene.git_in("copy", &["log", "-1"]);
+    scene.git_in("copy", &["remote", "get-url", "origin"]);
+    assert!(!scene.read("copy/.git/config").contains("hooksPath"));
+    assert!(scene.exists("copy/node_modules/husky/.husky/pre-commit"));
+}
+
+#[test]
 fn a_directory_renamed_without_anything_protected_in_it_stays_renamed() {
     let scene = Scene::new();
     scene.write("a/b/c", "");
@@ -95,7 +146,7 @@ fn nothing_is_left_in_the_tree_and_no_quarantine_made_when_nothing_happened() {
 fn a_guard_that_knows_an_earlier_walk_sees_what_changed_since() {
     let scene = Scene::new();
     std::thread::sleep(std::time::Duration::from_millis(60));
-    let known = scene.guard().settle_knowing().known;
+    let known = scene.guard().settle_knowing(None).known;
     scene.write("sub/.envrc", "mine");
     let guard =
         Guard::snapshot_knowing(&[scene.root()], &[], &scene.store(), &Person::default(), known.as_ref()).unwrap();

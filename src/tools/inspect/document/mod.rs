@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Inspection;
 use super::show::{Table, rule_asks};
-use crate::policy::{Access, Operation, Protect};
+use crate::policy::{Access, Operation};
 use crate::profile::{FileReach as _, Profile};
 use written::Written;
 
@@ -104,7 +104,7 @@ impl Document {
 /// The protected files that commands could write if they were not. Where none of two configs lies in what either lets
 /// commands write, it makes no difference that each protects itself.
 fn protected_files(inspection: &Inspection) -> String {
-    let Protect::Default(files) = &inspection.policy.protect else {
+    let Some(files) = inspection.policy.protect.files() else {
         return String::new();
     };
     let says = inspection.approved.prepared();

@@ -14,7 +14,7 @@ use crate::backend::status::Refusal;
 use crate::policy::{Deny, DenyFallback, Grant, Origin, Right, Rights, Scope};
 use crate::profile::Profile;
 use crate::tools::inspect::Inspection;
-use crate::tools::inspect::around::{foreseen, surroundings};
+use crate::tools::inspect::around::{existing_names, foreseen};
 use crate::tools::plan::{PlanError, tmp_bytes};
 
 const FORM: &str = "a bwrap without Landlock inside";
@@ -32,13 +32,13 @@ pub(super) const NOT_HELD: [&str; 3] = [
 /// The arguments, each ended by a NUL.
 pub(super) fn arguments(inspection: &Inspection, profile: &Profile) -> Result<Vec<u8>, ExportError> {
     let part = mountable(profile);
-    let around = surroundings(inspection).map_err(ExportError::Surroundings)?;
     let options = Options {
         abi: OLDEST_ABI,
         deny_fallback: DenyFallback::Refuse,
         residuals: inspection.policy.residuals,
         tmp_bytes: tmp_bytes(profile),
-        protect: around.protect,
+        protect: existing_names(inspection).map_err(ExportError::Surroundings)?,
+        copies: Vec::new(),
         stage: Vec::new(),
     };
     let foreseen = foreseen(&inspection.policy);

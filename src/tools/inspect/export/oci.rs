@@ -16,7 +16,7 @@ use super::cubes::{Cube, permitted};
 use crate::backend::landlock::rights::OLDEST_ABI;
 use crate::backend::namespaces::NetworkNamespace;
 use crate::backend::seccomp::table::{Clause, Errno, Say, Table};
-use crate::backend::seccomp::{Attempts, HIGHEST, IpSockets, Role, Settings, UnixDomain};
+use crate::backend::seccomp::{Attempts, Copies, HIGHEST, IpSockets, Role, Settings, UnixDomain};
 use crate::profile::Profile;
 
 #[cfg(target_arch = "x86_64")]
@@ -72,6 +72,7 @@ impl Seccomp {
             unix: UnixDomain::of(profile.unix_sockets, OLDEST_ABI),
             role: Role::Command,
             attempts: Attempts::Unseen,
+            copies: Copies::None,
         };
         Self::under(settings)
     }
@@ -187,6 +188,7 @@ mod tests {
                     unix,
                     role: Role::Command,
                     attempts: Attempts::Unseen,
+                    copies: Copies::None,
                 });
             }
         }

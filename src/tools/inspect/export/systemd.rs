@@ -14,7 +14,7 @@ use super::oci::name;
 use crate::backend::landlock::rights::OLDEST_ABI;
 use crate::backend::namespaces::NetworkNamespace;
 use crate::backend::seccomp::table::{Say, Table};
-use crate::backend::seccomp::{Attempts, HIGHEST, IpSockets, Role, Settings, UnixDomain};
+use crate::backend::seccomp::{Attempts, Copies, HIGHEST, IpSockets, Role, Settings, UnixDomain};
 use crate::policy::path::is_escaped;
 use crate::policy::{AbsPath, Deny, EnvRule, Grant, Network, Right, Rights, Scope, Target, UnixSockets};
 use crate::profile::Profile;
@@ -186,6 +186,7 @@ fn settings(profile: &Profile) -> Settings {
         unix: UnixDomain::of(profile.unix_sockets, OLDEST_ABI),
         role: Role::Command,
         attempts: Attempts::Unseen,
+        copies: Copies::None,
     }
 }
 

@@ -1,0 +1,45 @@
+//! Private copies that are shown in the place of protected files.
+//!
+//! A command may change its copy as it likes: the host reads another file. After the command what it did to the copy is
+//! judged, and the harmless part of it is done to the host's file.
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+
+use super::lower::Options;
+use crate::policy::{AbsPath, Target};
+use crate::profile::Profile;
+
+/// A private copy of a protected file or directory, and where it is shown.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct PrivateCopy {
+    /// The protected path.
+    pub path: AbsPath,
+    /// Where the copy lies, outside of everything that is granted.
+    pub source: AbsPath,
+}
+
+/// The copies that can be shown, and the protected paths that are read-only: what clauses narrow further inside a protected
+/// path, its copy would not have.
+pub(super) fn whole<'a>(options: &'a Options, profile: &Profile) -> (Vec<&'a PrivateCopy>, Vec<AbsPath>) {
+    let (whole, narrowed): (Vec<_>, Vec<_>) = options.copies.iter().partition(|copy| copy.is_of_one_piece(profile));
+    let read_only = options.protect.iter().chain(narrowed.iter().map(|copy| &copy.path));
+    (whole, read_only.cloned().collect())
+}
+
+impl PrivateCopy {
+    /// Whether this is what is shown there.
+    pub(super) fn is_shown(&self, source: &OsStr, at: &OsStr) -> bool {
+        self.source.as_bytes() == source.as_bytes() && self.path.as_bytes() == at.as_bytes()
+    }
+
+    /// Whether no clause tells parts of the protected path apart: then a copy of it is all that it may be.
+    pub(super) fn is_of_one_piece(&self, profile: &Profile) -> bool {
+        let touches = |path: &AbsPath| path.is_within(&self.path);
+        let denied = profile.denies.iter().any(|deny| match &deny.target {
+            Target::Path(path) => touches(path) || self.path.is_within(path),
+            Target::Pattern { root, .. } => touches(root) || self.path.is_within(root),
+        });
+        !denied && !profile.grants.iter().any(|grant| touches(&grant.path))
+    }
+}

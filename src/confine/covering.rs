@@ -1,0 +1,72 @@
+//! What mounts are to cover of the protected names that a keeper has recorded.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use super::protect::{Covers, Guard, ProtectError};
+use super::protocol::{Covered, Covering, ProtectSetup};
+use crate::backend::namespaces::MOST_PROTECTED;
+
+/// What mounts show in the place of protected names.
+#[derive(Debug, Default)]
+pub(super) struct Shown {
+    copies: Option<Covers>,
+    /// Why they cover nothing of what they were to cover.
+    failed: Option<String>,
+}
+
+impl Shown {
+    /// What mounts are to cover; copies of it are made where commands may change it.
+    pub(super) fn cover(&mut self, setup: Option<&ProtectSetup>, guard: Option<&Guard>) -> Vec<Covered> {
+        let (Some(setup), Some(guard)) = (setup, guard) else {
+            return Vec::new();
+        };
+        let covered = |path: PathBuf, copy: Option<OsString>| Covered {
+            path: path.into_os_string(),
+            copy,
+        };
+        match setup.cover {
+            Covering::Everything => {
+                let present = guard.present(MOST_PROTECTED).into_iter();
+                present.map(|path| covered(path, None)).collect()
+            }
+            Covering::RunAtOnce => match Covers::make(guard, setup.store.as_ref(), MOST_PROTECTED) {
+                Ok(copies) => {
+                    let pairs = copies.pairs(guard);
+                    let pairs = pairs.map(|(path, copy)| covered(path, Some(copy.into_os_string())));
+                    let pairs = pairs.collect();
+                    self.copies = Some(copies);
+                    pairs
+                }
+                Err(error) => self.fail(error.to_string()),
+            },
+        }
+    }
+
+    /// Nothing may run where something was to be covered and is not.
+    pub(super) fn fail(&mut self, why: String) -> Vec<Covered> {
+        self.failed = Some(why);
+        Vec::new()
+    }
+
+    /// Why nothing may run, where that is so.
+    pub(super) fn failed(&self) -> Option<String> {
+        let why = self.failed.as_ref()?;
+        Some(format!(
+            "protected names could not be covered when the session began: {why}"
+        ))
+    }
+
+    /// Has the copies be what was recorded for the next command.
+    ///
+    /// # Errors
+    /// They are not, and the command must not start.
+    pub(super) fn lay(&self, guard: &Guard) -> Result<(), ProtectError> {
+        self.copies().map_or(Ok(()), |copies| copies.lay(guard))
+    }
+
+    /// The copies.
+    pub(super) fn copies(&self) -> Option<&Covers> {
+        self.copies.as_ref()
+    }
+}

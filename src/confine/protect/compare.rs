@@ -1,0 +1,203 @@
+//! What was there: compared with what is there now, and put back.
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+
+use nix::errno::Errno;
+
+use super::at::{self, split};
+use super::gitconfig::{self, Verdict};
+use super::inspect::MAX_NEW;
+use super::journal::Kept;
+use super::place::Role;
+use super::restore::{can_be_made, is_blocked, put, replace, set_mode};
+use super::state::{Seen, State, glance};
+use super::tracked;
+use super::work::Work;
+use super::{Named, ProtectError, What};
+
+/// What was undone of one entry.
+struct Undone {
+    /// What had become of it.
+    what: What,
+    /// Where that is kept.
+    quarantined: Option<PathBuf>,
+    /// Why it could not be put back.
+    failed: Option<ProtectError>,
+    /// The settings that were undone, where they are the reason.
+    named: Named,
+}
+
+impl Undone {
+    fn of(what: What, failed: Option<ProtectError>) -> Self {
+        Self {
+            what,
+            quarantined: None,
+            failed,
+            named: Named::default(),
+        }
+    }
+}
+
+impl Work<'_> {
+    /// Puts back what was there and is not, or not as it was.
+    pub(super) fn compare(&mut self) {
+        // What is below a reported entry went with it; but what is kept aside is told of.
+        let mut reported: BTreeSet<(u16, &[u8])> = BTreeSet::new();
+        for kept in &self.record.entries {
+            let undone = match self.undo(kept) {
+                Ok(None) => continue,
+                Ok(Some(undone)) => undone,
+                Err(error) => {
+                    self.settled.errors.push(error);
+                    continue;
+                }
+            };
+            match undone.failed {
+                None => self.changes += 1,
+                Some(error) => {
+                    // What is kept of it shows that there is one thing less in the way.
+                    self.changes += usize::from(undone.quarantined.is_some());
+                    self.settled.errors.push(error);
+                }
+            }
+            let mut above = kept.path.as_slice();
+            let mut news = true;
+            while !above.is_empty() {
+                above = split(above).0;
+                news &= !reported.contains(&(kept.root, above));
+            }
+            reported.insert((kept.root, &kept.path));
+            if news || undone.quarantined.is_some() {
+                self.report(kept.root, &kept.path, undone.what, undone.quarantined, undone.named);
+            }
+        }
+    }
+
+    /// Puts one entry back if it differs: what had become of it, where that is kept, and the error if nothing
+    /// could be put in its place.
+    fn undo(&mut self, kept: &Kept) -> Result<Option<Undone>, ProtectError> {
+        let root = self.root(kept.root);
+        let limit = match &kept.state {
+            // A config may have been added to, and a trusted commit may have a longer one of the others.
+            State::File { content, .. } if kept.role == Role::GitConfig => (content.len() as u64).max(1 << 20),
+            State::File { content, .. } if kept.role == Role::Name => (content.len() as u64).max(tracked::LONGEST),
+            State::File { content, .. } => content.len() as u64,
+            State::Symlink { .. } | State::Directory { .. } | State::Special { .. } => 0,
+        };
+        let seen = glance(&root.fd, &kept.path, limit);
+        let mut tamed = None;
+        match (&kept.state, &seen) {
+            (old, Seen::Present(new)) if old == new => return Ok(self.part(kept, new)),
+            _ if self.tracked.may_stay(kept.root, &kept.path, kept.role, &seen) => return Ok(None),
+            (State::Directory { mode }, Seen::Present(State::Directory { .. })) => {
+                return Ok(Some(Undone::of(What::Changed, set_mode(root, &kept.path, *mode).err())));
+            }
+            (
+                State::File { mode, content: old, .. },
+                Seen::Present(
+                    state @ State::File {
+                        mode: now,
+                        content: new,
+                        names,
+                        ..
+                    },
+                ),
+            ) => {
+                if old == new && !names.have_grown_from(kept.state.names()) {
+                    let change = self.settled.changes.note(root, kept, &seen);
+                    self.settled.changes.keep(change);
+                    let failed = set_mode(root, &kept.path, *mode).err();
+                    return Ok(Some(Undone::of(What::Changed, failed)));
+                }
+                if kept.role == Role::GitConfig && new.len() <= old.len().max(MAX_NEW) {
+                    match gitconfig::of_change(old, new) {
+                        Verdict::Harmless if mode == now => return Ok(self.part(kept, state)),
+                        Verdict::Harmless => tamed = Some((new.clone(), Named::default())),
+                        Verdict::Tamed(text, named) => tamed = Some((text, named)),
+                        Verdict::Unclear => {}
+                    }
+                }
+            }
+            (old, Seen::Absent) => {
+                // Only where it is certain that nothing is there: anything else is put right.
+                if matches!(at::stat(&root.fd, &kept.anchor), Err(Errno::ENOENT)) && !is_blocked(root, &kept.path) {
+                    return Ok(None);
+                }
+                if !can_be_made(old) {
+                    self.report(kept.root, &kept.path, What::Gone, None, Named::default());
+                    return Ok(None);
+                }
+            }
+            (_, Seen::Present(_) | Seen::Long { .. } | Seen::Unreadable(_)) => {}
+        }
+        if let Some((text, named)) = tamed
+            && let Some(undone) = self.tame(kept, &seen, text, named)
+        {
+            return Ok(Some(undone));
+        }
+        self.put_whole(kept, &seen)
+    }
+
+    /// Puts one entry back as it was.
+    fn put_whole(&mut self, kept: &Kept, seen: &Seen) -> Result<Option<Undone>, ProtectError> {
+        let root = self.root(kept.root);
+        let change = self.settled.changes.note(root, kept, seen);
+        let (what, mut quarantined) = match seen {
+            Seen::Absent => (What::Removed, None),
+            Seen::Present(_) | Seen::Long { .. } | Seen::Unreadable(_) => {
+                (What::Changed, self.quarantine.take(root, &kept.path, What::Changed)?)
+            }
+        };
+        let undone = |quarantined, failed| Undone {
+            what,
+            quarantined,
+            failed,
+            named: Named::default(),
+        };
+        if !can_be_made(&kept.state) {
+            return Ok(Some(undone(quarantined, None)));
+        }
+        let mut made = put(root, &kept.path, &kept.state, &mut self.quarantine);
+        // Room for what was there counts for more than a copy of what took its place.
+        if made.as_ref().is_err_and(ProtectError::is_for_want_of_room)
+            && let Some(place) = &quarantined
+            && std::fs::remove_file(place).is_ok()
+        {
+            quarantined = None;
+            made = put(root, &kept.path, &kept.state, &mut self.quarantine);
+        }
+        Ok(Some(match made {
+            Ok(in_the_way) => {
+                // Something else stood in its way: that was more than one change.
+                self.settled.changes.keep(change.filter(|_| in_the_way.is_none()));
+                undone(quarantined.or(in_the_way), None)
+            }
+            Err(error) => undone(quarantined, Some(error)),
+        }))
+    }
+
+    /// Makes a file that has been given another name one of its own, with what it holds.
+    fn part(&mut self, kept: &Kept, now: &State) -> Option<Undone> {
+        if !now.names().have_grown_from(kept.state.names()) {
+            return None;
+        }
+        let made = put(self.root(kept.root), &kept.path, now, &mut self.quarantine);
+        Some(Undone::of(What::Linked, made.err()))
+    }
+
+    /// Leaves of a changed config what may stay; none where that could not be written.
+    fn tame(&mut self, kept: &Kept, seen: &Seen, text: Vec<u8>, named: Named) -> Option<Undone> {
+        let root = self.root(kept.root);
+        let state = kept.state.with_content(text)?;
+        let change = self.settled.changes.note(root, kept, seen);
+        let quarantined = replace(root, &kept.path, &state, What::Changed, &mut self.quarantine).ok()?;
+        self.settled.changes.keep(change.map(|change| change.leaving(state)));
+        Some(Undone {
+            what: What::Changed,
+            quarantined,
+            failed: None,
+            named,
+        })
+    }
+}

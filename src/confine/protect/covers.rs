@@ -1,0 +1,306 @@
+//! Private copies of what programs of the host run or obey at once: the configs and hooks of git, and this config.
+//!
+//! Mounts show them in the place of the files ([`PrivateCopy`](crate::backend::namespaces::PrivateCopy)). A command may change
+//! its copy as it likes, and finds there what it wrote; the host goes on reading its own file. When the tree of the command is
+//! dead, `copied` does the harmless part of each change to the host's file and reports the rest. The copies lie in a folder of
+//! the store, which its owner holds locked; what a crash leaves is removed by whoever makes copies next.
+
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io::Write as _;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use nix::errno::Errno;
+use nix::fcntl::{OFlag, openat};
+use nix::sys::stat::Mode;
+
+use super::at::{self, is_within, join};
+use super::evict::{list, remove};
+use super::journal::{self, Kept, Record};
+use super::others::Gate;
+use super::place::Patterns;
+use super::quarantine::Quarantine;
+use super::restore::{make, set_mode};
+use super::roots::{Root, open_roots};
+use super::snapshot::Guard;
+use super::state::{Seen, State, glance};
+use super::{MAX_FILE, MAX_TOTAL, ProtectError, What, shown};
+use crate::confine::{session, sys};
+
+/// The folder of copies.
+const COPIES: &str = "copies";
+/// The most entries of one copy that are read beside those that the host has.
+const MOST_NEW: usize = 1_000;
+
+/// The copies of one session.
+#[derive(Debug)]
+pub struct Covers {
+    /// The folder they lie in.
+    folder: Root,
+    /// Held as long as they may be mounted.
+    _lock: File,
+    copies: Vec<Copied>,
+}
+
+/// One copy.
+#[derive(Debug)]
+struct Copied {
+    root: u16,
+    /// The protected path in the root.
+    path: Vec<u8>,
+    /// Its name in the folder.
+    name: Vec<u8>,
+}
+
+/// What a command made of an entry of a copy.
+#[derive(Debug)]
+pub(super) struct Difference<'a> {
+    pub(super) root: u16,
+    pub(super) path: Vec<u8>,
+    /// What the host has, if it was there when the command started.
+    pub(super) before: Option<&'a Kept>,
+    pub(super) after: Seen,
+}
+
+impl Covers {
+    /// Copies of what was recorded and is to be covered, `most` at most.
+    ///
+    /// # Errors
+    /// Nothing may run where they were to be.
+    pub fn make(guard: &Guard, store: &Path, most: usize) -> Result<Self, ProtectError> {
+        // Whoever sweeps meanwhile would take a folder that is not locked yet for one that was left.
+        let _gate = Gate::enter(store)?;
+        let all = journal::folder(store, COPIES)?;
+        sweep(&all);
+        let own = journal::folder(&all, &super::stamp())?;
+        let fail = |step| {
+            let path = own.clone();
+            move |source| ProtectError::Io { step, path, source }
+        };
+        let lock = File::open(&own).map_err(fail("open"))?;
+        lock.lock().map_err(fail("lock"))?;
+        // A mount is named by a path without links.
+        let own = std::fs::canonicalize(&own).map_err(fail("look at"))?;
+        let folder = open_roots(std::slice::from_ref(&own), &[], &mut Patterns::new())?
+            .into_iter()
+            .next();
+        let folder = folder.ok_or_else(|| ProtectError::io("open", own, Errno::ENOTDIR))?;
+        let covered = guard.to_cover(most).into_iter().zip(0_usize..);
+        let copies = covered.map(|((root, path), number)| Copied {
+            root,
+            path,
+            name: number.to_string().into_bytes(),
+        });
+        let covers = Self {
+            copies: copies.collect(),
+            _lock: lock,
+            folder,
+        };
+        covers.lay(guard)?;
+        Ok(covers)
+    }
+
+    /// The protected paths, and the copies in their places.
+    pub fn pairs<'a>(&'a self, guard: &'a Guard) -> impl Iterator<Item = (PathBuf, PathBuf)> + 'a {
+        let roots = guard.roots();
+        self.copies.iter().map(|copied| {
+            let source = self.folder.path.join(OsStr::from_bytes(&copied.name));
+            (shown(&roots[usize::from(copied.root)], &copied.path), source)
+        })
+    }
+
+    /// Makes the copies as the host's files are now; for the next command.
+    ///
+    /// # Errors
+    /// A copy is not what the host has, so the command must not start.
+    pub fn lay(&self, guard: &Guard) -> Result<(), ProtectError> {
+        for copied in &self.copies {
+            let wanted = copied.of(guard.record());
+            let is_laid = || {
+                let now = self.now(copied, &wanted, &mut (2 * MAX_TOTAL));
+                now.is_some_and(|now| is_same(&wanted, &now))
+            };
+            if !is_laid() {
+                let laid = self.lay_one(copied, &wanted);
+                let laid = laid.and_then(|()| if is_laid() { Ok(()) } else { Err(Errno::EBUSY) });
+                laid.map_err(|error| ProtectError::io("copy", shown(&self.folder, &copied.name), error))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Keeps what a copy of a protected path has become, as much of it as there is room for; where.
+    pub(super) fn keep(
+        &self,
+        root: u16,
+        path: &[u8],
+        what: What,
+        holder: &Root,
+        quarantine: &mut Quarantine,
+    ) -> Option<PathBuf> {
+        let copied = self
+            .copies
+            .iter()
+            .find(|copied| copied.root == root && is_within(path, &copied.path))?;
+        let place = copied.place(&path[copied.path.len()..]);
+        quarantine.copy(&self.folder, &place, holder, path, what)
+    }
+
+    /// Whoever has it mounted sees the same file or directory change.
+    fn lay_one(&self, copied: &Copied, wanted: &BTreeMap<Vec<u8>, &Kept>) -> nix::Result<()> {
+        let is_there = at::stat(&self.folder.fd, &copied.name).is_ok();
+        for (below, kept) in wanted {
+            let place = copied.place(below);
+            match &kept.state {
+                State::File { mode, content, .. } if below.is_empty() && is_there => {
+                    self.write(&place, *mode, content)?;
+                }
+                State::Directory { mode } if below.is_empty() && is_there => {
+                    self.open_up(&place, 0o700)?;
+                    self.empty(&place)?;
+                    self.open_up(&place, *mode)?;
+                }
+                // Nothing that is run or obeyed.
+                State::Special { .. } => {}
+                state @ (State::File { .. } | State::Symlink { .. } | State::Directory { .. }) => {
+                    make(&self.folder, &place, state)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn empty(&self, directory: &[u8]) -> nix::Result<()> {
+        let open = at::open_directory(&self.folder.fd, directory)?;
+        let (mut buffer, mut all) = (vec![0; 64 * 1024], Vec::new());
+        loop {
+            let read = sys::getdents(&open, &mut buffer)?;
+            if read == 0 {
+                break;
+            }
+            all.extend(sys::names(&buffer[..read]).map(<[u8]>::to_vec));
+        }
+        let mut gone = all.iter().map(|name| remove(&self.folder, &join(directory, name)));
+        gone.try_for_each(|removed| removed)
+    }
+
+    fn write(&self, place: &[u8], mode: u32, content: &[u8]) -> nix::Result<()> {
+        self.open_up(place, 0o600)?;
+        let flags = OFlag::O_WRONLY | OFlag::O_TRUNC | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
+        let mut file = File::from(openat(&self.folder.fd, place, flags, Mode::empty())?);
+        let written = file.write_all(content);
+        written.map_err(|error| error.raw_os_error().map_or(Errno::EIO, Errno::from_raw))?;
+        self.open_up(place, mode)
+    }
+
+    fn open_up(&self, place: &[u8], mode: u32) -> nix::Result<()> {
+        set_mode(&self.folder, place, mode).map_err(|error| match error {
+            ProtectError::Io { source, .. } => source.raw_os_error().map_or(Errno::EIO, Errno::from_raw),
+            _ => Errno::EIO,
+        })
+    }
+
+    /// What commands made of the copies since they were laid, by path.
+    pub(super) fn differences<'a>(&self, record: &'a Record) -> Vec<Difference<'a>> {
+        let mut all = Vec::new();
+        // A command chooses how much it writes, into how many of them.
+        let mut left = 2 * MAX_TOTAL;
+        for copied in &self.copies {
+            let before = copied.of(record);
+            let Some(mut now) = self.now(copied, &before, &mut left) else {
+                all.push(Difference {
+                    root: copied.root,
+                    path: copied.path.clone(),
+                    before: before.get(&Vec::new()).copied(),
+                    after: Seen::Unreadable(Errno::E2BIG),
+                });
+                continue;
+            };
+            for (below, kept) in before {
+                let after = now.remove(&below).unwrap_or(Seen::Absent);
+                let is_same = matches!(&after, Seen::Present(state) if *state == kept.state)
+                    || matches!(kept.state, State::Special { .. });
+                if !is_same {
+                    all.push(Difference {
+                        root: copied.root,
+                        path: kept.path.clone(),
+                        before: Some(kept),
+                        after,
+                    });
+                }
+            }
+            all.extend(now.into_iter().map(|(below, after)| Difference {
+                root: copied.root,
+                path: [copied.path.as_slice(), &below].concat(),
+                before: None,
+                after,
+            }));
+        }
+        all
+    }
+
+    /// What a copy holds, by what comes behind its name; `None` where that is too much.
+    fn now(
+        &self,
+        copied: &Copied,
+        wanted: &BTreeMap<Vec<u8>, &Kept>,
+        left: &mut u64,
+    ) -> Option<BTreeMap<Vec<u8>, Seen>> {
+        let most = wanted.len() + MOST_NEW;
+        let all = match list(&self.folder, &copied.name, most) {
+            Ok(all) => all,
+            Err(Errno::ENOENT) => return Some(BTreeMap::new()),
+            Err(_) => return None,
+        };
+        let found = all.into_iter().map(|(path, _)| {
+            let seen = glance(&self.folder.fd, &path, MAX_FILE.min(*left));
+            *left = left.saturating_sub(seen.length());
+            (path[copied.name.len()..].to_vec(), seen)
+        });
+        Some(found.collect())
+    }
+}
+
+impl Drop for Covers {
+    fn drop(&mut self) {
+        // Best effort: what is left is swept by the next session, for nobody holds it locked.
+        session::remove(&self.folder.path);
+    }
+}
+
+impl Copied {
+    /// What was recorded of it, by what comes behind its path.
+    fn of<'a>(&self, record: &'a Record) -> BTreeMap<Vec<u8>, &'a Kept> {
+        let own = record
+            .entries
+            .iter()
+            .filter(|kept| kept.root == self.root && is_within(&kept.path, &self.path));
+        own.map(|kept| (kept.path[self.path.len()..].to_vec(), kept)).collect()
+    }
+
+    fn place(&self, below: &[u8]) -> Vec<u8> {
+        [self.name.as_slice(), below].concat()
+    }
+}
+
+fn is_same(wanted: &BTreeMap<Vec<u8>, &Kept>, now: &BTreeMap<Vec<u8>, Seen>) -> bool {
+    let lasting = || {
+        wanted
+            .iter()
+            .filter(|(_, kept)| !matches!(kept.state, State::Special { .. }))
+    };
+    lasting().count() == now.len()
+        && lasting().all(|(below, kept)| matches!(now.get(below), Some(Seen::Present(state)) if *state == kept.state))
+}
+
+/// Removes the folders that nobody holds.
+fn sweep(all: &Path) {
+    for entry in std::fs::read_dir(all).into_iter().flatten().flatten() {
+        let is_left = File::open(entry.path()).is_ok_and(|folder| folder.try_lock().is_ok());
+        if is_left {
+            session::remove(&entry.path());
+        }
+    }
+}

@@ -1,0 +1,194 @@
+//! Copies: what they are before each command, and what becomes of what a command did to them.
+
+use std::ffi::OsStr;
+use std::os::unix::fs::{PermissionsExt, symlink};
+
+use super::super::Covers;
+use super::*;
+
+/// A guard, its copies, and where the copy of a protected path lies.
+fn covered(scene: &Scene) -> (Guard, Covers) {
+    let guard = scene.guard();
+    let covers = Covers::make(&guard, &scene.store(), 512).unwrap();
+    (guard, covers)
+}
+
+fn copy(guard: &Guard, covers: &Covers, path: &str) -> PathBuf {
+    let found = covers.pairs(guard).find(|(at, _)| at.ends_with(path));
+    found.unwrap_or_else(|| panic!("no copy of {path}")).1
+}
+
+const CONFIG: &str = "[core]\n\trepositoryformatversion = 0\n\tbare = false\n";
+
+fn scene() -> Scene {
+    let scene = Scene::empty();
+    scene.write("p/.git/HEAD", "ref: refs/heads/main\n");
+    scene.write("p/.git/objects/x", "");
+    scene.write("p/.git/refs/x", "");
+    scene.write("p/.git/config", CONFIG);
+    scene.write("p/.git/hooks/pre-commit.sample", "sample");
+    scene.write("p/.envrc", "mine");
+    scene.write("p/.vscode/settings.json", "{}");
+    scene
+}
+
+#[test]
+fn what_the_host_runs_at_once_has_a_copy_and_nothing_else_has() {
+    let scene = scene();
+    symlink("x", scene.root().join(".envrc")).unwrap();
+    let (guard, covers) = covered(&scene);
+    let mut all: Vec<PathBuf> = covers.pairs(&guard).map(|(path, _)| path).collect();
+    all.sort();
+    let expected = ["p/.git/config", "p/.git/hooks"].map(|path| scene.root().join(path));
+    assert_eq!(all, expected);
+    assert_eq!(fs::read_to_string(copy(&guard, &covers, "config")).unwrap(), CONFIG);
+    let sample = copy(&guard, &covers, "hooks").join("pre-commit.sample");
+    assert_eq!(fs::read_to_string(sample).unwrap(), "sample");
+}
+
+#[test]
+fn a_harmless_change_of_a_copy_is_done_to_the_hosts_file() {
+    let scene = scene();
+    let (guard, covers) = covered(&scene);
+    let text = format!("{CONFIG}[color]\n\tui = auto\n");
+    fs::write(copy(&guard, &covers, "config"), &text).unwrap();
+    let after = guard.settle_knowing(Some(&covers));
+    assert!(whole(after.settled).is_empty());
+    assert_eq!(scene.read("p/.git/config"), text);
+}
+
+#[test]
+fn of_a_copy_what_could_run_something_is_kept_and_named() {
+    let scene = scene();
+    let (guard, covers) = covered(&scene);
+    let text = format!("{CONFIG}\tfsmonitor = evil\n[color]\n\tui = auto\n");
+    fs::write(copy(&guard, &covers, "config"), &text).unwrap();
+    fs::write(copy(&guard, &covers, "hooks").join("pre-commit"), "evil").unwrap();
+    fs::remove_file(copy(&guard, &covers, "hooks").join("pre-commit.sample")).unwrap();
+    let found = whole(guard.settle_knowing(Some(&covers)).settled);
+    let mut told: Vec<(&OsStr, What, bool)> = found
+        .iter()
+        .map(|one| (one.path.file_name().unwrap(), one.what, one.quarantined.is_some()))
+        .collect();
+    told.sort_by_key(|(name, ..)| *name);
+    let expected = [
+        ("config", What::Changed, true),
+        ("pre-commit", What::Created, true),
+        ("pre-commit.sample", What::Removed, false),
+    ];
+    assert_eq!(told, expected.map(|(name, what, kept)| (OsStr::new(name), what, kept)));
+    assert_eq!(scene.read("p/.git/config"), format!("{CONFIG}[color]\n\tui = auto\n"));
+    assert_eq!(scene.read("p/.git/hooks/pre-commit.sample"), "sample");
+    assert!(!scene.root().join("p/.git/hooks/pre-commit").exists());
+}
+
+#[test]
+fn a_copy_is_what_the_host_has_before_each_command_whatever_was_done_to_it() {
+    let scene = scene();
+    let (guard, covers) = covered(&scene);
+    let (config, hooks) = (copy(&guard, &covers, "config"), copy(&guard, &covers, "hooks"));
+    let inode = |path: &Path| std::os::unix::fs::MetadataExt::ino(&fs::metadata(path).unwrap());
+    let before = [inode(&config), inode(&hooks)];
+    fs::write(&config, "x".repeat(17 << 20)).unwrap();
+    fs::set_permissions(&config, fs::Permissions::from_mode(0o0)).unwrap();
+    for number in 0..2_000 {
+        fs::write(hooks.join(format!("hook-{number}\n")), "").unwrap();
+    }
+    fs::create_dir_all(hooks.join("a/b")).unwrap();
+    symlink("/etc", hooks.join("a/link")).unwrap();
+    nix::unistd::mkfifo(&hooks.join("fifo"), nix::sys::stat::Mode::S_IRWXU).unwrap();
+    fs::set_permissions(hooks.join("a"), fs::Permissions::from_mode(0o0)).unwrap();
+    fs::set_permissions(&hooks, fs::Permissions::from_mode(0o0)).unwrap();
+    let found = whole(guard.settle_knowing(Some(&covers)).settled);
+    assert!(found.iter().any(|one| one.path.ends_with("hooks")), "{found:?}");
+    assert!(found.iter().any(|one| one.path.ends_with("config")), "{found:?}");
+    // Meanwhile its owner changed it.
+    scene.write("p/.git/config", format!("{CONFIG}[core]\n\teditor = mine\n"));
+    let guard = scene.guard();
+    covers.lay(&guard).unwrap();
+    assert_eq!(fs::read_to_string(&config).unwrap(), scene.read("p/.git/config"));
+    let names: Vec<_> = fs::read_dir(&hooks)
+        .unwrap()
+        .flatten()
+        .map(|entry| entry.file_name())
+        .collect();
+    assert_eq!(names, ["pre-commit.sample"]);
+    // Where it is mounted it is the same file.
+    assert_eq!([inode(&config), inode(&hooks)], before);
+    assert!(whole(guard.settle_knowing(Some(&covers)).settled).is_empty());
+}
+
+#[test]
+fn what_its_owner_changed_meanwhile_stays_and_the_copy_is_kept() {
+    let scene = scene();
+    let (guard, covers) = covered(&scene);
+    fs::write(
+        copy(&guard, &covers, "config"),
+        format!("{CONFIG}[color]\n\tui = auto\n"),
+    )
+    .unwrap();
+    let theirs = format!("{CONFIG}[user]\n\tname = me\n");
+    scene.write("p/.git/config", &theirs);
+    let found = whole(guard.settle_knowing(Some(&covers)).settled);
+    assert_eq!(scene.read("p/.git/config"), theirs);
+    let kept = found[0].quarantined.as_ref().unwrap();
+    assert!(fs::read_to_string(kept).unwrap().contains("ui = auto"));
+}
+
+#[test]
+fn copies_that_nobody_holds_are_removed_by_the_next_session() {
+    let scene = scene();
+    let left = scene.store().join("copies/left");
+    fs::create_dir_all(&left).unwrap();
+    fs::write(left.join("0"), "old").unwrap();
+    let (_guard, covers) = covered(&scene);
+    assert!(!left.exists());
+    let (_other, others) = covered(&scene);
+    assert_eq!(fs::read_dir(scene.store().join("copies")).unwrap().count(), 2);
+    drop((covers, others));
+    assert!(!scene.store().join("copies").exists());
+}
+
+#[test]
+fn the_hosts_config_is_written_in_its_place_and_replaced_only_where_it_cannot_be() {
+    let scene = scene();
+    let inode = || std::os::unix::fs::MetadataExt::ino(&fs::metadata(scene.at("p/.git/config")).unwrap());
+    let before = inode();
+    let texts = [
+        format!("{CONFIG}[color]\n\tui = auto\n[log]\n\tdate = iso\n"),
+        format!("{CONFIG}[log]\n\tdate = iso\n"),
+    ];
+    for text in texts {
+        let (guard, covers) = covered(&scene);
+        fs::write(copy(&guard, &covers, "config"), &text).unwrap();
+        assert!(whole(guard.settle_knowing(Some(&covers)).settled).is_empty());
+        assert_eq!((scene.read("p/.git/config"), inode()), (text, before));
+    }
+}
+
+#[test]
+fn a_repository_that_a_command_made_has_no_copies_until_a_ref_of_it_is_the_hosts() {
+    let scene = scene();
+    let guard = scene.guard();
+    scene.git(&["init", "-q", "-b", "main", "made"]);
+    scene.git_in("made", &["commit", "-q", "--allow-empty", "-m", "one"]);
+    whole(guard.settle());
+    let all = |scene: &Scene| {
+        let (guard, covers) = covered(scene);
+        let all: Vec<PathBuf> = covers.pairs(&guard).map(|(path, _)| path).collect();
+        whole(guard.settle());
+        all.iter().filter(|path| path.starts_with(scene.at("made"))).count()
+    };
+    assert_eq!(all(&scene), 0);
+    scene.git_in("made", &["commit", "-q", "--allow-empty", "-m", "mine"]);
+    assert_eq!(all(&scene), 2);
+}
+
+#[test]
+fn a_config_that_was_emptied_leaves_what_git_knows_a_repository_by() {
+    let scene = scene();
+    let (guard, covers) = covered(&scene);
+    fs::write(copy(&guard, &covers, "config"), "").unwrap();
+    assert_eq!(whole(guard.settle_knowing(Some(&covers)).settled).len(), 1);
+    assert!(scene.read("p/.git/config").contains("repositoryformatversion = 0"));
+}

@@ -1,0 +1,128 @@
+//! Objects of git, as whoever could write them left them.
+//!
+//! Nothing that is read is believed: an object is given out only if it hashes to the name it was asked for by. Blobs are
+//! never read, for the name of what lies in the work tree says enough. What is read is bounded by counts and not by time, so
+//! that the answer is the same on a slow machine.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::{BufReader, Read};
+use std::os::fd::OwnedFd;
+use std::rc::Rc;
+
+use flate2::bufread::ZlibDecoder;
+
+use super::super::at;
+use super::id::Id;
+use super::pack::{Bases, Pack, packs};
+
+/// Longest object, in bytes.
+pub(super) const LONGEST: u64 = 16 * 1024 * 1024;
+/// Objects that are read for one answer.
+const MOST: u32 = 60_000;
+/// Bytes of them.
+const MOST_BYTES: u64 = 200 * 1024 * 1024;
+/// Bytes of objects that are kept, for many commits share most of their trees.
+const KEPT: usize = 32 * 1024 * 1024;
+
+/// What an object is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    Commit,
+    Tree,
+    Blob,
+    Tag,
+}
+
+impl Kind {
+    fn word(self) -> &'static str {
+        match self {
+            Self::Commit => "commit",
+            Self::Tree => "tree",
+            Self::Blob => "blob",
+            Self::Tag => "tag",
+        }
+    }
+
+    fn named(word: &[u8]) -> Option<Self> {
+        let all = [Self::Commit, Self::Tree, Self::Blob, Self::Tag];
+        all.into_iter().find(|kind| kind.word().as_bytes() == word)
+    }
+}
+
+/// An object that hashes to its name.
+pub(super) type Object = (Kind, Rc<[u8]>);
+
+/// The `objects` of a repository.
+pub(super) struct Objects {
+    directory: OwnedFd,
+    packs: Option<Vec<Pack>>,
+    bases: Bases,
+    kept: HashMap<Id, Object>,
+    kept_bytes: usize,
+    left: u32,
+    left_bytes: u64,
+}
+
+impl Objects {
+    pub(super) fn new(directory: OwnedFd) -> Self {
+        Self {
+            directory,
+            packs: None,
+            bases: Bases::default(),
+            kept: HashMap::new(),
+            kept_bytes: 0,
+            left: MOST,
+            left_bytes: MOST_BYTES,
+        }
+    }
+
+    /// The object of that name. `None` if it is not there, is not what it is called, or too much has been read.
+    pub(super) fn read(&mut self, id: Id) -> Option<Object> {
+        if let Some(kept) = self.kept.get(&id) {
+            return Some(kept.clone());
+        }
+        self.left = self.left.checked_sub(1)?;
+        let (kind, content) = self.loose(id).or_else(|| self.packed(id))?;
+        self.left_bytes = self.left_bytes.checked_sub(content.len() as u64)?;
+        if id.algorithm().name(kind.word(), &content) != Some(id) {
+            return None;
+        }
+        let object: Object = (kind, content.into());
+        self.kept_bytes += object.1.len();
+        if self.kept_bytes > KEPT {
+            self.kept.clear();
+            self.kept_bytes = object.1.len();
+        }
+        self.kept.insert(id, object.clone());
+        Some(object)
+    }
+
+    fn loose(&self, id: Id) -> Option<(Kind, Vec<u8>)> {
+        let name = id.hex();
+        let path = format!("{}/{}", name.get(..2)?, name.get(2..)?);
+        let file = File::from(at::open_file(&self.directory, path.as_bytes()).ok()?);
+        let mut all = Vec::new();
+        let whole = ZlibDecoder::new(BufReader::new(file));
+        whole.take(LONGEST + 33).read_to_end(&mut all).ok()?;
+        let end = all.iter().take(32).position(|byte| *byte == 0)?;
+        let (kind, length) = std::str::from_utf8(all.get(..end)?).ok()?.split_once(' ')?;
+        let kind = Kind::named(kind.as_bytes())?;
+        let length: usize = length.parse().ok()?;
+        let content = all.split_off(end + 1);
+        (length == content.len() && length as u64 <= LONGEST).then_some((kind, content))
+    }
+
+    fn packed(&mut self, id: Id) -> Option<(Kind, Vec<u8>)> {
+        let packs = self.packs.get_or_insert_with(|| packs(&self.directory, id.algorithm()));
+        for (pack, number) in packs.iter_mut().zip(0_usize..) {
+            // A bad copy in one pack does not hide a good one in another.
+            if let Some(offset) = pack.find(id)
+                && let Some(found) = pack.read(&self.directory, number, offset, &mut self.bases)
+            {
+                return Some(found);
+            }
+        }
+        None
+    }
+}

@@ -1,0 +1,315 @@
+//! What programs of the host run at once is covered while a command runs, and harmless changes reach it afterwards.
+#![allow(missing_docs, reason = "a test file")]
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::PermissionsExt;
+    use std::path::{Path, PathBuf};
+
+    use nix::sys::signal::Signal;
+    use nix::unistd::{Uid, User};
+    use serde_json::Value;
+
+    use crate::common::{Fixture, as_root_and_as_user, eventually, in_all_namespaces};
+
+    as_root_and_as_user! {
+        a_harmless_change_of_a_config_is_the_hosts_and_nothing_is_said ["git"];
+        of_a_config_only_what_may_run_something_is_kept_from_the_host ["git"];
+        a_hook_and_an_envrc_work_inside_and_the_host_keeps_its_own ["git"];
+        a_session_with_git_leaves_what_it_leaves_outside ["git"];
+        a_clone_that_was_there_is_moved_back_and_one_that_is_new_is_moved ["git"];
+        in_landlock_the_hosts_git_runs_it_before_it_is_undone ["git"];
+        in_landlock_prevention_is_refused [];
+    }
+
+    in_all_namespaces! {
+        a_harmless_change_of_a_config_is_the_hosts_and_nothing_is_said ["git"];
+        of_a_config_only_what_may_run_something_is_kept_from_the_host ["git"];
+        a_hook_and_an_envrc_work_inside_and_the_host_keeps_its_own ["git"];
+        a_session_with_git_leaves_what_it_leaves_outside ["git"];
+        a_clone_that_was_there_is_moved_back_and_one_that_is_new_is_moved ["git"];
+        the_hosts_git_runs_nothing_of_a_command_that_is_still_running ["git"];
+        only_a_plain_file_beside_it_is_renamed_onto_a_copy ["git", "python3"];
+        what_a_clause_narrows_inside_is_read_only ["git"];
+        no_copy_is_left_behind ["git"];
+    }
+
+    fn git(world: &Fixture, line: &str) -> String {
+        world.bare("/bin/sh").args(["-c", line]).output().ok()
+    }
+
+    fn repository(world: &Fixture) -> PathBuf {
+        git(
+            world,
+            "git init -q -b main . && git config user.name n && git config user.email e && echo 1 > file && \
+             git add file && git commit -q -m one",
+        );
+        world.workspace()
+    }
+
+    /// The outcome of a command, and what of this world it says was restored.
+    fn outcome(world: &Fixture, line: &str) -> (Value, Vec<Value>) {
+        let run = world.stockade(&["run", "--json", "-c", line]).output();
+        let outcome: Value = serde_json::from_str(&run.out()).unwrap_or_else(|_| panic!("{} {}", run.out(), run.err()));
+        assert_eq!(outcome["unsettled"], Value::Null, "{outcome:#}");
+        let restored = outcome["restored"].as_array().cloned().unwrap_or_default();
+        let mine = |one: &Value| Path::new(one["path"].as_str().unwrap()).starts_with(world.base());
+        (outcome, restored.into_iter().filter(mine).collect())
+    }
+
+    fn a_harmless_change_of_a_config_is_the_hosts_and_nothing_is_said(world: &Fixture) {
+        let place = repository(world);
+        git(world, "git init -q --bare ../origin.git");
+        fs::set_permissions(place.join(".git/config"), fs::Permissions::from_mode(0o640)).unwrap();
+        for (line, setting) in [
+            ("git remote add origin ../origin.git", "remote.origin.url=../origin.git"),
+            ("git config color.ui auto", "color.ui=auto"),
+            ("cd .git && git config diff.renames copies", "diff.renames=copies"),
+            ("git branch -m main trunk", ""),
+            (
+                "git checkout -q -b b && git branch -q --set-upstream-to=trunk",
+                "branch.b.merge=refs/heads/trunk",
+            ),
+            (
+                "cp .git/config x; echo '[log]\n\tdate = iso' >> x; cat x > .git/config; rm x",
+                "log.date=iso",
+            ),
+        ] {
+            let (outcome, restored) = outcome(world, line);
+            assert_eq!(outcome["code"], 0, "{line}: {outcome:#}");
+            assert!(restored.is_empty(), "{line}: {restored:?}");
+            let settings = git(world, "git config --local --list");
+            assert!(settings.contains(setting), "{line}: {settings}");
+        }
+        let mode = fs::metadata(place.join(".git/config")).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o640);
+        assert_eq!(git(world, "git status -s"), "");
+    }
+
+    fn of_a_config_only_what_may_run_something_is_kept_from_the_host(world: &Fixture) {
+        let place = repository(world);
+        let line = "git config core.fsmonitor ./evil && git config color.ui auto && git config core.hooksPath h && \
+                    git config core.fsmonitor";
+        let (outcome, restored) = outcome(world, line);
+        // Inside it is as git was told.
+        assert_eq!(outcome["stdout"], "./evil\n", "{outcome:#}");
+        let settings = git(world, "git config --local --list");
+        assert!(settings.contains("color.ui=auto"), "{settings}");
+        assert!(
+            !settings.contains("evil") && !settings.contains("hookspath"),
+            "{settings}"
+        );
+        let [one] = restored.as_slice() else {
+            panic!("{restored:?}")
+        };
+        assert_eq!(one["path"], place.join(".git/config").to_str().unwrap());
+        assert_eq!(one["settings"], serde_json::json!(["core.fsmonitor", "core.hookspath"]));
+        let kept = fs::read_to_string(one["quarantined"].as_str().unwrap()).unwrap();
+        assert!(kept.contains("evil"), "{kept}");
+    }
+
+    fn a_hook_and_an_envrc_work_inside_and_the_host_keeps_its_own(world: &Fixture) {
+        let place = repository(world);
+        world.write(".envrc", "mine");
+        let line = "printf '#!/bin/sh\\necho hooked' > .git/hooks/post-commit; chmod +x .git/hooks/post-commit; \
+                    git commit -q --allow-empty -m two; echo theirs > .envrc; cat .envrc";
+        let (outcome, restored) = outcome(world, line);
+        let said = outcome["stderr"].as_str().unwrap().to_owned() + outcome["stdout"].as_str().unwrap();
+        assert!(said.contains("hooked") && said.contains("theirs"), "{outcome:#}");
+        assert!(!place.join(".git/hooks/post-commit").exists());
+        assert_eq!(fs::read_to_string(place.join(".envrc")).unwrap(), "mine");
+        let paths: Vec<&str> = restored.iter().map(|one| one["path"].as_str().unwrap()).collect();
+        for path in [".git/hooks/post-commit", ".envrc"] {
+            assert!(paths.iter().any(|one| one.ends_with(path)), "{paths:?}");
+        }
+        assert_eq!(paths.len(), 2, "{paths:?}");
+        assert_eq!(git(world, "git log --format=%s"), "two\none\n");
+    }
+
+    /// Everything that a session with git does in an existing clone.
+    const SESSION: &str = "cd r && git checkout -q -b b && mkdir -p .vscode && echo '{\"a\":2}' > .vscode/settings.json && \
+        git checkout -q . && git checkout -q old && cat .vscode/settings.json && git checkout -q main && \
+        cat .vscode/settings.json && git checkout -q -b work && echo x >> f && git commit -q -am more && \
+        git push -q -u origin work && git remote add fork ../fork.git && git branch -m work work2 && \
+        git merge -q old -m merged && echo y >> f && git stash -q && git stash pop -q && git checkout -q f && \
+        git cherry-pick pick && git worktree add -q ../r/wt old && (cd wt && echo z > z && git add z && git commit -q -m z) && \
+        git worktree remove wt && git -c protocol.file.allow=always submodule -q update --init && git rebase -q main old && \
+        git checkout -q work2 && git status -s";
+
+    fn a_session_with_git_leaves_what_it_leaves_outside(world: &Fixture) {
+        let make = "export GIT_AUTHOR_DATE=2020-01-01T00:00:00Z GIT_COMMITTER_DATE=2020-01-01T00:00:00Z; \
+            rm -rf * && git init -q --bare -b main o.git && git init -q --bare fork.git && git init -q sub && \
+            (cd sub && git config user.email e && git config user.name n && echo s > s && git add s && git commit -q -m s) && \
+            git init -q -b main src && cd src && git config user.email e && git config user.name n && mkdir .vscode && \
+            echo '{\"a\":0}' > .vscode/settings.json && echo f > f && git add . && git commit -q -m one && \
+            git checkout -q -b old && echo '{\"a\":1}' > .vscode/settings.json && git commit -q -am old && \
+            git checkout -q main && git checkout -q -b pick && echo p > p && git add p && git commit -q -m pick && \
+            git checkout -q main && git -c protocol.file.allow=always submodule -q add ../sub sub && git commit -q -m sub && \
+            git push -q ../o.git --all && cd .. && git clone -q o.git r && cd r && git config user.email e && \
+            git config user.name n && git branch -q old origin/old && git branch -q pick origin/pick";
+        let dated = "export GIT_AUTHOR_DATE=2020-01-01T00:00:00Z GIT_COMMITTER_DATE=2020-01-01T00:00:00Z; ";
+        let left = "cd r && git log --all --format='%H %D' && git branch -vv && git status -s && \
+                    git config --local --list && cat .vscode/settings.json && git reflog";
+        git(world, make);
+        let said = git(world, &format!("{dated}{SESSION}"));
+        let expected = git(world, left);
+        git(world, make);
+        let (outcome, restored) = outcome(world, &format!("{dated}{SESSION}"));
+        assert_eq!(outcome["code"], 0, "{outcome:#}");
+        assert_eq!(outcome["stdout"], said.as_str());
+        assert_eq!(git(world, left), expected);
+        assert!(restored.is_empty(), "{restored:?}");
+    }
+
+    fn a_clone_that_was_there_is_moved_back_and_one_that_is_new_is_moved(world: &Fixture) {
+        git(world, "git init -q nested");
+        let (moved, restored) = outcome(world, "mv nested elsewhere && echo moved");
+        assert_eq!(moved["stdout"], "moved\n", "{moved:#}");
+        assert_eq!(restored.len(), 1, "{restored:?}");
+        assert!(world.workspace().join("nested/.git/config").is_file());
+        let (new, restored) = outcome(world, "git init -q new && mv new newer && echo moved");
+        assert_eq!(new["stdout"], "moved\n", "{new:#}");
+        assert!(restored.is_empty(), "{restored:?}");
+        assert!(world.workspace().join("newer/.git/config").is_file());
+    }
+
+    /// What a command does to have the host's git run something, again and again until it is told to stop.
+    fn evil(world: &Fixture, trace: &Path) -> String {
+        let evil = world.write("evil", format!("#!/bin/sh\necho ran >> {}\n", trace.display()));
+        fs::set_permissions(&evil, fs::Permissions::from_mode(0o755)).unwrap();
+        let evil = evil.display();
+        format!(
+            "touch begun; while [ ! -e stop ]; do git config core.fsmonitor {evil}; cp evil .git/hooks/post-index-change; \
+             printf '[core]\\n\\tfsmonitor = {evil}\\n\\trepositoryformatversion = 0\\n' > c; cp c .git/config; \
+             mv -f c .git/config; done 2>/dev/null; true"
+        )
+    }
+
+    /// Runs the host's git beside the command; whether that ran anything of it.
+    fn hosts_git_beside(world: &Fixture, line: &str, trace: &Path) -> bool {
+        let run = world.stockade(&["run", "--json", "-c", line]).spawn();
+        let (begun, stop) = (world.workspace().join("begun"), world.workspace().join("stop"));
+        eventually("the command runs", || begun.exists());
+        for round in 0..25 {
+            world.write("file", format!("{round}"));
+            let _said = git(world, "git status -s; git add file; git diff --stat HEAD");
+        }
+        world.write(stop, "");
+        let _ended = run.wait();
+        trace.exists()
+    }
+
+    fn the_hosts_git_runs_nothing_of_a_command_that_is_still_running(world: &Fixture) {
+        repository(world);
+        let trace = world.outside().join("trace");
+        let line = evil(world, &trace);
+        assert!(!hosts_git_beside(world, &line, &trace));
+        let _after = git(world, "git status -s; git add -A");
+        assert!(!trace.exists());
+    }
+
+    /// The twin of that: what is only restored afterwards, the host's git does run.
+    fn in_landlock_the_hosts_git_runs_it_before_it_is_undone(world: &Fixture) {
+        repository(world);
+        let trace = world.outside().join("trace");
+        let line = evil(world, &trace);
+        assert!(
+            hosts_git_beside(world, &line, &trace),
+            "the test of namespaces proves nothing"
+        );
+        let settings = git(world, "git config --local --list");
+        assert!(!settings.contains("evil"), "{settings}");
+    }
+
+    const RENAMES: &str = r#"
+import errno, os
+def tried(name, do):
+    try:
+        do()
+        print(name, "done")
+    except OSError as error:
+        print(name, errno.errorcode[error.errno])
+def made(path, text="[core]\n\tbare = false\n"):
+    with open(path, "w") as file:
+        file.write(text)
+git = os.open(".git", os.O_RDONLY)
+made(".git/a"); tried("beside", lambda: os.rename(".git/a", ".git/config"))
+made(".git/a"); tried("by descriptors", lambda: os.rename("a", "config", src_dir_fd=git, dst_dir_fd=git))
+made(".git/a"); tried("by a longer way", lambda: os.rename(".git/../.git/./a", os.path.abspath(".git/config")))
+os.symlink(".git", "way"); made(".git/a"); tried("through a link", lambda: os.rename("way/a", ".git/config"))
+made("a"); tried("from elsewhere", lambda: os.rename("a", ".git/config"))
+os.symlink("/etc/hostname", ".git/l"); tried("a link", lambda: os.rename(".git/l", ".git/config"))
+os.mkfifo(".git/p"); tried("a pipe", lambda: os.rename(".git/p", ".git/config"))
+os.mkdir(".git/d"); tried("a directory", lambda: os.rename(".git/d", ".git/config"))
+made(".git/big", "x" * (17 << 20)); tried("too long", lambda: os.rename(".git/big", ".git/config"))
+tried("away", lambda: os.rename(".git/config", ".git/c"))
+tried("onto itself", lambda: os.rename(".git/config", ".git/config"))
+tried("nothing", lambda: os.rename(".git/none", ".git/config"))
+made(".git/a", ""); tried("empty", lambda: os.rename(".git/a", ".git/config"))
+print("left", os.path.exists(".git/a"), os.path.getsize(".git/config"))
+made("x"); made("y", "y"); tried("elsewhere", lambda: os.rename("x", "y")); print(os.path.getsize("y"))
+"#;
+
+    fn only_a_plain_file_beside_it_is_renamed_onto_a_copy(world: &Fixture) {
+        let place = repository(world);
+        let said = world.run(&["/usr/bin/python3", "-c", RENAMES]).output().exits(0).out();
+        let expected = "beside done\nby descriptors done\nby a longer way done\nthrough a link done\nfrom elsewhere EBUSY\n\
+                        a link EBUSY\na pipe EBUSY\na directory ENOTDIR\ntoo long EBUSY\naway EBUSY\nonto itself done\n\
+                        nothing ENOENT\nempty done\nleft False 0\nelsewhere done\n21\n";
+        assert_eq!(said, expected);
+        // What it emptied was the copy.
+        let left = fs::read_to_string(place.join(".git/config")).unwrap();
+        assert!(left.contains("repositoryformatversion = 0"), "{left}");
+    }
+
+    fn what_a_clause_narrows_inside_is_read_only(world: &Fixture) {
+        let place = repository(world);
+        world.write(".git/hooks/secret", "hidden");
+        let text = format!(
+            "extends: [system]\nsandbox: {{protect_fallback: undo, paths: {{w: {{root: {}, mode: rw, write_approval: false, \
+             deny: [.git/hooks/secret]}}}}}}\nshell: {{default: {{allowed: true, approval: none}}}}\n",
+            place.display()
+        );
+        let config = world.write(world.outside().join("narrow.yaml"), text);
+        let line = "cat .git/hooks/secret; touch .git/hooks/new; git config color.ui auto && echo done";
+        let run = world.stockade(&["run", "--config", config.to_str().unwrap(), "-c", line]);
+        let run = run.output();
+        assert!(run.out().ends_with("done\n"), "{} {}", run.out(), run.err());
+        assert!(!run.out().contains("hidden"), "{}", run.out());
+        assert!(run.err().contains("Read-only file system"), "{}", run.err());
+        assert!(git(world, "git config --local --list").contains("color.ui=auto"));
+    }
+
+    fn no_copy_is_left_behind(world: &Fixture) {
+        let place = repository(world);
+        let user = User::from_uid(Uid::from_raw(world.actor.uid())).unwrap();
+        let home = user.map_or_else(|| world.home(), |user| user.dir);
+        // What the kernel says of the mount has the name of the folder in it.
+        let folder = || {
+            let mounts = fs::read_to_string(place.join("mounts")).unwrap();
+            let (_, name) = mounts.split_once("/copies/").unwrap();
+            home.join(".local/state/stockade/copies")
+                .join(name.split('/').next().unwrap())
+        };
+        let line = "cat /proc/self/mountinfo > mounts";
+        world.shell(line).output().exits(0);
+        eventually("the copies are removed", || !folder().exists());
+        let mut running = world.shell(&format!("{line}; touch begun; sleep 600")).spawn();
+        eventually("the command runs", || place.join("begun").exists());
+        let folder = folder();
+        assert!(folder.exists(), "{}", folder.display());
+        assert!(running.is_alive());
+        running.signal(Signal::SIGKILL);
+        let _ended = running.wait();
+        eventually("the copies are removed", || !folder.exists());
+    }
+
+    fn in_landlock_prevention_is_refused(world: &Fixture) {
+        let run = world
+            .stockade(&["run", "--config", &world.preventing(), "-c", "true"])
+            .output();
+        assert_eq!(run.code(), 125, "{}", run.err());
+        assert!(run.err().contains("needs mounts"), "{}", run.err());
+    }
+}
