@@ -1,7 +1,7 @@
 //! Private copies that are shown in the place of protected files.
 //!
-//! A command may change its copy as it likes: the host reads another file. After the command what it did to the copy is
-//! judged, and the harmless part of it is done to the host's file.
+//! A command changes its copy; the host reads its own file. After the command the copy is judged, and harmless changes are
+//! applied to the host's file.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -33,7 +33,7 @@ impl PrivateCopy {
         self.source.as_bytes() == source.as_bytes() && self.path.as_bytes() == at.as_bytes()
     }
 
-    /// Whether no clause tells parts of the protected path apart: then a copy of it is all that it may be.
+    /// Whether no clause grants or denies anything below the protected path. Otherwise a copy could show what is denied.
     pub(super) fn is_of_one_piece(&self, profile: &Profile) -> bool {
         let touches = |path: &AbsPath| path.is_within(&self.path);
         let denied = profile.denies.iter().any(|deny| match &deny.target {

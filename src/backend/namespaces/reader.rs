@@ -2,8 +2,8 @@
 //!
 //! It knows exactly the options that [`render`](super::MountPlan::render) writes and refuses every other. It keeps
 //! the table of mounts as bwrap would make them, one after the other: a later mount hides what was at or
-//! below its point. A source other than the destination is refused, so a path inside is that path outside, but for the
-//! private copies that it is told of.
+//! below its point. A source other than the destination is refused, so a path inside is that path outside. The
+//! private copies, which the caller lists, are the exception.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};

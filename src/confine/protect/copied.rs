@@ -17,7 +17,10 @@ impl Work<'_> {
         for difference in covers.differences(self.record) {
             match may_stay(&difference) {
                 Some((kept, text, named)) if self.is_as_it_was(kept) => match self.apply(kept, text) {
-                    Ok(now) if !named.settings.is_empty() => self.tell(covers, &difference, Some(&now), named),
+                    // Also what has no name that could be told, such as an odd header.
+                    Ok(now) if !is_what_was_written(&difference, &now) => {
+                        self.tell(covers, &difference, Some(&now), named);
+                    }
                     Ok(_) => {}
                     Err(error) => errors.push(error),
                 },
@@ -89,6 +92,14 @@ impl Work<'_> {
             }
             Some(State::Directory { .. } | State::Special { .. }) => {}
         }
+    }
+}
+
+/// Whether the host has got all that a command wrote.
+fn is_what_was_written(difference: &Difference<'_>, now: &State) -> bool {
+    match (&difference.after, now) {
+        (Seen::Present(State::File { content: wanted, .. }), State::File { content, .. }) => wanted == content,
+        (Seen::Absent | Seen::Present(_) | Seen::Long { .. } | Seen::Unreadable(_), _) => false,
     }
 }
 

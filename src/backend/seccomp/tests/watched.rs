@@ -69,7 +69,7 @@ fn what_is_permitted_goes_on_or_is_an_attempt_that_goes_on() {
     }
 }
 
-/// What a call is that the broker hears of though nobody looks on.
+/// The sort of a call that the broker is notified of without `--explain`.
 fn handed_over(call: &Call) -> Sort {
     if is_rename(call.nr.into()) {
         Sort::Attempt

@@ -192,3 +192,13 @@ fn a_config_that_was_emptied_leaves_what_git_knows_a_repository_by() {
     assert_eq!(whole(guard.settle_knowing(Some(&covers)).settled).len(), 1);
     assert!(scene.read("p/.git/config").contains("repositoryformatversion = 0"));
 }
+
+#[test]
+fn what_is_left_out_of_a_change_is_told_even_where_it_has_no_name() {
+    let scene = scene();
+    let (guard, covers) = covered(&scene);
+    let text = format!("{CONFIG}[color]\n\tui = auto\n[odd.header \"x\"] ; y\n");
+    fs::write(copy(&guard, &covers, "config"), text).unwrap();
+    assert_eq!(whole(guard.settle_knowing(Some(&covers)).settled).len(), 1);
+    assert!(!scene.read("p/.git/config").contains("odd"));
+}
