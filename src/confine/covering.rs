@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use super::protect::{Covers, Guard, ProtectError};
+use super::protect::{Covers, Guard, ProtectError, Watch};
 use super::protocol::{Covered, Covering, ProtectSetup};
 use crate::backend::namespaces::MOST_PROTECTED;
 
@@ -11,6 +11,8 @@ use crate::backend::namespaces::MOST_PROTECTED;
 #[derive(Debug, Default)]
 pub(super) struct Shown {
     copies: Option<Covers>,
+    /// Whether commands run behind mounts.
+    is_mounted: bool,
     /// Why they cover nothing of what they were to cover.
     failed: Option<String>,
 }
@@ -21,6 +23,7 @@ impl Shown {
         let (Some(setup), Some(guard)) = (setup, guard) else {
             return Vec::new();
         };
+        self.is_mounted = true;
         let covered = |path: PathBuf, copy: Option<OsString>| Covered {
             path: path.into_os_string(),
             copy,
@@ -63,6 +66,25 @@ impl Shown {
     /// They are not, and the command must not start.
     pub(super) fn lay(&self, guard: &Guard) -> Result<(), ProtectError> {
         self.copies().map_or(Ok(()), |copies| copies.lay(guard))
+    }
+
+    /// Whether the copies are of all that is to be covered now: a command, or a person, may have made more of it since they
+    /// were mounted.
+    pub(super) fn covers_all_of(&self, guard: &Guard) -> bool {
+        self.copies()
+            .is_none_or(|copies| copies.are_all_of(guard, MOST_PROTECTED))
+    }
+
+    /// Watches what no mount can cover, where mounts cover the rest.
+    ///
+    /// # Errors
+    /// It cannot be watched, and the command must not start.
+    pub(super) fn watch(&self, guard: &Guard) -> Result<Option<Watch>, ProtectError> {
+        if self.is_mounted {
+            Watch::set(guard).map(Some)
+        } else {
+            Ok(None)
+        }
     }
 
     /// The copies.

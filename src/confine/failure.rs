@@ -44,6 +44,8 @@ pub enum Step {
     Fork,
     /// Recording protected names.
     Protect,
+    /// Covering protected names; no command had started.
+    Covers,
     /// Entering the working directory.
     Directory,
     /// Setting up standard streams or the terminal.
@@ -76,6 +78,7 @@ impl fmt::Display for Step {
             Self::SelfTest => "testing the confinement",
             Self::Fork => "forking",
             Self::Protect => "recording protected names",
+            Self::Covers => "covering protected names",
             Self::Directory => "entering the working directory",
             Self::Streams => "setting up standard streams",
             Self::Broker => "starting the attribute broker",

@@ -40,6 +40,7 @@ pub mod outside;
 mod place;
 pub mod privilege;
 pub mod protect;
+mod protected;
 mod protecting;
 pub mod protocol;
 pub mod records;

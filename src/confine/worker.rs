@@ -208,17 +208,17 @@ impl Worker<'_> {
     /// mount on it away in here, and what is there then was never judged.
     fn look_at_mounts(&mut self) {
         let Some(mounts) = &mut self.mounts else { return };
-        let gone = match mounts.changed() {
+        let (step, gone) = match mounts.changed() {
             Ok(Changed::Nothing) => return,
             // What is left is undone after the command; the next one finds it held again.
             Ok(Changed::Protected) if !self.active.is_empty() => return,
-            Ok(Changed::Protected) => "a protected name".to_owned(),
-            Ok(Changed::Gone(path)) => display(&path),
-            Err(errno) => errno.desc().to_owned(),
+            Ok(Changed::Protected) => (Step::Covers, "a protected name".to_owned()),
+            Ok(Changed::Gone(path)) => (Step::Mounts, display(&path)),
+            Err(errno) => (Step::Mounts, errno.desc().to_owned()),
         };
         self.kill_everything();
         let what = format!("{gone} was replaced on the host while the sandbox held it; every command was killed");
-        stage::refuse(self.control, StartFailure::new(Step::Mounts, Errno::ESTALE, what))
+        stage::refuse(self.control, StartFailure::new(step, Errno::ESTALE, what))
     }
 
     fn take(&mut self, request: Request, fds: Vec<OwnedFd>) {

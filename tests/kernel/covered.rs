@@ -21,6 +21,7 @@ mod tests {
         a_clone_that_was_there_is_moved_back_and_one_that_is_new_is_moved ["git"];
         in_landlock_the_hosts_git_runs_it_before_it_is_undone ["git"];
         in_landlock_prevention_is_refused [];
+        in_landlock_what_leads_git_elsewhere_is_undone_at_the_end ["git"];
     }
 
     in_all_namespaces! {
@@ -31,6 +32,9 @@ mod tests {
         a_clone_that_was_there_is_moved_back_and_one_that_is_new_is_moved ["git"];
         the_hosts_git_runs_nothing_of_a_command_that_is_still_running ["git"];
         only_a_plain_file_beside_it_is_renamed_onto_a_copy ["git", "python3"];
+        a_command_that_leads_git_elsewhere_is_killed_and_that_is_taken_away ["git", "python3"];
+        what_leads_git_where_it_led_is_ordinary_work ["git"];
+        what_git_obeys_is_covered_where_it_was_not_there ["git"];
         what_a_clause_narrows_inside_is_read_only ["git"];
         no_copy_is_left_behind ["git"];
     }
@@ -220,6 +224,120 @@ mod tests {
         );
         let settings = git(world, "git config --local --list");
         assert!(!settings.contains("evil"), "{settings}");
+    }
+
+    /// A repository with a linked work tree, `tree`, and a submodule, `sub`.
+    fn with_trees(world: &Fixture) -> PathBuf {
+        let place = repository(world);
+        git(
+            world,
+            "git worktree add -q tree && git init -q -b main sub && cd sub && git config user.name n && \
+             git config user.email e && git commit -q --allow-empty -m one && cd .. && rm -rf ../source && mv sub ../source && \
+             git -c protocol.file.allow=always submodule --quiet add ../source sub && git commit -q -m sub",
+        );
+        place
+    }
+
+    /// A git directory that runs what a command wants, in `other`.
+    const OTHER: &str = "git init -q other; git -C other config core.fsmonitor ./evil; ";
+
+    /// Ways to lead git there, and what they change.
+    const WAYS: &[(&str, &str)] = &[
+        ("echo ../other/.git > .git/commondir", ".git/commondir"),
+        ("echo ../other/.git > c; mv c .git/commondir", ".git/commondir"),
+        ("echo ../other/.git > c; ln c .git/commondir", ".git/commondir"),
+        ("ln -s c .git/commondir; echo ../other/.git > .git/c", ".git/commondir"),
+        ("touch c; ln c .git/commondir; echo ../other/.git > c", ".git/commondir"),
+        ("mv .git was; mv other/.git .git", ".git"),
+        ("mv .git was; ln -s other/.git .git", ".git"),
+        ("mv .git was; echo 'gitdir: other/.git' > .git", ".git"),
+        ("echo 'gitdir: ../other/.git' > tree/.git", "tree/.git"),
+        ("echo 'gitdir: ../other/.git' > c; mv c tree/.git", "tree/.git"),
+        ("ln tree/.git c; echo 'gitdir: ../other/.git' > c", "tree/.git"),
+        ("echo 'gitdir: ../other/.git' > sub/.git", "sub/.git"),
+        (
+            "echo ../../../other/.git > .git/worktrees/tree/commondir",
+            ".git/worktrees/tree/commondir",
+        ),
+        (
+            "python3 -c \"import mmap; f = open('tree/.git', 'r+b'); m = mmap.mmap(f.fileno(), 0); m[8:11] = b'/x/'; \
+             import time; time.sleep(600)\"",
+            "tree/.git",
+        ),
+    ];
+
+    fn a_command_that_leads_git_elsewhere_is_killed_and_that_is_taken_away(world: &Fixture) {
+        let place = with_trees(world);
+        for (way, changed) in WAYS {
+            let before = git(
+                world,
+                "cat .git/HEAD tree/.git sub/.git .git/worktrees/tree/commondir; git -C tree status -s",
+            );
+            // Nothing else ends it.
+            let (outcome, restored) = outcome(world, &format!("{OTHER}{way}; sleep 600"));
+            let why = outcome["why"].as_str().unwrap_or_default();
+            assert_eq!(outcome["status"], "failed", "{way}: {outcome:#}");
+            assert!(why.contains("led git elsewhere"), "{way}: {outcome:#}");
+            let is_it = |one: &&Value| Path::new(one["path"].as_str().unwrap()) == place.join(changed);
+            let told = restored
+                .iter()
+                .find(is_it)
+                .unwrap_or_else(|| panic!("{way}: {outcome:#}"));
+            assert!(
+                Path::new(told["quarantined"].as_str().unwrap())
+                    .symlink_metadata()
+                    .is_ok(),
+                "{way}"
+            );
+            let after = git(
+                world,
+                "cat .git/HEAD tree/.git sub/.git .git/worktrees/tree/commondir; git -C tree status -s",
+            );
+            assert_eq!(after, before, "{way}");
+            assert!(!place.join(".git/commondir").exists(), "{way}");
+            git(world, "rm -rf other c was");
+        }
+    }
+
+    /// The twin of that: what is only restored afterwards does not end a command.
+    fn in_landlock_what_leads_git_elsewhere_is_undone_at_the_end(world: &Fixture) {
+        let place = with_trees(world);
+        let (outcome, restored) = outcome(world, &format!("{OTHER}{}; cat .git/commondir", WAYS[0].0));
+        assert_eq!(
+            (&outcome["status"], &outcome["code"]),
+            (&"exited".into(), &0.into()),
+            "{outcome:#}"
+        );
+        let led = place.join(".git/commondir");
+        let is_it = |one: &Value| Path::new(one["path"].as_str().unwrap()) == led;
+        assert!(restored.iter().any(is_it), "{outcome:#}");
+        assert!(!led.exists());
+    }
+
+    fn what_leads_git_where_it_led_is_ordinary_work(world: &Fixture) {
+        with_trees(world);
+        let line = "set -e; git submodule --quiet deinit -f sub; git submodule --quiet update --init sub; \
+                    git worktree remove tree; git worktree add -q tree; git worktree move tree moved; git worktree move moved tree; \
+                    git worktree repair; mv .git was; mv was .git; git -C tree status -s; git -C sub status -s";
+        let (outcome, restored) = outcome(world, line);
+        assert_eq!(
+            (&outcome["status"], &outcome["code"]),
+            (&"exited".into(), &0.into()),
+            "{outcome:#}"
+        );
+        assert_eq!(restored, Vec::<Value>::new());
+    }
+
+    fn what_git_obeys_is_covered_where_it_was_not_there(world: &Fixture) {
+        repository(world);
+        let trace = world.outside().join("trace");
+        let _evil = evil(world, &trace);
+        git(world, "rm -rf .git/hooks; git config extensions.worktreeConfig true");
+        let line = "touch begun; while [ ! -e stop ]; do cp evil .git/hooks/post-index-change; \
+                    printf '[core]\\n\\tfsmonitor = ./evil\\n' > .git/config.worktree; done; true";
+        assert!(!hosts_git_beside(world, line, &trace));
+        let _after = git(world, "git status -s; git add -A");
+        assert!(!trace.exists());
     }
 
     const RENAMES: &str = r#"

@@ -102,6 +102,16 @@ impl Covers {
         Ok(covers)
     }
 
+    /// Whether there are copies of all that is to be covered by now, of `most` at most.
+    pub fn are_all_of(&self, guard: &Guard, most: usize) -> bool {
+        let has = |(root, path): &(u16, Vec<u8>)| {
+            self.copies
+                .iter()
+                .any(|copied| copied.root == *root && is_within(path, &copied.path))
+        };
+        self.copies.len() >= most || guard.to_cover(most).iter().all(has)
+    }
+
     /// The protected paths, and the copies in their places.
     pub fn pairs<'a>(&'a self, guard: &'a Guard) -> impl Iterator<Item = (PathBuf, PathBuf)> + 'a {
         let roots = guard.roots();

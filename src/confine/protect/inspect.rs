@@ -72,8 +72,12 @@ fn may_stay(entry: &Found, seen: &Seen, around: &Surroundings<'_>) -> bool {
         (Role::GitHook, State::Directory { .. }) => name == b"hooks" && is_in_git_directory(entry, around),
         // Names that git never runs.
         (Role::GitHook, State::File { content, .. }) => name.ends_with(b".sample") && content.len() <= MAX_NEW,
-        (Role::GitCommon, State::File { content, .. }) => is_of_worktree(entry, around) && content == b"../..\n",
-        (Role::GitBack, State::File { content, .. }) => is_of_worktree(entry, around) && is_way_back(content),
+        (Role::GitCommon, State::File { content, .. }) => {
+            is_of_worktree(entry.root, &entry.path, &around.git_directories) && content == b"../..\n"
+        }
+        (Role::GitBack, State::File { content, .. }) => {
+            is_of_worktree(entry.root, &entry.path, &around.git_directories) && is_way_back(content)
+        }
         (Role::GitLink, State::File { content, .. }) => leads_to_git_directory(entry, content, around),
         (Role::Way | Role::Name | Role::TooDeep, _)
         | (
@@ -90,10 +94,10 @@ fn is_in_git_directory(entry: &Found, around: &Surroundings<'_>) -> bool {
 }
 
 /// Whether the entry lies in `worktrees/NAME` of a known git directory.
-fn is_of_worktree(entry: &Found, around: &Surroundings<'_>) -> bool {
-    let (worktrees, _) = split(split(&entry.path).0);
+pub(super) fn is_of_worktree(root: u16, path: &[u8], git_directories: &HashSet<(u16, Vec<u8>)>) -> bool {
+    let (worktrees, _) = split(split(path).0);
     let (git, name) = split(worktrees);
-    name == b"worktrees" && around.git_directories.contains(&(entry.root, git.to_vec()))
+    name == b"worktrees" && git_directories.contains(&(root, git.to_vec()))
 }
 
 /// Whether the path, in the config of a submodule's git directory, leads to the directory whose `.git` file leads back.
@@ -136,7 +140,7 @@ fn is_way_back(content: &[u8]) -> bool {
 ///
 /// `..` may be taken by the text only where every directory it leaves was walked as a real one: at the
 /// beginning. After a name of the text's own choosing, which may be a symlink, it is refused.
-fn leads_to_git_directory(entry: &Found, content: &[u8], around: &Surroundings<'_>) -> bool {
+pub(super) fn leads_to_git_directory(entry: &Found, content: &[u8], around: &Surroundings<'_>) -> bool {
     let Some(target) = content
         .strip_prefix(b"gitdir: ")
         .and_then(|rest| rest.strip_suffix(b"\n"))

@@ -10,8 +10,8 @@
 //! `settings`, in a repository of a root, around one (`repository`) or a person's own, where the kernel would
 //! come to on the way (`leads`). `others` keeps sessions that run at the same time from taking each other's
 //! intruders for what was there. A `change` that was undone may be put back when a person wants it: `diff` is
-//! what they are shown, `offer` does it. [`present()`] finds what is there for mounts to cover; `at` and
-//! `evict` reach files without ever following a link.
+//! what they are shown, `offer` does it. [`present()`] finds what is there for mounts to cover, `stand_ins` makes what is not; `watch` tells of what
+//! they cannot cover. `at` and `evict` reach files without ever following a link.
 //!
 //! What passes without a violation: anything in a git directory that is not config, hooks or a redirection
 //! (so commits, checkouts, fetches and gc do); what `inspect` recognises as git's own making; settings
@@ -60,6 +60,7 @@ mod settle;
 mod sight;
 mod snapshot;
 mod stamp;
+mod stand_ins;
 mod state;
 mod targets;
 #[cfg(test)]
@@ -68,6 +69,7 @@ mod touched;
 mod tracked;
 mod unchanged;
 mod walk;
+mod watch;
 mod work;
 
 use std::ffi::OsStr;
@@ -83,6 +85,7 @@ pub use present::present;
 pub use recover::{Recovered, Unrecovered, recover};
 pub use repository::{Person, Repository, is_git_directory, read, repository, there};
 pub use snapshot::{After, Guard, Known};
+pub use watch::Watch;
 pub use work::Settled;
 
 use crate::policy::path::display;

@@ -12,7 +12,7 @@ use nix::fcntl::RenameFlags;
 
 use super::at::{self, Identity, split};
 use super::covers::Covers;
-use super::journal::Record;
+use super::journal::{Kept, Record};
 use super::names::is_dot_git;
 use super::place::Patterns;
 use super::restore::{make_way, rename};
@@ -23,7 +23,7 @@ use super::tracked::Tips;
 use super::unchanged::Company;
 use super::walk::walk_through;
 use super::work::{Settled, Work};
-use super::{Named, ProtectError, What, shown};
+use super::{Named, ProtectError, Violation, What, shown};
 
 /// Rounds of undoing before the tree counts as restless.
 const ROUNDS: usize = 1000;
@@ -52,6 +52,25 @@ pub(super) fn settle(
         work.settled.errors.extend(root.shut().err());
     }
     (work.settled, sight)
+}
+
+/// Takes these entries away while a command may still run; what was there is put back when it is dead. What cannot be taken
+/// now is undone then as well.
+pub(super) fn take_away(roots: &[Root], record: &Record, store: &Path, hostile: Vec<(u16, Vec<u8>)>) -> Vec<Violation> {
+    let mut work = Work::new(roots, record, store, None);
+    for (root, path) in hostile {
+        let was_there = |kept: &Kept| kept.root == root && kept.path == path;
+        let what = if record.entries.iter().any(was_there) {
+            What::Changed
+        } else {
+            What::Created
+        };
+        if let Ok(place) = work.quarantine.take(work.root(root), &path, what) {
+            work.report(root, &path, what, place, Named::default());
+        }
+    }
+    work.quarantine.write_manifest();
+    work.settled.violations
 }
 
 impl Work<'_> {

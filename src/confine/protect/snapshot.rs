@@ -1,5 +1,6 @@
 //! Writing down what is protected, before a command may start.
 
+use std::collections::HashSet;
 use std::fs::File;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -19,8 +20,9 @@ use super::state::{Seen, State, glance};
 use super::tracked::Tips;
 use super::unchanged::Company;
 use super::walk::walk;
+use super::watch::Watch;
 use super::work::Settled;
-use super::{MAX_FILE, MAX_TOTAL, ProtectError, known, settle, shown, targets};
+use super::{MAX_FILE, MAX_TOTAL, ProtectError, Violation, known, settle, shown, stand_ins, targets};
 
 /// The protected names below the writable roots, written down. Once it is claimed for a command, that may run until
 /// [`Guard::settle`].
@@ -196,8 +198,42 @@ impl Guard {
 
     /// Those of them that programs of the host run or obey while a command is running, by their roots.
     pub(super) fn to_cover(&self, most: usize) -> Vec<(u16, Vec<u8>)> {
-        let is_made = |root, git: &[u8]| self.tips.are_made(root, git);
+        let is_made = |root, git: &[u8]| self.is_made(root, git);
         run_at_once(&self.roots, &self.record.entries, &self.extra, is_made, most)
+    }
+
+    /// The git directories that were seen.
+    pub(super) fn git_directories(&self) -> HashSet<(u16, Vec<u8>)> {
+        self.sight.git_directories()
+    }
+
+    /// Whatever is called `.git` and is no directory.
+    pub(super) fn git_links(&self) -> impl Iterator<Item = (u16, Vec<u8>)> + '_ {
+        self.sight.git_links()
+    }
+
+    /// Whether a command made a git directory, and no ref of it was the host's since.
+    pub(super) fn is_made(&self, root: u16, git: &[u8]) -> bool {
+        self.tips.are_made(root, git)
+    }
+
+    /// Takes away what the watch has seen of a command, while that may still run: the first of it, and what was done.
+    pub(crate) fn take_away(&self, watch: &mut Watch) -> Option<(PathBuf, Vec<Violation>)> {
+        let hostile = watch.hostile(&self.roots);
+        let (root, path) = hostile.first()?;
+        let first = shown(&self.roots[usize::from(*root)], path);
+        Some((
+            first,
+            settle::take_away(&self.roots, &self.record, &self.store, hostile),
+        ))
+    }
+
+    /// Makes, empty, what git would obey and is not there, for mounts to stand on; whether anything was made.
+    ///
+    /// # Errors
+    /// Nothing may run where it cannot be covered.
+    pub(crate) fn stand_in(&self) -> Result<bool, ProtectError> {
+        stand_ins::make(self)
     }
 
     pub(super) fn roots(&self) -> &[Root] {

@@ -1,0 +1,214 @@
+//! A watch on what leads git elsewhere while a command runs, and what no mount can hold.
+//!
+//! The host's git obeys at once a `commondir` in a git directory, and whatever is called `.git` in a work tree. Neither can
+//! be covered: a mount needs a file to stand on, and git removes and renames both. So the kernel tells the keeper when a
+//! command makes or changes one; what is changed through another name or a mapping is found by its time. What does not lead
+//! to a git directory that was there at the start is hostile: it is taken away, and the command is killed. It is there for as
+//! long as that takes.
+
+use std::collections::{BTreeSet, HashMap, HashSet};
+use std::ffi::OsStr;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::os::unix::ffi::OsStrExt;
+
+use nix::errno::Errno;
+use nix::sys::inotify::{AddWatchFlags, InitFlags, Inotify, WatchDescriptor};
+
+use super::at::{self, Identity, join, split};
+use super::inspect::{Surroundings, is_of_worktree, leads_to_git_directory};
+use super::names::is_dot_git;
+use super::place::Role;
+use super::roots::Root;
+use super::sight::Found;
+use super::snapshot::Guard;
+use super::state::{Seen, State, glance};
+use super::{ProtectError, shown};
+
+/// The name that leads a git directory to another one's settings.
+const COMMON: &[u8] = b"commondir";
+/// Longest text that leads somewhere.
+const LONGEST: u64 = 1 << 13;
+
+/// A place, by the number of its root and the path in it.
+type Place = (u16, Vec<u8>);
+/// When an inode was changed last.
+type Changed = (i64, i64);
+
+/// The git directories that were there when a command started, watched.
+#[derive(Debug)]
+pub struct Watch {
+    inotify: Inotify,
+    directories: HashMap<WatchDescriptor, Place>,
+    /// The git directories in which a `commondir` is looked for.
+    common: HashSet<Place>,
+    /// The directories that held a `.git`, which was this if it was a directory.
+    work_trees: HashMap<Place, Option<Identity>>,
+    /// The files that lead git somewhere, and when they were changed last.
+    leads: Vec<(Place, Changed)>,
+    /// What a command made or changed of them.
+    touched: BTreeSet<Place>,
+    /// Where a `.git` leads rightfully.
+    around: HashSet<Place>,
+}
+
+impl Watch {
+    /// Watches the git directories that the guard has seen and no command made.
+    ///
+    /// # Errors
+    /// They cannot be watched; the command must not start.
+    pub fn set(guard: &Guard) -> Result<Self, ProtectError> {
+        let roots = guard.roots();
+        let inotify = Inotify::init(InitFlags::IN_CLOEXEC | InitFlags::IN_NONBLOCK);
+        let inotify = inotify.map_err(|errno| ProtectError::io("watch", "git directories".into(), errno))?;
+        let mut watch = Self {
+            inotify,
+            directories: HashMap::new(),
+            common: HashSet::new(),
+            work_trees: HashMap::new(),
+            leads: Vec::new(),
+            touched: BTreeSet::new(),
+            around: guard.git_directories(),
+        };
+        let is_own = |(root, git): &&Place| !guard.is_made(*root, git);
+        let own: Vec<Place> = watch.around.iter().filter(is_own).cloned().collect();
+        for (root, git) in own {
+            let holder = &roots[usize::from(root)];
+            watch.add(holder, root, &git)?;
+            watch.lead(holder, root, join(&git, COMMON));
+            let (above, name) = split(&git);
+            if is_dot_git(name) {
+                let identity = at::stat(&holder.fd, &git).ok().as_ref().map(Identity::of);
+                watch.add(holder, root, above)?;
+                watch.work_trees.insert((root, above.to_vec()), identity);
+            }
+            watch.common.insert((root, git));
+        }
+        for (root, link) in guard.git_links() {
+            let (holder, above) = (&roots[usize::from(root)], split(&link).0);
+            watch.add(holder, root, above)?;
+            watch.work_trees.insert((root, above.to_vec()), None);
+            watch.lead(holder, root, link);
+        }
+        Ok(watch)
+    }
+
+    fn add(&mut self, holder: &Root, root: u16, path: &[u8]) -> Result<(), ProtectError> {
+        let fail = |errno| ProtectError::io("watch", shown(holder, path), errno);
+        let directory = match at::open_place(&holder.fd, path) {
+            Ok(directory) => directory,
+            // Who removed it since is no command.
+            Err(Errno::ENOENT) => return Ok(()),
+            Err(errno) => return Err(fail(errno)),
+        };
+        let mask = AddWatchFlags::IN_CREATE | AddWatchFlags::IN_MOVED_TO | AddWatchFlags::IN_MODIFY;
+        // The kernel takes a path alone, and this one leads nowhere else.
+        let itself = format!("/proc/self/fd/{}", directory.as_raw_fd());
+        let added = self.inotify.add_watch(itself.as_str(), mask).map_err(fail)?;
+        self.directories.insert(added, (root, path.to_vec()));
+        Ok(())
+    }
+
+    fn lead(&mut self, holder: &Root, root: u16, path: Vec<u8>) {
+        if let Some(changed) = changed(holder, &path) {
+            self.leads.push(((root, path), changed));
+        }
+    }
+
+    /// Readable when something has happened in one of them.
+    pub fn as_fd(&self) -> BorrowedFd<'_> {
+        self.inotify.as_fd()
+    }
+
+    /// Whether something is to be looked at again although nothing happened.
+    pub fn is_restless(&self) -> bool {
+        !self.leads.is_empty() || !self.touched.is_empty()
+    }
+
+    /// What leads git elsewhere now, and did not when the command started.
+    pub(super) fn hostile(&mut self, roots: &[Root]) -> Vec<Place> {
+        while let Ok(events) = self.inotify.read_events() {
+            for event in events {
+                if event.mask.contains(AddWatchFlags::IN_Q_OVERFLOW) {
+                    // More happened than is told.
+                    self.touched
+                        .extend(self.common.iter().map(|(root, git)| (*root, join(git, COMMON))));
+                    self.touched
+                        .extend(self.work_trees.keys().map(|(root, tree)| (*root, join(tree, b".git"))));
+                }
+                let name = event.name.as_deref().map(OsStr::as_bytes).unwrap_or_default();
+                let Some(place) = self.directories.get(&event.wd) else {
+                    continue;
+                };
+                let is_common = name == COMMON && self.common.contains(place);
+                if is_common || is_dot_git(name) && self.work_trees.contains_key(place) {
+                    self.touched.insert((place.0, join(&place.1, name)));
+                }
+            }
+        }
+        for ((root, path), before) in &mut self.leads {
+            let now = changed(&roots[usize::from(*root)], path);
+            if let Some(now) = now.filter(|now| now != before) {
+                *before = now;
+                self.touched.insert((*root, path.clone()));
+            }
+        }
+        self.touched
+            .iter()
+            .filter(|place| !self.is_harmless(roots, place))
+            .cloned()
+            .collect()
+    }
+
+    fn is_harmless(&self, roots: &[Root], place: &Place) -> bool {
+        let (root, path) = place;
+        let holder = &roots[usize::from(*root)];
+        let (directory, name) = split(path);
+        let seen = glance(&holder.fd, path, LONGEST);
+        if name == COMMON {
+            return match seen {
+                Seen::Absent => true,
+                // A work tree was removed and added again. An empty one leads nowhere yet, and is looked at again.
+                Seen::Present(State::File { content, .. }) => {
+                    is_of_worktree(*root, path, &self.around) && (content.is_empty() || content == b"../..\n")
+                }
+                Seen::Present(State::Symlink { .. } | State::Directory { .. } | State::Special { .. })
+                | Seen::Long { .. }
+                | Seen::Unreadable(_) => false,
+            };
+        }
+        match seen {
+            Seen::Absent => true,
+            Seen::Present(State::Directory { .. }) => {
+                let now = at::stat(&holder.fd, path).ok().as_ref().map(Identity::of);
+                let before = self.work_trees.get(&(*root, directory.to_vec())).copied().flatten();
+                now.is_some() && now == before
+            }
+            // An empty one leads nowhere yet, and is looked at again.
+            Seen::Present(State::File { content, .. }) => content.is_empty() || self.leads_back(roots, place, &content),
+            Seen::Present(State::Symlink { .. } | State::Special { .. }) | Seen::Long { .. } | Seen::Unreadable(_) => {
+                false
+            }
+        }
+    }
+
+    /// Whether a `.git` file leads to a git directory that was there.
+    fn leads_back(&self, roots: &[Root], (root, path): &Place, content: &[u8]) -> bool {
+        let entry = Found {
+            root: *root,
+            path: path.clone(),
+            role: Role::GitLink,
+            anchor: Vec::new(),
+        };
+        let around = Surroundings {
+            roots,
+            git_directories: self.around.clone(),
+        };
+        leads_to_git_directory(&entry, content, &around)
+    }
+}
+
+/// When the entry was changed last, if it is there.
+fn changed(holder: &Root, path: &[u8]) -> Option<Changed> {
+    let stat = at::stat(&holder.fd, path).ok()?;
+    Some((stat.st_ctime, stat.st_ctime_nsec))
+}

@@ -1,0 +1,239 @@
+//! The protected names of a keeper's session: recorded before a command, put back after it.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use super::covering::Shown;
+use super::protect;
+use super::protocol::{Covered, Offer, ProtectSetup, Violation};
+use super::undone::{bounded, offers, put_back, reported, summary};
+
+/// How long what was recorded ahead of the first command is what is there when it starts.
+const STAYS_FRESH: Duration = Duration::from_secs(1);
+/// The same for a command that is about to start.
+const STAYS_FRESH_AT_ONCE: Duration = Duration::from_millis(100);
+
+/// What came of recording them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Recorded {
+    /// The command may start.
+    Ready,
+    /// There is something to cover that the mounts of this session do not; the next session's will.
+    Stale,
+}
+
+/// The protected names of a session.
+#[derive(Debug, Default)]
+pub(super) struct ProtectedNames {
+    setup: Option<ProtectSetup>,
+    guard: Option<protect::Guard>,
+    /// What the last guard undid and a person may still want.
+    offers: Option<protect::Offers>,
+    /// What the last guard saw of the tree.
+    known: Option<protect::Known>,
+    /// What mounts show in the place of protected names.
+    shown: Shown,
+    /// What tells of git being led elsewhere while a command runs, where mounts cover the rest.
+    watch: Option<protect::Watch>,
+    /// Until when protected names that were recorded hold for a command that has not come yet.
+    prepared: Option<Instant>,
+    recovered: Vec<Violation>,
+    unrecovered: Vec<protect::Unrecovered>,
+}
+
+impl ProtectedNames {
+    /// Those of a session.
+    pub(super) fn of(setup: Option<ProtectSetup>) -> Self {
+        Self {
+            setup,
+            ..Self::default()
+        }
+    }
+
+    /// Restores what others left, and records what is there for the first command, which in most sessions starts at once.
+    pub(super) fn prepare(&mut self) {
+        self.recover();
+        self.prepared = self.record().ok().map(|()| Instant::now() + STAYS_FRESH);
+    }
+
+    /// What mounts are to cover of what was recorded. Where that could not be, nothing may run behind mounts that cover nothing.
+    pub(super) fn present(&mut self) -> Vec<Covered> {
+        match self.record_once().and_then(|()| self.stand_in()) {
+            Ok(()) => self.shown.cover(self.setup.as_ref(), self.guard.as_ref()),
+            Err(why) => self.shown.fail(why),
+        }
+    }
+
+    /// Records protected names while the parent makes ready the command that it is about to start.
+    pub(super) fn expect(&mut self) {
+        // What is recorded holds for a command that runs, or for this one already.
+        if self.guard.is_none() && self.shown.failed().is_none() {
+            // Why it cannot be recorded is told when the command asks for it.
+            self.prepared = self.record().ok().map(|()| Instant::now() + STAYS_FRESH_AT_ONCE);
+        }
+    }
+
+    /// Has the protected names recorded for a command that starts now.
+    pub(super) fn snapshot(&mut self) -> Result<Recorded, String> {
+        if let Some(why) = self.shown.failed() {
+            return Err(why);
+        }
+        match self.prepared.take() {
+            Some(until) if Instant::now() < until => {}
+            Some(_) => {
+                self.release()?;
+                self.record()?;
+            }
+            None => self.record()?,
+        }
+        if self
+            .guard
+            .as_ref()
+            .is_some_and(|guard| !self.shown.covers_all_of(guard))
+        {
+            return self.release().map(|()| Recorded::Stale);
+        }
+        let (shown, watch) = (&self.shown, &mut self.watch);
+        let ready = |guard: &mut protect::Guard| {
+            *watch = shown.watch(guard)?;
+            shown.lay(guard)?;
+            guard.claim()
+        };
+        let claimed = self.guard.as_mut().map_or(Ok(()), ready);
+        claimed.map(|()| Recorded::Ready).map_err(|error| {
+            // Nobody may settle what no command came for.
+            let released = self.release().err();
+            released
+                .into_iter()
+                .fold(error.to_string(), |told, why| format!("{told}; {why}"))
+        })
+    }
+
+    /// What tells that git may be led elsewhere, while a command runs.
+    pub(super) fn watch(&self) -> Option<&protect::Watch> {
+        self.watch.as_ref()
+    }
+
+    /// Takes away what leads git elsewhere; the first of it.
+    pub(super) fn take_away(&mut self) -> Option<PathBuf> {
+        let (Some(watch), Some(guard)) = (&mut self.watch, &self.guard) else {
+            return None;
+        };
+        let (first, taken) = guard.take_away(watch)?;
+        self.recovered.extend(taken.into_iter().map(reported));
+        Some(first)
+    }
+
+    /// Leaves what was recorded for a command that does not come.
+    pub(super) fn forget(&mut self) {
+        if self.prepared.take().is_some() {
+            // Nobody has claimed it, so no start takes it for something to restore.
+            let _released = self.release();
+        }
+    }
+
+    /// Puts back what commands changed, as much of it told as a message has room for.
+    pub(super) fn put_all_back(&mut self) -> (Vec<Violation>, Option<String>) {
+        bounded(self.settle())
+    }
+
+    /// Keeps what the last command left to be known; nobody waits for what only spares the next start some work.
+    pub(super) fn keep_known(&mut self) {
+        if let Some(known) = &mut self.known {
+            known.keep();
+        }
+    }
+
+    /// What a person may still want of what was undone.
+    pub(super) fn offers(&self) -> Vec<Offer> {
+        offers(self.offers.as_ref())
+    }
+
+    /// Makes one of those changes after all.
+    pub(super) fn put_back(&mut self, number: u32, digest: &protect::Digest) -> Result<(), String> {
+        put_back(self.offers.as_mut(), number, digest)
+    }
+
+    /// Records them where that failed before.
+    fn record_once(&mut self) -> Result<(), String> {
+        if self.guard.is_none() {
+            self.record()?;
+            self.prepared = Some(Instant::now() + STAYS_FRESH);
+        }
+        Ok(())
+    }
+
+    /// Has what git obeys be there for mounts to cover; recorded anew where something was made.
+    fn stand_in(&mut self) -> Result<(), String> {
+        match self.guard.as_ref().map(protect::Guard::stand_in) {
+            None | Some(Ok(false)) => Ok(()),
+            Some(Ok(true)) => {
+                self.release()?;
+                self.record_once()
+            }
+            Some(Err(error)) => Err(error.to_string()),
+        }
+    }
+
+    /// Records the protected names, for nobody yet.
+    fn record(&mut self) -> Result<(), String> {
+        let Some(setup) = self.setup.clone() else {
+            return Ok(());
+        };
+        let paths = |list: &[OsString]| list.iter().map(PathBuf::from).collect::<Vec<_>>();
+        let (roots, extra, store) = (paths(&setup.roots), paths(&setup.extra), Path::new(&setup.store));
+        if let Some(left) = self.unrecovered.iter().find(|left| left.concerns(&roots)) {
+            return Err(left.explain(&store.join("journal")));
+        }
+        // An older guard is settled before it is replaced, so that nothing escapes between two commands.
+        if self.guard.is_some() {
+            let (violations, unsettled) = self.settle();
+            self.recovered = violations;
+            if let Some(why) = unsettled {
+                return Err(why);
+            }
+        }
+        // Offers expire when the next command starts.
+        self.offers = None;
+        let guard = protect::Guard::ahead(&roots, &extra, store, &setup.person, self.known.as_ref());
+        self.guard = Some(guard.map_err(|error| error.to_string())?);
+        Ok(())
+    }
+
+    /// What was put back, and why the rest could not be.
+    fn settle(&mut self) -> (Vec<Violation>, Option<String>) {
+        let mut violations = std::mem::take(&mut self.recovered);
+        // What happens from here on is our own doing.
+        self.watch = None;
+        // No command came for it.
+        if self.prepared.take().is_some() {
+            return (violations, self.release().err());
+        }
+        let Some(guard) = self.guard.take() else {
+            return (violations, None);
+        };
+        let protect::After { settled, known, offers } = guard.settle_knowing(self.shown.copies());
+        self.known = known;
+        self.offers = offers;
+        violations.extend(settled.violations.into_iter().map(reported));
+        (violations, summary(&settled.errors))
+    }
+
+    /// Forgets what was recorded for a command that never came.
+    fn release(&mut self) -> Result<(), String> {
+        match self.guard.take() {
+            Some(guard) => guard.release().map_err(|error| error.to_string()),
+            None => Ok(()),
+        }
+    }
+
+    /// Restores what a session that was killed with all its processes left; told with the next command.
+    fn recover(&mut self) {
+        let Some(setup) = &self.setup else { return };
+        let recovered = protect::recover(setup.store.as_ref());
+        self.recovered.extend(recovered.violations.into_iter().map(reported));
+        // Names that cannot be put back now would be taken for the state to keep.
+        self.unrecovered = recovered.failures;
+    }
+}
