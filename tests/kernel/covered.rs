@@ -35,6 +35,7 @@ mod tests {
         a_command_that_leads_git_elsewhere_is_killed_and_that_is_taken_away ["git", "python3"];
         what_leads_git_where_it_led_is_ordinary_work ["git"];
         what_git_obeys_is_covered_where_it_was_not_there ["git"];
+        a_clone_of_the_hosts_that_cannot_be_removed_is_explained ["git"];
         what_a_clause_narrows_inside_is_read_only ["git"];
         no_copy_is_left_behind ["git"];
     }
@@ -338,6 +339,21 @@ mod tests {
         assert!(!hosts_git_beside(world, line, &trace));
         let _after = git(world, "git status -s; git add -A");
         assert!(!trace.exists());
+    }
+
+    fn a_clone_of_the_hosts_that_cannot_be_removed_is_explained(world: &Fixture) {
+        let place = repository(world);
+        git(world, "git clone -q . copy");
+        let (outcome, _) = outcome(world, "rm -rf copy");
+        let hint = outcome["hint"].as_str().unwrap_or_default();
+        assert!(hint.contains("remove the repository outside"), "{outcome:#}");
+        assert!(place.join("copy/.git/config").exists());
+        let (outcome, _) = self::outcome(world, "git clone -q . made && rm -rf made");
+        assert_eq!(
+            (&outcome["code"], &outcome["hint"]),
+            (&0.into(), &Value::Null),
+            "{outcome:#}"
+        );
     }
 
     const RENAMES: &str = r#"

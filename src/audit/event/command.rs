@@ -72,6 +72,9 @@ pub struct Violation {
     /// How many more there are.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub more_settings: Option<u64>,
+    /// Whether HEAD had another version than what was put back.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub is_other_in_head: bool,
     /// What became of it: `stayed_undone`, `put_back`, `not_put_back`.
     pub then: &'static str,
 }

@@ -90,7 +90,7 @@ pub(super) fn of_event(event: &str, record: &Map<String, Value>) -> String {
         ),
         "violation" if field("what") == "gone" => format!("{} is gone, and cannot be made again", field("file.path")),
         "violation" => format!(
-            "{} was {}; {}{}{}{}{}",
+            "{} was {}; {}{}{}{}{}{}",
             field("file.path"),
             field("what"),
             field("then").replace('_', " "),
@@ -98,7 +98,11 @@ pub(super) fn of_event(event: &str, record: &Map<String, Value>) -> String {
             also(", for the setting ", "setting"),
             also(", as to its settings ", "settings"),
             also(" and this many more: ", "more_settings"),
-            also(", kept in ", "quarantined")
+            also(", kept in ", "quarantined"),
+            match field("is_other_in_head").as_str() {
+                "true" => "; HEAD has another version",
+                _ => "",
+            }
         ),
         "network" => format!(
             "{} bytes sent, {} received{}",

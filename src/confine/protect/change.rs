@@ -67,7 +67,7 @@ impl Changes {
         match &kept.state {
             State::File { .. } | State::Symlink { .. } => {}
             // What is in a directory was put back entry by entry; a device or socket cannot be made again.
-            State::Directory { .. } | State::Special { .. } => return None,
+            State::Directory { .. } | State::Special { .. } | State::Left => return None,
         }
         let after = match seen {
             Seen::Absent => None,
@@ -161,7 +161,7 @@ pub(super) fn copy(root: &Root, path: &[u8], left: &mut u64) -> nix::Result<Copy
             State::File { .. } => {}
             State::Special { mode, .. } if mode & libc::S_IFMT == libc::S_IFIFO => {}
             // What a symlink leads to is not shown, and may be made anew by every later command.
-            State::Symlink { .. } | State::Special { .. } => return Err(Errno::EOPNOTSUPP),
+            State::Symlink { .. } | State::Special { .. } | State::Left => return Err(Errno::EOPNOTSUPP),
             State::Directory { .. } => {
                 let directory = at::open_directory(&root.fd, &here)?;
                 loop {

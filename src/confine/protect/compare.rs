@@ -13,6 +13,7 @@ use super::place::Role;
 use super::restore::{can_be_made, is_blocked, put, replace, set_mode};
 use super::state::{Seen, State, glance};
 use super::tracked;
+use super::vcs;
 use super::work::Work;
 use super::{Named, ProtectError, What};
 
@@ -80,10 +81,13 @@ impl Work<'_> {
         let root = self.root(kept.root);
         let limit = match &kept.state {
             // A config may have been added to, and a trusted commit may have a longer one of the others.
-            State::File { content, .. } if kept.role == Role::GitConfig => (content.len() as u64).max(1 << 20),
+            State::File { content, .. } if matches!(kept.role, Role::GitConfig | Role::Judged) => {
+                (content.len() as u64).max(1 << 20)
+            }
             State::File { content, .. } if kept.role == Role::Name => (content.len() as u64).max(tracked::LONGEST),
             State::File { content, .. } => content.len() as u64,
             State::Symlink { .. } | State::Directory { .. } | State::Special { .. } => 0,
+            State::Left => return Ok(None),
         };
         let seen = glance(&root.fd, &kept.path, limit);
         let mut tamed = None;
@@ -110,8 +114,8 @@ impl Work<'_> {
                     let failed = set_mode(root, &kept.path, *mode).err();
                     return Ok(Some(Undone::of(What::Changed, failed)));
                 }
-                if kept.role == Role::GitConfig && new.len() <= old.len().max(MAX_NEW) {
-                    match gitconfig::of_change(old, new) {
+                if let Some(verdict) = verdict(kept, old, new) {
+                    match verdict {
                         Verdict::Harmless if mode == now => return Ok(self.part(kept, state)),
                         Verdict::Harmless => tamed = Some((new.clone(), Named::default())),
                         Verdict::Tamed(text, named) => tamed = Some((text, named)),
@@ -119,6 +123,8 @@ impl Work<'_> {
                     }
                 }
             }
+            // What is under way has ended.
+            (_, Seen::Absent) if kept.role == Role::Judged => return Ok(None),
             (old, Seen::Absent) => {
                 // Only where it is certain that nothing is there: anything else is put right.
                 if matches!(at::stat(&root.fd, &kept.anchor), Err(Errno::ENOENT)) && !is_blocked(root, &kept.path) {
@@ -199,5 +205,26 @@ impl Work<'_> {
             failed: None,
             named,
         })
+    }
+}
+
+/// What of a changed text may stay; none where all of it is put back.
+fn verdict(kept: &Kept, old: &[u8], new: &[u8]) -> Option<Verdict> {
+    if new.len() > old.len().max(MAX_NEW) {
+        return None;
+    }
+    let (_, name) = split(&kept.path);
+    match kept.role {
+        Role::GitConfig => Some(gitconfig::of_change(gitconfig::Scope::of(name), old, new)),
+        Role::Judged => Some(vcs::verdict(name, Some(old), new)),
+        Role::GitDirectory
+        | Role::GitLink
+        | Role::GitCommon
+        | Role::GitBack
+        | Role::GitHook
+        | Role::Way
+        | Role::Name
+        | Role::TooDeep
+        | Role::Unlisted => None,
     }
 }

@@ -1,7 +1,8 @@
 //! What a command made of the private copies: the harmless part is done to the host's files, the rest is reported.
 
+use super::at::split;
 use super::covers::{Covers, Difference};
-use super::gitconfig::{self, Verdict};
+use super::gitconfig::{self, Scope, Verdict};
 use super::inspect::MAX_NEW;
 use super::journal::Kept;
 use super::place::Role;
@@ -82,7 +83,7 @@ impl Work<'_> {
         let after = match after {
             Seen::Absent => None,
             Seen::Present(state @ State::File { .. }) => Some(state),
-            Seen::Present(State::Symlink { .. } | State::Directory { .. } | State::Special { .. })
+            Seen::Present(State::Symlink { .. } | State::Directory { .. } | State::Special { .. } | State::Left)
             | Seen::Long { .. }
             | Seen::Unreadable(_) => return,
         };
@@ -90,7 +91,7 @@ impl Work<'_> {
             None | Some(State::File { .. } | State::Symlink { .. }) => {
                 self.settled.changes.keep_copied(*root, path, now, after);
             }
-            Some(State::Directory { .. } | State::Special { .. }) => {}
+            Some(State::Directory { .. } | State::Special { .. } | State::Left) => {}
         }
     }
 }
@@ -114,7 +115,7 @@ fn may_stay<'a>(difference: &Difference<'a>) -> Option<(&'a Kept, Vec<u8>, Named
     if new.len() > old.len().max(MAX_NEW) {
         return None;
     }
-    match gitconfig::of_change(old, new) {
+    match gitconfig::of_change(Scope::of(split(&kept.path).1), old, new) {
         // A mode that a command gave its copy is the copy's alone.
         Verdict::Harmless => Some((kept, new.clone(), Named::default())),
         Verdict::Tamed(text, named) => Some((kept, text, named)),

@@ -173,7 +173,7 @@ impl Covers {
                     self.open_up(&place, *mode)?;
                 }
                 // Nothing that is run or obeyed.
-                State::Special { .. } => {}
+                State::Special { .. } | State::Left => {}
                 state @ (State::File { .. } | State::Symlink { .. } | State::Directory { .. }) => {
                     make(&self.folder, &place, state)?;
                 }

@@ -67,6 +67,7 @@ fn line(text: &mut String, sign: char, below: &[u8], state: &State) {
         State::Symlink { target } => format!("symbolic link to {}", display(OsStr::from_bytes(target))),
         State::Directory { mode } => format!("directory, mode {mode:o}"),
         State::Special { mode, .. } => format!("named pipe, mode {:o}", mode & 0o7777),
+        State::Left => "not looked at".to_owned(),
     };
     // Writing to a string cannot fail.
     let _written = writeln!(text, "{sign}{name}{what}");
@@ -80,7 +81,9 @@ fn as_text(content: &[u8]) -> Option<&str> {
 fn difference(before: Option<&State>, after: Option<&State>) -> Option<String> {
     let of = |state: Option<&State>| match state {
         Some(State::File { content, .. }) => as_text(content).map(str::to_owned).unwrap_or_default(),
-        Some(State::Symlink { .. } | State::Directory { .. } | State::Special { .. }) | None => String::new(),
+        Some(State::Symlink { .. } | State::Directory { .. } | State::Special { .. } | State::Left) | None => {
+            String::new()
+        }
     };
     let (before, after) = (of(before), of(after));
     if before.len() > MAX_TEXT || after.len() > MAX_TEXT {

@@ -26,11 +26,39 @@ pub(super) enum Verdict {
     Unclear,
 }
 
+/// Which of a repository's configs it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Scope {
+    /// The one.
+    Repository,
+    /// `config.worktree`, which has the last word: it may not say where a remote is.
+    WorkTree,
+}
+
+impl Scope {
+    /// That of the file with this name.
+    pub(super) fn of(name: &[u8]) -> Self {
+        if name == b"config.worktree" {
+            Self::WorkTree
+        } else {
+            Self::Repository
+        }
+    }
+
+    fn takes(self, header: &Header, known: Known) -> bool {
+        let leads = matches!(header.section.as_slice(), b"branch" | b"remote" | b"submodule");
+        match self {
+            Self::Repository => true,
+            Self::WorkTree => !leads && matches!(known.change, Change::Free | Change::Stays),
+        }
+    }
+}
+
 /// Judges a config that was not there. Of a submodule it says where the work tree is: `is_own` knows whether a path is that.
-pub(super) fn of_new(text: &[u8], is_own: &dyn Fn(&[u8]) -> bool) -> Verdict {
+pub(super) fn of_new(scope: Scope, text: &[u8], is_own: &dyn Fn(&[u8]) -> bool) -> Verdict {
     let is_listed = |config: &Config<'_>, setting: &Setting| {
         let own = || setting.plain && setting.value.as_deref().is_some_and(is_own);
-        is_listed(config, setting) || (name(config, setting) == b"core.worktree" && own())
+        is_listed_in(scope, config, setting) || (name(config, setting) == b"core.worktree" && own())
     };
     let Some(config) = Config::read(text) else {
         return Verdict::Unclear;
@@ -68,16 +96,17 @@ pub(super) fn of_new(text: &[u8], is_own: &dyn Fn(&[u8]) -> bool) -> Verdict {
 }
 
 /// Judges what became of a config that was there.
-pub(super) fn of_change(old: &[u8], new: &[u8]) -> Verdict {
+pub(super) fn of_change(scope: Scope, old: &[u8], new: &[u8]) -> Verdict {
     let (Some(before), Some(after)) = (Config::read(old), Config::read(new)) else {
         return Verdict::Unclear;
     };
-    let change = Comparison::of(&before, &after);
+    let change = Comparison::of(scope, &before, &after);
     if change.is_harmless() {
         return Verdict::Harmless;
     }
     let tamed = change.applied();
-    let is_what_was_meant = Config::read(&tamed).is_some_and(|left| Comparison::of(&before, &left).is_harmless());
+    let is_what_was_meant =
+        Config::read(&tamed).is_some_and(|left| Comparison::of(scope, &before, &left).is_harmless());
     if is_what_was_meant {
         Verdict::Tamed(tamed, change.named())
     } else {
@@ -107,6 +136,12 @@ fn is_listed(config: &Config<'_>, setting: &Setting) -> bool {
     setting.plain && known.is_some_and(|known| value.is_some_and(|value| known.takes(value)))
 }
 
+/// The same in one of a repository's configs.
+fn is_listed_in(scope: Scope, config: &Config<'_>, setting: &Setting) -> bool {
+    let header = &config.headers[setting.header];
+    known(header, &setting.key).is_some_and(|known| scope.takes(header, known)) && is_listed(config, setting)
+}
+
 /// The text with pieces of it replaced; of two at one place the first comes first.
 fn edited(text: &[u8], mut edits: Vec<(Range<usize>, Vec<u8>)>) -> Vec<u8> {
     edits.sort_by_key(|(range, _)| (range.start, range.end));
@@ -127,6 +162,7 @@ type Name<'a> = (Section, &'a [u8]);
 
 /// Two texts, setting by setting.
 struct Comparison<'a> {
+    scope: Scope,
     before: &'a Config<'a>,
     after: &'a Config<'a>,
     /// The section of each header.
@@ -140,7 +176,7 @@ struct Comparison<'a> {
 }
 
 impl<'a> Comparison<'a> {
-    fn of(before: &'a Config<'a>, after: &'a Config<'a>) -> Self {
+    fn of(scope: Scope, before: &'a Config<'a>, after: &'a Config<'a>) -> Self {
         let mut numbers: HashMap<(&[u8], Option<&[u8]>), Section> = HashMap::new();
         let sections = [before, after].map(|config| {
             let number = |header: &'a Header| {
@@ -157,6 +193,7 @@ impl<'a> Comparison<'a> {
             .iter()
             .any(|header| !header.plain && !odd.contains(raw(after, header)));
         let mut comparison = Self {
+            scope,
             before,
             after,
             sections,
@@ -245,7 +282,7 @@ impl<'a> Comparison<'a> {
             Change::Once => comes_or_goes || was.is_empty(),
             Change::Fetch => comes_or_goes || (!is.is_empty() && was.iter().chain(is).all(tracks)),
         };
-        may && is.iter().all(|setting| is_listed(self.after, setting))
+        may && self.scope.takes(header, known) && is.iter().all(|setting| is_listed(self.after, setting))
     }
 
     fn is_harmless(&self) -> bool {
@@ -408,18 +445,28 @@ mod tests {
     }
 
     /// No work tree is its own.
+    fn of_change(old: &[u8], new: &[u8]) -> Verdict {
+        super::of_change(Scope::Repository, old, new)
+    }
+
     fn of_new(text: &[u8]) -> Verdict {
-        super::of_new(text, &|_| false)
+        super::of_new(Scope::Repository, text, &|_| false)
     }
 
     #[test]
     fn a_work_tree_is_named_where_it_is_its_own() {
         let text = with("[core]\n\tworktree = ../../../sub\n");
-        assert_eq!(super::of_new(&text, &|path| path == b"../../../sub"), Verdict::Harmless);
-        let (_, named) = tamed(super::of_new(&text, &|path| path == b"../../sub"));
+        assert_eq!(
+            super::of_new(Scope::Repository, &text, &|path| path == b"../../../sub"),
+            Verdict::Harmless
+        );
+        let (_, named) = tamed(super::of_new(Scope::Repository, &text, &|path| path == b"../../sub"));
         assert_eq!(named, ["core.worktree"]);
         let odd = with("[core] worktree = ../../../sub\n");
-        assert_eq!(tamed(super::of_new(&odd, &|_| true)).1, ["core.worktree"]);
+        assert_eq!(
+            tamed(super::of_new(Scope::Repository, &odd, &|_| true)).1,
+            ["core.worktree"]
+        );
     }
 
     /// What is left of a config, and what was taken out of it.
@@ -674,6 +721,24 @@ mod tests {
             "[remote \"origin\"]\n\turl = a:b\n[alias]\n\tst = status\n[core]\n\tfsmonitor = x\n",
         ] {
             assert!(!is_harmless_change(&old, &with(text)), "{text}");
+        }
+    }
+
+    #[test]
+    fn the_config_of_a_work_tree_says_how_files_are_and_not_where_a_remote_is() {
+        let harmless = b"[core]\n\tsparseCheckout = true\n\tsparseCheckoutCone = true\n[index]\n\tsparse = false\n";
+        let with = |more: &str| [harmless, more.as_bytes()].concat();
+        assert_eq!(super::of_new(Scope::WorkTree, harmless, &|_| false), Verdict::Harmless);
+        assert_eq!(super::of_change(Scope::WorkTree, b"", harmless), Verdict::Harmless);
+        for more in [
+            "[remote \"origin\"]\n\turl = https://example.org/x\n",
+            "[branch \"main\"]\n\tremote = other\n",
+        ] {
+            let (_, named) = tamed(super::of_new(Scope::WorkTree, &with(more), &|_| false));
+            assert_eq!(named.len(), 1, "{more}");
+            let (left, named) = tamed(super::of_change(Scope::WorkTree, harmless, &with(more)));
+            assert_eq!(named.len(), 1, "{more}");
+            assert_eq!(left.as_bytes(), harmless, "{more}");
         }
     }
 }

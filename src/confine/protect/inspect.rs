@@ -11,11 +11,12 @@ use std::path::{Component, Path, PathBuf};
 
 use super::Named;
 use super::at::{join, split};
-use super::gitconfig::{self, Verdict};
+use super::gitconfig::{self, Scope, Verdict};
 use super::place::Role;
 use super::roots::Root;
 use super::sight::Found;
 use super::state::{Seen, State, glance};
+use super::vcs;
 
 /// Longest new file that may stay, in bytes: the next snapshot must hold them all.
 pub(super) const MAX_NEW: usize = 64 * 1024;
@@ -40,11 +41,25 @@ pub(super) enum Judged {
 /// What may become of the new entry, being what was seen.
 pub(super) fn judge(entry: &Found, seen: &Seen, around: &Surroundings<'_>) -> Judged {
     if let (Role::GitConfig, Seen::Present(state @ State::File { content, .. })) = (entry.role, seen) {
-        let verdict = (content.len() <= MAX_NEW)
-            .then(|| gitconfig::of_new(content, &|path| is_own_worktree(entry, path, around)));
+        let verdict = (content.len() <= MAX_NEW).then(|| {
+            gitconfig::of_new(Scope::of(split(&entry.path).1), content, &|path| {
+                is_own_worktree(entry, path, around)
+            })
+        });
         return match verdict {
             Some(Verdict::Harmless) => Judged::Stays,
             Some(Verdict::Tamed(text, named)) => match state.with_content(text).filter(|left| left.length() > 0) {
+                Some(left) => Judged::Tamed(left, named),
+                None => Judged::Goes(named),
+            },
+            Some(Verdict::Unclear) | None => Judged::Goes(Named::default()),
+        };
+    }
+    if let (Role::Judged, Seen::Present(state @ State::File { content, .. })) = (entry.role, seen) {
+        let verdict = (content.len() <= MAX_NEW).then(|| vcs::verdict(split(&entry.path).1, None, content));
+        return match verdict {
+            Some(Verdict::Harmless) => Judged::Stays,
+            Some(Verdict::Tamed(text, named)) => match state.with_content(text) {
                 Some(left) => Judged::Tamed(left, named),
                 None => Judged::Goes(named),
             },
@@ -79,10 +94,10 @@ fn may_stay(entry: &Found, seen: &Seen, around: &Surroundings<'_>) -> bool {
             is_of_worktree(entry.root, &entry.path, &around.git_directories) && is_way_back(content)
         }
         (Role::GitLink, State::File { content, .. }) => leads_to_git_directory(entry, content, around),
-        (Role::Way | Role::Name | Role::TooDeep, _)
+        (Role::Way | Role::Name | Role::TooDeep | Role::Judged | Role::Unlisted, _)
         | (
             Role::GitDirectory | Role::GitHook | Role::GitConfig | Role::GitCommon | Role::GitBack | Role::GitLink,
-            State::File { .. } | State::Symlink { .. } | State::Directory { .. } | State::Special { .. },
+            State::File { .. } | State::Symlink { .. } | State::Directory { .. } | State::Special { .. } | State::Left,
         ) => false,
     }
 }

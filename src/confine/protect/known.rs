@@ -21,7 +21,7 @@ use super::names::{NAMES, PASSED_OVER};
 use super::sight::Sight;
 
 /// Changes with the format of the file.
-const FORMAT: &str = "stockade known directories 3";
+const FORMAT: &str = "stockade known directories 4";
 
 /// How many sets of roots are remembered.
 const MOST: usize = 64;

@@ -5,7 +5,8 @@
 //! `snapshot` writes it to the `journal`, outside every root, before the command may start; `settle` walks
 //! again when the command's tree is dead, has its `work` done by `compare`, which lets `restore` put back what was there,
 //! and by `intruders`, which has `inspect` judge what is new and moves it to the `quarantine`. Of a git config, new or
-//! changed, `gitconfig` says what may stay: `gittext` reads it, `gitkeys` is the list. What both walks saw is `known` to the next. After a
+//! changed, `gitconfig` says what may stay: `gittext` reads it, `gitkeys` is the list; of everything else in
+//! a directory of version control, `vcs`. What both walks saw is `known` to the next. After a
 //! crash [`recover()`] does the same from the journal. `targets` adds the files that git is led to by its
 //! `settings`, in a repository of a root, around one (`repository`) or a person's own, where the kernel would
 //! come to on the way (`leads`). `others` keeps sessions that run at the same time from taking each other's
@@ -13,7 +14,7 @@
 //! what they are shown, `offer` does it. [`present()`] finds what is there for mounts to cover, `stand_ins` makes what is not; `watch` tells of what
 //! they cannot cover. `at` and `evict` reach files without ever following a link.
 //!
-//! What passes without a violation: anything in a git directory that is not config, hooks or a redirection
+//! What passes without a violation: what version control writes as data in its own directories
 //! (so commits, checkouts, fetches and gc do); what `inspect` recognises as git's own making; settings
 //! that `gitkeys` knows as harmless; a tracked file that is as a commit of the host's has it (`tracked`);
 //! and the removal of a protected entry together with the
@@ -68,6 +69,7 @@ mod tests;
 mod touched;
 mod tracked;
 mod unchanged;
+mod vcs;
 mod walk;
 mod watch;
 mod work;

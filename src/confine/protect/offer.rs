@@ -169,7 +169,7 @@ fn build(root: &Root, path: &[u8], copy: &Copy) -> nix::Result<()> {
     for (below, state) in copy {
         let state = match state {
             State::Directory { .. } => &State::Directory { mode: 0o700 },
-            State::File { .. } | State::Symlink { .. } | State::Special { .. } => state,
+            State::File { .. } | State::Symlink { .. } | State::Special { .. } | State::Left => state,
         };
         make(root, &join(path, below), state)?;
     }

@@ -10,6 +10,7 @@ use std::path::{Component, Path, PathBuf};
 
 use super::names::{NAMES, is_dot_git, is_passed_over};
 use super::repository::there;
+use super::vcs::{self, List};
 
 /// What a directory is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
@@ -24,6 +25,12 @@ pub(super) enum Place {
     Worktrees,
     /// Protected with everything below it; the role its members have.
     Whole(Role),
+    /// A directory of version control, of which it is known what is data.
+    Listed(List),
+    /// Nothing but data of version control, at any depth.
+    Data,
+    /// The same, by names that a person chooses: a branch may be called `mise.toml`.
+    Refs,
 }
 
 /// What a protected entry is to the host.
@@ -47,6 +54,10 @@ pub(super) enum Role {
     Name,
     /// Deeper than the walk goes.
     TooDeep,
+    /// A text of version control that is data or orders.
+    Judged,
+    /// What version control does not write as data in a directory of its own.
+    Unlisted,
 }
 
 /// What an entry is by the directory listing.
@@ -54,7 +65,10 @@ pub(super) enum Role {
 pub(super) enum Kind {
     Directory,
     Symlink,
+    /// A regular file, or it is not known.
     Other,
+    /// A pipe, socket or device.
+    Special,
 }
 
 /// What the walk does with an entry.
@@ -88,7 +102,13 @@ impl Context {
     pub(super) fn whole(self) -> Self {
         let place = match self.place {
             Place::Whole(_) => self.place,
-            Place::Plain | Place::Git | Place::Modules | Place::Worktrees => Place::Whole(Role::Name),
+            Place::Plain
+            | Place::Git
+            | Place::Modules
+            | Place::Worktrees
+            | Place::Listed(_)
+            | Place::Data
+            | Place::Refs => Place::Whole(Role::Name),
         };
         Self { place, ..self }
     }
@@ -228,7 +248,7 @@ impl Patterns {
 
     /// What the entry `name` of a directory is.
     pub(super) fn judge(&self, context: Context, name: &[u8], kind: Kind) -> Verdict {
-        let table = !context.passed_over;
+        let table = !context.passed_over && context.place != Place::Refs;
         let nested = (context.pattern != Self::ANYWHERE)
             .then(|| self.step(context.pattern, name))
             .flatten();
@@ -247,7 +267,7 @@ impl Patterns {
                     whole = Some(Role::Name);
                 }
                 (End::Way, Kind::Symlink) => protect = protect.or(Some(Role::Way)),
-                (End::Way, Kind::Directory | Kind::Other) => {}
+                (End::Way, Kind::Directory | Kind::Other | Kind::Special) => {}
             }
         }
         if protect.is_none() && table && self.suffixes.iter().any(|suffix| name.ends_with(suffix)) {
@@ -264,7 +284,7 @@ impl Patterns {
             (Some(place), _) => Some(place),
         };
         let descend = match kind {
-            Kind::Symlink | Kind::Other => None,
+            Kind::Symlink | Kind::Other | Kind::Special => None,
             Kind::Directory => place.map(|place| Context {
                 place,
                 pattern: pattern.unwrap_or(Self::ANYWHERE),
@@ -273,6 +293,8 @@ impl Patterns {
                     || (context.place == Place::Plain && place == Place::Plain && is_passed_over(name)),
             }),
         };
+        // A name of the table is kept whatever its size.
+        let role = role.filter(|role| *role != Role::Unlisted || protect.is_none());
         Verdict {
             protect: role.or(protect),
             descend,
@@ -288,17 +310,20 @@ fn of_git(place: Place, name: &[u8], kind: Kind) -> (Option<Role>, Option<Place>
     if is_dot_git(name) {
         return match kind {
             Kind::Directory => (Some(Role::GitDirectory), Some(Place::Git)),
-            Kind::Symlink | Kind::Other => (Some(Role::GitLink), None),
+            Kind::Symlink | Kind::Other | Kind::Special => (Some(Role::GitLink), None),
         };
+    }
+    if let (Some(list), Kind::Directory) = (vcs::list_of(name), kind) {
+        return (None, Some(Place::Listed(list)));
     }
     let file = |role| match kind {
         Kind::Directory => (Some(role), Some(Place::Whole(role))),
-        Kind::Symlink | Kind::Other => (Some(role), None),
+        Kind::Symlink | Kind::Other | Kind::Special => (Some(role), None),
     };
     let directory = |place| match kind {
         Kind::Directory => (None, Some(place)),
         Kind::Symlink => (Some(Role::Way), None),
-        Kind::Other => (None, None),
+        Kind::Other | Kind::Special => (None, None),
     };
     match (place, name) {
         (Place::Git, b"config" | b"config.worktree") => file(Role::GitConfig),
@@ -313,9 +338,10 @@ fn of_git(place: Place, name: &[u8], kind: Kind) -> (Option<Role>, Option<Place>
         (Place::Modules, b"gitdir") if kind != Kind::Directory => file(Role::GitBack),
         (Place::Modules, _) => (None, Some(Place::Modules)),
         (Place::Worktrees, _) => (None, Some(Place::Git)),
-        // `objects` too: git keeps data alone in there, but it takes three empty files to make any directory
-        // a git directory, and nothing keeps a person from working below it.
-        (Place::Plain | Place::Git | Place::Whole(_), _) => (None, Some(Place::Plain)),
+        (Place::Git, _) => vcs::judge(List::Git, name, kind),
+        (Place::Listed(list), _) => vcs::judge(list, name, kind),
+        (Place::Data | Place::Refs, _) => vcs::judge_data(place, kind),
+        (Place::Plain | Place::Whole(_), _) => (None, Some(Place::Plain)),
     }
 }
 
@@ -365,11 +391,19 @@ impl Markers {
     /// The context the directory has, given what it holds.
     pub(super) fn refine(self, context: Context) -> Context {
         match context.place {
-            Place::Plain | Place::Modules if self.is_git_directory() => Context {
+            // It takes three empty files to make any directory a git directory, and nothing keeps a person from working below it.
+            Place::Plain | Place::Modules | Place::Data | Place::Refs if self.is_git_directory() => Context {
                 place: Place::Git,
                 ..context
             },
-            Place::Plain | Place::Modules | Place::Git | Place::Worktrees | Place::Whole(_) => context,
+            Place::Plain
+            | Place::Modules
+            | Place::Git
+            | Place::Worktrees
+            | Place::Whole(_)
+            | Place::Listed(_)
+            | Place::Data
+            | Place::Refs => context,
         }
     }
 }

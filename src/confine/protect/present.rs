@@ -48,9 +48,16 @@ pub(super) fn run_at_once(
         (Role::Name, State::File { .. } | State::Directory { .. }) => {
             extra.contains(&shown(&roots[usize::from(kept.root)], &kept.path))
         }
-        (_, State::Symlink { .. } | State::Special { .. })
+        (_, State::Symlink { .. } | State::Special { .. } | State::Left)
         | (
-            Role::GitDirectory | Role::GitLink | Role::GitCommon | Role::GitBack | Role::Way | Role::TooDeep,
+            Role::GitDirectory
+            | Role::GitLink
+            | Role::GitCommon
+            | Role::GitBack
+            | Role::Way
+            | Role::TooDeep
+            | Role::Judged
+            | Role::Unlisted,
             State::File { .. } | State::Directory { .. },
         ) => false,
     };
@@ -74,9 +81,8 @@ pub(super) fn run_at_once(
 pub(super) fn topmost(roots: &[Root], kept: &[Kept], extra: &[PathBuf], most: usize) -> Vec<PathBuf> {
     let coverable = |kept: &&Kept| match (kept.role, &kept.state) {
         // Git itself writes in it; what it must not write has roles of its own.
-        (Role::GitDirectory | Role::Way | Role::TooDeep, _) | (_, State::Symlink { .. } | State::Special { .. }) => {
-            false
-        }
+        (Role::GitDirectory | Role::Way | Role::TooDeep | Role::Judged, _)
+        | (_, State::Symlink { .. } | State::Special { .. } | State::Left) => false,
         (_, State::File { .. } | State::Directory { .. }) => true,
     };
     let paths = kept.iter().filter(coverable);

@@ -85,7 +85,7 @@ impl Quarantine {
         let content = match state {
             State::File { content, .. } => content.as_slice(),
             State::Symlink { target } => target,
-            State::Directory { .. } | State::Special { .. } => return None,
+            State::Directory { .. } | State::Special { .. } | State::Left => return None,
         };
         let item = self.tried.to_string();
         self.tried += 1;

@@ -74,6 +74,7 @@ pub(super) fn can_be_made(state: &State) -> bool {
     match state {
         State::File { .. } | State::Symlink { .. } | State::Directory { .. } => true,
         State::Special { mode, .. } => mode & libc::S_IFMT == libc::S_IFIFO,
+        State::Left => false,
     }
 }
 
@@ -105,7 +106,7 @@ pub(super) fn make(root: &Root, path: &[u8], state: &State) -> nix::Result<()> {
             State::Special { mode, .. } if can_be_made(state) => {
                 mkfifoat(&parent, name, Mode::from_bits_truncate(mode & 0o7777))
             }
-            State::Special { .. } => Err(Errno::EOPNOTSUPP),
+            State::Special { .. } | State::Left => Err(Errno::EOPNOTSUPP),
         }
     })
 }

@@ -321,18 +321,34 @@ pub(super) fn look(
     Ok(Look { roots, patterns, sight })
 }
 
+/// Longest file that is kept of those that a host's tool has put beside the data of version control.
+const MAX_UNLISTED: u64 = 64 * 1024;
+/// Bytes of them in all; what is beyond is left alone.
+const MAX_ALL_UNLISTED: u64 = 4 * 1024 * 1024;
+
 /// Reads every protected entry.
 pub(super) fn keep(roots: &[Root], sight: &Sight) -> Result<Vec<Kept>, ProtectError> {
-    let mut left = MAX_TOTAL;
+    let (mut left, mut unlisted) = (MAX_TOTAL, MAX_ALL_UNLISTED);
     let mut kept = Vec::new();
     for found in sight.found() {
         let root = &roots[usize::from(found.root)];
         if found.role == Role::TooDeep {
             return Err(ProtectError::TooDeep(shown(root, &found.path)));
         }
-        let limit = MAX_FILE.min(left);
+        let limit = match found.role {
+            Role::Unlisted => MAX_UNLISTED.min(unlisted),
+            _ => MAX_FILE.min(left),
+        };
         let seen = glance(&root.fd, &found.path, limit);
         let state = match seen {
+            // What is in it is not looked at, and what cannot be kept cannot be put back.
+            Seen::Present(State::Directory { .. } | State::Special { .. })
+            | Seen::Long { .. }
+            | Seen::Unreadable(_)
+                if found.role == Role::Unlisted =>
+            {
+                State::Left
+            }
             Seen::Present(state) => state,
             Seen::Absent => continue,
             Seen::Long { length } => {
@@ -341,8 +357,9 @@ pub(super) fn keep(roots: &[Root], sight: &Sight) -> Result<Vec<Kept>, ProtectEr
             }
             Seen::Unreadable(error) => return Err(ProtectError::io("read", shown(root, &found.path), error)),
         };
-        if let State::File { content, .. } = &state {
-            left = left.saturating_sub(content.len() as u64);
+        left = left.saturating_sub(state.length());
+        if found.role == Role::Unlisted {
+            unlisted = unlisted.saturating_sub(state.length());
         }
         kept.push(Kept {
             root: found.root,

@@ -28,6 +28,8 @@ pub(super) enum State {
     Directory { mode: u32 },
     /// A FIFO, socket or device.
     Special { mode: u32, device: u64 },
+    /// Something that was there and was not looked at: whatever becomes of it stays.
+    Left,
 }
 
 impl State {
@@ -35,7 +37,7 @@ impl State {
     pub(super) fn names(&self) -> Names {
         match self {
             Self::File { names, .. } => *names,
-            Self::Symlink { .. } | Self::Directory { .. } | Self::Special { .. } => Names::default(),
+            Self::Symlink { .. } | Self::Directory { .. } | Self::Special { .. } | Self::Left => Names::default(),
         }
     }
 
@@ -48,7 +50,7 @@ impl State {
                 names: Names::default(),
                 content,
             }),
-            Self::Symlink { .. } | Self::Directory { .. } | Self::Special { .. } => None,
+            Self::Symlink { .. } | Self::Directory { .. } | Self::Special { .. } | Self::Left => None,
         }
     }
 
@@ -56,7 +58,7 @@ impl State {
     pub(super) fn length(&self) -> u64 {
         match self {
             Self::File { content, .. } => content.len() as u64,
-            Self::Symlink { .. } | Self::Directory { .. } | Self::Special { .. } => 0,
+            Self::Symlink { .. } | Self::Directory { .. } | Self::Special { .. } | Self::Left => 0,
         }
     }
 }

@@ -309,7 +309,7 @@ impl Reader<'_> {
             Seen::Present(State::File { content, .. }) => Ok(Some(content)),
             // A link has come there since.
             Seen::Present(State::Symlink { .. }) => Err(ProtectError::Unclear(file, "has just become a link")),
-            Seen::Absent | Seen::Present(State::Directory { .. } | State::Special { .. }) => Ok(None),
+            Seen::Absent | Seen::Present(State::Directory { .. } | State::Special { .. } | State::Left) => Ok(None),
             Seen::Long { .. } => Err(ProtectError::Unclear(file, "is too long to be read")),
             Seen::Unreadable(error) => Err(ProtectError::io("read", file, error)),
         }

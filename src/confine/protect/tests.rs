@@ -8,6 +8,7 @@ mod hostile;
 mod offers;
 mod ordinary;
 mod tracked;
+mod vcs;
 
 use std::fs;
 use std::path::{Path, PathBuf};

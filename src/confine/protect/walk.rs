@@ -27,6 +27,7 @@ use super::roots::Root;
 use super::sight::{Directory, Entry, NONE, Run, Sight, Span};
 use super::stamp::{FileSystem, Stamp, classify};
 use super::unchanged::{Company, unchanged};
+use super::vcs::List;
 use super::{ProtectError, shown};
 use crate::confine::sys;
 
@@ -232,6 +233,7 @@ impl Walker<'_> {
                     libc::DT_DIR => Kind::Directory,
                     libc::DT_LNK => Kind::Symlink,
                     libc::DT_UNKNOWN => kind_of(fd, name)?,
+                    libc::DT_FIFO | libc::DT_SOCK | libc::DT_CHR | libc::DT_BLK => Kind::Special,
                     _ => Kind::Other,
                 };
                 let start = u32::try_from(self.sight.names.len()).map_err(|_| ListError::TooMany)?;
@@ -320,6 +322,9 @@ impl Walker<'_> {
         let part_of_parent = match directory.context.place {
             Place::Whole(_) => true,
             Place::Git => is_dot_git(self.sight.name(directory.name)),
+            Place::Listed(List::Mercurial | List::Jujutsu | List::JujutsuRepository | List::JujutsuStore) => true,
+            // Git removes it when what is under way has ended.
+            Place::Listed(List::Steps | List::Remotes | List::Git) | Place::Data | Place::Refs => false,
             Place::Plain | Place::Modules | Place::Worktrees => directory.context.is_under_way(),
         };
         if directory.depth > 0 && part_of_parent {
@@ -391,6 +396,7 @@ fn kind_of(fd: impl AsFd, name: &[u8]) -> nix::Result<Kind> {
         Ok(stat) => Ok(match at::kind(&stat) {
             libc::S_IFDIR => Kind::Directory,
             libc::S_IFLNK => Kind::Symlink,
+            libc::S_IFIFO | libc::S_IFSOCK | libc::S_IFCHR | libc::S_IFBLK => Kind::Special,
             _ => Kind::Other,
         }),
         Err(Errno::ENOENT) => Ok(Kind::Other),

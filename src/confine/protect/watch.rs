@@ -171,7 +171,9 @@ impl Watch {
                 Seen::Present(State::File { content, .. }) => {
                     is_of_worktree(*root, path, &self.around) && (content.is_empty() || content == b"../..\n")
                 }
-                Seen::Present(State::Symlink { .. } | State::Directory { .. } | State::Special { .. })
+                Seen::Present(
+                    State::Symlink { .. } | State::Directory { .. } | State::Special { .. } | State::Left,
+                )
                 | Seen::Long { .. }
                 | Seen::Unreadable(_) => false,
             };
@@ -185,9 +187,9 @@ impl Watch {
             }
             // An empty one leads nowhere yet, and is looked at again.
             Seen::Present(State::File { content, .. }) => content.is_empty() || self.leads_back(roots, place, &content),
-            Seen::Present(State::Symlink { .. } | State::Special { .. }) | Seen::Long { .. } | Seen::Unreadable(_) => {
-                false
-            }
+            Seen::Present(State::Symlink { .. } | State::Special { .. } | State::Left)
+            | Seen::Long { .. }
+            | Seen::Unreadable(_) => false,
         }
     }
 

@@ -9,6 +9,19 @@ use crate::tools::outcome::Status;
 const HOW: &str = "if the sandbox may have denied it something: `--explain`, or `shell: {explain: always}` in the config, \
                    says what, by which line, and what would permit it";
 
+/// What is said where something could not be removed or renamed.
+const BUSY: &str = "what your git obeys (`config` and `hooks` of a repository that was there before the session) is covered, and a \
+                    command cannot remove or move it; remove the repository outside the sandbox";
+
+/// How the same say EBUSY.
+const BUSY_WORDS: [&str; 5] = [
+    "device or resource busy",
+    "resourcebusy",
+    "ebusy",
+    "[errno 16]",
+    "(os error 16)",
+];
+
 /// How the C library, Python, Node.js, Rust and Go say EACCES, EPERM, EROFS, ENETUNREACH and EAFNOSUPPORT, and what a look-up
 /// of a host says where there is no network; in small letters.
 const REFUSALS: [&str; 26] = [
@@ -64,6 +77,17 @@ pub(in crate::tools) fn hint(
         | Status::OverLimit { .. }
         | Status::Failed { .. } => false,
     };
+    let is_busy = match output {
+        OutputMode::Stream => false,
+        OutputMode::Capture => {
+            let said = stderr.to_ascii_lowercase();
+            // Mounts are what makes it so.
+            seen.is_some() && BUSY_WORDS.iter().any(|word| said.contains(word))
+        }
+    };
+    if failed && is_busy {
+        return Some(BUSY.to_owned());
+    }
     let sounds_so = || match output {
         OutputMode::Stream => true,
         OutputMode::Capture => {

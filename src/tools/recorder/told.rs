@@ -249,6 +249,7 @@ pub(super) fn violation(call: &str, restored: &Restored) -> event::Violation {
         quarantined: restored.quarantined.as_deref().map(Text::of),
         settings: restored.settings.iter().map(|name| Text::of(name)).collect(),
         more_settings: (restored.more_settings > 0).then_some(restored.more_settings),
+        is_other_in_head: restored.is_other_in_head,
         then: match restored.then {
             Then::StayedUndone => "stayed_undone",
             Then::PutBack => "put_back",

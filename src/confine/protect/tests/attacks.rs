@@ -515,7 +515,7 @@ fn each_kind_of_name_is_guarded_and_its_neighbour_is_not() {
         ("stockade.yaml", "stockade.txt"),
         ("mise.toml", "mise.txt"),
         (".hg/hgrc", ".hg/store/x"),
-        (".jj/repo/config.toml", ".jj/repo/x"),
+        (".jj/repo/config.toml", ".jj/repo/index/x"),
         (".kiro/hooks/x", "kiro/x"),
         (".opencode/x", ".opencodes"),
         (".Rprofile", ".rprofile.txt"),

@@ -288,7 +288,8 @@ fn refs_that_are_written_by_hand_are_not_trusted() {
             write(s, &id);
             checkout(s);
         });
-        assert_eq!(found, one(TASKS, What::Created));
+        // A link or a pipe is undone as well.
+        assert!(found.contains(&one(TASKS, What::Created)[0]), "{found:?}");
         assert_eq!(scene.report(checkout), one(TASKS, What::Created));
     }
 }
@@ -302,7 +303,12 @@ fn a_link_that_the_host_makes_a_ref_of_is_not_trusted_for_that() {
         s.write(".git/elsewhere", &id);
         symlink("../../elsewhere", s.at(".git/refs/heads/link")).unwrap();
     });
-    assert_eq!(found, []);
+    let links = [".git/elsewhere", ".git/refs/heads/link"];
+    assert_eq!(found, links.map(|path| (path.into(), What::Created)));
+    // Made again by the host, where the command has left it nothing.
+    scene.write("elsewhere", &id);
+    symlink("../../../elsewhere", scene.at(".git/refs/heads/link")).unwrap();
+    let _found = scene.report(|_| {});
     fs::remove_file(scene.at(".git/refs/heads/link")).unwrap();
     scene.write(".git/refs/heads/link", &id);
     assert_eq!(scene.report(|s| s.write(TASKS, "evil")), one(TASKS, What::Created));
@@ -566,50 +572,4 @@ fn refs_that_are_kept_otherwise_are_not_trusted() {
     fs::create_dir(scene.at(".git/reftable")).unwrap();
     let found = scene.report(|s| s.git(&["checkout", "-q", "b"]));
     assert!(found.contains(&(PathBuf::from(SETTINGS), What::Changed)), "{found:?}");
-}
-
-#[test]
-#[ignore = "measures"]
-fn measure_two_thousand_refs() {
-    for refs in [0, 2000] {
-        let scene = scene();
-        let id = git_says(&scene, &["rev-parse", "b"]);
-        for number in 0..refs {
-            scene.write(format!(".git/refs/heads/many/{}/{number}", number % 20), &id);
-        }
-        std::thread::sleep(std::time::Duration::from_millis(50));
-        let mut known = None;
-        for round in 0..6 {
-            let start = std::time::Instant::now();
-            let (roots, person) = ([scene.root()], super::super::Person::default());
-            let guard = Guard::snapshot_knowing(&roots, &[], &scene.store(), &person, known.as_ref()).unwrap();
-            let before = start.elapsed();
-            match round {
-                4 => scene.git(&["checkout", "-q", "b"]),
-                5 => scene.write(TASKS, "evil"),
-                _ => {}
-            }
-            let start = std::time::Instant::now();
-            let after = guard.settle_knowing(None);
-            let violations = after.settled.violations.len();
-            println!(
-                "{refs} refs: {before:?}, {:?}, {violations} violations",
-                start.elapsed()
-            );
-            known = after.known;
-        }
-    }
-}
-
-#[test]
-#[ignore = "measures"]
-fn measure_a_file_that_no_commit_has() {
-    let scene = Scene::empty();
-    let from = env!("CARGO_MANIFEST_DIR");
-    scene.git(&["clone", "-q", "--no-local", from, "clone"]);
-    let guard = scene.guard();
-    scene.write("clone/.envrc", "evil");
-    let start = std::time::Instant::now();
-    assert_eq!(whole(guard.settle()).len(), 1);
-    println!("settled in {:?}", start.elapsed());
 }

@@ -330,7 +330,7 @@ fn question(asked: &Asked, algorithm: Algorithm) -> Question {
     let (before, is_file) = match &asked.before {
         Some(State::File { content, .. }) => (blob(content), true),
         None => (None, !matches!(asked.seen, Seen::Present(State::Directory { .. }))),
-        Some(State::Symlink { .. } | State::Directory { .. } | State::Special { .. }) => (None, false),
+        Some(State::Symlink { .. } | State::Directory { .. } | State::Special { .. } | State::Left) => (None, false),
     };
     Question {
         path: asked.place.path.clone(),

@@ -1,0 +1,343 @@
+//! What version control keeps in its own directories as data, as lists. Whatever else is made there is undone.
+//!
+//! The lists are of gitrepository-layout(5), of what git's commands leave while they are under way, and of the layouts of
+//! Mercurial, Sapling and Jujutsu. A name that is not here may be one that the tool obeys: a hook, a setting, a way to another
+//! repository. Nothing of these is a link or a pipe. [`verdict`] judges the few texts that are data or orders.
+
+use super::Named;
+use super::gitconfig::Verdict;
+use super::gittext::Config;
+use super::place::{Kind, Place, Role};
+
+/// A directory with a list.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub(super) enum List {
+    /// A git directory.
+    Git,
+    /// What git notes of a rebase or the like that is under way.
+    Steps,
+    /// Old ways to say where a remote is: nothing may be new here.
+    Remotes,
+    /// `.hg` or `.sl`.
+    Mercurial,
+    /// `.jj`.
+    Jujutsu,
+    /// `.jj/repo`.
+    JujutsuRepository,
+    /// `.jj/repo/store`.
+    JujutsuStore,
+}
+
+/// What a name of a list is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Inside {
+    /// A file of data.
+    File,
+    /// A text that is data or orders.
+    Judged,
+    /// A link that is a lock: it names who holds it.
+    Lock,
+    /// A directory, and what is in it.
+    Directory(Place),
+}
+
+/// Files that git writes as data. So is every name in capitals: a ref or a message (`FETCH_HEAD`, `MERGE_MSG`).
+const GIT_FILES: &[&[u8]] = &[
+    b"addp-hunk-edit.diff",
+    b"description",
+    b"gc.log",
+    b"gc.pid",
+    b"gitk.cache",
+    b"index",
+    b"locked",
+    b"packed-refs",
+    b"packed-refs.new",
+    b"shallow",
+];
+/// How others begin, with a number of git's own choice behind that.
+const GIT_TEMPORARY: &[&[u8]] = &[
+    b"index.stash.",
+    b"next-index-",
+    b"shallow_",
+    b"sharedindex.",
+    b"sharedindex_",
+];
+/// Directories of data.
+const GIT_DATA: &[&[u8]] = &[
+    b"filter-repo",
+    b"info",
+    b"lfs",
+    b"lost-found",
+    b"objects",
+    b"reftable",
+    b"rr-cache",
+];
+/// The same of Mercurial and Sapling.
+const HG_FILES: &[&[u8]] = &[
+    b"00changelog.i",
+    b"blackbox.log",
+    b"bookmarks",
+    b"bookmarks.current",
+    b"branch",
+    b"dirstate",
+    b"fsmonitor.state",
+    b"graftstate",
+    b"histedit-state",
+    b"last-message.txt",
+    b"localtags",
+    b"rebasestate",
+    b"requires",
+    b"thgstatus",
+    b"unshelverebasestate",
+    b"updatestate",
+];
+const HG_TEMPORARY: &[&[u8]] = &[b"dirstate.", b"dirstate-", b"journal.", b"undo."];
+const HG_DATA: &[&[u8]] = &[
+    b"cache",
+    b"logexchange",
+    b"merge",
+    b"shelved",
+    b"store",
+    b"strip-backup",
+    b"treestate",
+    b"wcache",
+];
+/// The strategies that git has built in; any other is a program of that name, or at that path.
+const STRATEGIES: &[&[u8]] = &[b"octopus", b"ort", b"ours", b"recursive", b"resolve", b"subtree"];
+
+/// The list of a directory of this name, where it has one whatever it holds.
+pub(super) fn list_of(name: &[u8]) -> Option<List> {
+    match name {
+        b".hg" | b".sl" => Some(List::Mercurial),
+        b".jj" => Some(List::Jujutsu),
+        _ => None,
+    }
+}
+
+/// What an entry of such a directory is: its role, and its place if it is a directory to walk.
+pub(super) fn judge(list: List, name: &[u8], kind: Kind) -> (Option<Role>, Option<Place>) {
+    match (inside(list, name), kind) {
+        (Some(Inside::File), Kind::Other) | (Some(Inside::Lock), Kind::Symlink) => (None, None),
+        (Some(Inside::Judged), Kind::Other) => (Some(Role::Judged), None),
+        (Some(Inside::Directory(place)), Kind::Directory) => (None, Some(place)),
+        // What is in one that was there is the business of the host's tool that made it.
+        (_, Kind::Directory) => (Some(Role::Unlisted), Some(Place::Plain)),
+        (_, Kind::Other | Kind::Symlink | Kind::Special) => (Some(Role::Unlisted), None),
+    }
+}
+
+/// The same where everything is data.
+pub(super) fn judge_data(place: Place, kind: Kind) -> (Option<Role>, Option<Place>) {
+    match kind {
+        Kind::Directory => (None, Some(place)),
+        Kind::Other => (None, None),
+        Kind::Symlink | Kind::Special => (Some(Role::Unlisted), None),
+    }
+}
+
+fn inside(list: List, name: &[u8]) -> Option<Inside> {
+    let one_of = |names: &[&[u8]]| names.contains(&name);
+    let begins = |names: &[&[u8]]| names.iter().any(|start| name.starts_with(start));
+    let data = Inside::Directory(Place::Data);
+    match list {
+        List::Git => {
+            let unlocked = name.strip_suffix(b".lock").unwrap_or(name);
+            if GIT_FILES.contains(&unlocked) || is_in_capitals(unlocked) || begins(GIT_TEMPORARY) {
+                Some(Inside::File)
+            } else if one_of(GIT_DATA) {
+                Some(data)
+            } else {
+                match name {
+                    b"logs" | b"refs" => Some(Inside::Directory(Place::Refs)),
+                    b"sequencer" | b"rebase-merge" | b"rebase-apply" => {
+                        Some(Inside::Directory(Place::Listed(List::Steps)))
+                    }
+                    b"branches" | b"remotes" => Some(Inside::Directory(Place::Listed(List::Remotes))),
+                    _ => None,
+                }
+            }
+        }
+        List::Steps => match name {
+            b"git-rebase-todo" | b"strategy" | b"apply-opt" | b"opts" => Some(Inside::Judged),
+            b"refs" => Some(Inside::Directory(Place::Refs)),
+            _ => Some(Inside::File),
+        },
+        List::Remotes => None,
+        List::Mercurial if one_of(HG_FILES) || begins(HG_TEMPORARY) => Some(Inside::File),
+        List::Mercurial if one_of(HG_DATA) => Some(data),
+        List::Mercurial => (name == b"wlock").then_some(Inside::Lock),
+        List::Jujutsu => match name {
+            b".gitignore" => Some(Inside::File),
+            b"repo" => Some(Inside::Directory(Place::Listed(List::JujutsuRepository))),
+            b"working_copy" => Some(data),
+            _ => None,
+        },
+        List::JujutsuRepository => match name {
+            b"store" => Some(Inside::Directory(Place::Listed(List::JujutsuStore))),
+            b"index" | b"op_heads" | b"op_store" | b"submodule_store" => Some(data),
+            _ => None,
+        },
+        List::JujutsuStore => match name {
+            b"type" => Some(Inside::File),
+            b"git_target" => Some(Inside::Judged),
+            b"extra" => Some(data),
+            b"git" => Some(Inside::Directory(Place::Plain)),
+            _ => None,
+        },
+    }
+}
+
+/// Whether git takes the name for a ref beside all others, or for a message.
+fn is_in_capitals(name: &[u8]) -> bool {
+    !name.is_empty()
+        && name
+            .iter()
+            .all(|byte| byte.is_ascii_uppercase() || matches!(byte, b'_' | b'-'))
+}
+
+/// What of a text may stay that is data or orders: without what it orders and did not order before.
+pub(super) fn verdict(name: &[u8], old: Option<&[u8]>, new: &[u8]) -> Verdict {
+    if old == Some(new) {
+        return Verdict::Harmless;
+    }
+    let all_or_nothing = |is_harmless: bool| {
+        if is_harmless {
+            Verdict::Harmless
+        } else {
+            Verdict::Unclear
+        }
+    };
+    match name {
+        b"git-rebase-todo" => of_todo(old.unwrap_or_default(), new),
+        b"strategy" => all_or_nothing(STRATEGIES.contains(&new.trim_ascii())),
+        b"opts" => all_or_nothing(is_harmless_opts(new)),
+        b"apply-opt" => all_or_nothing(new.split(u8::is_ascii_whitespace).all(is_harmless_apply)),
+        // Below the repository, or beside it.
+        b"git_target" => all_or_nothing(matches!(new.trim_ascii(), b"git" | b"../../../.git")),
+        _ => Verdict::Unclear,
+    }
+}
+
+/// Without the lines that run a command and were not there.
+fn of_todo(old: &[u8], new: &[u8]) -> Verdict {
+    let mut ordered: Vec<&[u8]> = lines(old).filter(|line| runs(line)).collect();
+    let mut is_any = false;
+    let left: Vec<&[u8]> = lines(new)
+        .filter(|line| {
+            if !runs(line) {
+                return true;
+            }
+            let before = ordered.iter().position(|one| one == line);
+            is_any |= before.is_none();
+            before.map(|at| ordered.swap_remove(at)).is_some()
+        })
+        .collect();
+    if !is_any {
+        return Verdict::Harmless;
+    }
+    let mut named = Named::default();
+    named.add(b"exec".to_vec());
+    Verdict::Tamed(left.concat(), named)
+}
+
+fn lines(text: &[u8]) -> impl Iterator<Item = &[u8]> {
+    text.split_inclusive(|byte| *byte == b'\n')
+}
+
+/// Whether a line of a list of steps runs a command.
+fn runs(line: &[u8]) -> bool {
+    let line = line.trim_ascii_start();
+    let rest = line.strip_prefix(b"exec").or_else(|| line.strip_prefix(b"x"));
+    rest.is_some_and(|rest| rest.first().is_none_or(u8::is_ascii_whitespace))
+}
+
+fn is_harmless_opts(text: &[u8]) -> bool {
+    let Some(config) = Config::read(text) else {
+        return false;
+    };
+    config.settings.iter().all(|setting| {
+        let value = setting.value.as_deref().unwrap_or_default();
+        setting.plain && (setting.key != b"strategy" || STRATEGIES.contains(&value))
+    })
+}
+
+/// Whether an option of `git apply`, quoted as git does, says only how lines are compared.
+fn is_harmless_apply(option: &[u8]) -> bool {
+    let option = option
+        .strip_prefix(b"'")
+        .and_then(|rest| rest.strip_suffix(b"'"))
+        .unwrap_or(option);
+    let is_number = |rest: &[u8]| rest.iter().all(u8::is_ascii_digit);
+    let is_word = |rest: &[u8]| rest.iter().all(|byte| byte.is_ascii_lowercase() || *byte == b'-');
+    matches!(
+        option,
+        b"" | b"-3" | b"--3way" | b"--reject" | b"--ignore-whitespace" | b"--ignore-space-change" | b"--keep-non-patch"
+    ) || option.strip_prefix(b"-C").is_some_and(is_number)
+        || option.strip_prefix(b"-p").is_some_and(is_number)
+        || option.strip_prefix(b"--whitespace=").is_some_and(is_word)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_runs_a_command_is_taken_out_of_a_list_of_steps_and_what_was_there_stays() {
+        let old = b"pick 1 a\nexec make\npick 2 b\n";
+        let harmless = [
+            (&b""[..], &b"pick 1 executes\n# exec\nexecute\nxy\nlabel x\n"[..]),
+            (old, b"pick 2 b\nexec make\n"),
+            (old, old),
+            (old, b""),
+        ];
+        for (old, new) in harmless {
+            assert_eq!(verdict(b"git-rebase-todo", Some(old), new), Verdict::Harmless);
+        }
+        for line in [
+            "exec evil",
+            "x evil",
+            "  exec\tevil",
+            "\tx evil\r",
+            "exec make\nexec make",
+            "x",
+        ] {
+            let new = [b"pick 1 a\n", line.as_bytes(), b"\npick 2 b\n"].concat();
+            let Verdict::Tamed(left, named) = verdict(b"git-rebase-todo", Some(old), &new) else {
+                panic!("{line}");
+            };
+            assert!(lines(&left).filter(|line| runs(line)).count() <= 1, "{line}");
+            assert!(
+                left.starts_with(b"pick 1 a\n") && left.ends_with(b"pick 2 b\n"),
+                "{line}"
+            );
+            assert_eq!(named.settings, [b"exec".to_vec()]);
+        }
+    }
+
+    #[test]
+    fn an_order_is_harmless_only_in_words_that_are_known() {
+        let harmless: [(&[u8], &[u8]); 6] = [
+            (b"strategy", b"ort\n"),
+            (b"opts", b"[options]\n\tstrategy = recursive\n\tmainline = 1\n"),
+            (b"apply-opt", b"\n"),
+            (b"apply-opt", b" '-p1' '--whitespace=fix' '-C3'\n"),
+            (b"git_target", b"git"),
+            (b"git_target", b"../../../.git"),
+        ];
+        for (name, text) in harmless {
+            assert_eq!(verdict(name, None, text), Verdict::Harmless, "{}", text.escape_ascii());
+        }
+        let hostile: [(&[u8], &[u8]); 7] = [
+            (b"strategy", b"../../evil\n"),
+            (b"strategy", b""),
+            (b"opts", b"[options]\n\tstrategy = evil\n"),
+            (b"opts", b"[options\n"),
+            (b"apply-opt", b" '--unsafe-paths'\n"),
+            (b"apply-opt", b" '--directory=../x'\n"),
+            (b"git_target", b"../../../../other/.git"),
+        ];
+        for (name, text) in hostile {
+            assert_eq!(verdict(name, None, text), Verdict::Unclear, "{}", text.escape_ascii());
+        }
+    }
+}
