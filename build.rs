@@ -30,6 +30,12 @@ fn main() -> Result<(), Box<dyn Error>> {
         if path.extension().is_some_and(|extension| extension == "sbpl") {
             continue;
         }
+        if path.ends_with("protected.yaml") {
+            let table =
+                protected(&fs::read_to_string(&path)?).map_err(|error| format!("{}: {error}", path.display()))?;
+            fs::write(out.join("protected.rs"), table)?;
+            continue;
+        }
         let name = path.file_stem().ok_or("a preset has a name")?;
         let told = |error: &dyn Error| format!("{}: {error}", path.display());
         let text = fs::read_to_string(&path)?;
@@ -39,6 +45,64 @@ fn main() -> Result<(), Box<dyn Error>> {
         fs::write(out.join(name).with_extension("preset"), compact)?;
     }
     link_the_unwinder_in(&out)
+}
+
+/// A tool of the list of protected names; `confine::protect::names` has the same.
+#[derive(Debug, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+#[expect(dead_code, reason = "printed as the table that is built in")]
+struct Tool {
+    #[serde(rename = "tool")]
+    name: String,
+    runs: String,
+    reads: Slice<String>,
+    #[serde(default)]
+    leads: Slice<Lead>,
+}
+
+/// A file whose content names others.
+#[derive(Debug, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+#[expect(dead_code, reason = "printed as the table that is built in")]
+struct Lead {
+    file: String,
+    #[serde(default)]
+    keys: Slice<String>,
+    #[serde(default)]
+    words: Slice<String>,
+    from: Start,
+}
+
+/// Where relative paths start.
+#[derive(Debug, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Start {
+    Here,
+    Above,
+}
+
+/// A list that is printed as a slice.
+#[derive(serde::Deserialize)]
+#[serde(transparent)]
+struct Slice<T>(Vec<T>);
+
+impl<T> Default for Slice<T> {
+    fn default() -> Self {
+        Self(Vec::new())
+    }
+}
+
+impl<T: std::fmt::Debug> std::fmt::Debug for Slice<T> {
+    fn fmt(&self, to: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(to, "&{:?}", self.0)
+    }
+}
+
+/// The list of protected names as a Rust expression, which needs nothing read when the program starts.
+fn protected(text: &str) -> Result<String, serde_yaml::Error> {
+    let tools: Slice<Tool> = serde_yaml::from_str(text)?;
+    // A tool is printed as it would be written, but for its keys, which are Rust's own here.
+    Ok(format!("{tools:?}"))
 }
 
 /// Has the program bring what prints a backtrace along, as C programs do with `-static-libgcc`, for which rustc has no word.

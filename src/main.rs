@@ -11,6 +11,6 @@ fn main() -> ExitCode {
     }
     let exit = stockade::cli::main(stockade::mcp::serve);
     stockade::confine::ahead::end_stage();
-    stockade::cli::tell_recovery(stockade::confine::unheard::Unheard::take().into());
+    stockade::cli::tell_recovery(&stockade::confine::unheard::Unheard::take().into());
     exit
 }

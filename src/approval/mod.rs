@@ -46,7 +46,8 @@ pub use request::{
     Remember,
 };
 pub use socket::{
-    ApprovalsClient, ApprovalsEvent, ApprovalsReply, ApprovalsRequest, ClientError, SocketApprover, Waiting, Watching,
+    ApprovalsClient, ApprovalsEvent, ApprovalsPlace, ApprovalsReply, ApprovalsRequest, ClientError, Following,
+    Happening, SocketApprover, Waiting, Watching,
 };
 pub use terminal::TerminalApprover;
 pub use token::Token;

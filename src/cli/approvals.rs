@@ -1,4 +1,6 @@
-//! `stockade approvals`: whoever answers the questions of a session from outside.
+//! `stockade approvals`: whoever answers the questions of sessions from outside.
+
+use serde_json::Value;
 
 use super::approver;
 use super::args::{ApprovalsAction, ApprovalsArgs};
@@ -6,8 +8,8 @@ use super::complain::{Complaint, print, say};
 use super::exit::Exit;
 use super::policy;
 use crate::approval::{
-    ApprovalDecision, ApprovalsClient, ApprovalsEvent, ApprovalsReply, ApprovalsRequest, Approver as _, Asked,
-    ClientError, Remember, TerminalApprover, Waiting,
+    ApprovalDecision, ApprovalsClient, ApprovalsEvent, ApprovalsPlace, ApprovalsReply, ApprovalsRequest, Approver as _,
+    Asked, ClientError, Happening, Remember, TerminalApprover, Waiting,
 };
 use crate::policy::path::escape;
 use crate::tools::terminal_size;
@@ -18,13 +20,13 @@ const COLUMNS: u16 = 100;
 /// Lists, shows, answers, or watches.
 pub(super) fn approvals(args: ApprovalsArgs) -> Result<Exit, Complaint> {
     let places = policy::places(&policy::context(&[]))?;
-    let socket = approver::socket(&args.socket, &places.state);
-    let client = ApprovalsClient::new(&socket);
+    let place = approver::approvals_place(&args.socket, &places.state);
+    let json = args.json;
     match args.action {
-        None if args.json => list(&client, args.json),
-        None => answer(&client),
-        Some(ApprovalsAction::List) => list(&client, args.json),
-        Some(ApprovalsAction::Show { id }) => show(&client, &id, args.json),
+        None if json => list(&place, json),
+        None => answer(place),
+        Some(ApprovalsAction::List) => list(&place, json),
+        Some(ApprovalsAction::Show { id }) => show(&place, &id, json),
         Some(ApprovalsAction::Approve { id, session, note }) => {
             let remember = if session { Remember::Session } else { Remember::None };
             let request = ApprovalsRequest::Approve {
@@ -32,29 +34,48 @@ pub(super) fn approvals(args: ApprovalsArgs) -> Result<Exit, Complaint> {
                 remember,
                 note,
             };
-            settle(&client, request, "approved", &id, args.json)
+            settle(&place, request, "approved", &id, json)
         }
         Some(ApprovalsAction::Deny { id, note }) => {
             let request = ApprovalsRequest::Deny { id: id.clone(), note };
-            settle(&client, request, "denied", &id, args.json)
+            settle(&place, request, "denied", &id, json)
         }
-        Some(ApprovalsAction::Watch) => watch(&client, args.json),
+        Some(ApprovalsAction::Watch) => watch(place, json),
     }
 }
 
-fn list(client: &ApprovalsClient, json: bool) -> Result<Exit, Complaint> {
-    let ApprovalsReply::Waiting(waiting) = client.say(ApprovalsRequest::List).map_err(complain)? else {
-        return Err(complain(ClientError::Unreadable));
-    };
+fn list(place: &ApprovalsPlace, json: bool) -> Result<Exit, Complaint> {
+    let sessions = place.sessions().map_err(complain)?;
+    let several = sessions.len() > 1;
+    let mut all = Vec::new();
+    for client in sessions {
+        let process = client.listens().ok().flatten();
+        match client.say(ApprovalsRequest::List) {
+            Ok(ApprovalsReply::Waiting(waiting)) => all.extend(waiting.into_iter().map(|waiting| (process, waiting))),
+            Ok(_) => return Err(complain(ClientError::Unreadable)),
+            // Another session is asked as before.
+            Err(error) if several && error.is_gone() => {}
+            Err(error) => return Err(complain(error)),
+        }
+    }
     if json {
-        print(&format!("{}\n", serde_json::json!({"waiting": waiting})))?;
+        let objects = all.iter().map(|(process, waiting)| {
+            let mut object = serde_json::to_value(waiting).map_err(Complaint::failed)?;
+            if let Value::Object(members) = &mut object {
+                members.insert("process".to_owned(), serde_json::json!(process));
+            }
+            Ok(object)
+        });
+        let objects: Vec<Value> = objects.collect::<Result<_, Complaint>>()?;
+        print(&format!("{}\n", serde_json::json!({"waiting": objects})))?;
+    } else if all.is_empty() {
+        print("nothing is asked\n")?;
     } else {
-        let lines: String = waiting.iter().map(line).collect();
-        print(if waiting.is_empty() {
-            "nothing is asked\n"
-        } else {
-            &lines
-        })?;
+        let lines = all.iter().map(|(process, waiting)| match process {
+            Some(process) if several => format!("{} [process {process}]\n", line(waiting).trim_end()),
+            Some(_) | None => line(waiting),
+        });
+        print(&lines.collect::<String>())?;
     }
     Ok(Exit::Success)
 }
@@ -85,8 +106,9 @@ fn question(client: &ApprovalsClient, id: &str) -> Result<Box<Asked>, ClientErro
     }
 }
 
-fn show(client: &ApprovalsClient, id: &str, json: bool) -> Result<Exit, Complaint> {
-    let asked = question(client, id).map_err(complain)?;
+fn show(place: &ApprovalsPlace, id: &str, json: bool) -> Result<Exit, Complaint> {
+    let client = place.asking(id).map_err(complain)?;
+    let asked = question(&client, id).map_err(complain)?;
     if json {
         let object = serde_json::to_string(&asked).map_err(Complaint::failed)?;
         print(&format!("{object}\n"))?;
@@ -97,12 +119,13 @@ fn show(client: &ApprovalsClient, id: &str, json: bool) -> Result<Exit, Complain
 }
 
 fn settle(
-    client: &ApprovalsClient,
+    place: &ApprovalsPlace,
     request: ApprovalsRequest,
     how: &str,
     id: &str,
     json: bool,
 ) -> Result<Exit, Complaint> {
+    let client = place.asking(id).map_err(complain)?;
     match client.say(request).map_err(complain)? {
         ApprovalsReply::Done => {}
         ApprovalsReply::Waiting(_) | ApprovalsReply::Question(_) | ApprovalsReply::Refused(_) => {
@@ -117,9 +140,21 @@ fn settle(
     Ok(Exit::Success)
 }
 
-fn watch(client: &ApprovalsClient, json: bool) -> Result<Exit, Complaint> {
-    for event in client.watch().map_err(complain)? {
-        let event = event.map_err(complain)?;
+/// Says on standard error what becomes of sessions; gives the rest on.
+fn heard(happening: Result<Happening, ClientError>) -> Result<Option<(ApprovalsClient, ApprovalsEvent)>, Complaint> {
+    match happening.map_err(complain)? {
+        Happening::Nobody => say("stockade: no session asks now; waiting for one (Ctrl-C to leave)\n"),
+        Happening::Ended => say("stockade: a session has ended\n"),
+        Happening::Event(_, ApprovalsEvent::Refused(why)) => return Err(complain(ClientError::Refused(why))),
+        Happening::Event(client, event) => return Ok(Some((client, event))),
+    }
+    Ok(None)
+}
+
+/// Prints what happens in all sessions, those that are still to come as well.
+fn watch(place: ApprovalsPlace, json: bool) -> Result<Exit, Complaint> {
+    for happening in place.follow() {
+        let Some((_, event)) = heard(happening)? else { continue };
         if json {
             let object = serde_json::to_string(&event).map_err(Complaint::failed)?;
             print(&format!("{object}\n"))?;
@@ -136,19 +171,18 @@ fn watch(client: &ApprovalsClient, json: bool) -> Result<Exit, Complaint> {
     Ok(Exit::Success)
 }
 
-/// Asks each question on this terminal until the session ends.
-fn answer(client: &ApprovalsClient) -> Result<Exit, Complaint> {
+/// Asks each question on this terminal, one after the other, whichever session asks it.
+fn answer(place: ApprovalsPlace) -> Result<Exit, Complaint> {
     let mut terminal = TerminalApprover::new(terminal_size);
-    for event in client.watch().map_err(complain)? {
-        let id = match event.map_err(complain)? {
-            ApprovalsEvent::Asked(waiting) => waiting.id,
-            ApprovalsEvent::Settled { .. } => continue,
-            ApprovalsEvent::Refused(why) => return Err(complain(ClientError::Refused(why))),
+    for happening in place.follow() {
+        let Some((client, ApprovalsEvent::Asked(Waiting { id, .. }))) = heard(happening)? else {
+            continue;
         };
-        let asked = match question(client, &id) {
+        let asked = match question(&client, &id) {
             Ok(asked) => asked,
-            // Somebody else was faster.
+            // Somebody else was faster, or the session is over.
             Err(ClientError::Refused(_)) => continue,
+            Err(error) if error.is_gone() => continue,
             Err(error) => return Err(complain(error)),
         };
         let decision = terminal
@@ -162,6 +196,7 @@ fn answer(client: &ApprovalsClient) -> Result<Exit, Complaint> {
                     escape(why.as_bytes())
                 ));
             }
+            Err(error) if error.is_gone() => say("stockade: the answer came too late: the session has ended\n"),
             Err(error) => return Err(complain(error)),
         }
     }
@@ -185,7 +220,7 @@ fn said(id: String, decision: ApprovalDecision) -> ApprovalsRequest {
 fn complain(error: ClientError) -> Complaint {
     let complaint = Complaint::failed(&error);
     match error {
-        ClientError::NobodyListens { .. } => complaint
+        ClientError::NobodyListens { .. } | ClientError::NoSession => complaint
             .remedy("start a session with `stockade run --approvals-socket PATH|default …`, and name the same place"),
         ClientError::Token { .. }
         | ClientError::NotOurs

@@ -2,8 +2,6 @@
 //!
 //! Only flags name an approver program or a socket: a config may have come with the files it speaks of.
 
-use std::fs::DirBuilder;
-use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,8 +9,8 @@ use std::time::Duration;
 use super::args::ApproverFlags;
 use super::complain::{Complaint, say};
 use crate::approval::{
-    ApprovalDecision, ApprovalRequest, Approver, ApproverError, CancelHandle, Presentation, ProgramApprover,
-    SocketApprover, TerminalApprover,
+    ApprovalDecision, ApprovalRequest, ApprovalsPlace, Approver, ApproverError, CancelHandle, Presentation,
+    ProgramApprover, SocketApprover, TerminalApprover,
 };
 use crate::policy::{AbsPath, Channel, Policy, Right};
 use crate::tools::{Another, Places, approver_program, reached, terminal_size};
@@ -72,14 +70,13 @@ impl Answerer {
         }
         if let Some(named) = &flags.approvals_socket {
             may(Channel::Socket, "--approvals-socket")?;
-            let socket = socket(named, &places.state);
-            if is_default(named)
-                && let Some(directory) = socket.parent()
-            {
-                let mut make = DirBuilder::new();
-                make.recursive(true).mode(0o700).create(directory).map_err(unprepared)?;
-            }
-            let approver = SocketApprover::new(&socket, patience, |path| reached(policy, path));
+            let reached = |path: &AbsPath| reached(policy, path);
+            let approver = if is_default(named) {
+                let directory = default_places(&places.state).swap_remove(0);
+                SocketApprover::among_others(&directory, patience, reached)
+            } else {
+                SocketApprover::new(named, patience, reached)
+            };
             return approver.map(Self::Socket).map_err(|error| {
                 Complaint::failed(error)
                     .remedy("name a place in a directory of your own, outside of everything that commands may reach")
@@ -205,16 +202,22 @@ pub(super) fn hold_apart(flags: &ApproverFlags, is_unconfined: bool) -> Result<(
     }
 }
 
-/// The socket that is meant: `default` is the same for `run` and for `approvals`.
-pub(super) fn socket(named: &Path, state: &Path) -> PathBuf {
-    if !is_default(named) {
-        return named.to_owned();
+/// Where `approvals` looks for sessions.
+pub(super) fn approvals_place(named: &Path, state: &Path) -> ApprovalsPlace {
+    if is_default(named) {
+        ApprovalsPlace::In(default_places(state))
+    } else {
+        ApprovalsPlace::At(named.to_owned())
     }
+}
+
+/// The directories in which sessions have their sockets by default, never empty: they take the first. A session that was started
+/// without the variable, by a service for one, is in the other.
+fn default_places(state: &Path) -> Vec<PathBuf> {
     let runtime = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from);
-    match runtime.filter(|runtime| runtime.is_absolute() && runtime.is_dir()) {
-        Some(runtime) => runtime.join("stockade-approvals.sock"),
-        None => state.join("approvals.sock"),
-    }
+    let runtime = runtime.filter(|runtime| runtime.is_absolute() && runtime.is_dir());
+    let runtime = runtime.map(|runtime| runtime.join("stockade-approvals"));
+    runtime.into_iter().chain([state.join("approvals")]).collect()
 }
 
 fn is_default(named: &Path) -> bool {

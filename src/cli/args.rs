@@ -44,6 +44,8 @@ Examples:
   stockade run --config agent.yaml -c 'git push' what agent.yaml says, asking where it asks
   stockade run --explain -- make                 what was denied to it, by which line, and what would permit it
 
+At a terminal every key goes to the command. Ctrl-\\ pressed three times within a second ends it and all it started.
+
 Without --config, --preset, --rw, --ro, --deny and --net, ./stockade.yaml is used when there is one and it is trusted
 (see `stockade trust`); otherwise the preset `workspace-write`. These flags alone stand on the system, and nothing here."
     )]
@@ -115,11 +117,11 @@ Examples:
 
 A config named here, or found as ./stockade.yaml, is only looked at: it need not be trusted.")]
     Profile(Box<ProfileArgs>),
-    /// See what a session that was started with `--approvals-socket` asks, and answer it.
+    /// See what sessions that were started with `--approvals-socket` ask, and answer them.
     #[command(after_help = "\
 Examples:
   stockade run --approvals-socket default -c 'make install'   in one terminal, or anywhere
-  stockade approvals                                          in another: is shown each question, and answers
+  stockade approvals                                          in another: is shown each question of each session, and answers
   stockade approvals list                                     what is asked now
   stockade approvals approve 4f0c21aa9d3e --note 'once only'")]
     Approvals(ApprovalsArgs),
@@ -190,7 +192,7 @@ pub struct ApproverFlags {
     /// Ask this program in place of the terminal: the question as JSON on its standard input, the decision on its standard output.
     #[arg(long, value_name = "PROG", conflicts_with = "approvals_socket")]
     pub approver_program: Option<PathBuf>,
-    /// Ask whoever runs `stockade approvals`, over this socket, in place of the terminal; `default` is where it looks by itself.
+    /// Ask whoever runs `stockade approvals`, over this socket, in place of the terminal; with `default`, which several sessions can have at once, it finds them by itself.
     #[arg(long, value_name = "PATH|default")]
     pub approvals_socket: Option<PathBuf>,
     /// Deny what is not answered in this time (`90s`, `5m`); without it a terminal waits for ever, and the others five minutes.
@@ -288,13 +290,13 @@ pub struct DoctorArgs {
 /// `stockade approvals`.
 #[derive(Debug, Args)]
 pub struct ApprovalsArgs {
-    /// The socket of the session; its own default place when left out.
+    /// The socket of one session; all sessions at the default place when left out.
     #[arg(long, value_name = "PATH|default", default_value = "default", global = true)]
     pub socket: PathBuf,
     /// Print JSON: one object, or for `watch` one a line.
     #[arg(long, global = true)]
     pub json: bool,
-    /// What to do; without it, each question is shown and asked on this terminal until the session ends.
+    /// What to do; without it, each question is shown and asked on this terminal, and it is waited for sessions to come.
     #[command(subcommand)]
     pub action: Option<ApprovalsAction>,
 }
@@ -328,7 +330,7 @@ pub enum ApprovalsAction {
         #[arg(long, value_name = "TEXT")]
         note: Option<String>,
     },
-    /// Print each question as it is asked, and when it is settled, until the session ends.
+    /// Print each question as it is asked, and when it is settled. Waits for sessions, and goes on when one ends.
     Watch,
 }
 

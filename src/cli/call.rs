@@ -14,8 +14,9 @@ use super::audit::AuditFlag;
 use super::complain::{Complaint, print, say};
 use super::exit::Exit;
 use super::policy::{self, Chosen};
-use super::run::{self, exit_of, stops, tool_complaint};
+use super::run::{self, exit_of, tool_complaint};
 use super::start::{self, Start, Told};
+use super::stops::{Ends, stops};
 use super::stream;
 use crate::policy::Explain;
 use crate::policy::path::escape;
@@ -98,7 +99,7 @@ async fn call_in(args: CallArgs) -> Result<Exit, Complaint> {
     }
     let mut tools = session.tools();
     if args.stream {
-        let signals = pass_on_signals(&session)?;
+        let signals = pass_on_signals(&session, Ends::Call)?;
         let done = stream::stream(&session, signals).await;
         session.finish().await;
         return done;
@@ -109,7 +110,7 @@ async fn call_in(args: CallArgs) -> Result<Exit, Complaint> {
         return Ok(Exit::Success);
     };
     let arguments = arguments(args.arguments.as_deref())?;
-    let _signals = pass_on_signals(&session)?;
+    let _signals = pass_on_signals(&session, Ends::Program)?;
     let done = tools.call(tool, arguments).await;
     session.finish().await;
     if args.json {
@@ -121,9 +122,9 @@ async fn call_in(args: CallArgs) -> Result<Exit, Complaint> {
 }
 
 /// What stops Stockade stops what is under way first; each signal is told here as well.
-fn pass_on_signals(session: &Session) -> Result<mpsc::Receiver<Signal>, Complaint> {
+fn pass_on_signals(session: &Session, ends: Ends) -> Result<mpsc::Receiver<Signal>, Complaint> {
     let stopper = session.stopper();
-    let mut signals = stops()?;
+    let mut signals = stops(ends)?;
     let (teller, told) = mpsc::channel(8);
     tokio::spawn(async move {
         while let Some(signal) = signals.recv().await {

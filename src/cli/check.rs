@@ -86,7 +86,7 @@ pub(super) fn check(args: &CheckArgs) -> Result<Exit, Complaint> {
     let starts_nothing = keeps_writers_out(&loaded.policy).map(|refusal| {
         Diagnostic::warning(format!("a command that may write there starts nowhere: {refusal}")).to_string()
     });
-    let warnings: Vec<String> = warnings.map(ToString::to_string).chain(starts_nothing).collect();
+    let warnings: Vec<String> = policy::warnings(warnings).into_iter().chain(starts_nothing).collect();
     let cut = profile::cuts(&loaded.policy);
     let reach = reach::of(&loaded);
     if args.json {

@@ -1,8 +1,14 @@
 //! What failed, why, and what to do: the form of every error a person sees.
 
-use std::io::Write as _;
+use std::io;
+use std::os::fd::{AsFd as _, BorrowedFd};
+use std::time::Instant;
+
+use nix::errno::Errno;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
 use super::exit::Exit;
+use super::stops;
 
 /// An error at the edge.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -81,7 +87,9 @@ impl Complaint {
 
 /// Writes to standard error; a closed one is nobody's loss.
 pub(super) fn say(text: &str) {
-    let _closed = std::io::stderr().lock().write_all(text.as_bytes());
+    let whole = std::io::stderr().lock();
+    let _closed = write_all(std::io::stderr().as_fd(), text.as_bytes());
+    drop(whole);
 }
 
 /// Writes to standard output.
@@ -91,13 +99,37 @@ pub(super) fn print(text: &str) -> Result<(), Complaint> {
 
 /// Writes bytes of any kind to standard output.
 pub(super) fn print_bytes(bytes: &[u8]) -> Result<(), Complaint> {
-    let mut out = std::io::stdout().lock();
-    match out.write_all(bytes).and_then(|()| out.flush()) {
+    match write_all(std::io::stdout().as_fd(), bytes) {
         Ok(()) => Ok(()),
-        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
         Err(error) => Err(Complaint {
             output: Output::Broken,
             ..Complaint::failed(format!("failed to write the output: {error}"))
         }),
     }
+}
+
+/// Writes all of it. One who does not read is waited for until a moment after a stop; then it is as if he had closed it.
+fn write_all(fd: BorrowedFd<'_>, mut bytes: &[u8]) -> io::Result<()> {
+    /// What a pipe that takes anything takes at once; see `pipe(7)`.
+    const PIECE: usize = 4096;
+    let begun = Instant::now();
+    while !bytes.is_empty() {
+        let mut fds = [PollFd::new(fd, PollFlags::POLLOUT)];
+        match poll(&mut fds, PollTimeout::from(100_u8)) {
+            Ok(0) if stops::waits_for_readers(begun) => continue,
+            Ok(0) => return Err(io::ErrorKind::BrokenPipe.into()),
+            Ok(_) => {}
+            Err(Errno::EINTR) => continue,
+            Err(errno) => return Err(errno.into()),
+        }
+        let piece = bytes.get(..PIECE).unwrap_or(bytes);
+        match nix::unistd::write(fd, piece) {
+            Ok(count) => bytes = bytes.get(count..).unwrap_or_default(),
+            // Somebody else was faster, or made the stream non-blocking.
+            Err(Errno::EINTR | Errno::EAGAIN) => {}
+            Err(errno) => return Err(errno.into()),
+        }
+    }
+    Ok(())
 }

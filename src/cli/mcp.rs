@@ -16,8 +16,9 @@ use super::complain::{Complaint, say};
 use super::exit::Exit;
 use super::mcp_http::HttpFlags;
 use super::policy::{self, Chosen};
-use super::run::{stops, tool_complaint};
+use super::run::tool_complaint;
 use super::start::{self, Start, Told};
+use super::stops::{Ends, stops};
 use crate::policy::{Channel, Channels};
 use crate::tools::serving::{Asking, Offered, Serve, ServeEnd, Serving, Transport, Upstream, Way};
 use crate::tools::{Lanes, Session};
@@ -113,7 +114,11 @@ async fn serve_in(args: McpArgs, serve: Serve) -> Result<Exit, Complaint> {
         None => Transport::Stdio,
         Some(http) => Transport::Http(http),
     };
-    let stops = stops()?;
+    let stops = stops(match over {
+        Over::Stdio => Ends::Program,
+        // Calls under way are finished first, for as long as `--drain` says.
+        Over::Http => Ends::Call,
+    })?;
     let offered = if args.upstream {
         Offered::Upstream(Upstream {
             session,

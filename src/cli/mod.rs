@@ -25,6 +25,7 @@ mod reach;
 mod run;
 mod shells;
 mod start;
+mod stops;
 mod stream;
 mod trust;
 
@@ -38,10 +39,9 @@ use crate::tools::Recovery;
 use crate::tools::serving::Serve;
 
 /// Tells what was put back of protected names that no call has heard of.
-pub fn tell_recovery(recovery: Recovery) {
-    let Recovery { restored, unsettled } = recovery;
+pub fn tell_recovery(recovery: &Recovery) {
     let when = "before anything was started here, by a session that was killed or by somebody else";
-    run::tell_put_back(&restored, unsettled.as_deref(), when);
+    run::tell_put_back(&recovery.changed(), recovery.unsettled.as_deref(), when);
 }
 
 /// Runs the program; never panics on closed output. `serve` serves agents.

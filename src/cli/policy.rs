@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use super::args::{BackendFlag, DenyFallbackFlag, PolicyFlags};
 use super::complain::Complaint;
 use super::net;
-use crate::config::{self, ConfigError, Context, FlagPolicy, Loaded, Matchers};
+use crate::config::{self, ConfigError, Context, Diagnostic, FlagPolicy, Loaded, Matchers};
 use crate::policy::path::display;
 use crate::policy::shell::{rule_covers, rule_matches};
 use crate::policy::{AbsPath, BackendChoice, DenyFallback, Identity, Network, Origin, Policy};
@@ -205,4 +205,17 @@ fn narrowing(flags: &PolicyFlags, network: Option<Network>, cwd: &Path) -> Resul
         denied: paths("--deny", &flags.deny)?,
         network,
     })
+}
+
+/// The most warnings that are told: each shows its line, and a list may have tens of thousands that are alike.
+const MOST_WARNINGS: usize = 50;
+
+/// Warnings as they are told: the first, and how many more there are.
+pub(super) fn warnings<'a>(mut all: impl Iterator<Item = &'a Diagnostic>) -> Vec<String> {
+    let mut told: Vec<String> = all.by_ref().take(MOST_WARNINGS).map(ToString::to_string).collect();
+    let more = all.count();
+    if more > 0 {
+        told.push(format!("stockade: … and {more} more warnings"));
+    }
+    told
 }

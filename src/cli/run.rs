@@ -2,10 +2,7 @@
 
 use std::io::IsTerminal as _;
 
-use nix::sys::signal::Signal;
 use serde_json::{Value, json};
-use tokio::signal::unix::{SignalKind, signal};
-use tokio::sync::mpsc;
 
 use super::approver;
 use super::args::RunArgs;
@@ -13,10 +10,11 @@ use super::complain::{Complaint, print, say};
 use super::exit::Exit;
 use super::policy::{self, Chosen};
 use super::start::{self, Start, Told};
+use super::stops::{Ends, stops};
 use crate::policy::Explain;
 use crate::tools::{
-    Executor, Explained, GONE, NetworkUse, Outcome, OutputMode, Prospect, Restored, ShellCall, ShellCommand, Status,
-    Stdin, Then, ToolError,
+    Changed, Executor, Explained, NetworkUse, Outcome, OutputMode, Prospect, ShellCall, ShellCommand, Status, Stdin,
+    ToolError,
 };
 
 /// Runs the command and returns its exit code.
@@ -57,7 +55,7 @@ async fn run_in(args: RunArgs) -> Result<Exit, Complaint> {
             OutputMode::Stream
         },
         kept: None,
-        stops: stops()?,
+        stops: stops(Ends::Program)?,
     };
     let (approver, withdraw, another) = approver::approver(&args.approver, &loaded.policy, &places)?;
     let prospect = Prospect::foreseeing(loaded.policy, narrowing, places, &call).map_err(tool_complaint)?;
@@ -90,26 +88,6 @@ async fn run_in(args: RunArgs) -> Result<Exit, Complaint> {
     finished.map_err(tool_complaint)?;
     tell(&outcome);
     Ok(exit_of_outcome(&outcome))
-}
-
-/// The signals that stop the command; Stockade ends after its tree.
-pub(super) fn stops() -> Result<mpsc::Receiver<Signal>, Complaint> {
-    let (sender, receiver) = mpsc::channel(8);
-    // A file that may grow no further is an error of whoever writes it, the audit log among them, and no end.
-    let _from_here_on = signal(SignalKind::from_raw(nix::libc::SIGXFSZ))
-        .map_err(|error| Complaint::failed(format!("failed to watch for signals: {error}")))?;
-    for (kind, passed) in [
-        (SignalKind::interrupt(), Signal::SIGINT),
-        (SignalKind::terminate(), Signal::SIGTERM),
-        (SignalKind::hangup(), Signal::SIGHUP),
-        (SignalKind::quit(), Signal::SIGQUIT),
-    ] {
-        let mut arrivals =
-            signal(kind).map_err(|error| Complaint::failed(format!("failed to watch for signals: {error}")))?;
-        let sender = sender.clone();
-        tokio::spawn(async move { while arrivals.recv().await.is_some() && sender.send(passed).await.is_ok() {} });
-    }
-    Ok(receiver)
 }
 
 /// The command's own end, unless it left something behind that could not be put right.
@@ -161,45 +139,16 @@ pub(super) fn tell(outcome: &Outcome) {
         say(&format!("stockade: {hint}\n"));
     }
     tell_put_back(
-        &outcome.restored,
+        &outcome.changed,
         outcome.unsettled.as_deref(),
         "while the command ran, by it or by somebody else",
     );
 }
 
-/// Tells what was put back of protected names after it was changed at that time, and why the rest was not.
-pub(super) fn tell_put_back(restored: &[Restored], unsettled: Option<&str>, when: &str) {
-    for restored in restored {
-        let path = &restored.path;
-        if restored.is_gone() {
-            say(&format!(
-                "stockade: {path} is protected and was removed {when}; {GONE}\n"
-            ));
-            continue;
-        }
-        match &restored.then {
-            Then::StayedUndone => {}
-            Then::PutBack => {
-                say(&format!(
-                    "stockade: {path} is protected; it is as the command left it, as you said\n"
-                ));
-                continue;
-            }
-            Then::NotPutBack(why) => say(&format!("stockade: {path} could not be put back: {why}\n")),
-        }
-        let kept = restored.quarantined.as_ref().map_or_else(
-            || match restored.what.as_str() {
-                "created" => "; what was there could not be kept".to_owned(),
-                _ => String::new(),
-            },
-            |place| format!("; what was there is kept in {place}"),
-        );
-        say(&format!(
-            "stockade: {path} is protected and was {} {when}; restored{}{kept}{}\n",
-            restored.what,
-            restored.because(),
-            restored.warning()
-        ));
+/// Tells what became of protected names that were changed at that time, and why the rest was not put back.
+pub(super) fn tell_put_back(changed: &Changed, unsettled: Option<&str>, when: &str) {
+    for line in changed.told(when) {
+        say(&format!("stockade: {line}\n"));
     }
     if let Some(why) = unsettled {
         say(&format!(
@@ -238,11 +187,10 @@ pub(super) fn object(error: &ToolError) -> Value {
     if let Some(Ok(network)) = error.network().map(serde_json::to_value) {
         object["network"] = network;
     }
-    if let ToolError::PutBack {
-        restored, unsettled, ..
-    } = error
-    {
-        object["restored"] = json!(restored);
+    if let ToolError::PutBack { changed, unsettled, .. } = error {
+        if let (Value::Object(all), Value::Object(changed)) = (&mut object, json!(changed)) {
+            all.extend(changed);
+        }
         object["unsettled"] = json!(unsettled);
     }
     object

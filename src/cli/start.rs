@@ -15,9 +15,10 @@ use super::complain::{Complaint, say};
 use super::cuts;
 use super::policy::{self, Chosen, Purpose};
 use crate::config::Context;
+use crate::policy::Policy;
 use crate::policy::path::display;
 use crate::tools::footing::Footing;
-use crate::tools::prepare_usual;
+use crate::tools::{Waiting, prepare_usual, waiting};
 
 /// What is said of a config that lies here and is not used.
 const PASSED_OVER: &str = "stockade: ./stockade.yaml is not used: --rw, --ro, --deny and --net stand in its place; with `--config stockade.yaml` they narrow it\n";
@@ -99,7 +100,7 @@ pub(super) fn start(
     prepare_usual(policy::backend(flags), &context);
     let mut chosen = policy::choose(flags, &here, &context, Purpose::Obey)?;
     audit.apply(&mut chosen.loaded.policy)?;
-    for warning in &chosen.loaded.warnings {
+    for warning in policy::warnings(chosen.loaded.warnings.iter()) {
         say(&format!("{warning}\n"));
     }
     match told {
@@ -108,6 +109,7 @@ pub(super) fn start(
                 say(PASSED_OVER);
             }
             say(&cuts::short(&chosen.loaded.policy, environment));
+            tell_waiting(&context, &chosen.loaded.policy);
         }
         Told::Nothing => {}
     }
@@ -121,6 +123,30 @@ pub(super) fn start(
         chosen,
         directory,
     })
+}
+
+/// Tells of what interrupted sessions changed where nothing can be undone now, if that was in a root, around one or beside one.
+fn tell_waiting(context: &Context, policy: &Policy) {
+    /// More would hide what is said after them.
+    const MOST: usize = 5;
+    let Ok(places) = policy::places(context) else { return };
+    let is_near = |one: &Waiting| {
+        let mut roots = policy.roots.iter().map(|root| root.path.as_path());
+        roots
+            .any(|root| root.starts_with(&one.root) || one.root.starts_with(root) || one.root.parent() == root.parent())
+    };
+    let all: Vec<Waiting> = waiting(&places.state).into_iter().filter(is_near).collect();
+    for one in all.iter().take(MOST) {
+        say(&format!(
+            "stockade: what an interrupted session changed in {} is not undone: it is not there (unmounted, renamed or removed)\n  \
+             → bring it back and start in it; if it is gone for good, remove {}\n",
+            display(&one.root),
+            display(&one.journal)
+        ));
+    }
+    if all.len() > MOST {
+        say(&format!("stockade: … and {} more such directories\n", all.len() - MOST));
+    }
 }
 
 impl Told {

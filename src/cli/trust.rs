@@ -22,7 +22,7 @@ pub(super) fn trust(args: &TrustArgs) -> Result<Exit, Complaint> {
     trust::record(&loaded, &context).map_err(policy::complain)?;
     let shown = reach::of(&loaded);
     let warnings = loaded.warnings.iter().chain(&loaded.notes);
-    let warnings: Vec<String> = warnings.map(ToString::to_string).collect();
+    let warnings = policy::warnings(warnings);
     let sha256 = loaded.files.first().map(NamedFile::hex).unwrap_or_default();
     if args.json {
         let mut object = reach::object(&shown);

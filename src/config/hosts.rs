@@ -1,5 +1,7 @@
 //! `network:` of commands, of a rule, of a custom tool → [`Network`], and what its lines may not mean to their writer.
 
+use std::collections::HashMap;
+
 use super::error::Diagnostic;
 use super::layers::{Layer, Layers};
 use super::raw::RawHosts;
@@ -136,15 +138,15 @@ fn entries(hosts: &RawHosts) -> impl Iterator<Item = (&At<String>, Place)> {
 pub(crate) fn twice(layers: &Layers) -> Vec<Diagnostic> {
     let mut found = Vec::new();
     for (layer, _, hosts) in lists(layers) {
-        let mut before: Vec<(Place, Spot)> = Vec::new();
+        let mut before: HashMap<Place, Spot> = HashMap::new();
         for (entry, place) in entries(hosts) {
-            if let Some((_, first)) = before.iter().find(|(other, _)| *other == place) {
+            if let Some(first) = before.get(&place) {
                 let warning = Diagnostic::warning(format!("`{place}` is listed twice"))
                     .at(layer.source.place(entry.at), "says nothing new")
                     .and(layer.source.place(*first), "listed here");
                 found.push(*warning);
             }
-            before.push((place, entry.at));
+            before.entry(place).or_insert(entry.at);
         }
     }
     found

@@ -40,6 +40,7 @@ mod options;
 mod paths;
 mod place;
 mod presets;
+mod protect;
 mod raw;
 mod resolve;
 mod roots;

@@ -5,10 +5,10 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::scalar::{At, Entries, RawDemand, RawNetwork, RawSize, RawTime};
+use super::scalar::{At, Entries, RawDemand, RawNetwork, RawProtect, RawSize, RawTime};
 use super::words::{
     RawApprovalMode, RawArgKind, RawBackend, RawChannel, RawDenyFallback, RawExplain, RawFallback, RawHome, RawMode,
-    RawProtect, RawProtectFallback, RawResiduals, RawUnixSockets,
+    RawProtectFallback, RawResiduals, RawUnixSockets,
 };
 
 /// What an agent's file tools and shell tool may do, and what needs a person's yes.
@@ -153,6 +153,16 @@ pub(crate) struct RawEnv {
     pub(crate) pass: Option<Vec<At<String>>>,
     /// Names with fixed values.
     pub(crate) set: Option<Entries<At<String>>>,
+}
+
+/// Which names are protected, beside `default` or `prevent`.
+#[derive(Debug, Clone, Default, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct RawProtectNames {
+    /// Names that are protected besides those of the list: `deploy.sh`, `ops/*.sh`, `.mine/**`.
+    pub(crate) add: Option<Vec<At<String>>>,
+    /// Names of the list that are not protected.
+    pub(crate) except: Option<Vec<At<String>>>,
 }
 
 /// Bounds on one command.

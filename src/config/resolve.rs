@@ -13,6 +13,7 @@ use super::layers::{Layer, Layers, Role};
 use super::lines;
 use super::load::Missing;
 use super::looks::Looks;
+use super::protect;
 use super::raw::{RawConfig, RawSandbox, RawShell};
 use super::roots;
 use super::rules;
@@ -22,12 +23,12 @@ use super::source::Place;
 use super::tools::{self, CustomTool};
 use super::warnings;
 use super::words::{
-    RawApprovalMode, RawBackend, RawDenyFallback, RawExplain, RawFallback, RawHome, RawProtect, RawProtectFallback,
-    RawResiduals, RawUnixSockets,
+    RawApprovalMode, RawBackend, RawDenyFallback, RawExplain, RawFallback, RawHome, RawProtectFallback, RawResiduals,
+    RawUnixSockets,
 };
 use crate::policy::{
     AbsPath, BackendChoice, Ceilings, Demand, DenyFallback, Explain, HomeChoice, Mode, Network, OsSandbox, Policy,
-    Protect, ProtectFallback, Residuals, Rights, ShellRule, UnixSockets,
+    ProtectFallback, Residuals, Rights, ShellRule, UnixSockets,
 };
 
 /// What a stack of layers comes to.
@@ -97,7 +98,8 @@ pub(crate) fn resolve(layers: &Layers, context: &Context) -> Result<Resolved, Bo
     let policy = Policy {
         roots: finished,
         base,
-        protect: protect(layers),
+        protect: protect::protect(layers)?,
+        names: protect::names(layers)?,
         protect_fallback: protect_fallback(layers),
         deny_fallback: deny_fallback(layers),
         residuals: residuals(layers),
@@ -166,15 +168,6 @@ fn backend(layers: &Layers) -> Result<BackendChoice, Box<Diagnostic>> {
             .at(layer.source.place(found.at), "cannot confine")
             .hint("write `backend: auto`, `backend: namespaces`, `backend: bwrap` or `backend: landlock`"),
     )
-}
-
-fn protect(layers: &Layers) -> Protect {
-    match sandbox(layers, |s| &s.protect).map(|(_, found)| found.value) {
-        None if layers.role == Role::Ceiling => Protect::None,
-        None | Some(RawProtect::Default) => Protect::Default(layers.config_files.clone()),
-        Some(RawProtect::Prevent) => Protect::Prevent(layers.config_files.clone()),
-        Some(RawProtect::None) => Protect::None,
-    }
 }
 
 fn protect_fallback(layers: &Layers) -> ProtectFallback {

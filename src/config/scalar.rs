@@ -11,7 +11,8 @@ use serde::de::{Deserialize, Deserializer, Error, MapAccess, Visitor, value::Map
 use serde::ser::{Error as _, Serialize, Serializer};
 use serde_yaml::{Location, Spanned};
 
-use super::raw::RawHosts;
+use super::raw::{RawHosts, RawProtectNames};
+use super::words::RawProtectWord;
 
 /// Where something stands in a text, in characters from 1; 0 where that is not known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
@@ -241,6 +242,70 @@ impl JsonSchema for RawNetwork {
     }
     fn json_schema(generator: &mut SchemaGenerator) -> Schema {
         json_schema!({"anyOf": [{"type": "boolean"}, generator.subschema_for::<RawHosts>()]})
+    }
+}
+
+/// `protect:`.
+#[derive(Debug, Clone)]
+pub(crate) enum RawProtect {
+    Word(RawProtectWord),
+    /// The names of the list but for these, and these besides.
+    Names(RawProtectNames),
+    /// Some other word: refused where its place is known.
+    Other(String),
+}
+
+impl<'de> Deserialize<'de> for RawProtect {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Kind;
+        impl<'de> Visitor<'de> for Kind {
+            type Value = RawProtect;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("`default`, `prevent`, `none` or `{add: [NAME], except: [NAME]}`")
+            }
+            fn visit_str<E: Error>(self, word: &str) -> Result<RawProtect, E> {
+                Ok(match word {
+                    "default" => RawProtect::Word(RawProtectWord::Default),
+                    "prevent" => RawProtect::Word(RawProtectWord::Prevent),
+                    "none" => RawProtect::Word(RawProtectWord::None),
+                    other => RawProtect::Other(other.to_owned()),
+                })
+            }
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<RawProtect, A::Error> {
+                RawProtectNames::deserialize(MapAccessDeserializer::new(map)).map(RawProtect::Names)
+            }
+        }
+        if deserializer.is_human_readable() {
+            deserializer.deserialize_any(Kind)
+        } else {
+            deserializer.deserialize_str(Kind)
+        }
+    }
+}
+
+impl Serialize for RawProtect {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::Word(word) => serializer.serialize_str(match word {
+                RawProtectWord::Default => "default",
+                RawProtectWord::Prevent => "prevent",
+                RawProtectWord::None => "none",
+            }),
+            Self::Names(_) | Self::Other(_) => Err(S::Error::custom("a preset has a word for `protect`")),
+        }
+    }
+}
+
+impl JsonSchema for RawProtect {
+    fn schema_name() -> Cow<'static, str> {
+        "Protect".into()
+    }
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        let (word, names) = (
+            generator.subschema_for::<RawProtectWord>(),
+            generator.subschema_for::<RawProtectNames>(),
+        );
+        json_schema!({"anyOf": [word, names]})
     }
 }
 

@@ -1,6 +1,6 @@
 //! `tools:` and `custom_tools:`.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use super::error::Diagnostic;
 use super::hosts;
@@ -77,10 +77,11 @@ pub(crate) fn overrides(layers: &Layers, custom: &[CustomTool]) -> Result<BTreeM
         let custom = custom.iter().map(|tool| tool.name.as_str());
         TOOL_NAMES.iter().copied().chain(custom).chain(host.iter().copied())
     };
+    let names: HashSet<&str> = known().collect();
     let mut tools = BTreeMap::new();
     for layer in &layers.stack {
         for (name, raw) in layer.raw.tools.iter().flat_map(|tools| &tools.0) {
-            if !known().any(|k| k == name.value) {
+            if !names.contains(name.value.as_str()) {
                 let unknown = Diagnostic::error(format!("unknown tool `{}`", name.value))
                     .at(layer.source.place(name.at), "no such tool")
                     .hint("a tool of the program that embeds Stockade, or of a third party's MCP server, is named under `host_tools`");
@@ -99,10 +100,11 @@ pub(crate) fn overrides(layers: &Layers, custom: &[CustomTool]) -> Result<BTreeM
 /// The tools of the program that embeds Stockade.
 fn host<'a>(layers: &'a Layers, custom: &[CustomTool]) -> Result<Vec<&'a str>, Box<Diagnostic>> {
     let mut names = Vec::new();
+    let taken: HashSet<&str> = custom.iter().map(|tool| tool.name.as_str()).collect();
     for layer in &layers.stack {
         for name in layer.raw.host_tools.iter().flatten() {
             // Servers may have dots in the names of their tools.
-            if !is_free(&name.value.replace('.', "_")) || custom.iter().any(|tool| tool.name == name.value) {
+            if !is_free(&name.value.replace('.', "_")) || taken.contains(name.value.as_str()) {
                 return Err(Diagnostic::error(format!("`{}` cannot name a host tool", name.value))
                     .at(layer.source.place(name.at), "taken, or not a name")
                     .hint(HOST_NAMING));
@@ -145,9 +147,10 @@ fn override_demand(layer: &Layer, name: &At<String>, raw: &RawTool) -> Result<De
 /// The custom tools of all layers.
 pub(crate) fn custom(layers: &Layers, roots: &[&str]) -> Result<Vec<CustomTool>, Box<Diagnostic>> {
     let mut tools: Vec<CustomTool> = Vec::new();
+    let mut names: HashSet<&str> = HashSet::new();
     for layer in &layers.stack {
         for (name, raw) in layer.raw.custom_tools.iter().flat_map(|tools| &tools.0) {
-            if !tools.iter().any(|t| t.name == name.value) {
+            if names.insert(&name.value) {
                 tools.push(custom_tool(layer, name, raw, roots)?);
             }
         }

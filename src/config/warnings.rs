@@ -6,9 +6,10 @@ use std::path::Path;
 use super::error::Diagnostic;
 use super::layers::Layers;
 use super::resolve::sandbox;
+use super::scalar::RawProtect;
 use super::source::Place;
 use super::tools::CustomTool;
-use super::words::RawProtect;
+use super::words::RawProtectWord;
 use crate::policy::{AbsPath, Demand, HostAccess, Network, Origin, Policy, Rights, Root, ShellRule, ToolRule};
 
 /// Tools that write; a root's write demand is theirs.
@@ -148,7 +149,7 @@ pub(crate) fn unprotected_config(layers: &Layers, writable: &[AbsPath]) -> Optio
     let (layer, found) = sandbox(layers, |s| &s.protect)?;
     let mut files = layers.config_files.iter();
     let config = files.find(|file| writable.iter().any(|root| file.is_within(root)))?;
-    (found.value == RawProtect::None).then(|| {
+    matches!(found.value, RawProtect::Word(RawProtectWord::None)).then(|| {
         *Diagnostic::warning(format!("`protect: none` leaves {config} to the agent"))
             .at(layer.source.place(found.at), "the next start would obey what it wrote")
     })

@@ -31,7 +31,7 @@ words! {
         Rw,
     }
     /// Whether names the host will later trust or run are protected.
-    RawProtect {
+    RawProtectWord {
         /// What the host runs at once cannot be changed; the rest is restored after each command.
         Default,
         /// Nothing of it that exists can be changed.

@@ -120,7 +120,9 @@ impl Stage {
         match next_message(self.reader.as_ref()).await? {
             Some(Reply::Present(paths)) => Ok(paths),
             Some(Reply::Refused(failure)) => Err(ConfineError::Step(failure)),
-            Some(Reply::Ready | Reply::Leaky(_) | Reply::Ended(_) | Reply::WayOut(_)) => Err(ConfineError::Malformed),
+            Some(Reply::Ready | Reply::Leaky(_) | Reply::Ended(_) | Reply::WayOut(_) | Reply::Taken(_)) => {
+                Err(ConfineError::Malformed)
+            }
             Some(lost @ Reply::Lost(..)) => {
                 unheard::hear(lost);
                 Err(ConfineError::WorkerDied)

@@ -30,6 +30,9 @@ use super::way_out::outside::Namespace;
 use super::way_out::{self, WayOut};
 use crate::backend::Plan;
 
+/// How long it is waited for that the worker says that it begins.
+const TO_BEGIN: Duration = Duration::from_secs(15);
+
 /// How long a lost file server's end is waited for.
 const SETTLED: Duration = Duration::from_secs(20);
 
@@ -63,6 +66,15 @@ pub struct Launch {
     pub terminal: bool,
     /// What the worker does when it has ended, where nothing of it was undone or could not be, and nothing else is under way.
     pub afterwards: Afterwards,
+}
+
+/// Why a command is not under way, and the streams that it was to have.
+#[derive(Debug)]
+pub struct Unlaunched {
+    /// Why.
+    pub error: ConfineError,
+    /// Whole, for another worker; `None` where they are gone.
+    pub streams: Option<[OwnedFd; 3]>,
 }
 
 /// A worker for one profile: it confines itself, and serves once it has passed its self-test.
@@ -171,37 +183,37 @@ impl Confinement {
         {
             let mut waiting = self.pending.lock().unwrap_or_else(PoisonError::into_inner);
             if waiting.closed || waiting.way_out.is_some() {
-                return Err(ConfineError::WorkerDied);
+                return Err(ConfineError::GoneBefore(waiting.refusal.clone()));
             }
             waiting.way_out = Some(sender);
         }
-        send(self.writer.as_ref(), &Request::WayOut, &[]).await?;
-        let (addresses, sockets) = sockets.await.unwrap_or(Err(ConfineError::WorkerDied))?;
+        match send(self.writer.as_ref(), &Request::WayOut, &[]).await {
+            // What it said last says more.
+            Ok(()) | Err(ConfineError::WorkerDied) => {}
+            Err(error) => return Err(error),
+        }
+        let Ok(made) = sockets.await else {
+            self.ready().await?;
+            return Err(self.gone_before());
+        };
+        let (addresses, sockets) = made?;
         let (way, namespace) = way_out::outside::take(sockets, addresses, self.namespace)?;
         self.namespace = Some(namespace);
         Ok(way)
     }
 
+    fn gone_before(&self) -> ConfineError {
+        let waiting = self.pending.lock().unwrap_or_else(PoisonError::into_inner);
+        ConfineError::GoneBefore(waiting.refusal.clone())
+    }
+
     /// Starts a command. The worker reads of it once it has passed its self-test.
     pub async fn launch(&mut self, launch: Launch) -> Result<Running, ConfineError> {
-        let group = match launch.limits.counting {
-            Counting::Group => Some(Arc::new(Group::make(launch.limits)?)),
-            Counting::Namespace | Counting::Sampled => None,
-        };
-        let door = group.as_deref().map(Group::door).transpose()?;
-        self.calls += 1;
-        let call = self.calls;
-        let (sender, ended) = oneshot::channel();
-        if let (Some(records), Work::Command(_)) = (&self.records, &launch.work) {
-            records.begin().await;
-        }
-        {
-            let mut waiting = self.pending.lock().unwrap_or_else(PoisonError::into_inner);
-            if !waiting.closed {
-                let watch = launch.work.watch();
-                waiting.calls.insert(call, Waiter { watch, sender });
-            }
-        }
+        self.try_launch(launch).await.map_err(|unlaunched| unlaunched.error)
+    }
+
+    /// The same, with the streams given back where no command has them.
+    pub async fn try_launch(&mut self, launch: Launch) -> Result<Running, Unlaunched> {
         let Launch {
             work,
             environment,
@@ -211,8 +223,9 @@ impl Confinement {
             terminal,
             afterwards,
         } = launch;
+        self.calls += 1;
         let start = Start {
-            call,
+            call: self.calls,
             work,
             environment,
             directory,
@@ -220,12 +233,59 @@ impl Confinement {
             terminal,
             afterwards,
         };
-        let descriptors: Vec<OwnedFd> = streams.into_iter().chain(door).collect();
-        let sent = send(self.writer.as_ref(), &Request::Start(start), &descriptors).await;
+        let mut descriptors: Vec<OwnedFd> = streams.into();
+        self.begin(start, &mut descriptors).await.map_err(|error| {
+            descriptors.truncate(3);
+            Unlaunched {
+                error,
+                streams: descriptors.try_into().ok(),
+            }
+        })
+    }
+
+    /// Has the worker begin with a call, and hears that it does.
+    async fn begin(&mut self, start: Start, descriptors: &mut Vec<OwnedFd>) -> Result<Running, ConfineError> {
+        let group = match start.limits.counting {
+            Counting::Group => Some(Arc::new(Group::make(start.limits)?)),
+            Counting::Namespace | Counting::Sampled => None,
+        };
+        descriptors.extend(group.as_deref().map(Group::door).transpose()?);
+        let call = start.call;
+        let (sender, ended) = oneshot::channel();
+        let (begins, taken) = oneshot::channel();
+        if let (Some(records), Work::Command(_)) = (&self.records, &start.work) {
+            records.begin().await;
+        }
+        {
+            let mut waiting = self.pending.lock().unwrap_or_else(PoisonError::into_inner);
+            if !waiting.closed {
+                let watch = start.work.watch();
+                let taken = Some(begins);
+                waiting.calls.insert(call, Waiter { watch, taken, sender });
+            }
+        }
+        let sent = send(self.writer.as_ref(), &Request::Start(start), descriptors).await;
         // Why there is no worker says more than that it cannot be told anything.
         self.ready().await?;
-        sent?;
-        Ok(Running { call, ended, group })
+        match sent {
+            Ok(()) | Err(ConfineError::WorkerDied) => {}
+            Err(error) => return Err(error),
+        }
+        // One that is stopped says nothing; whoever waits for the end of the call sees to that.
+        match tokio::time::timeout(TO_BEGIN, taken).await {
+            Ok(Ok(())) | Err(_) => return Ok(Running { call, ended, group }),
+            Ok(Err(_)) => {}
+        }
+        // It is gone, and with it whoever would have begun. What was put back is told where anything was.
+        match ended.await {
+            Ok(Ok(told)) if !told.violations.is_empty() || told.unsettled.is_some() => {
+                let (tell, ended) = oneshot::channel();
+                // The receiver is here.
+                let _told = tell.send(Ok(told));
+                Ok(Running { call, ended, group })
+            }
+            Ok(_) | Err(_) => Err(self.gone_before()),
+        }
     }
 
     /// Tells a command to stop: `signal` now, SIGKILL for its whole tree after the grace period, or at

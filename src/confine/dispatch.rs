@@ -28,6 +28,17 @@ pub(super) struct Waiting {
     /// Whether a call was told what became of protected names: what was put back before it came with that.
     pub(super) told: bool,
     pub(super) closed: bool,
+    /// Why the worker ended itself, if it said so.
+    pub(super) refusal: Option<StartFailure>,
+}
+
+impl Waiting {
+    /// The worker begins with this call; whether it was launched, and not begun with before.
+    fn begins(&mut self, call: u64) -> bool {
+        let taken = self.calls.get_mut(&call).and_then(|waiter| waiter.taken.take());
+        // Whoever launched it may have given up.
+        taken.map(|taken| taken.send(())).is_some()
+    }
 }
 
 /// What was put back of protected names, and why the rest could not be.
@@ -41,6 +52,8 @@ const LAST_WORD: Duration = Duration::from_secs(15);
 pub(super) struct Waiter {
     /// Whether protected names are settled after it.
     pub(super) watch: Watch,
+    /// Told when the worker begins with it; gone then.
+    pub(super) taken: Option<oneshot::Sender<()>>,
     pub(super) sender: oneshot::Sender<Result<Ended, ConfineError>>,
 }
 
@@ -87,6 +100,24 @@ pub(super) async fn hear_out(reader: &OwnedReadHalf, keeps: Keeps) -> Option<Sta
     refusal
 }
 
+/// Whether the worker is ready.
+async fn first_word(reader: &OwnedReadHalf) -> Result<(), ConfineError> {
+    match next_message(reader.as_ref()).await {
+        Ok(Some(Reply::Ready)) => Ok(()),
+        Ok(Some(Reply::Refused(failure))) => Err(ConfineError::Step(failure)),
+        Ok(Some(Reply::Leaky(hole))) => Err(ConfineError::SelfTest(escape(hole.as_bytes()))),
+        Ok(Some(Reply::Ended(_) | Reply::Present(_) | Reply::WayOut(_) | Reply::Taken(_))) => {
+            Err(ConfineError::Malformed)
+        }
+        Ok(Some(lost @ Reply::Lost(..))) => {
+            unheard::hear(lost);
+            Err(ConfineError::WorkerDied)
+        }
+        Ok(None) => Err(ConfineError::WorkerDied),
+        Err(error) => Err(error),
+    }
+}
+
 /// Hears the worker, and hands what it says to whoever waits for it, until it is gone.
 pub(super) async fn dispatch(
     reader: OwnedReadHalf,
@@ -94,18 +125,7 @@ pub(super) async fn dispatch(
     pending: Pending,
     keeps: Keeps,
 ) {
-    let first = match next_message(reader.as_ref()).await {
-        Ok(Some(Reply::Ready)) => Ok(()),
-        Ok(Some(Reply::Refused(failure))) => Err(ConfineError::Step(failure)),
-        Ok(Some(Reply::Leaky(hole))) => Err(ConfineError::SelfTest(escape(hole.as_bytes()))),
-        Ok(Some(Reply::Ended(_) | Reply::Present(_) | Reply::WayOut(_))) => Err(ConfineError::Malformed),
-        Ok(Some(lost @ Reply::Lost(..))) => {
-            unheard::hear(lost);
-            Err(ConfineError::WorkerDied)
-        }
-        Ok(None) => Err(ConfineError::WorkerDied),
-        Err(error) => Err(error),
-    };
+    let first = first_word(&reader).await;
     let failed = first.is_err();
     // A session that is given up before its first launch waits for nothing.
     let _unread = ready.send(first);
@@ -134,12 +154,20 @@ pub(super) async fn dispatch(
             (_, sockets) if !sockets.is_empty() => break ConfineError::Malformed,
             (Reply::Ended(ended), _) => {
                 let mut waiting = pending.lock().unwrap_or_else(PoisonError::into_inner);
-                let Some(Waiter { sender, watch }) = waiting.calls.remove(&ended.call) else {
+                let Some(Waiter { sender, watch, taken }) = waiting.calls.remove(&ended.call) else {
                     break ConfineError::Malformed;
                 };
+                // It could not begin, and no other is to try.
+                let _unread = taken.map(|taken| taken.send(()));
                 waiting.told |= watch == Watch::ProtectedNames;
                 // Nobody waits for it any more: its outcome is dropped with the receiver.
                 let _unread = sender.send(Ok(ended));
+            }
+            (Reply::Taken(call), _) => {
+                let mut waiting = pending.lock().unwrap_or_else(PoisonError::into_inner);
+                if !waiting.begins(call) {
+                    break ConfineError::Malformed;
+                }
             }
             (Reply::Refused(failure), _) => break ConfineError::Step(failure),
             (Reply::Lost(violations, unsettled), _) => {
@@ -178,6 +206,9 @@ pub(super) async fn dispatch(
     };
     let mut waiting = pending.lock().unwrap_or_else(PoisonError::into_inner);
     waiting.closed = true;
+    if let ConfineError::Step(failure) = &last {
+        waiting.refusal = Some(failure.clone());
+    }
     // Whoever waits for it finds the sender gone.
     waiting.way_out = None;
     let mut last = Some(last);
@@ -187,7 +218,7 @@ pub(super) async fn dispatch(
         // Before anybody hears of the end, so that it is there for whoever asks then.
         waiting.put_back = put_back.take();
     }
-    for (call, Waiter { watch, sender }) in calls {
+    for (call, Waiter { watch, sender, .. }) in calls {
         let end = match (watch, &put_back) {
             // It is an end like another, with what was put back after it, which is told and recorded.
             (Watch::ProtectedNames, Some((violations, unsettled))) => Ok(Ended {

@@ -43,6 +43,9 @@ pub enum ConfineError {
     /// The worker went away in mid-call.
     #[error("the confined worker died; every process of the command was killed")]
     WorkerDied,
+    /// The worker was gone before it began with the call. Another one may.
+    #[error("the confined worker ended before the command: {}; nothing was run", .0.as_ref().map_or_else(|| "it was killed".to_owned(), ToString::to_string))]
+    GoneBefore(Option<StartFailure>),
     /// The worker did not end a command whose time was over.
     #[error(
         "the command was not ended when its time was over or it was told to stop, so its whole session was killed; \

@@ -66,7 +66,7 @@ pub mod wire;
 pub mod worker;
 
 pub use awaiting::Stage;
-pub use confinement::{Confinement, Launch, Setup};
+pub use confinement::{Confinement, Launch, Setup, Unlaunched};
 pub use error::ConfineError;
 pub use protocol::{Afterwards, CommandLimits, End, Expected, LimitKind, Place, StartFailure, Step};
 pub use running::Running;

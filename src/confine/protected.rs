@@ -196,7 +196,9 @@ impl ProtectedNames {
         }
         // Offers expire when the next command starts.
         self.offers = None;
-        let guard = protect::Guard::ahead(&roots, &extra, store, &setup.person, self.known.as_ref());
+        let program = setup.program.as_ref().map(Path::new);
+        let known = self.known.as_ref();
+        let guard = protect::Guard::ahead(&roots, &extra, &setup.names, store, &setup.person, known, program);
         self.guard = Some(guard.map_err(|error| error.to_string())?);
         Ok(())
     }

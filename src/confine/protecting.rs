@@ -4,7 +4,7 @@ use std::ffi::OsString;
 
 use serde::{Deserialize, Serialize};
 
-use super::protect::Person;
+use super::protect::{Names, Person};
 
 /// What the keeper needs to watch protected names.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -13,10 +13,14 @@ pub struct ProtectSetup {
     pub roots: Vec<OsString>,
     /// Protected files by path.
     pub extra: Vec<OsString>,
+    /// What the config makes of the list of names.
+    pub names: Names,
     /// What mounts are to cover.
     pub cover: Covering,
     /// The directory, outside every root, that holds journal, quarantine and copies.
     pub store: OsString,
+    /// The program of this session, which may lie in a root.
+    pub program: Option<OsString>,
     /// Whose git may run or obey what lies in the roots.
     pub person: Person,
 }
@@ -54,4 +58,6 @@ pub struct Violation {
     pub more_settings: u64,
     /// Whether HEAD has another version than what is there now.
     pub is_other_in_head: bool,
+    /// Why it could not be put back, if it could not.
+    pub failed: Option<String>,
 }

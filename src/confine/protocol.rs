@@ -166,6 +166,8 @@ pub enum Reply {
     Refused(StartFailure),
     /// A self-test found a hole; the worker has exited.
     Leaky(String),
+    /// The worker begins with this call. What it was not said of was never started.
+    Taken(u64),
     /// A command ended, and its whole tree with it.
     Ended(Ended),
     /// The sockets of a way out ride along, or why there are none.

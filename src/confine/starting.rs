@@ -7,10 +7,11 @@ use nix::sys::socket::{AddressFamily, SockFlag, SockType, socketpair};
 use nix::unistd::{Pid, getpid};
 
 use super::command::{Task, Told};
-use super::protocol::{Afterwards, Counting, Expected, Kind, Start, StartFailure, Step, Watch};
+use super::protocol::{Afterwards, Counting, Expected, Kind, Reply, Start, StartFailure, Step, Watch};
 use super::runner::{Runner, let_begin};
 use super::spare::{self, Idle, Ours, Spare};
 use super::sys;
+use super::wire::send;
 use super::worker::{Active, Worker};
 
 /// From so many commands on there will be others. Many a session has one.
@@ -55,6 +56,7 @@ impl Worker<'_> {
             Watch::ProtectedNames => self.record()?,
             Watch::Nothing => self.look_first(),
         }
+        self.take_on(start.call);
         let task = Box::new(Task {
             start,
             streams,
@@ -92,6 +94,13 @@ impl Worker<'_> {
         };
         self.active.insert(call, active);
         Ok(())
+    }
+
+    /// Says that another worker may not begin with the call from here on.
+    fn take_on(&self, call: u64) {
+        if send(self.control, &Reply::Taken(call), &[]).is_err() {
+            self.end();
+        }
     }
 
     /// Gives the task to who waits for one of its kind, or to one that a runner makes which is there.

@@ -25,6 +25,7 @@ pub(super) fn reported(violation: protect::Violation) -> Violation {
         settings: violation.named.settings,
         more_settings: violation.named.more as u64,
         is_other_in_head: violation.is_other_in_head,
+        failed: violation.failed,
     }
 }
 
@@ -33,9 +34,10 @@ pub(super) fn bounded(
     (mut violations, unsettled): (Vec<Violation>, Option<String>),
 ) -> (Vec<Violation>, Option<String>) {
     let size = |violation: &Violation| {
+        let why = violation.failed.as_ref().map_or(0, String::len);
         let kept = violation.quarantined.as_ref().map_or(0, |place| place.len());
         let settings: usize = violation.settings.iter().map(Vec::len).sum();
-        violation.path.len() + violation.what.len() + kept + settings
+        violation.path.len() + violation.what.len() + kept + settings + why
     };
     let all = violations.len();
     let mut room = ROOM;
@@ -100,6 +102,7 @@ mod tests {
             settings: Vec::new(),
             more_settings: 0,
             is_other_in_head: false,
+            failed: None,
         };
         let few = vec![violation(4096); 3];
         assert_eq!(bounded((few.clone(), None)), (few, None));

@@ -46,8 +46,13 @@ pub(super) fn hear(reply: Reply) {
     match reply {
         Reply::Lost(violations, unsettled) => keep(violations, unsettled),
         // These say how far it came with what nobody needs any more.
-        Reply::Present(_) | Reply::Ready | Reply::Refused(_) | Reply::Leaky(_) | Reply::Ended(_) | Reply::WayOut(_) => {
-        }
+        Reply::Present(_)
+        | Reply::Ready
+        | Reply::Refused(_)
+        | Reply::Leaky(_)
+        | Reply::Ended(_)
+        | Reply::WayOut(_)
+        | Reply::Taken(_) => {}
     }
 }
 

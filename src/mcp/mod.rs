@@ -14,10 +14,10 @@
 mod asking;
 mod describe;
 mod form;
+mod head;
 pub mod http;
 mod serve;
 mod server;
-mod sieve;
 mod state;
 mod stdio;
 mod streams;

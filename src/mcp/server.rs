@@ -6,19 +6,21 @@ use std::time::{Duration, Instant};
 
 use rmcp::model::{
     CallToolRequestMethod, CallToolRequestParams, CallToolResponse, CompleteRequestMethod, CompleteRequestParams,
-    CompleteResult, ConstString as _, ElicitRequest, ErrorData, Implementation, InputRequest, InputRequests,
+    CompleteResult, ConstString as _, ElicitRequest, ErrorCode, ErrorData, Implementation, InputRequest, InputRequests,
     InputRequiredResult, InputResponses, ListPromptsRequestMethod, ListPromptsResult,
     ListResourceTemplatesRequestMethod, ListResourceTemplatesResult, ListResourcesRequestMethod, ListResourcesResult,
     ListToolsResult, PaginatedRequestParams, ProgressNotificationParam, ServerCapabilities, ServerConfig, Tool,
 };
 use rmcp::service::RequestContext;
 use rmcp::{RoleServer, ServerHandler};
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
 use super::asking::{self, Answering, Brought, Client};
-use super::state::{self, States};
+use super::head::BUSY;
+use super::http::sessions::Ending;
+use super::state::{self, States, Unopened};
 use super::voice::Voice;
 use super::{describe, form};
 use crate::approval::Asked;
@@ -106,9 +108,12 @@ impl Server {
         context: &RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
         let Ok(_room) = self.0.calls.try_acquire() else {
-            return Err(ErrorData::internal_error(
-                "too many calls are under way; try again when some have ended",
-                None,
+            return Err(ErrorData::new(
+                ErrorCode(BUSY),
+                format!(
+                    "busy: {MOST_CALLS} calls are under way or wait, and nothing of this one was done; call again when some have ended"
+                ),
+                Some(json!({"retry": true})),
             ));
         };
         let name = params.name.into_owned();
@@ -123,7 +128,7 @@ impl Server {
         }
         let arguments = Value::Object(params.arguments.unwrap_or_default());
         let binding = state::binding(&name, &arguments);
-        let brought = match self.brought(&binding, params.request_state, params.input_responses) {
+        let brought = match self.brought(&binding, params.request_state, params.input_responses)? {
             Ok(brought) => brought,
             Err(why) => return Ok(describe::result(Err(why)).into()),
         };
@@ -151,7 +156,7 @@ impl Server {
         let done: Result<Output, ToolError> = tokio::select! {
             done = work => done,
             () = asking::pass_on(questions, context, self.0.asking.patience, &cancelled) => Err(ToolError::Pending),
-            () = relay(&context.ct, &cancelled) => Err(ToolError::Pending),
+            () = relay(context, &cancelled) => Err(ToolError::Pending),
             () = beat(context, &step) => Err(ToolError::Pending),
         };
         let asked = returned.lock().ok().and_then(|mut returned| returned.take());
@@ -183,38 +188,37 @@ impl Server {
         Ok(InputRequiredResult::new(Some(questions), Some(sealed)).into())
     }
 
-    /// The answer that came with a call, if one did.
+    /// The answer that came with a call, if one did. What comes without the state of its question answers none: the call is
+    /// asked about anew. A state that is none of this call is an error of the client's, and no answer that a person gave.
     fn brought(
         &self,
         binding: &[u8],
         sealed: Option<String>,
         responses: Option<InputResponses>,
-    ) -> Result<Option<Brought>, ToolError> {
-        let (sealed, responses) = match (sealed, responses) {
-            (None, None) => return Ok(None),
-            (Some(sealed), Some(responses)) => (sealed, responses),
-            (Some(_), None) | (None, Some(_)) => {
-                return Err(ToolError::Denied(
-                    "permission denied: an answer comes as `inputResponses` together with the `requestState` of its question".to_owned(),
-                ));
-            }
+    ) -> Result<Result<Option<Brought>, ToolError>, ErrorData> {
+        let Some(sealed) = sealed else {
+            return Ok(Ok(None));
         };
-        let fingerprint = self.0.states.open_once(binding, &sealed).ok_or_else(|| {
-            ToolError::Denied(
-                "permission denied: the answer belongs to no open question of this call (it came too late, came before, or \
-                 the call is another one); call again without it to be asked anew"
-                    .to_owned(),
-            )
-        })?;
-        let mut responses = responses;
-        let answer = responses
-            .remove(QUESTION)
-            .and_then(|answer| serde_json::from_value(answer).ok());
-        match answer {
-            Some(answer) => Ok(Some(Brought { fingerprint, answer })),
-            None => Err(ToolError::Denied(
-                "permission denied: the answer was not understood".to_owned(),
+        let answer = responses.and_then(|mut responses| responses.remove(QUESTION));
+        let fingerprint = match &answer {
+            Some(_) => self.0.states.open_once(binding, &sealed).map(Some),
+            None => self.0.states.check(binding, &sealed).map(|()| None),
+        };
+        let denied = |why: &str| Ok(Err(ToolError::Denied(format!("permission denied: {why}"))));
+        match (fingerprint, answer) {
+            (Err(Unopened::Forged), _) => Err(ErrorData::invalid_params(
+                "`requestState` was not made for this call, or was changed; send it back as it came, with the same tool and arguments",
+                None,
             )),
+            (Err(Unopened::Over), Some(_)) => denied(
+                "the answer belongs to no open question of this call (it came too late, or came before); call again without \
+                 it to be asked anew",
+            ),
+            (Ok(Some(fingerprint)), Some(answer)) => match serde_json::from_value(answer) {
+                Ok(answer) => Ok(Ok(Some(Brought { fingerprint, answer }))),
+                Err(_) => denied("the answer was not understood"),
+            },
+            (Ok(_) | Err(Unopened::Over), None) | (Ok(None), Some(_)) => Ok(Ok(None)),
         }
     }
 }
@@ -230,9 +234,20 @@ fn told_by(context: &RequestContext<RoleServer>) -> CallRequest {
     }
 }
 
-/// Has a call stopped that its client gave up; never ends.
-async fn relay(given_up: &CancellationToken, cancelled: &CancellationToken) {
-    given_up.cancelled().await;
+/// Has a call stopped that its client gave up, alone or with its session; never ends.
+async fn relay(context: &RequestContext<RoleServer>, cancelled: &CancellationToken) {
+    let parts = context.extensions.get::<http::request::Parts>();
+    let session = parts.and_then(|parts| parts.extensions.get::<Ending>());
+    let ended = async {
+        match session {
+            Some(Ending(session)) => session.cancelled().await,
+            None => std::future::pending().await,
+        }
+    };
+    tokio::select! {
+        () = context.ct.cancelled() => {}
+        () = ended => {}
+    }
     cancelled.cancel();
     std::future::pending::<()>().await;
 }

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use rmcp::model::{RequestStateCodec, SealOptions};
+use rmcp::model::{RequestStateCodec, RequestStateError, SealOptions};
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
@@ -32,6 +32,15 @@ pub(super) struct States {
 struct Open {
     fingerprint: String,
     until: Instant,
+}
+
+/// Why a state does not open.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Unopened {
+    /// It was made elsewhere, for another call, or was changed.
+    Forged,
+    /// It was opened before, or it is too late.
+    Over,
 }
 
 impl States {
@@ -71,11 +80,27 @@ impl States {
 
     /// The fingerprint of the question that this state was sealed for, if this very call asked it, it is not too late, and
     /// nobody has opened it before.
-    pub(super) fn open_once(&self, call: &[u8], sealed: &str) -> Option<String> {
-        let nonce = self.codec.open_with(sealed, call).ok()?;
-        let nonce = Nonce::try_from(nonce.as_slice()).ok()?;
-        let open = self.open().remove(&nonce)?;
-        (open.until > Instant::now()).then_some(open.fingerprint)
+    pub(super) fn open_once(&self, call: &[u8], sealed: &str) -> Result<String, Unopened> {
+        let nonce = self.nonce(call, sealed)?;
+        let open = self.open().remove(&nonce).ok_or(Unopened::Over)?;
+        if open.until > Instant::now() {
+            Ok(open.fingerprint)
+        } else {
+            Err(Unopened::Over)
+        }
+    }
+
+    /// Whether this state is one of this process, sealed for this very call. It is not opened.
+    pub(super) fn check(&self, call: &[u8], sealed: &str) -> Result<(), Unopened> {
+        self.nonce(call, sealed).map(|_nonce| ())
+    }
+
+    fn nonce(&self, call: &[u8], sealed: &str) -> Result<Nonce, Unopened> {
+        let nonce = self.codec.open_with(sealed, call).map_err(|error| match error {
+            RequestStateError::Expired => Unopened::Over,
+            _ => Unopened::Forged,
+        })?;
+        Nonce::try_from(nonce.as_slice()).map_err(|_| Unopened::Forged)
     }
 
     fn open(&self) -> MutexGuard<'_, BTreeMap<Nonce, Open>> {
@@ -108,8 +133,8 @@ mod tests {
         let states = states();
         let call = binding("write_file", &json!({"path": "a"}));
         let sealed = states.seal(&call, "f").unwrap();
-        assert_eq!(states.open_once(&call, &sealed).as_deref(), Some("f"));
-        assert_eq!(states.open_once(&call, &sealed), None);
+        assert_eq!(states.open_once(&call, &sealed).as_deref(), Ok("f"));
+        assert_eq!(states.open_once(&call, &sealed), Err(Unopened::Over));
     }
 
     #[test]
@@ -121,10 +146,10 @@ mod tests {
             binding("write_file", &json!({"path": "b"})),
             binding("edit_file", &json!({"path": "a"})),
         ] {
-            assert_eq!(states.open_once(&other, &sealed), None);
+            assert_eq!(states.open_once(&other, &sealed), Err(Unopened::Forged));
         }
-        assert_eq!(others.open_once(&call, &sealed), None);
-        assert_eq!(states.open_once(&call, &sealed).as_deref(), Some("f"));
+        assert_eq!(others.open_once(&call, &sealed), Err(Unopened::Forged));
+        assert_eq!(states.open_once(&call, &sealed).as_deref(), Ok("f"));
     }
 
     #[test]
@@ -136,10 +161,10 @@ mod tests {
             let mut touched = sealed.clone().into_bytes();
             touched[index] ^= 1;
             let touched = String::from_utf8_lossy(&touched).into_owned();
-            assert_eq!(states.open_once(&call, &touched), None, "{index}");
+            assert_eq!(states.open_once(&call, &touched), Err(Unopened::Forged), "{index}");
         }
-        assert_eq!(states.open_once(&call, ""), None);
-        assert!(states.open_once(&call, &sealed).is_some());
+        assert_eq!(states.open_once(&call, ""), Err(Unopened::Forged));
+        assert!(states.open_once(&call, &sealed).is_ok());
     }
 
     #[test]
@@ -148,7 +173,7 @@ mod tests {
         let call = binding("shell", &json!({}));
         let sealed = states.seal(&call, "f").unwrap();
         std::thread::sleep(Duration::from_millis(40));
-        assert_eq!(states.open_once(&call, &sealed), None);
+        assert_eq!(states.open_once(&call, &sealed), Err(Unopened::Over));
     }
 
     #[test]
@@ -160,6 +185,6 @@ mod tests {
             states.seal(&call, "f").unwrap();
         }
         assert_eq!(states.open().len(), MOST);
-        assert_eq!(states.open_once(&call, &first), None);
+        assert_eq!(states.open_once(&call, &first), Err(Unopened::Over));
     }
 }

@@ -26,6 +26,11 @@ impl Values {
         }
     }
 
+    /// Whether the next byte stands in a string.
+    pub(super) const fn is_in_string(&self) -> bool {
+        !matches!(self.place, Place::Outside)
+    }
+
     /// Counts on; whether there are too many by now.
     pub(super) const fn take(&mut self, byte: u8) -> bool {
         self.place = match (self.place, byte) {

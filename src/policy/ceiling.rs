@@ -15,9 +15,10 @@ use super::decision::Mode;
 use super::environment::{EnvRule, VarName};
 use super::grant::Origin;
 use super::limits::Limits;
+use super::name_pattern::NamePattern;
 use super::network::{Network, Reached, UnixSockets};
 use super::path::{AbsPath, escape};
-use super::policy::{HomeChoice, OsSandbox, Policy};
+use super::policy::{HomeChoice, OsSandbox, Policy, Protect};
 use super::right::Rights;
 
 /// The ceilings a policy stands under.
@@ -173,6 +174,10 @@ impl Policy {
                 HomeChoice::Real => self.home,
             };
             self.protect = self.protect.and(&most.protect);
+            self.names.add.extend(most.names.add.iter().cloned());
+            if most.protect != Protect::None {
+                self.names.except.clear();
+            }
         }
         self.ceilings.all = ceilings;
         self.ceilings.cuts.extend(found);
@@ -244,6 +249,11 @@ impl Policy {
         }
         if self.protect.and(&most.protect).word() != self.protect.word() {
             cut("sandbox.protect", setting("sandbox.protect", self.protect.word()));
+        }
+        if most.protect != Protect::None && !self.names.except.is_empty() {
+            let names: Vec<&str> = self.names.except.iter().map(NamePattern::as_str).collect();
+            let value = format!("{{except: [{}]}}", names.join(", "));
+            cut("sandbox.protect", setting("sandbox.protect", &value));
         }
         if self.protect_fallback > most.protect_fallback {
             cut("sandbox.protect_fallback", setting("sandbox.protect_fallback", "undo"));

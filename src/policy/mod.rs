@@ -16,10 +16,12 @@ pub mod grant;
 pub(crate) mod hex;
 pub mod hosts;
 pub mod limits;
+mod name_pattern;
 pub mod network;
 pub mod path;
 #[expect(clippy::module_inception, reason = "the policy is the idea this floor is named for")]
 mod policy;
+pub mod protected;
 pub mod right;
 pub mod rule;
 pub mod shell;
@@ -35,6 +37,7 @@ pub use environment::{EnvRule, Environment, VarName};
 pub use grant::{Access, Deny, Grant, Origin, Pattern, Scope, Target};
 pub use hosts::{Host, HostAccess, HostList, HostName, HostPattern, HostRule, HostWitness, PatternError, Place, Ports};
 pub use limits::Limits;
+pub use name_pattern::{NameChanges, NamePattern, NamePatternError};
 pub use network::{Network, OwnNetwork, Reached, UnixSockets};
 pub use path::AbsPath;
 pub use policy::{

@@ -10,6 +10,7 @@ use super::decision::{Demand, Mode};
 use super::environment::Environment;
 use super::grant::{Access, Deny, Given, Grant, Origin, Scope};
 use super::limits::Limits;
+use super::name_pattern::NameChanges;
 use super::network::{Network, OwnNetwork, UnixSockets};
 use super::path::{AbsPath, escape};
 use super::right::{Operation, Rights};
@@ -28,6 +29,8 @@ pub struct Policy {
     pub base: Vec<BasePath>,
     /// Whether names the host will later trust or run are protected below writable roots.
     pub protect: Protect,
+    /// Which names that is, beside the list.
+    pub names: NameChanges,
     /// What to do about protected names where a write-deny cannot be held.
     pub protect_fallback: ProtectFallback,
     /// What to do about a deny inside a granted root where it cannot be held.

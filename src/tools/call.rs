@@ -9,8 +9,8 @@ use nix::sys::signal::Signal;
 use tokio::sync::mpsc;
 
 use super::network::NetworkUse;
-use super::outcome::Restored;
 use super::plan::PlanError;
+use super::restored::{Changed, MEANWHILE, Restored};
 use crate::audit::AuditError;
 use crate::confine::io::{IoError, OutputMode, Stdin};
 use crate::confine::{ConfineError, StartFailure};
@@ -40,7 +40,8 @@ pub struct ShellCall {
     pub stdin: Stdin,
     /// Where its output goes.
     pub output: OutputMode,
-    /// How much of each stream is kept, head and tail, where the config does not say.
+    /// How much of each stream is kept, head and tail, where the config does not say; without a word of the caller's either, one
+    /// mebibyte of what is captured, and all of what is streamed.
     pub kept: Option<u64>,
     /// Signals that stop it: the first is passed on and the tree killed after a grace period, the
     /// second kills at once.
@@ -107,13 +108,13 @@ pub enum ToolError {
         network: NetworkUse,
     },
     /// It failed, and protected names had been changed meanwhile.
-    #[error("{failure}{}", aftermath(.restored, .unsettled.as_deref()))]
+    #[error("{failure}{}", aftermath(.changed, .unsettled.as_deref()))]
     PutBack {
         /// Why.
         #[source]
         failure: Box<ToolError>,
-        /// Protected names that were restored.
-        restored: Vec<Restored>,
+        /// Protected names that were changed.
+        changed: Changed,
         /// Why others could not be, if they could not; escaped.
         unsettled: Option<String>,
     },
@@ -138,13 +139,13 @@ impl ToolError {
     }
 
     /// The same with what was put back of protected names, if anything was.
-    pub(super) fn with_put_back(self, restored: Vec<Restored>, unsettled: Option<String>) -> Self {
+    pub(super) fn with_put_back(self, restored: &[Restored], unsettled: Option<String>) -> Self {
         if restored.is_empty() && unsettled.is_none() {
             return self;
         }
         Self::PutBack {
             failure: Box::new(self),
-            restored,
+            changed: Changed::of(restored),
             unsettled,
         }
     }
@@ -170,8 +171,8 @@ impl ToolError {
 }
 
 /// A line for each.
-fn aftermath(restored: &[Restored], unsettled: Option<&str>) -> String {
-    let restored = restored.iter().map(Restored::told);
+fn aftermath(changed: &Changed, unsettled: Option<&str>) -> String {
+    let restored = changed.told(MEANWHILE);
     let unsettled = unsettled.map(|why| format!("protected names could not be restored: {why}"));
     let lines: Vec<String> = [String::new()].into_iter().chain(restored).chain(unsettled).collect();
     lines.join("\n")

@@ -10,7 +10,8 @@ use nix::sys::signal::Signal;
 
 use super::deciding::decide;
 use super::executor::Executor;
-use super::outcome::{Restored, Then, shown};
+use super::outcome::shown;
+use super::restored::{Restored, Then};
 use super::shell::NAME;
 use crate::approval::{AnswerOf, ApprovalRequest, DecidedBy, Lazy, Presentation, Remember};
 use crate::confine::Confinement;

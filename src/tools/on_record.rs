@@ -4,9 +4,10 @@ use super::call::{ShellCommand, ToolError};
 use super::executor::Executor;
 use super::footing::Footing;
 use super::network::NetworkUse;
-use super::outcome::{Outcome, Recovery, Status};
+use super::outcome::{Outcome, Status};
 use super::plan::{self, ProfileDigest, Walls};
 use super::recorder::{self, CommandEnd, Recorder};
+use super::restored::{Recovery, Restored};
 use super::session::Session;
 use crate::backend::status::ClauseStatus;
 use crate::config::NamedFile;
@@ -50,7 +51,7 @@ impl Executor {
     pub(super) async fn with_recovery(&self, error: ToolError) -> ToolError {
         let Recovery { restored, unsettled } = Unheard::take().into();
         match self.record_restored(None, &restored).await {
-            Ok(()) => error.with_put_back(restored, unsettled),
+            Ok(()) => error.with_put_back(&restored, unsettled),
             Err(unrecorded) => unrecorded,
         }
     }
@@ -82,7 +83,12 @@ impl Executor {
     }
 
     /// The same for how it ended.
-    pub(super) async fn record_end(&self, outcome: &Outcome, call: Option<&str>) -> Result<(), ToolError> {
+    pub(super) async fn record_end(
+        &self,
+        outcome: &Outcome,
+        restored: &[Restored],
+        call: Option<&str>,
+    ) -> Result<(), ToolError> {
         let Some(recorder) = &self.deciding.recorder else {
             return Ok(());
         };
@@ -90,7 +96,7 @@ impl Executor {
             status: &outcome.status,
             duration: Some(outcome.duration.as_secs_f64()),
             output_bytes: Some(outcome.output_bytes),
-            restored: &outcome.restored,
+            restored,
             unsettled: outcome.unsettled.as_deref(),
             network: outcome.network.as_ref(),
             explained: outcome.explained.as_ref(),

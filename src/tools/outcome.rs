@@ -1,7 +1,5 @@
 //! What came of a call.
 
-use std::ffi::OsString;
-use std::os::unix::ffi::OsStrExt as _;
 use std::time::Duration;
 
 use schemars::JsonSchema;
@@ -9,8 +7,7 @@ use serde::Serialize;
 
 use super::explain::Explained;
 use super::network::NetworkUse;
-use crate::confine::protocol::Violation;
-use crate::confine::unheard::Unheard;
+use super::restored::Changed;
 use crate::confine::{ConfineError, End, LimitKind};
 use crate::policy::path::escape;
 
@@ -35,8 +32,9 @@ pub struct Outcome {
     pub stdout: String,
     /// Standard error as far as it was kept; empty when it was streamed.
     pub stderr: String,
-    /// Protected names that the command changed and that were restored.
-    pub restored: Vec<Restored>,
+    /// Protected names that the command changed.
+    #[serde(flatten)]
+    pub changed: Changed,
     /// Why protected names could not be restored, if they could not.
     pub unsettled: Option<String>,
     /// What it tried to reach; absent where the network is no list of hosts.
@@ -48,140 +46,6 @@ pub struct Outcome {
     /// How to find out what was denied to it; absent where the config does not want it, or nothing sounds like a refusal.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hint: Option<String>,
-}
-
-/// A protected name that was restored.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct Restored {
-    /// The protected path, escaped; of a long one the beginning, and its length.
-    pub path: String,
-    /// All of it.
-    #[serde(skip)]
-    pub(super) whole: OsString,
-    /// What the command did to it.
-    pub what: String,
-    /// Where the intruder is kept, escaped.
-    pub quarantined: Option<String>,
-    /// The settings of a git config that were undone, escaped; what else it sets stays. Absent where none was the reason.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub settings: Vec<String>,
-    /// How many more settings were undone; absent where there are none.
-    #[serde(skip_serializing_if = "is_none")]
-    pub more_settings: u64,
-    /// Whether HEAD has another version than what is there now, so that a commit of everything would revert it.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    pub is_other_in_head: bool,
-    /// Whether a person saw the change and wanted it all the same.
-    pub then: Then,
-}
-
-/// Why what is gone was not put back.
-pub const GONE: &str = "a socket or device can only be made again by who made it";
-
-impl Restored {
-    /// What is to be said of it.
-    pub(super) fn told(&self) -> String {
-        if self.is_gone() {
-            return format!("{} is protected and is gone; {GONE}", self.path);
-        }
-        let because = self.because();
-        let kept = self
-            .quarantined
-            .as_ref()
-            .map(|place| format!("; what was there is kept in {place}"));
-        format!(
-            "{} is protected and was {} meanwhile; restored{because}{}{}",
-            self.path,
-            self.what,
-            kept.unwrap_or_default(),
-            self.warning()
-        )
-    }
-
-    /// Whether it was something that cannot be made again.
-    pub fn is_gone(&self) -> bool {
-        self.what == "gone"
-    }
-
-    /// What a commit of everything would do, where HEAD has another version.
-    pub fn warning(&self) -> String {
-        if !self.is_other_in_head {
-            return String::new();
-        }
-        let now = match self.what.as_str() {
-            "created" => "there is none now; do not commit that",
-            _ => "what is there now is the old one; do not commit it",
-        };
-        format!(". HEAD has another version of it: {now} by accident")
-    }
-
-    /// Which settings were undone, where some were the reason.
-    pub fn because(&self) -> String {
-        if self.settings.is_empty() {
-            return String::new();
-        }
-        let mut names: Vec<String> = self.settings.iter().map(|name| format!("`{name}`")).collect();
-        if self.more_settings > 0 {
-            names.push(format!("{} more", self.more_settings));
-        }
-        let last = names.pop().unwrap_or_default();
-        let all = match names.as_slice() {
-            [] => last,
-            others => format!("{} and {last}", others.join(", ")),
-        };
-        format!(" as to {all}, which may make git run something or lead it elsewhere")
-    }
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "what serde asks for")]
-fn is_none(count: &u64) -> bool {
-    *count == 0
-}
-
-/// What became of a change after it was undone.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Then {
-    /// It stayed undone.
-    StayedUndone,
-    /// A person saw it and approved: it is there again.
-    PutBack,
-    /// A person approved, and it could not be put back, for this reason.
-    NotPutBack(String),
-}
-
-impl From<Violation> for Restored {
-    fn from(violation: Violation) -> Self {
-        Self {
-            // The worker said it: nothing it says moves a cursor, or fills a screen.
-            path: shown(violation.path.as_bytes()),
-            what: shown(violation.what.as_bytes()),
-            quarantined: violation.quarantined.as_ref().map(|path| shown(path.as_bytes())),
-            settings: violation.settings.iter().map(|name| shown(name)).collect(),
-            more_settings: violation.more_settings,
-            is_other_in_head: violation.is_other_in_head,
-            whole: violation.path,
-            then: Then::StayedUndone,
-        }
-    }
-}
-
-/// What was put back of protected names that no call has heard of.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Recovery {
-    /// What was.
-    pub restored: Vec<Restored>,
-    /// Why the rest was not.
-    pub unsettled: Option<String>,
-}
-
-impl From<Unheard> for Recovery {
-    fn from(unheard: Unheard) -> Self {
-        Self {
-            restored: unheard.violations.into_iter().map(Into::into).collect(),
-            unsettled: unheard.unsettled.map(|why| escape(why.as_bytes())),
-        }
-    }
 }
 
 /// What somebody else chose, for people: escaped, and of a long one the beginning.
@@ -341,7 +205,9 @@ fn seconds<S: serde::Serializer>(duration: &Duration, serializer: S) -> Result<S
 
 #[cfg(test)]
 mod tests {
+    use super::super::restored::Restored;
     use super::*;
+    use crate::confine::protocol::Violation;
     use crate::confine::{StartFailure, Step};
 
     #[test]
@@ -361,6 +227,7 @@ mod tests {
             settings: vec![evil.into()],
             more_settings: 0,
             is_other_in_head: true,
+            failed: Some(evil.to_owned()),
         };
         let shown = serde_json::to_string(&Restored::from(violation)).unwrap();
         let statuses =
@@ -383,6 +250,7 @@ mod tests {
             settings: vec![path.into_bytes()],
             more_settings: 0,
             is_other_in_head: false,
+            failed: None,
         };
         for letter in ["a", "ä", "\u{1b}"] {
             let restored = Restored::from(violation(long(letter)));

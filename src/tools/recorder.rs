@@ -15,8 +15,9 @@ pub(super) use open::OpenCall;
 
 use super::call::{ShellCall, ToolError};
 use super::executor::Places;
-use super::outcome::{Restored, Status};
+use super::outcome::Status;
 use super::plan::ProfileDigest;
+use super::restored::Restored;
 use crate::approval::{Record, random};
 use crate::audit::event::{self, Event, SessionEnd, SessionStart};
 use crate::audit::{AuditError, AuditLog, Durability, Keeping, Place, Text};

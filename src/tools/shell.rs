@@ -1,38 +1,40 @@
 //! The shell tool: one command line or program, judged, asked about, confined, run.
 
-use std::sync::Arc;
-use std::time::{Duration, Instant};
-
 use nix::sys::signal::Signal;
 use serde_json::Value;
 use tokio::sync::mpsc;
 
-use super::call::{ShellCall, ToolError, argv, words};
+use super::begun::{Begun, Order};
+use super::call::{ShellCall, ToolError};
 use super::deciding::{Deciding, decide};
-use super::executor::Executor;
+use super::executor::{Derived, Executor};
 use super::explain::Explained;
 use super::explain::hidden::Seen;
 use super::explain::hint::hint;
 use super::explain::judge::explained;
 use super::footing::Footing;
 use super::guarded::{AGAIN, asked, ruled};
-use super::limits::command_limits;
-use super::network::{About, Asker, Bounds, HostGate, NetworkUse, Way};
+use super::network::{NetworkUse, Way};
 use super::offers::Offered;
-use super::outcome::{Outcome, Restored, Status, lossy};
+use super::outcome::{Outcome, Status, lossy};
 use super::permission::{Overruled, Permit, Wanted};
 use super::plan::ProfileDigest;
 use super::recorder::{self, CallId, OpenCall};
+use super::restored::{Changed, Restored};
 use super::tool::{ApprovalContext, Assessment};
+use super::under_way::{UnderWay, run, within_a_stop};
 use crate::approval::ApprovalRequest;
-use crate::confine::io::{OutputMode, ParentEnds, Relayed, Stdin, prepare};
-use crate::confine::protocol::{End, Ended, Work};
-use crate::confine::{ConfineError, Confinement, Expected, Launch};
+use crate::confine::io::{OutputMode, Stdin, prepare};
+use crate::confine::{Confinement, Expected};
 use crate::policy::AbsPath;
 use crate::policy::path::escape;
+use crate::profile::Asked;
 
 /// The name under which `tools:` speaks of the shell tool.
 pub const NAME: &str = "shell";
+
+/// How much of each stream is kept where neither the config nor the caller says.
+const KEPT: u64 = 1024 * 1024;
 
 /// Who decides what comes up while a command runs, and what it is told of the command.
 #[derive(Debug)]
@@ -134,62 +136,49 @@ impl Executor {
         permit: Permit,
         meanwhile: Meanwhile,
     ) -> Result<Outcome, ToolError> {
+        self.hold_directory(directory)?;
+        let (child, parent) = prepare(std::mem::replace(&mut call.stdin, Stdin::Null), call.output)?;
+        let derived = self.profile(&permit.call)?;
+        let (profile, digest) = (&derived.profile, derived.digest());
+        let order = Order {
+            call: &mut call,
+            directory,
+            permit: &permit,
+            derived: &derived,
+            meanwhile: &meanwhile,
+            hold: parent.hold(),
+            terminal: child.controlling_terminal,
+        };
+        let begun = self.begin(order, [child.stdin, child.stdout, child.stderr]).await?;
+        let Begun {
+            mut worker,
+            running,
+            way,
+            standing,
+            session,
+            started,
+            timeout,
+            stop,
+        } = begun;
         let Permit {
             call: permitted,
             search,
             ..
         } = permit;
-        self.hold_directory(directory)?;
-        let (child, parent) = prepare(std::mem::replace(&mut call.stdin, Stdin::Null), call.output)?;
-        let derived = self.profile(&permitted)?;
-        let profile = &derived.profile;
-        // How many processes are counted may turn out otherwise, with the regime. Then the command makes its own.
-        let limits = command_limits(&profile.limits, call.timeout, self.counting(profile));
-        let expected = Expected::command(child.controlling_terminal, limits);
-        let mut worker = match self.workers.expecting(&derived, self.afterwards).await {
-            Some(worker) => worker,
-            None => self.start_worker(profile, expected, &permitted.asked).await?,
-        };
-        let digest = derived.digest();
-        worker = self.unless_stopped(worker, digest, &mut call.stops).await?;
         let name = meanwhile.call.as_deref();
-        if let Err(error) = self.record_start(&call.command, directory, &digest, name).await {
-            return finished(worker, error).await;
-        }
-        let standing = match self.standing(profile, worker.session()) {
-            Ok(standing) => standing,
-            Err(error) => return finished(worker, error).await,
+        let kept = match call.output {
+            OutputMode::Capture => Some(call.kept.unwrap_or(KEPT)),
+            OutputMode::Stream => call.kept,
         };
-        let session = worker.session().path().to_owned();
-        let about = About {
-            call: meanwhile.call.clone(),
-            tool_name: meanwhile.tool_name.clone(),
-            command: escape(&words(&call.command)),
-            caller: meanwhile.caller.clone(),
-            digest,
-            bounds: Bounds::of(&self.policy, &self.narrowing),
-        };
-        let asker = meanwhile.deciding.map(|deciding| Asker {
-            deciding,
-            hold: parent.hold(),
-        });
-        let way = match Way::open(&mut worker, profile, about, asker, None).await {
-            Ok(way) => way,
-            Err(error) => return finished(worker, error).await,
-        };
-        let launch = Launch {
-            work: Work::Command(argv(call.command.clone())),
-            environment: self.environment(profile, &search, &worker, &call.environment, way.as_ref()),
-            directory: directory.as_path().as_os_str().to_owned(),
-            limits: command_limits(&profile.limits, call.timeout, self.counting(profile)),
-            terminal: child.controlling_terminal,
-            afterwards: self.afterwards,
-            streams: [child.stdin, child.stdout, child.stderr],
-        };
-        let output = profile.limits.output.or(call.kept);
-        let started = Instant::now();
+        let output = profile.limits.output.or(kept);
         let gate = way.as_ref().map(Way::gate);
-        let done = Box::pin(run(&mut worker, launch, parent, output, &mut call.stops, gate)).await;
+        let under_way = UnderWay {
+            running,
+            timeout,
+            gate,
+            stop,
+        };
+        let done = Box::pin(run(&worker, under_way, parent, output, &mut call.stops)).await;
         let duration = started.elapsed();
         let network = match way {
             Some(way) => Some(way.close().await),
@@ -227,28 +216,37 @@ impl Executor {
             output_bytes,
             stdout: lossy(relayed.stdout.into_bytes()),
             stderr,
-            restored,
+            changed: Changed::of(&restored),
             unsettled: ended.unsettled.map(|why| escape(why.as_bytes())),
             network,
             explained,
         };
-        self.record_end(&outcome, name).await?;
+        self.record_end(&outcome, &restored, name).await?;
         Ok(outcome)
     }
 
-    /// The worker, unless somebody stopped the call while it was made ready: they want no command.
-    async fn unless_stopped(
+    /// A worker, unless somebody stopped the call while it was made ready: they want no command.
+    pub(super) async fn ready_worker(
         &mut self,
-        worker: Confinement,
-        digest: ProfileDigest,
+        derived: &Derived,
+        expected: Expected,
+        asked: &Asked,
         stops: &mut mpsc::Receiver<Signal>,
     ) -> Result<Confinement, ToolError> {
-        match stops.try_recv() {
-            Ok(signal) => {
-                self.workers.keep(digest, worker).await;
+        let ready = async {
+            match self.workers.expecting(derived, self.afterwards).await {
+                Some(worker) => Ok(worker),
+                None => self.start_worker(&derived.profile, expected, asked).await,
+            }
+        };
+        let (worker, stop) = within_a_stop(ready, stops).await?;
+        let worker = worker?;
+        match stop.or_else(|| stops.try_recv().ok()) {
+            Some(signal) => {
+                self.workers.keep(derived.digest(), worker).await;
                 Err(ToolError::Stopped(signal))
             }
-            Err(_) => Ok(worker),
+            None => Ok(worker),
         }
     }
 
@@ -283,7 +281,12 @@ impl Executor {
     }
 
     /// What is told of a command that failed while it was under way: what it had tried to reach is told and recorded, too.
-    async fn failed_under_way(&self, error: ToolError, network: Option<NetworkUse>, name: Option<&str>) -> ToolError {
+    pub(super) async fn failed_under_way(
+        &self,
+        error: ToolError,
+        network: Option<NetworkUse>,
+        name: Option<&str>,
+    ) -> ToolError {
         if let Err(unrecorded) = self.record_failure(&error, network.as_ref(), name).await {
             return unrecorded;
         }
@@ -301,92 +304,4 @@ impl Executor {
 async fn finished<T>(worker: Confinement, error: ToolError) -> Result<T, ToolError> {
     worker.finish().await;
     Err(error)
-}
-
-/// How long a command may still be under way when its time is over, or it was told to stop. Whoever watches it ends it
-/// then, and putting protected names back takes a while; but where the kernel knows no scopes for signals, a command in
-/// namespaces can stop who watches it.
-pub(super) const OVERDUE: Duration = Duration::from_secs(15);
-
-/// How a command ended, what it said, and the signal that stopped it, if one did.
-type Done = (Ended, Relayed, Option<i32>);
-
-/// Launches a command and serves its streams until its tree is dead.
-async fn run(
-    worker: &mut Confinement,
-    launch: Launch,
-    parent: ParentEnds,
-    output: Option<u64>,
-    stops: &mut mpsc::Receiver<Signal>,
-    gate: Option<Arc<HostGate>>,
-) -> Result<Done, ToolError> {
-    let timeout = launch.limits.timeout_ms.map(Duration::from_millis);
-    let mut running = worker.launch(launch).await?;
-    let mut must_end = std::pin::pin!(running.must_end());
-    let end = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
-    let mut overdue = end.and_then(|end| end.checked_add(OVERDUE));
-    let worker = &*worker;
-    let (dead, tree_is_dead) = tokio::sync::oneshot::channel::<()>();
-    let (broken, mut broken_pipe) = mpsc::channel::<()>(1);
-    let relay = async {
-        let relayed = parent
-            .relay(output, async {
-                // The other side is dropped only after it has fired.
-                let _fired = tree_is_dead.await;
-            })
-            .await;
-        if relayed.as_ref().map_or(true, |relayed| relayed.broken_pipe) {
-            // Nobody listens when the command has ended already.
-            let _told = broken.send(()).await;
-        }
-        relayed
-    };
-    let mut stopped = None;
-    let mut is_ending = false;
-    let ended = async {
-        let ended = loop {
-            tokio::select! {
-                // Its end counts first: a stop that comes with it comes too late, also where nobody looked for a while.
-                biased;
-                ended = running.ended() => break ended,
-                () = at(overdue) => break Err(ConfineError::Unresponsive),
-                Some(signal) = stops.recv() => {
-                    stopped.get_or_insert(signal as i32);
-                    overdue.get_or_insert(Instant::now() + OVERDUE);
-                    worker.cancel(&running, signal).await?;
-                }
-                () = &mut must_end, if !is_ending => {
-                    is_ending = true;
-                    overdue.get_or_insert(Instant::now() + OVERDUE);
-                    worker.cancel(&running, Signal::SIGKILL).await?;
-                }
-                Some(()) = broken_pipe.recv() => {
-                    stopped.get_or_insert(Signal::SIGPIPE as i32);
-                    overdue.get_or_insert(Instant::now() + OVERDUE);
-                    worker.cancel(&running, Signal::SIGKILL).await?;
-                }
-            }
-        };
-        // A question that is open holds up what is left of the output.
-        if let Some(gate) = gate {
-            gate.end();
-        }
-        let _drained = dead.send(());
-        ended
-    };
-    let (relayed, ended) = tokio::join!(relay, ended);
-    let mut ended = ended?;
-    if let (End::Lost, Some(true)) = (&ended.end, end.map(|end| end <= Instant::now())) {
-        // Whoever was to say that its time was over went with it.
-        ended.end = End::TimedOut;
-    }
-    Ok((ended, relayed?, stopped))
-}
-
-/// Waits for a moment; for none, for ever.
-pub(super) async fn at(moment: Option<Instant>) {
-    match moment {
-        Some(moment) => tokio::time::sleep_until(moment.into()).await,
-        None => std::future::pending().await,
-    }
 }

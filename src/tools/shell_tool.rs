@@ -19,6 +19,7 @@ use super::network::NetworkUse;
 use super::outcome::Outcome;
 use super::permission::{Overruled, Permit, Wanted};
 use super::recorder::Recorder;
+use super::restored::MEANWHILE;
 use super::room::Takes;
 use super::session::Shared;
 use super::shell::{Meanwhile, NAME};
@@ -232,8 +233,8 @@ fn output(outcome: &Outcome) -> Result<Output, ToolError> {
             OutputEnd::Failed
         }
     };
-    for restored in &outcome.restored {
-        add(&format!("[{}]", restored.told()));
+    for line in outcome.changed.told(MEANWHILE) {
+        add(&format!("[{line}]"));
     }
     if let Some(why) = &outcome.unsettled {
         add(&format!("[protected names could not be restored: {why}]"));

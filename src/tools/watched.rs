@@ -9,9 +9,9 @@ use super::plan::Surroundings;
 use crate::backend::namespaces::PrivateCopy;
 use crate::config::ABSENT;
 use crate::confine::ConfineError;
-use crate::confine::protect::{self, Person, ProtectError};
+use crate::confine::protect::{self, Names, Person, ProtectError};
 use crate::confine::protocol::{Covered, Covering, ProtectSetup};
-use crate::policy::{AbsPath, Access, Operation, Policy, Protect, Right};
+use crate::policy::{AbsPath, Access, NamePattern, Operation, Policy, Protect, Right};
 use crate::profile::{FileReach as _, Profile};
 
 /// What protected names are looked for in, where there is anything to look for.
@@ -33,10 +33,22 @@ pub(super) fn setup(policy: &Policy, envelope: &Profile, store: &Path, person: &
     Some(ProtectSetup {
         roots: writable.into_iter().collect(),
         extra: extra.iter().map(|path| path.as_path().as_os_str().to_owned()).collect(),
+        names: names(policy),
         cover,
         store: store.as_os_str().to_owned(),
+        // Nobody refuses to work because it cannot be told.
+        program: std::env::current_exe().ok().map(PathBuf::into_os_string),
         person: person.clone(),
     })
+}
+
+/// What the config makes of the list of names.
+pub(super) fn names(policy: &Policy) -> Names {
+    let each = |patterns: &BTreeSet<NamePattern>| patterns.iter().map(|pattern| pattern.as_str().to_owned()).collect();
+    Names {
+        add: each(&policy.names.add),
+        except: each(&policy.names.except),
+    }
 }
 
 /// The protected entries that a start would find now.
@@ -52,7 +64,7 @@ pub(super) fn present(policy: &Policy, envelope: &Profile, person: &Person) -> R
                 .any(|root| root.identity == ABSENT && root.path.as_path() == Path::new(path))
         };
         setup.roots.retain(|path| !to_be_made(path));
-        protect::present(&each(setup.roots), &each(setup.extra), &setup.person)
+        protect::present(&each(setup.roots), &each(setup.extra), &setup.names, &setup.person)
     })
 }
 

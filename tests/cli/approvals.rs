@@ -4,7 +4,7 @@
 #[cfg(test)]
 mod tests {
     use std::fs;
-    use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+    use std::io::{BufRead as _, BufReader, Write as _};
     use std::os::unix::fs::{PermissionsExt as _, symlink};
     use std::os::unix::net::UnixStream;
     use std::path::{Path, PathBuf};
@@ -21,7 +21,10 @@ mod tests {
         a_question_is_listed_shown_and_approved_from_another_process [];
         a_no_from_another_process_denies_with_its_note [];
         a_yes_for_the_session_is_one [];
-        what_is_asked_is_told_to_who_watches [];
+        who_watches_waits_for_sessions_and_outlives_them [];
+        several_sessions_ask_at_the_default_place_at_once [];
+        what_killed_sessions_left_at_the_default_place_is_swept [];
+        the_end_of_a_session_is_said_in_words [];
         the_questions_are_asked_on_the_terminal_of_who_answers ["python3"];
         what_nobody_answers_in_time_is_denied [];
         a_signal_withdraws_the_question [];
@@ -153,31 +156,155 @@ sandbox:
         assert!(made(world));
     }
 
-    fn what_is_asked_is_told_to_who_watches(world: &Fixture) {
-        let (running, id) = asking(world, "touch made");
-        let mut watching = approvals(world, &["watch", "--json"]).converse();
-        let mut told = String::new();
-        let mut tells = BufReader::new(watching.stdout.take().unwrap());
-        // Now it watches.
-        tells.read_line(&mut told).unwrap();
-        approve(world, &id, &[]);
-        running.wait().ok();
-        tells.read_to_string(&mut told).unwrap();
-        assert!(watching.wait().unwrap().success(), "{told}");
-        let events: Vec<Value> = told.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-        assert_eq!(events[0]["asked"]["id"], id.as_str(), "{told}");
-        assert_eq!(events[1]["settled"], json!({"id": id, "how": "approved"}), "{told}");
-        assert_eq!(events.len(), 2, "{told}");
+    /// The next line of somebody who watches.
+    fn event(tells: &mut impl std::io::BufRead) -> Value {
+        let mut line = String::new();
+        tells.read_line(&mut line).unwrap();
+        serde_json::from_str(&line).unwrap_or_else(|_| panic!("no event: {line}"))
+    }
+
+    fn who_watches_waits_for_sessions_and_outlives_them(world: &Fixture) {
+        for place in [socket(world), PathBuf::from("default")] {
+            let args = ["approvals", "--socket", place.to_str().unwrap(), "watch", "--json"];
+            let mut watching = world.stockade(&args).converse();
+            let mut tells = BufReader::new(watching.stdout.take().unwrap());
+            let mut says = BufReader::new(watching.stderr.take().unwrap());
+            let mut said = String::new();
+            says.read_line(&mut said).unwrap();
+            assert!(said.contains("no session asks now; waiting for one"), "{said}");
+            // Two sessions, one after the other.
+            for _ in 0..2 {
+                let running = session(world, &place, &[], "touch made").spawn();
+                let id = event(&mut tells)["asked"]["id"].as_str().unwrap().to_owned();
+                let answer = |word: &str| {
+                    world
+                        .stockade(&["approvals", "--socket", args[2], word, &id])
+                        .output()
+                        .ok()
+                };
+                answer("show");
+                answer("approve");
+                running.wait().ok();
+                assert_eq!(event(&mut tells)["settled"], json!({"id": id, "how": "approved"}));
+                said.clear();
+                says.read_line(&mut said).unwrap();
+                assert!(said.contains("a session has ended"), "{said}");
+                said.clear();
+                says.read_line(&mut said).unwrap();
+                assert!(said.contains("waiting for one"), "{said}");
+            }
+            assert_eq!(watching.try_wait().unwrap(), None);
+            watching.kill().unwrap();
+            watching.wait().unwrap();
+        }
     }
 
     fn the_questions_are_asked_on_the_terminal_of_who_answers(world: &Fixture) {
-        let (running, _) = asking(world, "touch made");
-        let socket = socket(world);
-        let steps = json!([["expect", "touch made"], ["expect", "approve? ["], ["send", "y\r"]]);
-        let (code, shown) = world.play(&steps, &["approvals", "--socket", socket.to_str().unwrap()]);
-        assert_eq!(code, 0, "{shown}");
+        let config = config(world, "");
+        let begin = |made: &str| {
+            let binary = world.binary().display();
+            let named = format!("--config {} --approvals-socket default", config.display());
+            // The shell of the driver has the user, home and directory of this world.
+            json!([
+                "shell",
+                format!("'{binary}' run {named} -c 'touch {made}' 2>/dev/null >/dev/null &")
+            ])
+        };
+        let steps = json!([
+            ["expect", "waiting for one"],
+            begin("made"),
+            begin("other"),
+            ["expect", "approve? ["],
+            ["send", "y\r"],
+            ["expect", "approve? ["],
+            ["send", "y\r"],
+            ["expect", "a session has ended"],
+            ["expect", "a session has ended"],
+            ["expect", "waiting for one"],
+            ["signal", "SIGTERM"]
+        ]);
+        let (code, shown) = world.play(&steps, &["approvals"]);
+        assert_eq!(code, 143, "{shown}");
+        assert!(shown.contains("touch made") && shown.contains("touch other"), "{shown}");
+        assert!(made(world) && world.workspace().join("other").exists());
+    }
+
+    fn several_sessions_ask_at_the_default_place_at_once(world: &Fixture) {
+        let before = Snapshot::of(world);
+        let names = ["made", "other", "third"];
+        let sessions = names.map(|name| session(world, Path::new("default"), &[], &format!("touch {name}")).spawn());
+        let mut waiting = Vec::new();
+        eventually("three questions", || {
+            let listed = world.stockade(&["approvals", "list", "--json"]).output();
+            let listed: Value = serde_json::from_str(&listed.out()).unwrap_or_default();
+            waiting = listed["waiting"].as_array().cloned().unwrap_or_default();
+            waiting.len() == 3
+        });
+        let mut processes: Vec<i64> = waiting.iter().map(|one| one["process"].as_i64().unwrap()).collect();
+        processes.sort_unstable();
+        processes.dedup();
+        assert_eq!(processes.len(), 3, "{waiting:?}");
+        let shown = world.stockade(&["approvals", "list"]).output().ok();
+        assert_eq!(shown.matches(" [process ").count(), 3, "{shown}");
+        for one in &waiting {
+            let id = one["id"].as_str().unwrap();
+            let shown = world.stockade(&["approvals", "show", id]).output().ok();
+            let verb = if shown.contains("touch other") {
+                "deny"
+            } else {
+                "approve"
+            };
+            world.stockade(&["approvals", verb, id]).output().ok();
+            let again = world.stockade(&["approvals", "approve", id]).output().exits(125).err();
+            assert!(
+                again.contains("no such question")
+                    || again.contains("answered already")
+                    || again.contains("no session asks"),
+                "{again}"
+            );
+        }
+        let [made_it, denied, third] = sessions;
+        made_it.wait().ok();
+        denied.wait().exits(126);
+        third.wait().ok();
+        assert!(made(world) && world.workspace().join("third").exists() && !world.workspace().join("other").exists());
+        let over = world.stockade(&["approvals", "list"]).output().exits(125).err();
+        assert!(
+            over.contains("no session asks now") && !over.contains("os error"),
+            "{over}"
+        );
+        assert_nothing_left_behind(&before, world);
+    }
+
+    fn what_killed_sessions_left_at_the_default_place_is_swept(world: &Fixture) {
+        let running = session(world, Path::new("default"), &[], "touch never").spawn();
+        let listed = || world.stockade(&["approvals", "list", "--json"]).output();
+        eventually("the question", || listed().out().contains("\"id\""));
+        running.signal(Signal::SIGKILL);
+        running.wait().exits(137);
+        assert!(listed().exits(125).out().contains("no session asks"));
+        let running = session(world, Path::new("default"), &[], "touch made").spawn();
+        eventually("the question", || listed().out().contains("\"id\""));
+        let place = world.base().join("run/stockade-approvals");
+        // A socket and its token.
+        assert_eq!(fs::read_dir(&place).unwrap().count(), 2);
+        assert_eq!(fs::metadata(&place).unwrap().permissions().mode() & 0o7777, 0o700);
+        running.signal(Signal::SIGTERM);
+        running.wait().exits(143);
+        assert!(!place.exists());
+    }
+
+    fn the_end_of_a_session_is_said_in_words(world: &Fixture) {
+        let (running, id) = asking(world, "touch made");
+        approve(world, &id, &[]);
         running.wait().ok();
-        assert!(made(world));
+        for words in [&["list"][..], &["show", &id], &["approve", &id], &["deny", &id]] {
+            let said = approvals(world, words).output().exits(125).err();
+            assert!(
+                said.contains("has ended, or none was started") && !said.contains("os error"),
+                "{said}"
+            );
+        }
     }
 
     fn what_nobody_answers_in_time_is_denied(world: &Fixture) {
@@ -299,14 +426,7 @@ sandbox:
     }
 
     fn nobody_answers_where_nobody_asks(world: &Fixture) {
-        for words in [
-            &["list"][..],
-            &["show", "x"],
-            &["approve", "x"],
-            &["deny", "x"],
-            &["watch"],
-            &[],
-        ] {
+        for words in [&["list"][..], &["show", "x"], &["approve", "x"], &["deny", "x"]] {
             let run = approvals(world, words).output().exits(125);
             assert!(run.err().contains("no session asks"), "{}", run.err());
         }

@@ -16,6 +16,8 @@ mod attacked;
 #[cfg(test)]
 mod audit;
 #[cfg(test)]
+mod bounds;
+#[cfg(test)]
 mod ceilings;
 #[cfg(test)]
 mod command_line;

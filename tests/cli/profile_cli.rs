@@ -421,7 +421,8 @@ shell: {default: {allowed: true, approval: none}}
         );
         // That it is permitted is not all that is said, and it does not last.
         let run = profile(&world, &["explain", "--config", "open.yaml", "src/.envrc", "write"]).exits(1);
-        let head = "write: permitted by its grant, but the name is protected: run by direnv";
+        let head =
+            "write: permitted by its grant, but the name is protected (direnv: commands on entering the directory)";
         assert!(run.out().contains(head), "{}", run.out());
         let run = profile(
             &world,

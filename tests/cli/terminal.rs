@@ -11,6 +11,7 @@ mod tests {
         a_python_prompt_works ["python3"];
         the_window_size_passes_and_follows ["python3", "stty"];
         ctrl_c_reaches_the_command_and_not_stockade ["python3"];
+        the_end_key_ends_a_command_that_ignores_every_other ["python3"];
         a_command_has_a_controlling_terminal_that_is_not_the_caller_s ["python3", "tty"];
         a_full_screen_program_works ["python3", "top"];
         a_command_at_a_terminal_reads_its_own_process_and_no_other ["python3"];
@@ -48,6 +49,22 @@ mod tests {
         let line = "trap 'echo caught; exit 9' INT; echo ready; while :; do sleep 0.1; done";
         let steps = json!([["expect", "ready"], ["send", "\u{3}"], ["expect", "caught"]]);
         assert_eq!(world.play(&steps, &["run", "-c", line]).0, 9);
+    }
+
+    fn the_end_key_ends_a_command_that_ignores_every_other(world: &Fixture) {
+        // One that keeps its keys as signals, and one that takes them as bytes and reads none.
+        for line in [
+            "trap '' INT QUIT TERM HUP; echo ready; while :; do sleep 0.1; done",
+            "trap '' INT QUIT TERM HUP; stty raw -echo; echo ready; while :; do sleep 0.1; done",
+        ] {
+            let steps = json!([
+                ["expect", "ready"],
+                ["send", "\u{3}\u{3}\u{3}\u{3}"],
+                ["send", "\u{1c}\u{1c}\u{1c}"]
+            ]);
+            let (code, shown) = world.play(&steps, &["run", "-c", line]);
+            assert_eq!(code, 131, "{shown}");
+        }
     }
 
     fn a_command_has_a_controlling_terminal_that_is_not_the_caller_s(world: &Fixture) {

@@ -253,6 +253,11 @@ impl Agent {
         }
     }
 
+    /// Closes the server's input.
+    pub(crate) fn hang_up(&mut self) {
+        drop(self.to.take());
+    }
+
     /// Closes the server's input, waits for its end, and gives its exit code and what it said on standard error.
     pub(crate) fn end(mut self) -> (Option<i32>, String) {
         drop(self.to.take());

@@ -20,7 +20,7 @@ mod tests {
     use nix::sys::termios::{LocalFlags, tcgetattr};
     use nix::unistd::pipe2;
     use stockade::confine::io::stdio::{Streams, prepare_from};
-    use stockade::confine::io::{ChildEnds, OutputMode, Relayed, Stdin};
+    use stockade::confine::io::{ChildEnds, Cut, OutputMode, Relayed, Stdin};
 
     use crate::common::{PATIENCE, eventually};
 
@@ -72,12 +72,29 @@ mod tests {
         }
     }
 
+    #[test]
+    fn a_command_that_writes_as_fast_as_it_is_read_leaves_others_their_turn() {
+        let own = streams(&null(), &null(), &null());
+        let (child, parent) = prepare_from(own, Stdin::Null, OutputMode::Capture).unwrap();
+        let mut child = spawn(child, "exec yes");
+        let others = async {
+            for _ in 0..100 {
+                tokio::task::yield_now().await;
+            }
+            child.kill().unwrap();
+            child.wait().unwrap();
+        };
+        let relayed = block_on(parent.relay(Some(1000), others)).unwrap();
+        let kept = relayed.stdout.head.len() + relayed.stdout.tail.len();
+        assert!(kept <= 1000, "{kept}");
+    }
+
     /// Runs a line with the given streams; the tree is dead when the line's shell is.
     fn run(own: Streams, stdin: Stdin, mode: OutputMode, limit: Option<u64>, line: &str) -> Relayed {
         let (child, parent) = prepare_from(own, stdin, mode).unwrap();
         let mut child = spawn(child, line);
         let relayed = block_on(parent.relay(limit, exited(&mut child))).unwrap();
-        if relayed.broken_pipe {
+        if relayed.cut.is_some() {
             child.kill().unwrap();
         }
         child.wait().unwrap();
@@ -214,7 +231,10 @@ mod tests {
         let own = streams(&null(), &writer, &null());
         let (child, parent) = prepare_from(own, Stdin::Null, OutputMode::Stream).unwrap();
         let mut child = spawn(child, "exec yes");
-        assert!(block_on(parent.relay(None, pending())).unwrap().broken_pipe);
+        assert_eq!(
+            block_on(parent.relay(None, pending())).unwrap().cut,
+            Some(Cut::BrokenPipe)
+        );
         child.kill().unwrap();
         child.wait().unwrap();
     }
@@ -406,7 +426,7 @@ mod tests {
         assert!(first.contains("33 77"), "{first:?}");
         assert!(raw);
         assert!(second.starts_with("\r\n") || second.contains("you"), "{second:?}");
-        assert!(!relayed.broken_pipe);
+        assert_eq!(relayed.cut, None);
         let after = tcgetattr(&user).unwrap();
         assert_eq!(
             (before.local_flags, before.input_flags),

@@ -230,11 +230,12 @@ mod tests {
     /// A repository with a linked work tree, `tree`, and a submodule, `sub`.
     fn with_trees(world: &Fixture) -> PathBuf {
         let place = repository(world);
+        world.write("hooks/on/pre-commit", "#!/bin/sh\n");
         git(
             world,
             "git worktree add -q tree && git init -q -b main sub && cd sub && git config user.name n && \
              git config user.email e && git commit -q --allow-empty -m one && cd .. && rm -rf ../source && mv sub ../source && \
-             git -c protocol.file.allow=always submodule --quiet add ../source sub && git commit -q -m sub",
+             git -c protocol.file.allow=always submodule --quiet add ../source sub && git commit -q -m sub && git config core.hooksPath hooks/on",
         );
         place
     }
@@ -252,6 +253,12 @@ mod tests {
         ("mv .git was; mv other/.git .git", ".git"),
         ("mv .git was; ln -s other/.git .git", ".git"),
         ("mv .git was; echo 'gitdir: other/.git' > .git", ".git"),
+        ("mv tree was; ln -s other tree", "tree"),
+        ("mv hooks was; mkdir -p hooks/on; echo x > hooks/on/pre-commit", "hooks"),
+        (
+            "mv .git/modules/sub .git/modules/was; cp -r .git/modules/was .git/modules/sub",
+            ".git/modules/sub",
+        ),
         ("echo 'gitdir: ../other/.git' > tree/.git", "tree/.git"),
         ("echo 'gitdir: ../other/.git' > c; mv c tree/.git", "tree/.git"),
         ("ln tree/.git c; echo 'gitdir: ../other/.git' > c", "tree/.git"),
@@ -296,7 +303,7 @@ mod tests {
             );
             assert_eq!(after, before, "{way}");
             assert!(!place.join(".git/commondir").exists(), "{way}");
-            git(world, "rm -rf other c was");
+            git(world, "rm -rf other c was .git/modules/was");
         }
     }
 

@@ -42,6 +42,8 @@ mod programs;
 #[cfg(test)]
 mod protected;
 #[cfg(test)]
+mod protected_names;
+#[cfg(test)]
 mod real_tools;
 #[cfg(test)]
 mod remembered;

@@ -22,6 +22,7 @@ mod tests {
         one_that_is_stopped_again_and_again_is_killed_with_all_below_it_and_what_it_did_not_put_back_is_told [];
         a_session_ends_whose_keeper_is_stopped_again_and_again [];
         a_stop_that_is_heard_of_after_the_end_changes_nothing_of_it [];
+        a_stop_ends_a_command_all_of_whose_processes_are_stopped [];
         what_is_put_back_when_the_worker_of_a_file_tool_dies_is_named_by_the_tool [];
     }
 
@@ -125,6 +126,25 @@ mod tests {
         for _ in 0..8 {
             eventually("a command is over before its parent hears of the stop", turn);
         }
+    }
+
+    fn a_stop_ends_a_command_all_of_whose_processes_are_stopped(world: &Fixture) {
+        let (config, _) = config(world);
+        let marker = marker();
+        let line = format!("echo evil > .envrc; exec sleep {marker}");
+        let running = world
+            .stockade(&["run", "--config", config.to_str().unwrap(), "-c", &line])
+            .spawn();
+        crate::common::wait_for_processes(&marker, 1);
+        for pid in descendants(running.pid()) {
+            // It may have been one for a moment.
+            let _stopped = kill(Pid::from_raw(pid), Signal::SIGSTOP);
+        }
+        running.signal(Signal::SIGTERM);
+        let run = running.wait();
+        assert!([125, 143].contains(&run.code()), "{}", run.err());
+        wait_until_gone(&marker);
+        assert!(!world.workspace().join(".envrc").exists(), "{}", run.err());
     }
 
     fn a_keeper_that_is_stopped_goes_on_and_puts_back_what_it_has_to(world: &Fixture) {

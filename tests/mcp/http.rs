@@ -621,7 +621,11 @@ tools:
             stream.write_all(&call.bytes()).unwrap();
         }
         for (count, stream) in streams.into_iter().enumerate() {
-            let answer = Answer::read(stream).whole();
+            let mut answer = Answer::read(stream).whole();
+            // On a machine this slow some are told to come again.
+            while answer.status == 503 && answer.header("retry-after").is_some() {
+                answer = server.ask(&calls[count]);
+            }
             assert_eq!(answer.status, 200, "{count}");
             if count % 2 == 0 {
                 assert!(answer.said().contains("the same"), "{count}");
@@ -663,7 +667,6 @@ tools:
             .with("MCP-Protocol-Version", LEGACY)
             .with("Mcp-Session-Id", &session);
         assert_eq!(server.ask(&end).status, 202);
-        // rmcp lets a session's calls have five seconds more.
         wait_until_gone(&marker);
         let list = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list"});
         assert_eq!(server.ask(&server.client.in_session(&session, &list)).status, 404);

@@ -6,6 +6,8 @@
 mod common;
 
 #[cfg(test)]
+mod crowd;
+#[cfg(test)]
 mod http;
 #[cfg(test)]
 mod stdio;

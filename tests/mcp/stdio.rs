@@ -270,7 +270,7 @@ tools:
         let state = |agent: &mut Agent, name: &str| agent.call("write_file", &write(name))["requestState"].clone();
         let first = state(&mut agent, "a.txt");
         let other = agent.ask("tools/call", params("b.txt", &first, filled("once")));
-        is_error(&other["result"], &["permission denied", "no open question"]);
+        assert_eq!(other["error"]["code"], -32602, "{other}");
         is_done(&agent.ask("tools/call", params("a.txt", &first, filled("once")))["result"]);
         fs::remove_file(world.workspace().join("asked/a.txt")).unwrap();
         let again = agent.ask("tools/call", params("a.txt", &first, filled("once")));
@@ -285,14 +285,6 @@ tools:
             &agent.ask("tools/call", params("a.txt", &second, filled("once")))["result"],
             &["no open question"],
         );
-        let forged = json!("rs1.AAAA.BBBB");
-        is_error(
-            &agent.ask("tools/call", params("a.txt", &forged, filled("once")))["result"],
-            &["no open question"],
-        );
-        let bare =
-            json!({"name": "write_file", "arguments": write("a.txt"), "inputResponses": {"approval": filled("once")}});
-        is_error(&agent.ask("tools/call", bare)["result"], &["permission denied"]);
         assert!(!is_there(world, "a.txt") && !is_there(world, "b.txt"));
     }
 

@@ -14,6 +14,8 @@ use crate::approval::random;
 use crate::approval::request::{AnswerOf, ApprovalDecision, Remember};
 use crate::policy::hex::hex;
 
+/// What is said of a question that is not open.
+pub(super) const NOT_OPEN: &str = "no such question is open; it may have been answered, or be too old";
 /// The most events that wait for the thread that serves.
 const MOST_EVENTS: usize = 1_000;
 
@@ -183,9 +185,7 @@ impl Board {
     fn with(&self, id: &str, act: impl FnOnce(&mut Open) -> ApprovalsReply) -> ApprovalsReply {
         match self.state().open.as_mut().filter(|open| open.id == id) {
             Some(open) => act(open),
-            None => {
-                ApprovalsReply::Refused("no such question is open; it may have been answered, or be too old".to_owned())
-            }
+            None => ApprovalsReply::Refused(NOT_OPEN.to_owned()),
         }
     }
 }

@@ -34,13 +34,16 @@ pub struct ApprovalsClient {
 #[derive(Debug, thiserror::Error)]
 pub enum ClientError {
     /// Nobody listens there.
-    #[error("no session asks at {}: {source}", display(.socket))]
+    #[error("no session asks at {}: {}", display(.socket), nobody(.source))]
     NobodyListens {
         /// Where.
         socket: PathBuf,
         /// Why.
         source: io::Error,
     },
+    /// No session is at the default place.
+    #[error("no session asks now: none that was started with `--approvals-socket default` is running")]
+    NoSession,
     /// The token cannot be read.
     #[error("the token {} cannot be read: {source}", display(.token))]
     Token {
@@ -64,6 +67,16 @@ pub enum ClientError {
     /// The session said no.
     #[error("the session refused: {}", escape(.0.as_bytes()))]
     Refused(String),
+}
+
+/// Why nobody is there.
+fn nobody(source: &io::Error) -> String {
+    match source.kind() {
+        io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused => {
+            "the session that did has ended, or none was started".to_owned()
+        }
+        _ => source.to_string(),
+    }
 }
 
 impl ApprovalsClient {
@@ -92,8 +105,14 @@ impl ApprovalsClient {
         })
     }
 
-    fn connect(&self, request: ApprovalsRequest) -> Result<UnixStream, ClientError> {
-        let mut stream = UnixStream::connect(&self.socket).map_err(|source| ClientError::NobodyListens {
+    /// The process of the session, if it listens; its number is unknown where it lies in another PID namespace.
+    pub fn listens(&self) -> Result<Option<i32>, ClientError> {
+        let (_stream, process) = self.reach()?;
+        Ok(Some(process).filter(|process| *process > 0))
+    }
+
+    fn reach(&self) -> Result<(UnixStream, i32), ClientError> {
+        let stream = UnixStream::connect(&self.socket).map_err(|source| ClientError::NobodyListens {
             socket: self.socket.clone(),
             source,
         })?;
@@ -102,6 +121,11 @@ impl ApprovalsClient {
         if peer.uid() != geteuid().as_raw() {
             return Err(ClientError::NotOurs);
         }
+        Ok((stream, peer.pid()))
+    }
+
+    fn connect(&self, request: ApprovalsRequest) -> Result<UnixStream, ClientError> {
+        let (mut stream, _process) = self.reach()?;
         let said = line(&Line {
             token: self.token()?,
             request,

@@ -2,7 +2,7 @@
 //!
 //! [`place`] makes socket and token where no command gets at them, and removes them; [`server`] serves every
 //! client on one thread and waits for none; [`board`] is what that thread and the asking one share;
-//! [`protocol`] is what is said; [`client`] is the other end. A process of the same user reaches the socket,
+//! [`protocol`] is what is said; [`client`] is the other end, and [`sessions`] finds all of them at the default place. A process of the same user reaches the socket,
 //! and so may a confined command where the regime does not keep it from sockets: only who can read the token
 //! is listened to, and that no command can.
 
@@ -11,10 +11,12 @@ mod client;
 mod place;
 mod protocol;
 mod server;
+mod sessions;
 
 use std::fmt;
 use std::io::{self, Read as _};
 use std::os::fd::AsFd as _;
+use std::os::unix::net::UnixListener;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
@@ -28,12 +30,14 @@ use super::approver::{Approver, ApproverError};
 use super::asked::Asked;
 use super::cancel::{CancelHandle, Cancelled};
 use super::request::{ApprovalDecision, ApprovalRequest, Presentation};
+use super::token::Token;
 use crate::policy::{AbsPath, Channel};
 use board::{Board, Open, Settled};
 use place::Place;
 
 pub use client::{ApprovalsClient, ClientError, Watching};
 pub use protocol::{ApprovalsEvent, ApprovalsReply, ApprovalsRequest, Waiting};
+pub use sessions::{ApprovalsPlace, Following, Happening};
 
 /// How often somebody who waits for another question looks whether it is answered.
 const TURN: Duration = Duration::from_millis(20);
@@ -70,7 +74,32 @@ impl SocketApprover {
             path: socket.to_owned(),
             why,
         };
-        let (place, listener, token) = Place::make(socket, reached).map_err(failed)?;
+        let made = Place::make(socket, reached).map_err(failed)?;
+        Self::serving(made, socket, deadline)
+    }
+
+    /// The same at a socket of its own in a directory that all sessions of the user share.
+    pub fn among_others(
+        directory: &Path,
+        deadline: Duration,
+        reached: impl Fn(&AbsPath) -> Option<String>,
+    ) -> Result<Self, ApproverError> {
+        let made = Place::make_among(directory, reached).map_err(|why| ApproverError::Socket {
+            path: directory.to_owned(),
+            why,
+        })?;
+        Self::serving(made, directory, deadline)
+    }
+
+    fn serving(
+        (place, listener, token): (Place, UnixListener, Token),
+        path: &Path,
+        deadline: Duration,
+    ) -> Result<Self, ApproverError> {
+        let failed = |why: String| ApproverError::Socket {
+            path: path.to_owned(),
+            why,
+        };
         let (board, woken) = Board::new().map_err(|error| failed(error.to_string()))?;
         let (board, stop) = (Arc::new(board), Arc::new(AtomicBool::new(false)));
         let mut server = server::Server::new(listener, token, Arc::clone(&board), woken, Arc::clone(&stop));

@@ -1,9 +1,10 @@
 //! Where the socket and its token lie: made for this session, out of reach of commands, and removed with it.
 
+use std::ffi::OsStr;
 use std::fs::{self, File, Metadata, OpenOptions};
 use std::io::{self, Write as _};
 use std::os::fd::{AsRawFd as _, OwnedFd};
-use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::{DirBuilderExt as _, FileTypeExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -15,8 +16,10 @@ use nix::sys::socket::{AddressFamily, Backlog, SockFlag, SockType, UnixAddr, bin
 use nix::sys::stat::{Mode, fchmod};
 use nix::unistd::geteuid;
 
+use crate::approval::random;
 use crate::approval::token::Token;
 use crate::config::{Guards, walk};
+use crate::policy::hex::hex;
 use crate::policy::{AbsPath, Identity};
 
 /// How long another start at the same place is waited for.
@@ -26,7 +29,21 @@ const PATIENCE: Duration = Duration::from_secs(2);
 #[derive(Debug)]
 pub(super) struct Place {
     made: Vec<(AbsPath, Identity)>,
+    /// The directory that goes with the last session in it.
+    shared: Option<AbsPath>,
 }
+
+/// What else is in the directory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Others {
+    /// Nothing that this knows.
+    AreNone,
+    /// Sockets and tokens of other sessions.
+    AreSessions,
+}
+
+/// How many random bytes name a session's socket: short, because paths of sockets are.
+const NAME: usize = 4;
 
 /// The token file of a socket.
 pub(super) fn token_of(socket: &Path) -> PathBuf {
@@ -41,6 +58,45 @@ impl Place {
         path: &Path,
         reached: impl Fn(&AbsPath) -> Option<String>,
     ) -> Result<(Self, UnixListener, Token), String> {
+        Self::make_beside(Others::AreNone, path, reached)
+    }
+
+    /// Makes both, or neither, beside those of other sessions in a directory of theirs.
+    pub(super) fn make_among(
+        directory: &Path,
+        reached: impl Fn(&AbsPath) -> Option<String>,
+    ) -> Result<(Self, UnixListener, Token), String> {
+        let name = hex(&random::<NAME>().map_err(|error| error.to_string())?);
+        Self::make_beside(Others::AreSessions, &directory.join(name), reached)
+    }
+
+    /// Holds the directory, which it makes where it is missing.
+    fn lock_among(socket: &AbsPath) -> Result<Flock<File>, String> {
+        let directory = socket.parent().unwrap_or_else(AbsPath::root);
+        let started = Instant::now();
+        loop {
+            let mut make = fs::DirBuilder::new();
+            make.recursive(true)
+                .mode(0o700)
+                .create(&directory)
+                .map_err(|error| format!("{directory} cannot be made: {error}"))?;
+            match lock(socket) {
+                // The last session took it along meanwhile.
+                Ok(locked) if is_at(&locked, &directory) => return Ok(locked),
+                Err(why) if directory.as_path().exists() || started.elapsed() >= PATIENCE => return Err(why),
+                Ok(_) if started.elapsed() >= PATIENCE => {
+                    return Err(format!("{directory} is removed again and again"));
+                }
+                Ok(_) | Err(_) => {}
+            }
+        }
+    }
+
+    fn make_beside(
+        others: Others,
+        path: &Path,
+        reached: impl Fn(&AbsPath) -> Option<String>,
+    ) -> Result<(Self, UnixListener, Token), String> {
         let (socket, links) = real(path)?;
         let token = AbsPath::new(token_of(socket.as_path())).map_err(|error| error.to_string())?;
         // A link that a command could re-point would lead whoever answers to somebody else.
@@ -51,10 +107,19 @@ impl Place {
                 ));
             }
         }
-        let _alone = lock(&socket)?;
+        let (_alone, shared) = match others {
+            Others::AreNone => (lock(&socket)?, None),
+            Others::AreSessions => {
+                let locked = Self::lock_among(&socket)?;
+                let directory = socket.parent().unwrap_or_else(AbsPath::root);
+                sweep(&directory);
+                (locked, Some(directory))
+            }
+        };
         remove_stale(&socket)?;
         remove_token(&token)?;
-        let mut place = Self { made: Vec::new() };
+        let made = Vec::new();
+        let mut place = Self { made, shared };
         let bound = place
             .bind(&socket)
             .map_err(|errno| format!("it cannot be made: {errno}"))?;
@@ -93,6 +158,14 @@ impl Drop for Place {
             if fs::symlink_metadata(path).is_ok_and(|found| identity(&found) == *identity_then) {
                 let _left = fs::remove_file(path);
             }
+        }
+        // Whoever holds it is about to make a socket there.
+        if let Some(directory) = &self.shared
+            && let Ok(opened) = File::open(directory)
+            && let Ok(_alone) = Flock::lock(opened, FlockArg::LockExclusiveNonblock)
+        {
+            // It has others where it cannot be removed.
+            let _others = fs::remove_dir(directory);
         }
     }
 }
@@ -141,6 +214,13 @@ fn lock(socket: &AbsPath) -> Result<Flock<File>, String> {
     }
 }
 
+/// Whether the directory of this name is still the one that is held.
+fn is_at(held: &File, directory: &AbsPath) -> bool {
+    let held = held.metadata().map(|found| identity(&found));
+    let named = fs::symlink_metadata(directory).map(|found| identity(&found));
+    matches!((held, named), (Ok(held), Ok(named)) if held == named)
+}
+
 /// Removes a socket at which nobody listens; anything else that is there stays, and is an error.
 fn remove_stale(path: &AbsPath) -> Result<(), String> {
     let found = match fs::symlink_metadata(path) {
@@ -160,6 +240,28 @@ fn remove_stale(path: &AbsPath) -> Result<(), String> {
         Err(errno) => Err(format!(
             "it cannot be told whether another session listens there: {errno}"
         )),
+    }
+}
+
+/// Removes what killed sessions left. Whoever makes a socket holds the directory until it listens.
+fn sweep(directory: &AbsPath) {
+    let entries = fs::read_dir(directory).into_iter().flatten().flatten();
+    for entry in entries {
+        let name = entry.file_name();
+        let Some(name) = name.to_str() else { continue };
+        let of = name.strip_suffix(".token").unwrap_or(name);
+        if of.len() != 2 * NAME || !of.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+            continue;
+        }
+        let Some(socket) = directory.child(OsStr::new(of)) else {
+            continue;
+        };
+        // What cannot be removed, or is alive, stays.
+        if remove_stale(&socket).is_ok()
+            && let Ok(token) = AbsPath::new(token_of(socket.as_path()))
+        {
+            let _left = remove_token(&token);
+        }
     }
 }
 

@@ -19,7 +19,7 @@ use super::complain::{Complaint, print, say};
 use super::exit::Exit;
 use super::policy::{self, DEFAULT_PRESET};
 use super::start::{self, Start, Told};
-use crate::cli::run::stops;
+use crate::cli::stops::{Ends, stops};
 use crate::config::amend::{AmendError, Beginning, Original, create};
 use crate::config::{Context, trust};
 use crate::policy::AbsPath;
@@ -58,7 +58,7 @@ async fn learn_in(args: &LearnArgs) -> Result<Exit, Complaint> {
     let beginning = beginning(args, &here)?;
     let draft = Draft::begin(args, chosen, original.as_ref(), &beginning, &target, &context)?;
     // Signals between rounds end it, too.
-    let mut halted = stops()?;
+    let mut halted = stops(Ends::Program)?;
     let mut learned = Box::pin(rounds::run(args, draft, &consent, &directory, &context, &mut halted)).await?;
     let (written, complaint) = write(args, &learned, original.as_ref(), &target, &context);
     if complaint.is_some() {

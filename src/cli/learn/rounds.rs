@@ -11,7 +11,8 @@ use crate::cli::approver;
 use crate::cli::complain::{Complaint, say};
 use crate::cli::exit::Exit;
 use crate::cli::policy;
-use crate::cli::run::{exit_of_outcome, stops, tell, tool_complaint};
+use crate::cli::run::{exit_of_outcome, tell, tool_complaint};
+use crate::cli::stops::{Ends, stops};
 use crate::config::Context;
 use crate::config::amend::Change;
 use crate::policy::{AbsPath, Explain};
@@ -253,6 +254,6 @@ fn call(args: &LearnArgs, directory: &Path) -> Result<ShellCall, Complaint> {
             OutputMode::Stream
         },
         kept: None,
-        stops: stops()?,
+        stops: stops(Ends::Program)?,
     })
 }

@@ -122,6 +122,7 @@ fn permitted(answer: &Answer) -> String {
     let up_to = answer.up_to.map(|bytes| format!(", files up to {}", size(bytes)));
     let protected = answer
         .protected
-        .map(|why| format!(" by its grant, but the name is protected: {why}"));
+        .as_ref()
+        .map(|why| format!(" by its grant, but the name is protected ({why})"));
     format!("{word}{}{}", up_to.unwrap_or_default(), protected.unwrap_or_default())
 }

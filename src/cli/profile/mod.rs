@@ -57,7 +57,7 @@ fn without_backend(flags: &PolicyFlags, why: &str) -> Result<(), Complaint> {
 }
 
 fn warn(loaded: &Loaded) {
-    for warning in &loaded.warnings {
+    for warning in policy::warnings(loaded.warnings.iter()) {
         say(&format!("{warning}\n"));
     }
 }

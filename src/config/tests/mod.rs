@@ -7,6 +7,7 @@ mod hosts;
 mod mounts;
 mod places;
 mod presets;
+mod protect;
 mod robust;
 mod schema;
 mod short;

@@ -68,6 +68,8 @@ impl HostReader {
 
     /// The next bytes; 0 at the end of input. Takes nothing when dropped before it is done.
     pub(crate) async fn read(&self, buffer: &mut [u8]) -> io::Result<usize> {
+        // A source that always has something must not keep everybody else from their turn.
+        tokio::task::yield_now().await;
         loop {
             self.ready().await?;
             match nix::unistd::read(self.fd(), buffer) {

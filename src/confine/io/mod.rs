@@ -5,11 +5,12 @@
 //! is drained; [`capture`] bounds what is kept or shown of a long output; [`terminal`] is Stockade's own
 //! pseudo-terminal, for a person at a keyboard. [`held`] is for a command that Stockade itself talks with.
 //! [`host`] and [`socket`] read and write the caller's own descriptors without ever changing their flags, which other
-//! processes share. [`keyboard`] is whose the user's keys are. [`pause`] holds all of it up while somebody is asked something.
+//! processes share. [`keyboard`] is whose the user's keys are; [`end_key`] is the one that the command cannot keep. [`pause`] holds all of it up while somebody is asked something.
 //!
 //! The command never holds a descriptor of the caller's that could write to the host.
 
 pub mod capture;
+mod end_key;
 pub mod held;
 mod host;
 mod keyboard;
@@ -24,7 +25,7 @@ use std::io;
 pub use capture::{Captured, HeadTail, StreamCap};
 pub use held::{HeldEnds, Pipe, hold};
 pub use pause::{Held, Hold};
-pub use pump::Relayed;
+pub use pump::{Cut, Relayed};
 pub use socket::HostSocket;
 pub use stdio::{ChildEnds, OutputMode, ParentEnds, Stdin, prepare};
 
@@ -54,7 +55,7 @@ pub enum IoError {
     /// The command's output could not be read.
     #[error("failed to read a command's output: {0}")]
     Read(#[source] io::Error),
-    /// Stockade's own output could not be written; a closed pipe is not an error but [`Relayed::broken_pipe`].
+    /// Stockade's own output could not be written; a closed pipe is not an error but a [cut](Relayed::cut).
     #[error("failed to write a command's output: {0}")]
     Write(#[source] io::Error),
 }

@@ -5,13 +5,14 @@
 //! child would keep the pipe open, so the caller says when the tree is dead; from then on what is left is read, and
 //! a pipe that still stays open is given up after [`GRACE`].
 //!
-//! When the caller's stdout is closed (`stockade run … | head -1`) the relay returns at once with `broken_pipe`; the
-//! caller kills the tree and ends as SIGPIPE would have ended it.
+//! When the caller's stdout is closed (`stockade run … | head -1`), or a person ends the command with the end key
+//! ([`EndKey`]), the relay returns at once and says so; the caller kills the tree and ends as SIGPIPE or
+//! SIGQUIT would have ended it.
 
 use std::future::Future;
 use std::io::{self, ErrorKind};
 use std::os::fd::{AsFd, OwnedFd};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use nix::errno::Errno;
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
@@ -23,6 +24,7 @@ use tokio::sync::watch;
 
 use super::IoError;
 use super::capture::{Captured, HeadTail, StreamCap};
+use super::end_key::EndKey;
 use super::host::{HostReader, HostWriter};
 use super::keyboard::{Keyboard, Leave};
 use super::pause::Hold;
@@ -36,6 +38,19 @@ pub const GRACE: Duration = Duration::from_millis(500);
 /// Bytes moved at once: what a pipe holds by default.
 const PIECE: usize = 64 * 1024;
 
+/// Bytes that are read once the tree is dead: what a terminal or the largest pipe of a user can still hold. More comes from
+/// somebody outside who holds the other end.
+const LEFT: usize = 1024 * 1024 + PIECE;
+
+/// Why a relay returned before the tree was dead.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Cut {
+    /// The caller's stdout, or stderr, was closed by its reader.
+    BrokenPipe,
+    /// A person pressed the end key.
+    EndKey,
+}
+
 /// How a relay ended.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Relayed {
@@ -43,8 +58,17 @@ pub struct Relayed {
     pub stdout: Captured,
     /// What the command wrote to stderr; counted only, where it was streamed.
     pub stderr: Captured,
-    /// The caller's stdout, or stderr, was closed by its reader. The tree may be alive still, and is to be killed.
-    pub broken_pipe: bool,
+    /// Why it ended early, if it did. The tree may be alive still, and is to be killed.
+    pub cut: Option<Cut>,
+}
+
+impl Relayed {
+    fn cut_by(cut: Cut) -> Self {
+        Self {
+            cut: Some(cut),
+            ..Self::default()
+        }
+    }
 }
 
 impl ParentEnds {
@@ -90,7 +114,7 @@ impl ParentEnds {
         let ended = match terminal {
             None => {
                 let feed = feed(input, &hold);
-                serve(output, feed).await
+                serve(output, feed).await.map(Some)
             }
             Some(terminal) => {
                 let master = Channel::new(terminal.master)?;
@@ -108,21 +132,20 @@ impl ParentEnds {
                     Ok((shown, stderr, ()))
                 };
                 tokio::select! {
-                    ended = serve(output, keys(&user, &master, &keyboard, &hold)) => ended,
+                    ended = output => ended.map(Some),
+                    () = ended_by_key(keys(&user, &master, &keyboard, &hold)) => Ok(None),
                     Err(error) = session.follow() => Err(error),
                 }
             }
         };
         match ended {
-            Ok((stdout, stderr, ())) => Ok(Relayed {
+            Ok(Some((stdout, stderr, ()))) => Ok(Relayed {
                 stdout,
                 stderr,
-                broken_pipe: false,
+                cut: None,
             }),
-            Err(IoError::Write(error)) if error.kind() == ErrorKind::BrokenPipe => Ok(Relayed {
-                broken_pipe: true,
-                ..Relayed::default()
-            }),
+            Ok(None) => Ok(Relayed::cut_by(Cut::EndKey)),
+            Err(IoError::Write(error)) if error.kind() == ErrorKind::BrokenPipe => Ok(Relayed::cut_by(Cut::BrokenPipe)),
             Err(error) => Err(error),
         }
     }
@@ -187,6 +210,7 @@ async fn drain(from: Option<OwnedFd>, sink: Sink, dead: watch::Receiver<bool>) -
 
 async fn drain_from(from: &Channel, mut sink: Sink, mut dead: watch::Receiver<bool>) -> Result<Captured, IoError> {
     let mut piece = vec![0; PIECE];
+    let mut left = LEFT;
     loop {
         let known_dead = *dead.borrow_and_update();
         let count = if known_dead {
@@ -201,7 +225,10 @@ async fn drain_from(from: &Channel, mut sink: Sink, mut dead: watch::Receiver<bo
                 _told_or_gone = dead.wait_for(|dead| *dead) => continue,
             }
         };
-        if count == 0 {
+        if known_dead {
+            left = left.saturating_sub(count);
+        }
+        if count == 0 || left == 0 {
             return sink.finish().await;
         }
         sink.take(&piece[..count]).await?;
@@ -246,13 +273,49 @@ async fn feed_from(from: OwnedFd, to: OwnedFd, hold: &Hold) -> io::Result<()> {
     }
 }
 
-/// Passes keys to a command's terminal until either terminal is gone.
-async fn keys(user: &HostReader, master: &Channel, keyboard: &Keyboard, hold: &Hold) {
+/// How passing keys ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Keys {
+    /// Either terminal is gone.
+    Gone,
+    /// The end key was pressed.
+    EndKey,
+}
+
+/// Returns when the end key was pressed, and only then.
+async fn ended_by_key(keys: impl Future<Output = Keys>) {
+    match keys.await {
+        Keys::EndKey => {}
+        Keys::Gone => std::future::pending().await,
+    }
+}
+
+/// Passes keys to a command's terminal until either terminal is gone, or the end key is pressed. That is seen also where
+/// the command reads nothing.
+async fn keys(user: &HostReader, master: &Channel, keyboard: &Keyboard, hold: &Hold) -> Keys {
     let mut piece = vec![0; 4096];
+    let mut waiting: Vec<u8> = Vec::new();
+    let mut end_key = EndKey::default();
     let ours = || keyboard.is_taken().then_some(());
-    while let Ok(count) = user.read_in_foreground(&mut piece, hold, ours).await {
-        if count == 0 || master.write_all(&piece[..count]).await.is_err() {
-            return;
+    loop {
+        tokio::select! {
+            read = user.read_in_foreground(&mut piece, hold, ours), if waiting.len() < LEFT => match read {
+                Ok(0) | Err(_) => {
+                    // What was typed before is still the command's.
+                    let _gone = master.write_all(&waiting).await;
+                    return Keys::Gone;
+                }
+                Ok(count) => {
+                    if end_key.press(&piece[..count], Instant::now()) {
+                        return Keys::EndKey;
+                    }
+                    waiting.extend_from_slice(&piece[..count]);
+                }
+            },
+            written = master.write(&waiting), if !waiting.is_empty() => match written {
+                Ok(count) => drop(waiting.drain(..count)),
+                Err(_) => return Keys::Gone,
+            },
         }
     }
 }
@@ -279,6 +342,8 @@ impl Channel {
 
     /// The next bytes; 0 at the end. Takes nothing when dropped before it is done.
     pub(super) async fn read(&self, piece: &mut [u8]) -> io::Result<usize> {
+        // Who writes as fast as this reads must not keep everybody else from their turn.
+        tokio::task::yield_now().await;
         loop {
             let mut ready = self.0.readable().await?;
             match ready.try_io(|fd| Ok(nix::unistd::read(fd.get_ref(), piece)?)) {
@@ -295,14 +360,22 @@ impl Channel {
     /// Writes all of it; some of it when dropped before it is done.
     pub(super) async fn write_all(&self, mut bytes: &[u8]) -> io::Result<()> {
         while !bytes.is_empty() {
+            let count = self.write(bytes).await?;
+            bytes = &bytes[count..];
+        }
+        Ok(())
+    }
+
+    /// Writes some of it; nothing when dropped before it is done.
+    async fn write(&self, bytes: &[u8]) -> io::Result<usize> {
+        loop {
             let mut ready = self.0.writable().await?;
             match ready.try_io(|fd| Ok(nix::unistd::write(fd.get_ref(), bytes)?)) {
-                Ok(Ok(count)) => bytes = &bytes[count..],
+                Ok(Ok(count)) => return Ok(count),
                 Ok(Err(error)) if error.kind() == ErrorKind::Interrupted => {}
                 Ok(Err(error)) => return Err(error),
                 Err(_would_block) => {}
             }
         }
-        Ok(())
     }
 }

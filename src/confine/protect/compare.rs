@@ -15,7 +15,7 @@ use super::state::{Seen, State, glance};
 use super::tracked;
 use super::vcs;
 use super::work::Work;
-use super::{Named, ProtectError, What};
+use super::{Named, ProtectError, What, shown};
 
 /// What was undone of one entry.
 struct Undone {
@@ -59,6 +59,8 @@ impl Work<'_> {
                 Some(error) => {
                     // What is kept of it shows that there is one thing less in the way.
                     self.changes += usize::from(undone.quarantined.is_some());
+                    let path = shown(self.root(kept.root), &kept.path);
+                    self.failed.insert(path, error.to_string());
                     self.settled.errors.push(error);
                 }
             }
@@ -155,6 +157,7 @@ impl Work<'_> {
                 (What::Changed, self.quarantine.take(root, &kept.path, What::Changed)?)
             }
         };
+        let what = if can_be_made(&kept.state) { what } else { What::Gone };
         let undone = |quarantined, failed| Undone {
             what,
             quarantined,

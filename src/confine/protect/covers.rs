@@ -19,8 +19,9 @@ use nix::sys::stat::Mode;
 use super::at::{self, is_within, join};
 use super::evict::{list, remove};
 use super::journal::{self, Kept, Record};
+use super::names::Names;
 use super::others::Gate;
-use super::place::Patterns;
+use super::patterns::Patterns;
 use super::quarantine::Quarantine;
 use super::restore::{make, set_mode};
 use super::roots::{Root, open_roots};
@@ -83,7 +84,7 @@ impl Covers {
         lock.lock().map_err(fail("lock"))?;
         // A mount is named by a path without links.
         let own = std::fs::canonicalize(&own).map_err(fail("look at"))?;
-        let folder = open_roots(std::slice::from_ref(&own), &[], &mut Patterns::new())?
+        let folder = open_roots(std::slice::from_ref(&own), &[], &mut Patterns::new(&Names::default()))?
             .into_iter()
             .next();
         let folder = folder.ok_or_else(|| ProtectError::io("open", own, Errno::ENOTDIR))?;
@@ -110,6 +111,11 @@ impl Covers {
                 .any(|copied| copied.root == *root && is_within(path, &copied.path))
         };
         self.copies.len() >= most || guard.to_cover(most).iter().all(has)
+    }
+
+    /// What there are copies of, by the numbers of the roots.
+    pub fn places(&self) -> impl Iterator<Item = (u16, Vec<u8>)> + '_ {
+        self.copies.iter().map(|copied| (copied.root, copied.path.clone()))
     }
 
     /// The protected paths, and the copies in their places.
@@ -230,8 +236,10 @@ impl Covers {
             };
             for (below, kept) in before {
                 let after = now.remove(&below).unwrap_or(Seen::Absent);
+                // Of a clone that a command could not remove the examples of hooks are gone, which nobody misses.
                 let is_same = matches!(&after, Seen::Present(state) if *state == kept.state)
-                    || matches!(kept.state, State::Special { .. });
+                    || matches!(kept.state, State::Special { .. })
+                    || (matches!(after, Seen::Absent) && below.ends_with(b".sample"));
                 if !is_same {
                     all.push(Difference {
                         root: copied.root,

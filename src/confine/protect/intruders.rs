@@ -2,8 +2,9 @@
 
 use std::collections::{BTreeMap, HashSet};
 
-use super::at::outermost;
+use super::at::{outermost, split};
 use super::inspect::{Judged, Surroundings, judge};
+use super::place::Role;
 use super::restore::replace;
 use super::sight::{Found, Sight};
 use super::state::{Names, Seen, State, glance};
@@ -20,7 +21,7 @@ enum Fate {
 
 impl Work<'_> {
     /// Quarantines what was not there and may not stay.
-    pub(super) fn inspect(&mut self, sight: &Sight) {
+    pub(super) fn inspect(&mut self, sight: &Sight, earlier: Option<&Sight>) {
         let known: HashSet<(u16, &[u8])> = self
             .record
             .entries
@@ -39,10 +40,19 @@ impl Work<'_> {
                 sight.git_directories()
             },
         };
+        let in_a_git_directory = new.iter().filter(|found| found.role == Role::Unlisted);
+        let above: HashSet<(u16, &[u8])> = in_a_git_directory
+            .map(|found| (found.root, split(&found.path).0))
+            .collect();
+        let was_plain = earlier.map(|earlier| earlier.plain(&above)).unwrap_or_default();
         let kept: u64 = self.record.entries.iter().map(|kept| kept.state.length()).sum();
         let mut spare = (MAX_TOTAL / 2).saturating_sub(kept);
         let mut intruders: BTreeMap<(u16, &[u8]), Fate> = BTreeMap::new();
         for found in &new {
+            // What lay in a directory that has become a git directory is somebody's work.
+            if found.role == Role::Unlisted && was_plain.contains(&(found.root, split(&found.path).0.to_vec())) {
+                continue;
+            }
             let seen = glance(&self.root(found.root).fd, &found.path, 1 << 20);
             // What stays is in the next snapshot, which must not be made impossible by what each command adds.
             let length = seen.length();

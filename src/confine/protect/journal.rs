@@ -17,6 +17,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::ProtectError;
 use super::at::Identity;
+use super::missing::is_missing;
 use super::state::{Names, State};
 
 /// First bytes of a journal; the last one is the version of the format.
@@ -27,17 +28,24 @@ const UNFINISHED: &[u8] = b".";
 pub(super) const JOURNAL: &str = "journal";
 
 /// Everything needed to put protected entries back.
-#[derive(Debug, Default, serde::Serialize, serde::Deserialize)]
+#[derive(Debug, Clone, Default, serde::Serialize, serde::Deserialize)]
 pub(super) struct Record {
     /// The roots: absolute path and who is there.
     pub(super) roots: Vec<(Vec<u8>, Identity)>,
     /// The permission bits of each root; they follow the record, and journals of before them have none. So does, behind
-    /// them, how many names each entry has, and when each root was made.
+    /// them, how many names each entry has, when each root was made, what the config makes of the list of names, and the
+    /// program of the session.
     #[serde(skip)]
     pub(super) modes: Vec<u32>,
     /// When each root was made, as far as that can be known: the number of an inode is used again.
     #[serde(skip)]
     pub(super) born: Vec<Option<(i64, u32)>>,
+    /// What the config makes of the list of names.
+    #[serde(skip)]
+    pub(super) names: super::names::Names,
+    /// The program of the session, where it lies in a root.
+    #[serde(skip)]
+    pub(super) program: Option<super::program::Program>,
     /// The files protected by path.
     pub(super) extra: Vec<Vec<u8>>,
     /// The protected entries, holders before what they hold.
@@ -46,8 +54,60 @@ pub(super) struct Record {
     pub(super) holders: Vec<super::sight::Holder>,
 }
 
+impl Record {
+    /// The numbers of the roots that are not where they were.
+    pub(super) fn missing(&self) -> Vec<u16> {
+        let born = self.born.iter().copied().chain(std::iter::repeat(None));
+        let roots = self.roots.iter().zip(born).zip(0_u16..);
+        let missing =
+            roots.filter(|(((path, who), born), _)| is_missing(Path::new(OsStr::from_bytes(path)), *who, *born));
+        missing.map(|(_, number)| number).collect()
+    }
+
+    /// What is said of these roots alone.
+    pub(super) fn of_roots(self, wanted: &[u16]) -> Self {
+        fn pick<T>(all: Vec<T>, is_wanted: impl Fn(usize) -> bool) -> Vec<T> {
+            let numbered = all.into_iter().enumerate();
+            numbered.filter(|(at, _)| is_wanted(*at)).map(|(_, one)| one).collect()
+        }
+        let number = |old: u16| {
+            wanted
+                .iter()
+                .position(|one| *one == old)
+                .and_then(|new| u16::try_from(new).ok())
+        };
+        let is_wanted = |at: usize| u16::try_from(at).is_ok_and(|at| wanted.contains(&at));
+        let entries = self.entries.into_iter();
+        let holders = self.holders.into_iter();
+        Self {
+            roots: pick(self.roots, is_wanted),
+            modes: pick(self.modes, is_wanted),
+            born: pick(self.born, is_wanted),
+            names: self.names,
+            program: self.program,
+            extra: self.extra,
+            entries: entries
+                .filter_map(|kept| {
+                    Some(Kept {
+                        root: number(kept.root)?,
+                        ..kept
+                    })
+                })
+                .collect(),
+            holders: holders
+                .filter_map(|holder| {
+                    Some(super::sight::Holder {
+                        root: number(holder.root)?,
+                        ..holder
+                    })
+                })
+                .collect(),
+        }
+    }
+}
+
 /// A protected entry as it was.
-#[derive(Debug, serde::Serialize, serde::Deserialize)]
+#[derive(Debug, Clone, serde::Serialize, serde::Deserialize)]
 pub(super) struct Kept {
     pub(super) root: u16,
     pub(super) path: Vec<u8>,
@@ -76,7 +136,11 @@ impl Journal {
         let names: Vec<u64> = record.entries.iter().map(|kept| kept.state.names().0).collect();
         let broken = |_| ProtectError::Journal(path.clone());
         let bytes = postcard::to_extend(record, MAGIC.to_vec()).map_err(broken)?;
-        let bytes = postcard::to_extend(&(&record.modes, names, &record.born), bytes).map_err(broken)?;
+        let bytes = postcard::to_extend(
+            &(&record.modes, names, &record.born, &record.names, &record.program),
+            bytes,
+        )
+        .map_err(broken)?;
         let create = |folder: PathBuf| {
             let mut options = OpenOptions::new();
             options.write(true).create_new(true).mode(0o600);
@@ -134,18 +198,48 @@ pub(super) fn abandoned(store: &Path) -> Result<Vec<Adopted>, ProtectError> {
     Ok(found.into_iter().filter_map(|path| adopt(path).transpose()).collect())
 }
 
-/// What all finished journals say, oldest first, whether their owners live or not.
+/// What all finished journals say, oldest first, whether their owners live or not. One that nobody holds and that waits for
+/// roots that are missing says nothing of what is there.
 pub(super) fn all(store: &Path) -> Result<Vec<Record>, ProtectError> {
     let finished = paths(store)?.into_iter().filter(|path| !is_unfinished(path));
-    let records = finished.map(|path| match File::open(&path) {
-        Ok(mut file) => read(&mut file, &path),
-        Err(source) => Err(ProtectError::Io {
-            step: "open",
-            path,
-            source,
-        }),
-    });
-    records.collect()
+    let mut records = Vec::new();
+    for path in finished {
+        let mut file = match File::open(&path) {
+            Ok(file) => file,
+            Err(source) => {
+                let step = "open";
+                return Err(ProtectError::Io { step, path, source });
+            }
+        };
+        let record = read(&mut file, &path)?;
+        let is_missing = !record.roots.is_empty() && record.missing().len() == record.roots.len();
+        // The command of a session under way may have moved its root.
+        if !(is_missing && file.try_lock().is_ok()) {
+            records.push(record);
+        }
+    }
+    Ok(records)
+}
+
+/// The roots of a record: path, and who is there.
+type Roots = Vec<(Vec<u8>, Identity)>;
+
+/// The finished journals, each with its roots, which stand first in it.
+pub(super) fn roots(store: &Path) -> Vec<(PathBuf, Roots)> {
+    /// Bytes that are read of each.
+    const HEAD: u64 = 1 << 20;
+    let Ok(entries) = std::fs::read_dir(store.join(JOURNAL)) else {
+        return Vec::new();
+    };
+    let paths = entries.flatten().map(|entry| entry.path());
+    let finished = paths.filter(|path| !is_unfinished(path));
+    let read = |path: PathBuf| {
+        let mut head = Vec::new();
+        File::open(&path).ok()?.take(HEAD).read_to_end(&mut head).ok()?;
+        let (roots, _) = postcard::take_from_bytes(head.strip_prefix(MAGIC)?).ok()?;
+        Some((path, roots))
+    };
+    finished.filter_map(read).collect()
 }
 
 /// What the journal folder holds, the oldest first.
@@ -221,7 +315,11 @@ fn read(file: &mut File, path: &Path) -> Result<Record, ProtectError> {
         if !added.is_empty() {
             let (all, added): (Vec<u64>, &[u8]) = postcard::take_from_bytes(added).map_err(|_| broken())?;
             if !added.is_empty() {
-                record.born = postcard::from_bytes(added).map_err(|_| broken())?;
+                let (born, added) = postcard::take_from_bytes(added).map_err(|_| broken())?;
+                record.born = born;
+                if !added.is_empty() {
+                    (record.names, record.program) = postcard::from_bytes(added).map_err(|_| broken())?;
+                }
             }
             for (kept, had) in record.entries.iter_mut().zip(all) {
                 if let State::File { names, .. } = &mut kept.state {

@@ -17,21 +17,21 @@ use sha2::{Digest, Sha256};
 use super::ProtectError;
 use super::at::Identity;
 use super::journal::folder;
-use super::names::{NAMES, PASSED_OVER};
+use super::names::{Names, PASSED_OVER};
 use super::sight::Sight;
 
 /// Changes with the format of the file.
-const FORMAT: &str = "stockade known directories 4";
+const FORMAT: &str = "stockade known directories 5";
 
 /// How many sets of roots are remembered.
 const MOST: usize = 64;
 
 /// What a sight depends on: nodes of the pattern tree are numbers that mean something only with these.
-fn key(roots: &[(Vec<u8>, Identity)], extra: &[PathBuf]) -> [u8; 32] {
+fn key(roots: &[(Vec<u8>, Identity)], extra: &[PathBuf], names: &Names) -> [u8; 32] {
     let mut hash = Sha256::new();
     hash.update(FORMAT);
     hash.update(env!("CARGO_PKG_VERSION"));
-    for name in NAMES.iter().map(|name| name.pattern).chain(PASSED_OVER) {
+    for name in names.patterns().chain(PASSED_OVER) {
         hash.update(name);
         hash.update([0]);
     }
@@ -51,8 +51,8 @@ fn path(folder: &Path, key: &[u8; 32]) -> PathBuf {
 }
 
 /// What the last guard of these roots saw, if it is there and whole.
-pub(super) fn load(store: &Path, roots: &[(Vec<u8>, Identity)], extra: &[PathBuf]) -> Option<Sight> {
-    let key = key(roots, extra);
+pub(super) fn load(store: &Path, roots: &[(Vec<u8>, Identity)], extra: &[PathBuf], names: &Names) -> Option<Sight> {
+    let key = key(roots, extra, names);
     let bytes = std::fs::read(path(&store.join("known"), &key)).ok()?;
     let (digest, body) = bytes.split_at_checked(32)?;
     if digest != seal(&key, body) {
@@ -66,9 +66,10 @@ pub(super) fn save(
     store: &Path,
     roots: &[(Vec<u8>, Identity)],
     extra: &[PathBuf],
+    names: &Names,
     sight: &Sight,
 ) -> Result<(), ProtectError> {
-    let key = key(roots, extra);
+    let key = key(roots, extra, names);
     let folder = folder(store, "known")?;
     let target = path(&folder, &key);
     let unfinished = folder.join(super::stamp());

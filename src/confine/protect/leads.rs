@@ -17,6 +17,17 @@ enum Step {
 ///
 /// `None` where that goes on and on, which the kernel refuses.
 pub(super) fn leads_to(path: &Path) -> Option<PathBuf> {
+    follow(path, |_| ())
+}
+
+/// The same, with every link on the way, each by where it is itself.
+pub(super) fn links_on(path: &Path) -> (Vec<PathBuf>, Option<PathBuf>) {
+    let mut links = Vec::new();
+    let end = follow(path, |link| links.push(link.to_owned()));
+    (links, end)
+}
+
+fn follow(path: &Path, mut passing: impl FnMut(&Path)) -> Option<PathBuf> {
     let mut left: VecDeque<Step> = steps(path).collect();
     let (mut at, mut links) = (PathBuf::from("/"), 0);
     while let Some(step) = left.pop_front() {
@@ -30,6 +41,7 @@ pub(super) fn leads_to(path: &Path) -> Option<PathBuf> {
         at.push(name);
         let Ok(target) = std::fs::read_link(&at) else { continue };
         links += 1;
+        passing(&at);
         if links > MOST_LINKS {
             return None;
         }

@@ -3,25 +3,35 @@
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use super::names::{NAMES, is_dot_git, is_passed_over};
+use super::names::{Names, is_dot_git, is_passed_over, same_name};
+use crate::policy::protected::{TOOLS, Tool};
 
-/// The default names with who runs or obeys each, in the table's order. Git directories are protected besides.
+/// The default names with what the tool that reads them runs, in the table's order. Git directories are protected besides.
 pub fn default_names() -> impl Iterator<Item = (&'static str, &'static str)> {
-    NAMES.iter().map(|name| (name.pattern, name.reason))
+    let of = |tool: &'static Tool| tool.reads.iter().map(|pattern| (*pattern, tool.runs));
+    TOOLS.iter().flat_map(of)
 }
 
 /// Why the default names protect a path, told below its root; `None` if they do not.
 ///
 /// What a git directory without that name holds is found by looking, not by name.
-pub fn protected_name(relative: &Path) -> Option<&'static str> {
+pub fn protected_name(relative: &Path) -> Option<String> {
+    protected_by(&Names::default(), relative)
+}
+
+/// Why these names protect a path, told below its root; `None` if they do not.
+pub fn protected_by(names: &Names, relative: &Path) -> Option<String> {
     let parts: Vec<&[u8]> = relative.iter().map(OsStrExt::as_bytes).collect();
     if parts.iter().any(|part| is_dot_git(part)) {
-        return Some("hooks and settings in a git directory run programs");
+        return Some("git: hooks and settings in a git directory run programs".to_owned());
     }
-    NAMES
-        .iter()
-        .find(|name| matches(name.pattern.as_bytes(), &parts))
-        .map(|name| name.reason)
+    let pattern = names.patterns().find(|pattern| matches(pattern.as_bytes(), &parts))?;
+    let reads = |tool: &&Tool| tool.reads.contains(&pattern);
+    let tool = TOOLS.iter().find(reads);
+    Some(tool.map_or_else(
+        || "the config protects it".to_owned(),
+        |tool| format!("{}: {}", tool.name, tool.runs),
+    ))
 }
 
 /// Whether the pattern matches at some depth: at the very end, or before anything where it ends with `**`.
@@ -33,12 +43,20 @@ fn matches(pattern: &[u8], parts: &[&[u8]]) -> bool {
     let seen = parts.iter().take_while(|part| !is_passed_over(part)).count() + 1;
     parts.windows(wanted.len()).enumerate().take(seen).any(|(at, window)| {
         let ends = at + wanted.len() == parts.len();
-        let same = |(want, part): (&&[u8], &&[u8])| match want.strip_prefix(b"*") {
-            Some(end) => part.ends_with(end),
-            None => part == want,
-        };
+        let same = |(want, part): (&&[u8], &&[u8])| is_like(want, part);
         (ends || whole) && wanted.iter().zip(window).all(same)
     })
+}
+
+/// Whether a name is like one of a pattern, in which `*` stands for anything.
+pub(super) fn is_like(want: &[u8], name: &[u8]) -> bool {
+    let Some(star) = want.iter().position(|byte| *byte == b'*') else {
+        return same_name(want, name);
+    };
+    let (begins, ends) = (&want[..star], &want[star + 1..]);
+    name.len() >= begins.len() + ends.len()
+        && same_name(begins, &name[..begins.len()])
+        && same_name(ends, &name[name.len() - ends.len()..])
 }
 
 #[cfg(test)]
@@ -46,13 +64,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_found_at_any_depth_and_nothing_else_is() {
+    fn names_are_found_at_any_depth_in_any_case_and_nothing_else_is() {
         for path in [
             ".bashrc",
             "a/b/.envrc",
             "x.code-workspace",
             ".vscode/tasks.json",
             "a/.vscode/tasks.json",
+            ".VSCODE/TASKS.JSON",
+            "a/.Config/Mise/conf.d/x.toml",
+            "mise.production.toml",
+            "X.CODE-WORKSPACE",
             ".idea",
             ".idea/a/b",
             ".git/hooks/pre-commit",
@@ -68,10 +90,11 @@ mod tests {
             "",
             "bashrc",
             ".bashrc/x",
-            ".vscode",
+            ".config",
             "tasks.json",
             "src/main.rs",
             ".gitignore",
+            "miser.toml",
             "node_modules/a/.husky/pre-commit",
             "a/vendor/.envrc",
             ".venv/.envrc",

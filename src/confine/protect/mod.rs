@@ -25,8 +25,9 @@
 //!
 //! Bounds: a protected file has at most `MAX_FILE` bytes and all together `MAX_TOTAL`; above that the
 //! snapshot fails and the command may not start. Owner, access lists and extended attributes are not kept.
-//! What a protected symlink points to is protected only where that has a protected name itself. On file
-//! systems that fold case only `.git` is recognised in other spellings.
+//! What a protected symlink points to in a root is protected too (`links`), and what a file of a tool names to be run (`named`);
+//! `search` looks until nothing new is found. Names are `patterns`, compared without regard to ASCII case. The `program` of the
+//! session itself is put back from a copy where it lies in a root.
 
 mod at;
 mod change;
@@ -43,19 +44,27 @@ mod intruders;
 mod journal;
 mod known;
 mod leads;
+mod links;
+mod listing;
 mod lookup;
+mod missing;
+mod named;
 mod names;
 mod offer;
 mod others;
 mod overlap;
+mod patterns;
 mod place;
 mod present;
+mod program;
 mod quarantine;
 mod recover;
 mod repository;
 mod restore;
+mod room;
 mod roots;
 mod said;
+mod search;
 mod settings;
 mod settle;
 mod sight;
@@ -81,10 +90,11 @@ use std::path::PathBuf;
 
 pub use change::Changes;
 pub use covers::Covers;
-pub use lookup::{default_names, protected_name};
+pub use lookup::{default_names, protected_by, protected_name};
+pub use names::Names;
 pub use offer::{Digest, NotPutBack, Offer, Offers};
 pub use present::present;
-pub use recover::{Recovered, Unrecovered, recover};
+pub use recover::{Recovered, Unrecovered, Waiting, recover, waiting};
 pub use repository::{Person, Repository, is_git_directory, read, repository, there};
 pub use snapshot::{After, Guard, Known};
 pub use watch::Watch;
@@ -97,7 +107,7 @@ const MAX_FILE: u64 = 16 * 1024 * 1024;
 /// Bytes of protected files in all.
 const MAX_TOTAL: u64 = 64 * 1024 * 1024;
 
-/// A protected name that a command changed, and that has been put back.
+/// A protected name that a command changed, and that has been put back where that could be done.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Violation {
     /// The protected entry, or the moved directory that held some.
@@ -110,6 +120,8 @@ pub struct Violation {
     pub named: Named,
     /// Whether HEAD has another version than what is there now, which a commit of everything would revert.
     pub is_other_in_head: bool,
+    /// Why it, or something below it, could not be put back, if so.
+    pub failed: Option<String>,
 }
 
 /// Settings as git names them, as many as are told.
@@ -204,6 +216,24 @@ pub enum ProtectError {
     /// More directories than can be watched.
     #[error("the writable roots hold too many directories to protect names in them")]
     TooMany,
+    /// More in quarantine than it may hold.
+    #[error(
+        "the quarantine {} is full: {entries} entries with {bytes} bytes, and it may hold {most_entries} and {most_bytes}. \
+         Nothing is ever dropped from it: look at what is there and remove what you do not need, then start again",
+        display(.path)
+    )]
+    Full {
+        /// Where it is.
+        path: PathBuf,
+        /// What it holds.
+        entries: u64,
+        /// Bytes of that.
+        bytes: u64,
+        /// What it may hold.
+        most_entries: u64,
+        /// Bytes of that.
+        most_bytes: u64,
+    },
     /// A journal that is not one.
     #[error(
         "{} cannot be read as a journal of protected names; look at it, then remove it (git hooks and the like may be changed \
@@ -227,6 +257,7 @@ impl ProtectError {
             | Self::TooDeep(_)
             | Self::Unclear(..)
             | Self::TooMany
+            | Self::Full { .. }
             | Self::Journal(_)
             | Self::Restless(_) => false,
         }

@@ -19,6 +19,7 @@ use nix::sys::stat::Mode;
 use super::ProtectError;
 use super::at::{self, Identity, is_within, join};
 use super::journal::{self, JOURNAL, Kept, Record};
+use super::lookup::protected_by;
 use super::sight::Holder;
 
 /// The lock on the store, held while a tree is written down or put back. The kernel drops it with its holder.
@@ -71,14 +72,24 @@ fn adopt_one(record: &mut Record, mut other: Record) {
             path.clone_from(now);
         }
     }
+    // Its program was this one, as it was before its command.
+    if let (Some(own), Some(theirs)) = (&mut record.program, other.program.take())
+        && own.is_at(&theirs)
+    {
+        *own = theirs;
+    }
     let covered = |path: &[u8]| now.iter().flatten().any(|root| is_within(path, root));
     // A file that only this session protects by its path is not in the other's journal however it was.
     let extra: HashSet<&Vec<u8>> = other.extra.iter().collect();
     let own: Vec<&Vec<u8>> = record.extra.iter().filter(|path| !extra.contains(path)).collect();
+    // Nor one whose name only this session's config protects.
+    let is_other = record.names != other.names;
+    let is_unknown_to =
+        |path: &[u8]| is_other && protected_by(&other.names, Path::new(OsStr::from_bytes(path))).is_none();
     let roots = &record.roots;
     record.entries.retain(|kept| {
         let path = absolute(roots, kept.root, &kept.path);
-        !covered(&path) || own.iter().any(|own| is_within(&path, own))
+        !covered(&path) || own.iter().any(|own| is_within(&path, own)) || is_unknown_to(&kept.path)
     });
     record
         .holders

@@ -4,6 +4,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use super::at::Identity;
+use super::missing::is_missing;
 
 /// Whether the root with this path and identity and the directory `other` share files.
 ///
@@ -14,6 +15,14 @@ pub(super) fn is_overlap((path, identity): (&Path, Identity), other: &Path) -> b
     }
     let is = |wanted: Identity| move |place: &Path| identify(place) == Some(wanted);
     other.ancestors().any(is(identity)) || identify(other).is_some_and(|other| path.ancestors().any(is(other)))
+}
+
+/// Whether the directory `other` is the one with this identity, or lies in it. The number of one that is gone is used again, so
+/// where both tell when they were made, that must agree.
+pub(super) fn is_inside(identity: Identity, born: Option<(i64, u32)>, other: &Path) -> bool {
+    other
+        .ancestors()
+        .any(|place| identify(place) == Some(identity) && !is_missing(place, identity, born))
 }
 
 fn identify(path: &Path) -> Option<Identity> {

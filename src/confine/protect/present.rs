@@ -4,12 +4,14 @@ use std::path::PathBuf;
 
 use super::at::{is_within, split};
 use super::journal::Kept;
+use super::names::Names;
 use super::place::Role;
 use super::repository::Person;
 use super::roots::Root;
-use super::snapshot::{Look, keep, look};
+use super::search::{Look, Search, search};
+use super::snapshot::keep;
 use super::state::State;
-use super::{ProtectError, shown, targets};
+use super::{ProtectError, shown};
 use crate::backend::namespaces::MOST_PROTECTED;
 
 /// `PATH_MAX`, which counts the NUL byte behind a path.
@@ -17,14 +19,13 @@ const LONGEST: usize = 4096;
 
 /// The protected entries that a start would find now, in the same way as a start does, and nothing is
 /// written down.
-pub fn present(roots: &[PathBuf], extra: &[PathBuf], person: &Person) -> Result<Vec<PathBuf>, ProtectError> {
-    let mut seen = look(roots, extra, None, None)?;
-    let targets = targets::of(&seen.roots, &seen.patterns, &seen.sight, person)?;
-    let mut extra = extra.to_vec();
-    if !targets.is_empty() {
-        extra.extend(targets);
-        seen = look(roots, &extra, None, None)?;
-    }
+pub fn present(
+    roots: &[PathBuf],
+    extra: &[PathBuf],
+    names: &Names,
+    person: &Person,
+) -> Result<Vec<PathBuf>, ProtectError> {
+    let Search { seen, extra, .. } = search(roots, extra, names, person, None, None)?;
     let Look { roots, sight, .. } = seen;
     Ok(topmost(&roots, &keep(&roots, &sight)?, &extra, MOST_PROTECTED))
 }

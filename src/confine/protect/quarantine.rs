@@ -6,6 +6,8 @@
 //! person looks around. On another file system the thing is copied, up to a limit for all, then removed; what is beyond
 //! the limit is lost, and the copy is called `N-incomplete`.
 //!
+//! There is [`room`] for so much: where that is full no further command starts, and nothing is dropped.
+//!
 //! Removing comes before keeping: where nothing can be kept, the intruder is deleted. The manifest lists as much as [`LISTED`]
 //! has room for, and then how many more there are: a command chooses how many names it makes, and how long they are.
 
@@ -22,6 +24,7 @@ use nix::sys::stat::{FchmodatFlags, Mode, fchmodat};
 
 use super::at::{self, split};
 use super::evict::Budget;
+use super::room::{self, Held, MANIFEST, QUARANTINE};
 use super::roots::Root;
 use super::state::State;
 use super::{ProtectError, What, evict, journal, shown};
@@ -42,6 +45,9 @@ pub(super) struct Quarantine {
     taken: usize,
     /// About how many bytes a list of all of them would have; it goes on where the manifest has ended.
     listed: usize,
+    /// What its directories hold, and what all of it is.
+    directories: Held,
+    all: Held,
     budget: Budget,
 }
 
@@ -76,6 +82,8 @@ impl Quarantine {
             tried: 0,
             taken: 0,
             listed: 0,
+            directories: Held::default(),
+            all: Held::default(),
             budget: Budget::default(),
         }
     }
@@ -93,6 +101,7 @@ impl Quarantine {
         let mut options = File::options();
         options.write(true).create_new(true).mode(0o600);
         options.open(&place).and_then(|mut file| file.write_all(content)).ok()?;
+        self.count(&place);
         self.list(item, root, path, what, true);
         Some(place)
     }
@@ -113,6 +122,7 @@ impl Quarantine {
         let copied = evict::copy(root, path, batch.as_fd(), item.as_bytes(), &mut self.budget);
         let place = folder.join(&item);
         std::fs::symlink_metadata(&place).ok()?;
+        self.count(&place);
         self.list(item, holder, origin, what, copied.is_ok());
         Some(place)
     }
@@ -184,11 +194,36 @@ impl Quarantine {
             return Ok(None);
         };
         if kept.is_dir() {
+            self.count(&place);
             // Best effort: the folder above is private in any case.
-            let _shut = fchmodat(&*batch, item.as_str(), Mode::empty(), FchmodatFlags::NoFollowSymlink);
+            let batch = self.batch.as_ref().map(|(_, batch)| batch);
+            let shut = |batch| fchmodat(batch, item.as_str(), Mode::empty(), FchmodatFlags::NoFollowSymlink);
+            let _shut = batch.map(shut);
+        } else {
+            self.count(&place);
         }
         self.list(item, root, origin, what, complete);
         Ok(Some(place))
+    }
+
+    /// Ends the batch: writes down where everything came from, and what there is.
+    pub(super) fn close(&self) {
+        self.write_manifest();
+        if self.batch.is_some() {
+            room::add(&self.store, self.all);
+        }
+    }
+
+    /// Counts a thing that is kept.
+    fn count(&mut self, place: &Path) {
+        let held = Held::of(place);
+        self.all.add(held);
+        if std::fs::symlink_metadata(place).is_ok_and(|kept| kept.is_dir()) {
+            self.directories.add(held);
+            if let Some((folder, _)) = &self.batch {
+                room::note(folder, self.directories);
+            }
+        }
     }
 
     /// Notes where a thing came from.
@@ -213,9 +248,9 @@ impl Quarantine {
     }
 
     /// Writes down where everything came from. Best effort: what is kept is named in the violation too.
-    pub(super) fn write_manifest(&self) {
+    fn write_manifest(&self) {
         let Some((folder, _)) = &self.batch else { return };
-        let path = folder.join("manifest.json");
+        let path = folder.join(MANIFEST);
         let unlisted = self.taken - self.manifest.len();
         let more = (unlisted > 0).then_some(Line::Unlisted { unlisted });
         let lines: Vec<Line<'_>> = self.manifest.iter().map(Line::Item).chain(more).collect();
@@ -226,7 +261,7 @@ impl Quarantine {
 }
 
 fn create(store: &Path) -> Result<(PathBuf, OwnedFd), ProtectError> {
-    let folder = journal::folder(store, "quarantine")?.join(super::stamp());
+    let folder = journal::folder(store, QUARANTINE)?.join(super::stamp());
     let folder = journal::folder(&folder, "")?;
     let flags = OFlag::O_PATH | OFlag::O_DIRECTORY | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
     let fd = open(&folder, flags, Mode::empty()).map_err(|error| ProtectError::io("open", folder.clone(), error))?;

@@ -8,17 +8,14 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use nix::fcntl::{OFlag, open};
-use nix::sys::stat::Mode;
-
 use super::at::Identity;
-use super::journal::{Record, abandoned};
+use super::journal::{self, Journal, Record, abandoned};
+use super::missing::is_missing;
 use super::others::Gate;
 use super::overlap;
-use super::place::Patterns;
+use super::patterns::Patterns;
 use super::roots::{open_roots, unlock};
 use super::settle::settle;
-use super::sight::made;
 use super::work::Settled;
 use super::{ProtectError, Violation};
 use crate::policy::path::display;
@@ -49,6 +46,8 @@ enum Extent {
     Unknown,
     /// What overlaps these roots.
     Roots(Vec<(PathBuf, Identity)>),
+    /// What is one of these roots now, or lies in one: they are not where they were.
+    Elsewhere(Vec<(Identity, Option<(i64, u32)>)>),
 }
 
 impl Unrecovered {
@@ -59,6 +58,9 @@ impl Unrecovered {
             Extent::Roots(own) => own
                 .iter()
                 .any(|(path, identity)| roots.iter().any(|root| overlap::is_overlap((path, *identity), root))),
+            Extent::Elsewhere(own) => own
+                .iter()
+                .any(|(identity, born)| roots.iter().any(|root| overlap::is_inside(*identity, *born, root))),
         }
     }
 
@@ -80,14 +82,19 @@ impl Unrecovered {
                  {journals} and remove them",
                 self.error
             ),
+            Extent::Elsewhere(_) => format!(
+                "an interrupted session could not be undone: {}. Rename it back and start there, or look at the journals in \
+                 {journals} and remove the one that is about it",
+                self.error
+            ),
         }
     }
 }
 
 /// Restores what commands left behind whose process died before it could; for every start.
 ///
-/// Leaves alone the journals of commands that are still running. A root that is gone, or that is
-/// another directory now, has nothing to be restored in.
+/// Leaves alone the journals of commands that are still running. What is about a root that is not where it was stays in a
+/// journal, until that is there again; [`waiting`] tells of it.
 #[must_use]
 pub fn recover(store: &Path) -> Recovered {
     let mut recovered = Recovered::default();
@@ -113,11 +120,27 @@ pub fn recover(store: &Path) -> Recovered {
                 continue;
             }
         };
-        let roots: Vec<(PathBuf, Identity)> = record.roots.iter().map(|(bytes, who)| (path(bytes), *who)).collect();
+        let who = |(bytes, who): &(Vec<u8>, Identity)| (path(bytes), *who);
+        let roots: Vec<(PathBuf, Identity)> = record.roots.iter().map(who).collect();
+        let missing = record.missing();
+        if let Some(error) = missing.first().and_then(|first| roots.get(usize::from(*first))) {
+            let elsewhere = missing.iter().filter_map(|number| {
+                let born = record.born.get(usize::from(*number)).copied().flatten();
+                roots.get(usize::from(*number)).map(|(_, identity)| (*identity, born))
+            });
+            recovered.failures.push(Unrecovered {
+                error: ProtectError::io("find", error.0.clone(), nix::errno::Errno::ENOENT),
+                extent: Extent::Elsewhere(elsewhere.collect()),
+            });
+        }
+        if !missing.is_empty() && missing.len() == roots.len() {
+            continue;
+        }
+        let rest = (!missing.is_empty()).then(|| record.clone().of_roots(&missing));
         let mut settled = restore(record, store);
         recovered.violations.append(&mut settled.violations);
         if settled.errors.is_empty()
-            && let Err(error) = journal.remove()
+            && let Err(error) = keep(rest, store).and_then(|()| journal.remove().map(drop))
         {
             settled.errors.push(error);
         }
@@ -131,20 +154,52 @@ pub fn recover(store: &Path) -> Recovered {
     recovered
 }
 
+/// Writes down what is still to be undone of a journal that is removed.
+fn keep(rest: Option<Record>, store: &Path) -> Result<(), ProtectError> {
+    match rest {
+        Some(rest) => Journal::ahead(store, &rest)?.finish(),
+        None => Ok(()),
+    }
+}
+
+/// What an interrupted session changed in a directory that is not where it was.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Waiting {
+    /// Where it was.
+    pub root: PathBuf,
+    /// What says how it was.
+    pub journal: PathBuf,
+}
+
+/// What waits to be undone in directories that are not where they were.
+pub fn waiting(store: &Path) -> Vec<Waiting> {
+    let journals = journal::roots(store).into_iter();
+    let all = journals.flat_map(|(journal, roots)| {
+        let missing = roots
+            .into_iter()
+            .filter(|(bytes, who)| is_missing(&path(bytes), *who, None));
+        missing.map(move |(bytes, _)| Waiting {
+            root: path(&bytes),
+            journal: journal.clone(),
+        })
+    });
+    all.collect()
+}
+
 fn path(bytes: &[u8]) -> PathBuf {
     PathBuf::from(OsStr::from_bytes(bytes))
 }
 
 fn restore(mut record: Record, store: &Path) -> Settled {
     let extra: Vec<PathBuf> = record.extra.iter().map(|bytes| path(bytes)).collect();
-    let mut patterns = Patterns::new();
+    let mut patterns = Patterns::new(&record.names);
     let mut roots = Vec::new();
     let mut unlocked = Vec::new();
     let mut numbers = BTreeMap::new();
     let mut errors = Vec::new();
     for ((bytes, identity), number) in record.roots.iter().zip(0_u16..) {
-        let then = record.born.get(usize::from(number)).copied().flatten();
-        if is_another(&path(bytes), then) {
+        let born = record.born.get(usize::from(number)).copied().flatten();
+        if is_missing(&path(bytes), *identity, born) {
             continue;
         }
         let was_locked = unlock(&path(bytes), *identity);
@@ -177,13 +232,6 @@ fn restore(mut record: Record, store: &Path) -> Settled {
     }
     settled.errors.append(&mut errors);
     settled
-}
-
-/// Whether the directory there was made at another time than the one that is meant.
-fn is_another(path: &Path, then: Option<(i64, u32)>) -> bool {
-    let flags = OFlag::O_PATH | OFlag::O_DIRECTORY | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
-    let now = open(path, flags, Mode::empty()).ok().and_then(made);
-    then.is_some() && now.is_some() && now != then
 }
 
 fn renumber(root: &mut u16, numbers: &BTreeMap<u16, u16>) -> bool {

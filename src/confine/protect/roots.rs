@@ -10,7 +10,8 @@ use nix::sys::stat::{Mode, fchmod, fstat};
 
 use super::ProtectError;
 use super::at::{self, Identity};
-use super::place::{Context, Patterns};
+use super::patterns::Patterns;
+use super::place::Context;
 
 /// A writable root.
 #[derive(Debug)]

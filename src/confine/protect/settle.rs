@@ -14,7 +14,7 @@ use super::at::{self, Identity, split};
 use super::covers::Covers;
 use super::journal::{Kept, Record};
 use super::names::is_dot_git;
-use super::place::Patterns;
+use super::patterns::Patterns;
 use super::restore::{make_way, rename};
 use super::roots::Root;
 use super::sight::{Holder, Sight, born};
@@ -45,7 +45,9 @@ pub(super) fn settle(
     let unlocked: Vec<&Root> = roots.iter().filter(|root| root.open_up()).collect();
     let copied = covers.map(|covers| work.settle_copies(covers)).unwrap_or_default();
     let sight = work.come_to_rest(patterns, earlier);
-    work.quarantine.write_manifest();
+    work.restore_program();
+    work.quarantine.close();
+    work.tell_failures();
     // The last round has cleared what errors came before.
     work.settled.errors.extend(copied);
     for root in unlocked {
@@ -69,7 +71,7 @@ pub(super) fn take_away(roots: &[Root], record: &Record, store: &Path, hostile: 
             work.report(root, &path, what, place, Named::default());
         }
     }
-    work.quarantine.write_manifest();
+    work.quarantine.close();
     work.settled.violations
 }
 
@@ -80,6 +82,7 @@ impl Work<'_> {
         for _ in 0..ROUNDS {
             // What failed may come right once other things are out of the way: the last round's errors count.
             self.settled.errors.clear();
+            self.failed.clear();
             let before = self.changes;
             let sight = match self.bring_back(patterns, last.as_ref().or(earlier)) {
                 Ok(sight) => Some(sight),
@@ -93,7 +96,7 @@ impl Work<'_> {
             if self.changes == before
                 && let Some(sight) = &sight
             {
-                self.inspect(sight);
+                self.inspect(sight, earlier);
             }
             if self.changes == before {
                 return sight;

@@ -7,7 +7,7 @@ use nix::sys::statfs::{OVERLAYFS_SUPER_MAGIC, fstatfs};
 
 use super::ProtectError;
 use super::at::{self, Identity};
-use super::place::{Context, Place, Role};
+use super::place::{Context, Kind, Place, Role};
 use super::roots::Root;
 use super::stamp::Stamp;
 use crate::confine::sys;
@@ -68,6 +68,7 @@ pub(super) struct Entry {
     pub(super) directory: u32,
     pub(super) name: Span,
     pub(super) role: Role,
+    pub(super) kind: Kind,
 }
 
 /// A protected entry and where it is.
@@ -189,6 +190,19 @@ impl Sight {
             .collect()
     }
 
+    /// Which of these paths were directories with nothing special.
+    pub(super) fn plain(&self, wanted: &HashSet<(u16, &[u8])>) -> HashSet<(u16, Vec<u8>)> {
+        if wanted.is_empty() {
+            return HashSet::new();
+        }
+        let places = self.directories.iter().zip(0_u32..);
+        places
+            .filter(|(directory, _)| directory.context.place == Place::Plain)
+            .map(|(directory, index)| (directory.root, self.path(index)))
+            .filter(|(root, path)| wanted.contains(&(*root, path.as_slice())))
+            .collect()
+    }
+
     /// The git directories, by path.
     pub(super) fn git_directories(&self) -> HashSet<(u16, Vec<u8>)> {
         let places = self.directories.iter().zip(0_u32..);
@@ -204,6 +218,15 @@ impl Sight {
         links.map(|entry| {
             let root = self.directories[entry.directory as usize].root;
             (root, at::join(&self.path(entry.directory), self.name(entry.name)))
+        })
+    }
+
+    /// The protected symlinks: root, directory, name and role.
+    pub(super) fn links(&self) -> impl Iterator<Item = (&Directory, Vec<u8>, &[u8], Role)> + '_ {
+        let links = self.entries.iter().filter(|entry| entry.kind == Kind::Symlink);
+        links.map(|entry| {
+            let directory = &self.directories[entry.directory as usize];
+            (directory, self.path(entry.directory), self.name(entry.name), entry.role)
         })
     }
 

@@ -8,21 +8,22 @@ use std::path::{Path, PathBuf};
 use super::at::Identity;
 use super::covers::Covers;
 use super::journal::{self, Journal, Kept, Record};
+use super::names::Names;
 use super::offer::Offers;
 use super::others::{self, Gate};
-use super::place::{Patterns, Role};
+use super::patterns::Patterns;
+use super::place::Role;
 use super::present::{run_at_once, topmost};
+use super::program::Program;
 use super::repository::Person;
-use super::roots::{Root, open_roots};
-
+use super::roots::Root;
+use super::search::{Look, Search, search};
 use super::sight::{Sight, made};
 use super::state::{Seen, State, glance};
 use super::tracked::Tips;
-use super::unchanged::Company;
-use super::walk::walk;
 use super::watch::Watch;
 use super::work::Settled;
-use super::{MAX_FILE, MAX_TOTAL, ProtectError, Violation, known, settle, shown, stand_ins, targets};
+use super::{MAX_FILE, MAX_TOTAL, ProtectError, Violation, known, room, settle, shown, stand_ins};
 
 /// The protected names below the writable roots, written down. Once it is claimed for a command, that may run until
 /// [`Guard::settle`].
@@ -37,7 +38,10 @@ pub struct Guard {
     record: Record,
     sight: Sight,
     journal: Journal,
+    /// What is protected by its path.
     extra: Vec<PathBuf>,
+    /// That of it which programs of the host run or obey at once.
+    at_once: Vec<PathBuf>,
     store: PathBuf,
     tips: Tips,
 }
@@ -48,7 +52,7 @@ impl Guard {
     /// `store` is a directory outside every root, for the journal and the quarantine. On an error the
     /// command must not start.
     pub fn snapshot(roots: &[PathBuf], extra: &[PathBuf], store: &Path) -> Result<Self, ProtectError> {
-        Self::snapshot_knowing(roots, extra, store, &Person::default(), None)
+        Self::snapshot_knowing(roots, extra, &Names::default(), store, &Person::default(), None)
     }
 
     /// [`Guard::snapshot`] that does not read again what has not changed since an earlier guard of the same
@@ -57,36 +61,31 @@ impl Guard {
     pub fn snapshot_knowing(
         roots: &[PathBuf],
         extra: &[PathBuf],
+        names: &Names,
         store: &Path,
         person: &Person,
         known: Option<&Known>,
     ) -> Result<Self, ProtectError> {
-        let mut guard = Self::ahead(roots, extra, store, person, known)?;
+        let mut guard = Self::ahead(roots, extra, names, store, person, known, None)?;
         guard.claim()?;
         Ok(guard)
     }
 
     /// [`Guard::snapshot_knowing`] for a command that may not come. No command may run before the guard is
-    /// [claimed](Self::claim) for it; one that is not is [released](Self::release), or dropped.
+    /// [claimed](Self::claim) for it; one that is not is [released](Self::release), or dropped. `program` is what this
+    /// session runs as.
     pub(crate) fn ahead(
         roots: &[PathBuf],
         extra: &[PathBuf],
+        names: &Names,
         store: &Path,
         person: &Person,
         known: Option<&Known>,
+        program: Option<&Path>,
     ) -> Result<Self, ProtectError> {
         let _gate = Gate::enter(store)?;
-        let mut seen = look(roots, extra, Some(store), known)?;
-        let mut extra = extra.to_vec();
-        let targets = targets::of(&seen.roots, &seen.patterns, &seen.sight, person)?;
-        if !targets.is_empty() {
-            if seen.sight.is_worth_keeping() {
-                // It would only have spared the next start some reading.
-                let _unsaved = known::save(store, &who(&seen.roots), &extra, &seen.sight);
-            }
-            extra.extend(targets);
-            seen = look(roots, &extra, Some(store), None)?;
-        }
+        room::has_room(store, room::MOST)?;
+        let Search { seen, extra, at_once } = search(roots, extra, names, person, Some(store), known)?;
         let Look { roots, patterns, sight } = seen;
         let mut record = Record {
             roots: roots
@@ -98,6 +97,8 @@ impl Guard {
             extra: extra.iter().map(|path| path.as_os_str().as_bytes().to_vec()).collect(),
             entries: keep(&roots, &sight)?,
             holders: sight.holders(&roots),
+            names: names.clone(),
+            program: program.and_then(|path| Program::look(path, &roots, store)),
         };
         let mut tips = Tips::look(&roots, &sight, store);
         // After the tree was looked at: a command that started meanwhile has its journal here, with the tree as it was.
@@ -113,6 +114,7 @@ impl Guard {
             sight,
             journal,
             extra,
+            at_once,
             store: store.to_owned(),
             tips,
         })
@@ -163,6 +165,7 @@ impl Guard {
         let known = sight.map(|sight| Known {
             roots: self.record.roots,
             extra: self.extra,
+            names: self.record.names,
             store: self.store,
             spent,
             sight,
@@ -199,7 +202,7 @@ impl Guard {
     /// Those of them that programs of the host run or obey while a command is running, by their roots.
     pub(super) fn to_cover(&self, most: usize) -> Vec<(u16, Vec<u8>)> {
         let is_made = |root, git: &[u8]| self.is_made(root, git);
-        run_at_once(&self.roots, &self.record.entries, &self.extra, is_made, most)
+        run_at_once(&self.roots, &self.record.entries, &self.at_once, is_made, most)
     }
 
     /// The git directories that were seen.
@@ -264,12 +267,13 @@ pub struct After {
 /// What a settled guard saw of the tree.
 #[derive(Debug)]
 pub struct Known {
-    roots: Vec<(Vec<u8>, Identity)>,
-    extra: Vec<PathBuf>,
+    pub(super) roots: Vec<(Vec<u8>, Identity)>,
+    pub(super) extra: Vec<PathBuf>,
+    pub(super) names: Names,
     store: PathBuf,
     /// The removed journal: its room is freed with this descriptor, which takes longer than the removal.
     spent: Option<File>,
-    sight: Sight,
+    pub(super) sight: Sight,
 }
 
 impl Known {
@@ -277,48 +281,11 @@ impl Known {
     pub fn keep(&mut self) {
         self.spent = None;
         // It would only have spared the next start some reading.
-        if self.sight.is_worth_keeping() && known::save(&self.store, &self.roots, &self.extra, &self.sight).is_ok() {
+        let save = || known::save(&self.store, &self.roots, &self.extra, &self.names, &self.sight);
+        if self.sight.is_worth_keeping() && save().is_ok() {
             self.sight.stale = 0;
         }
     }
-}
-
-/// The roots by path and identity.
-fn who(roots: &[Root]) -> Vec<(Vec<u8>, Identity)> {
-    roots
-        .iter()
-        .map(|root| (root.path.as_os_str().as_bytes().to_vec(), root.identity))
-        .collect()
-}
-
-/// The roots, open, and what a walk saw in them.
-pub(super) struct Look {
-    pub(super) roots: Vec<Root>,
-    pub(super) patterns: Patterns,
-    pub(super) sight: Sight,
-}
-
-/// Walks the roots. Without a store every directory is read.
-pub(super) fn look(
-    paths: &[PathBuf],
-    extra: &[PathBuf],
-    store: Option<&Path>,
-    known: Option<&Known>,
-) -> Result<Look, ProtectError> {
-    let mut patterns = Patterns::new();
-    let roots = open_roots(paths, extra, &mut patterns)?;
-    let who = who(&roots);
-    let known = known.filter(|known| known.roots == who && known.extra == extra);
-    let sight = match (known, store) {
-        (Some(known), _) => walk(&roots, &patterns, Some(&known.sight), Company::Nobody)?,
-        // The first in this process: the parent is making the plan.
-        (None, Some(store)) => {
-            let earlier = known::load(store, &who, extra);
-            walk(&roots, &patterns, earlier.as_ref(), Company::Parent)?
-        }
-        (None, None) => walk(&roots, &patterns, None, Company::Nobody)?,
-    };
-    Ok(Look { roots, patterns, sight })
 }
 
 /// Longest file that is kept of those that a host's tool has put beside the data of version control.

@@ -70,9 +70,8 @@ fn make_one(holder: &Root, git: &[u8], name: &[u8], kind: Kind) -> Result<bool, 
     });
     match made {
         Ok(()) => Ok(true),
-        Err(Errno::EEXIST | Errno::ENOENT) => Ok(false),
-        // Nor can a command make it.
-        Err(Errno::EACCES | Errno::EPERM | Errno::EROFS) => Ok(false),
+        // It is there, or a command cannot make it either.
+        Err(Errno::EEXIST | Errno::ENOENT | Errno::EACCES | Errno::EPERM | Errno::EROFS) => Ok(false),
         Err(errno) => Err(ProtectError::io("make", shown(holder, &join(git, name)), errno)),
     }
 }

@@ -15,19 +15,19 @@ use std::path::{Component, Path, PathBuf};
 
 use nix::errno::Errno;
 
-use super::ProtectError;
 use super::at::{insisting, join, split};
 use super::leads::leads_to;
 use super::names::is_dot_git;
-use super::place::Patterns;
+use super::patterns::Patterns;
 use super::repository::{self, MAX_CONFIG, Person, Repository, Trusted, around, is_out_of_reach, repository};
 use super::roots::Root;
 use super::settings::{Setting, settings};
 use super::sight::Sight;
 use super::state::{Seen, State, glance};
+use super::{ProtectError, named};
 
 /// What git runs of a directory of hooks.
-const HOOKS: &[&str] = &[
+pub(super) const HOOKS: &[&str] = &[
     "applypatch-msg",
     "commit-msg",
     "fsmonitor-watchman",
@@ -66,14 +66,17 @@ const MAX_NESTED: usize = 10;
 /// Targets in all.
 const MAX_TARGETS: usize = 10_000;
 
-/// The absolute paths in the roots that git is led to, beyond what the patterns protect. One that a root lies in
-/// stands for all of that root.
-pub(super) fn of(
-    roots: &[Root],
-    patterns: &Patterns,
-    sight: &Sight,
-    person: &Person,
-) -> Result<BTreeSet<PathBuf>, ProtectError> {
+/// Absolute paths in the roots that something protected leads to, beyond what the patterns protect.
+#[derive(Debug, Default)]
+pub(super) struct Targets {
+    /// What git runs or obeys, also while a command is running.
+    pub(super) run_at_once: BTreeSet<PathBuf>,
+    /// The others.
+    pub(super) others: BTreeSet<PathBuf>,
+}
+
+/// What git is led to, and what other tools are by their own files. One that a root lies in stands for all of that root.
+pub(super) fn of(roots: &[Root], patterns: &Patterns, sight: &Sight, person: &Person) -> Result<Targets, ProtectError> {
     let reader = Reader {
         roots,
         person,
@@ -128,7 +131,16 @@ pub(super) fn of(
                 .any(|root| root.path.starts_with(path) && root.context != root.context.whole()),
         }
     }));
-    Ok(found)
+    let named = named::of(roots, sight, |file| reader.content(file))?;
+    let mut others: BTreeSet<PathBuf> = named.iter().flat_map(|path| ways(path)).collect();
+    others.retain(|path| inside(roots, path).is_some_and(|(root, below)| is_open(root, below)));
+    if found.len() + others.len() > MAX_TARGETS {
+        return Err(ProtectError::TooMany);
+    }
+    Ok(Targets {
+        run_at_once: found,
+        others,
+    })
 }
 
 /// A path as it is written and where it leads, which what a command makes may be reached by as well.
@@ -198,7 +210,7 @@ fn in_sight(roots: &[Root], sight: &Sight) -> Result<Vec<Repository>, ProtectErr
 }
 
 /// The root a path lies in, and its path there.
-fn inside<'a>(roots: &'a [Root], path: &'a Path) -> Option<(&'a Root, &'a Path)> {
+pub(super) fn inside<'a>(roots: &'a [Root], path: &'a Path) -> Option<(&'a Root, &'a Path)> {
     roots.iter().find_map(|root| {
         let below = path.strip_prefix(&root.path).ok()?;
         (!below.as_os_str().is_empty()).then_some((root, below))

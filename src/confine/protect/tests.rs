@@ -5,8 +5,11 @@ mod attacks;
 mod covers;
 mod crash;
 mod hostile;
+mod links;
+mod names;
 mod offers;
 mod ordinary;
+mod program;
 mod tracked;
 mod vcs;
 

@@ -162,7 +162,8 @@ mod tests {
     use std::path::Path;
     use std::time::Duration;
 
-    use super::super::place::Patterns;
+    use super::super::names::Names;
+    use super::super::patterns::Patterns;
     use super::super::roots::open_roots;
     use super::super::walk::walk;
     use super::*;
@@ -176,7 +177,7 @@ mod tests {
             }
         }
         std::thread::sleep(Duration::from_millis(60));
-        let mut patterns = Patterns::new();
+        let mut patterns = Patterns::new(&Names::default());
         let roots = open_roots(&paths, &[], &mut patterns).unwrap();
         let sight = walk(&roots, &patterns, None, Company::Nobody).unwrap();
         (roots, sight)

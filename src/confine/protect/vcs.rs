@@ -54,6 +54,8 @@ const GIT_FILES: &[&[u8]] = &[
     b"packed-refs.new",
     b"shallow",
 ];
+/// The directory in which conflicts of notes are resolved.
+const NOTES: &[u8] = b"NOTES_MERGE_WORKTREE";
 /// How others begin, with a number of git's own choice behind that.
 const GIT_TEMPORARY: &[&[u8]] = &[
     b"index.stash.",
@@ -142,13 +144,15 @@ fn inside(list: List, name: &[u8]) -> Option<Inside> {
     match list {
         List::Git => {
             let unlocked = name.strip_suffix(b".lock").unwrap_or(name);
-            if GIT_FILES.contains(&unlocked) || is_in_capitals(unlocked) || begins(GIT_TEMPORARY) {
+            if GIT_FILES.contains(&unlocked) || (is_in_capitals(unlocked) && name != NOTES) || begins(GIT_TEMPORARY) {
                 Some(Inside::File)
             } else if one_of(GIT_DATA) {
                 Some(data)
             } else {
                 match name {
                     b"logs" | b"refs" => Some(Inside::Directory(Place::Refs)),
+                    // The notes of a merge of notes, by the names of objects.
+                    NOTES => Some(data),
                     b"sequencer" | b"rebase-merge" | b"rebase-apply" => {
                         Some(Inside::Directory(Place::Listed(List::Steps)))
                     }

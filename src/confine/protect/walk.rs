@@ -12,17 +12,18 @@
 //! keeps time by another clock or coarsely (network, FUSE, FAT).
 
 use std::collections::HashMap;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use nix::errno::Errno;
-use nix::fcntl::AtFlags;
-use nix::sys::stat::{fstat, fstatat};
+use nix::sys::stat::fstat;
 use nix::sys::statfs::fstatfs;
 
 use super::at::{self, Identity};
+use super::listing::{ListError, kind_listed};
 use super::names::is_dot_git;
-use super::place::{Kind, Markers, Patterns, Place, Role};
+use super::patterns::Patterns;
+use super::place::{Kind, Markers, Place, Role};
 use super::roots::Root;
 use super::sight::{Directory, Entry, NONE, Run, Sight, Span};
 use super::stamp::{FileSystem, Stamp, classify};
@@ -31,12 +32,26 @@ use super::vcs::List;
 use super::{ProtectError, shown};
 use crate::confine::sys;
 
-/// The coarsest clock by which a local file system stamps changes, with room: 100 Hz.
+/// The coarsest clock of a local file system's stamps, with room: 100 Hz.
 const TICK: Duration = Duration::from_millis(20);
 /// Levels below a root. No project goes as deep, and every step on a directory costs its depth.
 const MAX_DEPTH: u32 = 128;
 /// Directories in all.
 const MAX_DIRECTORIES: usize = 4_000_000;
+/// The same for a test, which has no time for millions.
+#[cfg(test)]
+pub(super) static MAX_IN_TEST: std::sync::atomic::AtomicUsize = std::sync::atomic::AtomicUsize::new(MAX_DIRECTORIES);
+
+#[cfg(not(test))]
+const fn most_directories() -> usize {
+    MAX_DIRECTORIES
+}
+
+#[cfg(test)]
+fn most_directories() -> usize {
+    MAX_IN_TEST.load(std::sync::atomic::Ordering::Relaxed)
+}
+
 /// Bytes of listing asked for at once.
 const BUFFER: usize = 64 * 1024;
 
@@ -52,7 +67,7 @@ pub(super) fn walk(
     errors.into_iter().next().map_or(Ok(sight), Err)
 }
 
-/// Walks the roots; directories that cannot be looked into are left out and named.
+/// Walks the roots; directories that cannot be looked into are left out and named, and so are those beyond the most.
 pub(super) fn walk_through(
     roots: &[Root],
     patterns: &Patterns,
@@ -99,8 +114,10 @@ pub(super) fn walk_through(
     }
     let mut index = 0;
     while index < walker.sight.directories.len() {
-        if index > MAX_DIRECTORIES {
-            return Err(ProtectError::TooMany);
+        if index > most_directories() {
+            // What was seen of it can be judged all the same.
+            errors.push(ProtectError::TooMany);
+            break;
         }
         match walker.visit(u32::try_from(index).map_err(|_| ProtectError::TooMany)?) {
             Ok(()) => {}
@@ -204,7 +221,7 @@ impl Walker<'_> {
             self.sight.entries.push(Entry {
                 directory: index,
                 name,
-                role: entry.role,
+                ..*entry
             });
         }
         self.close(index, children, found)?;
@@ -229,13 +246,7 @@ impl Walker<'_> {
                 Err(error) => return Err(ListError::Io(error)),
             };
             for (name, kind) in sys::entries(&self.buffer[..read]) {
-                let kind = match kind {
-                    libc::DT_DIR => Kind::Directory,
-                    libc::DT_LNK => Kind::Symlink,
-                    libc::DT_UNKNOWN => kind_of(fd, name)?,
-                    libc::DT_FIFO | libc::DT_SOCK | libc::DT_CHR | libc::DT_BLK => Kind::Special,
-                    _ => Kind::Other,
-                };
+                let kind = kind_listed(fd, name, kind)?;
                 let start = u32::try_from(self.sight.names.len()).map_err(|_| ListError::TooMany)?;
                 let length = u16::try_from(name.len()).map_err(|_| ListError::TooMany)?;
                 self.sight.names.extend_from_slice(name);
@@ -262,8 +273,7 @@ impl Walker<'_> {
                 .map(|child| (earlier.name(earlier.directories[child as usize].name), child))
                 .collect();
         }
-        let children = self.sight.directories.len();
-        let found = self.sight.entries.len();
+        let (children, found) = (self.sight.directories.len(), self.sight.entries.len());
         let listing = std::mem::take(&mut self.listing);
         // The arena keeps a name only if something points to it: move the kept ones down as we go.
         let mut end = listing
@@ -289,6 +299,7 @@ impl Walker<'_> {
                     directory: index,
                     name,
                     role,
+                    kind,
                 });
             }
             if let Some(context) = verdict.descend
@@ -320,9 +331,9 @@ impl Walker<'_> {
     fn anchor(&mut self, index: u32) {
         let directory = &self.sight.directories[index as usize];
         let part_of_parent = match directory.context.place {
-            Place::Whole(_) => true,
+            Place::Whole(_)
+            | Place::Listed(List::Mercurial | List::Jujutsu | List::JujutsuRepository | List::JujutsuStore) => true,
             Place::Git => is_dot_git(self.sight.name(directory.name)),
-            Place::Listed(List::Mercurial | List::Jujutsu | List::JujutsuRepository | List::JujutsuStore) => true,
             // Git removes it when what is under way has ended.
             Place::Listed(List::Steps | List::Remotes | List::Git) | Place::Data | Place::Refs => false,
             Place::Plain | Place::Modules | Place::Worktrees => directory.context.is_under_way(),
@@ -376,30 +387,5 @@ impl Walker<'_> {
             // Not even reachable, which may change: not certain is not safe.
             Err(_) => true,
         }
-    }
-}
-
-enum ListError {
-    Io(Errno),
-    TooMany,
-}
-
-impl From<Errno> for ListError {
-    fn from(errno: Errno) -> Self {
-        Self::Io(errno)
-    }
-}
-
-/// The kind of an entry of a file system that does not list kinds.
-fn kind_of(fd: impl AsFd, name: &[u8]) -> nix::Result<Kind> {
-    match fstatat(fd, name, AtFlags::AT_SYMLINK_NOFOLLOW) {
-        Ok(stat) => Ok(match at::kind(&stat) {
-            libc::S_IFDIR => Kind::Directory,
-            libc::S_IFLNK => Kind::Symlink,
-            libc::S_IFIFO | libc::S_IFSOCK | libc::S_IFCHR | libc::S_IFBLK => Kind::Special,
-            _ => Kind::Other,
-        }),
-        Err(Errno::ENOENT) => Ok(Kind::Other),
-        Err(error) => Err(error),
     }
 }

@@ -2,7 +2,8 @@
 //!
 //! The host's git obeys at once a `commondir` in a git directory, and whatever is called `.git` in a work tree. Neither can
 //! be covered: a mount needs a file to stand on, and git removes and renames both. So the kernel tells the keeper when a
-//! command makes or changes one; what is changed through another name or a mapping is found by its time. What does not lead
+//! command makes or changes one; what is changed through another name or a mapping is found by its time, and a directory
+//! that takes the place of one that holds a cover by its number. What does not lead
 //! to a git directory that was there at the start is hostile: it is taken away, and the command is killed. It is there for as
 //! long as that takes.
 
@@ -45,6 +46,8 @@ pub struct Watch {
     work_trees: HashMap<Place, Option<Identity>>,
     /// The files that lead git somewhere, and when they were changed last.
     leads: Vec<(Place, Changed)>,
+    /// The directories that hold what mounts cover, and which these were: a mount goes along when one is moved away.
+    holders: Vec<(Place, Identity)>,
     /// What a command made or changed of them.
     touched: BTreeSet<Place>,
     /// Where a `.git` leads rightfully.
@@ -52,11 +55,11 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// Watches the git directories that the guard has seen and no command made.
+    /// Watches the git directories that the guard has seen and no command made, and what holds the `covered` places.
     ///
     /// # Errors
     /// They cannot be watched; the command must not start.
-    pub fn set(guard: &Guard) -> Result<Self, ProtectError> {
+    pub fn set(guard: &Guard, covered: impl Iterator<Item = (u16, Vec<u8>)>) -> Result<Self, ProtectError> {
         let roots = guard.roots();
         let inotify = Inotify::init(InitFlags::IN_CLOEXEC | InitFlags::IN_NONBLOCK);
         let inotify = inotify.map_err(|errno| ProtectError::io("watch", "git directories".into(), errno))?;
@@ -66,6 +69,7 @@ impl Watch {
             common: HashSet::new(),
             work_trees: HashMap::new(),
             leads: Vec::new(),
+            holders: Vec::new(),
             touched: BTreeSet::new(),
             around: guard.git_directories(),
         };
@@ -88,6 +92,12 @@ impl Watch {
             watch.add(holder, root, above)?;
             watch.work_trees.insert((root, above.to_vec()), None);
             watch.lead(holder, root, link);
+        }
+        let above: BTreeSet<Place> = covered.map(|(root, path)| (root, split(&path).0.to_vec())).collect();
+        for (root, path) in above.into_iter().filter(|(_, path)| !path.is_empty()) {
+            if let Ok(stat) = at::stat(&roots[usize::from(root)].fd, &path) {
+                watch.holders.push(((root, path), Identity::of(&stat)));
+            }
         }
         Ok(watch)
     }
@@ -121,7 +131,7 @@ impl Watch {
 
     /// Whether something is to be looked at again although nothing happened.
     pub fn is_restless(&self) -> bool {
-        !self.leads.is_empty() || !self.touched.is_empty()
+        !self.leads.is_empty() || !self.touched.is_empty() || !self.holders.is_empty()
     }
 
     /// What leads git elsewhere now, and did not when the command started.
@@ -152,11 +162,23 @@ impl Watch {
                 self.touched.insert((*root, path.clone()));
             }
         }
-        self.touched
-            .iter()
-            .filter(|place| !self.is_harmless(roots, place))
-            .cloned()
-            .collect()
+        let led = self.touched.iter().filter(|place| !self.is_harmless(roots, place));
+        let replaced = self.holders.iter().filter_map(|((root, path), before)| {
+            let holder = &roots[usize::from(*root)];
+            match at::stat(&holder.fd, path) {
+                Ok(now) if Identity::of(&now) != *before => Some((*root, path.clone())),
+                Err(Errno::ELOOP | Errno::ENOTDIR) => link_on_the_way(holder, *root, path),
+                // One that was moved away and has no other in its place leads nowhere.
+                Ok(_) | Err(_) => None,
+            }
+        });
+        let linked = self.leads.iter().filter_map(|((root, path), _)| {
+            let holder = &roots[usize::from(*root)];
+            matches!(at::stat(&holder.fd, path), Err(Errno::ELOOP | Errno::ENOTDIR))
+                .then(|| link_on_the_way(holder, *root, path))?
+        });
+        let all: BTreeSet<Place> = led.cloned().chain(replaced).chain(linked).collect();
+        all.into_iter().collect()
     }
 
     fn is_harmless(&self, roots: &[Root], place: &Place) -> bool {
@@ -207,6 +229,18 @@ impl Watch {
         };
         leads_to_git_directory(&entry, content, &around)
     }
+}
+
+/// The first link on the way to a path.
+fn link_on_the_way(holder: &Root, root: u16, path: &[u8]) -> Option<Place> {
+    let ends = path
+        .iter()
+        .enumerate()
+        .filter(|(_, byte)| **byte == b'/')
+        .map(|(at, _)| at);
+    let mut prefixes = ends.chain([path.len()]).map(|end| &path[..end]);
+    let is_link = |prefix: &&[u8]| at::stat(&holder.fd, prefix).is_ok_and(|stat| at::kind(&stat) == libc::S_IFLNK);
+    prefixes.find(is_link).map(|prefix| (root, prefix.to_vec()))
 }
 
 /// When the entry was changed last, if it is there.

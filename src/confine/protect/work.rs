@@ -1,6 +1,6 @@
 //! The work of one settling: what it is done with, and what came of it so far.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
 
 use super::at::Identity;
@@ -29,11 +29,14 @@ pub(super) struct Work<'a> {
     pub(super) record: &'a Record,
     pub(super) holders: HashSet<Identity>,
     pub(super) quarantine: Quarantine,
+    pub(super) store: PathBuf,
     said: Said,
     pub(super) tracked: Tracked<'a>,
     /// Changes made to the tree.
     pub(super) changes: usize,
     pub(super) settled: Settled,
+    /// What this round could not put back, and why.
+    pub(super) failed: BTreeMap<PathBuf, String>,
 }
 
 impl<'a> Work<'a> {
@@ -43,10 +46,12 @@ impl<'a> Work<'a> {
             record,
             holders: record.holders.iter().map(|holder| holder.identity).collect(),
             quarantine: Quarantine::new(store),
+            store: store.to_owned(),
             said: Said::default(),
             tracked: Tracked::new(roots, record, tips),
             changes: 0,
             settled: Settled::default(),
+            failed: BTreeMap::new(),
         }
     }
 
@@ -64,7 +69,47 @@ impl<'a> Work<'a> {
                 quarantined,
                 named,
                 is_other_in_head,
+                failed: None,
             });
         }
+    }
+
+    /// Has what is told say which names could not be put back, or something below them.
+    pub(super) fn tell_failures(&mut self) {
+        for violation in &mut self.settled.violations {
+            // A path comes right before what is below it.
+            let next = self.failed.range(violation.path.clone()..).next();
+            let below = next.filter(|(path, _)| path.starts_with(&violation.path));
+            violation.failed = below.map(|(_, why)| why.clone());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_that_could_not_be_put_back_or_one_below_it_is_told_as_such_and_no_other() {
+        let record = Record::default();
+        let mut work = Work::new(&[], &record, Path::new("/nowhere"), None);
+        let violation = |path: &str| Violation {
+            path: path.into(),
+            what: What::Changed,
+            quarantined: None,
+            named: Named::default(),
+            is_other_in_head: false,
+            failed: None,
+        };
+        work.settled.violations = ["/w/.git", "/w/.gita", "/w/.envrc"].map(violation).into();
+        work.failed.insert("/w/.git/config".into(), "no room".to_owned());
+        work.failed.insert("/w/.envrc".into(), "no".to_owned());
+        work.tell_failures();
+        let told = work
+            .settled
+            .violations
+            .iter()
+            .map(|violation| violation.failed.as_deref());
+        assert_eq!(told.collect::<Vec<_>>(), [Some("no room"), None, Some("no")]);
     }
 }

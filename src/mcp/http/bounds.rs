@@ -23,7 +23,10 @@ pub struct Bounds {
     pub others: usize,
     /// The most requests that wait; beyond it they are told to come again.
     pub waiting: usize,
-    /// The most streams that only listen.
+    /// How long a request waits while so few connections are free that cancellations, answers and ends of sessions need
+    /// them; then it is told to come again.
+    pub crowded: Duration,
+    /// The most streams that only listen; fewer where there are not twice as many connections.
     pub streams: usize,
     /// The most sessions of older revisions; for another one the longest idle one is closed.
     pub sessions: usize,
@@ -53,6 +56,7 @@ impl Default for Bounds {
             calls: 128,
             others: 128,
             waiting: 4096,
+            crowded: Duration::from_secs(10),
             streams: 512,
             sessions: 256,
             session_idle: Duration::from_mins(30),

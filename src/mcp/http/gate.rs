@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use http::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap};
-use http::{Method, Request, StatusCode};
+use http::{Extensions, Method, Request, StatusCode};
 use http_body_util::Full;
 use hyper::body::Incoming;
 use rmcp::ServerHandler;
@@ -14,11 +14,12 @@ use tokio_util::sync::CancellationToken;
 
 use super::body::{self, Unread, Whole};
 use super::held::Held;
-use super::load::{Load, NoRoom};
+use super::load::{Crowd, Load, NoRoom};
 use super::message::{Message, NoMessage};
 use super::reply::{Reply, closing, empty, later, no_message, sentence, unauthorized};
 use super::sessions::{Coming, Sessions};
 use super::{Bounds, HttpSettings, HttpToken, health, origin};
+use crate::mcp::head::{self, Head, NO_MESSAGE};
 
 /// The header that names a session of the older revisions.
 pub(in crate::mcp) const SESSION: &str = "mcp-session-id";
@@ -45,6 +46,8 @@ pub(super) struct Gate<S> {
     bounds: Bounds,
     large: Arc<Semaphore>,
     ready: Ready,
+    /// The places of connections, and how many of them are kept for what waits for nothing.
+    places: (Arc<Semaphore>, usize),
     rmcp: StreamableHttpService<S, LocalSessionManager>,
     pub(super) load: Load,
     pub(super) sessions: Sessions,
@@ -57,6 +60,7 @@ impl<S: ServerHandler + Send + 'static> Gate<S> {
         service: impl Fn() -> S + Send + Sync + 'static,
         ready: Ready,
         withdraw: CancellationToken,
+        places: &Arc<Semaphore>,
     ) -> Self {
         let sessions = Sessions::new(&settings.bounds);
         let config = StreamableHttpServerConfig::default()
@@ -69,9 +73,10 @@ impl<S: ServerHandler + Send + 'static> Gate<S> {
         Self {
             rmcp: StreamableHttpService::new(move || Ok(service()), sessions.manager(), config),
             large: Arc::new(Semaphore::new(settings.bounds.large_bodies)),
-            load: Load::new(&settings.bounds),
+            load: Load::new(&settings.bounds, places.available_permits()),
             sessions,
             ready,
+            places: (Arc::clone(places), kept(places.available_permits())),
             token: settings.token,
             origins: settings.origins,
             bounds: settings.bounds,
@@ -81,6 +86,24 @@ impl<S: ServerHandler + Send + 'static> Gate<S> {
     /// How long what was withdrawn may take to end.
     pub(super) const fn withdrawal(&self) -> std::time::Duration {
         self.bounds.withdrawal
+    }
+
+    /// How full it is for a request: of the connections that came when it was crowded, as long as it is.
+    fn crowd_of(&self, came: &Extensions) -> Crowd {
+        match came.get() {
+            Some(Crowd::Dense) => self.crowd(),
+            Some(Crowd::Loose) | None => Crowd::Loose,
+        }
+    }
+
+    /// Whether the places that are left are kept.
+    pub(super) fn crowd(&self) -> Crowd {
+        let (places, kept) = &self.places;
+        if places.available_permits() < *kept {
+            Crowd::Dense
+        } else {
+            Crowd::Loose
+        }
     }
 
     /// Answers it.
@@ -126,13 +149,24 @@ impl<S: ServerHandler + Send + 'static> Gate<S> {
         match *request.method() {
             Method::POST => self.post(request).await,
             Method::GET => {
-                let room = match self.load.stream() {
+                let room = match self.load.stream(self.crowd_of(request.extensions())) {
                     Ok(room) => room,
                     Err(none) => return refusal(none),
                 };
                 let session = session(request.headers()).and_then(|id| self.sessions.enter(id));
                 let held = Held::new(Some(room), None, session);
                 held.until_sent(self.rmcp.handle(request).await)
+            }
+            Method::DELETE => {
+                let ends = session(request.headers()).and_then(|id| self.sessions.enter(id));
+                let reply = self.rmcp.handle(request).await;
+                if reply.status().is_success()
+                    && let Some(ends) = ends
+                {
+                    // rmcp would let its calls go on for a while.
+                    ends.ending().0.cancel();
+                }
+                reply
             }
             _ => self.rmcp.handle(request).await,
         }
@@ -149,11 +183,9 @@ impl<S: ServerHandler + Send + 'static> Gate<S> {
         };
         let message = match Message::of(&bytes) {
             Ok(message) => message,
-            Err(NoMessage::NotJson) => return no_message(-32700, "Parse error: the body is no JSON"),
-            Err(NoMessage::TooMany) => return no_message(-32600, "Invalid Request: the body has too many values"),
-            Err(NoMessage::NotRpc) => return no_message(-32600, "Invalid Request: the body is no message"),
+            Err(none) => return not_understood(&bytes, none),
         };
-        let room = match self.load.request(message).await {
+        let room = match self.load.request(message, self.crowd_of(&parts.extensions)).await {
             Ok(room) => room,
             Err(none) => return refusal(none),
         };
@@ -166,16 +198,21 @@ impl<S: ServerHandler + Send + 'static> Gate<S> {
             _ => None,
         };
         let session = named.and_then(|id| self.sessions.enter(id));
+        if let Some(session) = &session {
+            parts.extensions.insert(session.ending());
+        }
         let held = Held::new(room, leave, session);
         parts.extensions.insert(held.clone());
+        let text = bytes.clone();
         let reply = self.rmcp.handle(Request::from_parts(parts, Full::new(bytes))).await;
         if let Some(coming) = coming {
             self.came(coming, &reply);
         }
         // rmcp says so of JSON that is none of its messages.
         if reply.status() == StatusCode::UNSUPPORTED_MEDIA_TYPE {
-            return no_message(-32600, "Invalid Request: the body is no message of this protocol");
+            return not_understood(&text, NoMessage::NotRpc);
         }
+        drop(text);
         held.until_sent(reply)
     }
 
@@ -184,6 +221,12 @@ impl<S: ServerHandler + Send + 'static> Gate<S> {
             self.sessions.came(coming, id);
         }
     }
+}
+
+/// How many of so many places nobody keeps for long who waits: cancellations, answers and ends of sessions come in by them.
+const fn kept(places: usize) -> usize {
+    let part = places / 8;
+    if part > 64 { 64 } else { part }
 }
 
 fn session(headers: &HeaderMap) -> Option<&str> {
@@ -206,6 +249,16 @@ fn refusal(none: NoRoom) -> Reply {
         NoRoom::Full => later("1", "too much is asked of this server at once\n"),
         NoRoom::Draining => closing(later("5", "this server is about to end\n")),
     }
+}
+
+/// Says what is wrong with a body, in answer to the request that it was to be where it says which.
+fn not_understood(body: &[u8], none: NoMessage) -> Reply {
+    let kind = Head::of(body).kind();
+    let (code, why) = match none {
+        NoMessage::NotJson | NoMessage::NotRpc => head::fault(body, &kind),
+        NoMessage::TooMany => (NO_MESSAGE, "Invalid Request: the message has more than 200000 values"),
+    };
+    no_message(head::refusal(head::answered(&kind, code), code, why))
 }
 
 fn unreadable(unread: Unread) -> Reply {

@@ -7,6 +7,8 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use http::Request;
+use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -107,14 +109,16 @@ impl HttpServer {
     ) -> Result<End, HttpError> {
         let (address, bounds, drain) = (self.address, self.settings.bounds, self.settings.drain);
         let listener = TcpListener::from_std(self.listener).map_err(|source| HttpError::Listen { address, source })?;
+        let places = Arc::new(Semaphore::new(most_connections(bounds.connections)));
         let gate = Gate::new(
             self.settings,
             address.port(),
             service,
             Box::new(ready),
             withdraw.clone(),
+            &places,
         );
-        let door = Door::new(Arc::new(gate), bounds);
+        let door = Door::new(Arc::new(gate), bounds, places);
         let end = tokio::select! {
             end = ending(&door.gate, &mut stops, drain, &withdraw) => end,
             end = door.accept(listener) => match end {},
@@ -186,11 +190,11 @@ enum Crowd {
 }
 
 impl<S: ServerHandler + Send + 'static> Door<S> {
-    fn new(gate: Arc<Gate<S>>, bounds: Bounds) -> Self {
+    fn new(gate: Arc<Gate<S>>, bounds: Bounds, slots: Arc<Semaphore>) -> Self {
         Self {
             gate,
             bounds,
-            slots: Arc::new(Semaphore::new(most_connections(bounds.connections))),
+            slots,
             crowd: watch::Sender::new(Crowd::Full),
             connections: TaskTracker::new(),
         }
@@ -219,8 +223,10 @@ impl<S: ServerHandler + Send + 'static> Door<S> {
         let unread = u32::try_from(self.bounds.unread.as_millis()).unwrap_or(u32::MAX);
         let _noticed = setsockopt(&stream, sockopt::TcpUserTimeout, &unread);
         let has_asked = Arc::new(AtomicBool::new(false));
+        let crowd = self.gate.crowd();
         let (gate, slots, asks) = (Arc::clone(&self.gate), Arc::clone(&self.slots), Arc::clone(&has_asked));
-        let service = service_fn(move |request| {
+        let service = service_fn(move |mut request: Request<Incoming>| {
+            request.extensions_mut().insert(crowd);
             asks.store(true, Ordering::Release);
             let (gate, slots) = (Arc::clone(&gate), Arc::clone(&slots));
             async move {

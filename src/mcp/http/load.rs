@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::{Duration, timeout};
 use tokio_util::task::TaskTracker;
 use tokio_util::task::task_tracker::TaskTrackerToken;
 
@@ -21,6 +22,7 @@ pub(super) struct Load {
     streams: Arc<Semaphore>,
     waiting: AtomicUsize,
     most_waiting: usize,
+    crowded: Duration,
     under_way: TaskTracker,
 }
 
@@ -29,6 +31,14 @@ pub(super) struct Load {
 pub(super) struct Room {
     _permit: OwnedSemaphorePermit,
     _under_way: Option<TaskTrackerToken>,
+}
+
+/// How full the places of connections are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Crowd {
+    Loose,
+    /// What is left is for what waits for nothing; nobody else keeps it for long.
+    Dense,
 }
 
 /// Why there is no room.
@@ -41,23 +51,24 @@ pub(super) enum NoRoom {
 }
 
 impl Load {
-    pub(super) fn new(bounds: &Bounds) -> Self {
+    pub(super) fn new(bounds: &Bounds, places: usize) -> Self {
         let semaphore = |most: usize| Arc::new(Semaphore::new(most.min(Semaphore::MAX_PERMITS)));
         Self {
             calls: semaphore(bounds.calls),
             others: semaphore(bounds.others),
-            streams: semaphore(bounds.streams),
+            streams: semaphore(bounds.streams.min((places / 2).max(1))),
             waiting: AtomicUsize::new(0),
             most_waiting: bounds.waiting,
+            crowded: bounds.crowded,
             under_way: TaskTracker::new(),
         }
     }
 
     /// Room for a request, at once or after others; none is needed for what only helps a request along.
-    pub(super) async fn request(&self, message: Message) -> Result<Option<Room>, NoRoom> {
+    pub(super) async fn request(&self, message: Message, crowd: Crowd) -> Result<Option<Room>, NoRoom> {
         let semaphore = match message {
             Message::Notice => return Ok(None),
-            Message::Listen => return self.stream().map(Some),
+            Message::Listen => return self.stream(crowd).map(Some),
             Message::Call => &self.calls,
             Message::Initialize | Message::Other => &self.others,
         };
@@ -66,7 +77,11 @@ impl Load {
             permit
         } else {
             let _in_line = InLine::behind(&self.waiting, self.most_waiting)?;
-            let waited = Arc::clone(semaphore).acquire_owned().await;
+            let waiting = Arc::clone(semaphore).acquire_owned();
+            let waited = match crowd {
+                Crowd::Loose => waiting.await,
+                Crowd::Dense => timeout(self.crowded, waiting).await.map_err(|_late| NoRoom::Full)?,
+            };
             waited.map_err(|_closed| NoRoom::Draining)?
         };
         Ok(Some(Room {
@@ -76,7 +91,10 @@ impl Load {
     }
 
     /// Room for a stream that only listens; nobody waits for it.
-    pub(super) fn stream(&self) -> Result<Room, NoRoom> {
+    pub(super) fn stream(&self, crowd: Crowd) -> Result<Room, NoRoom> {
+        if crowd == Crowd::Dense && !self.is_draining() {
+            return Err(NoRoom::Full);
+        }
         let permit = Arc::clone(&self.streams).try_acquire_owned();
         let permit = permit.map_err(|error| match error {
             tokio::sync::TryAcquireError::Closed => NoRoom::Draining,

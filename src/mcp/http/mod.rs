@@ -20,7 +20,7 @@ mod load;
 mod message;
 mod origin;
 mod reply;
-mod sessions;
+pub(super) mod sessions;
 mod settings;
 mod token;
 

@@ -7,7 +7,6 @@ use http::header::{ALLOW, CONNECTION, CONTENT_TYPE, HeaderValue, RETRY_AFTER, WW
 use http::{Response, StatusCode};
 use http_body_util::combinators::BoxBody;
 use http_body_util::{BodyExt as _, Empty, Full};
-use serde_json::json;
 
 /// What is sent back.
 pub(super) type Reply = Response<BoxBody<Bytes, Infallible>>;
@@ -29,9 +28,8 @@ pub(super) fn sentence(status: StatusCode, text: &'static str) -> Reply {
 }
 
 /// A message that is none, as JSON-RPC says it.
-pub(super) fn no_message(code: i32, text: &'static str) -> Reply {
-    let error = json!({"jsonrpc": "2.0", "id": null, "error": {"code": code, "message": text}});
-    let mut reply = Response::new(Full::new(Bytes::from(error.to_string())).boxed());
+pub(super) fn no_message(error: Vec<u8>) -> Reply {
+    let mut reply = Response::new(Full::new(Bytes::from(error)).boxed());
     *reply.status_mut() = StatusCode::BAD_REQUEST;
     let json = HeaderValue::from_static("application/json");
     reply.headers_mut().insert(CONTENT_TYPE, json);

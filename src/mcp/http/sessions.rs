@@ -11,6 +11,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use rmcp::transport::streamable_http_server::session::local::{LocalSessionManager, SessionConfig};
 use rmcp::transport::streamable_http_server::session::{SessionId, SessionManager as _};
 use tokio::time::{Duration, Instant};
+use tokio_util::sync::CancellationToken;
 
 use super::Bounds;
 
@@ -36,12 +37,18 @@ struct Known {
 #[derive(Debug)]
 struct Use {
     under_way: usize,
+    ending: Ending,
     since: Instant,
 }
+
+/// Cancelled when the client ends the session: its calls are stopped at once.
+#[derive(Debug, Clone, Default)]
+pub(in crate::mcp) struct Ending(pub(in crate::mcp) CancellationToken);
 
 /// A session is in use until this is dropped.
 #[derive(Debug)]
 pub(super) struct InUse {
+    ending: Ending,
     known: Arc<Mutex<Known>>,
     id: SessionId,
 }
@@ -88,6 +95,7 @@ impl Sessions {
             })?;
         session.under_way += 1;
         Some(InUse {
+            ending: session.ending.clone(),
             known: Arc::clone(&self.known),
             id,
         })
@@ -154,6 +162,7 @@ impl Known {
     fn note(&mut self, id: SessionId) {
         self.sessions.entry(id).or_insert_with(|| Use {
             under_way: 0,
+            ending: Ending::default(),
             since: Instant::now(),
         });
     }
@@ -170,6 +179,13 @@ impl Known {
             .extract_if(|_, session| session.under_way == 0 && session.since.elapsed() >= time)
             .map(|(id, _)| id)
             .collect()
+    }
+}
+
+impl InUse {
+    /// For a call of it.
+    pub(super) fn ending(&self) -> Ending {
+        self.ending.clone()
     }
 }
 

@@ -89,6 +89,11 @@ impl HostName {
         self.0.match_indices('.').filter_map(|(dot, _)| self.0.get(dot + 1..))
     }
 
+    /// The names that it lies below, the nearest first.
+    pub(super) fn above(&self) -> impl Iterator<Item = Self> {
+        self.parents().map(|parent| Self(parent.into()))
+    }
+
     /// Whether it lies below this name.
     pub fn is_below(&self, other: &Self) -> bool {
         self.0.strip_suffix(&*other.0).is_some_and(|rest| rest.ends_with('.'))

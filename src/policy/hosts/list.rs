@@ -1,9 +1,11 @@
 //! A list of hosts: rules, of which the widest that matches speaks.
 
 use core::net::IpAddr;
+use std::collections::BTreeSet;
 use std::fmt;
 
 use super::host::Host;
+use super::index::Index;
 use super::pattern::{HostPattern, Place};
 use super::ports::Ports;
 use crate::policy::Origin;
@@ -58,16 +60,19 @@ impl HostList {
             let key = |rule: &HostRule| (rule.place.clone(), std::cmp::Reverse(rule.access), rule.origin.clone());
             key(a).cmp(&key(b))
         });
-        let mut kept: Vec<HostRule> = Vec::with_capacity(rules.len());
-        for rule in rules {
-            let covered = |by: &HostRule| rule.access <= by.access && rule.place.is_within(&by.place);
-            if kept.iter().any(covered) {
-                continue;
-            }
-            kept.retain(|old| !(old.access <= rule.access && old.place.is_within(&rule.place)));
-            kept.push(rule);
+        // What covers a rule that is covered covers what that one covers; of two that cover each other the first counts.
+        let covers = |by: &HostRule, rule: &HostRule| rule.access <= by.access && rule.place.is_within(&by.place);
+        let index = Index::of(&rules);
+        let is_covered = |(at, rule): (usize, &HostRule)| {
+            let others = index.covering(&rule.place).into_iter();
+            let mut others = others.filter_map(|by| Some((by, rules.get(by)?)));
+            others.any(|(by, other)| by != at && covers(other, rule) && (by < at || !covers(rule, other)))
+        };
+        let covered: Vec<bool> = rules.iter().enumerate().map(is_covered).collect();
+        let kept = rules.into_iter().zip(covered).filter(|(_, is_covered)| !is_covered);
+        Self {
+            rules: kept.map(|(rule, _)| rule).collect(),
         }
-        Self { rules: kept }
     }
 
     /// Whether nothing is reached.
@@ -104,7 +109,19 @@ impl HostList {
     /// What both lists give.
     #[must_use]
     pub fn and(&self, other: &Self) -> Self {
-        let pairs = self.rules.iter().flat_map(|a| other.rules.iter().map(move |b| (a, b)));
+        // Hosts that both have are all of a rule of the one or of the other.
+        let (ours, theirs) = (Index::of(&self.rules), Index::of(&other.rules));
+        let mut pairs = BTreeSet::new();
+        for (at, rule) in self.rules.iter().enumerate() {
+            let around = theirs.around(&rule.place.hosts).into_iter();
+            pairs.extend(around.map(|(theirs, _)| (at, theirs)));
+        }
+        for (at, rule) in other.rules.iter().enumerate() {
+            let around = ours.around(&rule.place.hosts).into_iter();
+            pairs.extend(around.map(|(ours, _)| (ours, at)));
+        }
+        let pairs = pairs.into_iter();
+        let pairs = pairs.filter_map(|(a, b)| Some((self.rules.get(a)?, other.rules.get(b)?)));
         Self::new(pairs.filter_map(|(a, b)| {
             let place = a.place.and(&b.place)?;
             let origin = if place == b.place && place != a.place {

@@ -12,6 +12,7 @@
 
 mod address;
 mod host;
+mod index;
 mod list;
 mod order;
 mod pattern;

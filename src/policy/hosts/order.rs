@@ -6,14 +6,15 @@
 //! line, the first of each range and the first after it. The same for ports.
 
 use core::net::IpAddr;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::fmt;
 
 use ipnet::IpNet;
 
 use super::address::boundaries;
 use super::host::{Host, HostName};
-use super::list::{HostAccess, HostList};
+use super::index::Index;
+use super::list::{HostAccess, HostList, HostRule};
 use super::pattern::HostPattern;
 
 /// A host and port that the first of two lists gives more than the second.
@@ -46,14 +47,18 @@ impl HostList {
     /// # Errors
     /// A host and port where it does not.
     pub fn within(&self, other: &Self) -> Result<(), HostWitness> {
-        let both = || self.rules().iter().chain(other.rules());
-        let ports: BTreeSet<u16> = both()
-            .flat_map(|rule| rule.place.ports.boundaries())
-            .chain([1])
-            .collect();
-        for host in representatives(both().map(|rule| &rule.place.hosts)) {
+        let both = self.rules().iter().chain(other.rules());
+        let (ours, theirs) = (Index::of(self.rules()), Index::of(other.rules()));
+        for host in representatives(both.map(|rule| &rule.place.hosts)) {
+            let (ours, theirs) = (given(&ours.holding(&host)), given(&theirs.holding(&host)));
+            // What is given changes at these ports and nowhere else.
+            let ports: BTreeSet<u16> = ours.keys().chain(theirs.keys()).copied().chain([1]).collect();
+            let at = |steps: &BTreeMap<u16, HostAccess>, port: u16| {
+                let step = steps.range(..=port).next_back();
+                step.map_or(HostAccess::Denied, |(_, access)| *access)
+            };
             for &port in &ports {
-                let (access, given) = (self.access(&host, port), other.access(&host, port));
+                let (access, given) = (at(&ours, port), at(&theirs, port));
                 if access > given {
                     return Err(HostWitness {
                         host,
@@ -66,6 +71,40 @@ impl HostList {
         }
         Ok(())
     }
+}
+
+/// What the rules that hold a host give it, from each of these ports on.
+fn given(rules: &[&HostRule]) -> BTreeMap<u16, HostAccess> {
+    // How many ranges of each kind begin at a port, less those that have ended before it.
+    let mut steps: BTreeMap<u16, (i64, i64)> = BTreeMap::new();
+    for rule in rules {
+        let mut step = |port: u16, by: i64| {
+            let (asked, free) = steps.entry(port).or_default();
+            match rule.access {
+                HostAccess::Denied => {}
+                HostAccess::Asked => *asked += by,
+                HostAccess::Free => *free += by,
+            }
+        };
+        for (first, last) in rule.place.ports.ranges() {
+            step(*first, 1);
+            if let Some(after) = last.checked_add(1) {
+                step(after, -1);
+            }
+        }
+    }
+    let (mut asked, mut free) = (0, 0);
+    let access = steps.into_iter().map(|(port, (more_asked, more_free))| {
+        asked += more_asked;
+        free += more_free;
+        let access = match (asked, free) {
+            (_, 1..) => HostAccess::Free,
+            (1.., _) => HostAccess::Asked,
+            _ => HostAccess::Denied,
+        };
+        (port, access)
+    });
+    access.collect()
 }
 
 /// One host of each class that the patterns tell apart.
@@ -92,25 +131,29 @@ fn representatives<'a>(patterns: impl Iterator<Item = &'a HostPattern>) -> BTree
             }
         }
     }
-    hosts.extend(fresh(None, &names));
+    let taken: HashSet<HostName> = names
+        .iter()
+        .flat_map(|name| std::iter::once((*name).clone()).chain(name.above()))
+        .collect();
+    hosts.extend(fresh(None, &taken));
     for name in &names {
         hosts.insert(Host::Name((*name).clone()));
-        hosts.extend(fresh(Some(name), &names));
+        hosts.extend(fresh(Some(name), &taken));
     }
     hosts
 }
 
 /// A name below this one that no other name written is, or lies above. None where none is left: a parent may be so long
 /// that only a few names fit below it.
-fn fresh(parent: Option<&HostName>, names: &BTreeSet<&HostName>) -> Option<Host> {
+fn fresh(parent: Option<&HostName>, taken: &HashSet<HostName>) -> Option<Host> {
     let below = |label: &str| match parent {
         Some(parent) => HostName::parse(&format!("{label}.{parent}")),
         None => HostName::parse(label),
     };
     // Twice as many as there are names, and some: one of them is free, though labels of digits alone are no top-level names.
-    (1..=names.len() * 2 + 100)
+    (1..=taken.len() * 2 + 100)
         .filter_map(|number| below(&label(number)).ok())
-        .find(|name| !names.contains(name) && !names.iter().any(|other| other.is_below(name)))
+        .find(|name| !taken.contains(name))
         .map(Host::Name)
 }
 

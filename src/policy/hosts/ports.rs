@@ -86,12 +86,9 @@ impl Ports {
         Self(merged(self.0.iter().chain(&other.0).copied().collect()))
     }
 
-    /// The first of each range, and the first after it.
-    pub(super) fn boundaries(&self) -> impl Iterator<Item = u16> {
-        self.0
-            .iter()
-            .flat_map(|(first, last)| [Some(*first), last.checked_add(1)])
-            .flatten()
+    /// Its ranges, in order and apart from one another.
+    pub(super) fn ranges(&self) -> &[(u16, u16)] {
+        &self.0
     }
 }
 

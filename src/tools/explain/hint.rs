@@ -64,10 +64,6 @@ pub(in crate::tools) fn hint(
     stderr: &str,
     seen: Option<&Seen<'_>>,
 ) -> Option<String> {
-    match explain {
-        Explain::Off | Explain::Always => return None,
-        Explain::OnFailure => {}
-    }
     let failed = match status {
         Status::Exited { code } => *code != 0,
         Status::NotExecutable { .. } | Status::NotFound { .. } => true,
@@ -87,6 +83,10 @@ pub(in crate::tools) fn hint(
     };
     if failed && is_busy {
         return Some(BUSY.to_owned());
+    }
+    match explain {
+        Explain::Off | Explain::Always => return None,
+        Explain::OnFailure => {}
     }
     let sounds_so = || match output {
         OutputMode::Stream => true,

@@ -1,6 +1,7 @@
 //! The arguments of the file tools, as JSON has them.
 
 use schemars::JsonSchema;
+use schemars::transform::{RecursiveTransform, Transform as _};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -117,8 +118,13 @@ impl FileKind {
     }
 }
 
-/// A schema without what says nothing about the arguments.
-pub(crate) fn bare(schema: schemars::Schema) -> Value {
+/// A schema without what says nothing about the arguments, and without the formats that name types of Rust (`uint64`): no
+/// standard knows them, and clients warn of each.
+pub(crate) fn bare(mut schema: schemars::Schema) -> Value {
+    RecursiveTransform(|schema: &mut schemars::Schema| {
+        schema.remove("format");
+    })
+    .transform(&mut schema);
     let mut schema = schema.to_value();
     if let Value::Object(members) = &mut schema {
         members.retain(|name, _| !["$schema", "title", "description"].contains(&name.as_str()));

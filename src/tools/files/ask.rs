@@ -18,9 +18,9 @@ use crate::profile::{Asked, Call};
 use crate::tools::call::ToolError;
 use crate::tools::executor::{Derived, Executor, MOST_PROFILES, held};
 use crate::tools::footing::Footing;
-use crate::tools::outcome::Restored;
 use crate::tools::plan::ProfileDigest;
 use crate::tools::recorder;
+use crate::tools::restored::Restored;
 
 /// How long an operation on files may take where the config sets no limit.
 const PATIENCE: Duration = Duration::from_mins(1);
@@ -60,13 +60,24 @@ impl Executor {
         ask: FileAsk,
         stops: &mut mpsc::Receiver<Signal>,
     ) -> Result<Answer, ToolError> {
-        let (digest, mut worker) = self.file_worker(asked).await?;
-        let server = worker.file_server().await;
-        // Kept whatever came of it: it is confined as before, and starts another server when this one is lost.
-        self.workers.keep(digest, worker).await;
-        match converse(&server?, self.request(ask), stops).await {
-            Err(error @ ToolError::Confine(_)) => Err(self.lost(&digest, error).await),
-            answered => answered,
+        let request = self.request(ask);
+        let mut tries = 0..1;
+        loop {
+            let (digest, mut worker) = self.file_worker(asked).await?;
+            let server = worker.file_server().await;
+            let is_serving = worker.is_serving();
+            // Kept whatever came of it: it is confined as before, and starts another server when this one is lost.
+            self.workers.keep(digest, worker).await;
+            match server {
+                // Nothing was looked at: another worker does.
+                Err(ConfineError::GoneBefore(_)) if !is_serving && tries.next().is_some() => {}
+                server => {
+                    return match converse(&server?, request, stops).await {
+                        Err(error @ ToolError::Confine(_)) => Err(self.lost(&digest, error).await),
+                        answered => answered,
+                    };
+                }
+            }
         }
     }
 
@@ -83,7 +94,7 @@ impl Executor {
         let restored: Vec<Restored> = violations.into_iter().map(Into::into).collect();
         let unsettled = unsettled.map(|why| escape(why.as_bytes()));
         match self.record_restored(None, &restored).await {
-            Ok(()) => error.with_put_back(restored, unsettled),
+            Ok(()) => error.with_put_back(&restored, unsettled),
             Err(unrecorded) => unrecorded,
         }
     }
@@ -111,8 +122,16 @@ impl Executor {
         stops: &mut mpsc::Receiver<Signal>,
     ) -> Result<(FileReply, Vec<Restored>, Option<String>), ToolError> {
         let request = self.request(FileAsk::Apply(changes));
-        let (digest, mut worker) = self.file_worker(asked).await?;
-        let (server, mut running) = worker.start_file_server(Watch::ProtectedNames).await?;
+        let mut tries = 0..1;
+        let (digest, mut worker, server, mut running) = loop {
+            let (digest, mut worker) = self.file_worker(asked).await?;
+            match worker.start_file_server(Watch::ProtectedNames).await {
+                Ok((server, running)) => break (digest, worker, server, running),
+                // Nothing was changed: another worker does it.
+                Err(ConfineError::GoneBefore(_)) if tries.next().is_some() => worker.finish().await,
+                Err(error) => return Err(error.into()),
+            }
+        };
         let answer = converse(&server, request, stops).await;
         server.hang_up();
         // Its end is waited for in every case: only then is settled what it changed.
@@ -133,7 +152,7 @@ impl Executor {
         let unsettled = unsettled.map(|why| escape(why.as_bytes()));
         match answer {
             Ok(answer) => Ok((answer.last, restored, unsettled)),
-            Err(error) => Err(error.with_put_back(restored, unsettled)),
+            Err(error) => Err(error.with_put_back(&restored, unsettled)),
         }
     }
 

@@ -21,7 +21,7 @@ use crate::policy::Demand;
 use crate::profile::Asked;
 use crate::tools::call::ToolError;
 use crate::tools::executor::Executor;
-use crate::tools::outcome::{Restored, Then};
+use crate::tools::restored::{Changed, MEANWHILE, Then};
 use crate::tools::tool::{ApprovalContext, Assessed, Assessment, Output, OutputEnd, Prepared};
 
 /// What was prepared, and what it is called.
@@ -227,20 +227,23 @@ impl Executor {
         let (reply, restored, unsettled) = self.apply_files(&asked, plan?, call, stops).await?;
         match reply {
             FileReply::Applied => {}
-            FileReply::Failed(failure) => return Err(failures::error(&failure).with_put_back(restored, unsettled)),
-            _ => return Err(ToolError::from(ConfineError::Malformed).with_put_back(restored, unsettled)),
+            FileReply::Failed(failure) => return Err(failures::error(&failure).with_put_back(&restored, unsettled)),
+            _ => return Err(ToolError::from(ConfineError::Malformed).with_put_back(&restored, unsettled)),
         }
-        let undone: Vec<String> = restored
-            .iter()
-            .filter(|restored| restored.then != Then::PutBack)
-            .map(Restored::told)
+        let changed = Changed::of(&restored);
+        let is_undone = restored.iter().any(|restored| restored.then != Then::PutBack);
+        let told = if is_undone { changed.told(MEANWHILE) } else { Vec::new() };
+        let undone: Vec<String> = told
+            .into_iter()
             .chain(unsettled.map(|why| format!("protected names could not be restored: {why}")))
             .collect();
         let mut data = data;
         if let Value::Object(members) = &mut data {
             members.insert("regime".to_owned(), json!(self.regime_line()?.to_string()));
             members.insert("duration".to_owned(), json!(started.elapsed().as_secs_f64()));
-            members.insert("restored".to_owned(), json!(restored));
+            if let Value::Object(changed) = json!(changed) {
+                members.extend(changed);
+            }
         }
         Ok(if undone.is_empty() {
             Output {

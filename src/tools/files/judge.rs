@@ -3,10 +3,11 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use crate::confine::protect::protected_name;
+use crate::confine::protect::protected_by;
 use crate::policy::{AbsPath, Access, Demand, Grant, Operation, Policy, Root, Target};
 use crate::profile::{Asked, FileReach};
 use crate::tools::executor::Executor;
+use crate::tools::watched::names;
 
 /// A path that may be used, and what that demands.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -195,9 +196,9 @@ impl Executor {
             .strip_prefix(root.path.as_path())
             .unwrap_or(Path::new(""));
         let reason = if extra.contains(path) {
-            Some("it says what agents may do here")
+            Some("it says what agents may do here".to_owned())
         } else {
-            protected_name(below)
+            protected_by(&names(&self.policy), below)
         };
         match reason {
             Some(reason) => Err(format!(

@@ -95,7 +95,9 @@ fn changed(own: &Value, required: &[&str]) -> Value {
     let mut properties = json!({
         "regime": {"type": "string"},
         "duration": {"type": "number", "description": "Seconds"},
-        "restored": {"type": "array", "description": "Protected names that were put back"},
+        "restored": {"type": "array", "description": "Protected names that were put back; of very many the first"},
+        "not_restored": {"type": "array", "description": "Protected names that could not be put back; of very many the first"},
+        "more_changed": {"type": "integer", "description": "How many more protected names were changed than are listed"},
     });
     if let (Value::Object(all), Value::Object(own)) = (&mut properties, own) {
         all.extend(own.clone());

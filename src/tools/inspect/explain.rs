@@ -9,11 +9,12 @@ use super::backend::{Backend, Held, Stands};
 use super::{Inspection, show};
 use crate::backend::status::Status;
 use crate::config::amend::{self, Writing};
-use crate::confine::protect::protected_name;
+use crate::confine::protect::protected_by;
 use crate::policy::path::display;
 use crate::policy::{AbsPath, Access, Demand, Deny, Grant, Operation, Origin, Right, Rights, Root};
 use crate::profile::{Asked, Decided, FileReach};
 use crate::tools::plan::PlanError;
+use crate::tools::watched::names;
 
 /// The answers about one path.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -32,7 +33,7 @@ pub struct Answer {
     /// Whether it is permitted, and to whom.
     pub permitted: Permitted,
     /// Why the name is protected whatever is permitted, if it is.
-    pub protected: Option<&'static str>,
+    pub protected: Option<String>,
     /// The size of the largest file, where writing is permitted up to one.
     pub up_to: Option<u64>,
     /// The clause that decides; none where no clause speaks of the path.
@@ -175,19 +176,20 @@ impl Inspection {
     }
 
     /// Why the name is protected, if a write to it is.
-    fn protection(&self, operation: Operation, path: &AbsPath, access: Access) -> Option<&'static str> {
+    fn protection(&self, operation: Operation, path: &AbsPath, access: Access) -> Option<String> {
         let files = self.policy.protect.files()?;
         if operation != Operation::Write || access == Access::Denied {
             return None;
         }
         if files.contains(path) {
-            return Some("this config decides how the next command is confined");
+            return Some("this config decides how the next command is confined".to_owned());
         }
         let writable = |root: &&Root| root.rights.has(Right::Write) && path.is_within(&root.path);
         let inside = self.policy.roots.iter().filter(writable);
+        let names = names(&self.policy);
         inside
             .filter_map(|root| path.as_path().strip_prefix(root.path.as_path()).ok())
-            .find_map(|relative: &Path| protected_name(relative))
+            .find_map(|relative: &Path| protected_by(&names, relative))
     }
 
     /// What a person would edit.

@@ -6,12 +6,12 @@ use serde::Serialize;
 
 use super::Inspection;
 use super::hosts::NetworkRow;
-use crate::confine::protect::default_names;
 use crate::policy::path::escape;
 use crate::policy::{
     AbsPath, Demand, Deny, EnvRule, Grant, HomeChoice, Limits, OsSandbox, Policy, Right, Rights, Scope,
 };
 use crate::profile::cuts;
+use crate::tools::watched;
 
 /// What a policy comes to.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -97,8 +97,8 @@ pub struct Ask {
 /// What is protected.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Protected {
-    /// The default names, or none.
-    pub names: Vec<&'static str>,
+    /// The names as patterns, or none.
+    pub names: Vec<String>,
     /// Single files.
     pub files: Vec<String>,
 }
@@ -309,8 +309,8 @@ fn protection(policy: &Policy) -> Protected {
             files: Vec::new(),
         },
         Some(files) => {
-            let mut names: Vec<&'static str> = default_names().map(|(name, _)| name).collect();
-            names.push(".git");
+            let mut names = watched::names(policy).all();
+            names.push(".git".to_owned());
             names.sort_unstable();
             names.dedup();
             Protected {

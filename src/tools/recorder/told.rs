@@ -8,8 +8,9 @@ use sha2::{Digest as _, Sha256};
 use super::super::call::{ShellCall, ShellCommand, ToolError, argv, words};
 use super::super::explain::{Blocked, Explained};
 use super::super::network::{NetworkUse, TriedResult};
-use super::super::outcome::{Restored, Status, Then};
+use super::super::outcome::Status;
 use super::super::plan::ProfileDigest;
+use super::super::restored::{Restored, Then};
 use super::super::tool::{ApprovalContext, Assessment};
 use super::{CallId, CommandEnd};
 use crate::approval::{DecidedBy, Record, Remember};
@@ -254,6 +255,7 @@ pub(super) fn violation(call: &str, restored: &Restored) -> event::Violation {
             Then::StayedUndone => "stayed_undone",
             Then::PutBack => "put_back",
             Then::NotPutBack(_) => "not_put_back",
+            Then::NotRestored(_) => "not_restored",
         },
     }
 }

@@ -28,12 +28,14 @@ use super::executor::{Derived, Executor};
 use super::footing::Footing;
 use super::limits::command_limits;
 use super::network::{About, Bounds, NetworkUse, Way};
-use super::outcome::{Restored, Status};
+use super::outcome::Status;
 use super::permission::judged;
 use super::regime::RegimeLine;
+use super::restored::{Changed, MEANWHILE, Restored};
 use super::search::Search;
 use super::session::Session;
-use super::shell::{NAME, OVERDUE, at};
+use super::shell::NAME;
+use super::under_way::{OVERDUE, at};
 use crate::confine::io::{HeldEnds, Pipe, hold};
 use crate::confine::protocol::{Afterwards, Work};
 use crate::confine::{ConfineError, Confinement, Expected, Launch, Running};
@@ -93,7 +95,7 @@ impl ServedEnd {
 
     /// What else is to be said of it, a line each.
     pub fn aftermath(&self) -> Vec<String> {
-        let restored = self.restored.iter().map(Restored::told);
+        let restored = Changed::of(&self.restored).told(MEANWHILE);
         let unsettled = self
             .unsettled
             .iter()
@@ -102,7 +104,7 @@ impl ServedEnd {
             .unrecorded
             .iter()
             .map(|why| format!("its end is not in the audit log: {why}"));
-        restored.chain(unsettled).chain(unrecorded).collect()
+        restored.into_iter().chain(unsettled).chain(unrecorded).collect()
     }
 }
 

@@ -276,30 +276,20 @@ fn a_directory_that_cannot_be_listed_may_hold_anything(world: &Fixture) {
 }
 
 fn a_link_in_the_project_names_no_secret(world: &Fixture) {
-    let keys = world.write(world.home().join(".ssh/authorized_keys"), "mine");
-    std::os::unix::fs::symlink(world.home().join(".ssh"), world.workspace().join("cache")).unwrap();
+    let keys = world.write(world.home().join(".aws/token"), "mine");
+    std::os::unix::fs::symlink(world.home().join(".aws"), world.workspace().join("cache")).unwrap();
     let config = read_only(world);
     for named in [
         "rw:./cache".to_owned(),
         format!("rw:{}/cache", world.workspace().display()),
     ] {
-        let learned = learn(
-            world,
-            &config,
-            &["--include", &named],
-            "echo evil > cache/authorized_keys",
-        );
+        let learned = learn(world, &config, &["--include", &named], "echo evil > cache/token");
         assert!(accepted_nothing(&learned), "{named}: {learned:#}");
     }
     assert_eq!(text(&keys), "mine");
     // Who names it has it.
     let named = format!("rw:{}", keys.display());
-    let learned = learn(
-        world,
-        &config,
-        &["--include", &named],
-        "echo evil > cache/authorized_keys",
-    );
+    let learned = learn(world, &config, &["--include", &named], "echo evil > cache/token");
     assert!(!accepted_nothing(&learned), "{learned:#}");
 }
 

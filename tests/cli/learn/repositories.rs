@@ -21,12 +21,15 @@ fn hooks_in_every_kind_of_git_directory_stay_as_they_were(world: &Fixture) {
         let hook = format!("{directory}/hooks/post-checkout");
         let config = read_only(world);
         let line =
-            format!("mkdir -p {directory}/hooks; echo evil > {hook}; chmod +x {hook}; echo x > {directory}/plain");
+            format!("mkdir -p {directory}/hooks; echo evil > {hook}; chmod +x {hook}; echo x > {directory}/ORIG_HEAD");
         learn(world, &config, &["--yes"], &line);
         assert!(!world.workspace().join(&hook).exists(), "{hook}");
         // What is not run is written.
-        passes(world, &config, &["--yes"], &format!("echo x > {directory}/plain"));
-        assert!(world.workspace().join(directory).join("plain").exists(), "{directory}");
+        passes(world, &config, &["--yes"], &format!("echo x > {directory}/ORIG_HEAD"));
+        assert!(
+            world.workspace().join(directory).join("ORIG_HEAD").exists(),
+            "{directory}"
+        );
     }
 }
 

@@ -130,14 +130,17 @@ fn reached(source: &Source, named: &Named) -> Reached {
 
 /// Ways around the `use` lines: another name for the crate, or a file pulled in from elsewhere.
 fn detours(tokens: &[Token]) -> impl Iterator<Item = (usize, &'static str)> {
-    tokens.windows(3).filter_map(|three| {
+    tokens.windows(3).enumerate().filter_map(|(at, three)| {
+        // `include!(concat!(env!("OUT_DIR"), …))`: data that the build script wrote.
+        let word = |behind: usize| tokens.get(at + behind).and_then(Token::word);
+        let is_built = (word(3), word(6)) == (Some("concat"), Some("env"));
         let words = [three[0].word(), three[1].word(), three[2].word()];
         let what = match words {
             [Some("use"), Some("crate"), Some("as")] | [Some("extern"), Some("crate"), _] => {
                 "gives the crate another name"
             }
             [_, Some("path"), _] if three[0].is('[') && three[2].is('=') => "pulls in a file by its path",
-            [Some("include"), _, _] if three[1].is('!') => "pulls in a file by its path",
+            [Some("include"), _, _] if three[1].is('!') && !is_built => "pulls in a file by its path",
             _ => return None,
         };
         Some((three[1].line, what))

@@ -213,6 +213,19 @@ mod tests {
         assert!(output.status.success(), "{place}: {said}");
     }
 
+    #[test]
+    fn the_list_of_protected_names_in_the_documents_is_the_one_that_is_built_in() {
+        use stockade::policy::protected::TOOLS;
+        let row = |tool: &stockade::policy::protected::Tool| {
+            let names: Vec<String> = tool.reads.iter().map(|name| format!("`{name}`")).collect();
+            format!("| {} | {} | {} |\n", tool.name, tool.runs, names.join(" "))
+        };
+        let rows: String = TOOLS.iter().map(row).collect();
+        let text = document("docs/protected.md");
+        let (_, found) = text.split_once("|---|---|---|\n").unwrap();
+        assert_eq!(found, rows, "write this as the table of docs/protected.md");
+    }
+
     fn manifests() -> Vec<Object> {
         objects(&project().join("deploy/kubernetes"))
     }

@@ -10,9 +10,9 @@ use proptest::prelude::*;
 use proptest::sample::select;
 use stockade::policy::{
     AbsPath, BackendChoice, BasePath, Channels, Demand, Deny, DenyFallback, EnvRule, Environment, Grant, HomeChoice,
-    HostAccess, HostList, HostRule, Identity, Limits, Mode, Network, Origin, OsSandbox, Pattern, Place, Policy,
-    Protect, ProtectFallback, Residuals, Rights, Root, Scope, ShellRule, Suffix, SuffixSet, Target, UnixSockets,
-    VarName,
+    HostAccess, HostList, HostRule, Identity, Limits, Mode, NameChanges, Network, Origin, OsSandbox, Pattern, Place,
+    Policy, Protect, ProtectFallback, Residuals, Rights, Root, Scope, ShellRule, Suffix, SuffixSet, Target,
+    UnixSockets, VarName,
 };
 use stockade::profile::{Asked, Call, Profile};
 
@@ -280,6 +280,7 @@ pub(crate) fn with(roots: Vec<Root>, base: Vec<BasePath>) -> Policy {
         roots,
         base,
         protect: Protect::None,
+        names: NameChanges::default(),
         protect_fallback: ProtectFallback::Refuse,
         deny_fallback: DenyFallback::Refuse,
         residuals: Residuals::Report,

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use stockade::policy::{
     BackendChoice, BasePath, Channels, Demand, Deny, DenyFallback, Environment, Grant, HomeChoice, Limits, Mode,
-    Network, Origin, OsSandbox, Pattern, Policy, Protect, ProtectFallback, Residuals, Rights, Root, Scope, ShellRule,
-    Suffix, SuffixSet, Target, UnixSockets,
+    NameChanges, Network, Origin, OsSandbox, Pattern, Policy, Protect, ProtectFallback, Residuals, Rights, Root, Scope,
+    ShellRule, Suffix, SuffixSet, Target, UnixSockets,
 };
 use stockade::profile::{Asked, Call};
 
@@ -171,6 +171,7 @@ pub(crate) fn policy(random: &mut Random, tree: &Tree, tools: &Tools) -> Policy 
         roots,
         base,
         protect: Protect::None,
+        names: NameChanges::default(),
         protect_fallback: ProtectFallback::Refuse,
         deny_fallback: if random.chance(90) {
             DenyFallback::Decompose

@@ -357,7 +357,10 @@ fn call(directory: &Path, command: ShellCommand) -> ShellCall {
 #[track_caller]
 fn said(outcome: Outcome) -> String {
     assert_eq!(outcome.status, Status::Exited { code: 0 }, "{outcome:?}");
-    assert_eq!((outcome.restored.as_slice(), &outcome.unsettled), (&[][..], &None));
+    assert_eq!(
+        (outcome.changed.restored.as_slice(), &outcome.unsettled),
+        (&[][..], &None)
+    );
     outcome.stdout
 }
 
@@ -595,7 +598,7 @@ fn wrongful(mut world: World) {
     said(world.wide("true"));
     for _ in 0..2 {
         let outcome = world.narrow(4, &plant);
-        assert_eq!(outcome.restored.len(), 1, "{outcome:?}");
+        assert_eq!(outcome.changed.restored.len(), 1, "{outcome:?}");
         assert!(!intruder.exists());
         said(world.wide("true"));
         said(world.narrow(4, "true"));
@@ -697,7 +700,7 @@ fn left_alone(mut world: World) {
 fn left_with_offers(mut world: World) {
     world.executor = Some(of_one_call(&world));
     let outcome = world.wide("echo evil > .envrc; echo $HOME");
-    assert_eq!(outcome.restored.len(), 1, "{outcome:?}");
+    assert_eq!(outcome.changed.restored.len(), 1, "{outcome:?}");
     let home = PathBuf::from(outcome.stdout.trim_end());
     std::thread::sleep(Duration::from_millis(300));
     assert!(home.exists());
@@ -798,7 +801,7 @@ fn changed_meanwhile(backend: BackendChoice) {
     for line in ["cat .envrc", "true; cat .envrc", "cat .envrc"] {
         fs::write(&name, "before\n").unwrap();
         let outcome = world.wide(line);
-        assert_eq!(outcome.restored, [], "{line}");
+        assert_eq!(outcome.changed.restored, [], "{line}");
         assert_eq!(fs::read_to_string(&name).unwrap(), "theirs\n", "{line}");
         assert_eq!(said(outcome), "theirs\n", "{line}");
     }

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use nix::sys::stat::Mode;
 
 use super::super::repository::Person;
-use super::super::{Guard, ProtectError, What};
+use super::super::{Guard, Names, ProtectError, What};
 use super::{Scene, whole};
 
 /// What a command changed below one of `roots`, as path below the scene's root and what happened.
@@ -23,7 +23,7 @@ fn report(scene: &Scene, roots: &[&str], person: &Person, command: impl FnOnce(&
 
 fn start(scene: &Scene, roots: &[&str], person: &Person) -> Result<Guard, ProtectError> {
     let roots: Vec<PathBuf> = roots.iter().map(|root| scene.at(root)).collect();
-    Guard::snapshot_knowing(&roots, &[], &scene.store(), person, None)
+    Guard::snapshot_knowing(&roots, &[], &Names::default(), &scene.store(), person, None)
 }
 
 /// A person whose home is `home` in the scene, and whose settings are there alone.

@@ -3,7 +3,8 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
 use super::super::journal;
-use super::super::place::Patterns;
+use super::super::names::Names;
+use super::super::patterns::Patterns;
 use super::super::roots::open_roots;
 use super::super::settle::settle;
 use super::super::{Guard, What};
@@ -506,7 +507,7 @@ fn a_name_below_what_others_made_is_not_guarded_but_a_git_directory_is() {
 fn each_kind_of_name_is_guarded_and_its_neighbour_is_not() {
     for (name, neighbour) in [
         (".bashrc", "bashrc"),
-        (".vscode/tasks.json", ".vscode/notes.json"),
+        (".vscode/tasks.json", ".vscode/notes.md"),
         (".idea/a/b.xml", "idea/a/b.xml"),
         (".claude/hooks/x.sh", "claude/x.sh"),
         (".config/fish/config.fish", ".config/other"),
@@ -519,7 +520,7 @@ fn each_kind_of_name_is_guarded_and_its_neighbour_is_not() {
         (".kiro/hooks/x", "kiro/x"),
         (".opencode/x", ".opencodes"),
         (".Rprofile", ".rprofile.txt"),
-        (".vscode/c_cpp_properties.json", ".vscode/x.json"),
+        (".vscode/c_cpp_properties.json", ".vscode/x.txt"),
     ] {
         let scene = Scene::empty();
         assert_eq!(scene.report(|s| s.write(neighbour, "x")), [], "{neighbour}");
@@ -723,7 +724,7 @@ fn one_entry_that_cannot_be_restored_keeps_no_other_from_it() {
     fs::remove_file(scene.at(".envrc")).unwrap();
     scene.write("z/.envrc", "evil");
     scene.write("z/.npmrc", "evil");
-    let mut patterns = Patterns::new();
+    let mut patterns = Patterns::new(&Names::default());
     let roots = open_roots(&[scene.root()], &[], &mut patterns).unwrap();
     let (settled, _) = settle(&roots, &patterns, &record, None, None, &scene.store(), None);
     assert_eq!(settled.errors.len(), 1, "{settled:?}");

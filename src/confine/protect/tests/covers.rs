@@ -60,11 +60,15 @@ fn a_harmless_change_of_a_copy_is_done_to_the_hosts_file() {
 #[test]
 fn of_a_copy_what_could_run_something_is_kept_and_named() {
     let scene = scene();
+    scene.write("p/.git/hooks/post-merge", "mine");
     let (guard, covers) = covered(&scene);
     let text = format!("{CONFIG}\tfsmonitor = evil\n[color]\n\tui = auto\n");
     fs::write(copy(&guard, &covers, "config"), &text).unwrap();
     fs::write(copy(&guard, &covers, "hooks").join("pre-commit"), "evil").unwrap();
-    fs::remove_file(copy(&guard, &covers, "hooks").join("pre-commit.sample")).unwrap();
+    // Nobody misses an example.
+    for gone in ["post-merge", "pre-commit.sample"] {
+        fs::remove_file(copy(&guard, &covers, "hooks").join(gone)).unwrap();
+    }
     let found = whole(guard.settle_knowing(Some(&covers)).settled);
     let mut told: Vec<(&OsStr, What, bool)> = found
         .iter()
@@ -73,12 +77,13 @@ fn of_a_copy_what_could_run_something_is_kept_and_named() {
     told.sort_by_key(|(name, ..)| *name);
     let expected = [
         ("config", What::Changed, true),
+        ("post-merge", What::Removed, false),
         ("pre-commit", What::Created, true),
-        ("pre-commit.sample", What::Removed, false),
     ];
     assert_eq!(told, expected.map(|(name, what, kept)| (OsStr::new(name), what, kept)));
     assert_eq!(scene.read("p/.git/config"), format!("{CONFIG}[color]\n\tui = auto\n"));
     assert_eq!(scene.read("p/.git/hooks/pre-commit.sample"), "sample");
+    assert_eq!(scene.read("p/.git/hooks/post-merge"), "mine");
     assert!(!scene.root().join("p/.git/hooks/pre-commit").exists());
 }
 

@@ -1,10 +1,12 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixListener;
+use std::path::PathBuf;
 
 use super::super::journal::{self, Journal};
 use super::super::repository::Person;
-use super::super::{Guard, Violation, What, recover};
+use super::super::walk::MAX_IN_TEST;
+use super::super::{Guard, Names, ProtectError, Violation, What, recover, waiting};
 use super::{Scene, one, whole};
 
 #[test]
@@ -59,8 +61,98 @@ fn a_root_that_is_gone_does_not_hinder_the_next_start() {
     let scene = Scene::new();
     drop(scene.guard());
     fs::remove_dir_all(scene.root()).unwrap();
+    let recovered = recover(&scene.store());
+    assert_eq!(recovered.violations, []);
+    assert!(recovered.failures.iter().all(|left| !left.concerns(&[scene.store()])));
+    // Nobody can tell that from one that was unmounted: it is kept, and told of.
+    let told = waiting(&scene.store());
+    assert_eq!((told.len(), &told[0].root), (1, &scene.root()));
+    assert!(told[0].journal.exists());
+}
+
+#[test]
+fn a_journal_waits_for_a_root_that_was_renamed_and_undoes_what_it_says_when_that_is_back() {
+    let scene = Scene::empty();
+    for root in ["one", "two"] {
+        scene.write(format!("{root}/.envrc"), "mine");
+    }
+    let (one, two, moved) = (scene.at("one"), scene.at("two"), scene.at("moved"));
+    drop(Guard::snapshot(&[one.clone(), two.clone()], &[], &scene.store()).unwrap());
+    scene.write("one/.envrc", "evil");
+    scene.write("two/.envrc", "evil");
+    fs::rename(&one, &moved).unwrap();
+    // Another directory in its place is none of it.
+    fs::create_dir(&one).unwrap();
+    let first = recover(&scene.store());
+    assert_eq!(first.violations.len(), 1, "{first:?}");
+    assert_eq!(
+        (scene.read("two/.envrc"), scene.read("moved/.envrc")),
+        ("mine".to_owned(), "evil".to_owned())
+    );
+    // What was undone is not undone again, and what is elsewhere starts nothing there.
+    scene.write("two/.envrc", "mine again");
+    let second = recover(&scene.store());
+    assert_eq!(second.violations, []);
+    let concerns = |root: &PathBuf| {
+        second
+            .failures
+            .iter()
+            .any(|left| left.concerns(std::slice::from_ref(root)))
+    };
+    assert!(concerns(&moved) && !concerns(&two) && !concerns(&one));
+    let said = second.failures[0].explain(&scene.store().join("journal"));
+    assert!(said.contains("one") && said.contains("Rename it back"), "{said}");
+    assert_eq!(waiting(&scene.store()).len(), 1);
+    drop(second);
+    fs::remove_dir(&one).unwrap();
+    fs::rename(&moved, &one).unwrap();
+    let third = recover(&scene.store());
+    assert_eq!((third.violations.len(), third.failures.len()), (1, 0), "{third:?}");
+    assert_eq!(
+        (scene.read("one/.envrc"), scene.read("two/.envrc")),
+        ("mine".to_owned(), "mine again".to_owned())
+    );
+    assert_eq!(waiting(&scene.store()), []);
+}
+
+#[test]
+fn a_full_quarantine_starts_nothing_until_there_is_room() {
+    let scene = Scene::empty();
+    let batch = scene.store().join("quarantine/1");
+    fs::create_dir_all(batch.join("0")).unwrap();
+    fs::write(batch.join("held"), "1 1073741824\n").unwrap();
+    let why = Guard::snapshot(&[scene.root()], &[], &scene.store())
+        .unwrap_err()
+        .to_string();
+    assert!(
+        why.contains("is full") && why.contains("Nothing is ever dropped"),
+        "{why}"
+    );
+    assert!(batch.join("0").exists());
+    fs::remove_dir_all(&batch).unwrap();
+    assert_eq!(whole(scene.guard().settle()), []);
+}
+
+#[test]
+fn of_a_tree_that_became_too_large_what_was_seen_is_undone() {
+    let scene = Scene::empty();
+    let guard = scene.guard();
+    scene.write(".envrc", "evil");
+    for number in 0..40 {
+        fs::create_dir(scene.at(format!("d{number}"))).unwrap();
+    }
+    MAX_IN_TEST.store(10, std::sync::atomic::Ordering::Relaxed);
+    let settled = guard.settle();
+    assert!(
+        matches!(settled.errors.as_slice(), [ProtectError::TooMany]),
+        "{settled:?}"
+    );
+    assert_eq!(settled.violations.len(), 1);
+    assert!(!scene.exists(".envrc"));
+    // The journal stays: when the rest is gone it is settled.
+    assert!(Guard::snapshot(&[scene.root()], &[], &scene.store()).is_err());
+    MAX_IN_TEST.store(4_000_000, std::sync::atomic::Ordering::Relaxed);
     assert_eq!(recovered(&scene), []);
-    assert_eq!(fs::read_dir(scene.store().join("journal")).unwrap().count(), 0);
 }
 
 #[test]
@@ -114,7 +206,7 @@ fn a_socket_that_is_gone_is_told_once_and_locks_nobody_out() {
     fs::remove_file(scene.at(".envrc")).unwrap();
     scene.write(".envrc", "evil");
     let found: Vec<What> = recovered(&scene).into_iter().map(|found| found.what).collect();
-    assert_eq!(found, [What::Changed, What::Gone]);
+    assert_eq!(found, [What::Gone]);
     assert!(!scene.exists(".envrc"));
     assert_eq!(recovered(&scene), []);
 }
@@ -132,9 +224,17 @@ fn another_directory_in_the_place_of_a_root_is_not_made_what_that_was() {
         journal.finish().unwrap();
         drop(journal);
         scene.write(".git/hooks/pre-push", "mine");
-        assert_eq!(recovered(&scene).is_empty(), !restored);
+        // One that waits for its root is told of.
+        let recovered = recover(&scene.store());
+        assert_eq!(
+            (recovered.violations.is_empty(), recovered.failures.is_empty()),
+            (!restored, restored)
+        );
         assert_eq!(scene.read(".git/hooks/pre-push") == "mine", !restored);
-        assert_eq!(fs::read_dir(scene.store().join("journal")).unwrap().count(), 0);
+        assert_eq!(
+            fs::read_dir(scene.store().join("journal")).unwrap().count(),
+            usize::from(!restored)
+        );
     }
 }
 
@@ -203,7 +303,16 @@ fn a_store_that_cannot_be_written_is_said_to_be_that() {
 }
 
 fn ahead(scene: &Scene) -> Guard {
-    Guard::ahead(&[scene.root()], &[], &scene.store(), &Person::default(), None).unwrap()
+    Guard::ahead(
+        &[scene.root()],
+        &[],
+        &Names::default(),
+        &scene.store(),
+        &Person::default(),
+        None,
+        None,
+    )
+    .unwrap()
 }
 
 #[test]

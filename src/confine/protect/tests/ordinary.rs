@@ -1,7 +1,7 @@
 use std::fs;
 
 use super::super::repository::Person;
-use super::super::{Guard, What};
+use super::super::{Guard, Names, What};
 use super::{Scene, one, whole};
 
 #[test]
@@ -148,8 +148,15 @@ fn a_guard_that_knows_an_earlier_walk_sees_what_changed_since() {
     std::thread::sleep(std::time::Duration::from_millis(60));
     let known = scene.guard().settle_knowing(None).known;
     scene.write("sub/.envrc", "mine");
-    let guard =
-        Guard::snapshot_knowing(&[scene.root()], &[], &scene.store(), &Person::default(), known.as_ref()).unwrap();
+    let guard = Guard::snapshot_knowing(
+        &[scene.root()],
+        &[],
+        &Names::default(),
+        &scene.store(),
+        &Person::default(),
+        known.as_ref(),
+    )
+    .unwrap();
     scene.write("sub/.envrc", "evil");
     scene.write("sub/.bashrc", "evil");
     assert_eq!(whole(guard.settle()).len(), 2);

@@ -208,3 +208,25 @@ fn what_a_tool_of_the_host_has_put_there_is_kept_where_it_is_small_and_never_tak
     scene.write(".git/long", &long);
     assert_eq!(scene.report(|s| fs::remove_file(s.at(".git/long")).unwrap()), []);
 }
+
+#[test]
+fn what_lay_in_a_directory_that_becomes_a_git_directory_stays() {
+    let scene = Scene::empty();
+    scene.write("store/notes.txt", "important");
+    scene.write("store/sub/y", "y");
+    assert_eq!(scene.report(|s| s.git_in("store", &["init", "-q", "--bare", "."])), []);
+    assert_eq!(scene.read("store/notes.txt"), "important");
+    assert!(scene.exists("store/sub/y") && scene.exists("store/HEAD"));
+    assert_eq!(
+        scene.report(|s| s.write("store/new", "x")),
+        one("store/new", What::Created)
+    );
+}
+
+#[test]
+fn the_work_tree_of_a_merge_of_notes_stays() {
+    let scene = Scene::new();
+    let path = ".git/NOTES_MERGE_WORKTREE/0123";
+    assert_eq!(scene.report(|s| s.write(path, "conflict")), []);
+    assert!(scene.exists(path));
+}

@@ -204,7 +204,10 @@ impl<'a> Tracked<'a> {
         let repositories = &self.tips?.repositories;
         let holder = self.roots.get(usize::from(root))?;
         protected_name(Path::new(OsStr::from_bytes(path)))?;
-        let is_own = |name: &[u8]| name.starts_with(b"stockade.") || name.starts_with(b".stockade");
+        let is_own = |name: &[u8]| {
+            let name = name.to_ascii_lowercase();
+            name.starts_with(b"stockade.") || name.starts_with(b".stockade")
+        };
         if path
             .split(|byte| *byte == b'/')
             .any(|name| is_dot_git(name) || is_own(name))

@@ -313,6 +313,38 @@ fn what_finds_the_line_full_is_told_to_come_again() {
 }
 
 #[test]
+fn what_only_waits_leaves_connections_for_what_steers_it() {
+    use std::io::Write as _;
+    let bounds = Bounds {
+        connections: 16,
+        calls: 1,
+        crowded: SHORT,
+        ..patient()
+    };
+    let server = started(bounds, &[], false);
+    let session = server.client.session(&json!({}));
+    let call = server.client.in_session(
+        &session,
+        &json!({"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": {"name": "wait", "arguments": {}}}),
+    );
+    let mut first = server.client.connect();
+    first.write_all(&call.bytes()).unwrap();
+    becomes("the call begins", || server.begun() == 1);
+    let waits = server.client.call("wait", &json!({})).bytes();
+    let mut others: Vec<_> = (0..15).map(|_| server.client.connect()).collect();
+    for other in &mut others {
+        other.write_all(&waits).unwrap();
+    }
+    let cancel = json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 7}});
+    assert_eq!(
+        server.client.ask(&server.client.in_session(&session, &cancel)).status,
+        202
+    );
+    becomes("the call is withdrawn", || server.withdrawn() == 1);
+    becomes("the next begins", || server.begun() == 2);
+}
+
+#[test]
 fn a_call_under_way_is_finished_before_it_ends() {
     let server = started(patient(), &[], false);
     let stream = server.waiting();

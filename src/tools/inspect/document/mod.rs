@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Inspection;
 use super::show::{Table, rule_asks};
-use crate::policy::{Access, Operation};
+use crate::policy::{Access, NameChanges, Operation, Policy};
 use crate::profile::{FileReach as _, Profile};
 use written::Written;
 
@@ -114,6 +114,16 @@ fn protected_files(inspection: &Inspection) -> String {
     written.map(ToString::to_string).collect::<Vec<_>>().join(" ")
 }
 
+/// What is protected besides the list, and what of it is not.
+fn protected_names(policy: &Policy) -> String {
+    let NameChanges { add, except } = &policy.names;
+    let added = add.iter().map(|name| format!("+{name}"));
+    let all = added.chain(except.iter().map(|name| format!("-{name}")));
+    all.filter(|_| policy.protect.files().is_some())
+        .collect::<Vec<_>>()
+        .join(" ")
+}
+
 impl Side {
     /// An inspection in the terms of a comparison.
     pub fn of(inspection: &Inspection) -> Self {
@@ -128,6 +138,7 @@ impl Side {
             ("mode", table.mode),
             ("os_sandbox", table.os_sandbox.to_owned()),
             ("protect", protect.to_owned()),
+            ("protected_names", protected_names(&inspection.policy)),
             ("protected_files", protected_files(inspection)),
         ];
         let rules = rule_asks(&inspection.policy);
@@ -139,6 +150,8 @@ impl Side {
             settings: settings
                 .map(|(name, value)| (name.to_owned(), value))
                 .into_iter()
+                // Documents of earlier versions say nothing of names.
+                .filter(|(name, value)| name != "protected_names" || !value.is_empty())
                 .chain(tools)
                 .collect(),
             rules: rules

@@ -1,0 +1,106 @@
+//! `sandbox.protect`: the word, and what is added to the list and taken off it.
+
+use super::error::Diagnostic;
+use super::layers::{Layer, Layers, Role};
+use super::raw::RawProtectNames;
+use super::scalar::{At, RawProtect};
+use super::words::RawProtectWord;
+use crate::policy::protected::{TOOLS, why_not_taken_off};
+use crate::policy::{NameChanges, NamePattern, Protect};
+
+/// Most names that a config may add.
+const MOST: usize = 1_000;
+
+/// Everything that layers say of `protect`, first the file itself.
+fn said(layers: &Layers) -> impl Iterator<Item = (&Layer, &At<RawProtect>)> {
+    layers.stack.iter().filter_map(|layer| {
+        let said = layer.raw.sandbox.as_ref()?.protect.as_ref()?;
+        Some((layer, said))
+    })
+}
+
+/// Which word holds, and what is protected by its path. A mapping means at least `default`; where a preset says `prevent`, that.
+pub(crate) fn protect(layers: &Layers) -> Result<Protect, Box<Diagnostic>> {
+    let files = || layers.config_files.clone();
+    let mut has_names = false;
+    for (layer, said) in said(layers) {
+        return Ok(match &said.value {
+            RawProtect::Word(RawProtectWord::Prevent) => Protect::Prevent(files()),
+            RawProtect::Word(RawProtectWord::None) if !has_names => Protect::None,
+            RawProtect::Word(RawProtectWord::Default | RawProtectWord::None) => Protect::Default(files()),
+            RawProtect::Names(_) => {
+                has_names = true;
+                continue;
+            }
+            RawProtect::Other(word) => {
+                return Err(Diagnostic::error(format!("`protect: {word}` means nothing"))
+                    .at(layer.source.place(said.at), "not known")
+                    .did_you_mean(word, ["default", "prevent", "none"]));
+            }
+        });
+    }
+    Ok(match layers.role {
+        Role::Ceiling if !has_names => Protect::None,
+        Role::Ceiling | Role::Config => Protect::Default(files()),
+    })
+}
+
+/// What is added to the list, of all layers, and taken off it.
+pub(crate) fn names(layers: &Layers) -> Result<NameChanges, Box<Diagnostic>> {
+    let mut changes = NameChanges::default();
+    for (layer, said) in said(layers) {
+        let RawProtect::Names(RawProtectNames { add, except }) = &said.value else {
+            continue;
+        };
+        for name in add.iter().flatten() {
+            changes.add.insert(pattern(layer, name)?);
+            if changes.add.len() > MOST {
+                return Err(
+                    Diagnostic::error(format!("more than {MOST} names under `protect: {{add: …}}`"))
+                        .at(layer.source.place(name.at), "one too many"),
+                );
+            }
+        }
+        for name in except.iter().flatten() {
+            if layers.role == Role::Ceiling {
+                return Err(Diagnostic::error("a ceiling takes no name off the list")
+                    .at(layer.source.place(name.at), "would permit more")
+                    .hint("a ceiling may `add` names; `except` belongs to a config"));
+            }
+            let taken_off = pattern(layer, name)?;
+            if let Some(why) = why_not_taken_off(taken_off.as_str()) {
+                return Err(Diagnostic::error(format!("`except: {taken_off}`: {why}"))
+                    .at(layer.source.place(name.at), "cannot be taken off")
+                    .hint(instead(taken_off.as_str())));
+            }
+            changes.except.insert(taken_off);
+        }
+    }
+    Ok(changes)
+}
+
+/// What may be written where a name cannot be taken off.
+fn instead(except: &str) -> String {
+    let lower = except.to_ascii_lowercase();
+    let holds = |listed: &&&str| {
+        let directory = listed.strip_suffix("**").map(str::to_ascii_lowercase);
+        directory.is_some_and(|directory| lower.starts_with(&directory))
+    };
+    match TOOLS.iter().flat_map(|tool| tool.reads).find(holds) {
+        Some(listed) if why_not_taken_off(listed).is_none() => {
+            format!("`{listed}` is on the list, and is taken off as it stands there or not at all")
+        }
+        Some(_) | None => "`stockade profile show` prints the list; write a name as it stands there".to_owned(),
+    }
+}
+
+fn pattern(layer: &Layer, name: &At<String>) -> Result<NamePattern, Box<Diagnostic>> {
+    NamePattern::new(&name.value).map_err(|error| {
+        Diagnostic::error(format!(
+            "`{}` is no pattern of names: {error}",
+            name.value.escape_debug()
+        ))
+        .at(layer.source.place(name.at), "not understood")
+        .hint("write a name (`deploy.sh`), a path (`ops/run.sh`), `*.ps1`, or a directory with all in it (`.mine/**`)")
+    })
+}

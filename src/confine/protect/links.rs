@@ -1,0 +1,85 @@
+//! What a protected name leads to where it is a symlink.
+//!
+//! The link itself is put back like any other protected entry, and none may be made. What it led to before the command is
+//! protected as the name is: a file, a directory with everything in it, or the place where there is nothing yet. So is every
+//! link on the way there. Where a directory on the way to protected names is a link, those names are protected in what it
+//! leads to, and nothing else there. A link that leads out of all roots leads to nothing that a command may write.
+
+use std::collections::BTreeSet;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use super::ProtectError;
+use super::at::join;
+use super::leads::links_on;
+use super::patterns::Patterns;
+use super::place::Role;
+use super::roots::Root;
+use super::sight::Sight;
+use super::targets::{HOOKS, Targets, inside};
+
+/// Adds what the protected links lead to. `passed` are links on the way of others, which are put back and lead nowhere by
+/// themselves.
+pub(super) fn follow(
+    roots: &[Root],
+    patterns: &Patterns,
+    sight: &Sight,
+    passed: &mut BTreeSet<PathBuf>,
+    targets: &mut Targets,
+) -> Result<(), ProtectError> {
+    let is_new = |path: &Path| {
+        inside(roots, path).is_some_and(|(root, below)| !patterns.covers(root.context, below.as_os_str().as_bytes()))
+    };
+    let (mut ends, mut new_links) = (Vec::new(), BTreeSet::new());
+    for (directory, above, name, role) in sight.links() {
+        let Some(root) = roots.get(usize::from(directory.root)) else {
+            continue;
+        };
+        let link = root.path.join(OsStr::from_bytes(&join(&above, name)));
+        if passed.contains(&link) {
+            continue;
+        }
+        let (on_the_way, end) = links_on(&link);
+        let new = on_the_way.into_iter().filter(|path| *path != link && is_new(path));
+        new_links.extend(new);
+        // One that goes round leads nowhere as long as the links on it stay.
+        ends.extend(end.map(|end| (directory, name, role, link, end)));
+    }
+    passed.append(&mut new_links.clone());
+    targets.others.append(&mut new_links);
+    for (directory, name, role, link, end) in ends {
+        let below = match role {
+            Role::Way => patterns.on_the_way(directory.context, name),
+            _ => Vec::new(),
+        };
+        let found: Vec<PathBuf> = match role {
+            // Of `modules` and `worktrees` of a git directory nothing: what is one is known by what it holds.
+            Role::Way if !below.iter().any(Vec::is_empty) => {
+                below.iter().map(|path| end.join(OsStr::from_bytes(path))).collect()
+            }
+            // Known by what it holds, wherever it is.
+            Role::GitDirectory | Role::GitLink if !end.is_file() => Vec::new(),
+            Role::GitHook if holds(&end, &link, roots) => HOOKS.iter().map(|hook| end.join(hook)).collect(),
+            _ if holds(&end, &link, roots) => {
+                let why = "is a link to a directory that holds it or a writable root, all of which it would protect";
+                return Err(ProtectError::Unclear(link, why));
+            }
+            _ => vec![end.clone()],
+        };
+        passed.retain(|path| !found.contains(path));
+        let found = found.into_iter().filter(|path| is_new(path));
+        // A mount on a single tracked file would keep git from replacing it.
+        if role == Role::GitHook && end.is_dir() {
+            targets.run_at_once.extend(found);
+        } else {
+            targets.others.extend(found);
+        }
+    }
+    Ok(())
+}
+
+/// Whether the place holds the link or a root.
+fn holds(end: &PathBuf, link: &Path, roots: &[Root]) -> bool {
+    link.starts_with(end) || roots.iter().any(|root| root.path.starts_with(end))
+}

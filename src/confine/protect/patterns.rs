@@ -1,0 +1,239 @@
+//! The tree of protected names, and what it makes of each name of a directory.
+//!
+//! Patterns and files protected by path share the tree: the first hang on the node every directory has beside its own,
+//! the second on the node of their root. ASCII case is not looked at, as on a file system that folds it.
+
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Component, Path, PathBuf};
+
+use super::at::{join, split};
+use super::lookup::is_like;
+use super::names::{Names, is_passed_over, same_name};
+use super::place::{Context, Kind, Markers, Place, Role, Verdict, of_git};
+
+/// The tree.
+#[derive(Debug)]
+pub(super) struct Patterns {
+    nodes: Vec<Node>,
+    /// For each first byte, in lower case, what of the first node's children begins so. Most names are none of ours, and
+    /// every name of the tree is asked about.
+    by_first: Vec<Vec<(Vec<u8>, u32)>>,
+}
+
+#[derive(Debug, Default)]
+struct Node {
+    children: Vec<(Vec<u8>, u32)>,
+    /// Names with a `*` in them that end a pattern here.
+    loose: Vec<Vec<u8>>,
+    end: End,
+}
+
+/// What ends at a node.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+enum End {
+    /// Nothing: the way to something longer.
+    #[default]
+    Way,
+    /// A pattern that names this entry.
+    Entry,
+    /// A pattern that names this entry with everything in it.
+    Whole,
+}
+
+impl Patterns {
+    pub(super) const ANYWHERE: u32 = 0;
+    pub(super) const NOWHERE: u32 = 1;
+
+    /// The default names, but for what a config takes off them and adds.
+    pub(super) fn new(names: &Names) -> Self {
+        let mut patterns = Self {
+            nodes: vec![Node::default(), Node::default()],
+            by_first: vec![Vec::new(); 256],
+        };
+        for pattern in names.patterns() {
+            let bytes = pattern.as_bytes();
+            let (directory, last) = split(bytes);
+            match bytes.strip_suffix(b"/**") {
+                Some(directory) => {
+                    let node = patterns.insert(Self::ANYWHERE, directory);
+                    patterns.nodes[node as usize].end = End::Whole;
+                }
+                None if last.contains(&b'*') => {
+                    let node = patterns.insert(Self::ANYWHERE, directory);
+                    patterns.nodes[node as usize].loose.push(last.to_vec());
+                }
+                None => patterns.protect(Self::ANYWHERE, bytes),
+            }
+        }
+        for child in &patterns.nodes[Self::ANYWHERE as usize].children {
+            patterns.by_first[first(&child.0)].push(child.clone());
+        }
+        patterns
+    }
+
+    /// A new root below which files are protected by path.
+    pub(super) fn root(&mut self) -> u32 {
+        self.push()
+    }
+
+    /// Protects the file `path`, relative to the root that [`Patterns::root`] gave.
+    pub(super) fn protect(&mut self, root: u32, path: &[u8]) {
+        let node = self.insert(root, path);
+        let end = &mut self.nodes[node as usize].end;
+        if *end == End::Way {
+            *end = End::Entry;
+        }
+    }
+
+    /// The context of a root directory whose absolute path is `path`.
+    ///
+    /// A root may itself lie in a git directory or in a directory of the table, so the names on the way
+    /// to it count, and what the directories on that way hold beside it. One that lies in a directory of what others made
+    /// is somebody's own work all the same.
+    pub(super) fn start(&self, root: u32, path: &Path) -> Context {
+        let mut context = Context {
+            place: Place::Plain,
+            pattern: Self::ANYWHERE,
+            path: Self::NOWHERE,
+            passed_over: false,
+        };
+        let mut above = PathBuf::new();
+        for component in path.components() {
+            if let Component::Normal(name) = component {
+                context.passed_over = false;
+                context = Markers::look(&above).refine(context);
+                if let Some(next) = self.judge(context, name.as_bytes(), Kind::Directory).descend {
+                    context = next;
+                }
+            }
+            above.push(component);
+        }
+        Context {
+            path: root,
+            passed_over: false,
+            ..context
+        }
+    }
+
+    /// Whether the names alone protect `path` in a directory of this context.
+    pub(super) fn covers(&self, context: Context, path: &[u8]) -> bool {
+        let mut context = context;
+        for name in path.split(|&b| b == b'/').filter(|n| !n.is_empty()) {
+            let verdict = self.judge(context, name, Kind::Directory);
+            match (verdict.protect, verdict.descend) {
+                (None | Some(Role::GitDirectory), Some(next)) => context = next,
+                (Some(_), _) => return true,
+                (None, None) => return false,
+            }
+        }
+        false
+    }
+
+    /// What the entry `name` of a directory is on the way to: paths below it.
+    pub(super) fn on_the_way(&self, context: Context, name: &[u8]) -> Vec<Vec<u8>> {
+        let mut found = Vec::new();
+        let nodes = self.nodes_of(context, name);
+        let mut todo: Vec<(u32, Vec<u8>)> = nodes.into_iter().flatten().map(|node| (node, Vec::new())).collect();
+        while let Some((node, path)) = todo.pop() {
+            let node = &self.nodes[node as usize];
+            // What ends with a `*` may be called anything: all of what would hold it.
+            if node.end == End::Way && node.loose.is_empty() {
+                let longer = |(name, next): &(Vec<u8>, u32)| (*next, join(&path, name));
+                todo.extend(node.children.iter().map(longer));
+            } else {
+                found.push(path);
+            }
+        }
+        found
+    }
+
+    fn push(&mut self) -> u32 {
+        self.nodes.push(Node::default());
+        u32::try_from(self.nodes.len() - 1).unwrap_or(Self::NOWHERE)
+    }
+
+    /// The node of a path, made where there is none.
+    fn insert(&mut self, from: u32, path: &[u8]) -> u32 {
+        let mut at = from;
+        for name in path.split(|&b| b == b'/').filter(|n| !n.is_empty()) {
+            at = if let Some(next) = self.step(at, name) {
+                next
+            } else {
+                let next = self.push();
+                self.nodes[at as usize].children.push((name.to_vec(), next));
+                next
+            };
+        }
+        at
+    }
+
+    fn step(&self, from: u32, name: &[u8]) -> Option<u32> {
+        let children = &self.nodes[from as usize].children;
+        children.iter().find(|(n, _)| same_name(n, name)).map(|&(_, next)| next)
+    }
+
+    /// The nodes of an entry: where a pattern is under way, where one begins, and on the way to a path.
+    fn nodes_of(&self, context: Context, name: &[u8]) -> [Option<u32>; 3] {
+        let nested = (context.pattern != Self::ANYWHERE)
+            .then(|| self.step(context.pattern, name))
+            .flatten();
+        let fresh = (!is_silent(context))
+            .then(|| self.by_first[first(name)].iter().find(|(n, _)| same_name(n, name)))
+            .flatten()
+            .map(|&(_, node)| node);
+        [nested, fresh, self.step(context.path, name)]
+    }
+
+    /// What the entry `name` of a directory is.
+    pub(super) fn judge(&self, context: Context, name: &[u8], kind: Kind) -> Verdict {
+        let nodes = self.nodes_of(context, name);
+        let [nested, fresh, path] = nodes;
+        let mut protect = None;
+        for node in nodes.into_iter().flatten() {
+            match (self.nodes[node as usize].end, kind) {
+                (End::Entry | End::Whole, _) => protect = Some(Role::Name),
+                (End::Way, Kind::Symlink) => protect = protect.or(Some(Role::Way)),
+                (End::Way, Kind::Directory | Kind::Other | Kind::Special) => {}
+            }
+        }
+        let says = |node: &u32| *node != Self::ANYWHERE || !is_silent(context);
+        let like = |node: u32| self.nodes[node as usize].loose.iter().any(|want| is_like(want, name));
+        if protect != Some(Role::Name) && [context.pattern, Self::ANYWHERE].into_iter().filter(says).any(like) {
+            protect = Some(Role::Name);
+        }
+        // A directory where a single file is meant, too: whatever is in it came with it.
+        let whole = protect.filter(|role| *role == Role::Name);
+        let (role, place) = of_git(context.place, name, kind);
+        let place = match (place, whole) {
+            (None, _) => None,
+            (Some(Place::Plain | Place::Data), Some(role)) => Some(Place::Whole(role)),
+            (Some(place), _) => Some(place),
+        };
+        let descend = match kind {
+            Kind::Symlink | Kind::Other | Kind::Special => None,
+            Kind::Directory => place.map(|place| Context {
+                place,
+                pattern: nested.or(fresh).unwrap_or(Self::ANYWHERE),
+                path: path.unwrap_or(Self::NOWHERE),
+                passed_over: context.passed_over
+                    || (context.place == Place::Plain && place == Place::Plain && is_passed_over(name)),
+            }),
+        };
+        // A name of the table is kept whatever its size.
+        let role = role.filter(|role| *role != Role::Unlisted || protect.is_none());
+        Verdict {
+            protect: role.or(protect),
+            descend,
+        }
+    }
+}
+
+/// Whether names of the table say nothing in the directory: what lies there others made, or a person's branches are called so.
+fn is_silent(context: Context) -> bool {
+    context.passed_over || context.place == Place::Refs
+}
+
+/// The first byte of a name, in lower case.
+fn first(name: &[u8]) -> usize {
+    usize::from(name.first().map_or(0, u8::to_ascii_lowercase))
+}

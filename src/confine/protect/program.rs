@@ -1,0 +1,223 @@
+//! The program of this session itself, where it lies in a writable root.
+//!
+//! It is put back like a protected name, also below `target`, and is never a reason to refuse: it may be larger than what a
+//! journal holds, so a copy lies in the store, made once for each build. Where none can be made the program is left alone.
+
+use std::fs::File;
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use std::io::Read;
+
+use nix::errno::Errno;
+use nix::fcntl::{OFlag, openat, renameat};
+use nix::sys::stat::{FileStat, Mode, fchmod, fstat};
+use nix::unistd::{UnlinkatFlags, unlinkat};
+
+use std::os::unix::ffi::OsStrExt;
+
+use super::at::{self, Identity, split};
+use super::journal::folder;
+use super::restore::make_way;
+use super::roots::Root;
+use super::targets::inside;
+use super::work::Work;
+use super::{Named, ProtectError, What};
+
+/// The folder of copies in the store.
+const COPIES: &str = "programs";
+/// How many copies are kept.
+const MOST: usize = 3;
+
+/// The program as it was.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub(super) struct Program {
+    /// Where it was, from `/` on.
+    path: PathBuf,
+    stamp: Stamp,
+    mode: u32,
+}
+
+/// What tells one build from another.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+struct Stamp {
+    identity: Identity,
+    length: i64,
+    changed: (i64, i64),
+}
+
+impl Stamp {
+    fn of(stat: &FileStat) -> Self {
+        Self {
+            identity: Identity::of(stat),
+            length: stat.st_size,
+            changed: (stat.st_ctime, stat.st_ctime_nsec),
+        }
+    }
+}
+
+impl Program {
+    /// Has a copy of the program, where it lies in a root and one can be made.
+    pub(super) fn look(path: &Path, roots: &[Root], store: &Path) -> Option<Self> {
+        let (root, below) = inside(roots, path)?;
+        let file = at::open_file(&root.fd, below.as_os_str().as_bytes()).ok()?;
+        let found = fstat(&file).ok()?;
+        let program = Self {
+            path: path.to_owned(),
+            stamp: Stamp::of(&found),
+            mode: at::permissions(&found),
+        };
+        let copies = folder(store, COPIES).ok()?;
+        let copy = program.copy(store);
+        if !copy.exists() {
+            make_copy(File::from(file), &copies, &copy).ok()?;
+            forget_oldest(&copies, &copy);
+        }
+        Some(program)
+    }
+
+    /// Whether it is the same file as another session has.
+    pub(super) fn is_at(&self, other: &Self) -> bool {
+        self.path == other.path
+    }
+
+    fn copy(&self, store: &Path) -> PathBuf {
+        let Stamp {
+            identity,
+            length,
+            changed,
+        } = self.stamp;
+        let name = format!(
+            "{:x}-{:x}-{length:x}-{:x}-{:x}",
+            identity.device, identity.inode, changed.0, changed.1
+        );
+        store.join(COPIES).join(name)
+    }
+}
+
+impl Work<'_> {
+    /// Puts the program back where a command changed it.
+    pub(super) fn restore_program(&mut self) {
+        let Some(program) = &self.record.program else { return };
+        let Some((root, below)) = inside(self.roots, &program.path) else {
+            return;
+        };
+        let path = below.as_os_str().as_bytes();
+        let now = at::stat(&root.fd, path);
+        if now.as_ref().is_ok_and(|now| Stamp::of(now) == program.stamp) {
+            return;
+        }
+        // Without its copy it cannot be put back; that keeps nobody from working.
+        let Ok(copy) = File::open(program.copy(&self.store)) else {
+            return;
+        };
+        if is_as_before(root, path, program, &copy) {
+            return;
+        }
+        let number = self.roots.iter().zip(0_u16..).find(|(one, _)| std::ptr::eq(*one, root));
+        let number = number.map_or(0, |(_, number)| number);
+        let (what, taken) = match now {
+            Ok(_) => (What::Changed, self.quarantine.take(root, path, What::Changed)),
+            Err(_) => (What::Removed, Ok(None)),
+        };
+        let put = taken.and_then(|taken| {
+            make_way(root, split(path).0, &mut self.quarantine)?;
+            let fail = |error| ProtectError::io("restore", program.path.clone(), error);
+            put(root, path, program.mode, &copy).map_err(fail)?;
+            Ok(taken)
+        });
+        match put {
+            Ok(taken) => self.report(number, path, what, taken, Named::default()),
+            Err(error) => self.settled.errors.push(error),
+        }
+    }
+}
+
+/// Whether it holds what it held: a build may link to it, which changes its stamp.
+fn is_as_before(root: &Root, path: &[u8], program: &Program, copy: &File) -> bool {
+    let same = || -> nix::Result<bool> {
+        let file = at::open_file(&root.fd, path)?;
+        let found = fstat(&file)?;
+        if found.st_size != program.stamp.length || at::permissions(&found) != program.mode {
+            return Ok(false);
+        }
+        let (mut one, mut other) = (File::from(file), copy.try_clone().map_err(errno)?);
+        let mut buffers = [vec![0; 1 << 20], vec![0; 1 << 20]];
+        loop {
+            let [here, there] = &mut buffers;
+            let read = one.read(here).map_err(errno)?;
+            if read == 0 {
+                return Ok(true);
+            }
+            other.read_exact(&mut there[..read]).map_err(errno)?;
+            if here[..read] != there[..read] {
+                return Ok(false);
+            }
+        }
+    };
+    same().unwrap_or(false)
+}
+
+/// Writes the copy beside the place and renames it there.
+fn put(root: &Root, path: &[u8], mode: u32, copy: &File) -> nix::Result<()> {
+    let (directory, name) = split(path);
+    at::insisting(&root.fd, directory, None, || {
+        let parent = at::open_place(&root.fd, directory)?;
+        let aside = format!(".stockade-restore-{}", super::stamp());
+        let done =
+            put_beside(&parent, &aside, mode, copy).and_then(|()| renameat(&parent, aside.as_str(), &parent, name));
+        if done.is_err() {
+            // Nothing may stay behind in the tree; the first error is the one that counts.
+            let _gone = unlinkat(&parent, aside.as_str(), UnlinkatFlags::NoRemoveDir);
+        }
+        done
+    })
+}
+
+fn put_beside(parent: &OwnedFd, aside: &str, mode: u32, copy: &File) -> nix::Result<()> {
+    use std::io::{Seek as _, SeekFrom};
+    let flags = OFlag::O_WRONLY | OFlag::O_CREAT | OFlag::O_EXCL | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
+    let mut file = File::from(openat(parent, aside, flags, Mode::S_IRUSR | Mode::S_IWUSR)?);
+    let mut from = copy.try_clone().map_err(errno)?;
+    from.seek(SeekFrom::Start(0)).map_err(errno)?;
+    std::io::copy(&mut from, &mut file).map_err(errno)?;
+    fchmod(&file, Mode::from_bits_truncate(mode))
+}
+
+fn make_copy(mut from: File, copies: &Path, copy: &Path) -> std::io::Result<()> {
+    let aside = copies.join(super::stamp());
+    let mut options = File::options();
+    options.write(true).create_new(true).mode(0o600);
+    let made = options.open(&aside).and_then(|mut file| {
+        std::io::copy(&mut from, &mut file)?;
+        file.set_permissions(PermissionsExt::from_mode(0o400))?;
+        std::fs::rename(&aside, copy)
+    });
+    if made.is_err() {
+        // A full disk is no place for half a copy.
+        let _gone = std::fs::remove_file(&aside);
+    }
+    made
+}
+
+/// Removes all copies but the newest few; one that stays only costs room.
+fn forget_oldest(copies: &Path, own: &Path) {
+    let Ok(entries) = std::fs::read_dir(copies) else { return };
+    let mut others: Vec<(SystemTime, PathBuf)> = entries
+        .flatten()
+        .filter(|entry| entry.path() != own)
+        .filter_map(|entry| Some((entry.metadata().ok()?.modified().ok()?, entry.path())))
+        .collect();
+    others.sort();
+    let old = others.len().saturating_sub(MOST - 1);
+    for (_, path) in &others[..old] {
+        let _stays = std::fs::remove_file(path);
+    }
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "what `map_err` hands on")]
+fn errno(error: std::io::Error) -> Errno {
+    Errno::from_raw(error.raw_os_error().unwrap_or(libc::EIO))
+}

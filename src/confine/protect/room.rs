@@ -1,0 +1,227 @@
+//! What the quarantine may hold: where it is full no further command starts, because what that one makes may have to be kept,
+//! and nothing is dropped for it.
+//!
+//! `total` in the quarantine says what was put into it, so that a start reads one line. What a person has removed since is not
+//! taken off that: where the line says full, everything is counted anew. `held` in a batch says what its directories hold, which
+//! are shut.
+
+use std::fs::Metadata;
+use std::io;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::Path;
+
+use super::ProtectError;
+
+/// The folder of the store where the quarantine lies.
+pub(super) const QUARANTINE: &str = "quarantine";
+/// What says of a batch where each thing came from.
+pub(super) const MANIFEST: &str = "manifest.json";
+/// What says how much there is.
+const TOTAL: &str = "total";
+/// What says what the directories of a batch hold.
+const HELD: &str = "held";
+/// The most entries of one directory that are counted.
+const COUNTED: u64 = 100_000;
+
+/// Entries, and bytes of files.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Held {
+    pub(super) entries: u64,
+    pub(super) bytes: u64,
+}
+
+/// What a quarantine may hold.
+pub(super) const MOST: Held = Held {
+    entries: 100_000,
+    bytes: 1 << 30,
+};
+
+impl Held {
+    /// What a thing is: itself, and what it holds where it is a directory.
+    pub(super) fn of(place: &Path) -> Self {
+        let mut all = Self::default();
+        let mut places = vec![place.to_owned()];
+        while let Some(place) = places.pop() {
+            let Ok(found) = std::fs::symlink_metadata(&place) else {
+                continue;
+            };
+            all.add(Self::of_one(&found));
+            if found.is_dir() && all.entries < COUNTED {
+                // One that cannot be looked into is one entry.
+                let below = std::fs::read_dir(&place).into_iter().flatten().flatten();
+                let room = usize::try_from(COUNTED - all.entries).unwrap_or(usize::MAX);
+                places.extend(below.map(|entry| entry.path()).take(room));
+            }
+        }
+        all
+    }
+
+    fn of_one(found: &Metadata) -> Self {
+        Self {
+            entries: 1,
+            // Of a file with holes only what takes room.
+            bytes: if found.is_dir() {
+                0
+            } else {
+                found.len().min(found.blocks() * 512)
+            },
+        }
+    }
+
+    pub(super) const fn add(&mut self, more: Self) {
+        self.entries = self.entries.saturating_add(more.entries);
+        self.bytes = self.bytes.saturating_add(more.bytes);
+    }
+
+    const fn is_below(self, most: Self) -> bool {
+        self.entries < most.entries && self.bytes < most.bytes
+    }
+
+    fn read(path: &Path) -> Option<Self> {
+        let text = std::fs::read_to_string(path).ok()?;
+        let (entries, bytes) = text.strip_suffix('\n')?.split_once(' ')?;
+        Some(Self {
+            entries: entries.parse().ok()?,
+            bytes: bytes.parse().ok()?,
+        })
+    }
+
+    /// Best effort: without it everything is counted.
+    fn write(self, path: &Path) {
+        let _unwritten = std::fs::write(path, format!("{} {}\n", self.entries, self.bytes));
+    }
+}
+
+/// Notes what the directories of a batch hold.
+pub(super) fn note(batch: &Path, directories: Held) {
+    directories.write(&batch.join(HELD));
+}
+
+/// Notes what was put into the quarantine; the gate is held.
+pub(super) fn add(store: &Path, more: Held) {
+    let path = store.join(QUARANTINE).join(TOTAL);
+    // Where there is none, the next start counts.
+    if let Some(mut total) = Held::read(&path) {
+        total.add(more);
+        total.write(&path);
+    }
+}
+
+/// Whether a command may start; the gate is held.
+pub(super) fn has_room(store: &Path, most: Held) -> Result<(), ProtectError> {
+    let path = store.join(QUARANTINE);
+    let total = path.join(TOTAL);
+    if Held::read(&total).is_some_and(|held| held.is_below(most)) {
+        return Ok(());
+    }
+    let held = match count(&path) {
+        Ok(held) => held,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(source) => {
+            return Err(ProtectError::Io {
+                step: "look at",
+                path,
+                source,
+            });
+        }
+    };
+    held.write(&total);
+    if held.is_below(most) {
+        return Ok(());
+    }
+    Err(ProtectError::Full {
+        path,
+        entries: held.entries,
+        bytes: held.bytes,
+        most_entries: most.entries,
+        most_bytes: most.bytes,
+    })
+}
+
+/// What is there now.
+fn count(quarantine: &Path) -> io::Result<Held> {
+    let mut all = Held::default();
+    for batch in std::fs::read_dir(quarantine)? {
+        let batch = batch?.path();
+        let mut has_directories = false;
+        // One that a person is removing has gone; what is no batch holds nothing.
+        for item in std::fs::read_dir(&batch).into_iter().flatten().flatten() {
+            if item.file_name() == MANIFEST || item.file_name() == HELD {
+                continue;
+            }
+            let Ok(found) = item.metadata() else { continue };
+            if found.is_dir() {
+                has_directories = true;
+            } else {
+                all.add(Held::of_one(&found));
+            }
+        }
+        if has_directories {
+            // Of a batch that does not say so, it holds at least one.
+            all.add(Held::read(&batch.join(HELD)).unwrap_or(Held { entries: 1, bytes: 0 }));
+        }
+    }
+    Ok(all)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    const FEW: Held = Held { entries: 5, bytes: 100 };
+
+    fn full(store: &Path) -> bool {
+        match has_room(store, FEW) {
+            Ok(()) => false,
+            Err(ProtectError::Full { .. }) => true,
+            Err(error) => panic!("{error}"),
+        }
+    }
+
+    #[test]
+    fn what_is_put_in_counts_by_entries_and_by_bytes_and_what_is_removed_makes_room() {
+        for (name, length) in [("entries", 0), ("bytes", 60)] {
+            let store = tempfile::tempdir().unwrap();
+            let store = store.path();
+            assert!(!full(store), "{name}");
+            let batch = store.join("quarantine/1");
+            fs::create_dir_all(&batch).unwrap();
+            fs::write(batch.join(MANIFEST), "[]").unwrap();
+            assert!(!full(store), "{name}");
+            for item in 0..5 {
+                let path = batch.join(item.to_string());
+                fs::write(&path, vec![b'x'; length]).unwrap();
+                add(store, Held::of(&path));
+            }
+            assert!(full(store), "{name}");
+            // Also where nobody has written down how much there is.
+            fs::remove_file(store.join("quarantine/total")).unwrap();
+            assert!(full(store), "{name}");
+            // Nothing was dropped, and what a person removes is free.
+            assert_eq!(fs::read_dir(&batch).unwrap().count(), 6);
+            fs::remove_dir_all(&batch).unwrap();
+            assert!(!full(store), "{name}");
+        }
+    }
+
+    #[test]
+    fn a_directory_counts_with_what_it_holds_also_when_it_is_shut() {
+        let store = tempfile::tempdir().unwrap();
+        let batch = store.path().join("quarantine/1");
+        fs::create_dir_all(batch.join("0/deep")).unwrap();
+        fs::write(batch.join("0/deep/file"), [b'x'; 99]).unwrap();
+        let held = Held::of(&batch.join("0"));
+        assert_eq!((held.entries, held.bytes), (3, 99));
+        note(&batch, held);
+        let shut = std::os::unix::fs::PermissionsExt::from_mode(0o000);
+        fs::set_permissions(batch.join("0"), shut).unwrap();
+        assert!(!full(store.path()));
+        fs::write(batch.join("1"), "x").unwrap();
+        fs::remove_file(store.path().join("quarantine/total")).unwrap();
+        assert!(full(store.path()));
+        let open = std::os::unix::fs::PermissionsExt::from_mode(0o700);
+        fs::set_permissions(batch.join("0"), open).unwrap();
+    }
+}

@@ -1,0 +1,303 @@
+//! What became of protected names that were changed, for people, agents and `--json`.
+
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStrExt as _;
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::outcome::shown;
+use crate::confine::protocol::Violation;
+use crate::confine::unheard::Unheard;
+use crate::policy::path::escape;
+
+/// A protected name that was changed, and restored where that could be done.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Restored {
+    /// The protected path, escaped; of a long one the beginning, and its length.
+    pub path: String,
+    /// All of it.
+    #[serde(skip)]
+    pub(super) whole: OsString,
+    /// What the command did to it.
+    pub what: String,
+    /// Where the intruder is kept, escaped.
+    pub quarantined: Option<String>,
+    /// The settings of a git config that were undone, escaped; what else it sets stays. Absent where none was the reason.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(default)]
+    pub settings: Vec<String>,
+    /// How many more settings were undone; absent where there are none.
+    #[serde(skip_serializing_if = "is_none")]
+    #[schemars(default)]
+    pub more_settings: u64,
+    /// Whether HEAD has another version than what is there now, so that a commit of everything would revert it.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    #[schemars(default)]
+    pub is_other_in_head: bool,
+    /// Whether a person saw the change and wanted it all the same.
+    pub then: Then,
+}
+
+/// Why what is gone was not put back.
+pub const GONE: &str = "a socket or device can only be made again by who made it";
+
+/// Protected names that were changed, as they are told: of each kind the first, and how many more there are.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Changed {
+    /// Those that were restored; of very many the first.
+    pub restored: Vec<Restored>,
+    /// Those that could not be restored; of very many the first.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(default)]
+    pub not_restored: Vec<Restored>,
+    /// How many more were changed than these lists have; absent where there are none.
+    #[serde(rename = "more_changed", skip_serializing_if = "is_none")]
+    #[schemars(default)]
+    pub more: u64,
+}
+
+impl Changed {
+    /// The most names of one list.
+    const MOST: usize = 50;
+    /// About the most bytes of one list.
+    const MOST_BYTES: usize = 64 << 10;
+
+    /// What is told of all of them.
+    pub(super) fn of(all: &[Restored]) -> Self {
+        let list = |is_wanted: fn(&Restored) -> bool| -> Vec<Restored> {
+            let mut left = Self::MOST_BYTES;
+            let first = all.iter().filter(|one| is_wanted(one)).take(Self::MOST);
+            let fits = first.take_while(|one| {
+                let room = left.checked_sub(one.size());
+                left = room.unwrap_or_default();
+                room.is_some()
+            });
+            fits.cloned().collect()
+        };
+        let (restored, not_restored) = (list(|one| !one.has_failed()), list(Restored::has_failed));
+        Self {
+            more: (all.len() - restored.len() - not_restored.len()) as u64,
+            restored,
+            not_restored,
+        }
+    }
+
+    /// Whether nothing was changed.
+    pub fn is_empty(&self) -> bool {
+        self.restored.is_empty() && self.not_restored.is_empty() && self.more == 0
+    }
+
+    /// What is to be said of them, a line each, and how many more there are; they were changed at that time.
+    pub fn told(&self, when: &str) -> Vec<String> {
+        let all = self.not_restored.iter().chain(&self.restored);
+        let more = (self.more > 0).then(|| format!("… and {} more protected names were changed {when}", self.more));
+        all.map(|one| one.told(when)).chain(more).collect()
+    }
+}
+
+/// When a command that is over changed them.
+pub(super) const MEANWHILE: &str = "meanwhile";
+
+impl Restored {
+    /// What is to be said of it; it was changed at that time.
+    pub(super) fn told(&self, when: &str) -> String {
+        let path = &self.path;
+        let kept = || match &self.quarantined {
+            Some(place) => format!("; what was there is kept in {place}"),
+            None if self.what == "created" => "; what was there could not be kept".to_owned(),
+            None => String::new(),
+        };
+        let beginning = match &self.then {
+            Then::PutBack => return format!("{path} is protected; it is as the command left it, as you said"),
+            Then::NotRestored(why) => {
+                let what = if self.is_gone() { "removed" } else { &self.what };
+                return format!(
+                    "{path} is protected and was {what} {when}; it could NOT be restored: {why}{}",
+                    kept()
+                );
+            }
+            Then::NotPutBack(why) => format!("{path} could not be put back: {why}; it"),
+            Then::StayedUndone => path.clone(),
+        };
+        if self.is_gone() {
+            return format!("{beginning} is protected and was removed {when}; {GONE}{}", kept());
+        }
+        format!(
+            "{beginning} is protected and was {} {when}; restored{}{}{}",
+            self.what,
+            self.because(),
+            kept(),
+            self.warning()
+        )
+    }
+
+    /// Whether it is not as it was: nothing could restore it.
+    fn has_failed(&self) -> bool {
+        match self.then {
+            Then::NotRestored(_) => true,
+            Then::StayedUndone => self.is_gone(),
+            Then::PutBack | Then::NotPutBack(_) => false,
+        }
+    }
+
+    /// About how many bytes it takes to tell of it.
+    fn size(&self) -> usize {
+        let why = match &self.then {
+            Then::NotRestored(why) | Then::NotPutBack(why) => why.len(),
+            Then::StayedUndone | Then::PutBack => 0,
+        };
+        let settings: usize = self.settings.iter().map(String::len).sum();
+        self.path.len() + self.quarantined.as_ref().map_or(0, String::len) + settings + why
+    }
+
+    /// Whether it was something that cannot be made again.
+    fn is_gone(&self) -> bool {
+        self.what == "gone"
+    }
+
+    /// What a commit of everything would do, where HEAD has another version.
+    fn warning(&self) -> String {
+        if !self.is_other_in_head {
+            return String::new();
+        }
+        let now = match self.what.as_str() {
+            "created" => "there is none now; do not commit that",
+            _ => "what is there now is the old one; do not commit it",
+        };
+        format!(". HEAD has another version of it: {now} by accident")
+    }
+
+    /// Which settings were undone, where some were the reason.
+    fn because(&self) -> String {
+        if self.settings.is_empty() {
+            return String::new();
+        }
+        let mut names: Vec<String> = self.settings.iter().map(|name| format!("`{name}`")).collect();
+        if self.more_settings > 0 {
+            names.push(format!("{} more", self.more_settings));
+        }
+        let last = names.pop().unwrap_or_default();
+        let all = match names.as_slice() {
+            [] => last,
+            others => format!("{} and {last}", others.join(", ")),
+        };
+        format!(" as to {all}, which may make git run something or lead it elsewhere")
+    }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "what serde asks for")]
+fn is_none(count: &u64) -> bool {
+    *count == 0
+}
+
+/// What became of a change after it was undone.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Then {
+    /// It stayed undone.
+    StayedUndone,
+    /// A person saw it and approved: it is there again.
+    PutBack,
+    /// A person approved, and it could not be put back, for this reason.
+    NotPutBack(String),
+    /// It could not be undone, for this reason: it is as the command left it, or is missing.
+    NotRestored(String),
+}
+
+impl From<Violation> for Restored {
+    fn from(violation: Violation) -> Self {
+        Self {
+            // The worker said it: nothing it says moves a cursor, or fills a screen.
+            path: shown(violation.path.as_bytes()),
+            what: shown(violation.what.as_bytes()),
+            quarantined: violation.quarantined.as_ref().map(|path| shown(path.as_bytes())),
+            settings: violation.settings.iter().map(|name| shown(name)).collect(),
+            more_settings: violation.more_settings,
+            is_other_in_head: violation.is_other_in_head,
+            whole: violation.path,
+            then: match &violation.failed {
+                Some(why) => Then::NotRestored(shown(why.as_bytes())),
+                None => Then::StayedUndone,
+            },
+        }
+    }
+}
+
+/// What was put back of protected names that no call has heard of.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Recovery {
+    /// All that was, for the log.
+    pub(super) restored: Vec<Restored>,
+    /// Why the rest was not.
+    pub unsettled: Option<String>,
+}
+
+impl Recovery {
+    /// What is told of it.
+    pub fn changed(&self) -> Changed {
+        Changed::of(&self.restored)
+    }
+}
+
+impl From<Unheard> for Recovery {
+    fn from(unheard: Unheard) -> Self {
+        Self {
+            restored: unheard.violations.into_iter().map(Into::into).collect(),
+            unsettled: unheard.unsettled.map(|why| escape(why.as_bytes())),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn restored(path: &str, failed: Option<&str>) -> Restored {
+        Restored::from(Violation {
+            path: path.into(),
+            what: "changed".to_owned(),
+            quarantined: None,
+            settings: Vec::new(),
+            more_settings: 0,
+            is_other_in_head: false,
+            failed: failed.map(str::to_owned),
+        })
+    }
+
+    #[test]
+    fn what_could_not_be_restored_is_not_told_as_restored() {
+        let changed = Changed::of(&[restored("/a", None), restored("/b", Some("no room"))]);
+        assert_eq!(
+            (changed.restored.len(), changed.not_restored.len(), changed.more),
+            (1, 1, 0)
+        );
+        let told = changed.told(MEANWHILE);
+        assert_eq!(
+            told,
+            [
+                "/b is protected and was changed meanwhile; it could NOT be restored: no room",
+                "/a is protected and was changed meanwhile; restored",
+            ]
+        );
+        let json = serde_json::to_value(&changed).unwrap();
+        assert_eq!(json["not_restored"][0]["then"]["not_restored"], "no room");
+    }
+
+    #[test]
+    fn of_very_many_names_the_first_are_told_and_the_others_counted() {
+        let many: Vec<Restored> = (0..30_000)
+            .map(|number| restored(&format!("/w/{number}"), None))
+            .collect();
+        let changed = Changed::of(&many);
+        assert_eq!((changed.restored.len(), changed.more), (50, 29_950));
+        assert_eq!(
+            changed.told(MEANWHILE).last().unwrap(),
+            "… and 29950 more protected names were changed meanwhile"
+        );
+        let long: Vec<Restored> = (0..40).map(|_| restored(&"x".repeat(4000), None)).collect();
+        let changed = Changed::of(&long);
+        assert!(serde_json::to_string(&changed).unwrap().len() < 80 << 10);
+        assert_eq!(changed.restored.len() as u64 + changed.more, 40);
+    }
+}

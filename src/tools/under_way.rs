@@ -1,0 +1,218 @@
+//! A command under way: launched, its streams served, ended when its time is over or somebody stops it.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use nix::sys::signal::Signal;
+use tokio::sync::mpsc;
+
+use super::call::ToolError;
+use super::network::HostGate;
+use crate::confine::io::{Cut, IoError, ParentEnds, Relayed};
+use crate::confine::protocol::{End, Ended};
+use crate::confine::{ConfineError, Confinement, Running};
+
+/// How long a command may still be under way when its time is over, or it was told to stop. Whoever watches it ends it
+/// then, and putting protected names back takes a while; but where the kernel knows no scopes for signals, a command in
+/// namespaces can stop who watches it.
+pub(super) const OVERDUE: Duration = Duration::from_secs(15);
+
+/// How long a stop waits for what is made ready, and for whoever is to read what is left of the output.
+const STOPPED: Duration = Duration::from_secs(2);
+
+/// How a command ended, what it said, and the signal that stopped it, if one did.
+pub(super) type Done = (Ended, Relayed, Option<i32>);
+
+/// A command that was launched.
+pub(super) struct UnderWay {
+    pub(super) running: Running,
+    pub(super) timeout: Option<Duration>,
+    pub(super) gate: Option<Arc<HostGate>>,
+    /// A stop that came while it was launched.
+    pub(super) stop: Option<Signal>,
+}
+
+/// Serves the streams of a command until its tree is dead.
+pub(super) async fn run(
+    worker: &Confinement,
+    under_way: UnderWay,
+    parent: ParentEnds,
+    output: Option<u64>,
+    stops: &mut mpsc::Receiver<Signal>,
+) -> Result<Done, ToolError> {
+    let UnderWay {
+        mut running,
+        timeout,
+        gate,
+        stop: early,
+    } = under_way;
+    let mut must_end = std::pin::pin!(running.must_end());
+    let end = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
+    let mut overdue = end.and_then(|end| end.checked_add(OVERDUE));
+    let (dead, tree_is_dead) = tokio::sync::oneshot::channel::<()>();
+    let (cut, mut cut_short) = mpsc::channel::<Signal>(1);
+    let relay = async {
+        let relayed = parent
+            .relay(output, async {
+                // The other side is dropped only after it has fired.
+                let _fired = tree_is_dead.await;
+            })
+            .await;
+        let signal = match relayed.as_ref().map(|relayed| relayed.cut) {
+            Ok(None) => return relayed,
+            Ok(Some(Cut::EndKey)) => Signal::SIGQUIT,
+            Ok(Some(Cut::BrokenPipe)) | Err(_) => Signal::SIGPIPE,
+        };
+        // Nobody listens when the command has ended already.
+        let _told = cut.send(signal).await;
+        relayed
+    };
+    let mut stopped = None;
+    let mut is_ending = false;
+    let ended = async {
+        if let Some(signal) = early {
+            stopped = Some(signal as i32);
+            overdue = Some(Instant::now() + OVERDUE);
+            worker.cancel(&running, signal).await?;
+        }
+        let ended = loop {
+            tokio::select! {
+                // Its end counts first: a stop that comes with it comes too late, also where nobody looked for a while.
+                biased;
+                ended = running.ended() => break ended,
+                () = at(overdue) => break Err(ConfineError::Unresponsive),
+                Some(signal) = stops.recv() => {
+                    stopped.get_or_insert(signal as i32);
+                    overdue = Some(earlier(overdue, Instant::now() + OVERDUE));
+                    worker.cancel(&running, signal).await?;
+                }
+                () = &mut must_end, if !is_ending => {
+                    is_ending = true;
+                    overdue = Some(earlier(overdue, Instant::now() + OVERDUE));
+                    worker.cancel(&running, Signal::SIGKILL).await?;
+                }
+                Some(signal) = cut_short.recv() => {
+                    stopped.get_or_insert(signal as i32);
+                    overdue = Some(earlier(overdue, Instant::now() + OVERDUE));
+                    worker.cancel(&running, Signal::SIGKILL).await?;
+                }
+            }
+        };
+        // A question that is open holds up what is left of the output.
+        if let Some(gate) = gate {
+            gate.end();
+        }
+        let _drained = dead.send(());
+        ended
+    };
+    let mut relay = std::pin::pin!(relay);
+    let mut relayed = None;
+    let ended = {
+        let mut ended = std::pin::pin!(ended);
+        loop {
+            tokio::select! {
+                biased;
+                ended = &mut ended => break ended,
+                all = &mut relay, if relayed.is_none() => relayed = Some(all),
+            }
+        }
+    };
+    let relayed = match relayed {
+        Some(relayed) => relayed,
+        None => rest(relay, Ending::of(&ended, stopped), stops).await,
+    };
+    let mut ended = ended?;
+    if let (End::Lost, Some(true)) = (&ended.end, end.map(|end| end <= Instant::now())) {
+        // Whoever was to say that its time was over went with it.
+        ended.end = End::TimedOut;
+    }
+    Ok((ended, relayed?, stopped))
+}
+
+/// The earlier of two moments, where there are two.
+fn earlier(one: Option<Instant>, other: Instant) -> Instant {
+    one.map_or(other, |one| one.min(other))
+}
+
+/// What is left of the output once the tree is dead. That of a command that was ended is waited for briefly; that of one that
+/// ended by itself as long as nobody stops it: its reader may be a pager.
+async fn rest(
+    relay: impl Future<Output = Result<Relayed, IoError>>,
+    ending: Ending,
+    stops: &mut mpsc::Receiver<Signal>,
+) -> Result<Relayed, IoError> {
+    let given_up = async {
+        match ending {
+            Ending::Forced => {}
+            Ending::OfItself => {
+                if stops.recv().await.is_none() {
+                    std::future::pending::<()>().await;
+                }
+            }
+        }
+        tokio::time::sleep(STOPPED).await;
+    };
+    tokio::select! {
+        biased;
+        relayed = relay => relayed,
+        () = given_up => Ok(Relayed::default()),
+    }
+}
+
+/// Who ended a command.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Ending {
+    OfItself,
+    Forced,
+}
+
+impl Ending {
+    const fn of(ended: &Result<Ended, ConfineError>, stopped: Option<i32>) -> Self {
+        match (ended, stopped) {
+            (
+                Ok(Ended {
+                    end: End::Exited(_) | End::Signaled(_) | End::NotStarted(_),
+                    ..
+                }),
+                None,
+            ) => Self::OfItself,
+            _ => Self::Forced,
+        }
+    }
+}
+
+/// Waits for something that is made ready; one that does not come about within a moment of a stop is given up. Tells of the
+/// stop, if there was one.
+pub(super) async fn within_a_stop<T>(
+    work: impl Future<Output = T>,
+    stops: &mut mpsc::Receiver<Signal>,
+) -> Result<(T, Option<Signal>), ToolError> {
+    let mut work = std::pin::pin!(work);
+    tokio::select! {
+        biased;
+        done = &mut work => Ok((done, None)),
+        Some(signal) = stops.recv() => match tokio::time::timeout(STOPPED, work).await {
+            Ok(done) => Ok((done, Some(signal))),
+            Err(_elapsed) => Err(ToolError::Stopped(signal)),
+        },
+    }
+}
+
+/// The same of what is of no use to a call that was stopped.
+pub(super) async fn unless_stopped<T>(
+    work: impl Future<Output = Result<T, ToolError>>,
+    stops: &mut mpsc::Receiver<Signal>,
+) -> Result<T, ToolError> {
+    match within_a_stop(work, stops).await? {
+        (done, None) => done,
+        (_, Some(signal)) => Err(ToolError::Stopped(signal)),
+    }
+}
+
+/// Waits for a moment; for none, for ever.
+pub(super) async fn at(moment: Option<Instant>) {
+    match moment {
+        Some(moment) => tokio::time::sleep_until(moment.into()).await,
+        None => std::future::pending().await,
+    }
+}
