@@ -169,13 +169,18 @@ impl Watch {
                 Ok(now) if Identity::of(&now) != *before => Some((*root, path.clone())),
                 Err(Errno::ELOOP | Errno::ENOTDIR) => link_on_the_way(holder, *root, path),
                 // One that was moved away and has no other in its place leads nowhere.
-                Ok(_) | Err(_) => None,
+                Ok(_) | Err(Errno::ENOENT) => None,
+                // A command can shut what it put there to us, and not to root.
+                Err(_) => Some((*root, path.clone())),
             }
         });
         let linked = self.leads.iter().filter_map(|((root, path), _)| {
             let holder = &roots[usize::from(*root)];
-            matches!(at::stat(&holder.fd, path), Err(Errno::ELOOP | Errno::ENOTDIR))
-                .then(|| link_on_the_way(holder, *root, path))?
+            match at::stat(&holder.fd, path) {
+                Err(Errno::ELOOP | Errno::ENOTDIR) => link_on_the_way(holder, *root, path),
+                Ok(_) | Err(Errno::ENOENT) => None,
+                Err(_) => Some((*root, path.clone())),
+            }
         });
         let all: BTreeSet<Place> = led.cloned().chain(replaced).chain(linked).collect();
         all.into_iter().collect()
