@@ -2,7 +2,10 @@
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
-use std::time::Duration;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use tokio::task::JoinHandle;
 
 use super::denials::{Denial, Denials, by_directory};
 use super::idle::{is_idle, is_idle_question};
@@ -19,7 +22,9 @@ use crate::tools::inspect::explain::writing;
 
 /// The most denials that are told of.
 const MOST: usize = 500;
-/// How long the host is looked at, all attempts together.
+/// How long the host is looked at, all attempts together. Attempts beyond that are counted as unseen.
+const LOOKING: Duration = Duration::from_secs(10);
+/// How long a single attempt or reason may take: then its file system hangs.
 const PATIENCE: Duration = Duration::from_secs(20);
 /// What is put before a name to ask about another one beside it, of which no clause speaks.
 const BESIDE: &str = ".beside-";
@@ -40,18 +45,20 @@ pub(in crate::tools) async fn explained(
             KernelRecords::Read
         }
     });
-    let count = u64::try_from(all.len()).unwrap_or(u64::MAX);
+    let count = all.iter().fold(0u64, |count, (_, times)| count.saturating_add(*times));
     // A file system that hangs keeps its thread, and nothing else.
     let writing = writing(&call.asked);
-    let looking = tokio::task::spawn_blocking(move || standing.explain(all, recorded, writing));
-    match tokio::time::timeout(PATIENCE, looking).await {
-        Ok(Ok(Some(explained))) => Explained {
-            unseen,
+    let progress = Arc::new(AtomicU64::new(0));
+    let steps = Arc::clone(&progress);
+    let looking = tokio::task::spawn_blocking(move || standing.explain(all, recorded, writing, &steps));
+    match while_it_moves(looking, &progress).await {
+        Some(explained) => Explained {
+            unseen: unseen.saturating_add(explained.unseen),
             kernel_records,
             call: Some(call),
             ..explained
         },
-        Ok(Ok(None) | Err(_)) | Err(_) => Explained {
+        None => Explained {
             unseen: unseen.saturating_add(count),
             kernel_records,
             call: Some(call),
@@ -60,12 +67,40 @@ pub(in crate::tools) async fn explained(
     }
 }
 
+/// What comes of the looking, for as long as its steps follow each other: a machine that is slow is waited for.
+async fn while_it_moves(mut looking: JoinHandle<Option<Explained>>, steps: &AtomicU64) -> Option<Explained> {
+    let mut before = None;
+    loop {
+        if let Ok(ended) = tokio::time::timeout(PATIENCE, &mut looking).await {
+            return ended.ok().flatten();
+        }
+        let now = Some(steps.load(Ordering::Relaxed));
+        if now == before {
+            return None;
+        }
+        before = now;
+    }
+}
+
 impl Standing {
-    fn explain(&self, all: Vec<(Attempt, u64)>, recorded: Option<Recorded>, writing: Writing) -> Option<Explained> {
+    fn explain(
+        &self,
+        all: Vec<(Attempt, u64)>,
+        recorded: Option<Recorded>,
+        writing: Writing,
+        steps: &AtomicU64,
+    ) -> Option<Explained> {
         let is_recorded = recorded.is_some();
+        let until = Instant::now() + LOOKING;
+        let mut unseen = 0u64;
         let denials = self.held()?.consult(|readers| {
             let mut denials = Denials::default();
             for (attempt, times) in all {
+                steps.fetch_add(1, Ordering::Relaxed);
+                if Instant::now() >= until {
+                    unseen = unseen.saturating_add(times);
+                    continue;
+                }
                 for denial in self.denied(readers, &attempt) {
                     denials.noted(denial, times);
                 }
@@ -80,6 +115,7 @@ impl Standing {
         let blocked = denials.into_iter().take(MOST).map(|counted| {
             let seen_by = if is_recorded { counted.seen_by() } else { Vec::new() };
             let times = counted.noted.max(counted.recorded);
+            steps.fetch_add(1, Ordering::Relaxed);
             Blocked {
                 seen_by,
                 ..self.reasons(counted.denial, times, writing)
@@ -88,6 +124,7 @@ impl Standing {
         Some(Explained {
             blocked: blocked.collect(),
             more: u64::try_from(more).unwrap_or(u64::MAX),
+            unseen,
             ..Explained::default()
         })
     }
