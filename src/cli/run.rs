@@ -138,6 +138,9 @@ pub(super) fn tell(outcome: &Outcome) {
     if let Some(hint) = &outcome.hint {
         say(&format!("stockade: {hint}\n"));
     }
+    if let Some(line) = outcome.appeared.told() {
+        say(&format!("stockade: {line}\n"));
+    }
     tell_put_back(
         &outcome.changed,
         outcome.unsettled.as_deref(),

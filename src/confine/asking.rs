@@ -5,7 +5,7 @@ use std::os::fd::AsRawFd;
 use nix::errno::Errno;
 use nix::unistd::Pid;
 
-use super::protocol::{CommandLimits, Counting, KeeperReply, KeeperRequest, StartFailure, Step, Violation, Watch};
+use super::protocol::{CommandLimits, Counting, KeeperReply, KeeperRequest, PutBack, StartFailure, Step, Watch};
 use super::sys;
 use super::wire::{receive, send};
 use super::worker::Worker;
@@ -31,7 +31,7 @@ impl Worker<'_> {
     }
 
     /// Has the keeper put back what is protected; what that was, and why the rest could not be.
-    pub(super) fn settle(&self, watch: Watch) -> (Vec<Violation>, Option<String>) {
+    pub(super) fn settle(&self, watch: Watch) -> PutBack {
         self.begin_to_settle(watch);
         self.settled(watch)
     }
@@ -45,15 +45,15 @@ impl Worker<'_> {
     }
 
     /// What came of it.
-    pub(super) fn settled(&self, watch: Watch) -> (Vec<Violation>, Option<String>) {
+    pub(super) fn settled(&self, watch: Watch) -> PutBack {
         match watch {
-            Watch::Nothing => return (Vec::new(), None),
+            Watch::Nothing => return PutBack::default(),
             Watch::ProtectedNames => {}
         }
         match self.answer() {
-            KeeperReply::Settled(violations, unsettled) => (violations, unsettled),
-            KeeperReply::Recorded => (Vec::new(), Some("the keeper answered out of turn".to_owned())),
-            KeeperReply::Failed(why) => (Vec::new(), Some(why)),
+            KeeperReply::Settled(put_back) => put_back,
+            KeeperReply::Recorded => PutBack::failed("the keeper answered out of turn".to_owned()),
+            KeeperReply::Failed(why) => PutBack::failed(why),
         }
     }
 

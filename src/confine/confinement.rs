@@ -14,12 +14,12 @@ use tokio::task::JoinHandle;
 use super::awaiting::Stage;
 use super::channel::{next_message, send};
 use super::child::Child;
-use super::dispatch::{Keeps, Pending, PutBack, Waiter, dispatch};
+use super::dispatch::{Keeps, Pending, Waiter, dispatch};
 use super::error::ConfineError;
 use super::files::FileServer;
 use super::group::Group;
 use super::protocol::{
-    Afterwards, Answer, CommandLimits, Counting, Expected, Inquiry, Offer, Request, SetupMessage, Start, Work,
+    Afterwards, Answer, CommandLimits, Counting, Expected, Inquiry, Offer, PutBack, Request, SetupMessage, Start, Work,
 };
 use super::records::Records;
 use super::running::Running;
@@ -278,7 +278,7 @@ impl Confinement {
         }
         // It is gone, and with it whoever would have begun. What was put back is told where anything was.
         match ended.await {
-            Ok(Ok(told)) if !told.violations.is_empty() || told.unsettled.is_some() => {
+            Ok(Ok(told)) if told.put_back.is_something() => {
                 let (tell, ended) = oneshot::channel();
                 // The receiver is here.
                 let _told = tell.send(Ok(told));
@@ -359,8 +359,8 @@ impl Confinement {
             // What the stage found changed, no call has heard of.
             let _ended = tokio::time::timeout(PROMPTLY, &mut reader).await;
             let put_back = pending.lock().unwrap_or_else(PoisonError::into_inner).put_back.take();
-            if let Some((violations, unsettled)) = put_back {
-                unheard::keep(violations, unsettled);
+            if let Some(put_back) = put_back {
+                unheard::keep(put_back);
             }
         }
         if !reader.is_finished() {

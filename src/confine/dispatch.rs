@@ -11,7 +11,7 @@ use tokio::sync::oneshot;
 use super::attempted::Attempted;
 use super::channel::{next_message, next_with_descriptors};
 use super::error::ConfineError;
-use super::protocol::{End, Ended, Loopback, ProtectSetup, Reply, StartFailure, Violation, Watch};
+use super::protocol::{End, Ended, Loopback, ProtectSetup, PutBack, Reply, StartFailure, Watch};
 use super::unheard::{self, HEARD_OUT, PROMPTLY};
 use crate::policy::path::escape;
 
@@ -40,9 +40,6 @@ impl Waiting {
         taken.map(|taken| taken.send(())).is_some()
     }
 }
-
-/// What was put back of protected names, and why the rest could not be.
-pub(super) type PutBack = (Vec<Violation>, Option<String>);
 
 /// How long the keeper may take for its last word once the worker has said its own: it compares all that is protected.
 const LAST_WORD: Duration = Duration::from_secs(15);
@@ -170,8 +167,8 @@ pub(super) async fn dispatch(
                 }
             }
             (Reply::Refused(failure), _) => break ConfineError::Step(failure),
-            (Reply::Lost(violations, unsettled), _) => {
-                put_back = Some((violations, unsettled));
+            (Reply::Lost(told), _) => {
+                put_back = Some(told);
                 break ConfineError::WorkerDied;
             }
             (Reply::Ready | Reply::Leaky(_) | Reply::Present(_), _) => break ConfineError::Malformed,
@@ -184,13 +181,13 @@ pub(super) async fn dispatch(
         .calls
         .values()
         .any(|waiter| waiter.watch == Watch::ProtectedNames);
-    let not_put_back = || is_watched.then(|| (Vec::new(), Some(NOT_PUT_BACK.to_owned())));
+    let not_put_back = || is_watched.then(|| PutBack::failed(NOT_PUT_BACK.to_owned()));
     match (&last, &put_back, keeps) {
         // It has ended itself, and said why; the keeper puts back what there is to be put back.
         (ConfineError::Step(_), None, Keeps::ProtectedNames) => {
             let heard = tokio::time::timeout(LAST_WORD, next_message(reader.as_ref())).await;
             put_back = match heard {
-                Ok(Ok(Some(Reply::Lost(violations, unsettled)))) => Some((violations, unsettled)),
+                Ok(Ok(Some(Reply::Lost(told)))) => Some(told),
                 Ok(Ok(_) | Err(_)) | Err(_) => not_put_back(),
             };
         }
@@ -221,11 +218,10 @@ pub(super) async fn dispatch(
     for (call, Waiter { watch, sender, .. }) in calls {
         let end = match (watch, &put_back) {
             // It is an end like another, with what was put back after it, which is told and recorded.
-            (Watch::ProtectedNames, Some((violations, unsettled))) => Ok(Ended {
+            (Watch::ProtectedNames, Some(put_back)) => Ok(Ended {
                 call,
                 end: why.clone(),
-                violations: violations.clone(),
-                unsettled: unsettled.clone(),
+                put_back: put_back.clone(),
                 attempted: Attempted::default(),
             }),
             (Watch::Nothing, _) | (Watch::ProtectedNames, None) => Err(last.take().unwrap_or(ConfineError::WorkerDied)),

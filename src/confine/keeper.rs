@@ -28,6 +28,8 @@ use crate::policy::path::display;
 
 /// How often a watched tree is measured.
 const SAMPLE_EVERY: Duration = Duration::from_millis(50);
+/// How often the trees that a command may grow are measured.
+const MEASURE_EVERY: Duration = Duration::from_secs(1);
 /// How long a worker that lost its parent may take to end its commands itself.
 const WORKER_GRACE: Duration = Duration::from_millis(300);
 /// The keeper's state.
@@ -110,13 +112,17 @@ impl<'a> Keeper<'a> {
         else {
             return None;
         };
+        let mut measured = Instant::now();
         while !is_gone(worker) {
             let is_watched = self.names.watch().is_some_and(protect::Watch::is_restless);
-            let timeout = if self.samples.is_empty() && !is_watched {
-                PollTimeout::NONE
-            } else {
-                PollTimeout::try_from(SAMPLE_EVERY).unwrap_or(PollTimeout::ZERO)
+            let wait = match (self.samples.is_empty() && !is_watched, self.names.is_guarding()) {
+                (false, _) => Some(SAMPLE_EVERY),
+                (true, true) => Some(MEASURE_EVERY),
+                (true, false) => None,
             };
+            let timeout = wait.map_or(PollTimeout::NONE, |wait| {
+                PollTimeout::try_from(wait).unwrap_or(PollTimeout::ZERO)
+            });
             let mut fds = vec![
                 // No event is asked for: what is reported is the hang-up.
                 PollFd::new(self.control.as_fd(), PollFlags::empty()),
@@ -142,7 +148,7 @@ impl<'a> Keeper<'a> {
             if control {
                 break;
             }
-            if self.seize() {
+            if self.seize() || self.is_outgrown(&mut measured) {
                 break;
             }
             if child {
@@ -174,6 +180,21 @@ impl<'a> Keeper<'a> {
         true
     }
 
+    /// Kills a command that makes more directories than can be walked, with its session; whether one did.
+    fn is_outgrown(&mut self, measured: &mut Instant) -> bool {
+        if measured.elapsed() < MEASURE_EVERY {
+            return false;
+        }
+        let is_outgrown = self.names.is_outgrown();
+        *measured = Instant::now();
+        if is_outgrown {
+            let what = "a command made more directories than protected names can be looked for in; it was killed. \
+                        Remove what it made";
+            self.give_up(Step::Protect, Errno::ENOSPC, what);
+        }
+        is_outgrown
+    }
+
     /// Kills everything of the session, and says why.
     fn give_up(&self, step: Step, errno: Errno, why: &str) {
         sweep::kill_descendants();
@@ -201,8 +222,7 @@ impl<'a> Keeper<'a> {
                 return true;
             }
             KeeperRequest::Settle => {
-                let (violations, unsettled) = self.names.put_all_back();
-                let told = send(&self.link, &KeeperReply::Settled(violations, unsettled), &[]);
+                let told = send(&self.link, &KeeperReply::Settled(self.names.put_all_back()), &[]);
                 self.names.keep_known();
                 return told.is_ok();
             }
@@ -262,9 +282,9 @@ impl<'a> Keeper<'a> {
         sweep::kill_descendants();
         self.pass_on();
         // If settling fails the journal stays, and the next start restores from it.
-        let (violations, unsettled) = self.names.put_all_back();
+        let put_back = self.names.put_all_back();
         // The parent may be gone; where it is the worker that went in mid-call, nobody else can say what was put back.
-        let _told = send(self.control, &Reply::Lost(violations, unsettled), &[]);
+        let _told = send(self.control, &Reply::Lost(put_back), &[]);
         session::remove(&self.session);
         sys::exit_now(0)
     }

@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 
 use super::covering::Shown;
 use super::protect;
-use super::protocol::{Covered, Offer, ProtectSetup, Violation};
-use super::undone::{bounded, offers, put_back, reported, summary};
+use super::protocol::{Covered, Offer, ProtectSetup, PutBack, Violation};
+use super::undone::{appeared, bounded, offers, put_back, reported, summary};
 
 /// How long what was recorded ahead of the first command is what is there when it starts.
 const STAYS_FRESH: Duration = Duration::from_secs(1);
@@ -36,6 +36,8 @@ pub(super) struct ProtectedNames {
     shown: Shown,
     /// What tells of git being led elsewhere while a command runs, where mounts cover the rest.
     watch: Option<protect::Watch>,
+    /// What tells of a tree that grows too large to be walked, while a command runs.
+    growth: Option<protect::Growth>,
     /// Until when protected names that were recorded hold for a command that has not come yet.
     prepared: Option<Instant>,
     recovered: Vec<Violation>,
@@ -101,6 +103,7 @@ impl ProtectedNames {
             guard.claim()
         };
         let claimed = self.guard.as_mut().map_or(Ok(()), ready);
+        self.growth = self.guard.as_ref().map(protect::Growth::of);
         claimed.map(|()| Recorded::Ready).map_err(|error| {
             // Nobody may settle what no command came for.
             let released = self.release().err();
@@ -113,6 +116,17 @@ impl ProtectedNames {
     /// What tells that git may be led elsewhere, while a command runs.
     pub(super) fn watch(&self) -> Option<&protect::Watch> {
         self.watch.as_ref()
+    }
+
+    /// Whether a command runs behind it.
+    pub(super) fn is_guarding(&self) -> bool {
+        self.growth.is_some()
+    }
+
+    /// Whether a command has made more directories than can be walked.
+    pub(super) fn is_outgrown(&mut self) -> bool {
+        let both = self.growth.as_mut().zip(self.guard.as_ref());
+        both.is_some_and(|(growth, guard)| growth.is_too_much(guard))
     }
 
     /// Takes away what leads git elsewhere; the first of it.
@@ -134,7 +148,7 @@ impl ProtectedNames {
     }
 
     /// Puts back what commands changed, as much of it told as a message has room for.
-    pub(super) fn put_all_back(&mut self) -> (Vec<Violation>, Option<String>) {
+    pub(super) fn put_all_back(&mut self) -> PutBack {
         bounded(self.settle())
     }
 
@@ -188,9 +202,9 @@ impl ProtectedNames {
         }
         // An older guard is settled before it is replaced, so that nothing escapes between two commands.
         if self.guard.is_some() {
-            let (violations, unsettled) = self.settle();
-            self.recovered = violations;
-            if let Some(why) = unsettled {
+            let put_back = self.settle();
+            self.recovered = put_back.violations;
+            if let Some(why) = put_back.unsettled {
                 return Err(why);
             }
         }
@@ -204,22 +218,40 @@ impl ProtectedNames {
     }
 
     /// What was put back, and why the rest could not be.
-    fn settle(&mut self) -> (Vec<Violation>, Option<String>) {
+    fn settle(&mut self) -> PutBack {
         let mut violations = std::mem::take(&mut self.recovered);
         // What happens from here on is our own doing.
         self.watch = None;
+        self.growth = None;
         // No command came for it.
         if self.prepared.take().is_some() {
-            return (violations, self.release().err());
+            let unsettled = self.release().err();
+            return PutBack {
+                violations,
+                unsettled,
+                ..PutBack::default()
+            };
         }
         let Some(guard) = self.guard.take() else {
-            return (violations, None);
+            return PutBack {
+                violations,
+                ..PutBack::default()
+            };
         };
-        let protect::After { settled, known, offers } = guard.settle_knowing(self.shown.copies());
+        let protect::After {
+            settled,
+            appeared: new,
+            known,
+            offers,
+        } = guard.settle_knowing(self.shown.copies());
         self.known = known;
         self.offers = offers;
         violations.extend(settled.violations.into_iter().map(reported));
-        (violations, summary(&settled.errors))
+        PutBack {
+            violations,
+            unsettled: summary(&settled.errors),
+            appeared: appeared(new),
+        }
     }
 
     /// Forgets what was recorded for a command that never came.

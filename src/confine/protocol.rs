@@ -174,7 +174,7 @@ pub enum Reply {
     WayOut(Result<Loopback, StartFailure>),
     /// The worker is gone, and all it started; from the keeper, with what it put back of protected names and why the
     /// rest could not be.
-    Lost(Vec<Violation>, Option<String>),
+    Lost(PutBack),
 }
 
 /// The loopback addresses of a network namespace.
@@ -193,12 +193,47 @@ pub struct Ended {
     pub call: u64,
     /// How.
     pub end: End,
-    /// Protected names that were restored, as the keeper reports them.
-    pub violations: Vec<Violation>,
-    /// Why protected names could not be settled, if they could not.
-    pub unsettled: Option<String>,
+    /// What became of protected names, as the keeper reports it.
+    pub put_back: PutBack,
     /// What it attempted, where the plan has somebody look.
     pub attempted: Attempted,
+}
+
+/// What the keeper found when a command was over, and did.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PutBack {
+    /// Protected names that were restored.
+    pub violations: Vec<Violation>,
+    /// Why the rest could not be, if not all was.
+    pub unsettled: Option<String>,
+    /// What is new, protected by no list, and may be read or run by programs of the host.
+    pub appeared: Appeared,
+}
+
+impl PutBack {
+    /// Nothing could be put back, or it is not known.
+    pub fn failed(why: String) -> Self {
+        Self {
+            unsettled: Some(why),
+            ..Self::default()
+        }
+    }
+
+    /// Whether protected names were changed, or could not be looked at.
+    pub const fn is_something(&self) -> bool {
+        !self.violations.is_empty() || self.unsettled.is_some()
+    }
+}
+
+/// New dotfiles and executables.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Appeared {
+    /// The first of them.
+    pub paths: Vec<OsString>,
+    /// How many more there are.
+    pub more: u64,
+    /// Whether there was too much to look at all of it.
+    pub is_cut: bool,
 }
 
 /// How a command's first process ended, or why there was none.
@@ -264,7 +299,7 @@ pub enum KeeperReply {
     /// Protected names are recorded.
     Recorded,
     /// What was put back, and why the rest could not be, if not all was.
-    Settled(Vec<Violation>, Option<String>),
+    Settled(PutBack),
     /// They could not be recorded.
     Failed(String),
 }

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use super::protect;
-use super::protocol::{Offer, Violation};
+use super::protocol::{Appeared, Offer, PutBack, Violation};
 
 /// The errors in one line; of very many only the first few.
 pub(super) fn summary(errors: &[protect::ProtectError]) -> Option<String> {
@@ -29,33 +29,40 @@ pub(super) fn reported(violation: protect::Violation) -> Violation {
     }
 }
 
+/// What is new, as the parent is told.
+pub(super) fn appeared(appeared: protect::Appeared) -> Appeared {
+    Appeared {
+        paths: appeared.paths.into_iter().map(PathBuf::into_os_string).collect(),
+        more: u64::try_from(appeared.more).unwrap_or(u64::MAX),
+        is_cut: appeared.is_cut,
+    }
+}
+
 /// As much of what was put back, and of why the rest was not, as a message has room for.
-pub(super) fn bounded(
-    (mut violations, unsettled): (Vec<Violation>, Option<String>),
-) -> (Vec<Violation>, Option<String>) {
+pub(super) fn bounded(mut put_back: PutBack) -> PutBack {
     let size = |violation: &Violation| {
         let why = violation.failed.as_ref().map_or(0, String::len);
         let kept = violation.quarantined.as_ref().map_or(0, |place| place.len());
         let settings: usize = violation.settings.iter().map(Vec::len).sum();
         violation.path.len() + violation.what.len() + kept + settings + why
     };
-    let all = violations.len();
+    let all = put_back.violations.len();
     let mut room = ROOM;
-    let fits = violations.iter().take_while(|violation| {
+    let fits = put_back.violations.iter().take_while(|violation| {
         let left = room.checked_sub(size(violation));
         room = left.unwrap_or_default();
         left.is_some()
     });
     let told = fits.count();
-    violations.truncate(told);
+    put_back.violations.truncate(told);
     let beyond = (told < all).then(|| {
         format!("{told} of {all} changes are told, for more cannot be: all were undone, and what was taken away is in quarantine")
     });
-    let unsettled = [unsettled, beyond]
+    put_back.unsettled = [put_back.unsettled, beyond]
         .into_iter()
         .flatten()
         .reduce(|why, also| format!("{why}; {also}"));
-    (violations, unsettled)
+    put_back
 }
 
 /// Bytes of paths that a message may carry, of the 16 MiB that it may have.
@@ -105,11 +112,17 @@ mod tests {
             failed: None,
         };
         let few = vec![violation(4096); 3];
-        assert_eq!(bounded((few.clone(), None)), (few, None));
-        let (told, why) = bounded((vec![violation(32 << 10); 600], Some("a step failed".to_owned())));
-        let bytes: usize = told.iter().map(|violation| violation.path.len()).sum();
-        assert!(!told.is_empty() && told.len() < 600 && bytes <= ROOM);
-        let why = why.unwrap();
+        let put_back = |violations, unsettled| PutBack {
+            violations,
+            unsettled,
+            ..PutBack::default()
+        };
+        assert_eq!(bounded(put_back(few.clone(), None)), put_back(few, None));
+        let many = put_back(vec![violation(32 << 10); 600], Some("a step failed".to_owned()));
+        let told = bounded(many);
+        let bytes: usize = told.violations.iter().map(|violation| violation.path.len()).sum();
+        assert!(!told.violations.is_empty() && told.violations.len() < 600 && bytes <= ROOM);
+        let why = told.unsettled.unwrap();
         assert!(
             why.starts_with("a step failed; ") && why.contains("of 600 changes are told"),
             "{why}"

@@ -7,7 +7,7 @@
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use super::protocol::{Reply, Violation};
+use super::protocol::{PutBack, Reply, Violation};
 
 /// How long a stage may take to say what it put back: that may be tens of thousands of names.
 pub(super) const HEARD_OUT: Duration = Duration::from_secs(30);
@@ -44,7 +44,7 @@ impl Unheard {
 /// Keeps what a stage said at its end, which no call is told.
 pub(super) fn hear(reply: Reply) {
     match reply {
-        Reply::Lost(violations, unsettled) => keep(violations, unsettled),
+        Reply::Lost(put_back) => keep(put_back),
         // These say how far it came with what nobody needs any more.
         Reply::Present(_)
         | Reply::Ready
@@ -57,8 +57,8 @@ pub(super) fn hear(reply: Reply) {
 }
 
 /// Keeps what was put back, and why the rest was not.
-pub(super) fn keep(violations: Vec<Violation>, unsettled: Option<String>) {
+pub(super) fn keep(put_back: PutBack) {
     let mut unheard = UNHEARD.lock().unwrap_or_else(PoisonError::into_inner);
-    unheard.violations.extend(violations);
-    unheard.unsettled = unheard.unsettled.take().or(unsettled);
+    unheard.violations.extend(put_back.violations);
+    unheard.unsettled = unheard.unsettled.take().or(put_back.unsettled);
 }

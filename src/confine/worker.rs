@@ -20,7 +20,8 @@ use super::compiled::{self, Compiled};
 use super::counting::Counter;
 use super::mounts::{Changed, Mounts};
 use super::protocol::{
-    Afterwards, End, Ended, Kind, Reply, Request, RunnerReport, RunnerRequest, SetupMessage, StartFailure, Step, Watch,
+    Afterwards, End, Ended, Kind, PutBack, Reply, Request, RunnerReport, RunnerRequest, SetupMessage, StartFailure,
+    Step, Watch,
 };
 use super::spare::{Idle, Spare};
 use super::way_out::inside::{self, Used};
@@ -227,16 +228,15 @@ impl Worker<'_> {
                 let (call, watch) = (start.call, start.work.watch());
                 if let Err(failure) = self.start(start, fds) {
                     // What was recorded for it must not stand until another comes: a person's changes would be undone with that one.
-                    let (violations, unsettled) = if self.active.values().any(|active| active.watch == watch) {
-                        (Vec::new(), None)
+                    let put_back = if self.active.values().any(|active| active.watch == watch) {
+                        PutBack::default()
                     } else {
                         self.settle(watch)
                     };
                     self.reply(Ended {
                         call,
                         end: End::NotStarted(failure),
-                        violations,
-                        unsettled,
+                        put_back,
                         attempted: Attempted::default(),
                     });
                 }
@@ -305,14 +305,13 @@ impl Worker<'_> {
                 let _reaped = waitpid(runner, None);
             }
         }
-        let (violations, unsettled) = self.settled(watch);
+        let put_back = self.settled(watch);
         // A person may want what was undone, which the keeper has.
-        let leaves = afterwards == Afterwards::Leaves && violations.is_empty() && unsettled.is_none();
+        let leaves = afterwards == Afterwards::Leaves && !put_back.is_something();
         self.reply(Ended {
             call,
             end: report.end,
-            violations,
-            unsettled,
+            put_back,
             attempted: report.attempted,
         });
         if leaves && self.active.is_empty() {

@@ -14,6 +14,7 @@
 mod allowing;
 mod anew;
 mod apart;
+mod appeared;
 mod approvals;
 pub mod approver_program;
 pub(crate) mod asking;

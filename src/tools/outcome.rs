@@ -5,6 +5,7 @@ use std::time::Duration;
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use super::appeared::Appeared;
 use super::explain::Explained;
 use super::network::NetworkUse;
 use super::restored::Changed;
@@ -35,6 +36,9 @@ pub struct Outcome {
     /// Protected names that the command changed.
     #[serde(flatten)]
     pub changed: Changed,
+    /// What is new, and may be read or run by programs of the host.
+    #[serde(flatten)]
+    pub appeared: Appeared,
     /// Why protected names could not be restored, if they could not.
     pub unsettled: Option<String>,
     /// What it tried to reach; absent where the network is no list of hosts.

@@ -195,7 +195,7 @@ impl Executor {
             Some(standing) => Some(explained(standing, ended.attempted, worker.recorded().await, permitted).await),
             None => None,
         };
-        let mut restored: Vec<Restored> = ended.violations.into_iter().map(Into::into).collect();
+        let mut restored: Vec<Restored> = ended.put_back.violations.into_iter().map(Into::into).collect();
         let offered = match stopped {
             None => self.offer(&mut worker, &mut restored, name, &mut call.stops).await,
             // Who stopped it wants an end, and no question.
@@ -217,7 +217,8 @@ impl Executor {
             stdout: lossy(relayed.stdout.into_bytes()),
             stderr,
             changed: Changed::of(&restored),
-            unsettled: ended.unsettled.map(|why| escape(why.as_bytes())),
+            appeared: ended.put_back.appeared.into(),
+            unsettled: ended.put_back.unsettled.map(|why| escape(why.as_bytes())),
             network,
             explained,
         };

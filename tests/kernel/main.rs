@@ -6,6 +6,8 @@
 mod common;
 
 #[cfg(test)]
+mod appeared;
+#[cfg(test)]
 mod broker;
 #[cfg(test)]
 mod bwrap;

@@ -11,12 +11,51 @@ mod tests {
     use serde_json::{Value, json};
 
     use crate::common::agent::{Agent, Era, forms};
-    use crate::common::{Fixture, PATIENCE, as_root_and_as_user, descendants, eventually};
+    use crate::common::{Actor, Backend, Fixture, PATIENCE, as_root_and_as_user, descendants, eventually, world_with};
+    use crate::own_mounts;
 
     as_root_and_as_user! {
         ten_thousand_calls_one_after_the_other_leave_nothing_behind [];
         sixty_four_commands_run_at_once [];
         a_thousand_queued_calls_are_answered_in_turn_and_memory_stays_bounded [];
+    }
+
+    /// In a file system of memory, which takes some gigabytes of it.
+    #[test]
+    fn a_command_that_makes_four_million_directories_is_stopped_while_it_runs() {
+        let Some(world) = world_with(Actor::Root, Backend::Landlock, &["python3"]) else {
+            return;
+        };
+        let script = "\
+import os
+open('.envrc', 'w').write('evil')
+for outer in range(4096):
+    os.mkdir(str(outer))
+    os.chdir(str(outer))
+    for inner in range(2048):
+        os.mkdir(str(inner))
+    os.chdir('..')
+open('over', 'w')
+";
+        world.write("script.py", script);
+        let line = format!(
+            "mount --bind \"$HOME\" ~root && mount -t tmpfs -o size=90%,nr_inodes=0 none {there} && cp script.py {there} && \
+             {{ {program} run --backend landlock --cwd {there} --json -c 'python3 script.py'; cd {there}; ls -A | grep -v '^[0-9]*$'; }}",
+            there = "/mnt",
+            program = own_mounts::PROGRAM,
+        );
+        let run = own_mounts::among(&world, &line).output();
+        let (outcome, left) = run
+            .out()
+            .split_once('\n')
+            .map(|(one, two)| (one.to_owned(), two.to_owned()))
+            .unwrap();
+        let outcome: Value = serde_json::from_str(&outcome).unwrap_or_else(|_| panic!("{} {}", run.out(), run.err()));
+        assert_eq!(outcome["status"], "failed", "{outcome:#}");
+        let why = outcome["reason"].as_str().or(outcome["why"].as_str()).unwrap();
+        assert!(why.contains("more directories than"), "{why}");
+        // It came to no end, and what it planted first is gone.
+        assert_eq!(left, "script.py\n");
     }
 
     const CONFIG: &str = "\

@@ -29,6 +29,7 @@
 //! `search` looks until nothing new is found. Names are `patterns`, compared without regard to ASCII case. The `program` of the
 //! session itself is put back from a copy where it lies in a root.
 
+mod appeared;
 mod at;
 mod change;
 mod compare;
@@ -39,6 +40,7 @@ mod evict;
 mod gitconfig;
 mod gitkeys;
 mod gittext;
+mod growth;
 mod inspect;
 mod intruders;
 mod journal;
@@ -88,8 +90,10 @@ use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
+pub use appeared::Appeared;
 pub use change::Changes;
 pub use covers::Covers;
+pub use growth::Growth;
 pub use lookup::{default_names, protected_by, protected_name};
 pub use names::Names;
 pub use offer::{Digest, NotPutBack, Offer, Offers};

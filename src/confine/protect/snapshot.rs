@@ -4,7 +4,9 @@ use std::collections::HashSet;
 use std::fs::File;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
+use super::appeared::{self, Appeared};
 use super::at::Identity;
 use super::covers::Covers;
 use super::journal::{self, Journal, Kept, Record};
@@ -21,6 +23,7 @@ use super::search::{Look, Search, search};
 use super::sight::{Sight, made};
 use super::state::{Seen, State, glance};
 use super::tracked::Tips;
+use super::walk::{TICK, now};
 use super::watch::Watch;
 use super::work::Settled;
 use super::{MAX_FILE, MAX_TOTAL, ProtectError, Violation, known, room, settle, shown, stand_ins};
@@ -44,6 +47,8 @@ pub struct Guard {
     at_once: Vec<PathBuf>,
     store: PathBuf,
     tips: Tips,
+    /// When the command was about to start.
+    begun: Duration,
 }
 
 impl Guard {
@@ -117,6 +122,7 @@ impl Guard {
             at_once,
             store: store.to_owned(),
             tips,
+            begun: now(),
         })
     }
 
@@ -149,9 +155,14 @@ impl Guard {
             Some(&self.tips),
         );
         let _gate = gate.map_err(|error| settled.errors.push(error));
+        let since = self.begun.saturating_sub(TICK);
+        let seen = sight.as_ref();
+        let appeared = seen.map(|sight| appeared::look(&self.roots, &self.patterns, sight, since));
+        let appeared = appeared.unwrap_or_default();
         if !settled.errors.is_empty() {
             return After {
                 settled,
+                appeared,
                 known: None,
                 offers: None,
             };
@@ -172,6 +183,7 @@ impl Guard {
         });
         After {
             settled,
+            appeared,
             known,
             offers: Some(offers),
         }
@@ -182,6 +194,7 @@ impl Guard {
     /// # Errors
     /// The journal could not be renamed; the command must not start.
     pub(crate) fn claim(&mut self) -> Result<(), ProtectError> {
+        self.begun = now();
         self.journal.finish()
     }
 
@@ -243,6 +256,14 @@ impl Guard {
         &self.roots
     }
 
+    pub(super) fn sight(&self) -> &Sight {
+        &self.sight
+    }
+
+    pub(super) fn patterns(&self) -> &Patterns {
+        &self.patterns
+    }
+
     pub(super) fn record(&self) -> &Record {
         &self.record
     }
@@ -258,6 +279,8 @@ impl Guard {
 pub struct After {
     /// What was put back.
     pub settled: Settled,
+    /// What is new, and may be read or run by programs of the host.
+    pub appeared: Appeared,
     /// What it saw, if everything is at rest.
     pub known: Option<Known>,
     /// What it undid and a person may still want, if everything is as it was.

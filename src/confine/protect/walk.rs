@@ -33,7 +33,7 @@ use super::{ProtectError, shown};
 use crate::confine::sys;
 
 /// The coarsest clock of a local file system's stamps, with room: 100 Hz.
-const TICK: Duration = Duration::from_millis(20);
+pub(super) const TICK: Duration = Duration::from_millis(20);
 /// Levels below a root. No project goes as deep, and every step on a directory costs its depth.
 const MAX_DEPTH: u32 = 128;
 /// Directories in all.
@@ -43,12 +43,12 @@ const MAX_DIRECTORIES: usize = 4_000_000;
 pub(super) static MAX_IN_TEST: std::sync::atomic::AtomicUsize = std::sync::atomic::AtomicUsize::new(MAX_DIRECTORIES);
 
 #[cfg(not(test))]
-const fn most_directories() -> usize {
+pub(super) const fn most_directories() -> usize {
     MAX_DIRECTORIES
 }
 
 #[cfg(test)]
-fn most_directories() -> usize {
+pub(super) fn most_directories() -> usize {
     MAX_IN_TEST.load(std::sync::atomic::Ordering::Relaxed)
 }
 
@@ -129,7 +129,7 @@ pub(super) fn walk_through(
     Ok(walker.sight)
 }
 
-fn now() -> Duration {
+pub(super) fn now() -> Duration {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
 }
 

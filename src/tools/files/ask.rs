@@ -10,7 +10,7 @@ use tokio::sync::mpsc;
 
 use crate::confine::files::protocol::{Bound, FileAsk, FileReply, FileRequest};
 use crate::confine::files::{FileServer, Soon};
-use crate::confine::protocol::{Ended, Watch};
+use crate::confine::protocol::{PutBack, Watch};
 use crate::confine::{ConfineError, Confinement, Expected};
 use crate::policy::path::escape;
 use crate::policy::{Network, Policy, UnixSockets};
@@ -88,7 +88,10 @@ impl Executor {
         };
         let put_back = worker.last_word().await;
         self.workers.keep(*digest, worker).await;
-        let Some((violations, unsettled)) = put_back else {
+        let Some(PutBack {
+            violations, unsettled, ..
+        }) = put_back
+        else {
             return error;
         };
         let restored: Vec<Restored> = violations.into_iter().map(Into::into).collect();
@@ -136,10 +139,10 @@ impl Executor {
         server.hang_up();
         // Its end is waited for in every case: only then is settled what it changed.
         let ended = running.ended().await;
-        let Ended {
+        let PutBack {
             violations, unsettled, ..
         } = match ended {
-            Ok(ended) => ended,
+            Ok(ended) => ended.put_back,
             Err(error) => {
                 worker.finish().await;
                 return Err(error.into());

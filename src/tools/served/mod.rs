@@ -338,8 +338,8 @@ async fn watch_over(
     let mut end = match ended {
         Ok(ended) => ServedEnd {
             status: Status::of(ended.end, overdue.map(|_| Signal::SIGTERM as i32)),
-            restored: ended.violations.into_iter().map(Into::into).collect(),
-            unsettled: ended.unsettled.map(|why| escape(why.as_bytes())),
+            restored: ended.put_back.violations.into_iter().map(Into::into).collect(),
+            unsettled: ended.put_back.unsettled.map(|why| escape(why.as_bytes())),
             unrecorded: None,
         },
         Err(error) => ServedEnd {

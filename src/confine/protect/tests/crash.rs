@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use super::super::journal::{self, Journal};
 use super::super::repository::Person;
 use super::super::walk::MAX_IN_TEST;
-use super::super::{Guard, Names, ProtectError, Violation, What, recover, waiting};
+use super::super::{Growth, Guard, Names, ProtectError, Violation, What, recover, waiting};
 use super::{Scene, one, whole};
 
 #[test]
@@ -351,4 +351,25 @@ fn what_was_claimed_is_the_state_that_others_keep_and_that_a_crash_leaves() {
     drop(third);
     assert_eq!(recovered(&scene).len(), 1);
     assert_eq!(scene.read(".envrc"), "mine");
+}
+
+#[test]
+fn a_tree_that_becomes_too_large_is_noticed_while_it_grows_and_many_files_are_not_taken_for_that() {
+    let scene = Scene::empty();
+    MAX_IN_TEST.store(50, std::sync::atomic::Ordering::Relaxed);
+    let guard = scene.guard();
+    let mut growth = Growth::of(&guard);
+    assert!(!growth.is_too_much(&guard));
+    for number in 0..500 {
+        fs::write(scene.at(format!("f{number}")), "").unwrap();
+        assert!(!growth.is_too_much(&guard));
+    }
+    // Others free inodes of the same file system meanwhile.
+    let mut made = 0..50_000;
+    while !growth.is_too_much(&guard) {
+        fs::create_dir(scene.at(format!("d{}", made.next().unwrap()))).unwrap();
+    }
+    assert!(made.start > 40);
+    MAX_IN_TEST.store(4_000_000, std::sync::atomic::Ordering::Relaxed);
+    assert_eq!(guard.settle().violations, []);
 }

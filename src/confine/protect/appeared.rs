@@ -1,0 +1,199 @@
+//! What appeared while a command ran that programs of the host may read or run, and that no list protects.
+//!
+//! It is for a person to look at: nothing is undone. Only directories that changed are read, and only dotfiles, executables
+//! and a few files that tools regenerate all the time are named. A name that was there and got a new file counts as new.
+
+use std::collections::HashSet;
+use std::os::fd::OwnedFd;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use nix::fcntl::AtFlags;
+use nix::sys::stat::{FileStat, fstatat};
+
+use super::at::{self, join, split};
+use super::listing::kind_listed;
+use super::names::is_passed_over;
+use super::patterns::Patterns;
+use super::place::{Context, Kind, Place};
+use super::roots::Root;
+use super::shown;
+use super::sight::{Directory, Sight};
+use super::stamp::Stamp;
+use crate::confine::sys;
+
+/// Files that package managers execute and write themselves, again and again in one place.
+const REGENERATED: [&[u8]; 2] = [b".pnp.cjs", b".pnp.loader.mjs"];
+/// The most that are named.
+const MOST: usize = 50;
+/// The most directories and entries that are looked at.
+const MOST_LOOKED_AT: usize = 50_000;
+/// Bytes of listing asked for at once.
+const BUFFER: usize = 32 * 1024;
+
+/// What appeared.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Appeared {
+    /// The first of it.
+    pub paths: Vec<PathBuf>,
+    /// How much more there is.
+    pub more: usize,
+    /// Whether all was looked at.
+    pub is_cut: bool,
+}
+
+/// Looks for what appeared since a moment, in a tree that is at rest.
+pub(super) fn look(roots: &[Root], patterns: &Patterns, sight: &Sight, since: Duration) -> Appeared {
+    let mut looking = Looking {
+        roots,
+        patterns,
+        sight,
+        since: (
+            i64::try_from(since.as_secs()).unwrap_or(i64::MAX),
+            i64::from(since.subsec_nanos()),
+        ),
+        left: MOST_LOOKED_AT,
+        found: Appeared::default(),
+        inside: HashSet::new(),
+        buffer: vec![0; BUFFER],
+    };
+    for (directory, index) in sight.directories.iter().zip(0_u32..) {
+        looking.visit(directory, index);
+    }
+    looking.regenerated();
+    looking.found
+}
+
+struct Looking<'a> {
+    roots: &'a [Root],
+    patterns: &'a Patterns,
+    sight: &'a Sight,
+    /// Seconds and nanoseconds.
+    since: (i64, i64),
+    left: usize,
+    found: Appeared,
+    /// The directories that were named, or lie in one that was.
+    inside: HashSet<u32>,
+    buffer: Vec<u8>,
+}
+
+impl Looking<'_> {
+    fn visit(&mut self, directory: &Directory, index: u32) {
+        if directory.depth > 0 && self.inside.contains(&directory.parent) {
+            self.inside.insert(index);
+            return;
+        }
+        let is_plain = directory.context.place == Place::Plain && !directory.context.passed_over;
+        if !directory.read || !is_plain {
+            return;
+        }
+        let root = &self.roots[usize::from(directory.root)];
+        // One that changed just before it was read has no stamp to rely on.
+        if let Some(stamp) = directory.stamp
+            && stamp.changed < self.since
+        {
+            return;
+        }
+        let path = self.sight.path(index);
+        if !self.may_look() || !at::stat(&root.fd, &path).is_ok_and(|stat| self.is_since(&stat)) {
+            return;
+        }
+        let Ok(fd) = at::open_directory(&root.fd, &path) else {
+            return;
+        };
+        for (name, kind) in self.names(&fd, directory.context) {
+            if !self.may_look() {
+                return;
+            }
+            if !self.is_new(&fd, &name, kind) {
+                continue;
+            }
+            self.name(root, &join(&path, &name));
+            if kind == Kind::Directory {
+                let child = directory
+                    .children
+                    .range()
+                    .find(|child| self.sight.name(self.sight.directories[*child].name) == name);
+                self.inside.extend(child.and_then(|child| u32::try_from(child).ok()));
+            }
+        }
+    }
+
+    /// What the directory holds that is neither protected, nor version control's, nor made by others.
+    fn names(&mut self, fd: &OwnedFd, context: Context) -> Vec<(Vec<u8>, Kind)> {
+        let mut found = Vec::new();
+        loop {
+            let read = match sys::getdents(fd, &mut self.buffer) {
+                Ok(0) | Err(_) => return found,
+                Ok(read) => read,
+            };
+            for (name, kind) in sys::entries(&self.buffer[..read]) {
+                let Ok(kind) = kind_listed(fd, name, kind) else {
+                    continue;
+                };
+                let verdict = self.patterns.judge(context, name, kind);
+                let is_plain = verdict.descend.is_none_or(|context| context.place == Place::Plain);
+                if verdict.protect.is_none() && is_plain && !is_passed_over(name) {
+                    found.push((name.to_vec(), kind));
+                }
+            }
+        }
+    }
+
+    fn is_new(&self, fd: &OwnedFd, name: &[u8], kind: Kind) -> bool {
+        let is_dotfile = name.starts_with(b".");
+        if !is_dotfile && kind != Kind::Other {
+            return false;
+        }
+        let Ok(stat) = fstatat(fd, name, AtFlags::AT_SYMLINK_NOFOLLOW) else {
+            return false;
+        };
+        let is_executable = at::kind(&stat) == libc::S_IFREG && at::permissions(&stat) & 0o111 != 0;
+        (is_dotfile || is_executable) && self.is_since(&stat) && self.is_born_since(fd, name)
+    }
+
+    /// Whether it was made since; one whose file system does not say may have been.
+    fn is_born_since(&self, fd: &OwnedFd, name: &[u8]) -> bool {
+        match sys::birth_time_of(fd, name) {
+            Ok(Some((seconds, nanoseconds))) => (seconds, i64::from(nanoseconds)) >= self.since,
+            Ok(None) | Err(_) => true,
+        }
+    }
+
+    fn is_since(&self, stat: &FileStat) -> bool {
+        Stamp::of(stat).changed >= self.since
+    }
+
+    /// What tools regenerate in place, beside git directories and in the roots.
+    fn regenerated(&mut self) {
+        let tops = (0_u16..).zip(self.roots).map(|(root, _)| (root, Vec::new()));
+        let of_git = self.sight.git_directories().into_iter().chain(self.sight.git_links());
+        let beside = of_git.map(|(root, git)| (root, split(&git).0.to_vec()));
+        let places: HashSet<(u16, Vec<u8>)> = tops.chain(beside).collect();
+        for (root, place) in places {
+            let root = &self.roots[usize::from(root)];
+            for path in REGENERATED.map(|name| join(&place, name)) {
+                let is_named = || self.found.paths.contains(&shown(root, &path));
+                if at::stat(&root.fd, &path).is_ok_and(|stat| self.is_since(&stat)) && !is_named() {
+                    self.name(root, &path);
+                }
+            }
+        }
+    }
+
+    fn name(&mut self, root: &Root, path: &[u8]) {
+        if self.found.paths.len() < MOST {
+            self.found.paths.push(shown(root, path));
+        } else {
+            self.found.more += 1;
+        }
+    }
+
+    fn may_look(&mut self) -> bool {
+        match self.left.checked_sub(1) {
+            Some(left) => self.left = left,
+            None => self.found.is_cut = true,
+        }
+        !self.found.is_cut
+    }
+}
