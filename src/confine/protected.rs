@@ -246,9 +246,11 @@ impl ProtectedNames {
         } = guard.settle_knowing(self.shown.copies());
         self.known = known;
         self.offers = offers;
-        violations.extend(settled.violations.into_iter().map(reported));
+        // Of very many only the first are told: what this command did comes before what was left by others.
+        let mut told: Vec<Violation> = settled.violations.into_iter().map(reported).collect();
+        told.append(&mut violations);
         PutBack {
-            violations,
+            violations: told,
             unsettled: summary(&settled.errors),
             appeared: appeared(new),
         }

@@ -36,6 +36,7 @@ mod tests {
         a_killed_parent_does_not_keep_it_from_being_put_back ["git"];
         a_killed_worker_keeps_nothing_from_being_put_back_and_named [];
         what_killed_helpers_left_is_put_back_at_the_next_start ["git"];
+        what_a_command_did_is_told_before_what_killed_helpers_left [];
         what_a_refused_start_put_back_is_told_all_the_same [];
         what_was_put_back_before_a_file_was_read_is_told [];
         two_sessions_in_one_tree_do_not_keep_each_others_intruders ["git"];
@@ -64,6 +65,7 @@ mod tests {
         a_killed_parent_does_not_keep_it_from_being_put_back ["git"];
         a_killed_worker_keeps_nothing_from_being_put_back_and_named [];
         what_killed_helpers_left_is_put_back_at_the_next_start ["git"];
+        what_a_command_did_is_told_before_what_killed_helpers_left [];
         two_sessions_in_one_tree_do_not_keep_each_others_intruders ["git"];
         a_session_elsewhere_is_not_kept_from_starting [];
         a_root_that_is_a_part_of_a_git_directory_gets_no_hook ["git"];
@@ -760,8 +762,13 @@ mod tests {
     /// Starts the line of [`evil`] and kills everybody, so that nobody is left to put anything back.
     fn change_and_kill(world: &Fixture) {
         let marker = marker();
-        let running = world.shell(&evil(&marker)).spawn();
-        wait_for_processes(&marker, 1);
+        kill_all_of(world, &evil(&marker), &marker);
+    }
+
+    /// Starts a line that ends in a sleep of that length, and kills everybody.
+    fn kill_all_of(world: &Fixture, line: &str, marker: &str) {
+        let running = world.shell(line).spawn();
+        wait_for_processes(marker, 1);
         // The keeper first; then all the rest, then Stockade, which would end by itself if it could see that.
         running.signal(Signal::SIGSTOP);
         for pid in descendants(running.pid()) {
@@ -769,7 +776,20 @@ mod tests {
         }
         running.signal(Signal::SIGKILL);
         running.wait().exits(137);
-        wait_until_gone(&marker);
+        wait_until_gone(marker);
+    }
+
+    fn what_a_command_did_is_told_before_what_killed_helpers_left(world: &Fixture) {
+        let marker = marker();
+        let line = format!("for i in $(seq 80); do mkdir d$i; echo x > d$i/.envrc; done; exec sleep {marker}");
+        kill_all_of(world, &line, &marker);
+        let run = world
+            .stockade(&["run", "--json", "-c", "echo x > .envrc"])
+            .output()
+            .exits(0);
+        let outcome: Value = serde_json::from_str(&run.out()).unwrap();
+        let own = world.workspace().join(".envrc");
+        assert_eq!(outcome["restored"][0]["path"], own.to_str().unwrap(), "{outcome:#}");
     }
 
     fn what_killed_helpers_left_is_put_back_at_the_next_start(world: &Fixture) {

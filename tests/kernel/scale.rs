@@ -39,9 +39,9 @@ open('over', 'w')
 ";
         world.write("script.py", script);
         let line = format!(
-            "mount --bind \"$HOME\" ~root && mount -t tmpfs -o size=90%,nr_inodes=0 none {there} && cp script.py {there} && \
-             {{ {program} run --backend landlock --cwd {there} --json -c 'python3 script.py'; cd {there}; ls -A | grep -v '^[0-9]*$'; }}",
-            there = "/mnt",
+            "mount --bind \"$HOME\" ~root && mkdir big && mount -t tmpfs -o size=90%,nr_inodes=9000000 none {there} && cp script.py {there} && cd {there} && \
+             {{ {program} run --backend landlock --json -c 'python3 script.py'; ls -A | grep -v '^[0-9]*$'; }}",
+            there = "/srv/workspace/big",
             program = own_mounts::PROGRAM,
         );
         let run = own_mounts::among(&world, &line).output();
