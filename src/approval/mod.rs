@@ -47,7 +47,7 @@ pub use request::{
 };
 pub use socket::{
     ApprovalsClient, ApprovalsEvent, ApprovalsPlace, ApprovalsReply, ApprovalsRequest, ClientError, Following,
-    Happening, SocketApprover, Waiting, Watching,
+    Happening, Listed, SocketApprover, Waiting, Watching,
 };
 pub use terminal::TerminalApprover;
 pub use token::Token;

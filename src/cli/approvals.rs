@@ -1,6 +1,6 @@
 //! `stockade approvals`: whoever answers the questions of sessions from outside.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::approver;
 use super::args::{ApprovalsAction, ApprovalsArgs};
@@ -9,7 +9,7 @@ use super::exit::Exit;
 use super::policy;
 use crate::approval::{
     ApprovalDecision, ApprovalsClient, ApprovalsEvent, ApprovalsPlace, ApprovalsReply, ApprovalsRequest, Approver as _,
-    Asked, ClientError, Happening, Remember, TerminalApprover, Waiting,
+    Asked, ClientError, Happening, Listed, Remember, TerminalApprover, Waiting,
 };
 use crate::policy::path::escape;
 use crate::tools::terminal_size;
@@ -44,31 +44,37 @@ pub(super) fn approvals(args: ApprovalsArgs) -> Result<Exit, Complaint> {
     }
 }
 
+/// What all sessions ask that answer. One that does not is named, and the exit code says that the list is not whole.
 fn list(place: &ApprovalsPlace, json: bool) -> Result<Exit, Complaint> {
-    let sessions = place.sessions().map_err(complain)?;
+    let sessions = place.list().map_err(complain)?;
     let several = sessions.len() > 1;
     let mut all = Vec::new();
-    for client in sessions {
-        let process = client.listens().ok().flatten();
-        match client.say(ApprovalsRequest::List) {
-            Ok(ApprovalsReply::Waiting(waiting)) => all.extend(waiting.into_iter().map(|waiting| (process, waiting))),
-            Ok(_) => return Err(complain(ClientError::Unreadable)),
-            // Another session is asked as before.
+    let mut unanswered = Vec::new();
+    for Listed { process, asks, .. } in sessions {
+        match asks {
+            Ok(waiting) => all.extend(waiting.into_iter().map(|waiting| (process, waiting))),
+            // It ended meanwhile.
             Err(error) if several && error.is_gone() => {}
+            Err(error) if several || matches!(error, ClientError::Unanswered(_)) => unanswered.push((process, error)),
             Err(error) => return Err(complain(error)),
         }
     }
+    all.sort_by(|(_, one), (_, other)| (other.open_for, &one.id).cmp(&(one.open_for, &other.id)));
     if json {
         let objects = all.iter().map(|(process, waiting)| {
             let mut object = serde_json::to_value(waiting).map_err(Complaint::failed)?;
             if let Value::Object(members) = &mut object {
-                members.insert("process".to_owned(), serde_json::json!(process));
+                members.insert("process".to_owned(), json!(process));
             }
             Ok(object)
         });
         let objects: Vec<Value> = objects.collect::<Result<_, Complaint>>()?;
-        print(&format!("{}\n", serde_json::json!({"waiting": objects})))?;
-    } else if all.is_empty() {
+        let silent = unanswered
+            .iter()
+            .map(|(process, error)| json!({"process": process, "reason": error.to_string()}));
+        let silent: Vec<Value> = silent.collect();
+        print(&format!("{}\n", json!({"waiting": objects, "unanswered": silent})))?;
+    } else if all.is_empty() && unanswered.is_empty() {
         print("nothing is asked\n")?;
     } else {
         let lines = all.iter().map(|(process, waiting)| match process {
@@ -77,7 +83,21 @@ fn list(place: &ApprovalsPlace, json: bool) -> Result<Exit, Complaint> {
         });
         print(&lines.collect::<String>())?;
     }
-    Ok(Exit::Success)
+    for (process, error) in &unanswered {
+        say(&format!("stockade: {error}{}\n", go_on(*process)));
+    }
+    Ok(if unanswered.is_empty() {
+        Exit::Success
+    } else {
+        Exit::Failed
+    })
+}
+
+/// What to do about a session that does not answer, in the same line.
+fn go_on(process: Option<i32>) -> String {
+    process.map_or_else(String::new, |process| {
+        format!("; `kill -CONT {process}` lets it go on, `kill -KILL {process}` ends it")
+    })
 }
 
 /// A question in a line, safe to print.
@@ -126,14 +146,23 @@ fn settle(
     json: bool,
 ) -> Result<Exit, Complaint> {
     let client = place.asking(id).map_err(complain)?;
-    match client.say(request).map_err(complain)? {
+    let replied = client.say(request).map_err(|error| {
+        let is_late = matches!(error, ClientError::Unanswered(_));
+        let complaint = complain(error);
+        if is_late {
+            complaint.remedy("the answer may count when the session goes on")
+        } else {
+            complaint
+        }
+    });
+    match replied? {
         ApprovalsReply::Done => {}
         ApprovalsReply::Waiting(_) | ApprovalsReply::Question(_) | ApprovalsReply::Refused(_) => {
             return Err(complain(ClientError::Unreadable));
         }
     }
     if json {
-        print(&format!("{}\n", serde_json::json!({"id": id, "settled": how})))?;
+        print(&format!("{}\n", json!({"id": id, "settled": how})))?;
     } else {
         print(&format!("{how} {}\n", escape(id.as_bytes())))?;
     }
@@ -183,6 +212,13 @@ fn answer(place: ApprovalsPlace) -> Result<Exit, Complaint> {
             // Somebody else was faster, or the session is over.
             Err(ClientError::Refused(_)) => continue,
             Err(error) if error.is_gone() => continue,
+            // The others go on asking.
+            Err(ClientError::Unanswered(processes)) => {
+                let process = processes.first().copied().flatten();
+                let error = ClientError::Unanswered(processes);
+                say(&format!("stockade: {error}{}\n", go_on(process)));
+                continue;
+            }
             Err(error) => return Err(complain(error)),
         };
         let decision = terminal
@@ -197,6 +233,14 @@ fn answer(place: ApprovalsPlace) -> Result<Exit, Complaint> {
                 ));
             }
             Err(error) if error.is_gone() => say("stockade: the answer came too late: the session has ended\n"),
+            Err(ClientError::Unanswered(processes)) => {
+                let process = processes.first().copied().flatten();
+                let error = ClientError::Unanswered(processes);
+                say(&format!(
+                    "stockade: {error}, and the answer may count when it goes on{}\n",
+                    go_on(process)
+                ));
+            }
             Err(error) => return Err(complain(error)),
         }
     }
@@ -216,12 +260,24 @@ fn said(id: String, decision: ApprovalDecision) -> ApprovalsRequest {
     }
 }
 
-#[expect(clippy::needless_pass_by_value, reason = "it is the argument of map_err")]
 fn complain(error: ClientError) -> Complaint {
     let complaint = Complaint::failed(&error);
     match error {
         ClientError::NobodyListens { .. } | ClientError::NoSession => complaint
             .remedy("start a session with `stockade run --approvals-socket PATH|default …`, and name the same place"),
+        ClientError::Unanswered(processes) => {
+            let named = processes
+                .iter()
+                .flatten()
+                .map(ToString::to_string)
+                .collect::<Vec<_>>()
+                .join(" ");
+            complaint.remedy(if named.is_empty() {
+                "let the session go on (`kill -CONT PROCESS`), and ask again".to_owned()
+            } else {
+                format!("let it go on (`kill -CONT {named}`) or end it (`kill -KILL {named}`), and ask again")
+            })
+        }
         ClientError::Token { .. }
         | ClientError::NotOurs
         | ClientError::Silent(_)

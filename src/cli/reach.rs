@@ -76,6 +76,14 @@ pub(super) fn of(loaded: &Loaded) -> Vec<(&'static str, Value)> {
             .into(),
         ),
         (
+            "protect_add",
+            list(policy.names.add.iter().map(ToString::to_string).collect()),
+        ),
+        (
+            "protect_except",
+            list(policy.names.except.iter().map(ToString::to_string).collect()),
+        ),
+        (
             "require_os_sandbox",
             match policy.os_sandbox {
                 OsSandbox::FailFast | OsSandbox::RefuseTools => "true",
@@ -200,6 +208,15 @@ audit: {log: /srv/notes.jsonl}
         ] {
             assert!(text.contains(line), "`{line}` is not in:\n{text}");
         }
+    }
+
+    #[test]
+    fn names_that_are_protected_besides_and_not_protected_are_lines() {
+        let names = "sandbox: {paths: {w: {root: .}}, protect: {add: [deploy.sh, 'ops/**'], except: [.idea/**]}}\n";
+        let (_dir, loaded) = examined(names);
+        let text = text(&of(&loaded));
+        let lines = "  protect: default\n  protect_add: deploy.sh\n  protect_add: ops/**\n  protect_except: .idea/**\n";
+        assert!(text.contains(lines), "{text}");
     }
 
     #[test]

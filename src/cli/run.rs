@@ -10,7 +10,7 @@ use super::complain::{Complaint, print, say};
 use super::exit::Exit;
 use super::policy::{self, Chosen};
 use super::start::{self, Start, Told};
-use super::stops::{Ends, stops};
+use super::stops::{Ends, has_ended_it, stops};
 use crate::policy::Explain;
 use crate::tools::{
     Changed, Executor, Explained, NetworkUse, Outcome, OutputMode, Prospect, ShellCall, ShellCommand, Status, Stdin,
@@ -73,6 +73,9 @@ async fn run_in(args: RunArgs) -> Result<Exit, Complaint> {
     }
     let session = executor.audit_session().map(str::to_owned);
     let outcome = executor.shell(call).await;
+    if !args.json {
+        readers_are_given_up(&outcome);
+    }
     // What was to hold may have turned out not to be had. That is said whatever was asked for, too.
     if let Ok(now) = executor.regime_line()
         && before != now
@@ -99,6 +102,21 @@ pub(super) fn exit_of_outcome(outcome: &Outcome) -> Exit {
     }
 }
 
+/// Of a command that was ended nothing waits long for a reader: it may be why there had to be an end.
+fn readers_are_given_up(outcome: &Result<Outcome, ToolError>) {
+    if outcome.as_ref().is_ok_and(|outcome| outcome.undelivered_bytes > 0) {
+        has_ended_it();
+    }
+    match outcome.as_ref().map(|outcome| &outcome.status) {
+        Ok(Status::Cancelled { .. } | Status::TimedOut | Status::OverLimit { .. } | Status::Failed { .. })
+        | Err(ToolError::Confine(_) | ToolError::UnderWay { .. } | ToolError::PutBack { .. }) => has_ended_it(),
+        Ok(
+            Status::Exited { .. } | Status::Signaled { .. } | Status::NotFound { .. } | Status::NotExecutable { .. },
+        )
+        | Err(_) => {}
+    }
+}
+
 /// What a person should know beside the output.
 pub(super) fn tell(outcome: &Outcome) {
     match &outcome.status {
@@ -117,6 +135,12 @@ pub(super) fn tell(outcome: &Outcome) {
             "stockade: {why}\n  → is it executable (`chmod +x`), and in a root with `execute: true`?\n"
         )),
         Status::Failed { why } => say(&format!("stockade: {why}\n")),
+    }
+    if outcome.undelivered_bytes > 0 {
+        say(&format!(
+            "stockade: nobody read the last {} bytes of the output; they are lost\n",
+            outcome.undelivered_bytes
+        ));
     }
     let lines = match &outcome.status {
         // Nobody knows what it was about, so all of it is told.

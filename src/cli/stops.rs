@@ -1,7 +1,8 @@
 //! The signals that stop Stockade, and what holds at any moment after one.
 //!
 //! A thread of its own hears them, so that they are heard whatever the rest waits for. What is told to nobody who reads is
-//! given up a moment later ([`waits_for_readers`]); and a process that is still there [`AT_LAST`] after the first one, because
+//! given up a moment later ([`waits_for_readers`]), and so it is where a command was ended because its time was over or by the
+//! end key ([`has_ended_it`]); and a process that is still there [`AT_LAST`] after the first one, because
 //! somebody stopped a process that it waits for, ends: the keeper then ends the tree and puts protected names back alone.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -29,7 +30,7 @@ static STOPS: Mutex<Stops> = Mutex::new(Stops {
 
 #[derive(Debug)]
 struct Stops {
-    /// The first that ends the program.
+    /// The first that ends the program, or what stands for one.
     first: Option<Instant>,
     /// The latest that ends what is under way.
     latest: Option<Instant>,
@@ -108,6 +109,12 @@ async fn pass_on(watched: [(Arrivals, Signal); 4], sender: mpsc::Sender<Signal>,
         // Whoever was to hear of it may have ended; what is written, and the end, are still bounded here.
         let _heard = sender.try_send(signal);
     }
+}
+
+/// That the command was ended, and not by a signal: who has not read its output so far may never read, and is waited for as
+/// after a stop.
+pub(super) fn has_ended_it() {
+    known().first.get_or_insert_with(Instant::now);
 }
 
 /// Whether somebody who does not read is still waited for, by a write that was begun then. One who has not read when it was

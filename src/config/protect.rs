@@ -5,7 +5,7 @@ use super::layers::{Layer, Layers, Role};
 use super::raw::RawProtectNames;
 use super::scalar::{At, RawProtect};
 use super::words::RawProtectWord;
-use crate::policy::protected::{TOOLS, why_not_taken_off};
+use crate::policy::protected::{TOOLS, is_taken_off, why_not_taken_off};
 use crate::policy::{NameChanges, NamePattern, Protect};
 
 /// Most names that a config may add.
@@ -76,7 +76,29 @@ pub(crate) fn names(layers: &Layers) -> Result<NameChanges, Box<Diagnostic>> {
             changes.except.insert(taken_off);
         }
     }
-    Ok(changes)
+    contradiction(layers).map_or(Ok(changes), Err)
+}
+
+/// A name that is to be added and to be taken off: it would stay on the list, whatever its `except` says.
+fn contradiction(layers: &Layers) -> Option<Box<Diagnostic>> {
+    let lists = || {
+        said(layers).filter_map(|(layer, said)| match &said.value {
+            RawProtect::Names(names) => Some((layer, names)),
+            RawProtect::Word(_) | RawProtect::Other(_) => None,
+        })
+    };
+    let excepted = lists().flat_map(|(layer, names)| names.except.iter().flatten().map(move |name| (layer, name)));
+    excepted.into_iter().find_map(|(layer, except)| {
+        let mut added = lists().flat_map(|(layer, names)| names.add.iter().flatten().map(move |name| (layer, name)));
+        let (other, add) = added.find(|(_, add)| is_taken_off(&add.value, &except.value))?;
+        let error = Diagnostic::error(format!(
+            "`{}` is to be added to the protected names, and to be taken off them",
+            except.value.escape_debug()
+        ))
+        .at(layer.source.place(except.at), "taken off here")
+        .and(other.source.place(add.at), "added here");
+        Some(error.hint("leave it under `add` to have it protected, or under `except` to have it left alone"))
+    })
 }
 
 /// What may be written where a name cannot be taken off.

@@ -40,6 +40,9 @@ pub(super) struct ProtectedNames {
     growth: Option<protect::Growth>,
     /// Until when protected names that were recorded hold for a command that has not come yet.
     prepared: Option<Instant>,
+    /// What was taken away while a command ran.
+    seized: Vec<Violation>,
+    /// What others had left.
     recovered: Vec<Violation>,
     unrecovered: Vec<protect::Unrecovered>,
 }
@@ -131,11 +134,11 @@ impl ProtectedNames {
 
     /// Takes away what leads git elsewhere; the first of it.
     pub(super) fn take_away(&mut self) -> Option<PathBuf> {
-        let (Some(watch), Some(guard)) = (&mut self.watch, &self.guard) else {
+        let (Some(watch), Some(guard)) = (&mut self.watch, &mut self.guard) else {
             return None;
         };
         let (first, taken) = guard.take_away(watch)?;
-        self.recovered.extend(taken.into_iter().map(reported));
+        self.seized.extend(taken.into_iter().map(reported));
         Some(first)
     }
 
@@ -219,41 +222,33 @@ impl ProtectedNames {
 
     /// What was put back, and why the rest could not be.
     fn settle(&mut self) -> PutBack {
-        let mut violations = std::mem::take(&mut self.recovered);
+        // Of very many only the first are told: what this command did comes before what was left by others.
+        let mut put_back = PutBack {
+            violations: std::mem::take(&mut self.seized),
+            ..PutBack::default()
+        };
+        let mut recovered = std::mem::take(&mut self.recovered);
         // What happens from here on is our own doing.
         self.watch = None;
         self.growth = None;
-        // No command came for it.
         if self.prepared.take().is_some() {
-            let unsettled = self.release().err();
-            return PutBack {
-                violations,
-                unsettled,
-                ..PutBack::default()
-            };
+            // No command came for it.
+            put_back.unsettled = self.release().err();
+        } else if let Some(guard) = self.guard.take() {
+            let protect::After {
+                settled,
+                appeared: new,
+                known,
+                offers,
+            } = guard.settle_knowing(self.shown.copies());
+            self.known = known;
+            self.offers = offers;
+            put_back.violations.extend(settled.violations.into_iter().map(reported));
+            put_back.unsettled = summary(&settled.errors);
+            put_back.appeared = appeared(new);
         }
-        let Some(guard) = self.guard.take() else {
-            return PutBack {
-                violations,
-                ..PutBack::default()
-            };
-        };
-        let protect::After {
-            settled,
-            appeared: new,
-            known,
-            offers,
-        } = guard.settle_knowing(self.shown.copies());
-        self.known = known;
-        self.offers = offers;
-        // Of very many only the first are told: what this command did comes before what was left by others.
-        let mut told: Vec<Violation> = settled.violations.into_iter().map(reported).collect();
-        told.append(&mut violations);
-        PutBack {
-            violations: told,
-            unsettled: summary(&settled.errors),
-            appeared: appeared(new),
-        }
+        put_back.violations.append(&mut recovered);
+        put_back
     }
 
     /// Forgets what was recorded for a command that never came.

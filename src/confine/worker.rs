@@ -192,7 +192,7 @@ impl Worker<'_> {
             }
             // Always, not only when the kernel tells of a change: it does not tell of a mount that moved away with
             // what it is on. So no end is reported, and nothing started, before a look.
-            self.look_at_mounts();
+            self.look_at_mounts(self.active.is_empty());
             for (call, _) in calls.iter().zip(ready.iter().skip(first)).filter(|(_, ready)| **ready) {
                 self.conclude(*call);
             }
@@ -206,13 +206,13 @@ impl Worker<'_> {
     }
 
     /// Ends everything when a mount that holds the profile is gone: whoever replaces a file on the host takes the
-    /// mount on it away in here, and what is there then was never judged.
-    fn look_at_mounts(&mut self) {
+    /// mount on it away in here, and what is there then was never judged. That holds for a protected name `before_a_command`:
+    /// what is left uncovered while one runs is undone after it.
+    fn look_at_mounts(&mut self, before_a_command: bool) {
         let Some(mounts) = &mut self.mounts else { return };
         let (step, gone) = match mounts.changed() {
             Ok(Changed::Nothing) => return,
-            // What is left is undone after the command; the next one finds it held again.
-            Ok(Changed::Protected) if !self.active.is_empty() => return,
+            Ok(Changed::Protected) if !before_a_command => return,
             Ok(Changed::Protected) => (Step::Covers, "a protected name".to_owned()),
             Ok(Changed::Gone(path)) => (Step::Mounts, display(&path)),
             Err(errno) => (Step::Mounts, errno.desc().to_owned()),
@@ -226,6 +226,11 @@ impl Worker<'_> {
         match request {
             Request::Start(start) => {
                 let (call, watch) = (start.call, start.work.watch());
+                let is_watched = |active: &Active| active.watch == Watch::ProtectedNames;
+                if watch == Watch::ProtectedNames && !self.active.values().any(is_watched) {
+                    // A file server, which only looks, does not keep the session from ending with what it covers.
+                    self.look_at_mounts(true);
+                }
                 if let Err(failure) = self.start(start, fds) {
                     // What was recorded for it must not stand until another comes: a person's changes would be undone with that one.
                     let put_back = if self.active.values().any(|active| active.watch == watch) {

@@ -5,7 +5,7 @@
 //! client of an older revision is sent a request of its own; one of a newer gets its call back with the
 //! question, and calls again with the answer: [`state`] knows such a call again, once. [`stdio`] is the
 //! transport of a client that started Stockade itself, over whatever [`streams`] it gave, [`http`] of those that are
-//! somewhere else.
+//! somewhere else. [`params`] says what is wrong with a request that `rmcp` cannot read.
 //! [`upstream`] offers the tools of a third party's server in place of a config's own.
 //!
 //! What a client sends is hostile input: it names a tool that the config offers and gives arguments, and nothing else
@@ -16,6 +16,7 @@ mod describe;
 mod form;
 mod head;
 pub mod http;
+mod params;
 mod serve;
 mod server;
 mod state;

@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 
 use rmcp::model::{
     CallToolRequestMethod, CallToolRequestParams, CallToolResponse, CompleteRequestMethod, CompleteRequestParams,
-    CompleteResult, ConstString as _, ElicitRequest, ErrorCode, ErrorData, Implementation, InputRequest, InputRequests,
-    InputRequiredResult, InputResponses, ListPromptsRequestMethod, ListPromptsResult,
+    CompleteResult, ConstString as _, CustomRequest, CustomResult, ElicitRequest, ErrorCode, ErrorData, Implementation,
+    InputRequest, InputRequests, InputRequiredResult, InputResponses, ListPromptsRequestMethod, ListPromptsResult,
     ListResourceTemplatesRequestMethod, ListResourceTemplatesResult, ListResourcesRequestMethod, ListResourcesResult,
     ListToolsResult, PaginatedRequestParams, ProgressNotificationParam, ServerCapabilities, ServerConfig, Tool,
 };
@@ -22,7 +22,7 @@ use super::head::BUSY;
 use super::http::sessions::Ending;
 use super::state::{self, States, Unopened};
 use super::voice::Voice;
-use super::{describe, form};
+use super::{describe, form, params};
 use crate::approval::Asked;
 use crate::tools::serving::{Asking, ServeError};
 use crate::tools::{ApprovalContext, CallRequest, Output, Progress, ProvidedCall, Provider, ToolError};
@@ -292,9 +292,13 @@ impl ServerHandler for Server {
 
     async fn list_tools(
         &self,
-        _request: Option<PaginatedRequestParams>,
+        request: Option<PaginatedRequestParams>,
         _context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
+        if request.is_some_and(|request| request.cursor.is_some()) {
+            let why = "Invalid params: `params.cursor` is of no list; all tools are on one page, so ask without it";
+            return Err(ErrorData::invalid_params(why, None));
+        }
         Ok(ListToolsResult::with_all_items(self.tools().to_vec()))
     }
 
@@ -338,6 +342,20 @@ impl ServerHandler for Server {
         _context: RequestContext<RoleServer>,
     ) -> Result<CompleteResult, ErrorData> {
         Err(ErrorData::method_not_found::<CompleteRequestMethod>())
+    }
+
+    /// What rmcp does not know, or could not read.
+    async fn on_custom_request(
+        &self,
+        request: CustomRequest,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<CustomResult, ErrorData> {
+        let method = request.method;
+        if params::is_served(&method) {
+            let why = format!("Invalid params: the parameters of `{method}` cannot be read");
+            return Err(ErrorData::invalid_params(why, None));
+        }
+        Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, method, None))
     }
 }
 

@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::outcome::shown;
 use crate::confine::protocol;
 
-/// New dotfiles and executables that no list protects. Nothing of it was undone.
+/// New or changed dotfiles and executables that no list protects. Nothing of it was undone.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Appeared {
     /// The first of them, escaped; absent where there are none.
@@ -48,7 +48,7 @@ impl Appeared {
             format!("{}{more}", named.join(", "))
         };
         Some(format!(
-            "new dotfiles and executables: {all}; look at them before a program of yours reads or runs them"
+            "new or changed dotfiles and executables: {all}; look at them before a program of yours reads or runs them"
         ))
     }
 }
@@ -78,7 +78,11 @@ mod tests {
         let of = |count: usize, more, is_cut| {
             let paths = (0..count).map(|number| format!("/w/.{number}").into()).collect();
             let told = Appeared::from(protocol::Appeared { paths, more, is_cut }).told();
-            told.map(|told| told.strip_prefix("new dotfiles and executables: ").unwrap().to_owned())
+            told.map(|told| {
+                told.strip_prefix("new or changed dotfiles and executables: ")
+                    .unwrap()
+                    .to_owned()
+            })
         };
         let end = "; look at them before a program of yours reads or runs them";
         assert_eq!(of(0, 0, false), None);

@@ -29,6 +29,9 @@ pub struct Outcome {
     pub duration: Duration,
     /// Bytes written to standard output and error, kept or not.
     pub output_bytes: u64,
+    /// Bytes of them that nobody had read when there had to be an end. Only what is streamed is left unread.
+    #[serde(skip)]
+    pub undelivered_bytes: u64,
     /// Standard output as far as it was kept; empty when it was streamed.
     pub stdout: String,
     /// Standard error as far as it was kept; empty when it was streamed.

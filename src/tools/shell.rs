@@ -214,6 +214,7 @@ impl Executor {
             regime: self.regime_line()?.to_string(),
             duration,
             output_bytes,
+            undelivered_bytes: relayed.undelivered,
             stdout: lossy(relayed.stdout.into_bytes()),
             stderr,
             changed: Changed::of(&restored),

@@ -51,6 +51,7 @@ pub(super) async fn run(
     let mut overdue = end.and_then(|end| end.checked_add(OVERDUE));
     let (dead, tree_is_dead) = tokio::sync::oneshot::channel::<()>();
     let (cut, mut cut_short) = mpsc::channel::<Signal>(1);
+    let delivery = parent.delivery();
     let relay = async {
         let relayed = parent
             .relay(output, async {
@@ -105,7 +106,8 @@ pub(super) async fn run(
         let _drained = dead.send(());
         ended
     };
-    let mut relay = std::pin::pin!(relay);
+    // In a box, so that it can be dropped: what it holds by then is counted as not delivered.
+    let mut relay = Box::pin(relay);
     let mut relayed = None;
     let ended = {
         let mut ended = std::pin::pin!(ended);
@@ -117,16 +119,30 @@ pub(super) async fn run(
             }
         }
     };
+    // The relay ends before the tree only then, or where nobody listens.
+    let by_key = matches!(&relayed, Some(Ok(relayed)) if relayed.cut == Some(Cut::EndKey));
     let relayed = match relayed {
         Some(relayed) => relayed,
         None => rest(relay, Ending::of(&ended, stopped), stops).await,
     };
-    let mut ended = ended?;
-    if let (End::Lost, Some(true)) = (&ended.end, end.map(|end| end <= Instant::now())) {
-        // Whoever was to say that its time was over went with it.
-        ended.end = End::TimedOut;
+    let (mut ended, mut relayed) = (ended?, relayed?);
+    if relayed.cut != Some(Cut::BrokenPipe) {
+        relayed.undelivered = delivery.undelivered();
     }
-    Ok((ended, relayed?, stopped))
+    let time_is_over = end.is_some_and(|end| end <= Instant::now());
+    ended.end = judged(ended.end, by_key, time_is_over);
+    Ok((ended, relayed, stopped.or(by_key.then_some(Signal::SIGQUIT as i32))))
+}
+
+/// How a command ended, by what is known here besides.
+fn judged(end: End, by_key: bool, time_is_over: bool) -> End {
+    match end {
+        // Its terminal is gone a moment before it is killed, and it may end over that.
+        End::Exited(_) | End::Signaled(_) if by_key => End::Cancelled,
+        // Whoever was to say that its time was over went with it.
+        End::Lost if time_is_over => End::TimedOut,
+        other => other,
+    }
 }
 
 /// The earlier of two moments, where there are two.

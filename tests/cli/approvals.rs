@@ -8,13 +8,14 @@ mod tests {
     use std::os::unix::fs::{PermissionsExt as _, symlink};
     use std::os::unix::net::UnixStream;
     use std::path::{Path, PathBuf};
+    use std::time::{Duration, Instant};
 
     use nix::sys::signal::Signal;
     use serde_json::{Value, json};
 
     use crate::common::{
-        Actor, Fixture, Invocation, Running, Snapshot, as_root_and_as_user, assert_nothing_left_behind, eventually,
-        in_namespaces, without,
+        Actor, Fixture, Invocation, Run, Running, Snapshot, as_root_and_as_user, assert_nothing_left_behind,
+        eventually, in_namespaces, without,
     };
 
     as_root_and_as_user! {
@@ -23,6 +24,8 @@ mod tests {
         a_yes_for_the_session_is_one [];
         who_watches_waits_for_sessions_and_outlives_them [];
         several_sessions_ask_at_the_default_place_at_once [];
+        a_session_that_is_stopped_holds_up_nobody_who_asks_the_others [];
+        a_session_that_is_stopped_alone_is_named_with_what_to_do [];
         what_killed_sessions_left_at_the_default_place_is_swept [];
         the_end_of_a_session_is_said_in_words [];
         the_questions_are_asked_on_the_terminal_of_who_answers ["python3"];
@@ -274,6 +277,80 @@ sandbox:
             "{over}"
         );
         assert_nothing_left_behind(&before, world);
+    }
+
+    fn a_session_that_is_stopped_holds_up_nobody_who_asks_the_others(world: &Fixture) {
+        let list = || world.stockade(&["approvals", "list", "--json"]).output();
+        let waiting = |listed: &Value| listed["waiting"].as_array().cloned().unwrap_or_default();
+        let mut all = Vec::new();
+        let mut sessions = Vec::new();
+        for name in ["made", "other", "third"] {
+            sessions.push(session(world, Path::new("default"), &[], &format!("touch {name}")).spawn());
+            eventually("its question", || {
+                all = waiting(&serde_json::from_str(&list().out()).unwrap_or_default());
+                all.len() == sessions.len()
+            });
+        }
+        let shows = |word: &str| world.stockade(&["approvals", "show", word]).output();
+        let id = |one: &Value| one["id"].as_str().unwrap().to_owned();
+        let (stopped, others) = all.split_first().unwrap();
+        let process = stopped["process"].as_i64().unwrap();
+        let pid = nix::unistd::Pid::from_raw(i32::try_from(process).unwrap());
+        nix::sys::signal::kill(pid, Signal::SIGSTOP).unwrap();
+        let quickly = |what: &dyn Fn() -> Run| {
+            let begun = Instant::now();
+            let run = what();
+            // Without a bound it was never.
+            assert!(begun.elapsed() < Duration::from_secs(20), "{:?}", begun.elapsed());
+            run
+        };
+        let listed: Value = serde_json::from_str(&quickly(&list).exits(125).out()).unwrap();
+        assert_eq!(waiting(&listed).len(), 2, "{listed}");
+        assert_eq!(listed["unanswered"][0]["process"], process, "{listed}");
+        assert_eq!(listed["unanswered"].as_array().unwrap().len(), 1, "{listed}");
+        let text = quickly(&|| world.stockade(&["approvals", "list"]).output()).exits(125);
+        assert_eq!(text.out().lines().count(), 2, "{}", text.out());
+        let told = text.err();
+        assert!(
+            told.lines().count() == 1
+                && told.contains(&format!("the session of process {process} does not answer"))
+                && told.contains(&format!("kill -CONT {process}")),
+            "{told}"
+        );
+        for one in others {
+            assert!(quickly(&|| shows(&id(one))).ok().contains("command    touch"));
+            world.stockade(&["approvals", "approve", &id(one)]).output().ok();
+        }
+        let told = quickly(&|| shows(&id(stopped))).exits(125).err();
+        assert!(
+            told.contains(&process.to_string()) && told.contains("kill -CONT"),
+            "{told}"
+        );
+        nix::sys::signal::kill(pid, Signal::SIGCONT).unwrap();
+        assert!(shows(&id(stopped)).ok().contains("command    touch"));
+        world.stockade(&["approvals", "approve", &id(stopped)]).output().ok();
+        for one in sessions {
+            one.wait().ok();
+        }
+    }
+
+    fn a_session_that_is_stopped_alone_is_named_with_what_to_do(world: &Fixture) {
+        let (running, id) = asking(world, "touch made");
+        let process = running.pid();
+        running.signal(Signal::SIGSTOP);
+        for words in [&["list"][..], &["show", &id], &["approve", &id]] {
+            let begun = Instant::now();
+            let told = approvals(world, words).output().exits(125).err();
+            assert!(begun.elapsed() < Duration::from_secs(40), "{:?}", begun.elapsed());
+            assert!(
+                told.contains("does not answer") && told.contains(&format!("kill -CONT {process}")),
+                "{told}"
+            );
+            assert!(told.lines().count() <= 3, "{told}");
+        }
+        running.signal(Signal::SIGCONT);
+        running.signal(Signal::SIGTERM);
+        running.wait().exits(143);
     }
 
     fn what_killed_sessions_left_at_the_default_place_is_swept(world: &Fixture) {

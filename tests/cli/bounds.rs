@@ -3,7 +3,9 @@
 
 #[cfg(test)]
 mod tests {
-    use std::process::Child;
+    use std::io::Read as _;
+    use std::process::{Child, Stdio};
+    use std::time::{Duration, Instant};
 
     use nix::sys::signal::{Signal, kill};
     use nix::unistd::Pid;
@@ -14,6 +16,7 @@ mod tests {
     as_root_and_as_user! {
         with_json_an_endless_writer_is_kept_within_a_bound_and_ended_by_a_stop [];
         a_reader_that_does_not_read_delays_no_stop [];
+        a_reader_that_does_not_read_delays_the_end_of_a_command_whose_time_is_over_by_seconds [];
     }
 
     fn with_json_an_endless_writer_is_kept_within_a_bound_and_ended_by_a_stop(world: &Fixture) {
@@ -52,6 +55,51 @@ mod tests {
                 child.try_wait().unwrap().is_some()
             });
             std::fs::remove_file(written).unwrap();
+        }
+    }
+
+    fn a_reader_that_does_not_read_delays_the_end_of_a_command_whose_time_is_over_by_seconds(world: &Fixture) {
+        let text = "extends: [workspace-write]\nshell: {limits: {timeout: 1s}}\n";
+        let config = world.write("agent.yaml", text);
+        let by_config = ["run", "--config", config.to_str().unwrap(), "-c", "exec yes"];
+        let by_flag = ["run", "--timeout", "1s", "-c", "exec yes"];
+        for (args, has_own_errors) in [(&by_flag, true), (&by_flag, false), (&by_config, true)] {
+            let (unread, output) = std::io::pipe().unwrap();
+            let (mut read, errors) = std::io::pipe().unwrap();
+            let errors = if has_own_errors {
+                errors
+            } else {
+                output.try_clone().unwrap()
+            };
+            let mut command = world.stockade(args).into_command();
+            let mut child = command
+                .stdin(Stdio::null())
+                .stdout(output)
+                .stderr(errors)
+                .spawn()
+                .unwrap();
+            drop(command);
+            let begun = Instant::now();
+            let mut status = None;
+            eventually("it ends", || {
+                status = child.try_wait().unwrap();
+                status.is_some()
+            });
+            assert!(begun.elapsed() < Duration::from_mins(1), "{:?}", begun.elapsed());
+            assert_eq!(status.unwrap().code(), Some(124));
+            if has_own_errors {
+                let mut told = String::new();
+                read.read_to_string(&mut told).unwrap();
+                let lost = told.split_once("nobody read the last ").map(|(_, rest)| rest);
+                let count: u64 = lost
+                    .and_then(|lost| lost.split_once(" bytes of the output"))
+                    .unwrap()
+                    .0
+                    .parse()
+                    .unwrap();
+                assert!(count > 4096, "{told}");
+            }
+            drop(unread);
         }
     }
 

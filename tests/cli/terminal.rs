@@ -12,6 +12,8 @@ mod tests {
         the_window_size_passes_and_follows ["python3", "stty"];
         ctrl_c_reaches_the_command_and_not_stockade ["python3"];
         the_end_key_ends_a_command_that_ignores_every_other ["python3"];
+        text_that_is_pasted_is_no_end_key ["python3"];
+        a_terminal_that_nobody_reads_delays_an_end_by_seconds ["python3"];
         a_command_has_a_controlling_terminal_that_is_not_the_caller_s ["python3", "tty"];
         a_full_screen_program_works ["python3", "top"];
         a_command_at_a_terminal_reads_its_own_process_and_no_other ["python3"];
@@ -60,10 +62,61 @@ mod tests {
             let steps = json!([
                 ["expect", "ready"],
                 ["send", "\u{3}\u{3}\u{3}\u{3}"],
-                ["send", "\u{1c}\u{1c}\u{1c}"]
+                ["sleep", 0.2],
+                ["send", "\u{1c}"],
+                ["sleep", 0.2],
+                ["send", "\u{1c}"],
+                ["sleep", 0.2],
+                ["send", "\u{1c}"]
             ]);
             let (code, shown) = world.play(&steps, &["run", "-c", line]);
             assert_eq!(code, 131, "{shown}");
+        }
+    }
+
+    fn text_that_is_pasted_is_no_end_key(world: &Fixture) {
+        let program = "import os, sys, termios, tty\n\
+            before = termios.tcgetattr(0)\n\
+            tty.setraw(0)\n\
+            os.write(1, b'ready')\n\
+            keys = b''\n\
+            while not keys.endswith(b'q'): keys += os.read(0, 4096)\n\
+            termios.tcsetattr(0, termios.TCSANOW, before)\n\
+            print('', keys.count(0x1c), 'of them')\n";
+        world.write("raw.py", program);
+        // As it comes without marks, and as a terminal marks it, however it is cut.
+        let steps = json!([
+            ["expect", "ready"],
+            ["send", "a\u{1c}\u{1c}\u{1c}b"],
+            ["sleep", 0.2],
+            ["send", "\u{1c}\u{1c}\u{1c}"],
+            ["sleep", 0.2],
+            ["send", "\u{1b}[200~"],
+            ["sleep", 0.1],
+            ["send", "\u{1c}"],
+            ["sleep", 0.1],
+            ["send", "\u{1c}"],
+            ["sleep", 0.1],
+            ["send", "\u{1c}"],
+            ["sleep", 0.1],
+            ["send", "\u{1b}[201~q"],
+            ["expect", "9 of them"]
+        ]);
+        let (code, shown) = world.play(&steps, &["run", "--", "/usr/bin/python3", "raw.py"]);
+        assert_eq!(code, 0, "{shown}");
+    }
+
+    fn a_terminal_that_nobody_reads_delays_an_end_by_seconds(world: &Fixture) {
+        let press = |keys: &str| json!([["expect", "ready"], ["unread", 60, keys]]);
+        let key = "\u{1c}\u{1c}\u{1c}";
+        for line in [
+            "echo ready; exec yes",
+            "trap '' INT QUIT TERM HUP; stty raw -echo; echo ready; exec yes",
+        ] {
+            let (code, shown) = world.play(&press(key), &["run", "-c", line]);
+            assert_eq!(code, 131, "{}", shown.len());
+            let (code, shown) = world.play(&press(""), &["run", "--timeout", "3s", "-c", line]);
+            assert_eq!(code, 124, "{}", shown.len());
         }
     }
 

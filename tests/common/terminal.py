@@ -5,7 +5,9 @@
 
 STEPS is a JSON list: ["expect", TEXT] waits until TEXT is shown; ["send", KEYS]; ["offer", KEYS, TEXT] sends them again
 every two seconds until TEXT is shown; ["resize", ROWS, COLUMNS]; ["sleep", SECONDS]; ["shell", LINE] runs a line beside
-the command; ["until", LINE] does so again and again until the line succeeds; ["signal", NAME] signals the command. Prints one JSON object: `shown` (everything the terminal showed), `code`
+the command; ["until", LINE] does so again and again until the line succeeds; ["signal", NAME] signals the command;
+["unread", SECONDS, KEYS] presses each of these keys a moment after the other and reads nothing before the command has ended,
+for so long at most. Prints one JSON object: `shown` (everything the terminal showed), `code`
 (the exit code, 128+N for a signal), `restored` (whether the terminal's settings are what they were), `failed` (the step
 that never came true).
 """
@@ -93,6 +95,18 @@ def main():
             while os.system(step[1]) and time.monotonic() < deadline:
                 read(0.1)
             if time.monotonic() >= deadline:
+                failed = step
+                break
+        elif step[0] == "unread":
+            # The terminal is full by then.
+            for key in " " + step[2]:
+                time.sleep(0.2 if key != " " else 1)
+                os.write(master, key.encode() if key != " " else b"")
+            end = time.monotonic() + step[1]
+            has_ended = lambda: os.waitid(os.P_PID, child, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+            while not has_ended() and time.monotonic() < end:
+                time.sleep(0.05)
+            if not has_ended():
                 failed = step
                 break
         elif step[0] == "sleep":

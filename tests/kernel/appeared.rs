@@ -13,7 +13,10 @@ mod tests {
     in_both_regimes! {
         new_dotfiles_and_executables_are_named_and_stay [];
         what_is_neither_is_not_named [];
-        what_was_there_and_changed_in_place_is_not_new [];
+        what_is_changed_in_a_directory_that_is_as_it_was_is_not_named [];
+        what_an_earlier_command_wrote_is_named_when_it_becomes_of_interest [];
+        what_comes_with_a_directory_that_is_moved_is_named [];
+        a_link_to_what_is_passed_over_is_named [];
         what_a_package_manager_regenerates_in_place_is_named [];
         directories_that_others_fill_are_passed_over [];
         what_a_clone_makes_of_git_is_not_named ["git"];
@@ -54,12 +57,12 @@ mod tests {
         let run = world.stockade(&["run", "-c", "echo x > .other"]).output().exits(0);
         let other = world.workspace().join(".other");
         let said = format!(
-            "stockade: new dotfiles and executables: {}; look at them",
+            "stockade: new or changed dotfiles and executables: {}; look at them",
             other.display()
         );
         assert!(run.err().contains(&said), "{}", run.err());
         let run = world.stockade(&["run", "-c", "true"]).output().exits(0);
-        assert!(!run.err().contains("new dotfiles"), "{}", run.err());
+        assert!(!run.err().contains("changed dotfiles"), "{}", run.err());
     }
 
     fn what_is_neither_is_not_named(world: &Fixture) {
@@ -71,11 +74,44 @@ mod tests {
         );
     }
 
-    fn what_was_there_and_changed_in_place_is_not_new(world: &Fixture) {
-        world.write(".old", "1");
-        executable(world, "old.sh");
-        let line = "echo 2 >> .old; echo 3 >> old.sh; chmod 700 old.sh; echo beside > plain";
-        assert_eq!(new(world, line), [""; 0]);
+    fn what_is_changed_in_a_directory_that_is_as_it_was_is_not_named(world: &Fixture) {
+        world.write("sub/.old", "1");
+        executable(world, "sub/old.sh");
+        assert_eq!(
+            new(world, "echo 2 >> sub/.old; echo 3 >> sub/old.sh; echo beside > plain"),
+            [""; 0]
+        );
+    }
+
+    fn what_an_earlier_command_wrote_is_named_when_it_becomes_of_interest(world: &Fixture) {
+        executable(world, "node_modules/x/run");
+        world.write("sub/kept", "");
+        assert_eq!(new(world, "echo x > notes.txt; echo x > tool"), [""; 0]);
+        assert_eq!(new(world, "mv notes.txt .eslintrc.js"), [".eslintrc.js"]);
+        assert_eq!(new(world, "chmod 755 tool; mv tool sub/tool"), ["sub/tool"]);
+        world.write("other", "");
+        assert_eq!(new(world, "ln other .stylelintrc.js"), [".stylelintrc.js"]);
+        assert_eq!(new(world, "mv node_modules/x/run check.sh"), ["check.sh"]);
+    }
+
+    fn what_comes_with_a_directory_that_is_moved_is_named(world: &Fixture) {
+        executable(world, "vendor/in/run");
+        world.write("vendor/.hidden", "");
+        world.write("plain/.mine", "");
+        assert_eq!(
+            new(world, "mv vendor pd; mkdir q; mv plain q/plain; chmod 700 q"),
+            ["pd/.hidden", "pd/in/run", "q/plain/.mine"]
+        );
+        assert_eq!(new(world, "chmod 700 pd q; echo x > pd/plain"), [""; 0]);
+    }
+
+    fn a_link_to_what_is_passed_over_is_named(world: &Fixture) {
+        executable(world, "node_modules/run");
+        world.write("node_modules/evil/.npmrc", "");
+        world.write("plain", "");
+        let line =
+            "ln -s node_modules/evil tools; ln -s node_modules/run lint.sh; ln -s plain other; ln -s nowhere dangling";
+        assert_eq!(new(world, line), ["lint.sh", "tools"]);
     }
 
     fn what_a_package_manager_regenerates_in_place_is_named(world: &Fixture) {

@@ -11,13 +11,14 @@ mod tests {
     use nix::unistd::{Uid, User};
     use serde_json::Value;
 
-    use crate::common::{Fixture, as_root_and_as_user, eventually, in_all_namespaces};
+    use crate::common::{Backend, Fixture, as_root_and_as_user, eventually, in_all_namespaces};
 
     as_root_and_as_user! {
         a_harmless_change_of_a_config_is_the_hosts_and_nothing_is_said ["git"];
         of_a_config_only_what_may_run_something_is_kept_from_the_host ["git"];
         a_hook_and_an_envrc_work_inside_and_the_host_keeps_its_own ["git"];
         a_session_with_git_leaves_what_it_leaves_outside ["git"];
+        what_git_does_over_several_commands_is_what_it_does_outside ["git"];
         a_clone_that_was_there_is_moved_back_and_one_that_is_new_is_moved ["git"];
         in_landlock_the_hosts_git_runs_it_before_it_is_undone ["git"];
         in_landlock_prevention_is_refused [];
@@ -29,6 +30,7 @@ mod tests {
         of_a_config_only_what_may_run_something_is_kept_from_the_host ["git"];
         a_hook_and_an_envrc_work_inside_and_the_host_keeps_its_own ["git"];
         a_session_with_git_leaves_what_it_leaves_outside ["git"];
+        what_git_does_over_several_commands_is_what_it_does_outside ["git"];
         a_clone_that_was_there_is_moved_back_and_one_that_is_new_is_moved ["git"];
         the_hosts_git_runs_nothing_of_a_command_that_is_still_running ["git"];
         only_a_plain_file_beside_it_is_renamed_onto_a_copy ["git", "python3"];
@@ -38,6 +40,7 @@ mod tests {
         a_clone_of_the_hosts_that_cannot_be_removed_is_explained ["git"];
         what_a_clause_narrows_inside_is_read_only ["git"];
         no_copy_is_left_behind ["git"];
+        a_config_that_the_host_replaced_is_covered_again_beside_a_file_server ["git"];
     }
 
     fn git(world: &Fixture, line: &str) -> String {
@@ -165,6 +168,102 @@ mod tests {
         assert_eq!(outcome["stdout"], said.as_str());
         assert_eq!(git(world, left), expected);
         assert!(restored.is_empty(), "{restored:?}");
+    }
+
+    /// Commands of one session with submodules and further work trees, each in a sandbox of its own.
+    const LINES: [&str; 21] = [
+        "git submodule --quiet add ../sub mod && git commit -q -m mod",
+        "git submodule status && cat .gitmodules",
+        "git submodule --quiet deinit -f mod && git status -s && ls -A mod",
+        "git submodule --quiet update --init mod && git submodule status",
+        "git mv mod lib && git commit -q -m lib && git status -s",
+        "git submodule --quiet deinit --all -f && git status -s",
+        "git submodule --quiet update --init && git -C lib log --format=%s",
+        "git worktree add -q ../wt -b wt && cat ../wt/.vscode/settings.json",
+        "git worktree move ../wt ../moved && git -C ../moved status -s",
+        "cd ../moved && echo w > w && git add w && git commit -q -m w",
+        "git worktree lock ../moved && git worktree unlock ../moved && git worktree list --porcelain | grep -c worktree",
+        "git worktree remove ../moved && git branch -q -D wt && git status -s",
+        "git worktree add -q ../wt origin/old && cat ../wt/.vscode/settings.json",
+        "rm -rf ../wt && git worktree prune && git status -s",
+        "git checkout -q -b topic origin/old && echo t > t && git add t && git commit -q -m t && echo 2 >> t && git commit -q -am t2",
+        "GIT_SEQUENCE_EDITOR='sed -i 2s/pick/fixup/' git rebase -q -i HEAD~2 && git log --format=%s",
+        "git checkout -q main && git merge -q --no-ff -m merged topic && cat .vscode/settings.json",
+        "echo x >> f && git stash -q && git stash pop -q && git checkout -q f && git notes add -m n && git gc -q && git repack -adq",
+        "git remote add fork ../fork.git && git push -q -u fork main topic && git fetch -q fork && git branch -vv",
+        "git init -q nested && git clone -q ../sub nested/clone && rm -rf nested && git status -s",
+        "git bisect start HEAD HEAD~2 > ../o && git bisect reset && git pull -q --rebase fork main && git status -s",
+    ];
+
+    fn what_git_does_over_several_commands_is_what_it_does_outside(world: &Fixture) {
+        let make = "export GIT_AUTHOR_DATE=2020-01-01T00:00:00Z GIT_COMMITTER_DATE=2020-01-01T00:00:00Z; \
+            rm -rf * && git init -q --bare -b main o.git && git init -q --bare fork.git && git init -q -b main sub && \
+            (cd sub && git config user.email e && git config user.name n && echo s > s && git add s && git commit -q -m s) && \
+            git init -q -b main src && cd src && git config user.email e && git config user.name n && mkdir .vscode && \
+            echo '{\"a\":0}' > .vscode/settings.json && echo f > f && git add . && git commit -q -m one && \
+            git checkout -q -b old && echo '{\"a\":1}' > .vscode/settings.json && git commit -q -am old && \
+            git checkout -q main && git push -q ../o.git --all && cd .. && git clone -q o.git r && cd r && \
+            git config user.email e && git config user.name n";
+        let in_clone = |line: &str| {
+            format!(
+                "export GIT_AUTHOR_DATE=2020-01-01T00:00:00Z GIT_COMMITTER_DATE=2020-01-01T00:00:00Z GIT_CONFIG_COUNT=1 \
+                 GIT_CONFIG_KEY_0=protocol.file.allow GIT_CONFIG_VALUE_0=always; cd r && {line}"
+            )
+        };
+        let left = "cd r && git log --all --format='%H %D' && git status -s && git config --local --list && cat .gitmodules && \
+                    cat .git/modules/mod/config lib/.git && git worktree list && git submodule status";
+        git(world, make);
+        let said: Vec<String> = LINES.iter().map(|line| git(world, &in_clone(line))).collect();
+        let expected = git(world, left);
+        git(world, make);
+        for (line, said) in LINES.iter().zip(said) {
+            let (outcome, restored) = outcome(world, &in_clone(line));
+            assert_eq!(outcome["code"], 0, "{line}: {outcome:#}");
+            assert_eq!(outcome["stdout"], said.as_str(), "{line}: {outcome:#}");
+            assert!(restored.is_empty(), "{line}: {restored:?}");
+        }
+        assert_eq!(git(world, left), expected);
+    }
+
+    /// The session, the workspace, and a directory for streams. The host replaces the config while only a file server runs.
+    const BESIDE_A_FILE_SERVER: &str = r#"
+set -e
+mkfifo "$2/calls"
+"$1" call -q --backend namespaces --config "$3" --stream < "$2/calls" > "$2/answers" 2> "$2/said" &
+exec 3> "$2/calls"
+echo '{"call": {"tool": "shell", "args": {"command": "true"}}}' >&3
+echo '{"call": {"tool": "read_file", "args": {"path": "file"}}}' >&3
+until [ "$(wc -l < "$2/answers")" -ge 2 ]; do sleep 0.05; done
+git config color.ui auto
+echo '{"call": {"tool": "shell", "args": {"command": "git config core.fsmonitor ./evil; touch begun; until [ -e stop ]; do sleep 0.05; done"}}}' >&3
+until [ -e begun ]; do sleep 0.05; done
+cat .git/config
+touch stop
+exec 3>&-
+wait || true
+cat "$2/answers" "$2/said"
+"#;
+
+    fn a_config_that_the_host_replaced_is_covered_again_beside_a_file_server(world: &Fixture) {
+        if world.backend != Backend::Namespaces {
+            return;
+        }
+        repository(world);
+        let text = format!(
+            "extends: [system]\nsandbox: {{protect_fallback: undo, paths: {{w: {{root: {}, mode: rw, write_approval: false}}}}}}\n\
+             shell: {{default: {{allowed: true, approval: none}}}}\n",
+            world.workspace().display()
+        );
+        let config = world.write(world.outside().join("agent.yaml"), text);
+        let run = world
+            .bare("/bin/sh")
+            .args(["-c", BESIDE_A_FILE_SERVER, "sh"])
+            .args([world.binary(), world.outside().as_path(), config.as_path()])
+            .output()
+            .ok();
+        assert!(run.contains("ui = auto") && run.contains("\"code\":0"), "{run}");
+        let while_it_ran = run.split("{\"").next().unwrap();
+        assert!(!while_it_ran.contains("evil"), "{run}");
     }
 
     fn a_clone_that_was_there_is_moved_back_and_one_that_is_new_is_moved(world: &Fixture) {

@@ -20,7 +20,7 @@ mod tests {
         a_command_keeps_the_nice_value_that_its_caller_chose ["nice"];
     }
 
-    /// Its policy and its nice value (proc_pid_stat(5)).
+    /// Its policy and its nice value (`proc_pid_stat(5)`).
     fn scheduled(stat: &str) -> (i32, i32) {
         let after_the_name: Vec<&str> = stat.rsplit(") ").next().unwrap().split(' ').collect();
         (after_the_name[38].parse().unwrap(), after_the_name[16].parse().unwrap())
@@ -34,8 +34,8 @@ mod tests {
         eventually("the command runs", || note.exists());
         let first = if may_lower_nice_values(world.actor) {
             // Some control groups have no real time to give away.
-            let real_time = std::process::Command::new("chrt").args(["-r", "1", "true"]).output();
-            if real_time.unwrap().status.success() {
+            let real_time = world.bare("/usr/bin/chrt").args(["-r", "1", "true"]).output();
+            if real_time.code() == 0 {
                 (ROUND_ROBIN, 0)
             } else {
                 (0, -20)

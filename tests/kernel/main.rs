@@ -40,6 +40,8 @@ mod older_landlock;
 #[cfg(test)]
 mod own_mounts;
 #[cfg(test)]
+mod own_program;
+#[cfg(test)]
 mod programs;
 #[cfg(test)]
 mod protected;

@@ -38,6 +38,7 @@ mod tests {
         a_tool_does_its_work_in_both_eras [];
         one_connection_carries_many_requests [];
         what_is_no_message_is_said_to_be_none [];
+        parameters_that_cannot_be_read_are_said_to_be_wrong [];
         what_is_too_large_is_refused [];
         a_large_file_is_written_whole [];
         hostile_bytes_leave_the_server_as_it_was [];
@@ -442,6 +443,38 @@ tools:
         // Who does not say the token has no second try on it.
         let refused = answer.then(&server.read().having("Authorization", "Bearer x"));
         assert_eq!((refused.status, refused.header("connection")), (401, Some("close")));
+    }
+
+    fn parameters_that_cannot_be_read_are_said_to_be_wrong(world: &Fixture) {
+        let server = serve(world, &[]);
+        let asked = server.read();
+        for (message, why) in [
+            (
+                json!({"method": "tools/call", "params": {"name": []}}),
+                "`params.name` must be a string, and is an array",
+            ),
+            (
+                json!({"method": "tools/call", "params": "shell"}),
+                "`params` must be an object, and is a string",
+            ),
+            (
+                json!({"method": "tools/list", "params": {"cursor": 1}}),
+                "`params.cursor` must be a string, and is a number",
+            ),
+        ] {
+            let mut message = message;
+            message["jsonrpc"] = json!("2.0");
+            message["id"] = json!("it");
+            let answer = server.ask(&asked.clone().body(message.to_string().as_bytes()));
+            let (status, answer) = (answer.status, answer.message());
+            assert_eq!(
+                (status, &answer["id"], &answer["error"]["code"]),
+                (200, &json!("it"), &json!(-32602)),
+                "{answer}"
+            );
+            assert!(answer["error"]["message"].as_str().unwrap().contains(why), "{answer}");
+        }
+        server.still_serves();
     }
 
     fn what_is_no_message_is_said_to_be_none(world: &Fixture) {

@@ -56,6 +56,7 @@ mod tests {
         the_channel_that_answered_is_told [];
         what_a_long_command_may_write_is_in_the_form_however_long_it_is [];
         two_requests_of_one_name_are_not_both_taken [];
+        parameters_that_cannot_be_read_are_said_to_be_wrong_and_methods_that_there_are_not_to_be_unknown [];
         a_client_that_reads_nothing_is_held_back_and_not_waited_for [];
         a_client_may_speak_over_pipes_or_sockets_or_one_of_each [];
         a_message_of_very_many_values_is_not_parsed [];
@@ -637,6 +638,87 @@ tools:
             let call = fs::read_to_string(task.unwrap().path().join("syscall")).unwrap_or_default();
             call.split(' ').nth(1) == Some("0x0")
         })
+    }
+
+    fn parameters_that_cannot_be_read_are_said_to_be_wrong_and_methods_that_there_are_not_to_be_unknown(
+        world: &Fixture,
+    ) {
+        for era in ERAS {
+            let mut agent = agent(world, era);
+            assert!(agent.ask("tools/list", json!({}))["result"]["tools"].is_array());
+            let mut id = 1_000;
+            let mut error = |message: Value| {
+                id += 1;
+                let mut message = message;
+                message["jsonrpc"] = json!("2.0");
+                message["id"] = json!(id);
+                agent.send(&message);
+                agent.first(|answer| answer["id"] == id)["error"].clone()
+            };
+            for (message, why) in [
+                (json!({"method": "tools/call"}), "`params.name` is missing"),
+                (
+                    json!({"method": "tools/call", "params": []}),
+                    "`params` must be an object, and is an array",
+                ),
+                (
+                    json!({"method": "tools/call", "params": {"name": 5}}),
+                    "`params.name` must be a string, and is a number",
+                ),
+                (
+                    json!({"method": "tools/call", "params": {"name": "shell", "arguments": ["true"]}}),
+                    "`params.arguments` must be an object, and is an array",
+                ),
+                (
+                    json!({"method": "tools/call", "params": {"name": "shell", "_meta": 5}}),
+                    "`params._meta` must be an object, and is a number",
+                ),
+                (
+                    json!({"method": "tools/list", "params": {"cursor": 5}}),
+                    "`params.cursor` must be a string",
+                ),
+                (
+                    json!({"method": "tools/list", "params": "all"}),
+                    "`params` must be an object, and is a string",
+                ),
+                (
+                    json!({"method": "ping", "params": 5}),
+                    "`params` must be an object, and is a number",
+                ),
+                (
+                    json!({"method": "initialize", "params": {}}),
+                    "`params.protocolVersion` is missing",
+                ),
+            ] {
+                let told = error(message.clone());
+                assert_eq!(told["code"], -32602, "{message}: {told}");
+                assert!(told["message"].as_str().unwrap().contains(why), "{message}: {told}");
+            }
+            for method in [
+                "resources/read",
+                "prompts/get",
+                "completion/complete",
+                "logging/setLevel",
+                "what/else",
+            ] {
+                let told = error(json!({"method": method, "params": {"uri": 5}}));
+                assert!(
+                    [-32601, -32602].contains(&told["code"].as_i64().unwrap()),
+                    "{method}: {told}"
+                );
+                assert!(era == Era::Stateless || told["code"] == -32601, "{method}: {told}");
+            }
+            // Nobody answers these.
+            for params in [json!([]), json!(5), json!({"requestId": {}})] {
+                agent.send(&json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": params}));
+                agent.send(&json!({"jsonrpc": "2.0", "method": "tools/call", "params": params}));
+            }
+            let listed = agent.ask("tools/list", json!({"cursor": "a page that there is not"}));
+            assert_eq!(listed["error"]["code"], -32602, "{listed}");
+            assert!(agent.ask("tools/list", json!({}))["result"]["tools"].is_array());
+            assert_eq!(agent.next_within(std::time::Duration::from_millis(200)), None);
+            is_done(&agent.call("read_file", &json!({"path": "work:there.txt"})));
+        }
     }
 
     fn a_client_that_reads_nothing_is_held_back_and_not_waited_for(world: &Fixture) {

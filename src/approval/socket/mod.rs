@@ -37,7 +37,7 @@ use place::Place;
 
 pub use client::{ApprovalsClient, ClientError, Watching};
 pub use protocol::{ApprovalsEvent, ApprovalsReply, ApprovalsRequest, Waiting};
-pub use sessions::{ApprovalsPlace, Following, Happening};
+pub use sessions::{ApprovalsPlace, Following, Happening, Listed};
 
 /// How often somebody who waits for another question looks whether it is answered.
 const TURN: Duration = Duration::from_millis(20);

@@ -9,15 +9,20 @@ use std::io;
 use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use nix::unistd::geteuid;
 
 use super::client::{ApprovalsClient, ClientError, Watching};
-use super::protocol::{ApprovalsEvent, ApprovalsReply, ApprovalsRequest};
+use super::protocol::{ApprovalsEvent, Waiting};
 
 /// How often it is looked for sessions that have come.
 const LOOK: Duration = Duration::from_millis(250);
+/// How long all sessions together may take to say what they ask.
+const TO_LIST: Duration = Duration::from_secs(2);
+
+/// How long one that found no answer may take to say so.
+const TO_TELL: Duration = Duration::from_millis(500);
 
 /// Where sessions are looked for.
 #[derive(Debug, Clone)]
@@ -39,41 +44,118 @@ pub enum Happening {
     Ended,
 }
 
+/// A session, and what it asks.
+#[derive(Debug)]
+pub struct Listed {
+    /// Speaks to it.
+    pub client: ApprovalsClient,
+    /// Its process, where that can be seen from here.
+    pub process: Option<i32>,
+    /// Its open questions, or why it did not say.
+    pub asks: Result<Vec<Waiting>, ClientError>,
+}
+
+impl Listed {
+    /// Whether it is what a session left that is over, or another user's.
+    fn is_none_of_ours(&self) -> bool {
+        matches!(self.asks, Err(ClientError::NobodyListens { .. } | ClientError::NotOurs))
+    }
+}
+
 impl ApprovalsPlace {
-    /// The sessions that listen now; at least one.
-    pub fn sessions(&self) -> Result<Vec<ApprovalsClient>, ClientError> {
-        match self {
-            Self::At(socket) => {
-                let client = ApprovalsClient::new(socket);
-                client.listens()?;
-                Ok(vec![client])
-            }
-            Self::In(_) => {
-                let sockets = self.sockets().into_iter();
-                let clients = sockets.map(|socket| ApprovalsClient::new(&socket));
-                // Those of killed sessions are still there.
-                let live: Vec<_> = clients.filter(|client| client.listens().is_ok()).collect();
-                if live.is_empty() {
-                    return Err(ClientError::NoSession);
-                }
-                Ok(live)
-            }
-        }
+    /// What all sessions ask that listen now; at least one. They are asked side by side, and one that does not answer holds nobody
+    /// up: it is [unanswered](ClientError::Unanswered).
+    pub fn list(&self) -> Result<Vec<Listed>, ClientError> {
+        let mut all = Vec::new();
+        self.each(|listed| {
+            all.push(listed);
+            None::<()>
+        })?;
+        Ok(all)
     }
 
     /// The session that asks this question.
     pub fn asking(&self, id: &str) -> Result<ApprovalsClient, ClientError> {
-        let mut sessions = self.sessions()?;
-        if sessions.len() == 1 {
+        if let [socket] = self.sockets().as_slice() {
             // It says best what became of the question.
-            return sessions.pop().ok_or(ClientError::NoSession);
+            let client = ApprovalsClient::new(socket);
+            return match client.listens() {
+                Err(_) if matches!(self, Self::In(_)) => Err(ClientError::NoSession),
+                listens => listens.map(|_process| client),
+            };
         }
-        let asks = |client: &ApprovalsClient| match client.say(ApprovalsRequest::List) {
-            Ok(ApprovalsReply::Waiting(waiting)) => waiting.iter().any(|waiting| waiting.id == id),
-            Ok(_) | Err(_) => false,
-        };
-        let found = sessions.into_iter().find(asks);
-        found.ok_or_else(|| ClientError::Refused(super::board::NOT_OPEN.to_owned()))
+        let mut answered = Vec::new();
+        let mut silent = Vec::new();
+        let found = self.each(|Listed { client, process, asks }| match asks {
+            Ok(waiting) if waiting.iter().any(|waiting| waiting.id == id) => Some(client),
+            Ok(_) => {
+                answered.push(client);
+                None
+            }
+            Err(ClientError::Unanswered(_)) => {
+                silent.push(process);
+                None
+            }
+            Err(_) => None,
+        })?;
+        match (found, answered.pop(), silent.is_empty()) {
+            (Some(client), _, _) => Ok(client),
+            (None, _, false) => Err(ClientError::Unanswered(silent)),
+            // The only one says best what became of the question.
+            (None, Some(client), true) if answered.is_empty() => Ok(client),
+            (None, _, true) => Err(ClientError::Refused(super::board::NOT_OPEN.to_owned())),
+        }
+    }
+
+    /// Asks all sessions at once what they ask, and tells of each, until something is found.
+    fn each<T>(&self, mut found: impl FnMut(Listed) -> Option<T>) -> Result<Option<T>, ClientError> {
+        let (tell, told) = channel();
+        let mut awaited: HashSet<PathBuf> = self.sockets().into_iter().collect();
+        for socket in awaited.iter().cloned() {
+            let tell = tell.clone();
+            // Not joined: whom it waits for may not answer. It ends a moment after that.
+            std::thread::Builder::new()
+                .name("list".to_owned())
+                .spawn(move || {
+                    let client = ApprovalsClient::new(&socket);
+                    let (process, asks) = client.list_within(TO_LIST);
+                    let listed = Listed { client, process, asks };
+                    // Nobody waits for one that is late.
+                    let _unheard = tell.send((socket, listed));
+                })
+                .map_err(ClientError::Silent)?;
+        }
+        drop(tell);
+        let until = Instant::now() + TO_LIST + TO_TELL;
+        let mut is_any = false;
+        while let Ok((socket, listed)) = told.recv_timeout(until.saturating_duration_since(Instant::now())) {
+            awaited.remove(&socket);
+            match (self, listed) {
+                // Those of killed sessions are still there, and nobody who is not the user's is listened to.
+                (Self::In(_), listed) if listed.is_none_of_ours() => {}
+                (Self::At(_), Listed { asks: Err(error), .. }) if !matches!(error, ClientError::Unanswered(_)) => {
+                    return Err(error);
+                }
+                (_, listed) => {
+                    is_any = true;
+                    if let Some(found) = found(listed) {
+                        return Ok(Some(found));
+                    }
+                }
+            }
+        }
+        for socket in awaited {
+            is_any = true;
+            let listed = Listed {
+                client: ApprovalsClient::new(&socket),
+                process: None,
+                asks: Err(ClientError::Unanswered(vec![None])),
+            };
+            if let Some(found) = found(listed) {
+                return Ok(Some(found));
+            }
+        }
+        if is_any { Ok(None) } else { Err(ClientError::NoSession) }
     }
 
     /// Follows all sessions, those that are still to come as well.
@@ -233,7 +315,7 @@ impl ClientError {
                 io::ErrorKind::UnexpectedEof | io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset
             ),
             Self::NoSession => true,
-            Self::NotOurs | Self::Unreadable | Self::TooLong | Self::Refused(_) => false,
+            Self::NotOurs | Self::Unanswered(_) | Self::Unreadable | Self::TooLong | Self::Refused(_) => false,
         }
     }
 }

@@ -12,7 +12,7 @@ use crate::cli::complain::{Complaint, say};
 use crate::cli::exit::Exit;
 use crate::cli::policy;
 use crate::cli::run::{exit_of_outcome, tell, tool_complaint};
-use crate::cli::stops::{Ends, stops};
+use crate::cli::stops::{Ends, has_ended_it, stops};
 use crate::config::Context;
 use crate::config::amend::Change;
 use crate::policy::{AbsPath, Explain};
@@ -160,6 +160,9 @@ impl Learned {
                 return Err(tool_complaint(error));
             }
         };
+        if outcome.undelivered_bytes > 0 {
+            has_ended_it();
+        }
         if !args.json {
             // What was denied is told with what would permit it.
             tell(&Outcome {

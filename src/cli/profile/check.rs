@@ -10,7 +10,7 @@ use crate::cli::start::runtime_alone;
 use crate::tools::Places;
 use crate::tools::inspect::Inspection;
 use crate::tools::inspect::backend::look_ahead;
-use crate::tools::inspect::check::{Arrow, BackendCheck, Check, Proof};
+use crate::tools::inspect::check::{Arrow, BackendCheck, Check, Proof, ProtectedNames};
 
 /// Checks the arrows; exit code 1 when one fails, or nothing here would run commands.
 pub(super) fn check(args: CheckArgs) -> Result<Exit, Complaint> {
@@ -68,8 +68,23 @@ fn text(check: &Check, holds: bool) -> String {
         text.push('\n');
         text.push_str(&of_backend(backend));
     }
+    text.push_str(&names(&check.protect));
     text.push_str(if holds { "\nok\n" } else { "\nnot ok\n" });
     text
+}
+
+/// What the config makes of the list of protected names; nothing where it leaves it as it is.
+fn names(protect: &ProtectedNames) -> String {
+    let lists = [("and", &protect.add), ("without", &protect.except)];
+    let changed: Vec<String> = lists
+        .iter()
+        .filter(|(_, names)| !names.is_empty())
+        .map(|(word, names)| format!(", {word} {}", names.join(" ")))
+        .collect();
+    match changed.as_slice() {
+        [] => String::new(),
+        changed => format!("\nprotected names: {}{}\n", protect.word, changed.concat()),
+    }
 }
 
 fn of_backend(check: &BackendCheck) -> String {
@@ -91,4 +106,30 @@ fn of_backend(check: &BackendCheck) -> String {
         ]
     });
     text + &aligned(&rows.collect::<Vec<_>>())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_that_are_added_and_taken_off_are_told() {
+        let protect = |add: &[&str], except: &[&str]| {
+            let each = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
+            names(&ProtectedNames {
+                word: "default",
+                add: each(add),
+                except: each(except),
+            })
+        };
+        assert_eq!(protect(&[], &[]), "");
+        assert_eq!(
+            protect(&["deploy.sh", "ops/**"], &[".idea/**"]),
+            "\nprotected names: default, and deploy.sh ops/**, without .idea/**\n"
+        );
+        assert_eq!(
+            protect(&[], &[".envrc"]),
+            "\nprotected names: default, without .envrc\n"
+        );
+    }
 }

@@ -97,6 +97,26 @@ fn what_is_no_pattern_or_cannot_be_taken_off_is_an_error_with_its_line() {
 }
 
 #[test]
+fn a_name_that_is_added_and_taken_off_is_an_error_with_both_places() {
+    for (text, line) in [
+        (
+            "sandbox:\n  protect:\n    add: [deploy.sh, .envrc]\n    except: [.envrc]\n",
+            4,
+        ),
+        ("sandbox:\n  protect:\n    except: [.idea]\n    add: [.IDEA/**]\n", 3),
+    ] {
+        let world = World::new();
+        let error = world.error(text);
+        assert!(
+            error.contains("is to be added to the protected names, and to be taken off them")
+                && error.contains(&format!("stockade.yaml:{line}:"))
+                && error.contains("added here"),
+            "{text}: {error}"
+        );
+    }
+}
+
+#[test]
 fn a_ceiling_takes_no_name_off_the_list() {
     let world = World::new();
     world.system("sandbox: {protect: {except: [.idea/**]}}\n");

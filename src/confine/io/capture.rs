@@ -57,6 +57,14 @@ impl StreamCap {
         head
     }
 
+    /// How many bytes were taken and not given to the head.
+    pub(super) fn withheld(&self) -> u64 {
+        match self.limit {
+            Some(_) => self.total.saturating_sub(self.head),
+            None => 0,
+        }
+    }
+
     /// How many of `bytes` go to the head, which may thereby become full.
     fn head_share(&mut self, bytes: &[u8], limit: u64) -> usize {
         let room = usize::try_from((limit / 2).saturating_sub(self.head)).unwrap_or(usize::MAX);

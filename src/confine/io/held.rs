@@ -6,7 +6,7 @@
 use std::io;
 
 use super::IoError;
-use super::pump::Channel;
+use super::channel::Channel;
 use super::stdio::{ChildEnds, pipe};
 
 /// The descriptors that stay.

@@ -17,6 +17,7 @@ use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 use tokio::sync::mpsc;
 
+use super::delivery::Delivery;
 use super::pause::Hold;
 use crate::confine::sys;
 
@@ -125,6 +126,7 @@ fn has_input(fd: BorrowedFd<'_>) -> io::Result<bool> {
 #[derive(Debug)]
 pub(crate) struct HostWriter {
     fd: Arc<OwnedFd>,
+    delivery: Delivery,
     thread: Option<Thread>,
 }
 
@@ -135,10 +137,11 @@ struct Thread {
 }
 
 impl HostWriter {
-    /// A writer to `fd`.
-    pub(crate) fn new(fd: OwnedFd) -> Self {
+    /// A writer to `fd` that counts what it was given, and what of that it wrote.
+    pub(super) fn new(fd: OwnedFd, delivery: Delivery) -> Self {
         Self {
             fd: Arc::new(fd),
+            delivery,
             thread: None,
         }
     }
@@ -150,9 +153,10 @@ impl HostWriter {
         }
         let thread = match self.thread.take() {
             Some(thread) => thread,
-            None => Thread::start(Arc::clone(&self.fd))?,
+            None => Thread::start(Arc::clone(&self.fd), self.delivery.clone())?,
         };
         let thread = self.thread.insert(thread);
+        self.delivery.given(piece.len());
         let ended = || io::Error::other("the writing thread ended");
         thread.pieces.send(piece).await.map_err(|_closed| ended())?;
         thread.results.recv().await.ok_or_else(ended)?
@@ -160,13 +164,13 @@ impl HostWriter {
 }
 
 impl Thread {
-    fn start(fd: Arc<OwnedFd>) -> io::Result<Self> {
+    fn start(fd: Arc<OwnedFd>, delivery: Delivery) -> io::Result<Self> {
         let (pieces, mut inbox) = mpsc::channel::<Vec<u8>>(1);
         let (outbox, results) = mpsc::channel(1);
         // Not joined: a write that waits for a reader must not keep Stockade from ending.
         std::thread::Builder::new().name("output".to_owned()).spawn(move || {
             while let Some(piece) = inbox.blocking_recv() {
-                if outbox.blocking_send(write_all(fd.as_fd(), &piece)).is_err() {
+                if outbox.blocking_send(write_all(fd.as_fd(), &piece, &delivery)).is_err() {
                     break;
                 }
             }
@@ -175,10 +179,13 @@ impl Thread {
     }
 }
 
-fn write_all(fd: BorrowedFd<'_>, mut bytes: &[u8]) -> io::Result<()> {
+fn write_all(fd: BorrowedFd<'_>, mut bytes: &[u8], delivery: &Delivery) -> io::Result<()> {
     while !bytes.is_empty() {
         match nix::unistd::write(fd, bytes) {
-            Ok(count) => bytes = &bytes[count..],
+            Ok(count) => {
+                delivery.written(count);
+                bytes = &bytes[count..];
+            }
             Err(Errno::EINTR) => {}
             Err(Errno::EAGAIN) => {
                 // Somebody else made the stream non-blocking.

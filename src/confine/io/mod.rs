@@ -4,12 +4,15 @@
 //! command and the caller's own streams, with back-pressure, until the command's tree is dead and its output
 //! is drained; [`capture`] bounds what is kept or shown of a long output; [`terminal`] is Stockade's own
 //! pseudo-terminal, for a person at a keyboard. [`held`] is for a command that Stockade itself talks with.
-//! [`host`] and [`socket`] read and write the caller's own descriptors without ever changing their flags, which other
+//! [`channel`] is a pipe or terminal that Stockade made; [`host`] and [`socket`] read and write the caller's own descriptors without ever changing their flags, which other
 //! processes share. [`keyboard`] is whose the user's keys are; [`end_key`] is the one that the command cannot keep. [`pause`] holds all of it up while somebody is asked something.
+//! [`delivery`] counts what a reader who was given up has not got.
 //!
 //! The command never holds a descriptor of the caller's that could write to the host.
 
 pub mod capture;
+mod channel;
+mod delivery;
 mod end_key;
 pub mod held;
 mod host;
@@ -23,6 +26,7 @@ pub mod terminal;
 use std::io;
 
 pub use capture::{Captured, HeadTail, StreamCap};
+pub use delivery::Delivery;
 pub use held::{HeldEnds, Pipe, hold};
 pub use pause::{Held, Hold};
 pub use pump::{Cut, Relayed};

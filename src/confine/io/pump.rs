@@ -11,26 +11,23 @@
 
 use std::future::Future;
 use std::io::{self, ErrorKind};
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 
-use nix::errno::Errno;
-use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use nix::sys::termios::{LocalFlags, tcgetattr};
 use nix::unistd::isatty;
-use tokio::io::Interest;
-use tokio::io::unix::AsyncFd;
 use tokio::sync::watch;
 
 use super::IoError;
 use super::capture::{Captured, HeadTail, StreamCap};
+use super::channel::Channel;
+use super::delivery::Delivery;
 use super::end_key::EndKey;
 use super::host::{HostReader, HostWriter};
 use super::keyboard::{Keyboard, Leave};
 use super::pause::Hold;
 use super::stdio::{Input, OutputMode, ParentEnds};
 use super::terminal::Session;
-use crate::confine::sys;
 
 /// How long a silent pipe is waited for once the tree is dead. Its end of file is normally there already.
 pub const GRACE: Duration = Duration::from_millis(500);
@@ -60,6 +57,8 @@ pub struct Relayed {
     pub stderr: Captured,
     /// Why it ended early, if it did. The tree may be alive still, and is to be killed.
     pub cut: Option<Cut>,
+    /// Bytes that the caller's reader had not taken when it was given up.
+    pub undelivered: u64,
 }
 
 impl Relayed {
@@ -85,6 +84,7 @@ impl ParentEnds {
             mode,
             own,
             hold,
+            delivery,
         } = self;
         let (tell, dead) = watch::channel(false);
         let waited = async {
@@ -97,8 +97,9 @@ impl ParentEnds {
             Ok(match mode {
                 OutputMode::Stream => Sink::Stream {
                     cap: StreamCap::new(limit),
-                    to: HostWriter::new(to.try_clone().map_err(IoError::Copy)?),
+                    to: HostWriter::new(to.try_clone().map_err(IoError::Copy)?, delivery.clone()),
                     hold: hold.clone(),
+                    delivery: delivery.clone(),
                 },
                 OutputMode::Capture => Sink::Capture(HeadTail::new(limit)),
             })
@@ -120,12 +121,13 @@ impl ParentEnds {
                 let master = Channel::new(terminal.master)?;
                 let user = HostReader::new(own.stdin).map_err(IoError::Watch)?;
                 let keyboard = Keyboard::default();
-                let mut session = Session::start(user.fd(), master.0.get_ref().as_fd(), &keyboard, hold.clone())?;
-                let to = HostWriter::new(own.stdout.try_clone().map_err(IoError::Copy)?);
+                let mut session = Session::start(user.fd(), master.fd(), &keyboard, hold.clone())?;
+                let to = own.stdout.try_clone().map_err(IoError::Copy)?;
                 let shown = Sink::Stream {
                     cap: StreamCap::new(None),
-                    to,
+                    to: HostWriter::new(to, delivery.clone()),
                     hold: hold.clone(),
+                    delivery: delivery.clone(),
                 };
                 let output = async {
                     let (shown, (_, stderr, ())) = tokio::try_join!(drain_from(&master, shown, dead.clone()), output)?;
@@ -142,7 +144,7 @@ impl ParentEnds {
             Ok(Some((stdout, stderr, ()))) => Ok(Relayed {
                 stdout,
                 stderr,
-                cut: None,
+                ..Relayed::default()
             }),
             Ok(None) => Ok(Relayed::cut_by(Cut::EndKey)),
             Err(IoError::Write(error)) if error.kind() == ErrorKind::BrokenPipe => Ok(Relayed::cut_by(Cut::BrokenPipe)),
@@ -166,14 +168,19 @@ async fn serve<T>(output: impl Future<Output = T>, input: impl Future<Output = (
 /// Where the pieces of an output go.
 #[derive(Debug)]
 enum Sink {
-    Stream { cap: StreamCap, to: HostWriter, hold: Hold },
+    Stream {
+        cap: StreamCap,
+        to: HostWriter,
+        hold: Hold,
+        delivery: Delivery,
+    },
     Capture(HeadTail),
 }
 
 impl Sink {
     async fn take(&mut self, piece: &[u8]) -> Result<(), IoError> {
         match self {
-            Self::Stream { cap, to, hold } => {
+            Self::Stream { cap, to, hold, .. } => {
                 let head = cap.push(piece).to_vec();
                 let _pass = hold.pass().await;
                 to.write(head).await.map_err(IoError::Write)
@@ -187,7 +194,7 @@ impl Sink {
 
     async fn finish(self) -> Result<Captured, IoError> {
         match self {
-            Self::Stream { cap, mut to, hold } => {
+            Self::Stream { cap, mut to, hold, .. } => {
                 let total = cap.total();
                 let _pass = hold.pass().await;
                 to.write(cap.finish()).await.map_err(IoError::Write)?;
@@ -201,6 +208,22 @@ impl Sink {
     }
 }
 
+/// A sink, and where its pieces come from. Dropped with its sink, it counts what is lost by that.
+#[derive(Debug)]
+struct Draining<'a> {
+    from: &'a Channel,
+    sink: Option<Sink>,
+}
+
+impl Drop for Draining<'_> {
+    fn drop(&mut self) {
+        if let Some(Sink::Stream { cap, delivery, .. }) = &self.sink {
+            let unread = self.from.unread();
+            delivery.dropped(unread.saturating_add(cap.withheld()));
+        }
+    }
+}
+
 async fn drain(from: Option<OwnedFd>, sink: Sink, dead: watch::Receiver<bool>) -> Result<Captured, IoError> {
     match from {
         Some(from) => drain_from(&Channel::new(from)?, sink, dead).await,
@@ -208,7 +231,8 @@ async fn drain(from: Option<OwnedFd>, sink: Sink, dead: watch::Receiver<bool>) -
     }
 }
 
-async fn drain_from(from: &Channel, mut sink: Sink, mut dead: watch::Receiver<bool>) -> Result<Captured, IoError> {
+async fn drain_from(from: &Channel, sink: Sink, mut dead: watch::Receiver<bool>) -> Result<Captured, IoError> {
+    let mut draining = Draining { from, sink: Some(sink) };
     let mut piece = vec![0; PIECE];
     let mut left = LEFT;
     loop {
@@ -228,10 +252,14 @@ async fn drain_from(from: &Channel, mut sink: Sink, mut dead: watch::Receiver<bo
         if known_dead {
             left = left.saturating_sub(count);
         }
-        if count == 0 || left == 0 {
+        let Some(sink) = &mut draining.sink else {
+            return Ok(Captured::default());
+        };
+        if count > 0 && left > 0 {
+            sink.take(&piece[..count]).await?;
+        } else if let Some(sink) = draining.sink.take() {
             return sink.finish().await;
         }
-        sink.take(&piece[..count]).await?;
     }
 }
 
@@ -322,60 +350,4 @@ async fn keys(user: &HostReader, master: &Channel, keyboard: &Keyboard, hold: &H
 
 fn nonblocking(fd: OwnedFd) -> io::Result<Channel> {
     Channel::new(fd).map_err(io::Error::other)
-}
-
-/// The parent's end of a pipe or terminal that it made itself, and may therefore make non-blocking: the command's
-/// end is another open file.
-#[derive(Debug)]
-pub(super) struct Channel(AsyncFd<OwnedFd>);
-
-impl Channel {
-    pub(super) fn new(fd: OwnedFd) -> Result<Self, IoError> {
-        let flags = fcntl(&fd, FcntlArg::F_GETFL).map_err(|errno| IoError::Watch(errno.into()))?;
-        let flags = OFlag::from_bits_retain(flags) | OFlag::O_NONBLOCK;
-        fcntl(&fd, FcntlArg::F_SETFL(flags)).map_err(|errno| IoError::Watch(errno.into()))?;
-        let interest = Interest::READABLE | Interest::WRITABLE;
-        Ok(Self(
-            sys::watch_readiness(fd, interest).map_err(|(_closed, error)| IoError::Watch(error))?,
-        ))
-    }
-
-    /// The next bytes; 0 at the end. Takes nothing when dropped before it is done.
-    pub(super) async fn read(&self, piece: &mut [u8]) -> io::Result<usize> {
-        // Who writes as fast as this reads must not keep everybody else from their turn.
-        tokio::task::yield_now().await;
-        loop {
-            let mut ready = self.0.readable().await?;
-            match ready.try_io(|fd| Ok(nix::unistd::read(fd.get_ref(), piece)?)) {
-                Ok(Ok(count)) => return Ok(count),
-                // A terminal's way of saying that its last slave was closed.
-                Ok(Err(error)) if error.raw_os_error() == Some(Errno::EIO as i32) => return Ok(0),
-                Ok(Err(error)) if error.kind() == ErrorKind::Interrupted => {}
-                Ok(Err(error)) => return Err(error),
-                Err(_would_block) => {}
-            }
-        }
-    }
-
-    /// Writes all of it; some of it when dropped before it is done.
-    pub(super) async fn write_all(&self, mut bytes: &[u8]) -> io::Result<()> {
-        while !bytes.is_empty() {
-            let count = self.write(bytes).await?;
-            bytes = &bytes[count..];
-        }
-        Ok(())
-    }
-
-    /// Writes some of it; nothing when dropped before it is done.
-    async fn write(&self, bytes: &[u8]) -> io::Result<usize> {
-        loop {
-            let mut ready = self.0.writable().await?;
-            match ready.try_io(|fd| Ok(nix::unistd::write(fd.get_ref(), bytes)?)) {
-                Ok(Ok(count)) => return Ok(count),
-                Ok(Err(error)) if error.kind() == ErrorKind::Interrupted => {}
-                Ok(Err(error)) => return Err(error),
-                Err(_would_block) => {}
-            }
-        }
-    }
 }

@@ -27,6 +27,7 @@ use nix::sys::statfs::{FsType, fstatfs};
 use nix::unistd::{isatty, pipe2};
 
 use super::IoError;
+use super::delivery::Delivery;
 use super::pause::Hold;
 use super::terminal::Terminal;
 
@@ -78,9 +79,15 @@ pub struct ParentEnds {
     pub(super) mode: OutputMode,
     pub(super) own: Streams,
     pub(super) hold: Hold,
+    pub(super) delivery: Delivery,
 }
 
 impl ParentEnds {
+    /// What counts the output that its reader has not taken.
+    pub fn delivery(&self) -> Delivery {
+        self.delivery.clone()
+    }
+
     /// What holds the relay up while somebody is asked something.
     pub fn hold(&self) -> Hold {
         self.hold.clone()
@@ -177,6 +184,7 @@ pub fn prepare_from(own: Streams, stdin: Stdin, mode: OutputMode) -> Result<(Chi
             mode,
             own,
             hold: Hold::default(),
+            delivery: Delivery::default(),
         },
     ))
 }
@@ -204,6 +212,7 @@ fn on_terminal(own: Streams) -> Result<(ChildEnds, ParentEnds), IoError> {
         mode: OutputMode::Stream,
         own,
         hold: Hold::default(),
+        delivery: Delivery::default(),
     };
     Ok((child, parent))
 }

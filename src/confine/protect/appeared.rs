@@ -1,9 +1,11 @@
 //! What appeared while a command ran that programs of the host may read or run, and that no list protects.
 //!
-//! It is for a person to look at: nothing is undone. Only directories that changed are read, and only dotfiles, executables
-//! and a few files that tools regenerate all the time are named. A name that was there and got a new file counts as new.
+//! It is for a person to look at: nothing is undone. Only directories that changed are read, and only dotfiles, executables,
+//! links to executables and directories, and a few files that tools regenerate all the time are named. In a directory that was there,
+//! what was changed since counts; so what was renamed, linked or made executable does, and a file that was written to in
+//! place. In one that is new at its place, all does.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -11,7 +13,7 @@ use std::time::Duration;
 use nix::fcntl::AtFlags;
 use nix::sys::stat::{FileStat, fstatat};
 
-use super::at::{self, join, split};
+use super::at::{self, Identity, join, split};
 use super::listing::kind_listed;
 use super::names::is_passed_over;
 use super::patterns::Patterns;
@@ -42,16 +44,18 @@ pub struct Appeared {
     pub is_cut: bool,
 }
 
-/// Looks for what appeared since a moment, in a tree that is at rest.
-pub(super) fn look(roots: &[Root], patterns: &Patterns, sight: &Sight, since: Duration) -> Appeared {
+/// Looks for what appeared since a moment, in a tree that is at rest and was `before`.
+pub(super) fn look(roots: &[Root], patterns: &Patterns, before: &Sight, sight: &Sight, since: Duration) -> Appeared {
+    let since = (
+        i64::try_from(since.as_secs()).unwrap_or(i64::MAX),
+        i64::from(since.subsec_nanos()),
+    );
     let mut looking = Looking {
         roots,
         patterns,
         sight,
-        since: (
-            i64::try_from(since.as_secs()).unwrap_or(i64::MAX),
-            i64::from(since.subsec_nanos()),
-        ),
+        since,
+        new: new(before, sight, since),
         left: MOST_LOOKED_AT,
         found: Appeared::default(),
         inside: HashSet::new(),
@@ -64,12 +68,42 @@ pub(super) fn look(roots: &[Root], patterns: &Patterns, sight: &Sight, since: Du
     looking.found
 }
 
+/// The directories that are new where they are: made, moved there, or in one that is.
+fn new(before: &Sight, sight: &Sight, since: (i64, i64)) -> HashSet<u32> {
+    let changed = |directory: &Directory| directory.stamp.is_none_or(|stamp| stamp.changed >= since);
+    let mut places: HashMap<Identity, Vec<u8>> = HashMap::new();
+    for (directory, index) in sight.directories.iter().zip(0_u32..) {
+        if changed(directory) && directory.depth > 0 {
+            places.insert(directory.identity, sight.path(index));
+        }
+    }
+    let mut stayed = HashSet::new();
+    for (directory, index) in before.directories.iter().zip(0_u32..) {
+        if places
+            .get(&directory.identity)
+            .is_some_and(|path| *path == before.path(index))
+        {
+            stayed.insert(directory.identity);
+        }
+    }
+    let mut new = HashSet::new();
+    for (directory, index) in sight.directories.iter().zip(0_u32..) {
+        let is_new = places.contains_key(&directory.identity) && !stayed.contains(&directory.identity);
+        if directory.depth > 0 && (is_new || new.contains(&directory.parent)) {
+            new.insert(index);
+        }
+    }
+    new
+}
+
 struct Looking<'a> {
     roots: &'a [Root],
     patterns: &'a Patterns,
     sight: &'a Sight,
     /// Seconds and nanoseconds.
     since: (i64, i64),
+    /// The directories that are new where they are.
+    new: HashSet<u32>,
     left: usize,
     found: Appeared,
     /// The directories that were named, or lie in one that was.
@@ -88,14 +122,17 @@ impl Looking<'_> {
             return;
         }
         let root = &self.roots[usize::from(directory.root)];
+        let is_new = self.new.contains(&index);
         // One that changed just before it was read has no stamp to rely on.
         if let Some(stamp) = directory.stamp
             && stamp.changed < self.since
+            && !is_new
         {
             return;
         }
         let path = self.sight.path(index);
-        if !self.may_look() || !at::stat(&root.fd, &path).is_ok_and(|stat| self.is_since(&stat)) {
+        let has_changed = || at::stat(&root.fd, &path).is_ok_and(|stat| self.is_since(&stat));
+        if !(is_new || has_changed()) || !self.may_look() {
             return;
         }
         let Ok(fd) = at::open_directory(&root.fd, &path) else {
@@ -105,7 +142,7 @@ impl Looking<'_> {
             if !self.may_look() {
                 return;
             }
-            if !self.is_new(&fd, &name, kind) {
+            if !self.is_of_interest(&fd, &name, kind, is_new) {
                 continue;
             }
             self.name(root, &join(&path, &name));
@@ -140,24 +177,21 @@ impl Looking<'_> {
         }
     }
 
-    fn is_new(&self, fd: &OwnedFd, name: &[u8], kind: Kind) -> bool {
+    fn is_of_interest(&self, fd: &OwnedFd, name: &[u8], kind: Kind, is_in_new: bool) -> bool {
         let is_dotfile = name.starts_with(b".");
-        if !is_dotfile && kind != Kind::Other {
+        if !is_dotfile && !matches!(kind, Kind::Other | Kind::Symlink) {
             return false;
         }
         let Ok(stat) = fstatat(fd, name, AtFlags::AT_SYMLINK_NOFOLLOW) else {
             return false;
         };
-        let is_executable = at::kind(&stat) == libc::S_IFREG && at::permissions(&stat) & 0o111 != 0;
-        (is_dotfile || is_executable) && self.is_since(&stat) && self.is_born_since(fd, name)
-    }
-
-    /// Whether it was made since; one whose file system does not say may have been.
-    fn is_born_since(&self, fd: &OwnedFd, name: &[u8]) -> bool {
-        match sys::birth_time_of(fd, name) {
-            Ok(Some((seconds, nanoseconds))) => (seconds, i64::from(nanoseconds)) >= self.since,
-            Ok(None) | Err(_) => true,
+        if !is_in_new && !self.is_since(&stat) {
+            return false;
         }
+        // A link is what it leads to: that is only looked at.
+        let target = || fstatat(fd, name, AtFlags::empty()).ok();
+        let leads = || target().is_some_and(|target| is_executable(&target) || at::kind(&target) == libc::S_IFDIR);
+        is_dotfile || is_executable(&stat) || (kind == Kind::Symlink && leads())
     }
 
     fn is_since(&self, stat: &FileStat) -> bool {
@@ -196,4 +230,8 @@ impl Looking<'_> {
         }
         !self.found.is_cut
     }
+}
+
+fn is_executable(stat: &FileStat) -> bool {
+    at::kind(stat) == libc::S_IFREG && at::permissions(stat) & 0o111 != 0
 }

@@ -1,12 +1,13 @@
 //! What was there: compared with what is there now, and put back.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 use std::path::PathBuf;
 
 use nix::errno::Errno;
 
 use super::at::{self, split};
 use super::gitconfig::{self, Verdict};
+use super::gitscope::Scope;
 use super::inspect::MAX_NEW;
 use super::journal::Kept;
 use super::place::Role;
@@ -45,8 +46,9 @@ impl Work<'_> {
     pub(super) fn compare(&mut self) {
         // What is below a reported entry went with it; but what is kept aside is told of.
         let mut reported: BTreeSet<(u16, &[u8])> = BTreeSet::new();
+        let lost = self.lost();
         for kept in &self.record.entries {
-            let undone = match self.undo(kept) {
+            let undone = match self.undo(kept, &lost) {
                 Ok(None) => continue,
                 Ok(Some(undone)) => undone,
                 Err(error) => {
@@ -79,7 +81,7 @@ impl Work<'_> {
 
     /// Puts one entry back if it differs: what had become of it, where that is kept, and the error if nothing
     /// could be put in its place.
-    fn undo(&mut self, kept: &Kept) -> Result<Option<Undone>, ProtectError> {
+    fn undo(&mut self, kept: &Kept, lost: &HashSet<(u16, Vec<u8>)>) -> Result<Option<Undone>, ProtectError> {
         let root = self.root(kept.root);
         let limit = match &kept.state {
             // A config may have been added to, and a trusted commit may have a longer one of the others.
@@ -87,7 +89,11 @@ impl Work<'_> {
                 (content.len() as u64).max(1 << 20)
             }
             State::File { content, .. } if kept.role == Role::Name => (content.len() as u64).max(tracked::LONGEST),
+            State::File { content, .. } if matches!(kept.role, Role::GitLink | Role::GitBack) => {
+                (content.len() as u64).max(1 << 13)
+            }
             State::File { content, .. } => content.len() as u64,
+            State::Directory { .. } if kept.role == Role::GitDirectory => 1 << 13,
             State::Symlink { .. } | State::Directory { .. } | State::Special { .. } => 0,
             State::Left => return Ok(None),
         };
@@ -95,6 +101,7 @@ impl Work<'_> {
         let mut tamed = None;
         match (&kept.state, &seen) {
             (old, Seen::Present(new)) if old == new => return Ok(self.part(kept, new)),
+            _ if self.has_gone_along(kept, &seen) => return Ok(None),
             _ if self.tracked.may_stay(kept.root, &kept.path, kept.role, &seen) => return Ok(None),
             (State::Directory { mode }, Seen::Present(State::Directory { .. })) => {
                 return Ok(Some(Undone::of(What::Changed, set_mode(root, &kept.path, *mode).err())));
@@ -116,7 +123,7 @@ impl Work<'_> {
                     let failed = set_mode(root, &kept.path, *mode).err();
                     return Ok(Some(Undone::of(What::Changed, failed)));
                 }
-                if let Some(verdict) = verdict(kept, old, new) {
+                if let Some(verdict) = self.verdict(kept, old, new) {
                     match verdict {
                         Verdict::Harmless if mode == now => return Ok(self.part(kept, state)),
                         Verdict::Harmless => tamed = Some((new.clone(), Named::default())),
@@ -130,6 +137,9 @@ impl Work<'_> {
             (old, Seen::Absent) => {
                 // Only where it is certain that nothing is there: anything else is put right.
                 if matches!(at::stat(&root.fd, &kept.anchor), Err(Errno::ENOENT)) && !is_blocked(root, &kept.path) {
+                    return Ok(None);
+                }
+                if went_with_its_work_tree(kept, lost) {
                     return Ok(None);
                 }
                 if !can_be_made(old) {
@@ -186,6 +196,28 @@ impl Work<'_> {
         }))
     }
 
+    /// What of a changed text may stay; none where all of it is put back.
+    fn verdict(&self, kept: &Kept, old: &[u8], new: &[u8]) -> Option<Verdict> {
+        if new.len() > old.len().max(MAX_NEW) {
+            return None;
+        }
+        let (_, name) = split(&kept.path);
+        match kept.role {
+            Role::GitConfig => Some(gitconfig::of_change(Scope::of(name), old, new, &|place| {
+                self.may_work(kept.root, &kept.path, place)
+            })),
+            Role::Judged => Some(vcs::verdict(name, Some(old), new)),
+            Role::GitLink | Role::GitBack => self.leads_rightly(kept, old, new).then_some(Verdict::Harmless),
+            Role::GitDirectory
+            | Role::GitCommon
+            | Role::GitHook
+            | Role::Way
+            | Role::Name
+            | Role::TooDeep
+            | Role::Unlisted => None,
+        }
+    }
+
     /// Makes a file that has been given another name one of its own, with what it holds.
     fn part(&mut self, kept: &Kept, now: &State) -> Option<Undone> {
         if !now.names().have_grown_from(kept.state.names()) {
@@ -211,23 +243,15 @@ impl Work<'_> {
     }
 }
 
-/// What of a changed text may stay; none where all of it is put back.
-fn verdict(kept: &Kept, old: &[u8], new: &[u8]) -> Option<Verdict> {
-    if new.len() > old.len().max(MAX_NEW) {
-        return None;
+/// Whether the entry lay in a work tree of which nothing is left but its empty directory.
+fn went_with_its_work_tree(kept: &Kept, lost: &HashSet<(u16, Vec<u8>)>) -> bool {
+    let goes = matches!(kept.role, Role::GitLink | Role::Name | Role::Judged);
+    let mut above = kept.path.as_slice();
+    while goes && !lost.is_empty() && !above.is_empty() {
+        above = split(above).0;
+        if lost.contains(&(kept.root, above.to_vec())) {
+            return true;
+        }
     }
-    let (_, name) = split(&kept.path);
-    match kept.role {
-        Role::GitConfig => Some(gitconfig::of_change(gitconfig::Scope::of(name), old, new)),
-        Role::Judged => Some(vcs::verdict(name, Some(old), new)),
-        Role::GitDirectory
-        | Role::GitLink
-        | Role::GitCommon
-        | Role::GitBack
-        | Role::GitHook
-        | Role::Way
-        | Role::Name
-        | Role::TooDeep
-        | Role::Unlisted => None,
-    }
+    false
 }

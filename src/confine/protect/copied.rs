@@ -2,7 +2,8 @@
 
 use super::at::split;
 use super::covers::{Covers, Difference};
-use super::gitconfig::{self, Scope, Verdict};
+use super::gitconfig::{self, Verdict};
+use super::gitscope::Scope;
 use super::inspect::MAX_NEW;
 use super::journal::Kept;
 use super::place::Role;
@@ -16,7 +17,7 @@ impl Work<'_> {
     pub(super) fn settle_copies(&mut self, covers: &Covers) -> Vec<ProtectError> {
         let mut errors = Vec::new();
         for difference in covers.differences(self.record) {
-            match may_stay(&difference) {
+            match self.may_stay_of(&difference) {
                 Some((kept, text, named)) if self.is_as_it_was(kept) => match self.apply(kept, text) {
                     // Also what has no name that could be told, such as an odd header.
                     Ok(now) if !is_what_was_written(&difference, &now) => {
@@ -35,6 +36,26 @@ impl Work<'_> {
             }
         }
         errors
+    }
+
+    /// What of a changed config may stay, and what may not; none where it is no config, or not understood.
+    fn may_stay_of<'d>(&self, difference: &Difference<'d>) -> Option<(&'d Kept, Vec<u8>, Named)> {
+        let kept = difference.before.filter(|kept| kept.role == Role::GitConfig)?;
+        let (State::File { content: old, .. }, Seen::Present(State::File { content: new, .. })) =
+            (&kept.state, &difference.after)
+        else {
+            return None;
+        };
+        if new.len() > old.len().max(MAX_NEW) {
+            return None;
+        }
+        let may_work = |place: Option<&[u8]>| self.may_work(kept.root, &kept.path, place);
+        match gitconfig::of_change(Scope::of(split(&kept.path).1), old, new, &may_work) {
+            // A mode that a command gave its copy is the copy's alone.
+            Verdict::Harmless => Some((kept, new.clone(), Named::default())),
+            Verdict::Tamed(text, named) => Some((kept, text, named)),
+            Verdict::Unclear => None,
+        }
     }
 
     fn is_as_it_was(&self, kept: &Kept) -> bool {
@@ -101,24 +122,5 @@ fn is_what_was_written(difference: &Difference<'_>, now: &State) -> bool {
     match (&difference.after, now) {
         (Seen::Present(State::File { content: wanted, .. }), State::File { content, .. }) => wanted == content,
         (Seen::Absent | Seen::Present(_) | Seen::Long { .. } | Seen::Unreadable(_), _) => false,
-    }
-}
-
-/// What of a changed config may stay, and what may not; none where it is no config, or not understood.
-fn may_stay<'a>(difference: &Difference<'a>) -> Option<(&'a Kept, Vec<u8>, Named)> {
-    let kept = difference.before.filter(|kept| kept.role == Role::GitConfig)?;
-    let (State::File { content: old, .. }, Seen::Present(State::File { content: new, .. })) =
-        (&kept.state, &difference.after)
-    else {
-        return None;
-    };
-    if new.len() > old.len().max(MAX_NEW) {
-        return None;
-    }
-    match gitconfig::of_change(Scope::of(split(&kept.path).1), old, new) {
-        // A mode that a command gave its copy is the copy's alone.
-        Verdict::Harmless => Some((kept, new.clone(), Named::default())),
-        Verdict::Tamed(text, named) => Some((kept, text, named)),
-        Verdict::Unclear => None,
     }
 }

@@ -12,7 +12,8 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::ops::Range;
 
 use super::Named;
-use super::gitkeys::{self, Change, Known};
+use super::gitkeys::{self, Change};
+use super::gitscope::Scope;
 use super::gittext::{Config, Header, Setting, line_end, written};
 
 /// What a config was found to be.
@@ -26,39 +27,14 @@ pub(super) enum Verdict {
     Unclear,
 }
 
-/// Which of a repository's configs it is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Scope {
-    /// The one.
-    Repository,
-    /// `config.worktree`, which has the last word: it may not say where a remote is.
-    WorkTree,
-}
-
-impl Scope {
-    /// That of the file with this name.
-    pub(super) fn of(name: &[u8]) -> Self {
-        if name == b"config.worktree" {
-            Self::WorkTree
-        } else {
-            Self::Repository
-        }
-    }
-
-    fn takes(self, header: &Header, known: Known) -> bool {
-        let leads = matches!(header.section.as_slice(), b"branch" | b"remote" | b"submodule");
-        match self {
-            Self::Repository => true,
-            Self::WorkTree => !leads && matches!(known.change, Change::Free | Change::Stays),
-        }
-    }
-}
+/// Whether the config of a git directory may say that its work tree is there, or say it no longer.
+pub(super) type MayWork<'a> = &'a dyn Fn(Option<&[u8]>) -> bool;
 
 /// Judges a config that was not there. Of a submodule it says where the work tree is: `is_own` knows whether a path is that.
 pub(super) fn of_new(scope: Scope, text: &[u8], is_own: &dyn Fn(&[u8]) -> bool) -> Verdict {
     let is_listed = |config: &Config<'_>, setting: &Setting| {
         let own = || setting.plain && setting.value.as_deref().is_some_and(is_own);
-        is_listed_in(scope, config, setting) || (name(config, setting) == b"core.worktree" && own())
+        is_listed_in(scope, config, setting) || (is_work_tree(scope, config, setting) && own())
     };
     let Some(config) = Config::read(text) else {
         return Verdict::Unclear;
@@ -96,21 +72,29 @@ pub(super) fn of_new(scope: Scope, text: &[u8], is_own: &dyn Fn(&[u8]) -> bool) 
 }
 
 /// Judges what became of a config that was there.
-pub(super) fn of_change(scope: Scope, old: &[u8], new: &[u8]) -> Verdict {
+pub(super) fn of_change(scope: Scope, old: &[u8], new: &[u8], may_work: MayWork<'_>) -> Verdict {
     let (Some(before), Some(after)) = (Config::read(old), Config::read(new)) else {
         return Verdict::Unclear;
     };
-    let change = Comparison::of(scope, &before, &after);
+    let change = Comparison::of(scope, &before, &after, may_work);
     if change.is_harmless() {
         return Verdict::Harmless;
     }
     let tamed = change.applied();
     let is_what_was_meant =
-        Config::read(&tamed).is_some_and(|left| Comparison::of(scope, &before, &left).is_harmless());
+        Config::read(&tamed).is_some_and(|left| Comparison::of(scope, &before, &left, may_work).is_harmless());
     if is_what_was_meant {
         Verdict::Tamed(tamed, change.named())
     } else {
         Verdict::Unclear
+    }
+}
+
+/// Judges what became of a `.gitmodules`, or one that was not there.
+pub(super) fn of_modules(old: Option<&[u8]>, new: &[u8]) -> Verdict {
+    match old {
+        None => of_new(Scope::Modules, new, &|_| false),
+        Some(old) => of_change(Scope::Modules, old, new, &|_| false),
     }
 }
 
@@ -125,13 +109,14 @@ fn name(config: &Config<'_>, setting: &Setting) -> Vec<u8> {
     parts.into_iter().flatten().collect::<Vec<_>>().join(&b'.')
 }
 
-fn known(header: &Header, key: &[u8]) -> Option<Known> {
-    gitkeys::known(&header.section, header.subsection.as_deref(), key)
+/// Whether the setting says where the work tree of a git directory is.
+fn is_work_tree(scope: Scope, config: &Config<'_>, setting: &Setting) -> bool {
+    scope != Scope::Modules && name(config, setting) == b"core.worktree"
 }
 
 /// Whether the setting is one of the list, with a value of the kind it should have, written as git writes it.
-fn is_listed(config: &Config<'_>, setting: &Setting) -> bool {
-    let known = known(&config.headers[setting.header], &setting.key);
+fn is_listed(scope: Scope, config: &Config<'_>, setting: &Setting) -> bool {
+    let known = scope.known(&config.headers[setting.header], &setting.key);
     let value = setting.value.as_deref();
     setting.plain && known.is_some_and(|known| value.is_some_and(|value| known.takes(value)))
 }
@@ -139,7 +124,8 @@ fn is_listed(config: &Config<'_>, setting: &Setting) -> bool {
 /// The same in one of a repository's configs.
 fn is_listed_in(scope: Scope, config: &Config<'_>, setting: &Setting) -> bool {
     let header = &config.headers[setting.header];
-    known(header, &setting.key).is_some_and(|known| scope.takes(header, known)) && is_listed(config, setting)
+    let known = scope.known(header, &setting.key);
+    known.is_some_and(|known| scope.takes(header, known)) && is_listed(scope, config, setting)
 }
 
 /// The text with pieces of it replaced; of two at one place the first comes first.
@@ -163,6 +149,7 @@ type Name<'a> = (Section, &'a [u8]);
 /// Two texts, setting by setting.
 struct Comparison<'a> {
     scope: Scope,
+    may_work: MayWork<'a>,
     before: &'a Config<'a>,
     after: &'a Config<'a>,
     /// The section of each header.
@@ -176,7 +163,7 @@ struct Comparison<'a> {
 }
 
 impl<'a> Comparison<'a> {
-    fn of(scope: Scope, before: &'a Config<'a>, after: &'a Config<'a>) -> Self {
+    fn of(scope: Scope, before: &'a Config<'a>, after: &'a Config<'a>, may_work: MayWork<'a>) -> Self {
         let mut numbers: HashMap<(&[u8], Option<&[u8]>), Section> = HashMap::new();
         let sections = [before, after].map(|config| {
             let number = |header: &'a Header| {
@@ -194,6 +181,7 @@ impl<'a> Comparison<'a> {
             .any(|header| !header.plain && !odd.contains(raw(after, header)));
         let mut comparison = Self {
             scope,
+            may_work,
             before,
             after,
             sections,
@@ -240,8 +228,9 @@ impl<'a> Comparison<'a> {
         let changed: HashSet<Name<'a>> = self.allowed.iter().chain(&self.offences).copied().collect();
         let [old, new] = [(self.before, &settings[0]), (self.after, &settings[1])].map(|(config, all)| {
             let is_fixed = |(name, setting): &&(Name<'a>, &'a Setting)| {
-                let known = known(&config.headers[setting.header], &setting.key);
-                let is_free = known.is_some_and(|known| known.change == Change::Free) && is_listed(config, setting);
+                let known = self.scope.known(&config.headers[setting.header], &setting.key);
+                let is_free =
+                    known.is_some_and(|known| known.change == Change::Free) && is_listed(self.scope, config, setting);
                 !changed.contains(name) && !is_free
             };
             all.iter().filter(is_fixed).map(|(name, _)| *name).collect::<Vec<_>>()
@@ -267,7 +256,14 @@ impl<'a> Comparison<'a> {
             .or(is.first().map(|one| (self.after, *one)));
         let Some((config, one)) = one else { return true };
         let header = &config.headers[one.header];
-        let Some(known) = known(header, &one.key) else {
+        if is_work_tree(self.scope, config, one) {
+            return match is {
+                [] => (self.may_work)(None),
+                [one] => one.plain && one.value.as_deref().is_some_and(|value| (self.may_work)(Some(value))),
+                _ => false,
+            };
+        }
+        let Some(known) = self.scope.known(header, &one.key) else {
             return false;
         };
         let tracks = |setting: &&Setting| {
@@ -282,7 +278,7 @@ impl<'a> Comparison<'a> {
             Change::Once => comes_or_goes || was.is_empty(),
             Change::Fetch => comes_or_goes || (!is.is_empty() && was.iter().chain(is).all(tracks)),
         };
-        may && self.scope.takes(header, known) && is.iter().all(|setting| is_listed(self.after, setting))
+        may && self.scope.takes(header, known) && is.iter().all(|setting| is_listed(self.scope, self.after, setting))
     }
 
     fn is_harmless(&self) -> bool {
@@ -446,7 +442,7 @@ mod tests {
 
     /// No work tree is its own.
     fn of_change(old: &[u8], new: &[u8]) -> Verdict {
-        super::of_change(Scope::Repository, old, new)
+        super::of_change(Scope::Repository, old, new, &|_| false)
     }
 
     fn of_new(text: &[u8]) -> Verdict {
@@ -729,14 +725,17 @@ mod tests {
         let harmless = b"[core]\n\tsparseCheckout = true\n\tsparseCheckoutCone = true\n[index]\n\tsparse = false\n";
         let with = |more: &str| [harmless, more.as_bytes()].concat();
         assert_eq!(super::of_new(Scope::WorkTree, harmless, &|_| false), Verdict::Harmless);
-        assert_eq!(super::of_change(Scope::WorkTree, b"", harmless), Verdict::Harmless);
+        assert_eq!(
+            super::of_change(Scope::WorkTree, b"", harmless, &|_| false),
+            Verdict::Harmless
+        );
         for more in [
             "[remote \"origin\"]\n\turl = https://example.org/x\n",
             "[branch \"main\"]\n\tremote = other\n",
         ] {
             let (_, named) = tamed(super::of_new(Scope::WorkTree, &with(more), &|_| false));
             assert_eq!(named.len(), 1, "{more}");
-            let (left, named) = tamed(super::of_change(Scope::WorkTree, harmless, &with(more)));
+            let (left, named) = tamed(super::of_change(Scope::WorkTree, harmless, &with(more), &|_| false));
             assert_eq!(named.len(), 1, "{more}");
             assert_eq!(left.as_bytes(), harmless, "{more}");
         }

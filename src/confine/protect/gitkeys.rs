@@ -9,7 +9,7 @@
 
 use Change::{Fetch, Fixed, Free, Once, Section, Stays};
 use Sub::{No, Remote, Some as Named, Url};
-use Value::{Bool, BoolOr, Color, Number, Path, Plain, Refspec, Sort, Switch, Text, Time, Where, Word, Words};
+use Value::{Below, Bool, BoolOr, Color, Number, Path, Plain, Refspec, Sort, Switch, Text, Time, Where, Word, Words};
 
 /// What a value must be.
 #[derive(Debug, Clone, Copy)]
@@ -34,6 +34,8 @@ enum Value {
     Path,
     /// A URL or path of a repository.
     Where,
+    /// A path in the work tree.
+    Below,
     Refspec,
 }
 
@@ -72,6 +74,7 @@ const RENAMES: &[&str] = &["copies", "copy"];
 const REBASE: &[&str] = &["merges", "interactive", "m", "i"];
 const SHOWN: &[&str] = &["no", "normal", "all"];
 const IGNORED: &[&str] = &["all", "dirty", "untracked", "none"];
+const UPDATES: &[&str] = &["checkout", "rebase", "merge", "none"];
 const DECORATE: &[&str] = &["short", "full", "auto", "no"];
 
 #[rustfmt::skip]
@@ -143,7 +146,7 @@ const ROWS: &[Row] = &[
     ("submodule", Named, Word, Free, &["branch"]),
     ("submodule", Named, Words(IGNORED), Free, &["ignore"]),
     ("submodule", Named, BoolOr(ON_DEMAND), Free, &["fetchrecursesubmodules"]),
-    ("submodule", Named, Words(&["checkout", "rebase", "merge", "none"]), Free, &["update"]),
+    ("submodule", Named, Words(UPDATES), Free, &["update"]),
     ("lfs", No, Words(&["0"]), Free, &["repositoryformatversion"]),
     ("lfs", No, Where, Fixed, &["url"]),
     ("lfs", Url, Words(&["none", "basic"]), Free, &["access"]),
@@ -252,6 +255,26 @@ pub(super) fn known(section: &[u8], subsection: Option<&[u8]>, key: &[u8]) -> Op
     })
 }
 
+/// What the list of `.gitmodules` says of a setting. Git takes no more than this from there, and no command from `update`.
+pub(super) fn known_of_modules(section: &[u8], subsection: Option<&[u8]>, key: &[u8]) -> Option<Known> {
+    let is_name =
+        |name: &[u8]| !name.is_empty() && !name.split(|&b| matches!(b, b'/' | b'\\')).any(|part| part == b"..");
+    if section != b"submodule" || !subsection.is_some_and(is_name) {
+        return None;
+    }
+    let value = match key {
+        b"path" => Below,
+        b"url" => Where,
+        b"shallow" => Bool,
+        b"branch" => Word,
+        b"ignore" => Words(IGNORED),
+        b"fetchrecursesubmodules" => BoolOr(ON_DEMAND),
+        b"update" => Words(UPDATES),
+        _ => return None,
+    };
+    Some(Known { value, change: Free })
+}
+
 impl Known {
     /// Whether the value is of the kind that the setting takes.
     pub(super) fn takes(self, value: &[u8]) -> bool {
@@ -280,6 +303,12 @@ impl Known {
             Time => of(b" -.:+"),
             Path => !value.starts_with(b"-") && is_visible(value),
             Where => is_url(value),
+            Below => {
+                let is_part = |part: &[u8]| !matches!(part, b"" | b"..");
+                !value.starts_with(b"-")
+                    && !value.iter().any(u8::is_ascii_control)
+                    && value.split(|&b| matches!(b, b'/' | b'\\')).all(is_part)
+            }
             Refspec => is_refspec(value),
         }
     }

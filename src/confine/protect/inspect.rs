@@ -11,7 +11,8 @@ use std::path::{Component, Path, PathBuf};
 
 use super::Named;
 use super::at::{join, split};
-use super::gitconfig::{self, Scope, Verdict};
+use super::gitconfig::{self, Verdict};
+use super::gitscope::Scope;
 use super::place::Role;
 use super::roots::Root;
 use super::sight::Found;
@@ -43,7 +44,7 @@ pub(super) fn judge(entry: &Found, seen: &Seen, around: &Surroundings<'_>) -> Ju
     if let (Role::GitConfig, Seen::Present(state @ State::File { content, .. })) = (entry.role, seen) {
         let verdict = (content.len() <= MAX_NEW).then(|| {
             gitconfig::of_new(Scope::of(split(&entry.path).1), content, &|path| {
-                is_own_worktree(entry, path, around)
+                is_own_worktree(around.roots, entry.root, split(&entry.path).0, path)
             })
         });
         return match verdict {
@@ -59,7 +60,11 @@ pub(super) fn judge(entry: &Found, seen: &Seen, around: &Surroundings<'_>) -> Ju
         let verdict = (content.len() <= MAX_NEW).then(|| vcs::verdict(split(&entry.path).1, None, content));
         return match verdict {
             Some(Verdict::Harmless) => Judged::Stays,
-            Some(Verdict::Tamed(text, named)) => match state.with_content(text) {
+            // A list of steps may be empty.
+            Some(Verdict::Tamed(text, named)) => match state
+                .with_content(text)
+                .filter(|left| left.length() > 0 || !vcs::is_judged_text(split(&entry.path).1))
+            {
                 Some(left) => Judged::Tamed(left, named),
                 None => Judged::Goes(named),
             },
@@ -116,9 +121,8 @@ pub(super) fn is_of_worktree(root: u16, path: &[u8], git_directories: &HashSet<(
 }
 
 /// Whether the path, in the config of a submodule's git directory, leads to the directory whose `.git` file leads back.
-fn is_own_worktree(entry: &Found, path: &[u8], around: &Surroundings<'_>) -> bool {
-    let git = split(&entry.path).0;
-    let (Some(root), Some(place)) = (around.roots.get(usize::from(entry.root)), lead(git, path)) else {
+pub(super) fn is_own_worktree(roots: &[Root], root: u16, git: &[u8], path: &[u8]) -> bool {
+    let (Some(root), Some(place)) = (roots.get(usize::from(root)), lead(git, path)) else {
         return false;
     };
     let Seen::Present(State::File { content, .. }) = glance(&root.fd, &join(&place, b".git"), 1 << 12) else {
@@ -132,7 +136,7 @@ fn is_own_worktree(entry: &Found, path: &[u8], around: &Surroundings<'_>) -> boo
 }
 
 /// Where a relative path leads in the root, if it goes up at its beginning alone.
-fn lead(from: &[u8], path: &[u8]) -> Option<Vec<u8>> {
+pub(super) fn lead(from: &[u8], path: &[u8]) -> Option<Vec<u8>> {
     let (mut at, mut rest) = (from, path);
     while let Some(below) = rest.strip_prefix(b"../") {
         if at.is_empty() {
@@ -145,34 +149,42 @@ fn lead(from: &[u8], path: &[u8]) -> Option<Vec<u8>> {
 }
 
 /// Whether the text is the one line that says where a worktree's `.git` file is.
-fn is_way_back(content: &[u8]) -> bool {
+pub(super) fn is_way_back(content: &[u8]) -> bool {
     content
         .strip_suffix(b"/.git\n")
         .is_some_and(|path| !path.iter().any(u8::is_ascii_control))
 }
 
 /// Whether a `.git` file names a git directory that the walk knows.
+pub(super) fn leads_to_git_directory(entry: &Found, content: &[u8], around: &Surroundings<'_>) -> bool {
+    let led = named_git_directories(around.roots, entry.root, split(&entry.path).0, content);
+    led.iter().any(|place| around.git_directories.contains(place))
+}
+
+/// The places in roots that a `.git` file in the directory names.
+pub(super) fn named_git_directories(roots: &[Root], root: u16, top: &[u8], content: &[u8]) -> Vec<(u16, Vec<u8>)> {
+    let target = content
+        .strip_prefix(b"gitdir: ")
+        .and_then(|rest| rest.strip_suffix(b"\n"));
+    target.map(|target| leads(roots, root, top, target)).unwrap_or_default()
+}
+
+/// The places in roots to which a path leads from a directory.
 ///
 /// `..` may be taken by the text only where every directory it leaves was walked as a real one: at the
 /// beginning. After a name of the text's own choosing, which may be a symlink, it is refused.
-pub(super) fn leads_to_git_directory(entry: &Found, content: &[u8], around: &Surroundings<'_>) -> bool {
-    let Some(target) = content
-        .strip_prefix(b"gitdir: ")
-        .and_then(|rest| rest.strip_suffix(b"\n"))
-    else {
-        return false;
-    };
+pub(super) fn leads(roots: &[Root], root: u16, from: &[u8], target: &[u8]) -> Vec<(u16, Vec<u8>)> {
     let target = Path::new(OsStr::from_bytes(target));
     let mut after_name = target
         .components()
         .skip_while(|c| matches!(c, Component::ParentDir | Component::CurDir));
     if after_name.any(|c| matches!(c, Component::ParentDir)) {
-        return false;
+        return Vec::new();
     }
-    let Some(root) = around.roots.get(usize::from(entry.root)) else {
-        return false;
+    let Some(root) = roots.get(usize::from(root)) else {
+        return Vec::new();
     };
-    let from = root.path.join(OsStr::from_bytes(split(&entry.path).0));
+    let from = root.path.join(OsStr::from_bytes(from));
     let mut path = PathBuf::new();
     for component in from.join(target).components() {
         match component {
@@ -184,8 +196,9 @@ pub(super) fn leads_to_git_directory(entry: &Found, content: &[u8], around: &Sur
             }
         }
     }
-    around.roots.iter().zip(0_u16..).any(|(root, number)| {
-        let below = path.strip_prefix(&root.path).map(Path::as_os_str);
-        below.is_ok_and(|below| around.git_directories.contains(&(number, below.as_bytes().to_vec())))
-    })
+    let below = |(root, number): (&Root, u16)| {
+        let below = path.strip_prefix(&root.path).ok()?;
+        Some((number, below.as_os_str().as_bytes().to_vec()))
+    };
+    roots.iter().zip(0_u16..).filter_map(below).collect()
 }

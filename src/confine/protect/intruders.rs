@@ -40,6 +40,7 @@ impl Work<'_> {
                 sight.git_directories()
             },
         };
+        self.tracked.meet(&new, &around);
         let in_a_git_directory = new.iter().filter(|found| found.role == Role::Unlisted);
         let above: HashSet<(u16, &[u8])> = in_a_git_directory
             .map(|found| (found.root, split(&found.path).0))
@@ -59,6 +60,10 @@ impl Work<'_> {
             // Through another name a later command, which reaches only that, could write to it.
             let shared = matches!(&seen, Seen::Present(state) if state.names().have_grown_from(Names::default()));
             let fate = match judge(found, &seen, &around) {
+                Judged::Goes(_) if self.came_along(found, &seen) && !shared => {
+                    spare = spare.saturating_sub(length);
+                    continue;
+                }
                 _ if shared || length > spare => Fate::Taken(Named::default()),
                 Judged::Stays => {
                     spare -= length;

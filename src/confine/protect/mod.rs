@@ -5,8 +5,8 @@
 //! `snapshot` writes it to the `journal`, outside every root, before the command may start; `settle` walks
 //! again when the command's tree is dead, has its `work` done by `compare`, which lets `restore` put back what was there,
 //! and by `intruders`, which has `inspect` judge what is new and moves it to the `quarantine`. Of a git config, new or
-//! changed, `gitconfig` says what may stay: `gittext` reads it, `gitkeys` is the list; of everything else in
-//! a directory of version control, `vcs`. What both walks saw is `known` to the next. After a
+//! changed, `gitconfig` says what may stay: `gittext` reads it, `gitkeys` is the list, `gitscope` what of it each
+//! config has; of everything else in a directory of version control, `vcs`; of work trees that go or move, `worktrees`. What both walks saw is `known` to the next. After a
 //! crash [`recover()`] does the same from the journal. `targets` adds the files that git is led to by its
 //! `settings`, in a repository of a root, around one (`repository`) or a person's own, where the kernel would
 //! come to on the way (`leads`). `others` keeps sessions that run at the same time from taking each other's
@@ -17,8 +17,9 @@
 //! What passes without a violation: what version control writes as data in its own directories
 //! (so commits, checkouts, fetches and gc do); what `inspect` recognises as git's own making; settings
 //! that `gitkeys` knows as harmless; a tracked file that is as a commit of the host's has it (`tracked`);
-//! and the removal of a protected entry together with the
-//! directory that held it, because nothing is then left for the host to trust. Everything else is undone:
+//! the removal of a protected entry together with the
+//! directory that held it, because nothing is then left for the host to trust; and a further work tree or submodule that
+//! git moves or empties. Everything else is undone:
 //! each file, and of a git config each setting, by itself, never a repository for one of them;
 //! also the renaming of a directory above a protected entry, which a read-only bind would have refused. A file that
 //! was given another name (a hard link) is written anew, as what it holds: the other name then leads elsewhere.
@@ -39,6 +40,7 @@ mod diff;
 mod evict;
 mod gitconfig;
 mod gitkeys;
+mod gitscope;
 mod gittext;
 mod growth;
 mod inspect;
@@ -84,6 +86,7 @@ mod vcs;
 mod walk;
 mod watch;
 mod work;
+mod worktrees;
 
 use std::ffi::OsStr;
 use std::io;

@@ -10,6 +10,7 @@ use super::at::{join, split};
 use super::lookup::is_like;
 use super::names::{Names, is_passed_over, same_name};
 use super::place::{Context, Kind, Markers, Place, Role, Verdict, of_git};
+use super::vcs::is_judged_text;
 
 /// The tree.
 #[derive(Debug)]
@@ -219,6 +220,10 @@ impl Patterns {
                     || (context.place == Place::Plain && place == Place::Plain && is_passed_over(name)),
             }),
         };
+        let is_by_path = path.is_some_and(|node| self.nodes[node as usize].end != End::Way);
+        if kind == Kind::Other && protect == Some(Role::Name) && is_judged_text(name) && !is_by_path {
+            protect = Some(Role::Judged);
+        }
         // A name of the table is kept whatever its size.
         let role = role.filter(|role| *role != Role::Unlisted || protect.is_none());
         Verdict {

@@ -11,6 +11,7 @@ use super::roots::Root;
 use super::search::{Look, Search, search};
 use super::snapshot::keep;
 use super::state::State;
+use super::vcs::is_judged_text;
 use super::{ProtectError, shown};
 use crate::backend::namespaces::MOST_PROTECTED;
 
@@ -82,8 +83,9 @@ pub(super) fn run_at_once(
 pub(super) fn topmost(roots: &[Root], kept: &[Kept], extra: &[PathBuf], most: usize) -> Vec<PathBuf> {
     let coverable = |kept: &&Kept| match (kept.role, &kept.state) {
         // Git itself writes in it; what it must not write has roles of its own.
-        (Role::GitDirectory | Role::Way | Role::TooDeep | Role::Judged, _)
+        (Role::GitDirectory | Role::Way | Role::TooDeep, _)
         | (_, State::Symlink { .. } | State::Special { .. } | State::Left) => false,
+        (Role::Judged, _) => is_judged_text(split(&kept.path).1),
         (_, State::File { .. } | State::Directory { .. }) => true,
     };
     let paths = kept.iter().filter(coverable);

@@ -13,7 +13,7 @@ use std::io::Read;
 
 use nix::errno::Errno;
 use nix::fcntl::{OFlag, openat, renameat};
-use nix::sys::stat::{FileStat, Mode, fchmod, fstat};
+use nix::sys::stat::{FchmodatFlags, FileStat, Mode, fchmod, fchmodat, fstat};
 use nix::unistd::{UnlinkatFlags, unlinkat};
 
 use std::os::unix::ffi::OsStrExt;
@@ -113,11 +113,21 @@ impl Work<'_> {
         let Ok(copy) = File::open(program.copy(&self.store)) else {
             return;
         };
-        if is_as_before(root, path, program, &copy) {
+        let is_same = holds_the_same(root, path, program, &copy);
+        if is_same && now.as_ref().is_ok_and(|now| at::permissions(now) == program.mode) {
             return;
         }
         let number = self.roots.iter().zip(0_u16..).find(|(one, _)| std::ptr::eq(*one, root));
         let number = number.map_or(0, |(_, number)| number);
+        if is_same {
+            return match put_mode(root, path, program.mode) {
+                Ok(()) => self.report(number, path, What::Changed, None, Named::default()),
+                Err(error) => {
+                    let error = ProtectError::io("restore the mode of", program.path.clone(), error);
+                    self.settled.errors.push(error);
+                }
+            };
+        }
         let (what, taken) = match now {
             Ok(_) => (What::Changed, self.quarantine.take(root, path, What::Changed)),
             Err(_) => (What::Removed, Ok(None)),
@@ -136,11 +146,11 @@ impl Work<'_> {
 }
 
 /// Whether it holds what it held: a build may link to it, which changes its stamp.
-fn is_as_before(root: &Root, path: &[u8], program: &Program, copy: &File) -> bool {
+fn holds_the_same(root: &Root, path: &[u8], program: &Program, copy: &File) -> bool {
     let same = || -> nix::Result<bool> {
         let file = at::open_file(&root.fd, path)?;
         let found = fstat(&file)?;
-        if found.st_size != program.stamp.length || at::permissions(&found) != program.mode {
+        if found.st_size != program.stamp.length {
             return Ok(false);
         }
         let (mut one, mut other) = (File::from(file), copy.try_clone().map_err(errno)?);
@@ -158,6 +168,16 @@ fn is_as_before(root: &Root, path: &[u8], program: &Program, copy: &File) -> boo
         }
     };
     same().unwrap_or(false)
+}
+
+/// Gives a program that holds what it held its mode back.
+fn put_mode(root: &Root, path: &[u8], mode: u32) -> nix::Result<()> {
+    let (directory, name) = split(path);
+    at::insisting(&root.fd, directory, None, || {
+        let parent = at::open_place(&root.fd, directory)?;
+        let mode = Mode::from_bits_truncate(mode);
+        fchmodat(&parent, name, mode, FchmodatFlags::NoFollowSymlink)
+    })
 }
 
 /// Writes the copy beside the place and renames it there.

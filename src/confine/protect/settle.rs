@@ -118,6 +118,7 @@ impl Work<'_> {
             let sight = walk_through(self.roots, patterns, earlier, Company::Nobody, &mut errors)?;
             let places = sight.locate(&self.holders);
             let mut touched = Touched::default();
+            self.moved.clear();
             for holder in &self.record.holders {
                 let Some((root, path)) = places.get(&holder.identity) else {
                     continue;
@@ -131,6 +132,9 @@ impl Work<'_> {
                     continue;
                 }
                 if holder.born.is_none() || born(self.root(*root), path) != holder.born {
+                    continue;
+                }
+                if self.has_moved_along(holder, *root, path) {
                     continue;
                 }
                 if let Err(error) = self.move_back(holder, *root, path) {

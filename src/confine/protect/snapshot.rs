@@ -49,6 +49,8 @@ pub struct Guard {
     tips: Tips,
     /// When the command was about to start.
     begun: Duration,
+    /// Whether something was taken away while the command ran: then nothing is believed of what it left.
+    has_seized: bool,
 }
 
 impl Guard {
@@ -123,6 +125,7 @@ impl Guard {
             store: store.to_owned(),
             tips,
             begun: now(),
+            has_seized: false,
         })
     }
 
@@ -152,12 +155,12 @@ impl Guard {
             Some(&self.sight),
             covers,
             &self.store,
-            Some(&self.tips),
+            (!self.has_seized).then_some(&self.tips),
         );
         let _gate = gate.map_err(|error| settled.errors.push(error));
         let since = self.begun.saturating_sub(TICK);
         let seen = sight.as_ref();
-        let appeared = seen.map(|sight| appeared::look(&self.roots, &self.patterns, sight, since));
+        let appeared = seen.map(|sight| appeared::look(&self.roots, &self.patterns, &self.sight, sight, since));
         let appeared = appeared.unwrap_or_default();
         if !settled.errors.is_empty() {
             return After {
@@ -234,10 +237,11 @@ impl Guard {
     }
 
     /// Takes away what the watch has seen of a command, while that may still run: the first of it, and what was done.
-    pub(crate) fn take_away(&self, watch: &mut Watch) -> Option<(PathBuf, Vec<Violation>)> {
+    pub(crate) fn take_away(&mut self, watch: &mut Watch) -> Option<(PathBuf, Vec<Violation>)> {
         let hostile = watch.hostile(&self.roots);
         let (root, path) = hostile.first()?;
         let first = shown(&self.roots[usize::from(*root)], path);
+        self.has_seized = true;
         Some((
             first,
             settle::take_away(&self.roots, &self.record, &self.store, hostile),

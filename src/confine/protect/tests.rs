@@ -12,6 +12,7 @@ mod ordinary;
 mod program;
 mod tracked;
 mod vcs;
+mod worktrees;
 
 use std::fs;
 use std::path::{Path, PathBuf};

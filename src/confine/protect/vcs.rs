@@ -5,8 +5,9 @@
 //! repository. Nothing of these is a link or a pipe. [`verdict`] judges the few texts that are data or orders.
 
 use super::Named;
-use super::gitconfig::Verdict;
+use super::gitconfig::{self, Verdict};
 use super::gittext::Config;
+use super::names::same_name;
 use super::place::{Kind, Place, Role};
 
 /// A directory with a list.
@@ -18,7 +19,7 @@ pub(super) enum List {
     Steps,
     /// Old ways to say where a remote is: nothing may be new here.
     Remotes,
-    /// `.hg` or `.sl`.
+    /// `.hg` or `.sl`, or `sl` in a git directory.
     Mercurial,
     /// `.jj`.
     Jujutsu,
@@ -156,6 +157,8 @@ fn inside(list: List, name: &[u8]) -> Option<Inside> {
                     b"sequencer" | b"rebase-merge" | b"rebase-apply" => {
                         Some(Inside::Directory(Place::Listed(List::Steps)))
                     }
+                    // Where Sapling works in a repository of git.
+                    b"sl" => Some(Inside::Directory(Place::Listed(List::Mercurial))),
                     b"branches" | b"remotes" => Some(Inside::Directory(Place::Listed(List::Remotes))),
                     _ => None,
                 }
@@ -218,8 +221,30 @@ pub(super) fn verdict(name: &[u8], old: Option<&[u8]>, new: &[u8]) -> Verdict {
         b"apply-opt" => all_or_nothing(new.split(u8::is_ascii_whitespace).all(is_harmless_apply)),
         // Below the repository, or beside it.
         b"git_target" => all_or_nothing(matches!(new.trim_ascii(), b"git" | b"../../../.git")),
+        _ if same_name(name, SUBMODULES) => gitconfig::of_modules(old, new),
+        _ if is_of_versions(name) => all_or_nothing(is_of_plain_versions(new)),
         _ => Verdict::Unclear,
     }
+}
+
+/// The file that says what submodules there are: data, but for a few settings.
+const SUBMODULES: &[u8] = b".gitmodules";
+/// Files that say which Python is wanted: data, but uv runs what one names by its path.
+const VERSIONS: [&[u8]; 2] = [b".python-version", b".python-versions"];
+
+/// Whether a name of the table is that of a text which is data or orders.
+pub(super) fn is_judged_text(name: &[u8]) -> bool {
+    same_name(name, SUBMODULES) || is_of_versions(name)
+}
+
+fn is_of_versions(name: &[u8]) -> bool {
+    VERSIONS.iter().any(|one| same_name(name, one))
+}
+
+/// Whether a text names versions and no path.
+fn is_of_plain_versions(text: &[u8]) -> bool {
+    let is_plain = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-' | b'_' | b'@' | b'+' | b':');
+    lines(text).all(|line| line.starts_with(b"#") || line.trim_ascii().iter().all(is_plain))
 }
 
 /// Without the lines that run a command and were not there.
@@ -320,7 +345,9 @@ mod tests {
 
     #[test]
     fn an_order_is_harmless_only_in_words_that_are_known() {
-        let harmless: [(&[u8], &[u8]); 6] = [
+        let harmless: [(&[u8], &[u8]); 8] = [
+            (b".python-version", b"3.12.1\n# newest\n"),
+            (b".Python-Versions", b"cpython-3.12.1-linux\npypy@3.10+x\r\n"),
             (b"strategy", b"ort\n"),
             (b"opts", b"[options]\n\tstrategy = recursive\n\tmainline = 1\n"),
             (b"apply-opt", b"\n"),
@@ -331,7 +358,10 @@ mod tests {
         for (name, text) in harmless {
             assert_eq!(verdict(name, None, text), Verdict::Harmless, "{}", text.escape_ascii());
         }
-        let hostile: [(&[u8], &[u8]); 7] = [
+        let hostile: [(&[u8], &[u8]); 10] = [
+            (b".python-version", b"3.12\n./bin/python\n"),
+            (b".python-versions", b"/w/python"),
+            (b".python-version", b"a b"),
             (b"strategy", b"../../evil\n"),
             (b"strategy", b""),
             (b"opts", b"[options]\n\tstrategy = evil\n"),

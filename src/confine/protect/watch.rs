@@ -13,7 +13,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::os::unix::ffi::OsStrExt;
 
 use nix::errno::Errno;
-use nix::sys::inotify::{AddWatchFlags, InitFlags, Inotify, WatchDescriptor};
+use nix::sys::inotify::{AddWatchFlags, InitFlags, Inotify, InotifyEvent, WatchDescriptor};
 
 use super::at::{self, Identity, join, split};
 use super::inspect::{Surroundings, is_of_worktree, leads_to_git_directory};
@@ -136,25 +136,7 @@ impl Watch {
 
     /// What leads git elsewhere now, and did not when the command started.
     pub(super) fn hostile(&mut self, roots: &[Root]) -> Vec<Place> {
-        while let Ok(events) = self.inotify.read_events() {
-            for event in events {
-                if event.mask.contains(AddWatchFlags::IN_Q_OVERFLOW) {
-                    // More happened than is told.
-                    self.touched
-                        .extend(self.common.iter().map(|(root, git)| (*root, join(git, COMMON))));
-                    self.touched
-                        .extend(self.work_trees.keys().map(|(root, tree)| (*root, join(tree, b".git"))));
-                }
-                let name = event.name.as_deref().map(OsStr::as_bytes).unwrap_or_default();
-                let Some(place) = self.directories.get(&event.wd) else {
-                    continue;
-                };
-                let is_common = name == COMMON && self.common.contains(place);
-                if is_common || is_dot_git(name) && self.work_trees.contains_key(place) {
-                    self.touched.insert((place.0, join(&place.1, name)));
-                }
-            }
-        }
+        self.hear();
         for ((root, path), before) in &mut self.leads {
             let now = changed(&roots[usize::from(*root)], path);
             if let Some(now) = now.filter(|now| now != before) {
@@ -184,6 +166,47 @@ impl Watch {
         });
         let all: BTreeSet<Place> = led.cloned().chain(replaced).chain(linked).collect();
         all.into_iter().collect()
+    }
+
+    /// Notes all that the kernel tells of.
+    fn hear(&mut self) {
+        while self.note(self.inotify.read_events()) {}
+    }
+
+    /// Notes what was read; whether there may be more.
+    fn note(&mut self, read: nix::Result<Vec<InotifyEvent>>) -> bool {
+        let events = match read {
+            Ok(events) => events,
+            Err(Errno::EINTR) => return true,
+            Err(Errno::EAGAIN) => return false,
+            // What happened cannot be known.
+            Err(_) => {
+                self.touch_all();
+                return false;
+            }
+        };
+        for event in events {
+            // More happened than is told.
+            if event.mask.contains(AddWatchFlags::IN_Q_OVERFLOW) {
+                self.touch_all();
+            }
+            let name = event.name.as_deref().map(OsStr::as_bytes).unwrap_or_default();
+            let Some(place) = self.directories.get(&event.wd) else {
+                continue;
+            };
+            let is_common = name == COMMON && self.common.contains(place);
+            if is_common || is_dot_git(name) && self.work_trees.contains_key(place) {
+                self.touched.insert((place.0, join(&place.1, name)));
+            }
+        }
+        true
+    }
+
+    /// Has everything looked at again.
+    fn touch_all(&mut self) {
+        let common = self.common.iter().map(|(root, git)| (*root, join(git, COMMON)));
+        let trees = self.work_trees.keys().map(|(root, tree)| (*root, join(tree, b".git")));
+        self.touched.extend(common.chain(trees));
     }
 
     fn is_harmless(&self, roots: &[Root], place: &Place) -> bool {
@@ -252,4 +275,62 @@ fn link_on_the_way(holder: &Root, root: u16, path: &[u8]) -> Option<Place> {
 fn changed(holder: &Root, path: &[u8]) -> Option<Changed> {
     let stat = at::stat(&holder.fd, path).ok()?;
     Some((stat.st_ctime, stat.st_ctime_nsec))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::path::Path;
+
+    use super::*;
+
+    /// A root with a git directory and a guard on it, watched; what the keeper makes of what `happens`.
+    fn taken(happens: impl FnOnce(&Path, &mut Watch)) -> bool {
+        let scratch = tempfile::tempdir().unwrap();
+        let [root, store] = ["root", "store"].map(|name| scratch.path().join(name));
+        for directory in [root.join(".git/objects"), root.join(".git/refs"), store.clone()] {
+            fs::create_dir_all(directory).unwrap();
+        }
+        fs::write(root.join(".git/HEAD"), "ref: refs/heads/main\n").unwrap();
+        let mut guard = Guard::snapshot(std::slice::from_ref(&root), &[], &store).unwrap();
+        let mut watch = Watch::set(&guard, std::iter::empty()).unwrap();
+        happens(&root, &mut watch);
+        let taken = guard.take_away(&mut watch).is_some();
+        assert!(!taken || !root.join(".git/commondir").exists());
+        assert!(guard.settle().errors.is_empty());
+        taken
+    }
+
+    #[test]
+    fn what_led_elsewhere_is_found_where_the_kernel_tells_of_it_or_lost_count() {
+        let lead = |root: &Path| fs::write(root.join(".git/commondir"), "../evil\n").unwrap();
+        assert!(!taken(|_, _| {}));
+        assert!(taken(|root, _| lead(root)));
+        assert!(taken(|root, _| {
+            let most: usize = fs::read_to_string("/proc/sys/fs/inotify/max_queued_events")
+                .unwrap()
+                .trim()
+                .parse()
+                .unwrap();
+            for number in 0..=most {
+                let file = root.join(".git").join(format!("X{number}"));
+                fs::write(&file, "").unwrap();
+                fs::remove_file(file).unwrap();
+            }
+            lead(root);
+        }));
+    }
+
+    #[test]
+    fn everything_is_looked_at_where_what_happened_cannot_be_read() {
+        for (error, is_found) in [(Errno::EIO, true), (Errno::ENOMEM, true), (Errno::EAGAIN, false)] {
+            let found = taken(|root, watch| {
+                fs::write(root.join(".git/commondir"), "../evil\n").unwrap();
+                // The kernel told of it, and nobody could read that.
+                while watch.inotify.read_events().is_ok() {}
+                watch.note(Err(error));
+            });
+            assert_eq!(found, is_found, "{error}");
+        }
+    }
 }

@@ -1,15 +1,17 @@
 //! The work of one settling: what it is done with, and what came of it so far.
 
-use std::collections::{BTreeMap, HashSet};
+use std::cell::OnceCell;
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
 use super::at::Identity;
 use super::change::Changes;
-use super::journal::Record;
+use super::journal::{Kept, Record};
 use super::quarantine::Quarantine;
 use super::roots::Root;
 use super::said::Said;
 use super::tracked::{Tips, Tracked};
+use super::worktrees::Moved;
 use super::{Named, ProtectError, Violation, What, shown};
 
 /// What settling came to.
@@ -32,6 +34,9 @@ pub(super) struct Work<'a> {
     pub(super) store: PathBuf,
     said: Said,
     pub(super) tracked: Tracked<'a>,
+    /// The work trees that this round found moved.
+    pub(super) moved: Vec<Moved>,
+    entries: OnceCell<HashMap<(u16, &'a [u8]), &'a Kept>>,
     /// Changes made to the tree.
     pub(super) changes: usize,
     pub(super) settled: Settled,
@@ -49,6 +54,8 @@ impl<'a> Work<'a> {
             store: store.to_owned(),
             said: Said::default(),
             tracked: Tracked::new(roots, record, tips),
+            moved: Vec::new(),
+            entries: OnceCell::new(),
             changes: 0,
             settled: Settled::default(),
             failed: BTreeMap::new(),
@@ -57,6 +64,15 @@ impl<'a> Work<'a> {
 
     pub(super) fn root(&self, number: u16) -> &'a Root {
         &self.roots[usize::from(number)]
+    }
+
+    /// The entry that was there.
+    pub(super) fn kept(&self, root: u16, path: &[u8]) -> Option<&'a Kept> {
+        let all = || {
+            let entries = self.record.entries.iter();
+            entries.map(|kept| ((kept.root, kept.path.as_slice()), kept)).collect()
+        };
+        self.entries.get_or_init(all).get(&(root, path)).copied()
     }
 
     pub(super) fn report(&mut self, root: u16, path: &[u8], what: What, quarantined: Option<PathBuf>, named: Named) {

@@ -17,22 +17,20 @@ pub(crate) fn getdents(fd: impl std::os::fd::AsFd, buffer: &mut [u8]) -> nix::Re
 ///
 /// Tells a directory that was moved from a new one that was given the number of a deleted one.
 pub(crate) fn birth_time(fd: impl std::os::fd::AsFd) -> nix::Result<Option<(i64, u32)>> {
-    born(fd.as_fd(), c"", libc::AT_EMPTY_PATH)
-}
-
-/// The same of an entry of the directory `fd`, itself and not what it points to.
-pub(crate) fn birth_time_of(fd: impl std::os::fd::AsFd, name: &[u8]) -> nix::Result<Option<(i64, u32)>> {
-    let name = std::ffi::CString::new(name).map_err(|_| nix::errno::Errno::EINVAL)?;
-    born(fd.as_fd(), &name, libc::AT_SYMLINK_NOFOLLOW)
-}
-
-fn born(fd: std::os::fd::BorrowedFd<'_>, path: &std::ffi::CStr, flags: i32) -> nix::Result<Option<(i64, u32)>> {
     use std::os::fd::AsRawFd;
     let mut found = std::mem::MaybeUninit::<libc::statx>::zeroed();
-    let fd = fd.as_raw_fd();
-    // SAFETY: statx reads the C string and writes one `statx` at the pointer, which comes from an
+    let fd = fd.as_fd().as_raw_fd();
+    // SAFETY: statx reads the empty C string and writes one `statx` at the pointer, which comes from an
     // exclusive reference to exactly one.
-    let result = unsafe { libc::statx(fd, path.as_ptr(), flags, libc::STATX_BTIME, found.as_mut_ptr()) };
+    let result = unsafe {
+        libc::statx(
+            fd,
+            c"".as_ptr(),
+            libc::AT_EMPTY_PATH,
+            libc::STATX_BTIME,
+            found.as_mut_ptr(),
+        )
+    };
     nix::errno::Errno::result(result)?;
     // SAFETY: the structure is plain integers, zeroed above, so it is initialised whatever statx filled in.
     let found = unsafe { found.assume_init() };

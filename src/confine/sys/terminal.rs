@@ -35,6 +35,18 @@ pub(crate) fn set_window_size(fd: impl AsFd, size: &Winsize) -> io::Result<()> {
     }
 }
 
+/// How many bytes a read of the pipe or terminal `fd` would find now.
+pub(crate) fn unread(fd: impl AsFd) -> io::Result<u64> {
+    let mut count: libc::c_int = 0;
+    // SAFETY: FIONREAD writes one `int` at the pointer, which comes from an exclusive reference to one.
+    let result = unsafe { libc::ioctl(fd.as_fd().as_raw_fd(), libc::FIONREAD, &raw mut count) };
+    if result == 0 {
+        Ok(u64::try_from(count).unwrap_or(0))
+    } else {
+        Err(io::Error::last_os_error())
+    }
+}
+
 /// The slave end of the pseudo-terminal `master`, opened without a path, so no `/dev/pts` can stand in its way.
 ///
 /// Close-on-exec, and not made the controlling terminal of the caller.

@@ -19,7 +19,8 @@ use super::message::{Message, NoMessage};
 use super::reply::{Reply, closing, empty, later, no_message, sentence, unauthorized};
 use super::sessions::{Coming, Sessions};
 use super::{Bounds, HttpSettings, HttpToken, health, origin};
-use crate::mcp::head::{self, Head, NO_MESSAGE};
+use crate::mcp::head::{self, Head, Kind, NO_MESSAGE};
+use crate::mcp::params::{self, WRONG_PARAMS};
 
 /// The header that names a session of the older revisions.
 pub(in crate::mcp) const SESSION: &str = "mcp-session-id";
@@ -185,6 +186,11 @@ impl<S: ServerHandler + Send + 'static> Gate<S> {
             Ok(message) => message,
             Err(none) => return not_understood(&bytes, none),
         };
+        if message != Message::Notice
+            && let Some(reply) = wrong_params(&bytes)
+        {
+            return reply;
+        }
         let room = match self.load.request(message, self.crowd_of(&parts.extensions)).await {
             Ok(room) => room,
             Err(none) => return refusal(none),
@@ -259,6 +265,17 @@ fn not_understood(body: &[u8], none: NoMessage) -> Reply {
         NoMessage::TooMany => (NO_MESSAGE, "Invalid Request: the message has more than 200000 values"),
     };
     no_message(head::refusal(head::answered(&kind, code), code, why))
+}
+
+/// The answer to a request with wrong parameters. It is one of JSON-RPC, and no failure of HTTP.
+fn wrong_params(body: &[u8]) -> Option<Reply> {
+    let why = params::wrong(body)?;
+    let Kind::Request(Some(id)) = Head::of(body).kind() else {
+        return None;
+    };
+    let mut reply = no_message(head::refusal(Some(&id), WRONG_PARAMS, &why));
+    *reply.status_mut() = StatusCode::OK;
+    Some(reply)
 }
 
 fn unreadable(unread: Unread) -> Reply {

@@ -8,6 +8,7 @@ mod lines;
 mod open;
 mod outbox;
 
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -21,6 +22,7 @@ use tokio::time::{Instant, timeout_at};
 use tokio_util::sync::CancellationToken;
 
 use super::head::{self, BUSY, Kind, NO_MESSAGE, refusal};
+use super::params::{self, WRONG_PARAMS};
 use super::streams::{self, Input};
 use lines::{Beyond, Heard, Lines};
 use open::{Begins, MOST_CALLS, Open};
@@ -70,13 +72,25 @@ impl Stdio {
     fn understood(&self, heard: Heard) -> Option<Received> {
         let Heard { head, text } = heard;
         let kind = head.kind();
+        let bound = |why: &'static str| (NO_MESSAGE, Cow::Borrowed(why));
         let (code, why) = match text {
-            Ok(text) => match serde_json::from_slice(&text) {
-                Ok(message) => return Some(message),
-                Err(_) => head::fault(&text, &kind),
-            },
-            Err(Beyond::Bytes) => (NO_MESSAGE, "Invalid Request: the message is longer than 16 MiB"),
-            Err(Beyond::Values) => (NO_MESSAGE, "Invalid Request: the message has more than 200000 values"),
+            Ok(text) => {
+                let read: Result<Received, _> = serde_json::from_slice(&text);
+                // Of most requests rmcp has read the parameters; the others are looked at.
+                let is_read = read.as_ref().is_ok_and(|message| !may_be_wrong(message));
+                let is_named = matches!(kind, Kind::Request(Some(_)));
+                let wrong = (is_named && !is_read).then(|| params::wrong(&text)).flatten();
+                match (read, wrong) {
+                    (_, Some(why)) => (WRONG_PARAMS, Cow::Owned(why)),
+                    (Ok(message), None) => return Some(message),
+                    (Err(_), None) => {
+                        let (code, why) = head::fault(&text, &kind);
+                        (code, Cow::Borrowed(why))
+                    }
+                }
+            }
+            Err(Beyond::Bytes) => bound("Invalid Request: the message is longer than 16 MiB"),
+            Err(Beyond::Values) => bound("Invalid Request: the message has more than 200000 values"),
         };
         match &kind {
             // Nobody answers what is no question. One that is not known may be of a later revision.
@@ -88,7 +102,7 @@ impl Stdio {
                 Some(JsonRpcMessage::error(error, Some(id)))
             }
             Kind::Request(_) | Kind::Notification | Kind::Answer(_) | Kind::Neither => {
-                self.outbox.refuse(refusal(head::answered(&kind, code), code, why));
+                self.outbox.refuse(refusal(head::answered(&kind, code), code, &why));
                 None
             }
         }
@@ -145,6 +159,18 @@ impl Stdio {
             Instant::now() + GRACE
         });
         let _unread = timeout_at(over, self.outbox.written()).await;
+    }
+}
+
+/// Whether it is a request whose parameters rmcp could not read: it takes it for another, or for one without any.
+fn may_be_wrong(message: &Received) -> bool {
+    match message {
+        JsonRpcMessage::Request(request) => match &request.request {
+            ClientRequest::CustomRequest(_) => true,
+            ClientRequest::ListToolsRequest(list) => list.params.is_none(),
+            _ => false,
+        },
+        JsonRpcMessage::Notification(_) | JsonRpcMessage::Response(_) | JsonRpcMessage::Error(_) => false,
     }
 }
 

@@ -13,7 +13,7 @@ use super::{Backend, Inspection};
 use crate::backend::host::{Hold, TreeLimit};
 use crate::backend::status::{ClauseStatus, Status};
 use crate::backend::survey::Survey;
-use crate::policy::BackendChoice;
+use crate::policy::{BackendChoice, NamePattern, Policy};
 use crate::profile::{Asked, Call, Profile, derive};
 use crate::tools::plan::{PlanError, hold_against};
 
@@ -24,6 +24,30 @@ pub struct Check {
     pub arrows: Vec<Arrow>,
     /// Each backend.
     pub backends: Vec<BackendCheck>,
+    /// Which names are protected.
+    pub protect: ProtectedNames,
+}
+
+/// Which names are protected: a list, and what the config makes of it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ProtectedNames {
+    /// The word of the config.
+    pub word: &'static str,
+    /// Those besides the list.
+    pub add: Vec<String>,
+    /// Those of the list that are not.
+    pub except: Vec<String>,
+}
+
+impl ProtectedNames {
+    fn of(policy: &Policy) -> Self {
+        let each = |names: &BTreeSet<NamePattern>| names.iter().map(ToString::to_string).collect();
+        Self {
+            word: policy.protect.word(),
+            add: each(&policy.names.add),
+            except: each(&policy.names.except),
+        }
+    }
 }
 
 /// One claim: what the right side permits, the left side permits.
@@ -181,7 +205,11 @@ impl Inspection {
             }
             backends.push(check);
         }
-        Check { arrows, backends }
+        Check {
+            arrows,
+            backends,
+            protect: ProtectedNames::of(&self.policy),
+        }
     }
 
     /// The backend that commands run in, as a session settles it: where the config leaves the choice, Landlock holds

@@ -45,7 +45,7 @@ pub fn hold(old: &Policy, new: &Policy, accepted: &[&Change]) -> Result<(), Stra
             .iter()
             .map(|(name, rule)| (name.clone(), rule.approval))
             .collect();
-        let protects = policy.protect.word();
+        let protects = (policy.protect.word(), &policy.names);
         let settings = (
             policy.deny_fallback,
             policy.residuals,
@@ -55,7 +55,7 @@ pub fn hold(old: &Policy, new: &Policy, accepted: &[&Change]) -> Result<(), Stra
             policy.backend,
             policy.channels.clone(),
         );
-        format!("{rules:?} {tools:?} {protects} {settings:?} {:?}", policy.audit.log)
+        format!("{rules:?} {tools:?} {protects:?} {settings:?} {:?}", policy.audit.log)
     };
     let undo = if accepted.contains(&&Change::Undo) {
         ProtectFallback::Undo

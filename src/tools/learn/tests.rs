@@ -5,6 +5,7 @@ use std::fs;
 use proptest::prelude::*;
 
 use super::gathered::Gathered;
+use super::wish::{Wish, wish};
 use super::*;
 use crate::approval::{ApprovalDecision, ApprovalRequest, Approver, ApproverError, Presentation};
 use crate::config::amend::{NewRoot, Widened, Writing, amend, load_amended};
@@ -246,6 +247,63 @@ fn many_places_tried_together_come_to_what_each_comes_to_alone_in_fewer_trials()
             2 => assert!(trials < one_by_one * 3 / 4, "{trials} of {one_by_one}"),
             _ => assert!(trials < one_by_one, "{trials} of {one_by_one}"),
         }
+    }
+}
+
+/// The names that a config adds count, and those that it takes off do not.
+#[test]
+fn what_is_proposed_keeps_to_the_names_that_the_config_protects() {
+    let temporary = tempfile::tempdir().unwrap();
+    let dir = AbsPath::new(fs::canonicalize(temporary.path()).unwrap()).unwrap();
+    for name in [".envrc", "deploy.sh", "plain"] {
+        fs::write(temporary.path().join(name), "x").unwrap();
+    }
+    let proposes = |protect: &str, name: &str, permitted: Permitted| {
+        let text = format!("extends: [system]\nsandbox:\n  protect: {protect}\n  paths: {{}}\n");
+        let file = temporary.path().join("agent.yaml");
+        let policy = load_amended(&file, &text, &context()).unwrap().policy;
+        let path = dir.child(name).unwrap();
+        let blocked = Blocked {
+            wanted: Wanted::Write,
+            what: path.to_string(),
+            times: 1,
+            by: Layer::Landlock,
+            clause: None,
+            origin: None,
+            change: Vec::new(),
+            notes: vec!["in the notes".to_owned()],
+            seen_by: Vec::new(),
+            subject: Subject::File(path, permitted),
+        };
+        match wish(&policy, &blocked) {
+            Wish::File(..) => "a root".to_owned(),
+            Wish::Nothing(why) => why,
+            other => format!("{other:?}"),
+        }
+    };
+    let changed = "{add: [deploy.sh], except: [.envrc]}";
+    for (protect, name, told) in [
+        ("default", ".envrc", "it is protected: "),
+        ("default", "deploy.sh", "a root"),
+        (changed, ".envrc", "a root"),
+        (changed, "deploy.sh", "it is protected: the config protects it"),
+        (changed, "plain", "a root"),
+        ("none", ".envrc", "a root"),
+    ] {
+        let found = proposes(protect, name, Permitted::No);
+        assert!(found.starts_with(told), "{protect} {name}: {found}");
+    }
+    // What the config permits, and something else holds.
+    for (protect, name, told) in [
+        ("default", ".envrc", "it is protected: "),
+        (changed, ".envrc", "in the notes"),
+        (changed, "deploy.sh", "it is protected: "),
+        ("none", ".envrc", "in the notes"),
+    ] {
+        assert!(
+            proposes(protect, name, Permitted::Yes).starts_with(told),
+            "{protect} {name}"
+        );
     }
 }
 

@@ -3,13 +3,14 @@
 use std::fs::FileType;
 
 use crate::config;
-use crate::confine::protect::{is_git_directory, protected_name};
+use crate::confine::protect::{is_git_directory, protected_by};
 use crate::policy::path::display;
 use crate::policy::{
     AbsPath, Access, HostList, HostRule, Network, Operation, Origin, Place, Policy, Right, Rights, Scope, UnixSockets,
 };
 use crate::tools::explain::{Blocked, Layer, Subject, Wanted};
 use crate::tools::inspect::explain::Permitted;
+use crate::tools::watched::names;
 
 /// What would permit a denial.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -51,7 +52,7 @@ pub(super) fn wish(policy: &Policy, blocked: &Blocked) -> Wish {
     match &blocked.subject {
         Subject::File(path, permitted) => match (blocked.by, permitted) {
             (Layer::Capabilities, _) | (_, Permitted::Approved) => told(),
-            (_, Permitted::Yes) => match protected_name(path.as_path()).filter(|_| changes(blocked.wanted)) {
+            (_, Permitted::Yes) => match protected(policy, path).filter(|_| changes(blocked.wanted)) {
                 Some(reason) => Wish::Nothing(format!("it is protected: {reason}")),
                 None => told(),
             },
@@ -193,7 +194,7 @@ fn written(policy: &Policy, path: AbsPath, scope: Scope, rights: Rights) -> Resu
     }
     let around = path.ancestors().find(|above| is_git_directory(above.as_path()));
     let protected = match scope {
-        Scope::File => protected_name(path.as_path()),
+        Scope::File => protected(policy, &path),
         Scope::Tree | Scope::Names => None,
     };
     match (around, protected) {
@@ -202,6 +203,12 @@ fn written(policy: &Policy, path: AbsPath, scope: Scope, rights: Rights) -> Resu
         (None, Some(reason)) => Err(format!("it is protected: {reason}")),
         (None, None) => Ok(Wish::File(path, scope, rights)),
     }
+}
+
+/// Why the config protects a path by its name, if it does.
+fn protected(policy: &Policy, path: &AbsPath) -> Option<String> {
+    policy.protect.files()?;
+    protected_by(&names(policy), path.as_path())
 }
 
 fn scope(kind: FileType) -> Result<Scope, String> {

@@ -91,9 +91,7 @@ fn what_git_does_to_a_config_every_day_passes() {
         &[&["remote", "remove", "up"]],
     ];
     for lines in each {
-        let mut found = scene.report(|s| lines.iter().for_each(|line| s.git(line)));
-        // Where submodules come from is for a person to say.
-        found.retain(|(path, _)| path != std::path::Path::new(".gitmodules"));
+        let found = scene.report(|s| lines.iter().for_each(|line| s.git(line)));
         assert_eq!(found, [], "{lines:?}");
     }
 }

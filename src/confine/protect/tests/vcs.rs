@@ -114,8 +114,7 @@ fn what_version_control_does_not_write_as_data_is_undone() {
                 s.write(data, "x");
             }
         });
-        let whole = if path.starts_with(".git/sl") { ".git/sl" } else { path };
-        assert_eq!(found, one(whole, What::Created), "{path}");
+        assert_eq!(found, one(path, What::Created), "{path}");
         assert!(!scene.exists(path), "{path}");
         assert!(
             scene.exists(".hg/store/x") && scene.exists(".git/sequencer/todo"),
@@ -229,4 +228,63 @@ fn the_work_tree_of_a_merge_of_notes_stays() {
     let path = ".git/NOTES_MERGE_WORKTREE/0123";
     assert_eq!(scene.report(|s| s.write(path, "conflict")), []);
     assert!(scene.exists(path));
+}
+
+#[test]
+fn the_settings_of_sapling_in_a_git_directory_stay_as_they_were() {
+    let scene = Scene::new();
+    scene.write(".git/sl/config", "[ui]\n");
+    scene.write(".git/sl/dirstate", "1");
+    let found = scene.report(|s| {
+        s.write(".git/sl/config", "[hooks]\nupdate = evil\n");
+        s.write(".git/sl/dirstate", "2");
+        s.write(".git/sl/store/x", "x");
+    });
+    assert_eq!(found, one(".git/sl/config", What::Changed));
+    assert_eq!(scene.read(".git/sl/config"), "[ui]\n");
+    assert_eq!(scene.read(".git/sl/dirstate"), "2");
+    assert!(scene.exists(".git/sl/store/x"));
+}
+
+#[test]
+fn a_copied_git_directory_brings_no_settings_of_its_work_tree() {
+    const EVIL: &str = "[core]\n\tfsmonitor = evil\n\tsparseCheckout = true\n";
+    let scene = Scene::new();
+    fs::remove_file(scene.at(".git/hooks/pre-push")).unwrap();
+    scene.git(&["config", "extensions.worktreeConfig", "true"]);
+    scene.git(&["worktree", "add", "-q", "tree"]);
+    let copy = |s: &Scene, from: &str, to: &str, names: &[&str]| {
+        for name in names {
+            s.write(format!("{to}/{name}"), fs::read(s.at(from).join(name)).unwrap());
+        }
+        s.write(format!("{to}/config.worktree"), EVIL);
+    };
+    // The one that holds everything.
+    let found = scene.report(|s| {
+        copy(s, ".git", "x/.git", &["HEAD", "config"]);
+        for name in ["objects", "refs"] {
+            fs::create_dir(s.at("x/.git").join(name)).unwrap();
+        }
+    });
+    assert_eq!(found, one("x/.git/config.worktree", What::Created));
+    let left = scene.read("x/.git/config.worktree");
+    assert!(left.contains("sparseCheckout") && !left.contains("evil"), "{left}");
+    // That of a further work tree, elsewhere and beside the others.
+    let names = ["HEAD", "gitdir", "commondir"];
+    let found = scene.report(|s| {
+        copy(s, ".git/worktrees/tree", "copy", &names[..2]);
+        s.write("copy/commondir", "../.git\n");
+        s.write("y/.git", "gitdir: ../copy\n");
+        copy(s, ".git/worktrees/tree", ".git/worktrees/z", &names);
+        s.write("z/.git", "gitdir: ../.git/worktrees/z\n");
+    });
+    assert!(found.contains(&("copy/commondir".into(), What::Created)), "{found:?}");
+    assert!(
+        found.contains(&(".git/worktrees/z/config.worktree".into(), What::Created)),
+        "{found:?}"
+    );
+    assert!(!scene.exists("copy/commondir"));
+    for path in ["copy/config.worktree", ".git/worktrees/z/config.worktree"] {
+        assert!(!scene.exists(path) || !scene.read(path).contains("evil"), "{path}");
+    }
 }

@@ -19,8 +19,9 @@ mod refs;
 #[cfg(test)]
 mod tests;
 mod tips;
+mod trees;
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
@@ -33,6 +34,7 @@ use super::place::Role;
 use super::roots::Root;
 use super::shown;
 use super::state::{Names, Seen, State, glance};
+use super::vcs::is_judged_text;
 use id::{Algorithm, Id};
 use reach::{Answer, Now, Question};
 pub(super) use tips::Tips;
@@ -51,6 +53,8 @@ pub(super) struct Tracked<'a> {
     record: &'a Record,
     tips: Option<&'a Tips>,
     known: HashMap<(u16, Vec<u8>), (Seen, Answer)>,
+    /// The `.git` files of further work trees that a command made, as far as they lead to where git leads them.
+    met: BTreeMap<(u16, Vec<u8>), State>,
     times: u8,
 }
 
@@ -80,6 +84,7 @@ impl<'a> Tracked<'a> {
             record,
             tips,
             known: HashMap::new(),
+            met: BTreeMap::new(),
             times: 0,
         }
     }
@@ -126,7 +131,7 @@ impl<'a> Tracked<'a> {
         seen: &Seen,
         all: impl Iterator<Item = (u16, &'n [u8], Role, Option<&'n State>)>,
     ) -> bool {
-        if role != Role::Name || self.tips.is_none_or(|tips| tips.repositories.is_empty()) {
+        if !may_be_tracked(role, path) || self.tips.is_none_or(|tips| tips.repositories.is_empty()) {
             return false;
         }
         let key = (root, path.to_vec());
@@ -142,7 +147,7 @@ impl<'a> Tracked<'a> {
 
     fn ask<'n>(&mut self, all: impl Iterator<Item = (u16, &'n [u8], Role, Option<&'n State>)>) {
         let mut asked: Vec<Asked> = Vec::new();
-        for (root, path, _, before) in all.filter(|(_, _, role, _)| *role == Role::Name) {
+        for (root, path, _, before) in all.filter(|(_, path, role, _)| may_be_tracked(*role, path)) {
             let Some(holder) = self.roots.get(usize::from(root)) else {
                 continue;
             };
@@ -238,14 +243,9 @@ impl<'a> Tracked<'a> {
             let entry = join(top, b".git");
             let found = match at(&entry, root) {
                 Some(repository) => Some((repository, b"HEAD".to_vec())),
-                None => match self
-                    .record
-                    .entries
-                    .iter()
-                    .find(|kept| kept.root == root && kept.path == entry)
-                {
+                None => match self.link(root, &entry) {
                     Some(link) => {
-                        let (number, git) = self.named(root, top, &link.state)?;
+                        let (number, git) = self.named(root, top, link)?;
                         let further = self.common(number, &git);
                         Some(match further {
                             Some((common, head)) => (at(&common, number)?, head),
@@ -296,18 +296,17 @@ impl<'a> Tracked<'a> {
 
     /// Of the git directory of a further work tree: the one whose refs and objects it shares, and which of its refs is HEAD.
     fn common(&self, root: u16, git: &[u8]) -> Option<(Vec<u8>, Vec<u8>)> {
-        let file = join(git, b"commondir");
-        let kept = self
-            .record
-            .entries
-            .iter()
-            .find(|kept| kept.root == root && kept.path == file)?;
+        let state = self.link(root, &join(git, b"commondir"))?;
         let (worktrees, name) = split(git);
         let (common, word) = split(worktrees);
-        let is_usual =
-            matches!(&kept.state, State::File { content, .. } if content == b"../..\n") && word == b"worktrees";
+        let is_usual = matches!(state, State::File { content, .. } if content == b"../..\n") && word == b"worktrees";
         is_usual.then(|| (common.to_vec(), [b"worktrees/", name, b"/HEAD"].concat()))
     }
+}
+
+/// Whether git may have put it there for a commit.
+fn may_be_tracked(role: Role, path: &[u8]) -> bool {
+    role == Role::Name || (role == Role::Judged && is_judged_text(split(path).1))
 }
 
 /// What is asked of a path in a repository of that kind.

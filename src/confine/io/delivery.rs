@@ -1,0 +1,65 @@
+//! How much of a command's output its reader has not taken, for the case that the reader is given up.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Counts the bytes of all streams of one command. Copies count together.
+#[derive(Debug, Clone, Default)]
+pub struct Delivery(Arc<Counts>);
+
+#[derive(Debug, Default)]
+struct Counts {
+    given: AtomicU64,
+    written: AtomicU64,
+    dropped: AtomicU64,
+}
+
+impl Delivery {
+    /// So many bytes are on their way to the reader.
+    pub(super) fn given(&self, bytes: usize) {
+        self.0.given.fetch_add(bytes as u64, Ordering::SeqCst);
+    }
+
+    /// The reader's pipe or terminal took so many of them.
+    pub(super) fn written(&self, bytes: usize) {
+        self.0.written.fetch_add(bytes as u64, Ordering::SeqCst);
+    }
+
+    /// So many bytes never got on their way.
+    pub(super) fn dropped(&self, bytes: u64) {
+        self.0.dropped.fetch_add(bytes, Ordering::SeqCst);
+    }
+
+    /// The bytes that a reader who does not read has not been given. None where everything that was on its way arrived: then the
+    /// rest was dropped because somebody wanted an end, and not for the reader.
+    pub fn undelivered(&self) -> u64 {
+        let Counts {
+            given,
+            written,
+            dropped,
+        } = &*self.0;
+        let stuck = given
+            .load(Ordering::SeqCst)
+            .saturating_sub(written.load(Ordering::SeqCst));
+        match stuck {
+            0 => 0,
+            stuck => stuck.saturating_add(dropped.load(Ordering::SeqCst)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_dropped_counts_only_where_the_reader_did_not_take_what_it_was_given() {
+        let delivery = Delivery::default();
+        delivery.given(10);
+        delivery.dropped(5);
+        delivery.clone().written(4);
+        assert_eq!(delivery.undelivered(), 11);
+        delivery.written(6);
+        assert_eq!(delivery.undelivered(), 0);
+    }
+}
