@@ -183,7 +183,7 @@ pub(super) async fn pass_on(
         let came = tokio::select! {
             came = asked => came.map_err(|error| match error {
                 rmcp::ServiceError::Timeout { .. } => ApproverError::TimedOut(patience),
-                error => ApproverError::NoDecision(error.to_string()),
+                error => ApproverError::NoDecision(said(&error.to_string())),
             }),
             () = cancelled.cancelled() => Err(ApproverError::Cancelled),
         };
@@ -197,6 +197,13 @@ pub(super) async fn pass_on(
         let _told = answer.send(came);
     }
     std::future::pending::<()>().await;
+}
+
+/// What a client says, for people: escaped, and the beginning of it.
+fn said(words: &str) -> String {
+    const MOST: usize = 400;
+    let beginning: String = words.chars().take(MOST).collect();
+    escape(beginning.as_bytes())
 }
 
 /// Asks the client by a request, and waits.

@@ -17,6 +17,7 @@ mod tests {
         what_an_earlier_command_wrote_is_named_when_it_becomes_of_interest [];
         what_comes_with_a_directory_that_is_moved_is_named [];
         a_link_to_what_is_passed_over_is_named [];
+        what_lies_in_a_directory_that_cannot_be_listed_is_named [];
         what_a_package_manager_regenerates_in_place_is_named [];
         directories_that_others_fill_are_passed_over [];
         what_a_clone_makes_of_git_is_not_named ["git"];
@@ -105,13 +106,24 @@ mod tests {
         assert_eq!(new(world, "chmod 700 pd q; echo x > pd/plain"), [""; 0]);
     }
 
+    fn what_lies_in_a_directory_that_cannot_be_listed_is_named(world: &Fixture) {
+        let line = "mkdir bin; echo x > bin/deploy; chmod 755 bin/deploy; chmod 311 bin";
+        assert_eq!(new(world, line), ["bin/deploy"]);
+        let bin = world.workspace().join("bin");
+        assert_eq!(fs::metadata(&bin).unwrap().permissions().mode() & 0o777, 0o311);
+        fs::set_permissions(bin, fs::Permissions::from_mode(0o755)).unwrap();
+        // What is called as others call their directories is none of these.
+        assert_eq!(new(world, "echo x > target; chmod 755 target"), ["target"]);
+    }
+
     fn a_link_to_what_is_passed_over_is_named(world: &Fixture) {
         executable(world, "node_modules/run");
         world.write("node_modules/evil/.npmrc", "");
         world.write("plain", "");
         let line =
             "ln -s node_modules/evil tools; ln -s node_modules/run lint.sh; ln -s plain other; ln -s nowhere dangling";
-        assert_eq!(new(world, line), ["lint.sh", "tools"]);
+        assert_eq!(new(world, line), ["dangling", "lint.sh", "tools"]);
+        assert_eq!(new(world, "ln -s node_modules vendor"), ["vendor"]);
     }
 
     fn what_a_package_manager_regenerates_in_place_is_named(world: &Fixture) {

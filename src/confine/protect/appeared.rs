@@ -135,7 +135,12 @@ impl Looking<'_> {
         if !(is_new || has_changed()) || !self.may_look() {
             return;
         }
-        let Ok(fd) = at::open_directory(&root.fd, &path) else {
+        let (parent, name) = split(&path);
+        let opened = at::insisting(&root.fd, parent, (!name.is_empty()).then_some(name), || {
+            at::open_directory(&root.fd, &path)
+        });
+        let Ok(fd) = opened else {
+            self.found.is_cut = true;
             return;
         };
         for (name, kind) in self.names(&fd, directory.context) {
@@ -170,7 +175,7 @@ impl Looking<'_> {
                 };
                 let verdict = self.patterns.judge(context, name, kind);
                 let is_plain = verdict.descend.is_none_or(|context| context.place == Place::Plain);
-                if verdict.protect.is_none() && is_plain && !is_passed_over(name) {
+                if verdict.protect.is_none() && is_plain && !(kind == Kind::Directory && is_passed_over(name)) {
                     found.push((name.to_vec(), kind));
                 }
             }
@@ -188,9 +193,13 @@ impl Looking<'_> {
         if !is_in_new && !self.is_since(&stat) {
             return false;
         }
-        // A link is what it leads to: that is only looked at.
-        let target = || fstatat(fd, name, AtFlags::empty()).ok();
-        let leads = || target().is_some_and(|target| is_executable(&target) || at::kind(&target) == libc::S_IFDIR);
+        // A link is what it leads to: that is only looked at. Where there is nothing, anything may come.
+        let target = || fstatat(fd, name, AtFlags::empty());
+        let leads = || {
+            target().map_or(true, |target| {
+                is_executable(&target) || at::kind(&target) == libc::S_IFDIR
+            })
+        };
         is_dotfile || is_executable(&stat) || (kind == Kind::Symlink && leads())
     }
 

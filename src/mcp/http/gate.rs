@@ -25,6 +25,9 @@ use crate::mcp::params::{self, WRONG_PARAMS};
 /// The header that names a session of the older revisions.
 pub(in crate::mcp) const SESSION: &str = "mcp-session-id";
 
+/// The first revision without sessions; their names are dates.
+const STATELESS: &str = "2026-07-28";
+
 /// What may be there once; of two, somebody on the way might believe the other.
 const ONCE: [&str; 8] = [
     "host",
@@ -186,7 +189,10 @@ impl<S: ServerHandler + Send + 'static> Gate<S> {
             Ok(message) => message,
             Err(none) => return not_understood(&bytes, none),
         };
+        // What a revision does not have is no matter of its parameters.
+        let is_unknown = message == Message::Initialize && is_stateless(&parts.headers);
         if message != Message::Notice
+            && !is_unknown
             && let Some(reply) = wrong_params(&bytes)
         {
             return reply;
@@ -242,6 +248,14 @@ fn session(headers: &HeaderMap) -> Option<&str> {
 fn ambiguous(headers: &HeaderMap) -> Option<Reply> {
     let twice = ONCE.iter().any(|name| headers.get_all(*name).iter().nth(1).is_some());
     twice.then(|| closing(sentence(StatusCode::BAD_REQUEST, "a header is there twice\n")))
+}
+
+/// Whether a request says that it is of a revision without sessions.
+fn is_stateless(headers: &HeaderMap) -> bool {
+    let named = headers
+        .get("mcp-protocol-version")
+        .and_then(|version| version.to_str().ok());
+    named.is_some_and(|version| version >= STATELESS)
 }
 
 fn is_json(headers: &HeaderMap) -> bool {

@@ -25,7 +25,7 @@ use super::head::{self, BUSY, Kind, NO_MESSAGE, refusal};
 use super::params::{self, WRONG_PARAMS};
 use super::streams::{self, Input};
 use lines::{Beyond, Heard, Lines};
-use open::{Begins, MOST_CALLS, Open};
+use open::{Begins, MOST_BYTES, MOST_CALLS, Open};
 use outbox::{Outbox, Rank, is_written};
 
 type Received = RxJsonRpcMessage<RoleServer>;
@@ -108,8 +108,8 @@ impl Stdio {
         }
     }
 
-    /// Whether a message is handed on.
-    fn admit(&mut self, message: &Received) -> Admit {
+    /// Whether a message of that length in bytes is handed on.
+    fn admit(&mut self, message: &Received, length: usize) -> Admit {
         match (message, self.begun) {
             (JsonRpcMessage::Request(request), _) => {
                 self.begun = Begun::Yes;
@@ -117,13 +117,14 @@ impl Stdio {
                     ClientRequest::CallToolRequest(_) => Rank::Data,
                     _ => Rank::Control,
                 };
-                match self.open.begin(&request.id, rank) {
+                match self.open.begin(&request.id, rank, length) {
                     Begins::Yes => return Admit::Yes,
                     // Not in the name of the other, whose answer is still to come.
                     Begins::Twice => self.refuse(None, NO_MESSAGE, "Invalid Request: there was a request with this id"),
                     Begins::Busy => {
                         let why = format!(
-                            "busy: {MOST_CALLS} calls are not answered yet, and nothing of this one was done; call again when some are"
+                            "busy: {MOST_CALLS} calls or {} MiB of them are not answered yet, and nothing of this one was done; call again when some are",
+                            MOST_BYTES >> 20
                         );
                         self.refuse(serde_json::to_string(&request.id).ok().as_deref(), BUSY, &why);
                     }
@@ -218,8 +219,9 @@ impl Transport<RoleServer> for Stdio {
         while self.over.is_none()
             && let Some(heard) = self.lines.next().await
         {
+            let length = heard.text.as_ref().map_or(0, Vec::len);
             if let Some(message) = self.understood(heard)
-                && self.admit(&message) == Admit::Yes
+                && self.admit(&message, length) == Admit::Yes
             {
                 return Some(message);
             }

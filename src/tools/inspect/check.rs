@@ -13,6 +13,7 @@ use super::{Backend, Inspection};
 use crate::backend::host::{Hold, TreeLimit};
 use crate::backend::status::{ClauseStatus, Status};
 use crate::backend::survey::Survey;
+use crate::policy::path::escape;
 use crate::policy::{BackendChoice, NamePattern, Policy};
 use crate::profile::{Asked, Call, Profile, derive};
 use crate::tools::plan::{PlanError, hold_against};
@@ -41,7 +42,8 @@ pub struct ProtectedNames {
 
 impl ProtectedNames {
     fn of(policy: &Policy) -> Self {
-        let each = |names: &BTreeSet<NamePattern>| names.iter().map(ToString::to_string).collect();
+        let each =
+            |names: &BTreeSet<NamePattern>| names.iter().map(|name| escape(name.to_string().as_bytes())).collect();
         Self {
             word: policy.protect.word(),
             add: each(&policy.names.add),
