@@ -27,6 +27,8 @@ use super::{ProtectError, shown};
 
 /// The name that leads a git directory to another one's settings.
 const COMMON: &[u8] = b"commondir";
+/// How often events are read before what they tell of is looked at: a full queue (16,384 events) of the longest names.
+const MOST_READS: usize = 1200;
 /// Longest text that leads somewhere.
 const LONGEST: u64 = 1 << 13;
 
@@ -168,9 +170,15 @@ impl Watch {
         all.into_iter().collect()
     }
 
-    /// Notes all that the kernel tells of.
+    /// Notes what the kernel tells of. A command can make more of it than is read: what is left is read next time, and what
+    /// was noted is looked at in between.
     fn hear(&mut self) {
-        while self.note(self.inotify.read_events()) {}
+        for _ in 0..MOST_READS {
+            let read = self.inotify.read_events();
+            if !self.note(read) {
+                return;
+            }
+        }
     }
 
     /// Notes what was read; whether there may be more.
