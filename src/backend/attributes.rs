@@ -32,6 +32,13 @@ pub enum Writable {
     File(OsString),
     /// The path and everything below it.
     Tree(OsString),
+    /// A directory that exists only inside, and everything below it but what clauses of their own speak of.
+    Private {
+        /// The directory.
+        at: OsString,
+        /// What others speak of, with everything below it.
+        except: Vec<OsString>,
+    },
 }
 
 /// One place where they may not.
@@ -55,9 +62,10 @@ pub enum Denied {
     },
 }
 
-/// The plan for the clauses of one profile.
-pub fn lower(grants: &[Grant], denies: &[Deny]) -> AttributePlan {
+/// The plan for the clauses of one profile, and a directory that exists only inside.
+pub fn lower(grants: &[Grant], denies: &[Deny], private: Option<&AbsPath>) -> AttributePlan {
     let mut writable: Vec<_> = grants.iter().filter_map(Writable::of).collect();
+    writable.extend(private.map(|at| Writable::private(at, grants)));
     writable.sort();
     writable.dedup();
     let mut forbidden: Vec<_> = denies.iter().filter_map(Denied::of).collect();
@@ -83,10 +91,14 @@ impl FileReach for AttributePlan {
 
     fn landmarks<'a>(&'a self, landmarks: &mut Landmarks<'a>) {
         for place in &self.writable {
-            let (Writable::File(at) | Writable::Tree(at)) = place;
-            if let Ok(path) = AbsPath::new(at) {
-                landmarks.owned(path);
-            }
+            let except = match place {
+                Writable::File(_) | Writable::Tree(_) => &[][..],
+                Writable::Private { except, .. } => except,
+            };
+            let paths = std::iter::once(place.at()).chain(except);
+            paths
+                .filter_map(|at| AbsPath::new(at).ok())
+                .for_each(|path| landmarks.owned(path));
         }
         for target in self.denied.iter().filter_map(|place| place.target().ok()) {
             match target {
@@ -98,10 +110,7 @@ impl FileReach for AttributePlan {
 
     /// [`AttributePlan::permits`] over an index.
     fn prepared(&self) -> Box<dyn Fn(&AbsPath) -> Reach + '_> {
-        let writable = by_place(&self.writable, |place| {
-            let (Writable::File(at) | Writable::Tree(at)) = place;
-            at
-        });
+        let writable = by_place(&self.writable, Writable::at);
         let denied = by_place(&self.denied, |place| {
             let (Denied::Tree(at) | Denied::Name { root: at, .. } | Denied::Suffix { root: at, .. }) = place;
             at
@@ -146,11 +155,30 @@ impl Writable {
         }
     }
 
-    /// A place that is no absolute path covers nothing.
+    fn private(at: &AbsPath, grants: &[Grant]) -> Self {
+        let bytes = |path: &AbsPath| path.as_path().as_os_str().to_owned();
+        let inside = grants.iter().map(|grant| &grant.path).filter(|path| path.is_below(at));
+        let mut except: Vec<OsString> = inside.map(bytes).collect();
+        except.sort();
+        except.dedup();
+        Self::Private { at: bytes(at), except }
+    }
+
+    const fn at(&self) -> &OsString {
+        let (Self::File(at) | Self::Tree(at) | Self::Private { at, .. }) = self;
+        at
+    }
+
+    /// A place that is no absolute path covers nothing, and so does one with such an exception.
     fn covers(&self, path: &AbsPath) -> bool {
+        let is_within = |at: &OsString| AbsPath::new(at).is_ok_and(|at| path.is_within(&at));
         match self {
             Self::File(at) => AbsPath::new(at).is_ok_and(|at| *path == at),
-            Self::Tree(at) => AbsPath::new(at).is_ok_and(|at| path.is_within(&at)),
+            Self::Tree(at) => is_within(at),
+            Self::Private { at, except } => {
+                let is_outside = |at: &OsString| AbsPath::new(at).is_ok_and(|at| !path.is_within(&at));
+                is_within(at) && except.iter().all(is_outside)
+            }
         }
     }
 }
@@ -212,7 +240,7 @@ mod tests {
 
     #[test]
     fn a_write_grant_permits_itself_and_below_but_no_sibling() {
-        let plan = lower(&[tree("/w", Rights::ALL)], &[]);
+        let plan = lower(&[tree("/w", Rights::ALL)], &[], None);
         assert!(plan.permits(&at("/w")));
         assert!(plan.permits(&at("/w/a/b")));
         assert!(plan.permits(&at(OsStr::from_bytes(b"/w/\xff\n\""))));
@@ -222,19 +250,19 @@ mod tests {
 
     #[test]
     fn no_grant_permits_nothing() {
-        assert!(!lower(&[], &[]).permits(&at("/")));
+        assert!(!lower(&[], &[], None).permits(&at("/")));
     }
 
     #[test]
     fn a_read_only_grant_gives_no_attribute_change() {
-        assert!(!lower(&[tree("/r", Rights::READ | Rights::EXECUTE)], &[]).permits(&at("/r/a")));
+        assert!(!lower(&[tree("/r", Rights::READ | Rights::EXECUTE)], &[], None).permits(&at("/r/a")));
     }
 
     #[test]
     fn a_file_grant_permits_that_file_alone() {
         let mut grant = tree("/d/f", Rights::WRITE);
         grant.scope = Scope::File;
-        let plan = lower(&[grant], &[]);
+        let plan = lower(&[grant], &[], None);
         assert!(plan.permits(&at("/d/f")));
         assert!(!plan.permits(&at("/d")));
         assert!(!plan.permits(&at("/d/f/x")));
@@ -244,7 +272,7 @@ mod tests {
     fn a_device_that_may_be_written_keeps_its_attributes() {
         let mut null = tree("/dev/null", Rights::READ | Rights::WRITE);
         null.scope = Scope::File;
-        assert!(!lower(&[null], &[]).permits(&at("/dev/null")));
+        assert!(!lower(&[null], &[], None).permits(&at("/dev/null")));
     }
 
     #[test]
@@ -255,7 +283,7 @@ mod tests {
         by_size.max_file_bytes = Some(1);
         let mut names = tree("/n", Rights::ALL);
         names.scope = Scope::Names;
-        assert_eq!(lower(&[by_suffix, by_size, names], &[]), AttributePlan::default());
+        assert_eq!(lower(&[by_suffix, by_size, names], &[], None), AttributePlan::default());
     }
 
     #[test]
@@ -264,7 +292,7 @@ mod tests {
             Deny::tree(at("/w/no"), Rights::WRITE, HERE),
             Deny::tree(at("/w/unread"), Rights::READ, HERE),
         ];
-        let plan = lower(&[tree("/w", Rights::ALL), tree("/w/no/in", Rights::ALL)], &denies);
+        let plan = lower(&[tree("/w", Rights::ALL), tree("/w/no/in", Rights::ALL)], &denies, None);
         assert!(!plan.permits(&at("/w/no")));
         assert!(!plan.permits(&at("/w/no/in/x")));
         assert!(plan.permits(&at("/w/nox")));
@@ -281,7 +309,7 @@ mod tests {
             ..Deny::tree(at("/"), Rights::WRITE, HERE)
         };
         let denies = [deny(Pattern::Name(".env".into())), deny(Pattern::Suffix(".pem".into()))];
-        let plan = lower(&[tree("/w", Rights::ALL)], &denies);
+        let plan = lower(&[tree("/w", Rights::ALL)], &denies, None);
         assert!(!plan.permits(&at("/w/a/.env")));
         assert!(!plan.permits(&at("/w/.env/below")));
         assert!(!plan.permits(&at("/w/a/k.pem")));
@@ -295,12 +323,26 @@ mod tests {
             beyond: Some(5),
             ..Deny::tree(at("/w/small"), Rights::ALL, HERE)
         }];
-        let plan = lower(&grants, &denies);
+        let plan = lower(&grants, &denies, None);
         for path in ["/", "/w", "/w/x", "/w/small", "/w/small/x", "/r", "/r/x"].map(at) {
             let given = grants.iter().map(|g| g.gives(Operation::Write, &path)).max().unwrap();
             let left = denies.iter().map(|d| d.leaves(Operation::Write, &path)).min().unwrap();
             assert!(!plan.permits(&path) || given.min(left) == Access::Full, "{path}");
         }
+    }
+
+    #[test]
+    fn a_private_directory_is_free_where_no_clause_speaks_of_a_place_in_it() {
+        let grants = [tree("/tmp/r", Rights::READ), tree("/tmp/r/w", Rights::ALL)];
+        let denies = [Deny::tree(at("/tmp/no"), Rights::WRITE, HERE)];
+        let plan = lower(&grants, &denies, Some(&at("/tmp")));
+        for free in ["/tmp", "/tmp/x", "/tmp/rx", "/tmp/r/w", "/tmp/r/w/x"] {
+            assert!(plan.permits(&at(free)), "{free}");
+        }
+        for kept in ["/", "/tmpx", "/tmp/r", "/tmp/r/x", "/tmp/no", "/tmp/no/x"] {
+            assert!(!plan.permits(&at(kept)), "{kept}");
+        }
+        assert!(!lower(&grants, &denies, None).permits(&at("/tmp/x")));
     }
 
     #[test]

@@ -48,7 +48,7 @@ pub struct Plan {
     /// What takes their place where somebody hears of a command's attempts: they refuse the same, and hand what is
     /// attempted and refused to the runner on its way.
     pub watched: Option<seccomp::Filters>,
-    /// Where attributes may be changed.
+    /// Where the broker lets attributes be changed.
     pub attributes: attributes::AttributePlan,
     /// The namespaces around all of it; `None` in the `landlock` regime.
     pub world: Option<World>,

@@ -16,11 +16,14 @@ use nix::unistd::{Pid, chdir, dup2_stderr, dup2_stdin, dup2_stdout, execve, getp
 use serde::{Deserialize, Serialize};
 
 use super::compiled::{Compiled, install};
+use super::io::InputKind;
 use super::protocol::{Afterwards, CommandLimits, Kind, Start, StartFailure, Step, Work};
 use super::ruleset::Speech;
 use super::selftest::{self, Canaries};
+use super::spare::may_be_given;
 use super::wire::{receive, send};
 use super::{ruleset, sys};
+use crate::backend::seccomp::Attributes;
 use crate::policy::path::display;
 
 /// What the child says before it becomes the command.
@@ -96,11 +99,12 @@ impl Command {
         }
         let Self {
             told,
-            compiled,
+            mut compiled,
             handover,
             runner,
             canaries,
         } = self;
+        let null = compiled.as_mut().and_then(|compiled| compiled.null.take());
         let confine = |becomes: Becomes| match compiled {
             Some(compiled) => confine(compiled, becomes, &handover, runner, &canaries),
             None => Ok(()),
@@ -108,7 +112,7 @@ impl Command {
         match told {
             Told::Now(task, _) => {
                 // Its terminal, which filters keep commands from taking, comes before them.
-                task.take()?;
+                task.take(null)?;
                 let words = task.words()?;
                 confine(Becomes::of(&task.start))?;
                 task.begin(&words)
@@ -116,7 +120,7 @@ impl Command {
             Told::Later(kind, orders, _) => {
                 confine(Becomes::waiting(kind))?;
                 let task = hear(kind, &orders)?;
-                task.take()?;
+                task.take(null)?;
                 let words = task.words()?;
                 task.begin(&words)
             }
@@ -128,7 +132,7 @@ impl Command {
 #[derive(Debug, Clone, Copy)]
 enum Becomes {
     /// A command.
-    Command,
+    Command(Attributes),
     /// One that may read its own files in /proc.
     CommandAtTerminal,
     /// Stockade's own file server.
@@ -137,16 +141,18 @@ enum Becomes {
 
 impl Becomes {
     fn of(start: &Start) -> Self {
-        match (&start.work, start.terminal) {
-            (Work::Command(_), false) => Self::Command,
-            (Work::Command(_), true) => Self::CommandAtTerminal,
+        match (&start.work, start.input) {
+            (Work::Command(_), InputKind::Pipe | InputKind::Null) => Self::Command(Attributes::Mounted),
+            // It lies on a mount of the host's.
+            (Work::Command(_), InputKind::File) => Self::Command(Attributes::Brokered),
+            (Work::Command(_), InputKind::Terminal) => Self::CommandAtTerminal,
             (Work::Files(_), _) => Self::Files,
         }
     }
 
     const fn waiting(kind: Kind) -> Self {
         match kind {
-            Kind::Command => Self::Command,
+            Kind::Command => Self::Command(Attributes::Mounted),
             Kind::Files => Self::Files,
         }
     }
@@ -160,29 +166,36 @@ fn confine(
     runner: Pid,
     canaries: &Canaries,
 ) -> Result<(), StartFailure> {
-    let Compiled { layer, plan, mark } = compiled;
+    let Compiled { layer, plan, mark, .. } = compiled;
     let layer = match becomes {
         // Compiled anew: a rule added to the shared ruleset would stay for every later command.
         Becomes::CommandAtTerminal => ruleset::with_own_process(ruleset::compile(&plan)?)?,
-        Becomes::Command | Becomes::Files => layer,
+        Becomes::Command(_) | Becomes::Files => layer,
     };
     // A file server executes nothing: no record is about it.
     let speech = match becomes {
-        Becomes::Command | Becomes::CommandAtTerminal => Speech::of_command(&plan.landlock, mark.as_ref()),
+        Becomes::Command(_) | Becomes::CommandAtTerminal => Speech::of_command(&plan.landlock, mark.as_ref()),
         Becomes::Files => Speech::silent(&plan.landlock),
     };
     ruleset::apply(layer, speech)?;
-    let tested = match becomes {
-        Becomes::Command | Becomes::CommandAtTerminal => {
-            let filters = &plan.watched.as_ref().unwrap_or(&plan.filters).command;
-            if let Some(listener) = install(filters)? {
+    let commanded = match becomes {
+        Becomes::Command(attributes) => Some(attributes),
+        // The mode of the terminal in which it runs is nobody else's.
+        Becomes::CommandAtTerminal => Some(Attributes::Mounted),
+        Becomes::Files => None,
+    };
+    let tested = match commanded {
+        Some(attributes) => {
+            let filters = plan.watched.as_ref().unwrap_or(&plan.filters);
+            if let Some(listener) = install(filters.of_command(attributes))? {
                 send(handover, &Handover::Listener, &[listener.as_raw_fd()])
                     .map_err(|error| StartFailure::new(Step::Broker, Errno::EIO, error.to_string()))?;
             }
-            selftest::command(canaries, runner, &plan.landlock)
+            let kept_by = filters.kept_by(attributes);
+            selftest::command(canaries, runner, &plan.landlock, kept_by)
         }
         // Stockade's own code: the worker's filters, which it stands in already, are for that.
-        Becomes::Files => selftest::layer(canaries, runner, &plan.landlock),
+        None => selftest::layer(canaries, runner, &plan.landlock),
     };
     tested.map_err(|hole| StartFailure::new(Step::SelfTest, Errno::EPERM, hole))
 }
@@ -191,7 +204,7 @@ fn confine(
 fn hear(kind: Kind, orders: &OwnedFd) -> Result<Task, StartFailure> {
     let failed = |why: String| StartFailure::new(Step::Setup, Errno::EPROTO, why);
     match receive::<(Start, Option<u64>)>(orders) {
-        Ok(Some(((start, _), _))) if start.work.kind() != kind || start.terminal => {
+        Ok(Some(((start, _), _))) if start.work.kind() != kind || !may_be_given(start.input) => {
             Err(failed("another kind of work, for another confinement".to_owned()))
         }
         Ok(Some(((start, most_tasks), streams))) => Ok(Task {
@@ -216,8 +229,8 @@ struct Words {
 
 impl Task {
     /// Takes its streams, its bounds and its directory.
-    fn take(&self) -> Result<(), StartFailure> {
-        self.take_streams()?;
+    fn take(&self, null: Option<OwnedFd>) -> Result<(), StartFailure> {
+        self.take_streams(null)?;
         set_limits(self.start.limits, self.most_tasks).map_err(StartFailure::at(Step::Limits))?;
         chdir(Path::new(&self.start.directory))
             .map_err(|errno| StartFailure::new(Step::Directory, errno, display(&self.start.directory)))
@@ -240,10 +253,12 @@ impl Task {
         }
     }
 
-    fn take_streams(&self) -> Result<(), StartFailure> {
+    fn take_streams(&self, null: Option<OwnedFd>) -> Result<(), StartFailure> {
         let at = StartFailure::at(Step::Streams);
         let [stdin, stdout, stderr] = &self.streams;
-        if self.start.terminal {
+        let null = null.filter(|_| self.start.input == InputKind::Null);
+        let stdin = null.as_ref().unwrap_or(stdin);
+        if self.start.input == InputKind::Terminal {
             sys::set_controlling_terminal(stdin.as_fd()).map_err(&at)?;
         }
         dup2_stdin(stdin).map_err(&at)?;
@@ -362,7 +377,7 @@ mod tests {
     use crate::confine::protocol::Watch;
 
     /// What a process of this kind makes of such a task.
-    fn heard(kind: Kind, work: Work, terminal: bool) -> Result<Task, StartFailure> {
+    fn heard(kind: Kind, work: Work, input: InputKind) -> Result<Task, StartFailure> {
         let (ours, theirs) = socketpair(AddressFamily::Unix, SockType::Stream, None, SockFlag::SOCK_CLOEXEC).unwrap();
         let start = Start {
             call: 1,
@@ -370,7 +385,7 @@ mod tests {
             environment: Vec::new(),
             directory: "/".into(),
             limits: CommandLimits::default(),
-            terminal,
+            input,
             afterwards: Afterwards::Waits,
         };
         let task = (start, None::<u64>);
@@ -382,15 +397,18 @@ mod tests {
     fn who_was_confined_for_one_kind_of_work_does_no_other() {
         let command = || Work::Command(vec!["true".into()]);
         let files = || Work::Files(Watch::ProtectedNames);
-        assert!(heard(Kind::Command, command(), false).is_ok());
-        assert!(heard(Kind::Files, files(), false).is_ok());
-        for (kind, work, terminal) in [
-            (Kind::Command, files(), false),
-            (Kind::Files, command(), false),
+        assert!(heard(Kind::Command, command(), InputKind::Pipe).is_ok());
+        assert!(heard(Kind::Command, command(), InputKind::Null).is_ok());
+        assert!(heard(Kind::Files, files(), InputKind::Pipe).is_ok());
+        for (kind, work, input) in [
+            (Kind::Command, files(), InputKind::Pipe),
+            (Kind::Files, command(), InputKind::Pipe),
             // Its layer would name the command's own files.
-            (Kind::Command, command(), true),
+            (Kind::Command, command(), InputKind::Terminal),
+            // Mounts would keep its attributes, and it lies on none of theirs.
+            (Kind::Command, command(), InputKind::File),
         ] {
-            assert_eq!(heard(kind, work, terminal).unwrap_err().step, Step::Setup);
+            assert_eq!(heard(kind, work, input).unwrap_err().step, Step::Setup);
         }
     }
 }

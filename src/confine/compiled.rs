@@ -4,8 +4,10 @@ use std::os::fd::OwnedFd;
 
 use landlock::RulesetCreated;
 use nix::errno::Errno;
+use nix::fcntl::{OFlag, open};
 use nix::sys::prctl;
 use nix::sys::signal::Signal;
+use nix::sys::stat::Mode;
 use nix::unistd::getppid;
 
 use super::filter::{self, FilterError};
@@ -25,6 +27,8 @@ pub(crate) struct Compiled {
     pub(crate) plan: Plan,
     /// Where a process says that it put on the layer of a command, where the kernel's records of its denials are read.
     pub(crate) mark: Option<OwnedFd>,
+    /// `/dev/null` as it is in here, where mounts keep attributes: the host's could be given another mode.
+    pub(crate) null: Option<OwnedFd>,
 }
 
 /// Enters the layer and the filters of the worker; what commands get of them.
@@ -54,6 +58,13 @@ pub(super) fn confine(
             ));
         }
     };
+    let null = match &plan.filters.mounted {
+        Some(_) => {
+            let null = open("/dev/null", OFlag::O_RDONLY | OFlag::O_CLOEXEC, Mode::empty());
+            Some(null.map_err(|errno| StartFailure::new(Step::Mounts, errno, "opening /dev/null"))?)
+        }
+        None => None,
+    };
     let speech = Speech::silent(&plan.landlock);
     let layer = ruleset::compile(&plan)?;
     let layer = match expected {
@@ -75,7 +86,15 @@ pub(super) fn confine(
     };
     let filters = &plan.watched.as_ref().unwrap_or(&plan.filters).worker;
     match install(filters)? {
-        None => Ok((Some(Compiled { layer, plan, mark }), mounts)),
+        None => {
+            let compiled = Compiled {
+                layer,
+                plan,
+                mark,
+                null,
+            };
+            Ok((Some(compiled), mounts))
+        }
         Some(_) => Err(StartFailure::new(
             Step::Seccomp,
             Errno::EINVAL,

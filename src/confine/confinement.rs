@@ -18,6 +18,7 @@ use super::dispatch::{Keeps, Pending, Waiter, dispatch};
 use super::error::ConfineError;
 use super::files::FileServer;
 use super::group::Group;
+use super::io::InputKind;
 use super::protocol::{
     Afterwards, Answer, CommandLimits, Counting, Expected, Inquiry, Offer, PutBack, Request, SetupMessage, Start, Work,
 };
@@ -62,8 +63,8 @@ pub struct Launch {
     pub limits: CommandLimits,
     /// Standard input, output and error.
     pub streams: [OwnedFd; 3],
-    /// Whether standard input is the pty that becomes its controlling terminal.
-    pub terminal: bool,
+    /// What standard input is.
+    pub input: InputKind,
     /// What the worker does when it has ended, where nothing of it was undone or could not be, and nothing else is under way.
     pub afterwards: Afterwards,
 }
@@ -220,7 +221,7 @@ impl Confinement {
             directory,
             limits,
             streams,
-            terminal,
+            input,
             afterwards,
         } = launch;
         self.calls += 1;
@@ -230,7 +231,7 @@ impl Confinement {
             environment,
             directory,
             limits,
-            terminal,
+            input,
             afterwards,
         };
         let mut descriptors: Vec<OwnedFd> = streams.into();

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::io::InputKind;
 use super::protocol::CommandLimits;
 
 /// What a worker is asked for at once.
@@ -19,11 +20,11 @@ pub enum Expected {
 
 impl Expected {
     /// A command, which gets a terminal or does not.
-    pub const fn command(at_terminal: bool, limits: CommandLimits) -> Self {
-        match (at_terminal, limits.is_counted()) {
-            (true, _) => Self::AtTerminal,
-            (false, false) => Self::Command,
-            (false, true) => Self::Nothing,
+    pub const fn command(input: InputKind, limits: CommandLimits) -> Self {
+        match (input, limits.is_counted()) {
+            (InputKind::Terminal, _) => Self::AtTerminal,
+            (InputKind::Pipe | InputKind::Null, false) => Self::Command,
+            (InputKind::Pipe | InputKind::Null, true) | (InputKind::File, _) => Self::Nothing,
         }
     }
 }

@@ -24,9 +24,9 @@ use rustix::fs::{AtFlags, StatxFlags, statx};
 
 use super::protocol::{StartFailure, Step};
 use super::sys;
-use crate::backend::World;
 use crate::backend::landlock::Beneath;
 use crate::backend::namespaces::{BindAccess, Step as MountStep};
+use crate::backend::{MadeBy, World};
 use crate::policy::path::display;
 
 /// `STATX_MNT_ID_UNIQUE`, which rustix does not name.
@@ -77,12 +77,12 @@ impl Mounts {
         }
         let mut numbers = Vec::new();
         for (path, step) in &last {
-            let mount = compare(path, step)?;
+            let mount = compare(path, step, &world.made_by)?;
             numbers.push(number_of(&mount).map(|number| (number, (*path).to_owned())));
         }
         for step in &world.mounts.steps {
             match step {
-                MountStep::Freeze { path } => drop(compare(path, step)?),
+                MountStep::Freeze { path } => drop(compare(path, step, &world.made_by)?),
                 MountStep::Bind { .. }
                 | MountStep::Copy { .. }
                 | MountStep::MaskDirectory { .. }
@@ -188,7 +188,7 @@ fn number_of(mount: &OwnedFd) -> Option<u64> {
 }
 
 /// What is mounted there, if that is what was planned.
-fn compare(path: &OsStr, step: &MountStep) -> Result<OwnedFd, StartFailure> {
+fn compare(path: &OsStr, step: &MountStep, made_by: &MadeBy) -> Result<OwnedFd, StartFailure> {
     let at = |errno| StartFailure::new(Step::Mounts, errno, display(path));
     let fd = open(
         path,
@@ -216,7 +216,7 @@ fn compare(path: &OsStr, step: &MountStep) -> Result<OwnedFd, StartFailure> {
         MountStep::Dev { .. } | MountStep::Tmp { .. } => is(TMPFS_MAGIC),
         MountStep::Symlink { .. } | MountStep::Freeze { .. } => true,
     };
-    let missing = flags(step).difference(system.flags());
+    let missing = flags(step, made_by).difference(system.flags());
     if !missing.is_empty() {
         let what = format!("{} is mounted without {missing:?}", display(path));
         return Err(StartFailure::new(Step::SelfTest, Errno::EPERM, what));
@@ -229,13 +229,16 @@ fn compare(path: &OsStr, step: &MountStep) -> Result<OwnedFd, StartFailure> {
 }
 
 /// What must not be possible on the mount of a step.
-fn flags(step: &MountStep) -> FsFlags {
+fn flags(step: &MountStep, made_by: &MadeBy) -> FsFlags {
     let safe = FsFlags::ST_NOSUID | FsFlags::ST_NODEV;
     match step {
-        MountStep::Bind { access, .. } => match access {
+        MountStep::Bind { access, beneath, .. } => match access {
             BindAccess::ReadOnly => safe | FsFlags::ST_RDONLY,
             BindAccess::Writable => safe,
-            BindAccess::Device => FsFlags::ST_NOSUID,
+            BindAccess::Device => match (made_by, beneath) {
+                (MadeBy::Stockade, Beneath::File) => FsFlags::ST_NOSUID | FsFlags::ST_RDONLY,
+                (MadeBy::Stockade, Beneath::Directory) | (MadeBy::Bwrap(_), _) => FsFlags::ST_NOSUID,
+            },
         },
         MountStep::MaskDirectory { .. } | MountStep::MaskFile { .. } | MountStep::Freeze { .. } => {
             safe | FsFlags::ST_RDONLY

@@ -106,9 +106,7 @@ impl ProtectedNames {
             guard.claim()
         };
         let claimed = self.guard.as_mut().map_or(Ok(()), ready);
-        // To walk a large tree takes seconds, in which nobody would see git being led elsewhere.
-        let is_watched = self.watch.is_some();
-        self.growth = self.guard.as_ref().filter(|_| !is_watched).map(protect::Growth::of);
+        self.growth = self.guard.as_ref().map(protect::Growth::of);
         claimed.map(|()| Recorded::Ready).map_err(|error| {
             // Nobody may settle what no command came for.
             let released = self.release().err();

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::attempted::Attempted;
 pub use super::expected::Expected;
 pub use super::failure::{StartFailure, Step};
+use super::io::InputKind;
 pub use super::place::Place;
 pub use super::protecting::{Covered, Covering, ProtectSetup, Violation};
 use crate::backend::Plan;
@@ -62,8 +63,8 @@ pub struct Start {
     pub directory: OsString,
     /// Its bounds.
     pub limits: CommandLimits,
-    /// Whether its standard input is the pty that becomes its controlling terminal.
-    pub terminal: bool,
+    /// What its standard input is.
+    pub input: InputKind,
     /// What the worker does when it has ended, where nothing of it was undone or could not be, and nothing else is under way.
     pub afterwards: Afterwards,
 }

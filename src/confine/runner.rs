@@ -21,6 +21,7 @@ use nix::unistd::{Pid, getpid, getppid};
 use super::broker::Attempts;
 use super::command::{Command, Told};
 use super::compiled::Compiled;
+use super::io::InputKind;
 use super::listening::{Around, Killed, Listening};
 use super::protocol::{Afterwards, End, RunnerReport, RunnerRequest, StartFailure, Step};
 use super::ruleset::Speech;
@@ -182,7 +183,10 @@ impl Standing {
         let (ours, theirs) =
             socketpair(AddressFamily::Unix, SockType::Stream, None, SockFlag::SOCK_CLOEXEC).map_err(at(Step::Fork))?;
         let (terminal, deadline) = match &told {
-            Told::Now(task, _) => (task.start.terminal, deadline(task.start.limits.timeout_ms)),
+            Told::Now(task, _) => (
+                task.start.input == InputKind::Terminal,
+                deadline(task.start.limits.timeout_ms),
+            ),
             Told::Later(..) => (false, None),
         };
         let runner = getpid();

@@ -13,14 +13,14 @@ use nix::mount::{MsFlags, mount};
 use nix::sched::{CloneFlags, unshare};
 use nix::sys::signal::kill;
 use nix::sys::socket::{AddressFamily, SockFlag, SockType, socket};
-use nix::sys::stat::{Mode, fstatat};
+use nix::sys::stat::{FchmodatFlags, Mode, fchmod, fchmodat, fstatat};
 use nix::unistd::Pid;
 
 use super::session::LOCK;
 use super::worker::Outside;
 use super::{ruleset, sys};
 use crate::backend::landlock::LandlockPlan;
-use crate::backend::seccomp::{Call, Filter, NATIVE_ARCH, Role, Verdict, stacked};
+use crate::backend::seccomp::{Attributes, Call, Filter, NATIVE_ARCH, Role, Verdict, stacked};
 use crate::backend::{Plan, World};
 use crate::policy::path::display;
 
@@ -199,16 +199,46 @@ pub(crate) fn layer(canaries: &Canaries, runner: Pid, plan: &LandlockPlan) -> Re
 }
 
 /// Tries what a command must not be able to do, in its own layer, before it is executed: nothing is put on afterwards.
-pub(crate) fn command(canaries: &Canaries, runner: Pid, plan: &LandlockPlan) -> Result<(), String> {
+pub(crate) fn command(
+    canaries: &Canaries,
+    runner: Pid,
+    plan: &LandlockPlan,
+    attributes: Attributes,
+) -> Result<(), String> {
     layer(canaries, runner, plan)?;
     let readable = open(&canaries.readable, OFlag::O_RDONLY | OFlag::O_CLOEXEC, Mode::empty())
         .map_err(|errno| format!("a file that is granted cannot be read ({})", errno.desc()))?;
-    match nix::sys::stat::fchmod(readable.as_fd(), Mode::from_bits_truncate(0o640)) {
-        Err(Errno::EPERM) => Ok(()),
-        Ok(()) => Err("attributes outside the writable roots can be changed".to_owned()),
-        Err(errno) => Err(format!(
-            "changing attributes outside fails for another reason: {}",
-            errno.desc()
-        )),
+    let refused = match attributes {
+        Attributes::Brokered => Errno::EPERM,
+        Attributes::Mounted => Errno::EROFS,
+    };
+    fails_with(
+        refused,
+        fchmod(readable.as_fd(), Mode::from_bits_truncate(0o640)),
+        "attributes outside the writable roots",
+    )?;
+    match attributes {
+        Attributes::Brokered => Ok(()),
+        // The modes are what they are everywhere: should it be possible, nothing changes.
+        Attributes::Mounted => [("/dev/null", 0o666), ("/proc/version", 0o444)]
+            .into_iter()
+            .try_for_each(|(path, mode)| {
+                let changed = fchmodat(
+                    AT_FDCWD,
+                    path,
+                    Mode::from_bits_truncate(mode),
+                    FchmodatFlags::FollowSymlink,
+                );
+                fails_with(refused, changed, path)
+            }),
+    }
+}
+
+/// Whether changing the attributes of something failed as it must.
+fn fails_with(refused: Errno, changed: nix::Result<()>, what: &str) -> Result<(), String> {
+    match changed {
+        Err(errno) if errno == refused => Ok(()),
+        Ok(()) => Err(format!("{what} can be changed")),
+        Err(errno) => Err(format!("changing {what} fails for another reason: {}", errno.desc())),
     }
 }

@@ -18,6 +18,7 @@ use nix::unistd::Pid;
 
 use super::command::{Task, Told};
 use super::compiled::Compiled;
+use super::io::InputKind;
 use super::listening::Around;
 use super::protocol::{Afterwards, Kind, RunnerRequest, Start, Watch};
 use super::wire::send;
@@ -150,14 +151,23 @@ impl Spare {
     }
 }
 
-/// What could have waited for this, if anything. What is made for a command alone cannot: a terminal's layer. And who reads files
+/// What could have waited for this, if anything. What is made for a command alone cannot: a terminal's layer, and the filters of
+/// one that is given a file open. And who reads files
 /// stays, so that it is not worth it.
 pub(super) fn could_wait(start: &Start, compiled: Option<&Compiled>) -> Option<Kind> {
     let could = may_wait(compiled)
         && start.work.watch() == Watch::ProtectedNames
-        && !start.terminal
+        && may_be_given(start.input)
         && !start.limits.is_counted();
     could.then_some(start.work.kind())
+}
+
+/// Whether who waits can be given such an input.
+pub(super) const fn may_be_given(input: InputKind) -> bool {
+    match input {
+        InputKind::Pipe | InputKind::Null => true,
+        InputKind::File | InputKind::Terminal => false,
+    }
 }
 
 /// Whether anything can wait for what it is to do: not where somebody looks on, which is made for one command, nor where nothing
@@ -183,7 +193,7 @@ mod tests {
                 environment: Vec::new(),
                 directory: "/".into(),
                 limits: CommandLimits::default(),
-                terminal: false,
+                input: InputKind::Pipe,
                 afterwards: Afterwards::Waits,
             },
             streams,

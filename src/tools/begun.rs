@@ -18,7 +18,7 @@ use super::network::{About, Asker, Bounds, Way};
 use super::permission::Permit;
 use super::shell::Meanwhile;
 use super::under_way::{unless_stopped, within_a_stop};
-use crate::confine::io::Hold;
+use crate::confine::io::{Hold, InputKind};
 use crate::confine::protocol::Work;
 use crate::confine::{ConfineError, Confinement, Expected, Launch, Running, Unlaunched};
 use crate::policy::AbsPath;
@@ -33,8 +33,8 @@ pub(super) struct Order<'a> {
     pub(super) meanwhile: &'a Meanwhile,
     /// What holds its streams up while somebody is asked.
     pub(super) hold: Hold,
-    /// Whether its standard input is a terminal that becomes its controlling one.
-    pub(super) terminal: bool,
+    /// What its standard input is.
+    pub(super) input: InputKind,
 }
 
 /// A command under way, and what is around it.
@@ -100,12 +100,12 @@ impl Executor {
             derived,
             meanwhile,
             hold,
-            terminal,
+            input,
         } = order;
         let profile = &derived.profile;
         // How many processes are counted may turn out otherwise, with the regime. Then the command makes its own.
         let limits = command_limits(&profile.limits, call.timeout, self.counting(profile));
-        let expected = Expected::command(*terminal, limits);
+        let expected = Expected::command(*input, limits);
         let mut worker = self
             .ready_worker(derived, expected, &permit.call.asked, &mut call.stops)
             .await?;
@@ -147,7 +147,7 @@ impl Executor {
             environment: self.environment(profile, &permit.search, &worker, &call.environment, way.as_ref()),
             directory: directory.as_path().as_os_str().to_owned(),
             limits,
-            terminal: *terminal,
+            input: *input,
             afterwards: self.afterwards,
             streams,
         };

@@ -5,7 +5,7 @@ use std::path::Path;
 use super::plan::{Ground, Walls};
 use crate::backend::World;
 use crate::backend::namespaces::NetworkNamespace;
-use crate::backend::seccomp::{self, Attempts, Copies, IpSockets, Role, Settings, UnixDomain};
+use crate::backend::seccomp::{self, Attempts, Attributes, Copies, IpSockets, Role, Settings, UnixDomain};
 use crate::confine::send_thread_off;
 use crate::policy::{Grant, Network, Right};
 use crate::profile::Profile;
@@ -18,7 +18,11 @@ pub(super) fn prepare_filters(profile: &Profile, ground: Ground) {
         Walls::Namespaces(_) | Walls::Landlock => Copies::None,
     };
     let of = |role| settings(profile, role, Attempts::Unseen, copies, ground);
-    seccomp::prepare([Role::Command, Role::Worker].map(of), send_thread_off);
+    let (command, worker) = (of(Role::Command), of(Role::Worker));
+    match ground.walls {
+        Walls::Landlock => seccomp::prepare([command, worker], send_thread_off),
+        Walls::Namespaces(_) => seccomp::prepare([mounted(command), command, worker], send_thread_off),
+    }
 }
 
 /// The same for the filters that most commands get.
@@ -28,7 +32,11 @@ pub(super) fn prepare_usual_filters(namespace: NetworkNamespace) {
         NetworkNamespace::Own | NetworkNamespace::Host => Copies::None,
     };
     let of = |role| usual(role, namespace, copies);
-    seccomp::prepare([Role::Command, Role::Worker].map(of), send_thread_off);
+    let (command, worker) = (of(Role::Command), of(Role::Worker));
+    match namespace {
+        NetworkNamespace::Host => seccomp::prepare([command, worker], send_thread_off),
+        NetworkNamespace::Own => seccomp::prepare([mounted(command), command, worker], send_thread_off),
+    }
 }
 
 /// Without network, in namespaces or on the machine's own.
@@ -39,6 +47,15 @@ pub(super) const fn usual(role: Role, namespace: NetworkNamespace, copies: Copie
         role,
         attempts: Attempts::Unseen,
         copies,
+        attributes: Attributes::Brokered,
+    }
+}
+
+/// The same for a command whose attribute calls mounts hold.
+pub(super) const fn mounted(settings: Settings) -> Settings {
+    Settings {
+        attributes: Attributes::Mounted,
+        ..settings
     }
 }
 
@@ -67,5 +84,6 @@ pub(super) fn settings(profile: &Profile, role: Role, attempts: Attempts, copies
             (Attempts::Unseen | Attempts::Watched | Attempts::WatchedWithLooks, _) => attempts,
         },
         copies,
+        attributes: Attributes::Brokered,
     }
 }

@@ -6,7 +6,7 @@ use std::hash::{Hash, Hasher};
 
 use sha2::{Digest, Sha256};
 
-use super::filters::{copies_in, settings};
+use super::filters::{copies_in, mounted, settings};
 use crate::backend::host::Maker;
 use crate::backend::landlock::{self, LandlockPlan};
 use crate::backend::namespaces::{NetworkNamespace, PrivateCopy};
@@ -193,7 +193,7 @@ impl Draft {
     pub fn prove(&self, profile: &Profile) -> Result<(), PlanError> {
         let plan = self.plan();
         match &plan.world {
-            None => landlock::validate(&plan.landlock, profile),
+            None => landlock::validate(&plan.landlock, profile).and_then(|()| files_within(&plan.attributes, profile)),
             Some(world) => {
                 let walls = namespaces::Walls {
                     argv: &world.mounts.render(),
@@ -202,18 +202,20 @@ impl Draft {
                     copies: &self.copies,
                     stage: &self.shown,
                 };
-                namespaces::validate(&walls, profile, &self.lowered.survey)
+                namespaces::validate(&walls, &plan.attributes, profile, &self.lowered.survey)
             }
         }
         .map_err(PlanError::WeakPlan)?;
-        files_within(&plan.attributes, profile).map_err(PlanError::WeakPlan)?;
         let watched = plan.watched.iter().map(|filters| (Attempts::Watched, filters));
         let copies = copies_in(plan.world.as_ref());
         for (attempts, filters) in std::iter::once((Attempts::Unseen, &plan.filters)).chain(watched) {
+            let held_to = |role| settings(profile, role, attempts, copies, self.ground);
             for role in [Role::Worker, Role::Command] {
-                let settings = settings(profile, role, attempts, copies, self.ground);
-                seccomp::hold(filters.of(role), settings).map_err(PlanError::WeakFilter)?;
+                seccomp::hold(filters.of(role), held_to(role)).map_err(PlanError::WeakFilter)?;
             }
+            let Some(stack) = filters.of_mounted() else { continue };
+            mounts_keep_attributes(plan, profile, &self.copies, &self.lowered.survey).map_err(PlanError::WeakPlan)?;
+            seccomp::hold(stack, mounted(held_to(Role::Command))).map_err(PlanError::WeakFilter)?;
         }
         Ok(())
     }
@@ -253,7 +255,18 @@ fn lower_namespaces(
             .collect(),
         exit: Exit::of(&profile.network),
     };
-    let plan = complete(layer, Some(world), profile, ground)?;
+    let mut plan = complete(layer, Some(world), profile, ground)?;
+    // Where mounts leave more to be changed, the broker judges.
+    if mounts_keep_attributes(&plan, profile, &around.copies, &survey).is_ok() {
+        let settings = settings(
+            profile,
+            Role::Command,
+            Attempts::Unseen,
+            copies_in(plan.world.as_ref()),
+            ground,
+        );
+        plan.filters.mounted = Some(seccomp::made(mounted(settings))?);
+    }
     Ok(Lowered { plan, statuses, survey })
 }
 
@@ -273,6 +286,22 @@ fn lower_landlock(seen: &Survey, profile: &Profile, ground: Ground) -> Result<Lo
     Ok(Lowered { plan, statuses, survey })
 }
 
+/// Whether mounts keep commands from changing attributes where the plan does not permit it.
+fn mounts_keep_attributes(
+    plan: &Plan,
+    profile: &Profile,
+    copies: &[PrivateCopy],
+    survey: &Survey,
+) -> Result<(), Witness> {
+    namespaces::attributes_within(
+        plan.world.as_ref(),
+        profile.unix_sockets,
+        copies,
+        &plan.attributes,
+        survey,
+    )
+}
+
 /// A layer and what else holds a command.
 fn complete(
     landlock: LandlockPlan,
@@ -286,17 +315,20 @@ fn complete(
         Ok(Filters {
             worker: made(Role::Worker, attempts)?,
             command: made(Role::Command, attempts)?,
+            mounted: None,
         })
     };
     let watched = match ground.attempts {
         Attempts::Unseen => None,
         Attempts::Watched | Attempts::WatchedWithLooks => Some(filters(Attempts::Watched)?),
     };
+    let private = world.as_ref().and_then(|world| world.mounts.private_directory());
+    let private = private.and_then(|at| AbsPath::new(at).ok());
     Ok(Plan {
         landlock,
         filters: filters(Attempts::Unseen)?,
         watched,
-        attributes: attributes::lower(&profile.grants, &profile.denies),
+        attributes: attributes::lower(&profile.grants, &profile.denies, private.as_ref()),
         world,
     })
 }

@@ -147,7 +147,7 @@ impl Executor {
             derived: &derived,
             meanwhile: &meanwhile,
             hold: parent.hold(),
-            terminal: child.controlling_terminal,
+            input: child.input,
         };
         let begun = self.begin(order, [child.stdin, child.stdout, child.stderr]).await?;
         let Begun {

@@ -11,6 +11,7 @@ mod tests {
     use std::os::unix::ffi::{OsStrExt, OsStringExt};
     use std::path::{Path, PathBuf};
 
+    use stockade::backend::attributes::AttributePlan;
     use stockade::backend::namespaces::reader::{Mount, read};
     use stockade::backend::namespaces::{Lowered, Options, Walls, lower, survey, validate};
     use stockade::backend::survey::Survey;
@@ -125,7 +126,7 @@ mod tests {
                 copies: &[],
                 stage: &[],
             };
-            validate(&walls, &self.profile, &survey).unwrap();
+            validate(&walls, &AttributePlan::default(), &self.profile, &survey).unwrap();
             (lowered, survey)
         }
 

@@ -20,7 +20,7 @@ mod tests {
     use nix::sys::termios::{LocalFlags, tcgetattr};
     use nix::unistd::pipe2;
     use stockade::confine::io::stdio::{Streams, prepare_from};
-    use stockade::confine::io::{ChildEnds, Cut, OutputMode, Relayed, Stdin};
+    use stockade::confine::io::{ChildEnds, Cut, InputKind, OutputMode, Relayed, Stdin};
 
     use crate::common::{PATIENCE, eventually};
 
@@ -37,7 +37,7 @@ mod tests {
     }
 
     fn spawn(ends: ChildEnds, line: &str) -> Child {
-        let mut command = if ends.controlling_terminal {
+        let mut command = if ends.input == InputKind::Terminal {
             // As the product does: whoever runs the tests in the background of a script has Ctrl-C ignored, and a
             // shell that starts so ignores it for good.
             let mut command = Command::new("env");
@@ -406,7 +406,7 @@ mod tests {
         let (mut person, user) = terminal();
         let before = tcgetattr(&user).unwrap();
         let (child, parent) = prepare_from(streams(&user, &user, &user), Stdin::Inherit, OutputMode::Stream).unwrap();
-        assert!(child.controlling_terminal);
+        assert_eq!(child.input, InputKind::Terminal);
         let mut child = spawn(
             child,
             "stty size; tty -s && echo is a tty; read name; echo hello $name; read _",

@@ -20,10 +20,20 @@ mod tests {
         a_thousand_queued_calls_are_answered_in_turn_and_memory_stays_bounded [];
     }
 
-    /// In a file system of memory, which takes some gigabytes of it.
     #[test]
     fn a_command_that_makes_four_million_directories_is_stopped_while_it_runs() {
-        let Some(world) = world_with(Actor::Root, Backend::Landlock, &["python3"]) else {
+        stops_a_command_that_makes_four_million_directories(Backend::Landlock, "landlock");
+    }
+
+    /// Behind covers, and what watches git meanwhile.
+    #[test]
+    fn a_command_that_makes_four_million_directories_is_stopped_while_it_runs_in_namespaces() {
+        stops_a_command_that_makes_four_million_directories(Backend::Namespaces, "namespaces");
+    }
+
+    /// In a file system of memory, which takes some gigabytes of it.
+    fn stops_a_command_that_makes_four_million_directories(backend: Backend, name: &str) {
+        let Some(world) = world_with(Actor::Root, backend, &["python3", "git"]) else {
             return;
         };
         let script = "\
@@ -39,8 +49,8 @@ open('over', 'w')
 ";
         world.write("script.py", script);
         let line = format!(
-            "mount --bind \"$HOME\" ~root && mkdir big && mount -t tmpfs -o size=90%,nr_inodes=9000000 none {there} && cp script.py {there} && cd {there} && \
-             {{ {program} run --backend landlock --json -c 'python3 script.py'; ls -A | grep -v '^[0-9]*$'; }}",
+            "mount --bind \"$HOME\" ~root && mkdir big && mount -t tmpfs -o size=90%,nr_inodes=9000000 none {there} && cp script.py {there} && cd {there} && git init -q && \
+             {{ {program} run --backend {name} --json -c 'python3 script.py'; ls -A | grep -v '^[0-9]*$'; }}",
             there = "/srv/workspace/big",
             program = own_mounts::PROGRAM,
         );
@@ -55,7 +65,7 @@ open('over', 'w')
         let why = outcome["reason"].as_str().or(outcome["why"].as_str()).unwrap();
         assert!(why.contains("more directories than"), "{why}");
         // It came to no end, and what it planted first is gone.
-        assert_eq!(left, "script.py\n");
+        assert_eq!(left, ".git\nscript.py\n");
     }
 
     const CONFIG: &str = "\

@@ -8,7 +8,9 @@ mod tests {
     use std::sync::LazyLock;
 
     use stockade::backend::namespaces::NetworkNamespace;
-    use stockade::backend::seccomp::{Attempts, Copies, IpSockets, Role, SeccompPlan, Settings, UnixDomain, lower};
+    use stockade::backend::seccomp::{
+        Attempts, Attributes, Copies, IpSockets, Role, SeccompPlan, Settings, UnixDomain, lower,
+    };
     use stockade::confine::filter;
     use stockade::policy::{Network, UnixSockets};
 
@@ -32,6 +34,7 @@ mod tests {
             role,
             attempts: Attempts::Unseen,
             copies: Copies::None,
+            attributes: Attributes::Brokered,
         }
     }
 

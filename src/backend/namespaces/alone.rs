@@ -49,7 +49,7 @@ impl FileReach for Alone<'_> {
                 || kind(path) == Some(Kind::Symlink);
             let is_file = kind(path).is_some_and(|kind| kind != Kind::Directory);
             // What the kernel tells of the whole machine is not the regime's; to be read is all it is there for.
-            if matches!(mount, Mount::Proc) && is_internal(path) && kind(path).is_some() {
+            if matches!(mount, Mount::Proc(_)) && is_internal(path) && kind(path).is_some() {
                 return Reach::of(|operation| match operation {
                     Operation::Read => Access::Full,
                     Operation::List if !is_file => Access::Full,

@@ -5,7 +5,7 @@
 //! `own` knows the mounts that the regime brings along (/proc, /dev, /tmp); [`lower()`] joins them with the
 //! Landlock layer for inside. [`reader`] interprets the rendered bytes, never the typed plan, and
 //! [`validate()`] holds what bytes and layer permit together against the profile; `alone` does so for the
-//! bytes by themselves.
+//! bytes by themselves; `attributes` says whether mounts alone keep attributes from changing outside.
 //!
 //! **One plan, two that carry it out.** Stockade itself does (`confine/namespaces`), or bwrap, which takes
 //! the bytes. One step of the plan is one option of bwrap, so what is read of the bytes holds for both.
@@ -23,6 +23,7 @@
 //! without leaving something on the host, so such a deny is refused or decomposed.
 
 mod alone;
+mod attributes;
 mod copies;
 mod hold;
 pub mod lower;
@@ -35,6 +36,7 @@ mod tests;
 mod validate;
 
 pub use alone::mounts_within;
+pub use attributes::attributes_within;
 pub use copies::PrivateCopy;
 pub use lower::{Lowered, OLDEST_ABI, Options, lower, survey, survey_after};
 pub use own::{OwnFileSystem, OwnRule};

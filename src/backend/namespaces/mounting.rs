@@ -350,15 +350,15 @@ impl Mounting<'_> {
         });
     }
 
-    /// Nothing more is made on the tmpfs of the plan, but for the private directory.
+    /// Nothing more is made on the tmpfs of the plan, but for the private directory, and nothing is changed in /proc.
     fn freeze(&mut self) {
-        let own = [DEV, "/"];
+        let own = [PROC, DEV, "/"];
         for path in own.into_iter().filter_map(|path| AbsPath::new(path).ok()) {
-            let is_tmpfs = match self.made.get(&path) {
+            let is_own = match self.made.get(&path) {
                 Some(shown) => *shown == Shown::Nothing,
                 None => path == AbsPath::root(),
             };
-            if is_tmpfs {
+            if is_own {
                 self.steps.push(Step::Freeze {
                     path: path.as_path().as_os_str().to_owned(),
                 });

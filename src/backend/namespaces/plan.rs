@@ -47,7 +47,7 @@ pub enum BindAccess {
     ReadOnly,
     /// Files are changed; devices do not act.
     Writable,
-    /// Devices act.
+    /// Devices act. Where Stockade carries the plan out, a device by itself is read-only otherwise: its mode is not changed.
     Device,
 }
 
@@ -144,6 +144,21 @@ pub const MOST_ARGUMENTS: usize = 9_000;
 pub const MOST_PROTECTED: usize = 512;
 
 impl MountPlan {
+    /// The private directory in memory, if there is one.
+    pub fn private_directory(&self) -> Option<&OsStr> {
+        self.steps.iter().find_map(|step| match step {
+            Step::Tmp { path, .. } => Some(path.as_os_str()),
+            Step::Bind { .. }
+            | Step::Copy { .. }
+            | Step::MaskDirectory { .. }
+            | Step::MaskFile { .. }
+            | Step::Symlink { .. }
+            | Step::Proc { .. }
+            | Step::Dev { .. }
+            | Step::Freeze { .. } => None,
+        })
+    }
+
     /// The private copies: where they are shown, device and inode, and what they are.
     pub fn copies(&self) -> impl Iterator<Item = (&OsStr, (u64, u64), Beneath)> {
         self.steps.iter().filter_map(|step| match step {

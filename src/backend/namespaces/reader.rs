@@ -32,7 +32,7 @@ pub enum Mount {
     /// An empty directory in memory.
     Tmpfs(Frozen),
     /// A /proc of the namespace's own.
-    Proc,
+    Proc(Frozen),
     /// A /dev of the namespace's own.
     Dev(Frozen),
 }
@@ -42,12 +42,12 @@ impl Mount {
     const fn hides(self) -> bool {
         match self {
             Self::Mask | Self::Tmpfs(_) => true,
-            Self::Host(_) | Self::Copy | Self::Proc | Self::Dev(_) => false,
+            Self::Host(_) | Self::Copy | Self::Proc(_) | Self::Dev(_) => false,
         }
     }
 }
 
-/// Whether something can still be made on a tmpfs.
+/// Whether something can still be changed there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Frozen {
     /// It can.
@@ -138,7 +138,7 @@ impl Reader<'_> {
             b"--ro-bind" => self.bind(value()?, value()?, BindAccess::ReadOnly)?,
             b"--bind" => self.bind(value()?, value()?, BindAccess::Writable)?,
             b"--dev-bind" => self.bind(value()?, value()?, BindAccess::Device)?,
-            b"--proc" => self.place(value()?, Mount::Proc, IsDirectory::Yes)?,
+            b"--proc" => self.place(value()?, Mount::Proc(Frozen::No), IsDirectory::Yes)?,
             b"--dev" => self.place(value()?, Mount::Dev(Frozen::No), IsDirectory::Yes)?,
             b"--remount-ro" => self.freeze(value()?)?,
             b"--symlink" => {
@@ -205,7 +205,8 @@ impl Reader<'_> {
             Mount::Host(BindAccess::ReadOnly | BindAccess::Writable) => Mount::Host(BindAccess::ReadOnly),
             Mount::Tmpfs(_) => Mount::Tmpfs(Frozen::Yes),
             Mount::Dev(_) => Mount::Dev(Frozen::Yes),
-            Mount::Host(BindAccess::Device) | Mount::Copy | Mount::Mask | Mount::Proc => {
+            Mount::Proc(_) => Mount::Proc(Frozen::Yes),
+            Mount::Host(BindAccess::Device) | Mount::Copy | Mount::Mask => {
                 return Err(refused(format!("--remount-ro of {point}")));
             }
         };
@@ -243,10 +244,10 @@ impl Reader<'_> {
             Some((_, Mount::Host(_))) if self.is_there(&point, is_directory) => {}
             Some((_, Mount::Host(_))) => return Err(refused(format!("a mount point made on the host at {point}"))),
             // Covers alone.
-            Some((_, Mount::Proc)) if mount.hides() && self.is_there(&point, is_directory) => {}
+            Some((_, Mount::Proc(_))) if mount.hides() && self.is_there(&point, is_directory) => {}
             Some((
                 _,
-                Mount::Copy | Mount::Mask | Mount::Proc | Mount::Tmpfs(Frozen::Yes) | Mount::Dev(Frozen::Yes),
+                Mount::Copy | Mount::Mask | Mount::Proc(_) | Mount::Tmpfs(Frozen::Yes) | Mount::Dev(Frozen::Yes),
             ))
             | None => {
                 return Err(refused(format!("a mount at {point}, where none can be made")));
@@ -310,7 +311,7 @@ impl View {
         let mounts = self.index();
         move |path| match Mount::around(&mounts, path) {
             Mount::Mask | Mount::Tmpfs(_) | Mount::Dev(_) => true,
-            Mount::Host(_) | Mount::Copy | Mount::Proc => false,
+            Mount::Host(_) | Mount::Copy | Mount::Proc(_) => false,
         }
     }
 
@@ -330,7 +331,7 @@ impl Mount {
     pub(super) const fn is_of_the_host(self) -> bool {
         match self {
             Self::Host(_) | Self::Copy => true,
-            Self::Mask | Self::Tmpfs(_) | Self::Proc | Self::Dev(_) => false,
+            Self::Mask | Self::Tmpfs(_) | Self::Proc(_) | Self::Dev(_) => false,
         }
     }
 
@@ -338,10 +339,10 @@ impl Mount {
     pub(super) fn reach(self, path: &AbsPath) -> Reach {
         Reach::of(|operation| {
             let permitted = match self {
-                Self::Host(BindAccess::ReadOnly) => operation != Operation::Write,
+                Self::Host(BindAccess::ReadOnly) | Self::Proc(Frozen::Yes) => operation != Operation::Write,
                 Self::Host(BindAccess::Writable | BindAccess::Device)
                 | Self::Copy
-                | Self::Proc
+                | Self::Proc(Frozen::No)
                 | Self::Tmpfs(Frozen::No)
                 | Self::Dev(Frozen::No) => true,
                 Self::Mask | Self::Tmpfs(Frozen::Yes) => false,

@@ -5,8 +5,11 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 
 use super::*;
+use crate::backend::attributes::{self, AttributePlan};
+use crate::backend::landlock::Beneath;
 use crate::backend::status::{Refusal, Status};
 use crate::backend::survey::{Kind, Link, Node, Survey};
+use crate::backend::{Exit, MadeBy, World};
 use crate::policy::{
     AbsPath, Deny, DenyFallback, Environment, Grant, Identity, Limits, Network, Origin, Pattern, Residuals, Rights,
     Scope, Suffix, Target, UnixSockets,
@@ -151,7 +154,7 @@ fn check_against(profile: &Profile, survey: &Survey, lowered: &Lowered, argv: &[
         copies: &[],
         stage: &[],
     };
-    validate(&walls, profile, survey).map_err(|witness| witness.to_string())
+    validate(&walls, &AttributePlan::default(), profile, survey).map_err(|witness| witness.to_string())
 }
 
 /// One option a line.
@@ -202,6 +205,7 @@ fn a_plan_in_full() {
     --tmpfs /w/keys
     --remount-ro /w/keys
     --symlink usr/bin /bin
+    --remount-ro /proc
     --remount-ro /dev
     --remount-ro /
     ");
@@ -244,6 +248,77 @@ fn what_is_rendered_is_what_the_descriptor_carries() {
             .map(|word| word.as_bytes())
             .eq(arguments.iter().copied())
     );
+}
+
+/// What mounts leave to be changed of attributes, beyond what the plan for a profile with these grants more permits.
+fn attributes_left(steps: impl FnOnce(&mut Vec<Step>), grants: &[Grant]) -> Result<(), String> {
+    let mut profile = profile();
+    profile.grants.extend_from_slice(grants);
+    let mut mounts = lower(&profile, &machine(), &options()).unwrap().plan;
+    steps(&mut mounts.steps);
+    let attributes = attributes::lower(&profile.grants, &profile.denies, Some(&path("/tmp")));
+    let world = World {
+        made_by: MadeBy::Stockade,
+        mounts,
+        own: Vec::new(),
+        protected: Vec::new(),
+        exit: Exit::None,
+    };
+    attributes_within(Some(&world), UnixSockets::None, &[], &attributes, &machine()).map_err(|left| left.to_string())
+}
+
+#[test]
+fn mounts_keep_attributes_where_nothing_else_is_left_to_be_changed() {
+    assert_eq!(attributes_left(|_| (), &[]), Ok(()));
+    let bind = |at: &str, access, beneath| Step::Bind {
+        path: at.into(),
+        access,
+        device: 1,
+        inode: 2,
+        beneath,
+    };
+    let writable = |at: &'static str| {
+        move |steps: &mut Vec<Step>| {
+            let found = steps
+                .iter_mut()
+                .find(|step| matches!(step, Step::Bind { path, .. } if path == at));
+            *found.unwrap() = bind(at, BindAccess::Writable, Beneath::Directory);
+        }
+    };
+    for at in ["/ro", "/usr", "/w/a/b/lib"] {
+        assert!(attributes_left(writable(at), &[]).unwrap_err().contains(at), "{at}");
+    }
+    let thawed = |steps: &mut Vec<Step>| steps.retain(|step| !matches!(step, Step::Freeze { path } if path == "/proc"));
+    assert!(attributes_left(thawed, &[]).unwrap_err().contains("/proc"));
+    // A rule of Landlock narrows what is written there, and says nothing of attributes.
+    let narrow = Grant {
+        suffixes: Some([Suffix::new(".pem").unwrap()].into_iter().collect()),
+        ..Grant::tree(path("/ro"), Rights::ALL, origin())
+    };
+    assert!(attributes_left(|_| (), &[narrow]).unwrap_err().contains("/ro/x.pem"));
+}
+
+#[test]
+fn the_broker_keeps_attributes_where_mounts_are_not_enough() {
+    let attributes = attributes::lower(&profile().grants, &profile().denies, Some(&path("/tmp")));
+    let world = |made_by| World {
+        made_by,
+        mounts: lowered().plan,
+        own: Vec::new(),
+        protected: Vec::new(),
+        exit: Exit::None,
+    };
+    let kept = |world: Option<World>, sockets| {
+        attributes_within(world.as_ref(), sockets, &[], &attributes, &machine()).is_ok()
+    };
+    assert!(kept(Some(world(MadeBy::Stockade)), UnixSockets::None));
+    assert!(!kept(
+        Some(world(MadeBy::Bwrap("/usr/bin/bwrap".into()))),
+        UnixSockets::None
+    ));
+    assert!(!kept(Some(world(MadeBy::Stockade)), UnixSockets::All));
+    assert!(!kept(Some(world(MadeBy::Stockade)), UnixSockets::WithinRoots));
+    assert!(!kept(None, UnixSockets::None));
 }
 
 #[test]
@@ -292,6 +367,7 @@ fn every_hand_weakened_plan_is_caught_with_a_witness() {
     a link over a mount: a link made at /w: permitted by the mounts, not by the profile
     the root is left open: a root directory to write in: permitted by the mounts, not by the profile
     /dev is left open: another /dev: permitted by the mounts, not by the profile
+    /proc is left open: changing what the kernel tells in /proc: permitted by the mounts, not by the profile
     the host's /proc: the host's processes in /proc: permitted by the mounts, not by the profile
     capabilities: capabilities over the mounts: permitted by the mounts, not by the profile
     the host's network: the host's net namespace: permitted by the mounts, not by the profile
@@ -433,6 +509,7 @@ fn hurt(sound: &[OsString]) -> Vec<(&'static str, Vec<OsString>)> {
         ("a link over a mount", more(&["--symlink", "/", "/w"])),
         ("the root is left open", without("--remount-ro", "/", 2)),
         ("/dev is left open", without("--remount-ro", "/dev", 2)),
+        ("/proc is left open", without("--remount-ro", "/proc", 2)),
         ("the host's /proc", without("--proc", "/proc", 2)),
         ("capabilities", without("--cap-drop", "ALL", 2)),
         ("the host's network", flag("--unshare-net")),
@@ -626,7 +703,7 @@ fn abstract_sockets_of_the_host_are_kept_out_by_a_scope_or_a_network_namespace_o
             copies: &[],
             stage: &[],
         };
-        validate(&walls, &open, &machine())
+        validate(&walls, &AttributePlan::default(), &open, &machine())
     };
     assert_eq!(valid(6), Ok(()));
     // The proof refuses it by itself.
@@ -656,7 +733,7 @@ fn a_single_file_in_tmp_is_granted_and_the_rest_stays_private() {
             copies: &[],
             stage: &[],
         };
-        validate(&walls, &single, &survey)
+        validate(&walls, &AttributePlan::default(), &single, &survey)
     };
     assert_eq!(holds(&argv), Ok(()));
     assert!(lowered.own.iter().any(|rule| rule.path == "/tmp"));
@@ -704,5 +781,5 @@ fn names_of_any_bytes_pass_through_unchanged() {
         copies: &[],
         stage: &[],
     };
-    assert_eq!(validate(&walls, &hidden, &survey), Ok(()));
+    assert_eq!(validate(&walls, &AttributePlan::default(), &hidden, &survey), Ok(()));
 }

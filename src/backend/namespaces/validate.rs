@@ -13,6 +13,7 @@ use super::lower::OLDEST_ABI;
 use super::own::{DEV, OwnFileSystem, OwnRule, PROC, TMP, Tmp, WithOwn, in_own, is_internal};
 use super::plan::BindAccess;
 use super::reader::{Frozen, Mount, PLAN, View, read, refused};
+use crate::backend::attributes::AttributePlan;
 use crate::backend::landlock::reader::{rules_sound, sockets_within};
 use crate::backend::landlock::rights::{RESOLVE_UNIX, SCOPE_ABI};
 use crate::backend::landlock::{Beneath, LandlockPlan, Rule};
@@ -37,8 +38,13 @@ pub struct Walls<'a> {
     pub stage: &'a [AbsPath],
 }
 
-/// Holds the walls against the profile, on the disk that was surveyed.
-pub fn validate(walls: &Walls<'_>, profile: &Profile, survey: &Survey) -> Result<(), Witness> {
+/// Holds the walls, and where attributes may be changed inside, against the profile, on the disk that was surveyed.
+pub fn validate(
+    walls: &Walls<'_>,
+    attributes: &AttributePlan,
+    profile: &Profile,
+    survey: &Survey,
+) -> Result<(), Witness> {
     let pair = Pair::read(walls, survey)?;
     let view = &pair.view;
     surroundings(view, profile)?;
@@ -61,6 +67,7 @@ pub fn validate(walls: &Walls<'_>, profile: &Profile, survey: &Survey) -> Result
     let together = || {
         pair.nodes_within(&permitted)
             .and_then(|()| files_within(&pair, &permitted))
+            .and_then(|()| files_within(attributes, &permitted))
     };
     let apart = || alone(view, walls.stage, profile, survey);
     if view.mounts.len() < MANY {
@@ -80,7 +87,7 @@ const MANY: usize = 256;
 fn tmp_of(view: &View) -> Tmp {
     match AbsPath::new(TMP).ok().and_then(|top| view.mounts.get(&top)) {
         Some(Mount::Tmpfs(_)) => Tmp::Private,
-        Some(Mount::Host(_) | Mount::Copy | Mount::Mask | Mount::Proc | Mount::Dev(_)) | None => Tmp::Granted,
+        Some(Mount::Host(_) | Mount::Copy | Mount::Mask | Mount::Proc(_) | Mount::Dev(_)) | None => Tmp::Granted,
     }
 }
 
@@ -103,8 +110,11 @@ pub(super) fn surroundings(view: &View, profile: &Profile) -> Result<(), Witness
             .ok()
             .and_then(|path| view.around(&path).map(|(_, mount)| mount))
     };
-    if at(PROC) != Some(Mount::Proc) {
-        return Err(refused("the host's processes in /proc".to_owned()));
+    match at(PROC) {
+        Some(Mount::Proc(Frozen::Yes)) => {}
+        // What its owner changes there, modes among it, is changed in every /proc.
+        Some(Mount::Proc(Frozen::No)) => return Err(refused("changing what the kernel tells in /proc".to_owned())),
+        Some(_) | None => return Err(refused("the host's processes in /proc".to_owned())),
     }
     match at(DEV) {
         Some(Mount::Dev(Frozen::Yes) | Mount::Host(BindAccess::Device)) => {}
@@ -131,7 +141,7 @@ pub(super) fn pinned(view: &View) -> Result<(), Witness> {
             | Mount::Copy
             | Mount::Mask
             | Mount::Tmpfs(_)
-            | Mount::Proc
+            | Mount::Proc(_)
             | Mount::Dev(_) => false,
         };
         if movable {
@@ -148,7 +158,7 @@ fn own_sound(own: &[OwnRule], view: &View, profile: &Profile) -> Result<(), Witn
             .filter(|path| path.as_bytes() == rule.path.as_encoded_bytes());
         let place = place.ok_or_else(|| refused("a rule on a path that is not normal".to_owned()))?;
         let fits = match (view.mounts.get(&place), rule.file_system) {
-            (Some(Mount::Proc), OwnFileSystem::Proc) => rule.access & RESOLVE_UNIX == 0,
+            (Some(Mount::Proc(_)), OwnFileSystem::Proc) => rule.access & RESOLVE_UNIX == 0,
             (Some(Mount::Tmpfs(_)), OwnFileSystem::Tmpfs) => {
                 rule.access & RESOLVE_UNIX == 0
                     || profile.unix_sockets == UnixSockets::All && rule.access == RESOLVE_UNIX
@@ -258,7 +268,7 @@ impl FileReach for Pair<'_> {
             let (mounts, rules) = (mount.reach(path), layer(path));
             let both = Reach::of(|operation| mounts.get(operation).min(rules.get(operation)));
             // What this user could not open on the host is the same for it inside.
-            let shut = matches!(mount, Mount::Proc) && is_internal(path);
+            let shut = matches!(mount, Mount::Proc(_)) && is_internal(path);
             if shut && self.survey.node(path).is_none() {
                 return Reach::of(|_| Access::Denied);
             }

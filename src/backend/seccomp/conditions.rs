@@ -5,9 +5,10 @@
 
 use libc as l;
 
+use super::number as n;
 use super::table::{Clause, Errno, Row, Say, Test, Under};
 use super::watched::RENAMES;
-use super::{IpSockets, UnixDomain};
+use super::{Attributes, IpSockets, UnixDomain};
 use Test::{Bits, Is, IsNot};
 
 const AF_UNIX: u32 = 1;
@@ -110,7 +111,14 @@ const OPENAT_SETUID: &[Clause] = &[
     &[Bits(3, SET_UID, SET_UID), Bits(2, O_TMPFILE, O_TMPFILE)],
     &[Bits(3, SET_GID, SET_GID), Bits(2, O_TMPFILE, O_TMPFILE)],
 ];
-const MKNODAT_SETUID: &[Clause] = &[&[Bits(2, SET_UID, SET_UID)], &[Bits(2, SET_GID, SET_GID)]];
+/// A mode with such a bit as the second argument, and as the third.
+const MODE_SECOND: &[Clause] = &[&[Bits(1, SET_UID, SET_UID)], &[Bits(1, SET_GID, SET_GID)]];
+const MODE_THIRD: &[Clause] = &[&[Bits(2, SET_UID, SET_UID)], &[Bits(2, SET_GID, SET_GID)]];
+
+const CHANGES_ATTRIBUTES: &str = "changes attributes, which Landlock does not see";
+const SETS_A_SPECIAL_BIT: &str = "may leave a set-uid or set-gid file on the host";
+const BROKERED: Under = Under::Attributes(Attributes::Brokered);
+const MOUNTED: Under = Under::Attributes(Attributes::Mounted);
 
 /// A `socket` row for one setting.
 const fn socket(ip: IpSockets, unix: UnixDomain, say: Say) -> Row {
@@ -122,7 +130,7 @@ pub(super) const ROWS: &[Row] = &[
     Row::command(
         "may rename onto a private copy, which a mount refuses",
         RENAMES,
-        Say::Notify,
+        Say::Notify(&[]),
     )
     .under(Under::Copies),
     socket(IpSockets::Refused, UnixDomain::Refused, Say::Always(Errno::AfNoSupport)),
@@ -238,8 +246,36 @@ pub(super) const ROWS: &[Row] = &[
     Row::both(
         "would leave a set-uid file on the host",
         &[l::SYS_mknodat],
-        Say::When(Errno::Perm, MKNODAT_SETUID),
+        Say::When(Errno::Perm, MODE_THIRD),
     ),
+    Row::command(
+        CHANGES_ATTRIBUTES,
+        &[
+            l::SYS_fchmod,
+            l::SYS_fchmodat,
+            n::FCHMODAT2,
+            l::SYS_fchown,
+            l::SYS_fchownat,
+            l::SYS_utimensat,
+            l::SYS_setxattr,
+            l::SYS_lsetxattr,
+            l::SYS_fsetxattr,
+            n::SETXATTRAT,
+            l::SYS_removexattr,
+            l::SYS_lremovexattr,
+            l::SYS_fremovexattr,
+            n::REMOVEXATTRAT,
+        ],
+        Say::Notify(&[]),
+    )
+    .under(BROKERED),
+    Row::command(
+        SETS_A_SPECIAL_BIT,
+        &[l::SYS_fchmodat, n::FCHMODAT2],
+        Say::Notify(MODE_THIRD),
+    )
+    .under(MOUNTED),
+    Row::command(SETS_A_SPECIAL_BIT, &[l::SYS_fchmod], Say::Notify(MODE_SECOND)).under(MOUNTED),
 ];
 
 /// The rows of calls that only this architecture has.
@@ -261,11 +297,22 @@ pub(super) const LEGACY: &[Row] = &[
     Row::both(
         "would leave a set-uid file on the host",
         &[l::SYS_creat, l::SYS_mknod],
-        Say::When(
-            Errno::Perm,
-            &[&[Bits(1, SET_UID, SET_UID)], &[Bits(1, SET_GID, SET_GID)]],
-        ),
+        Say::When(Errno::Perm, MODE_SECOND),
     ),
+    Row::command(
+        CHANGES_ATTRIBUTES,
+        &[
+            l::SYS_chmod,
+            l::SYS_chown,
+            l::SYS_lchown,
+            l::SYS_utime,
+            l::SYS_utimes,
+            l::SYS_futimesat,
+        ],
+        Say::Notify(&[]),
+    )
+    .under(BROKERED),
+    Row::command(SETS_A_SPECIAL_BIT, &[l::SYS_chmod], Say::Notify(MODE_SECOND)).under(MOUNTED),
 ];
 /// The rows of calls that only this architecture has: none.
 #[cfg(target_arch = "aarch64")]

@@ -99,9 +99,7 @@ pub fn lower(settings: Settings) -> Result<SeccompPlan, SeccompError> {
         for answer in standing {
             let (rules, chain) = match answer.say {
                 Say::Allow => continue,
-                // Nobody listens to the worker's.
-                Say::Notify => (&mut notified, Vec::new()),
-                Say::Told(clauses) => {
+                Say::Notify(clauses) | Say::Told(clauses) => {
                     let chain = clauses.iter().map(rule).collect::<Result<_, _>>();
                     (&mut notified, chain.map_err(watched_failed)?)
                 }
@@ -166,7 +164,7 @@ fn way_past(table: &Table, is_said: impl Fn(u32, Say) -> bool) -> Program {
     for standing in table.standing(number) {
         match standing.say {
             // What the worker's filters say, and what the filter that notifies does, is not said here.
-            Say::Allow | Say::Notify | Say::Told(_) => {}
+            Say::Allow | Say::Notify(_) | Say::Told(_) => {}
             Say::Always(_) | Say::When(..) if is_said(number, standing.say) => {}
             Say::Always(_) => return Program::new(),
             Say::When(_, more) => clauses.extend_from_slice(more),

@@ -121,6 +121,17 @@ pub struct Settings {
     pub attempts: Attempts,
     /// Whether private copies stand for protected files.
     pub copies: Copies,
+    /// Who keeps a command from changing attributes outside.
+    pub attributes: Attributes,
+}
+
+/// Who keeps a command from changing attributes outside what it may write.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Attributes {
+    /// The broker: it judges every call that changes them.
+    Brokered,
+    /// Mounts, which are read-only everywhere else. The broker judges only what sets a set-uid or set-gid bit.
+    Mounted,
 }
 
 /// Whether private copies stand for protected files.

@@ -155,26 +155,6 @@ pub(super) const ROWS: &[Row] = &[
         &[n::FILE_SETATTR],
         ENOSYS,
     ),
-    Row::command(
-        "changes attributes, which Landlock does not see",
-        &[
-            l::SYS_fchmod,
-            l::SYS_fchmodat,
-            n::FCHMODAT2,
-            l::SYS_fchown,
-            l::SYS_fchownat,
-            l::SYS_utimensat,
-            l::SYS_setxattr,
-            l::SYS_lsetxattr,
-            l::SYS_fsetxattr,
-            n::SETXATTRAT,
-            l::SYS_removexattr,
-            l::SYS_lremovexattr,
-            l::SYS_fremovexattr,
-            n::REMOVEXATTRAT,
-        ],
-        Say::Notify,
-    ),
 ];
 
 /// The rows of calls that only this architecture has.
@@ -204,18 +184,6 @@ pub(super) const LEGACY: &[Row] = &[
             l::SYS_vserver,
         ],
         ENOSYS,
-    ),
-    Row::command(
-        "changes attributes, which Landlock does not see",
-        &[
-            l::SYS_chmod,
-            l::SYS_chown,
-            l::SYS_lchown,
-            l::SYS_utime,
-            l::SYS_utimes,
-            l::SYS_futimesat,
-        ],
-        Say::Notify,
     ),
 ];
 /// The rows of calls that only this architecture has: none.

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Program, Role, SeccompPlan};
+use super::{Attributes, Program, Role, SeccompPlan};
 
 /// The filters of both roles.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -11,14 +11,38 @@ pub struct Filters {
     pub worker: SeccompPlan,
     /// What a command installs behind them.
     pub command: SeccompPlan,
+    /// What it installs in the place of that where mounts keep it from changing attributes outside; `None` where they do not.
+    pub mounted: Option<SeccompPlan>,
 }
 
 impl Filters {
-    /// Those that answer the calls of a role.
+    /// Those that answer the calls of a role; of a command, where the broker judges attribute calls.
     pub const fn of(&self, role: Role) -> Stack<'_> {
         match role {
             Role::Worker => Stack::of_worker(&self.worker),
             Role::Command => Stack::of_command(&self.worker, &self.command),
+        }
+    }
+
+    /// Those that answer the calls of a command where mounts keep it from changing attributes outside.
+    pub fn of_mounted(&self) -> Option<Stack<'_>> {
+        let mounted = self.mounted.as_ref()?;
+        Some(Stack::of_command(&self.worker, mounted))
+    }
+
+    /// Who keeps a command from changing attributes outside, if it may be mounts.
+    pub fn kept_by(&self, attributes: Attributes) -> Attributes {
+        match (attributes, &self.mounted) {
+            (Attributes::Mounted, Some(_)) => Attributes::Mounted,
+            (Attributes::Mounted, None) | (Attributes::Brokered, _) => Attributes::Brokered,
+        }
+    }
+
+    /// What a command installs. Mounts say nothing of a file that it was given open: then the broker judges.
+    pub fn of_command(&self, attributes: Attributes) -> &SeccompPlan {
+        match (attributes, &self.mounted) {
+            (Attributes::Mounted, Some(mounted)) => mounted,
+            (Attributes::Mounted, None) | (Attributes::Brokered, _) => &self.command,
         }
     }
 }

@@ -4,7 +4,7 @@
 
 use super::call::{Call, Verdict};
 use super::number::{GAP, HIGHEST, NATIVE_ARCH};
-use super::{Attempts, Copies, IpSockets, Role, Settings, UnixDomain, conditions, requests, rows, watched};
+use super::{Attempts, Attributes, Copies, IpSockets, Role, Settings, UnixDomain, conditions, requests, rows, watched};
 
 /// The error numbers the table answers.
 ///
@@ -82,8 +82,8 @@ pub type Clause = &'static [Test];
 pub enum Say {
     /// Nothing against it.
     Allow,
-    /// The broker decides.
-    Notify,
+    /// The broker decides where some clause holds; always where there is none.
+    Notify(&'static [Clause]),
     /// Always this error.
     Always(Errno),
     /// This error where some clause holds.
@@ -103,6 +103,8 @@ pub enum Under {
     Sockets(IpSockets, UnixDomain),
     /// Private copies stand for protected files.
     Copies,
+    /// Who keeps a command from changing attributes outside.
+    Attributes(Attributes),
 }
 
 /// One line of the table.
@@ -231,15 +233,16 @@ impl Table {
         }
         for standing in self.standing(call.nr) {
             let verdict = match standing.say {
-                Say::Notify => Verdict::Notify,
                 Say::Always(errno) => Verdict::Errno(errno.code()),
-                Say::Told(clauses) if clauses.is_empty() || clauses.iter().any(|clause| meets(call, clause)) => {
+                Say::Notify(clauses) | Say::Told(clauses)
+                    if clauses.is_empty() || clauses.iter().any(|clause| meets(call, clause)) =>
+                {
                     Verdict::Notify
                 }
                 Say::When(errno, clauses) if clauses.iter().any(|clause| meets(call, clause)) => {
                     Verdict::Errno(errno.code())
                 }
-                Say::Allow | Say::When(..) | Say::Told(_) => continue,
+                Say::Allow | Say::When(..) | Say::Notify(_) | Say::Told(_) => continue,
             };
             return (verdict, standing.reason);
         }
@@ -262,10 +265,10 @@ pub fn tests(number: u32, arg: u8) -> bool {
     let mut speaking = rows().filter(|row| row.calls.contains(&i64::from(number)));
     speaking.any(|row| {
         [row.worker, row.command].into_iter().any(|say| match say {
-            Say::When(_, clauses) | Say::Told(clauses) => {
+            Say::When(_, clauses) | Say::Notify(clauses) | Say::Told(clauses) => {
                 clauses.iter().any(|clause| clause.iter().any(|test| test.arg() == arg))
             }
-            Say::Allow | Say::Notify | Say::Always(_) => false,
+            Say::Allow | Say::Always(_) => false,
         })
     })
 }
@@ -282,5 +285,6 @@ fn stands(under: Under, settings: Settings) -> bool {
         Under::Ip(ip) => ip == settings.ip,
         Under::Sockets(ip, domain) => ip == settings.ip && domain == settings.unix,
         Under::Copies => settings.copies == Copies::Shown,
+        Under::Attributes(attributes) => attributes == settings.attributes,
     }
 }

@@ -201,8 +201,8 @@ pub(super) fn clauses(standing: &[Standing]) -> impl Iterator<Item = Clause> {
     standing
         .iter()
         .flat_map(|standing| match standing.say {
-            Say::When(_, clauses) | Say::Told(clauses) => clauses,
-            Say::Allow | Say::Notify | Say::Always(_) => &[],
+            Say::When(_, clauses) | Say::Notify(clauses) | Say::Told(clauses) => clauses,
+            Say::Allow | Say::Always(_) => &[],
         })
         .copied()
 }

@@ -157,7 +157,7 @@ pub(super) fn told(number: i64, say: Say) -> Say {
     match say {
         Say::Always(errno) if is_news(errno) => Say::Told(&[]),
         Say::When(errno, clauses) if is_news(errno) && !is_attempt(number) => Say::Told(clauses),
-        Say::Allow | Say::Notify | Say::Always(_) | Say::When(..) | Say::Told(_) => say,
+        Say::Allow | Say::Notify(_) | Say::Always(_) | Say::When(..) | Say::Told(_) => say,
     }
 }
 
@@ -168,11 +168,11 @@ pub(super) fn look_at_attempts(by_number: &mut [Vec<Standing>], heard: Attempts)
         if let Some(list) = list
             && !list
                 .iter()
-                .any(|standing| matches!(standing.say, Say::Told(_) | Say::Notify))
+                .any(|standing| matches!(standing.say, Say::Told(_) | Say::Notify(_)))
         {
             list.push(Standing {
                 reason: "has a path or an address in it, which somebody wants to hear of",
-                say: Say::Notify,
+                say: Say::Notify(&[]),
             });
         }
     }

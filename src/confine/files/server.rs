@@ -14,6 +14,7 @@ use super::conversation::Conversation;
 use super::protocol::{FileReply, FileRequest};
 use crate::confine::confinement::{Confinement, Launch};
 use crate::confine::error::ConfineError;
+use crate::confine::io::InputKind;
 use crate::confine::protocol::{Afterwards, CommandLimits, Watch, Work};
 use crate::confine::running::Running;
 
@@ -155,7 +156,7 @@ impl Confinement {
             directory: OsString::from("/"),
             limits: CommandLimits::default(),
             streams: [theirs, null()?, null()?],
-            terminal: false,
+            input: InputKind::Pipe,
             afterwards: Afterwards::Waits,
         };
         let running = self.launch(launch).await?;

@@ -7,7 +7,7 @@ use std::io;
 
 use super::IoError;
 use super::channel::Channel;
-use super::stdio::{ChildEnds, pipe};
+use super::stdio::{ChildEnds, InputKind, pipe};
 
 /// The descriptors that stay.
 #[derive(Debug)]
@@ -45,7 +45,7 @@ pub fn hold() -> Result<(ChildEnds, HeldEnds), IoError> {
         stdin,
         stdout,
         stderr,
-        controlling_terminal: false,
+        input: InputKind::Pipe,
     };
     let ends = HeldEnds {
         stdin: Pipe(Channel::new(to_stdin)?),

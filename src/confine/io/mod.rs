@@ -31,7 +31,7 @@ pub use held::{HeldEnds, Pipe, hold};
 pub use pause::{Held, Hold};
 pub use pump::{Cut, Relayed};
 pub use socket::HostSocket;
-pub use stdio::{ChildEnds, OutputMode, ParentEnds, Stdin, prepare};
+pub use stdio::{ChildEnds, InputKind, OutputMode, ParentEnds, Stdin, prepare};
 
 /// Why a command's streams could not be made or served.
 #[derive(Debug, thiserror::Error)]

@@ -25,6 +25,7 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use nix::sys::statfs::{FsType, fstatfs};
 use nix::unistd::{isatty, pipe2};
+use serde::{Deserialize, Serialize};
 
 use super::IoError;
 use super::delivery::Delivery;
@@ -64,8 +65,21 @@ pub struct ChildEnds {
     pub stdout: OwnedFd,
     /// Descriptor 2.
     pub stderr: OwnedFd,
-    /// Whether `stdin` is a terminal that the command must make its controlling one (setsid, then TIOCSCTTY).
-    pub controlling_terminal: bool,
+    /// What `stdin` is.
+    pub input: InputKind,
+}
+
+/// What a command's standard input is. Its output is always a pipe, or the same terminal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum InputKind {
+    /// A pipe or a socket that Stockade made.
+    Pipe,
+    /// `/dev/null`.
+    Null,
+    /// A file of the host's, or a FIFO, with a name.
+    File,
+    /// Stockade's own pseudo-terminal, which the command must make its controlling one (setsid, then TIOCSCTTY).
+    Terminal,
 }
 
 /// The descriptors that stay, and what is to be done with them; see [`ParentEnds::relay`].
@@ -137,16 +151,17 @@ pub fn prepare(stdin: Stdin, mode: OutputMode) -> Result<(ChildEnds, ParentEnds)
 
 /// Makes both ends of a command's streams: what the command gets, and what the parent keeps to serve them.
 pub fn prepare_from(own: Streams, stdin: Stdin, mode: OutputMode) -> Result<(ChildEnds, ParentEnds), IoError> {
-    let (stdin, input) = match stdin {
+    let (kind, stdin, input) = match stdin {
         Stdin::Inherit => match Kind::of(own.stdin.as_fd()) {
             Kind::Terminal if mode == OutputMode::Stream && isatty(&own.stdout).unwrap_or(false) => {
                 return on_terminal(own);
             }
-            Kind::Passable => (copy(&own.stdin)?, Input::Nothing),
-            Kind::Null => (null()?, Input::Nothing),
+            Kind::Passable => (InputKind::File, copy(&own.stdin)?, Input::Nothing),
+            Kind::Null => (InputKind::Null, null()?, Input::Nothing),
             Kind::Terminal | Kind::Other => {
                 let (ours, theirs) = pipe()?;
                 (
+                    InputKind::Pipe,
                     ours,
                     Input::Pumped {
                         from: copy(&own.stdin)?,
@@ -155,10 +170,10 @@ pub fn prepare_from(own: Streams, stdin: Stdin, mode: OutputMode) -> Result<(Chi
                 )
             }
         },
-        Stdin::Null => (null()?, Input::Nothing),
+        Stdin::Null => (InputKind::Null, null()?, Input::Nothing),
         Stdin::Bytes(bytes) => {
             let (ours, theirs) = pipe()?;
-            (ours, Input::Bytes { bytes, to: theirs })
+            (InputKind::Pipe, ours, Input::Bytes { bytes, to: theirs })
         }
     };
     let (from_stdout, stdout) = pipe()?;
@@ -172,7 +187,7 @@ pub fn prepare_from(own: Streams, stdin: Stdin, mode: OutputMode) -> Result<(Chi
         stdin,
         stdout,
         stderr,
-        controlling_terminal: false,
+        input: kind,
     };
     Ok((
         child,
@@ -202,7 +217,7 @@ fn on_terminal(own: Streams) -> Result<(ChildEnds, ParentEnds), IoError> {
         stdin: copy(&slave)?,
         stdout: slave,
         stderr,
-        controlling_terminal: true,
+        input: InputKind::Terminal,
     };
     let parent = ParentEnds {
         input: Input::Nothing,

@@ -77,8 +77,8 @@ impl Bare {
         for step in &plan.steps {
             tree.make(step)?;
         }
-        tree.enter()?;
-        ids.enter_as_oneself()?;
+        let proc = tree.enter()?;
+        ids.enter_as_oneself(proc)?;
         privilege::drop_in_namespaces()?;
         become_first(kept)
     }

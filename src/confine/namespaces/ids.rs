@@ -4,11 +4,15 @@
 //! differ it runs in a second namespace inside the first. No capability that it could ever have in there is one over
 //! the mounts. Groups can be set in neither.
 
-use std::fs;
+use std::fs::File;
+use std::io::Write;
+use std::os::fd::OwnedFd;
 
 use nix::errno::Errno;
+use nix::fcntl::{OFlag, open, openat};
 use nix::sched::{CloneFlags, unshare};
 use nix::sys::prctl;
+use nix::sys::stat::Mode;
 use nix::unistd::{Gid, Uid, getegid, geteuid};
 
 use super::super::privilege;
@@ -36,21 +40,23 @@ impl Ids {
         // Whoever cannot be dumped does not own its own files in /proc, the maps among them.
         prctl::set_dumpable(true).map_err(failed("dumping"))?;
         unshare(CloneFlags::CLONE_NEWUSER | CloneFlags::CLONE_NEWPID).map_err(failed("a user namespace"))?;
-        write("setgroups", "deny")?;
-        write("uid_map", &format!("0 {} 1\n", self.user))?;
-        write("gid_map", &format!("0 {} 1\n", self.group))?;
+        let proc = directory("/proc")?;
+        write(&proc, "setgroups", "deny")?;
+        write(&proc, "uid_map", &format!("0 {} 1\n", self.user))?;
+        write(&proc, "gid_map", &format!("0 {} 1\n", self.group))?;
         prctl::set_dumpable(false).map_err(failed("dumping"))
     }
 
-    /// Enters another, in which this user is who it was; nothing where it is root.
-    pub(super) fn enter_as_oneself(self) -> Result<(), StartFailure> {
+    /// Enters another, in which this user is who it was; nothing where it is root. `proc` is a writable /proc, which everybody
+    /// else in here sees read-only.
+    pub(super) fn enter_as_oneself(self, proc: OwnedFd) -> Result<(), StartFailure> {
         if self.user.is_root() && self.group.as_raw() == 0 {
             return Ok(());
         }
         prctl::set_dumpable(true).map_err(failed("dumping"))?;
         unshare(CloneFlags::CLONE_NEWUSER).map_err(failed("the inner user namespace"))?;
-        write("uid_map", &format!("{} 0 1\n", self.user))?;
-        write("gid_map", &format!("{} 0 1\n", self.group))?;
+        write(&proc, "uid_map", &format!("{} 0 1\n", self.user))?;
+        write(&proc, "gid_map", &format!("{} 0 1\n", self.group))?;
         prctl::set_dumpable(false).map_err(failed("dumping"))
     }
 }
@@ -60,10 +66,16 @@ fn failed(what: &'static str) -> impl Fn(Errno) -> StartFailure {
 }
 
 /// Writes one of this process's files that map ids, at one blow, as the kernel wants it.
-fn write(name: &str, text: &str) -> Result<(), StartFailure> {
-    let path = format!("/proc/self/{name}");
-    fs::write(&path, text).map_err(|error| {
-        let errno = error.raw_os_error().map_or(Errno::EIO, Errno::from_raw);
-        StartFailure::new(Step::Namespaces, errno, path)
-    })
+fn write(proc: &OwnedFd, name: &str, text: &str) -> Result<(), StartFailure> {
+    let path = format!("self/{name}");
+    let failed = |errno| StartFailure::new(Step::Namespaces, errno, format!("/proc/{path}"));
+    let flags = OFlag::O_WRONLY | OFlag::O_CLOEXEC;
+    let file = openat(proc, path.as_str(), flags, Mode::empty()).map_err(failed)?;
+    let written = File::from(file).write_all(text.as_bytes());
+    written.map_err(|error| failed(error.raw_os_error().map_or(Errno::EIO, Errno::from_raw)))
+}
+
+fn directory(path: &'static str) -> Result<OwnedFd, StartFailure> {
+    let flags = OFlag::O_PATH | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC;
+    open(path, flags, Mode::empty()).map_err(failed(path))
 }

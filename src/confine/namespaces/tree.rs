@@ -6,10 +6,10 @@ use std::os::fd::OwnedFd;
 use std::path::{Component, Path};
 
 use nix::errno::Errno;
-use nix::fcntl::{AtFlags, OFlag, OpenHow, ResolveFlag, openat, openat2};
+use nix::fcntl::{OFlag, OpenHow, ResolveFlag, openat, openat2};
 use nix::mount::{MntFlags, MsFlags, mount, umount2};
 use nix::sys::stat::{Mode, SFlag, fstat, major, minor, mkdirat, umask};
-use nix::unistd::{AccessFlags, chdir, faccessat, fchdir, pivot_root, symlinkat};
+use nix::unistd::{chdir, fchdir, pivot_root, symlinkat};
 
 use super::super::protocol::{StartFailure, Step};
 use super::super::sys::{self, Depth, MountFlags};
@@ -22,10 +22,10 @@ use crate::policy::path::display;
 const SAFE: MountFlags = MountFlags::NO_SETUID.and(MountFlags::NO_DEVICES);
 /// What is not to be changed either.
 const FROZEN: MountFlags = SAFE.and(MountFlags::READ_ONLY);
-/// What a device that acts has.
+/// What a directory of devices that act has.
 const ACTING: MountFlags = MountFlags::NO_SETUID;
-/// What a /proc shows of the kernel to be written, where its owner could.
-const KNOBS: [&str; 4] = ["sys", "sysrq-trigger", "irq", "bus"];
+/// What a device that acts has: it is written to on a read-only mount as well, and its mode stays.
+const DEVICE: MountFlags = ACTING.and(MountFlags::READ_ONLY);
 /// Links of every /dev, and where they lead.
 const LINKS: [(&str, &str); 6] = [
     ("stdin", "/proc/self/fd/0"),
@@ -55,6 +55,8 @@ pub(super) struct Tree {
     cover: Option<OwnedFd>,
     /// What files that others make are to lack.
     mask: Mode,
+    /// The /proc of the plan, once it is mounted: a mount of it that nobody sees, and that stays writable.
+    proc: Option<OwnedFd>,
 }
 
 /// A step that failed at this path.
@@ -103,6 +105,7 @@ impl Tree {
             own,
             cover: None,
             mask,
+            proc: None,
         })
     }
 
@@ -117,10 +120,11 @@ impl Tree {
                 beneath,
             } => {
                 let source = self.surveyed(path, (*device, *inode), *beneath)?;
-                let flags = match access {
-                    BindAccess::ReadOnly => FROZEN,
-                    BindAccess::Writable => SAFE,
-                    BindAccess::Device => ACTING,
+                let flags = match (access, beneath) {
+                    (BindAccess::ReadOnly, _) => FROZEN,
+                    (BindAccess::Writable, _) => SAFE,
+                    (BindAccess::Device, Beneath::Directory) => ACTING,
+                    (BindAccess::Device, Beneath::File) => DEVICE,
                 };
                 self.show(&source, path, flags, Depth::Recursive, *beneath)
             }
@@ -175,41 +179,28 @@ impl Tree {
         }
     }
 
-    /// Makes the new root the root of this process, and lets go of the host's.
-    pub(super) fn enter(self) -> Result<(), StartFailure> {
-        let Self { base, root, mask, .. } = self;
+    /// Makes the new root the root of this process, and lets go of the host's. What comes back is its /proc, writable.
+    pub(super) fn enter(self) -> Result<OwnedFd, StartFailure> {
+        let Self {
+            base, root, mask, proc, ..
+        } = self;
+        let proc = proc.ok_or(Errno::ENOENT).map_err(before("the new /proc"))?;
         umask(mask);
         fchdir(&root).map_err(before("the new root"))?;
         // The old root comes to lie on the new one, which nothing can reach any more once it is detached.
         pivot_root(".", ".").map_err(before("entering the new root"))?;
         fchdir(&base).map_err(before("the old root"))?;
         umount2(".", MntFlags::MNT_DETACH).map_err(before("letting go of the host's root"))?;
-        chdir("/").map_err(before("the new root"))
+        chdir("/").map_err(before("the new root"))?;
+        Ok(proc)
     }
 
     fn proc(&mut self, path: &OsStr) -> Result<(), StartFailure> {
         let flags = SAFE.and(MountFlags::NO_EXECUTE);
         let proc = sys::new_mount(c"proc", &[], flags).map_err(fresh(path, "a /proc at"))?;
         self.put(proc, path, Beneath::Directory)?;
-        for name in KNOBS {
-            let knob = Path::new(path).join(name);
-            let knob = knob.as_os_str();
-            let place = match self.find(knob) {
-                Ok(place) => place,
-                Err(Errno::ENOENT) => continue,
-                Err(errno) => return Err(at(knob, "looking at")(errno)),
-            };
-            match faccessat(&self.root, relative(knob), AccessFlags::W_OK, AtFlags::empty()) {
-                Ok(()) => {
-                    let copy = sys::copy_mount(&place, Depth::This).map_err(at(knob, "copying"))?;
-                    sys::restrict_mount(&copy, FROZEN, Depth::This).map_err(at(knob, "freezing"))?;
-                    sys::attach_mount(copy, place).map_err(at(knob, "mounting at"))?;
-                }
-                // Nobody in here can write it.
-                Err(Errno::EACCES | Errno::ENOENT | Errno::EROFS) => {}
-                Err(errno) => return Err(at(knob, "looking at")(errno)),
-            }
-        }
+        let mounted = self.find(path).map_err(at(path, "finding"))?;
+        self.proc = Some(sys::copy_mount(mounted, Depth::This).map_err(at(path, "copying"))?);
         Ok(())
     }
 
@@ -223,7 +214,7 @@ impl Tree {
             let source = self.source(OsStr::new(shown))?;
             let name = Path::new(shown).file_name().unwrap_or_default();
             let there = Path::new(path).join(name);
-            self.show(&source, there.as_os_str(), ACTING, Depth::This, Beneath::File)?;
+            self.show(&source, there.as_os_str(), DEVICE, Depth::This, Beneath::File)?;
         }
         for (name, target) in LINKS {
             symlinkat(target, &dev, name).map_err(failed())?;

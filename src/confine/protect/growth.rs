@@ -6,15 +6,25 @@
 //! nothing is stopped, and what a walk takes in is judged afterwards.
 
 use std::collections::HashSet;
-use std::os::fd::OwnedFd;
+use std::fs::File;
+use std::io::{Read, Write};
+use std::os::fd::{AsFd, OwnedFd};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
+use nix::errno::Errno;
+use nix::fcntl::OFlag;
+use nix::sys::prctl::set_pdeathsig;
+use nix::sys::signal::{Signal, kill};
 use nix::sys::statvfs::fstatvfs;
+use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
+use nix::unistd::{Pid, pipe2};
 
 use super::ProtectError;
 use super::at;
 use super::snapshot::Guard;
 use super::unchanged::Company;
 use super::walk::{most_directories, walk_through};
+use crate::confine::sys::{self, Scheduling};
 
 /// How much a tree may still grow.
 #[derive(Debug)]
@@ -23,6 +33,8 @@ pub struct Growth {
     file_systems: Vec<(OwnedFd, u64)>,
     /// How many directories there may still be.
     room: u64,
+    /// The walk under way.
+    walk: Option<Walk>,
 }
 
 impl Growth {
@@ -43,31 +55,140 @@ impl Growth {
         Self {
             file_systems,
             room: room(guard.sight().len()),
+            walk: None,
         }
     }
 
-    /// Whether there are more directories by now than a walk takes in.
+    /// Whether there are more directories by now than a walk takes in. Never waits for a walk.
     pub fn is_too_much(&mut self, guard: &Guard) -> bool {
-        let more = |(place, before): &(OwnedFd, u64)| used(place).saturating_sub(*before);
-        if self.file_systems.iter().map(more).sum::<u64>() <= self.room {
-            return false;
-        }
-        let mut errors = Vec::new();
-        let (roots, patterns, sight) = (guard.roots(), guard.patterns(), guard.sight());
-        match walk_through(roots, patterns, Some(sight), Company::Nobody, &mut errors) {
-            Err(ProtectError::TooMany) => true,
-            // What cannot be looked into is told when it is settled.
-            Err(_) => false,
-            Ok(_) if errors.iter().any(|error| matches!(error, ProtectError::TooMany)) => true,
-            Ok(seen) => {
+        if let Some(walk) = &mut self.walk {
+            let Some(outcome) = walk.outcome() else { return false };
+            let begun_at = std::mem::take(&mut walk.begun_at);
+            self.walk = None;
+            match outcome {
+                Outcome::TooMany => return true,
                 // They were files, or somebody else's.
-                for (place, before) in &mut self.file_systems {
-                    *before = used(place);
-                }
-                self.room = room(seen.len());
-                false
+                Outcome::Directories(count) => self.room = room(count),
+                // What cannot be looked into is told when it is settled. It is tried again when as many more were made.
+                Outcome::Unknown => {}
+            }
+            for ((_, before), now) in self.file_systems.iter_mut().zip(begun_at) {
+                *before = now;
             }
         }
+        let now: Vec<u64> = self.file_systems.iter().map(|(place, _)| used(place)).collect();
+        let before = self.file_systems.iter().map(|(_, before)| *before);
+        let more: u64 = now
+            .iter()
+            .zip(before)
+            .map(|(now, before)| now.saturating_sub(before))
+            .sum();
+        if more > self.room {
+            // A machine that has no room for another process says so when it is settled.
+            self.walk = Walk::begin(guard, now).ok();
+        }
+        false
+    }
+}
+
+#[cfg(test)]
+impl Growth {
+    pub(super) const fn is_walking(&self) -> bool {
+        self.walk.is_some()
+    }
+}
+
+/// What a walk came to.
+enum Outcome {
+    /// More directories than a walk takes in; or it had no memory for them.
+    TooMany,
+    /// So many.
+    Directories(usize),
+    /// It cannot be told.
+    Unknown,
+}
+
+/// A walk by a process of its own: it takes seconds in a large tree, in which the keeper has to see what commands do.
+#[derive(Debug)]
+struct Walk {
+    child: Pid,
+    /// Where it says how many directories there are.
+    count: File,
+    /// How many inodes were in use when it began.
+    begun_at: Vec<u64>,
+    has_ended: bool,
+}
+
+impl Walk {
+    fn begin(guard: &Guard, begun_at: Vec<u64>) -> nix::Result<Self> {
+        let (reading, writing) = pipe2(OFlag::O_CLOEXEC)?;
+        let Some(child) = sys::fork()? else {
+            // Whoever forked it is never returned to, not by a panic either.
+            let done = catch_unwind(AssertUnwindSafe(|| walk(guard, writing)));
+            sys::exit_now(done.unwrap_or(CANNOT_TELL))
+        };
+        Ok(Self {
+            child,
+            count: reading.into(),
+            begun_at,
+            has_ended: false,
+        })
+    }
+
+    /// What it came to, once it has ended.
+    fn outcome(&mut self) -> Option<Outcome> {
+        let ended = waitpid(self.child, Some(WaitPidFlag::WNOHANG));
+        let outcome = match ended {
+            Ok(WaitStatus::StillAlive) | Err(Errno::EINTR) => return None,
+            Ok(WaitStatus::Exited(_, 0)) => {
+                let mut bytes = [0; size_of::<usize>()];
+                let read = self.count.read_exact(&mut bytes);
+                read.map_or(Outcome::Unknown, |()| Outcome::Directories(usize::from_ne_bytes(bytes)))
+            }
+            Ok(WaitStatus::Exited(_, TOO_MANY) | WaitStatus::Signaled(..)) => Outcome::TooMany,
+            Ok(_) | Err(_) => Outcome::Unknown,
+        };
+        self.has_ended = true;
+        Some(outcome)
+    }
+}
+
+impl Drop for Walk {
+    fn drop(&mut self) {
+        if !self.has_ended {
+            let _killed = kill(self.child, Signal::SIGKILL);
+            while waitpid(self.child, None) == Err(Errno::EINTR) {}
+        }
+    }
+}
+
+/// How a walk ends that found too many directories, and one that could not look.
+const TOO_MANY: i32 = 1;
+const CANNOT_TELL: i32 = 2;
+
+/// The process that walks; how it ends.
+fn walk(guard: &Guard, writing: OwnedFd) -> i32 {
+    let kept: Vec<_> = guard
+        .roots()
+        .iter()
+        .map(|root| root.fd.as_fd())
+        .chain([writing.as_fd()])
+        .collect();
+    // The keeper's end is its end, and nobody waits for what the keeper held open.
+    if set_pdeathsig(Signal::SIGKILL).is_err() || sys::close_all_but(&kept).is_err() {
+        return CANNOT_TELL;
+    }
+    let _ordinary = sys::set_scheduling(Scheduling::Batch);
+    let mut errors = Vec::new();
+    let (roots, patterns, sight) = (guard.roots(), guard.patterns(), guard.sight());
+    match walk_through(roots, patterns, Some(sight), Company::Nobody, &mut errors) {
+        Err(ProtectError::TooMany) => TOO_MANY,
+        Err(_) => CANNOT_TELL,
+        Ok(_) if errors.iter().any(|error| matches!(error, ProtectError::TooMany)) => TOO_MANY,
+        Ok(seen) => match File::from(writing).write_all(&seen.len().to_ne_bytes()) {
+            Ok(()) => 0,
+            Err(_) => CANNOT_TELL,
+        },
     }
 }
 

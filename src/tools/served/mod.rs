@@ -243,7 +243,7 @@ impl Executor {
             environment: self.environment(&profile, &search, &worker, &[], way.as_ref()),
             directory: directory.as_path().as_os_str().to_owned(),
             limits,
-            terminal: false,
+            input: child.input,
             afterwards: Afterwards::Waits,
             streams: [child.stdin, child.stdout, child.stderr],
         };

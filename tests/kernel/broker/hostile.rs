@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use nix::sys::wait::{WaitStatus, waitpid};
 use nix::unistd::{ForkResult, fork};
-use stockade::backend::seccomp::{Attempts, Copies, IpSockets, Role, Settings, UnixDomain, lower};
+use stockade::backend::seccomp::{Attempts, Attributes, Copies, IpSockets, Role, Settings, UnixDomain, lower};
 use stockade::confine::filter;
 
 use crate::broker::denials::chmod;
@@ -185,6 +185,7 @@ fn what_is_refused_fails_where_nobody_hears_of_it() {
         role: Role::Command,
         attempts: Attempts::WatchedWithLooks,
         copies: Copies::None,
+        attributes: Attributes::Brokered,
     };
     // As a command is born in the worker's.
     let worker = Settings {

@@ -13,7 +13,7 @@ proptest! {
 
     #[test]
     fn an_attribute_plan_is_never_weaker_than_its_profile(profile in make::profile()) {
-        let plan = lower(&profile.grants, &profile.denies);
+        let plan = lower(&profile.grants, &profile.denies, None);
         prop_assert_eq!(files_within(&plan, &profile), Ok(()));
         for (path, names) in make::universe() {
             let full = naive::profile(&profile, Operation::Write, &names) == Access::Full;
@@ -28,7 +28,7 @@ proptest! {
         tree in any::<bool>(),
         dropped in any::<prop::sample::Index>(),
     ) {
-        let lowered = lower(&profile.grants, &profile.denies);
+        let lowered = lower(&profile.grants, &profile.denies, None);
         let mut wider = lowered.clone();
         let place = at.as_path().as_os_str().to_owned();
         wider.writable.push(if tree { Writable::Tree(place) } else { Writable::File(place) });

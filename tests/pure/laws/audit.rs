@@ -89,7 +89,7 @@ proptest! {
         edit in 0_u8..5,
         at in any::<prop::sample::Index>(),
     ) {
-        let mut plan = attributes::lower(&profile.grants, &profile.denies);
+        let mut plan = attributes::lower(&profile.grants, &profile.denies, None);
         prop_assert_eq!(files_within(&plan, &profile), Ok(()));
         let tree = more.as_path().as_os_str().to_owned();
         match edit {

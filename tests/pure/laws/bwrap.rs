@@ -5,6 +5,7 @@ use std::ffi::OsString;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::Index;
+use stockade::backend::attributes::{self, AttributePlan};
 use stockade::backend::namespaces::reader::read;
 use stockade::backend::namespaces::{Lowered, Options, Walls, lower, validate};
 use stockade::backend::status::Refusal;
@@ -92,7 +93,9 @@ proptest! {
         let options = options(fallback(decompose), protect);
         if let Ok(lowered) = lower(&without_links(profile.clone(), &survey), &survey, &options) {
             let argv = lowered.plan.render();
-            prop_assert_eq!(validate(&walls(&lowered, &argv), &profile, &survey), Ok(()), "{:?}", argv);
+            let private = lowered.plan.private_directory().map(|at| AbsPath::new(at).unwrap());
+            let attributes = attributes::lower(&profile.grants, &profile.denies, private.as_ref());
+            prop_assert_eq!(validate(&walls(&lowered, &argv), &attributes, &profile, &survey), Ok(()), "{:?}", argv);
             let view = read(&argv, &[], &survey).unwrap();
             for path in &lowered.protected {
                 prop_assert_eq!(view.access(Operation::Write, path), Access::Denied, "{}", path);
@@ -152,7 +155,7 @@ proptest! {
                 hurt(&mut argv, *at, *how, path);
             }
         }
-        if validate(&walls(&lowered, &argv), &profile, &survey).is_ok() {
+        if validate(&walls(&lowered, &argv), &AttributePlan::default(), &profile, &survey).is_ok() {
             still_within(&argv, &lowered, &profile, &survey, &files)?;
         }
     }
@@ -203,5 +206,8 @@ fn a_kernel_without_truncation_is_refused() {
     let enough = Options { abi: 3, ..old };
     let lowered = lower(&profile, &survey, &enough).unwrap();
     let argv = lowered.plan.render();
-    assert_eq!(validate(&walls(&lowered, &argv), &profile, &survey), Ok(()));
+    assert_eq!(
+        validate(&walls(&lowered, &argv), &AttributePlan::default(), &profile, &survey),
+        Ok(())
+    );
 }

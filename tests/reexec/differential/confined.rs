@@ -12,6 +12,7 @@ use stockade::backend::landlock::rights::{RESOLVE_UNIX_ABI, handled};
 use stockade::backend::seccomp::Attempts;
 use stockade::backend::status::{ClauseStatus, Status};
 use stockade::backend::{Plan, Regime};
+use stockade::confine::io::InputKind;
 use stockade::confine::protocol::Work;
 use stockade::confine::{Afterwards, CommandLimits, Confinement, End, Expected, Launch, Named, Setup, Stage};
 use stockade::policy::{AbsPath, DenyFallback, Grant, Identity, Origin, Residuals, Rights, Scope};
@@ -189,7 +190,7 @@ async fn session(
             ..CommandLimits::default()
         },
         streams: [input.into(), duplicate(&output), duplicate(&output)],
-        terminal: false,
+        input: InputKind::File,
         afterwards: Afterwards::Waits,
     };
     let ended = confinement.launch(launch).await.unwrap().ended().await;

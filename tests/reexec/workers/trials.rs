@@ -18,6 +18,7 @@ use stockade::backend::namespaces::NetworkNamespace;
 use stockade::backend::seccomp::Attempts;
 use stockade::config::{self, Context, Matchers};
 use stockade::confine::ahead;
+use stockade::confine::io::InputKind;
 use stockade::confine::protect::Person;
 use stockade::confine::protocol::{Counting, Work};
 use stockade::confine::{
@@ -740,7 +741,7 @@ fn uncounted() {
                     ..CommandLimits::default()
                 },
                 streams: [null(), null(), null()],
-                terminal: false,
+                input: InputKind::Null,
                 afterwards: Afterwards::Waits,
             };
             let ended = confinement.launch(launch).await.unwrap().ended().await;

@@ -346,5 +346,5 @@ fn tests_look_at_low_halves_only() {
     assert!(Test::Is(0, 7).holds(&call));
     assert!(!Test::IsNot(0, 7).holds(&call));
     assert!(Test::Bits(0, 4, 4).holds(&call));
-    assert!(Say::Allow != Say::Notify);
+    assert!(Say::Allow != Say::Notify(&[]));
 }

@@ -19,13 +19,16 @@ fn all_settings() -> Vec<Settings> {
             for role in [Role::Worker, Role::Command] {
                 for attempts in [Attempts::Unseen, Attempts::Watched, Attempts::WatchedWithLooks] {
                     for copies in [Copies::None, Copies::Shown] {
-                        all.push(Settings {
-                            ip,
-                            unix,
-                            role,
-                            attempts,
-                            copies,
-                        });
+                        for attributes in [Attributes::Brokered, Attributes::Mounted] {
+                            all.push(Settings {
+                                ip,
+                                unix,
+                                role,
+                                attempts,
+                                copies,
+                                attributes,
+                            });
+                        }
                     }
                 }
             }
@@ -41,6 +44,7 @@ pub(super) fn strict(role: Role) -> Settings {
         role,
         attempts: Attempts::Unseen,
         copies: Copies::None,
+        attributes: Attributes::Brokered,
     }
 }
 
@@ -51,6 +55,7 @@ fn open(role: Role) -> Settings {
         role,
         attempts: Attempts::Unseen,
         copies: Copies::None,
+        attributes: Attributes::Brokered,
     }
 }
 

@@ -2,6 +2,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixListener;
 use std::path::PathBuf;
+use std::time::{Duration, Instant};
 
 use super::super::journal::{self, Journal};
 use super::super::repository::Person;
@@ -360,14 +361,26 @@ fn a_tree_that_becomes_too_large_is_noticed_while_it_grows_and_many_files_are_no
     let guard = scene.guard();
     let mut growth = Growth::of(&guard);
     assert!(!growth.is_too_much(&guard));
-    for number in 0..500 {
-        fs::write(scene.at(format!("f{number}")), "").unwrap();
-        assert!(!growth.is_too_much(&guard));
-    }
+    let patience = Instant::now() + Duration::from_mins(2);
+    let wait = || {
+        assert!(Instant::now() < patience);
+        std::thread::sleep(Duration::from_millis(1));
+    };
     // Others free inodes of the same file system meanwhile.
+    let mut files = 0..50_000;
+    while !growth.is_walking() {
+        fs::write(scene.at(format!("f{}", files.next().unwrap())), "").unwrap();
+        assert!(!growth.is_too_much(&guard));
+        wait();
+    }
+    while growth.is_walking() {
+        assert!(!growth.is_too_much(&guard));
+        wait();
+    }
     let mut made = 0..50_000;
     while !growth.is_too_much(&guard) {
         fs::create_dir(scene.at(format!("d{}", made.next().unwrap()))).unwrap();
+        wait();
     }
     assert!(made.start > 40);
     MAX_IN_TEST.store(4_000_000, std::sync::atomic::Ordering::Relaxed);

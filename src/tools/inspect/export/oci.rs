@@ -16,7 +16,7 @@ use super::cubes::{Cube, permitted};
 use crate::backend::landlock::rights::OLDEST_ABI;
 use crate::backend::namespaces::NetworkNamespace;
 use crate::backend::seccomp::table::{Clause, Errno, Say, Table};
-use crate::backend::seccomp::{Attempts, Copies, HIGHEST, IpSockets, Role, Settings, UnixDomain};
+use crate::backend::seccomp::{Attempts, Attributes, Copies, HIGHEST, IpSockets, Role, Settings, UnixDomain};
 use crate::profile::Profile;
 
 #[cfg(target_arch = "x86_64")]
@@ -73,6 +73,7 @@ impl Seccomp {
             role: Role::Command,
             attempts: Attempts::Unseen,
             copies: Copies::None,
+            attributes: Attributes::Brokered,
         };
         Self::under(settings)
     }
@@ -92,7 +93,7 @@ impl Seccomp {
             for one in standing {
                 match one.say {
                     Say::Allow => {}
-                    Say::Notify | Say::Told(_) => always = always.or(Some((Errno::Perm, one.reason))),
+                    Say::Notify(_) | Say::Told(_) => always = always.or(Some((Errno::Perm, one.reason))),
                     Say::Always(errno) => always = always.or(Some((errno, one.reason))),
                     Say::When(_, more) => {
                         clauses.extend(more);
@@ -189,6 +190,7 @@ mod tests {
                     role: Role::Command,
                     attempts: Attempts::Unseen,
                     copies: Copies::None,
+                    attributes: Attributes::Brokered,
                 });
             }
         }

@@ -14,7 +14,7 @@ use super::oci::name;
 use crate::backend::landlock::rights::OLDEST_ABI;
 use crate::backend::namespaces::NetworkNamespace;
 use crate::backend::seccomp::table::{Say, Table};
-use crate::backend::seccomp::{Attempts, Copies, HIGHEST, IpSockets, Role, Settings, UnixDomain};
+use crate::backend::seccomp::{Attempts, Attributes, Copies, HIGHEST, IpSockets, Role, Settings, UnixDomain};
 use crate::policy::path::is_escaped;
 use crate::policy::{AbsPath, Deny, EnvRule, Grant, Network, Right, Rights, Scope, Target, UnixSockets};
 use crate::profile::Profile;
@@ -187,6 +187,7 @@ fn settings(profile: &Profile) -> Settings {
         role: Role::Command,
         attempts: Attempts::Unseen,
         copies: Copies::None,
+        attributes: Attributes::Brokered,
     }
 }
 
@@ -214,7 +215,7 @@ fn calls(profile: &Profile) -> String {
     let table = Table::of(settings(profile));
     let allowed = |number: &u32| {
         table.standing(*number).iter().all(|standing| match standing.say {
-            Say::Allow | Say::Notify | Say::When(..) => true,
+            Say::Allow | Say::Notify(_) | Say::When(..) => true,
             Say::Always(_) | Say::Told(_) => false,
         })
     };
