@@ -410,6 +410,7 @@ mod tests {
     use crate::config::amend::load_amended;
     use crate::config::{Context, Matchers};
     use crate::policy::shell::{rule_covers, rule_matches};
+    use crate::policy::{Grant, Origin, Rights, UnixSockets};
     use crate::profile::derive;
     use crate::tools::filters::usual;
 
@@ -445,6 +446,23 @@ mod tests {
                 assert_eq!(usual(role, namespace, Copies::None), needed);
             }
         }
+    }
+
+    #[test]
+    fn mounts_keep_the_attributes_of_a_profile_whose_roots_are_written_whole() {
+        let folder = tempfile::tempdir().unwrap();
+        let workspace = AbsPath::new(folder.path().canonicalize().unwrap()).unwrap();
+        let mut profile = derived();
+        profile
+            .grants
+            .push(Grant::tree(workspace, Rights::ALL, Origin::Builtin("test")));
+        let lowered = |profile: &Profile, walls| lower(profile, ground(walls), &Surroundings::default()).unwrap();
+        let kept = |profile: &Profile, walls| lowered(profile, walls).plan.filters.mounted.is_some();
+        let namespaces = Walls::Namespaces(Maker::Stockade);
+        assert!(kept(&profile, namespaces));
+        assert!(!kept(&profile, Walls::Landlock));
+        profile.unix_sockets = UnixSockets::All;
+        assert!(!kept(&profile, namespaces));
     }
 
     /// A draft for that profile, which shows a file beside it, and the profile.

@@ -8,6 +8,8 @@ mod common;
 #[cfg(test)]
 mod appeared;
 #[cfg(test)]
+mod attributes;
+#[cfg(test)]
 mod broker;
 #[cfg(test)]
 mod bwrap;

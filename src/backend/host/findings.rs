@@ -150,10 +150,10 @@ impl Host {
         };
         let means = match standing {
             Standing::Works => {
-                "chmod, chown, touch and extended attributes are judged by the path that a command names"
+                "where mounts do not keep them, chmod, chown, touch and extended attributes are judged by the path that a command names"
             }
             Standing::Missing | Standing::Absent => {
-                "a command's chmod, chown, touch and extended attributes of a path are refused, and `--explain` sees less"
+                "in landlock a command's chmod, chown, touch and extended attributes of a path are refused, and `--explain` sees less"
             }
         };
         Finding {

@@ -208,7 +208,10 @@ impl Host {
             "a deny of a name that could still be made in a writable root: refused, or decomposed".to_owned(),
         ];
         cannot.extend(sampled(Regime::Namespaces));
-        cannot.extend(self.attribute_calls_refused());
+        cannot.extend(self.refused_without_memory(
+            "set-gid bits of directories; where bwrap makes the namespaces, Unix sockets reach the host or a command's input is a \
+             file, also chmod, chown, touch and extended attributes of a path",
+        ));
         if self.landlock_abi.is_none_or(|abi| abi < LANDLOCK_FLOOR) {
             cannot.push(
                 "signals between the command and what watches it, below Landlock ABI 6: a command can end its own call, and \
@@ -222,12 +225,12 @@ impl Host {
         cannot
     }
 
-    /// What comes of it where a command's memory cannot be read.
-    fn attribute_calls_refused(&self) -> Option<String> {
+    /// That calls are refused where a command's memory cannot be read.
+    fn refused_without_memory(&self, calls: &str) -> Option<String> {
         match &self.memory {
             Probe::Works | Probe::Untried => None,
             Probe::Fails(why) => Some(format!(
-                "chmod, chown, touch and extended attributes of a path: refused, because the memory of a command cannot be read ({why})"
+                "{calls}: refused, because the memory of a command cannot be read ({why})"
             )),
         }
     }
@@ -242,7 +245,7 @@ impl Host {
             "locks: a file that may be read may be locked".to_owned(),
         ];
         cannot.extend(sampled(Regime::Landlock));
-        cannot.extend(self.attribute_calls_refused());
+        cannot.extend(self.refused_without_memory("chmod, chown, touch and extended attributes of a path"));
         if self.landlock_abi.is_none_or(|abi| abi < 9) {
             cannot.push(
                 "unix_sockets: within_roots: all Unix sockets with a path are refused below Landlock ABI 9 (Linux 7.1)"
