@@ -34,6 +34,7 @@ mod tests {
         a_unix_socket_is_not_reached_wherever_it_lies ["python3"];
         an_inherited_descriptor_is_closed [];
         attributes_outside_are_not_changed ["python3"];
+        a_thread_names_itself_where_it_changes_how_it_runs ["python3"];
         no_namespace_keyring_or_ring_is_made ["python3"];
         the_caller_s_environment_is_not_passed [];
         hostile_names_work_in_the_workspace_and_are_denied_outside [];
@@ -308,6 +309,38 @@ mod tests {
             assert_eq!(bare_probe(world, &other), "done", "{other}");
         }
         bystander.still_there();
+    }
+
+    /// As thread pools and schedulers do.
+    fn a_thread_names_itself_where_it_changes_how_it_runs(world: &Fixture) {
+        let ways = [
+            "os.sched_setscheduler({}, os.SCHED_OTHER, os.sched_param(0))",
+            "os.sched_setparam({}, os.sched_param(0))",
+            "os.sched_setaffinity({}, os.sched_getaffinity(0))",
+            "os.setpriority(os.PRIO_PROCESS, {}, 5)",
+            "resource.prlimit({}, resource.RLIMIT_CORE, (0, 0))",
+            "call(ioprio_set, 1, {}, 3 << 13)",
+        ];
+        for way in ways {
+            let of = |who: &str, thread: &str| {
+                let code = format!(
+                    "import platform, resource, threading\nioprio_set = 251 if platform.machine() == 'x86_64' else 30\n\
+                     lock = threading.Lock(); lock.acquire()\nother = threading.Thread(target=lock.acquire)\nother.start()\n\
+                     failed = []\ndef act():\n try: {}\n except OSError as e: failed.append(e)\n{thread}\n\
+                     lock.release(); other.join()\nif failed: raise failed[0]",
+                    way.replace("{}", who)
+                );
+                probe(world, &code)
+            };
+            let (main, second) = ("act()", "t = threading.Thread(target=act); t.start(); t.join()");
+            assert_eq!(of("threading.get_native_id()", main), "done", "{way}");
+            assert_eq!(of("os.getpid()", main), "done", "{way}");
+            assert_eq!(of("threading.get_native_id()", second), "done", "{way}");
+            assert_eq!(of("os.getpid()", second), "done", "{way}");
+            // It may end, and its number be another's, before the kernel looks.
+            assert_eq!(of("other.native_id", main), "EPERM", "{way}");
+            assert_eq!(of("os.getppid()", main), "EPERM", "{way}");
+        }
     }
 
     fn no_internet_socket_is_made(world: &Fixture) {

@@ -58,6 +58,7 @@ fn machine() -> Survey {
         "/w/a/b/lib",
         "/ro/x.pem",
         "/ro/y",
+        "/ro/z.md",
     ] {
         survey.insert(path(file), node(Kind::File));
     }
@@ -69,7 +70,7 @@ fn machine() -> Survey {
         ("/w/keys", &["id"]),
         ("/w/a", &["b"]),
         ("/w/a/b", &["lib"]),
-        ("/ro", &["x.pem", "y"]),
+        ("/ro", &["x.pem", "y", "z.md"]),
     ];
     for (directory, names) in lists {
         survey.insert_entries(path(directory), names.iter().map(OsString::from).collect());
@@ -292,10 +293,10 @@ fn mounts_keep_attributes_where_nothing_else_is_left_to_be_changed() {
     assert!(attributes_left(thawed, &[]).unwrap_err().contains("/proc"));
     // A rule of Landlock narrows what is written there, and says nothing of attributes.
     let narrow = Grant {
-        suffixes: Some([Suffix::new(".pem").unwrap()].into_iter().collect()),
+        suffixes: Some([Suffix::new(".md").unwrap()].into_iter().collect()),
         ..Grant::tree(path("/ro"), Rights::ALL, origin())
     };
-    assert!(attributes_left(|_| (), &[narrow]).unwrap_err().contains("/ro/x.pem"));
+    assert!(attributes_left(|_| (), &[narrow]).unwrap_err().contains("/ro/z.md"));
 }
 
 #[test]
@@ -368,7 +369,7 @@ fn every_hand_weakened_plan_is_caught_with_a_witness() {
     the root is left open: a root directory to write in: permitted by the mounts, not by the profile
     /dev is left open: another /dev: permitted by the mounts, not by the profile
     /proc is left open: changing what the kernel tells in /proc: permitted by the mounts, not by the profile
-    the host's /proc: the host's processes in /proc: permitted by the mounts, not by the profile
+    the host's /proc: --remount-ro of /proc, which is no mount: permitted by the mounts, not by the profile
     capabilities: capabilities over the mounts: permitted by the mounts, not by the profile
     the host's network: the host's net namespace: permitted by the mounts, not by the profile
     the host's processes: the host's pid namespace: permitted by the mounts, not by the profile

@@ -115,6 +115,7 @@ const OPENAT_SETUID: &[Clause] = &[
 const MODE_SECOND: &[Clause] = &[&[Bits(1, SET_UID, SET_UID)], &[Bits(1, SET_GID, SET_GID)]];
 const MODE_THIRD: &[Clause] = &[&[Bits(2, SET_UID, SET_UID)], &[Bits(2, SET_GID, SET_GID)]];
 
+const CHANGES_ANOTHER: &str = "changes another process";
 const CHANGES_ATTRIBUTES: &str = "changes attributes, which Landlock does not see";
 const SETS_A_SPECIAL_BIT: &str = "may leave a set-uid or set-gid file on the host";
 const BROKERED: Under = Under::Attributes(Attributes::Brokered);
@@ -197,34 +198,42 @@ pub(super) const ROWS: &[Row] = &[
         Say::When(Errno::Perm, UNSHARES_A_NAMESPACE),
     ),
     Row::both(
-        "changes another process",
+        CHANGES_ANOTHER,
+        &[l::SYS_migrate_pages, l::SYS_move_pages],
+        Say::When(Errno::Perm, ANOTHER_PID),
+    ),
+    // A thread may name itself by its number, which no filter knows.
+    Row::command(
+        CHANGES_ANOTHER,
         &[
             l::SYS_sched_setaffinity,
             l::SYS_sched_setscheduler,
             l::SYS_sched_setparam,
             l::SYS_sched_setattr,
-            l::SYS_migrate_pages,
-            l::SYS_move_pages,
+            l::SYS_prlimit64,
         ],
-        Say::When(Errno::Perm, ANOTHER_PID),
+        Say::Notify(ANOTHER_PID),
     ),
-    // The runner may set the limits of its command.
+    // Of one process, of a group, and of every process of the uid.
     Row::command(
-        "changes another process",
-        &[l::SYS_prlimit64],
-        Say::When(Errno::Perm, ANOTHER_PID),
-    ),
-    // 2 is PRIO_USER: every process of the uid.
-    Row::both(
-        "changes another process",
+        CHANGES_ANOTHER,
         &[l::SYS_setpriority],
-        Say::When(Errno::Perm, &[&[Is(0, 2)], &[IsNot(1, 0)]]),
+        Say::Notify(&[&[Is(0, 0), IsNot(1, 0)]]),
     ),
-    // 3 is IOPRIO_WHO_USER.
     Row::both(
-        "changes another process",
+        CHANGES_ANOTHER,
+        &[l::SYS_setpriority],
+        Say::When(Errno::Perm, &[&[IsNot(0, 0), IsNot(1, 0)], &[Is(0, 2)]]),
+    ),
+    Row::command(
+        CHANGES_ANOTHER,
         &[l::SYS_ioprio_set],
-        Say::When(Errno::Perm, &[&[Is(0, 3)], &[IsNot(1, 0)]]),
+        Say::Notify(&[&[Is(0, 1), IsNot(1, 0)]]),
+    ),
+    Row::both(
+        CHANGES_ANOTHER,
+        &[l::SYS_ioprio_set],
+        Say::When(Errno::Perm, &[&[IsNot(0, 1), IsNot(1, 0)], &[Is(0, 3)]]),
     ),
     Row::both(
         "makes readable memory executable",

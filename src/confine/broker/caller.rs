@@ -13,6 +13,7 @@ use nix::sys::uio::{RemoteIoVec, process_vm_readv};
 use nix::unistd::{Pid, getpid, read};
 
 use super::BrokerError;
+use crate::confine::sys;
 use crate::confine::sys::attributes::Listener;
 
 /// No page is smaller, so a read that stays within such a block is readable whole or not at all.
@@ -194,6 +195,13 @@ impl<'b> Caller<'b> {
     pub(super) fn is_of(&self, pid: i32) -> bool {
         let entry = format!("{pid}/task/{}", self.tid);
         fstatat(&self.proc.0, entry.as_str(), AtFlags::AT_SYMLINK_NOFOLLOW).is_ok() && self.check().is_ok()
+    }
+
+    /// Whether the number is that of the thread or of its process. As long as it waits, neither is given to another.
+    pub(super) fn is(&self, number: i32) -> bool {
+        // Every thread of a process has a directory like that of the process; but only a process is opened.
+        let is_process = || sys::open_pidfd(Pid::from_raw(number)).is_ok() && self.is_of(number);
+        (self.is_thread(number) || is_process()) && self.check().is_ok()
     }
 
     /// Whether thread `tid` is the caller.

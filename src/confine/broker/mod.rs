@@ -15,6 +15,8 @@
 //! attempts: [`attempt`] reads that, [`leads`] follows its paths, [`attempts`] keeps it. Such a call goes on
 //! to the kernel, whatever was read of it, and what the table refuses is refused.
 //!
+//! Calls that change a process by its number go on where the number is the caller's own: [`itself`].
+//!
 //! Where private copies stand for protected files, renames are handed over as well: [`rename`] carries out those onto a
 //! copy.
 //!
@@ -28,6 +30,7 @@ mod attempts;
 mod call;
 mod caller;
 mod change;
+mod itself;
 mod leads;
 mod place;
 mod rename;
@@ -155,6 +158,15 @@ impl Broker {
             && let Some(result) = rename::onto_copy(caller, &notification.data, &self.copies)
         {
             return Answer::Ends(result);
+        }
+        if let Some(named) = itself::named(&notification.data) {
+            return match caller {
+                Ok(caller) if caller.is(named) => Answer::GoesOn,
+                Ok(_) | Err(_) => {
+                    attempts.note(noted, [attempt::refused(&notification.data)]);
+                    Answer::Ends(Err(Errno::EPERM))
+                }
+            };
         }
         match attempts.sort(&notification.data) {
             Some(Sort::Attribute) => {

@@ -93,9 +93,9 @@ impl Seccomp {
             for one in standing {
                 match one.say {
                     Say::Allow => {}
-                    Say::Notify(_) | Say::Told(_) => always = always.or(Some((Errno::Perm, one.reason))),
+                    Say::Notify([]) | Say::Told([]) => always = always.or(Some((Errno::Perm, one.reason))),
                     Say::Always(errno) => always = always.or(Some((errno, one.reason))),
-                    Say::When(_, more) => {
+                    Say::When(_, more) | Say::Notify(more) | Say::Told(more) => {
                         clauses.extend(more);
                         reasons.push(one.reason);
                     }
