@@ -15,7 +15,7 @@ mod tests {
 
     use crate::common::{
         Actor, Fixture, Invocation, Run, Running, Snapshot, as_root_and_as_user, assert_nothing_left_behind,
-        eventually, in_namespaces, without,
+        eventually, in_namespaces, stop, without,
     };
 
     as_root_and_as_user! {
@@ -296,7 +296,7 @@ sandbox:
         let (stopped, others) = all.split_first().unwrap();
         let process = stopped["process"].as_i64().unwrap();
         let pid = nix::unistd::Pid::from_raw(i32::try_from(process).unwrap());
-        nix::sys::signal::kill(pid, Signal::SIGSTOP).unwrap();
+        stop(pid);
         let quickly = |what: &dyn Fn() -> Run| {
             let begun = Instant::now();
             let run = what();
@@ -337,7 +337,7 @@ sandbox:
     fn a_session_that_is_stopped_alone_is_named_with_what_to_do(world: &Fixture) {
         let (running, id) = asking(world, "touch made");
         let process = running.pid();
-        running.signal(Signal::SIGSTOP);
+        running.stop();
         for words in [&["list"][..], &["show", &id], &["approve", &id]] {
             let begun = Instant::now();
             let told = approvals(world, words).output().exits(125).err();

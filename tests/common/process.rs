@@ -114,6 +114,19 @@ impl Invocation {
     }
 }
 
+/// Stops a process, and waits until each of its threads stands still: until then one may still answer.
+pub(crate) fn stop(process: Pid) {
+    kill(process, Signal::SIGSTOP).unwrap();
+    eventually("every thread is stopped", || {
+        let threads = std::fs::read_dir(format!("/proc/{process}/task")).unwrap();
+        let mut states = threads
+            .flatten()
+            .filter_map(|thread| std::fs::read_to_string(thread.path().join("stat")).ok());
+        // The state follows the name, which is in brackets.
+        states.all(|stat| stat.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with('T')))
+    });
+}
+
 /// A program that may have been compiled or copied a moment ago.
 pub(crate) fn started(command: &mut Command) -> Child {
     loop {
@@ -159,6 +172,11 @@ impl Drop for Running {
 impl Running {
     pub(crate) fn pid(&self) -> i32 {
         i32::try_from(self.child.id()).unwrap()
+    }
+
+    /// Stops the program alone, and waits until all of it stands still.
+    pub(crate) fn stop(&self) {
+        stop(Pid::from_raw(self.pid()));
     }
 
     /// Signals the program alone.

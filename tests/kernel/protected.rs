@@ -770,7 +770,7 @@ mod tests {
         let running = world.shell(line).spawn();
         wait_for_processes(marker, 1);
         // The keeper first; then all the rest, then Stockade, which would end by itself if it could see that.
-        running.signal(Signal::SIGSTOP);
+        running.stop();
         for pid in descendants(running.pid()) {
             let _gone = kill(Pid::from_raw(pid), Signal::SIGKILL);
         }

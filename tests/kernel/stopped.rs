@@ -14,7 +14,7 @@ mod tests {
 
     use crate::common::agent::{Agent, Era, forms};
     use crate::common::{
-        Fixture, Run, Running, descendants, eventually, in_both_regimes, in_bwrap, marker, wait_until_gone,
+        Fixture, Run, Running, descendants, eventually, in_both_regimes, in_bwrap, marker, stop, wait_until_gone,
     };
 
     in_both_regimes! {
@@ -100,8 +100,7 @@ mod tests {
             let running = world.stockade(&args).spawn();
             eventually("the command runs", || note.exists());
             let parent = Pid::from_raw(running.pid());
-            kill(parent, Signal::SIGSTOP).unwrap();
-            eventually("the parent is stopped", || state(parent) == Some('T'));
+            stop(parent);
             let home = PathBuf::from(fs::read_to_string(&note).unwrap().trim_end());
             fs::write(&go, "").unwrap();
             // Its home goes with the command, unless this start put back what a killed session elsewhere left: that is kept
