@@ -10,7 +10,7 @@ use crate::config::{self, ConfigError, Context, Diagnostic, FlagPolicy, Loaded, 
 use crate::policy::path::display;
 use crate::policy::shell::{rule_covers, rule_matches};
 use crate::policy::{AbsPath, BackendChoice, DenyFallback, Identity, Network, Origin, Policy};
-use crate::tools::{Narrowing, Places};
+use crate::tools::{self, Narrowing, Places};
 
 /// The preset that holds when nothing else is said.
 pub(super) const DEFAULT_PRESET: &str = "workspace-write";
@@ -75,7 +75,7 @@ pub(super) fn choose(
             narrowing: narrowing(flags, network, cwd)?,
         }
     } else if let Some(preset) = &flags.preset {
-        let loaded = config::preset(preset, cwd, context).map_err(complain)?;
+        let loaded = tools::preset(preset, cwd, context).map_err(complain)?;
         Chosen {
             loaded,
             narrowing: narrowing(flags, network, cwd)?,
@@ -104,7 +104,7 @@ pub(super) fn choose(
         }
     } else {
         Chosen {
-            loaded: config::preset(DEFAULT_PRESET, cwd, context).map_err(complain)?,
+            loaded: tools::preset(DEFAULT_PRESET, cwd, context).map_err(complain)?,
             narrowing: Narrowing::default(),
         }
     };

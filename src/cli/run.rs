@@ -71,6 +71,12 @@ async fn run_in(args: RunArgs) -> Result<Exit, Complaint> {
     if told && !args.json {
         say(&format!("stockade: {before}\n"));
     }
+    if !args.json
+        && !args.quiet
+        && let Some(line) = executor.git_settings_missed_by(&call)
+    {
+        say(&format!("stockade: {line}\n"));
+    }
     let session = executor.audit_session().map(str::to_owned);
     let outcome = executor.shell(call).await;
     if !args.json {

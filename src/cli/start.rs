@@ -18,7 +18,7 @@ use crate::config::Context;
 use crate::policy::Policy;
 use crate::policy::path::display;
 use crate::tools::footing::Footing;
-use crate::tools::{Waiting, prepare_usual, waiting};
+use crate::tools::{Waiting, prepare_usual, unwritable, waiting};
 
 /// What is said of a config that lies here and is not used.
 const PASSED_OVER: &str = "stockade: ./stockade.yaml is not used: --rw, --ro, --deny and --net stand in its place; with `--config stockade.yaml` they narrow it\n";
@@ -110,6 +110,9 @@ pub(super) fn start(
             }
             say(&cuts::short(&chosen.loaded.policy, environment));
             tell_waiting(&context, &chosen.loaded.policy);
+            if let Some(line) = unwritable(&chosen.loaded.policy) {
+                say(&format!("stockade: {line}\n"));
+            }
         }
         Told::Nothing => {}
     }

@@ -96,6 +96,7 @@ pub fn from_flags(flags: &FlagPolicy, cwd: &Path, context: &Context) -> Result<L
     let mut loaded = load::preset_below("system", &cwd, &writable, context)?;
     loaded.warnings.extend(warnings::lost_again(&roots, |_| None));
     loaded.policy.roots = roots;
+    loaded.policy.ways = links.into_iter().map(|(link, _)| link).collect();
     loaded.policy.network = flags.net.clone();
     loaded.policy.protect_fallback = ProtectFallback::Undo;
     loaded.policy.default_rule = ShellRule {

@@ -14,7 +14,7 @@ use sha2::{Digest as _, Sha256};
 use super::ceilings;
 use super::context::Context;
 use super::error::{ConfigError, Diagnostic};
-use super::layers::{self, Layers, Role};
+use super::layers::{self, Layer, Layers, Role};
 use super::paths;
 use super::raw::RawConfig;
 use super::resolve::{self, Resolved};
@@ -137,7 +137,25 @@ pub fn examine(path: &Path, context: &Context) -> Result<Loaded, ConfigError> {
 
 /// A built-in preset on its own; where it says `.` it means `workspace`.
 pub fn preset(name: &str, workspace: &Path, context: &Context) -> Result<Loaded, ConfigError> {
-    let mut loaded = preset_below(name, &canonical(workspace)?, &[], context)?;
+    let loaded = preset_below(name, &canonical(workspace)?, &[], context)?;
+    alone(loaded, context)
+}
+
+/// The same with the git directory of the workspace as one more root, which lies elsewhere.
+pub fn preset_with_git(name: &str, workspace: &Path, git: &AbsPath, context: &Context) -> Result<Loaded, ConfigError> {
+    let unfit = || Diagnostic::error(format!("{git} cannot be written in a config"));
+    let root = git.as_path().to_str().ok_or_else(unfit)?;
+    let root = serde_json::to_string(root).map_err(|_| unfit())?;
+    let text = format!(
+        "sandbox: {{paths: {{git: {{root: {root}, mode: rw, execute: true, approval: {{read: none, write: none}}}}}}}}\n"
+    );
+    let (source, raw) = yaml::mirror(SourceName::Preset("git-directory".into()), text.as_bytes())?;
+    let more = Layer { source, raw };
+    let loaded = preset_stacked(name, &canonical(workspace)?, (&[], Some(more)), context)?;
+    alone(loaded, context)
+}
+
+fn alone(mut loaded: Loaded, context: &Context) -> Result<Loaded, ConfigError> {
     ceilings::hold(&mut loaded, None, context)?;
     loaded.make()?;
     Ok(loaded)
@@ -150,10 +168,21 @@ pub(crate) fn preset_below(
     writable: &[AbsPath],
     context: &Context,
 ) -> Result<Loaded, ConfigError> {
+    preset_stacked(name, base, (writable, None), context)
+}
+
+fn preset_stacked(
+    name: &str,
+    base: &AbsPath,
+    (writable, more): (&[AbsPath], Option<Layer>),
+    context: &Context,
+) -> Result<Loaded, ConfigError> {
     let (source, raw) = layers::preset(&Arc::from(name), context, |unplaced| unplaced)?;
+    let mut stack = layers::stack(source, raw, context)?;
+    stack.extend(more);
     let layers = Layers {
         role: Role::Config,
-        stack: layers::stack(source, raw, context)?,
+        stack,
         base: base.clone(),
         config_dir: None,
         config_files: Vec::new(),

@@ -59,6 +59,7 @@ pub(crate) fn resolve(layers: &Layers, context: &Context) -> Result<Resolved, Bo
         contradictions::state_stays_outside(&drafts, context)?;
         contradictions::writes_are_data(&drafts, context)?;
     }
+    let ways = drafts.iter().flat_map(|draft| draft.links.iter().cloned()).collect();
     let names: Vec<&str> = drafts.iter().map(|d| d.name.value.as_str()).collect();
     let of_roots = drafts
         .iter()
@@ -97,6 +98,7 @@ pub(crate) fn resolve(layers: &Layers, context: &Context) -> Result<Resolved, Bo
     found.extend(hosts::twice(layers));
     let policy = Policy {
         roots: finished,
+        ways,
         base,
         protect: protect::protect(layers)?,
         names: protect::names(layers)?,

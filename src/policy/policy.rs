@@ -25,6 +25,8 @@ use super::suffix::SuffixSet;
 pub struct Policy {
     /// The named roots, sorted by path; no two have the same path.
     pub roots: Vec<Root>,
+    /// Symlinks that the config went through to name them. They give nothing: commands may find the roots under these names, too.
+    pub ways: Vec<AbsPath>,
     /// System paths from presets: no tool names them; a root at or above one speaks for it no longer.
     pub base: Vec<BasePath>,
     /// Whether names the host will later trust or run are protected below writable roots.

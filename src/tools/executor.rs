@@ -12,11 +12,11 @@ use super::deciding::{Another, Deciding};
 use super::explain::standing::{Standings, records};
 use super::footing::{Chosen, Footing};
 use super::foresight::Prospect;
-use super::identity;
+use super::git::{self, Bounds, GitFiles};
 use super::narrowing::Narrowing;
 use super::on_record::end;
 use super::plan::{self, Draft, Ground, PlanError, ProfileDigest, Surroundings};
-use super::private::{may_lie, shown, worker_profile};
+use super::private::{may_lie, shown, ways, worker_profile};
 use super::recorder::Recorder;
 use super::regime::RegimeLine;
 use super::watched;
@@ -31,13 +31,13 @@ use crate::confine::{Afterwards, Confinement, Expected, Named, Place, Session, S
 use crate::policy::{AbsPath, Mode, Policy};
 use crate::profile::{Asked, Call, Profile, derive};
 
-/// Where the journal and the quarantine of protected names lie, and the user's home.
+/// Where the journal and the quarantine of protected names lie, and the user's settings.
 #[derive(Debug, Clone)]
 pub struct Places {
     /// `~/.local/state/stockade`.
     pub state: PathBuf,
-    /// The user's home, as the passwd entry has it.
-    pub home: PathBuf,
+    /// Where git reads the user's settings.
+    pub git: GitFiles,
     /// The user as git knows them.
     pub person: Person,
 }
@@ -47,8 +47,8 @@ impl Places {
     pub fn of_user(context: &Context) -> Option<Self> {
         Some(Self {
             state: trust::state_dir(context)?.as_path().to_owned(),
-            home: context.home.clone()?.as_path().to_owned(),
-            person: identity::person(context),
+            git: GitFiles::of_user(context),
+            person: git::person(context),
         })
     }
 }
@@ -353,15 +353,20 @@ impl Executor {
     ) -> Result<(Session, Option<(Draft, Profile, Ground)>), ToolError> {
         let session = named.create()?;
         let private = session.private();
-        identity::GitIdentity::of_user(&self.places.home)
-            .write_into(&private.home)
-            .map_err(ToolError::Private)?;
+        let bounds = Bounds {
+            policy: &self.policy,
+            envelope: &self.envelope,
+            profile,
+        };
+        git::carry(&self.places.git, bounds, &private.home).map_err(ToolError::Private)?;
         let drafted = match &self.chosen.footing {
             Footing::Confined(ground) => {
                 let profile = worker_profile(profile.clone(), &session)?;
                 let around = if place.is_behind_mounts() {
+                    let mut shown = shown(&session)?;
+                    shown.extend(ways(&self.policy, &self.envelope));
                     Surroundings {
-                        shown: shown(&session)?,
+                        shown,
                         ..watched::covered(stage.present().await?, protect)?
                     }
                 } else {

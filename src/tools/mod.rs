@@ -1,7 +1,7 @@
 //! Call → assess → approve → confine → [`Outcome`]: the only floor that sees both approval and confine.
 //!
 //! [`plan`] lowers a profile and holds each arrow of the never-weaker promise before anything starts;
-//! `environment` makes the environment of a command, `search` its PATH, and `programs` finds the files that its names stand for; [`shell`] is the shell tool: it judges the line, asks,
+//! `environment` makes the environment of a command, `git` carries its user's git settings in, `search` its PATH, and `programs` finds the files that its names stand for; [`shell`] is the shell tool: it judges the line, asks,
 //! confines, runs and reports. [`regime`] says in one line what holds, [`inspect`] in full, without running
 //! anything. [`footing`] finds the regime to hold commands in: `remembered` knows that namespaces worked, and
 //! `fall` takes the regime below where they do not, or cannot hold the config. `foresight` has the look at
@@ -9,7 +9,7 @@
 //! several calls of one config under way at once. [`mod@explain`] says what was denied to a command, and why;
 //! [`learn`] what a config would have to grant for it. [`network`] is the way out of a command that may reach
 //! the hosts of a list. `recorder` puts what happens on record, where the policy wants that; `on_record` is
-//! what an executor says to it.
+//! what an executor says to it. `others_root` finds roots in which root writes nothing.
 
 mod allowing;
 mod anew;
@@ -32,8 +32,8 @@ mod filters;
 pub mod footing;
 mod foresight;
 pub mod function;
+mod git;
 pub mod guarded;
-pub mod identity;
 pub mod inspect;
 mod lanes;
 pub mod learn;
@@ -43,6 +43,7 @@ pub mod network;
 mod offered;
 mod offers;
 mod on_record;
+mod others_root;
 pub mod outcome;
 mod permission;
 pub mod plan;
@@ -81,11 +82,12 @@ pub use explain::{Blocked, Explained};
 pub use files::{FileKind, FileTool};
 pub use foresight::{Prospect, prepare_usual};
 pub use function::FunctionTool;
+pub use git::{GitFiles, person, preset};
 pub use guarded::{Guard, Guarded, Hook, Override};
-pub use identity::person;
 pub use lanes::Lanes;
 pub use narrowing::Narrowing;
 pub use network::{NetworkUse, Tried, TriedResult};
+pub use others_root::unwritable;
 pub use outcome::{Outcome, Status};
 pub use plan::PlanError;
 pub use provider::{Progress, ProvidedCall, Provider};

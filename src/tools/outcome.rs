@@ -50,6 +50,9 @@ pub struct Outcome {
     /// What was denied to it, and why; absent where nobody looked.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub explained: Option<Explained>,
+    /// What of the user's git settings does not hold inside and changes what the command did; absent where nothing of it matters.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub git: Option<String>,
     /// How to find out what was denied to it; absent where the config does not want it, or nothing sounds like a refusal.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hint: Option<String>,

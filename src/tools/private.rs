@@ -6,8 +6,9 @@ use std::path::Path;
 use super::call::ToolError;
 use crate::backend::host::program;
 use crate::backend::namespaces::own;
+use crate::config::{Walked, walk};
 use crate::confine::{Place, Session};
-use crate::policy::{AbsPath, Access, Grant, Identity, Operation, Origin, Rights, Scope};
+use crate::policy::{AbsPath, Access, Grant, Identity, Operation, Origin, Policy, Rights, Scope};
 use crate::profile::{FileReach, Profile};
 
 /// Whether sessions may lie there: outside every grant.
@@ -36,6 +37,32 @@ pub(super) fn shown(session: &Session) -> Result<Vec<AbsPath>, ToolError> {
     paths
         .collect::<Result<_, _>>()
         .map_err(|error| ToolError::Private(std::io::Error::other(error)))
+}
+
+/// The links that somebody went through to the roots of the config, and to the directory that they are in, as their shell has it
+/// in PWD: what they name by such a path is found inside under it. None that a command could have made, nor any in a root, where it is
+/// seen anyway.
+pub(super) fn ways(policy: &Policy, envelope: &Profile) -> Vec<AbsPath> {
+    let mut links = way_here();
+    links.extend(policy.ways.iter().cloned());
+    links.sort();
+    links.dedup();
+    let in_a_root = |link: &AbsPath| policy.roots.iter().any(|root| link.is_within(&root.path));
+    // What is a link no more is not shown.
+    links.retain(|link| {
+        !in_a_root(link) && envelope.access(Operation::Write, link) == Access::Denied && link.as_path().is_symlink()
+    });
+    links
+}
+
+fn way_here() -> Vec<AbsPath> {
+    let here = std::fs::metadata(".").ok();
+    let walked = std::env::var_os("PWD").and_then(|pwd| walk(Path::new(&pwd)).ok());
+    let is_here = |walked: &Walked| {
+        let there = walked.identity().map(|there| (there.device, there.inode));
+        there.is_some() && there == here.map(|here| (here.dev(), here.ino()))
+    };
+    walked.filter(is_here).map(|walked| walked.links).unwrap_or_default()
 }
 
 /// A directory of the session as a grant needs it: its path and its inode.

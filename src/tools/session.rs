@@ -12,6 +12,7 @@ use super::custom::CommandTool;
 use super::deciding::{Another, Deciding};
 use super::executor::{Executor, Places};
 use super::files::FileTool;
+use super::git;
 use super::guarded::{Guard, Guarded, Hook};
 use super::narrowing::Narrowing;
 use super::offered::{Offer, Offered};
@@ -88,7 +89,7 @@ impl Session {
     /// A session under a shipped preset, such as `workspace-write`, with this directory as the workspace.
     pub fn with_preset(name: &str, directory: &Path, approver: Box<dyn Approver + Send>) -> Result<Self, SessionError> {
         let context = host();
-        let loaded = config::preset(name, directory, &context)?;
+        let loaded = git::preset(name, directory, &context)?;
         Self::open(loaded, Narrowing::default(), directory, approver, &context)
     }
 

@@ -16,6 +16,7 @@ use super::footing::Footing;
 use super::guarded::{AGAIN, asked, ruled};
 use super::network::{NetworkUse, Way};
 use super::offers::Offered;
+use super::others_root::unwritable;
 use super::outcome::{Outcome, Status, lossy};
 use super::permission::{Overruled, Permit, Wanted};
 use super::plan::ProfileDigest;
@@ -207,6 +208,7 @@ impl Executor {
         let seen = Seen::of(profile, directory, &session);
         let stderr = lossy(relayed.stderr.into_bytes());
         let outcome = Outcome {
+            git: self.git_settings_missed(&call.command, directory, profile),
             hint: self
                 .left_out(&search, (&call.environment, profile), &status, &stderr)
                 .or_else(|| self.hint(explained.as_ref(), &status, call.output, &stderr, &seen)),
@@ -261,6 +263,15 @@ impl Executor {
         stderr: &str,
         seen: &Seen<'_>,
     ) -> Option<String> {
+        let failed = *status != Status::Exited { code: 0 };
+        // Whatever else is looked for, this is why. Where the output is streamed, it was said at the start.
+        if failed
+            && output == OutputMode::Capture
+            && !self.is_unconfined()
+            && let Some(why) = unwritable(&self.policy)
+        {
+            return Some(why);
+        }
         match (explained, self.is_unconfined()) {
             (None, false) => {
                 let seen = self.is_in_namespaces().then_some(seen);

@@ -245,6 +245,9 @@ fn output(outcome: &Outcome) -> Result<Output, ToolError> {
     for line in outcome.explained.iter().flat_map(Explained::told) {
         add(&format!("[{line}]"));
     }
+    if let Some(line) = &outcome.git {
+        add(&format!("[{line}]"));
+    }
     if let Some(hint) = &outcome.hint {
         add(&format!("[{hint}]"));
     }

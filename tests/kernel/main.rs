@@ -30,6 +30,8 @@ mod file_tools;
 #[cfg(test)]
 mod fork_bomb;
 #[cfg(test)]
+mod git;
+#[cfg(test)]
 mod host;
 #[cfg(test)]
 mod kernel_records;

@@ -18,7 +18,7 @@ use stockade::confine::wire::{decode, encode};
 use stockade::policy::shell::{rule_covers, rule_matches};
 use stockade::policy::{AbsPath, Mode};
 use stockade::tools::files::hostile::{Made, Parent, paths};
-use stockade::tools::{Executor, Narrowing, Places};
+use stockade::tools::{Executor, GitFiles, Narrowing, Places};
 
 use crate::bounds::{Bounds, bounded, workplace};
 
@@ -55,7 +55,7 @@ static PARENT: LazyLock<Parent> = LazyLock::new(|| {
     let policy = config::load(&file, &context).unwrap().policy;
     let places = Places {
         state: folder.join("state"),
-        home: folder,
+        git: GitFiles::default(),
         person: Person::default(),
     };
     let executor = Executor::new(policy, Narrowing::default(), Mode::Strict, Box::new(Nobody), places).unwrap();

@@ -324,7 +324,12 @@ impl Mounting<'_> {
                     .all(|above| survey.node(&above).is_none_or(|node| node.kind != Kind::Symlink))
         };
         for (path, link) in survey.links().filter(|(path, _)| on_the_way(path)) {
-            if self.around(path).0.is_none() {
+            let is_room = match self.around(path) {
+                (None, _) => true,
+                (Some(own), Shown::Nothing) => own.as_bytes() == TMP.as_bytes(),
+                (Some(_), Shown::Masked | Shown::ReadOnly | Shown::Writable | Shown::Device) => false,
+            };
+            if is_room {
                 self.skeleton.extend(path.ancestors().skip(1));
                 self.symlink(path, link.target.clone());
             }

@@ -86,7 +86,7 @@ impl<'a> Config<'a> {
 }
 
 /// A value as git writes it.
-pub(super) fn written(value: &[u8]) -> Vec<u8> {
+pub fn written(value: &[u8]) -> Vec<u8> {
     let quoted = value.starts_with(b" ") || value.ends_with(b" ") || value.iter().any(|b| matches!(b, b';' | b'#'));
     let mut text = Vec::with_capacity(value.len() + 2);
     text.extend(quoted.then_some(b'"'));

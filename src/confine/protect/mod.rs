@@ -6,7 +6,7 @@
 //! again when the command's tree is dead, has its `work` done by `compare`, which lets `restore` put back what was there,
 //! and by `intruders`, which has `inspect` judge what is new and moves it to the `quarantine`. Of a git config, new or
 //! changed, `gitconfig` says what may stay: `gittext` reads it, `gitkeys` is the list, `gitscope` what of it each
-//! config has; of everything else in a directory of version control, `vcs`; of work trees that go or move, `worktrees`. What both walks saw is `known` to the next. After a
+//! config has, `gitlist` tells others of it; of everything else in a directory of version control, `vcs`; of work trees that go or move, `worktrees`. What both walks saw is `known` to the next. After a
 //! crash [`recover()`] does the same from the journal. `targets` adds the files that git is led to by its
 //! `settings`, in a repository of a root, around one (`repository`) or a person's own, where the kernel would
 //! come to on the way (`leads`). `others` keeps sessions that run at the same time from taking each other's
@@ -40,6 +40,7 @@ mod diff;
 mod evict;
 mod gitconfig;
 mod gitkeys;
+mod gitlist;
 mod gitscope;
 mod gittext;
 mod growth;
@@ -96,6 +97,7 @@ use std::path::PathBuf;
 pub use appeared::Appeared;
 pub use change::Changes;
 pub use covers::Covers;
+pub use gitlist::{GitSetting, git_settings, written};
 pub use growth::Growth;
 pub use lookup::{default_names, protected_by, protected_name};
 pub use names::Names;

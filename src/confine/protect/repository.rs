@@ -118,6 +118,11 @@ impl Repository {
         }
     }
 
+    /// Its git directory, and the one that it shares.
+    pub fn directories(&self) -> impl Iterator<Item = &Path> {
+        self.directories.iter().map(PathBuf::as_path)
+    }
+
     /// The configs that git obeys there, whether they are there or not.
     pub fn configs(&self) -> impl Iterator<Item = PathBuf> + '_ {
         let of = |directory: &PathBuf| ["config", "config.worktree"].map(|name| directory.join(name));

@@ -3,11 +3,13 @@
 //! A line is read as shell ([`parse`]), every simple command anywhere in it is found ([`walk`]), words are
 //! unquoted and commands inside them found too ([`word`]), variables that shells act upon are told from
 //! others ([`variable`]), commands that start other commands are opened ([`wrapper`]), each is held against
-//! the rules ([`matching`]), and the strictest answer wins ([`judge()`]). What it names, a yes is bound to ([`names`]).
+//! the rules ([`matching`]), and the strictest answer wins ([`judge()`]). What it names, a yes is bound to ([`names`]); what a
+//! program is given in it, is told apart ([`called`]).
 //!
 //! What is not understood needs approval at least. Only what means the same to bash and to a POSIX
 //! sh counts as understood. Rules are the user's convenience; the sandbox is the boundary.
 
+mod called;
 mod judge;
 mod known;
 mod matching;
@@ -30,6 +32,7 @@ mod laws;
 #[cfg(test)]
 mod sentences;
 
+pub use called::{arguments_of_argv, arguments_of_line};
 pub use judge::{
     Judgement, Part, Reach, RuleRef, judge, judge_argv, judge_argv_in, judge_in, rule_covers, rule_matches,
 };

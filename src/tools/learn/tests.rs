@@ -14,6 +14,7 @@ use crate::confine::protect::Person;
 use crate::policy::shell::{rule_covers, rule_matches};
 use crate::policy::{AbsPath, Mode, Place, Policy, Rights, Scope, UnixSockets};
 use crate::profile::{Asked, Call};
+use crate::tools::GitFiles;
 use crate::tools::executor::{Executor, Places};
 use crate::tools::explain::{Blocked, Explained, Layer, Subject, Wanted};
 use crate::tools::inspect::explain::Permitted;
@@ -320,7 +321,7 @@ impl Approver for Nobody {
 fn executor(policy: Policy, folder: &std::path::Path) -> Executor {
     let places = Places {
         state: folder.join("state"),
-        home: folder.to_owned(),
+        git: GitFiles::default(),
         person: Person::default(),
     };
     Executor::new(policy, Narrowing::default(), Mode::Strict, Box::new(Nobody), places).unwrap()

@@ -10,7 +10,9 @@ use crate::confine::protect::Person;
 use crate::policy::shell::{rule_covers, rule_matches};
 use crate::policy::{AbsPath, Mode};
 use crate::tools::plan::PlanError;
-use crate::tools::{Executor, Narrowing, OutputMode, Places, Prospect, ShellCall, ShellCommand, Stdin, ToolError};
+use crate::tools::{
+    Executor, GitFiles, Narrowing, OutputMode, Places, Prospect, ShellCall, ShellCommand, Stdin, ToolError,
+};
 
 const NOTHING_ASKS: &str =
     "{backend: landlock, paths: {a: {root: /usr/bin, mode: ro}}}\nshell: {default: {approval: none}}";
@@ -26,7 +28,7 @@ fn foreseen(sandbox: &str) -> Result<Prospect, ToolError> {
     let policy = load_amended(Path::new("/agent.yaml"), &text, &context).unwrap().policy;
     let places = Places {
         state: "/nowhere/state".into(),
-        home: "/nowhere".into(),
+        git: GitFiles::default(),
         person: Person::default(),
     };
     let (_, stops) = tokio::sync::mpsc::channel(1);

@@ -9,6 +9,7 @@ use proptest::prelude::*;
 
 use super::super::executor::{Executor, Places};
 use super::super::files::hostile::{Made, Parent, paths};
+use super::super::git::GitFiles;
 use super::super::narrowing::Narrowing;
 use super::*;
 use crate::approval::{AnswerOf, DecidedBy};
@@ -39,7 +40,7 @@ fn parent() -> &'static Parent {
         let policy = config::load(&file, &context).unwrap().policy;
         let places = Places {
             state: folder.path().join("state"),
-            home: folder.path().to_owned(),
+            git: GitFiles::default(),
             person: Person::default(),
         };
         let (approver, _) = saying(false, Remember::None);

@@ -278,6 +278,7 @@ pub(crate) fn policy() -> impl Strategy<Value = Policy> {
 pub(crate) fn with(roots: Vec<Root>, base: Vec<BasePath>) -> Policy {
     Policy {
         roots,
+        ways: Vec::new(),
         base,
         protect: Protect::None,
         names: NameChanges::default(),

@@ -29,7 +29,7 @@ use stockade::policy::{AbsPath, BackendChoice, DenyFallback, Mode, Policy, Resid
 use stockade::profile::{Asked, Call, derive};
 use stockade::tools::plan::{self, Ground, Surroundings, Walls};
 use stockade::tools::{
-    Executor, Narrowing, Outcome, OutputMode, Places, Prospect, ShellCall, ShellCommand, Status, Stdin,
+    Executor, GitFiles, Narrowing, Outcome, OutputMode, Places, Prospect, ShellCall, ShellCommand, Status, Stdin,
     TerminalApprover, ToolError, terminal_size,
 };
 use tempfile::TempDir;
@@ -273,7 +273,7 @@ impl World {
         loaded.policy.backend = backend;
         let places = Places {
             state: path.join("state"),
-            home: path.join("home"),
+            git: GitFiles::default(),
             person: Person::default(),
         };
         let mut world = Self {

@@ -1,0 +1,197 @@
+//! A work tree whose git directory lies elsewhere: a linked work tree, a submodule.
+//!
+//! Its `.git` is a file that names the git directory, and lies where a command may have written it. So it is believed where the
+//! git directory names the work tree in its turn: nobody but who may write there can have it do so. Then all that git writes
+//! for this work tree is one root, the git directory of the repository, in which protected names hold as in any other.
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use crate::config::{self, ConfigError, Context, Diagnostic, Loaded};
+use crate::confine::protect::{git_settings, is_git_directory, read, repository, there};
+use crate::policy::path::display;
+use crate::policy::{AbsPath, Access, Operation, Origin, Policy};
+use crate::profile::{FileReach, Profile};
+
+/// The preset whose workspace is a place that a person works in.
+const WORKSPACE: &str = "workspace-write";
+/// Longest text that names a directory.
+const LONGEST: usize = 8192;
+
+/// A built-in preset on its own, with `workspace` for its `.`; the workspace of `workspace-write` gets its git directory, too.
+pub fn preset(name: &str, workspace: &Path, context: &Context) -> Result<Loaded, ConfigError> {
+    let alone = || config::preset(name, workspace, context);
+    if name != WORKSPACE {
+        return alone();
+    }
+    let (why, named) = match of(workspace) {
+        Elsewhere::Nowhere => return alone(),
+        Elsewhere::Mutual(git) => match config::preset_with_git(name, workspace, &git, context) {
+            Ok(loaded) => return Ok(loaded),
+            Err(error) => {
+                let why = error.to_string();
+                (
+                    why.lines().next().unwrap_or_default().to_owned(),
+                    git.into_os_string().into(),
+                )
+            }
+        },
+        Elsewhere::Doubtful(named, why) => (why.to_owned(), named),
+    };
+    let mut loaded = alone()?;
+    let told = format!(
+        "git finds no repository here: `.git` names {}, and that is no root, because {why}",
+        display(&named)
+    );
+    let hint = "look at that file before you believe it: a command may have written it; `git worktree repair` mends what you moved";
+    loaded.warnings.push(*Diagnostic::warning(told).hint(hint));
+    Ok(loaded)
+}
+
+/// Where the git directory of a work tree lies.
+#[derive(Debug, PartialEq, Eq)]
+enum Elsewhere {
+    /// In it, or it has none.
+    Nowhere,
+    /// Here, and each names the other.
+    Mutual(AbsPath),
+    /// Its `.git` names this, which is not believed.
+    Doubtful(PathBuf, &'static str),
+}
+
+fn of(workspace: &Path) -> Elsewhere {
+    let Ok(walked) = config::walk(workspace) else {
+        return Elsewhere::Nowhere;
+    };
+    let (place, Some(link)) = (&walked.path, walked.path.child(".git")) else {
+        return Elsewhere::Nowhere;
+    };
+    let Ok(Some(found)) = there(link.as_path()) else {
+        return Elsewhere::Nowhere;
+    };
+    if found.is_symlink() {
+        return Elsewhere::Doubtful(
+            link.into_os_string().into(),
+            "it is a symlink, and nothing there names this work tree",
+        );
+    }
+    let Some(named) = text(link.as_path()).and_then(|text| text.strip_prefix(b"gitdir: ").map(<[u8]>::to_vec)) else {
+        return Elsewhere::Nowhere;
+    };
+    let named = PathBuf::from(OsStr::from_bytes(&named));
+    let Ok(walked) = config::walk(&place.as_path().join(&named)) else {
+        return Elsewhere::Doubtful(named, "it cannot be looked at");
+    };
+    let Some(git) = &walked.found else {
+        return Elsewhere::Doubtful(named, "it does not exist");
+    };
+    if walked.path.is_within(place) {
+        return Elsewhere::Nowhere;
+    }
+    let root = match shared(&walked.path) {
+        Ok(Some(common)) if leads(&walked.path, b"gitdir", &link) => common,
+        Ok(None) if works_in(&walked.path, place) => walked.path.clone(),
+        Ok(_) => return Elsewhere::Doubtful(named, "it does not name this work tree in its turn"),
+        Err(why) => return Elsewhere::Doubtful(named, why),
+    };
+    let owners = [
+        Some(git.uid()),
+        there(root.as_path()).ok().flatten().map(|root| root.uid()),
+    ];
+    if owners.iter().any(|owner| *owner != Some(found.uid())) {
+        return Elsewhere::Doubtful(named, "it belongs to another user than this work tree");
+    }
+    if place.is_within(&walked.path) || root.is_within(place) || !is_git_directory(root.as_path()) {
+        return Elsewhere::Doubtful(named, "it is not the git directory of a repository");
+    }
+    Elsewhere::Mutual(root)
+}
+
+/// The git directory that a further work tree shares; none where it shares none.
+fn shared(git: &AbsPath) -> Result<Option<AbsPath>, &'static str> {
+    let common = git.child("commondir");
+    match common.as_ref().map(|common| there(common.as_path())) {
+        Some(Ok(None)) => return Ok(None),
+        Some(Ok(Some(_))) => {}
+        Some(Err(_)) | None => return Err("it cannot be looked at"),
+    }
+    let above = git
+        .parent()
+        .filter(|above| above.name() == Some(OsStr::new("worktrees")));
+    match above.and_then(|above| above.parent()) {
+        Some(common) if leads(git, b"commondir", &common) => Ok(Some(common)),
+        Some(_) | None => Err("it does not lie in the repository that it names"),
+    }
+}
+
+/// Whether a file of a git directory names this place.
+fn leads(git: &AbsPath, file: &[u8], to: &AbsPath) -> bool {
+    let named = text(&git.as_path().join(OsStr::from_bytes(file)));
+    named.is_some_and(|named| is_at(git, &named, to))
+}
+
+/// Whether the config of a git directory says that its work tree is there.
+fn works_in(git: &AbsPath, place: &AbsPath) -> bool {
+    let config = git.as_path().join("config");
+    let is_file = there(&config).is_ok_and(|found| found.is_some_and(|found| found.is_file()));
+    let settings = read(&config)
+        .ok()
+        .flatten()
+        .filter(|_| is_file)
+        .and_then(|text| git_settings(&text));
+    let mut settings = settings.into_iter().flatten().rev();
+    let set = settings.find(|one| one.section == b"core" && one.subsection.is_none() && one.key == b"worktree");
+    set.is_some_and(|set| is_at(git, &set.value, place))
+}
+
+/// Whether a path, from a git directory, leads to this place.
+fn is_at(git: &AbsPath, path: &[u8], to: &AbsPath) -> bool {
+    let walked = config::walk(&git.as_path().join(OsStr::from_bytes(path)));
+    walked.is_ok_and(|walked| walked.found.is_some() && walked.path == *to)
+}
+
+/// The line that a regular file holds; no link is followed.
+fn text(file: &Path) -> Option<Vec<u8>> {
+    let found = there(file).ok()??;
+    if !found.is_file() || found.len() > LONGEST as u64 {
+        return None;
+    }
+    let text = read(file).ok()??;
+    let text = text.trim_ascii_end();
+    (!text.is_empty() && !text.contains(&b'\n')).then(|| text.to_vec())
+}
+
+/// Which part of the repository around a directory a command may not read, and what to do.
+pub(super) fn out_of_reach(directory: &Path, policy: &Policy, profile: &Profile) -> Option<String> {
+    const NONE: &str = "git finds no repository here:";
+    let is_read =
+        |path: &Path| AbsPath::new(path).is_ok_and(|path| profile.access(Operation::Read, &path) > Access::Denied);
+    let has_entry = |above: &&Path| matches!(there(&above.join(".git")), Ok(Some(_)));
+    let place = directory.ancestors().find(has_entry)?;
+    if !is_read(place) {
+        return Some(format!(
+            "{NONE} {} is in no root; start there, or name it as one",
+            display(place)
+        ));
+    }
+    let found = repository(&place.join(".git")).ok()??;
+    let missed = found.directories().find(|git| !is_read(git))?;
+    match of(place) {
+        Elsewhere::Mutual(git) => Some(format!(
+            "{NONE} its git directory {git} is in no root; name it as one (`git: {{root: {git}, mode: rw}}`)"
+        )),
+        // It was told when the policy was chosen.
+        Elsewhere::Nowhere | Elsewhere::Doubtful(..) if is_workspace(policy, place) => None,
+        // Nobody is told to let commands reach what a command may have named.
+        Elsewhere::Doubtful(_, why) => Some(format!("{NONE} {} is in no root, and {why}", display(missed))),
+        Elsewhere::Nowhere => Some(format!("{NONE} {} is in no root", display(missed))),
+    }
+}
+
+fn is_workspace(policy: &Policy, place: &Path) -> bool {
+    let is_of_preset = |origin: &Origin| matches!(origin, Origin::Preset { name, .. } if **name == *WORKSPACE);
+    let mut roots = policy.roots.iter();
+    roots.any(|root| root.path.as_path() == place && is_of_preset(&root.origin))
+}

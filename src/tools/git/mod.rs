@@ -1,0 +1,37 @@
+//! The user's git settings inside the sandbox.
+//!
+//! HOME is private there, so git finds none of its user's settings. What is plain data in them is carried: [`files`] says where
+//! git reads them, [`carried`] reads them with what they include, as far as [`bounds`] lets it, by the [`list`] of what is plain, and writes that and the
+//! files which it names into the private HOME. What is left out and changes what git does is told ([`left_out`]).
+//!
+//! [`elsewhere`] finds the git directory of a work tree that does not lie in it.
+//!
+//! Nothing is run, and a setting gives a command no more than its own text: the command might set it itself. A file that
+//! settings name gives its content. So no such name is believed that a command of the session could have written, and none
+//! that leads to what the config keeps from commands.
+
+mod bounds;
+mod carried;
+mod elsewhere;
+mod files;
+mod left_out;
+mod list;
+
+pub use elsewhere::preset;
+pub use files::GitFiles;
+
+use crate::config::Context;
+use crate::confine::protect::Person;
+use crate::policy::AbsPath;
+
+pub(super) use bounds::Bounds;
+pub(super) use carried::carry;
+
+/// Whose git may run or obey what a command leaves: the user of this context.
+pub fn person(context: &Context) -> Person {
+    let homes = [context.home.clone(), context.path_variable("HOME")];
+    let homes = homes.iter().flatten().map(AbsPath::as_path);
+    Person::of(homes, |name| {
+        context.path_variable(name).map(|path| path.as_path().to_owned())
+    })
+}
