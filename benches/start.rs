@@ -7,7 +7,7 @@ use std::hint::black_box;
 use std::time::{Duration, Instant};
 
 use stockade::backend::namespaces::NetworkNamespace;
-use stockade::backend::seccomp::{self, Attempts, Copies, Filters, IpSockets, Role, Settings, UnixDomain};
+use stockade::backend::seccomp::{self, Attempts, Attributes, Copies, Filters, IpSockets, Role, Settings, UnixDomain};
 use stockade::backend::{attributes, landlock};
 use stockade::config::{self, Context, Matchers};
 use stockade::policy::shell::{rule_covers, rule_matches};
@@ -51,7 +51,7 @@ fn steps() {
     let layer = landlock::lower(&profile, &survey, &options).unwrap().plan;
     report("validate that", || landlock::validate(&layer, &profile).unwrap());
     report("attributes, lowered and validated", || {
-        files_within(&attributes::lower(&profile.grants, &profile.denies), &profile).unwrap();
+        files_within(&attributes::lower(&profile.grants, &profile.denies, None), &profile).unwrap();
     });
     let settings = Settings {
         ip: IpSockets::of(&profile.network, NetworkNamespace::Host),
@@ -59,6 +59,7 @@ fn steps() {
         role: Role::Command,
         attempts: Attempts::Unseen,
         copies: Copies::None,
+        attributes: Attributes::Brokered,
     };
     let worker = Settings {
         role: Role::Worker,
@@ -67,6 +68,7 @@ fn steps() {
     let lower = || Filters {
         worker: seccomp::lower(worker).unwrap(),
         command: seccomp::lower(settings).unwrap(),
+        mounted: None,
     };
     report("lower to seccomp", lower);
     let filters = lower();

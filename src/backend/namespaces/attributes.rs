@@ -73,10 +73,12 @@ impl FileReach for Changeable<'_> {
                 }
                 // A device by itself is read-only, and acts all the same. A tree of devices is not.
                 Mount::Host(BindAccess::Device) => files.exactly(path).next().is_none(),
-                // The terminals in there are of an instance of their own.
-                Mount::Dev(Frozen::Yes) => false,
                 Mount::Proc(frozen) => frozen == Frozen::No,
-                Mount::Host(BindAccess::ReadOnly) | Mount::Mask | Mount::Tmpfs(Frozen::Yes) => false,
+                // The terminals in a /dev are of an instance of their own.
+                Mount::Host(BindAccess::ReadOnly)
+                | Mount::Mask
+                | Mount::Tmpfs(Frozen::Yes)
+                | Mount::Dev(Frozen::Yes) => false,
             };
             // A file that is a mount has nothing below it.
             let below_a_file = files.above(path).any(|file| *file != path);

@@ -78,7 +78,8 @@ impl Bare {
             tree.make(step)?;
         }
         let proc = tree.enter()?;
-        ids.enter_as_oneself(proc)?;
+        ids.enter_as_oneself(&proc)?;
+        drop(proc);
         privilege::drop_in_namespaces()?;
         become_first(kept)
     }

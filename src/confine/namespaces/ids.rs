@@ -49,14 +49,14 @@ impl Ids {
 
     /// Enters another, in which this user is who it was; nothing where it is root. `proc` is a writable /proc, which everybody
     /// else in here sees read-only.
-    pub(super) fn enter_as_oneself(self, proc: OwnedFd) -> Result<(), StartFailure> {
+    pub(super) fn enter_as_oneself(self, proc: &OwnedFd) -> Result<(), StartFailure> {
         if self.user.is_root() && self.group.as_raw() == 0 {
             return Ok(());
         }
         prctl::set_dumpable(true).map_err(failed("dumping"))?;
         unshare(CloneFlags::CLONE_NEWUSER).map_err(failed("the inner user namespace"))?;
-        write(&proc, "uid_map", &format!("{} 0 1\n", self.user))?;
-        write(&proc, "gid_map", &format!("{} 0 1\n", self.group))?;
+        write(proc, "uid_map", &format!("{} 0 1\n", self.user))?;
+        write(proc, "gid_map", &format!("{} 0 1\n", self.group))?;
         prctl::set_dumpable(false).map_err(failed("dumping"))
     }
 }
