@@ -216,8 +216,8 @@ pub struct RunArgs {
     /// Start the command in this directory.
     #[arg(long, value_name = "DIR")]
     pub cwd: Option<PathBuf>,
-    /// Set a variable for the command (may be repeated).
-    #[arg(long = "env", value_name = "K=V", value_parser = variable())]
+    /// Set a variable for the command, or pass the one that is set here (may be repeated).
+    #[arg(long = "env", value_name = "K[=V]", value_parser = variable())]
     pub env: Vec<(OsString, OsString)>,
     /// Kill the command and everything it started after this time (`90s`, `5m`).
     #[arg(long, value_name = "TIME", value_parser = duration)]
@@ -380,13 +380,17 @@ pub enum BackendFlag {
     Seatbelt,
 }
 
-/// A variable of the environment; neither its name nor its value need be text.
+/// A variable, text or not; without a value it has the caller's, for secrets: others can see arguments.
 pub(super) fn variable() -> impl TypedValueParser<Value = (OsString, OsString)> {
     OsStringValueParser::new().try_map(|text| {
         let mut parts = text.as_bytes().splitn(2, |byte| *byte == b'=').map(OsStr::from_bytes);
         match (parts.next(), parts.next()) {
             (Some(name), Some(value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
-            _ => Err("write it as NAME=VALUE"),
+            (Some(name), None) if !name.is_empty() => match std::env::var_os(name) {
+                Some(value) => Ok((name.to_owned(), value)),
+                None => Err("it is not set where stockade runs; set and export it there, or write NAME=VALUE"),
+            },
+            _ => Err("write it as NAME=VALUE, or NAME for the value it has where stockade runs"),
         }
     })
 }

@@ -12,7 +12,7 @@ use crate::profile;
 use crate::tools::inspect::Inspection;
 use crate::tools::inspect::backend::{Stand, keeps_writers_out};
 use crate::tools::narrowing::Narrowing;
-use crate::tools::{Places, log_stays_out_of_reach};
+use crate::tools::{Places, log_stays_out_of_reach, unreadable_authorities};
 
 /// The config to look at: the one named, or `stockade.yaml` here.
 pub(super) fn target(named: Option<&PathBuf>) -> Result<PathBuf, Complaint> {
@@ -86,7 +86,13 @@ pub(super) fn check(args: &CheckArgs) -> Result<Exit, Complaint> {
     let starts_nothing = keeps_writers_out(&loaded.policy).map(|refusal| {
         Diagnostic::warning(format!("a command that may write there starts nowhere: {refusal}")).to_string()
     });
-    let warnings: Vec<String> = policy::warnings(warnings).into_iter().chain(starts_nothing).collect();
+    let unreadable = unreadable_authorities(&loaded.policy, &Narrowing::default(), &[]).into_iter();
+    let unreadable = unreadable.map(|told| Diagnostic::warning(told).to_string());
+    let warnings: Vec<String> = policy::warnings(warnings)
+        .into_iter()
+        .chain(starts_nothing)
+        .chain(unreadable)
+        .collect();
     let cut = profile::cuts(&loaded.policy);
     let reach = reach::of(&loaded);
     if args.json {

@@ -14,11 +14,11 @@ use super::audit::AuditFlag;
 use super::complain::{Complaint, say};
 use super::cuts;
 use super::policy::{self, Chosen, Purpose};
-use crate::config::Context;
+use crate::config::{Context, Diagnostic};
 use crate::policy::Policy;
 use crate::policy::path::display;
 use crate::tools::footing::Footing;
-use crate::tools::{Waiting, prepare_usual, unwritable, waiting};
+use crate::tools::{Waiting, prepare_usual, unreadable_authorities, unwritable, waiting};
 
 /// What is said of a config that lies here and is not used.
 const PASSED_OVER: &str = "stockade: ./stockade.yaml is not used: --rw, --ro, --deny and --net stand in its place; with `--config stockade.yaml` they narrow it\n";
@@ -102,6 +102,9 @@ pub(super) fn start(
     audit.apply(&mut chosen.loaded.policy)?;
     for warning in policy::warnings(chosen.loaded.warnings.iter()) {
         say(&format!("{warning}\n"));
+    }
+    for unreadable in unreadable_authorities(&chosen.loaded.policy, &chosen.narrowing, environment) {
+        say(&format!("{}\n", Diagnostic::warning(unreadable)));
     }
     match told {
         Told::Briefly => {

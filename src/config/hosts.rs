@@ -82,7 +82,7 @@ fn hint(entry: &str, error: &PatternError) -> Option<String> {
             Some("`*.example.org` is every name below `example.org`; any other names are written one by one".into())
         }
         PatternError::Unusable(..) => Some("name the host's own address".into()),
-        PatternError::Ports(_) => None,
+        PatternError::Ports(_) | PatternError::Bare(..) => None,
     }
 }
 

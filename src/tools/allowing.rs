@@ -12,6 +12,9 @@ use crate::policy::{Demand, Origin, Requirement, Right, Root, ShellRule};
 /// A line with more parts than so many rules would allow is told so, and not each of them.
 const MOST_RULES: usize = 4;
 
+/// The longest pattern that is named, in bytes.
+const LONGEST_PATTERN: usize = 400;
+
 /// The line of config that would let through what `rules` made of a command that may write in `roots`; `judge` judges the
 /// same command by other rules.
 pub(super) fn allowed_by(
@@ -51,7 +54,7 @@ pub(super) fn allowed_by(
         if named.nth(MOST_RULES - 1).is_some() {
             return "each command of it needs a rule with `approval: none` under shell.rules".to_owned();
         }
-        let tried = candidates(&rules, part).into_iter().find_map(|(hint, rules)| {
+        let tried = candidate(&rules, part).and_then(|(hint, rules)| {
             let judged = judge(rules.clone());
             let lets = judged.parts.len() == judgement.parts.len() && !judged.parts.get(index).is_none_or(asks);
             lets.then_some((hint, rules, judged))
@@ -59,8 +62,9 @@ pub(super) fn allowed_by(
         let Some((hint, changed, judged)) = tried else {
             let words = escape(part.words.join(" ").as_bytes());
             return format!(
-                "no rule can be named that would allow `{words}`: rules are about words that are known before it runs, in \
-                 plain letters; run it where a person can say yes (`--mode interactive`), or `--mode approve_all` would allow it"
+                "no rule can be named that would allow `{words}` and nothing else: patterns hold plain words that are known \
+                 before it runs, and with fewer of them they allow more; run it where a person can say yes (`--mode \
+                 interactive`), or `--mode approve_all` would allow it"
             );
         };
         (rules, now) = (changed, judged);
@@ -138,40 +142,32 @@ fn shells(part: &Part) -> Option<Hint> {
     }
 }
 
-/// The changes to the rules that may let a part through, the narrowest first, each with its words.
-fn candidates(rules: &[ShellRule], part: &Part) -> Vec<(String, Vec<ShellRule>)> {
+/// The change to the rules that may let a part through, with its words.
+fn candidate(rules: &[ShellRule], part: &Part) -> Option<(String, Vec<ShellRule>)> {
     match part.rule {
         RuleRef::Rule(at) => {
             let mut changed = rules.to_vec();
-            let Some(rule) = changed.get_mut(at) else {
-                return Vec::new();
-            };
+            let rule = changed.get_mut(at)?;
             rule.approval = Demand::None;
-            vec![(format!("`approval: none` on the rule at {}", rule.origin), changed)]
+            Some((format!("`approval: none` on the rule at {}", rule.origin), changed))
         }
-        RuleRef::Default => [2, 1]
-            .into_iter()
-            .filter_map(|count| missing_rule(rules, &part.words, count))
-            .collect(),
+        RuleRef::Default => missing_rule(rules, &part.words),
     }
 }
 
-/// The rule that nobody has written yet, for the first words of a command.
-fn missing_rule(rules: &[ShellRule], words: &[String], count: usize) -> Option<(String, Vec<ShellRule>)> {
-    let text = words
-        .iter()
-        .map(String::as_str)
-        .take(count)
-        .collect::<Vec<_>>()
-        .join(" ");
-    // Of what could not be printed as it is, another pattern would come.
-    if escape(text.as_bytes()) != text {
+/// The rule that nobody has written yet, for all words of a command: fewer would allow more than was asked for, as `git -c` allows
+/// every program that git can be told to run.
+fn missing_rule(rules: &[ShellRule], words: &[String]) -> Option<(String, Vec<ShellRule>)> {
+    let text = words.join(" ");
+    // Of what could not be printed as it is, another pattern would come; and what is very long nobody writes.
+    if escape(text.as_bytes()) != text || text.len() > LONGEST_PATTERN {
         return None;
     }
+    // A word may hold a blank, or be none.
+    let pattern = pattern_words(&text).ok().filter(|pattern| pattern == words)?;
     let origin = Origin::Builtin("a rule that is not written");
-    let rule = ShellRule::plain(pattern_words(&text).ok()?, Demand::None, origin);
     let mut all = rules.to_vec();
-    all.push(rule);
+    all.push(ShellRule::plain(pattern, Demand::None, origin));
     let pattern = quoted(&text);
     Some((
         format!("a rule `{{pattern: {pattern}, approval: none}}` under shell.rules"),
@@ -236,23 +232,43 @@ mod tests {
     fn every_part_that_asks_has_its_rule_named() {
         assert_eq!(
             hint("make all && echo a; cargo build -v; git push; make all x"),
-            "a rule `{pattern: make all, approval: none}` under shell.rules and a rule `{pattern: cargo build, approval: none}` \
+            "a rule `{pattern: make all, approval: none}` under shell.rules and a rule `{pattern: cargo build -v, approval: none}` \
              under shell.rules and `approval: none` on the rule at built in: test would allow it"
         );
     }
 
     #[test]
-    fn a_word_that_no_pattern_can_hold_is_left_out_of_it() {
+    fn a_rule_that_is_named_holds_every_word_of_the_command() {
         for (line, pattern) in [
-            ("touch 'a b'", "touch"),
-            ("touch \"$X\"", "touch"),
-            ("find '*.c'", "find"),
-            ("true", "\"true\""),
-            (": x", "\": x\""),
+            ("touch a", "touch a"),
+            ("git -c core.pager=./x log", "\"git -c core.pager=./x log\""),
+            ("python3 -c import", "python3 -c import"),
+            ("yes", "\"yes\""),
+            ("jobs x", "jobs x"),
             ("7z x", "\"7z x\""),
         ] {
             let expected = format!("a rule `{{pattern: {pattern}, approval: none}}` under shell.rules would allow it");
             assert_eq!(hint(line), expected, "{line}");
+        }
+    }
+
+    #[test]
+    fn where_no_pattern_can_hold_a_word_none_is_named_that_leaves_it_out() {
+        let long = format!("touch {}", "x".repeat(500));
+        for line in [
+            "touch 'a b'",
+            "touch \"$X\"",
+            "find '*.c'",
+            "python3 -c 'import os'",
+            "touch ''",
+            "touch a ''",
+            &long,
+        ] {
+            let said = hint(line);
+            assert!(
+                said.starts_with("no rule can be named that would allow") && !said.contains("pattern:"),
+                "{line}: {said}"
+            );
         }
     }
 

@@ -1,7 +1,7 @@
 //! Call → assess → approve → confine → [`Outcome`]: the only floor that sees both approval and confine.
 //!
 //! [`plan`] lowers a profile and holds each arrow of the never-weaker promise before anything starts;
-//! `environment` makes the environment of a command, `git` carries its user's git settings in, `search` its PATH, and `programs` finds the files that its names stand for; [`shell`] is the shell tool: it judges the line, asks,
+//! `environment` makes the environment of a command, `git` carries its user's git settings in, `search` its PATH, `authorities` looks whether files that it names can be read, and `programs` finds the files that its names stand for; [`shell`] is the shell tool: it judges the line, asks,
 //! confines, runs and reports. [`regime`] says in one line what holds, [`inspect`] in full, without running
 //! anything. [`footing`] finds the regime to hold commands in: `remembered` knows that namespaces worked, and
 //! `fall` takes the regime below where they do not, or cannot hold the config. `foresight` has the look at
@@ -18,6 +18,7 @@ mod appeared;
 mod approvals;
 pub mod approver_program;
 pub(crate) mod asking;
+mod authorities;
 mod begun;
 pub mod call;
 mod custom;
@@ -74,6 +75,7 @@ pub use crate::confine::io::terminal::{restore as restore_terminal, size as term
 pub use crate::confine::io::{HeadTail, OutputMode, Pipe, Stdin};
 pub use crate::confine::protect::{Waiting, waiting};
 pub(crate) use apart::reached;
+pub use authorities::unreadable_authorities;
 pub use call::{ShellCall, ShellCommand, ToolError, words};
 pub use custom::CommandTool;
 pub use deciding::{Another, SharedController};

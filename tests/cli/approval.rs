@@ -32,6 +32,9 @@ mod tests {
         control_and_bidi_characters_are_shown_escaped_and_flagged ["python3"];
         strict_denies_and_names_the_rule_that_would_allow_it [];
         every_rule_that_a_denial_names_is_accepted_and_then_allows [];
+        a_denial_names_no_rule_that_allows_more_than_the_command [];
+        lines_that_only_steer_the_shell_run_unasked ["bash"];
+        a_forbidden_command_in_the_line_of_any_shell_is_blocked ["bash"];
         of_what_is_not_understood_a_denial_names_no_rule [];
         approve_all_runs_it_but_nothing_that_is_blocked [];
         a_line_that_is_not_understood_is_never_approved_before [];
@@ -463,13 +466,14 @@ shell:
     fn every_rule_that_a_denial_names_is_accepted_and_then_allows(world: &Fixture) {
         for line in [
             "touch x",
-            "touch 'a b'",
-            "true",
-            ": x",
-            "[ a = a ]",
+            "touch -- a",
+            "git -c core.pager=./x log",
+            "python3 -V",
+            "yes no | head -n 1",
+            "cd / && head -n 1 x",
             "touch a && mkdir -p b; head x; tail -n 1 x",
             "touch a=b",
-            "sort -o {a,b}",
+            "sort -o a b",
         ] {
             let mut rules = String::new();
             let denied = run(world, &config(world, ""), &["--mode", "strict"], line).output();
@@ -486,6 +490,92 @@ shell:
             let code = run.code();
             assert!(code != 125 && code != 126, "{line} ended with {code} by {rules}");
         }
+    }
+
+    fn a_denial_names_no_rule_that_allows_more_than_the_command(world: &Fixture) {
+        for line in [
+            "touch 'a b'",
+            "touch \"$HOME\"",
+            "sort -o {a,b}",
+            "python3 -c 'import os'",
+        ] {
+            let denied = run(world, &config(world, ""), &["--mode", "strict"], line).output();
+            let said = denied.exits(126).err();
+            assert!(
+                said.contains("no rule can be named") && !said.contains("pattern:"),
+                "{line}: {said}"
+            );
+        }
+        // Following one that is named opens nothing beside it.
+        let config = config(
+            world,
+            "    - {pattern: \"git -c core.pager=./x log\", approval: none}\n",
+        );
+        for line in ["git -c core.pager=./y log", "git -c alias.log=!touch log", "git log"] {
+            run(world, &config, &["--mode", "strict"], line).output().exits(126);
+        }
+    }
+
+    fn lines_that_only_steer_the_shell_run_unasked(world: &Fixture) {
+        world.write(world.workspace().join("sub/there"), "x");
+        let config = config(world, "");
+        let strict = ["--mode", "strict"];
+        for (line, code, said) in [
+            ("for i in 1 2; do echo $i; done", 0, "1\n2\n"),
+            ("ls 2>&1 >/dev/null", 0, ""),
+            ("ls &>/dev/null", 0, ""),
+            ("cd sub && ls", 0, "there\n"),
+            ("cd sub", 0, ""),
+            ("exit 3", 3, ""),
+            ("test -f sub/there && [ -d sub ] && echo both", 0, "both\n"),
+            ("set -e; false; echo not", 1, ""),
+            ("export CI=1; printenv CI", 0, "1\n"),
+        ] {
+            let run = run(world, &config, &strict, line).output();
+            assert_eq!(run.exits(code).out(), said, "{line}");
+        }
+        // A program that is found first in PATH, a redirection, a subscript that bash evaluates, a variable that steers programs.
+        for line in [
+            "cd sub && touch made",
+            "true > made",
+            "test -v 'a[$(touch made)]'",
+            "[ 'a[$(touch made)]' -eq 0 ]",
+            "for i in 'a[$(touch made)]'; do [ $i -eq 0 ]; done",
+            "for PATH in sub; do ls; done",
+            "export LD_PRELOAD=./sub/there; ls",
+            "exit $(touch made)",
+            "ls() { touch made; }; ls",
+            "env cd sub",
+        ] {
+            run(world, &config, &strict, line).output().exits(126);
+            assert!(!made(world, "made") && !made(world, "sub/made"), "{line}");
+        }
+        // A rule with a relative path does not follow.
+        world.write(world.workspace().join("job"), "#!/bin/sh\necho ran\n");
+        world.write(world.workspace().join("sub/job"), "#!/bin/sh\necho another\n");
+        for job in ["job", "sub/job"] {
+            let mode = fs::Permissions::from_mode(0o755);
+            fs::set_permissions(world.workspace().join(job), mode).unwrap();
+        }
+        run(world, &config, &strict, "cd sub && ./job").output().exits(126);
+        let there = run(world, &config, &strict, "./job").output();
+        assert_eq!(there.exits(0).out(), "ran\n");
+    }
+
+    fn a_forbidden_command_in_the_line_of_any_shell_is_blocked(world: &Fixture) {
+        let config = config(world, "");
+        for line in [
+            "zsh -c 'rm x'",
+            "bash -lc 'rm x'",
+            "env ksh -ic 'echo; rm x'",
+            "sudo -n fish -c 'rm x'",
+        ] {
+            let denied = run(world, &config, &["--mode", "approve_all"], line).output();
+            let said = denied.exits(126).err();
+            assert!(said.contains("delete by hand"), "{line}: {said}");
+        }
+        let echo = run(world, &config, &["--mode", "approve_all"], "bash -lc 'echo rm x'");
+        assert_eq!(echo.output().exits(0).out(), "rm x\n");
     }
 
     fn of_what_is_not_understood_a_denial_names_no_rule(world: &Fixture) {

@@ -649,7 +649,9 @@ mod tests {
         run("  network: false\n", &["--net", "off"], &own).assert_denied();
         // One sandbox for a whole line: it reaches what each command in it may.
         run("  network: false\n", &[], &["-c", &line]).exits(0);
-        run("  network: false\n", &[], &["-c", &format!("true; {line}")]).assert_denied();
+        run("  network: false\n", &[], &["-c", &format!("ls >/dev/null; {line}")]).assert_denied();
+        // What only steers the shell needs none.
+        run("  network: false\n", &[], &["-c", &format!("cd . && true; {line}")]).exits(0);
         run("  network: true\n", &[], &plain).exits(0);
         run("  network: true\n", &[], &own).assert_denied();
         // A list is not held by Landlock alone; what has none runs all the same.

@@ -36,6 +36,9 @@ mod tests {
         attributes_outside_are_not_changed ["python3"];
         a_thread_names_itself_where_it_changes_how_it_runs ["python3"];
         no_namespace_keyring_or_ring_is_made ["python3"];
+        a_variable_without_a_value_is_passed_from_the_caller [];
+        authorities_that_the_caller_names_are_passed_and_said_where_they_cannot_be_read [];
+        shells_keep_their_here_documents_in_the_private_directory [];
         the_caller_s_environment_is_not_passed [];
         hostile_names_work_in_the_workspace_and_are_denied_outside [];
         the_terminal_of_the_caller_is_not_reached ["python3"];
@@ -505,6 +508,69 @@ mod tests {
             .output()
             .ok();
         assert!(given.contains("GIVEN=yes\n"));
+    }
+
+    fn a_variable_without_a_value_is_passed_from_the_caller(world: &Fixture) {
+        let run = world.stockade(&["run", "--env", "TOKEN", "--", "printenv", "TOKEN"]);
+        let run = run.env("TOKEN", "given to the caller").output().ok();
+        assert_eq!(run, "given to the caller\n");
+        // An empty value is one.
+        let empty = world.stockade(&["run", "--env", "TOKEN", "--", "env"]);
+        assert!(empty.env("TOKEN", "").output().ok().contains("\nTOKEN=\n"));
+        for name in ["TOKEN", "=x", ""] {
+            let refused = world.stockade(&["run", "--env", name, "--", "touch", "ran"]).output();
+            let said = refused.exits(125).err();
+            assert!(said.contains("NAME=VALUE"), "{name}: {said}");
+        }
+        assert!(!world.workspace().join("ran").exists());
+    }
+
+    fn authorities_that_the_caller_names_are_passed_and_said_where_they_cannot_be_read(world: &Fixture) {
+        let inside = world.write("ca.pem", "authorities");
+        let outside = world.write(world.outside().join("ca.pem"), SECRET);
+        let names = [
+            "SSL_CERT_FILE",
+            "NODE_EXTRA_CA_CERTS",
+            "PIP_CERT",
+            "GIT_SSL_CAINFO",
+            "CARGO_HTTP_CAINFO",
+        ];
+        for name in names {
+            let line = format!("cat \"${name}\"");
+            let read = world.run(&["sh", "-c", &line]).env(name, &inside).output();
+            assert!(!read.err().contains(name), "{}", read.err());
+            assert_eq!(read.ok(), "authorities");
+            let denied = world.run(&["sh", "-c", &line]).env(name, &outside).output();
+            let said = format!("commands cannot read {}, which {name} names", outside.display());
+            assert!(denied.err().contains(&said), "{name}: {}", denied.err());
+            assert!(denied.code() != 0 && !denied.out().contains(SECRET), "{name}");
+        }
+        // A list of directories, and a variable of this command alone.
+        let list = format!("/etc/ssl/certs:{}", world.outside().display());
+        let told = world.run(&["true"]).env("SSL_CERT_DIR", &list).output();
+        assert!(told.err().contains("which SSL_CERT_DIR names"), "{}", told.err());
+        let given = format!("PIP_CERT={}", outside.display());
+        let told = world
+            .stockade(&["run", "--env", &given, "--", "true"])
+            .output()
+            .exits(0);
+        assert!(told.err().contains("which PIP_CERT names"), "{}", told.err());
+        // What is in place of it may be read, and what is nowhere is no matter of the sandbox.
+        let system = world
+            .run(&["true"])
+            .env("SSL_CERT_DIR", "/etc/ssl/certs")
+            .env("PIP_CERT", "/nonexistent/ca")
+            .output();
+        assert!(!system.err().contains("names:"), "{}", system.err());
+    }
+
+    fn shells_keep_their_here_documents_in_the_private_directory(world: &Fixture) {
+        // What zsh does with the text of a here-document.
+        let line =
+            "f=$TMPPREFIX.here; echo text > \"$f\" && cat \"$f\" && case $f in \"$TMPDIR\"/*) echo private;; esac";
+        assert_eq!(world.run(&["sh", "-c", line]).output().ok(), "text\nprivate\n");
+        let own = ["run", "--env", "TMPPREFIX=/own", "--", "printenv", "TMPPREFIX"];
+        assert_eq!(world.stockade(&own).output().ok(), "/own\n");
     }
 
     fn hostile_names_work_in_the_workspace_and_are_denied_outside(world: &Fixture) {

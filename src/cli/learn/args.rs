@@ -44,8 +44,8 @@ pub struct LearnArgs {
     /// Start the command in this directory.
     #[arg(long, value_name = "DIR")]
     pub cwd: Option<PathBuf>,
-    /// Set a variable for the command (may be repeated).
-    #[arg(long = "env", value_name = "K=V", value_parser = variable())]
+    /// Set a variable for the command, or pass the one that is set here (may be repeated).
+    #[arg(long = "env", value_name = "K[=V]", value_parser = variable())]
     pub env: Vec<(OsString, OsString)>,
     /// Kill the command and everything it started after this time (`90s`, `5m`), in each round.
     #[arg(long, value_name = "TIME", value_parser = duration)]

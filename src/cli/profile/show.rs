@@ -71,7 +71,7 @@ fn text(table: &Table) -> String {
     let variables = table.environment.iter().map(|v| [v.name.clone(), v.value.clone()]);
     let own = [["HOME".to_owned(), table.home.to_owned()]];
     section(
-        "environment (PATH, TMPDIR, LANG and TERM besides)",
+        "environment (PATH, TMPDIR, TMPPREFIX, LANG and TERM besides)",
         aligned(&own.into_iter().chain(variables).collect::<Vec<_>>()),
     );
     let asks = table

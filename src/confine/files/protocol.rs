@@ -87,6 +87,8 @@ pub struct Read {
     pub path: OsString,
     /// The first line, from 1.
     pub first: u64,
+    /// How many bytes of that line to leave out.
+    pub skip: u64,
     /// How many lines; all when left out.
     pub lines: Option<u64>,
     /// The most bytes to give; at most [`MAX_TEXT`].

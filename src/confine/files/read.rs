@@ -65,6 +65,9 @@ fn fill(source: &mut impl std::io::Read, buffer: &mut [u8]) -> std::io::Result<u
 /// What was asked for, as it is picked out of what passes.
 struct Lines {
     first: u64,
+    skip: u64,
+    /// How many bytes of that line have still to be left out.
+    left_out: u64,
     /// The line after the last that is wanted.
     stop: Option<u64>,
     room: usize,
@@ -81,6 +84,8 @@ impl Lines {
         let first = ask.first.max(1);
         Self {
             first,
+            skip: ask.skip,
+            left_out: ask.skip,
             stop: ask.lines.map(|lines| first.saturating_add(lines)),
             room: usize::try_from(ask.max_bytes.min(MAX_TEXT)).unwrap_or(0),
             bytes: Vec::new(),
@@ -109,6 +114,14 @@ impl Lines {
             }
             let end = memchr::memchr(b'\n', rest);
             let (piece, after) = rest.split_at(end.map_or(rest.len(), |end| end + 1));
+            let begins = self.line == self.first && self.left_out > 0;
+            let skipped = if begins {
+                usize::try_from(self.left_out).map_or(piece.len(), |left| left.min(piece.len()))
+            } else {
+                0
+            };
+            self.left_out -= skipped as u64;
+            let piece = piece.get(skipped..).unwrap_or_default();
             if self.is_wanted() {
                 let free = self.room.saturating_sub(self.bytes.len());
                 self.full = piece.len() > free;
@@ -159,7 +172,10 @@ impl Lines {
         }
         let ends = memchr::memchr_iter(b'\n', &self.bytes).count() as u64;
         let open = self.bytes.last().is_some_and(|last| *last != b'\n');
+        // What is cut at the end of a line goes on at the next.
+        let is_cut = end != End::Whole && ends == 0 && open;
         Ok(Text {
+            cut: is_cut.then(|| self.skip.saturating_add(self.bytes.len() as u64)),
             first: self.first,
             lines: ends + u64::from(open),
             total_lines: whole.then(|| self.line - 1 + u64::from(self.begun)),

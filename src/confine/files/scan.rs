@@ -92,13 +92,14 @@ impl<'a, 'b> Scan<'a, 'b> {
     /// Searches what is held of a long line, and lets go of most of it.
     fn slide(&mut self) {
         let held = self.partial.as_slice();
-        let found = self.find(held);
-        // One that ends where this piece ends may only match because the line seems to end there.
-        let hit = found
-            .filter(|(_, end)| *end < held.len())
-            .map(|(start, _)| cut(held, start));
+        // A match that ends where this piece ends may only be one because the line seems to end there; a longer one goes on.
+        let ends = self.pattern.shortest_match_at(held, self.from(held));
+        let hit = ends
+            .filter(|end| *end < held.len())
+            .and_then(|_| self.find(held))
+            .map(|(start, end)| cut(held, start, end));
         let earlier = self.earlier.get_or_insert_with(|| Earlier {
-            head: cut(&self.partial, 0),
+            head: cut(&self.partial, 0, 0),
             hit: None,
         });
         earlier.hit = earlier.hit.take().or(hit);
@@ -108,9 +109,12 @@ impl<'a, 'b> Scan<'a, 'b> {
 
     /// Where a piece of the line matches. What is not its beginning does not match as one.
     fn find(&self, piece: &[u8]) -> Option<(usize, usize)> {
-        let from = usize::from(self.earlier.is_some()).min(piece.len());
-        let found = self.pattern.find_at(piece, from)?;
+        let found = self.pattern.find_at(piece, self.from(piece))?;
         Some((found.start(), found.end()))
+    }
+
+    fn from(&self, piece: &[u8]) -> usize {
+        usize::from(self.earlier.is_some()).min(piece.len())
     }
 
     /// Ends the file.
@@ -128,13 +132,13 @@ impl<'a, 'b> Scan<'a, 'b> {
     fn line(&mut self, line: &[u8]) -> io::Result<()> {
         self.line += 1;
         let line = line.strip_suffix(b"\r").unwrap_or(line);
-        let found = self.find(line).map(|(start, _)| start);
+        let found = self.find(line);
         let (head, hit) = match self.earlier.take() {
             Some(Earlier { head, hit }) => (Some(head), hit),
             None => (None, None),
         };
-        let hit = hit.or_else(|| found.map(|start| cut(line, start)));
-        let plain = || head.clone().unwrap_or_else(|| cut(line, 0));
+        let hit = hit.or_else(|| found.map(|(start, end)| cut(line, start, end)));
+        let plain = || head.clone().unwrap_or_else(|| cut(line, 0, 0));
         for (found, missing) in &mut self.open {
             found.lines.push(plain());
             *missing -= 1;
@@ -177,13 +181,35 @@ fn give(stream: &mut Stream<'_, Match>, found: Match) -> io::Result<()> {
     stream.give(found, bytes)
 }
 
-/// As much of a line as is given: of a long one the part around `at`.
-fn cut(line: &[u8], at: usize) -> Vec<u8> {
-    let from = if line.len() > MAX_GIVEN {
-        at.saturating_sub(MAX_GIVEN / 4).min(line.len() - MAX_GIVEN)
+/// As much of a line as is given: of a long one the part around what matches, with its two ends if it is long itself. What is
+/// left out is marked.
+fn cut(line: &[u8], start: usize, end: usize) -> Vec<u8> {
+    /// How much of a line is given on each side of a match.
+    const AROUND: usize = 512;
+    /// How much of a match is given at each of its ends.
+    const OF_MATCH: usize = (MAX_GIVEN - 2 * AROUND) / 2 - 2 * MARK.len();
+    const MARK: &[u8] = "…".as_bytes();
+    if line.len() <= MAX_GIVEN {
+        return line.to_vec();
+    }
+    let from = start.saturating_sub(AROUND);
+    let to = end.saturating_add(AROUND).min(line.len());
+    let ranges = if end.saturating_sub(start) > 2 * OF_MATCH {
+        [from..start + OF_MATCH, end - OF_MATCH..to]
     } else {
-        0
+        [from..to, to..to]
     };
-    let rest = line.get(from..).unwrap_or_default();
-    rest.get(..MAX_GIVEN).unwrap_or(rest).to_vec()
+    let mut given = Vec::with_capacity(MAX_GIVEN);
+    let mut last = 0;
+    for range in ranges {
+        if range.start > last {
+            given.extend_from_slice(MARK);
+        }
+        last = range.end;
+        given.extend_from_slice(line.get(range).unwrap_or_default());
+    }
+    if last < line.len() {
+        given.extend_from_slice(MARK);
+    }
+    given
 }

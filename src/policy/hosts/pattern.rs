@@ -50,6 +50,9 @@ pub enum PatternError {
     /// Something that stands in front of a host in a URL, or behind it.
     #[error("write HOST:PORTS, without a scheme, a user or a path")]
     Url,
+    /// An IPv6 address without brackets whose end may be a port.
+    #[error("`{0}` may be one address or an address and a port: write `[{0}]`, or `[{1}]:{2}`")]
+    Bare(String, String, String),
     /// Multicast, broadcast or the unspecified address.
     #[error("`{0}` is {1}: no host is reached there")]
     Unusable(IpAddr, AddressKind),
@@ -72,6 +75,9 @@ impl Place {
     pub fn parse(text: &str) -> Result<Self, PatternError> {
         if text.contains("://") || text.contains('@') {
             return Err(PatternError::Url);
+        }
+        if let Some((address, port)) = address_and_port(text) {
+            return Err(PatternError::Bare(text.to_owned(), address.to_owned(), port.to_owned()));
         }
         let (host, ports) = split(text);
         let ports = ports.map_or_else(|| Ok(Ports::web()), Ports::parse)?;
@@ -111,6 +117,13 @@ fn split(text: &str) -> (&str, Option<&str>) {
         Some(colon) => (text.get(..host_ends + colon).unwrap_or_default(), tail.get(colon + 1..)),
         None => (text, None),
     }
+}
+
+/// The two things that an IPv6 address without brackets may be, where its end may be a port: `2001:db8::1:443`.
+fn address_and_port(text: &str) -> Option<(&str, &str)> {
+    let (address, port) = text.rsplit_once(':')?;
+    let is_address = |text: &str| text.parse::<core::net::Ipv6Addr>().is_ok();
+    (is_address(text) && is_address(address) && Ports::parse(port).is_ok()).then_some((address, port))
 }
 
 impl HostPattern {

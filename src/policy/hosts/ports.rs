@@ -7,11 +7,19 @@ use std::fmt;
 pub struct Ports(Vec<(u16, u16)>);
 
 /// Why a text is no set of ports.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PortsError {
     /// Not numbers from 1 to 65535.
     #[error("ports are numbers from 1 to 65535, such as `443`, `80,443`, `8000-8010`, or `*` for all")]
     Number,
+    /// `0443`, which some programs read as another number.
+    #[error("`{zeros}` begins with a zero: write `{plain}`")]
+    Zero {
+        /// What was written.
+        zeros: String,
+        /// The number without them.
+        plain: u16,
+    },
     /// A range that ends before it begins.
     #[error("a range of ports begins with the smaller one")]
     Backwards,
@@ -45,7 +53,14 @@ impl Ports {
             // Signs and blanks, which `parse` or a reader might take, are none of ours.
             let plain = !text.is_empty() && text.len() <= 5 && text.bytes().all(|byte| byte.is_ascii_digit());
             let port = text.parse::<u16>().ok().filter(|port| plain && *port != 0);
-            port.ok_or(PortsError::Number)
+            match port {
+                Some(plain) if text.starts_with('0') => Err(PortsError::Zero {
+                    zeros: text.to_owned(),
+                    plain,
+                }),
+                Some(port) => Ok(port),
+                None => Err(PortsError::Number),
+            }
         };
         let mut ranges = Vec::new();
         for part in text.split(',') {

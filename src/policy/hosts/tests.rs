@@ -143,3 +143,30 @@ fn a_network_of_no_host_is_no_entry() {
         assert!(Place::parse(text).is_ok(), "{text}");
     }
 }
+
+#[test]
+fn an_entry_that_may_be_read_in_two_ways_is_refused_with_both() {
+    for (text, advice) in [
+        ("example.com:0443", "write `443`"),
+        ("example.com:80,00443", "write `443`"),
+        ("example.com:08000-8010", "write `8000`"),
+        ("192.0.2.1:080", "write `80`"),
+        ("[2001:db8::1]:0443", "write `443`"),
+        ("2001:db8::1:443", "write `[2001:db8::1:443]`, or `[2001:db8::1]:443`"),
+        ("::5:80", "`[::5]:80`"),
+        ("fe80::1:2:8080", "`[fe80::1:2]:8080`"),
+    ] {
+        let error = Place::parse(text).unwrap_err().to_string();
+        assert!(error.contains(advice), "{text}: {error}");
+    }
+    for (text, form) in [
+        ("example.com:443", "example.com:443"),
+        ("2001:db8::1", "[2001:db8::1]:80,443"),
+        ("[2001:db8::1]:443", "[2001:db8::1]:443"),
+        ("[2001:db8::1:443]", "[2001:db8::1:443]:80,443"),
+        ("2001:db8::a:b", "[2001:db8::a:b]:80,443"),
+        ("1:2:3:4:5:6:7:80", "[1:2:3:4:5:6:7:80]:80,443"),
+    ] {
+        assert_eq!(Place::parse(text).unwrap().to_string(), form);
+    }
+}

@@ -270,3 +270,91 @@ fn no_shell_starts_a_forbidden_command_from_a_pre_approved_line() {
     }
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
+
+/// Words around builtins that only steer the shell.
+const STEERING: &[&str] = &[
+    "cd ",
+    "exit ",
+    "test ",
+    "[ ",
+    " ]",
+    "set ",
+    "wait ",
+    "export ",
+    "shift ",
+    ": ",
+    "true ",
+    "pwd ",
+    "for i in ",
+    "for zap in ",
+    "; do ",
+    "; done",
+    "zap",
+    "'a[$(zap)]'",
+    "\"$x\"",
+    "$i",
+    "'$(zap)'",
+    "$(zap)",
+    "x='a[$(zap)]' ",
+    "CI=1 ",
+    "PATH=. ",
+    "-v ",
+    "-R ",
+    "-eq ",
+    "-n ",
+    "= ",
+    "-p ",
+    "-e ",
+    "-o pipefail",
+    "! ",
+    "&& ",
+    "; ",
+    "1 ",
+    "CI=1",
+    "PATH=.",
+    "&>/dev/null",
+    "2>&1 ",
+    ">/dev/null ",
+    "</dev/null ",
+    "<<< zap",
+    "\n",
+    "{ ",
+    "}",
+    "if ",
+    "then ",
+    "fi",
+    "0",
+    "( ",
+    ") ",
+    "-a ",
+    "-o ",
+    "break ",
+];
+
+#[test]
+fn no_shell_starts_or_makes_anything_in_a_line_that_needs_no_rule() {
+    let world = world();
+    let ask = rule("", Demand::Required);
+    let lines = prop::collection::vec(prop::sample::select(STEERING), 2..10).prop_map(|pieces| pieces.concat());
+    let (wanted, mut runner) = wanted();
+    let (mut ran, mut wrong) = (0, Vec::new());
+    while ran < wanted {
+        let line = lines.new_tree(&mut runner).unwrap().current();
+        // Else there is nothing that could be started.
+        if !line.contains("zap")
+            || judge(&line, &[rule("zip", Demand::None)], &ask, &|_, _| true).requirement != Requirement::PreApproved
+        {
+            continue;
+        }
+        ran += 1;
+        for shell in ["/bin/bash", "/bin/sh"] {
+            if zaps(shell, &line, world.path()) {
+                wrong.push(format!("{shell} starts it in {line:?}"));
+            }
+            if fs::read_dir(world.path().join("cwd")).unwrap().next().is_some() {
+                wrong.push(format!("{shell} makes a file in {line:?}"));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}

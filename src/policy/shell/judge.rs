@@ -168,10 +168,13 @@ pub fn rule_covers(rule: &ShellRule, line: &str) -> bool {
             .any(|command| answer(command) != Match::No);
     }
     let leftover = reading.doubt.is_some() || !reading.assignments.is_empty() || !reading.outputs.is_empty();
-    let covered = |command: &Simple| {
-        answer(command) == Match::Yes && (command.outputs.is_empty() || rule.sandbox_paths.is_some())
+    let covered = |command: &Simple| match answer(command) {
+        Match::Yes => command.outputs.is_empty() || rule.sandbox_paths.is_some(),
+        Match::Maybe => false,
+        Match::No => command.steers,
     };
-    !leftover && !reading.commands.is_empty() && reading.commands.iter().all(covered)
+    let speaks = reading.commands.iter().any(|command| answer(command) == Match::Yes);
+    !leftover && speaks && reading.commands.iter().all(covered)
 }
 
 fn asks_nothing(rules: &[ShellRule], default: &ShellRule) -> bool {
@@ -219,15 +222,22 @@ fn decide(
     for output in &reading.outputs {
         verdict.by_default(vec![">".to_owned(), output.shown().to_owned()], default);
     }
-    if verdict.parts.is_empty() {
+    let steered = reading.steered || reading.commands.iter().any(|command| command.steers);
+    if verdict.parts.is_empty() && !(steered && reading.inputs.is_empty()) {
         // Nothing runs, as far as can be seen.
         verdict.stricter(demand(default), default);
     }
     if verdict.not_understood.is_some() {
         verdict.stricter(demand(default).max(Demand::Required), default);
     }
-    // No rule speaks for a variable, nor for what is not understood.
-    if verdict.not_understood.is_some() || !reading.assignments.is_empty() {
+    // By these names bash connects.
+    let connects = |file: &Word| {
+        file.literal()
+            .is_none_or(|path| path.starts_with("/dev/tcp/") || path.starts_with("/dev/udp/"))
+    };
+    // No rule speaks for a variable, for what is read beside a command, nor for what is not understood.
+    let is_beside = !reading.assignments.is_empty() || reading.inputs.iter().any(connects);
+    if verdict.not_understood.is_some() || is_beside {
         reaches.unsaid = true;
     }
     verdict.reach = reaches.into();
@@ -303,6 +313,10 @@ impl Judgement {
                 }
                 Match::No | Match::Maybe | Match::Yes => {}
             }
+        }
+        // Nothing is started, and no file is written.
+        if command.steers && decided.is_none() && strictest == Demand::None {
+            return;
         }
         let (rule_ref, rule) = decided.map_or((RuleRef::Default, default), |(index, rule)| {
             (RuleRef::Rule(index), rule)

@@ -2,9 +2,9 @@
 //!
 //! A line is read as shell ([`parse`]), every simple command anywhere in it is found ([`walk`]), words are
 //! unquoted and commands inside them found too ([`word`]), variables that shells act upon are told from
-//! others ([`variable`]), commands that start other commands are opened ([`wrapper`]), each is held against
-//! the rules ([`matching`]), and the strictest answer wins ([`judge()`]). What it names, a yes is bound to ([`names`]); what a
-//! program is given in it, is told apart ([`called`]).
+//! others ([`variable`]), commands that start other commands are opened ([`wrapper`]), what only steers the shell
+//! is told from the rest ([`steering`]), each command is held against the rules ([`matching`]), and the strictest answer wins
+//! ([`judge()`]). What it names, a yes is bound to ([`names`]); what a program is given in it, is told apart ([`called`]).
 //!
 //! What is not understood needs approval at least. Only what means the same to bash and to a POSIX
 //! sh counts as understood. Rules are the user's convenience; the sandbox is the boundary.
@@ -12,10 +12,12 @@
 mod called;
 mod judge;
 mod known;
+mod line;
 mod matching;
 mod names;
 mod parse;
 mod reading;
+mod steering;
 mod substitution;
 mod unknown;
 mod variable;
@@ -31,6 +33,8 @@ mod doubts;
 mod laws;
 #[cfg(test)]
 mod sentences;
+#[cfg(test)]
+mod steered;
 
 pub use called::{arguments_of_argv, arguments_of_line};
 pub use judge::{

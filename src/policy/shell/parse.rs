@@ -155,7 +155,7 @@ fn check_tokens(tokens: &[Token]) -> Result<(), String> {
 fn check_word(text: &str, token: &Token, before: &[Token], after: &[Token]) -> Result<(), String> {
     let redirects = is_redirection(after.first());
     let touches_next = after.first().is_some_and(|next| touch(token, next));
-    let number = redirects && text.bytes().all(|b| b.is_ascii_digit());
+    let number = redirects && touches_next && text.bytes().all(|b| b.is_ascii_digit());
     if number && (text.len() > MAX_FD_DIGITS || is_redirection(before.last())) {
         return Err("the number before a redirection is no file descriptor".to_owned());
     }

@@ -10,7 +10,7 @@ const MAX_DEPTH: usize = 8;
 const MAX_COMMANDS: usize = 512;
 
 /// One simple command.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Simple {
     /// Its name and arguments.
     pub(super) words: Vec<Word>,
@@ -18,6 +18,18 @@ pub(super) struct Simple {
     pub(super) inputs: Vec<Word>,
     /// Files it writes by redirection.
     pub(super) outputs: Vec<Word>,
+    /// Whether it is a builtin of the shell that only steers it, for which no rule is needed.
+    pub(super) steers: bool,
+}
+
+impl Simple {
+    /// A command that is given nothing but words.
+    pub(super) fn of(words: Vec<Word>) -> Self {
+        Self {
+            words,
+            ..Self::default()
+        }
+    }
 }
 
 /// Everything a line was found to do.
@@ -28,8 +40,10 @@ pub(super) struct Reading {
     /// Script files it gives to a shell, with their arguments: as the name of a command would, they
     /// name what a rule may forbid.
     pub(super) scripts: Vec<Simple>,
-    /// Variables it sets.
+    /// Variables it sets that may be more than a text to what it runs.
     pub(super) assignments: Vec<String>,
+    /// Whether it has a loop or sets a variable that needs no rule.
+    pub(super) steered: bool,
     /// What they are set to, loops included, and what commands are given to read by `<<`.
     pub(super) values: Vec<Word>,
     /// Files written by redirections of compound commands or of no command.
@@ -53,14 +67,7 @@ impl Reading {
     /// What a single command with these words does.
     pub(super) fn of_words(words: Vec<Word>) -> Self {
         let mut reading = Self::default();
-        reading.command(
-            Simple {
-                words,
-                inputs: Vec::new(),
-                outputs: Vec::new(),
-            },
-            0,
-        );
+        reading.command(Simple::of(words), 0);
         reading
     }
 

@@ -3,7 +3,7 @@
 /// Whether what a program of this name runs is not looked into.
 pub(super) fn is_opaque(name: &str) -> bool {
     // The dynamic loader runs the program it is given, and is called differently on every machine.
-    listed(OPAQUE, name) || name.starts_with("ld") && name.contains(".so")
+    listed(OPAQUE, name) || listed(OTHER_SHELLS, name) || name.starts_with("ld") && name.contains(".so")
 }
 
 /// Whether the builtin changes how later words are understood, or evaluates its arguments as shell.
@@ -14,6 +14,11 @@ pub(super) fn is_doubtful(name: &str) -> bool {
 /// Whether the program is a shell whose `-c` line is read as shell.
 pub(super) fn is_shell(name: &str) -> bool {
     listed("sh bash dash ash", name)
+}
+
+/// Whether the program, which is not looked into, is given a line for some shell after `-c`.
+pub(super) fn takes_a_line(name: &str) -> bool {
+    listed(OTHER_SHELLS, name) || listed("su runuser sg newgrp script flock", name)
 }
 
 /// Whether the program runs what its operands hold, a directory too: `python app` runs `app/__main__.py`, `java -cp classes`
@@ -29,7 +34,7 @@ fn listed(names: &str, name: &str) -> bool {
 
 /// By line: other users; other namespaces and labels; other personalities (util-linux names a link
 /// after every machine); scheduling and limits; tracers; terminals; waiting and repeating; services;
-/// far machines; users, time and locks; preloaders; pipes; shells that are not read.
+/// far machines; users, time and locks; preloaders; pipes; git's own shell.
 const OPAQUE: &str = "
     su runuser pkexec sg newgrp gosu su-exec setuidgid envuidgid chpst sudoedit run0 sudo-rs dzdo pfexec
     chroot unshare nsenter setpriv capsh bwrap firejail proot fakeroot fakeroot-sysv fakeroot-tcp fakechroot
@@ -51,9 +56,13 @@ const OPAQUE: &str = "
     faketime eatmydata proxychains proxychains4 torsocks torify tsocks padsp apulse optirun primusrun
     chronic ifne mispipe pee zrun vipe xe rush
     nix-shell guix flatpak-spawn host-spawn distrobox toolbox
+    git-shell
+";
+
+/// Shells that are not read.
+const OTHER_SHELLS: &str = "
     zsh zsh-static ksh ksh93 mksh mksh-static lksh oksh loksh pdksh fish csh tcsh bsd-csh rbash rzsh rksh posh yash
     nu pwsh hush lash msh sash osh ysh mrsh elvish xonsh rc es ion scsh bash-static busybox-static static-sh
-    git-shell
 ";
 
 const INTERPRETERS: &str = "

@@ -4,6 +4,7 @@
 //! arithmetic, which runs commands, and others are expanded, searched or sourced later.
 
 use super::reading::Reading;
+use super::steering::is_reviewed;
 use super::word::Word;
 
 /// By line: evaluated or expanded; kept by the shell; where programs and files are found; how words
@@ -21,7 +22,7 @@ const SPECIAL: &str = "
 const SPECIAL_STARTS: [&str; 4] = ["BASH", "LD_", "COMP_", "READLINE_"];
 
 /// What may be set to a plain text and is nothing but that.
-fn is_ordinary(name: &str) -> bool {
+pub(super) fn is_ordinary(name: &str) -> bool {
     let mut bytes = name.bytes();
     bytes.next().is_some_and(|b| b == b'_' || b.is_ascii_alphabetic())
         && bytes.all(|b| b == b'_' || b.is_ascii_alphanumeric())
@@ -30,7 +31,7 @@ fn is_ordinary(name: &str) -> bool {
 }
 
 /// Whether text in this locale is read as it is read here: some encodings hide a quote in a letter.
-fn is_plain_locale(value: &Word) -> bool {
+pub(super) fn is_plain_locale(value: &Word) -> bool {
     value.literal().is_some_and(|value| {
         let encoding = value.rsplit('.').next().unwrap_or_default().to_ascii_lowercase();
         matches!(value, "" | "C" | "POSIX") || value.contains('.') && matches!(encoding.as_str(), "utf8" | "utf-8")
@@ -49,6 +50,10 @@ impl Reading {
                 .cloned()
                 .or_else(|| shown.contains('=').then(|| Word::Dynamic(shown.clone()))),
         );
-        self.assignments.push(shown);
+        if value.is_some_and(|value| is_reviewed(name, value)) {
+            self.steered = true;
+        } else {
+            self.assignments.push(shown);
+        }
     }
 }

@@ -3,6 +3,7 @@
 use brush_parser::ast;
 
 use super::reading::{Reading, Simple};
+use super::steering::{is_counter, steers};
 use super::word::{self, Word};
 
 impl Reading {
@@ -63,14 +64,7 @@ impl Reading {
             }
             ast::CompoundCommand::BraceGroup(group) => self.list(&group.list, depth),
             ast::CompoundCommand::Subshell(subshell) => self.list(&subshell.list, depth),
-            ast::CompoundCommand::ForClause(clause) => {
-                self.assign(clause.variable_name.clone(), &clause.variable_name, None);
-                for value in clause.values.iter().flatten() {
-                    let value = word::read(&value.value, self, depth);
-                    self.values.push(value);
-                }
-                self.list(&clause.body.list, depth);
-            }
+            ast::CompoundCommand::ForClause(clause) => self.for_loop(clause, depth),
             ast::CompoundCommand::CaseClause(clause) => {
                 let _value = word::read(&clause.value.value, self, depth);
                 for case in &clause.cases {
@@ -104,6 +98,25 @@ impl Reading {
         }
     }
 
+    fn for_loop(&mut self, clause: &ast::ForClauseCommand, depth: usize) {
+        let name = &clause.variable_name;
+        let values = clause.values.as_ref().map(|values| {
+            let mut read = |value: &ast::Word| word::read(&value.value, self, depth);
+            values.iter().map(&mut read).collect::<Vec<Word>>()
+        });
+        // Without a list it runs over the arguments of the shell.
+        let are_literals = values
+            .as_ref()
+            .is_some_and(|values| values.iter().all(|value| value.literal().is_some()));
+        if are_literals && is_counter(name) {
+            self.steered = true;
+        } else {
+            self.assign(name.clone(), name, None);
+        }
+        self.values.extend(values.into_iter().flatten());
+        self.list(&clause.body.list, depth);
+    }
+
     fn test(&mut self, test: &ast::ExtendedTestExpr, depth: usize) {
         match test {
             ast::ExtendedTestExpr::And(left, right) | ast::ExtendedTestExpr::Or(left, right) => {
@@ -122,11 +135,7 @@ impl Reading {
     }
 
     fn simple(&mut self, command: &ast::SimpleCommand, timed: bool, depth: usize) {
-        let mut simple = Simple {
-            words: Vec::new(),
-            inputs: Vec::new(),
-            outputs: Vec::new(),
-        };
+        let mut simple = Simple::default();
         for item in command.prefix.iter().flat_map(|prefix| &prefix.0) {
             self.item(item, Place::BeforeName, &mut simple, depth);
         }
@@ -144,6 +153,9 @@ impl Reading {
                 if timed && name.shown().starts_with('-') {
                     self.doubt("options of time differ from shell to shell");
                 }
+                // To a POSIX sh `time` is a program, which runs others.
+                let is_bare = !timed && simple.inputs.is_empty() && simple.outputs.is_empty();
+                simple.steers = is_bare && steers(&simple.words);
                 self.command(simple, depth);
             }
         }
@@ -210,11 +222,7 @@ impl Reading {
     }
 
     fn redirects(&mut self, redirects: Option<&ast::RedirectList>, depth: usize) {
-        let mut simple = Simple {
-            words: Vec::new(),
-            inputs: Vec::new(),
-            outputs: Vec::new(),
-        };
+        let mut simple = Simple::default();
         for redirect in redirects.iter().flat_map(|list| &list.0) {
             self.redirect(redirect, &mut simple, depth);
         }
@@ -249,7 +257,9 @@ impl Reading {
             }
             ast::IoRedirect::OutputAndError(target, _append) => {
                 let target = word::read(&target.value, self, depth);
-                simple.outputs.push(target);
+                if target.literal() != Some("/dev/null") {
+                    simple.outputs.push(target);
+                }
             }
         }
     }

@@ -5,9 +5,11 @@
 //! script) are programs like any other: their own words are judged.
 
 use super::known::{Kind, WRAPPERS, Wrapper};
+use super::line::{is_nameless, line_of_another, shell};
 use super::matching::base_name;
 use super::reading::{Reading, Simple};
-use super::unknown::{is_doubtful, is_opaque, is_shell};
+use super::steering::{exports_reviewed, test};
+use super::unknown::{is_doubtful, is_opaque, is_shell, takes_a_line};
 use super::word::Word;
 
 /// The words that may begin a command and name no program, to some shell.
@@ -33,7 +35,7 @@ pub(super) fn open(words: &[Word], reading: &mut Reading, depth: usize) {
         return reading.doubt(format!("{path} stands for another program"));
     }
     let wrapper = WRAPPERS.iter().find(|wrapper| wrapper.name == name);
-    let is_opened = wrapper.is_some() || name == "find" || is_shell(name);
+    let is_opened = wrapper.is_some() || name == "find" || is_shell(name) || takes_a_line(name);
     if is_opened && rest.iter().map(|word| word.shown().len() + 1).sum::<usize>() > MAX_OPENED {
         return reading.doubt(format!("what {name} runs is longer than {MAX_OPENED} bytes"));
     }
@@ -45,10 +47,17 @@ pub(super) fn open(words: &[Word], reading: &mut Reading, depth: usize) {
         "find" => find(rest, reading, depth),
         "cd" | "chdir" | "pushd" | "popd" => reading.moved = true,
         "set" => set(rest, reading),
-        "printf" | "test" | "[" | "wait" | "jobs" => evaluates(name, rest, reading),
+        "test" | "[" => test(name, rest, reading),
+        "printf" | "wait" | "jobs" => evaluates(name, rest, reading),
+        "export" if exports_reviewed(rest) => {}
         _ if is_shell(name) => shell(rest, reading, depth),
         _ if is_doubtful(name) => reading.doubt(format!("{name} changes what later words mean")),
-        _ if is_opaque(name) => reading.doubt(format!("what {name} runs is not looked into")),
+        _ if is_opaque(name) => {
+            if takes_a_line(name) {
+                line_of_another(rest, reading, depth);
+            }
+            reading.doubt(format!("what {name} runs is not looked into"));
+        }
         // Reserved words are commands only to a shell that does not know them.
         "[[" | "select" | "function" => reading.doubt(format!("{name} is not understood by every shell")),
         _ => {}
@@ -137,14 +146,7 @@ impl Wrapper {
         if self.kind == Kind::Appends {
             words.push(Word::Dynamic("…".to_owned()));
         }
-        reading.command(
-            Simple {
-                words,
-                inputs: Vec::new(),
-                outputs: Vec::new(),
-            },
-            depth + 1,
-        );
+        reading.command(Simple::of(words), depth + 1);
     }
 
     /// How many further words the option takes; `None` if it is not known.
@@ -243,14 +245,7 @@ fn find(rest: &[Word], reading: &mut Reading, depth: usize) {
                 if is_option || inner.iter().any(begins) {
                     reading.doubt("where an -exec of find begins is not clear");
                 }
-                reading.command(
-                    Simple {
-                        words: inner,
-                        inputs: Vec::new(),
-                        outputs: Vec::new(),
-                    },
-                    depth + 1,
-                );
+                reading.command(Simple::of(inner), depth + 1);
             }
             Some(_) => {}
         }
@@ -269,60 +264,6 @@ fn replaced<'a>(option: &'a str, next: Option<&'a Word>) -> Option<&'a str> {
         ("", _) => Some("{}"),
         (attached, _) => Some(attached),
     }
-}
-
-/// `sh -c LINE`; a shell that reads its commands from a file is a program like any other.
-fn shell(rest: &[Word], reading: &mut Reading, depth: usize) {
-    let mut words = rest.iter();
-    let mut line_follows = false;
-    while let Some(word) = words.next() {
-        let Some(text) = word.literal() else {
-            return reading.doubt("what a shell runs is known only when it runs");
-        };
-        if let Some(letters) = text.strip_prefix('-').filter(|letters| !letters.is_empty()) {
-            match letters {
-                "-norc" | "-noprofile" | "-posix" => {}
-                // What is not a literal may be several words, and options among them; others change what is read, or from where.
-                "o" if words.next().and_then(Word::literal).is_some_and(is_strictness) => {}
-                _ if are_known(letters) => line_follows |= letters.contains('c'),
-                _ if letters.strip_suffix('o').is_some_and(are_known)
-                    && words.next().and_then(Word::literal).is_some_and(is_strictness) =>
-                {
-                    line_follows |= letters.contains('c');
-                }
-                _ => return reading.doubt("an option of a shell is not understood"),
-            }
-        } else if text.starts_with('+') || text == "-" {
-            return reading.doubt("an option of a shell is not understood");
-        } else if line_follows {
-            return reading.line(text, depth + 1);
-        } else if is_nameless(text) {
-            return reading.doubt("what a shell runs is read from a descriptor");
-        } else {
-            let words = std::iter::once(word).chain(words).cloned().collect();
-            reading.scripts.push(Simple {
-                words,
-                inputs: Vec::new(),
-                outputs: Vec::new(),
-            });
-            return;
-        }
-    }
-    reading.doubt("what a shell runs is read from its input");
-}
-
-/// Whether these letters are options of a shell that are understood.
-fn are_known(letters: &str) -> bool {
-    // A login shell reads files that other commands may have written.
-    letters.bytes().all(|b| b"ceuxfnv".contains(&b))
-}
-
-/// Whether the option only makes a script stricter or more talkative.
-fn is_strictness(name: &str) -> bool {
-    matches!(
-        name,
-        "errexit" | "nounset" | "pipefail" | "xtrace" | "verbose" | "noclobber"
-    )
 }
 
 /// `set` with the options that only make a script stricter or more talkative.
@@ -347,27 +288,11 @@ fn evaluates(name: &str, rest: &[Word], reading: &mut Reading) {
         Some(text) => match name {
             "wait" => text.starts_with('-') && text.contains('p'),
             "jobs" => text.starts_with('-') && text.contains('x'),
-            _ => text.starts_with("-v") || text == "-R",
+            _ => text.starts_with("-v"),
         },
         None => name != "printf" || rest.first() == Some(word),
     };
     if rest.iter().any(evaluated) {
         reading.doubt(format!("{name} may evaluate its arguments"));
     }
-}
-
-/// Whether the path names an open descriptor, a terminal or a process's own program, whatever that is.
-fn is_nameless(path: &str) -> bool {
-    let mut parts = path.split('/').filter(|part| !matches!(*part, "" | "."));
-    let device = path.starts_with('/') && parts.clone().next() == Some("dev");
-    // Where it is run may be /dev/fd by then, in a loop or by `find -execdir`.
-    let numbered = base_name(path).bytes().all(|b| b.is_ascii_digit());
-    device
-        || numbered
-        || parts.any(|part| {
-            matches!(
-                part,
-                "proc" | "fd" | "exe" | "stdin" | "stdout" | "stderr" | "tty" | "pts"
-            )
-        })
 }

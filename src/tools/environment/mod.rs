@@ -52,6 +52,10 @@ fn build(
         }
     };
     variables.insert("TMPDIR".into(), private.tmp.clone().into_os_string());
+    // Where zsh keeps here-documents. By itself it takes /tmp, which is not there in every regime.
+    variables
+        .entry("TMPPREFIX".into())
+        .or_insert_with(|| private.tmp.join("zsh").into_os_string());
     variables.extend(extra.iter().cloned());
     match search {
         Search::Everywhere => {}

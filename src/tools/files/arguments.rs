@@ -162,6 +162,8 @@ pub(crate) struct ReadFile {
     pub(crate) path: String,
     /// The first line to give, from 1.
     pub(crate) first_line: Option<u64>,
+    /// How many bytes of that line to leave out: the rest of one that is too long for one answer. Default: none.
+    pub(crate) skip_bytes: Option<u64>,
     /// How many lines to give. Default: as many as fit.
     pub(crate) lines: Option<u64>,
 }

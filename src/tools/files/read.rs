@@ -144,11 +144,13 @@ impl Executor {
                 let ReadFile {
                     path,
                     first_line,
+                    skip_bytes,
                     lines,
                 } = parse(kind.name(), args)?;
                 let read = Read {
                     path: OsString::new(),
                     first: first_line.unwrap_or(1).max(1),
+                    skip: skip_bytes.unwrap_or(0),
                     lines,
                     max_bytes: MAX_BYTES,
                 };

@@ -16,6 +16,7 @@ pub(super) fn of(kind: FileKind) -> Value {
                 "lines": count(),
                 "total_lines": {"type": ["integer", "null"], "description": "null where the file is too large to count"},
                 "total_bytes": count(),
+                "cut_at": {"type": ["integer", "null"], "description": "Where the first line is cut, if it alone is too long: the next `skip_bytes`"},
                 "complete": {"type": "boolean", "description": "Whether the file ends here"},
             }),
             &[
@@ -25,6 +26,7 @@ pub(super) fn of(kind: FileKind) -> Value {
                 "lines",
                 "total_lines",
                 "total_bytes",
+                "cut_at",
                 "complete",
             ],
         ),

@@ -20,6 +20,7 @@ pub(super) fn text_of(path: &AbsPath, text: Text) -> Output {
         lines,
         total_lines,
         total_bytes,
+        cut,
         end,
     } = text;
     let content = lossy(bytes);
@@ -35,11 +36,17 @@ pub(super) fn text_of(path: &AbsPath, text: Text) -> Output {
             if !told.ends_with('\n') {
                 told.push('\n');
             }
-            let _infallible = write!(
-                told,
-                "… [lines {first} to {last} of {of}; `first_line: {}` goes on]",
-                last.saturating_add(1)
-            );
+            let _infallible = match cut {
+                Some(cut) => write!(
+                    told,
+                    "… [line {first} of {of} to its byte {cut}; `first_line: {first}` with `skip_bytes: {cut}` goes on]"
+                ),
+                None => write!(
+                    told,
+                    "… [lines {first} to {last} of {of}; `first_line: {}` goes on]",
+                    last.saturating_add(1)
+                ),
+            };
         }
     }
     Output {
@@ -52,6 +59,7 @@ pub(super) fn text_of(path: &AbsPath, text: Text) -> Output {
             "lines": lines,
             "total_lines": total_lines,
             "total_bytes": total_bytes,
+            "cut_at": cut,
             "complete": end == End::Whole,
         }),
         pictures: Vec::new(),

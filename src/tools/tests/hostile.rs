@@ -188,6 +188,7 @@ fn reply() -> BoxedStrategy<FileReply> {
                 lines,
                 total_lines,
                 total_bytes,
+                cut: total_lines,
                 end
             })),
         4 => prop::collection::vec(entry, 0..4).prop_map(FileReply::Entries),

@@ -119,6 +119,8 @@ pub struct Text {
     pub total_lines: Option<u64>,
     /// Bytes of the file.
     pub total_bytes: u64,
+    /// Where the first line is cut, which alone is too long: how many of its bytes were left out and given.
+    pub cut: Option<u64>,
     /// Whether there is more of what was asked for.
     pub end: End,
 }

@@ -26,6 +26,7 @@ fn ask(path: &OsStr, first: u64, lines: Option<u64>, max_bytes: u64) -> Read {
     Read {
         path: path.to_owned(),
         first,
+        skip: 0,
         lines,
         max_bytes,
     }
@@ -99,6 +100,41 @@ fn one_line_too_long_is_cut_between_characters() {
         ("ää".as_bytes().to_vec(), 1, End::Limit)
     );
     assert_eq!(text.total_lines, Some(2));
+}
+
+#[test]
+fn a_line_too_long_for_one_answer_is_read_piece_by_piece() {
+    let world = World::new();
+    let line: String = (0..1000)
+        .flat_map(|number: u32| ["é".to_owned(), number.to_string()])
+        .collect();
+    let content = format!("first\n{line}\nlast\nend");
+    let path = world.file("f", &content);
+    let (mut got, mut first, mut skip, mut answers) = (Vec::new(), 1, 0, 0);
+    loop {
+        let ask = Read {
+            skip,
+            ..ask(&path, first, None, 99)
+        };
+        let text = read_within(&world, ask, 3_600_000).unwrap();
+        got.extend(text.bytes);
+        answers += 1;
+        assert_eq!(text.total_lines, Some(4));
+        (first, skip) = match (text.end, text.cut) {
+            (End::Whole, None) => break,
+            (End::Limit, Some(cut)) => (text.first, cut),
+            (End::Limit, None) => (text.first + text.lines, 0),
+            other => panic!("{other:?}"),
+        };
+    }
+    assert_eq!(String::from_utf8(got).unwrap(), content);
+    assert!(answers > 50, "{answers}");
+    // What is beyond the end of the line begins with the next.
+    let beyond = Read {
+        skip: 1_000_000,
+        ..ask(&path, 2, Some(2), 99)
+    };
+    assert_eq!(read_within(&world, beyond, 3_600_000).unwrap().bytes, b"last\n");
 }
 
 #[test]

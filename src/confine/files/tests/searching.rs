@@ -155,6 +155,39 @@ fn a_long_line_is_cut_around_the_match() {
 }
 
 #[test]
+fn of_a_long_line_both_ends_of_the_match_are_given_and_what_is_left_out_is_marked() {
+    let world = World::new();
+    for around in [100_000, 1_000_000] {
+        let line = format!(
+            "{}needle{}pin{}",
+            "a".repeat(around),
+            "b".repeat(50_000),
+            "c".repeat(around)
+        );
+        world.file("a", format!("{line}\nshort needle\n"));
+        for (pattern, shown) in [
+            ("needle", "needle"),
+            ("pin", "pin"),
+            ("needle.*pin", "needle"),
+            ("needleb*pin", "pin"),
+            (".*needle", "needle"),
+            ("needle.*", "needle"),
+            ("n.*c", "needle"),
+            (".*pin", "pin"),
+        ] {
+            let (found, _) = search(&world, ask(top(&world), pattern));
+            let line = String::from_utf8_lossy(&found[0].lines[0]).into_owned();
+            assert!(line.len() <= 4096 && line.contains('…'), "{pattern}: {}", line.len());
+            assert!(line.contains(shown), "{pattern} in {around}: {}", &line[..100]);
+        }
+        let (found, _) = search(&world, ask(top(&world), "needle"));
+        let line = String::from_utf8_lossy(&found[0].lines[0]).into_owned();
+        assert!(line.starts_with("…a") && line.ends_with("b…"));
+        assert_eq!(found[1].lines[0], b"short needle");
+    }
+}
+
+#[test]
 fn what_is_beyond_the_limit_is_counted() {
     let world = World::new();
     world.file("a", "x\n".repeat(1000));

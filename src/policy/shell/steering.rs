@@ -1,0 +1,138 @@
+//! What only steers the shell and needs no rule: builtins that start nothing and write nothing, and a few variables.
+//!
+//! Every name here is a builtin of bash and of a POSIX sh, so it counts only where a shell finds it: `env cd` runs a
+//! program. A rule that names one speaks for it as for any other command.
+
+use super::reading::Reading;
+use super::variable::{is_ordinary, is_plain_locale};
+use super::word::Word;
+
+/// Variables that are only looks, languages and how much is told, so far as programs are known.
+///
+/// Not here: what names a file or a program, what chooses code (`NODE_ENV`), options of a program (`*FLAGS`, `*_OPTS`).
+const REVIEWED: &str = "
+    CI NO_COLOR FORCE_COLOR CLICOLOR CLICOLOR_FORCE CARGO_TERM_COLOR COLUMNS LINES
+    LANG LC_ALL LC_CTYPE LC_COLLATE LC_MESSAGES LC_MONETARY LC_NUMERIC LC_TIME TZ
+    RUST_BACKTRACE RUST_LOG PYTHONUNBUFFERED PYTHONDONTWRITEBYTECODE PYTHONHASHSEED
+";
+
+/// Whether a command of a shell line only steers the shell.
+pub(super) fn steers(words: &[Word]) -> bool {
+    let Some((name, rest)) = words.split_first() else {
+        return false;
+    };
+    match name.literal() {
+        Some("cd" | "pwd" | "true" | "false" | ":" | "test" | "[" | "wait" | "set") => true,
+        // Some shells evaluate these as arithmetic.
+        Some("exit" | "return" | "break" | "continue" | "shift") => match rest {
+            [] => true,
+            [count] => is_count(count),
+            _ => false,
+        },
+        Some("export") => exports_reviewed(rest),
+        Some(_) | None => false,
+    }
+}
+
+/// Whether `export` is given nothing but reviewed variables.
+pub(super) fn exports_reviewed(rest: &[Word]) -> bool {
+    let reviewed = |word: &Word| {
+        let Some(text) = word.literal() else { return false };
+        match text.split_once('=') {
+            Some((name, value)) => is_reviewed(name, &Word::Literal(value.to_owned())),
+            // What it was set to was judged where it was set.
+            None => listed(text),
+        }
+    };
+    !rest.is_empty() && rest.iter().all(reviewed)
+}
+
+/// Whether the variable may be set to this without a rule: its value names no path either.
+pub(super) fn is_reviewed(name: &str, value: &Word) -> bool {
+    let is_plain = |text: &str| {
+        text.bytes()
+            .all(|b| b.is_ascii_alphanumeric() || b"_.@-+,=".contains(&b))
+    };
+    let locale = name == "LANG" || name.starts_with("LC_");
+    listed(name) && value.literal().is_some_and(is_plain) && (!locale || is_plain_locale(value))
+}
+
+/// Whether a loop may set the variable without a rule. No program knows a variable of such a name, should it be exported.
+pub(super) fn is_counter(name: &str) -> bool {
+    let is_lower = name.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit());
+    is_lower && is_ordinary(name)
+}
+
+fn listed(name: &str) -> bool {
+    REVIEWED.split_ascii_whitespace().any(|known| known == name)
+}
+
+/// A number, or that of the last status.
+fn is_count(word: &Word) -> bool {
+    match word {
+        Word::Literal(text) => !text.is_empty() && text.len() <= 9 && text.bytes().all(|b| b.is_ascii_digit()),
+        Word::Dynamic(raw) => matches!(raw.as_str(), "$?" | "\"$?\""),
+    }
+}
+
+/// `test` and `[`: bash evaluates an array subscript that `-v` and `-R` are given, other shells what stands beside `-eq`. With up to
+/// four arguments POSIX says which of them is the operator; with more, any word may be one.
+pub(super) fn test(name: &str, rest: &[Word], reading: &mut Reading) {
+    let rest = match rest.split_last() {
+        Some((last, rest)) if name == "[" && last.literal() == Some("]") => rest,
+        _ => rest,
+    };
+    let evaluated = |word: &Word| {
+        word.literal()
+            .is_some_and(|text| text.starts_with("-v") || text == "-R")
+    };
+    let number = |word: &Word| {
+        word.literal().is_some_and(|text| {
+            let digits = text.strip_prefix(['-', '+']).unwrap_or(text);
+            !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit())
+        })
+    };
+    let compares = |word: &Word| {
+        let operators = ["-eq", "-ne", "-lt", "-le", "-gt", "-ge"];
+        word.literal().is_some_and(|text| operators.contains(&text))
+    };
+    let beside = rest.iter().enumerate().filter(|(_, word)| compares(word));
+    let mut operands = beside.flat_map(|(at, _)| [at.checked_sub(1), Some(at + 1)]);
+    let unsure = operands.any(|at| !at.and_then(|at| rest.get(at)).is_some_and(number));
+    if unsure || rest.iter().any(evaluated) || !has_clear_operator(rest) {
+        reading.doubt(format!("{name} may evaluate its arguments"));
+    }
+}
+
+/// Whether no word that is known only when it runs can be an operator, or several words.
+fn has_clear_operator(rest: &[Word]) -> bool {
+    let unary = |word: &Word| matches!(word.literal(), Some(text) if text.len() == 2 && text.starts_with('-'));
+    let binary = |word: &Word| matches!(word.literal(), Some("=" | "==" | "!=" | "-nt" | "-ot" | "-ef"));
+    if rest.iter().all(|word| word.literal().is_some()) {
+        return true;
+    }
+    if !rest.iter().all(is_one_word) {
+        return false;
+    }
+    let negated = |rest: &[Word]| match rest {
+        [_] => true,
+        [operator, _] => unary(operator),
+        [_, operator, _] => binary(operator),
+        _ => false,
+    };
+    match rest {
+        [not, rest @ ..] if not.literal() == Some("!") => negated(rest),
+        _ => negated(rest),
+    }
+}
+
+/// Whether it will be one word, whatever it holds: a literal, or one pair of double quotes.
+fn is_one_word(word: &Word) -> bool {
+    match word {
+        Word::Literal(_) => true,
+        Word::Dynamic(raw) => {
+            let inner = raw.strip_prefix('"').and_then(|raw| raw.strip_suffix('"'));
+            inner.is_some_and(|inner| !inner.contains(['"', '@', '\\']))
+        }
+    }
+}
