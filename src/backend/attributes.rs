@@ -38,6 +38,8 @@ pub enum Writable {
         at: OsString,
         /// What others speak of, with everything below it.
         except: Vec<OsString>,
+        /// What denies speak of, whatever they take.
+        denied: Vec<Denied>,
     },
 }
 
@@ -65,7 +67,7 @@ pub enum Denied {
 /// The plan for the clauses of one profile, and a directory that exists only inside.
 pub fn lower(grants: &[Grant], denies: &[Deny], private: Option<&AbsPath>) -> AttributePlan {
     let mut writable: Vec<_> = grants.iter().filter_map(Writable::of).collect();
-    writable.extend(private.map(|at| Writable::private(at, grants)));
+    writable.extend(private.map(|at| Writable::private(at, grants, denies)));
     writable.sort();
     writable.dedup();
     let mut forbidden: Vec<_> = denies.iter().filter_map(Denied::of).collect();
@@ -91,33 +93,43 @@ impl FileReach for AttributePlan {
 
     fn landmarks<'a>(&'a self, landmarks: &mut Landmarks<'a>) {
         for place in &self.writable {
-            let except = match place {
-                Writable::File(_) | Writable::Tree(_) => &[][..],
-                Writable::Private { except, .. } => except,
+            let (except, denied) = match place {
+                Writable::File(_) | Writable::Tree(_) => (&[][..], &[][..]),
+                Writable::Private { except, denied, .. } => (&except[..], &denied[..]),
             };
             let paths = std::iter::once(place.at()).chain(except);
             paths
                 .filter_map(|at| AbsPath::new(at).ok())
                 .for_each(|path| landmarks.owned(path));
+            denied.iter().for_each(|place| place.landmark(landmarks));
         }
-        for target in self.denied.iter().filter_map(|place| place.target().ok()) {
-            match target {
-                Target::Path(path) => landmarks.owned(path),
-                Target::Pattern { root, pattern } => landmarks.pattern(&root, &pattern),
-            }
-        }
+        self.denied.iter().for_each(|place| place.landmark(landmarks));
     }
 
     /// [`AttributePlan::permits`] over an index.
     fn prepared(&self) -> Box<dyn Fn(&AbsPath) -> Reach + '_> {
         let writable = by_place(&self.writable, Writable::at);
+        let excepts = self.writable.iter().find_map(|place| match place {
+            Writable::File(_) | Writable::Tree(_) => None,
+            Writable::Private { except, .. } => Some(except.as_slice()),
+        });
+        let excepted = by_place(excepts.unwrap_or_default(), |at| at);
         let denied = by_place(&self.denied, |place| {
             let (Denied::Tree(at) | Denied::Name { root: at, .. } | Denied::Suffix { root: at, .. }) = place;
             at
         });
         Box::new(move |path| {
-            let permitted = writable.above(path).any(|place| place.covers(path))
-                && !denied.above(path).any(|place| place.covers(path));
+            let covers = |place: &Writable| match place {
+                Writable::File(_) | Writable::Tree(_) => place.covers(path),
+                // There is one at most.
+                Writable::Private { at, denied, .. } => {
+                    AbsPath::new(at).is_ok_and(|at| path.is_within(&at))
+                        && excepted.above(path).next().is_none()
+                        && !denied.iter().any(|place| place.covers(path))
+                }
+            };
+            let permitted =
+                writable.above(path).any(|place| covers(place)) && !denied.above(path).any(|place| place.covers(path));
             Reach::of(|operation| {
                 if operation == Operation::Write && permitted {
                     Access::Full
@@ -155,13 +167,20 @@ impl Writable {
         }
     }
 
-    fn private(at: &AbsPath, grants: &[Grant]) -> Self {
+    fn private(at: &AbsPath, grants: &[Grant], denies: &[Deny]) -> Self {
         let bytes = |path: &AbsPath| path.as_path().as_os_str().to_owned();
         let inside = grants.iter().map(|grant| &grant.path).filter(|path| path.is_below(at));
         let mut except: Vec<OsString> = inside.map(bytes).collect();
         except.sort();
         except.dedup();
-        Self::Private { at: bytes(at), except }
+        let mut denied: Vec<Denied> = denies.iter().map(Denied::whole).collect();
+        denied.sort();
+        denied.dedup();
+        Self::Private {
+            at: bytes(at),
+            except,
+            denied,
+        }
     }
 
     const fn at(&self) -> &OsString {
@@ -175,9 +194,9 @@ impl Writable {
         match self {
             Self::File(at) => AbsPath::new(at).is_ok_and(|at| *path == at),
             Self::Tree(at) => is_within(at),
-            Self::Private { at, except } => {
+            Self::Private { at, except, denied } => {
                 let is_outside = |at: &OsString| AbsPath::new(at).is_ok_and(|at| !path.is_within(&at));
-                is_within(at) && except.iter().all(is_outside)
+                is_within(at) && except.iter().all(is_outside) && !denied.iter().any(|place| place.covers(path))
             }
         }
     }
@@ -185,7 +204,12 @@ impl Writable {
 
 impl Denied {
     fn of(deny: &Deny) -> Option<Self> {
-        deny.rights.has(Right::Write).then(|| match &deny.target {
+        deny.rights.has(Right::Write).then(|| Self::whole(deny))
+    }
+
+    /// All that a deny speaks of.
+    fn whole(deny: &Deny) -> Self {
+        match &deny.target {
             Target::Path(path) => Self::Tree(path.as_path().as_os_str().to_owned()),
             Target::Pattern { root, pattern } => {
                 let root = root.as_path().as_os_str().to_owned();
@@ -197,7 +221,15 @@ impl Denied {
                     Pattern::Suffix(end) => Self::Suffix { root, end: end.clone() },
                 }
             }
-        })
+        }
+    }
+
+    fn landmark(&self, landmarks: &mut Landmarks<'_>) {
+        match self.target() {
+            Ok(Target::Path(path)) => landmarks.owned(path),
+            Ok(Target::Pattern { root, pattern }) => landmarks.pattern(&root, &pattern),
+            Err(_) => {}
+        }
     }
 
     /// A place that is no absolute path covers everything.

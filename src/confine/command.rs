@@ -180,8 +180,8 @@ fn confine(
     ruleset::apply(layer, speech)?;
     let commanded = match becomes {
         Becomes::Command(attributes) => Some(attributes),
-        // The mode of the terminal in which it runs is nobody else's.
-        Becomes::CommandAtTerminal => Some(Attributes::Mounted),
+        // Its terminal lies on a mount of the host's: with another mode, another user could read what is typed there.
+        Becomes::CommandAtTerminal => Some(Attributes::Brokered),
         Becomes::Files => None,
     };
     let tested = match commanded {

@@ -213,8 +213,8 @@ impl Draft {
             for role in [Role::Worker, Role::Command] {
                 seccomp::hold(filters.of(role), held_to(role)).map_err(PlanError::WeakFilter)?;
             }
+            // That mounts keep the attributes was proven when the plan was made: only then does it have these.
             let Some(stack) = filters.of_mounted() else { continue };
-            mounts_keep_attributes(plan, profile, &self.copies, &self.lowered.survey).map_err(PlanError::WeakPlan)?;
             seccomp::hold(stack, mounted(held_to(Role::Command))).map_err(PlanError::WeakFilter)?;
         }
         Ok(())
@@ -256,7 +256,6 @@ fn lower_namespaces(
         exit: Exit::of(&profile.network),
     };
     let mut plan = complete(layer, Some(world), profile, ground)?;
-    // Where mounts leave more to be changed, the broker judges.
     if mounts_keep_attributes(&plan, profile, &around.copies, &survey).is_ok() {
         let settings = settings(
             profile,

@@ -169,7 +169,7 @@ sandbox:
         let program = program(world, &body);
         let config = config(world);
         let words = [config.to_str().unwrap(), program.to_str().unwrap()];
-        let shell = "exec 7</etc/passwd; exec \"$0\" run --config \"$1\" --approver-program \"$2\" -c true";
+        let shell = "exec 7</etc/passwd; exec \"$0\" run --config \"$1\" --approver-program \"$2\" -c id";
         let run = world
             .bare("/bin/sh")
             .args(["-c", shell, world.binary().to_str().unwrap()]);
@@ -262,7 +262,7 @@ sandbox:
             &format!("echo \"home: ${{HOME-none}}\" >{}; {YES}", told.display()),
         );
         let ask = |home: PathBuf| {
-            run(world, &program, &[], "true").env("HOME", home).output().ok();
+            run(world, &program, &[], "id").env("HOME", home).output().ok();
             fs::read_to_string(&told).unwrap()
         };
         assert_eq!(ask(world.workspace()), "home: none\n");

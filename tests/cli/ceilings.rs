@@ -157,10 +157,7 @@ mod tests {
         );
         let asking = path(&asking);
         let yes = ["run", "--config", &asking, "--mode", "approve_all"];
-        let denied = world
-            .stockade(&yes)
-            .args(["--ceiling", &ceiling, "-c", "true"])
-            .output();
+        let denied = world.stockade(&yes).args(["--ceiling", &ceiling, "-c", "id"]).output();
         assert_eq!(denied.code(), 126, "{}", denied.err());
         says(
             &denied,

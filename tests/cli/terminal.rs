@@ -16,6 +16,7 @@ mod tests {
         a_terminal_that_nobody_reads_delays_an_end_by_seconds ["python3"];
         a_command_has_a_controlling_terminal_that_is_not_the_caller_s ["python3", "tty"];
         a_full_screen_program_works ["python3", "top"];
+        a_terminal_keeps_its_mode ["python3"];
         a_command_at_a_terminal_reads_its_own_process_and_no_other ["python3"];
         an_editor_saves_a_file ["python3", "vi"];
         a_timeout_gives_the_terminal_back ["python3"];
@@ -127,6 +128,21 @@ mod tests {
         let (_, shown) = world.play_bare(&json!([["expect", "hello"]]), &argv);
         let lines: Vec<_> = shown.lines().filter(|line| !line.is_empty()).collect();
         assert_eq!(lines.iter().filter(|line| **line == lines[0]).count(), 1, "{shown:?}");
+    }
+
+    /// With another mode, another user could read what is typed there.
+    fn a_terminal_keeps_its_mode(world: &Fixture) {
+        let program = "import os\n\
+            for path in (0, '/dev/stdin', '/proc/self/fd/0', '/dev/tty'):\n\
+            \u{20}   for change in (lambda: os.chmod(path, 0o666), lambda: os.utime(path, (1, 1))):\n\
+            \u{20}       try:\n\
+            \u{20}           change(); print('changed', path)\n\
+            \u{20}       except OSError: pass\n\
+            open('mine', 'w'); os.chmod('mine', 0o666); print('done')\n";
+        world.write("change.py", program);
+        let (code, shown) = world.play(&json!([]), &["run", "--", "/usr/bin/python3", "change.py"]);
+        assert_eq!(code, 0, "{shown}");
+        assert!(shown.contains("done") && !shown.contains("changed"), "{shown}");
     }
 
     fn a_full_screen_program_works(world: &Fixture) {

@@ -41,6 +41,24 @@ mod tests {
         what_a_clause_narrows_inside_is_read_only ["git"];
         no_copy_is_left_behind ["git"];
         a_config_that_the_host_replaced_is_covered_again_beside_a_file_server ["git"];
+        what_is_covered_in_a_root_that_is_ruled_entry_by_entry_is_a_copy [];
+    }
+
+    fn what_is_covered_in_a_root_that_is_ruled_entry_by_entry_is_a_copy(world: &Fixture) {
+        fs::create_dir(world.workspace().join("src")).unwrap();
+        let envrc = world.write(".envrc", "mine\n");
+        let config = world.write(
+            "agent.yaml",
+            "extends: [system]\nsandbox:\n  deny_fallback: decompose\n  protect_fallback: undo\n  paths:\n    project: {root: ., mode: rw, execute: true, approval: {write: none}}\n    \
+             src: {root: ./src, mode: ro}\nshell: {default: {approval: none}}\n",
+        );
+        let line = "grep -c decompose agent.yaml; echo theirs >> .envrc && cat .envrc";
+        let run = world
+            .stockade(&["run", "--config", config.to_str().unwrap(), "-c", line])
+            .output()
+            .exits(0);
+        assert_eq!(run.out(), "1\nmine\ntheirs\n");
+        assert_eq!(fs::read_to_string(envrc).unwrap(), "mine\n");
     }
 
     fn git(world: &Fixture, line: &str) -> String {

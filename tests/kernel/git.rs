@@ -21,6 +21,7 @@ mod tests {
         a_linked_work_tree_works_and_hooks_and_settings_of_its_repository_stay ["git"];
         a_submodule_works_and_its_settings_stay ["git"];
         a_git_file_that_is_not_answered_gives_nothing ["git"];
+        a_git_directory_that_a_command_made_of_another_gives_nothing ["git"];
         with_a_config_the_root_that_is_missing_is_told ["git"];
         a_repository_around_the_workspace_is_told_to_git_alone ["git"];
         a_workspace_entered_by_a_link_is_found_under_its_name [];
@@ -131,8 +132,26 @@ mod tests {
             "[core]\n\texcludesFile = {}\n",
             work.join("link").display()
         )));
-        // Who names it from where no command writes means it.
-        assert!(leads(format!("[core]\n\texcludesFile = {}\n", key.display())));
+        // No other file is given away than what is called as such a file, by its only name, and lies behind no link: a command
+        // of an earlier session may have written where settings lead.
+        assert!(!leads(format!("[core]\n\texcludesFile = {}\n", key.display())));
+        let home = world.home();
+        symlink(&key, home.join("ignore-link")).unwrap();
+        fs::create_dir_all(home.join("dot")).unwrap();
+        symlink(home.join(".ssh"), home.join("dot/ssh")).unwrap();
+        fs::copy(&key, home.join(".ssh/gitignore")).unwrap();
+        fs::hard_link(&key, home.join("ignore-too")).unwrap();
+        for name in ["ignore-link", "dot/ssh/gitignore", "ignore-too"] {
+            assert!(!leads(format!("[core]\n\texcludesFile = ~/{name}\n")), "{name}");
+        }
+        for name in ["ignore", "attributes"] {
+            fs::create_dir_all(home.join(".config/git")).unwrap();
+            symlink(&key, home.join(".config/git").join(name)).unwrap();
+            assert!(!leads(String::new()), "{name}");
+            fs::remove_file(home.join(".config/git").join(name)).unwrap();
+        }
+        fs::remove_file(home.join("ignore-too")).unwrap();
+        assert!(leads("[core]\n\texcludesFile = ~/.ssh/gitignore\n".to_owned()));
         // Another user chooses nothing.
         if nix::unistd::geteuid().is_root() {
             let file = world.home().join(".gitconfig");
@@ -344,6 +363,35 @@ mod tests {
         // The one that is answered gives it.
         let line = format!("touch '{}/objects/x'", main.join(".git").display());
         world.shell(&line).cwd(world.outside().join("tree")).output().exits(0);
+    }
+
+    fn a_git_directory_that_a_command_made_of_another_gives_nothing(world: &Fixture) {
+        let above = world.outside().join("above");
+        let (sub, beside) = (above.join("sub"), above.join("src"));
+        sh(world, &world.outside(), "mkdir -p above/sub above/src");
+        world.write(above.join("key"), SECRET);
+        world.write(beside.join("key"), SECRET);
+        let forge = |line: &str| {
+            sh(world, &above, line);
+            let look = format!(
+                "cat '{0}/key' '{1}/key'; echo x > '{0}/new'; echo x > '{1}/new'",
+                above.display(),
+                beside.display()
+            );
+            let run = world.shell(&look).cwd(&sub).output();
+            assert!(!run.out().contains(SECRET), "{line}: {}", run.out());
+            assert!(!above.join("new").exists() && !beside.join("new").exists(), "{line}");
+            run.err()
+        };
+        // The directory above becomes a repository that shares itself with a work tree in it.
+        let whole = "mkdir -p objects refs worktrees/a && echo ref: refs/heads/main | tee HEAD > worktrees/a/HEAD && \
+                     echo ../.. > worktrees/a/commondir && echo \"$PWD/sub/.git\" > worktrees/a/gitdir && \
+                     echo 'gitdir: ../worktrees/a' > sub/.git";
+        assert!(forge(whole).contains("git finds no repository here"));
+        // One beside becomes the git directory of a submodule.
+        let other = "cd src && mkdir -p objects refs && echo ref: refs/heads/main > HEAD && \
+                     printf '[core]\\n\\tworktree = ../sub\\n' > config && echo 'gitdir: ../src' > ../sub/.git";
+        assert!(forge(other).contains("git finds no repository here"));
     }
 
     fn with_a_config_the_root_that_is_missing_is_told(world: &Fixture) {

@@ -22,8 +22,8 @@ use crate::config::{Guards, walk};
 use crate::policy::hex::hex;
 use crate::policy::{AbsPath, Identity};
 
-/// How long another start at the same place is waited for.
-const PATIENCE: Duration = Duration::from_secs(2);
+/// How long another start at the same place is waited for. It holds the place for a moment; a busy machine makes seconds of that.
+const PATIENCE: Duration = Duration::from_secs(30);
 
 /// The socket and the token file; both are removed when it is dropped.
 #[derive(Debug)]

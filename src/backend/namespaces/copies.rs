@@ -7,6 +7,8 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 
 use super::lower::Options;
+use crate::backend::landlock::LandlockPlan;
+use crate::backend::survey::Survey;
 use crate::policy::{AbsPath, Target};
 use crate::profile::Profile;
 
@@ -25,6 +27,17 @@ pub(super) fn whole<'a>(options: &'a Options, profile: &Profile) -> (Vec<&'a Pri
     let (whole, narrowed): (Vec<_>, Vec<_>) = options.copies.iter().partition(|copy| copy.is_of_one_piece(profile));
     let read_only = options.protect.iter().chain(narrowed.iter().map(|copy| &copy.path));
     (whole, read_only.cloned().collect())
+}
+
+/// Has the rules that name a protected path by itself name the copy that is shown there.
+pub(super) fn stand_in(copies: &[&PrivateCopy], shown: &[AbsPath], layer: &mut LandlockPlan, survey: &Survey) {
+    let shown = copies.iter().filter(|copy| shown.contains(&copy.path));
+    for (copy, node) in shown.filter_map(|copy| Some((copy, survey.node(&copy.source)?))) {
+        let path = copy.path.as_path().as_os_str();
+        for rule in layer.rules.iter_mut().filter(|rule| rule.path == path) {
+            (rule.device, rule.inode) = (node.identity.device, node.identity.inode);
+        }
+    }
 }
 
 impl PrivateCopy {

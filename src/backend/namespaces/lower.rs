@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::copies::{PrivateCopy, whole};
+use super::copies::{PrivateCopy, stand_in, whole};
 use super::hold::{Held, rights_of};
 use super::mounting::{Mounted, Shown, Wanted, mount};
 use super::own::{Own, OwnFileSystem, OwnRule, covered_internals, in_own, in_proc, is_brought, literal};
@@ -189,9 +189,9 @@ pub fn lower(profile: &Profile, survey: &Survey, options: &Options) -> Result<Lo
     refuse_links(&shown, survey, &held, &mounted)?;
     let beneath = copies.iter().map(|copy| &copy.path);
     refuse_protected_links(protect.iter().chain(beneath), survey)?;
-
     let own = Own::new(profile, mounted.tmp).rules(&held.left);
-    let (layer, mut own, inside) = self::inside(&shown, &held, survey, options, &mounted, own)?;
+    let (mut layer, mut own, inside) = self::inside(&shown, &held, survey, options, &mounted, own)?;
+    stand_in(&copies, &mounted.copied, &mut layer, survey);
     own.sort();
     statuses.extend(say(profile, &held, inside, &mounted));
 

@@ -78,8 +78,19 @@ impl Bounds<'_> {
         }
     }
 
-    /// The same of a file whose content commands are to have: no ceiling may keep it from them either.
-    pub(super) fn trust_content(self, path: &Path) -> Trust {
+    /// The same of a file whose content commands are to have: no ceiling may keep it from them either. A command of an earlier
+    /// session may have made a link, or another name of a file, where settings expect a file of the user's.
+    pub(super) fn trust_content(self, path: &Path, home: Option<&Path>) -> Trust {
+        let Ok(walked) = config::walk(path) else {
+            return Trust::Not(Some("cannot be looked at"));
+        };
+        let is_above_home = |link: &AbsPath| home.is_some_and(|home| home.starts_with(link.as_path()));
+        if !walked.links.iter().all(is_above_home) {
+            return Trust::Not(Some("lies behind a link, which a command may have made"));
+        }
+        if walked.found.is_some_and(|found| found.nlink() > 1 && found.is_file()) {
+            return Trust::Not(Some("has another name, which a command may have given it"));
+        }
         match self.trust(path) {
             Trust::Whole(found) | Trust::Plain(found) if !self.is_below_ceilings(&found.path) => {
                 Trust::Not(Some("is beyond a ceiling"))

@@ -83,7 +83,8 @@ impl Gathered {
             .iter()
             .flat_map(|folder| ["ignore", "attributes"].map(|name| (folder, name)))
         {
-            if let Trust::Whole(found) | Trust::Plain(found) = bounds.trust_content(&folder.join(name))
+            if let Trust::Whole(found) | Trust::Plain(found) =
+                bounds.trust_content(&folder.join(name), git.home.as_deref())
                 && let Some(content) = reader.content(&found)
             {
                 reader.gathered.files.push((home.join(FOLDER).join(name), content));
@@ -243,8 +244,12 @@ impl Reader<'_> {
         let Some(place) = self.place(&one.value, source) else {
             return;
         };
-        let trust = if source.leads {
-            self.bounds.trust_content(&place)
+        let trust = if !is_called_so(one, &place) {
+            Trust::Not(Some(
+                "is not called as such a file is (`ignore`, `attributes`, `template`, `mailmap` or `order` in its name)",
+            ))
+        } else if source.leads {
+            self.bounds.trust_content(&place, self.git.home.as_deref())
         } else {
             Trust::Not(Some("is named by a file that commands or another user may write"))
         };
@@ -296,6 +301,26 @@ impl Reader<'_> {
             path
         })
     }
+}
+
+/// Whether the name of a file says that it is what the setting wants: a setting that a command has written somehow must not give
+/// away the content of any other.
+fn is_called_so(one: &GitSetting, place: &Path) -> bool {
+    let words: &[&[u8]] = match one.key.to_ascii_lowercase().as_slice() {
+        b"excludesfile" => &[b"ignore", b"exclude"],
+        b"attributesfile" => &[b"attributes"],
+        b"ignorerevsfile" => &[b"ignore"],
+        b"file" => &[b"mailmap"],
+        b"orderfile" => &[b"order"],
+        _ => &[b"template", b"message"],
+    };
+    let name = place
+        .file_name()
+        .map(|name| name.as_bytes().to_ascii_lowercase())
+        .unwrap_or_default();
+    words
+        .iter()
+        .any(|word| name.windows(word.len()).any(|part| part == *word))
 }
 
 /// The word of a condition and its pattern, where git knows such a condition.

@@ -103,10 +103,28 @@ fn of(workspace: &Path) -> Elsewhere {
     if owners.iter().any(|owner| *owner != Some(found.uid())) {
         return Elsewhere::Doubtful(named, "it belongs to another user than this work tree");
     }
-    if place.is_within(&walked.path) || root.is_within(place) || !is_git_directory(root.as_path()) {
+    if place.is_within(&root) || root.is_within(place) || !is_git_directory(root.as_path()) {
         return Elsewhere::Doubtful(named, "it is not the git directory of a repository");
     }
+    // A command could have made one of any directory, for a later session to reach what lies there.
+    if !is_called_so(&root) {
+        return Elsewhere::Doubtful(
+            named,
+            "it is not called as git directories are (`.git`, `NAME.git`, `.git/modules/NAME`)",
+        );
+    }
     Elsewhere::Mutual(root)
+}
+
+/// Whether a git directory has a name that nothing but git directories have.
+fn is_called_so(root: &AbsPath) -> bool {
+    let is_module = || {
+        let parts: Vec<&OsStr> = root.as_path().iter().collect();
+        parts
+            .windows(2)
+            .any(|pair| pair == [OsStr::new(".git"), OsStr::new("modules")])
+    };
+    root.as_bytes().ends_with(b".git") || is_module()
 }
 
 /// The git directory that a further work tree shares; none where it shares none.

@@ -17,7 +17,7 @@ fn story_11_a_question_names_the_worker_that_asks(world: &Fixture) {
     let lines = [
         calls_for("reviewer", "write_file", args.clone()),
         calls_for(hostile, "write_file", json!({"path": "w:b", "content": "b\n"})),
-        runs("true"),
+        runs("id"),
     ];
     let terminal = session(world, &config(world, CAREFUL, ""), &[], &lines);
     let question = terminal.answer("y");
