@@ -101,9 +101,13 @@ impl FileReach for AttributePlan {
             paths
                 .filter_map(|at| AbsPath::new(at).ok())
                 .for_each(|path| landmarks.owned(path));
-            denied.iter().for_each(|place| place.landmark(landmarks));
+            for place in denied {
+                place.landmark(landmarks);
+            }
         }
-        self.denied.iter().for_each(|place| place.landmark(landmarks));
+        for place in &self.denied {
+            place.landmark(landmarks);
+        }
     }
 
     /// [`AttributePlan::permits`] over an index.
@@ -173,13 +177,13 @@ impl Writable {
         let mut except: Vec<OsString> = inside.map(bytes).collect();
         except.sort();
         except.dedup();
-        let mut denied: Vec<Denied> = denies.iter().map(Denied::whole).collect();
-        denied.sort();
-        denied.dedup();
+        let mut spoken: Vec<Denied> = denies.iter().map(Denied::whole).collect();
+        spoken.sort();
+        spoken.dedup();
         Self::Private {
             at: bytes(at),
             except,
-            denied,
+            denied: spoken,
         }
     }
 
