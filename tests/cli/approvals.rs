@@ -235,7 +235,9 @@ sandbox:
     fn several_sessions_ask_at_the_default_place_at_once(world: &Fixture) {
         let before = Snapshot::of(world);
         let names = ["made", "other", "third"];
-        let sessions = names.map(|name| session(world, Path::new("default"), &[], &format!("touch {name}")).spawn());
+        // Each writes the config anew, so none may be reading it yet.
+        let sessions = names.map(|name| session(world, Path::new("default"), &[], &format!("touch {name}")));
+        let sessions = sessions.map(Invocation::spawn);
         let mut waiting = Vec::new();
         eventually("three questions", || {
             let listed = world.stockade(&["approvals", "list", "--json"]).output();

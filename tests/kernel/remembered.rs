@@ -212,10 +212,10 @@ mod tests {
     fn what_is_more_than_is_looked_at_is_asked_about_each_time(world: &Fixture) {
         prepare(world);
         for line in [
-            format!("true {}", "a:".repeat(2_000)),
-            format!("true -{}fx.sh", "s".repeat(2_000)),
+            format!("/bin/true {}", "a:".repeat(2_000)),
+            format!("/bin/true -{}fx.sh", "s".repeat(2_000)),
             format!(
-                "true {}",
+                "/bin/true {}",
                 (0..2_000)
                     .map(|number| format!("w{number}"))
                     .collect::<Vec<_>>()
@@ -225,10 +225,10 @@ mod tests {
             asked_each_time(world, &[], &line);
         }
         for line in [
-            "true a:b:c:d:e:f:g:h:x.sh",
-            "true -ssssssssssssfx.sh",
-            "true a,x.sh",
-            "true 'a x.sh'",
+            "/bin/true a:b:c:d:e:f:g:h:x.sh",
+            "/bin/true -ssssssssssssfx.sh",
+            "/bin/true a,x.sh",
+            "/bin/true 'a x.sh'",
         ] {
             let said = asked(world, &["cp good x.sh", line, line, "cp bad x.sh", line]);
             assert_eq!(said, [line, line], "{line}");

@@ -52,7 +52,7 @@ fn leave(terminal: &Terminal<'_>) {
 fn story_8_a_command_is_shown_with_its_directory_its_reach_and_what_confines_it(world: &Fixture) {
     world.write("sub/x", "");
     let file = config(world, CAREFUL, "");
-    let args = json!({"command": "pwd", "directory": "w:sub"});
+    let args = json!({"command": "/bin/pwd", "directory": "w:sub"});
     // A temporary folder has a long name; no line is to be broken.
     let size = Size { columns: 220, rows: 40 };
     let terminal = one_with(world, size, &[], &file, &[], "shell", &args);
@@ -62,7 +62,7 @@ fn story_8_a_command_is_shown_with_its_directory_its_reach_and_what_confines_it(
         let line = question.lines().find(|line| line.starts_with(&format!("│ {name:<11}")));
         line.unwrap_or_else(|| panic!("no {name} in {question}")).to_owned()
     };
-    assert!(field("command").ends_with(" pwd"), "{question}");
+    assert!(field("command").ends_with(" /bin/pwd"), "{question}");
     assert!(
         field("directory").ends_with(workspace.join("sub").to_str().unwrap()),
         "{question}"
