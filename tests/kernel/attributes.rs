@@ -8,7 +8,7 @@ mod tests {
     use std::path::Path;
     use std::process::Stdio;
 
-    use crate::common::{Fixture, in_both_regimes, in_bwrap, started};
+    use crate::common::{Fixture, in_both_regimes, in_bwrap, started, without};
 
     in_both_regimes! {
         a_file_given_as_input_keeps_its_attributes ["python3"];
@@ -44,7 +44,23 @@ mod tests {
         assert_eq!(run.err(), "");
     }
 
-    /// Calls that change what `{0}` and descriptor 0 lead to; those that are not refused are printed.
+    /// Where mounts keep attributes, nobody needs to read it.
+    mod unread {
+        use super::attributes_are_changed_where_the_memory_of_a_command_cannot_be_read;
+
+        crate::common::in_namespaces! {
+            attributes_are_changed_where_the_memory_of_a_command_cannot_be_read [];
+        }
+    }
+
+    fn attributes_are_changed_where_the_memory_of_a_command_cannot_be_read(world: &Fixture) {
+        let line = "touch a && chmod 640 a && touch -d 2001-02-03 a && stat -c '%a %y' a | cut -c1-14; chmod u+s a";
+        let run = without(world, "reading-memory", &["run", "--backend", "namespaces", "-c", line]);
+        let run = run.output().exits(1);
+        assert_eq!(run.out(), "640 2001-02-03\n");
+    }
+
+    /// Calls that change what descriptor 0 leads to; those that are not refused are printed.
     const CHANGES: &str = "\
 import ctypes, os
 libc = ctypes.CDLL(None, use_errno=True)

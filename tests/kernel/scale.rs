@@ -37,19 +37,18 @@ mod tests {
             return;
         };
         let script = "\
-import os
+import itertools, os
 open('.envrc', 'w').write('evil')
-for outer in range(4096):
+for outer in itertools.count():
     os.mkdir(str(outer))
     os.chdir(str(outer))
     for inner in range(2048):
         os.mkdir(str(inner))
     os.chdir('..')
-open('over', 'w')
 ";
         world.write("script.py", script);
         let line = format!(
-            "mount --bind \"$HOME\" ~root && mkdir big && mount -t tmpfs -o size=90%,nr_inodes=9000000 none {there} && cp script.py {there} && cd {there} && git init -q && \
+            "mount --bind \"$HOME\" ~root && mkdir big && mount -t tmpfs -o size=90%,nr_inodes=14000000 none {there} && cp script.py {there} && cd {there} && git init -q && \
              {{ {program} run --backend {name} --json -c 'python3 script.py'; ls -A | grep -v '^[0-9]*$'; }}",
             there = "/srv/workspace/big",
             program = own_mounts::PROGRAM,
