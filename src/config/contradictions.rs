@@ -56,7 +56,10 @@ pub(crate) fn writes_are_data(drafts: &[Draft<'_>], context: &Context) -> Result
             return Err(
                 Diagnostic::error(format!("root `{}` cannot be writable: {why}", draft.name.value))
                     .at(draft.layer.source.place(draft.raw.root.at), "reaches through the mount")
-                    .hint("unmount it, or name narrower roots"),
+                    .hint(match &mounted {
+                        Mounted(Ok(_)) => "unmount it, or name narrower roots",
+                        Mounted(Err(_)) => "in a sandbox of Stockade no other can be made: start it outside; elsewhere /proc must be readable",
+                    }),
             );
         }
         if let Some(kind) = pseudo(&draft.path) {

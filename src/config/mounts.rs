@@ -7,7 +7,7 @@ use super::ground::{PSEUDO, holds};
 use crate::policy::AbsPath;
 
 /// Where something is mounted, and of which kind it is; or why that cannot be told.
-pub(crate) struct Mounted(Result<Vec<(AbsPath, Vec<u8>)>, String>);
+pub(crate) struct Mounted(pub(super) Result<Vec<(AbsPath, Vec<u8>)>, String>);
 
 impl Mounted {
     /// What is mounted now.

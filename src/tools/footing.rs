@@ -87,8 +87,8 @@ impl Footing {
             lacks.join("; ")
         };
         match (policy.os_sandbox, policy.backend) {
-            (OsSandbox::RefuseTools, _) => Ok(Self::Refused(cannot_confine(&why, policy.backend))),
-            (OsSandbox::FailFast, _) => Err(cannot_confine(&why, policy.backend)),
+            (OsSandbox::RefuseTools, _) => Ok(Self::Refused(refusal(&why, policy.backend))),
+            (OsSandbox::FailFast, _) => Err(refusal(&why, policy.backend)),
             // That one was not asked for is no reason to run without any.
             (OsSandbox::NotRequired, _) => match works(host) {
                 Some(regime) => Err(another_works(&why, policy.backend, regime)),
@@ -178,6 +178,18 @@ fn another_works(why: &str, asked: BackendChoice, regime: &str) -> String {
          `sandbox.backend: auto` without `--backend` takes it, and so does `--backend {regime}`; `stockade doctor` says what \
          is there."
     )
+}
+
+/// Why nothing was run; where somebody confined this process, also that it may come from that.
+fn refusal(why: &str, asked: BackendChoice) -> String {
+    let nested = match nix::sys::prctl::get_no_new_privs() {
+        Ok(true) => {
+            " This process may be in a sandbox already (`no_new_privs` is set): in a command of Stockade no other can be made, so \
+             start Stockade outside of it."
+        }
+        Ok(false) | Err(_) => "",
+    };
+    format!("{}{nested}", cannot_confine(why, asked))
 }
 
 /// What is missing, what it means, how to get it: one paragraph.

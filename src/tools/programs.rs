@@ -13,7 +13,7 @@ use super::call::{ShellCommand, ToolError};
 use super::executor::Executor;
 use super::files::{Seen, plain};
 use super::outcome::Status;
-use super::search::{Directory, Search, directories, is_in_reach, own_path};
+use super::search::{Directory, Search, directories, is_in_reach, not_granted, own_path};
 use crate::policy::AbsPath;
 use crate::policy::path::display;
 use crate::policy::shell::Names;
@@ -251,7 +251,7 @@ impl Executor {
     }
 
     /// What is to be known of a command whose programs were not searched everywhere: which were passed over, or, where it failed as
-    /// if one was missing, where none was searched.
+    /// if one was missing, where none was searched: what the session may write, and what the config grants nothing of.
     pub(super) fn left_out(
         &self,
         search: &Search,
@@ -279,7 +279,24 @@ impl Executor {
         }
         let left_out = search.left_out(own_path(environment).as_deref(), profile, &self.envelope);
         let names: Vec<String> = left_out.iter().map(ToString::to_string).collect();
-        (!names.is_empty()).then(|| format!("no program was searched in {}, {KEEP}", names.join(", ")))
+        if !names.is_empty() {
+            return Some(format!("no program was searched in {}, {KEEP}", names.join(", ")));
+        }
+        let is_a_program = match status {
+            Status::NotFound { .. } | Status::Exited { code: 127 } => true,
+            _ => stderr.contains("command not found"),
+        };
+        if !is_a_program {
+            return None;
+        }
+        let not_granted = not_granted(own_path(environment).as_deref(), profile, &self.envelope);
+        let names: Vec<String> = not_granted.iter().map(display).collect();
+        let first = names.first()?;
+        Some(format!(
+            "no program was searched in {}: the config grants nothing there; a root `{{root: {first}, mode: ro, execute: true}}` \
+             or `--ro {first}` would",
+            names.join(", ")
+        ))
     }
 
     /// Whether a directory of PATH is in the session's reach.

@@ -11,7 +11,7 @@ use super::executor::{Derived, Executor};
 use super::explain::Explained;
 use super::explain::hidden::Seen;
 use super::explain::hint::hint;
-use super::explain::judge::explained;
+use super::explain::judge::{Fate, explained};
 use super::footing::Footing;
 use super::guarded::{AGAIN, asked, ruled};
 use super::network::{NetworkUse, Way};
@@ -192,8 +192,11 @@ impl Executor {
                 return finished(worker, error).await;
             }
         };
+        let fate = Fate::of(&ended.end);
         let explained = match standing {
-            Some(standing) => Some(explained(standing, ended.attempted, worker.recorded().await, permitted).await),
+            Some(standing) => {
+                Some(explained(standing, ended.attempted, worker.recorded().await, permitted, fate).await)
+            }
             None => None,
         };
         let mut restored: Vec<Restored> = ended.put_back.violations.into_iter().map(Into::into).collect();

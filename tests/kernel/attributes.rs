@@ -8,7 +8,9 @@ mod tests {
     use std::path::Path;
     use std::process::Stdio;
 
-    use crate::common::{Fixture, in_both_regimes, in_bwrap, started, without};
+    use nix::unistd::geteuid;
+
+    use crate::common::{Fixture, Invocation, in_both_regimes, in_bwrap, started, without};
 
     in_both_regimes! {
         a_file_given_as_input_keeps_its_attributes ["python3"];
@@ -16,6 +18,9 @@ mod tests {
         devices_and_what_the_kernel_tells_keep_their_attributes ["python3"];
         a_file_gets_no_set_uid_or_set_gid_bit_by_any_call ["python3"];
         a_directory_hands_its_group_on_where_that_is_wanted ["python3", "git"];
+        no_list_lets_other_users_in_to_what_is_protected ["python3"];
+        a_list_that_is_there_is_copied_and_narrowed ["python3"];
+        a_group_that_is_not_the_commands_own_is_not_given ["python3", "setpriv"];
     }
 
     in_bwrap! {
@@ -24,6 +29,9 @@ mod tests {
         devices_and_what_the_kernel_tells_keep_their_attributes ["python3"];
         a_file_gets_no_set_uid_or_set_gid_bit_by_any_call ["python3"];
         a_directory_hands_its_group_on_where_that_is_wanted ["python3", "git"];
+        no_list_lets_other_users_in_to_what_is_protected ["python3"];
+        a_list_that_is_there_is_copied_and_narrowed ["python3"];
+        a_group_that_is_not_the_commands_own_is_not_given ["python3", "setpriv"];
     }
 
     /// Only namespaces have a /tmp.
@@ -175,5 +183,109 @@ for name, change in ways(0o1711):
                     git init -q --shared shared && stat -c %A shared/.git/objects | cut -c7";
         let run = world.stockade(&["run", "-c", line]).output().exits(0);
         assert_eq!(run.out(), "2775\n2755\ns\n");
+    }
+
+    /// `acl(…)` is an access list as the kernel takes it, of (tag, rights, id); `tried(…)` says whether a change is refused.
+    const LISTS: &str = "\
+import os, struct
+U, N, G, M, O = 1, 2, 4, 16, 32
+def acl(*entries):
+    whole = [(U, 7, -1), *entries]
+    return struct.pack('<I', 2) + b''.join(struct.pack('<HHi', *entry) for entry in whole)
+def tried(change, *arguments):
+    try:
+        change(*arguments)
+        return 'done'
+    except OSError as error:
+        return os.strerror(error.errno)
+ACCESS, DEFAULT = 'system.posix_acl_access', 'system.posix_acl_default'
+";
+
+    fn no_list_lets_other_users_in_to_what_is_protected(world: &Fixture) {
+        world.write(".envrc", "true\n");
+        world.write(".git/hooks/sample", "");
+        let code = format!(
+            "{LISTS}
+mine = os.getuid()
+for path in ('.envrc', '.git/hooks', '.git', '.', 'f'):
+    if path == 'f': open(path, 'w')
+    lets_in = acl((N, 7, mine), (G, 0, -1), (M, 7, -1), (O, 0, -1))
+    assert tried(os.setxattr, path, ACCESS, lets_in) != 'done', path
+    if os.path.isdir(path):
+        assert tried(os.setxattr, path, DEFAULT, acl((G, 5, -1), (O, 7, -1))) != 'done', path
+print(tried(os.setxattr, 'f', 'user.note', b'x'), tried(os.setxattr, 'f', ACCESS, acl((G, 4, -1), (O, 0, -1))))
+print(oct(os.stat('f').st_mode))
+"
+        );
+        let run = world.stockade(&["run", "--", "python3", "-c", &code]).output().exits(0);
+        assert_eq!(run.out(), "done done\n0o100740\n");
+        for path in [".envrc", ".git/hooks", ".git", ".", "f"] {
+            for list in ["system.posix_acl_access", "system.posix_acl_default"] {
+                let found = xattr::get(world.workspace().join(path), list).unwrap();
+                assert_eq!(found, None, "{path}: {list}");
+            }
+        }
+    }
+
+    /// A list that gives a user everything, as the kernel keeps it.
+    fn list_for(uid: u32) -> Vec<u8> {
+        let entries = [
+            (1_u16, u32::MAX),
+            (2, uid),
+            (4, u32::MAX),
+            (16, u32::MAX),
+            (32, u32::MAX),
+        ];
+        let entry = |(tag, id): (u16, u32)| {
+            let rights = if tag == 32 { 0_u16 } else { 7 };
+            [&tag.to_le_bytes()[..], &rights.to_le_bytes(), &id.to_le_bytes()].concat()
+        };
+        [2_u32.to_le_bytes().to_vec(), entries.map(entry).concat()].concat()
+    }
+
+    fn a_list_that_is_there_is_copied_and_narrowed(world: &Fixture) {
+        const LISTS_OF: [&str; 2] = ["system.posix_acl_access", "system.posix_acl_default"];
+        world.write("team/a", "x");
+        let list = list_for(world.actor.uid());
+        for (name, path) in LISTS_OF.into_iter().zip(["team/a", "team"]) {
+            xattr::set(world.workspace().join(path), name, &list).unwrap();
+        }
+        let code = format!(
+            "{LISTS}\nlist = acl((N, 4, os.getuid()), (G, 7, -1), (M, 7, -1), (O, 0, -1))\nos.setxattr('team/b', ACCESS, list)"
+        );
+        world.write("narrow.py", &code);
+        let line = "cp -p team/a team/b && mkdir team/d && cp -a team/d team/e && python3 narrow.py && echo copied";
+        let run = world.stockade(&["run", "-c", line]).output().exits(0);
+        assert_eq!((run.out(), run.err()), ("copied\n".into(), String::new()));
+        let found = |path: &str, name| xattr::get(world.workspace().join(path), name).unwrap();
+        assert_eq!(found("team/e", LISTS_OF[1]), Some(list.clone()));
+        assert!(found("team/b", LISTS_OF[0]).is_some_and(|narrowed| narrowed != list));
+    }
+
+    fn a_group_that_is_not_the_commands_own_is_not_given(world: &Fixture) {
+        let code = "import os\nopen('f', 'w')\nos.chown('f', -1, os.getgid())\n\
+                    try:\n  os.chown('f', -1, 4)\n  print('given')\nexcept OSError:\n  pass\n";
+        let run = world.stockade(&["run", "--", "python3", "-c", code]).into_command();
+        let uid = world.actor.uid().to_string();
+        let mut member = Invocation::new(Path::new("/usr/bin/setpriv"), None, run.get_current_dir().unwrap());
+        for (name, value) in run.get_envs() {
+            member = member.env(name.to_str().unwrap(), value.unwrap());
+        }
+        if !geteuid().is_root() {
+            // The groups of whoever runs the tests are as they are.
+            assert_eq!(
+                world
+                    .stockade(&["run", "--", "python3", "-c", code])
+                    .output()
+                    .exits(0)
+                    .out(),
+                ""
+            );
+            return;
+        }
+        let ids = ["--reuid", &uid, "--regid", &uid, "--groups", &format!("{uid},4")];
+        let member = member.args(ids).args([run.get_program()]).args(run.get_args());
+        let run = member.output().exits(0);
+        assert_eq!(run.out(), "");
     }
 }

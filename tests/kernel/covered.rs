@@ -470,7 +470,7 @@ cat "$2/answers" "$2/said"
         git(world, "git clone -q . copy");
         let (outcome, _) = outcome(world, "rm -rf copy");
         let hint = outcome["hint"].as_str().unwrap_or_default();
-        assert!(hint.contains("remove the repository outside"), "{outcome:#}");
+        assert!(hint.contains("outside the sandbox"), "{outcome:#}");
         assert!(place.join("copy/.git/config").exists());
         let (outcome, _) = self::outcome(world, "git clone -q . made && rm -rf made");
         assert_eq!(

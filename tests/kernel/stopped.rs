@@ -24,6 +24,7 @@ mod tests {
         a_stop_that_is_heard_of_after_the_end_changes_nothing_of_it [];
         a_stop_ends_a_command_all_of_whose_processes_are_stopped [];
         what_is_put_back_when_the_worker_of_a_file_tool_dies_is_named_by_the_tool [];
+        ctrl_c_is_not_lost_at_any_moment_of_a_start [];
     }
 
     in_bwrap! {
@@ -144,6 +145,19 @@ mod tests {
         assert!([125, 143].contains(&run.code()), "{}", run.err());
         wait_until_gone(&marker);
         assert!(!world.workspace().join(".envrc").exists(), "{}", run.err());
+    }
+
+    /// Without a stop the command goes on for longer than a test waits.
+    fn ctrl_c_is_not_lost_at_any_moment_of_a_start(world: &Fixture) {
+        let marker = marker();
+        for moment in (0..100).step_by(7) {
+            let running = world.stockade(&["run", "--", "sleep", &marker]).spawn();
+            sleep(Duration::from_millis(moment));
+            running.signal_group(Signal::SIGINT);
+            let run = running.wait();
+            assert_eq!(run.code(), 130, "after {moment} ms: {}", run.err());
+        }
+        wait_until_gone(&marker);
     }
 
     fn a_keeper_that_is_stopped_goes_on_and_puts_back_what_it_has_to(world: &Fixture) {

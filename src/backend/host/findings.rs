@@ -124,7 +124,7 @@ impl Host {
         };
         let get = (!standing.ok()).then(|| {
             "Linux 5.9 and later have them; a filter refuses them in a systemd unit with RestrictSUIDSGID= or DynamicUser=, and in \
-             some containers: allow openat2 and close_range there"
+             some containers: allow openat2 and close_range there; in a sandbox of Stockade they are refused: start it outside"
                 .to_owned()
         });
         Finding {

@@ -209,8 +209,8 @@ impl Host {
         ];
         cannot.extend(sampled(Regime::Namespaces));
         cannot.extend(self.refused_without_memory(
-            "set-gid bits of directories; where bwrap makes the namespaces, Unix sockets reach the host or a command's input is a \
-             terminal or a file, also chmod, chown, touch and extended attributes of a path",
+            "set-gid bits of directories and extended attributes; where bwrap makes the namespaces, Unix sockets reach the host or a command's input is a \
+             terminal or a file, also chmod, chown and touch of a path",
         ));
         if self.landlock_abi.is_none_or(|abi| abi < LANDLOCK_FLOOR) {
             cannot.push(

@@ -278,6 +278,22 @@ pub(super) const ROWS: &[Row] = &[
         Say::Notify(&[]),
     )
     .under(BROKERED),
+    // No filter can read which attribute it is.
+    Row::command(
+        "may give other users access by a list, which nothing would put back",
+        &[
+            l::SYS_setxattr,
+            l::SYS_lsetxattr,
+            l::SYS_fsetxattr,
+            n::SETXATTRAT,
+            l::SYS_removexattr,
+            l::SYS_lremovexattr,
+            l::SYS_fremovexattr,
+            n::REMOVEXATTRAT,
+        ],
+        Say::Notify(&[]),
+    )
+    .under(MOUNTED),
     Row::command(
         SETS_A_SPECIAL_BIT,
         &[l::SYS_fchmodat, n::FCHMODAT2],

@@ -130,7 +130,7 @@ pub struct Settings {
 pub enum Attributes {
     /// The broker: it judges every call that changes them.
     Brokered,
-    /// Mounts, which are read-only everywhere else. The broker judges only what sets a set-uid or set-gid bit.
+    /// Mounts, which are read-only everywhere else. The broker judges only what sets a set-uid or set-gid bit or an extended attribute.
     Mounted,
 }
 

@@ -30,7 +30,25 @@ pub struct Attempts {
     order: Vec<(Attempt, u64)>,
     bytes: usize,
     unseen: u64,
+    /// By thread: its last calls asked for a socket as the C library does, twice, before it looks up a name. They count unless
+    /// the thread opens a database of names next.
+    in_passing: HashMap<u32, Vec<Attempt>>,
 }
+
+/// What the C library opens when its cache of names does not answer.
+const DATABASES: [&str; 9] = [
+    "/etc/nsswitch.conf",
+    "/etc/passwd",
+    "/etc/group",
+    "/etc/shadow",
+    "/etc/gshadow",
+    "/etc/hosts",
+    "/etc/services",
+    "/etc/protocols",
+    "/etc/netgroup",
+];
+/// The most such calls of one thread that are kept back, and the most threads of which some are.
+const MOST_IN_PASSING: (usize, usize) = (2, 1024);
 
 impl Attempts {
     /// Nothing yet; `filters` are those of a command that nobody looks at, where somebody looks.
@@ -91,6 +109,35 @@ impl Attempts {
         }
     }
 
+    /// Takes note of a call that the filters refuse, once it is known not to be one that programs make in passing.
+    pub(super) fn note_refused(&mut self, noted: Noted, thread: u32, attempt: Attempt) {
+        if !self.are_noted(noted) {
+            return;
+        }
+        let (calls, threads) = MOST_IN_PASSING;
+        let kept = self.in_passing.get(&thread).map_or(0, Vec::len);
+        if may_be_in_passing(&attempt) && kept < calls && (kept > 0 || self.in_passing.len() < threads) {
+            self.in_passing.entry(thread).or_default().push(attempt);
+            return;
+        }
+        self.settle(thread, &[]);
+        self.note(noted, [attempt]);
+    }
+
+    /// Decides about a call that was kept back, by what its thread does next.
+    pub(super) fn settle(&mut self, thread: u32, next: &[Attempt]) {
+        let Some(kept) = self.in_passing.remove(&thread) else {
+            return;
+        };
+        let is_look_up = next.iter().any(|attempt| match attempt {
+            Attempt::File { path, .. } => DATABASES.iter().any(|database| path == database),
+            Attempt::Reach(_) | Attempt::Call { .. } | Attempt::Node { .. } | Attempt::Exchange(_) => false,
+        });
+        if !is_look_up {
+            self.note(Noted::Yes, kept);
+        }
+    }
+
     /// Takes note that something could not be read.
     pub(super) fn miss(&mut self, noted: Noted) {
         match noted {
@@ -101,10 +148,26 @@ impl Attempts {
 
     /// All of it.
     pub fn told(&mut self) -> Attempted {
+        let kept: Vec<_> = self.in_passing.drain().flat_map(|(_, attempts)| attempts).collect();
+        self.note(Noted::Yes, kept);
         Attempted {
             all: std::mem::take(&mut self.order),
             unseen: self.unseen,
         }
+    }
+}
+
+/// Whether the call may be the C library's question to a cache of names (nscd). libuv and Go make their sockets so, too.
+fn may_be_in_passing(attempt: &Attempt) -> bool {
+    let as_it_asks = libc::SOCK_STREAM | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
+    let is = |value: u64, expected: i32| u64::try_from(expected) == Ok(value);
+    match attempt {
+        Attempt::Call { number, arguments } => {
+            let [family, kind, protocol, _] = *arguments;
+            let is_socket = i64::from(*number) == libc::SYS_socket;
+            is_socket && is(family, libc::AF_UNIX) && is(kind, as_it_asks) && protocol == 0
+        }
+        Attempt::File { .. } | Attempt::Reach(_) | Attempt::Node { .. } | Attempt::Exchange(_) => false,
     }
 }
 

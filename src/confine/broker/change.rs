@@ -3,17 +3,20 @@
 //! What is refused with `EPERM` beyond the plan: everything that is not a file, directory, symlink,
 //! FIFO or socket with a path (device nodes, pipes, anonymous inodes); everything on proc; setuid on
 //! anything and setgid on anything but a directory, so that an agent running as root plants no program
-//! that gives its user away; and every extended attribute but `user.*` and ACLs.
+//! that gives its user away; an owner or group that is neither the object's nor the command's own; and every extended
+//! attribute but `user.*` and access lists, of which `acl` says what they may be.
 
-use std::ffi::{CStr, CString};
+use std::ffi::{CStr, CString, OsStr};
 use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
 
 use nix::errno::Errno;
 use nix::fcntl::{AT_FDCWD, AtFlags};
 use nix::sys::stat::{FchmodatFlags, FileStat, Mode, SFlag, fchmodat, fstat};
 use nix::sys::statfs::{PROC_SUPER_MAGIC, fstatfs};
-use nix::unistd::{Gid, Uid, fchownat};
+use nix::unistd::{Gid, Uid, fchownat, getegid};
 
+use super::acl;
 use super::caller::Proc;
 use super::place;
 use crate::backend::attributes::AttributePlan;
@@ -60,7 +63,8 @@ impl Change {
         if !place::permitted(plan, proc, object) {
             return Err(Errno::EPERM);
         }
-        self.suits(&stat)
+        self.suits(&stat)?;
+        self.widens_no_list(object)
     }
 
     /// Whether objects of that kind may have this change at all.
@@ -77,9 +81,35 @@ impl Change {
                 let setgid = mode & libc::S_ISGID != 0 && !directory;
                 if setuid || setgid { Err(Errno::EPERM) } else { Ok(()) }
             }
-            Self::Owner { .. } | Self::Times(_) => Ok(()),
+            // The kernel would take any group that the user is in, and of a protected name the group is not put back.
+            Self::Owner { group, .. } => match group {
+                Some(group) if group.as_raw() != stat.st_gid && *group != getegid() => Err(Errno::EPERM),
+                Some(_) | None => Ok(()),
+            },
+            Self::Times(_) => Ok(()),
             Self::SetXattr { name, .. } | Self::RemoveXattr { name } => xattr_may_change(name),
         }
+    }
+
+    /// Whether an access list lets in nobody whom the present one and the mode do not show.
+    fn widens_no_list(&self, object: &OwnedFd) -> Result<(), Errno> {
+        let (name, new) = match self {
+            Self::SetXattr { name, value, .. } => (name, value.as_slice()),
+            Self::RemoveXattr { name } => (name, [].as_slice()),
+            Self::Mode(_) | Self::Owner { .. } | Self::Times(_) => return Ok(()),
+        };
+        let Some(kind) = acl::Kind::of(name) else {
+            return Ok(());
+        };
+        let path = own_path(object)?;
+        let path = OsStr::from_bytes(path.to_bytes());
+        let present = match xattr::get_deref(path, OsStr::from_bytes(name.to_bytes())) {
+            Ok(present) => present.unwrap_or_default(),
+            // The file system has no lists; the kernel says so.
+            Err(error) if error.raw_os_error() == Some(libc::EOPNOTSUPP) => return Ok(()),
+            Err(_) => return Err(Errno::EPERM),
+        };
+        kind.judge(&acl::List::parse(&present)?, &acl::List::parse(new)?)
     }
 
     /// Makes the change. The errors are the kernel's own.

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::ffi::{CString, OsStr, OsString};
 use std::os::fd::OwnedFd;
-use std::os::unix::ffi::OsStrExt;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Component, Path, PathBuf};
 
 use nix::fcntl::readlinkat;
@@ -43,8 +43,16 @@ pub(super) enum Kind {
 }
 
 /// Where a target leads; none for what has no path (a pipe, a file that was removed, an empty path), for what the kernel
-/// says of the caller itself, and for what is no directory and named as one: that fails everywhere.
+/// says of the caller's descriptors, and for what is no directory and named as one: that fails everywhere.
 pub(super) fn led(caller: &Caller<'_>, target: &Target) -> Option<Led> {
+    if let Some(path) = of_itself(caller, target) {
+        return Some(Led {
+            path,
+            found: Found::There,
+            kind: Kind::File,
+            object: None,
+        });
+    }
     let mut target = written_plainly(caller, target)?;
     for _ in 0..LINKS {
         if let Ok(object) = target::resolve(caller, &target) {
@@ -179,6 +187,38 @@ fn below(base: i32, path: CString, last: LastLink) -> Target {
     }
 }
 
+/// A file in which the kernel says something of the caller itself, as `/proc/self/NAME`; not what leads elsewhere from there.
+fn of_itself(caller: &Caller<'_>, target: &Target) -> Option<OsString> {
+    let Target::Path { path, .. } = target else {
+        return None;
+    };
+    let rest = own(caller, path.as_bytes())?;
+    let (name, []) = component(rest)? else { return None };
+    let leads_on = [
+        b"exe".as_slice(),
+        b"cwd",
+        b"root",
+        b"fd",
+        b"fdinfo",
+        b"map_files",
+        b"ns",
+        b"task",
+        b"net",
+    ];
+    let is_name = !leads_on.contains(&name) && name.iter().all(|byte| byte.is_ascii_lowercase() || *byte == b'_');
+    is_name.then(|| OsString::from_vec([b"/proc/self/", name].concat()))
+}
+
+/// What a path says behind `/proc/self` and its like.
+fn own<'p>(caller: &Caller<'_>, path: &'p [u8]) -> Option<&'p [u8]> {
+    let Some((b"proc", rest)) = component(path).filter(|_| path.starts_with(b"/")) else {
+        return None;
+    };
+    let (who, rest) = component(rest)?;
+    let is_own = who == b"self" || who == b"thread-self" || number(who).is_some_and(|pid| caller.is_of(pid));
+    is_own.then_some(rest)
+}
+
 /// The target without a way through `/proc/self`, which would be the broker's in our own walk; none where it stays there.
 fn written_plainly<'t>(caller: &Caller<'_>, target: &'t Target) -> Option<Cow<'t, Target>> {
     let same = Some(Cow::Borrowed(target));
@@ -207,16 +247,9 @@ fn written_plainly<'t>(caller: &Caller<'_>, target: &'t Target) -> Option<Cow<'t
         }
         None => {}
     }
-    let Some((b"proc", rest)) = component(path.as_bytes()).filter(|_| path.as_bytes().starts_with(b"/")) else {
+    let Some(rest) = own(caller, path.as_bytes()) else {
         return same;
     };
-    let Some((who, rest)) = component(rest) else {
-        return same;
-    };
-    let own = who == b"self" || who == b"thread-self" || number(who).is_some_and(|pid| caller.is_of(pid));
-    if !own {
-        return same;
-    }
     let (next, rest) = component(rest)?;
     let written = match next {
         b"root" => [b"/", rest].concat(),

@@ -23,6 +23,7 @@
 //! When the listener closes, every later call fails with `ENOSYS`, and the kernel would permit another listener. So the
 //! runner closes its own last of all, and a command's filters refuse it any.
 
+mod acl;
 mod address;
 mod arguments;
 mod attempt;
@@ -170,15 +171,19 @@ impl Broker {
         }
         match attempts.sort(&notification.data) {
             Some(Sort::Attribute) => {
+                attempts.settle(notification.pid, &[]);
                 Answer::Ends(caller.and_then(|caller| self.perform(&caller, notification, attempts, noted)))
             }
             Some(Sort::Refused(errno)) => {
-                attempts.note(noted, [attempt::refused(&notification.data)]);
+                attempts.note_refused(noted, notification.pid, attempt::refused(&notification.data));
                 Answer::Ends(Err(Errno::from_raw(errno.into())))
             }
             Some(Sort::Attempt) => {
                 match caller.and_then(|caller| attempt::read(&caller, &notification.data)) {
-                    Ok(read) => attempts.note(noted, read),
+                    Ok(read) => {
+                        attempts.settle(notification.pid, &read);
+                        attempts.note(noted, read);
+                    }
                     // It cannot be seen, or is gone.
                     Err(Errno::EPERM) => attempts.miss(noted),
                     // What it points to is nothing: it fails whoever asks.

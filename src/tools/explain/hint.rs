@@ -10,8 +10,8 @@ const HOW: &str = "if the sandbox may have denied it something: `--explain`, or 
                    says what, by which line, and what would permit it";
 
 /// What is said where something could not be removed or renamed.
-const BUSY: &str = "what your git obeys (`config` and `hooks` of a repository that was there before the session) is covered, and a \
-                    command cannot remove or move it; remove the repository outside the sandbox";
+const BUSY: &str = "`config` and `hooks` of a repository that was there before the session, `.envrc`, and denied names are covered by \
+                    mounts, and a command cannot remove or move them; do that outside the sandbox";
 
 /// How the same say EBUSY.
 const BUSY_WORDS: [&str; 5] = [
@@ -22,9 +22,12 @@ const BUSY_WORDS: [&str; 5] = [
     "(os error 16)",
 ];
 
-/// How the C library, Python, Node.js, Rust and Go say EACCES, EPERM, EROFS, ENETUNREACH and EAFNOSUPPORT, and what a look-up
-/// of a host says where there is no network; in small letters.
-const REFUSALS: [&str; 26] = [
+/// How the C library, Python, Node.js, Rust and Go say EACCES, EPERM, EROFS, ENETUNREACH, EAFNOSUPPORT and ENOSYS, what a look-up
+/// of a host says where there is no network, and git where it may not see a repository; in small letters.
+const REFUSALS: [&str; 31] = [
+    "function not implemented",
+    "enosys",
+    "not a git repository",
     "permission denied",
     "operation not permitted",
     "read-only file system",
@@ -45,12 +48,24 @@ const REFUSALS: [&str; 26] = [
     "[errno 1]",
     "[errno 13]",
     "[errno 30]",
+    "[errno 38]",
     "[errno 97]",
     "[errno 101]",
     "(os error 1)",
     "(os error 13)",
     "(os error 30)",
+    "(os error 38)",
     "(os error 101)",
+];
+
+/// The signals of a program that gives itself up.
+const CRASHES: [i32; 6] = [
+    libc::SIGABRT,
+    libc::SIGTRAP,
+    libc::SIGILL,
+    libc::SIGSEGV,
+    libc::SIGBUS,
+    libc::SIGSYS,
 ];
 
 /// The hint for a command that ended so and said this; none where nobody wants one, or nothing sounds like a refusal.
@@ -67,11 +82,9 @@ pub(in crate::tools) fn hint(
     let failed = match status {
         Status::Exited { code } => *code != 0,
         Status::NotExecutable { .. } | Status::NotFound { .. } => true,
-        Status::Signaled { .. }
-        | Status::TimedOut
-        | Status::Cancelled { .. }
-        | Status::OverLimit { .. }
-        | Status::Failed { .. } => false,
+        // Some runtimes abort without a word where they are denied something.
+        Status::Signaled { signal } => CRASHES.contains(signal),
+        Status::TimedOut | Status::Cancelled { .. } | Status::OverLimit { .. } | Status::Failed { .. } => false,
     };
     let is_busy = match output {
         OutputMode::Stream => false,
@@ -96,7 +109,9 @@ pub(in crate::tools) fn hint(
                 Status::NotFound { program } => seen.is_some_and(|seen| seen.hides(program)),
                 _ => false,
             };
+            let has_crashed = matches!(status, Status::Signaled { .. });
             is_itself_missed
+                || has_crashed
                 || REFUSALS.iter().any(|refusal| said.contains(refusal))
                 || seen.is_some_and(|seen| seen.is_missed(stderr))
         }
@@ -121,6 +136,8 @@ mod tests {
             "Error: EACCES: permission denied, open 'x'",
             "Os { code: 1, kind: PermissionDenied, message: \"…\" }",
             "connect: Network is unreachable (os error 101)",
+            "io_uring_setup: Function not implemented",
+            "fatal: not a git repository (or any of the parent directories): .git",
             "socket.gaierror: [Errno -3] Temporary failure in name resolution",
         ] {
             assert!(of(Explain::OnFailure, 1, OutputMode::Capture, said), "{said}");
@@ -132,6 +149,12 @@ mod tests {
             assert!(!of(Explain::OnFailure, 1, OutputMode::Capture, said), "{said}");
             assert!(of(Explain::OnFailure, 1, OutputMode::Stream, said), "{said}");
         }
+    }
+
+    #[test]
+    fn what_crashed_has_a_hint() {
+        let crashed = Status::Signaled { signal: libc::SIGABRT };
+        assert!(hint(Explain::OnFailure, &crashed, OutputMode::Capture, "", None).is_some());
     }
 
     #[test]

@@ -1,29 +1,32 @@
-//! What programs ask in passing and do without: it is denied, and no command ever failed for it.
+//! What programs ask in passing and do without: it is denied, and mostly no command fails for it.
 
-use std::path::Path;
-
+use super::judge::Fate;
 use crate::confine::attempted::Arguments;
 use crate::policy::AbsPath;
 
-/// Where the C library looks for a cache of names, users and groups.
-const NAME_SERVICE: &str = "/var/run/nscd/socket";
 /// Where runtimes look how much memory and processor time they are given.
 const CONTROL_GROUPS: &str = "/sys/fs/cgroup";
 
-/// Whether the path is asked for by runtimes that size themselves, and take the whole machine where there is no answer.
-pub(super) fn is_idle(path: &AbsPath) -> bool {
-    path.as_path().starts_with(CONTROL_GROUPS)
+/// What the kernel says of the one who asks.
+const ITSELF: &str = "/proc/self";
+
+/// Whether the path is asked for by runtimes that size themselves, and take the whole machine where there is no answer; or, of a
+/// command that succeeded, is what the kernel says of the command itself.
+pub(super) fn is_idle(path: &AbsPath, fate: Fate) -> bool {
+    path.as_path().starts_with(CONTROL_GROUPS) || fate == Fate::Succeeded && is_of_itself(path)
 }
 
-/// Whether the call is what the C library does before it looks users and hosts up by itself, where nobody would answer it
-/// without Stockade either, or how it lists network interfaces.
+/// Whether the path is what the kernel says of the one who asks.
+pub(super) fn is_of_itself(path: &AbsPath) -> bool {
+    path.as_path().starts_with(ITSELF)
+}
+
+/// Whether the call is how the C library lists network interfaces.
 pub(super) fn is_idle_question(number: u32, [family, kind, protocol, _]: Arguments) -> bool {
     let is = |value: u64, expected: i32| u64::try_from(expected) == Ok(value);
-    let as_it_asks = libc::SOCK_STREAM | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
-    let names = is(family, libc::AF_UNIX) && is(kind, as_it_asks) && !Path::new(NAME_SERVICE).exists();
     let raw = libc::SOCK_RAW | libc::SOCK_CLOEXEC;
     let interfaces = is(family, libc::AF_NETLINK) && is(kind, raw) && is(protocol, libc::NETLINK_ROUTE);
-    i64::from(number) == libc::SYS_socket && (names || interfaces)
+    i64::from(number) == libc::SYS_socket && interfaces
 }
 
 #[cfg(test)]
@@ -32,7 +35,7 @@ mod tests {
 
     #[test]
     fn only_what_is_asked_in_passing_is_idle() {
-        let at = |path: &str| is_idle(&AbsPath::new(path).unwrap());
+        let at = |path: &str| is_idle(&AbsPath::new(path).unwrap(), Fate::Failed);
         assert!(at("/sys/fs/cgroup/memory/memory.limit_in_bytes"));
         assert!(!at("/sys/fs/cgroups") && !at("/sys/fs") && !at("/sys/kernel"));
         let speaks = |number: i64, family: i32, kind: i32, protocol: i32| {

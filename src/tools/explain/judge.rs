@@ -14,6 +14,7 @@ use super::there::{Modes, Reached, makes_devices, reached};
 use super::{Blocked, Explained, KernelRecords, Layer, Wanted};
 use crate::config::amend::Writing;
 use crate::confine::attempted::{Attempt, Attempted, Found, Node, Want};
+use crate::confine::protocol::End;
 use crate::confine::records::Recorded;
 use crate::policy::{AbsPath, Access, Network, Operation, UnixSockets};
 use crate::profile::Call;
@@ -29,13 +30,40 @@ const PATIENCE: Duration = Duration::from_secs(20);
 /// What is put before a name to ask about another one beside it, of which no clause speaks.
 const BESIDE: &str = ".beside-";
 
-/// What was denied to a command that was permitted this call, and attempted this; and what the kernel recorded of that,
+/// How a command ended. One that succeeded did without what programs ask in passing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::tools) enum Fate {
+    /// With status 0.
+    Succeeded,
+    /// Any other way.
+    Failed,
+}
+
+impl Fate {
+    pub(in crate::tools) const fn of(end: &End) -> Self {
+        match end {
+            End::Exited(0) => Self::Succeeded,
+            End::Exited(_)
+            | End::Signaled(_)
+            | End::TimedOut
+            | End::Cancelled
+            | End::OverLimit(_)
+            | End::Unbounded
+            | End::NotStarted(_)
+            | End::Lost
+            | End::GivenUp(_) => Self::Failed,
+        }
+    }
+}
+
+/// What was denied to a command that was permitted this call, ended so, and attempted this; and what the kernel recorded of that,
 /// where somebody reads it.
 pub(in crate::tools) async fn explained(
     standing: Arc<Standing>,
     attempted: Attempted,
     recorded: Option<Recorded>,
     call: Call,
+    fate: Fate,
 ) -> Explained {
     let Attempted { all, unseen } = attempted;
     let kernel_records = recorded.as_ref().map(|recorded| {
@@ -50,7 +78,7 @@ pub(in crate::tools) async fn explained(
     let writing = writing(&call.asked);
     let progress = Arc::new(AtomicU64::new(0));
     let steps = Arc::clone(&progress);
-    let looking = tokio::task::spawn_blocking(move || standing.explain(all, recorded, writing, &steps));
+    let looking = tokio::task::spawn_blocking(move || standing.explain(all, recorded, (writing, fate), &steps));
     match while_it_moves(looking, &progress).await {
         Some(explained) => Explained {
             unseen: unseen.saturating_add(explained.unseen),
@@ -87,7 +115,7 @@ impl Standing {
         &self,
         all: Vec<(Attempt, u64)>,
         recorded: Option<Recorded>,
-        writing: Writing,
+        (writing, fate): (Writing, Fate),
         steps: &AtomicU64,
     ) -> Option<Explained> {
         let is_recorded = recorded.is_some();
@@ -101,7 +129,7 @@ impl Standing {
                     unseen = unseen.saturating_add(times);
                     continue;
                 }
-                for denial in self.denied(readers, &attempt) {
+                for denial in self.denied(readers, &attempt, fate) {
                     denials.noted(denial, times);
                 }
             }
@@ -130,10 +158,10 @@ impl Standing {
     }
 
     /// What was denied of an attempt.
-    fn denied(&self, readers: &Readers<'_>, attempt: &Attempt) -> Vec<Denial> {
+    fn denied(&self, readers: &Readers<'_>, attempt: &Attempt, fate: Fate) -> Vec<Denial> {
         let one = match attempt {
             Attempt::File { want, path, found } => {
-                reached(path, *found, *want).and_then(|reached| self.of_what_is_there(readers, &reached))
+                reached(path, *found, *want).and_then(|reached| self.of_what_is_there(readers, &reached, fate))
             }
             Attempt::Node { node, path, found } => {
                 reached(path, *found, Want::Make).and_then(|reached| node_denied(readers, *node, &reached))
@@ -145,7 +173,9 @@ impl Standing {
                     return Vec::new();
                 };
                 let sides = [one, other].into_iter();
-                return sides.filter_map(|side| self.of_what_is_there(readers, &side)).collect();
+                return sides
+                    .filter_map(|side| self.of_what_is_there(readers, &side, fate))
+                    .collect();
             }
             Attempt::Reach(address) => self.denies_address(*address).then_some(Denial::Address(*address)),
             Attempt::Call { number, arguments } => {
@@ -156,10 +186,10 @@ impl Standing {
         one.into_iter().collect()
     }
 
-    fn of_what_is_there(&self, readers: &Readers<'_>, reached: &Reached) -> Option<Denial> {
+    fn of_what_is_there(&self, readers: &Readers<'_>, reached: &Reached, fate: Fate) -> Option<Denial> {
         let path = AbsPath::new(&reached.path).ok()?;
         match reached.wanted {
-            _ if is_idle(&path) => None,
+            _ if is_idle(&path, fate) => None,
             Wanted::Connect => self.denies_socket(readers, &path).then_some(Denial::Unix(path)),
             _ => file(readers, reached, &path),
         }

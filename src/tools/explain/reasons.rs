@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 
 use super::denials::{Denial, by_directory};
+use super::idle::is_of_itself;
 use super::judge::operation;
 use super::standing::Standing;
 use super::{Blocked, Layer, Subject, Wanted};
@@ -78,6 +79,17 @@ impl Standing {
                 ..blocked
             };
         }
+        if by == Layer::Landlock && is_of_itself(path) {
+            return Blocked {
+                change: vec![
+                    "in the `namespaces` regime (`--backend namespaces`) a command sees what the kernel says of itself; Bun, the JVM and \
+                     debuggers need that"
+                        .to_owned(),
+                ],
+                notes: vec!["Landlock cannot give a command its own part of /proc without those of others".to_owned()],
+                ..blocked
+            };
+        }
         let operation = operation(wanted).unwrap_or(Operation::Read);
         let answer = self.inspection.answer(operation, asked, writing, &self.held);
         let missed = self.inspection.approved.explain(operation, asked);
@@ -98,7 +110,8 @@ impl Standing {
         let mut notes = answer.notes.clone();
         if wanted == Wanted::Attributes && answer.permitted == Permitted::Yes {
             notes.push(
-                "no config permits this: set-uid and set-gid bits, and extended attributes other than `user.*` and ACLs"
+                "no config permits this: set-uid and set-gid bits, and extended attributes other than `user.*`, access lists that let others \
+                 in, and another group than its own"
                     .to_owned(),
             );
         }

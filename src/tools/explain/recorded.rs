@@ -12,7 +12,7 @@ use std::os::unix::ffi::OsStrExt;
 use super::Wanted;
 use super::denials::{Denial, Denials};
 use super::idle::is_idle;
-use super::judge::{beside_any, file};
+use super::judge::{Fate, beside_any, file};
 use super::standing::Standing;
 use super::there::{Modes, Reached};
 use crate::confine::attempted::Found;
@@ -80,7 +80,7 @@ impl Standing {
 
     fn fact(&self, readers: &Readers<'_>, blocker: Blocker, object: &Object) -> Fact {
         let path = || match object {
-            Object::Path(path) => AbsPath::new(path).ok().filter(|path| !is_idle(path)),
+            Object::Path(path) => AbsPath::new(path).ok().filter(|path| !is_idle(path, Fate::Succeeded)),
             Object::Deleted(_) | Object::Address(_) | Object::Process(_) | Object::Unnamed => None,
         };
         let exactly = |wanted| {

@@ -12,6 +12,10 @@ in_both_regimes! {
     a_failure_to_find_what_is_hidden_has_a_hint [];
     a_tool_call_tells_what_was_denied [];
     without_a_word_of_it_nothing_is_explained [];
+    a_socket_that_a_failed_command_lacked_is_told ["python3"];
+    what_the_kernel_says_of_a_command_itself_is_told_where_it_cannot_be_read [];
+    a_crash_and_a_missing_repository_have_a_hint [];
+    a_program_in_a_directory_of_path_that_is_not_granted_has_a_hint [];
 }
 
 fn config(world: &Fixture, explain: &str) -> PathBuf {
@@ -107,4 +111,69 @@ fn without_a_word_of_it_nothing_is_explained(world: &Fixture) {
         outcome.get("explained").is_none() && outcome.get("hint").is_none(),
         "{outcome:#}"
     );
+}
+
+/// libuv and Go make their sockets as the C library does that looks for a cache of names.
+fn a_socket_that_a_failed_command_lacked_is_told(world: &Fixture) {
+    let code = "import socket, sys\ntry: socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_NONBLOCK)\n\
+                except OSError: sys.exit(int(sys.argv[1]))\n";
+    let told = |status: &str| {
+        let run = ["run", "--explain", "--json", "--", "python3", "-c", code, status];
+        let run: Value = serde_json::from_str(&world.stockade(&run).output().out()).unwrap();
+        blocked(&run)
+    };
+    let failed = told("3");
+    assert!(
+        failed.iter().any(|one| one.wanted == "socket" && one.what == "Unix"),
+        "{failed:#?}"
+    );
+    assert!(told("0").is_empty());
+}
+
+fn what_the_kernel_says_of_a_command_itself_is_told_where_it_cannot_be_read(world: &Fixture) {
+    for line in [
+        "cat /proc/self/maps",
+        "cat /proc/$$/status",
+        "exec cat /proc/thread-self/smaps",
+    ] {
+        let run = world.stockade(&["run", "--explain", "--json", "-c", line]).output();
+        let outcome: Value = serde_json::from_str(&run.out()).unwrap();
+        let told = blocked(&outcome);
+        if world.backend.is_in_namespaces() {
+            assert!(told.is_empty() && outcome["code"] == 0, "{outcome:#}");
+            continue;
+        }
+        assert_eq!(told.len(), 1, "{outcome:#}");
+        assert!(told[0].what.starts_with("/proc/self/"), "{outcome:#}");
+        let change = outcome["explained"]["blocked"][0]["change"][0].as_str().unwrap();
+        assert!(change.contains("--backend namespaces"), "{change}");
+    }
+}
+
+fn a_crash_and_a_missing_repository_have_a_hint(world: &Fixture) {
+    let config = config(world, "  explain: on_failure\n");
+    let config = config.to_str().unwrap();
+    for line in ["kill -ABRT $$", "echo 'fatal: not a git repository' >&2; exit 128"] {
+        assert!(outcome(world, config, line).get("hint").is_some(), "{line}");
+    }
+    assert!(outcome(world, config, "kill -TERM $$").get("hint").is_none());
+}
+
+fn a_program_in_a_directory_of_path_that_is_not_granted_has_a_hint(world: &Fixture) {
+    let tools = world.outside().join("tools");
+    world.program(tools.join("frobnicate"), "#!/bin/sh\necho found\n");
+    let run = |flags: &[&str]| {
+        let words = [&["run"], flags, &["-c", "frobnicate"]].concat();
+        let path = format!("{}:/usr/bin:/bin", tools.display());
+        world.stockade(&words).env("PATH", path).output()
+    };
+    let missed = run(&["--json"]).exits(127);
+    let outcome: Value = serde_json::from_str(&missed.out()).unwrap();
+    let hint = outcome["hint"].as_str().unwrap();
+    assert!(
+        hint.contains(tools.to_str().unwrap()) && hint.contains("--ro"),
+        "{hint}"
+    );
+    let granted = run(&["--rw", ".", "--ro", tools.to_str().unwrap()]).exits(0);
+    assert_eq!(granted.out(), "found\n");
 }

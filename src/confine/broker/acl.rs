@@ -1,0 +1,221 @@
+//! Which access lists (acl(5)) a command may give a file.
+//!
+//! A list can let other users in without a trace in the mode, and of a protected name the mode is all that is put back.
+//! So a new list names only whom the list that is there names, with no more rights: what `cp -p` and `tar` need below a
+//! directory with a default list. What shows in the mode is free, as with chmod.
+
+use std::ffi::CStr;
+
+use nix::errno::Errno;
+
+/// What a list starts with: the version that the kernel knows.
+const VERSION: u32 = 2;
+const GROUP_OBJ: u16 = 0x04;
+const MASK: u16 = 0x10;
+const OTHER: u16 = 0x20;
+const USER: u16 = 0x02;
+const GROUP: u16 = 0x08;
+
+/// Which of its two lists.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// Who may use the file.
+    Access,
+    /// What new files in the directory get.
+    Default,
+}
+
+/// One entry, as `struct posix_acl_xattr_entry` has it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Entry {
+    tag: u16,
+    rights: u16,
+    id: u32,
+}
+
+/// A list as the kernel hands it out; no entries where there is none.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(super) struct List(Vec<Entry>);
+
+impl Kind {
+    /// The list that an extended attribute is.
+    pub(super) fn of(name: &CStr) -> Option<Self> {
+        match name.to_bytes() {
+            b"system.posix_acl_access" => Some(Self::Access),
+            b"system.posix_acl_default" => Some(Self::Default),
+            _ => None,
+        }
+    }
+
+    /// `EPERM` where the new list would let in somebody whom the mode and the present list do not show. An empty one removes it.
+    pub(super) fn judge(self, present: &List, new: &List) -> Result<(), Errno> {
+        let permitted = match self {
+            Self::Access if new.0.is_empty() => present.mask() & !present.rights(GROUP_OBJ, None) == 0,
+            Self::Access => {
+                let group = present.0.is_empty() || !new.has(MASK) || new.is_within(present, GROUP_OBJ);
+                group && new.names_within(present)
+            }
+            Self::Default => {
+                let unnamed = [GROUP_OBJ, OTHER].into_iter().all(|tag| new.is_within(present, tag));
+                unnamed && new.mask() & !present.mask() == 0 && new.names_within(present)
+            }
+        };
+        if permitted { Ok(()) } else { Err(Errno::EPERM) }
+    }
+}
+
+impl List {
+    /// Reads one; `EINVAL` where the kernel would not take it.
+    pub(super) fn parse(bytes: &[u8]) -> Result<Self, Errno> {
+        if bytes.is_empty() {
+            return Ok(Self::default());
+        }
+        let (version, entries) = bytes.split_first_chunk::<4>().ok_or(Errno::EINVAL)?;
+        let (entries, rest) = entries.as_chunks::<8>();
+        if u32::from_le_bytes(*version) != VERSION || !rest.is_empty() {
+            return Err(Errno::EINVAL);
+        }
+        let entry = |[a, b, c, d, e, f, g, h]: &[u8; 8]| Entry {
+            tag: u16::from_le_bytes([*a, *b]),
+            rights: u16::from_le_bytes([*c, *d]),
+            id: u32::from_le_bytes([*e, *f, *g, *h]),
+        };
+        Ok(Self(entries.iter().map(entry).collect()))
+    }
+
+    fn has(&self, tag: u16) -> bool {
+        self.0.iter().any(|entry| entry.tag == tag)
+    }
+
+    /// The rights of an entry, none where it is not there. Only users and groups have a number.
+    fn rights(&self, tag: u16, id: Option<u32>) -> u16 {
+        let is_it = |entry: &&Entry| entry.tag == tag && id.is_none_or(|id| entry.id == id);
+        self.0.iter().find(is_it).map_or(0, |entry| entry.rights)
+    }
+
+    /// The most that named users and groups and the owning group get.
+    fn mask(&self) -> u16 {
+        let tag = if self.has(MASK) { MASK } else { GROUP_OBJ };
+        self.rights(tag, None)
+    }
+
+    fn is_within(&self, present: &Self, tag: u16) -> bool {
+        self.rights(tag, None) & !present.rights(tag, None) == 0
+    }
+
+    /// Whether everybody whom it names is named by the other, with no less rights.
+    fn names_within(&self, present: &Self) -> bool {
+        let named = self.0.iter().filter(|entry| matches!(entry.tag, USER | GROUP));
+        named
+            .map(|entry| (entry.rights, present.rights(entry.tag, Some(entry.id))))
+            .all(|(new, old)| new & !old == 0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A list in few words: `u` and `g` name somebody, `G` is the owning group, `m` the mask, `o` everybody.
+    fn list(entries: &[(char, u32, u16)]) -> List {
+        let owner = [1_u16, 7, 0xffff, 0xffff].map(u16::to_le_bytes).concat();
+        let mut bytes = [2_u32.to_le_bytes().to_vec(), owner].concat();
+        for (tag, id, rights) in entries {
+            let tag = match tag {
+                'u' => USER,
+                'g' => GROUP,
+                'G' => GROUP_OBJ,
+                'm' => MASK,
+                _ => OTHER,
+            };
+            bytes.extend([tag, *rights].map(u16::to_le_bytes).concat());
+            bytes.extend(id.to_le_bytes());
+        }
+        List::parse(&bytes).unwrap()
+    }
+
+    #[test]
+    fn an_access_list_names_only_whom_the_present_one_names_with_no_more_rights() {
+        let none = List::default();
+        let bob_reads = list(&[('u', 7, 4), ('G', 0, 4), ('m', 0, 4), ('o', 0, 0)]);
+        let rows = [
+            (&none, &list(&[('G', 0, 6), ('o', 0, 6)]), true),
+            (&none, &bob_reads, false),
+            (&bob_reads, &bob_reads, true),
+            (
+                &bob_reads,
+                &list(&[('u', 7, 6), ('G', 0, 4), ('m', 0, 6), ('o', 0, 0)]),
+                false,
+            ),
+            (
+                &bob_reads,
+                &list(&[('u', 8, 4), ('G', 0, 4), ('m', 0, 4), ('o', 0, 0)]),
+                false,
+            ),
+            (
+                &bob_reads,
+                &list(&[('g', 7, 4), ('G', 0, 4), ('m', 0, 4), ('o', 0, 0)]),
+                false,
+            ),
+            // The mask is what the mode shows of it.
+            (
+                &bob_reads,
+                &list(&[('u', 7, 4), ('G', 0, 4), ('m', 0, 7), ('o', 0, 7)]),
+                true,
+            ),
+            (
+                &bob_reads,
+                &list(&[('u', 7, 4), ('G', 0, 6), ('m', 0, 4), ('o', 0, 0)]),
+                false,
+            ),
+        ];
+        for (present, new, permitted) in rows {
+            assert_eq!(
+                Kind::Access.judge(present, new).is_ok(),
+                permitted,
+                "{present:?} → {new:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn an_access_list_goes_only_where_the_owning_group_gains_nothing() {
+        let open = list(&[('u', 7, 6), ('G', 0, 6), ('m', 0, 6), ('o', 0, 0)]);
+        let shut = list(&[('u', 7, 6), ('G', 0, 0), ('m', 0, 6), ('o', 0, 0)]);
+        assert_eq!(Kind::Access.judge(&open, &List::default()), Ok(()));
+        assert_eq!(Kind::Access.judge(&shut, &List::default()), Err(Errno::EPERM));
+    }
+
+    #[test]
+    fn a_default_list_gives_new_files_no_more_than_the_present_one() {
+        let none = List::default();
+        let team = list(&[('g', 7, 7), ('G', 0, 5), ('m', 0, 7), ('o', 0, 0)]);
+        let rows = [
+            (&none, &list(&[('G', 0, 5), ('o', 0, 7)]), false),
+            (&none, &list(&[('G', 0, 7), ('o', 0, 0)]), false),
+            (&none, &list(&[('G', 0, 0), ('o', 0, 0)]), true),
+            (&team, &team, true),
+            (&team, &none, true),
+            (&team, &list(&[('G', 0, 5), ('o', 0, 1)]), false),
+            (
+                &team,
+                &list(&[('u', 9, 7), ('G', 0, 5), ('m', 0, 7), ('o', 0, 0)]),
+                false,
+            ),
+        ];
+        for (present, new, permitted) in rows {
+            assert_eq!(
+                Kind::Default.judge(present, new).is_ok(),
+                permitted,
+                "{present:?} → {new:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn what_is_no_list_is_not_taken() {
+        for bytes in [&b"\x02"[..], b"\x03\0\0\0", b"\x02\0\0\0\x01"] {
+            assert_eq!(List::parse(bytes), Err(Errno::EINVAL), "{bytes:?}");
+        }
+    }
+}
