@@ -36,10 +36,11 @@ macro_rules! shipped {
 }
 
 /// Every preset, by name.
-const PRESETS: [(&str, Preset); 8] = shipped![
+const PRESETS: [(&str, Preset); 9] = shipped![
     "git",
     "go",
     "java",
+    "managers",
     "node",
     "python",
     "rust",

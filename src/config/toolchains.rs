@@ -12,17 +12,25 @@ use crate::policy::AbsPath;
 
 /// Each variable that presets may follow, with what stands below it: any of these is enough.
 const MARKERS: &[(&str, &[&str])] = &[
+    ("ASDF_DATA_DIR", &["installs"]),
     (
         "CARGO_HOME",
         &["bin/cargo", "registry/index", "registry/cache", ".package-cache"],
     ),
+    ("GOENV_ROOT", &["versions", "bin/goenv"]),
+    ("GOMODCACHE", &["cache/download"]),
     ("GOPATH", &["pkg/mod", "pkg/sumdb"]),
     ("GOROOT", &["bin/go"]),
     ("JAVA_HOME", &["bin/java", "jre/bin/java"]),
+    ("JENV_ROOT", &["versions", "bin/jenv"]),
+    ("MISE_DATA_DIR", &["installs"]),
+    ("NODENV_ROOT", &["versions", "bin/nodenv"]),
     ("NVM_DIR", &["nvm.sh", "versions/node"]),
     ("N_PREFIX", &["bin/node", "n/versions"]),
     ("PYENV_ROOT", &["versions", "bin/pyenv", "libexec/pyenv"]),
+    ("RBENV_ROOT", &["versions", "bin/rbenv"]),
     ("RUSTUP_HOME", &["toolchains"]),
+    ("UV_CACHE_DIR", &["archive-v0", "CACHEDIR.TAG"]),
     ("VOLTA_HOME", &["tools/image", "bin/volta"]),
 ];
 
@@ -31,7 +39,8 @@ const MACHINE: &[&str] = &["/etc", "/boot", "/proc", "/sys", "/dev", "/run", "/v
 
 /// The hidden folders of a home that hold toolchains; every other one holds what its owner keeps.
 const KNOWN: &[&str] = &[
-    ".asdf/installs",
+    ".asdf",
+    ".cache/uv",
     ".cargo",
     ".gradle/jdks",
     ".go",
@@ -41,7 +50,7 @@ const KNOWN: &[&str] = &[
     ".jdks",
     ".jenv",
     ".local/share/fnm",
-    ".local/share/mise/installs",
+    ".local/share/mise",
     ".local/share/rtx/installs",
     ".local/share/uv/python",
     ".local/share/pyenv",
@@ -51,8 +60,10 @@ const KNOWN: &[&str] = &[
     ".local/share/nvm",
     ".local/share/volta",
     ".n",
+    ".nodenv",
     ".nvm",
     ".pyenv",
+    ".rbenv",
     ".rustup",
     ".sdkman/candidates",
     ".volta",

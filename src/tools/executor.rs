@@ -3,7 +3,6 @@
 //! It derives the profile of each call, holds it against the config, and starts the confined worker of a profile
 //! when the first call needs it. [`super::shell`] uses it.
 
-use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 
 use super::anew;
@@ -12,9 +11,10 @@ use super::deciding::{Another, Deciding};
 use super::explain::standing::{Standings, records};
 use super::footing::{Chosen, Footing};
 use super::foresight::Prospect;
-use super::git::{self, Bounds, GitFiles};
+use super::git::{self, Bounds};
 use super::narrowing::Narrowing;
 use super::on_record::end;
+use super::places::Places;
 use super::plan::{self, Draft, Ground, PlanError, ProfileDigest, Surroundings};
 use super::private::{may_lie, shown, ways, worker_profile};
 use super::recorder::Recorder;
@@ -24,34 +24,10 @@ use super::workers::Workers;
 use crate::approval::{Approver, CancelHandle, Controller};
 use crate::backend::Regime;
 use crate::backend::status::refuse_hosts;
-use crate::config::{Context, trust};
-use crate::confine::protect::Person;
 use crate::confine::protocol::ProtectSetup;
 use crate::confine::{Afterwards, Confinement, Expected, Named, Place, Session, Setup, Stage};
 use crate::policy::{AbsPath, Mode, Policy};
 use crate::profile::{Asked, Call, Profile, derive};
-
-/// Where the journal and the quarantine of protected names lie, and the user's settings.
-#[derive(Debug, Clone)]
-pub struct Places {
-    /// `~/.local/state/stockade`.
-    pub state: PathBuf,
-    /// Where git reads the user's settings.
-    pub git: GitFiles,
-    /// The user as git knows them.
-    pub person: Person,
-}
-
-impl Places {
-    /// Where they are for the user of this context; `None` without a home in the passwd database.
-    pub fn of_user(context: &Context) -> Option<Self> {
-        Some(Self {
-            state: trust::state_dir(context)?.as_path().to_owned(),
-            git: GitFiles::of_user(context),
-            person: git::person(context),
-        })
-    }
-}
 
 /// How many profiles are kept; a session seldom asks about more sets of roots.
 pub(super) const MOST_PROFILES: usize = 32;
@@ -358,7 +334,9 @@ impl Executor {
             envelope: &self.envelope,
             profile,
         };
-        git::carry(&self.places.git, bounds, &private.home).map_err(ToolError::Private)?;
+        git::carry(&self.places.git, bounds, &private.home)
+            .and_then(|()| self.places.caches.link(profile, self.others(), &private.home))
+            .map_err(ToolError::Private)?;
         let drafted = match &self.chosen.footing {
             Footing::Confined(ground) => {
                 let profile = worker_profile(profile.clone(), &session)?;

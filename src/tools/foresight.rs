@@ -8,12 +8,12 @@
 use std::sync::OnceLock;
 
 use super::call::{ShellCall, ToolError};
-use super::executor::Places;
 use super::fall;
 use super::filters;
 use super::footing::{Chosen, Footing};
 use super::narrowing::Narrowing;
 use super::permission::{judged, needs_answer};
+use super::places::Places;
 use super::plan;
 use super::private::may_lie;
 use super::search::is_in_reach;

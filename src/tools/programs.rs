@@ -69,7 +69,7 @@ impl Executor {
         stops: &mut mpsc::Receiver<Signal>,
     ) -> Result<Programs, ToolError> {
         let own = own_path(environment);
-        let all = directories(own.as_deref(), &self.envelope, &self.envelope);
+        let all = directories(own.as_deref(), (&self.envelope, &self.envelope), self.others());
         let (mut paths, bare): (Vec<&String>, Vec<&String>) =
             names.programs.iter().partition(|name| name.contains('/'));
         if names.moved {
@@ -161,7 +161,9 @@ impl Executor {
         is_searched: impl Fn(&Directory) -> bool,
         stops: &mut mpsc::Receiver<Signal>,
     ) -> Result<Option<(Program, AbsPath)>, ToolError> {
-        for at in all.iter().filter(|at| is_searched(at)) {
+        let is_searched = |at: &&Directory| is_searched(at) && at.runs(name, &self.envelope);
+        let searched: Vec<&Directory> = all.iter().filter(is_searched).collect();
+        for at in searched {
             let place = at.path.as_path().join(name);
             if let Some(program) = self.program(name, &place, at.is_writable, stops).await? {
                 return Ok(Some((program, at.path.clone())));
@@ -211,7 +213,11 @@ impl Executor {
 
     /// Where the programs of a command are searched whose own program is at this path.
     pub(super) fn search_of(&self, path: &Path) -> Search {
-        let all = directories(own_path(&[]).as_deref(), &self.envelope, &self.envelope);
+        let all = directories(
+            own_path(&[]).as_deref(),
+            (&self.envelope, &self.envelope),
+            self.others(),
+        );
         let named = all.into_iter().filter(|at| at.holds(path)).map(|at| at.path);
         Search::outside(named.collect())
     }

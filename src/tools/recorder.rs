@@ -14,8 +14,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 pub(super) use open::OpenCall;
 
 use super::call::{ShellCall, ToolError};
-use super::executor::Places;
 use super::outcome::Status;
+use super::places::Places;
 use super::plan::ProfileDigest;
 use super::restored::Restored;
 use crate::approval::{Record, random};

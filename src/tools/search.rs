@@ -9,7 +9,7 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
 use super::files::plain;
-use crate::policy::{AbsPath, Access, Operation, Right};
+use crate::policy::{AbsPath, Access, Operation, Right, Scope};
 use crate::profile::{FileReach, Profile};
 
 /// The directories searched when none of the caller's own PATH is executable inside.
@@ -17,6 +17,16 @@ const FALLBACK: &str = "/usr/local/bin:/usr/bin:/bin";
 
 /// A name that stands for every name that no clause speaks of.
 const ANY: &str = ".any-program";
+
+/// What a command sees of a directory in which single files are granted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Others {
+    /// Those files alone: mounts show nothing else.
+    Hidden,
+    /// The names of all its files. A shell that finds one of the others looks no further, and cannot run it; so such a directory
+    /// comes last in PATH.
+    Visible,
+}
 
 /// In which directories of PATH a command's programs are searched.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -36,10 +46,15 @@ pub(super) enum Search {
 impl Search {
     /// The PATH of a command under `profile`, made of the caller's `own`; `envelope` is what the session may do at most.
     ///
-    /// It keeps the caller's order and loses what cannot be executed inside.
-    pub(super) fn path(&self, own: Option<&OsStr>, profile: &Profile, envelope: &Profile) -> OsString {
+    /// It keeps the caller's order (but see [`Others`]) and loses what cannot be executed inside.
+    pub(super) fn path(
+        &self,
+        own: Option<&OsStr>,
+        (profile, envelope): (&Profile, &Profile),
+        others: Others,
+    ) -> OsString {
         let mut kept: Vec<Vec<u8>> = Vec::new();
-        for directory in directories(own, profile, envelope) {
+        for directory in directories(own, (profile, envelope), others) {
             let written = match self {
                 Self::Everywhere => directory.written.as_bytes(),
                 // Without symlinks: who may write one of them could lead it elsewhere.
@@ -73,7 +88,7 @@ impl Search {
             Self::Everywhere => false,
             Self::Outside { named, .. } => directory.is_writable && !named.contains(&directory.path),
         };
-        let all = directories(own, profile, envelope).into_iter();
+        let all = directories(own, (profile, envelope), Others::Hidden).into_iter();
         all.filter(is_left_out).map(|directory| directory.path).collect()
     }
 }
@@ -99,9 +114,27 @@ pub(super) struct Directory {
     written: OsString,
     pub(super) path: AbsPath,
     pub(super) is_writable: bool,
+    holds: Holds,
+}
+
+/// What of a directory can be executed inside.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Holds {
+    /// All that is in it, now and later.
+    Everything,
+    /// Files that the profile names.
+    Files,
 }
 
 impl Directory {
+    /// Whether a command under `profile` may execute what is called so in it.
+    pub(super) fn runs(&self, name: &str, profile: &Profile) -> bool {
+        match self.holds {
+            Holds::Everything => true,
+            Holds::Files => self.path.child(name).is_some_and(|file| may_run(profile, &file)),
+        }
+    }
+
     /// Whether a file lies in it, by the path that names the file.
     pub(super) fn holds(&self, file: &Path) -> bool {
         let folder = file.parent().unwrap_or(file);
@@ -109,15 +142,24 @@ impl Directory {
     }
 }
 
-/// The directories of the caller's PATH in which a command under `profile` may execute, in their order; usual ones where there are
-/// none.
-pub(super) fn directories(own: Option<&OsStr>, profile: &Profile, envelope: &Profile) -> Vec<Directory> {
+/// The directories of the caller's PATH in which a command under `profile` may execute, in the order in which they are searched;
+/// usual ones where there are none. `envelope` is what the session may do at most.
+pub(super) fn directories(
+    own: Option<&OsStr>,
+    (profile, envelope): (&Profile, &Profile),
+    others: Others,
+) -> Vec<Directory> {
     let of_caller = executable(own.unwrap_or_default(), profile, envelope);
-    if of_caller.is_empty() {
+    let mut all = if of_caller.is_empty() {
         executable(OsStr::new(FALLBACK), profile, envelope)
     } else {
         of_caller
+    };
+    match others {
+        Others::Hidden => {}
+        Others::Visible => all.sort_by_key(|directory| directory.holds == Holds::Files),
     }
+    all
 }
 
 fn executable(path: &OsStr, profile: &Profile, envelope: &Profile) -> Vec<Directory> {
@@ -129,13 +171,30 @@ fn executable(path: &OsStr, profile: &Profile, envelope: &Profile) -> Vec<Direct
             // Where /bin is a link to /usr/bin, the profile knows the latter.
             let path = AbsPath::new(std::fs::canonicalize(written).ok()?).ok()?;
             let program = path.child(ANY)?;
-            (profile.access(Operation::Execute, &program) == Access::Full).then(|| Directory {
+            Some(Directory {
                 written: written.to_owned(),
+                holds: holds(profile, &path, &program)?,
                 is_writable: may_take_names(envelope, &path, &program),
                 path,
             })
         })
         .collect()
+}
+
+/// What of a directory a command under `profile` may execute; `None` where nothing.
+fn holds(profile: &Profile, directory: &AbsPath, program: &AbsPath) -> Option<Holds> {
+    if may_run(profile, program) {
+        return Some(Holds::Everything);
+    }
+    let mut files = profile.grants.iter().filter(|grant| grant.scope == Scope::File);
+    files
+        .any(|file| file.path.parent().as_ref() == Some(directory) && may_run(profile, &file.path))
+        .then_some(Holds::Files)
+}
+
+/// Whether a command under `profile` may execute a file.
+pub(super) fn may_run(profile: &Profile, file: &AbsPath) -> bool {
+    profile.access(Operation::Execute, file) == Access::Full
 }
 
 /// Whether anything in a directory may be written.
@@ -150,7 +209,7 @@ pub(super) fn may_take_names(envelope: &Profile, directory: &AbsPath, program: &
 /// Whether a directory in which programs are searched may be written by a session under `envelope`.
 pub(super) fn is_in_reach(environment: &[(OsString, OsString)], envelope: &Profile) -> bool {
     let own = own_path(environment);
-    directories(own.as_deref(), envelope, envelope)
+    directories(own.as_deref(), (envelope, envelope), Others::Hidden)
         .iter()
         .any(|at| at.is_writable)
 }

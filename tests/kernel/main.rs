@@ -68,6 +68,8 @@ mod seccomp;
 #[cfg(test)]
 mod stopped;
 #[cfg(test)]
+mod toolchains;
+#[cfg(test)]
 mod tracked;
 #[cfg(test)]
 mod tree;

@@ -18,7 +18,7 @@ use stockade::confine::wire::{decode, encode};
 use stockade::policy::shell::{rule_covers, rule_matches};
 use stockade::policy::{AbsPath, Mode};
 use stockade::tools::files::hostile::{Made, Parent, paths};
-use stockade::tools::{Executor, GitFiles, Narrowing, Places};
+use stockade::tools::{Caches, Executor, GitFiles, Narrowing, Places};
 
 use crate::bounds::{Bounds, bounded, workplace};
 
@@ -57,6 +57,7 @@ static PARENT: LazyLock<Parent> = LazyLock::new(|| {
         state: folder.join("state"),
         git: GitFiles::default(),
         person: Person::default(),
+        caches: Caches::default(),
     };
     let executor = Executor::new(policy, Narrowing::default(), Mode::Strict, Box::new(Nobody), places).unwrap();
     Parent::new(executor, AbsPath::new(START).unwrap())

@@ -1,16 +1,20 @@
 //! The environment of a command: empty but for what is named.
 
+mod caches;
 mod proxies;
 
 use std::ffi::OsString;
 
 use super::executor::Executor;
+use super::footing::Footing;
 use super::network::Way;
-use super::search::{Search, own_path};
+use super::plan::Walls;
+use super::search::{Others, Search, own_path};
 use crate::confine::Confinement;
 use crate::confine::session::PrivateDirectories;
 use crate::policy::{EnvRule, HomeChoice, Network};
 use crate::profile::Profile;
+pub use caches::Caches;
 
 /// Passed on from the caller when set, beside what the config passes.
 const ALWAYS_PASSED: [&str; 2] = ["LANG", "TERM"];
@@ -22,9 +26,9 @@ const ALWAYS_PASSED: [&str; 2] = ["LANG", "TERM"];
 /// loopback: nothing else leads anywhere. `envelope` is what the session may do at most.
 fn build(
     (profile, envelope): (&Profile, &Profile),
-    search: &Search,
+    (search, others): (&Search, Others),
     private: &PrivateDirectories,
-    home: HomeChoice,
+    (home, caches): (HomeChoice, &Caches),
     extra: &[(OsString, OsString)],
     proxy: Option<u16>,
 ) -> Vec<(OsString, OsString)> {
@@ -43,14 +47,17 @@ fn build(
             variables.insert(OsString::from(name.as_str()), value);
         }
     }
-    let path = |own: Option<OsString>| search.path(own.as_deref(), profile, envelope);
+    let path = |own: Option<OsString>| search.path(own.as_deref(), (profile, envelope), others);
     variables.insert("PATH".into(), path(std::env::var_os("PATH")));
     match (home, std::env::var_os("HOME")) {
-        (HomeChoice::Real, Some(real)) => variables.insert("HOME".into(), real),
+        (HomeChoice::Real, Some(real)) => drop(variables.insert("HOME".into(), real)),
         (HomeChoice::Real, None) | (HomeChoice::Private, _) => {
-            variables.insert("HOME".into(), private.home.clone().into_os_string())
+            variables.insert("HOME".into(), private.home.clone().into_os_string());
+            for (name, value) in caches.variables(profile, others, &private.home) {
+                variables.entry(name).or_insert(value);
+            }
         }
-    };
+    }
     variables.insert("TMPDIR".into(), private.tmp.clone().into_os_string());
     // Where zsh keeps here-documents. By itself it takes /tmp, which is not there in every regime.
     variables
@@ -69,6 +76,17 @@ fn build(
 }
 
 impl Executor {
+    /// What commands see of a directory in which single files are granted.
+    pub(super) const fn others(&self) -> Others {
+        match &self.chosen.footing {
+            Footing::Confined(ground) => match ground.walls {
+                Walls::Namespaces(_) => Others::Hidden,
+                Walls::Landlock => Others::Visible,
+            },
+            Footing::Unconfined(_) | Footing::Refused(_) => Others::Visible,
+        }
+    }
+
     /// The environment of a command under this profile.
     pub(super) fn environment(
         &self,
@@ -80,9 +98,9 @@ impl Executor {
     ) -> Vec<(OsString, OsString)> {
         build(
             (profile, &self.envelope),
-            search,
+            (search, self.others()),
             &worker.session().private(),
-            self.policy.home,
+            (self.policy.home, &self.places.caches),
             extra,
             way.map(Way::port),
         )

@@ -6,7 +6,8 @@ use crate::confine::Expected;
 use crate::policy::{Audit, Mode};
 use crate::profile::{Asked, Profile};
 use crate::tools::call::ToolError;
-use crate::tools::executor::{Executor, Places};
+use crate::tools::executor::Executor;
+use crate::tools::places::Places;
 
 /// Nobody is asked when nothing is run.
 struct Nobody;

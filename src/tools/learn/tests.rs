@@ -14,11 +14,12 @@ use crate::confine::protect::Person;
 use crate::policy::shell::{rule_covers, rule_matches};
 use crate::policy::{AbsPath, Mode, Place, Policy, Rights, Scope, UnixSockets};
 use crate::profile::{Asked, Call};
-use crate::tools::GitFiles;
-use crate::tools::executor::{Executor, Places};
+use crate::tools::executor::Executor;
 use crate::tools::explain::{Blocked, Explained, Layer, Subject, Wanted};
 use crate::tools::inspect::explain::Permitted;
 use crate::tools::narrowing::Narrowing;
+use crate::tools::places::Places;
+use crate::tools::{Caches, GitFiles};
 
 /// Texts in every form that people write, with comments in every place where one may stand.
 const TEXTS: &[&str] = &[
@@ -323,6 +324,7 @@ fn executor(policy: Policy, folder: &std::path::Path) -> Executor {
         state: folder.join("state"),
         git: GitFiles::default(),
         person: Person::default(),
+        caches: Caches::default(),
     };
     Executor::new(policy, Narrowing::default(), Mode::Strict, Box::new(Nobody), places).unwrap()
 }

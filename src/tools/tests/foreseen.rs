@@ -11,7 +11,7 @@ use crate::policy::shell::{rule_covers, rule_matches};
 use crate::policy::{AbsPath, Mode};
 use crate::tools::plan::PlanError;
 use crate::tools::{
-    Executor, GitFiles, Narrowing, OutputMode, Places, Prospect, ShellCall, ShellCommand, Stdin, ToolError,
+    Caches, Executor, GitFiles, Narrowing, OutputMode, Places, Prospect, ShellCall, ShellCommand, Stdin, ToolError,
 };
 
 const NOTHING_ASKS: &str =
@@ -30,6 +30,7 @@ fn foreseen(sandbox: &str) -> Result<Prospect, ToolError> {
         state: "/nowhere/state".into(),
         git: GitFiles::default(),
         person: Person::default(),
+        caches: Caches::default(),
     };
     let (_, stops) = tokio::sync::mpsc::channel(1);
     let call = ShellCall {

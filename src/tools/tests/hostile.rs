@@ -7,10 +7,12 @@ use std::sync::OnceLock;
 
 use proptest::prelude::*;
 
-use super::super::executor::{Executor, Places};
+use super::super::environment::Caches;
+use super::super::executor::Executor;
 use super::super::files::hostile::{Made, Parent, paths};
 use super::super::git::GitFiles;
 use super::super::narrowing::Narrowing;
+use super::super::places::Places;
 use super::*;
 use crate::approval::{AnswerOf, DecidedBy};
 use crate::config::{self, Context, Matchers};
@@ -42,6 +44,7 @@ fn parent() -> &'static Parent {
             state: folder.path().join("state"),
             git: GitFiles::default(),
             person: Person::default(),
+            caches: Caches::default(),
         };
         let (approver, _) = saying(false, Remember::None);
         let executor = Executor::new(policy, Narrowing::default(), Mode::Strict, approver, places).unwrap();

@@ -29,8 +29,8 @@ use stockade::policy::{AbsPath, BackendChoice, DenyFallback, Mode, Policy, Resid
 use stockade::profile::{Asked, Call, derive};
 use stockade::tools::plan::{self, Ground, Surroundings, Walls};
 use stockade::tools::{
-    Executor, GitFiles, Narrowing, Outcome, OutputMode, Places, Prospect, ShellCall, ShellCommand, Status, Stdin,
-    TerminalApprover, ToolError, terminal_size,
+    Caches, Executor, GitFiles, Narrowing, Outcome, OutputMode, Places, Prospect, ShellCall, ShellCommand, Status,
+    Stdin, TerminalApprover, ToolError, terminal_size,
 };
 use tempfile::TempDir;
 use tokio::runtime::{Builder, Runtime};
@@ -275,6 +275,7 @@ impl World {
             state: path.join("state"),
             git: GitFiles::default(),
             person: Person::default(),
+            caches: Caches::default(),
         };
         let mut world = Self {
             runtime: Builder::new_current_thread().enable_all().build().unwrap(),
