@@ -65,6 +65,9 @@ pub struct World {
     pub own: Vec<namespaces::OwnRule>,
     /// Mount points that only keep protected names from changing; what happens to them is undone as well.
     pub protected: Vec<OsString>,
+    /// Mount points that cover what a pattern names. Whoever replaces a file on the host takes its cover along, and the next
+    /// command gets another.
+    pub matched: Vec<OsString>,
     /// Whether something leads out of the network namespace.
     pub exit: Exit,
 }

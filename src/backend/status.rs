@@ -23,7 +23,7 @@ pub enum Status {
 /// What a clause that cannot be held leaves open.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Residual {
-    /// What kind of reach it is; only metadata may be left open, and only when the config does not refuse it.
+    /// What kind of reach it is; only metadata and new names of a pattern may be left open, where the config admits that.
     pub reach: ReachKind,
     /// What an agent could do, in plain words.
     pub what: String,
@@ -102,7 +102,7 @@ pub enum Refusal {
     /// There may not be so many, whoever makes them.
     #[error(
         "{have} arguments would be needed for the mounts, and there may be {most}: name directories instead of single files, \
-         or use `--backend landlock`"
+         deny names that match less, or use `--backend landlock`"
     )]
     TooManyMounts {
         /// How many would be needed.
@@ -122,7 +122,8 @@ pub enum Refusal {
     #[error(
         "{origin}: `{clause}` lies inside what {granted} grants, and Landlock cannot forbid part of a granted tree; \
          keep it outside that tree, or have the entries around it ruled one by one with `--deny-fallback decompose` or \
-         `sandbox.deny_fallback: decompose` (the directories on the way can then not be listed or added to)"
+         `sandbox.deny_fallback: decompose` (the directories on the way can then not be listed or added to); the \
+         `namespaces` regime covers what is there (`stockade doctor` says what it needs)"
     )]
     DenyBelowGrant {
         /// The deny.

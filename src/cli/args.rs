@@ -10,6 +10,7 @@ use clap::{Args, Parser, ValueEnum};
 
 use super::audit::{AuditArgs, AuditFlag};
 use super::call::CallArgs;
+use super::deny_fallback::DenyFallbackFlag;
 use super::learn::LearnArgs;
 use super::mcp::McpArgs;
 use super::net::NetFlag;
@@ -175,7 +176,7 @@ pub struct PolicyFlags {
     /// A file that only takes away: what it does not grant is not granted (may be repeated).
     #[arg(long, value_name = "FILE")]
     pub ceiling: Vec<PathBuf>,
-    /// What to do about a deny inside a granted directory where the regime cannot hold it: refuse, or rule its siblings one by one.
+    /// What to do about a deny inside a granted directory where the regime cannot hold all of it.
     #[arg(long, value_enum, value_name = "HOW")]
     pub deny_fallback: Option<DenyFallbackFlag>,
     /// Whether questions are asked, or all answered yes or no.
@@ -332,15 +333,6 @@ pub enum ApprovalsAction {
     },
     /// Print each question as it is asked, and when it is settled. Waits for sessions, and goes on when one ends.
     Watch,
-}
-
-/// `--deny-fallback`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum DenyFallbackFlag {
-    /// Refuse to start, naming the clause.
-    Refuse,
-    /// Rule the siblings one by one: stricter, because the directories on the way are frozen.
-    Decompose,
 }
 
 /// `--mode`.

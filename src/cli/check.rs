@@ -12,7 +12,7 @@ use crate::profile;
 use crate::tools::inspect::Inspection;
 use crate::tools::inspect::backend::{Stand, keeps_writers_out};
 use crate::tools::narrowing::Narrowing;
-use crate::tools::{Places, log_stays_out_of_reach, unreadable_authorities};
+use crate::tools::{Places, leaves_no_place, log_stays_out_of_reach, unreadable_authorities};
 
 /// The config to look at: the one named, or `stockade.yaml` here.
 pub(super) fn target(named: Option<&PathBuf>) -> Result<PathBuf, Complaint> {
@@ -43,6 +43,9 @@ fn recorded_apart(loaded: Loaded, context: &Context) -> Result<Loaded, ConfigErr
 /// A config that no backend it may use can ever hold starts nothing, whatever the machine.
 fn held(loaded: Loaded) -> Result<Loaded, ConfigError> {
     let inspection = Inspection::of(loaded.policy.clone(), Narrowing::default());
+    if let Some(why) = leaves_no_place(&inspection.approved) {
+        return Err(ConfigError::Invalid(Diagnostic::error(why)));
+    }
     let Some(refusal) = Stand::never_holds(&inspection) else {
         return Ok(loaded);
     };

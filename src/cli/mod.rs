@@ -11,6 +11,7 @@ mod call;
 mod check;
 mod complain;
 mod cuts;
+mod deny_fallback;
 mod doctor;
 mod exit;
 mod init;

@@ -3,13 +3,13 @@
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use super::args::{BackendFlag, DenyFallbackFlag, PolicyFlags};
+use super::args::{BackendFlag, PolicyFlags};
 use super::complain::Complaint;
 use super::net;
 use crate::config::{self, ConfigError, Context, Diagnostic, FlagPolicy, Loaded, Matchers};
 use crate::policy::path::display;
 use crate::policy::shell::{rule_covers, rule_matches};
-use crate::policy::{AbsPath, BackendChoice, DenyFallback, Identity, Network, Origin, Policy};
+use crate::policy::{AbsPath, BackendChoice, Identity, Network, Origin, Policy};
 use crate::tools::{self, Narrowing, Places};
 
 /// The preset that holds when nothing else is said.
@@ -130,10 +130,7 @@ pub(super) fn passed_over(flags: &PolicyFlags, cwd: &Path) -> Option<PathBuf> {
 pub(super) fn settle(flags: &PolicyFlags, policy: &mut Policy, purpose: Purpose) -> Result<(), Complaint> {
     let flag = |name: &str| Origin::Flag(name.into());
     if let Some(fallback) = flags.deny_fallback {
-        policy.deny_fallback = match fallback {
-            DenyFallbackFlag::Refuse => DenyFallback::Refuse,
-            DenyFallbackFlag::Decompose => DenyFallback::Decompose,
-        };
+        policy.deny_fallback = fallback.into();
         policy
             .ceilings
             .lines

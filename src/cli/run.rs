@@ -168,6 +168,9 @@ pub(super) fn tell(outcome: &Outcome) {
     if let Some(hint) = &outcome.hint {
         say(&format!("stockade: {hint}\n"));
     }
+    if let Some(line) = outcome.denied.told() {
+        say(&format!("stockade: {line}\n"));
+    }
     if let Some(line) = outcome.appeared.told() {
         say(&format!("stockade: {line}\n"));
     }

@@ -20,6 +20,7 @@ mod ceiling_keys;
 pub mod ceilings;
 mod context;
 mod contradictions;
+mod credentials;
 mod denies;
 mod environment;
 mod error;

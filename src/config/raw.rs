@@ -52,7 +52,8 @@ pub(crate) struct RawSandbox {
     pub(crate) protect: Option<At<RawProtect>>,
     /// What to do about them where a write-deny cannot be held. Default `refuse`.
     pub(crate) protect_fallback: Option<At<RawProtectFallback>>,
-    /// What to do about a deny inside a root where it cannot be held. Default `refuse`.
+    /// What to do about a deny inside a root where it cannot be held. Default `cover_existing`, which refuses what is no pattern, and refuses
+    /// outside of namespaces.
     pub(crate) deny_fallback: Option<At<RawDenyFallback>>,
     /// What to do about metadata the regime cannot hide. Default `report`.
     pub(crate) residuals: Option<At<RawResiduals>>,

@@ -6,6 +6,7 @@ use super::base;
 use super::ceiling_keys;
 use super::context::Context;
 use super::contradictions;
+use super::credentials;
 use super::environment;
 use super::error::Diagnostic;
 use super::hosts;
@@ -90,6 +91,11 @@ pub(crate) fn resolve(layers: &Layers, context: &Context) -> Result<Resolved, Bo
             place,
         }));
         finished.push(root);
+    }
+    if layers.role == Role::Config {
+        found.extend(credentials::deny(&mut finished, &base, context, &looks, |origin| {
+            layers.place_of(origin)
+        }));
     }
     let asking: Vec<&ShellRule> = rules.iter().chain([&default_rule]).collect();
     found.extend(warnings::switched_off(layers, &tools, &finished, &asking));
@@ -182,8 +188,8 @@ fn protect_fallback(layers: &Layers) -> ProtectFallback {
 
 fn deny_fallback(layers: &Layers) -> DenyFallback {
     match sandbox(layers, |s| &s.deny_fallback).map(|(_, found)| found.value) {
-        None if layers.role == Role::Ceiling => DenyFallback::Decompose,
-        None | Some(RawDenyFallback::Refuse) => DenyFallback::Refuse,
+        None | Some(RawDenyFallback::CoverExisting) => DenyFallback::CoverExisting,
+        Some(RawDenyFallback::Refuse) => DenyFallback::Refuse,
         Some(RawDenyFallback::Decompose) => DenyFallback::Decompose,
     }
 }

@@ -52,6 +52,9 @@ words! {
         Refuse,
         /// Rule the siblings one by one.
         Decompose,
+        /// In namespaces, cover what a pattern matches before each command. What a command makes is reported, and covered from
+        /// the next one on.
+        CoverExisting,
     }
     /// What to do about metadata the regime cannot hide.
     RawResiduals {

@@ -38,7 +38,7 @@ pub(super) struct Mounts {
     table: File,
     /// Without these the profile does not hold.
     points: BTreeSet<OsString>,
-    /// These keep protected names from changing.
+    /// These keep protected names from changing, or cover names of a pattern. Where one is gone, the next command gets others.
     protected: BTreeSet<OsString>,
     /// All of both by number, where the kernel has numbers.
     numbers: Option<Vec<(u64, OsString)>>,
@@ -49,7 +49,7 @@ pub(super) struct Mounts {
 pub(super) enum Changed {
     /// Nothing that matters.
     Nothing,
-    /// Only the cover of a protected name.
+    /// Only the cover of a protected name, or of one that a pattern matches.
     Protected,
     /// This mount point.
     Gone(OsString),
@@ -97,6 +97,7 @@ impl Mounts {
         let covered = world
             .protected
             .iter()
+            .chain(&world.matched)
             .filter(|path| last.contains_key(path.as_os_str()));
         let protected: BTreeSet<OsString> = covered.cloned().collect();
         let mut mounts = Self {

@@ -213,7 +213,7 @@ impl Worker<'_> {
         let (step, gone) = match mounts.changed() {
             Ok(Changed::Nothing) => return,
             Ok(Changed::Protected) if !before_a_command => return,
-            Ok(Changed::Protected) => (Step::Covers, "a protected name".to_owned()),
+            Ok(Changed::Protected) => (Step::Covers, "a protected or denied name".to_owned()),
             Ok(Changed::Gone(path)) => (Step::Mounts, display(&path)),
             Err(errno) => (Step::Mounts, errno.desc().to_owned()),
         };

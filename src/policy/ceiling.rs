@@ -258,8 +258,11 @@ impl Policy {
         if self.protect_fallback > most.protect_fallback {
             cut("sandbox.protect_fallback", setting("sandbox.protect_fallback", "undo"));
         }
-        if self.deny_fallback > most.deny_fallback {
-            cut("sandbox.deny_fallback", setting("sandbox.deny_fallback", "decompose"));
+        // Nobody asked for what holds where nothing is said.
+        let asked = self.ceilings.lines.get("sandbox.deny_fallback").is_some();
+        if self.deny_fallback > most.deny_fallback && asked {
+            let word = self.deny_fallback.word();
+            cut("sandbox.deny_fallback", setting("sandbox.deny_fallback", word));
         }
         // To report is what holds where nothing is said: nobody asked for it there.
         if self.residuals > most.residuals && self.ceilings.lines.get("sandbox.residuals").is_some() {

@@ -183,13 +183,33 @@ pub enum ProtectFallback {
     Undo,
 }
 
-/// `sandbox.deny_fallback`.
+/// `sandbox.deny_fallback`. Ordered: less is stricter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum DenyFallback {
     /// Refuse to start, naming the clause.
     Refuse,
     /// Rule the siblings one by one; stricter, because the directories on the way are frozen.
     Decompose,
+    /// Cover the names of a pattern that exist before each command, where mounts can. One that a command makes is open to that
+    /// command, reported, and covered from the next one on. Elsewhere the same as `Refuse`.
+    CoverExisting,
+}
+
+impl DenyFallback {
+    /// The word of the config for it.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Refuse => "refuse",
+            Self::Decompose => "decompose",
+            Self::CoverExisting => "cover_existing",
+        }
+    }
+
+    /// Whether a name that matches a pattern may appear while a command runs, and is covered from the next command on. A
+    /// config that refuses residuals does not admit that.
+    pub const fn admits_new_names(self, residuals: Residuals) -> bool {
+        matches!((self, residuals), (Self::CoverExisting, Residuals::Report))
+    }
 }
 
 /// `sandbox.residuals`.
@@ -262,6 +282,12 @@ impl fmt::Display for NetworkOf<'_> {
 }
 
 impl Policy {
+    /// Whether some backend may hold a pattern where commands may make names.
+    pub fn may_hold_patterns(&self) -> bool {
+        let by_entry = self.deny_fallback == DenyFallback::Decompose;
+        by_entry || self.backend != BackendChoice::Landlock && self.deny_fallback.admits_new_names(self.residuals)
+    }
+
     /// Everything that has a network of its own, with it: rules in file order, then tools.
     pub fn own_networks(&self) -> impl Iterator<Item = (NetworkOf<'_>, &OwnNetwork)> {
         let rules = self.rules.iter();

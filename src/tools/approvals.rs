@@ -4,10 +4,10 @@ use std::os::unix::ffi::OsStrExt;
 
 use super::asking;
 use super::call::{ShellCommand, words};
-use super::executor::Derived;
 use super::files::Operand;
 use super::permission::Wanted;
 use super::programs::{Program, Programs};
+use super::workers::Derived;
 use crate::approval::{AnswerOf, ApprovalRequest, CommandView, Lazy, Presentation, Remember};
 use crate::policy::path::{display, escape};
 use crate::policy::shell::{Judgement, Part, RuleRef};

@@ -11,13 +11,14 @@ use std::time::{Duration, Instant};
 use nix::sys::signal::Signal;
 
 use super::call::{ShellCall, ToolError, argv, words};
-use super::executor::{Derived, Executor};
+use super::executor::Executor;
 use super::explain::standing::Standing;
 use super::limits::command_limits;
 use super::network::{About, Asker, Bounds, Way};
 use super::permission::Permit;
 use super::shell::Meanwhile;
 use super::under_way::{unless_stopped, within_a_stop};
+use super::workers::Derived;
 use crate::confine::io::{Hold, InputKind};
 use crate::confine::protocol::Work;
 use crate::confine::{ConfineError, Confinement, Expected, Launch, Running, Unlaunched};

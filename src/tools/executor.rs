@@ -15,12 +15,12 @@ use super::git::{self, Bounds};
 use super::narrowing::Narrowing;
 use super::on_record::end;
 use super::places::Places;
-use super::plan::{self, Draft, Ground, PlanError, ProfileDigest, Surroundings};
-use super::private::{may_lie, shown, ways, worker_profile};
+use super::plan::{self, Draft, Ground, PlanError, Surroundings};
+use super::private::{leaves_no_place, may_lie, shown, ways, worker_profile};
 use super::recorder::Recorder;
 use super::regime::RegimeLine;
 use super::watched;
-use super::workers::Workers;
+use super::workers::{Derived, Workers};
 use crate::approval::{Approver, CancelHandle, Controller};
 use crate::backend::Regime;
 use crate::backend::status::refuse_hosts;
@@ -31,27 +31,6 @@ use crate::profile::{Asked, Call, Profile, derive};
 
 /// How many profiles are kept; a session seldom asks about more sets of roots.
 pub(super) const MOST_PROFILES: usize = 32;
-
-/// A profile that is held against the policy before a worker is given out for it, and what tells it from others.
-#[derive(Debug, Clone)]
-pub(super) struct Derived {
-    pub(super) profile: Arc<Profile>,
-    /// Made when somebody asks: the first worker of a session starts before that.
-    digest: Arc<OnceLock<ProfileDigest>>,
-}
-
-impl Derived {
-    pub(super) fn of(profile: Profile) -> Self {
-        Self {
-            profile: Arc::new(profile),
-            digest: Arc::default(),
-        }
-    }
-
-    pub(super) fn digest(&self) -> ProfileDigest {
-        *self.digest.get_or_init(|| plan::digest(&self.profile))
-    }
-}
 
 /// Runs calls of one session under one policy.
 #[derive(Debug)]
@@ -265,11 +244,14 @@ impl Executor {
 
     /// Starts a worker for this profile in the regime of the session.
     pub(super) async fn start_in_regime(
-        &self,
+        &mut self,
         profile: &Profile,
         expected: Expected,
     ) -> Result<Confinement, ToolError> {
         let envelope = &self.envelope;
+        if let Some(why) = leaves_no_place(envelope) {
+            return Err(ToolError::Refused(why));
+        }
         let place = match &self.chosen.footing {
             Footing::Confined(ground) => ground.walls.place(&profile.network),
             Footing::Unconfined(_) => Place::Host,
@@ -311,7 +293,12 @@ impl Executor {
         }
         .await;
         match begun {
-            Ok(()) => Ok(worker),
+            Ok(()) => {
+                self.workers
+                    .covered
+                    .note(profile, drafted.as_ref().map(|(draft, ..)| draft));
+                Ok(worker)
+            }
             Err(error) => {
                 worker.finish().await;
                 Err(error)

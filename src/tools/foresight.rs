@@ -15,7 +15,7 @@ use super::narrowing::Narrowing;
 use super::permission::{judged, needs_answer};
 use super::places::Places;
 use super::plan;
-use super::private::may_lie;
+use super::private::{leaves_no_place, may_lie};
 use super::search::is_in_reach;
 use super::shell::NAME;
 use super::{remembered, watched};
@@ -76,6 +76,9 @@ impl Prospect {
     fn made(policy: Policy, narrowing: Narrowing, places: Places, only: Option<&ShellCall>) -> Result<Self, ToolError> {
         let everything = Call::of(Asked::Everything);
         let envelope = narrowing.narrow(derive(&policy, &everything));
+        if let Some(why) = only.and_then(|_| leaves_no_place(&envelope)) {
+            return Err(ToolError::Refused(why));
+        }
         let is_foreseen = only.is_some_and(|call| asks_nobody(&policy, &envelope, call));
         let tell = |place| {
             if is_foreseen {

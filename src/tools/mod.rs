@@ -9,7 +9,7 @@
 //! several calls of one config under way at once. [`mod@explain`] says what was denied to a command, and why;
 //! [`learn`] what a config would have to grant for it. [`network`] is the way out of a command that may reach
 //! the hosts of a list. `recorder` puts what happens on record, where the policy wants that; `on_record` is
-//! what an executor says to it. `others_root` finds roots in which root writes nothing.
+//! what an executor says to it. `denied_names` looks for what a pattern denies; `others_root` finds roots in which root writes nothing.
 
 mod allowing;
 mod anew;
@@ -23,6 +23,7 @@ mod begun;
 pub mod call;
 mod custom;
 mod deciding;
+mod denied_names;
 pub mod doctor;
 mod environment;
 pub mod executor;
@@ -50,6 +51,7 @@ mod permission;
 mod places;
 pub mod plan;
 mod private;
+mod profile_digest;
 mod programs;
 mod provider;
 mod recorder;
@@ -95,6 +97,7 @@ pub use others_root::unwritable;
 pub use outcome::{Outcome, Status};
 pub use places::Places;
 pub use plan::PlanError;
+pub(crate) use private::leaves_no_place;
 pub use provider::{Progress, ProvidedCall, Provider};
 pub use recorder::log_stays_out_of_reach;
 pub use restored::{Changed, Recovery, Restored, Then};

@@ -6,6 +6,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::appeared::Appeared;
+use super::denied_names::DeniedNames;
 use super::explain::Explained;
 use super::network::NetworkUse;
 use super::restored::Changed;
@@ -42,6 +43,9 @@ pub struct Outcome {
     /// What is new, and may be read or run by programs of the host.
     #[serde(flatten)]
     pub appeared: Appeared,
+    /// What is new, and denied from here on.
+    #[serde(flatten)]
+    pub denied: DeniedNames,
     /// Why protected names could not be restored, if they could not.
     pub unsettled: Option<String>,
     /// What it tried to reach; absent where the network is no list of hosts.

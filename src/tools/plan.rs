@@ -2,14 +2,11 @@
 //! `config ⊒ profile`, then `profile ⊒ plan` by re-reading the plan. The third, `plan ⊒ observed`, is
 //! the self-test in the child.
 
-use std::hash::{Hash, Hasher};
-
-use sha2::{Digest, Sha256};
-
 use super::filters::{copies_in, mounted, settings};
+pub use super::profile_digest::{ProfileDigest, digest};
 use crate::backend::host::Maker;
 use crate::backend::landlock::{self, LandlockPlan};
-use crate::backend::namespaces::{NetworkNamespace, PrivateCopy};
+use crate::backend::namespaces::{Matches, NetworkNamespace, NewNames, PrivateCopy};
 use crate::backend::seatbelt::{self, SeatbeltPlan};
 use crate::backend::seccomp::{self, Attempts, Filters, Role, SeccompError, SeccompWitness};
 use crate::backend::status::{ClauseStatus, Refusal};
@@ -48,9 +45,6 @@ pub enum PlanError {
     #[error("{0}")]
     Surroundings(String),
 }
-
-/// The name of a profile: a digest of all that it permits.
-pub type ProfileDigest = [u8; 32];
 
 /// A profile in the form the kernel takes, and what became of each clause.
 #[derive(Debug)]
@@ -184,6 +178,12 @@ impl Draft {
         &self.lowered.statuses
     }
 
+    /// What mounts cover of what patterns name; none where there are no mounts, or no patterns to look for.
+    pub fn matches(&self, profile: &Profile) -> Option<Matches> {
+        self.plan().world.as_ref()?;
+        Matches::seen(profile, &self.lowered.survey)
+    }
+
     /// The plan as it stands.
     pub fn plan(&self) -> &Plan {
         &self.lowered.plan
@@ -201,6 +201,7 @@ impl Draft {
                     own: &world.own,
                     copies: &self.copies,
                     stage: &self.shown,
+                    new_names: NewNames::under(self.ground.deny_fallback, self.ground.residuals),
                 };
                 namespaces::validate(&walls, &plan.attributes, profile, &self.lowered.survey)
             }
@@ -244,15 +245,20 @@ fn lower_namespaces(
         own,
         statuses,
         protected,
+        matched,
     } = namespaces::lower(profile, &survey, &options)?;
+    let as_paths = |paths: Vec<AbsPath>| {
+        paths
+            .into_iter()
+            .map(|path| path.as_path().as_os_str().to_owned())
+            .collect()
+    };
     let world = World {
         made_by: maker.made_by(),
         mounts,
         own,
-        protected: protected
-            .into_iter()
-            .map(|path| path.as_path().as_os_str().to_owned())
-            .collect(),
+        protected: as_paths(protected),
+        matched: as_paths(matched),
         exit: Exit::of(&profile.network),
     };
     let mut plan = complete(layer, Some(world), profile, ground)?;
@@ -366,35 +372,6 @@ pub(super) fn hold_network_against(config: &Policy, call: &Call, profile: &Profi
         (Asked::Nobody | Asked::Roots(_) | Asked::Everything, Network::Off | Network::Hosts(_) | Network::Full) => {
             Ok(())
         }
-    }
-}
-
-/// The name of a profile: a digest of every clause.
-pub fn digest(profile: &Profile) -> ProfileDigest {
-    let mut hasher = Sha(Sha256::new());
-    profile.grants.hash(&mut hasher);
-    profile.denies.hash(&mut hasher);
-    for (path, identity) in &profile.identities {
-        path.hash(&mut hasher);
-        identity.hash(&mut hasher);
-    }
-    profile.network.hash(&mut hasher);
-    profile.unix_sockets.hash(&mut hasher);
-    profile.limits.hash(&mut hasher);
-    profile.environment.hash(&mut hasher);
-    hasher.0.finalize().into()
-}
-
-struct Sha(Sha256);
-
-impl Hasher for Sha {
-    fn write(&mut self, bytes: &[u8]) {
-        self.0.update(bytes);
-    }
-
-    /// Not used: the whole digest is taken.
-    fn finish(&self) -> u64 {
-        0
     }
 }
 

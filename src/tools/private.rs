@@ -8,18 +8,34 @@ use crate::backend::host::program;
 use crate::backend::namespaces::own;
 use crate::config::{Walked, walk};
 use crate::confine::{Place, Session};
-use crate::policy::{AbsPath, Access, Grant, Identity, Operation, Origin, Policy, Rights, Scope};
+use crate::policy::{AbsPath, Access, Grant, Identity, Operation, Origin, Policy, Rights, Scope, Target};
 use crate::profile::{FileReach, Profile};
 
-/// Whether sessions may lie there: outside every grant.
+/// Why there is no place for a session anywhere, where that comes of what is granted.
+pub(crate) fn leaves_no_place(envelope: &Profile) -> Option<String> {
+    let root = AbsPath::root();
+    let gives = |grant: &&Grant| grant.path == root && grant.scope != Scope::File && !grant.rights.is_empty();
+    let grant = envelope.grants.iter().find(gives)?;
+    Some(format!(
+        "{}: `{grant}` leaves no place for the private HOME and TMPDIR of commands, which lie outside of everything that is \
+         granted; name the directories that commands need in its place (`extends: [system]`, which `--ro` has as well, gives \
+         what the system's programs need)",
+        grant.origin
+    ))
+}
+
+/// Whether sessions may lie there: outside every grant, and where no deny takes what is the session's own.
 pub(super) fn may_lie(base: &AbsPath, envelope: &Profile, place: Place) -> bool {
+    let denied = envelope.denies.iter().any(|deny| match &deny.target {
+        Target::Path(path) | Target::Pattern { root: path, .. } => base.is_within(path),
+    });
     let outside = Operation::ALL.into_iter().all(|operation| {
         envelope.access(operation, base) == Access::Denied
             && base
                 .child("s")
                 .is_none_or(|child| envelope.access(operation, &child) == Access::Denied)
     });
-    outside && !(place.is_behind_mounts() && is_replaced(base))
+    outside && !denied && !(place.is_behind_mounts() && is_replaced(base))
 }
 
 /// Whether namespaces show something of their own there instead of the host's.

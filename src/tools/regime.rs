@@ -9,7 +9,9 @@ use super::plan::{Ground, Walls};
 use crate::backend::Regime;
 use crate::backend::host::{Hold, Maker, TreeLimit};
 use crate::backend::namespaces::MOST_PROTECTED;
-use crate::policy::{HostAccess, Limits, Network, NetworkOf, Operation, Policy, Protect, Right, UnixSockets};
+use crate::policy::{
+    Deny, HostAccess, Limits, Network, NetworkOf, Operation, Policy, Protect, Right, Target, UnixSockets,
+};
 use crate::profile::{FileReach, Profile};
 
 /// What holds for the commands of a session.
@@ -64,6 +66,17 @@ impl RegimeLine {
                 });
             }
             Protect::Default(_) | Protect::Prevent(_) | Protect::None => {}
+        }
+        let is_written = |deny: &Deny| match &deny.target {
+            Target::Path(_) => false,
+            Target::Pattern { root, .. } => profile.access(Operation::Write, root) > crate::policy::Access::Denied,
+        };
+        let admits = policy.deny_fallback.admits_new_names(policy.residuals);
+        match ground.walls {
+            Walls::Namespaces(_) if admits && profile.denies.iter().any(is_written) => {
+                left_open.push("new names that a deny matches are covered from the next command on".to_owned());
+            }
+            Walls::Namespaces(_) | Walls::Landlock => {}
         }
         if profile.unix_sockets == UnixSockets::All {
             left_open.push(

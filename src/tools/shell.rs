@@ -7,7 +7,7 @@ use tokio::sync::mpsc;
 use super::begun::{Begun, Order};
 use super::call::{ShellCall, ToolError};
 use super::deciding::{Deciding, decide};
-use super::executor::{Derived, Executor};
+use super::executor::Executor;
 use super::explain::Explained;
 use super::explain::hidden::Seen;
 use super::explain::hint::hint;
@@ -24,6 +24,7 @@ use super::recorder::{self, CallId, OpenCall};
 use super::restored::{Changed, Restored};
 use super::tool::{ApprovalContext, Assessment};
 use super::under_way::{UnderWay, run, within_a_stop};
+use super::workers::Derived;
 use crate::approval::ApprovalRequest;
 use crate::confine::io::{OutputMode, Stdin, prepare};
 use crate::confine::{Confinement, Expected};
@@ -224,6 +225,7 @@ impl Executor {
             stderr,
             changed: Changed::of(&restored),
             appeared: ended.put_back.appeared.into(),
+            denied: self.new_denied_names(&derived),
             unsettled: ended.put_back.unsettled.map(|why| escape(why.as_bytes())),
             network,
             explained,
@@ -240,6 +242,7 @@ impl Executor {
         asked: &Asked,
         stops: &mut mpsc::Receiver<Signal>,
     ) -> Result<Confinement, ToolError> {
+        self.end_outdated(derived).await?;
         let ready = async {
             match self.workers.expecting(derived, self.afterwards).await {
                 Some(worker) => Ok(worker),

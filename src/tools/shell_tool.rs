@@ -236,6 +236,9 @@ fn output(outcome: &Outcome) -> Result<Output, ToolError> {
     for line in outcome.changed.told(MEANWHILE) {
         add(&format!("[{line}]"));
     }
+    if let Some(line) = outcome.denied.told() {
+        add(&format!("[{line}]"));
+    }
     if let Some(line) = outcome.appeared.told() {
         add(&format!("[{line}]"));
     }

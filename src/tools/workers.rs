@@ -3,18 +3,44 @@
 //! A worker is confined to its profile for good and serves no other, so a call under another profile gets
 //! another worker, with a HOME and a TMPDIR of its own.
 
-use super::executor::Derived;
-use super::plan::ProfileDigest;
+use std::sync::{Arc, OnceLock};
+
+use super::denied_names::CoveredNames;
+use super::plan::{self, ProfileDigest};
 use crate::confine::{Afterwards, Confinement};
+use crate::profile::Profile;
 
 /// How many workers live at once. An executor seldom has more profiles than these: what was approved, what
 /// nobody was asked about, and what some rules narrow.
 const MOST: usize = 8;
 
+/// A profile that is held against the policy before a worker is given out for it, and what tells it from others.
+#[derive(Debug, Clone)]
+pub(super) struct Derived {
+    pub(super) profile: Arc<Profile>,
+    /// Made when somebody asks: the first worker of a session starts before that.
+    digest: Arc<OnceLock<ProfileDigest>>,
+}
+
+impl Derived {
+    pub(super) fn of(profile: Profile) -> Self {
+        Self {
+            profile: Arc::new(profile),
+            digest: Arc::default(),
+        }
+    }
+
+    pub(super) fn digest(&self) -> ProfileDigest {
+        *self.digest.get_or_init(|| plan::digest(&self.profile))
+    }
+}
+
 /// Workers by profile, the one used last at the end.
 #[derive(Debug, Default)]
 pub(super) struct Workers {
     live: Vec<(ProfileDigest, Confinement)>,
+    /// What the mounts of each cover of what patterns deny.
+    pub(super) covered: CoveredNames,
 }
 
 impl Workers {

@@ -323,7 +323,7 @@ mod tests {
     fn check_warns_of_a_deny_that_keeps_commands_that_write_from_starting() {
         let world = world();
         let workspace = world.workspace().display().to_string();
-        for (more, warned) in [("", true), ("deny_fallback: decompose", false)] {
+        for (more, warned) in [("deny_fallback: refuse", true), ("deny_fallback: decompose", false)] {
             let text = format!(
                 "extends: [system]\nsandbox:\n  protect_fallback: undo\n  {more}\n  paths: {{w: {{root: {workspace}, mode: rw, \
                  approval: {{write: none}}, deny: ['*.pem']}}}}\nshell: {{default: {{approval: none}}}}\n"

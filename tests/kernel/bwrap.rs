@@ -13,7 +13,7 @@ mod tests {
 
     use stockade::backend::attributes::AttributePlan;
     use stockade::backend::namespaces::reader::{Mount, read};
-    use stockade::backend::namespaces::{Lowered, Options, Walls, lower, survey, validate};
+    use stockade::backend::namespaces::{Lowered, NewNames, Options, Walls, lower, survey, validate};
     use stockade::backend::survey::Survey;
     use stockade::policy::{
         AbsPath, Access, Deny, DenyFallback, Environment, Grant, Limits, Network, Operation, Origin, Pattern,
@@ -125,6 +125,7 @@ mod tests {
                 own: &lowered.own,
                 copies: &[],
                 stage: &[],
+                new_names: NewNames::Refused,
             };
             validate(&walls, &AttributePlan::default(), &self.profile, &survey).unwrap();
             (lowered, survey)

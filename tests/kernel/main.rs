@@ -24,6 +24,8 @@ mod control_groups;
 #[cfg(test)]
 mod covered;
 #[cfg(test)]
+mod denied_names;
+#[cfg(test)]
 mod explain;
 #[cfg(test)]
 mod file_tools;
@@ -75,5 +77,7 @@ mod tracked;
 mod tree;
 #[cfg(test)]
 mod waiting;
+#[cfg(test)]
+mod wide_roots;
 #[cfg(test)]
 mod without_landlock;

@@ -91,7 +91,7 @@ pub(in crate::backend) fn by_entry(
     };
     let needed = match fallback {
         // A deny in the way refuses the start whatever the entries are.
-        DenyFallback::Refuse => named && !stands(Standing::Mixed) || whole(),
+        DenyFallback::Refuse | DenyFallback::CoverExisting => named && !stands(Standing::Mixed) || whole(),
         DenyFallback::Decompose => named || stands(Standing::Mixed) || stands(Standing::Gone),
     };
     grant.scope != Scope::File && needed
@@ -260,7 +260,7 @@ impl Lowering<'_> {
             if open.is_empty() {
                 continue;
             }
-            if self.options.deny_fallback == DenyFallback::Refuse
+            if self.options.deny_fallback != DenyFallback::Decompose
                 && let Some(deny) = self.obstacles.culprit(denied, &path)
             {
                 return Err(Refusal::DenyBelowGrant {

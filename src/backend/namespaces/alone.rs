@@ -13,7 +13,7 @@ use crate::profile::{FileReach, Landmarks, Profile, Reach, Witness, files_within
 pub fn mounts_within(argv: &[OsString], profile: &Profile, survey: &Survey) -> Result<(), Witness> {
     let view = read(argv, &[], survey)?;
     surroundings(&view, profile)?;
-    pinned(&view)?;
+    pinned(&view, profile, &[])?;
     files_within(&Alone { view, survey }, profile)
 }
 

@@ -7,9 +7,10 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 
 use super::lower::Options;
+use super::matches::{matching, open_patterns};
 use crate::backend::landlock::LandlockPlan;
 use crate::backend::survey::Survey;
-use crate::policy::{AbsPath, Target};
+use crate::policy::{AbsPath, Deny, Target};
 use crate::profile::Profile;
 
 /// A private copy of a protected file or directory, and where it is shown.
@@ -23,8 +24,14 @@ pub struct PrivateCopy {
 
 /// The copies that can be shown, and the protected paths that are read-only: what clauses narrow further inside a protected
 /// path, its copy would not have.
-pub(super) fn whole<'a>(options: &'a Options, profile: &Profile) -> (Vec<&'a PrivateCopy>, Vec<AbsPath>) {
-    let (whole, narrowed): (Vec<_>, Vec<_>) = options.copies.iter().partition(|copy| copy.is_of_one_piece(profile));
+pub(super) fn whole<'a>(
+    options: &'a Options,
+    profile: &Profile,
+    survey: &Survey,
+) -> (Vec<&'a PrivateCopy>, Vec<AbsPath>) {
+    let open = open_patterns(options.new_names(), profile);
+    let is_whole = |copy: &&PrivateCopy| copy.is_of_one_piece(profile, &open, survey);
+    let (whole, narrowed): (Vec<_>, Vec<_>) = options.copies.iter().partition(is_whole);
     let read_only = options.protect.iter().chain(narrowed.iter().map(|copy| &copy.path));
     (whole, read_only.cloned().collect())
 }
@@ -46,13 +53,20 @@ impl PrivateCopy {
         self.source.as_bytes() == source.as_bytes() && self.path.as_bytes() == at.as_bytes()
     }
 
-    /// Whether no clause grants or denies anything below the protected path. Otherwise a copy could show what is denied.
-    pub(super) fn is_of_one_piece(&self, profile: &Profile) -> bool {
+    /// Whether no clause grants or denies anything below the protected path. Otherwise a copy could show what is denied. An
+    /// open pattern denies what is there by now.
+    fn is_of_one_piece(&self, profile: &Profile, open: &[&Deny], survey: &Survey) -> bool {
         let touches = |path: &AbsPath| path.is_within(&self.path);
         let denied = profile.denies.iter().any(|deny| match &deny.target {
             Target::Path(path) => touches(path) || self.path.is_within(path),
-            Target::Pattern { root, .. } => touches(root) || self.path.is_within(root),
+            Target::Pattern { root, .. } if !open.contains(&deny) => touches(root) || self.path.is_within(root),
+            Target::Pattern { .. } => false,
         });
+        let matched = matching(open, survey);
+        let denied = denied
+            || matched
+                .iter()
+                .any(|(path, _)| touches(path) || self.path.is_within(path));
         !denied && !profile.grants.iter().any(|grant| touches(&grant.path))
     }
 }

@@ -1,11 +1,13 @@
 //! Which denies mounts can hold, and where.
 //!
 //! A read-deny is held by a mask, a write-deny by a read-only bind. What cannot come to be needs
-//! nothing: a name that does not exist stays so where nothing can be written. All else is left to the
-//! layer inside, which refuses it or decomposes it.
+//! nothing: a name that does not exist stays so where nothing can be written. A pattern whose names may still appear is
+//! held for those that exist, where the config admits the others. All else is left to the layer inside, which refuses it or
+//! decomposes it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::matches::{NewNames, is_coverable, matching};
 use super::own::in_own;
 use crate::backend::clauses::aliases::Granted;
 use crate::backend::clauses::obstacles::at;
@@ -30,14 +32,20 @@ pub(super) struct Held {
     pub(super) covers: BTreeMap<AbsPath, Cover>,
     /// What the layer inside must hold.
     pub(super) left: Vec<Deny>,
+    /// Patterns that are held for the names that exist, and not for those that may appear.
+    pub(super) open: Vec<Deny>,
+    /// What is covered for these alone.
+    pub(super) open_covers: BTreeSet<AbsPath>,
 }
 
 impl Held {
     /// Sorts the denies of a profile, given the protected paths that exist.
-    pub(super) fn new(profile: &Profile, survey: &Survey, protect: &[AbsPath]) -> Self {
+    pub(super) fn new(profile: &Profile, survey: &Survey, protect: &[AbsPath], new_names: NewNames) -> Self {
         let mut held = Self {
             covers: BTreeMap::new(),
             left: Vec::new(),
+            open: Vec::new(),
+            open_covers: BTreeSet::new(),
         };
         for path in protect {
             if present(survey, path).is_some() {
@@ -60,10 +68,21 @@ impl Held {
         let writing = Writing::new(profile, &covers);
         for deny in rest {
             if deny.except.is_some() || writing.appears(survey, deny) {
-                held.left.push(deny.clone());
+                match new_names {
+                    NewNames::Admitted if is_coverable(deny) => held.open.push(deny.clone()),
+                    NewNames::Admitted | NewNames::Refused => held.left.push(deny.clone()),
+                }
             } else if let Target::Pattern { root, pattern } = &deny.target {
                 held.match_all(deny, root, pattern, survey);
             }
+        }
+        let open: Vec<&Deny> = held.open.iter().collect();
+        let matched = matching(&open, survey);
+        for (path, _) in matched {
+            if !held.covers.contains_key(&path) {
+                held.open_covers.insert(path.clone());
+            }
+            held.cover(path, Cover::Mask);
         }
         held
     }
@@ -151,6 +170,8 @@ impl Held {
 
 const MAY_APPEAR: &str =
     "a mount covers only what exists when the command starts: such a name could still be made there";
+const MAY_MATCH: &str = "a mount covers only what exists when the command starts: such a name could still be made there, which \
+    `deny_fallback: cover_existing` admits without `residuals: refuse`";
 
 /// Why no mount holds a deny.
 fn why_left(deny: &Deny) -> &'static str {
@@ -160,6 +181,8 @@ fn why_left(deny: &Deny) -> &'static str {
         "/proc, /dev and /tmp, which it reaches, are the sandbox's own mounts"
     } else if rights_of(deny) == Rights::EXECUTE {
         "a mount cannot tell executing from reading"
+    } else if is_coverable(deny) {
+        MAY_MATCH
     } else {
         MAY_APPEAR
     }

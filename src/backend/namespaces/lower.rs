@@ -1,23 +1,25 @@
 //! Profile → mounts, and the Landlock layer for inside.
 
 use std::borrow::Cow;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use super::copies::{PrivateCopy, stand_in, whole};
 use super::hold::{Held, rights_of};
+use super::matches::NewNames;
 use super::mounting::{Mounted, Shown, Wanted, mount};
 use super::own::{Own, OwnFileSystem, OwnRule, covered_internals, in_own, in_proc, is_brought, literal};
 use super::plan::{MOST_ARGUMENTS, MountPlan, NetworkNamespace};
+use super::statuses::say;
 use crate::backend::Regime;
 use crate::backend::clauses::aliases::{Granted, refuse_aliases};
 use crate::backend::clauses::links::Links;
 use crate::backend::clauses::obstacles::{Obstacles, at, given};
-use crate::backend::landlock::lower::{SOCKETS, by_entry, layer};
+use crate::backend::landlock::lower::{by_entry, layer};
 use crate::backend::landlock::rights::{RESOLVE_UNIX, RESOLVE_UNIX_ABI, SCOPE_ABI};
 use crate::backend::landlock::{self, LandlockPlan};
-use crate::backend::status::{ClauseStatus, Refusal, Status, metadata};
+use crate::backend::status::{ClauseStatus, Refusal, metadata};
 use crate::backend::survey::{Kind, Mounts, Survey, SurveyError, link_at, links_in};
-use crate::policy::{AbsPath, Deny, DenyFallback, Grant, Operation, Residuals, Right, Scope, Target, UnixSockets};
+use crate::policy::{AbsPath, Deny, DenyFallback, Grant, Operation, Residuals, Scope, UnixSockets};
 use crate::profile::Profile;
 use crate::profile::index::Index;
 
@@ -45,6 +47,13 @@ pub struct Options {
     pub stage: Vec<AbsPath>,
 }
 
+impl Options {
+    /// Whether names that match a pattern may appear.
+    pub(super) const fn new_names(&self) -> NewNames {
+        NewNames::under(self.deny_fallback, self.residuals)
+    }
+}
+
 /// A plan, and what becomes of each clause in it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Lowered {
@@ -58,6 +67,8 @@ pub struct Lowered {
     pub statuses: Vec<ClauseStatus>,
     /// The protected paths that are read-only or not reachable; the others are as absent ones.
     pub protected: Vec<AbsPath>,
+    /// What is covered because a pattern matches it whose new names are admitted.
+    pub matched: Vec<AbsPath>,
 }
 
 /// Looks at what [`lower`] will ask about.
@@ -175,11 +186,14 @@ pub fn lower(profile: &Profile, survey: &Survey, options: &Options) -> Result<Lo
     let mut statuses = vec![metadata(Regime::Namespaces, options.residuals)?];
     refuse_aliases(profile, &Granted::new(profile), survey)?;
     let shown = shown_part(profile);
-    let (copies, protect) = whole(options, &shown);
-    let held = Held::new(&shown, survey, &protect);
+    let (copies, protect) = whole(options, &shown, survey);
+    let held = Held::new(&shown, survey, &protect, options.new_names());
+    let borders = held.open.iter().map(|deny| at(deny).clone()).collect();
     let wanted = Wanted {
         profile: &shown,
         covers: &held.covers,
+        loose: &held.open_covers,
+        borders: &borders,
         copies: &copies,
         stage: &options.stage,
         internals: &covered_internals(profile, survey),
@@ -209,7 +223,9 @@ pub fn lower(profile: &Profile, survey: &Survey, options: &Options) -> Result<Lo
     let held_now = |path: &&AbsPath| held.covers.contains_key(*path);
     let mut protected: Vec<AbsPath> = protect.iter().filter(held_now).cloned().collect();
     protected.extend(mounted.copied);
+    let is_made = |path: &&AbsPath| mounted.made.contains_key(*path);
     Ok(Lowered {
+        matched: held.open_covers.iter().filter(is_made).cloned().collect(),
         plan,
         layer,
         own,
@@ -310,91 +326,4 @@ fn refuse_protected_links<'a>(protect: impl Iterator<Item = &'a AbsPath>, survey
         }
     }
     Ok(())
-}
-
-/// One status per clause of the profile.
-fn say(profile: &Profile, held: &Held, inside: Vec<ClauseStatus>, mounted: &Mounted) -> Vec<ClauseStatus> {
-    let mut statuses: Vec<ClauseStatus> = Vec::new();
-    let brought = profile.grants.iter().filter(|grant| in_proc(&grant.path));
-    let read_only = ["/proc is read only".to_owned()];
-    statuses.extend(brought.map(|grant| {
-        let changes = grant.rights.has(Right::Write) || grant.rights.has(Right::Execute);
-        clause(
-            grant.to_string(),
-            grant.origin.to_string(),
-            if changes { &read_only } else { &[] },
-        )
-    }));
-    // Of a deny that is left to it whole the layer says what there is to say; what it says of the rest of one is not all.
-    let left: BTreeSet<String> = held.left.iter().map(ToString::to_string).collect();
-    let (of_left, others): (Vec<_>, Vec<_>) = inside.into_iter().partition(|status| left.contains(&status.clause));
-    statuses.extend(others.into_iter().map(|status| sockets(status, profile, held)));
-    let of_left: BTreeMap<&str, &ClauseStatus> = of_left
-        .iter()
-        .rev()
-        .map(|status| (status.clause.as_str(), status))
-        .collect();
-    let is_left: BTreeSet<&Deny> = held.left.iter().collect();
-    statuses.extend(profile.denies.iter().map(|deny| {
-        let words = deny.to_string();
-        match of_left.get(words.as_str()) {
-            Some(status) if is_left.contains(deny) => (*status).clone(),
-            Some(_) | None => {
-                let losses = losses_of(deny, held, &is_left);
-                clause(words, deny.origin.to_string(), &losses)
-            }
-        }
-    }));
-    let writable = mounted.made.values().filter(|shown| **shown == Shown::Writable);
-    if writable.count() > 1 {
-        let what = "each of them, and each directory on the way to what is held apart in them, is a mount of its own: it is \
-                    neither moved nor removed, and between two of them renaming and linking is copying";
-        statuses.push(clause(
-            "writable roots and private directories".to_owned(),
-            "built in".to_owned(),
-            &[what.to_owned()],
-        ));
-    }
-    statuses
-}
-
-/// What the layer says of Unix sockets is about the sockets that are there.
-fn sockets(status: ClauseStatus, profile: &Profile, held: &Held) -> ClauseStatus {
-    if status.origin != SOCKETS {
-        return status;
-    }
-    let losses: &[String] = match profile.unix_sockets {
-        UnixSockets::None => return status,
-        UnixSockets::WithinRoots if held.covers.is_empty() => return status,
-        UnixSockets::WithinRoots => {
-            &["a mount on part of a root does not keep sockets there from being reached: all are refused".to_owned()]
-        }
-        UnixSockets::All => &["only sockets that are mounted, in what is granted, can be reached".to_owned()],
-    };
-    clause(format!("unix sockets {}", profile.unix_sockets), status.origin, losses)
-}
-
-fn losses_of(deny: &Deny, held: &Held, left: &BTreeSet<&Deny>) -> Vec<String> {
-    let mut losses = Vec::new();
-    let rights = rights_of(deny);
-    if deny.beyond.is_some() && rights.has(Right::Write) {
-        losses.push("a size limit cannot be held for commands: they write nothing there".to_owned());
-    }
-    let masks = match &deny.target {
-        Target::Path(path) => held.covers.get(path) == Some(&super::hold::Cover::Mask),
-        Target::Pattern { .. } => true,
-    };
-    if masks && rights.has(Right::Read) && rights != crate::policy::Rights::ALL && !left.contains(deny) {
-        losses.push("what may not be read is masked: nothing at all can be done there".to_owned());
-    }
-    losses
-}
-
-fn clause(clause: String, origin: String, losses: &[String]) -> ClauseStatus {
-    let status = if losses.is_empty() {
-        Status::Enforced
-    } else {
-        Status::Stricter(losses.join("; "))
-    };
-    ClauseStatus { clause, origin, status }
 }

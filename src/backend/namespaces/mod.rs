@@ -1,11 +1,11 @@
 //! Profile → the mounts and namespaces of the `namespaces` regime, and the reader of what that plan is as bytes.
 //!
 //! The story, file by file: [`plan`] is the data, and its rendering as arguments of bwrap; `hold` says which
-//! denies mounts can hold, and where; `mounting` turns grants and held denies into steps, parents first;
+//! denies mounts can hold, and where; `matches` what patterns name on the disk; `mounting` turns grants and held denies into steps, parents first;
 //! `own` knows the mounts that the regime brings along (/proc, /dev, /tmp); [`lower()`] joins them with the
-//! Landlock layer for inside. [`reader`] interprets the rendered bytes, never the typed plan, and
+//! Landlock layer for inside, and `statuses` says what becomes of each clause. [`reader`] interprets the rendered bytes, never the typed plan, and
 //! [`validate()`] holds what bytes and layer permit together against the profile; `alone` does so for the
-//! bytes by themselves; `attributes` says whether mounts alone keep attributes from changing outside.
+//! bytes by themselves; `admitted` is what a config leaves open; `attributes` says whether mounts alone keep attributes from changing outside.
 //!
 //! **One plan, two that carry it out.** Stockade itself does (`confine/namespaces`), or bwrap, which takes
 //! the bytes. One step of the plan is one option of bwrap, so what is read of the bytes holds for both.
@@ -20,17 +20,21 @@
 //!
 //! **Denies are resolved before each command.** A name that does not exist when the command starts cannot
 //! come to be where the command may not write; where it may, nothing could keep it from being made
-//! without leaving something on the host, so such a deny is refused or decomposed.
+//! without leaving something on the host, so such a deny is refused or decomposed. Of a pattern the config may admit it
+//! (`deny_fallback: cover_existing`): [`Matches`] tells then what is new after a command.
 
+mod admitted;
 mod alone;
 mod attributes;
 mod copies;
 mod hold;
 pub mod lower;
+mod matches;
 mod mounting;
 pub mod own;
 pub mod plan;
 pub mod reader;
+mod statuses;
 #[cfg(test)]
 mod tests;
 mod validate;
@@ -39,6 +43,7 @@ pub use alone::mounts_within;
 pub use attributes::attributes_within;
 pub use copies::PrivateCopy;
 pub use lower::{Lowered, OLDEST_ABI, Options, lower, survey, survey_after};
+pub use matches::{Matches, NewNames};
 pub use own::{OwnFileSystem, OwnRule};
 pub use plan::{BindAccess, MOST_PROTECTED, MountPlan, NetworkNamespace, Step};
 pub use validate::{Pair, Walls, validate};

@@ -7,6 +7,7 @@
 //! 6.18, as root and as an ordinary user). A command could move `.git` aside and make another with hooks of
 //! its own. So every directory between a writable bind and a mount inside it is bound onto itself, which
 //! makes it a mount point as well. Renaming and linking between two such mounts is EXDEV; tools copy then.
+//! Covers of a pattern whose new names are admitted move along instead, and never out of its directory, which is a mount.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::ffi::OsString;
@@ -65,6 +66,10 @@ pub(super) struct Mounted {
 pub(super) struct Wanted<'a> {
     pub(super) profile: &'a Profile,
     pub(super) covers: &'a BTreeMap<AbsPath, Cover>,
+    /// What of the covers may move with the directories above it.
+    pub(super) loose: &'a BTreeSet<AbsPath>,
+    /// Directories out of which nothing is to be moved.
+    pub(super) borders: &'a BTreeSet<AbsPath>,
     /// What is shown in the place of protected paths that can be changed.
     pub(super) copies: &'a [&'a PrivateCopy],
     /// Files the stage needs to begin; read-only, and ruled by nothing inside.
@@ -106,6 +111,7 @@ impl Mounting<'_> {
         let mut points: BTreeSet<AbsPath> = matching.map(|(path, _)| path.clone()).collect();
         points.extend(wanted.profile.grants.iter().map(|grant| grant.path.clone()));
         points.extend(wanted.covers.keys().cloned());
+        points.extend(wanted.borders.iter().cloned());
         points.extend([proc.clone(), dev.clone(), top.clone()]);
         points.extend(wanted.stage.iter().cloned());
         points.extend(wanted.internals.iter().cloned());
@@ -170,13 +176,14 @@ impl Mounting<'_> {
             shown = Shown::ReadOnly;
         }
         let (above, around) = self.around(path);
-        let same = shown == around;
+        let is_border = shown == Shown::Writable && wanted.borders.contains(path);
+        let same = shown == around && !(is_border && above.as_ref() != Some(path));
         let hidden = around == Shown::Masked || around == Shown::Nothing && shown == Shown::Masked;
         if same || hidden || shown == Shown::Nothing {
             return Ok(());
         }
         if around == Shown::Writable
-            && let Some(above) = above
+            && let Some(above) = above.filter(|_| !wanted.loose.contains(path))
         {
             self.pin(path, &above)?;
         }

@@ -154,6 +154,7 @@ fn check_against(profile: &Profile, survey: &Survey, lowered: &Lowered, argv: &[
         own: &lowered.own,
         copies: &[],
         stage: &[],
+        new_names: NewNames::Refused,
     };
     validate(&walls, &AttributePlan::default(), profile, survey).map_err(|witness| witness.to_string())
 }
@@ -263,6 +264,7 @@ fn attributes_left(steps: impl FnOnce(&mut Vec<Step>), grants: &[Grant]) -> Resu
         mounts,
         own: Vec::new(),
         protected: Vec::new(),
+        matched: Vec::new(),
         exit: Exit::None,
     };
     attributes_within(Some(&world), UnixSockets::None, &[], &attributes, &machine()).map_err(|left| left.to_string())
@@ -307,6 +309,7 @@ fn the_broker_keeps_attributes_where_mounts_are_not_enough() {
         mounts: lowered().plan,
         own: Vec::new(),
         protected: Vec::new(),
+        matched: Vec::new(),
         exit: Exit::None,
     };
     let kept = |world: Option<World>, sockets| {
@@ -703,6 +706,7 @@ fn abstract_sockets_of_the_host_are_kept_out_by_a_scope_or_a_network_namespace_o
             own: &own,
             copies: &[],
             stage: &[],
+            new_names: NewNames::Refused,
         };
         validate(&walls, &AttributePlan::default(), &open, &machine())
     };
@@ -733,6 +737,7 @@ fn a_single_file_in_tmp_is_granted_and_the_rest_stays_private() {
             own: &lowered.own,
             copies: &[],
             stage: &[],
+            new_names: NewNames::Refused,
         };
         validate(&walls, &AttributePlan::default(), &single, &survey)
     };
@@ -781,6 +786,7 @@ fn names_of_any_bytes_pass_through_unchanged() {
         own: &lowered.own,
         copies: &[],
         stage: &[],
+        new_names: NewNames::Refused,
     };
     assert_eq!(validate(&walls, &AttributePlan::default(), &hidden, &survey), Ok(()));
 }

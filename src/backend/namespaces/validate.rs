@@ -8,8 +8,10 @@ use std::ffi::{OsStr, OsString};
 use std::panic::resume_unwind;
 use std::thread;
 
+use super::admitted::{Admitted, without};
 use super::copies::PrivateCopy;
 use super::lower::OLDEST_ABI;
+use super::matches::{NewNames, open_patterns};
 use super::own::{DEV, OwnFileSystem, OwnRule, PROC, TMP, Tmp, WithOwn, in_own, is_internal};
 use super::plan::BindAccess;
 use super::reader::{Frozen, Mount, PLAN, View, read, refused};
@@ -18,7 +20,7 @@ use crate::backend::landlock::reader::{rules_sound, sockets_within};
 use crate::backend::landlock::rights::{RESOLVE_UNIX, SCOPE_ABI};
 use crate::backend::landlock::{Beneath, LandlockPlan, Rule};
 use crate::backend::survey::{Kind, Survey};
-use crate::policy::{AbsPath, Access, Network, Operation, Right, Target, UnixSockets};
+use crate::policy::{AbsPath, Access, Deny, Network, Operation, Pattern, Right, Target, UnixSockets};
 use crate::profile::index::Index;
 use crate::profile::order::Permission;
 use crate::profile::{FileReach, Landmarks, Profile, Reach, Witness, files_within};
@@ -36,6 +38,8 @@ pub struct Walls<'a> {
     pub copies: &'a [PrivateCopy],
     /// Files of the stage, which mounts show and no rule is on.
     pub stage: &'a [AbsPath],
+    /// Whether names that match a pattern may appear.
+    pub new_names: NewNames,
 }
 
 /// Holds the walls, and where attributes may be changed inside, against the profile, on the disk that was surveyed.
@@ -48,7 +52,8 @@ pub fn validate(
     let pair = Pair::read(walls, survey)?;
     let view = &pair.view;
     surroundings(view, profile)?;
-    pinned(view)?;
+    let open = open_patterns(walls.new_names, profile);
+    pinned(view, profile, &open)?;
     if walls.layer.abi < OLDEST_ABI {
         return Err(refused(format!("emptying files (Landlock ABI {})", walls.layer.abi)));
     }
@@ -64,9 +69,16 @@ pub fn validate(
     sockets_within(walls.layer, profile)?;
     let tmp = tmp_of(view);
     let permitted = WithOwn { profile, tmp };
+    let later = without(profile, &open);
+    let admitted = Admitted {
+        now: &permitted,
+        later: WithOwn { profile: &later, tmp },
+        open: &open,
+        survey,
+    };
     let together = || {
         pair.nodes_within(&permitted)
-            .and_then(|()| files_within(&pair, &permitted))
+            .and_then(|()| files_within(&pair, &admitted))
             .and_then(|()| files_within(attributes, &permitted))
     };
     let apart = || alone(view, walls.stage, profile, survey);
@@ -127,14 +139,24 @@ pub(super) fn surroundings(view: &View, profile: &Profile) -> Result<(), Witness
 }
 
 /// A directory between a writable bind and a mount inside it must be a mount itself, or it could be renamed. Whoever moves a
-/// copy may write where it was.
-pub(super) fn pinned(view: &View) -> Result<(), Witness> {
+/// copy may write where it was, and a cover that is moved stays one where an `open` pattern matches.
+pub(super) fn pinned(view: &View, profile: &Profile, open: &[&Deny]) -> Result<(), Witness> {
     let holding = view.mounts.iter().filter(|(_, mount)| **mount != Mount::Copy);
-    for (point, _) in holding {
+    for (point, holding) in holding {
         let Some(parent) = point.parent() else { continue };
         let Some((above, mount)) = view.around(&parent) else {
             continue;
         };
+        let is_named = |pattern: &Pattern| point.name().is_some_and(|name| pattern.matches(name));
+        let stays_denied = |deny: &&&Deny| match &deny.target {
+            Target::Path(_) => false,
+            Target::Pattern { root, pattern } => above.is_within(root) && is_named(pattern),
+        };
+        let is_cover = matches!(holding, Mount::Mask | Mount::Tmpfs(Frozen::Yes));
+        let mut others = profile.denies.iter().filter(|deny| !open.contains(deny));
+        if is_cover && open.iter().any(|deny| stays_denied(&deny)) && !others.any(|deny| deny.target.covers(point)) {
+            continue;
+        }
         let movable = match mount {
             Mount::Host(BindAccess::Writable | BindAccess::Device) => *above != parent,
             Mount::Host(BindAccess::ReadOnly)

@@ -36,8 +36,10 @@ pub fn fresh(loaded: &Loaded, beginning: &Beginning, dir: &AbsPath) -> Result<St
         }
     }
     match policy.deny_fallback {
-        DenyFallback::Refuse => {}
-        DenyFallback::Decompose => sandbox.push_str("  deny_fallback: decompose\n"),
+        DenyFallback::CoverExisting => {}
+        fallback @ (DenyFallback::Refuse | DenyFallback::Decompose) => {
+            sandbox.extend(["  deny_fallback: ", fallback.word(), "\n"]);
+        }
     }
     if !roots.is_empty() {
         sandbox.push_str("  paths:\n");

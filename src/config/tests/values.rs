@@ -159,7 +159,7 @@ fn without_a_preset_nothing_is_granted_and_everything_is_asked() {
     );
     assert_eq!(
         (policy.protect_fallback, policy.deny_fallback),
-        (ProtectFallback::Refuse, DenyFallback::Refuse)
+        (ProtectFallback::Refuse, DenyFallback::CoverExisting)
     );
 }
 

@@ -16,11 +16,12 @@ use crate::policy::path::escape;
 use crate::policy::{Network, Policy, UnixSockets};
 use crate::profile::{Asked, Call};
 use crate::tools::call::ToolError;
-use crate::tools::executor::{Derived, Executor, MOST_PROFILES, held};
+use crate::tools::executor::{Executor, MOST_PROFILES, held};
 use crate::tools::footing::Footing;
 use crate::tools::plan::ProfileDigest;
 use crate::tools::recorder;
 use crate::tools::restored::Restored;
+use crate::tools::workers::Derived;
 
 /// How long an operation on files may take where the config sets no limit.
 const PATIENCE: Duration = Duration::from_mins(1);
@@ -33,6 +34,13 @@ pub(super) struct Answer {
     pub(super) parts: Vec<FileReply>,
     pub(super) last: FileReply,
     pub(super) server: FileServer,
+}
+
+/// Whether more is come by than the paths that a call names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Walks {
+    Yes,
+    No,
 }
 
 impl Executor {
@@ -60,10 +68,20 @@ impl Executor {
         ask: FileAsk,
         stops: &mut mpsc::Receiver<Signal>,
     ) -> Result<Answer, ToolError> {
+        // One path is judged by its name; what a walk comes by is not.
+        let walks = match &ask {
+            FileAsk::List(_) | FileAsk::Search(_) => Walks::Yes,
+            FileAsk::Look(_)
+            | FileAsk::Peek(..)
+            | FileAsk::Read(_)
+            | FileAsk::Prepare(_)
+            | FileAsk::Show(_)
+            | FileAsk::Apply(_) => Walks::No,
+        };
         let request = self.request(ask);
         let mut tries = 0..1;
         loop {
-            let (digest, mut worker) = self.file_worker(asked).await?;
+            let (digest, mut worker) = self.file_worker(asked, walks).await?;
             let server = worker.file_server().await;
             let is_serving = worker.is_serving();
             // Kept whatever came of it: it is confined as before, and starts another server when this one is lost.
@@ -127,7 +145,7 @@ impl Executor {
         let request = self.request(FileAsk::Apply(changes));
         let mut tries = 0..1;
         let (digest, mut worker, server, mut running) = loop {
-            let (digest, mut worker) = self.file_worker(asked).await?;
+            let (digest, mut worker) = self.file_worker(asked, Walks::Yes).await?;
             match worker.start_file_server(Watch::ProtectedNames).await {
                 Ok((server, running)) => break (digest, worker, server, running),
                 // Nothing was changed: another worker does it.
@@ -159,11 +177,15 @@ impl Executor {
         }
     }
 
-    async fn file_worker(&mut self, asked: &Asked) -> Result<(ProfileDigest, Confinement), ToolError> {
+    async fn file_worker(&mut self, asked: &Asked, walks: Walks) -> Result<(ProfileDigest, Confinement), ToolError> {
         if let Footing::Refused(why) = &self.chosen.footing {
             return Err(ToolError::Refused(why.clone()));
         }
         let derived = self.file_profile(asked)?;
+        match walks {
+            Walks::Yes => self.end_outdated(&derived).await?,
+            Walks::No => {}
+        }
         let worker = match self.workers.take(&derived) {
             Some(worker) => worker,
             None => self.start_worker(&derived.profile, Expected::Nothing, asked).await?,

@@ -13,7 +13,7 @@ use crate::backend::status::{ClauseStatus, Refusal, Status, protected};
 use crate::backend::survey::Survey;
 use crate::backend::{Plan, Regime, namespaces};
 use crate::confine::send_thread_off;
-use crate::policy::{AbsPath, Access, BackendChoice, DenyFallback, Operation, Policy, Right, Root, Scope, Target};
+use crate::policy::{AbsPath, Access, BackendChoice, Operation, Policy, Right, Root, Scope, Target};
 use crate::profile::{FileReach, Profile, Reach};
 use crate::tools::footing::Footing;
 use crate::tools::plan::{self, Ground, Lowered, PlanError, Surroundings, Walls};
@@ -271,11 +271,10 @@ impl<'a> Stand<'a> {
     }
 }
 
-/// A deny that keeps from starting, in any backend, what may write around it: one of names, whatever they are, where
-/// commands may make names. A mount covers what is there, and Landlock rules no part of what it grants.
+/// A deny of names that keeps from starting, in any backend, what may write around it.
 pub fn keeps_writers_out(policy: &Policy) -> Option<Refusal> {
     let whole = |root: &&Root| root.scope == Scope::Tree && root.suffixes.is_none() && root.max_file_bytes.is_none();
-    let writes = |root: &&Root| root.rights.has(Right::Write) && policy.deny_fallback == DenyFallback::Refuse;
+    let writes = |root: &&Root| root.rights.has(Right::Write) && !policy.may_hold_patterns();
     let roots = policy.roots.iter().filter(whole).filter(writes);
     let mut denies = roots.flat_map(|root| root.denies.iter().map(move |deny| (root, deny)));
     let (root, deny) = denies.find(|(_, deny)| matches!(deny.target, Target::Pattern { .. }))?;
@@ -369,6 +368,7 @@ impl Held {
                         own: &world.own,
                         copies: &[],
                         stage: shown,
+                        new_names: namespaces::NewNames::Refused,
                     };
                     let pair = namespaces::Pair::read(&walls, survey).map_err(PlanError::WeakPlan)?;
                     Ok(ask(&Readers {

@@ -351,16 +351,28 @@ impl Question<'_> {
                 ("enforced", open.map(|open| format!("left open: {open}")))
             }
             // The plan was held against the profile, so this is what a backend says it gives beyond it.
-            (Ordering::Greater, _) => match backend {
-                Backend::Landlock | Backend::Namespaces => (
-                    "enforced",
-                    Some("it is the sandbox's own there: nothing of the host's is reached".to_owned()),
-                ),
-                Backend::Seatbelt => (
-                    "residual",
-                    Some("permitted to every command by the rules that no program there can do without".to_owned()),
-                ),
+            (Ordering::Greater, _) => match self.admitted(held) {
+                Some(open) => ("residual", Some(open)),
+                None => match backend {
+                    Backend::Landlock | Backend::Namespaces => (
+                        "enforced",
+                        Some("it is the sandbox's own there: nothing of the host's is reached".to_owned()),
+                    ),
+                    Backend::Seatbelt => (
+                        "residual",
+                        Some("permitted to every command by the rules that no program there can do without".to_owned()),
+                    ),
+                },
             },
+        })
+    }
+
+    /// What the clause that denies it leaves open, where the config admits that.
+    fn admitted(&self, held: &Held) -> Option<String> {
+        let origin = self.origin.map(ToString::to_string)?;
+        held.clauses.iter().find_map(|clause| match &clause.status {
+            Status::Residual(residual) if clause.origin == origin => Some(residual.what.clone()),
+            Status::Residual(_) | Status::Enforced | Status::Undone | Status::Stricter(_) => None,
         })
     }
 

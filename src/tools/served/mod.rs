@@ -24,7 +24,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinHandle;
 
 use super::call::{ShellCommand, ToolError, argv, words};
-use super::executor::{Derived, Executor};
+use super::executor::Executor;
 use super::footing::Footing;
 use super::limits::command_limits;
 use super::network::{About, Bounds, NetworkUse, Way};
@@ -36,6 +36,7 @@ use super::search::Search;
 use super::session::Session;
 use super::shell::NAME;
 use super::under_way::{OVERDUE, at};
+use super::workers::Derived;
 use crate::confine::io::{HeldEnds, Pipe, hold};
 use crate::confine::protocol::{Afterwards, Work};
 use crate::confine::{ConfineError, Confinement, Expected, Launch, Running};

@@ -7,8 +7,8 @@ use proptest::prelude::*;
 use proptest::sample::Index;
 use stockade::backend::attributes::{self, AttributePlan};
 use stockade::backend::namespaces::reader::read;
-use stockade::backend::namespaces::{Lowered, Options, Walls, lower, validate};
-use stockade::backend::status::Refusal;
+use stockade::backend::namespaces::{Lowered, NewNames, Options, Walls, lower, validate};
+use stockade::backend::status::{Refusal, Status};
 use stockade::backend::survey::{Kind, Survey};
 use stockade::policy::{AbsPath, Access, DenyFallback, Operation, Residuals, Target};
 use stockade::profile::{FileReach, Profile};
@@ -51,6 +51,7 @@ fn walls<'a>(lowered: &'a Lowered, argv: &'a [OsString]) -> Walls<'a> {
         own: &lowered.own,
         copies: &[],
         stage: &[],
+        new_names: NewNames::Refused,
     }
 }
 
@@ -100,6 +101,28 @@ proptest! {
             for path in &lowered.protected {
                 prop_assert_eq!(view.access(Operation::Write, path), Access::Denied, "{}", path);
             }
+        }
+    }
+
+    #[test]
+    fn of_patterns_whose_new_names_are_admitted_all_that_exists_is_covered(
+        profile in make::profile(),
+        dice in vec(any::<u8>(), 400),
+    ) {
+        let (survey, files) = machine(&dice, false);
+        let profile = without_links(profile, &survey);
+        let covering = Options { residuals: Residuals::Report, ..options(DenyFallback::CoverExisting, Vec::new()) };
+        if let Ok(lowered) = lower(&profile, &survey, &covering) {
+            let argv = lowered.plan.render();
+            let walls = Walls { new_names: NewNames::Admitted, ..walls(&lowered, &argv) };
+            prop_assert_eq!(validate(&walls, &AttributePlan::default(), &profile, &survey), Ok(()), "{:?}", argv);
+            still_within(&argv, &lowered, &profile, &survey, &files)?;
+            // Whoever does not admit them catches it, unless nothing is left open.
+            let residual = |status: &Status| matches!(status, Status::Residual(_));
+            let left_open = lowered.statuses.iter().any(|clause| residual(&clause.status));
+            let strict = Walls { new_names: NewNames::Refused, ..walls };
+            let held = validate(&strict, &AttributePlan::default(), &profile, &survey).is_ok();
+            prop_assert!(held || left_open);
         }
     }
 

@@ -1,0 +1,43 @@
+//! What is permitted where a config admits new names of a pattern.
+//!
+//! The reader holds what exists, and what nobody looked at, against the whole profile. What is not there, in a directory that
+//! was listed, it holds against the profile without these patterns.
+
+use super::own::WithOwn;
+use crate::backend::survey::Survey;
+use crate::policy::{AbsPath, Deny};
+use crate::profile::{FileReach, Landmarks, Profile, Reach};
+
+/// The profile without the patterns.
+pub(super) fn without(profile: &Profile, open: &[&Deny]) -> Profile {
+    let mut later = profile.clone();
+    later.denies.retain(|deny| !open.contains(&deny));
+    later
+}
+
+/// What is permitted where new names of patterns are: what is not there yet, they do not speak of.
+pub(super) struct Admitted<'a> {
+    pub(super) now: &'a WithOwn<'a>,
+    pub(super) later: WithOwn<'a>,
+    pub(super) open: &'a [&'a Deny],
+    pub(super) survey: &'a Survey,
+}
+
+impl FileReach for Admitted<'_> {
+    fn name(&self) -> &'static str {
+        self.now.name()
+    }
+
+    fn landmarks<'a>(&'a self, landmarks: &mut Landmarks<'a>) {
+        self.now.landmarks(landmarks);
+    }
+
+    fn prepared(&self) -> Box<dyn Fn(&AbsPath) -> Reach + '_> {
+        let (now, later) = (self.now.prepared(), self.later.prepared());
+        Box::new(move |path| {
+            // What nobody looked at may be there.
+            let is_new = self.open.iter().any(|deny| deny.target.covers(path)) && self.survey.is_absent(path);
+            if is_new { later(path) } else { now(path) }
+        })
+    }
+}

@@ -1,0 +1,139 @@
+//! Roots that hold more than their writer thinks: everything, a home directory, a place for private directories.
+#![allow(missing_docs, reason = "a test file")]
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::path::{Path, PathBuf};
+
+    use crate::common::{Fixture, Run, SECRET, in_both_regimes};
+
+    in_both_regimes! {
+        a_root_that_is_everything_is_refused_with_what_to_do_and_check_says_so [];
+        private_directories_do_not_lie_where_a_deny_takes_them [];
+        what_is_private_in_a_home_directory_is_denied_and_named [];
+        what_a_config_names_in_a_home_directory_is_given [];
+        as_it_stands_it_is_held_by_mounts_and_refused_by_landlock_alone [];
+    }
+
+    const END: &str = "shell: {default: {approval: none}}\n";
+
+    fn config(world: &Fixture, sandbox: &str) -> PathBuf {
+        world.write(
+            world.base().join("agent.yaml"),
+            format!("extends: [system]\nsandbox:\n{sandbox}{END}"),
+        )
+    }
+
+    fn run(world: &Fixture, config: &Path, place: &Path, line: &str) -> Run {
+        let [config, place] = [config, place].map(|path| path.to_str().unwrap());
+        let args = ["run", "--config", config, "--cwd", place, "-c", line];
+        world.stockade(&args).output()
+    }
+
+    fn a_root_that_is_everything_is_refused_with_what_to_do_and_check_says_so(world: &Fixture) {
+        let advice = "name the directories";
+        let refused = world.stockade(&["run", "--ro", "/", "--", "true"]).output().exits(125);
+        assert!(refused.err().contains(advice), "{}", refused.err());
+        assert!(!refused.err().contains("TMPDIR to"), "{}", refused.err());
+        for sandbox in ["  base: {read: [/]}\n", "  paths: {all: {root: /}}\n"] {
+            let file = config(world, sandbox);
+            let refused = run(world, &file, &world.workspace(), "true").exits(125);
+            assert!(refused.err().contains(advice), "{sandbox}: {}", refused.err());
+            let check = world.stockade(&["check", file.to_str().unwrap()]).output().exits(125);
+            assert!(check.err().contains(advice), "{sandbox}: {}", check.err());
+        }
+        // What the advice says works.
+        let outside = world.outside();
+        let line = format!("cat {}/secret", outside.display());
+        let place = outside.to_str().unwrap();
+        let args = ["run", "--ro", place, "--cwd", place, "-c", &line];
+        assert_eq!(world.stockade(&args).output().ok(), SECRET);
+        let file = config(world, &format!("  base: {{read: [{}]}}\n", outside.display()));
+        assert_eq!(run(world, &file, &outside, &line).ok(), SECRET);
+        world.stockade(&["check", file.to_str().unwrap()]).output().exits(0);
+    }
+
+    fn private_directories_do_not_lie_where_a_deny_takes_them(world: &Fixture) {
+        world.write("private/key", SECRET);
+        world.write("plain", "plain\n");
+        for deny in ["./private", "private"] {
+            let root = world.workspace();
+            let sandbox = format!(
+                "  deny_fallback: decompose\n  paths: {{w: {{root: {}, deny: [{deny}]}}}}\n",
+                root.display()
+            );
+            let file = config(world, &sandbox);
+            let run = |line: &str| {
+                let args = ["run", "--config", file.to_str().unwrap(), "-c", line];
+                let place = root.join("private");
+                world.stockade(&args).env("TMPDIR", place).output()
+            };
+            let ran = run("cat plain && echo x > \"$TMPDIR/x\" && cat \"$TMPDIR/x\"");
+            assert_eq!(ran.out(), "plain\nx\n", "{deny}: {}", ran.err());
+            run("cat private/key").assert_denied();
+            let left: Vec<_> = fs::read_dir(root.join("private")).unwrap().collect();
+            assert_eq!(left.len(), 1, "{left:?}");
+        }
+    }
+
+    /// A home directory with a history and a plain file, and a config that has it as a root.
+    fn home(world: &Fixture, more: &str, roots: &str) -> PathBuf {
+        world.write(world.home().join(".bash_history"), SECRET);
+        world.write(world.home().join("notes"), "plain\n");
+        let home = world.home();
+        config(
+            world,
+            &format!("{more}  paths:\n    home: {{root: {}}}\n{roots}", home.display()),
+        )
+    }
+
+    const DECOMPOSE: &str = "  deny_fallback: decompose\n";
+
+    fn what_is_private_in_a_home_directory_is_denied_and_named(world: &Fixture) {
+        let file = home(world, DECOMPOSE, "");
+        let at = |name: &str| format!("cat {}/{name}", world.home().display());
+        let denied = run(world, &file, &world.home(), &at(".ssh/id_ed25519"));
+        for name in [".ssh", ".bash_history"] {
+            assert!(denied.err().contains(name), "{}", denied.err());
+        }
+        assert!(denied.err().contains("is denied there"), "{}", denied.err());
+        denied.assert_denied();
+        run(world, &file, &world.home(), &at(".bash_history")).assert_denied();
+        assert_eq!(run(world, &file, &world.home(), &at("notes")).ok(), "plain\n");
+        let check = world.stockade(&["check", file.to_str().unwrap()]).output().exits(0);
+        let said = check.out() + &check.err();
+        assert!(said.contains(".ssh, .bash_history"), "{said}");
+    }
+
+    fn what_a_config_names_in_a_home_directory_is_given(world: &Fixture) {
+        let keys = format!("    keys: {{root: {}/.ssh}}\n", world.home().display());
+        let file = home(world, DECOMPOSE, &keys);
+        let read = format!("cat {}/.ssh/id_ed25519", world.home().display());
+        let place = &world.home();
+        assert_eq!(run(world, &file, place, &read).ok(), SECRET);
+        let other = format!("cat {}/.bash_history", world.home().display());
+        run(world, &file, place, &other).assert_denied();
+        // A root that is not around it says nothing of it.
+        let file = config(
+            world,
+            &format!("  paths: {{k: {{root: {}/.ssh}}}}\n", world.home().display()),
+        );
+        let place = &world.home().join(".ssh");
+        assert_eq!(run(world, &file, place, &read).ok(), SECRET);
+    }
+
+    fn as_it_stands_it_is_held_by_mounts_and_refused_by_landlock_alone(world: &Fixture) {
+        let file = home(world, "", "");
+        let at = |name: &str| format!("cat {}/{name}", world.home().display());
+        if world.backend.is_in_namespaces() {
+            run(world, &file, &world.home(), &at(".ssh/id_ed25519")).assert_denied();
+            assert_eq!(run(world, &file, &world.home(), &at("notes")).ok(), "plain\n");
+        } else {
+            let refused = run(world, &file, &world.home(), &at("notes")).exits(125);
+            for said in ["private in a home directory", "deny_fallback: decompose"] {
+                assert!(refused.err().contains(said), "{said}: {}", refused.err());
+            }
+        }
+    }
+}
