@@ -161,6 +161,19 @@ pub enum Refusal {
         /// Where it was written.
         origin: String,
     },
+    /// A symlink has a name that a pattern denies.
+    #[error(
+        "{origin}: `{clause}` cannot be held: {path} is a symlink, and what it leads to is not denied; put a file there, or \
+         deny what it leads to as well"
+    )]
+    DeniedSymlink {
+        /// The link.
+        path: AbsPath,
+        /// The deny.
+        clause: String,
+        /// Where it was written.
+        origin: String,
+    },
     /// A denied path shows at a granted one through a mount.
     #[error("{origin}: `{clause}` cannot be held: a mount shows the same files at {alias}, which is granted")]
     Alias {
@@ -258,6 +271,7 @@ impl Refusal {
             | Self::NoMountPoint { .. }
             | Self::DenyBesideMounts { .. }
             | Self::HardLink { .. }
+            | Self::DeniedSymlink { .. }
             | Self::Alias { .. }
             | Self::Replaced(_)
             | Self::Symlink(_)

@@ -8,7 +8,7 @@ use super::denies;
 use super::error::Diagnostic;
 use super::looks::Looks;
 use super::source::Place;
-use crate::policy::{AbsPath, BasePath, Deny, Origin, Rights, Root, Scope, Target};
+use crate::policy::{AbsPath, BasePath, Deny, Origin, Rights, Root, Scope};
 
 /// The names, relative to a home directory.
 const NAMES: &[&str] = &[
@@ -59,6 +59,18 @@ const NAMES: &[&str] = &[
     ".cargo/credentials.toml",
     ".gem/credentials",
     ".m2/settings.xml",
+    ".m2/settings-security.xml",
+    ".gradle/gradle.properties",
+    ".config/pip/pip.conf",
+    ".pip/pip.conf",
+    ".config/containers/auth.json",
+    ".config/rclone",
+    ".config/hub",
+    ".local/share/uv/credentials",
+    ".claude/.credentials.json",
+    ".codex/auth.json",
+    ".zhistory",
+    ".histfile",
 ];
 
 /// Denies what is there of them in roots that do not name it; a warning for each such root.
@@ -78,6 +90,7 @@ pub(crate) fn deny(
     homes.sort();
     homes.dedup();
     let mut found: Vec<(usize, String, AbsPath)> = Vec::new();
+    let mut warnings = Vec::new();
     for home in &homes {
         for name in NAMES {
             let there = home.as_path().join(name);
@@ -95,12 +108,25 @@ pub(crate) fn deny(
                 .max_by_key(|(_, root)| root.path.as_bytes().len());
             let Some((at, root)) = speaker else { continue };
             let gives_home = looks.holds(&root.path, home) && !root.rights.is_empty();
-            if gives_home && !is_named(roots, base, &path) {
-                found.push((at, (*name).to_owned(), path));
+            if !gives_home {
+                continue;
+            }
+            match named_by(roots, base, &path) {
+                Named::Itself => {}
+                Named::Not => found.push((at, (*name).to_owned(), path)),
+                Named::Inside(place) => {
+                    let told = format!(
+                        "root `{}` gives all of {path}, because {place} is granted in it",
+                        root.name
+                    );
+                    let hint = format!(
+                        "for {place} alone, leave it out of roots and `base` and copy it elsewhere; or deny the rest"
+                    );
+                    warnings.push(*Diagnostic::warning(told).hint(hint));
+                }
             }
         }
     }
-    let mut warnings = Vec::new();
     for (at, root) in roots.iter_mut().enumerate() {
         let own: Vec<&(usize, String, AbsPath)> = found.iter().filter(|(of, ..)| *of == at).collect();
         if own.is_empty() {
@@ -128,14 +154,26 @@ pub(crate) fn deny(
     warnings
 }
 
-/// Whether a config or preset speaks of it, or of something in it.
-fn is_named(roots: &[Root], base: &[BasePath], path: &AbsPath) -> bool {
-    let denied = |deny: &Deny| match &deny.target {
-        Target::Path(at) => at.is_within(path) || path.is_within(at),
-        Target::Pattern { .. } => deny.target.covers(path),
-    };
-    roots
+/// Whether a root or a base grant is this place, or lies in it: below a deny nothing is granted.
+fn named_by(roots: &[Root], base: &[BasePath], path: &AbsPath) -> Named {
+    let mut places = roots
         .iter()
-        .any(|root| root.path.is_within(path) || root.denies.iter().any(denied))
-        || base.iter().any(|base| base.grant.path.is_within(path))
+        .map(|root| &root.path)
+        .chain(base.iter().map(|base| &base.grant.path));
+    let mut inside = places.clone().filter(|place| place.is_below(path));
+    if places.any(|place| place == path) {
+        Named::Itself
+    } else {
+        inside.next().map_or(Named::Not, |place| Named::Inside(place.clone()))
+    }
+}
+
+/// How a config speaks of a name.
+enum Named {
+    /// It does not.
+    Not,
+    /// By a grant of just that.
+    Itself,
+    /// By a grant of something in it.
+    Inside(AbsPath),
 }

@@ -5,9 +5,11 @@ use std::path::{Path, PathBuf};
 
 use super::ceilings;
 use super::context::Context;
+use super::credentials;
 use super::error::{ConfigError, Diagnostic};
 use super::ground::{holds, pseudo};
 use super::load::{self, Loaded};
+use super::looks::Looks;
 use super::mounts::Mounted;
 use super::paths;
 use super::trust;
@@ -95,6 +97,9 @@ pub fn from_flags(flags: &FlagPolicy, cwd: &Path, context: &Context) -> Result<L
     }
     let mut loaded = load::preset_below("system", &cwd, &writable, context)?;
     loaded.warnings.extend(warnings::lost_again(&roots, |_| None));
+    let base = &loaded.policy.base;
+    let private = credentials::deny(&mut roots, base, context, &Looks::default(), |_| None);
+    loaded.warnings.extend(private);
     loaded.policy.roots = roots;
     loaded.policy.ways = links.into_iter().map(|(link, _)| link).collect();
     loaded.policy.network = flags.net.clone();

@@ -14,6 +14,8 @@ use super::outcome::shown;
 use super::plan::{self, Draft, PlanError, ProfileDigest};
 use super::workers::Derived;
 use crate::backend::namespaces::Matches;
+use crate::backend::survey::SurveyError;
+use crate::confine::{Confinement, Expected};
 use crate::policy::AbsPath;
 use crate::profile::Profile;
 
@@ -40,17 +42,48 @@ impl Executor {
     /// # Errors
     /// Not all could be looked at, so nothing may start.
     pub(super) async fn end_outdated(&mut self, derived: &Derived) -> Result<(), ToolError> {
-        let digest = derived.digest();
-        let Some(covered) = self.workers.covered.0.get(&digest) else {
-            return Ok(());
-        };
-        let now = Matches::look(&derived.profile).map_err(PlanError::Survey)?;
-        if now != *covered
-            && let Some(worker) = self.workers.take_out(&digest)
+        if self.is_outdated(&derived.profile)?
+            && let Some(worker) = self.workers.take_out(&derived.digest())
         {
             worker.finish().await;
         }
         Ok(())
+    }
+
+    /// Whether the mounts of the worker that was started last for this profile cover something else than what patterns name now.
+    fn is_outdated(&self, profile: &Profile) -> Result<bool, ToolError> {
+        let Some(covered) = self.workers.covered.0.get(&plan::digest(profile)) else {
+            return Ok(false);
+        };
+        Ok(Matches::look(profile).map_err(PlanError::Survey)? != *covered)
+    }
+
+    /// A new worker whose mounts cover what patterns name. A name that was moved while the plan was made, from one directory to
+    /// another, may be missing in it: so all is looked at again behind the mounts.
+    pub(super) async fn start_covering(
+        &mut self,
+        profile: &Profile,
+        expected: Expected,
+    ) -> Result<Confinement, ToolError> {
+        let mut expected = expected;
+        for _ in 0..STARTS {
+            let worker = self.start_in_regime(profile, expected).await?;
+            match self.is_outdated(profile) {
+                Ok(false) => return Ok(worker),
+                Ok(true) => worker.finish().await,
+                Err(error) => {
+                    worker.finish().await;
+                    return Err(error);
+                }
+            }
+            expected = Expected::Nothing;
+        }
+        let root = self
+            .policy
+            .roots
+            .first()
+            .map_or_else(AbsPath::root, |root| root.path.clone());
+        Err(PlanError::Survey(SurveyError::Busy(root)).into())
     }
 
     /// What patterns name now that was not there when the worker of this profile began.
@@ -86,6 +119,8 @@ pub struct DeniedNames {
     pub is_cut: bool,
 }
 
+/// How often a worker is started until it covers what is there.
+const STARTS: usize = 5;
 /// The most names that are kept.
 const KEPT: usize = 50;
 /// How many a line names.

@@ -137,7 +137,7 @@ impl Executor {
         expected: Expected,
         asked: &Asked,
     ) -> Result<Confinement, ToolError> {
-        let error = match self.start_in_regime(profile, expected).await {
+        let error = match self.start_covering(profile, expected).await {
             Ok(worker) => return Ok(worker),
             Err(error) => error,
         };
@@ -150,7 +150,7 @@ impl Executor {
             below: None,
         };
         let started = match asked {
-            Asked::Nobody => self.start_in_regime(profile, expected).await,
+            Asked::Nobody => self.start_covering(profile, expected).await,
             Asked::Everything | Asked::Roots(_) => Err(ToolError::Refused(format!(
                 "{why}. What was asked was about the `namespaces` regime, so nothing was run; try again, or say \
                  `--backend landlock` (or `sandbox.backend: landlock`)"

@@ -289,7 +289,9 @@ impl Executor {
             return Some(format!("no program was searched in {}, {KEEP}", names.join(", ")));
         }
         let is_a_program = match status {
-            Status::NotFound { .. } | Status::Exited { code: 127 } => true,
+            // A path is searched nowhere.
+            Status::NotFound { program } => !program.contains('/'),
+            Status::Exited { code: 127 } => true,
             _ => stderr.contains("command not found"),
         };
         if !is_a_program {
@@ -299,8 +301,8 @@ impl Executor {
         let names: Vec<String> = not_granted.iter().map(display).collect();
         let first = names.first()?;
         Some(format!(
-            "no program was searched in {}: the config grants nothing there; a root `{{root: {first}, mode: ro, execute: true}}` \
-             or `--ro {first}` would",
+            "no program was searched in {}: nothing there is granted; a root `{{root: {first}, mode: ro, execute: true}}` in the \
+             config grants one, or `--rw . --ro {first}` where there is no config",
             names.join(", ")
         ))
     }

@@ -23,6 +23,8 @@ mod tests {
         what_a_person_saves_while_a_command_runs_is_kept_and_covered_for_the_next [];
         file_tools_refuse_a_new_name_at_once [];
         a_link_to_a_denied_name_opens_nothing [];
+        a_symlink_of_a_denied_name_is_named_and_refused_unless_it_leads_to_what_is_denied [];
+        what_is_moved_to_and_fro_while_a_command_starts_is_not_read ["python3"];
         a_denied_file_with_a_second_name_refuses_the_start [];
         more_matches_than_mounts_can_cover_refuse_the_start [];
         a_config_or_a_ceiling_that_admits_no_new_names_refuses_the_start [];
@@ -83,6 +85,46 @@ mod tests {
         for secret in secrets(world) {
             assert_eq!(fs::read_to_string(secret).unwrap(), SECRET);
         }
+    }
+
+    fn a_symlink_of_a_denied_name_is_named_and_refused_unless_it_leads_to_what_is_denied(world: &Fixture) {
+        world.write("a/.env", SECRET);
+        world.write("plain", "plain\n");
+        for (path, target) in [(".env", "nothing"), ("b/.env", "../plain")] {
+            let planted = run(world, &format!("mkdir -p b && ln -s {target} {path}")).exits(0);
+            assert!(planted.err().contains("new denied names"), "{}", planted.err());
+            let refused = run(world, "cat plain").exits(125);
+            let told = refused.err();
+            assert!(told.contains(path) && told.contains("is a symlink"), "{told}");
+            fs::remove_file(world.workspace().join(path)).unwrap();
+        }
+        symlink("a/.env", world.workspace().join(".env")).unwrap();
+        assert_eq!(run(world, "cat plain").ok(), "plain\n");
+        run(world, "cat .env").assert_denied();
+    }
+
+    /// A listing of one directory after the other can miss what is moved meanwhile. Commands start with it covered, or not at all.
+    fn what_is_moved_to_and_fro_while_a_command_starts_is_not_read(world: &Fixture) {
+        world.write("x/d/.env", SECRET);
+        world.write("y/plain", "");
+        for many in 0..300 {
+            world.write(format!("m/f{many}"), "");
+        }
+        let mover = "import os, time\nwhile not os.path.exists('stop'):\n  os.rename('x/d', 'y/d')\n  os.rename('y/d', 'x/d')\n";
+        world.write("mover.py", mover);
+        let config = config(world, "");
+        let moving = world
+            .stockade(&["run", "--config", &config, "--", "python3", "mover.py"])
+            .spawn();
+        for _ in 0..15 {
+            let ran = run(world, "for p in x y; do cat $p/d/.env; mv $p/d/.env $p/d/plain; done");
+            assert!(!ran.out().contains(SECRET), "{}", ran.err());
+            assert!(!world.workspace().join("x/d/plain").exists() && !world.workspace().join("y/d/plain").exists());
+        }
+        world.write("stop", "");
+        moving.wait().exits(0);
+        run(world, "cat x/d/.env").assert_denied();
+        assert_eq!(run(world, "cat x/d/.en? || echo beside").out(), "beside\n");
     }
 
     fn a_covered_name_is_not_moved_linked_removed_or_changed_in_its_mode(world: &Fixture) {
@@ -247,7 +289,6 @@ mod tests {
     fn a_link_to_a_denied_name_opens_nothing(world: &Fixture) {
         world.write("real", "open\n");
         world.write("keys/id.pem", SECRET);
-        symlink("real", world.workspace().join("x.pem")).unwrap();
         symlink("keys/id.pem", world.workspace().join("plain")).unwrap();
         run(world, "cat plain").assert_denied();
         assert_eq!(run(world, "cat real").ok(), "open\n");

@@ -13,6 +13,8 @@ mod tests {
         private_directories_do_not_lie_where_a_deny_takes_them [];
         what_is_private_in_a_home_directory_is_denied_and_named [];
         what_a_config_names_in_a_home_directory_is_given [];
+        flags_give_a_home_directory_without_what_is_private_in_it [];
+        a_deny_of_one_private_file_opens_no_other_and_a_grant_of_one_is_warned_of [];
         as_it_stands_it_is_held_by_mounts_and_refused_by_landlock_alone [];
     }
 
@@ -104,6 +106,52 @@ mod tests {
         let check = world.stockade(&["check", file.to_str().unwrap()]).output().exits(0);
         let said = check.out() + &check.err();
         assert!(said.contains(".ssh, .bash_history"), "{said}");
+    }
+
+    fn flags_give_a_home_directory_without_what_is_private_in_it(world: &Fixture) {
+        world.write(world.home().join("notes"), "plain\n");
+        let home = world.home();
+        let place = home.to_str().unwrap();
+        let above = home.parent().unwrap().to_str().unwrap();
+        for root in [place, above] {
+            let run = |line: &str| {
+                let args = [
+                    "run",
+                    "--ro",
+                    root,
+                    "--deny-fallback",
+                    "decompose",
+                    "--cwd",
+                    place,
+                    "-c",
+                    line,
+                ];
+                world.stockade(&args).output()
+            };
+            let denied = run(&format!("cat {place}/.ssh/id_ed25519"));
+            assert!(denied.err().contains("is denied there"), "{}", denied.err());
+            denied.assert_denied();
+            assert_eq!(run(&format!("cat {place}/notes")).ok(), "plain\n");
+        }
+    }
+
+    fn a_deny_of_one_private_file_opens_no_other_and_a_grant_of_one_is_warned_of(world: &Fixture) {
+        world.write(world.home().join(".ssh/other"), SECRET);
+        let home = world.home();
+        let read = |name: &str| format!("cat {}/.ssh/{name}", home.display());
+        let file = config(
+            world,
+            &format!(
+                "{DECOMPOSE}  paths:\n    home: {{root: {}/, deny: [./.ssh/id_ed25519]}}\n",
+                home.display()
+            ),
+        );
+        run(world, &file, &home, &read("other")).assert_denied();
+        let one = format!("    one: {{root: {}/.ssh/other}}\n", home.display());
+        let file = self::home(world, DECOMPOSE, &one);
+        let given = run(world, &file, &home, &read("other"));
+        assert!(given.err().contains("gives all of"), "{}", given.err());
+        assert_eq!(given.ok(), SECRET);
     }
 
     fn what_a_config_names_in_a_home_directory_is_given(world: &Fixture) {

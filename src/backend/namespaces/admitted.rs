@@ -1,10 +1,10 @@
 //! What is permitted where a config admits new names of a pattern.
 //!
 //! The reader holds what exists, and what nobody looked at, against the whole profile. What is not there, in a directory that
-//! was listed, it holds against the profile without these patterns.
+//! was listed, it holds against the profile without these patterns; a symlink has no content, and what it leads to is another name.
 
 use super::own::WithOwn;
-use crate::backend::survey::Survey;
+use crate::backend::survey::{Kind, Survey};
 use crate::policy::{AbsPath, Deny};
 use crate::profile::{FileReach, Landmarks, Profile, Reach};
 
@@ -36,7 +36,9 @@ impl FileReach for Admitted<'_> {
         let (now, later) = (self.now.prepared(), self.later.prepared());
         Box::new(move |path| {
             // What nobody looked at may be there.
-            let is_new = self.open.iter().any(|deny| deny.target.covers(path)) && self.survey.is_absent(path);
+            let is_link = || self.survey.node(path).is_some_and(|node| node.kind == Kind::Symlink);
+            let is_new =
+                self.open.iter().any(|deny| deny.target.covers(path)) && (self.survey.is_absent(path) || is_link());
             if is_new { later(path) } else { now(path) }
         })
     }

@@ -78,7 +78,10 @@ impl Held {
         }
         let open: Vec<&Deny> = held.open.iter().collect();
         let matched = matching(&open, survey);
-        for (path, _) in matched {
+        for (path, node) in matched {
+            if node.kind == Kind::Symlink {
+                continue;
+            }
             if !held.covers.contains_key(&path) {
                 held.open_covers.insert(path.clone());
             }

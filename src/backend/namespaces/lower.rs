@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use super::copies::{PrivateCopy, stand_in, whole};
 use super::hold::{Held, rights_of};
-use super::matches::NewNames;
+use super::matches::{NewNames, refuse_symlinks};
 use super::mounting::{Mounted, Shown, Wanted, mount};
 use super::own::{Own, OwnFileSystem, OwnRule, covered_internals, in_own, in_proc, is_brought, literal};
 use super::plan::{MOST_ARGUMENTS, MountPlan, NetworkNamespace};
@@ -188,6 +188,7 @@ pub fn lower(profile: &Profile, survey: &Survey, options: &Options) -> Result<Lo
     let shown = shown_part(profile);
     let (copies, protect) = whole(options, &shown, survey);
     let held = Held::new(&shown, survey, &protect, options.new_names());
+    refuse_symlinks(&held.open, profile, survey)?;
     let borders = held.open.iter().map(|deny| at(deny).clone()).collect();
     let wanted = Wanted {
         profile: &shown,

@@ -4,14 +4,20 @@
 //! what the mounts of a session cover, the session begins again with others.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 use super::own::in_own;
 use crate::backend::clauses::obstacles::{Obstacles, at};
 use crate::backend::landlock::lower::by_entry;
-use crate::backend::survey::{Kind, Mounts, Node, Survey, SurveyError};
-use crate::policy::{AbsPath, Deny, DenyFallback, Grant, Identity, Residuals, Right, Target};
-use crate::profile::Profile;
+use crate::backend::status::Refusal;
+use crate::backend::survey::{Kind, Mounts, Node, Survey, SurveyError, link_at};
+use crate::policy::{AbsPath, Access, Deny, DenyFallback, Grant, Identity, Operation, Residuals, Right, Target};
 use crate::profile::index::Index;
+use crate::profile::{FileReach, Profile};
+
+/// How often names that change are looked at again, and how long after.
+const TRIES: usize = 40;
+const PAUSE: Duration = Duration::from_millis(25);
 
 /// Whether names that match a pattern may appear while a command runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -65,13 +71,32 @@ pub(super) fn matching(denies: &[&Deny], survey: &Survey) -> Vec<(AbsPath, Node)
             }
         })
     };
-    let found = survey.nodes().filter(|(path, node)| {
-        node.kind != Kind::Symlink
-            && !in_own(path)
-            && is_named(path)
-            && !path.ancestors().skip(1).any(|up| is_named(&up))
-    });
+    let found = survey
+        .nodes()
+        .filter(|(path, _)| !in_own(path) && is_named(path) && !path.ancestors().skip(1).any(|up| is_named(&up)));
     found.map(|(path, node)| (path.clone(), node)).collect()
+}
+
+/// Refuses where a symlink has a name that these patterns deny, and what it leads to is not denied: a mount covers no link, and
+/// what is written through one gets another name.
+pub(super) fn refuse_symlinks(open: &[Deny], profile: &Profile, survey: &Survey) -> Result<(), Refusal> {
+    let denies: Vec<&Deny> = open.iter().collect();
+    for (path, node) in matching(&denies, survey) {
+        if node.kind != Kind::Symlink {
+            continue;
+        }
+        let led = link_at(&path).map(|link| link.leads_to);
+        if led.is_some_and(|led| profile.access(Operation::Read, &led) == Access::Denied) {
+            continue;
+        }
+        let deny = open.iter().find(|deny| deny.target.covers(&path));
+        return Err(Refusal::DeniedSymlink {
+            clause: deny.map(ToString::to_string).unwrap_or_default(),
+            origin: deny.map(|deny| deny.origin.to_string()).unwrap_or_default(),
+            path,
+        });
+    }
+    Ok(())
 }
 
 /// What patterns named at some moment, and which inodes that were.
@@ -103,8 +128,16 @@ impl Matches {
             above.any(|grant| by_entry(grant, path, &obstacles, DenyFallback::Decompose))
         };
         let roots: BTreeSet<&AbsPath> = part.denies.iter().map(at).collect();
-        let survey = Survey::take(roots, opens, Mounts::default())?;
-        Ok(Self::seen(&part, &survey).unwrap_or_default())
+        let mut unsettled = None;
+        for _ in 0..TRIES {
+            let survey = Survey::take(roots.iter().copied(), opens, Mounts::default())?;
+            match survey.unsettled() {
+                None => return Ok(Self::seen(&part, &survey).unwrap_or_default()),
+                Some(path) => unsettled = Some(path.clone()),
+            }
+            std::thread::sleep(PAUSE);
+        }
+        Err(SurveyError::Busy(unsettled.unwrap_or_else(AbsPath::root)))
     }
 
     /// What is new since then. What was moved is not.

@@ -8,6 +8,7 @@ use std::os::unix::ffi::OsStrExt;
 use nix::errno::Errno;
 use nix::fcntl::{AT_FDCWD, AtFlags, OFlag, OpenHow, ResolveFlag, openat2};
 use nix::sys::stat::{FileStat, SFlag, fstat, fstatat};
+use nix::time::{ClockId, clock_gettime};
 use rustix::fs::RawDir;
 
 use super::{Kind, MOST_ENTRIES, Node, SurveyError};
@@ -70,6 +71,54 @@ pub(super) struct Lists {
     found: usize,
     /// What the kernel writes entries to, for one directory after the other.
     room: Vec<u8>,
+    /// What was listed anew.
+    pub(super) listings: Vec<Listing>,
+}
+
+/// When a directory had last changed as it was listed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Listing {
+    path: AbsPath,
+    identity: Identity,
+    changed: (i64, i64),
+    freshness: Freshness,
+}
+
+/// Whether a change right after the listing would show in the time of the last change.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Freshness {
+    /// It would.
+    Old,
+    /// The last change is so young that another could have the same time.
+    Fresh,
+}
+
+/// The kernel's clock of changes goes in steps of at most 10 ms.
+const STEP: i128 = 20_000_000;
+
+impl Listing {
+    fn of(path: &AbsPath, identity: Identity, stat: &FileStat) -> Self {
+        let changed = (stat.st_ctime, stat.st_ctime_nsec);
+        let nanoseconds = |seconds: i64, rest: i64| i128::from(seconds) * 1_000_000_000 + i128::from(rest);
+        let is_old = clock_gettime(ClockId::CLOCK_REALTIME)
+            .is_ok_and(|now| nanoseconds(now.tv_sec(), now.tv_nsec()) - nanoseconds(changed.0, changed.1) > STEP);
+        Self {
+            path: path.clone(),
+            identity,
+            changed,
+            freshness: if is_old { Freshness::Old } else { Freshness::Fresh },
+        }
+    }
+
+    /// The directory, if what is in it now may be something else than what was listed.
+    pub(super) fn unsettled(&self) -> Option<&AbsPath> {
+        let stat = nix::sys::stat::lstat(self.path.as_path());
+        let is_same = stat.is_ok_and(|stat| {
+            let node = node_of(&self.path, &stat);
+            (stat.st_ctime, stat.st_ctime_nsec) == self.changed && node.is_ok_and(|node| node.identity == self.identity)
+        });
+        (!is_same || self.freshness == Freshness::Fresh).then_some(&self.path)
+    }
 }
 
 impl Lists {
@@ -92,6 +141,7 @@ impl Lists {
         if node_of(path, &stat)?.identity != expected {
             return Err(SurveyError::Changed(path.clone()));
         }
+        self.listings.push(Listing::of(path, expected, &stat));
         self.room.reserve(ROOM);
         let mut entries = RawDir::new(&directory, self.room.spare_capacity_mut());
         let mut names = Vec::new();

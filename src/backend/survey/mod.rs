@@ -15,7 +15,7 @@ use foldhash::quality::RandomState;
 
 use crate::policy::{AbsPath, Identity};
 pub use links::{Link, link_at, links_in};
-use looking::{Listed, Lists, Near};
+use looking::{Listed, Listing, Lists, Near};
 pub use mounts::{Mount, Mounts};
 
 /// The most entries one survey lists; beyond it the start is refused.
@@ -58,7 +58,20 @@ pub struct Survey {
     mounts: Mounts,
     /// Directories that are not there yet, and will be before anything starts.
     to_come: BTreeMap<AbsPath, Node>,
+    listings: Listings,
 }
+
+/// What was listed, and when; equal to every other, so that surveys compare by what they saw.
+#[derive(Debug, Clone, Default)]
+struct Listings(Vec<Listing>);
+
+impl PartialEq for Listings {
+    fn eq(&self, _other: &Self) -> bool {
+        true
+    }
+}
+
+impl Eq for Listings {}
 
 /// Why the file system could not be surveyed; each refuses the start.
 #[derive(Debug, thiserror::Error)]
@@ -82,6 +95,11 @@ pub enum SurveyError {
     /// A directory was exchanged while it was surveyed.
     #[error("{0} was replaced while it was looked at")]
     Changed(AbsPath),
+    /// Names came and went all the while.
+    #[error(
+        "names in {0} changed while they were looked at, so nothing was started: try again when nothing writes there"
+    )]
+    Busy(AbsPath),
     /// A thing of a kind that no OS has.
     #[error("{0} is of an unknown file type")]
     Unknown(AbsPath),
@@ -136,7 +154,14 @@ impl Survey {
                 survey.list_from(path.clone(), &opens, seen, &mut lists)?;
             }
         }
+        survey.listings = Listings(lists.listings);
         Ok(survey)
+    }
+
+    /// A directory whose entries may have been others at the end than when it was listed, if there is one. What is moved from a
+    /// directory that is listed later to one that was listed earlier is in neither listing.
+    pub fn unsettled(&self) -> Option<&AbsPath> {
+        self.listings.0.iter().find_map(Listing::unsettled)
     }
 
     /// Lists the directories at and below `top` that `opens` names.
@@ -408,6 +433,28 @@ mod tests {
         let absent = root.child("no").unwrap().child("such").unwrap();
         let survey = Survey::take([&absent], |_| true, Mounts::default()).unwrap();
         assert_eq!(survey.node(&absent), None);
+    }
+
+    #[test]
+    fn a_listing_is_settled_until_a_name_comes_or_goes() {
+        let (_dir, root) = scratch();
+        let [one, other] = ["one", "other"].map(|name| root.child(name).unwrap());
+        for directory in [&one, &other] {
+            std::fs::create_dir(directory.as_path()).unwrap();
+        }
+        std::fs::create_dir(one.as_path().join("d")).unwrap();
+        let take = || Survey::take([&root], |_| true, Mounts::default()).unwrap();
+        // A change of a moment ago could hide another.
+        assert!(take().unsettled().is_some());
+        let survey = loop {
+            let survey = take();
+            if survey.unsettled().is_none() {
+                break survey;
+            }
+            std::thread::sleep(std::time::Duration::from_millis(5));
+        };
+        std::fs::rename(one.as_path().join("d"), other.as_path().join("d")).unwrap();
+        assert!(survey.unsettled().is_some());
     }
 
     #[test]

@@ -52,7 +52,7 @@ impl Kind {
         let permitted = match self {
             Self::Access if new.0.is_empty() => present.mask() & !present.rights(GROUP_OBJ, None) == 0,
             Self::Access => {
-                let group = present.0.is_empty() || !new.has(MASK) || new.is_within(present, GROUP_OBJ);
+                let group = present.0.is_empty() || new.is_within(present, GROUP_OBJ);
                 group && new.names_within(present)
             }
             Self::Default => {
@@ -65,14 +65,17 @@ impl Kind {
 }
 
 impl List {
-    /// Reads one; `EINVAL` where the kernel would not take it.
+    /// Reads one; the kernel's error where it would not take it.
     pub(super) fn parse(bytes: &[u8]) -> Result<Self, Errno> {
         if bytes.is_empty() {
             return Ok(Self::default());
         }
         let (version, entries) = bytes.split_first_chunk::<4>().ok_or(Errno::EINVAL)?;
+        if u32::from_le_bytes(*version) != VERSION {
+            return Err(Errno::EOPNOTSUPP);
+        }
         let (entries, rest) = entries.as_chunks::<8>();
-        if u32::from_le_bytes(*version) != VERSION || !rest.is_empty() {
+        if !rest.is_empty() {
             return Err(Errno::EINVAL);
         }
         let entry = |[a, b, c, d, e, f, g, h]: &[u8; 8]| Entry {
@@ -140,6 +143,8 @@ mod tests {
         let bob_reads = list(&[('u', 7, 4), ('G', 0, 4), ('m', 0, 4), ('o', 0, 0)]);
         let rows = [
             (&none, &list(&[('G', 0, 6), ('o', 0, 6)]), true),
+            // Without a mask, what the mask showed is the group's.
+            (&bob_reads, &list(&[('G', 0, 6), ('o', 0, 0)]), false),
             (&none, &bob_reads, false),
             (&bob_reads, &bob_reads, true),
             (
@@ -214,8 +219,12 @@ mod tests {
 
     #[test]
     fn what_is_no_list_is_not_taken() {
-        for bytes in [&b"\x02"[..], b"\x03\0\0\0", b"\x02\0\0\0\x01"] {
-            assert_eq!(List::parse(bytes), Err(Errno::EINVAL), "{bytes:?}");
+        for (bytes, error) in [
+            (&b"\x02"[..], Errno::EINVAL),
+            (b"\x02\0\0\0\x01", Errno::EINVAL),
+            (b"\x03\0\0\0", Errno::EOPNOTSUPP),
+        ] {
+            assert_eq!(List::parse(bytes), Err(error), "{bytes:?}");
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use crate::backend::seccomp::{Call, Filters, Role, Sort, Whatever};
-use crate::confine::attempted::{Attempt, Attempted};
+use crate::confine::attempted::{Attempt, Attempted, Want};
 
 /// The most different attempts that are kept.
 const MOST: usize = 20_000;
@@ -124,7 +124,15 @@ impl Attempts {
         self.note(noted, [attempt]);
     }
 
-    /// Decides about a call that was kept back, by what its thread does next.
+    /// Decides about a call that was kept back, by what its thread opens or does next; a look says nothing.
+    pub(super) fn settle_unless_look(&mut self, thread: u32, next: &[Attempt]) {
+        let is_look = |attempt: &Attempt| matches!(attempt, Attempt::File { want: Want::Look, .. });
+        if !next.iter().all(is_look) {
+            self.settle(thread, next);
+        }
+    }
+
+    /// The same, whatever it does next.
     pub(super) fn settle(&mut self, thread: u32, next: &[Attempt]) {
         let Some(kept) = self.in_passing.remove(&thread) else {
             return;

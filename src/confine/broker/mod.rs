@@ -181,7 +181,7 @@ impl Broker {
             Some(Sort::Attempt) => {
                 match caller.and_then(|caller| attempt::read(&caller, &notification.data)) {
                     Ok(read) => {
-                        attempts.settle(notification.pid, &read);
+                        attempts.settle_unless_look(notification.pid, &read);
                         attempts.note(noted, read);
                     }
                     // It cannot be seen, or is gone.

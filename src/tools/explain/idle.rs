@@ -7,13 +7,16 @@ use crate::policy::AbsPath;
 /// Where runtimes look how much memory and processor time they are given.
 const CONTROL_GROUPS: &str = "/sys/fs/cgroup";
 
+/// What cargo locks and notes in its home, and does without.
+const OF_CARGO: [&str; 3] = [".package-cache", ".package-cache-mutate", ".global-cache"];
 /// What the kernel says of the one who asks.
 const ITSELF: &str = "/proc/self";
 
 /// Whether the path is asked for by runtimes that size themselves, and take the whole machine where there is no answer; or, of a
-/// command that succeeded, is what the kernel says of the command itself.
+/// command that succeeded, is what the kernel says of the command itself, or a lock of cargo's.
 pub(super) fn is_idle(path: &AbsPath, fate: Fate) -> bool {
-    path.as_path().starts_with(CONTROL_GROUPS) || fate == Fate::Succeeded && is_of_itself(path)
+    let is_of_cargo = || OF_CARGO.iter().any(|name| path.name().is_some_and(|own| own == *name));
+    path.as_path().starts_with(CONTROL_GROUPS) || fate == Fate::Succeeded && (is_of_itself(path) || is_of_cargo())
 }
 
 /// Whether the path is what the kernel says of the one who asks.

@@ -145,7 +145,7 @@ fn the_stack_stays_small() {
         };
         // What each command installs; the worker does it once.
         let most = match (settings.attempts, settings.role) {
-            (Attempts::Unseen, Role::Command) => 250,
+            (Attempts::Unseen, Role::Command) => 280,
             (Attempts::Watched | Attempts::WatchedWithLooks, Role::Command) | (_, Role::Worker) => 1200,
         };
         assert!(
