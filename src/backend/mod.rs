@@ -11,6 +11,7 @@ mod clauses;
 pub mod host;
 pub mod landlock;
 pub mod namespaces;
+pub mod protected;
 pub mod seatbelt;
 pub mod seccomp;
 pub mod status;

@@ -14,7 +14,7 @@ use super::plan::{self, Ground, Lowered, PlanError, Surroundings, Walls};
 use super::private::may_lie;
 use super::remembered;
 use crate::backend::Regime;
-use crate::backend::status::protected;
+use crate::backend::protected::protected;
 use crate::confine::{ConfineError, Confinement, Expected, Named, Step};
 use crate::policy::{Policy, Right};
 use crate::profile::{Asked, Call, Profile};
@@ -137,7 +137,7 @@ impl Executor {
         expected: Expected,
         asked: &Asked,
     ) -> Result<Confinement, ToolError> {
-        let error = match self.start_covering(profile, expected).await {
+        let error = match Box::pin(self.start_covering(profile, expected)).await {
             Ok(worker) => return Ok(worker),
             Err(error) => error,
         };
@@ -150,7 +150,7 @@ impl Executor {
             below: None,
         };
         let started = match asked {
-            Asked::Nobody => self.start_covering(profile, expected).await,
+            Asked::Nobody => Box::pin(self.start_covering(profile, expected)).await,
             Asked::Everything | Asked::Roots(_) => Err(ToolError::Refused(format!(
                 "{why}. What was asked was about the `namespaces` regime, so nothing was run; try again, or say \
                  `--backend landlock` (or `sandbox.backend: landlock`)"

@@ -4,8 +4,8 @@
 #[cfg(test)]
 mod tests {
     use std::fs::{self, File};
-    use std::os::unix::fs::PermissionsExt;
-    use std::path::Path;
+    use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
+    use std::path::{Path, PathBuf};
     use std::process::Stdio;
 
     use nix::unistd::geteuid;
@@ -21,6 +21,8 @@ mod tests {
         no_list_lets_other_users_in_to_what_is_protected ["python3"];
         a_list_that_is_there_is_copied_and_narrowed ["python3"];
         a_group_that_is_not_the_commands_own_is_not_given ["python3", "setpriv"];
+        what_is_moved_onto_a_protected_name_brings_no_list_and_no_group_along [];
+        a_protected_file_that_is_made_anew_has_its_list_again [];
     }
 
     in_bwrap! {
@@ -32,6 +34,8 @@ mod tests {
         no_list_lets_other_users_in_to_what_is_protected ["python3"];
         a_list_that_is_there_is_copied_and_narrowed ["python3"];
         a_group_that_is_not_the_commands_own_is_not_given ["python3", "setpriv"];
+        what_is_moved_onto_a_protected_name_brings_no_list_and_no_group_along [];
+        a_protected_file_that_is_made_anew_has_its_list_again [];
     }
 
     /// Only namespaces have a /tmp.
@@ -244,7 +248,6 @@ print(oct(os.stat('f').st_mode))
     }
 
     fn a_list_that_is_there_is_copied_and_narrowed(world: &Fixture) {
-        const LISTS_OF: [&str; 2] = ["system.posix_acl_access", "system.posix_acl_default"];
         world.write("team/a", "x");
         let list = list_for(world.actor.uid());
         for (name, path) in LISTS_OF.into_iter().zip(["team/a", "team"]) {
@@ -287,5 +290,66 @@ print(oct(os.stat('f').st_mode))
         let member = member.args(ids).args([run.get_program()]).args(run.get_args());
         let run = member.output().exits(0);
         assert_eq!(run.out(), "");
+    }
+
+    const LISTS_OF: [&str; 2] = ["system.posix_acl_access", "system.posix_acl_default"];
+
+    fn lists(world: &Fixture, path: &str) -> [Option<Vec<u8>>; 2] {
+        LISTS_OF.map(|list| xattr::get(world.workspace().join(path), list).unwrap())
+    }
+
+    fn with_mode(world: &Fixture, path: &str, mode: u32) -> PathBuf {
+        let path = world.workspace().join(path);
+        fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
+        path
+    }
+
+    fn what_is_moved_onto_a_protected_name_brings_no_list_and_no_group_along(world: &Fixture) {
+        world.write(".envrc", "true\n");
+        world.write(".vscode/tasks.json", "{}\n");
+        let group = fs::metadata(with_mode(world, ".envrc", 0o660)).unwrap().gid();
+        with_mode(world, ".vscode/tasks.json", 0o660);
+        with_mode(world, ".vscode", 0o770);
+        world.write("team/kept", "");
+        // Somebody else gets all of what is made in there, and its group, where the tests may give that.
+        xattr::set(
+            world.workspace().join("team"),
+            LISTS_OF[1],
+            &list_for(world.actor.uid() + 7),
+        )
+        .unwrap();
+        if geteuid().is_root() {
+            chown(world.workspace().join("team"), None, Some(4)).unwrap();
+        }
+        with_mode(world, "team", 0o2770);
+        let line = "umask 0; cp .envrc team/e && chmod 660 team/e && cp team/e team/twin && chmod 660 team/twin && mv team/e .envrc && \
+                    cp -r .vscode team/v && chmod 770 team/v && chmod 660 team/v/* && rm -r .vscode && mv team/v .vscode && echo moved";
+        let run = world.stockade(&["run", "-c", line]).output().exits(0);
+        assert_eq!(run.out(), "moved\n");
+        assert!(run.err().contains(".envrc"), "{}", run.err());
+        assert_ne!(lists(world, "team/twin"), [None, None]);
+        for path in [".envrc", ".vscode/tasks.json"] {
+            assert_eq!(lists(world, path), [None, None], "{path}: {}", run.err());
+            let now = fs::metadata(world.workspace().join(path)).unwrap();
+            assert_eq!(now.gid(), group, "{path}");
+            assert_eq!(now.mode() & 0o007, 0, "{path}");
+        }
+    }
+
+    fn a_protected_file_that_is_made_anew_has_its_list_again(world: &Fixture) {
+        let path = world.write(".envrc", "true\n");
+        let list = list_for(world.actor.uid() + 7);
+        xattr::set(&path, LISTS_OF[0], &list).unwrap();
+        let mode = fs::metadata(&path).unwrap().mode();
+        for line in [
+            "rm .envrc",
+            "echo evil > .envrc",
+            "cp .envrc t; chmod 770 t; mv t .envrc",
+        ] {
+            world.stockade(&["run", "-c", line]).output().exits(0);
+            assert_eq!(fs::read_to_string(&path).unwrap(), "true\n", "{line}");
+            assert_eq!(lists(world, ".envrc"), [Some(list.clone()), None], "{line}");
+            assert_eq!(fs::metadata(&path).unwrap().mode(), mode, "{line}");
+        }
     }
 }

@@ -1,6 +1,7 @@
 //! Which access lists (acl(5)) a command may give a file.
 //!
-//! A list can let other users in without a trace in the mode, and of a protected name the mode is all that is put back.
+//! A list can let other users in without a trace in the mode, also to what is made later in a directory. Only protected names
+//! have theirs put back.
 //! So a new list names only whom the list that is there names, with no more rights: what `cp -p` and `tar` need below a
 //! directory with a default list. What shows in the mode is free, as with chmod.
 

@@ -48,10 +48,21 @@ impl Work<'_> {
         let mut reported: BTreeSet<(u16, &[u8])> = BTreeSet::new();
         let lost = self.lost();
         for kept in &self.record.entries {
-            let undone = match self.undo(kept, &lost) {
-                Ok(None) => continue,
-                Ok(Some(undone)) => undone,
-                Err(error) => {
+            let undone = self.undo(kept, &lost);
+            let regained = match &kept.access {
+                Some(access) => access.restore(self.root(kept.root), &kept.path),
+                None => Ok(false),
+            };
+            let undone = match (undone, regained) {
+                (Ok(None), Ok(false)) => continue,
+                (Ok(None), Ok(true)) => Undone::of(What::Changed, None),
+                (Ok(None), Err(error)) => Undone::of(What::Changed, Some(error)),
+                (Ok(Some(undone)), Ok(_)) => undone,
+                (Ok(Some(undone)), Err(error)) => {
+                    self.settled.errors.push(error);
+                    undone
+                }
+                (Err(error), _) => {
                     self.settled.errors.push(error);
                     continue;
                 }

@@ -16,6 +16,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::ProtectError;
+use super::access::Access;
 use super::at::Identity;
 use super::missing::is_missing;
 use super::state::{Names, State};
@@ -33,8 +34,8 @@ pub(super) struct Record {
     /// The roots: absolute path and who is there.
     pub(super) roots: Vec<(Vec<u8>, Identity)>,
     /// The permission bits of each root; they follow the record, and journals of before them have none. So does, behind
-    /// them, how many names each entry has, when each root was made, what the config makes of the list of names, and the
-    /// program of the session.
+    /// them, how many names each entry has, when each root was made, what the config makes of the list of names, the
+    /// program of the session, and the group and access lists of each entry.
     #[serde(skip)]
     pub(super) modes: Vec<u32>,
     /// When each root was made, as far as that can be known: the number of an inode is used again.
@@ -114,6 +115,9 @@ pub(super) struct Kept {
     pub(super) role: super::place::Role,
     pub(super) anchor: Vec<u8>,
     pub(super) state: State,
+    /// Its group and access lists; none of what has no such, and in journals of before they were kept.
+    #[serde(skip)]
+    pub(super) access: Option<Access>,
 }
 
 /// A journal on disk and its lock.
@@ -134,10 +138,18 @@ impl Journal {
             move |source| ProtectError::Io { step, path, source }
         };
         let names: Vec<u64> = record.entries.iter().map(|kept| kept.state.names().0).collect();
+        let access: Vec<&Option<Access>> = record.entries.iter().map(|kept| &kept.access).collect();
         let broken = |_| ProtectError::Journal(path.clone());
         let bytes = postcard::to_extend(record, MAGIC.to_vec()).map_err(broken)?;
         let bytes = postcard::to_extend(
-            &(&record.modes, names, &record.born, &record.names, &record.program),
+            &(
+                &record.modes,
+                names,
+                &record.born,
+                &record.names,
+                &record.program,
+                access,
+            ),
             bytes,
         )
         .map_err(broken)?;
@@ -318,7 +330,14 @@ fn read(file: &mut File, path: &Path) -> Result<Record, ProtectError> {
                 let (born, added) = postcard::take_from_bytes(added).map_err(|_| broken())?;
                 record.born = born;
                 if !added.is_empty() {
-                    (record.names, record.program) = postcard::from_bytes(added).map_err(|_| broken())?;
+                    let (config, added) = postcard::take_from_bytes(added).map_err(|_| broken())?;
+                    (record.names, record.program) = config;
+                    if !added.is_empty() {
+                        let had: Vec<Option<Access>> = postcard::from_bytes(added).map_err(|_| broken())?;
+                        for (kept, had) in record.entries.iter_mut().zip(had) {
+                            kept.access = had;
+                        }
+                    }
                 }
             }
             for (kept, had) in record.entries.iter_mut().zip(all) {

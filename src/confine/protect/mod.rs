@@ -25,11 +25,12 @@
 //! was given another name (a hard link) is written anew, as what it holds: the other name then leads elsewhere.
 //!
 //! Bounds: a protected file has at most `MAX_FILE` bytes and all together `MAX_TOTAL`; above that the
-//! snapshot fails and the command may not start. Owner, access lists and extended attributes are not kept.
+//! snapshot fails and the command may not start. Group and access lists are put back (`access`); owner and other extended attributes are not kept.
 //! What a protected symlink points to in a root is protected too (`links`), and what a file of a tool names to be run (`named`);
 //! `search` looks until nothing new is found. Names are `patterns`, compared without regard to ASCII case. The `program` of the
 //! session itself is put back from a copy where it lies in a root.
 
+mod access;
 mod appeared;
 mod at;
 mod change;

@@ -6,6 +6,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use super::access::Access;
 use super::appeared::{self, Appeared};
 use super::at::Identity;
 use super::covers::Covers;
@@ -355,7 +356,12 @@ pub(super) fn keep(roots: &[Root], sight: &Sight) -> Result<Vec<Kept>, ProtectEr
         if found.role == Role::Unlisted {
             unlisted = unlisted.saturating_sub(state.length());
         }
+        let access = match &state {
+            State::File { .. } | State::Directory { .. } => Access::of(root, &found.path)?,
+            State::Symlink { .. } | State::Special { .. } | State::Left => None,
+        };
         kept.push(Kept {
+            access,
             root: found.root,
             path: found.path,
             role: found.role,

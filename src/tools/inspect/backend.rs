@@ -9,9 +9,9 @@ use crate::backend::host::{Begun, Host, Maker};
 use crate::backend::landlock::rights::{OLDEST_ABI, RESOLVE_UNIX_ABI};
 use crate::backend::seatbelt::{self, SeatbeltPlan};
 use crate::backend::seccomp::Attempts;
-use crate::backend::status::{ClauseStatus, Refusal, Status, protected};
+use crate::backend::status::{ClauseStatus, Refusal, Status};
 use crate::backend::survey::Survey;
-use crate::backend::{Plan, Regime, namespaces};
+use crate::backend::{Plan, Regime, namespaces, protected};
 use crate::confine::send_thread_off;
 use crate::policy::{AbsPath, Access, BackendChoice, Operation, Policy, Right, Root, Scope, Target};
 use crate::profile::{FileReach, Profile, Reach};
@@ -296,7 +296,7 @@ fn protected_in(policy: &Policy, backend: Backend) -> Result<Vec<ClauseStatus>, 
         residuals,
         ..
     } = policy;
-    protected(protect, *protect_fallback, *residuals, backend.regime())
+    protected::protected(protect, *protect_fallback, *residuals, backend.regime())
 }
 
 /// What a backend makes of a profile, checked against it.

@@ -37,7 +37,7 @@ fn what_could_not_be_held_stays_denied(world: &Fixture) {
     // It could be made anew in a directory that is written: no mount covers what is not there.
     let config = config(
         world,
-        "    project: {root: ./workspace, mode: ro, deny: [secret.txt]}\n",
+        "    project: {root: ./workspace, mode: ro, deny: [secret.txt]}\n  deny_fallback: refuse\n",
     );
     let before = text(&config);
     let learned = learn(world, &config, &["--yes"], "touch sub/new");
