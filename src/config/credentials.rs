@@ -98,7 +98,9 @@ pub(crate) fn deny(
                 continue;
             }
             // Where it leads, it is to be denied as well.
-            let Ok((path, _)) = denies::resolve(&there, looks) else {
+            // One whose way cannot be followed is denied under its own name.
+            let led = denies::resolve(&there, looks).map(|(path, _)| path);
+            let Ok(path) = led.or_else(|_| AbsPath::new(&there)) else {
                 continue;
             };
             let speaker = roots

@@ -4,6 +4,7 @@
 #[cfg(test)]
 mod tests {
     use std::fs;
+    use std::os::unix::fs::symlink;
     use std::path::{Path, PathBuf};
 
     use crate::common::{Fixture, Run, SECRET, in_both_regimes};
@@ -111,6 +112,8 @@ mod tests {
     fn flags_give_a_home_directory_without_what_is_private_in_it(world: &Fixture) {
         world.write(world.home().join("notes"), "plain\n");
         let home = world.home();
+        // A link that leads nowhere is denied under its own name.
+        symlink(".kube", home.join(".kube")).unwrap();
         let place = home.to_str().unwrap();
         let above = home.parent().unwrap().to_str().unwrap();
         for root in [place, above] {
@@ -129,7 +132,8 @@ mod tests {
                 world.stockade(&args).output()
             };
             let denied = run(&format!("cat {place}/.ssh/id_ed25519"));
-            assert!(denied.err().contains("is denied there"), "{}", denied.err());
+            let told = denied.err();
+            assert!(told.contains("is denied there") && told.contains(".kube"), "{told}");
             denied.assert_denied();
             assert_eq!(run(&format!("cat {place}/notes")).ok(), "plain\n");
         }

@@ -1,7 +1,8 @@
 //! What is permitted where a config admits new names of a pattern.
 //!
-//! The reader holds what exists, and what nobody looked at, against the whole profile. What is not there, in a directory that
-//! was listed, it holds against the profile without these patterns; a symlink has no content, and what it leads to is another name.
+//! The reader checks existing paths, and paths that nobody looked at, against the whole profile. It checks two kinds of paths
+//! against the profile without these patterns: names that are absent from a directory that was listed, and symlinks, which have
+//! no content of their own.
 
 use super::own::WithOwn;
 use crate::backend::survey::{Kind, Survey};
