@@ -6,13 +6,14 @@
 //! which an attribute change cannot be held against, so it gives none (`stricter`); for the same
 //! reason a deny with exceptions takes all.
 
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
 
 use serde::{Deserialize, Serialize};
 
 use crate::policy::path::PathError;
-use crate::policy::{AbsPath, Access, Deny, Grant, Operation, Pattern, Right, Scope, Target};
+use crate::policy::{AbsPath, Access, Deny, Ending, Grant, Operation, Pattern, Right, Scope, Target};
 use crate::profile::index::Index;
 use crate::profile::{FileReach, Landmarks, Reach};
 
@@ -48,6 +49,15 @@ pub enum Writable {
 pub enum Denied {
     /// The path and everything below it.
     Tree(OsString),
+    /// The path and everything below it as far as the places where it ends.
+    Around {
+        /// The path.
+        at: OsString,
+        /// It ends at these, with everything below them.
+        trees: Vec<OsString>,
+        /// It leaves out these very paths.
+        files: Vec<OsString>,
+    },
     /// Every entry of that name below `root`, at any depth, with everything below it.
     Name {
         /// Where the name is forbidden.
@@ -118,10 +128,7 @@ impl FileReach for AttributePlan {
             Writable::Private { except, .. } => Some(except.as_slice()),
         });
         let excepted = by_place(excepts.unwrap_or_default(), |at| at);
-        let denied = by_place(&self.denied, |place| {
-            let (Denied::Tree(at) | Denied::Name { root: at, .. } | Denied::Suffix { root: at, .. }) = place;
-            at
-        });
+        let denied = by_place(&self.denied, |place| place.at());
         Box::new(move |path| {
             let covers = |place: &Writable| match place {
                 Writable::File(_) | Writable::Tree(_) => place.covers(path),
@@ -208,7 +215,44 @@ impl Writable {
 
 impl Denied {
     fn of(deny: &Deny) -> Option<Self> {
-        deny.rights.has(Right::Write).then(|| Self::whole(deny))
+        if !deny.rights.has(Right::Write) {
+            return None;
+        }
+        match &deny.target {
+            Target::Path(path) if !deny.ends.is_empty() => Some(Self::around(path, &deny.ends)),
+            Target::Path(_) | Target::Pattern { .. } => Some(Self::whole(deny)),
+        }
+    }
+
+    fn around(path: &AbsPath, ends: &BTreeSet<Ending>) -> Self {
+        let bytes = |path: &AbsPath| path.as_path().as_os_str().to_owned();
+        let (mut trees, mut files) = (Vec::new(), Vec::new());
+        for end in ends {
+            match end {
+                Ending::Tree(path) => trees.push(bytes(path)),
+                Ending::File(path) => files.push(bytes(path)),
+            }
+        }
+        let at = bytes(path);
+        Self::Around { at, trees, files }
+    }
+
+    const fn at(&self) -> &OsString {
+        let (Self::Tree(at) | Self::Around { at, .. } | Self::Name { root: at, .. } | Self::Suffix { root: at, .. }) =
+            self;
+        at
+    }
+
+    /// Where it ends. What is no absolute path is left out, so it ends nowhere more.
+    fn ends(&self) -> impl Iterator<Item = Ending> {
+        let (trees, files) = match self {
+            Self::Around { trees, files, .. } => (trees.as_slice(), files.as_slice()),
+            Self::Tree(_) | Self::Name { .. } | Self::Suffix { .. } => (&[][..], &[][..]),
+        };
+        let path = |end: &OsString| AbsPath::new(end).ok();
+        let trees = trees.iter().filter_map(move |end| path(end).map(Ending::Tree));
+        let files = files.iter().filter_map(move |end| path(end).map(Ending::File));
+        trees.chain(files)
     }
 
     /// All that a deny speaks of.
@@ -229,6 +273,7 @@ impl Denied {
     }
 
     fn landmark(&self, landmarks: &mut Landmarks<'_>) {
+        self.ends().for_each(|end| landmarks.owned(end.path().clone()));
         match self.target() {
             Ok(Target::Path(path)) => landmarks.owned(path),
             Ok(Target::Pattern { root, pattern }) => landmarks.pattern(&root, &pattern),
@@ -238,12 +283,13 @@ impl Denied {
 
     /// A place that is no absolute path covers everything.
     fn covers(&self, path: &AbsPath) -> bool {
-        self.target().map_or(true, |target| target.covers(path))
+        let ended = || self.ends().any(|end| end.spares(path));
+        self.target().map_or(true, |target| target.covers(path) && !ended())
     }
 
     fn target(&self) -> Result<Target, PathError> {
         match self {
-            Self::Tree(at) => AbsPath::new(at).map(Target::Path),
+            Self::Tree(at) | Self::Around { at, .. } => AbsPath::new(at).map(Target::Path),
             Self::Name { root, name } => AbsPath::new(root).map(|root| Target::Pattern {
                 root,
                 pattern: Pattern::Name(name.clone()),

@@ -1,5 +1,6 @@
 //! `deny:` entries of a root.
 
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::path::Path;
 
@@ -54,6 +55,7 @@ pub(crate) fn draft(
             rights: Rights::ALL,
             except: None,
             beyond: None,
+            ends: BTreeSet::new(),
             origin: layer.source.origin(entry.at),
         },
         entry: entry.clone(),

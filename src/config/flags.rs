@@ -13,7 +13,6 @@ use super::looks::Looks;
 use super::mounts::Mounted;
 use super::paths;
 use super::trust;
-use super::warnings;
 use crate::policy::path::display;
 use crate::policy::{AbsPath, Demand, Deny, Network, Origin, ProtectFallback, Rights, Root, Scope, ShellRule};
 
@@ -96,7 +95,6 @@ pub fn from_flags(flags: &FlagPolicy, cwd: &Path, context: &Context) -> Result<L
         ));
     }
     let mut loaded = load::preset_below("system", &cwd, &writable, context)?;
-    loaded.warnings.extend(warnings::lost_again(&roots, |_| None));
     let base = &loaded.policy.base;
     let private = credentials::deny(&mut roots, base, context, &Looks::default(), |_| None);
     loaded.warnings.extend(private);

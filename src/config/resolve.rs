@@ -99,7 +99,6 @@ pub(crate) fn resolve(layers: &Layers, context: &Context) -> Result<Resolved, Bo
     }
     let asking: Vec<&ShellRule> = rules.iter().chain([&default_rule]).collect();
     found.extend(warnings::switched_off(layers, &tools, &finished, &asking));
-    found.extend(warnings::lost_again(&finished, |origin| layers.place_of(origin)));
     found.extend(warnings::unprotected_config(layers, &writable));
     found.extend(hosts::twice(layers));
     let policy = Policy {

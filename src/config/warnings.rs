@@ -1,13 +1,11 @@
 //! Lines that stand, and may not mean what their writer thinks.
 
-use std::collections::{BTreeMap, HashMap};
-use std::path::Path;
+use std::collections::BTreeMap;
 
 use super::error::Diagnostic;
 use super::layers::Layers;
 use super::resolve::sandbox;
 use super::scalar::RawProtect;
-use super::source::Place;
 use super::tools::CustomTool;
 use super::words::RawProtectWord;
 use crate::policy::{AbsPath, Demand, HostAccess, Network, Origin, Policy, Rights, Root, ShellRule, ToolRule};
@@ -103,45 +101,6 @@ fn overridden(layers: &Layers, tool: &str, rule: &ToolRule, what: &str, origin: 
         };
     }
     warning
-}
-
-/// A root gets back nothing that a root around it has taken from one further out: a profile holds
-/// the taking as a deny, and a deny always wins.
-pub(crate) fn lost_again(roots: &[Root], place_of: impl Fn(&Origin) -> Option<Place>) -> Vec<Diagnostic> {
-    let mut found = Vec::new();
-    let by_path: HashMap<&Path, &Root> = roots.iter().map(|root| (root.path.as_path(), root)).collect();
-    for inner in roots {
-        // From the innermost outwards, so turned round: outer roots come first.
-        let above = inner.path.as_path().ancestors().skip(1);
-        let mut around: Vec<&Root> = above.filter_map(|path| by_path.get(path).copied()).collect();
-        around.reverse();
-        let taken = around.iter().enumerate().find_map(|(at, middle)| {
-            let outer = around[..at]
-                .iter()
-                .find(|outer| !outer.rights.without(middle.rights).and(inner.rights).is_empty())?;
-            Some((outer, middle, outer.rights.without(middle.rights).and(inner.rights)))
-        });
-        let Some((outer, middle, lost)) = taken else {
-            continue;
-        };
-        let told = format!(
-            "commands get no {lost} in root `{}` ({}): root `{}` ({}) around it takes that from root `{}`",
-            inner.name, inner.origin, middle.name, middle.origin, outer.name
-        );
-        let mut warning = Diagnostic::warning(told);
-        for (root, label) in [
-            (inner, "gives less than it says"),
-            (middle, "takes it from everything below"),
-        ] {
-            warning = match (place_of(&root.origin), &warning.place) {
-                (Some(place), None) => warning.at(place, label),
-                (Some(place), Some(_)) => warning.and(place, label),
-                (None, _) => warning,
-            };
-        }
-        found.push(*warning.hint("name narrower roots, so that none of them lies between"));
-    }
-    found
 }
 
 /// Without protection the agent may write the config it runs under: it would speak at the next start.

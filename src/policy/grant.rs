@@ -1,5 +1,6 @@
 //! Grants and denies: the clauses of the file-system part.
 
+use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::os::unix::ffi::OsStrExt;
@@ -177,8 +178,54 @@ pub struct Deny {
     pub except: Option<SuffixSet>,
     /// If present, only writes that would make a file larger than this are forbidden.
     pub beyond: Option<u64>,
+    /// Where it ends: at roots inside its own, which speak for themselves.
+    pub ends: BTreeSet<Ending>,
     /// Where it was written.
     pub origin: Origin,
+}
+
+/// A place where a [`Deny`] ends.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Ending {
+    /// A path and everything below it.
+    Tree(AbsPath),
+    /// This very path.
+    File(AbsPath),
+}
+
+impl Ending {
+    /// Where it is.
+    pub const fn path(&self) -> &AbsPath {
+        match self {
+            Self::Tree(path) | Self::File(path) => path,
+        }
+    }
+
+    /// Whether `path` lies in it.
+    pub fn spares(&self, path: &AbsPath) -> bool {
+        match self {
+            Self::Tree(at) => path.is_within(at),
+            Self::File(at) => path == at,
+        }
+    }
+
+    /// Whether `path` and everything below it lies in it.
+    pub fn spares_tree(&self, path: &AbsPath) -> bool {
+        match self {
+            Self::Tree(at) => path.is_within(at),
+            Self::File(_) => false,
+        }
+    }
+
+    /// Whether all of `other` lies in it.
+    pub fn holds(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Tree(_), Self::Tree(inner) | Self::File(inner)) | (Self::File(_), Self::File(inner)) => {
+                self.spares(inner)
+            }
+            (Self::File(_), Self::Tree(_)) => false,
+        }
+    }
 }
 
 /// What a [`Deny`] forbids.
@@ -223,7 +270,10 @@ impl fmt::Display for Deny {
         if let Some(except) = &self.except {
             write!(f, " but {except}")?;
         }
-        self.beyond.map_or(Ok(()), |bytes| write!(f, " beyond {bytes} bytes"))
+        self.beyond.map_or(Ok(()), |bytes| write!(f, " beyond {bytes} bytes"))?;
+        self.ends
+            .iter()
+            .try_for_each(|end| write!(f, ", outside {}", end.path()))
     }
 }
 
@@ -235,13 +285,34 @@ impl Deny {
             rights,
             except: None,
             beyond: None,
+            ends: BTreeSet::new(),
             origin,
         }
     }
 
+    /// Whether `path` is meant: the target covers it, and the clause does not end above it.
+    pub fn covers(&self, path: &AbsPath) -> bool {
+        self.target.covers(path) && !self.spares(path)
+    }
+
+    /// Whether the clause ends at `path` or above it.
+    pub fn spares(&self, path: &AbsPath) -> bool {
+        self.ends.iter().any(|end| end.spares(path))
+    }
+
+    /// Whether the clause reaches neither `path` nor anything below it, because it ends above.
+    pub fn spares_tree(&self, path: &AbsPath) -> bool {
+        self.ends.iter().any(|end| end.spares_tree(path))
+    }
+
+    /// Whether the clause ends somewhere at `path` or below it.
+    pub fn ends_within(&self, path: &AbsPath) -> bool {
+        self.ends.iter().any(|end| end.path().is_within(path))
+    }
+
     /// What this clause leaves of `operation` on `path`: all of it, where it does not reach.
     pub fn leaves(&self, operation: Operation, path: &AbsPath) -> Access {
-        if !self.rights.has(operation.right()) || !self.target.covers(path) {
+        if !self.rights.has(operation.right()) || !self.covers(path) {
             return Access::Full;
         }
         if let Some(except) = &self.except

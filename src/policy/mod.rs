@@ -34,7 +34,7 @@ pub use ceiling::{Ceiling, Ceilings, Cut, Lines, Lost};
 pub use channel::{Channel, Channels};
 pub use decision::{Demand, Mode, Requirement};
 pub use environment::{EnvRule, Environment, VarName};
-pub use grant::{Access, Deny, Grant, Origin, Pattern, Scope, Target};
+pub use grant::{Access, Deny, Ending, Grant, Origin, Pattern, Scope, Target};
 pub use hosts::{Host, HostAccess, HostList, HostName, HostPattern, HostRule, HostWitness, PatternError, Place, Ports};
 pub use limits::Limits;
 pub use name_pattern::{NameChanges, NamePattern, NamePatternError};

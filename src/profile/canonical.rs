@@ -5,7 +5,7 @@
 
 use super::Profile;
 use super::index::Index;
-use crate::policy::{AbsPath, Deny, Grant, Rights, Scope, Suffix, SuffixSet, Target};
+use crate::policy::{AbsPath, Deny, Ending, Grant, Rights, Scope, Suffix, SuffixSet, Target};
 
 impl Profile {
     /// The same reach without idle clauses: rights that a plain deny takes are not granted, nothing
@@ -20,11 +20,11 @@ impl Profile {
         );
 
         let plain = |deny: &&Deny| deny.except.is_none() && deny.beyond.is_none();
-        let placed: Index<'_, Rights> = self
+        let placed: Index<'_, &Deny> = self
             .denies
             .iter()
             .filter(plain)
-            .filter_map(|deny| deny_path(deny).map(|path| (path, deny.rights)))
+            .filter_map(|deny| deny_path(deny).map(|path| (path, deny)))
             .collect();
         // A deny by path may have been made idle by one of these; it took rights all the same.
         let patterns: Vec<&Deny> = self
@@ -35,11 +35,11 @@ impl Profile {
             .collect();
         let grants = std::mem::take(&mut self.grants);
         let left = grants.into_iter().filter_map(|grant| {
-            let by_path = placed.above(&grant.path).copied();
-            let by_pattern = patterns.iter().filter(|deny| deny.target.covers(&grant.path));
+            let by_path = placed.above(&grant.path).filter(|deny| takes_whole(deny, &grant.path));
+            let by_pattern = patterns.iter().filter(|deny| takes_whole(deny, &grant.path));
             let taken = by_path
-                .chain(by_pattern.map(|deny| deny.rights))
-                .fold(Rights::NONE, |all, rights| all | rights);
+                .chain(by_pattern)
+                .fold(Rights::NONE, |all, deny| all | deny.rights);
             tidy_grant(Grant {
                 rights: grant.rights.without(taken),
                 ..grant
@@ -103,7 +103,25 @@ fn tidy_deny(mut deny: Deny) -> Option<Deny> {
     if deny.beyond.is_some() {
         deny.rights = deny.rights.and(Rights::WRITE);
     }
+    if deny.spares_tree(at(&deny)) {
+        return None;
+    }
+    let ends = std::mem::take(&mut deny.ends);
+    let idle = |end: &Ending| ends.iter().any(|other| other != end && other.holds(end));
+    let inside = ends.iter().filter(|end| end.path().is_within(at(&deny)) && !idle(end));
+    deny.ends = inside.cloned().collect();
     (!deny.rights.is_empty()).then_some(deny)
+}
+
+/// Whether the deny holds at the path and everywhere below it.
+fn takes_whole(deny: &Deny, path: &AbsPath) -> bool {
+    deny.covers(path) && !deny.ends_within(path)
+}
+
+const fn at(deny: &Deny) -> &AbsPath {
+    match &deny.target {
+        Target::Path(path) | Target::Pattern { root: path, .. } => path,
+    }
 }
 
 fn deny_path(deny: &Deny) -> Option<&AbsPath> {
@@ -148,6 +166,11 @@ fn deny_within(a: &Deny, b: &Deny) -> bool {
         (Target::Pattern { root, .. }, Target::Path(path)) => root.is_within(path),
         (Target::Path(path), Target::Pattern { .. }) => b.target.covers(path),
     };
+    // Where `b` ends, `a` must end too, or not reach at all.
+    let ends = b.ends.iter().all(|end| {
+        let apart = !end.path().is_within(at(a)) && !end.spares_tree(at(a));
+        apart || a.ends.iter().any(|earlier| earlier.holds(end))
+    });
     // What `b` excepts, `a` must except too.
     let names = match (&a.except, &b.except) {
         (_, None) => true,
@@ -157,7 +180,7 @@ fn deny_within(a: &Deny, b: &Deny) -> bool {
     let size = b
         .beyond
         .is_none_or(|least| a.beyond.is_some_and(|bytes| least <= bytes));
-    target && names && size && b.rights.contains(a.rights)
+    target && ends && names && size && b.rights.contains(a.rights)
 }
 
 /// The clauses that no other makes idle; of equal ones the smallest. Clauses without a path are

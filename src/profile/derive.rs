@@ -1,9 +1,9 @@
 //! Policy and call → profile.
 //!
 //! In a policy the most specific root speaks; in a profile deny wins. So a nested root becomes a
-//! grant of its own and a deny of whatever the clauses around it would give beyond it. A deny cuts
-//! everything below, so a third root inside the second gets back no right that the second lost to
-//! the first: the profile is stricter there, never weaker.
+//! grant of its own and a deny of whatever the clauses around it would give beyond it. Such a deny ends at
+//! the roots inside that give some of it again. What may not be read is hidden whole, with the roots in
+//! it: the profile is stricter there, never weaker.
 //!
 //! Two rules make the result monotone in what was asked. Grants only shrink when less was asked;
 //! and what a nested root must cut is judged by what the clauses around it give *at most*, not by
@@ -16,7 +16,7 @@ use super::canonical;
 use super::index::Index;
 use super::intersect;
 use crate::policy::{
-    AbsPath, BasePath, Demand, Deny, Grant, Identity, Network, Origin, Policy, Right, Rights, Root, Scope, Target,
+    AbsPath, BasePath, Demand, Deny, Ending, Grant, Identity, Network, Origin, Policy, Right, Rights, Root, Scope,
 };
 
 /// What a person, session memory or `approve_all` said yes to.
@@ -165,20 +165,31 @@ pub(super) fn own(policy: &Policy, call: &Call) -> Profile {
         .chain(bases.iter().map(|base| (&base.grant, None)))
         .map(|(grant, root)| (&grant.path, (grant, root)))
         .collect();
-    let mut cuts: Index<'_, Rights> = Index::default();
-    for (grant, root) in full.iter().zip(&roots) {
+    let mut cuts: Index<'_, Deny> = Index::default();
+    for (number, (grant, root)) in full.iter().zip(&roots).enumerate() {
         let left = Grant {
             rights: call.leaves(root),
             ..grant.clone()
         };
-        let already = cuts.above(&root.path).fold(Rights::NONE, |all, cut| all | *cut);
+        let around_it = cuts.above(&root.path).filter(|cut| cut.covers(&root.path));
+        let already = around_it.fold(Rights::NONE, |all, cut| all | cut.rights);
         let others = around.above(&root.path);
         let outer = others.filter(|(_, whose)| whose.is_none_or(|whose| !std::ptr::eq(whose, *root)));
         let cut = Cut::between(&left, outer.map(|(grant, _)| *grant), already);
-        if !cut.plain.is_empty() {
-            cuts.insert(&root.path, cut.plain);
+        let inside = full[number + 1..]
+            .iter()
+            .take_while(|inner| inner.path.is_within(&root.path));
+        let denies = cut.denies(
+            &left,
+            &inside.filter(|inner| inner.path != root.path).collect::<Vec<_>>(),
+        );
+        for plain in denies
+            .iter()
+            .filter(|deny| deny.except.is_none() && deny.beyond.is_none())
+        {
+            cuts.insert(&root.path, plain.clone());
         }
-        draft.denies.extend(cut.denies(&left));
+        draft.denies.extend(denies);
         draft.denies.extend(root.denies.iter().cloned());
         draft.grant(&root.path, left, root.identity);
     }
@@ -274,17 +285,17 @@ impl Cut {
         cut
     }
 
-    fn denies(&self, root: &Grant) -> Vec<Deny> {
-        let at = || Target::Path(root.path.clone());
-        let deny = |rights| Deny {
-            target: at(),
-            rights,
-            except: None,
-            beyond: None,
-            origin: root.origin.clone(),
+    /// The denies at a root, given the roots `inside` it.
+    fn denies(&self, root: &Grant, inside: &[&Grant]) -> Vec<Deny> {
+        let deny = |rights: Rights| Deny {
+            ends: ends(rights, inside),
+            ..Deny::tree(root.path.clone(), rights, root.origin.clone())
         };
         let mut denies = Vec::new();
-        if !self.plain.is_empty() {
+        // What may not be read is hidden by one cover, and nothing shows below that.
+        if self.plain.has(Right::Read) {
+            denies.push(Deny::tree(root.path.clone(), self.plain, root.origin.clone()));
+        } else if !self.plain.is_empty() {
             denies.push(deny(self.plain));
         }
         if !self.by_name.is_empty() {
@@ -301,4 +312,21 @@ impl Cut {
         }
         denies
     }
+}
+
+/// The outermost of the roots that give some of the rights themselves.
+fn ends(rights: Rights, inside: &[&Grant]) -> BTreeSet<Ending> {
+    let mut ends: BTreeSet<Ending> = BTreeSet::new();
+    for root in inside.iter().filter(|root| !root.rights.and(rights).is_empty()) {
+        let end = match root.scope {
+            Scope::Tree => Ending::Tree(root.path.clone()),
+            Scope::File => Ending::File(root.path.clone()),
+            Scope::Names => continue,
+        };
+        // Outer ones come first.
+        if !ends.iter().any(|outer| outer.holds(&end)) {
+            ends.insert(end);
+        }
+    }
+    ends
 }

@@ -302,6 +302,7 @@ fn mark<'a>(landmarks: &mut Landmarks<'a>, path: &'a AbsPath, suffixes: Option<&
 
 fn mark_deny<'a>(landmarks: &mut Landmarks<'a>, deny: &'a Deny) {
     mark(landmarks, where_it_holds(deny), deny.except.as_ref());
+    deny.ends.iter().for_each(|end| landmarks.path(end.path()));
     if let Target::Pattern { root, pattern } = &deny.target {
         landmarks.pattern(root, pattern);
     }

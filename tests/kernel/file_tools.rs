@@ -23,6 +23,7 @@ mod tests {
         a_protected_name_is_not_written [];
         an_edit_keeps_the_mode_the_line_ends_and_other_names_of_the_file [];
         an_edit_that_does_not_match_says_what_is_nearest_and_changes_nothing [];
+        a_path_of_another_spelling_is_named_where_it_may_be_listed [];
         a_patch_of_several_files_is_applied_whole_or_not_at_all [];
         pipes_devices_and_directories_are_no_files [];
         files_are_moved_and_deleted_and_roots_are_not [];
@@ -379,6 +380,36 @@ shell: {default: {allowed: true, approval: none}}
             ],
         );
         assert_eq!(tools.text("work/a.rs"), "fn main() {\n\tlet x = 1;\n\tlet x = 1;\n}\n");
+    }
+
+    fn a_path_of_another_spelling_is_named_where_it_may_be_listed(world: &Fixture) {
+        let tools = Tools::new(world, CONFIG);
+        for directory in ["work", "outside"] {
+            world.write(format!("{directory}/cafe\u{301}/Note.md"), "there\n");
+        }
+        let asked = "caf\u{e9}/note.md";
+        let there = world.workspace().join("work/cafe\u{301}/Note.md");
+        let edits = json!([{"old": "a", "new": "b"}]);
+        let work = format!("work/{asked}");
+        tools.refused(
+            "failed",
+            &[
+                ("read_file", json!({"path": work}), there.to_str().unwrap()),
+                (
+                    "edit_file",
+                    json!({"path": work, "edits": edits}),
+                    there.to_str().unwrap(),
+                ),
+                ("list_files", json!({"path": "work/caf\u{e9}"}), "cafe\u{301} does"),
+                ("read_file", json!({"path": "work/other"}), "does not exist"),
+            ],
+        );
+        let outside = json!({"path": format!("outside/{asked}")});
+        let answer = tools.call("read_file", outside);
+        assert!(!answer.to_string().contains("Note.md"), "{answer}");
+        // What is to be made is made as it is spelled.
+        tools.done("write_file", json!({"path": work, "content": "new\n"}));
+        assert_eq!(tools.text(&work), "new\n");
     }
 
     fn a_patch_of_several_files_is_applied_whole_or_not_at_all(world: &Fixture) {

@@ -42,6 +42,8 @@ mod limits;
 #[cfg(test)]
 mod namespaces;
 #[cfg(test)]
+mod nested_roots;
+#[cfg(test)]
 mod older_landlock;
 #[cfg(test)]
 mod own_mounts;

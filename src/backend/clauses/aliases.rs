@@ -31,7 +31,7 @@ pub(in crate::backend) fn refuse_aliases(
 pub(in crate::backend) struct Granted<'a> {
     placed: Index<'a, &'a Grant>,
     below: Beneath<'a, Rights>,
-    plain: Index<'a, Rights>,
+    plain: Index<'a, &'a Deny>,
 }
 
 impl<'a> Granted<'a> {
@@ -48,7 +48,7 @@ impl<'a> Granted<'a> {
         }
         let plain = |deny: &&Deny| deny.except.is_none() && deny.beyond.is_none();
         let path = |deny: &'a Deny| match &deny.target {
-            Target::Path(path) => Some((path, deny.rights)),
+            Target::Path(path) => Some((path, deny)),
             Target::Pattern { .. } => None,
         };
         Self {
@@ -59,12 +59,20 @@ impl<'a> Granted<'a> {
     }
 
     pub(in crate::backend) fn near(&self, rights: Rights, path: &AbsPath) -> bool {
-        let taken = self.plain.above(path).fold(Rights::NONE, |all, rights| all | *rights);
+        let (mut taken, mut taken_below) = (Rights::NONE, Rights::NONE);
+        for deny in self.plain.above(path).filter(|deny| deny.covers(path)) {
+            taken = taken | deny.rights;
+            if !deny.ends_within(path) {
+                taken_below = taken_below | deny.rights;
+            }
+        }
         let above = self
             .placed
             .above(path)
             .fold(Rights::NONE, |all, grant| all | grant.rights);
         let below = self.below.of(path).copied().unwrap_or_default();
-        !(above | below).and(rights).without(taken).is_empty()
+        !(above.without(taken) | below.without(taken_below))
+            .and(rights)
+            .is_empty()
     }
 }

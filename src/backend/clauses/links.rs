@@ -56,6 +56,13 @@ impl<'a> Links<'a> {
         }
     }
 
+    /// Whether a deny ends at the directory or above it and no other holds there.
+    fn is_ended(&self, directory: &AbsPath) -> bool {
+        let denies = &self.profile.denies;
+        let ends = denies.iter().any(|deny| deny.spares_tree(directory));
+        ends && !denies.iter().any(|deny| deny.covers(directory))
+    }
+
     /// The same for every file below a denied directory.
     pub(in crate::backend) fn refuse_below(
         &mut self,
@@ -65,7 +72,7 @@ impl<'a> Links<'a> {
         let operations = [operation].into_iter().collect();
         let mut todo = vec![directory.clone()];
         while let Some(path) = todo.pop() {
-            if !self.seen.insert((path.clone(), operation)) {
+            if self.is_ended(&path) || !self.seen.insert((path.clone(), operation)) {
                 continue;
             }
             for (child, node) in self.survey.children(&path).map_err(Refusal::NotSurveyed)? {

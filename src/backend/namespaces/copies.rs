@@ -58,7 +58,7 @@ impl PrivateCopy {
     fn is_of_one_piece(&self, profile: &Profile, open: &[&Deny], survey: &Survey) -> bool {
         let touches = |path: &AbsPath| path.is_within(&self.path);
         let denied = profile.denies.iter().any(|deny| match &deny.target {
-            Target::Path(path) => touches(path) || self.path.is_within(path),
+            Target::Path(path) => touches(path) || deny.covers(&self.path),
             Target::Pattern { root, .. } if !open.contains(&deny) => touches(root) || self.path.is_within(root),
             Target::Pattern { .. } => false,
         });

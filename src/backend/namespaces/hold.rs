@@ -5,6 +5,7 @@
 //! held for those that exist, where the config admits the others. All else is left to the layer inside, which refuses it or
 //! decomposes it.
 
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::matches::{NewNames, is_coverable, matching};
@@ -13,7 +14,7 @@ use crate::backend::clauses::aliases::Granted;
 use crate::backend::clauses::obstacles::at;
 use crate::backend::status::Refusal;
 use crate::backend::survey::{Kind, Node, Survey};
-use crate::policy::{AbsPath, Deny, Grant, Pattern, Right, Rights, Scope, Target};
+use crate::policy::{AbsPath, Deny, Ending, Grant, Pattern, Right, Rights, Scope, Target};
 use crate::profile::Profile;
 use crate::profile::index::Index;
 
@@ -26,10 +27,28 @@ pub(super) enum Cover {
     Mask,
 }
 
+/// A cover, and where it ends: a root inside speaks for itself.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Covered {
+    cover: Cover,
+    ends: BTreeSet<Ending>,
+}
+
+impl Covered {
+    /// What it takes at a path within it.
+    pub(super) fn over(&self, path: &AbsPath, kind: Kind) -> Option<Cover> {
+        let ended = self.ends.iter().any(|end| match kind {
+            Kind::Directory => end.spares_tree(path),
+            Kind::File | Kind::Device | Kind::Fifo | Kind::Socket | Kind::Symlink => end.spares(path),
+        });
+        (!ended).then_some(self.cover)
+    }
+}
+
 /// What becomes of the denies.
 pub(super) struct Held {
     /// Where mounts take something, and what; all of it exists.
-    pub(super) covers: BTreeMap<AbsPath, Cover>,
+    pub(super) covers: BTreeMap<AbsPath, Covered>,
     /// What the layer inside must hold.
     pub(super) left: Vec<Deny>,
     /// Patterns that are held for the names that exist, and not for those that may appear.
@@ -94,12 +113,20 @@ impl Held {
     fn place(&mut self, deny: &Deny, path: &AbsPath, granted: &Granted<'_>) {
         let rights = rights_of(deny);
         // Where the denies leave nothing, nothing is shown.
-        if rights.has(Right::Read) || !granted.near(Rights::ALL, path) {
+        if !granted.near(Rights::ALL, path) {
             self.cover(path.clone(), Cover::Mask);
             return;
         }
+        if rights.has(Right::Read) {
+            if deny.ends.is_empty() {
+                self.cover(path.clone(), Cover::Mask);
+            } else {
+                self.left.push(deny.clone());
+            }
+            return;
+        }
         if rights.has(Right::Write) {
-            self.cover(path.clone(), Cover::ReadOnly);
+            self.cover_as_far(path.clone(), Cover::ReadOnly, &deny.ends);
         }
         if *path == AbsPath::root() {
             // The regime's own mounts lie on top of one of `/`, and can be written.
@@ -166,8 +193,22 @@ impl Held {
     }
 
     fn cover(&mut self, path: AbsPath, cover: Cover) {
-        let known = self.covers.entry(path).or_insert(cover);
-        *known = (*known).max(cover);
+        self.cover_as_far(path, cover, &BTreeSet::new());
+    }
+
+    /// Covers a path. Of two covers at one path the stronger holds, and it ends where both do.
+    fn cover_as_far(&mut self, path: AbsPath, cover: Cover, ends: &BTreeSet<Ending>) {
+        match self.covers.entry(path) {
+            Entry::Vacant(new) => {
+                let ends = ends.clone();
+                new.insert(Covered { cover, ends });
+            }
+            Entry::Occupied(mut known) => {
+                let known = known.get_mut();
+                known.cover = known.cover.max(cover);
+                known.ends.retain(|end| ends.contains(end));
+            }
+        }
     }
 }
 
@@ -182,6 +223,8 @@ fn why_left(deny: &Deny) -> &'static str {
         "a mount cannot leave out files by their suffix"
     } else if in_own(at(deny)) || *at(deny) == AbsPath::root() {
         "/proc, /dev and /tmp, which it reaches, are the sandbox's own mounts"
+    } else if !deny.ends.is_empty() && rights_of(deny).has(Right::Read) {
+        "a mount that hides a directory hides everything in it"
     } else if rights_of(deny) == Rights::EXECUTE {
         "a mount cannot tell executing from reading"
     } else if is_coverable(deny) {
@@ -210,16 +253,16 @@ struct Writing<'a> {
     grants: Index<'a, &'a Grant>,
     /// The grants that let all of a tree be written, by their paths.
     trees: BTreeSet<&'a AbsPath>,
-    covers: Index<'a, Cover>,
+    covers: Index<'a, &'a Covered>,
 }
 
 impl<'a> Writing<'a> {
-    fn new(profile: &'a Profile, covers: &'a BTreeMap<AbsPath, Cover>) -> Self {
+    fn new(profile: &'a Profile, covers: &'a BTreeMap<AbsPath, Covered>) -> Self {
         let trees = profile.grants.iter().filter(|grant| writes_tree(grant));
         Self {
             grants: profile.grants.iter().map(|grant| (&grant.path, grant)).collect(),
             trees: trees.map(|grant| &grant.path).collect(),
-            covers: covers.iter().map(|(path, cover)| (path, *cover)).collect(),
+            covers: covers.iter().collect(),
         }
     }
 
@@ -236,7 +279,11 @@ impl<'a> Writing<'a> {
             // Nobody looked, or it is a link: it may be exchanged, or is something else already.
             return self.grants.above(path).next().is_some();
         }
-        let open = |path: &AbsPath| self.covers.above(path).next().is_none();
+        let open = |path: &AbsPath| {
+            self.covers
+                .above(path)
+                .all(|covered| covered.over(path, Kind::Directory).is_none())
+        };
         let above = self.grants.above(root).any(|grant| writes_tree(grant)) && open(root);
         let below = || {
             let trees = self.trees.range::<AbsPath, _>(root..);

@@ -296,7 +296,7 @@ fn refuse_links(profile: &Profile, survey: &Survey, held: &Held, mounted: &Mount
             links.refuse(path, node, Operation::ALL.into_iter().collect())?;
             continue;
         }
-        let taken = all_denies.above(path).filter(|deny| deny.target.covers(path));
+        let taken = all_denies.above(path).filter(|deny| deny.covers(path));
         for operation in taken.flat_map(|deny| Operation::ALL.into_iter().filter(|op| rights_of(deny).has(op.right())))
         {
             let gives = |grant: &Grant| given(grant).has(operation);

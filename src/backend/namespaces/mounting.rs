@@ -15,7 +15,7 @@ use std::ffi::OsString;
 use foldhash::fast::RandomState;
 
 use super::copies::PrivateCopy;
-use super::hold::{Cover, writes_tree};
+use super::hold::{Cover, Covered, writes_tree};
 use super::own::{DEV, PROC, TMP, Tmp, is_brought};
 use super::plan::{BindAccess, MASK, Step};
 use crate::backend::landlock::Beneath;
@@ -44,7 +44,7 @@ pub(super) enum Shown {
 pub(super) struct Mounting<'a> {
     survey: &'a Survey,
     grants: Index<'a, &'a Grant>,
-    covers: Index<'a, Cover>,
+    covers: Index<'a, &'a Covered>,
     steps: Vec<Step>,
     /// What the last step at each path made of it.
     made: HashMap<AbsPath, Shown, RandomState>,
@@ -65,7 +65,7 @@ pub(super) struct Mounted {
 /// What is to be mounted.
 pub(super) struct Wanted<'a> {
     pub(super) profile: &'a Profile,
-    pub(super) covers: &'a BTreeMap<AbsPath, Cover>,
+    pub(super) covers: &'a BTreeMap<AbsPath, Covered>,
     /// What of the covers may move with the directories above it.
     pub(super) loose: &'a BTreeSet<AbsPath>,
     /// Directories out of which nothing is to be moved.
@@ -84,7 +84,7 @@ pub(super) fn mount(wanted: &Wanted<'_>, survey: &Survey) -> Result<Mounted, Ref
     let mut mounting = Mounting {
         survey,
         grants: wanted.profile.grants.iter().map(|grant| (&grant.path, grant)).collect(),
-        covers: wanted.covers.iter().map(|(path, cover)| (path, *cover)).collect(),
+        covers: wanted.covers.iter().collect(),
         steps: Vec::new(),
         made: HashMap::default(),
         skeleton: HashSet::default(),
@@ -291,7 +291,11 @@ impl Mounting<'_> {
 
     /// How the profile wants a path to be shown.
     fn shown(&self, path: &AbsPath, kind: Kind) -> Shown {
-        let cover = self.covers.above(path).copied().max();
+        let cover = self
+            .covers
+            .above(path)
+            .filter_map(|covered| covered.over(path, kind))
+            .max();
         if cover == Some(Cover::Mask) {
             return Shown::Masked;
         }

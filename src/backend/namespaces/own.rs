@@ -165,7 +165,7 @@ impl<'a> Own<'a> {
         } else {
             return false;
         };
-        gives.has(operation.right()) && !self.denies.above(path).any(|deny| deny.target.covers(path))
+        gives.has(operation.right()) && !self.denies.above(path).any(|deny| deny.covers(path))
     }
 
     /// The rules for inside. What a rule gives holds below the mounts in it as well, so there is none where

@@ -7,6 +7,7 @@ use super::mounting::{Mounted, Shown};
 use super::own::in_proc;
 use crate::backend::landlock::lower::SOCKETS;
 use crate::backend::status::{ClauseStatus, ReachKind, Residual, Status};
+use crate::backend::survey::Kind;
 use crate::policy::{Deny, Right, Rights, Target, UnixSockets};
 use crate::profile::Profile;
 
@@ -91,7 +92,12 @@ fn losses_of(deny: &Deny, held: &Held, left: &BTreeSet<&Deny>) -> Vec<String> {
         losses.push("a size limit cannot be held for commands: they write nothing there".to_owned());
     }
     let masks = match &deny.target {
-        Target::Path(path) => held.covers.get(path) == Some(&Cover::Mask),
+        Target::Path(path) => {
+            held.covers
+                .get(path)
+                .and_then(|covered| covered.over(path, Kind::Directory))
+                == Some(Cover::Mask)
+        }
         Target::Pattern { .. } => true,
     };
     if masks && rights.has(Right::Read) && rights != Rights::ALL && !left.contains(deny) {

@@ -154,7 +154,7 @@ pub(super) fn pinned(view: &View, profile: &Profile, open: &[&Deny]) -> Result<(
         };
         let is_cover = matches!(holding, Mount::Mask | Mount::Tmpfs(Frozen::Yes));
         let mut others = profile.denies.iter().filter(|deny| !open.contains(deny));
-        if is_cover && open.iter().any(|deny| stays_denied(&deny)) && !others.any(|deny| deny.target.covers(point)) {
+        if is_cover && open.iter().any(|deny| stays_denied(&deny)) && !others.any(|deny| deny.covers(point)) {
             continue;
         }
         let movable = match mount {
@@ -313,7 +313,8 @@ fn alone(view: &View, stage: &[AbsPath], profile: &Profile, survey: &Survey) -> 
     clauses.denies.retain(|deny| match &deny.target {
         Target::Path(path) => {
             let there = survey.node(path).is_some_and(|node| node.kind != Kind::Symlink);
-            there && deny.except.is_none() && !in_own(path)
+            let hides_part = deny.rights.has(Right::Read) && !deny.ends.is_empty();
+            there && deny.except.is_none() && !hides_part && !in_own(path)
         }
         Target::Pattern { .. } => false,
     });

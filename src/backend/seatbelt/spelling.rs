@@ -58,6 +58,8 @@ pub(super) fn canonical_denies(deny: &Deny) -> Vec<Deny> {
     let denies = targets.into_iter().map(|target| Deny {
         target,
         except: except.clone(),
+        // Held as far as it reaches: stricter than the clause.
+        ends: BTreeSet::new(),
         ..deny.clone()
     });
     denies.collect()

@@ -25,6 +25,9 @@ pub(super) fn deny_losses(deny: &Deny, grants: &[Grant]) -> Vec<String> {
     if deny.except.is_some() {
         lose("entries there cannot be removed or renamed, and directories not be listed");
     }
+    if !deny.ends.is_empty() {
+        lose("it holds below the roots inside it as well");
+    }
     if spelling::is_moved_elsewhere(deny, grants) {
         lose("entries of that name are out of reach in every writable tree, so that none is got at by moving it");
     }

@@ -209,23 +209,6 @@ fn a_shell_override_that_switches_off_the_default_is_warned_about() {
 }
 
 #[test]
-fn a_writable_root_under_a_read_only_one_under_a_writable_one_warns_with_both_lines() {
-    let world = World::new();
-    world.mkdir("b/c");
-    let text = |b: &str| {
-        format!(
-            "sandbox:\n  paths:\n    a: {{root: ., mode: rw}}\n    b: {{root: b, mode: {b}}}\n    c: {{root: b/c, mode: rw}}\n"
-        )
-    };
-    let loaded = world.ok(&text("ro"));
-    let shown = loaded.warnings[0].to_string();
-    for word in ["no write in root `c`", "root `b`", "5 |     c:", "4 |     b:"] {
-        assert!(shown.contains(word), "{shown}");
-    }
-    assert_eq!(world.ok(&text("rw")).warnings, []);
-}
-
-#[test]
 fn the_test_command_can_be_a_pattern() {
     let world = World::new();
     let rule =

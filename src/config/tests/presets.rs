@@ -365,18 +365,3 @@ fn the_kernels_switches_are_never_writable() {
         world.ok(&format!("sandbox: {{paths: {{k: {{root: {place}, mode: ro}}}}}}\n"));
     }
 }
-
-#[test]
-fn a_writable_flag_under_a_read_only_one_under_a_writable_one_warns() {
-    let world = World::new();
-    world.mkdir("a/b/c");
-    let (a, b, c) = (Path::new("a"), Path::new("a/b"), Path::new("a/b/c"));
-    let warned = |f: &FlagPolicy| from_flags(f, &world.project(), &world.context).unwrap().warnings;
-    let told = &warned(&flags(&[a, c], &[b], &[]))[0].message;
-    assert!(
-        told.contains("no write") && told.contains("--rw a/b/c") && told.contains("--ro a/b)"),
-        "{told}"
-    );
-    assert_eq!(warned(&flags(&[a], &[b, c], &[])), []);
-    assert_eq!(warned(&flags(&[c], &[b], &[])), []);
-}

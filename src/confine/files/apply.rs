@@ -69,6 +69,7 @@ fn changed(bound: &Bound, failed: super::protocol::Failure) -> super::protocol::
     match failed.why {
         Why::Missing if !was_there => failed,
         Why::Missing
+        | Why::Spelled(_)
         | Why::IsDirectory
         | Why::Special(_)
         | Why::Binary { .. }

@@ -32,6 +32,7 @@ mod select;
 mod serve;
 pub mod server;
 mod show;
+mod spelling;
 mod state;
 mod stream;
 mod temporary;

@@ -7,7 +7,7 @@ use super::clock::Clock;
 use super::failure::{Answer, failure};
 use super::protocol::{Change, FileAsk, FileReply, FileRequest, Look, Prepared, Read, State, Why};
 use super::state::open_file;
-use super::{apply, effect, list, look, read, search, show};
+use super::{apply, effect, list, look, read, search, show, spelling};
 use crate::confine::linger::{REQUEST, linger_for};
 use crate::confine::wire;
 
@@ -35,6 +35,7 @@ pub fn serve(socket: &OwnedFd) -> io::Result<()> {
 
 fn answer(socket: &OwnedFd, request: FileRequest) -> io::Result<()> {
     let clock = Clock::start(request.deadline_ms);
+    let is_of_what_exists = !matches!(request.ask, FileAsk::Look(_) | FileAsk::Peek(..) | FileAsk::Apply(_));
     let reply = match request.ask {
         FileAsk::Look(ask) => look::look(&ask).map(FileReply::Found),
         FileAsk::Peek(ask, lines) => peek(&ask, &lines, clock),
@@ -45,7 +46,15 @@ fn answer(socket: &OwnedFd, request: FileRequest) -> io::Result<()> {
         FileAsk::Show(changes) => show::show(&changes, clock).map(FileReply::Shown),
         FileAsk::Apply(changes) => apply::apply(&changes).map(|()| FileReply::Applied),
     };
-    wire::send(socket, &reply.unwrap_or_else(FileReply::Failed), &[])
+    // A look may be at what is to be made.
+    let failed = |failure| {
+        FileReply::Failed(if is_of_what_exists {
+            spelling::suggest(failure)
+        } else {
+            failure
+        })
+    };
+    wire::send(socket, &reply.unwrap_or_else(failed), &[])
 }
 
 /// Where a path leads, and lines of what is there. Why there are none is found out by whoever asks for them alone.

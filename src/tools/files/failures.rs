@@ -26,6 +26,10 @@ pub(super) fn over(judged: &[Judged], size: u64, limit: u64) -> String {
 fn reason(why: &Why) -> String {
     match why {
         Why::Missing => "does not exist".to_owned(),
+        Why::Spelled(there) => format!(
+            "does not exist. {} does: its name has other characters that look the same, or another case; use that path",
+            display(there)
+        ),
         Why::NotPermitted => "not permitted: the sandbox, or the file's own mode, forbids it".to_owned(),
         Why::IsDirectory => "is a directory".to_owned(),
         Why::NotDirectory => "is no directory, or something on the way to it is none".to_owned(),

@@ -192,6 +192,7 @@ fn deny_row(deny: &Deny, unasked_only: bool) -> DenyRow {
     let mut only = Vec::new();
     only.extend(deny.except.as_ref().map(|except| format!("all but {except}")));
     only.extend(deny.beyond.map(|bytes| format!("files above {}", size(bytes))));
+    only.extend(deny.ends.iter().map(|end| format!("outside {}", end.path())));
     DenyRow {
         target: deny.target.to_string(),
         takes: deny.rights.to_string(),

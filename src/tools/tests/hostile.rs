@@ -133,6 +133,7 @@ fn near() -> BoxedStrategy<Option<Near>> {
 fn why() -> BoxedStrategy<Why> {
     prop_oneof![
         Just(Why::Missing),
+        path().prop_map(Why::Spelled),
         Just(Why::Changed),
         Just(Why::Special(Special::Device)),
         (text(), number()).prop_map(|(what, size)| Why::Binary { what, size }),

@@ -152,6 +152,7 @@ proptest! {
         for deny in &mut profile.denies {
             deny.except = None;
             deny.beyond = None;
+            deny.ends.clear();
             deny.rights = stockade::policy::Rights::ALL;
         }
         profile.denies.retain(|deny| match &deny.target {

@@ -9,10 +9,10 @@ use proptest::option::{self, weighted};
 use proptest::prelude::*;
 use proptest::sample::select;
 use stockade::policy::{
-    AbsPath, BackendChoice, BasePath, Channels, Demand, Deny, DenyFallback, EnvRule, Environment, Grant, HomeChoice,
-    HostAccess, HostList, HostRule, Identity, Limits, Mode, NameChanges, Network, Origin, OsSandbox, Pattern, Place,
-    Policy, Protect, ProtectFallback, Residuals, Rights, Root, Scope, ShellRule, Suffix, SuffixSet, Target,
-    UnixSockets, VarName,
+    AbsPath, BackendChoice, BasePath, Channels, Demand, Deny, DenyFallback, Ending, EnvRule, Environment, Grant,
+    HomeChoice, HostAccess, HostList, HostRule, Identity, Limits, Mode, NameChanges, Network, Origin, OsSandbox,
+    Pattern, Place, Policy, Protect, ProtectFallback, Residuals, Rights, Root, Scope, ShellRule, Suffix, SuffixSet,
+    Target, UnixSockets, VarName,
 };
 use stockade::profile::{Asked, Call, Profile};
 
@@ -101,17 +101,25 @@ fn pattern() -> impl Strategy<Value = Pattern> {
     prop_oneof![name, ends.prop_map(|end| Pattern::Suffix(end.into()))]
 }
 
+fn ending() -> impl Strategy<Value = Ending> {
+    prop_oneof![path().prop_map(Ending::Tree), path().prop_map(Ending::File)]
+}
+
 pub(crate) fn deny() -> impl Strategy<Value = Deny> {
     let target = prop_oneof![
         path().prop_map(Target::Path),
         (path(), pattern()).prop_map(|(root, pattern)| Target::Pattern { root, pattern })
     ];
-    (target, rights(), weighted(0.25, suffixes()), size()).prop_map(|(target, rights, except, beyond)| Deny {
-        target,
-        rights,
-        except,
-        beyond,
-        origin: origin(),
+    let ends = vec(ending(), 0..3);
+    (target, rights(), weighted(0.25, suffixes()), size(), ends).prop_map(|(target, rights, except, beyond, ends)| {
+        Deny {
+            target,
+            rights,
+            except,
+            beyond,
+            ends: ends.into_iter().collect(),
+            origin: origin(),
+        }
     })
 }
 

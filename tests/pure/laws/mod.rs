@@ -301,6 +301,32 @@ mod tests {
         }
 
         #[test]
+        fn roots_that_can_all_be_read_are_derived_exactly_however_they_nest(mut policy in make::policy()) {
+            policy.base.clear();
+            policy.roots.retain(|root| root.scope != Scope::Names);
+            policy.roots.iter_mut().for_each(|root| {
+                root.rights = root.rights | Rights::READ;
+                root.read_approval = Demand::None;
+                root.write_approval = Demand::None;
+            });
+            let profile = derive(&policy, &Call::of(Asked::Nobody));
+            let file = |path: &AbsPath| policy.roots.iter().any(|root| root.scope == Scope::File && path.is_within(&root.path));
+            for (path, names) in UNIVERSE.iter().filter(|(path, _)| !file(path)) {
+                for operation in Operation::ALL {
+                    let (got, said) = (of(&profile)(operation, names), said(&policy)(operation, names));
+                    prop_assert_eq!(got, said, "{} {}", operation, path);
+                }
+            }
+            for root in policy.roots.iter().filter(|root| root.scope == Scope::File) {
+                for operation in [Operation::Write, Operation::Execute] {
+                    let names = names(&root.path);
+                    let (got, said) = (of(&profile)(operation, &names), said(&policy)(operation, &names));
+                    prop_assert_eq!(got, said, "{} {}", operation, root.path);
+                }
+            }
+        }
+
+        #[test]
         fn a_path_that_led_to_two_files_is_lost(mut a in make::profile(), b in make::profile()) {
             let Some(path) = b.identities.keys().next().cloned() else { return Ok(()) };
             a.identities.insert(path.clone(), Identity { device: 9, inode: 9 });

@@ -4,7 +4,7 @@
 use std::os::unix::ffi::OsStrExt;
 
 use stockade::policy::{
-    AbsPath, Access, Deny, Grant, Operation, Pattern, Policy, Rights, Root, Scope, SuffixSet, Target,
+    AbsPath, Access, Deny, Ending, Grant, Operation, Pattern, Policy, Rights, Root, Scope, SuffixSet, Target,
 };
 use stockade::profile::Profile;
 
@@ -81,7 +81,11 @@ fn deny_leaves(deny: &Deny, operation: Operation, path: &Names) -> Access {
         .except
         .as_ref()
         .is_some_and(|set| operation == Operation::List || has_suffix(set, path));
-    if !covers || !deny.rights.contains(right(operation)) || excepted {
+    let ended = deny.ends.iter().any(|end| match end {
+        Ending::Tree(at) => below(path, at).is_some(),
+        Ending::File(at) => below(path, at) == Some(0),
+    });
+    if !covers || ended || !deny.rights.contains(right(operation)) || excepted {
         return Access::Full;
     }
     match deny.beyond {

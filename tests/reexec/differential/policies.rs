@@ -69,6 +69,7 @@ fn deny(random: &mut Random, tree: &Tree, root: &std::path::Path) -> Deny {
         rights: *random.pick(&[Rights::ALL, Rights::ALL, r, w, r | w, x]),
         except: None,
         beyond: None,
+        ends: BTreeSet::new(),
         origin: HERE,
     }
 }

@@ -242,6 +242,8 @@ pub struct Failure {
 pub enum Why {
     /// Nothing is there.
     Missing,
+    /// Nothing is there, and something is at a path that differs in spelling alone.
+    Spelled(OsString),
     /// The system refused: the sandbox, or the file's own mode.
     NotPermitted,
     /// It is a directory.

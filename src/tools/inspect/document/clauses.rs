@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::DocumentError;
 use crate::config::StoredPath;
-use crate::policy::{AbsPath, Deny, Grant, Origin, Pattern, Right, Rights, Scope, Suffix, SuffixSet, Target};
+use crate::policy::{AbsPath, Deny, Ending, Grant, Origin, Pattern, Right, Rights, Scope, Suffix, SuffixSet, Target};
 
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -33,7 +33,32 @@ pub(super) struct WrittenDeny {
     except: Option<BTreeSet<String>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     beyond: Option<u64>,
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    ends: BTreeSet<WrittenEnding>,
     origin: WrittenOrigin,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub(super) enum WrittenEnding {
+    Tree(StoredPath),
+    File(StoredPath),
+}
+
+impl WrittenEnding {
+    fn of(end: &Ending) -> Self {
+        match end {
+            Ending::Tree(path) => Self::Tree(stored(path)),
+            Ending::File(path) => Self::File(stored(path)),
+        }
+    }
+
+    fn ending(&self) -> Result<Ending, DocumentError> {
+        match self {
+            Self::Tree(path) => absolute(path).map(Ending::Tree),
+            Self::File(path) => absolute(path).map(Ending::File),
+        }
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -147,6 +172,7 @@ impl WrittenDeny {
             rights: write_rights(deny.rights),
             except: deny.except.as_ref().map(write_suffixes),
             beyond: deny.beyond,
+            ends: deny.ends.iter().map(WrittenEnding::of).collect(),
             origin: WrittenOrigin::of(&deny.origin),
         }
     }
@@ -168,6 +194,7 @@ impl WrittenDeny {
             rights: read_rights(&self.rights),
             except: self.except.as_ref().map(read_suffixes).transpose()?,
             beyond: self.beyond,
+            ends: self.ends.iter().map(WrittenEnding::ending).collect::<Result<_, _>>()?,
             origin: self.origin.origin(),
         })
     }
