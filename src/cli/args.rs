@@ -41,7 +41,7 @@ pub enum Subcommand {
 Examples:
   stockade run -- cargo test                     this directory writable, no network, the system readable
   stockade run -c 'make -j2 && ./check.sh'       a shell line instead of a program
-  stockade run --ro src --rw out -- make         nothing but the system, src to read and out to write
+  stockade run --ro . --rw out -- make           nothing but the system, this directory to read and out to write
   stockade run --config agent.yaml -c 'git push' what agent.yaml says, asking where it asks
   stockade run --explain -- make                 what was denied to it, by which line, and what would permit it
 

@@ -72,7 +72,6 @@ async fn run_in(args: RunArgs) -> Result<Exit, Complaint> {
         say(&format!("stockade: {before}\n"));
     }
     if !args.json
-        && !args.quiet
         && let Some(line) = executor.git_settings_missed_by(&call)
     {
         say(&format!("stockade: {line}\n"));

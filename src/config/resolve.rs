@@ -53,7 +53,7 @@ pub(crate) fn resolve(layers: &Layers, context: &Context) -> Result<Resolved, Bo
     }
     let mut found = Vec::new();
     let looks = Looks::default();
-    let drafts = roots::drafts(layers, context, &looks, &mut found)?;
+    let mut drafts = roots::drafts(layers, context, &looks, &mut found)?;
     contradictions::check(layers, &drafts)?;
     // A ceiling gives nothing by itself; the config under it is held to both.
     if layers.role == Role::Config {
@@ -61,13 +61,14 @@ pub(crate) fn resolve(layers: &Layers, context: &Context) -> Result<Resolved, Bo
         contradictions::writes_are_data(&drafts, context)?;
     }
     let ways = drafts.iter().flat_map(|draft| draft.links.iter().cloned()).collect();
-    let names: Vec<&str> = drafts.iter().map(|d| d.name.value.as_str()).collect();
     let of_roots = drafts
         .iter()
         .filter(|d| layers.role == Role::Config && d.rights.contains(Rights::WRITE))
         .map(|d| &d.path);
     let writable: Vec<AbsPath> = of_roots.chain(&layers.writable).cloned().collect();
     let base = base::resolve(layers, &writable, context, &looks, &mut found)?;
+    roots::inherit_execute(&mut drafts, &base);
+    let names: Vec<&str> = drafts.iter().map(|d| d.name.value.as_str()).collect();
     let custom_tools = tools::custom(layers, &names)?;
     let tools = tools::overrides(layers, &custom_tools)?;
     let rules = rules::rules(layers, &names, context)?;

@@ -18,7 +18,7 @@ use super::paths::{self, Variables, Walked};
 use super::raw::RawRoot;
 use super::scalar::At;
 use super::words::RawMode;
-use crate::policy::{AbsPath, Identity, Rights, Scope};
+use crate::policy::{AbsPath, BasePath, Identity, Rights, Scope};
 
 /// A root before missing directories are made.
 #[derive(Debug)]
@@ -75,6 +75,30 @@ pub(crate) fn drafts<'a>(
     }
     drafts.sort_by(|a, b| a.path.cmp(&b.path));
     Ok(drafts)
+}
+
+/// A root inside another, or inside what is granted to be executed, is executed as that is, where nobody said otherwise:
+/// no regime could tell the two apart without ruling entry by entry.
+pub(crate) fn inherit_execute(drafts: &mut [Draft<'_>], base: &[BasePath]) {
+    for number in 0..drafts.len() {
+        let (outer, inner) = drafts.split_at_mut(number);
+        let Some(inner) = inner.first_mut().filter(|inner| inner.raw.execute.is_none()) else {
+            continue;
+        };
+        // Sorted, the innermost comes last.
+        let around = outer.iter().rev().find(|outer| inner.path.is_below(&outer.path));
+        let executes = match around {
+            Some(outer) => outer.rights.contains(Rights::EXECUTE),
+            None => base.iter().any(|base| {
+                base.grant.scope == Scope::Tree
+                    && base.grant.rights.contains(Rights::EXECUTE)
+                    && inner.path.is_below(&base.grant.path)
+            }),
+        };
+        if executes {
+            inner.rights = inner.rights | Rights::EXECUTE;
+        }
+    }
 }
 
 fn replaced(first: &Draft<'_>, second: &Draft<'_>) -> Diagnostic {

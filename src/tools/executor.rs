@@ -16,7 +16,7 @@ use super::narrowing::Narrowing;
 use super::on_record::end;
 use super::places::Places;
 use super::plan::{self, Draft, Ground, PlanError, Surroundings};
-use super::private::{leaves_no_place, may_lie, shown, ways, worker_profile};
+use super::private::{leaves_no_place, may_lie, show, worker_profile};
 use super::recorder::Recorder;
 use super::regime::RegimeLine;
 use super::watched;
@@ -328,12 +328,9 @@ impl Executor {
             Footing::Confined(ground) => {
                 let profile = worker_profile(profile.clone(), &session)?;
                 let around = if place.is_behind_mounts() {
-                    let mut shown = shown(&session)?;
-                    shown.extend(ways(&self.policy, &self.envelope));
-                    Surroundings {
-                        shown,
-                        ..watched::covered(stage.present().await?, protect)?
-                    }
+                    let mut around = watched::covered(stage.present().await?, protect)?;
+                    show(&session, &self.policy, &self.envelope, &mut around)?;
+                    around
                 } else {
                     Surroundings::default()
                 };

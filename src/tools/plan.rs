@@ -109,6 +109,8 @@ pub struct Surroundings {
     pub copies: Vec<PrivateCopy>,
     /// What must be seen inside though nobody is granted it.
     pub shown: Vec<AbsPath>,
+    /// Files that must be seen to be there, and of which nothing else is seen.
+    pub veiled: Vec<AbsPath>,
 }
 
 /// The most that the private directory in memory holds.
@@ -237,6 +239,7 @@ fn lower_namespaces(
         protect: around.protect.clone(),
         copies: around.copies.clone(),
         stage: around.shown.clone(),
+        veiled: around.veiled.clone(),
     };
     let survey = namespaces::survey_after(seen, profile, &options)?;
     let namespaces::Lowered {

@@ -4,6 +4,8 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use super::call::ToolError;
+use super::git;
+use super::plan::Surroundings;
 use crate::backend::host::program;
 use crate::backend::namespaces::own;
 use crate::config::{Walked, walk};
@@ -45,20 +47,41 @@ pub(super) fn is_replaced(path: &AbsPath) -> bool {
         .any(|top| AbsPath::new(top).is_ok_and(|top| path.is_within(&top)))
 }
 
-/// What must be seen inside though nobody is granted it: what the worker needs to start, and the file that nothing
-/// may open, so that the refusal comes from the layer.
-pub(super) fn shown(session: &Session) -> Result<Vec<AbsPath>, ToolError> {
+/// What must be seen inside though nobody is granted it: what the worker needs to start, the file that nothing
+/// may open, so that the refusal comes from the layer, the links that lead to roots, and that git has work trees elsewhere.
+pub(super) fn show(
+    session: &Session,
+    policy: &Policy,
+    envelope: &Profile,
+    around: &mut Surroundings,
+) -> Result<(), ToolError> {
     let needs = program::needs().map_err(ToolError::Private)?;
     let paths = needs.into_iter().chain([session.closed()]).map(AbsPath::new);
-    paths
+    let mut shown: Vec<AbsPath> = paths
         .collect::<Result<_, _>>()
-        .map_err(|error| ToolError::Private(std::io::Error::other(error)))
+        .map_err(|error| ToolError::Private(std::io::Error::other(error)))?;
+    shown.extend(ways(policy, envelope));
+    let settings = around.copies.iter().map(|copy| &copy.path).chain(&around.protect);
+    let trees = git::work_trees(policy.roots.iter().map(|root| &root.path), settings);
+    let trees = trees.into_iter().filter(|path| !shows(envelope, path));
+    let (links, files): (Vec<AbsPath>, Vec<AbsPath>) = trees.partition(|path| path.as_path().is_symlink());
+    shown.extend(links);
+    around.veiled = files;
+    around.shown = shown;
+    Ok(())
+}
+
+/// Whether something is granted at the path, so that it is shown anyway, or a command may have made it.
+fn shows(envelope: &Profile, path: &AbsPath) -> bool {
+    [Operation::Read, Operation::Write]
+        .into_iter()
+        .any(|operation| envelope.access(operation, path) > Access::Denied)
 }
 
 /// The links that somebody went through to the roots of the config, and to the directory that they are in, as their shell has it
 /// in PWD: what they name by such a path is found inside under it. None that a command could have made, nor any in a root, where it is
 /// seen anyway.
-pub(super) fn ways(policy: &Policy, envelope: &Profile) -> Vec<AbsPath> {
+fn ways(policy: &Policy, envelope: &Profile) -> Vec<AbsPath> {
     let mut links = way_here();
     links.extend(policy.ways.iter().cloned());
     links.sort();

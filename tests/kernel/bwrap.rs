@@ -77,6 +77,7 @@ mod tests {
                     protect: Vec::new(),
                     copies: Vec::new(),
                     stage: Vec::new(),
+                    veiled: Vec::new(),
                 },
             };
             let system = ["/usr", "/bin", "/sbin", "/lib", "/lib64"];

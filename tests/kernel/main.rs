@@ -83,3 +83,5 @@ mod waiting;
 mod wide_roots;
 #[cfg(test)]
 mod without_landlock;
+#[cfg(test)]
+mod work_trees;

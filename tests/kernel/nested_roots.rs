@@ -15,6 +15,7 @@ mod tests {
         nothing_between_the_writable_roots_is_written_moved_or_given_another_mode [];
         a_second_name_of_a_read_only_file_in_the_inner_root_refuses_the_start [];
         the_same_by_flags [];
+        a_read_only_root_in_one_that_is_executed_starts_as_it_stands [];
     }
 
     mod mounts {
@@ -180,5 +181,24 @@ mod tests {
         };
         assert_eq!(run("echo new > a/b/inner && cat a/b/inner").ok(), "new\n");
         run("echo new > a/keep").assert_denied();
+    }
+
+    fn a_read_only_root_in_one_that_is_executed_starts_as_it_stands(world: &Fixture) {
+        let run = |mode: &str, line: &str| {
+            world.write("docs/note", "old\n");
+            let at = world.workspace();
+            let text = format!(
+                "extends: [system]\nsandbox:\n  protect_fallback: undo\n  paths:\n    top: {{root: {0}, mode: {mode}, execute: true, \
+                 approval: {{write: none}}}}\n    docs: {{root: {0}/docs}}\nshell: {{default: {{approval: none}}}}\n",
+                at.display()
+            );
+            let file = world.write(world.base().join("docs.yaml"), text);
+            self::run(world, &file, line)
+        };
+        assert_eq!(run("ro", "cat docs/note").ok(), "old\n");
+        if world.backend.is_in_namespaces() {
+            assert_eq!(run("rw", "echo new > made && cat docs/note").ok(), "old\n");
+            run("rw", "echo new > docs/note").assert_denied();
+        }
     }
 }

@@ -212,8 +212,8 @@ impl Held {
     }
 }
 
-const MAY_APPEAR: &str =
-    "a mount covers only what exists when the command starts: such a name could still be made there";
+const MAY_APPEAR: &str = "a mount covers only what exists when the command starts: such a name could still be made there (make it first, or deny the \
+     name alone, without a slash)";
 const MAY_MATCH: &str = "a mount covers only what exists when the command starts: such a name could still be made there, which \
     `deny_fallback: cover_existing` admits without `residuals: refuse`";
 
@@ -226,7 +226,7 @@ fn why_left(deny: &Deny) -> &'static str {
     } else if !deny.ends.is_empty() && rights_of(deny).has(Right::Read) {
         "a mount that hides a directory hides everything in it"
     } else if rights_of(deny) == Rights::EXECUTE {
-        "a mount cannot tell executing from reading"
+        "a mount cannot tell executing from reading (with `execute: true` the root inside is executed as the one around it)"
     } else if is_coverable(deny) {
         MAY_MATCH
     } else {

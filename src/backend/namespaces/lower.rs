@@ -45,6 +45,8 @@ pub struct Options {
     /// Files that the stage needs before it confines itself: the loader, libraries, and the links on the way to them.
     /// They are shown read-only, and no rule inside is on them.
     pub stage: Vec<AbsPath>,
+    /// Files that must be seen to be there: a mask stands for each.
+    pub veiled: Vec<AbsPath>,
 }
 
 impl Options {
@@ -104,6 +106,7 @@ pub fn survey_after(seen: &Survey, profile: &Profile, options: &Options) -> Resu
     let (links, files): (Vec<&AbsPath>, Vec<&AbsPath>) =
         options.stage.iter().partition(|path| path.as_path().is_symlink());
     paths.extend(files.iter().copied().cloned());
+    paths.extend(options.veiled.iter().cloned());
     // Directories on the way to a mount may have to be pinned.
     let denied = shown.denies.iter().filter_map(literal);
     let mut on_the_way = Ways::default();
@@ -197,6 +200,7 @@ pub fn lower(profile: &Profile, survey: &Survey, options: &Options) -> Result<Lo
         borders: &borders,
         copies: &copies,
         stage: &options.stage,
+        veiled: &options.veiled,
         internals: &covered_internals(profile, survey),
         tmp_bytes: options.tmp_bytes,
     };

@@ -74,6 +74,8 @@ pub(super) struct Wanted<'a> {
     pub(super) copies: &'a [&'a PrivateCopy],
     /// Files the stage needs to begin; read-only, and ruled by nothing inside.
     pub(super) stage: &'a [AbsPath],
+    /// Files of which a mask is shown, where nothing else is.
+    pub(super) veiled: &'a [AbsPath],
     /// What is covered in the regime's own /proc.
     pub(super) internals: &'a [AbsPath],
     pub(super) tmp_bytes: u64,
@@ -113,7 +115,7 @@ impl Mounting<'_> {
         points.extend(wanted.covers.keys().cloned());
         points.extend(wanted.borders.iter().cloned());
         points.extend([proc.clone(), dev.clone(), top.clone()]);
-        points.extend(wanted.stage.iter().cloned());
+        points.extend(wanted.stage.iter().chain(wanted.veiled).cloned());
         points.extend(wanted.internals.iter().cloned());
 
         // Where the host's directory is granted, a private one would be something else.
@@ -176,6 +178,12 @@ impl Mounting<'_> {
             shown = Shown::ReadOnly;
         }
         let (above, around) = self.around(path);
+        let is_veiled = shown == Shown::Nothing && node.kind == Kind::File && wanted.veiled.contains(path);
+        if is_veiled && around == Shown::Nothing {
+            let step = self.step(path, node, Shown::Masked)?;
+            self.make(path, Shown::Masked, step);
+            return Ok(());
+        }
         let is_border = shown == Shown::Writable && wanted.borders.contains(path);
         let same = shown == around && !(is_border && above.as_ref() != Some(path));
         let hidden = around == Shown::Masked || around == Shown::Nothing && shown == Shown::Masked;

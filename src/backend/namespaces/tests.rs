@@ -136,6 +136,7 @@ fn options() -> Options {
         protect: vec![path("/w/.git/config"), path("/w/.git/hooks"), path("/w/.envrc")],
         copies: Vec::new(),
         stage: Vec::new(),
+        veiled: Vec::new(),
     }
 }
 

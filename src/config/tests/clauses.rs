@@ -253,3 +253,26 @@ fn a_log_beside_the_config_or_of_no_size_is_refused() {
         assert!(error.contains(told), "{text}: {error}");
     }
 }
+
+#[test]
+fn a_root_inside_another_is_executed_as_that_is_unless_it_says_otherwise() {
+    let world = World::new();
+    world.mkdir("b/c");
+    let executes = |b: &str| {
+        let text = format!(
+            "sandbox:\n  paths:\n    a: {{root: ., mode: ro, execute: true}}\n    b: {{root: b{b}}}\n    c: {{root: b/c}}\n"
+        );
+        let roots = world.ok(&text).policy.roots;
+        let of = |name: &str| roots.iter().find(|root| root.name == name).unwrap().rights;
+        ["a", "b", "c"].map(|name| of(name).contains(Rights::EXECUTE))
+    };
+    assert_eq!(executes(""), [true, true, true]);
+    assert_eq!(executes(", execute: false"), [true, false, false]);
+    let base = format!(
+        "sandbox: {{base: {{read_execute: [{}]}}, paths: {{b: {{root: b}}, c: {{root: b/c, execute: false}}}}}}\n",
+        world.project().display()
+    );
+    let roots = world.ok(&base).policy.roots;
+    let rights: Vec<_> = roots.iter().map(|root| root.rights.contains(Rights::EXECUTE)).collect();
+    assert_eq!(rights, [true, false]);
+}

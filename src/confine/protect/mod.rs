@@ -213,6 +213,13 @@ pub enum ProtectError {
         /// The limit it exceeds: of one file, or what the others left of all.
         limit: u64,
     },
+    /// A directory cannot be listed, and a command could reach what lies in it.
+    #[error(
+        "{} cannot be listed, so what has a protected name in it could not be put back; make it readable, close it for you (`chmod \
+         o-x` by its owner), or take roots that it does not lie in",
+        display(.0)
+    )]
+    Unlisted(PathBuf),
     /// A directory lies too deep to be looked into.
     #[error("{} lies too deep below a writable root for the names in it to be protected; move it or remove it", display(.0))]
     TooDeep(PathBuf),
@@ -265,6 +272,7 @@ impl ProtectError {
             }
             Self::TooLarge { .. }
             | Self::TooDeep(_)
+            | Self::Unlisted(_)
             | Self::Unclear(..)
             | Self::TooMany
             | Self::Full { .. }

@@ -170,6 +170,7 @@ impl Walker<'_> {
             // Gone, or replaced by something that is not a directory, since its parent was read.
             Err(Errno::ENOENT | Errno::ENOTDIR | Errno::ELOOP) if directory.depth > 0 => return Ok(()),
             Err(Errno::EACCES) if !self.could_be_written(&directory, &path) => return Ok(()),
+            Err(Errno::EACCES) => return Err(ProtectError::Unlisted(shown(root, &path))),
             Err(error) => return Err(fail("open", error)),
         };
         let stat = fstat(&fd).map_err(|error| fail("look at", error))?;

@@ -3,7 +3,7 @@
 mod caches;
 mod proxies;
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 
 use super::executor::Executor;
 use super::footing::Footing;
@@ -12,8 +12,8 @@ use super::plan::Walls;
 use super::search::{Others, Search, own_path};
 use crate::confine::Confinement;
 use crate::confine::session::PrivateDirectories;
-use crate::policy::{EnvRule, HomeChoice, Network};
-use crate::profile::Profile;
+use crate::policy::{AbsPath, Access, EnvRule, HomeChoice, Network, Operation};
+use crate::profile::{FileReach as _, Profile};
 pub use caches::Caches;
 
 /// Passed on from the caller when set, beside what the config passes.
@@ -63,6 +63,13 @@ fn build(
     variables
         .entry("TMPPREFIX".into())
         .or_insert_with(|| private.tmp.join("zsh").into_os_string());
+    // Java asks no variable where temporary files go. By itself it takes /tmp as well.
+    if others == Others::Visible && !writes_tmp(profile) {
+        let option = [OsStr::new("-Djava.io.tmpdir="), private.tmp.as_os_str()];
+        variables
+            .entry("JAVA_TOOL_OPTIONS".into())
+            .or_insert_with(|| option.into_iter().collect());
+    }
     variables.extend(extra.iter().cloned());
     match search {
         Search::Everywhere => {}
@@ -73,6 +80,10 @@ fn build(
         (None, _) | (Some(_), Network::Off | Network::Full) => {}
     }
     variables.into_iter().collect()
+}
+
+fn writes_tmp(profile: &Profile) -> bool {
+    AbsPath::new("/tmp/java").is_ok_and(|path| profile.access(Operation::Write, &path) == Access::Full)
 }
 
 impl Executor {

@@ -6,18 +6,31 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use crate::policy::{Host, HostList};
 
 /// What is reached without the proxy, the command's own loopback, where the list does not speak of the machine's.
-fn own(list: &HostList) -> String {
+fn own(list: &HostList) -> Vec<IpAddr> {
     let loopback: [IpAddr; 2] = [Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into()];
     let listed = |address: IpAddr| {
         let host = Host::address(address);
         list.rules().iter().any(|rule| rule.place.hosts.holds(&host))
     };
-    let own = loopback.into_iter().filter(|address| !listed(*address));
-    let own: Vec<String> = own.map(|address| address.to_string()).collect();
+    loopback.into_iter().filter(|address| !listed(*address)).collect()
+}
+
+/// The same for most programs: a list with commas.
+fn no_proxy(own: &[IpAddr]) -> String {
+    let own = own.iter().map(IpAddr::to_string);
     std::iter::once("localhost".to_owned())
         .chain(own)
         .collect::<Vec<_>>()
         .join(",")
+}
+
+/// The same for Java: patterns with bars.
+fn non_proxy_hosts(own: &[IpAddr]) -> String {
+    let own = own.iter().map(|address| match address {
+        IpAddr::V4(_) => "127.*",
+        IpAddr::V6(_) => "[::1]",
+    });
+    std::iter::once("localhost").chain(own).collect::<Vec<_>>().join("|")
 }
 
 /// The variables for a proxy on this port of the command's own loopback, each with who reads it.
@@ -25,10 +38,12 @@ fn own(list: &HostList) -> String {
 /// All of them name HTTP: the port speaks SOCKS5 too, but many programs that read `ALL_PROXY` do not.
 pub(super) fn variables(port: u16, list: &HostList) -> Vec<(OsString, OsString)> {
     let own = own(list);
+    let java_own = non_proxy_hosts(&own);
+    let own = no_proxy(&own);
     let proxy = format!("http://127.0.0.1:{port}");
     let java = format!(
         "-Dhttp.proxyHost=127.0.0.1 -Dhttp.proxyPort={port} -Dhttps.proxyHost=127.0.0.1 -Dhttps.proxyPort={port} \
-         -Dhttp.nonProxyHosts=localhost|127.*|[::1]"
+         -Dhttp.nonProxyHosts={java_own}"
     );
     let lead = [
         // curl, git, wget, Go, Rust, Ruby, and much else; curl takes the first only in lower case.
@@ -75,13 +90,18 @@ mod tests {
     #[test]
     fn a_loopback_that_the_list_names_is_reached_through_the_proxy() {
         let rule = |text| HostRule::free(Place::parse(text).unwrap(), Origin::Builtin("a test"));
-        for (listed, without) in [
-            ("example.org:443", "localhost,127.0.0.1,::1"),
-            ("*:443", "localhost,127.0.0.1,::1"),
-            ("127.0.0.1:8080", "localhost,::1"),
-            ("[::1]:8080", "localhost,127.0.0.1"),
+        for (listed, without, java) in [
+            ("example.org:443", "localhost,127.0.0.1,::1", "localhost|127.*|[::1]"),
+            ("*:443", "localhost,127.0.0.1,::1", "localhost|127.*|[::1]"),
+            ("127.0.0.1:8080", "localhost,::1", "localhost|[::1]"),
+            ("[::1]:8080", "localhost,127.0.0.1", "localhost|127.*"),
         ] {
-            assert_eq!(own(&HostList::new([rule(listed)])), without, "{listed}");
+            let own = own(&HostList::new([rule(listed)]));
+            assert_eq!(
+                (no_proxy(&own), non_proxy_hosts(&own)),
+                (without.to_owned(), java.to_owned()),
+                "{listed}"
+            );
         }
     }
 }

@@ -17,7 +17,7 @@ use crate::tools::inspect::around::surroundings;
 use crate::tools::inspect::backend::{Held, Made};
 use crate::tools::inspect::{Backend, Inspection};
 use crate::tools::plan::{self, Ground, Lowered, PlanError, Surroundings, Walls};
-use crate::tools::private::{shown, worker_profile};
+use crate::tools::private::{show, worker_profile};
 
 /// The most workers whose plans are kept: as many as live at once, and some more.
 const MOST: usize = 16;
@@ -109,10 +109,11 @@ impl Executor {
         };
         let around = match backend {
             Backend::Landlock | Backend::Seatbelt => Surroundings::default(),
-            Backend::Namespaces => Surroundings {
-                shown: shown(session)?,
-                ..surroundings(&inspection).map_err(PlanError::Surroundings)?
-            },
+            Backend::Namespaces => {
+                let mut around = surroundings(&inspection).map_err(PlanError::Surroundings)?;
+                show(session, &self.policy, &self.envelope, &mut around)?;
+                around
+            }
         };
         let (lowered, own) = anew::made(own, |own| plan::lower(own, ground, &around))?;
         let Lowered { plan, statuses, survey } = lowered;

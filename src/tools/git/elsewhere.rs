@@ -170,8 +170,18 @@ fn is_at(git: &AbsPath, path: &[u8], to: &AbsPath) -> bool {
     walked.is_ok_and(|walked| walked.found.is_some() && walked.path == *to)
 }
 
+/// Whether the `.git` file of a work tree names this git directory.
+pub(super) fn leads_back(file: &Path, git: &AbsPath) -> bool {
+    let named = text(file).and_then(|text| text.strip_prefix(b"gitdir: ").map(<[u8]>::to_vec));
+    let (Some(named), Some(place)) = (named, file.parent()) else {
+        return false;
+    };
+    let walked = config::walk(&place.join(OsStr::from_bytes(&named)));
+    walked.is_ok_and(|walked| walked.path == *git)
+}
+
 /// The line that a regular file holds; no link is followed.
-fn text(file: &Path) -> Option<Vec<u8>> {
+pub(super) fn text(file: &Path) -> Option<Vec<u8>> {
     let found = there(file).ok()??;
     if !found.is_file() || found.len() > LONGEST as u64 {
         return None;

@@ -4,7 +4,8 @@
 //! git reads them, [`carried`] reads them with what they include, as far as [`bounds`] lets it, by the [`list`] of what is plain, and writes that and the
 //! files which it names into the private HOME. What is left out and changes what git does is told ([`left_out`]).
 //!
-//! [`elsewhere`] finds the git directory of a work tree that does not lie in it.
+//! [`elsewhere`] finds the git directory of a work tree that does not lie in it, [`work_trees()`] the work trees of a repository that
+//! lie elsewhere.
 //!
 //! Nothing is run, and a setting gives a command no more than its own text: the command might set it itself. A file that
 //! settings name gives its content. So no such name is believed that a command of the session could have written, and none
@@ -16,6 +17,7 @@ mod elsewhere;
 mod files;
 mod left_out;
 mod list;
+mod work_trees;
 
 pub use elsewhere::preset;
 pub use files::GitFiles;
@@ -26,6 +28,7 @@ use crate::policy::AbsPath;
 
 pub(super) use bounds::Bounds;
 pub(super) use carried::carry;
+pub(super) use work_trees::work_trees;
 
 /// Whose git may run or obey what a command leaves: the user of this context.
 pub fn person(context: &Context) -> Person {

@@ -33,6 +33,7 @@ pub(in crate::tools) fn surroundings(inspection: &Inspection) -> Result<Surround
         },
         copies: Vec::new(),
         shown: paths(needs)?,
+        veiled: Vec::new(),
     })
 }
 

@@ -7,7 +7,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use super::bounds::{Bound, Bounds, By};
+use super::bounds::{Bound, Bounds, By, SETTING};
 use super::gate::HostGate;
 use super::log::Log;
 use super::question::{About, Asker};
@@ -558,4 +558,24 @@ fn what_somebody_says_of_a_question_is_not_taken_for_a_bound() {
     let told = attempt("a.example", Outcome::Refused(Refusal::Other(why.into())), 0);
     let line = Log::default().add(&told).unwrap();
     assert!(line.contains(BY_THE_CONFIG) && !line.contains(NOT_ALONE), "{line}");
+}
+
+#[test]
+fn who_wants_a_loopback_is_told_whose_it_would_be() {
+    let told = |host: &str| {
+        let mut log = Log::default();
+        let refused = Refusal::NotListed(SETTING.into());
+        log.add(&reached(host, Outcome::Refused(refused), 0));
+        log.told().told().remove(0)
+    };
+    for (host, rule) in [
+        ("127.0.0.1", "`127.0.0.1:443`"),
+        ("localhost", "`127.0.0.1:443`"),
+        ("127.9.9.9", "`127.9.9.9:443`"),
+    ] {
+        let line = told(host);
+        assert!(line.contains(rule) && line.contains("on this machine"), "{line}");
+        assert!(!line.contains("--net"), "{line}");
+    }
+    assert!(told("a.example").contains("`--net a.example:443`"));
 }

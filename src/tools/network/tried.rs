@@ -1,6 +1,7 @@
 //! What a command tried to reach, for its outcome.
 
 use std::collections::BTreeSet;
+use std::net::IpAddr;
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -105,6 +106,24 @@ impl Carried {
     }
 }
 
+/// Whether a host is the machine itself by its loopback.
+fn is_loopback(host: &str) -> bool {
+    let name = host.trim_end_matches('.');
+    let address: Option<IpAddr> = name.trim_matches(['[', ']']).parse().ok();
+    name == "localhost" || name.ends_with(".localhost") || address.is_some_and(|address| address.is_loopback())
+}
+
+/// A loopback as a rule names it: only by number.
+fn by_number(host: &str, port: Option<u16>) -> String {
+    let address: Option<IpAddr> = host.trim_matches(['[', ']']).parse().ok();
+    let host = match address {
+        Some(IpAddr::V6(address)) => format!("[{address}]"),
+        Some(IpAddr::V4(address)) => address.to_string(),
+        None => "127.0.0.1".to_owned(),
+    };
+    port.map_or_else(|| host.clone(), |port| format!("{host}:{port}"))
+}
+
 impl Tried {
     pub(super) fn of(attempt: &Attempt) -> Self {
         let (host, port) = match &attempt.subject {
@@ -166,6 +185,13 @@ impl Tried {
         let remedy = match (self.result, &self.host) {
             (Result::Refused, Some(_)) if is_bounded(&self.why) => {
                 "; no change to the config alone would allow it".to_owned()
+            }
+            (Result::Refused, Some(host)) if self.unlisted().is_some() && is_loopback(host) => {
+                format!(
+                    "; a rule for `{0}` would let it reach what listens there on this machine; a server of the command's own is \
+                     reached as `localhost`, without the proxy",
+                    by_number(host, self.port)
+                )
             }
             (Result::Refused, Some(_)) if self.unlisted().is_some() => {
                 format!(

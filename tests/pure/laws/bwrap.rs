@@ -41,6 +41,7 @@ fn options(deny_fallback: DenyFallback, protect: Vec<AbsPath>) -> Options {
         protect,
         copies: Vec::new(),
         stage: Vec::new(),
+        veiled: Vec::new(),
     }
 }
 

@@ -40,6 +40,7 @@ pub(super) fn arguments(inspection: &Inspection, profile: &Profile) -> Result<Ve
         protect: existing_names(inspection).map_err(ExportError::Surroundings)?,
         copies: Vec::new(),
         stage: Vec::new(),
+        veiled: Vec::new(),
     };
     let foreseen = foreseen(&inspection.policy);
     let survey = namespaces::survey_after(&foreseen, &part, &options).map_err(PlanError::from)?;
