@@ -12,7 +12,7 @@ use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::Pid;
 
 use super::vigil::{LOOK_EVERY, Patience, Then, Vigil};
-use super::{spread, stage, sys};
+use super::{stage, sys};
 
 /// With one of these the loader may have loaded what the stage is not to have, or copied it.
 const LEAD_THE_LOADER: [&str; 3] = ["LD_PRELOAD", "LD_AUDIT", "LD_LIBRARY_PATH"];
@@ -45,9 +45,7 @@ impl Child {
             .stderr(Stdio::null())
             .spawn()?;
         let pid = i32::try_from(child.id()).map_err(std::io::Error::other)?;
-        let child = Self::of(Pid::from_raw(pid));
-        spread::send_off(child.pid);
-        Ok(child)
+        Ok(Self::of(Pid::from_raw(pid)))
     }
 
     /// The same for a program that has done nothing yet: where it has no other thread and nobody led its loader, it need not be
@@ -57,7 +55,7 @@ impl Child {
             return Self::start(control);
         }
         let null = open("/dev/null", OFlag::O_RDWR | OFlag::O_CLOEXEC, Mode::empty())?;
-        match spread::fork_away()? {
+        match sys::fork()? {
             Some(pid) => Ok(Self::of(pid)),
             None => stage::forked(control, null),
         }

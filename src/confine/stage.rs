@@ -20,7 +20,7 @@ use nix::unistd::{chdir, dup2_stderr, dup2_stdin, dup2_stdout, getpid, pipe2, se
 use super::protocol::{Announcement, Place, Reply, StartFailure, Step};
 use super::wire::{receive, send};
 use super::worker::Outside;
-use super::{entry, keeper, namespaces, privilege, session, spread, sys, worker};
+use super::{entry, keeper, namespaces, privilege, session, sys, worker};
 use crate::backend::host::PROBE;
 
 /// The hidden subcommand that makes a process the stage.
@@ -186,7 +186,7 @@ fn become_both(control: &OwnedFd, aside: OwnedFd, session: &Path, announcement: 
             }
             Err(errno) => failed("the worker")(errno),
         },
-        Place::Namespaces(network) => match spread::fork_away() {
+        Place::Namespaces(network) => match sys::fork() {
             Ok(Some(worker)) => {
                 drop(worker_end);
                 // What the other one needs the keeper does not. It ends with the keeper if this fails.

@@ -6,7 +6,6 @@ use super::plan::{Ground, Walls};
 use crate::backend::World;
 use crate::backend::namespaces::NetworkNamespace;
 use crate::backend::seccomp::{self, Attempts, Attributes, Copies, IpSockets, Role, Settings, UnixDomain};
-use crate::confine::send_thread_off;
 use crate::policy::{Grant, Network, Right};
 use crate::profile::Profile;
 
@@ -20,8 +19,8 @@ pub(super) fn prepare_filters(profile: &Profile, ground: Ground) {
     let of = |role| settings(profile, role, Attempts::Unseen, copies, ground);
     let (command, worker) = (of(Role::Command), of(Role::Worker));
     match ground.walls {
-        Walls::Landlock => seccomp::prepare([command, worker], send_thread_off),
-        Walls::Namespaces(_) => seccomp::prepare([mounted(command), command, worker], send_thread_off),
+        Walls::Landlock => seccomp::prepare([command, worker]),
+        Walls::Namespaces(_) => seccomp::prepare([mounted(command), command, worker]),
     }
 }
 
@@ -34,8 +33,8 @@ pub(super) fn prepare_usual_filters(namespace: NetworkNamespace) {
     let of = |role| usual(role, namespace, copies);
     let (command, worker) = (of(Role::Command), of(Role::Worker));
     match namespace {
-        NetworkNamespace::Host => seccomp::prepare([command, worker], send_thread_off),
-        NetworkNamespace::Own => seccomp::prepare([mounted(command), command, worker], send_thread_off),
+        NetworkNamespace::Host => seccomp::prepare([command, worker]),
+        NetworkNamespace::Own => seccomp::prepare([mounted(command), command, worker]),
     }
 }
 

@@ -9,7 +9,6 @@ use crate::backend::host::{Host, Probe};
 use crate::backend::landlock::rights::{OLDEST_ABI, RESOLVE_UNIX_ABI};
 use crate::backend::namespaces::OLDEST_ABI as OLDEST_INSIDE;
 use crate::backend::seccomp::Attempts;
-use crate::confine::send_thread_off;
 use crate::policy::{BackendChoice, Explain, OsSandbox, Policy};
 
 /// How commands of a session are held.
@@ -37,7 +36,7 @@ pub struct Chosen {
 impl Footing {
     /// Begins to try what this machine can do, for a program that will choose soon and reads its config first.
     pub fn look_ahead() {
-        Host::begin(send_thread_off);
+        Host::begin();
     }
 
     /// What this machine can do for the policy; an error where the policy wants to fail at once.

@@ -27,7 +27,6 @@ pub use findings::{Finding, Standing};
 pub use namespaces::{PROBE, Probed};
 pub use regimes::{ABIS, AbiNeed, LANDLOCK_FLOOR, RegimeReport};
 pub use tree::{Hold, TreeLimit};
-pub use trial::Placing;
 
 /// What came of trying something.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -80,14 +79,14 @@ pub struct Host {
 impl Host {
     /// Begins to try what every regime needs, for a program that is about to ask for one of the looks below and has
     /// something else to do meanwhile.
-    pub fn begin(placing: Placing) {
-        kernel::TRIAL.begin(placing);
+    pub fn begin() {
+        kernel::TRIAL.begin();
     }
 
     /// Begins to try all that [`with_acting_namespaces`](Self::with_acting_namespaces) tries first.
-    pub fn begin_with_namespaces(placing: Placing) -> Begun {
-        Self::begin(placing);
-        namespaces::TRIAL.begin(placing);
+    pub fn begin_with_namespaces() -> Begun {
+        Self::begin();
+        namespaces::TRIAL.begin();
         Begun(())
     }
 

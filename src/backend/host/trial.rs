@@ -5,9 +5,6 @@ use std::sync::mpsc::{Receiver, sync_channel};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread::{Builder, JoinHandle};
 
-/// Says where a thread begins that was just started and is not waited for yet.
-pub type Placing = fn(&JoinHandle<()>);
-
 /// A trial that many may ask for, each for one of its own.
 #[derive(Debug)]
 pub(super) struct Trial<T> {
@@ -33,13 +30,9 @@ impl<T: Send + 'static> Trial<T> {
     }
 
     /// Begins it for whoever asks next.
-    pub(super) fn begin(&self, placing: Placing) {
+    pub(super) fn begin(&self) {
         // Whoever asks tries again where no thread was to be had.
-        let running = self.start().ok();
-        if let Some(running) = &running {
-            placing(&running.thread);
-        }
-        *self.begun() = running;
+        *self.begun() = self.start().ok();
     }
 
     /// Waits for the one that was begun if nobody asked for it.
@@ -88,10 +81,10 @@ mod tests {
         static COUNT: AtomicUsize = AtomicUsize::new(0);
         static TRIAL: Trial<usize> = Trial::new("counts", || COUNT.fetch_add(1, Ordering::SeqCst));
         assert_eq!(TRIAL.outcome(), Ok(0));
-        TRIAL.begin(|_| ());
+        TRIAL.begin();
         TRIAL.end();
         assert_eq!(COUNT.load(Ordering::SeqCst), 2);
-        TRIAL.begin(|_| ());
+        TRIAL.begin();
         assert_eq!(TRIAL.outcome(), Ok(2));
         assert_eq!(TRIAL.outcome(), Ok(3));
     }

@@ -8,7 +8,6 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use super::lower::{SeccompError, lower};
 use super::validate::{SeccompWitness, validate};
 use super::{Role, SeccompPlan, Settings, Stack};
-use crate::backend::host::Placing;
 
 /// What came of the filters of some settings; nothing where they could not be made or proven.
 type Outcome = Arc<OnceLock<Option<SeccompPlan>>>;
@@ -19,7 +18,7 @@ static OUTCOMES: Mutex<Vec<(Settings, Outcome)>> = Mutex::new(Vec::new());
 /// Has the filters of these settings made and proven on a thread of its own.
 ///
 /// For settings that will be needed soon. Where no thread can be had, it is done when they are needed.
-pub fn prepare(all: impl IntoIterator<Item = Settings>, placing: Placing) {
+pub fn prepare(all: impl IntoIterator<Item = Settings>) {
     let outcomes: Vec<_> = {
         let mut known = lock();
         // What is known already is made, or somebody is about to make it.
@@ -35,10 +34,7 @@ pub fn prepare(all: impl IntoIterator<Item = Settings>, placing: Placing) {
         }
     };
     // Whoever needs what it makes waits for that, or makes it.
-    let started = std::thread::Builder::new().name("filters".to_owned()).spawn(work);
-    if let Ok(thread) = &started {
-        placing(thread);
-    }
+    let _started = std::thread::Builder::new().name("filters".to_owned()).spawn(work);
 }
 
 /// The filters of these settings; those that are being prepared are waited for.
@@ -121,33 +117,13 @@ fn lock() -> MutexGuard<'static, Vec<(Settings, Outcome)>> {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::atomic::{AtomicU32, Ordering};
-
     use super::*;
-    use crate::backend::seccomp::Attempts;
     use crate::backend::seccomp::tests::{Lowered, strict as settings};
 
     #[test]
     fn what_was_prepared_is_what_lowering_makes() {
         let settings = settings(Role::Command);
-        prepare([settings], |_| ());
-        assert_eq!(made(settings), lower(settings));
-    }
-
-    #[test]
-    fn what_is_prepared_already_is_not_begun_again() {
-        static BEGUN: AtomicU32 = AtomicU32::new(0);
-        let settings = Settings {
-            attempts: Attempts::Watched,
-            copies: super::super::Copies::None,
-            ..settings(Role::Command)
-        };
-        for _ in 0..3 {
-            prepare([settings], |_| {
-                BEGUN.fetch_add(1, Ordering::Relaxed);
-            });
-        }
-        assert_eq!(BEGUN.load(Ordering::Relaxed), 1);
+        prepare([settings]);
         assert_eq!(made(settings), lower(settings));
     }
 

@@ -24,7 +24,7 @@ use super::at;
 use super::snapshot::Guard;
 use super::unchanged::Company;
 use super::walk::{most_directories, walk_through};
-use crate::confine::sys::{self, Scheduling};
+use crate::confine::sys;
 
 /// How much a tree may still grow.
 #[derive(Debug)]
@@ -178,7 +178,6 @@ fn walk(guard: &Guard, writing: OwnedFd) -> i32 {
     if set_pdeathsig(Signal::SIGKILL).is_err() || sys::close_all_but(&kept).is_err() {
         return CANNOT_TELL;
     }
-    let _ordinary = sys::set_scheduling(Scheduling::Batch);
     let mut errors = Vec::new();
     let (roots, patterns, sight) = (guard.roots(), guard.patterns(), guard.sight());
     match walk_through(roots, patterns, Some(sight), Company::Nobody, &mut errors) {

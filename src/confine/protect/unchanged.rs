@@ -17,7 +17,7 @@ use super::at::{self, Identity};
 use super::roots::Root;
 use super::sight::{Directory, NONE, Sight};
 use super::stamp::Stamp;
-use crate::confine::spread::Processors;
+use crate::confine::linger::processors;
 
 /// How many directories are worth a thread: starting one costs as much as a hundred looks.
 const WORTH: usize = 512;
@@ -52,7 +52,7 @@ impl Company {
 ///
 /// What could not be asked counts as changed, and so does one whose stamp tells nothing.
 pub(super) fn unchanged(roots: &[Root], earlier: &Sight, company: Company) -> Vec<bool> {
-    let processors = company.leaves(Processors::mine().count());
+    let processors = company.leaves(processors());
     ask_in(processors.min(THREADS).min(earlier.len() / WORTH), PART, roots, earlier)
 }
 
@@ -69,11 +69,10 @@ fn ask_in(askers: usize, part: usize, roots: &[Root], earlier: &Sight) -> Vec<bo
         }
     };
     thread::scope(|scope| {
-        let mut processors = Processors::mine();
         for _ in 1..askers {
             let builder = thread::Builder::new().stack_size(128 * 1024);
             // Without a thread the others do its share.
-            let _alone = processors.start(builder, scope, || take_turns(Through::Own));
+            let _alone = builder.spawn_scoped(scope, || take_turns(Through::Own));
         }
         take_turns(Through::Shared);
     });

@@ -1,11 +1,8 @@
 //! Processes: forking, descriptors, signals, filters.
 
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
-use std::os::unix::thread::JoinHandleExt;
-use std::thread::JoinHandle;
 
 use nix::errno::Errno;
-use nix::sched::CpuSet;
 use nix::sys::signal::Signal;
 use nix::unistd::{ForkResult, Pid};
 use tokio::io::Interest;
@@ -22,40 +19,6 @@ pub(crate) fn fork() -> nix::Result<Option<Pid>> {
         ForkResult::Parent { child } => Ok(Some(child)),
         ForkResult::Child => Ok(None),
     }
-}
-
-/// How the kernel deals out processors to a thread.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Scheduling {
-    /// As to most.
-    Ordinary,
-    /// As to one that need not answer soon: it displaces nobody when it becomes runnable.
-    Batch,
-}
-
-impl Scheduling {
-    const fn number(self) -> i32 {
-        match self {
-            Self::Ordinary => libc::SCHED_OTHER,
-            Self::Batch => libc::SCHED_BATCH,
-        }
-    }
-}
-
-/// How processors are dealt out to this thread; nothing where it is another way than these.
-pub(crate) fn scheduling() -> Option<Scheduling> {
-    // SAFETY: sched_getscheduler takes an integer only.
-    let number = unsafe { libc::sched_getscheduler(0) };
-    [Scheduling::Ordinary, Scheduling::Batch]
-        .into_iter()
-        .find(|one| one.number() == number)
-}
-
-/// Has processors dealt out to this thread this way.
-pub(crate) fn set_scheduling(scheduling: Scheduling) -> nix::Result<()> {
-    let priority = libc::sched_param { sched_priority: 0 };
-    // SAFETY: `priority` is a valid structure for the length of the call, which only reads it.
-    Errno::result(unsafe { libc::sched_setscheduler(0, scheduling.number(), &raw const priority) }).map(drop)
 }
 
 /// The slice that [`come_first`] asks for, in nanoseconds: the shortest that the kernel grants.
@@ -129,24 +92,6 @@ fn scheduling_attributes() -> nix::Result<libc::sched_attr> {
 fn set_scheduling_attributes(attributes: &libc::sched_attr) -> nix::Result<()> {
     // SAFETY: `attributes` is a valid structure, which gives its own size, and the call only reads it.
     Errno::result(unsafe { libc::syscall(libc::SYS_sched_setattr, 0, &raw const *attributes, 0) }).map(drop)
-}
-
-/// Sets which processors a thread of this process may use; of a thread that has ended, which the calling one may.
-pub(crate) fn set_thread_affinity(thread: &JoinHandle<()>, processors: &CpuSet) -> nix::Result<()> {
-    // SAFETY: all zeroes is a valid set, the empty one.
-    let mut set: libc::cpu_set_t = unsafe { std::mem::zeroed() };
-    for processor in (0..CpuSet::count()).filter(|processor| processors.is_set(*processor) == Ok(true)) {
-        // SAFETY: the number is below the size of the set, which the count of nix is.
-        unsafe { libc::CPU_SET(processor, &mut set) };
-    }
-    let id = thread.as_pthread_t();
-    // SAFETY: the thread is neither joined nor detached while its handle is borrowed, so what the id points to is still there,
-    // with a number that the kernel makes zero, its word for the caller, when the thread ends; `set` is a valid structure of the
-    // size given, for the length of the call, which only reads it.
-    match unsafe { libc::pthread_setaffinity_np(id, size_of::<libc::cpu_set_t>(), &raw const set) } {
-        0 => Ok(()),
-        code => Err(Errno::from_raw(code)),
-    }
 }
 
 /// Takes ownership of descriptors that `recvmsg` has just installed.

@@ -12,7 +12,6 @@ use crate::backend::seccomp::Attempts;
 use crate::backend::status::{ClauseStatus, Refusal, Status};
 use crate::backend::survey::Survey;
 use crate::backend::{Plan, Regime, namespaces, protected};
-use crate::confine::send_thread_off;
 use crate::policy::{AbsPath, Access, BackendChoice, Operation, Policy, Right, Root, Scope, Target};
 use crate::profile::{FileReach, Profile, Reach};
 use crate::tools::footing::Footing;
@@ -123,7 +122,7 @@ impl<'a> Stands<'a> {
 
 /// Begins to try what all backends need of this machine, for a program that reads its config first.
 pub fn look_ahead() -> Begun {
-    Host::begin_with_namespaces(send_thread_off)
+    Host::begin_with_namespaces()
 }
 
 /// This machine, as far as the backends, and the choice among them, depend on it.

@@ -32,7 +32,7 @@ use super::id::Id;
 use super::objects::Objects;
 use super::reach::{Answer, Question, answer};
 use crate::backend::seccomp::{Instruction, Program};
-use crate::confine::sys::{self, Scheduling, filters};
+use crate::confine::sys::{self, filters};
 
 /// The last resort. What is read is bounded by counts, which come first on any machine that works.
 const DEADLINE: Duration = Duration::from_secs(20);
@@ -110,8 +110,6 @@ fn listen(reading: OwnedFd, length: usize) -> Option<Vec<u8>> {
 fn read(objects: OwnedFd, writing: &OwnedFd, tips: &[Id], head: Option<Id>, questions: &[Question]) -> Option<()> {
     prctl::set_pdeathsig(Signal::SIGKILL).ok()?;
     sys::close_all_but(&[objects.as_fd(), writing.as_fd()]).ok()?;
-    // It displaces nobody who has something to do at once, as the keeper may.
-    let _ordinary = sys::set_scheduling(Scheduling::Batch);
     confine(&objects)?;
     let mut objects = Objects::new(objects);
     let answers = answer(&mut objects, tips, head, questions);
