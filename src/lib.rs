@@ -12,8 +12,7 @@
 //! # Use
 //!
 //! A program that embeds the library calls [`confine::stage::main`] first, when
-//! [`confine::stage::is_ours`] says so of its first argument: the confined child is the same binary, re-executed, or
-//! forked, in a program that calls [`confine::ahead::start_stage`].
+//! [`confine::stage::is_ours`] says so of its first argument: the confined child is the same binary, re-executed.
 //!
 //! ```no_run
 //! use std::path::Path;

@@ -6,11 +6,9 @@ fn main() -> ExitCode {
     let first = std::env::args_os().nth(1);
     match first {
         Some(first) if stockade::confine::stage::is_ours(&first) => stockade::confine::stage::main(),
-        Some(first) if first == "run" || first == "call" => stockade::confine::ahead::start_stage(),
         Some(_) | None => {}
     }
     let exit = stockade::cli::main(stockade::mcp::serve);
-    stockade::confine::ahead::end_stage();
     stockade::cli::tell_recovery(&stockade::confine::unheard::Unheard::take().into());
     exit
 }

@@ -13,8 +13,7 @@ use super::start::{self, Start, Told};
 use super::stops::{Ends, has_ended_it, stops};
 use crate::policy::Explain;
 use crate::tools::{
-    Changed, Executor, Explained, NetworkUse, Outcome, OutputMode, Prospect, ShellCall, ShellCommand, Status, Stdin,
-    ToolError,
+    Changed, Executor, Explained, NetworkUse, Outcome, OutputMode, ShellCall, ShellCommand, Status, Stdin, ToolError,
 };
 
 /// Runs the command and returns its exit code.
@@ -58,8 +57,7 @@ async fn run_in(args: RunArgs) -> Result<Exit, Complaint> {
         stops: stops(Ends::Program)?,
     };
     let (approver, withdraw, another) = approver::approver(&args.approver, &loaded.policy, &places)?;
-    let prospect = Prospect::foreseeing(loaded.policy, narrowing, places, &call).map_err(tool_complaint)?;
-    let mut executor = Executor::under(prospect, mode, approver)
+    let mut executor = Executor::new(loaded.policy, narrowing, mode, approver, places)
         .map_err(tool_complaint)?
         .withdrawing_with(withdraw)
         .asking_meanwhile(another);

@@ -17,8 +17,7 @@ use super::policy::{self, Chosen, Purpose};
 use crate::config::{Context, Diagnostic};
 use crate::policy::Policy;
 use crate::policy::path::display;
-use crate::tools::footing::Footing;
-use crate::tools::{Waiting, prepare_usual, unreadable_authorities, unwritable, waiting};
+use crate::tools::{Waiting, unreadable_authorities, unwritable, waiting};
 
 /// What is said of a config that lies here and is not used.
 const PASSED_OVER: &str = "stockade: ./stockade.yaml is not used: --rw, --ro, --deny and --net stand in its place; with `--config stockade.yaml` they narrow it\n";
@@ -72,14 +71,8 @@ pub(super) fn enough_files() -> Result<(), Complaint> {
     })
 }
 
-/// A runtime for one thread. What this machine can do is tried on another one meanwhile.
+/// A runtime for one thread.
 pub(super) fn runtime() -> Result<Runtime, Complaint> {
-    Footing::look_ahead();
-    runtime_alone()
-}
-
-/// The same where that was tried already.
-pub(super) fn runtime_alone() -> Result<Runtime, Complaint> {
     Builder::new_current_thread()
         .enable_all()
         .build()
@@ -97,7 +90,6 @@ pub(super) fn start(
     let here = std::env::current_dir()
         .map_err(|error| Complaint::failed(format!("the current directory cannot be told: {error}")))?;
     let context = policy::context(&flags.ceiling);
-    prepare_usual(policy::backend(flags), &context);
     let mut chosen = policy::choose(flags, &here, &context, Purpose::Obey)?;
     audit.apply(&mut chosen.loaded.policy)?;
     for warning in policy::warnings(chosen.loaded.warnings.iter()) {

@@ -3,15 +3,16 @@
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream as StdUnixStream;
 use std::path::PathBuf;
+use std::sync::Once;
 
 use tokio::net::UnixStream;
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 
-use super::ahead::{Announced, Spawned};
 use super::channel::{next_message, registered, send};
 use super::child::Child;
 use super::dispatch::{Keeps, hear_out};
 use super::error::ConfineError;
+use super::group;
 use super::protocol::{Announcement, Covered, Place, ProtectSetup, Reply, StartFailure};
 use super::session::{self, Named};
 use super::unheard;
@@ -33,7 +34,7 @@ pub struct Stage {
 }
 
 impl Stage {
-    /// A stage for the session of that name: the one that was [started ahead](super::ahead::start_stage), or a new one.
+    /// A new stage for the session of that name.
     pub async fn spawn(session: &Named, protect: Option<ProtectSetup>, place: Place) -> Result<Self, ConfineError> {
         let spawned = Self::spawn_and_tell(session, protect, place).await;
         if spawned.is_err() {
@@ -49,42 +50,26 @@ impl Stage {
         place: Place,
     ) -> Result<Self, ConfineError> {
         let (aside, theirs) = StdUnixStream::pair().map_err(ConfineError::Spawn)?;
-        let spawned = Spawned::take()?;
-        let stage = Self::over(spawned, aside, Keeps::of(protect.as_ref()), session)?;
-        let announcement = Announcement::of(session, protect, place);
-        match stage.tell(&announcement, &[theirs.into()]).await {
-            Ok(()) => Ok(stage),
-            Err(error) => Err(stage.end().await.map_or(error, ConfineError::Step)),
-        }
-    }
-
-    /// The stage that was [told](super::ahead::announce) just this ahead, and its session; it must be acceptable.
-    pub fn announced(
-        acceptable: impl FnOnce(&Named) -> bool,
-        protect: Option<&ProtectSetup>,
-        place: Place,
-    ) -> Result<Option<(Self, Named)>, ConfineError> {
-        let announced = Announced::take(acceptable, protect, place);
-        announced
-            .map(|known| {
-                let stage = Self::over(known.spawned, known.aside, Keeps::of(protect), &known.session)?;
-                Ok((stage, known.session))
-            })
-            .transpose()
-    }
-
-    fn over(spawned: Spawned, aside: StdUnixStream, keeps: Keeps, session: &Named) -> Result<Self, ConfineError> {
-        let Spawned { control, child } = spawned;
+        let (control, child) = start()?;
         let (reader, writer) = registered(control)?.into_split();
-        Ok(Self {
+        let stage = Self {
             reader,
             writer,
             aside: registered(aside)?,
             vigil: child.watched(),
             child,
-            keeps,
+            keeps: Keeps::of(protect.as_ref()),
             session: session.path().to_owned(),
-        })
+        };
+        let announcement = Announcement {
+            session: session.path().as_os_str().to_owned(),
+            protect,
+            place,
+        };
+        match stage.tell(&announcement, &[theirs.into()]).await {
+            Ok(()) => Ok(stage),
+            Err(error) => Err(stage.end().await.map_or(error, ConfineError::Step)),
+        }
     }
 
     /// Sends it a message.
@@ -130,4 +115,14 @@ impl Stage {
             None => Err(ConfineError::WorkerDied),
         }
     }
+}
+
+/// Starts the process, and gives the socket that it listens to.
+fn start() -> Result<(StdUnixStream, Child), ConfineError> {
+    static SETTLED: Once = Once::new();
+    let (control, theirs) = StdUnixStream::pair().map_err(ConfineError::Spawn)?;
+    // Before the first child, which would have to move as well.
+    SETTLED.call_once(group::settle);
+    let child = Child::start(theirs.into()).map_err(ConfineError::Spawn)?;
+    Ok((control, child))
 }

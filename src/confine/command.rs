@@ -386,7 +386,6 @@ mod tests {
             directory: "/".into(),
             limits: CommandLimits::default(),
             input,
-            afterwards: Afterwards::Waits,
         };
         let task = (start, None::<u64>);
         send(&ours, &task, &[ours.as_raw_fd(), ours.as_raw_fd(), ours.as_raw_fd()]).unwrap();

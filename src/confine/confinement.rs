@@ -20,7 +20,7 @@ use super::files::FileServer;
 use super::group::Group;
 use super::io::InputKind;
 use super::protocol::{
-    Afterwards, Answer, CommandLimits, Counting, Expected, Inquiry, Offer, PutBack, Request, SetupMessage, Start, Work,
+    Answer, CommandLimits, Counting, Expected, Inquiry, Offer, PutBack, Request, SetupMessage, Start, Work,
 };
 use super::records::Records;
 use super::running::Running;
@@ -65,8 +65,6 @@ pub struct Launch {
     pub streams: [OwnedFd; 3],
     /// What standard input is.
     pub input: InputKind,
-    /// What the worker does when it has ended, where nothing of it was undone or could not be, and nothing else is under way.
-    pub afterwards: Afterwards,
 }
 
 /// Why a command is not under way, and the streams that it was to have.
@@ -222,7 +220,6 @@ impl Confinement {
             limits,
             streams,
             input,
-            afterwards,
         } = launch;
         self.calls += 1;
         let start = Start {
@@ -232,7 +229,6 @@ impl Confinement {
             directory,
             limits,
             input,
-            afterwards,
         };
         let mut descriptors: Vec<OwnedFd> = streams.into();
         self.begin(start, &mut descriptors).await.map_err(|error| {

@@ -9,7 +9,6 @@
 //!
 //! Only [`sys`] has `unsafe` code.
 
-pub mod ahead;
 mod asking;
 pub mod attempted;
 mod awaiting;

@@ -65,8 +65,6 @@ pub struct Start {
     pub limits: CommandLimits,
     /// What its standard input is.
     pub input: InputKind,
-    /// What the worker does when it has ended, where nothing of it was undone or could not be, and nothing else is under way.
-    pub afterwards: Afterwards,
 }
 
 /// What runs behind the layer of a command.
@@ -367,7 +365,7 @@ impl RunnerReport {
     }
 }
 
-/// What a runner or a worker does when its command has ended.
+/// What a runner does when its command has ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Afterwards {
     /// It ends as well.

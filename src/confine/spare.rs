@@ -194,7 +194,6 @@ mod tests {
                 directory: "/".into(),
                 limits: CommandLimits::default(),
                 input: InputKind::Pipe,
-                afterwards: Afterwards::Waits,
             },
             streams,
             group: None,

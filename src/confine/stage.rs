@@ -15,7 +15,7 @@ use nix::sys::prctl;
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use nix::sys::socket::{AddressFamily, SockFlag, SockType, getsockopt, socketpair, sockopt};
 use nix::sys::stat::Mode;
-use nix::unistd::{chdir, dup2_stderr, dup2_stdin, dup2_stdout, getpid, pipe2, setsid};
+use nix::unistd::{chdir, getpid, pipe2, setsid};
 
 use super::protocol::{Announcement, Place, Reply, StartFailure, Step};
 use super::wire::{receive, send};
@@ -25,8 +25,6 @@ use crate::backend::host::PROBE;
 
 /// The hidden subcommand that makes a process the stage.
 pub const SUBCOMMAND: &str = "__stage";
-/// What a list of processes shows of a stage that was forked, and of what descends from it.
-const TITLE: &str = "stockade __stage";
 /// The hidden subcommand that makes a process the worker, inside namespaces that the stage has entered.
 pub(crate) const INSIDE: &str = "__worker";
 
@@ -52,22 +50,6 @@ pub fn main() -> ! {
     }
 }
 
-/// Becomes the stage in a process that was forked from a program which has done nothing yet: never returns.
-pub(super) fn forked(control: OwnedFd, null: OwnedFd) -> ! {
-    let taken = dup2_stdin(&control)
-        .and_then(|()| dup2_stdout(&null))
-        .and_then(|()| dup2_stderr(&null));
-    // Their numbers are closed with all others.
-    std::mem::forget((control, null));
-    // One that ends now is found dead when it is needed, and another is executed.
-    if taken.is_err() || sys::forget_start(TITLE).is_err() {
-        sys::exit_now(NOT_A_STAGE)
-    }
-    // Whoever forked it is never returned to, not by a panic either.
-    let _panicked = std::panic::catch_unwind(|| outside());
-    sys::exit_now(NOT_A_STAGE)
-}
-
 /// The stage. Standard input must be the parent's control socket.
 fn outside() -> ! {
     // Nothing is owned at or above 3 before `enter` says so.
@@ -75,7 +57,6 @@ fn outside() -> ! {
     let Ok(control) = enter() else {
         sys::exit_now(NOT_A_STAGE)
     };
-    // At once: a stage that was started ahead of time must not be stopped from the terminal while it waits.
     let begun = closed.and_then(|()| stand_alone());
     let Ok(Some((announcement, along))) = receive::<Announcement>(&control) else {
         sys::exit_now(NOT_A_STAGE)

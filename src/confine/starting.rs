@@ -81,7 +81,7 @@ impl Worker<'_> {
         };
         let (ours, theirs) = socketpair(AddressFamily::Unix, SockType::Stream, None, SockFlag::SOCK_CLOEXEC)
             .map_err(StartFailure::at(Step::Fork))?;
-        let (call, limits, afterwards) = (task.start.call, task.start.limits, task.start.afterwards);
+        let (call, limits) = (task.start.call, task.start.limits);
         let (runner, report) = self.fork_runner(ours, theirs, Told::Now(task, then))?;
         let sampling = self.watch(call, runner, limits)?;
         let_begin(&report, self.compiled.as_ref());
@@ -90,7 +90,6 @@ impl Worker<'_> {
             report,
             watch,
             sampling,
-            afterwards,
         };
         self.active.insert(call, active);
         Ok(())
@@ -109,7 +108,7 @@ impl Worker<'_> {
         let Some(spare) = waits.or_else(|| self.idle.take()?.prepare(kind)) else {
             return Ok(Begun::Nothing(task));
         };
-        let (call, watch, afterwards) = (task.start.call, task.start.work.watch(), task.start.afterwards);
+        let (call, watch) = (task.start.call, task.start.work.watch());
         let sampling = self.watch(call, spare.runner, task.start.limits)?;
         match spare.begin(task) {
             Ok(()) => {
@@ -119,7 +118,6 @@ impl Worker<'_> {
                     report,
                     watch,
                     sampling,
-                    afterwards,
                 };
                 self.active.insert(call, active);
                 Ok(Begun::Command)

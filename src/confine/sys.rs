@@ -18,11 +18,9 @@ pub(crate) mod filters;
 mod mounts;
 mod process;
 pub(crate) mod sockets;
-mod start;
 mod terminal;
 
 pub(crate) use directory::*;
 pub(crate) use mounts::*;
 pub(crate) use process::*;
-pub(crate) use start::*;
 pub(crate) use terminal::*;

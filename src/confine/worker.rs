@@ -61,8 +61,6 @@ pub(super) struct Active {
     pub(super) report: OwnedFd,
     pub(super) watch: Watch,
     pub(super) sampling: Sampling,
-    /// What the worker does when it has ended.
-    pub(super) afterwards: Afterwards,
 }
 
 /// A process that stands outside the worker's layer, and what is around both.
@@ -299,7 +297,6 @@ impl Worker<'_> {
             report: link,
             watch,
             sampling,
-            afterwards,
         } = active;
         self.unwatch(call, sampling);
         self.begin_to_settle(watch);
@@ -311,18 +308,12 @@ impl Worker<'_> {
             }
         }
         let put_back = self.settled(watch);
-        // A person may want what was undone, which the keeper has.
-        let leaves = afterwards == Afterwards::Leaves && !put_back.is_something();
         self.reply(Ended {
             call,
             end: report.end,
             put_back,
             attempted: report.attempted,
         });
-        if leaves && self.active.is_empty() {
-            // While the parent goes on with what came of it.
-            self.end();
-        }
     }
 
     fn reply(&self, ended: Ended) {

@@ -149,7 +149,6 @@ impl Executor {
             directory: directory.as_path().as_os_str().to_owned(),
             limits,
             input: *input,
-            afterwards: self.afterwards,
             streams,
         };
         let started = Instant::now();

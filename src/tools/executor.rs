@@ -9,8 +9,8 @@ use super::anew;
 use super::call::ToolError;
 use super::deciding::{Another, Deciding};
 use super::explain::standing::{Standings, records};
+use super::fall;
 use super::footing::{Chosen, Footing};
-use super::foresight::Prospect;
 use super::git::{self, Bounds};
 use super::narrowing::Narrowing;
 use super::on_record::end;
@@ -25,8 +25,8 @@ use crate::approval::{Approver, CancelHandle, Controller};
 use crate::backend::Regime;
 use crate::backend::status::refuse_hosts;
 use crate::confine::protocol::ProtectSetup;
-use crate::confine::{Afterwards, Confinement, Expected, Named, Place, Session, Setup, Stage};
-use crate::policy::{AbsPath, Mode, Policy};
+use crate::confine::{Confinement, Expected, Named, Place, Session, Setup, Stage};
+use crate::policy::{Mode, Policy};
 use crate::profile::{Asked, Call, Profile, derive};
 
 /// How many profiles are kept; a session seldom asks about more sets of roots.
@@ -38,14 +38,10 @@ pub struct Executor {
     pub(super) policy: Policy,
     pub(super) narrowing: Narrowing,
     pub(super) envelope: Profile,
-    /// Set once the envelope was held against the policy; before that no worker is given out.
-    envelope_held: OnceLock<()>,
     pub(super) chosen: Chosen,
     pub(super) deciding: Deciding,
     pub(super) places: Places,
     pub(super) workers: Workers,
-    /// What a worker does after a command.
-    pub(super) afterwards: Afterwards,
     pub(super) file_profiles: Vec<(Asked, Derived)>,
     profiles: Vec<(Call, Derived)>,
     /// The profile of a call that nobody was asked about, once somebody needs it.
@@ -65,20 +61,17 @@ impl Executor {
         approver: Box<dyn Approver + Send>,
         places: Places,
     ) -> Result<Self, ToolError> {
-        Self::under(Prospect::of(policy, narrowing, places)?, mode, approver)
-    }
-
-    /// The same for what is known of the policy already.
-    pub fn under(prospect: Prospect, mode: Mode, approver: Box<dyn Approver + Send>) -> Result<Self, ToolError> {
-        let Prospect {
-            policy,
-            narrowing,
-            places,
-            envelope,
-            chosen,
-            envelope_held,
-            afterwards,
-        } = prospect;
+        let everything = Call::of(Asked::Everything);
+        let envelope = narrowing.narrow(derive(&policy, &everything));
+        if let Some(why) = leaves_no_place(&envelope) {
+            return Err(ToolError::Refused(why));
+        }
+        let chosen = Footing::choose(&policy, &places.state).map_err(ToolError::Refused)?;
+        let chosen = fall::settle(chosen, &policy, &envelope);
+        plan::hold_against(&policy, &everything, &envelope)?;
+        if let Footing::Confined(ground) = &chosen.footing {
+            fall::protects(&policy, *ground)?;
+        }
         let mode = mode.min(policy.loosest_mode());
         let recorder = Recorder::open(&policy, mode, &places)?;
         let mut controller = Controller::new(mode, approver);
@@ -93,12 +86,10 @@ impl Executor {
             policy,
             narrowing,
             envelope,
-            envelope_held,
             chosen,
             deciding,
             places,
             workers: Workers::default(),
-            afterwards,
             file_profiles: Vec::new(),
             profiles: Vec::new(),
             unasked: OnceLock::new(),
@@ -113,7 +104,6 @@ impl Executor {
             policy: self.policy.clone(),
             narrowing: self.narrowing.clone(),
             envelope: self.envelope.clone(),
-            envelope_held: self.envelope_held.clone(),
             chosen: self.chosen.clone(),
             deciding: Deciding {
                 recorder: self.deciding.recorder.as_ref().map(Recorder::beside),
@@ -121,7 +111,6 @@ impl Executor {
             },
             places: self.places.clone(),
             workers: Workers::default(),
-            afterwards: self.afterwards,
             file_profiles: Vec::new(),
             profiles: Vec::new(),
             unasked: OnceLock::new(),
@@ -190,18 +179,6 @@ impl Executor {
         end(self.deciding.recorder.as_ref()).await
     }
 
-    /// Holds what any call may do against the config, where that was put off, and a plan against its profile, where there is one.
-    pub(super) fn prove(&self, drafted: Option<(&Draft, &Profile)>) -> Result<(), ToolError> {
-        if self.envelope_held.get().is_none() {
-            plan::hold_against(&self.policy, &Call::of(Asked::Everything), &self.envelope)?;
-            self.envelope_held.get_or_init(|| ());
-        }
-        match drafted {
-            Some((draft, profile)) => Ok(draft.prove(profile)?),
-            None => Ok(()),
-        }
-    }
-
     /// The profile of a call that nobody was asked about.
     fn unasked(&self) -> &Profile {
         let derived = || self.narrowing.narrow(derive(&self.policy, &Call::of(Asked::Nobody)));
@@ -258,13 +235,8 @@ impl Executor {
             Footing::Refused(why) => return Err(ToolError::Refused(why.clone())),
         };
         let protect = watched::setup(&self.policy, envelope, &self.places.state, &self.places.person);
-        let admitted = |named: &Named| AbsPath::new(named.path()).is_ok_and(|path| may_lie(&path, envelope, place));
-        let (mut stage, named) = if let Some(told) = Stage::announced(admitted, protect.as_ref(), place)? {
-            told
-        } else {
-            let named = Named::choose(|base| may_lie(base, envelope, place))?;
-            (Stage::spawn(&named, protect.clone(), place).await?, named)
-        };
+        let named = Named::choose(|base| may_lie(base, envelope, place))?;
+        let mut stage = Stage::spawn(&named, protect.clone(), place).await?;
         let (session, drafted) = match self
             .drafted(&mut stage, (named, place), profile, protect.as_ref())
             .await
@@ -281,8 +253,10 @@ impl Executor {
         let mut worker = Confinement::start(stage, setup).await?;
         let begun = async {
             // While the worker confines itself; it is asked for nothing before. What bwrap carries out was proven above.
-            if place != Place::Bwrap {
-                self.prove(drafted.as_ref().map(|(draft, profile, _)| (draft, profile)))?;
+            if let Some((draft, profile, _)) = &drafted
+                && place != Place::Bwrap
+            {
+                draft.prove(profile)?;
             }
             if place.is_behind_mounts() {
                 // Whether they can be made is known only now.
@@ -339,7 +313,7 @@ impl Executor {
                 match place {
                     Place::Host | Place::Namespaces(_) => {}
                     // It makes mount points on the host where a plan says so.
-                    Place::Bwrap => self.prove(Some((&draft, &profile)))?,
+                    Place::Bwrap => draft.prove(&profile)?,
                 }
                 Some((draft, profile, *ground))
             }

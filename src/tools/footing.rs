@@ -34,11 +34,6 @@ pub struct Chosen {
 }
 
 impl Footing {
-    /// Begins to try what this machine can do, for a program that will choose soon and reads its config first.
-    pub fn look_ahead() {
-        Host::begin();
-    }
-
     /// What this machine can do for the policy; an error where the policy wants to fail at once.
     pub fn find(policy: &Policy) -> Result<Self, String> {
         let host = match policy.backend {

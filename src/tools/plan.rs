@@ -385,13 +385,11 @@ mod tests {
     use super::*;
     use crate::backend::landlock::Beneath;
     use crate::backend::namespaces::{BindAccess, Step};
-    use crate::backend::seccomp::Copies;
     use crate::config::amend::load_amended;
     use crate::config::{Context, Matchers};
     use crate::policy::shell::{rule_covers, rule_matches};
     use crate::policy::{Grant, Origin, Rights, UnixSockets};
     use crate::profile::derive;
-    use crate::tools::filters::usual;
 
     /// A profile that reads one directory.
     fn derived() -> Profile {
@@ -411,19 +409,6 @@ mod tests {
             deny_fallback: DenyFallback::Refuse,
             residuals: Residuals::Report,
             attempts: Attempts::Unseen,
-        }
-    }
-
-    #[test]
-    fn a_config_that_says_nothing_of_sockets_has_the_usual_filters() {
-        for (walls, namespace) in [
-            (Walls::Landlock, NetworkNamespace::Host),
-            (Walls::Namespaces(Maker::Stockade), NetworkNamespace::Own),
-        ] {
-            for role in [Role::Worker, Role::Command] {
-                let needed = settings(&derived(), role, Attempts::Unseen, Copies::None, ground(walls));
-                assert_eq!(usual(role, namespace, Copies::None), needed);
-            }
         }
     }
 

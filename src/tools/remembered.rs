@@ -64,11 +64,6 @@ pub(super) fn host(state: &Path) -> Host {
     host
 }
 
-/// Whether anything is remembered, whatever the circumstances.
-pub(super) fn is_kept(state: &Path) -> bool {
-    place(state).exists()
-}
-
 /// Drops what is remembered: it was wrong.
 pub(super) fn forget(state: &Path) {
     let _gone = fs::remove_file(place(state));

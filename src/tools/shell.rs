@@ -244,7 +244,7 @@ impl Executor {
     ) -> Result<Confinement, ToolError> {
         self.end_outdated(derived).await?;
         let ready = async {
-            match self.workers.expecting(derived, self.afterwards).await {
+            match self.workers.expecting(derived).await {
                 Some(worker) => Ok(worker),
                 None => self.start_worker(&derived.profile, expected, asked).await,
             }

@@ -7,7 +7,7 @@ use std::sync::{Arc, OnceLock};
 
 use super::denied_names::CoveredNames;
 use super::plan::{self, ProfileDigest};
-use crate::confine::{Afterwards, Confinement};
+use crate::confine::Confinement;
 use crate::profile::Profile;
 
 /// How many workers live at once. An executor seldom has more profiles than these: what was approved, what
@@ -52,20 +52,11 @@ impl Workers {
         Some(self.live.remove(at).1).filter(Confinement::is_serving)
     }
 
-    /// Takes out the worker of this profile for a command, once it was told that one comes; the keeper of a new one expects it. There is
-    /// none where one call was to be made: what is kept of that has left, or stays for what was undone.
-    pub(super) async fn expecting(&mut self, wanted: &Derived, afterwards: Afterwards) -> Option<Confinement> {
+    /// Takes out the worker of this profile for a command, once it was told that one comes; the keeper of a new one expects it.
+    pub(super) async fn expecting(&mut self, wanted: &Derived) -> Option<Confinement> {
         let worker = self.take(wanted)?;
-        match afterwards {
-            Afterwards::Waits => {
-                worker.expect().await;
-                Some(worker)
-            }
-            Afterwards::Leaves => {
-                worker.finish().await;
-                None
-            }
-        }
+        worker.expect().await;
+        Some(worker)
     }
 
     /// Takes out the worker of this profile also where it has ended.

@@ -12,7 +12,7 @@ use nix::fcntl::{AT_FDCWD, OFlag, OpenHow, ResolveFlag, openat2};
 use nix::unistd::{Pid, getpgid, getppid, getsid};
 use seccompiler::{BpfProgram, SeccompAction, SeccompFilter};
 
-use super::trial::Trial;
+use super::trial;
 
 /// What the trial showed.
 #[derive(Debug)]
@@ -27,8 +27,17 @@ pub(super) struct Tried {
     pub(super) openat2: Result<(), String>,
 }
 
-/// Both bind the calling thread only, and for good.
-pub(super) static TRIAL: Trial<Tried> = Trial::new("probe", || {
+/// What this kernel does. It is tried on a thread of its own: a layer and a filter bind the calling thread, and for good.
+pub(super) fn tried() -> Tried {
+    trial::outcome("probe", try_all).unwrap_or_else(|why| Tried {
+        abi: None,
+        landlock: Err(why.clone()),
+        seccomp: Err(why.clone()),
+        openat2: Err(why),
+    })
+}
+
+fn try_all() -> Tried {
     // Before a layer forbids it.
     let openat2 = try_openat2();
     let (abi, landlock) = match try_landlock() {
@@ -41,16 +50,6 @@ pub(super) static TRIAL: Trial<Tried> = Trial::new("probe", || {
         seccomp: try_seccomp(),
         openat2,
     }
-});
-
-/// What this kernel does.
-pub(super) fn tried() -> Tried {
-    TRIAL.outcome().unwrap_or_else(|why| Tried {
-        abi: None,
-        landlock: Err(why.clone()),
-        seccomp: Err(why.clone()),
-        openat2: Err(why),
-    })
 }
 
 /// Opens the root as everything that an agent names is opened.

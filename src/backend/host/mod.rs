@@ -77,19 +77,6 @@ pub struct Host {
 }
 
 impl Host {
-    /// Begins to try what every regime needs, for a program that is about to ask for one of the looks below and has
-    /// something else to do meanwhile.
-    pub fn begin() {
-        kernel::TRIAL.begin();
-    }
-
-    /// Begins to try all that [`with_acting_namespaces`](Self::with_acting_namespaces) tries first.
-    pub fn begin_with_namespaces() -> Begun {
-        Self::begin();
-        namespaces::TRIAL.begin();
-        Begun(())
-    }
-
     /// What the `landlock` regime needs: Landlock and seccomp. Concerns no other thread.
     pub fn quick() -> Self {
         let tried = kernel::tried();
@@ -188,18 +175,6 @@ impl Host {
     /// The program must hand over to [the stage](crate::confine::stage) what is [its own](crate::confine::stage::is_ours).
     pub fn full() -> Self {
         Self::with_bwrap().trying_bwrap().with(namespaces::tried())
-    }
-}
-
-/// Trials that were begun. What nobody asked for has ended when this is dropped.
-#[derive(Debug)]
-#[must_use = "a process that was started for a trial would be left behind"]
-pub struct Begun(());
-
-impl Drop for Begun {
-    fn drop(&mut self) {
-        kernel::TRIAL.end();
-        namespaces::TRIAL.end();
     }
 }
 

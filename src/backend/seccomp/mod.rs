@@ -34,7 +34,7 @@ pub use call::{Call, Verdict};
 pub use lower::{SeccompError, lower};
 pub(crate) use number::STATMOUNT;
 pub use number::{HIGHEST, NATIVE_ARCH};
-pub use proven::{hold, made, prepare};
+pub use proven::{hold, made};
 pub use reader::{Entered, Filter, Malformed, stacked};
 pub use stack::{Filters, Stack};
 pub use table::tests;

@@ -2,24 +2,18 @@
 
 use super::args::CheckArgs;
 use super::{aligned, inspected, print_json};
-use crate::cli::args::BackendFlag;
 use crate::cli::complain::{Complaint, print};
 use crate::cli::exit::Exit;
 use crate::cli::policy;
-use crate::cli::start::runtime_alone;
+use crate::cli::start::runtime;
 use crate::tools::Places;
 use crate::tools::inspect::Inspection;
-use crate::tools::inspect::backend::look_ahead;
 use crate::tools::inspect::check::{Arrow, BackendCheck, Check, Proof, ProtectedNames};
 
 /// Checks the arrows; exit code 1 when one fails, or nothing here would run commands.
 pub(super) fn check(args: CheckArgs) -> Result<Exit, Complaint> {
     let mut flags = args.policy;
     flags.config = args.file.or(flags.config);
-    let _begun = match flags.backend {
-        BackendFlag::Auto | BackendFlag::Namespaces => Some(look_ahead()),
-        BackendFlag::Landlock | BackendFlag::Bwrap | BackendFlag::Seatbelt => None,
-    };
     let context = policy::context(&flags.ceiling);
     let inspection = inspected(&flags, &context)?;
     let mut check = inspection.check();
@@ -48,7 +42,7 @@ pub(super) fn check(args: CheckArgs) -> Result<Exit, Complaint> {
 }
 
 fn self_test(inspection: &Inspection, places: Places) -> Result<Arrow, Complaint> {
-    let tested = runtime_alone()?.block_on(inspection.self_test(places));
+    let tested = runtime()?.block_on(inspection.self_test(places));
     Ok(Arrow::observed(tested.map_err(|error| error.to_string())))
 }
 

@@ -15,7 +15,7 @@ use super::protocol::{FileReply, FileRequest};
 use crate::confine::confinement::{Confinement, Launch};
 use crate::confine::error::ConfineError;
 use crate::confine::io::InputKind;
-use crate::confine::protocol::{Afterwards, CommandLimits, Watch, Work};
+use crate::confine::protocol::{CommandLimits, Watch, Work};
 use crate::confine::running::Running;
 
 /// How long an answer may take beyond the deadline of the request.
@@ -157,7 +157,6 @@ impl Confinement {
             limits: CommandLimits::default(),
             streams: [theirs, null()?, null()?],
             input: InputKind::Pipe,
-            afterwards: Afterwards::Waits,
         };
         let running = self.launch(launch).await?;
         Ok((server, running))

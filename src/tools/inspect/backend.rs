@@ -5,7 +5,7 @@ use serde::Serialize;
 use super::Inspection;
 use super::around::{foreseen, surroundings};
 use super::clauses::{covered, network, own};
-use crate::backend::host::{Begun, Host, Maker};
+use crate::backend::host::{Host, Maker};
 use crate::backend::landlock::rights::{OLDEST_ABI, RESOLVE_UNIX_ABI};
 use crate::backend::seatbelt::{self, SeatbeltPlan};
 use crate::backend::seccomp::Attempts;
@@ -118,11 +118,6 @@ impl<'a> Stands<'a> {
             used: used.filter(|used| backends.contains(used)),
         }
     }
-}
-
-/// Begins to try what all backends need of this machine, for a program that reads its config first.
-pub fn look_ahead() -> Begun {
-    Host::begin_with_namespaces()
 }
 
 /// This machine, as far as the backends, and the choice among them, depend on it.

@@ -38,7 +38,7 @@ use super::shell::NAME;
 use super::under_way::{OVERDUE, at};
 use super::workers::Derived;
 use crate::confine::io::{HeldEnds, Pipe, hold};
-use crate::confine::protocol::{Afterwards, Work};
+use crate::confine::protocol::Work;
 use crate::confine::{ConfineError, Confinement, Expected, Launch, Running};
 use crate::policy::path::escape;
 use crate::policy::shell::{Judgement, Reach, RuleRef};
@@ -245,7 +245,6 @@ impl Executor {
             directory: directory.as_path().as_os_str().to_owned(),
             limits,
             input: child.input,
-            afterwards: Afterwards::Waits,
             streams: [child.stdin, child.stdout, child.stderr],
         };
         // What is denied to a server nobody explains.

@@ -3,7 +3,6 @@
 mod again;
 mod custom;
 mod filled;
-mod foreseen;
 mod given_up;
 mod hostile;
 mod judging;

@@ -14,7 +14,7 @@ use stockade::backend::status::{ClauseStatus, Status};
 use stockade::backend::{Plan, Regime};
 use stockade::confine::io::InputKind;
 use stockade::confine::protocol::Work;
-use stockade::confine::{Afterwards, CommandLimits, Confinement, End, Expected, Launch, Named, Setup, Stage};
+use stockade::confine::{CommandLimits, Confinement, End, Expected, Launch, Named, Setup, Stage};
 use stockade::policy::{AbsPath, DenyFallback, Grant, Identity, Origin, Residuals, Rights, Scope};
 use stockade::profile::Profile;
 use stockade::tools::plan::{self, Ground, Lowered, PlanError, Surroundings, Walls};
@@ -191,7 +191,6 @@ async fn session(
         },
         streams: [input.into(), duplicate(&output), duplicate(&output)],
         input: InputKind::File,
-        afterwards: Afterwards::Waits,
     };
     let ended = confinement.launch(launch).await.unwrap().ended().await;
     confinement.finish().await;

@@ -17,20 +17,19 @@ use stockade::backend::host::{Host, Maker, program};
 use stockade::backend::namespaces::NetworkNamespace;
 use stockade::backend::seccomp::Attempts;
 use stockade::config::{self, Context, Matchers};
-use stockade::confine::ahead;
 use stockade::confine::io::InputKind;
 use stockade::confine::protect::Person;
 use stockade::confine::protocol::{Counting, Work};
 use stockade::confine::{
-    Afterwards, CommandLimits, ConfineError, Confinement, End, Expected, Launch, Named, Place, Setup, Stage, Step,
+    CommandLimits, ConfineError, Confinement, End, Expected, Launch, Named, Place, Setup, Stage, Step,
 };
 use stockade::policy::shell::{rule_covers, rule_matches};
 use stockade::policy::{AbsPath, BackendChoice, DenyFallback, Mode, Policy, Residuals};
 use stockade::profile::{Asked, Call, derive};
 use stockade::tools::plan::{self, Ground, Surroundings, Walls};
 use stockade::tools::{
-    Caches, Executor, GitFiles, Narrowing, Outcome, OutputMode, Places, Prospect, ShellCall, ShellCommand, Status,
-    Stdin, TerminalApprover, ToolError, terminal_size,
+    Caches, Executor, GitFiles, Narrowing, Outcome, OutputMode, Places, ShellCall, ShellCommand, Status, Stdin,
+    TerminalApprover, ToolError, terminal_size,
 };
 use tempfile::TempDir;
 use tokio::runtime::{Builder, Runtime};
@@ -85,17 +84,7 @@ macro_rules! under {
                 concat!(
                     "workers::",
                     $name,
-                    "::who_makes_one_call_has_nothing_left_of_it_soon_after"
-                ),
-                |_| {
-                    left_alone(World::new($backend));
-                },
-            ),
-            (
-                concat!(
-                    "workers::",
-                    $name,
-                    "::what_was_undone_of_one_call_is_kept_until_its_executor_is_finished"
+                    "::what_was_undone_is_kept_until_the_executor_is_finished"
                 ),
                 |_| left_with_offers(World::new($backend)),
             ),
@@ -103,9 +92,9 @@ macro_rules! under {
     };
 }
 
-const LANDLOCK: [Trial; 8] = under!("landlock", BackendChoice::Landlock);
-const NAMESPACES: [Trial; 8] = under!("namespaces", BackendChoice::Namespaces);
-const BWRAP: [Trial; 8] = under!("bwrap", BackendChoice::Bwrap);
+const LANDLOCK: [Trial; 7] = under!("landlock", BackendChoice::Landlock);
+const NAMESPACES: [Trial; 7] = under!("namespaces", BackendChoice::Namespaces);
+const BWRAP: [Trial; 7] = under!("bwrap", BackendChoice::Bwrap);
 
 const ANNOUNCED: [Trial; 1] = [(
     "workers::namespaces::other_ones_than_were_announced_are_refused",
@@ -138,49 +127,6 @@ const UNCONFINED: [Trial; 1] = [(
     },
 )];
 
-const AHEAD: [Trial; 11] = [
-    ("workers::ahead::a_stage_that_nobody_takes_is_ended", |_| untaken()),
-    (
-        "workers::ahead::the_first_command_takes_the_stage_and_leaves_nothing_of_it",
-        |_| taken(),
-    ),
-    ("workers::ahead::a_stage_that_died_while_it_waited_is_replaced", |_| {
-        replaced();
-    }),
-    (
-        "workers::ahead::landlock::a_stage_that_was_told_what_is_needed_has_looked_before_the_command_comes",
-        |_| told(BackendChoice::Landlock),
-    ),
-    (
-        "workers::ahead::namespaces::a_stage_that_was_told_what_is_needed_has_looked_before_the_command_comes",
-        |_| told(BackendChoice::Namespaces),
-    ),
-    (
-        "workers::ahead::auto::a_stage_that_was_told_what_is_needed_has_looked_before_the_command_comes",
-        |_| told(BackendChoice::Auto),
-    ),
-    (
-        "workers::ahead::landlock::a_stage_that_was_told_something_else_is_ended_and_leaves_nothing",
-        |_| told_wrongly(BackendChoice::Landlock),
-    ),
-    (
-        "workers::ahead::namespaces::a_stage_that_was_told_something_else_is_ended_and_leaves_nothing",
-        |_| told_wrongly(BackendChoice::Namespaces),
-    ),
-    (
-        "workers::ahead::a_stage_that_was_told_of_another_place_is_ended_and_leaves_nothing",
-        |_| told_another_place(),
-    ),
-    (
-        "workers::ahead::landlock::nothing_is_looked_at_for_a_command_that_somebody_is_asked_about",
-        |_| told_nothing(BackendChoice::Landlock),
-    ),
-    (
-        "workers::ahead::namespaces::nothing_is_looked_at_for_a_command_that_somebody_is_asked_about",
-        |_| told_nothing(BackendChoice::Namespaces),
-    ),
-];
-
 const AUTO: [Trial; 3] = [
     ("workers::auto::namespaces_are_tried_out_once_and_remembered", |_| {
         remembered();
@@ -204,7 +150,6 @@ pub(crate) fn all() -> Vec<Trial> {
         &ASKED,
         &STOPPED,
         &UNCONFINED,
-        &AHEAD,
         &AUTO,
     ]
     .concat();
@@ -383,76 +328,6 @@ fn children_of(process: i32) -> BTreeSet<i32> {
     .collect()
 }
 
-/// A stage that is started now.
-fn started_ahead() -> i32 {
-    let before = children();
-    ahead::start_stage();
-    let fresh: Vec<i32> = children().difference(&before).copied().collect();
-    assert_eq!(fresh.len(), 1);
-    fresh[0]
-}
-
-fn untaken() {
-    let stage = started_ahead();
-    ahead::end_stage();
-    assert!(!children().contains(&stage));
-    // There is nothing to end any more.
-    ahead::end_stage();
-}
-
-fn taken() {
-    let mut world = World::new(BackendChoice::Landlock);
-    let before = children();
-    let stage = started_ahead();
-    assert_eq!(said(world.wide("echo ran")), "ran\n");
-    let after = children();
-    assert_eq!(after.difference(&before).copied().collect::<Vec<_>>(), [stage]);
-    // The next profile's stage is another one.
-    assert_eq!(said(world.narrow(0, "echo ran")), "ran\n");
-    assert_eq!(children().difference(&after).count(), 1);
-    world.finish();
-    assert_eq!(children(), before);
-}
-
-fn replaced() {
-    let mut world = World::new(BackendChoice::Landlock);
-    let stage = started_ahead();
-    nix::sys::signal::kill(nix::unistd::Pid::from_raw(stage), Signal::SIGKILL).unwrap();
-    // Until it is seen to be dead.
-    while fs::read_to_string(format!("/proc/{stage}/stat")).is_ok_and(|stat| !stat.contains(") Z ")) {
-        std::thread::yield_now();
-    }
-    assert_eq!(said(world.wide("echo ran")), "ran\n");
-    world.finish();
-    assert!(!children().contains(&stage));
-}
-
-/// Whether protected names of this world are written down.
-fn journalled(world: &World) -> bool {
-    fs::read_dir(world.places.state.join("journal")).is_ok_and(|mut entries| entries.next().is_some())
-}
-
-/// Whether the first process of namespaces descends from this one.
-fn has_namespaces(process: i32) -> bool {
-    let is_first = |child: i32| {
-        let name = fs::read_to_string(format!("/proc/{child}/comm"));
-        name.is_ok_and(|name| name.trim() == "stockade-init")
-    };
-    let mut children = children_of(process).into_iter();
-    children.any(|child| is_first(child) || has_namespaces(child))
-}
-
-/// Tells the stage that was started ahead what a line in this world needs.
-fn foretell(world: &World) {
-    foretell_under(world, world.policy.clone());
-}
-
-fn foretell_under(world: &World, policy: Policy) {
-    let call = call(&world.workspace(), ShellCommand::Line("echo ran".into()));
-    let places = world.places.clone();
-    drop(Prospect::foreseeing(policy, Narrowing::default(), places, &call).unwrap());
-}
-
 /// How long a trial waits for what must come: it ends a hang, and says nothing of speed.
 const PATIENCE: Duration = Duration::from_mins(4);
 
@@ -463,67 +338,6 @@ fn wait_for(what: impl Fn() -> bool) {
         assert!(begun.elapsed() < PATIENCE);
         std::thread::sleep(Duration::from_millis(5));
     }
-}
-
-fn told(backend: BackendChoice) {
-    let mut world = World::new(backend);
-    let before = children();
-    let stage = started_ahead();
-    foretell(&world);
-    wait_for(|| journalled(&world));
-    if backend != BackendChoice::Landlock {
-        wait_for(|| has_namespaces(stage));
-    }
-    assert_eq!(said(world.wide("echo ran")), "ran\n");
-    let after = children();
-    assert_eq!(after.difference(&before).copied().collect::<Vec<_>>(), [stage]);
-    world.finish();
-    assert_eq!(children(), before);
-    assert!(!journalled(&world));
-}
-
-fn told_wrongly(backend: BackendChoice) {
-    let (foreseen, mut world) = (World::new(backend), World::new(backend));
-    let before = children();
-    let stage = started_ahead();
-    foretell(&foreseen);
-    wait_for(|| journalled(&foreseen));
-    assert_eq!(said(world.wide("echo ran")), "ran\n");
-    let after = children();
-    assert!(!after.contains(&stage));
-    assert_eq!(after.difference(&before).count(), 1);
-    assert!(!journalled(&foreseen));
-    world.finish();
-    assert_eq!(children(), before);
-}
-
-fn told_another_place() {
-    let mut world = World::new(BackendChoice::Namespaces);
-    let before = children();
-    let stage = started_ahead();
-    let mut policy = world.policy.clone();
-    policy.backend = BackendChoice::Landlock;
-    foretell_under(&world, policy);
-    wait_for(|| journalled(&world));
-    assert_eq!(said(world.wide("echo ran")), "ran\n");
-    assert!(!children().contains(&stage));
-    world.finish();
-    assert_eq!(children(), before);
-    assert!(!journalled(&world));
-}
-
-fn told_nothing(backend: BackendChoice) {
-    let mut world = World::asking(backend, "required");
-    let stage = started_ahead();
-    foretell(&world);
-    std::thread::sleep(Duration::from_millis(300));
-    assert!(!journalled(&world));
-    assert_eq!(children_of(stage), BTreeSet::new());
-    // It is good for the command all the same.
-    assert_eq!(said(world.wide("echo ran")), "ran\n");
-    assert!(children().contains(&stage));
-    world.finish();
-    assert!(!children().contains(&stage));
 }
 
 fn a_home(mut world: World) {
@@ -666,41 +480,7 @@ fn given_up(mut world: World) {
     world.finish();
 }
 
-/// An executor of a program that makes one call.
-fn of_one_call(world: &World) -> Executor {
-    let (policy, places) = (world.policy.clone(), world.places.clone());
-    let call = call(&world.workspace(), ShellCommand::Line("true".into()));
-    let prospect = Prospect::foreseeing(policy, Narrowing::default(), places, &call).unwrap();
-    let approver = Box::new(TerminalApprover::new(terminal_size));
-    Executor::under(prospect, Mode::ApproveAll, approver).unwrap()
-}
-
-/// Where a command's HOME was, which goes with its session.
-fn home_of(outcome: Outcome) -> PathBuf {
-    said(outcome).trim_end().into()
-}
-
-fn left_alone(mut world: World) {
-    let of_many = home_of(world.wide("echo $HOME"));
-    let single = of_one_call(&world);
-    let many = world.executor.replace(single).unwrap();
-    // A further call is made all the same, in a session of its own.
-    let homes = [(); 2].map(|()| {
-        let home = home_of(world.wide("echo $HOME"));
-        wait_for(|| !home.exists());
-        home
-    });
-    assert_ne!(homes[0], homes[1]);
-    world.finish();
-    assert!(of_many.exists());
-    world.executor = Some(many);
-    assert_eq!(home_of(world.wide("echo $HOME")), of_many);
-    world.finish();
-    assert!(!of_many.exists());
-}
-
 fn left_with_offers(mut world: World) {
-    world.executor = Some(of_one_call(&world));
     let outcome = world.wide("echo evil > .envrc; echo $HOME");
     assert_eq!(outcome.changed.restored.len(), 1, "{outcome:?}");
     let home = PathBuf::from(outcome.stdout.trim_end());
@@ -743,7 +523,6 @@ fn uncounted() {
                 },
                 streams: [null(), null(), null()],
                 input: InputKind::Null,
-                afterwards: Afterwards::Waits,
             };
             let ended = confinement.launch(launch).await.unwrap().ended().await;
             confinement.finish().await;
