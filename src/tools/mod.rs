@@ -4,8 +4,7 @@
 //! `environment` makes the environment of a command, `git` carries its user's git settings in, `search` its PATH, `authorities` looks whether files that it names can be read, and `programs` finds the files that its names stand for; [`shell`] is the shell tool: it judges the line, asks,
 //! confines, runs and reports. [`regime`] says in one line what holds, [`inspect`] in full, without running
 //! anything. [`footing`] finds the regime to hold commands in: `remembered` knows that namespaces worked, and
-//! `fall` takes the regime below where they do not, or cannot hold the config. `foresight` has the look at
-//! protected names begin before all that. `anew` follows a preset to what replaced a file while a session lasted. [`Provider`] is what a server for agents calls; [`Lanes`] has
+//! `fall` takes the regime below where they do not, or cannot hold the config. `anew` follows a preset to what replaced a file while a session lasted. [`Provider`] is what a server for agents calls; [`Lanes`] has
 //! several calls of one config under way at once. [`mod@explain`] says what was denied to a command, and why;
 //! [`learn`] what a config would have to grant for it. [`network`] is the way out of a command that may reach
 //! the hosts of a list. `recorder` puts what happens on record, where the policy wants that; `on_record` is
