@@ -51,9 +51,9 @@ pub(crate) fn resolve(layers: &Layers, context: &Context) -> Result<Resolved, Bo
     if layers.role == Role::Ceiling {
         ceiling_keys::check(layers)?;
     }
-    let mut found = Vec::new();
+    let (mut found, mut notes) = (Vec::new(), Vec::new());
     let looks = Looks::default();
-    let mut drafts = roots::drafts(layers, context, &looks, &mut found)?;
+    let mut drafts = roots::drafts(layers, context, &looks, &mut notes)?;
     contradictions::check(layers, &drafts)?;
     // A ceiling gives nothing by itself; the config under it is held to both.
     if layers.role == Role::Config {
@@ -133,7 +133,10 @@ pub(crate) fn resolve(layers: &Layers, context: &Context) -> Result<Resolved, Bo
     };
     found.extend(warnings::never_asking(layers, &policy, &custom_tools));
     Ok(Resolved {
-        notes: hosts::notes(layers, &policy, &custom_tools),
+        notes: {
+            notes.extend(hosts::notes(layers, &policy, &custom_tools));
+            notes
+        },
         policy,
         custom_tools,
         warnings: found,

@@ -110,17 +110,18 @@ fn the_example_of_the_design_means_what_it_says() {
 }
 
 #[test]
-fn the_files_own_root_replaces_a_presets_at_the_same_place_and_a_warning_says_so() {
+fn the_files_own_root_replaces_a_presets_at_the_same_place_and_a_note_says_so() {
     let world = World::new();
     let loaded = world.ok("extends: [workspace-write]\nsandbox: {paths: {src: {root: ., mode: ro}}}\n");
     assert_eq!(loaded.policy.roots.len(), 1);
     assert_eq!(loaded.policy.roots[0].name, "src");
     assert!(!loaded.policy.roots[0].rights.has(Right::Write));
     assert!(
-        loaded.warnings[0].to_string().contains("replaces the root `workspace`"),
+        loaded.notes[0].to_string().contains("replaces the root `workspace`"),
         "{}",
-        loaded.warnings[0]
+        loaded.notes[0]
     );
+    assert_eq!(loaded.warnings, []);
 }
 
 #[test]
