@@ -12,7 +12,7 @@ use nix::unistd::getppid;
 
 use super::filter::{self, FilterError};
 use super::mounts::Mounts;
-use super::protocol::{Expected, SetupMessage, StartFailure, Step};
+use super::protocol::{SetupMessage, StartFailure, Step, WorkerFor};
 use super::ruleset::{self, Speech};
 use super::worker::Outside;
 use crate::backend::Plan;
@@ -45,7 +45,7 @@ pub(super) fn confine(
         return Err(StartFailure::new(Step::ParentDeath, Errno::ESRCH, "the keeper is gone"));
     }
     prctl::set_child_subreaper(true).map_err(at(Step::ParentDeath))?;
-    let SetupMessage { plan, expected } = setup;
+    let SetupMessage { plan, worker_for } = setup;
     let Some(plan) = plan else { return Ok((None, None)) };
     let mounts = match (outside, &plan.world) {
         (Outside::Keeper(_), None) => None,
@@ -67,19 +67,19 @@ pub(super) fn confine(
     };
     let speech = Speech::silent(&plan.landlock);
     let layer = ruleset::compile(&plan)?;
-    let layer = match expected {
+    let layer = match worker_for {
         // What the worker may not reach, a command in it may not either: its layer only keeps it apart.
         // Where the kernel's records are read it must be the innermost that refuses.
-        Expected::Nothing | Expected::Command if ruleset::has_scopes(&plan.landlock) && mark.is_none() => {
+        WorkerFor::Others if ruleset::has_scopes(&plan.landlock) && mark.is_none() => {
             ruleset::apply(layer, speech)?;
             ruleset::scope_only()?
         }
-        Expected::Nothing | Expected::Command => {
+        WorkerFor::Others => {
             ruleset::apply(ruleset::share(&layer)?, speech)?;
             layer
         }
         // Compiled anew: a rule added to the shared ruleset would hold for every command.
-        Expected::AtTerminal => {
+        WorkerFor::Terminal => {
             ruleset::apply(ruleset::with_processes(ruleset::compile(&plan)?)?, speech)?;
             layer
         }

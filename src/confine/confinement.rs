@@ -20,7 +20,7 @@ use super::files::FileServer;
 use super::group::Group;
 use super::io::InputKind;
 use super::protocol::{
-    Answer, CommandLimits, Counting, Expected, Inquiry, Offer, PutBack, Request, SetupMessage, Start, Work,
+    Answer, CommandLimits, Counting, Inquiry, Offer, PutBack, Request, SetupMessage, Start, Work, WorkerFor,
 };
 use super::records::Records;
 use super::running::Running;
@@ -43,7 +43,7 @@ pub struct Setup {
     /// How the worker and each command are confined; `None` only where the config permits running unconfined.
     pub plan: Option<Plan>,
     /// What it is started for.
-    pub expected: Expected,
+    pub worker_for: WorkerFor,
     /// The session directory; the keeper removes it.
     pub session: Session,
     /// Where the kernel's records of what it denies are read; not of a worker that bwrap starts.
@@ -110,7 +110,7 @@ impl Confinement {
     pub async fn start(stage: Stage, setup: Setup) -> Result<Self, ConfineError> {
         let Setup {
             plan,
-            expected,
+            worker_for,
             session,
             records,
         } = setup;
@@ -118,7 +118,7 @@ impl Confinement {
         let (records, mark) = records
             .and_then(|records| records.mark().ok().map(|mark| (records, mark)))
             .unzip();
-        if let Err(error) = stage.tell(&SetupMessage { plan, expected }, mark.as_slice()).await {
+        if let Err(error) = stage.tell(&SetupMessage { plan, worker_for }, mark.as_slice()).await {
             return Err(stage.end().await.map_or(error, ConfineError::Step));
         }
         let Stage {

@@ -5,11 +5,11 @@ use std::ffi::OsString;
 use serde::{Deserialize, Serialize};
 
 use super::attempted::Attempted;
-pub use super::expected::Expected;
 pub use super::failure::{StartFailure, Step};
 use super::io::InputKind;
 pub use super::place::Place;
 pub use super::protecting::{Covered, Covering, ProtectSetup, Violation};
+pub use super::worker_for::WorkerFor;
 use crate::backend::Plan;
 
 /// What the stage is told first, before the directory exists: what it must remove if the parent dies. The keeper's
@@ -31,7 +31,7 @@ pub struct SetupMessage {
     /// How the worker and each command are confined; `None` only where the config permits running unconfined.
     pub plan: Option<Plan>,
     /// What it is started for.
-    pub expected: Expected,
+    pub worker_for: WorkerFor,
 }
 
 /// Parent → worker.

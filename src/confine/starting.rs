@@ -7,7 +7,7 @@ use nix::sys::socket::{AddressFamily, SockFlag, SockType, socketpair};
 use nix::unistd::{Pid, getpid};
 
 use super::command::{Task, Told};
-use super::protocol::{Afterwards, Counting, Expected, Kind, Reply, Start, StartFailure, Step, Watch};
+use super::protocol::{Afterwards, Counting, Kind, Reply, Start, StartFailure, Step, Watch};
 use super::runner::{Runner, let_begin};
 use super::spare::{self, Idle, Ours, Spare};
 use super::sys;
@@ -127,18 +127,6 @@ impl Worker<'_> {
                 spare.dismiss();
                 Ok(Begun::Nothing(task))
             }
-        }
-    }
-
-    /// Makes one ready for what is asked for at once, while the parent hears that it may ask. Where it cannot be made, that
-    /// command makes its own.
-    pub(super) fn make_first(&mut self, expected: Expected) {
-        match expected {
-            // Many a session has no other.
-            Expected::Command if spare::may_wait(self.compiled.as_ref()) => {
-                self.spare = self.fork_spare(Afterwards::Leaves).ok();
-            }
-            Expected::Nothing | Expected::Command | Expected::AtTerminal => {}
         }
     }
 

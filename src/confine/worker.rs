@@ -111,7 +111,6 @@ pub(crate) fn begin(
     session: &Path,
 ) -> ! {
     let canaries = selftest::Canaries::of(session, outside);
-    let expected = setup.expected;
     let (compiled, mounts) = match compiled::confine(outside, setup, mark) {
         Ok(confined) => confined,
         Err(failure) => stage::refuse(control, failure),
@@ -125,7 +124,7 @@ pub(crate) fn begin(
     if send(control, &Reply::Ready, &[]).is_err() {
         sys::exit_now(1);
     }
-    let mut worker = Worker {
+    let worker = Worker {
         control,
         link,
         outside,
@@ -140,7 +139,6 @@ pub(crate) fn begin(
         last: Kind::Command,
         used: Used::default(),
     };
-    worker.make_first(expected);
     worker.serve()
 }
 

@@ -21,7 +21,7 @@ use super::under_way::{unless_stopped, within_a_stop};
 use super::workers::Derived;
 use crate::confine::io::{Hold, InputKind};
 use crate::confine::protocol::Work;
-use crate::confine::{ConfineError, Confinement, Expected, Launch, Running, Unlaunched};
+use crate::confine::{ConfineError, Confinement, Launch, Running, Unlaunched, WorkerFor};
 use crate::policy::AbsPath;
 use crate::policy::path::escape;
 
@@ -104,11 +104,9 @@ impl Executor {
             input,
         } = order;
         let profile = &derived.profile;
-        // How many processes are counted may turn out otherwise, with the regime. Then the command makes its own.
-        let limits = command_limits(&profile.limits, call.timeout, self.counting(profile));
-        let expected = Expected::command(*input, limits);
+        let worker_for = WorkerFor::input(*input);
         let mut worker = self
-            .ready_worker(derived, expected, &permit.call.asked, &mut call.stops)
+            .ready_worker(derived, worker_for, &permit.call.asked, &mut call.stops)
             .await?;
         let digest = derived.digest();
         let name = meanwhile.call.as_deref();

@@ -15,7 +15,7 @@ use super::plan::{self, Draft, PlanError, ProfileDigest};
 use super::workers::Derived;
 use crate::backend::namespaces::Matches;
 use crate::backend::survey::SurveyError;
-use crate::confine::{Confinement, Expected};
+use crate::confine::{Confinement, WorkerFor};
 use crate::policy::AbsPath;
 use crate::profile::Profile;
 
@@ -63,11 +63,10 @@ impl Executor {
     pub(super) async fn start_covering(
         &mut self,
         profile: &Profile,
-        expected: Expected,
+        worker_for: WorkerFor,
     ) -> Result<Confinement, ToolError> {
-        let mut expected = expected;
         for _ in 0..STARTS {
-            let worker = self.start_in_regime(profile, expected).await?;
+            let worker = self.start_in_regime(profile, worker_for).await?;
             match self.is_outdated(profile) {
                 Ok(false) => return Ok(worker),
                 Ok(true) => worker.finish().await,
@@ -76,7 +75,6 @@ impl Executor {
                     return Err(error);
                 }
             }
-            expected = Expected::Nothing;
         }
         let root = self
             .policy

@@ -25,7 +25,7 @@ use crate::approval::{Approver, CancelHandle, Controller};
 use crate::backend::Regime;
 use crate::backend::status::refuse_hosts;
 use crate::confine::protocol::ProtectSetup;
-use crate::confine::{Confinement, Expected, Named, Place, Session, Setup, Stage};
+use crate::confine::{Confinement, Named, Place, Session, Setup, Stage, WorkerFor};
 use crate::policy::{Mode, Policy};
 use crate::profile::{Asked, Call, Profile, derive};
 
@@ -223,7 +223,7 @@ impl Executor {
     pub(super) async fn start_in_regime(
         &mut self,
         profile: &Profile,
-        expected: Expected,
+        worker_for: WorkerFor,
     ) -> Result<Confinement, ToolError> {
         let envelope = &self.envelope;
         if let Some(why) = leaves_no_place(envelope) {
@@ -246,7 +246,7 @@ impl Executor {
         };
         let setup = Setup {
             plan: drafted.as_ref().map(|(draft, ..)| draft.plan().clone()),
-            expected,
+            worker_for,
             session,
             records: drafted.as_ref().and_then(|(_, _, ground)| records(*ground)),
         };

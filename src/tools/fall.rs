@@ -15,7 +15,7 @@ use super::private::may_lie;
 use super::remembered;
 use crate::backend::Regime;
 use crate::backend::protected::protected;
-use crate::confine::{ConfineError, Confinement, Expected, Named, Step};
+use crate::confine::{ConfineError, Confinement, Named, Step, WorkerFor};
 use crate::policy::{Policy, Right};
 use crate::profile::{Asked, Call, Profile};
 
@@ -134,10 +134,10 @@ impl Executor {
     pub(super) async fn start_worker(
         &mut self,
         profile: &Profile,
-        expected: Expected,
+        worker_for: WorkerFor,
         asked: &Asked,
     ) -> Result<Confinement, ToolError> {
-        let error = match Box::pin(self.start_covering(profile, expected)).await {
+        let error = match Box::pin(self.start_covering(profile, worker_for)).await {
             Ok(worker) => return Ok(worker),
             Err(error) => error,
         };
@@ -150,7 +150,7 @@ impl Executor {
             below: None,
         };
         let started = match asked {
-            Asked::Nobody => Box::pin(self.start_covering(profile, expected)).await,
+            Asked::Nobody => Box::pin(self.start_covering(profile, worker_for)).await,
             Asked::Everything | Asked::Roots(_) => Err(ToolError::Refused(format!(
                 "{why}. What was asked was about the `namespaces` regime, so nothing was run; try again, or say \
                  `--backend landlock` (or `sandbox.backend: landlock`)"

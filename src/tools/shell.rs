@@ -27,7 +27,7 @@ use super::under_way::{UnderWay, run, within_a_stop};
 use super::workers::Derived;
 use crate::approval::ApprovalRequest;
 use crate::confine::io::{OutputMode, Stdin, prepare};
-use crate::confine::{Confinement, Expected};
+use crate::confine::{Confinement, WorkerFor};
 use crate::policy::AbsPath;
 use crate::policy::path::escape;
 use crate::profile::Asked;
@@ -238,7 +238,7 @@ impl Executor {
     pub(super) async fn ready_worker(
         &mut self,
         derived: &Derived,
-        expected: Expected,
+        worker_for: WorkerFor,
         asked: &Asked,
         stops: &mut mpsc::Receiver<Signal>,
     ) -> Result<Confinement, ToolError> {
@@ -246,7 +246,7 @@ impl Executor {
         let ready = async {
             match self.workers.expecting(derived).await {
                 Some(worker) => Ok(worker),
-                None => self.start_worker(&derived.profile, expected, asked).await,
+                None => self.start_worker(&derived.profile, worker_for, asked).await,
             }
         };
         let (worker, stop) = within_a_stop(ready, stops).await?;

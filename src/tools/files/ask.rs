@@ -11,7 +11,7 @@ use tokio::sync::mpsc;
 use crate::confine::files::protocol::{Bound, FileAsk, FileReply, FileRequest};
 use crate::confine::files::{FileServer, Soon};
 use crate::confine::protocol::{PutBack, Watch};
-use crate::confine::{ConfineError, Confinement, Expected};
+use crate::confine::{ConfineError, Confinement, WorkerFor};
 use crate::policy::path::escape;
 use crate::policy::{Network, Policy, UnixSockets};
 use crate::profile::{Asked, Call};
@@ -188,7 +188,7 @@ impl Executor {
         }
         let worker = match self.workers.take(&derived) {
             Some(worker) => worker,
-            None => self.start_worker(&derived.profile, Expected::Nothing, asked).await?,
+            None => self.start_worker(&derived.profile, WorkerFor::Others, asked).await?,
         };
         Ok((derived.digest(), worker))
     }

@@ -39,7 +39,7 @@ use super::under_way::{OVERDUE, at};
 use super::workers::Derived;
 use crate::confine::io::{HeldEnds, Pipe, hold};
 use crate::confine::protocol::Work;
-use crate::confine::{ConfineError, Confinement, Expected, Launch, Running};
+use crate::confine::{ConfineError, Confinement, Launch, Running, WorkerFor};
 use crate::policy::path::escape;
 use crate::policy::shell::{Judgement, Reach, RuleRef};
 use crate::policy::{AbsPath, Access, Operation, Requirement, Right};
@@ -221,7 +221,7 @@ impl Executor {
             return Err(ToolError::Directory(directory.as_path().to_owned()));
         }
         let (child, HeldEnds { stdin, stdout, stderr }) = hold()?;
-        let mut worker = self.start_worker(&profile, Expected::Nothing, &Asked::Nobody).await?;
+        let mut worker = self.start_worker(&profile, WorkerFor::Others, &Asked::Nobody).await?;
         let mut limits = command_limits(&profile.limits, None, self.counting(&profile));
         limits.timeout_ms = None;
         let record = Record::of(self.deciding.recorder.as_ref());

@@ -14,7 +14,7 @@ use stockade::backend::status::{ClauseStatus, Status};
 use stockade::backend::{Plan, Regime};
 use stockade::confine::io::InputKind;
 use stockade::confine::protocol::Work;
-use stockade::confine::{CommandLimits, Confinement, End, Expected, Launch, Named, Setup, Stage};
+use stockade::confine::{CommandLimits, Confinement, End, Launch, Named, Setup, Stage, WorkerFor};
 use stockade::policy::{AbsPath, DenyFallback, Grant, Identity, Origin, Residuals, Rights, Scope};
 use stockade::profile::Profile;
 use stockade::tools::plan::{self, Ground, Lowered, PlanError, Surroundings, Walls};
@@ -165,7 +165,7 @@ async fn session(
     }
     let setup = Setup {
         plan: Some(plan),
-        expected: Expected::Nothing,
+        worker_for: WorkerFor::Others,
         session,
         records: None,
     };

@@ -21,7 +21,7 @@ use stockade::confine::io::InputKind;
 use stockade::confine::protect::Person;
 use stockade::confine::protocol::{Counting, Work};
 use stockade::confine::{
-    CommandLimits, ConfineError, Confinement, End, Expected, Launch, Named, Place, Setup, Stage, Step,
+    CommandLimits, ConfineError, Confinement, End, Launch, Named, Place, Setup, Stage, Step, WorkerFor,
 };
 use stockade::policy::shell::{rule_covers, rule_matches};
 use stockade::policy::{AbsPath, BackendChoice, DenyFallback, Mode, Policy, Residuals};
@@ -499,7 +499,7 @@ fn uncounted() {
             let stage = Stage::spawn(&named, None, Place::Host).await.unwrap();
             let setup = Setup {
                 plan: None,
-                expected: Expected::Nothing,
+                worker_for: WorkerFor::Others,
                 session: named.create().unwrap(),
                 records: None,
             };
@@ -623,7 +623,7 @@ fn told_a_plan(change: fn(&mut stockade::backend::World)) -> Result<(), ConfineE
         change(plan.world.as_mut().unwrap());
         let setup = Setup {
             plan: Some(plan),
-            expected: Expected::Nothing,
+            worker_for: WorkerFor::Others,
             session,
             records: None,
         };
