@@ -42,6 +42,9 @@ pub struct Restored {
 /// Why what is gone was not put back.
 pub const GONE: &str = "a socket or device can only be made again by who made it";
 
+/// What is said where a mode, a group or an access list was changed, and nothing else.
+const ACCESS: &str = "access";
+
 /// Protected names that were changed, as they are told: of each kind the first, and how many more there are.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Changed {
@@ -111,7 +114,11 @@ impl Restored {
         let beginning = match &self.then {
             Then::PutBack => return format!("{path} is protected; it is as the command left it, as you said"),
             Then::NotRestored(why) => {
-                let what = if self.is_gone() { "removed" } else { &self.what };
+                let what = match self.what.as_str() {
+                    "gone" => "removed",
+                    ACCESS => "changed as to who may use it",
+                    what => what,
+                };
                 return format!(
                     "{path} is protected and was {what} {when}; it could NOT be restored: {why}{}",
                     kept()
@@ -122,6 +129,12 @@ impl Restored {
         };
         if self.is_gone() {
             return format!("{beginning} is protected and was removed {when}; {GONE}{}", kept());
+        }
+        if self.what == ACCESS {
+            return format!(
+                "{beginning} is protected, and who may use it was changed {when} (its mode, group or access list); that is put right, and \
+                 what it holds stays"
+            );
         }
         format!(
             "{beginning} is protected and was {} {when}; restored{}{}{}",

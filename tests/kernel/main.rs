@@ -34,6 +34,8 @@ mod fork_bomb;
 #[cfg(test)]
 mod git;
 #[cfg(test)]
+mod hook_targets;
+#[cfg(test)]
 mod host;
 #[cfg(test)]
 mod kernel_records;
@@ -45,6 +47,8 @@ mod namespaces;
 mod nested_roots;
 #[cfg(test)]
 mod older_landlock;
+#[cfg(test)]
+mod other_users;
 #[cfg(test)]
 mod own_mounts;
 #[cfg(test)]

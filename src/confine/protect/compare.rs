@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use nix::errno::Errno;
 
+use super::access;
 use super::at::{self, split};
 use super::gitconfig::{self, Verdict};
 use super::gitscope::Scope;
@@ -12,6 +13,7 @@ use super::inspect::MAX_NEW;
 use super::journal::Kept;
 use super::place::Role;
 use super::restore::{can_be_made, is_blocked, put, replace, set_mode};
+use super::roots::Root;
 use super::state::{Seen, State, glance};
 use super::tracked;
 use super::vcs;
@@ -55,8 +57,8 @@ impl Work<'_> {
             };
             let undone = match (undone, regained) {
                 (Ok(None), Ok(false)) => continue,
-                (Ok(None), Ok(true)) => Undone::of(What::Changed, None),
-                (Ok(None), Err(error)) => Undone::of(What::Changed, Some(error)),
+                (Ok(None), Ok(true)) => Undone::of(What::Access, None),
+                (Ok(None), Err(error)) => Undone::of(What::Access, Some(error)),
                 (Ok(Some(undone)), Ok(_)) => undone,
                 (Ok(Some(undone)), Err(error)) => {
                     self.settled.errors.push(error);
@@ -112,8 +114,13 @@ impl Work<'_> {
         let mut tamed = None;
         match (&kept.state, &seen) {
             (old, Seen::Present(new)) if old == new => return Ok(self.part(kept, new)),
-            _ if self.has_gone_along(kept, &seen) => return Ok(None),
-            _ if self.tracked.may_stay(kept.root, &kept.path, kept.role, &seen) => return Ok(None),
+            _ if self.has_gone_along(kept, &seen) => {
+                let narrowed = access::narrow(root, &kept.path)?;
+                return Ok(narrowed.then(|| Undone::of(What::Access, None)));
+            }
+            _ if self.tracked.may_stay(kept.root, &kept.path, kept.role, &seen) => {
+                return Ok(narrowed(root, kept, &seen));
+            }
             (State::Directory { mode }, Seen::Present(State::Directory { .. })) => {
                 return Ok(Some(Undone::of(What::Changed, set_mode(root, &kept.path, *mode).err())));
             }
@@ -252,6 +259,13 @@ impl Work<'_> {
             named,
         })
     }
+}
+
+/// Gives a tracked entry that stays no other mode than git gives it, or that there was; none where it has such a one.
+fn narrowed(root: &Root, kept: &Kept, seen: &Seen) -> Option<Undone> {
+    let Seen::Present(now) = seen else { return None };
+    let mode = access::mode_of_tracked(&kept.state, now, kept.access.as_ref())?;
+    Some(Undone::of(What::Access, set_mode(root, &kept.path, mode).err()))
 }
 
 /// Whether the entry lay in a work tree of which nothing is left but its empty directory.

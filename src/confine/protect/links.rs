@@ -68,7 +68,16 @@ pub(super) fn follow(
             _ => vec![end.clone()],
         };
         passed.retain(|path| !found.contains(path));
-        let found = found.into_iter().filter(|path| is_new(path));
+        // What git runs or obeys by another name is that also where its own name is protected.
+        let is_of_git = matches!(role, Role::GitHook | Role::GitConfig);
+        let is_target = |path: &PathBuf| {
+            if is_of_git {
+                inside(roots, path).is_some()
+            } else {
+                is_new(path)
+            }
+        };
+        let found = found.into_iter().filter(is_target);
         // A mount on a single tracked file would keep git from replacing it.
         if role == Role::GitHook && end.is_dir() {
             targets.run_at_once.extend(found);

@@ -25,7 +25,7 @@
 //! was given another name (a hard link) is written anew, as what it holds: the other name then leads elsewhere.
 //!
 //! Bounds: a protected file has at most `MAX_FILE` bytes and all together `MAX_TOTAL`; above that the
-//! snapshot fails and the command may not start. Group and access lists are put back (`access`); owner and other extended attributes are not kept.
+//! snapshot fails and the command may not start. Group and access lists are put back, and what is new lets others do no more than the umask permits (`access`); owner and other extended attributes are not kept.
 //! What a protected symlink points to in a root is protected too (`links`), and what a file of a tool names to be run (`named`);
 //! `search` looks until nothing new is found. Names are `patterns`, compared without regard to ASCII case. The `program` of the
 //! session itself is put back from a copy where it lies in a root.
@@ -175,6 +175,8 @@ pub enum What {
     Gone,
     /// It was given another name, through which another command could have written to it. It is a file of its own again.
     Linked,
+    /// It holds what it may hold, and its mode, group or access lists said something else of who may use it.
+    Access,
 }
 
 impl What {
@@ -186,6 +188,7 @@ impl What {
             Self::Removed => "removed",
             Self::Gone => "gone",
             Self::Linked => "linked",
+            Self::Access => "access",
         }
     }
 }

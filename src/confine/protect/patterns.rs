@@ -224,8 +224,10 @@ impl Patterns {
         if kind == Kind::Other && protect == Some(Role::Name) && is_judged_text(name) && !is_by_path {
             protect = Some(Role::Judged);
         }
-        // A name of the table is kept whatever its size.
-        let role = role.filter(|role| *role != Role::Unlisted || protect.is_none());
+        // A name of the table is kept whatever its size, and what is protected by its path whatever it says.
+        let gives_way =
+            |role: Role| (role == Role::Unlisted && protect.is_some()) || (role == Role::Judged && is_by_path);
+        let role = role.filter(|role| !gives_way(*role));
         Verdict {
             protect: role.or(protect),
             descend,

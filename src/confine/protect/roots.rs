@@ -33,6 +33,15 @@ impl Root {
         now & 0o700 != 0o700 && fchmod(&self.fd, Mode::from_bits_truncate(now | 0o700)).is_ok()
     }
 
+    /// Sets the mode it had before the command, if a command that may still run has shut it to us.
+    pub(super) fn open_again(&self) {
+        let now = fstat(&self.fd).map(|found| at::permissions(&found));
+        // Where that fails, what cannot be looked at is not trusted.
+        if now.is_ok_and(|now| now & 0o700 != 0o700 && now != self.mode) {
+            let _shut = self.shut();
+        }
+    }
+
     /// Sets the mode it had before the command.
     pub(super) fn shut(&self) -> Result<(), ProtectError> {
         fchmod(&self.fd, Mode::from_bits_truncate(self.mode))

@@ -111,6 +111,9 @@ pub(super) fn of(roots: &[Root], patterns: &Patterns, sight: &Sight, person: &Pe
                     // What holds the repository itself cannot be kept as it is, but the hooks in it can.
                     files.extend(HOOKS.iter().map(|hook| target.join(hook)));
                 } else {
+                    let holds =
+                        |path: &&Path| place.starts_with(path) || directories.iter().any(|git| git.starts_with(path));
+                    hooks.extend(beside(&target).filter(|path| !holds(path)).map(Path::to_owned));
                     hooks.insert(target);
                 }
             }
@@ -120,17 +123,16 @@ pub(super) fn of(roots: &[Root], patterns: &Patterns, sight: &Sight, person: &Pe
             return Err(ProtectError::TooMany);
         }
     }
-    let is_open = |root: &Root, below: &Path| !patterns.covers(root.context, below.as_os_str().as_bytes());
+    // Also what the names alone protect: of that git runs nothing while a command is running, and nothing of it stays because
+    // a branch has it so.
     let mut found: BTreeSet<PathBuf> = files.iter().flat_map(|path| ways(path)).collect();
-    found.retain(|path| inside(roots, path).is_some_and(|(root, below)| is_open(root, below)));
-    found.extend(hooks.into_iter().filter(|path| {
-        match inside(roots, path) {
-            Some((root, below)) => is_open(root, below),
-            None => roots
-                .iter()
-                .any(|root| root.path.starts_with(path) && root.context != root.context.whole()),
-        }
-    }));
+    found.retain(|path| inside(roots, path).is_some());
+    found.extend(
+        hooks
+            .into_iter()
+            .filter(|path| inside(roots, path).is_some() || roots.iter().any(|root| root.path.starts_with(path))),
+    );
+    let is_open = |root: &Root, below: &Path| !patterns.covers(root.context, below.as_os_str().as_bytes());
     let named = named::of(roots, sight, |file| reader.content(file))?;
     let mut others: BTreeSet<PathBuf> = named.iter().flat_map(|path| ways(path)).collect();
     others.retain(|path| inside(roots, path).is_some_and(|(root, below)| is_open(root, below)));
@@ -146,6 +148,14 @@ pub(super) fn of(roots: &[Root], patterns: &Patterns, sight: &Sight, person: &Pe
 /// A path as it is written and where it leads, which what a command makes may be reached by as well.
 fn ways(path: &Path) -> BTreeSet<PathBuf> {
     [Some(plain(path)), leads_to(path)].into_iter().flatten().collect()
+}
+
+/// Where the hooks lie that those of husky in this directory, `_`, run.
+fn beside(hooks: &Path) -> Option<&Path> {
+    let above = hooks.parent().filter(|_| hooks.file_name() == Some(OsStr::new("_")))?;
+    let is_of_husky = above.file_name() == Some(OsStr::new(".husky"));
+    let has = |name| std::fs::symlink_metadata(hooks.join(name)).is_ok();
+    (is_of_husky || has("h") || has("husky.sh")).then_some(above)
 }
 
 /// The repositories whose git directory lies in a root, and those that something called `.git` in a root makes.
@@ -246,6 +256,8 @@ impl Reader<'_> {
     fn everywhere(&self) -> Result<Leads, ProtectError> {
         let mut leads = Leads::default();
         for config in self.person.configs() {
+            // It may lie in a root itself.
+            leads.files.insert(config.to_owned());
             self.follow(config, MAX_NESTED, &mut leads)?;
         }
         Ok(leads)

@@ -14,6 +14,7 @@ use std::os::unix::ffi::OsStrExt;
 
 use nix::errno::Errno;
 use nix::sys::inotify::{AddWatchFlags, InitFlags, Inotify, InotifyEvent, WatchDescriptor};
+use nix::sys::stat::FileStat;
 
 use super::at::{self, Identity, join, split};
 use super::inspect::{Surroundings, is_of_worktree, leads_to_git_directory};
@@ -139,6 +140,8 @@ impl Watch {
     /// What leads git elsewhere now, and did not when the command started.
     pub(super) fn hostile(&mut self, roots: &[Root]) -> Vec<Place> {
         self.hear();
+        // What is only shut leads nowhere.
+        roots.iter().for_each(Root::open_again);
         for ((root, path), before) in &mut self.leads {
             let now = changed(&roots[usize::from(*root)], path);
             if let Some(now) = now.filter(|now| now != before) {
@@ -149,7 +152,7 @@ impl Watch {
         let led = self.touched.iter().filter(|place| !self.is_harmless(roots, place));
         let replaced = self.holders.iter().filter_map(|((root, path), before)| {
             let holder = &roots[usize::from(*root)];
-            match at::stat(&holder.fd, path) {
+            match insist(holder, path) {
                 Ok(now) if Identity::of(&now) != *before => Some((*root, path.clone())),
                 Err(Errno::ELOOP | Errno::ENOTDIR) => link_on_the_way(holder, *root, path),
                 // One that was moved away and has no other in its place leads nowhere.
@@ -160,7 +163,7 @@ impl Watch {
         });
         let linked = self.leads.iter().filter_map(|((root, path), _)| {
             let holder = &roots[usize::from(*root)];
-            match at::stat(&holder.fd, path) {
+            match insist(holder, path) {
                 Err(Errno::ELOOP | Errno::ENOTDIR) => link_on_the_way(holder, *root, path),
                 Ok(_) | Err(Errno::ENOENT) => None,
                 Err(_) => Some((*root, path.clone())),
@@ -277,6 +280,11 @@ fn link_on_the_way(holder: &Root, root: u16, path: &[u8]) -> Option<Place> {
     let mut prefixes = ends.chain([path.len()]).map(|end| &path[..end]);
     let is_link = |prefix: &&[u8]| at::stat(&holder.fd, prefix).is_ok_and(|stat| at::kind(&stat) == libc::S_IFLNK);
     prefixes.find(is_link).map(|prefix| (root, prefix.to_vec()))
+}
+
+/// What is at the path, also where a command has shut the way to it.
+fn insist(holder: &Root, path: &[u8]) -> nix::Result<FileStat> {
+    at::insisting(&holder.fd, split(path).0, None, || at::stat(&holder.fd, path))
 }
 
 /// When the entry was changed last, if it is there.

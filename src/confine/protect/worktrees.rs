@@ -205,15 +205,15 @@ impl Work<'_> {
         })
     }
 
-    /// Whether a new entry came with a work tree that moved, and is as it was.
-    pub(super) fn came_along(&self, found: &Found, seen: &Seen) -> bool {
-        self.moved.iter().any(|moved| {
+    /// What a new entry was, that came with a work tree that moved and is as it was.
+    pub(super) fn came_along(&self, found: &Found, seen: &Seen) -> Option<&Kept> {
+        self.moved.iter().find_map(|moved| {
             if moved.root != found.root || !is_within(&found.path, &moved.to) {
-                return false;
+                return None;
             }
             let before = [&moved.from, &found.path[moved.to.len()..]].concat();
             let known = self.kept(found.root, &before).filter(|kept| kept.role == found.role);
-            matches!((known, seen), (Some(kept), Seen::Present(now)) if kept.state == *now)
+            known.filter(|kept| matches!(seen, Seen::Present(now) if kept.state == *now))
         })
     }
 

@@ -312,20 +312,19 @@ fn may_be_tracked(role: Role, path: &[u8]) -> bool {
 /// What is asked of a path in a repository of that kind.
 fn question(asked: &Asked, algorithm: Algorithm) -> Question {
     let blob = |content: &[u8]| algorithm.name("blob", content);
-    // Nobody else may write to it, by its mode or by another name.
-    let is_plain = |mode: u32, names: &Names| mode & 0o7002 == 0 && !names.have_grown_from(Names::default());
+    // By another name somebody could write to it. Its mode is set where it is found to stay.
+    let is_plain = |names: &Names| !names.have_grown_from(Names::default());
     let now = match (&asked.seen, &asked.before) {
         (
             Seen::Present(State::File {
                 mode, names, content, ..
             }),
             None | Some(State::File { .. }),
-        ) if is_plain(*mode, names) => blob(content).map(|blob| Now::File {
+        ) if is_plain(names) => blob(content).map(|blob| Now::File {
             blob,
             is_executable: mode & 0o100 != 0,
         }),
-        // A group that is handed down is no more than its files have.
-        (Seen::Present(State::Directory { mode }), None) if mode & 0o5002 == 0 => Some(Now::Directory),
+        (Seen::Present(State::Directory { .. }), None | Some(State::Directory { .. })) => Some(Now::Directory),
         (Seen::Absent, Some(State::File { .. } | State::Directory { .. })) => Some(Now::Absent),
         (Seen::Absent | Seen::Present(_) | Seen::Long { .. } | Seen::Unreadable(_), _) => None,
     };
