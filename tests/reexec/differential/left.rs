@@ -4,14 +4,16 @@
 //! A mount holds a deny of what exists. A name that does not exist needs nothing where no name can be made; where one
 //! can, and where a deny has exceptions, the layer must hold it. Mounts cannot tell executing from reading.
 
-use stockade::policy::{AbsPath, Deny, Grant, Right, Rights, Scope, Target};
+use std::collections::BTreeSet;
+
+use stockade::policy::{AbsPath, Deny, Ending, Right, Rights, Scope, Target};
 use stockade::profile::Profile;
 
 use super::tree::{Kind, Tree};
 
 /// The profile as the layer inside has to hold it.
 pub(crate) fn to_landlock(profile: &Profile, tree: &Tree) -> Profile {
-    let mut covered: Vec<AbsPath> = Vec::new();
+    let mut covered: Vec<(AbsPath, BTreeSet<Ending>)> = Vec::new();
     let mut left = Vec::new();
     let mut later = Vec::new();
     for deny in &profile.denies {
@@ -20,7 +22,7 @@ pub(crate) fn to_landlock(profile: &Profile, tree: &Tree) -> Profile {
             Target::Path(path) if deny.except.is_none() && exists(tree, path) => {
                 let nothing_else = !reaches(profile, path);
                 if rights.has(Right::Read) || rights.has(Right::Write) || nothing_else {
-                    covered.push(path.clone());
+                    covered.push((path.clone(), deny.ends.clone()));
                 }
                 if !rights.has(Right::Read) && !nothing_else {
                     left.extend(executing(deny, rights));
@@ -37,7 +39,8 @@ pub(crate) fn to_landlock(profile: &Profile, tree: &Tree) -> Profile {
             let content = rights.has(Right::Read) || rights.has(Right::Write);
             let matching = tree.entries.iter().filter(|(_, kind)| *kind != Kind::Link && content);
             let matching = matching.filter_map(|(path, _)| AbsPath::new(path).ok());
-            covered.extend(matching.filter(|path| deny.target.covers(path)));
+            let matching = matching.filter(|path| deny.target.covers(path));
+            covered.extend(matching.map(|path| (path, BTreeSet::new())));
             if !rights.has(Right::Read) {
                 left.extend(executing(deny, rights));
             }
@@ -71,21 +74,28 @@ fn exists(tree: &Tree, path: &AbsPath) -> bool {
 
 /// Whether anything is granted at the path, above it or below it that no plain deny takes.
 fn reaches(profile: &Profile, path: &AbsPath) -> bool {
-    let plain = profile.denies.iter().filter(|deny| {
+    let plain = |deny: &&Deny| {
         let on_the_way = matches!(&deny.target, Target::Path(at) if path.is_within(at));
-        on_the_way && deny.except.is_none() && deny.beyond.is_none()
-    });
-    let taken = plain.fold(Rights::NONE, |all, deny| all | deny.rights);
-    let near = |grant: &&Grant| path.is_within(&grant.path) || grant.path.is_within(path);
-    let given = profile.grants.iter().filter(near);
-    !given
-        .fold(Rights::NONE, |all, grant| all | grant.rights)
-        .without(taken)
-        .is_empty()
+        on_the_way && deny.except.is_none() && deny.beyond.is_none() && deny.covers(path)
+    };
+    let ends_inside = |deny: &Deny| deny.ends.iter().any(|end| end.path().is_within(path));
+    profile.grants.iter().any(|grant| {
+        let taken = profile.denies.iter().filter(plain);
+        let left = if path.is_within(&grant.path) {
+            taken.fold(grant.rights, |left, deny| left.without(deny.rights))
+        } else if grant.path.is_within(path) {
+            taken
+                .filter(|deny| !ends_inside(deny))
+                .fold(grant.rights, |left, deny| left.without(deny.rights))
+        } else {
+            Rights::NONE
+        };
+        !left.is_empty()
+    })
 }
 
 /// Whether the command could make what the deny is for.
-fn may_come_to_be(profile: &Profile, tree: &Tree, covered: &[AbsPath], deny: &Deny) -> bool {
+fn may_come_to_be(profile: &Profile, tree: &Tree, covered: &[(AbsPath, BTreeSet<Ending>)], deny: &Deny) -> bool {
     let root = match &deny.target {
         Target::Path(path) => {
             if tree.kind(path.as_path()) == Some(Kind::Link) {
@@ -102,6 +112,13 @@ fn may_come_to_be(profile: &Profile, tree: &Tree, covered: &[AbsPath], deny: &De
             && grant.suffixes.is_none();
         let below = matches!(deny.target, Target::Pattern { .. }) && grant.path.is_within(root);
         let inner = if root.is_within(&grant.path) { root } else { &grant.path };
-        names_are_made && (root.is_within(&grant.path) || below) && !covered.iter().any(|cover| inner.is_within(cover))
+        let open = |ends: &BTreeSet<Ending>| {
+            ends.iter()
+                .any(|end| matches!(end, Ending::Tree(at) if inner.is_within(at)))
+        };
+        let is_covered = covered
+            .iter()
+            .any(|(cover, ends)| inner.is_within(cover) && !open(ends));
+        names_are_made && (root.is_within(&grant.path) || below) && !is_covered
     })
 }

@@ -4,7 +4,7 @@ use std::fmt;
 use std::path::PathBuf;
 
 use stockade::backend::Regime;
-use stockade::policy::{AbsPath, Access, Deny, Grant, Network, Operation, Right, Scope, Target, UnixSockets};
+use stockade::policy::{AbsPath, Access, Deny, Ending, Grant, Network, Operation, Right, Scope, Target, UnixSockets};
 use stockade::profile::{FileReach, Profile};
 
 use super::left;
@@ -208,7 +208,7 @@ fn unseen(mounted: &Mounted, profile: &Profile, attempt: &Attempt) -> Option<Rea
     // Where nothing is around it that is shown, what would be masked is not shown either.
     let unread = |path: &AbsPath| {
         let mut denies = profile.denies.iter().filter(|deny| deny.rights.has(Right::Read));
-        denies.any(|deny| deny.target.covers(path))
+        denies.any(|deny| deny.covers(path))
     };
     let masked =
         |path: &AbsPath| mounted.is_masked(path.as_path()) || !mounted.is_there(path.as_path()) && unread(path);
@@ -305,7 +305,7 @@ fn attributes(layer: &Profile, object: &AbsPath) -> Option<Reason> {
     let denied = layer
         .denies
         .iter()
-        .any(|deny| deny.rights.has(Right::Write) && deny.target.covers(object));
+        .any(|deny| deny.rights.has(Right::Write) && deny.covers(object));
     match layer.access(Operation::Write, object) {
         Access::UpTo(_) => Some(Reason::SizeLimit),
         Access::Full if !plain || denied => Some(Reason::AttributesByName),
@@ -352,9 +352,16 @@ fn partly_denied(layer: &Profile, operation: Operation, folder: &AbsPath) -> boo
         .iter()
         .filter(|deny| takes(deny, operation))
         .any(|deny| match &deny.target {
-            Target::Path(at) => at.is_within(folder) || folder.is_within(at),
+            Target::Path(at) => at.is_within(folder) || folder.is_within(at) && !ended(deny, folder),
             Target::Pattern { root, .. } => root.is_within(folder) || folder.is_within(root),
         })
+}
+
+/// Whether the deny ends at the folder or above it.
+fn ended(deny: &Deny, folder: &AbsPath) -> bool {
+    deny.ends
+        .iter()
+        .any(|end| matches!(end, Ending::Tree(at) if folder.is_within(at)))
 }
 
 fn takes(deny: &Deny, operation: Operation) -> bool {
