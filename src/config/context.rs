@@ -32,6 +32,8 @@ pub struct Context {
     /// The home directory that the passwd entry of this uid names. Never the variable: whoever
     /// sets the environment does not choose where trust is kept.
     pub home: Option<AbsPath>,
+    /// The passwd database, for the homes of other users.
+    pub passwd: PathBuf,
     /// The environment, for presets and for refusing HOME as a workspace.
     pub variables: BTreeMap<OsString, OsString>,
     /// How rule examples are checked.
@@ -53,6 +55,7 @@ impl Context {
             .flatten();
         Self {
             home: user.and_then(|user| AbsPath::new(user.dir).ok()),
+            passwd: PathBuf::from("/etc/passwd"),
             variables: std::env::vars_os().collect(),
             matchers,
             system_ceiling: SystemCeiling {
@@ -62,6 +65,14 @@ impl Context {
             ceilings: Vec::new(),
             presets: super::presets::preset,
         }
+    }
+
+    /// The user's home directories: that of the passwd entry, and the variable's.
+    pub(crate) fn own_homes(&self) -> Vec<AbsPath> {
+        let mut homes: Vec<AbsPath> = self.home.iter().cloned().chain(self.path_variable("HOME")).collect();
+        homes.sort();
+        homes.dedup();
+        homes
     }
 
     /// An absolute path in a variable of the environment.

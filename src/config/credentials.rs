@@ -1,77 +1,26 @@
-//! What lies in a home directory and is nobody else's: keys, tokens and what was typed.
+//! What lies in a home directory and is nobody else's (`policy::private_names`).
 //!
-//! A root that is a home directory, or lies around one, gives none of it away by the way. A config that wants one of these names
-//! gives it a root of its own.
+//! A root that is a home directory, or lies around one, gives none of it away by the way, wherever links of it lead. A config
+//! that wants one of these names gives it a root of its own. Homes are the user's own, and those of other people in the passwd
+//! database: root can read them.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::path::PathBuf;
 
 use super::context::Context;
 use super::denies;
 use super::error::Diagnostic;
 use super::looks::Looks;
 use super::source::Place;
+use crate::policy::path::display;
+use crate::policy::private_names::IN_HOME;
 use crate::policy::{AbsPath, BasePath, Deny, Origin, Rights, Root, Scope};
 
-/// The names, relative to a home directory.
-const NAMES: &[&str] = &[
-    ".ssh",
-    ".aws",
-    ".azure",
-    ".gnupg",
-    ".kube",
-    ".docker",
-    ".password-store",
-    ".pki",
-    ".netrc",
-    ".git-credentials",
-    ".npmrc",
-    ".yarnrc.yml",
-    ".pypirc",
-    ".pgpass",
-    ".my.cnf",
-    ".mylogin.cnf",
-    ".vault-token",
-    ".boto",
-    ".s3cfg",
-    ".terraform.d",
-    ".terraformrc",
-    ".authinfo",
-    ".authinfo.gpg",
-    ".Xauthority",
-    ".ICEauthority",
-    ".bash_history",
-    ".zsh_history",
-    ".python_history",
-    ".node_repl_history",
-    ".psql_history",
-    ".mysql_history",
-    ".sqlite_history",
-    ".local/share/fish/fish_history",
-    ".local/share/keyrings",
-    ".lesshst",
-    ".viminfo",
-    ".mozilla",
-    ".thunderbird",
-    ".config/chromium",
-    ".config/google-chrome",
-    ".config/gcloud",
-    ".config/gh",
-    ".config/git/credentials",
-    ".cargo/credentials",
-    ".cargo/credentials.toml",
-    ".gem/credentials",
-    ".m2/settings.xml",
-    ".m2/settings-security.xml",
-    ".gradle/gradle.properties",
-    ".config/pip/pip.conf",
-    ".pip/pip.conf",
-    ".config/containers/auth.json",
-    ".config/rclone",
-    ".config/hub",
-    ".local/share/uv/credentials",
-    ".claude/.credentials.json",
-    ".codex/auth.json",
-    ".zhistory",
-    ".histfile",
-];
+/// The first uid of a person, by convention of all distributions.
+const PEOPLE: u32 = 1000;
+/// The most entries of a private directory that are looked at for links.
+const MOST_ENTRIES: usize = 100;
 
 /// Denies what is there of them in roots that do not name it; a warning for each such root.
 pub(crate) fn deny(
@@ -81,18 +30,59 @@ pub(crate) fn deny(
     looks: &Looks,
     place_of: impl Fn(&Origin) -> Option<Place>,
 ) -> Vec<Diagnostic> {
-    let mut homes: Vec<AbsPath> = context
-        .home
+    let wide: Vec<AbsPath> = roots
         .iter()
-        .cloned()
-        .chain(context.path_variable("HOME"))
+        .filter(|root| root.scope != Scope::File && !root.rights.is_empty())
+        .map(|root| root.path.clone())
         .collect();
-    homes.sort();
-    homes.dedup();
-    let mut found: Vec<(usize, String, AbsPath)> = Vec::new();
-    let mut warnings = Vec::new();
-    for home in &homes {
-        for name in NAMES {
+    let given = |home: &AbsPath| wide.iter().any(|root| looks.holds(root, home));
+    let mut found = Found::default();
+    for home in context.own_homes().iter().filter(|home| given(home)) {
+        found.look_through(home, OsString::new(), roots, base, looks);
+    }
+    for home in others(context).iter().filter(|home| given(home)) {
+        found.look_through(home, home.clone().into_os_string(), roots, base, looks);
+    }
+    let mut warnings = found.warnings;
+    for (at, names) in found.denied {
+        let Some(root) = roots.get_mut(at) else { continue };
+        let shown: Vec<String> = names.values().map(display).collect();
+        let whose = if context.own_homes().iter().any(|home| looks.holds(&root.path, home)) {
+            "gives a home directory; what is private in it is denied there"
+        } else {
+            "holds what is private in a home directory; that is denied there"
+        };
+        let told = format!("root `{}` {whose}: {}", root.name, shown.join(", "));
+        let warning = Diagnostic::warning(told);
+        let warning = match place_of(&root.origin) {
+            Some(place) => warning.at(place, "a home directory, or around one"),
+            None => warning,
+        };
+        warnings.push(*warning.hint("a root of its own gives one of them, such as `keys: {root: ~/.ssh}`"));
+        let origin = Origin::Builtin("what is private in a home directory");
+        let denies = found.paths.iter().filter(|(of, _)| *of == at);
+        root.denies
+            .extend(denies.map(|(_, path)| Deny::tree(path.clone(), Rights::ALL, origin.clone())));
+        root.denies.sort();
+        root.denies.dedup();
+    }
+    warnings
+}
+
+/// What is to be denied, by the root that gives it.
+#[derive(Default)]
+struct Found {
+    /// The names to tell, in the order in which they were found.
+    denied: BTreeMap<usize, BTreeMap<usize, PathBuf>>,
+    paths: Vec<(usize, AbsPath)>,
+    warnings: Vec<Diagnostic>,
+}
+
+impl Found {
+    /// Looks for each name in a home; `told` stands before it where it is told.
+    fn look_through(&mut self, home: &AbsPath, told: OsString, roots: &[Root], base: &[BasePath], looks: &Looks) {
+        let told = PathBuf::from(told);
+        for name in IN_HOME {
             let there = home.as_path().join(name);
             if std::fs::symlink_metadata(&there).is_err() {
                 continue;
@@ -103,57 +93,77 @@ pub(crate) fn deny(
             let Ok(path) = led.or_else(|_| AbsPath::new(&there)) else {
                 continue;
             };
-            let speaker = roots
-                .iter()
-                .enumerate()
-                .filter(|(_, root)| root.scope != Scope::File && path.is_within(&root.path))
-                .max_by_key(|(_, root)| root.path.as_bytes().len());
-            let Some((at, root)) = speaker else { continue };
-            let gives_home = looks.holds(&root.path, home) && !root.rights.is_empty();
-            if !gives_home {
-                continue;
-            }
-            match named_by(roots, base, &path) {
-                Named::Itself => {}
-                Named::Not => found.push((at, (*name).to_owned(), path)),
-                Named::Inside(place) => {
-                    let told = format!(
-                        "root `{}` gives all of {path}, because {place} is granted in it",
-                        root.name
-                    );
-                    let hint = format!(
-                        "for {place} alone, leave it out of roots and `base` and copy it elsewhere; or deny the rest"
-                    );
-                    warnings.push(*Diagnostic::warning(told).hint(hint));
+            self.take(told.join(name), path.clone(), roots, base);
+            for (link, target) in links_in(&path, looks) {
+                // A link out of it denies no more than what it leads to, and never the home.
+                let named = !matches!(named_by(roots, base, &target), Named::Not);
+                if !target.is_within(&path) && !home.is_within(&target) && !named {
+                    self.take(told.join(name).join(link), target, roots, base);
                 }
             }
         }
     }
-    for (at, root) in roots.iter_mut().enumerate() {
-        let own: Vec<&(usize, String, AbsPath)> = found.iter().filter(|(of, ..)| *of == at).collect();
-        if own.is_empty() {
-            continue;
+
+    fn take(&mut self, told: PathBuf, path: AbsPath, roots: &[Root], base: &[BasePath]) {
+        let speaker = roots
+            .iter()
+            .enumerate()
+            .filter(|(_, root)| root.scope != Scope::File && path.is_within(&root.path))
+            .max_by_key(|(_, root)| root.path.as_bytes().len());
+        let Some((at, root)) = speaker else { return };
+        match named_by(roots, base, &path) {
+            Named::Itself => {}
+            Named::Not => {
+                self.denied.entry(at).or_default().insert(self.paths.len(), told);
+                self.paths.push((at, path));
+            }
+            Named::Inside(place) => {
+                let told = format!(
+                    "root `{}` gives all of {path}, because {place} is granted in it",
+                    root.name
+                );
+                let hint = format!(
+                    "for {place} alone, leave it out of roots and `base` and copy it elsewhere; or deny the rest"
+                );
+                self.warnings.push(*Diagnostic::warning(told).hint(hint));
+            }
         }
-        let names: Vec<&str> = own.iter().map(|(_, name, _)| name.as_str()).collect();
-        let told = format!(
-            "root `{}` gives a home directory; what is private in it is denied there: {}",
-            root.name,
-            names.join(", ")
-        );
-        let warning = Diagnostic::warning(told);
-        let warning = match place_of(&root.origin) {
-            Some(place) => warning.at(place, "a home directory, or around one"),
-            None => warning,
-        };
-        warnings.push(*warning.hint("a root of its own gives one of them, such as `keys: {root: ~/.ssh}`"));
-        let origin = Origin::Builtin("what is private in a home directory");
-        for (_, _, path) in own {
-            root.denies.push(Deny::tree(path.clone(), Rights::ALL, origin.clone()));
-        }
-        root.denies.sort();
-        root.denies.dedup();
     }
-    warnings
+}
+
+/// Where the links lead that lie directly in a directory.
+fn links_in(directory: &AbsPath, looks: &Looks) -> Vec<(OsString, AbsPath)> {
+    let Ok(entries) = std::fs::read_dir(directory) else {
+        return Vec::new();
+    };
+    let links = entries
+        .take(MOST_ENTRIES)
+        .filter_map(Result::ok)
+        .filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_symlink()));
+    let led = links.filter_map(|link| Some((link.file_name(), denies::resolve(&link.path(), looks).ok()?.0)));
+    led.collect()
+}
+
+/// The homes of people in the passwd database, as far as they exist, but for the user's own.
+fn others(context: &Context) -> Vec<AbsPath> {
+    let passwd = std::fs::read(&context.passwd).unwrap_or_default();
+    let mut homes = homes_in(&String::from_utf8_lossy(&passwd));
+    let own = context.own_homes();
+    homes.retain(|home| !own.contains(home) && home.as_path().is_dir());
+    homes
+}
+
+fn homes_in(passwd: &str) -> Vec<AbsPath> {
+    let homes = passwd.lines().filter_map(|line| {
+        let mut fields = line.split(':').skip(2);
+        let uid: u32 = fields.next()?.parse().ok()?;
+        let home = AbsPath::new(fields.nth(2)?).ok()?;
+        ((uid == 0 || uid >= PEOPLE) && home != AbsPath::root()).then_some(home)
+    });
+    let mut homes: Vec<AbsPath> = homes.collect();
+    homes.sort();
+    homes.dedup();
+    homes
 }
 
 /// Whether a root or a base grant is this place, or lies in it: below a deny nothing is granted.
@@ -178,4 +188,17 @@ enum Named {
     Itself,
     /// By a grant of something in it.
     Inside(AbsPath),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_homes_of_people_are_found_in_the_passwd_database() {
+        let passwd = "root:x:0:0:root:/root:/bin/sh\ndaemon:x:1:1::/usr/sbin:/bin/sh\nann:x:1000:1000:A, B:/home/ann:/bin/sh\n\
+            odd:x:y:1::/home/odd:/bin/sh\nshort:x:1001\n# note\nall:x:1002:1::/:/bin/sh\nann2:x:1003:1::/home/ann:/bin/sh\n";
+        let found: Vec<String> = homes_in(passwd).iter().map(ToString::to_string).collect();
+        assert_eq!(found, ["/home/ann", "/root"]);
+    }
 }

@@ -11,6 +11,7 @@ use super::ground::{holds, pseudo};
 use super::load::{self, Loaded};
 use super::looks::Looks;
 use super::mounts::Mounted;
+use super::own_places;
 use super::paths;
 use super::trust;
 use crate::policy::path::display;
@@ -96,7 +97,9 @@ pub fn from_flags(flags: &FlagPolicy, cwd: &Path, context: &Context) -> Result<L
     }
     let mut loaded = load::preset_below("system", &cwd, &writable, context)?;
     let base = &loaded.policy.base;
-    let private = credentials::deny(&mut roots, base, context, &Looks::default(), |_| None);
+    let looks = Looks::default();
+    own_places::keep(&mut roots, base, context, &looks, |_| None)?;
+    let private = credentials::deny(&mut roots, base, context, &looks, |_| None);
     loaded.warnings.extend(private);
     loaded.policy.roots = roots;
     loaded.policy.ways = links.into_iter().map(|(link, _)| link).collect();

@@ -15,6 +15,7 @@ use super::ceilings;
 use super::context::Context;
 use super::error::{ConfigError, Diagnostic};
 use super::layers::{self, Layer, Layers, Role};
+use super::own_places;
 use super::paths;
 use super::raw::RawConfig;
 use super::resolve::{self, Resolved};
@@ -89,6 +90,7 @@ impl Loaded {
             })?;
             self.made.push(missing.name);
         }
+        own_places::make(&self.policy.roots);
         ceilings::settle(self);
         Ok(())
     }

@@ -38,6 +38,7 @@ mod looks;
 mod mounts;
 mod nothing;
 mod options;
+mod own_places;
 mod paths;
 mod place;
 mod presets;

@@ -14,6 +14,7 @@ use super::layers::{Layer, Layers, Role};
 use super::lines;
 use super::load::Missing;
 use super::looks::Looks;
+use super::own_places;
 use super::protect;
 use super::raw::{RawConfig, RawSandbox, RawShell};
 use super::roots;
@@ -94,6 +95,7 @@ pub(crate) fn resolve(layers: &Layers, context: &Context) -> Result<Resolved, Bo
         finished.push(root);
     }
     if layers.role == Role::Config {
+        own_places::keep(&mut finished, &base, context, &looks, |origin| layers.place_of(origin))?;
         found.extend(credentials::deny(&mut finished, &base, context, &looks, |origin| {
             layers.place_of(origin)
         }));

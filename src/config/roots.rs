@@ -4,6 +4,7 @@
 //! directories are made when a config is loaded to be obeyed, and nothing else can go wrong.
 
 use std::collections::{HashMap, HashSet};
+use std::ffi::OsStr;
 use std::fs::FileType;
 
 use foldhash::quality::RandomState;
@@ -18,6 +19,7 @@ use super::paths::{self, Variables, Walked};
 use super::raw::RawRoot;
 use super::scalar::At;
 use super::words::RawMode;
+use crate::policy::private_names::{IN_HOME, OF_STOCKADE};
 use crate::policy::{AbsPath, BasePath, Identity, Rights, Scope};
 
 /// A root before missing directories are made.
@@ -126,7 +128,8 @@ fn same_place(first: &Draft<'_>, second: &Draft<'_>) -> Box<Diagnostic> {
         .hint("one place has one root: merge them")
 }
 
-/// `/`, a home directory, what lies above one and the machine's own places are nobody's workspace.
+/// `/`, a home directory, what lies above one or is private in one, where programs lie that you start by name, and the machine's
+/// own places are nobody's workspace.
 fn refuse_workspace(draft: &Draft<'_>, context: &Context, looks: &Looks) -> Result<(), Box<Diagnostic>> {
     let homes = [context.home.clone(), context.path_variable("HOME")];
     let mut homes = homes.iter().flatten().flat_map(|home| [home.clone(), looks.real(home)]);
@@ -136,6 +139,8 @@ fn refuse_workspace(draft: &Draft<'_>, context: &Context, looks: &Looks) -> Resu
         format!("it holds the home directory {home}")
     } else if let Some(part) = system_part(&draft.path, looks) {
         format!("{part} is the machine's")
+    } else if let Some(why) = started_or_obeyed(&draft.path, context, looks) {
+        why
     } else {
         return Ok(());
     };
@@ -144,6 +149,31 @@ fn refuse_workspace(draft: &Draft<'_>, context: &Context, looks: &Looks) -> Resu
             .at(draft.layer.source.place(draft.raw.root.at), "would be writable")
             .hint("start in a project directory, or write a config that names what may be written"),
     )
+}
+
+/// Why what is made there would be run or obeyed outside: PATH leads there, or it holds keys or settings of a person.
+fn started_or_obeyed(place: &AbsPath, context: &Context, looks: &Looks) -> Option<String> {
+    let homes = context.own_homes();
+    let path = context.variables.get(OsStr::new("PATH"));
+    let programs = path.into_iter().flat_map(std::env::split_paths);
+    let programs = programs.filter_map(|programs| AbsPath::new(programs).ok());
+    // One that holds a home is no directory of programs, and says nothing of what lies in it.
+    let mut programs = programs
+        .map(|programs| looks.real(&programs))
+        .filter(|programs| !homes.iter().any(|home| looks.holds(programs, home)));
+    if let Some(programs) = programs.find(|programs| looks.holds(programs, place)) {
+        return Some(format!(
+            "{programs} is in your PATH, so what is made there runs by its name"
+        ));
+    }
+    let names = IN_HOME.iter().chain(&OF_STOCKADE).chain(&[".config"]);
+    let mut kept = homes.iter().flat_map(|home| {
+        let below = |name: &&str| AbsPath::new(home.as_path().join(name)).ok();
+        let there = |kept: &AbsPath| kept.as_path().symlink_metadata().is_ok();
+        names.clone().filter_map(below).filter(there)
+    });
+    let kept = kept.find(|kept| looks.holds(&looks.real(kept), place))?;
+    Some(format!("{kept} holds keys, tokens or settings of yours"))
 }
 
 fn draft<'a>(

@@ -187,8 +187,9 @@ pub fn load_discovered(path: &Path, context: &Context) -> Result<Loaded, ConfigE
     let entry = store.entry(&config.file).map_err(untrusted)?;
     let mut loaded = load::build(config, context)?;
     same_reach(entry, &loaded).map_err(untrusted)?;
-    if !loaded.missing.is_empty() {
-        loaded.make()?;
+    let makes = !loaded.missing.is_empty();
+    loaded.make()?;
+    if makes {
         // From now on these directories are the trusted ones.
         Store::change(context, |store| store.trust(&loaded))?;
     }

@@ -21,6 +21,7 @@ pub mod network;
 pub mod path;
 #[expect(clippy::module_inception, reason = "the policy is the idea this floor is named for")]
 mod policy;
+pub mod private_names;
 pub mod protected;
 pub mod right;
 pub mod rule;

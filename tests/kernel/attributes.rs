@@ -20,6 +20,7 @@ mod tests {
         a_directory_hands_its_group_on_where_that_is_wanted ["python3", "git"];
         no_list_lets_other_users_in_to_what_is_protected ["python3"];
         a_list_that_is_there_is_copied_and_narrowed ["python3"];
+        an_entry_that_keeps_somebody_out_stays ["python3"];
         a_group_that_is_not_the_commands_own_is_not_given ["python3", "setpriv"];
         what_is_moved_onto_a_protected_name_brings_no_list_and_no_group_along [];
         a_protected_file_that_is_made_anew_has_its_list_again [];
@@ -33,6 +34,7 @@ mod tests {
         a_directory_hands_its_group_on_where_that_is_wanted ["python3", "git"];
         no_list_lets_other_users_in_to_what_is_protected ["python3"];
         a_list_that_is_there_is_copied_and_narrowed ["python3"];
+        an_entry_that_keeps_somebody_out_stays ["python3"];
         a_group_that_is_not_the_commands_own_is_not_given ["python3", "setpriv"];
         what_is_moved_onto_a_protected_name_brings_no_list_and_no_group_along [];
         a_protected_file_that_is_made_anew_has_its_list_again [];
@@ -263,6 +265,57 @@ print(oct(os.stat('f').st_mode))
         let found = |path: &str, name| xattr::get(world.workspace().join(path), name).unwrap();
         assert_eq!(found("team/e", LISTS_OF[1]), Some(list.clone()));
         assert!(found("team/b", LISTS_OF[0]).is_some_and(|narrowed| narrowed != list));
+    }
+
+    /// A list of (tag, rights, id) under which its owner has everything.
+    fn list_of(entries: &[(u16, u16, u32)]) -> Vec<u8> {
+        let owner = (1, 7, u32::MAX);
+        let entry = |(tag, rights, id): &(u16, u16, u32)| {
+            [&tag.to_le_bytes()[..], &rights.to_le_bytes(), &id.to_le_bytes()].concat()
+        };
+        let entries: Vec<u8> = [owner].iter().chain(entries).flat_map(entry).collect();
+        [2_u32.to_le_bytes().to_vec(), entries].concat()
+    }
+
+    fn an_entry_that_keeps_somebody_out_stays(world: &Fixture) {
+        let (somebody, none) = (world.actor.uid() + 7, u32::MAX);
+        let rest = [(4, 4, none), (16, 4, none), (32, 4, none)];
+        let kept_out = |tag: u16| list_of(&[&[(tag, 0, somebody)], &rest[..]].concat());
+        let let_in = |tag: u16| list_of(&[&[(tag, 4, somebody)], &rest[..]].concat());
+        // A list has its entries in the order of their tags.
+        let group = |rights| list_of(&[rest[0], (8, rights, somebody), rest[1], rest[2]]);
+        for (path, list, kind) in [
+            ("user", kept_out(2), LISTS_OF[0]),
+            ("group", group(0), LISTS_OF[0]),
+            ("directory/default", kept_out(2), LISTS_OF[1]),
+            ("free", let_in(2), LISTS_OF[0]),
+            ("free-group", group(4), LISTS_OF[0]),
+        ] {
+            let path = world.write(path, "x");
+            let path = if kind == LISTS_OF[1] {
+                path.parent().unwrap().to_owned()
+            } else {
+                path
+            };
+            xattr::set(path, kind, &list).unwrap();
+        }
+        let code = format!(
+            "{LISTS}
+plain = acl((G, 4, -1), (O, 4, -1))
+for path, kind in (('user', ACCESS), ('group', ACCESS), ('directory', DEFAULT)):
+    assert tried(os.removexattr, path, kind) != 'done', path
+    assert tried(os.setxattr, path, kind, plain) != 'done', path
+    assert tried(os.setxattr, path, kind, b'') != 'done', path
+print(tried(os.removexattr, 'free', ACCESS), tried(os.setxattr, 'free-group', ACCESS, plain))
+"
+        );
+        let run = world.stockade(&["run", "--", "python3", "-c", &code]).output().exits(0);
+        assert_eq!(run.out(), "done done\n");
+        let found = |path: &str, kind| xattr::get(world.workspace().join(path), kind).unwrap();
+        assert_eq!(found("user", LISTS_OF[0]), Some(kept_out(2)));
+        assert_eq!(found("group", LISTS_OF[0]), Some(group(0)));
+        assert_eq!(found("directory", LISTS_OF[1]), Some(kept_out(2)));
+        assert_eq!(found("free", LISTS_OF[0]), None);
     }
 
     fn a_group_that_is_not_the_commands_own_is_not_given(world: &Fixture) {

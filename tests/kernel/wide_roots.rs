@@ -4,6 +4,7 @@
 #[cfg(test)]
 mod tests {
     use std::fs;
+    use std::io::{BufRead as _, BufReader, Read as _, Write as _};
     use std::os::unix::fs::symlink;
     use std::path::{Path, PathBuf};
 
@@ -17,6 +18,9 @@ mod tests {
         flags_give_a_home_directory_without_what_is_private_in_it [];
         a_deny_of_one_private_file_opens_no_other_and_a_grant_of_one_is_warned_of [];
         as_it_stands_it_is_held_by_mounts_and_refused_by_landlock_alone [];
+        tokens_of_other_sessions_are_not_read_even_where_a_config_gives_all_around_them [];
+        a_session_that_asks_later_hides_its_token_too [];
+        where_a_link_in_a_private_directory_leads_is_not_read [];
     }
 
     const END: &str = "shell: {default: {approval: none}}\n";
@@ -187,5 +191,74 @@ mod tests {
                 assert!(refused.err().contains(said), "{said}: {}", refused.err());
             }
         }
+    }
+
+    fn tokens_of_other_sessions_are_not_read_even_where_a_config_gives_all_around_them(world: &Fixture) {
+        let state = world.home().join(".local/state/stockade/approvals");
+        let run = world.base().join("run");
+        let tokens = [
+            state.join("a.token"),
+            world.home().join(".config/stockade/token"),
+            run.join("stockade-approvals/b.token"),
+        ];
+        for token in &tokens {
+            world.write(token, SECRET);
+        }
+        world.write(world.home().join(".local/state/other"), "plain\n");
+        for place in [world.home().join(".local/state"), world.home(), world.base().to_owned()] {
+            let roots = format!("  unix: {{root: {}}}\n", place.display());
+            let file = world.write(
+                world.base().join("agent.yaml"),
+                format!(
+                    "extends: [system]\nsandbox:\n{DECOMPOSE}  paths:\n  {roots}shell: {{unix_sockets: all, default: {{approval: none}}}}\n"
+                ),
+            );
+            for token in tokens.iter().filter(|token| token.starts_with(&place)) {
+                let line = format!("cat {}", token.display());
+                self::run(world, &file, &place, &line).assert_denied();
+            }
+            let plain = format!("cat {}/.local/state/other", world.home().display());
+            assert_eq!(self::run(world, &file, &place, &plain).ok(), "plain\n");
+        }
+        let file = config(world, &format!("  paths: {{k: {{root: {}}}}}\n", state.display()));
+        let refused = self::run(world, &file, &world.workspace(), "true").exits(125);
+        assert!(refused.err().contains("belongs to Stockade"), "{}", refused.err());
+    }
+
+    fn a_session_that_asks_later_hides_its_token_too(world: &Fixture) {
+        let place = world.base().join("run");
+        world.write(place.join("bus"), "plain\n");
+        let file = config(
+            world,
+            &format!("{DECOMPOSE}  paths: {{r: {{root: {}}}}}\n", place.display()),
+        );
+        let line = format!(
+            "echo started; read x; cat {0}/bus; cat {0}/stockade-approvals/a.token",
+            place.display()
+        );
+        let [file, cwd] = [&file, &place].map(|path| path.to_str().unwrap());
+        let args = ["run", "--config", file, "--cwd", cwd, "-c", &line];
+        let mut running = world.stockade(&args).converse();
+        let mut told = BufReader::new(running.stdout.take().unwrap());
+        let mut first = String::new();
+        told.read_line(&mut first).unwrap();
+        assert_eq!(first, "started\n");
+        world.write(place.join("stockade-approvals/a.token"), SECRET);
+        running.stdin.take().unwrap().write_all(b"\n").unwrap();
+        let mut rest = String::new();
+        told.read_to_string(&mut rest).unwrap();
+        assert!(!running.wait().unwrap().success());
+        assert_eq!(rest, "plain\n");
+    }
+
+    fn where_a_link_in_a_private_directory_leads_is_not_read(world: &Fixture) {
+        let home = world.home();
+        world.write(home.join("dot/ssh/key"), SECRET);
+        world.write(home.join("dot/ssh/plain"), "plain\n");
+        symlink("../dot/ssh/key", home.join(".ssh/key")).unwrap();
+        let file = self::home(world, DECOMPOSE, "");
+        let read = |name: &str| format!("cat {}/dot/ssh/{name}", home.display());
+        run(world, &file, &home, &read("key")).assert_denied();
+        assert_eq!(run(world, &file, &home, &read("plain")).ok(), "plain\n");
     }
 }

@@ -29,8 +29,6 @@ const PATIENCE: Duration = Duration::from_secs(30);
 #[derive(Debug)]
 pub(super) struct Place {
     made: Vec<(AbsPath, Identity)>,
-    /// The directory that goes with the last session in it.
-    shared: Option<AbsPath>,
 }
 
 /// What else is in the directory.
@@ -81,7 +79,7 @@ impl Place {
                 .create(&directory)
                 .map_err(|error| format!("{directory} cannot be made: {error}"))?;
             match lock(socket) {
-                // The last session took it along meanwhile.
+                // Somebody removed it meanwhile.
                 Ok(locked) if is_at(&locked, &directory) => return Ok(locked),
                 Err(why) if directory.as_path().exists() || started.elapsed() >= PATIENCE => return Err(why),
                 Ok(_) if started.elapsed() >= PATIENCE => {
@@ -107,19 +105,18 @@ impl Place {
                 ));
             }
         }
-        let (_alone, shared) = match others {
-            Others::AreNone => (lock(&socket)?, None),
+        // Their directory stays when the last session ends: sandboxes of others hide it by a mount, which goes with it.
+        let _alone = match others {
+            Others::AreNone => lock(&socket)?,
             Others::AreSessions => {
                 let locked = Self::lock_among(&socket)?;
-                let directory = socket.parent().unwrap_or_else(AbsPath::root);
-                sweep(&directory);
-                (locked, Some(directory))
+                sweep(&socket.parent().unwrap_or_else(AbsPath::root));
+                locked
             }
         };
         remove_stale(&socket)?;
         remove_token(&token)?;
-        let made = Vec::new();
-        let mut place = Self { made, shared };
+        let mut place = Self { made: Vec::new() };
         let bound = place
             .bind(&socket)
             .map_err(|errno| format!("it cannot be made: {errno}"))?;
@@ -158,14 +155,6 @@ impl Drop for Place {
             if fs::symlink_metadata(path).is_ok_and(|found| identity(&found) == *identity_then) {
                 let _left = fs::remove_file(path);
             }
-        }
-        // Whoever holds it is about to make a socket there.
-        if let Some(directory) = &self.shared
-            && let Ok(opened) = File::open(directory)
-            && let Ok(_alone) = Flock::lock(opened, FlockArg::LockExclusiveNonblock)
-        {
-            // It has others where it cannot be removed.
-            let _others = fs::remove_dir(directory);
         }
     }
 }

@@ -35,6 +35,11 @@ pub(super) struct Covered {
 }
 
 impl Covered {
+    /// Where it ends.
+    pub(super) fn ends(&self) -> impl Iterator<Item = &AbsPath> {
+        self.ends.iter().map(Ending::path)
+    }
+
     /// What it takes at a path within it.
     pub(super) fn over(&self, path: &AbsPath, kind: Kind) -> Option<Cover> {
         let ended = self.ends.iter().any(|end| match kind {

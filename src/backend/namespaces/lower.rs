@@ -19,7 +19,7 @@ use crate::backend::landlock::rights::{RESOLVE_UNIX, RESOLVE_UNIX_ABI, SCOPE_ABI
 use crate::backend::landlock::{self, LandlockPlan};
 use crate::backend::status::{ClauseStatus, Refusal, metadata};
 use crate::backend::survey::{Kind, Mounts, Survey, SurveyError, link_at, links_in};
-use crate::policy::{AbsPath, Deny, DenyFallback, Grant, Operation, Residuals, Scope, UnixSockets};
+use crate::policy::{AbsPath, Deny, DenyFallback, Ending, Grant, Operation, Residuals, Scope, UnixSockets};
 use crate::profile::Profile;
 use crate::profile::index::Index;
 
@@ -109,8 +109,9 @@ pub fn survey_after(seen: &Survey, profile: &Profile, options: &Options) -> Resu
     paths.extend(options.veiled.iter().cloned());
     // Directories on the way to a mount may have to be pinned.
     let denied = shown.denies.iter().filter_map(literal);
+    let ends = shown.denies.iter().flat_map(|deny| deny.ends.iter().map(Ending::path));
     let mut on_the_way = Ways::default();
-    for path in denied.chain(protected).filter(|path| !in_own(path)) {
+    for path in denied.chain(ends).chain(protected).filter(|path| !in_own(path)) {
         paths.push(path.clone());
         paths.extend(on_the_way.above(path));
     }

@@ -113,6 +113,7 @@ impl Mounting<'_> {
         let mut points: BTreeSet<AbsPath> = matching.map(|(path, _)| path.clone()).collect();
         points.extend(wanted.profile.grants.iter().map(|grant| grant.path.clone()));
         points.extend(wanted.covers.keys().cloned());
+        points.extend(wanted.covers.values().flat_map(Covered::ends).cloned());
         points.extend(wanted.borders.iter().cloned());
         points.extend([proc.clone(), dev.clone(), top.clone()]);
         points.extend(wanted.stage.iter().chain(wanted.veiled).cloned());

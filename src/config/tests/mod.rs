@@ -7,6 +7,7 @@ mod hosts;
 mod mounts;
 mod places;
 mod presets;
+mod private;
 mod protect;
 mod robust;
 mod schema;
@@ -42,6 +43,7 @@ impl World {
                 .into_iter()
                 .collect::<BTreeMap<_, _>>(),
             home: Some(home),
+            passwd: real.join("etc/passwd"),
             matchers: Matchers {
                 matches: |rule, line| line.split(';').any(|part| begins(rule, part)),
                 covers: |rule, line| {

@@ -4,6 +4,8 @@
 //! have theirs put back.
 //! So a new list names only whom the list that is there names, with no more rights: what `cp -p` and `tar` need below a
 //! directory with a default list. What shows in the mode is free, as with chmod.
+//! An entry may also keep somebody out, whom the others or a group would let in. It is dropped only where whoever it names gets no
+//! more from what remains. Nobody knows here who is in a group: a user counts as in each that remains, the members of one as in no other.
 
 use std::ffi::CStr;
 
@@ -16,6 +18,10 @@ const MASK: u16 = 0x10;
 const OTHER: u16 = 0x20;
 const USER: u16 = 0x02;
 const GROUP: u16 = 0x08;
+/// To read, write and execute.
+const ALL: u16 = 7;
+/// What numbers are shown as that a user namespace does not have: whose entry it is cannot be told.
+const UNKNOWN: u32 = u32::MAX;
 
 /// Which of its two lists.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,6 +44,15 @@ struct Entry {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct List(Vec<Entry>);
 
+/// What somebody gets whom a list does not name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Remains {
+    /// The most that being in groups gives.
+    group: u16,
+    /// What everybody has.
+    other: u16,
+}
+
 impl Kind {
     /// The list that an extended attribute is.
     pub(super) fn of(name: &CStr) -> Option<Self> {
@@ -50,6 +65,16 @@ impl Kind {
 
     /// `EPERM` where the new list would let in somebody whom the mode and the present list do not show. An empty one removes it.
     pub(super) fn judge(self, present: &List, new: &List) -> Result<(), Errno> {
+        let remains = match self {
+            // Of a removed list the mode keeps the mask, as the group's, and the others.
+            Self::Access if new.0.is_empty() => Remains {
+                group: present.mask(),
+                other: present.rights(OTHER, None),
+            },
+            // What new files have is then for each program that makes one to say.
+            Self::Default if new.0.is_empty() => Remains { group: ALL, other: ALL },
+            Self::Access | Self::Default => new.remains(),
+        };
         let permitted = match self {
             Self::Access if new.0.is_empty() => present.mask() & !present.rights(GROUP_OBJ, None) == 0,
             Self::Access => {
@@ -61,7 +86,11 @@ impl Kind {
                 unnamed && new.mask() & !present.mask() == 0 && new.names_within(present)
             }
         };
-        if permitted { Ok(()) } else { Err(Errno::EPERM) }
+        if permitted && present.drops_nobody(new, remains) {
+            Ok(())
+        } else {
+            Err(Errno::EPERM)
+        }
     }
 }
 
@@ -105,6 +134,32 @@ impl List {
 
     fn is_within(&self, present: &Self, tag: u16) -> bool {
         self.rights(tag, None) & !present.rights(tag, None) == 0
+    }
+
+    /// What it gives those whom it does not name.
+    fn remains(&self) -> Remains {
+        let of_groups = self.0.iter().filter(|entry| matches!(entry.tag, GROUP | GROUP_OBJ));
+        Remains {
+            group: of_groups.fold(0, |all, entry| all | entry.rights) & self.mask(),
+            other: self.rights(OTHER, None),
+        }
+    }
+
+    /// Whether whoever it names, and the new one does not, gets no more from what remains.
+    fn drops_nobody(&self, new: &Self, remains: Remains) -> bool {
+        let is_kept = |entry: &&Entry| {
+            let same = |kept: &Entry| kept.tag == entry.tag && kept.id == entry.id;
+            entry.id != UNKNOWN && new.0.iter().any(same)
+        };
+        let named = self.0.iter().filter(|entry| matches!(entry.tag, USER | GROUP));
+        named.filter(|entry| !is_kept(entry)).all(|entry| {
+            let gets = match entry.tag {
+                USER => remains.group | remains.other,
+                // Whoever is in another group as well had its rights all along.
+                _ => remains.other,
+            };
+            gets & !(entry.rights & self.mask()) == 0
+        })
     }
 
     /// Whether everybody whom it names is named by the other, with no less rights.
@@ -190,6 +245,47 @@ mod tests {
         let shut = list(&[('u', 7, 6), ('G', 0, 0), ('m', 0, 6), ('o', 0, 0)]);
         assert_eq!(Kind::Access.judge(&open, &List::default()), Ok(()));
         assert_eq!(Kind::Access.judge(&shut, &List::default()), Err(Errno::EPERM));
+    }
+
+    #[test]
+    fn an_entry_goes_only_where_whoever_it_names_gets_no_more_from_what_remains() {
+        let [none, plain] = [List::default(), list(&[('G', 0, 4), ('o', 0, 4)])];
+        let of = |named: (char, u32, u16), mask: u16, other: u16| {
+            list(&[named, ('G', 0, 4), ('m', 0, mask), ('o', 0, other)])
+        };
+        let rows = [
+            // Kept out: everybody else reads.
+            (of(('u', 7, 0), 4, 4), &none, false),
+            (of(('g', 7, 0), 4, 4), &none, false),
+            (of(('g', 7, 0), 4, 4), &plain, false),
+            // The mask keeps out, too.
+            (of(('u', 7, 4), 0, 4), &plain, false),
+            (of(('u', 7, 4), 4, 4), &none, true),
+            (of(('g', 7, 4), 4, 4), &plain, true),
+            (of(('u', 7, 6), 6, 0), &plain, true),
+            // A user may be in the group; who is in another group had its rights before.
+            (of(('u', 7, 0), 4, 0), &none, false),
+            (of(('g', 7, 0), 4, 0), &none, true),
+            // Nobody can tell who is meant.
+            (of(('u', UNKNOWN, 0), 4, 4), &plain, false),
+        ];
+        for (present, new, permitted) in &rows {
+            assert_eq!(
+                Kind::Access.judge(present, new).is_ok(),
+                *permitted,
+                "{present:?} → {new:?}"
+            );
+        }
+        // Narrowed is not dropped.
+        let [wide, narrow] = [of(('g', 7, 4), 4, 4), of(('g', 7, 0), 4, 4)];
+        assert_eq!(Kind::Access.judge(&wide, &narrow), Ok(()));
+        for (named, to) in [(('u', 7, 5), &none), (('g', 7, 0), &none), (('g', 7, 0), &plain)] {
+            assert_eq!(
+                Kind::Default.judge(&of(named, 5, 4), to),
+                Err(Errno::EPERM),
+                "{named:?}"
+            );
+        }
     }
 
     #[test]

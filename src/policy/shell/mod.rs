@@ -10,6 +10,7 @@
 //! sh counts as understood. Rules are the user's convenience; the sandbox is the boundary.
 
 mod called;
+mod inline;
 mod judge;
 mod known;
 mod line;

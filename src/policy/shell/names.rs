@@ -2,6 +2,7 @@
 
 use std::ffi::OsStr;
 
+use super::inline;
 use super::matching::base_name;
 use super::reading::{Reading, Simple};
 use super::unknown::is_interpreter;
@@ -38,6 +39,7 @@ pub fn names_of_argv<S: AsRef<OsStr>>(argv: &[S]) -> Names {
 }
 
 fn names(reading: Reading) -> Names {
+    let hidden = inline::hides_a_name(&reading);
     let mut names = Names {
         moved: reading.moved,
         // The doubt may hide a command and what it names.
@@ -53,6 +55,7 @@ fn names(reading: Reading) -> Names {
     names.words(&reading.inputs);
     names.words(&reading.outputs);
     names.words(&reading.values);
+    names.unresolved = names.unresolved.or(hidden);
     names
 }
 

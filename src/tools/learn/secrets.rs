@@ -12,6 +12,8 @@ use std::path::{Component, Path};
 
 use icu_normalizer::ComposingNormalizerBorrowed;
 
+use crate::policy::private_names::{IN_HOME, OF_STOCKADE};
+
 mod names;
 
 use names::{ABOUT, DATA, ENDINGS, HINTING, KEPT, NAMES, OF, OPENING, SAYING, SOURCE};
@@ -72,18 +74,25 @@ fn is_of_a_key(name: &str) -> bool {
 /// Whether it is one of the names, or a copy of what bears it.
 fn is_known(name: &str) -> bool {
     let name = name.trim_start_matches('#');
-    NAMES.iter().chain(SETTINGS).any(|known| {
+    let in_home = IN_HOME.iter().filter(|known| !known.contains('/'));
+    NAMES.iter().chain(SETTINGS).chain(in_home).any(|known| {
         // An editor hides the name of its own copy.
         let rest = [Some(name), name.strip_prefix('.')]
             .into_iter()
             .flatten()
-            .find_map(|name| name.strip_prefix(known));
+            .find_map(|name| behind(name, known));
         rest.is_some_and(|rest| {
             rest.is_empty()
                 || (!rest.starts_with(char::is_alphanumeric)
                     && (known.starts_with('.') || is_kept(rest) || (known.len() >= SHORT && is_kept_data(rest))))
         })
     })
+}
+
+/// What a name has behind another one, whose letters may be large.
+fn behind<'a>(name: &'a str, known: &str) -> Option<&'a str> {
+    let (begins, rest) = name.split_at_checked(known.len())?;
+    begins.eq_ignore_ascii_case(known).then_some(rest)
 }
 
 /// Whether this is what stands behind the name of a file that is kept.
@@ -241,13 +250,33 @@ fn unnumbered<'a>(word: &'a str, words: &[&str]) -> &'a str {
     word.trim_end_matches(|c: char| c.is_ascii_digit())
 }
 
-/// The first name on the way that says so.
+/// The first name on the way that says so, or the last of a way that a home directory has to what is private.
 pub(super) fn on_the_way(path: &Path) -> Option<&OsStr> {
-    path.components().find_map(|component| match component {
-        Component::Normal(name) if is_secret(name) => Some(name),
-        Component::Normal(_) | Component::RootDir | Component::CurDir | Component::ParentDir | Component::Prefix(_) => {
-            None
-        }
+    let names = || {
+        path.components().filter_map(|component| match component {
+            Component::Normal(name) => Some(name),
+            Component::RootDir | Component::CurDir | Component::ParentDir | Component::Prefix(_) => None,
+        })
+    };
+    names()
+        .find(|name| is_secret(name))
+        .or_else(|| private_way(&names().collect::<Vec<_>>()))
+}
+
+/// The end of such a way, in whatever directory it begins: homes move and are mounted.
+fn private_way<'a>(names: &[&'a OsStr]) -> Option<&'a OsStr> {
+    let known = || IN_HOME.iter().chain(&OF_STOCKADE).filter(|known| known.contains('/'));
+    (0..names.len()).find_map(|at| {
+        let rest = names.get(at..)?;
+        known().find_map(|known| {
+            let mut ends = None;
+            let mut rest = rest.iter();
+            for part in known.split('/') {
+                ends = rest.next().filter(|name| name.eq_ignore_ascii_case(part));
+                ends?;
+            }
+            ends.copied()
+        })
     })
 }
 
@@ -271,6 +300,14 @@ mod tests {
         all_are(false, "id_rsa.pub src environment keys.rs .env.example privateer");
         assert_eq!(on_the_way(Path::new("/home/a/.aws/x")), Some(OsStr::new(".aws")));
         assert_eq!(on_the_way(Path::new("/usr/share/x")), None);
+        for (path, name) in [
+            ("/home/a/.config/Slack/x", "Slack"),
+            ("/home/a/.local/state/stockade/audit.log", "stockade"),
+            ("/home/a/.m2/settings.xml", "settings.xml"),
+        ] {
+            assert_eq!(on_the_way(Path::new(path)), Some(OsStr::new(name)), "{path}");
+        }
+        assert_eq!(on_the_way(Path::new("/home/a/.config/nvim/init.lua")), None);
     }
 
     #[test]

@@ -1,0 +1,122 @@
+//! Stockade's own places: state, journal, audit log, configs, and the tokens that answer questions of other sessions or let in
+//! over HTTP.
+//!
+//! No config gives them: a command that reads another session's token could say yes in a person's place.
+
+use std::fs::DirBuilder;
+use std::os::unix::fs::DirBuilderExt as _;
+use std::path::PathBuf;
+
+use nix::unistd::geteuid;
+
+use super::context::Context;
+use super::error::Diagnostic;
+use super::looks::Looks;
+use super::source::Place;
+use crate::policy::private_names::OF_STOCKADE;
+use crate::policy::{AbsPath, BasePath, Deny, Origin, Rights, Root, Scope, Target};
+
+/// What the denies say where they come from.
+const ORIGIN: Origin = Origin::Builtin("what belongs to Stockade");
+
+/// Denies them in the roots around them; an error where a root lies in one, or a base path gives one.
+pub(crate) fn keep(
+    roots: &mut [Root],
+    base: &[BasePath],
+    context: &Context,
+    looks: &Looks,
+    place_of: impl Fn(&Origin) -> Option<Place>,
+) -> Result<(), Box<Diagnostic>> {
+    let wrong = |told: String, origin: &Origin| {
+        let error = Diagnostic::error(told);
+        match place_of(origin) {
+            Some(place) => error.at(place, "could answer for a person"),
+            None => error,
+        }
+    };
+    for own in places(context, looks) {
+        let named = roots.iter().map(|root| (&root.path, &root.origin));
+        let all = named.chain(base.iter().map(|base| (&base.grant.path, &base.grant.origin)));
+        if let Some((path, origin)) = all.into_iter().find(|(path, _)| looks.holds(&own, path)) {
+            let told = format!("{path} lies in {own}, which belongs to Stockade: no command may have it");
+            return Err(
+                wrong(told, origin).hint("leave it out: `stockade audit` and `stockade approvals` show it to you")
+            );
+        }
+        let around = roots.iter_mut().filter(|root| root.scope != Scope::File);
+        let around = around.filter_map(|root| Some((below(&root.path, &own, looks)?, root)));
+        let mut held = false;
+        for (path, root) in around {
+            held |= path == own;
+            root.denies.push(Deny::tree(path, Rights::ALL, ORIGIN));
+            root.denies.sort();
+            root.denies.dedup();
+        }
+        // Denies are taken from roots; a deny of any root holds for base paths too. `/` is refused for more than this.
+        let given = base.iter().find(|base| {
+            let place = &base.grant.path;
+            base.grant.scope != Scope::File
+                && *place != AbsPath::root()
+                && below(place, &own, looks).is_some_and(|path| !held || path != own)
+        });
+        if let Some(given) = given {
+            let told = format!("base path {} holds {own}, which belongs to Stockade", given.grant.path);
+            return Err(wrong(told, &given.grant.origin)
+                .hint("make it a root under `sandbox.paths` (`mode: ro`), in which that is denied, or name less"));
+        }
+    }
+    Ok(())
+}
+
+/// Makes those that a root holds and that are missing, so that a mount hides them from the start: another session would make
+/// them later. A runtime directory that is missing is for the system to make.
+pub(crate) fn make(roots: &[Root]) {
+    let denies = roots.iter().flat_map(|root| &root.denies);
+    for deny in denies.filter(|deny| deny.origin == ORIGIN) {
+        if let Target::Path(path) = &deny.target {
+            let with_those_above = path.name().is_some_and(|name| name == "stockade");
+            // What may not be written by this user, no session of theirs makes.
+            let _there = DirBuilder::new().mode(0o700).recursive(with_those_above).create(path);
+        }
+    }
+}
+
+/// What `own` is called below `around`, which may be a second path of a directory above it.
+fn below(around: &AbsPath, own: &AbsPath, looks: &Looks) -> Option<AbsPath> {
+    if own.is_within(around) {
+        return Some(own.clone());
+    }
+    let identity = looks.identity(around)?;
+    let above = own.ancestors().find(|above| looks.identity(above) == Some(identity))?;
+    let rest = own.as_path().strip_prefix(above.as_path()).ok()?;
+    AbsPath::new(around.as_path().join(rest)).ok()
+}
+
+/// Where they are, or would be, with links resolved. What Stockade itself would not make counts where it is there: the environment
+/// may name any directory as a home.
+fn places(context: &Context, looks: &Looks) -> Vec<AbsPath> {
+    let below = |start: Option<AbsPath>, name: &str| Some(start?.as_path().join(name));
+    let of_home = |home: Option<AbsPath>| OF_STOCKADE.map(|name| below(home.clone(), name));
+    let named = |variable: &str, name: &str| below(context.path_variable(variable), name);
+    let sure = [
+        named("XDG_RUNTIME_DIR", "stockade-approvals"),
+        // A session that was started with the variable has its sockets there.
+        Some(PathBuf::from(format!("/run/user/{}/stockade-approvals", geteuid()))),
+    ];
+    let others = [
+        named("XDG_CONFIG_HOME", "stockade"),
+        named("XDG_STATE_HOME", "stockade"),
+    ];
+    let others = of_home(context.path_variable("HOME"))
+        .into_iter()
+        .chain(others)
+        .flatten();
+    let all = of_home(context.home.clone()).into_iter().chain(sure).flatten();
+    let all = all.chain(others.filter(|path| path.symlink_metadata().is_ok()));
+    let mut all: Vec<AbsPath> = all
+        .filter_map(|path| Some(looks.real(&AbsPath::new(path).ok()?)))
+        .collect();
+    all.sort();
+    all.dedup();
+    all
+}

@@ -1,0 +1,167 @@
+//! Words that are text of another program, in which a name may be written so that it is not found.
+//!
+//! `python3 -c`, `perl -e`, an awk program and an alias of git are texts. What they name is looked for as in every word, and
+//! not found where an escape spells a letter of it (`\\x78`), or where a shell, or the program, fills it in (`$PWD/x`). A yes
+//! for the session is to what a line names, so there is none for such a line. A word is no text because it has a blank: whatever may be one
+//! counts.
+
+use super::matching::base_name;
+use super::reading::{Reading, Simple};
+use super::unknown::is_interpreter;
+use super::word::Word;
+
+/// Why some text in the line may name a file that is not found in it.
+pub(super) fn hides_a_name(reading: &Reading) -> Option<String> {
+    let of_commands = reading.commands.iter().find_map(of_command);
+    let runs_text = reading
+        .commands
+        .iter()
+        .filter_map(|command| command.words.first()?.literal())
+        .any(|name| !matches!(Reads::of(base_name(name)), Reads::Words | Reads::Nothing));
+    // Values of variables, and documents: what is run may read them as its program, or hand them to a shell.
+    let of_values = reading.values.iter().filter_map(Word::literal);
+    let mut of_values = of_values.filter(|text| is_filled_in(text) || (runs_text && text.contains('\\')));
+    of_commands.or_else(|| of_values.next().map(told))
+}
+
+/// What a program does with the words that it is given.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Reads {
+    /// It takes them for what they are.
+    Nothing,
+    /// Names, patterns and options. One may be a line for a shell.
+    Words,
+    /// An interpreter, which may be given its program.
+    Program,
+    /// A program of awk: `$1` is a field.
+    Awk,
+    /// A script of sed, where `.` is often behind a backslash.
+    Sed,
+    /// Lines for shells in many a place, as git and make have them, or another program with its words (`busybox awk`).
+    Lines,
+}
+
+impl Reads {
+    fn of(name: &str) -> Self {
+        match name {
+            "echo" | "printf" | "test" | "[" | ":" | "true" | "false" | "exit" | "return" | "shift" | "wait"
+            | "kill" | "sleep" => Self::Nothing,
+            "awk" | "gawk" | "mawk" | "nawk" | "original-awk" | "goawk" => Self::Awk,
+            "sed" | "gsed" => Self::Sed,
+            "git" | "make" | "gmake" | "tar" | "bsdtar" | "rsync" | "vi" | "vim" | "nvim" | "ex" | "ed" | "emacs"
+            | "sqlite3" | "psql" | "mysql" | "m4" | "gnuplot" | "busybox" | "toybox" => Self::Lines,
+            name if is_interpreter(name) => Self::Program,
+            _ => Self::Words,
+        }
+    }
+}
+
+fn of_command(command: &Simple) -> Option<String> {
+    let (name, rest) = command.words.split_first()?;
+    let reads = name.literal().map_or(Reads::Lines, |name| Reads::of(base_name(name)));
+    let given = || rest.iter().filter_map(Word::literal);
+    let is_inline = reads == Reads::Program && given().any(gives_a_program);
+    let hides = |text: &&str| match reads {
+        Reads::Nothing => false,
+        Reads::Program if is_inline => text.contains(['\\', '$', '`']),
+        Reads::Words | Reads::Program => is_filled_in(text),
+        Reads::Awk => !text.starts_with("-F") && (text.contains(['\\', '`']) || fills_in_a_string(text)),
+        Reads::Sed => is_filled_in(text) || spells_a_letter(text),
+        Reads::Lines => text.contains('\\') || is_filled_in(text),
+    };
+    given().find(hides).map(told)
+}
+
+fn told(text: &str) -> String {
+    const MOST: usize = 60;
+    let short: String = text.chars().take(MOST).collect();
+    let more = if short.len() < text.len() { "…" } else { "" };
+    format!("what `{short}{more}` names is known only when it runs")
+}
+
+/// Whether an option may be followed by a program, or hold one: `-c`, `-e`, `-ne`, `--eval=…`.
+fn gives_a_program(word: &str) -> bool {
+    if let Some(long) = word.strip_prefix("--") {
+        return ["eval", "print", "exec", "run", "init"]
+            .iter()
+            .any(|name| long.starts_with(name));
+    }
+    let short = word
+        .strip_prefix('-')
+        .is_some_and(|letters| letters.contains(['c', 'e', 'E', 'r', 'R', 'B', 'p', 'x']));
+    short || matches!(word, "eval" | "-" | "repl")
+}
+
+/// Whether a shell, make or git would put something in the place of a part: `$x`, `${x}`, `$(x)`, a backquote.
+fn is_filled_in(text: &str) -> bool {
+    let begins = |next: char| next.is_ascii_alphanumeric() || matches!(next, '_' | '{' | '(' | '@' | '*');
+    let mut behind = text.split('$').skip(1);
+    text.contains('`') || behind.any(|rest| rest.starts_with(begins))
+}
+
+/// Whether a dollar stands in quotes: awk hands strings to a shell.
+fn fills_in_a_string(text: &str) -> bool {
+    text.split('"').skip(1).step_by(2).any(|string| string.contains('$'))
+}
+
+/// Whether GNU sed reads a character by its number.
+fn spells_a_letter(text: &str) -> bool {
+    let mut behind = text.split('\\').skip(1);
+    behind.any(|rest| rest.starts_with(['x', 'd', 'o', 'c']))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_that_spells_or_fills_in_a_name_hides_it() {
+        for line in [
+            "git -c alias.z='!sh ${PWD}/x' z",
+            "git -c alias.z='!sh \\x' z",
+            "git -c alias.z='!sh `pwd`/x' z",
+            "perl -e 'system(\"sh \\x78\")'",
+            "perl -ne 'system(\"sh $PWD/x\")' y",
+            "awk 'BEGIN{system(\"sh \\170\")}'",
+            "awk 'BEGIN{system(\"sh $PWD/x\")}'",
+            "env busybox awk 'BEGIN{system(\"sh \\170\")}'",
+            "python3 -c \"exec(open('x\\x2epy').read())\"",
+            "python3 -Bc 'open(\"\\x78\")'",
+            "ruby -e 'load \"\\x78\"'",
+            "node --eval 'require(\"./\\x78\")'",
+            "node -p 'require(`./x`)'",
+            "php -r 'include \"\\x78\";'",
+            "sh -c 'python3 -c \"open(\\\"\\\\x78\\\")\"'",
+            "python3 <<'E'\nopen('\\x78')\nE\n",
+            "GIT_SSH_COMMAND='sh $PWD/x' git fetch",
+            "GIT_SSH_COMMAND='sh \\x' git fetch",
+            "tar cf a --checkpoint-action='exec=sh $PWD/x' b",
+            "rg --pre 'sh $PWD/x' y",
+            "sed '1e sh \\x78' y",
+            "sed '1e sh $PWD/x' y",
+            "make 'CC=$(X)/cc'",
+        ] {
+            assert!(hides_a_name(&Reading::of_line(line)).is_some(), "{line}");
+        }
+    }
+
+    #[test]
+    fn text_that_says_what_it_names_hides_nothing() {
+        for line in [
+            "python3 -c 'import os; print(1)'",
+            "python3 x.py 'a\\.b'",
+            "perl -e 'print 1'",
+            "awk -F'\\t' '{print $1, $NF}' x",
+            "sed -e 's/\\./,/' -e 's/a$/b/' x",
+            "grep -E '\\bfoo\\b$' x",
+            "git commit -m 'a plain word'",
+            "git grep 'a$'",
+            "echo 'costs $5' '\\n'",
+            "printf '%s\\n' x",
+            "make -j4 CC=gcc",
+            "cat <<'E'\na\\b\nE\n",
+        ] {
+            assert_eq!(hides_a_name(&Reading::of_line(line)), None, "{line}");
+        }
+    }
+}
