@@ -26,6 +26,7 @@
 mod admitted;
 mod alone;
 mod attributes;
+mod bare;
 mod copies;
 mod hold;
 pub mod lower;
@@ -34,6 +35,7 @@ mod mounting;
 pub mod own;
 pub mod plan;
 pub mod reader;
+mod shown;
 mod statuses;
 #[cfg(test)]
 mod tests;

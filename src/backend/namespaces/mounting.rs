@@ -18,27 +18,13 @@ use super::copies::PrivateCopy;
 use super::hold::{Cover, Covered, writes_tree};
 use super::own::{DEV, PROC, TMP, Tmp, is_brought};
 use super::plan::{BindAccess, MASK, Step};
+use super::shown::{Shown, beneath, names_file, writes_file};
 use crate::backend::landlock::Beneath;
 use crate::backend::status::Refusal;
 use crate::backend::survey::{Kind, Node, Survey};
-use crate::policy::{AbsPath, Access, Grant, Operation, Right, Scope};
+use crate::policy::{AbsPath, Grant, Right, Scope};
 use crate::profile::Profile;
 use crate::profile::index::Index;
-
-/// How a path is shown.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Shown {
-    /// Not at all: there is the root tmpfs, or a mount of the regime's own.
-    Nothing,
-    /// Covered.
-    Masked,
-    /// The host's, as it is.
-    ReadOnly,
-    /// The host's, to be changed.
-    Writable,
-    /// A host device that acts.
-    Device,
-}
 
 /// The mounts so far.
 pub(super) struct Mounting<'a> {
@@ -390,24 +376,4 @@ impl Mounting<'_> {
             }
         }
     }
-}
-
-const fn beneath(kind: Kind) -> Beneath {
-    match kind {
-        Kind::Directory => Beneath::Directory,
-        Kind::File | Kind::Device | Kind::Symlink | Kind::Fifo | Kind::Socket => Beneath::File,
-    }
-}
-
-/// Whether the clause lets this one file be written at any size, whatever files appear beside it.
-fn writes_file(grant: &Grant, path: &AbsPath) -> bool {
-    grant.rights.has(Right::Write) && grant.gives(Operation::Write, path) == Access::Full
-}
-
-/// Whether the clause gives anything of this one file.
-fn names_file(grant: &Grant, path: &AbsPath) -> bool {
-    let content = [Operation::Read, Operation::Write, Operation::Execute];
-    content
-        .into_iter()
-        .any(|operation| grant.gives(operation, path) != Access::Denied)
 }

@@ -3,8 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::hold::{Cover, Held, rights_of};
-use super::mounting::{Mounted, Shown};
+use super::mounting::Mounted;
 use super::own::in_proc;
+use super::shown::Shown;
 use crate::backend::landlock::lower::SOCKETS;
 use crate::backend::status::{ClauseStatus, ReachKind, Residual, Status};
 use crate::backend::survey::Kind;

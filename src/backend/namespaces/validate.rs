@@ -9,18 +9,19 @@ use std::panic::resume_unwind;
 use std::thread;
 
 use super::admitted::{Admitted, without};
+use super::bare::alone;
 use super::copies::PrivateCopy;
 use super::lower::OLDEST_ABI;
 use super::matches::{NewNames, open_patterns};
-use super::own::{DEV, OwnFileSystem, OwnRule, PROC, TMP, Tmp, WithOwn, in_own, is_internal};
+use super::own::{DEV, OwnFileSystem, OwnRule, PROC, TMP, Tmp, WithOwn, is_internal};
 use super::plan::BindAccess;
-use super::reader::{Frozen, Mount, PLAN, View, read, refused};
+use super::reader::{Frozen, Mount, View, read, refused};
 use crate::backend::attributes::AttributePlan;
 use crate::backend::landlock::reader::{rules_sound, sockets_within};
 use crate::backend::landlock::rights::{RESOLVE_UNIX, SCOPE_ABI};
 use crate::backend::landlock::{Beneath, LandlockPlan, Rule};
 use crate::backend::survey::{Kind, Survey};
-use crate::policy::{AbsPath, Access, Deny, Network, Operation, Pattern, Right, Target, UnixSockets};
+use crate::policy::{AbsPath, Access, Deny, Network, Operation, Pattern, Target, UnixSockets};
 use crate::profile::index::Index;
 use crate::profile::order::Permission;
 use crate::profile::{FileReach, Landmarks, Profile, Reach, Witness, files_within};
@@ -81,7 +82,7 @@ pub fn validate(
             .and_then(|()| files_within(&pair, &admitted))
             .and_then(|()| files_within(attributes, &permitted))
     };
-    let apart = || alone(view, walls.stage, profile, survey);
+    let apart = || alone((view, tmp_of(view)), walls.stage, profile, survey);
     if view.mounts.len() < MANY {
         return together().and_then(|()| apart());
     }
@@ -302,100 +303,6 @@ impl FileReach for Pair<'_> {
                 return Reach::of(|_| Access::Denied);
             }
             both
-        })
-    }
-}
-
-/// What mounts alone let be changed, and what they show, is what clauses speak of: grants, and denies of
-/// paths that exist. (Denies that the layer must hold are the layer's.)
-fn alone(view: &View, stage: &[AbsPath], profile: &Profile, survey: &Survey) -> Result<(), Witness> {
-    let mut clauses = profile.clone();
-    clauses.denies.retain(|deny| match &deny.target {
-        Target::Path(path) => {
-            let there = survey.node(path).is_some_and(|node| node.kind != Kind::Symlink);
-            let hides_part = deny.rights.has(Right::Read) && !deny.ends.is_empty();
-            there && deny.except.is_none() && !hides_part && !in_own(path)
-        }
-        Target::Pattern { .. } => false,
-    });
-    // Mounts hide what may not be read. What may only not be executed or changed is not hidden by them, even
-    // where nothing else was granted.
-    let mut hiding = clauses.clone();
-    hiding.denies.retain(|deny| deny.rights.has(Right::Read));
-    let tmp = tmp_of(view);
-    let with_own = |profile| WithOwn { profile, tmp };
-    let spoken = Spoken {
-        changed: with_own(&clauses),
-        shown: with_own(&hiding),
-        stage,
-        survey,
-    };
-    let bare = Bare { view };
-    files_within(&bare, &spoken)
-}
-
-/// What mounts show: reading stands for being shown, writing for being changed.
-struct Bare<'a> {
-    view: &'a View,
-}
-
-impl FileReach for Bare<'_> {
-    fn name(&self) -> &'static str {
-        PLAN
-    }
-
-    fn landmarks<'a>(&'a self, landmarks: &mut Landmarks<'a>) {
-        self.view.landmarks(landmarks);
-    }
-
-    fn prepared(&self) -> Box<dyn Fn(&AbsPath) -> Reach + '_> {
-        let mounts = self.view.index();
-        Box::new(move |path| {
-            let mount = Mount::around(&mounts, path);
-            let reach = mount.reach(path);
-            Reach::of(|operation| match operation {
-                // The regime's own mounts show nothing of the host but harmless devices.
-                Operation::Read | Operation::Write if mount.is_of_the_host() => reach.get(operation),
-                Operation::Read | Operation::List | Operation::Write | Operation::Execute => Access::Denied,
-            })
-        })
-    }
-}
-
-/// What clauses speak of at all.
-struct Spoken<'a> {
-    changed: WithOwn<'a>,
-    shown: WithOwn<'a>,
-    stage: &'a [AbsPath],
-    survey: &'a Survey,
-}
-
-impl FileReach for Spoken<'_> {
-    fn name(&self) -> &'static str {
-        self.changed.name()
-    }
-
-    fn landmarks<'a>(&'a self, landmarks: &mut Landmarks<'a>) {
-        self.changed.landmarks(landmarks);
-        self.stage.iter().for_each(|path| landmarks.path(path));
-    }
-
-    fn prepared(&self) -> Box<dyn Fn(&AbsPath) -> Reach + '_> {
-        let (changes, hides) = (self.changed.prepared(), self.shown.prepared());
-        let files = self.survey.nodes().filter(|(_, node)| node.kind != Kind::Directory);
-        let files: Index<'_, &AbsPath> = files.map(|(path, _)| (path, path)).collect();
-        Box::new(move |path| {
-            let reach = hides(path);
-            let spoken = Operation::ALL.into_iter().any(|op| reach.get(op) != Access::Denied);
-            // A file has nothing below it.
-            let below_a_file = files.above(path).any(|file| *file != path);
-            let shown = spoken || below_a_file || self.stage.contains(path);
-            let shown = if shown { Access::Full } else { Access::Denied };
-            Reach::of(|operation| match operation {
-                Operation::Write if below_a_file => Access::Full,
-                Operation::Write => changes(path).get(Operation::Write),
-                Operation::Read | Operation::List | Operation::Execute => shown,
-            })
         })
     }
 }
