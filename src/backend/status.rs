@@ -101,7 +101,7 @@ pub enum Refusal {
     /// There may not be so many, whoever makes them.
     #[error(
         "{have} arguments would be needed for the mounts, and there may be {most}: name directories instead of single files, \
-         or deny directories or names that match less"
+         or deny directories, or names that match less"
     )]
     TooManyMounts {
         /// How many would be needed.

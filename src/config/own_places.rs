@@ -13,11 +13,8 @@ use super::context::Context;
 use super::error::Diagnostic;
 use super::looks::Looks;
 use super::source::Place;
-use crate::policy::private_names::OF_STOCKADE;
+use crate::policy::private_names::{OF_STOCKADE, ORIGIN_OF_STOCKADE};
 use crate::policy::{AbsPath, BasePath, Deny, Origin, Rights, Root, Scope, Target};
-
-/// What the denies say where they come from.
-const ORIGIN: Origin = Origin::Builtin("what belongs to Stockade");
 
 /// Denies them in the roots around them; an error where a root lies in one, or a base path gives one.
 pub(crate) fn keep(
@@ -48,7 +45,7 @@ pub(crate) fn keep(
         let mut held = false;
         for (path, root) in around {
             held |= path == own;
-            root.denies.push(Deny::tree(path, Rights::ALL, ORIGIN));
+            root.denies.push(Deny::tree(path, Rights::ALL, ORIGIN_OF_STOCKADE));
             root.denies.sort();
             root.denies.dedup();
         }
@@ -72,7 +69,7 @@ pub(crate) fn keep(
 /// them later. A runtime directory that is missing is for the system to make.
 pub(crate) fn make(roots: &[Root]) {
     let denies = roots.iter().flat_map(|root| &root.denies);
-    for deny in denies.filter(|deny| deny.origin == ORIGIN) {
+    for deny in denies.filter(|deny| deny.origin == ORIGIN_OF_STOCKADE) {
         if let Target::Path(path) = &deny.target {
             let with_those_above = path.name().is_some_and(|name| name == "stockade");
             // What may not be written by this user, no session of theirs makes.

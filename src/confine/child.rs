@@ -1,6 +1,7 @@
 //! The stage as a child process of the parent: started, and waited for.
 
 use std::os::fd::OwnedFd;
+use std::os::unix::process::CommandExt as _;
 use std::process::{Command, Stdio};
 
 use nix::errno::Errno;
@@ -37,6 +38,8 @@ impl Child {
             .stdin(control)
             .stdout(Stdio::null())
             .stderr(Stdio::null())
+            // Until it has a session of its own: a key at the terminal is meant for the parent, which stops things in order.
+            .process_group(0)
             .spawn()?;
         let pid = i32::try_from(child.id()).map_err(std::io::Error::other)?;
         Ok(Self::of(Pid::from_raw(pid)))

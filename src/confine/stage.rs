@@ -15,7 +15,7 @@ use nix::sys::prctl;
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use nix::sys::socket::{AddressFamily, SockFlag, SockType, getsockopt, socketpair, sockopt};
 use nix::sys::stat::Mode;
-use nix::unistd::{chdir, getpid, pipe2, setsid};
+use nix::unistd::{Pid, chdir, getpgid, getpid, getppid, pipe2, setpgid, setsid};
 
 use super::protocol::{Announcement, Place, Reply, StartFailure, Step};
 use super::wire::{receive, send};
@@ -110,6 +110,8 @@ fn stand_alone() -> Result<(), StartFailure> {
     let at = |step| StartFailure::at(step);
     sys::reset_signals().map_err(at(Step::Session))?;
     sys::ignore_stops().map_err(at(Step::Session))?;
+    // Who leads a group begins no session. In the parent's it is for this moment, in which it ignores what the terminal sends.
+    setpgid(Pid::from_raw(0), getpgid(Some(getppid())).map_err(at(Step::Session))?).map_err(at(Step::Session))?;
     setsid().map_err(at(Step::Session))?;
     chdir("/").map_err(at(Step::Session))?;
     prctl::set_dumpable(false).map_err(at(Step::Session))?;

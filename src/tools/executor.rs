@@ -63,9 +63,6 @@ impl Executor {
     ) -> Result<Self, ToolError> {
         let everything = Call::of(Asked::Everything);
         let envelope = narrowing.narrow(derive(&policy, &everything));
-        if let Some(why) = leaves_no_place(&envelope) {
-            return Err(ToolError::Refused(why));
-        }
         let chosen = Footing::choose(&policy, &places.state).map_err(ToolError::Refused)?;
         let chosen = fall::settle(chosen, &policy, &envelope);
         plan::hold_against(&policy, &everything, &envelope)?;

@@ -62,8 +62,8 @@ pub(super) fn show(
         .map_err(|error| ToolError::Private(std::io::Error::other(error)))?;
     shown.extend(ways(policy, envelope));
     let settings = around.copies.iter().map(|copy| &copy.path).chain(&around.protect);
-    let trees = git::work_trees(policy.roots.iter().map(|root| &root.path), settings);
-    let trees = trees.into_iter().filter(|path| !shows(envelope, path));
+    let roots = policy.roots.iter().map(|root| &root.path);
+    let trees = git::work_trees(roots, settings, |path| shows(envelope, path)).into_iter();
     let (links, files): (Vec<AbsPath>, Vec<AbsPath>) = trees.partition(|path| path.as_path().is_symlink());
     shown.extend(links);
     around.veiled = files;

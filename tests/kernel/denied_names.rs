@@ -309,11 +309,7 @@ mod tests {
             world.write(format!("many/{}/{number}.pem", number % 50), SECRET);
         }
         let refused = run(world, "true").exits(125);
-        assert!(
-            refused.err().contains("deny names that match less"),
-            "{}",
-            refused.err()
-        );
+        assert!(refused.err().contains("names that match less"), "{}", refused.err());
         fs::remove_dir_all(world.workspace().join("many")).unwrap();
         run(world, "true").exits(0);
     }

@@ -501,7 +501,7 @@ mod tests {
     }
 
     fn a_file_is_written_in_a_folder_that_is_only_executed(world: &Fixture) {
-        let (folder, file) = (world.base().join("run"), world.write("../run/file", "old\n"));
+        let (folder, file) = (world.base().join("only"), world.write("../only/file", "old\n"));
         let text = format!(
             "extends: [system]
 sandbox:

@@ -91,8 +91,8 @@ mod tests {
 
     fn a_stop_that_is_heard_of_after_the_end_changes_nothing_of_it(world: &Fixture) {
         let (config, _) = config(world);
-        let [note, go] = ["home", "go"].map(|name| world.workspace().join(name));
-        let line = "echo $HOME >note; mv note home; until [ -e go ]; do sleep 0.02; done; echo said; exit 7";
+        let [note, go] = ["shell", "go"].map(|name| world.workspace().join(name));
+        let line = "echo $$ >note; mv note shell; until [ -e go ]; do sleep 0.02; done; echo said; exit 7";
         let args = ["run", "--config", config.to_str().unwrap(), "-c", line];
         let turn = || {
             for file in [&note, &go] {
@@ -102,13 +102,11 @@ mod tests {
             eventually("the command runs", || note.exists());
             let parent = Pid::from_raw(running.pid());
             stop(parent);
-            let home = PathBuf::from(fs::read_to_string(&note).unwrap().trim_end());
+            let shell = PathBuf::from("/proc").join(fs::read_to_string(&note).unwrap().trim_end());
             fs::write(&go, "").unwrap();
-            // Its home goes with the command, unless this start put back what a killed session elsewhere left: that is kept
-            // for the parent to ask about.
             let is_over = (0..2_000).any(|_| {
                 sleep(Duration::from_millis(5));
-                !home.exists()
+                !shell.exists()
             });
             let signals: &[Signal] = if is_over {
                 &[Signal::SIGTERM, Signal::SIGCONT]

@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 use super::obstacles::Operations;
 use crate::backend::status::Refusal;
 use crate::backend::survey::{Kind, Node, Survey};
+use crate::policy::private_names::ORIGIN_OF_STOCKADE;
 use crate::policy::{AbsPath, Access, Deny, Operation, Target};
 use crate::profile::Profile;
 
@@ -56,11 +57,10 @@ impl<'a> Links<'a> {
         }
     }
 
-    /// Whether a deny ends at the directory or above it and no other holds there.
-    fn is_ended(&self, directory: &AbsPath) -> bool {
-        let denies = &self.profile.denies;
-        let ends = denies.iter().any(|deny| deny.spares_tree(directory));
-        ends && !denies.iter().any(|deny| deny.covers(directory))
+    /// Whether no deny holds there, because it ended above, or only one of what belongs to Stockade.
+    fn is_left_alone(&self, directory: &AbsPath) -> bool {
+        let mut holding = self.profile.denies.iter().filter(|deny| deny.covers(directory));
+        holding.all(|deny| deny.origin == ORIGIN_OF_STOCKADE)
     }
 
     /// The same for every file below a denied directory.
@@ -72,7 +72,7 @@ impl<'a> Links<'a> {
         let operations = [operation].into_iter().collect();
         let mut todo = vec![directory.clone()];
         while let Some(path) = todo.pop() {
-            if self.is_ended(&path) || !self.seen.insert((path.clone(), operation)) {
+            if self.is_left_alone(&path) || !self.seen.insert((path.clone(), operation)) {
                 continue;
             }
             for (child, node) in self.survey.children(&path).map_err(Refusal::NotSurveyed)? {

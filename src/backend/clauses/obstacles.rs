@@ -1,5 +1,6 @@
 //! Where denies stand in the way of a rule that reaches everything below it.
 
+use crate::policy::private_names::ORIGIN_OF_STOCKADE;
 use crate::policy::{AbsPath, Deny, Grant, Operation, Scope, Target};
 use crate::profile::Profile;
 use crate::profile::index::{Beneath, Index};
@@ -52,6 +53,8 @@ pub(in crate::backend) enum Standing {
     Mixed,
     /// A deny reaches all of it.
     Gone,
+    /// A deny of what belongs to Stockade does: nobody looks into it.
+    Shut,
 }
 
 /// The denies of a profile, ready to be asked.
@@ -89,7 +92,11 @@ impl<'a> Obstacles<'a> {
                 continue;
             }
             if deny.covers(path) && takes_all(deny, operation) && !deny.ends_within(path) {
-                return Standing::Gone;
+                return if deny.origin == ORIGIN_OF_STOCKADE {
+                    Standing::Shut
+                } else {
+                    Standing::Gone
+                };
             }
             standing = Standing::Mixed;
         }
@@ -115,7 +122,7 @@ pub fn in_the_way<'p>(profile: &'p Profile, operation: Operation, directory: &Ab
         Standing::Mixed => obstacles
             .culprits([operation].into_iter().collect(), directory)
             .collect(),
-        Standing::Clear | Standing::Gone => Vec::new(),
+        Standing::Clear | Standing::Gone | Standing::Shut => Vec::new(),
     }
 }
 

@@ -248,6 +248,7 @@ impl Lowering<'_> {
             for operation in operations.iter() {
                 match self.obstacles.standing(operation, &path) {
                     Standing::Gone => self.links.refuse_below(&path, operation)?,
+                    Standing::Shut => {}
                     Standing::Mixed => {
                         open.add(operation);
                         denied.add(operation);

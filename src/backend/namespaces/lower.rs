@@ -20,6 +20,7 @@ use crate::backend::landlock::rights::{RESOLVE_UNIX, RESOLVE_UNIX_ABI, SCOPE_ABI
 use crate::backend::landlock::{self, LandlockPlan};
 use crate::backend::status::{ClauseStatus, Refusal, metadata};
 use crate::backend::survey::{Kind, Mounts, Survey, SurveyError, link_at, links_in};
+use crate::policy::private_names::ORIGIN_OF_STOCKADE;
 use crate::policy::{AbsPath, Deny, DenyFallback, Ending, Grant, Operation, Residuals, Scope, UnixSockets};
 use crate::profile::Profile;
 use crate::profile::index::Index;
@@ -303,6 +304,7 @@ fn refuse_links(profile: &Profile, survey: &Survey, held: &Held, mounted: &Mount
             continue;
         }
         let taken = all_denies.above(path).filter(|deny| deny.covers(path));
+        let taken = taken.filter(|deny| deny.origin != ORIGIN_OF_STOCKADE);
         for operation in taken.flat_map(|deny| Operation::ALL.into_iter().filter(|op| rights_of(deny).has(op.right())))
         {
             let gives = |grant: &Grant| given(grant).has(operation);

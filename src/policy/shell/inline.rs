@@ -21,7 +21,12 @@ pub(super) fn hides_a_name(reading: &Reading) -> Option<String> {
     // Values of variables, and documents: what is run may read them as its program, or hand them to a shell.
     let of_values = reading.values.iter().filter_map(Word::literal);
     let mut of_values = of_values.filter(|text| is_filled_in(text) || (runs_text && text.contains('\\')));
-    of_commands.or_else(|| of_values.next().map(told))
+    let of_values = of_commands.or_else(|| of_values.next().map(told));
+    // A directory of modules, settings of git, a file that a shell reads first: where they lead no text says.
+    of_values.or_else(|| {
+        let name = reading.assignments.first()?;
+        Some(format!("what `{name}` has programs read is known only when they run"))
+    })
 }
 
 /// What a program does with the words that it is given.
@@ -63,11 +68,14 @@ fn of_command(command: &Simple) -> Option<String> {
     let is_inline = reads == Reads::Program && given().any(gives_a_program);
     let hides = |text: &&str| match reads {
         Reads::Nothing => false,
-        Reads::Program if is_inline => text.contains(['\\', '$', '`']),
+        // A program puts names together in more ways than can be read.
+        Reads::Program if is_inline => true,
         Reads::Words | Reads::Program => is_filled_in(text),
-        Reads::Awk => !text.starts_with("-F") && (text.contains(['\\', '`']) || fills_in_a_string(text)),
-        Reads::Sed => is_filled_in(text) || spells_a_letter(text),
-        Reads::Lines => text.contains('\\') || is_filled_in(text),
+        Reads::Awk => {
+            !text.starts_with("-F") && (text.contains(['\\', '`', '|']) || runs_a_line(text) || fills_in_a_string(text))
+        }
+        Reads::Sed => is_filled_in(text) || spells_a_letter(text) || executes(text),
+        Reads::Lines => text.contains('\\') || is_filled_in(text) || hands_on_a_line(text),
     };
     given().find(hides).map(told)
 }
@@ -102,6 +110,37 @@ fn is_filled_in(text: &str) -> bool {
 /// Whether a dollar stands in quotes: awk hands strings to a shell.
 fn fills_in_a_string(text: &str) -> bool {
     text.split('"').skip(1).step_by(2).any(|string| string.contains('$'))
+}
+
+/// Whether awk hands a string to a shell, or loads what runs.
+fn runs_a_line(text: &str) -> bool {
+    ["system", "getline", "@load"].iter().any(|word| text.contains(word))
+}
+
+/// Whether GNU sed runs a line or what it found: the command `e`, or the flag of `s`.
+fn executes(text: &str) -> bool {
+    let mut before = '\n';
+    let mut letters = text.chars().peekable();
+    while let Some(letter) = letters.next() {
+        let behind = letters.peek().copied().unwrap_or('\n');
+        let begins = before.is_whitespace() || before.is_ascii_digit() || ";{}$!/,#|@:%".contains(before);
+        if letter == 'e'
+            && begins
+            && (behind.is_whitespace() || ";}gpiImMw".contains(behind) || behind.is_ascii_digit())
+        {
+            return true;
+        }
+        before = letter;
+    }
+    false
+}
+
+/// Whether a program hands a part of the word to a shell: an alias of git, an action of tar, a line of vi.
+fn hands_on_a_line(text: &str) -> bool {
+    text.contains('!')
+        || ["exec=", "command=", "--rsh", "system(", "hookspath", "hooksPath"]
+            .iter()
+            .any(|word| text.contains(word))
 }
 
 /// Whether GNU sed reads a character by its number.
@@ -140,6 +179,20 @@ mod tests {
             "sed '1e sh \\x78' y",
             "sed '1e sh $PWD/x' y",
             "make 'CC=$(X)/cc'",
+            "python3 -c 'import subprocess; subprocess.run(\"sh *.sh\", shell=True)'",
+            "perl -e 'system(\"sh ?.sh\")'",
+            "perl -0777 -e 'exec q(sh [x].sh)'",
+            "git -c alias.z='!sh ?.sh' z",
+            "git -c alias.z='!sh x\"\".sh' z",
+            "git -c core.hooksPath=sub commit -m x",
+            "awk 'BEGIN{system(\"sh ?.sh\")}'",
+            "awk 'BEGIN{\"sh ?.sh\" | getline}'",
+            "sed -n '1e sh ?.sh' f",
+            "sed 's/a/sh ?.sh/e' f",
+            "tar cf /dev/null --checkpoint=1 --checkpoint-action='exec=sh ?.sh' f",
+            "vi -es -c '!sh ?.sh' -c q f",
+            "PERL5LIB=sub perl x.pl",
+            "GIT_CONFIG_PARAMETERS=\"'alias.z=!sh ?.sh'\" git z",
         ] {
             assert!(hides_a_name(&Reading::of_line(line)).is_some(), "{line}");
         }
@@ -148,11 +201,12 @@ mod tests {
     #[test]
     fn text_that_says_what_it_names_hides_nothing() {
         for line in [
-            "python3 -c 'import os; print(1)'",
             "python3 x.py 'a\\.b'",
-            "perl -e 'print 1'",
             "awk -F'\\t' '{print $1, $NF}' x",
             "sed -e 's/\\./,/' -e 's/a$/b/' x",
+            "sed -n '1,5p' x",
+            "sed -i 's/one/three/g' x",
+            "tar czf a.tgz src",
             "grep -E '\\bfoo\\b$' x",
             "git commit -m 'a plain word'",
             "git grep 'a$'",

@@ -17,9 +17,11 @@ const MOST: usize = 300;
 
 /// What to show of the work trees of repositories whose settings these are, and of those of the roots: their `.git` files,
 /// and the links on the way to them.
+/// What is seen anyway is left out, so that a command which makes many does not push out others.
 pub(in crate::tools) fn work_trees<'a>(
     roots: impl IntoIterator<Item = &'a AbsPath>,
     settings: impl IntoIterator<Item = &'a AbsPath>,
+    is_seen: impl Fn(&AbsPath) -> bool,
 ) -> Vec<AbsPath> {
     let of_roots = roots
         .into_iter()
@@ -40,7 +42,11 @@ pub(in crate::tools) fn work_trees<'a>(
             if left == 0 {
                 return shown;
             }
-            if let Some(paths) = AbsPath::new(entry.path()).ok().and_then(|git| of(&git)) {
+            let Some(mut paths) = AbsPath::new(entry.path()).ok().and_then(|git| of(&git)) else {
+                continue;
+            };
+            paths.retain(|path| !is_seen(path));
+            if !paths.is_empty() {
                 left -= 1;
                 shown.extend(paths);
             }
