@@ -24,7 +24,7 @@ mod world;
 pub(crate) use compiled::{compiled, compiled_static};
 pub(crate) use process::{
     Invocation, PATIENCE, Run, Running, assert_no_process_left, descendants, eventually, kill_marked, marker,
-    may_lower_nice_values, may_starve_its_runner, started, stop, wait_for_processes, wait_until_gone,
+    may_lower_nice_values, may_starve_its_runner, started, stop, wait_for_processes, wait_until_gone, with_marker,
 };
 pub(crate) use without::without;
 pub(crate) use world::{Actor, Backend, Fixture, SECRET, Snapshot, assert_nothing_left_behind, find_program};

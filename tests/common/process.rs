@@ -307,7 +307,7 @@ fn command_lines() -> Vec<(i32, Vec<u8>)> {
     all
 }
 
-fn with_marker(marker: &str) -> Vec<i32> {
+pub(crate) fn with_marker(marker: &str) -> Vec<i32> {
     let hit = |line: &[u8]| line.windows(marker.len()).any(|part| part == marker.as_bytes());
     command_lines()
         .into_iter()

@@ -15,6 +15,7 @@ mod tests {
     use crate::common::agent::{Agent, Era, forms};
     use crate::common::{
         Fixture, Run, Running, descendants, eventually, in_both_regimes, in_bwrap, marker, stop, wait_until_gone,
+        with_marker,
     };
 
     in_both_regimes! {
@@ -91,9 +92,10 @@ mod tests {
 
     fn a_stop_that_is_heard_of_after_the_end_changes_nothing_of_it(world: &Fixture) {
         let (config, _) = config(world);
-        let [note, go] = ["shell", "go"].map(|name| world.workspace().join(name));
-        let line = "echo $$ >note; mv note shell; until [ -e go ]; do sleep 0.02; done; echo said; exit 7";
-        let args = ["run", "--config", config.to_str().unwrap(), "-c", line];
+        let [note, go] = ["begun", "go"].map(|name| world.workspace().join(name));
+        let marker = marker();
+        let line = format!("touch begun; until [ -e go ]; do sleep 0.02; done; echo said; exit 7; : {marker}");
+        let args = ["run", "--config", config.to_str().unwrap(), "-c", &line];
         let turn = || {
             for file in [&note, &go] {
                 let _gone = fs::remove_file(file);
@@ -102,11 +104,10 @@ mod tests {
             eventually("the command runs", || note.exists());
             let parent = Pid::from_raw(running.pid());
             stop(parent);
-            let shell = PathBuf::from("/proc").join(fs::read_to_string(&note).unwrap().trim_end());
             fs::write(&go, "").unwrap();
             let is_over = (0..2_000).any(|_| {
                 sleep(Duration::from_millis(5));
-                !shell.exists()
+                with_marker(&marker).iter().all(|process| *process == running.pid())
             });
             let signals: &[Signal] = if is_over {
                 &[Signal::SIGTERM, Signal::SIGCONT]

@@ -5,7 +5,7 @@
 mod tests {
     use std::fs;
     use std::io::{BufRead as _, BufReader, Read as _, Write as _};
-    use std::os::unix::fs::symlink;
+    use std::os::unix::fs::{MetadataExt as _, symlink};
     use std::path::{Path, PathBuf};
 
     use crate::common::{Fixture, Run, SECRET, in_both_regimes};
@@ -260,5 +260,33 @@ mod tests {
         let read = |name: &str| format!("cat {}/dot/ssh/{name}", home.display());
         run(world, &file, &home, &read("key")).assert_denied();
         assert_eq!(run(world, &file, &home, &read("plain")).ok(), "plain\n");
+    }
+
+    /// What namespaces hold as it stands.
+    mod mounts {
+        use super::*;
+        use crate::common::in_namespaces;
+
+        in_namespaces! {
+            what_a_quarantine_keeps_stops_no_start_with_a_root_around_it [];
+        }
+
+        fn what_a_quarantine_keeps_stops_no_start_with_a_root_around_it(world: &Fixture) {
+            let undone = world.stockade(&[
+                "run",
+                "-c",
+                "mkdir -p .husky; echo 1 > .husky/pre-commit; echo e > x; ln x .envrc",
+            ]);
+            assert!(undone.output().err().contains("quarantine"));
+            let uid = nix::unistd::Uid::from_raw(fs::metadata(world.workspace()).unwrap().uid());
+            let home = nix::unistd::User::from_uid(uid).unwrap().unwrap().dir;
+            let [home, place] = [home, world.workspace()].map(|path| path.display().to_string());
+            let run = |line: &str| {
+                let args = ["run", "--ro", &home, "--rw", &place, "-c", line];
+                world.stockade(&args).output()
+            };
+            assert_eq!(run("echo ok").ok(), "ok\n");
+            run(&format!("ls {home}/.local/state/stockade")).assert_denied();
+        }
     }
 }
