@@ -25,6 +25,7 @@ mod tests {
 
     in_both_regimes! {
         a_strangers_hook_does_not_stay_because_it_was_fetched ["git"];
+        what_husky_would_run_does_not_stay_before_husky_has_run ["git"];
     }
 
     const NEW: &str = "git init -q -b main . && git config user.name n && git config user.email e";
@@ -236,6 +237,30 @@ mod tests {
                 ("# mine\n", true)
             };
             assert_eq!((now.as_str(), is_told), expected, "{name}: {}", run.err());
+        }
+    }
+
+    fn what_husky_would_run_does_not_stay_before_husky_has_run(world: &Fixture) {
+        for place in [".config/husky", "tools/.husky", "husky"] {
+            let name = place.replace('/', "-");
+            let folder = world.write(format!("{name}/f"), "").parent().unwrap().to_owned();
+            let write =
+                |file: &str| format!("mkdir -p $(dirname {file}) && echo '#!/bin/sh' > {file} && chmod 755 {file}");
+            let line = format!(
+                "{NEW} && git add -A && git commit -qm one && git checkout -qb hooks && {} && {} && {} && git add -A && git commit -qm two && \
+                 git checkout -q main && git config core.hooksPath {place}/_",
+                write(&format!("{place}/pre-commit")),
+                write(&format!("{place}/_/pre-commit")),
+                write("other/pre-commit")
+            );
+            sh(world, &folder, &line);
+            assert!(!folder.join(place).exists());
+            let run = world.stockade(&["run", "-c", &format!("cd {name} && git checkout -q hooks")]);
+            let run = run.output().exits(0);
+            for file in ["_/pre-commit", "pre-commit"] {
+                assert!(!folder.join(place).join(file).exists(), "{place} {file}: {}", run.err());
+            }
+            assert!(folder.join("other/pre-commit").exists(), "{place}: {}", run.err());
         }
     }
 }

@@ -12,6 +12,8 @@ mod tests {
 
     in_both_regimes! {
         a_tracked_file_is_opened_to_nobody ["git"];
+        a_tracked_file_that_holds_the_same_keeps_its_mode ["git"];
+        a_directory_that_is_made_again_is_as_closed_as_it_was ["git"];
         a_checkout_with_an_ordinary_umask_passes_without_a_word ["git"];
         a_list_on_a_tracked_file_is_no_wider_and_the_tree_comes_to_rest ["git"];
         a_list_that_a_checkout_dropped_is_there_again ["git"];
@@ -109,7 +111,7 @@ mod tests {
         let line = "chmod 775 .husky/pre-push; chmod 660 .envrc; chmod 464 .vscode/tasks.json; chmod 664 f";
         let said = run(world, "022", line);
         let now = [".husky/pre-push", ".envrc", ".vscode/tasks.json", "f"].map(|path| mode(world, path));
-        assert_eq!(now, [0o755, 0o640, 0o644, 0o664], "{}", said.err());
+        assert_eq!(now, [0o755, 0o644, 0o644, 0o664], "{}", said.err());
         // With another content as well: that is what the branch has, and stays.
         let line = "git checkout -q main; chmod 666 .envrc; chmod 664 .vscode/tasks.json; chmod 666 f";
         let said = run(world, "022", line);
@@ -122,6 +124,45 @@ mod tests {
             sh(world, "git status --porcelain --untracked-files=no; cat .envrc"),
             "a\n"
         );
+    }
+
+    fn a_tracked_file_that_holds_the_same_keeps_its_mode(world: &Fixture) {
+        sh(world, REPOSITORY);
+        sh(
+            world,
+            "git checkout -qb with main; git checkout -q other -- .husky; git commit -qm hook",
+        );
+        set_mode(world, ".envrc", 0o600);
+        set_mode(world, ".husky", 0o700);
+        for wider in ["644", "666", "700", "755", "400"] {
+            let line = format!("chmod {wider} .envrc f; chmod 755 .husky");
+            let said = run(world, "022", &line);
+            let now = [mode(world, ".envrc"), mode(world, ".husky")];
+            assert_eq!(now, [0o600, 0o700], "{wider}: {}", said.err());
+            // It is told as a change where the executable bit is none that git has there.
+            assert!(said.err().contains(".envrc is protected"), "{wider}: {}", said.err());
+            assert_eq!(format!("{:o}", mode(world, "f")), wider);
+        }
+        // Git makes it anew with the umask, there and back; on the branch it has another content.
+        let said = run(world, "022", "git checkout -q other; git checkout -q with");
+        assert_eq!(mode(world, ".envrc"), 0o600, "{}", said.err());
+        let said = run(world, "022", "git checkout -q other");
+        assert_eq!(mode(world, ".envrc"), 0o644, "{}", said.err());
+        assert!(!said.err().contains(".envrc is protected"), "{}", said.err());
+    }
+
+    fn a_directory_that_is_made_again_is_as_closed_as_it_was(world: &Fixture) {
+        sh(world, REPOSITORY);
+        world.write(".aws/credentials", "mine");
+        sh(world, "git add -A && git commit -qm more");
+        for folder in [".aws", ".vscode"] {
+            set_mode(world, folder, 0o700);
+        }
+        let said = run(world, "022", "rm -rf .aws .vscode");
+        for (folder, file) in [(".aws", ".aws/credentials"), (".vscode", ".vscode/tasks.json")] {
+            assert!(world.workspace().join(file).exists(), "{file}: {}", said.err());
+            assert_eq!(mode(world, folder), 0o700, "{folder}: {}", said.err());
+        }
     }
 
     fn a_checkout_with_an_ordinary_umask_passes_without_a_word(world: &Fixture) {
@@ -137,9 +178,11 @@ mod tests {
         }
         sh(world, "git checkout -q other");
         let said = run(world, "002", "git checkout -q main; git checkout -q other");
-        assert!(!said.err().contains("is protected"), "{}", said.err());
-        assert_eq!([mode(world, ".envrc"), mode(world, ".husky/pre-push")], [0o664, 0o775]);
-        // Where that was so, another umask of Stockade's changes nothing.
+        // What holds the same as before has the mode it had before.
+        assert_told(&said, ".envrc");
+        assert_eq!([mode(world, ".envrc"), mode(world, ".husky/pre-push")], [0o644, 0o755]);
+        set_mode(world, ".envrc", 0o664);
+        // Where it was open, another umask of Stockade's changes nothing.
         let said = run(world, "022", "chmod 644 .envrc; chmod 664 .envrc; true");
         assert!(!said.err().contains("is protected"), "{}", said.err());
         assert_eq!(mode(world, ".envrc"), 0o664);

@@ -6,7 +6,7 @@ mod tests {
     use std::fs;
     use std::path::PathBuf;
 
-    use crate::common::{Fixture, Run, in_both_regimes};
+    use crate::common::{Fixture, Run, eventually, in_both_regimes};
 
     in_both_regimes! {
         git_does_not_take_a_work_tree_elsewhere_for_deleted ["git"];
@@ -14,6 +14,7 @@ mod tests {
         beside_a_linked_work_tree_the_others_stay ["git"];
         of_a_work_tree_elsewhere_nothing_is_read ["git"];
         what_does_not_lead_back_is_not_shown ["git"];
+        a_session_in_a_work_tree_beside_one_in_its_repository_ends_well ["git"];
     }
 
     fn host(world: &Fixture, line: &str) -> String {
@@ -120,6 +121,39 @@ mod tests {
             assert_ne!(seen.code(), 0, "{}", seen.out());
         } else {
             seen.ok();
+        }
+    }
+
+    fn a_session_in_a_work_tree_beside_one_in_its_repository_ends_well(world: &Fixture) {
+        let workspace = repository(world);
+        let tree = workspace.join("../staged");
+        let config = fs::read(workspace.join(".git/config")).unwrap();
+        let evil = "git config core.fsmonitor evil; echo evil > .git/hooks/post-commit";
+        let here = |line: &str| world.stockade(&["run", "-c", line]).cwd(&workspace);
+        let there = |line: &str| world.stockade(&["run", "-c", line]).cwd(&tree);
+        for is_tree_last in [true, false] {
+            let line = format!("{evil}; touch begun; while [ ! -e stop ]; do sleep 0.1; done");
+            let first = if is_tree_last {
+                here(&line)
+            } else {
+                there(&line.replace(".git/", "$(git rev-parse --git-common-dir)/"))
+            };
+            let folder = if is_tree_last { &workspace } else { &tree };
+            let first = first.spawn();
+            eventually("the command runs", || folder.join("begun").exists());
+            let second = if is_tree_last { there("true") } else { here("true") };
+            second.output().exits(0);
+            world.write(folder.join("stop"), "");
+            first.wait().exits(0);
+            assert_eq!(fs::read(workspace.join(".git/config")).unwrap(), config);
+            assert!(!workspace.join(".git/hooks/post-commit").exists());
+            for later in [here("true"), there("true")] {
+                let later = later.output().exits(0);
+                assert_eq!(later.err(), "", "{is_tree_last}");
+            }
+            for left in ["begun", "stop"] {
+                fs::remove_file(folder.join(left)).unwrap();
+            }
         }
     }
 }

@@ -108,24 +108,30 @@ impl Access {
     }
 }
 
-/// The mode that a tracked entry gets which was there, where it has another. What git puts there for a commit has what the umask
-/// leaves of all rights, and nobody gets more than that or what there was. The owner loses nothing.
+/// The mode that a tracked entry gets which was there, where it has another. With the same content, and on a directory, that is
+/// the one it had. What git puts there for a commit has what the umask leaves of all rights, and nobody gets more than that or
+/// what there was. The owner loses nothing.
 pub(super) fn mode_of_tracked(before: &State, now: &State, access: Option<&Access>) -> Option<u32> {
-    let (before, mode, all, own) = match (before, now) {
-        (State::File { mode: before, .. }, State::File { mode, .. }) if mode & 0o100 == 0 => {
-            (before, mode, 0o666, 0o600)
+    let (before, mode) = match (before, now) {
+        (
+            State::File {
+                mode: before, content, ..
+            },
+            State::File { mode, content: now, .. },
+        ) if content != now => (before, mode),
+        (State::File { mode: before, .. }, State::File { mode, .. })
+        | (State::Directory { mode: before }, State::Directory { mode }) => {
+            return (mode != before).then_some(*before);
         }
-        (State::File { mode: before, .. }, State::File { mode, .. }) => (before, mode, 0o777, 0o600),
-        // A directory hands its group on.
-        (State::Directory { mode: before }, State::Directory { mode }) => (before, mode, 0o2777, 0o700),
         _ => return None,
     };
+    let all = if mode & 0o100 == 0 { 0o666 } else { 0o777 };
     let mut fresh = all & !umask();
     // Where there is a list, the rights of the group are the most that it gives.
     if access.is_some_and(|access| access.lists[0].is_some()) {
         fresh &= !0o070;
     }
-    let wanted = (mode & (before | fresh)) | (before & own);
+    let wanted = (mode & (before | fresh)) | (before & 0o600);
     (wanted != *mode).then_some(wanted)
 }
 

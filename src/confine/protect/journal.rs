@@ -35,7 +35,7 @@ pub(super) struct Record {
     pub(super) roots: Vec<(Vec<u8>, Identity)>,
     /// The permission bits of each root; they follow the record, and journals of before them have none. So does, behind
     /// them, how many names each entry has, when each root was made, what the config makes of the list of names, the
-    /// program of the session, and the group and access lists of each entry.
+    /// program of the session, the group and access lists of each entry, and the permission bits of each holder.
     #[serde(skip)]
     pub(super) modes: Vec<u32>,
     /// When each root was made, as far as that can be known: the number of an inode is used again.
@@ -139,6 +139,7 @@ impl Journal {
         };
         let names: Vec<u64> = record.entries.iter().map(|kept| kept.state.names().0).collect();
         let access: Vec<&Option<Access>> = record.entries.iter().map(|kept| &kept.access).collect();
+        let modes: Vec<Option<u32>> = record.holders.iter().map(|holder| holder.mode).collect();
         let broken = |_| ProtectError::Journal(path.clone());
         let bytes = postcard::to_extend(record, MAGIC.to_vec()).map_err(broken)?;
         let bytes = postcard::to_extend(
@@ -149,6 +150,7 @@ impl Journal {
                 &record.names,
                 &record.program,
                 access,
+                modes,
             ),
             bytes,
         )
@@ -320,34 +322,37 @@ fn read(file: &mut File, path: &Path) -> Result<Record, ProtectError> {
     })?;
     let broken = || ProtectError::Journal(path.to_owned());
     let body = bytes.strip_prefix(MAGIC).ok_or_else(broken)?;
-    let (mut record, added): (Record, &[u8]) = postcard::take_from_bytes(body).map_err(|_| broken())?;
-    if !added.is_empty() {
-        let (modes, added) = postcard::take_from_bytes(added).map_err(|_| broken())?;
-        record.modes = modes;
-        if !added.is_empty() {
-            let (all, added): (Vec<u64>, &[u8]) = postcard::take_from_bytes(added).map_err(|_| broken())?;
-            if !added.is_empty() {
-                let (born, added) = postcard::take_from_bytes(added).map_err(|_| broken())?;
-                record.born = born;
-                if !added.is_empty() {
-                    let (config, added) = postcard::take_from_bytes(added).map_err(|_| broken())?;
-                    (record.names, record.program) = config;
-                    if !added.is_empty() {
-                        let had: Vec<Option<Access>> = postcard::from_bytes(added).map_err(|_| broken())?;
-                        for (kept, had) in record.entries.iter_mut().zip(had) {
-                            kept.access = had;
-                        }
-                    }
-                }
-            }
-            for (kept, had) in record.entries.iter_mut().zip(all) {
-                if let State::File { names, .. } = &mut kept.state {
-                    *names = Names(had);
-                }
-            }
+    let (mut record, mut added): (Record, &[u8]) = postcard::take_from_bytes(body).map_err(|_| broken())?;
+    let added = &mut added;
+    record.modes = next(added).ok_or_else(broken)?;
+    let names: Vec<u64> = next(added).ok_or_else(broken)?;
+    record.born = next(added).ok_or_else(broken)?;
+    record.names = next(added).ok_or_else(broken)?;
+    record.program = next(added).ok_or_else(broken)?;
+    let access: Vec<Option<Access>> = next(added).ok_or_else(broken)?;
+    let modes: Vec<Option<u32>> = next(added).ok_or_else(broken)?;
+    for (kept, had) in record.entries.iter_mut().zip(names) {
+        if let State::File { names, .. } = &mut kept.state {
+            *names = Names(had);
         }
     }
+    for (kept, had) in record.entries.iter_mut().zip(access) {
+        kept.access = had;
+    }
+    for (holder, had) in record.holders.iter_mut().zip(modes) {
+        holder.mode = had;
+    }
     Ok(record)
+}
+
+/// What follows next of what follows a record, and nothing where an earlier version ended there; none where it is broken.
+fn next<T: serde::de::DeserializeOwned + Default>(added: &mut &[u8]) -> Option<T> {
+    if added.is_empty() {
+        return Some(T::default());
+    }
+    let (value, rest) = postcard::take_from_bytes(added).ok()?;
+    *added = rest;
+    Some(value)
 }
 
 /// Does what needs a private folder of the store; makes that first where it is not there.

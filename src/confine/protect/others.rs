@@ -78,7 +78,8 @@ fn adopt_one(record: &mut Record, mut other: Record) {
     {
         *own = theirs;
     }
-    let covered = |path: &[u8]| now.iter().flatten().any(|root| is_within(path, root));
+    // A journal says nothing of its roots themselves.
+    let covered = |path: &[u8]| now.iter().flatten().any(|root| root != path && is_within(path, root));
     // A file that only this session protects by its path is not in the other's journal however it was.
     let extra: HashSet<&Vec<u8>> = other.extra.iter().collect();
     let own: Vec<&Vec<u8>> = record.extra.iter().filter(|path| !extra.contains(path)).collect();
@@ -190,9 +191,11 @@ fn absolute(roots: &Roots, root: u16, path: &[u8]) -> Vec<u8> {
         .map_or_else(Vec::new, |(root, _)| join(root, path))
 }
 
-/// The root an absolute path lies in, the innermost, and the path in it.
+/// The root an absolute path lies in, the innermost, and the path in it. A root itself has none: who may write in it can
+/// neither remove nor replace it, and no entry can be looked at by an empty path.
 fn place(roots: &Roots, path: &[u8]) -> Option<(u16, Vec<u8>)> {
-    let inside = roots.iter().zip(0_u16..).filter(|((root, _), _)| is_within(path, root));
+    let is_below = |root: &[u8]| root != path && is_within(path, root);
+    let inside = roots.iter().zip(0_u16..).filter(|((root, _), _)| is_below(root));
     let ((root, _), number) = inside.max_by_key(|((root, _), _)| root.len())?;
     let rest = &path[root.len()..];
     Some((number, rest.strip_prefix(b"/").unwrap_or(rest).to_vec()))

@@ -224,7 +224,10 @@ fn restore(mut record: Record, store: &Path) -> Settled {
             }
         }
     }
-    record.entries.retain_mut(|kept| renumber(&mut kept.root, &numbers));
+    // An empty path is that of a root, which cannot have been removed from within; journals of earlier versions have some.
+    record
+        .entries
+        .retain_mut(|kept| !kept.path.is_empty() && renumber(&mut kept.root, &numbers));
     record.holders.retain_mut(|holder| renumber(&mut holder.root, &numbers));
     let (mut settled, _) = settle(&roots, &patterns, &record, None, None, store, None);
     for number in unlocked {

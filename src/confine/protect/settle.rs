@@ -15,7 +15,7 @@ use super::covers::Covers;
 use super::journal::{Kept, Record};
 use super::names::is_dot_git;
 use super::patterns::Patterns;
-use super::restore::{make_way, rename};
+use super::restore::{make_way, rename, set_mode};
 use super::roots::Root;
 use super::sight::{Holder, Sight, born};
 use super::touched::Touched;
@@ -49,6 +49,7 @@ pub(super) fn settle(
     work.quarantine.close();
     work.tell_failures();
     // The last round has cleared what errors came before.
+    work.restore_modes();
     work.settled.errors.extend(copied);
     for root in unlocked {
         work.settled.errors.extend(root.shut().err());
@@ -75,7 +76,7 @@ pub(super) fn take_away(roots: &[Root], record: &Record, store: &Path, hostile: 
     work.settled.violations
 }
 
-impl Work<'_> {
+impl<'a> Work<'a> {
     /// Rounds until one finds nothing to change; the last walk.
     fn come_to_rest(&mut self, patterns: &Patterns, earlier: Option<&Sight>) -> Option<Sight> {
         let mut last: Option<Sight> = None;
@@ -119,8 +120,10 @@ impl Work<'_> {
             let places = sight.locate(&self.holders);
             let mut touched = Touched::default();
             self.moved.clear();
-            for holder in &self.record.holders {
+            let record = self.record;
+            for holder in &record.holders {
                 let Some((root, path)) = places.get(&holder.identity) else {
+                    self.note_gone(holder);
                     continue;
                 };
                 // A mount may show it a second time.
@@ -132,6 +135,7 @@ impl Work<'_> {
                     continue;
                 }
                 if holder.born.is_none() || born(self.root(*root), path) != holder.born {
+                    self.note_gone(holder);
                     continue;
                 }
                 if self.has_moved_along(holder, *root, path) {
@@ -152,6 +156,27 @@ impl Work<'_> {
             self.changes += 1;
         }
         Err(ProtectError::Restless(last))
+    }
+
+    /// Keeps the mode of a directory that is no more, for the case that it is made again for what it held.
+    fn note_gone(&mut self, holder: &'a Holder) {
+        let there = at::stat(&self.root(holder.root).fd, &holder.path);
+        if let Some(mode) = holder.mode
+            && !there.is_ok_and(|there| at::kind(&there) == libc::S_IFDIR)
+        {
+            self.gone.insert((holder.root, &holder.path), mode);
+        }
+    }
+
+    /// Gives the directories that were made again the modes they had, inner ones first.
+    fn restore_modes(&mut self) {
+        for ((root, path), mode) in std::mem::take(&mut self.gone).into_iter().rev() {
+            let root = self.root(root);
+            let there = at::stat(&root.fd, path);
+            if there.is_ok_and(|there| at::kind(&there) == libc::S_IFDIR && at::permissions(&there) != mode) {
+                self.settled.errors.extend(set_mode(root, path, mode).err());
+            }
+        }
     }
 
     fn move_back(&mut self, holder: &Holder, root: u16, path: &[u8]) -> Result<(), ProtectError> {

@@ -3,6 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::os::fd::AsFd;
 
+use nix::sys::stat::fstat;
 use nix::sys::statfs::{OVERLAYFS_SUPER_MAGIC, fstatfs};
 
 use super::ProtectError;
@@ -89,6 +90,9 @@ pub(super) struct Holder {
     pub(super) identity: Identity,
     /// When it was made; without that a deleted directory's number on a new one would look like a move.
     pub(super) born: Option<(i64, u32)>,
+    /// Its permission bits, which a journal has further down; `None` where they are not known.
+    #[serde(skip)]
+    pub(super) mode: Option<u32>,
 }
 
 /// When a root was made, where that tells it from another directory: overlayfs makes one anew when it is first changed.
@@ -171,10 +175,12 @@ impl Sight {
             .filter(|((directory, _), wanted)| *wanted && directory.depth > 0)
             .map(|((directory, index), _)| {
                 let path = self.path(index);
+                let place = at::open_place(&roots[usize::from(directory.root)].fd, &path).ok();
                 Holder {
                     root: directory.root,
                     identity: directory.identity,
-                    born: born(&roots[usize::from(directory.root)], &path),
+                    born: place.as_ref().and_then(|place| sys::birth_time(place).ok()?),
+                    mode: place.and_then(|place| Some(at::permissions(&fstat(place).ok()?))),
                     path,
                 }
             })

@@ -153,7 +153,11 @@ fn ways(path: &Path) -> BTreeSet<PathBuf> {
 /// Where the hooks lie that those of husky in this directory, `_`, run.
 fn beside(hooks: &Path) -> Option<&Path> {
     let above = hooks.parent().filter(|_| hooks.file_name() == Some(OsStr::new("_")))?;
-    let is_of_husky = above.file_name() == Some(OsStr::new(".husky"));
+    // Before husky has run, nothing but the name tells.
+    let is_of_husky = [".husky", "husky"]
+        .map(OsStr::new)
+        .map(Some)
+        .contains(&above.file_name());
     let has = |name| std::fs::symlink_metadata(hooks.join(name)).is_ok();
     (is_of_husky || has("h") || has("husky.sh")).then_some(above)
 }

@@ -36,6 +36,8 @@ pub(super) struct Work<'a> {
     pub(super) tracked: Tracked<'a>,
     /// The work trees that this round found moved.
     pub(super) moved: Vec<Moved>,
+    /// The directories that were not there when settling began, with the modes they had.
+    pub(super) gone: BTreeMap<(u16, &'a [u8]), u32>,
     entries: OnceCell<HashMap<(u16, &'a [u8]), &'a Kept>>,
     /// Changes made to the tree.
     pub(super) changes: usize,
@@ -55,6 +57,7 @@ impl<'a> Work<'a> {
             said: Said::default(),
             tracked: Tracked::new(roots, record, tips),
             moved: Vec::new(),
+            gone: BTreeMap::new(),
             entries: OnceCell::new(),
             changes: 0,
             settled: Settled::default(),

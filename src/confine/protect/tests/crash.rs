@@ -258,6 +258,56 @@ fn what_another_session_knows_goes_with_the_directory_that_was_moved() {
     assert_eq!(scene.read("moved/.envrc"), "old");
 }
 
+/// A repository, and a work tree of it beside it: what a session in either holds as roots.
+fn work_tree(scene: &Scene) -> ([PathBuf; 1], [PathBuf; 2]) {
+    scene.write("r/file", "text");
+    scene.git_in("r", &["init", "-q", "-b", "main"]);
+    scene.git_in("r", &["add", "."]);
+    scene.git_in("r", &["commit", "-qm", "first"]);
+    scene.git_in("r", &["worktree", "add", "-q", "../tree"]);
+    ([scene.at("r")], [scene.at("tree"), scene.at("r/.git")])
+}
+
+#[test]
+fn sessions_in_a_repository_and_in_a_work_tree_of_it_end_in_any_order() {
+    for is_inner_first in [true, false] {
+        for is_first_over_first in [true, false] {
+            let scene = Scene::empty();
+            let (outside, inside) = work_tree(&scene);
+            let (one, two) = if is_inner_first {
+                (&inside[..], &outside[..])
+            } else {
+                (&outside[..], &inside[..])
+            };
+            let first = Guard::snapshot(one, &[], &scene.store()).unwrap();
+            scene.write("r/.git/hooks/post-commit", "evil");
+            let second = Guard::snapshot(two, &[], &scene.store()).unwrap();
+            let order = if is_first_over_first {
+                [first, second]
+            } else {
+                [second, first]
+            };
+            let told = order.map(|guard| whole(guard.settle()).len());
+            assert_eq!(told, [1, 0], "{is_inner_first} {is_first_over_first}");
+            assert!(!scene.exists("r/.git/hooks/post-commit"));
+            assert_eq!(recovered(&scene), []);
+        }
+    }
+}
+
+#[test]
+fn a_git_directory_that_is_a_root_of_another_session_is_put_back_where_it_is_none() {
+    let scene = Scene::empty();
+    let (outside, inside) = work_tree(&scene);
+    let other = Guard::snapshot(&inside, &[], &scene.store()).unwrap();
+    let guard = Guard::snapshot(&outside, &[], &scene.store()).unwrap();
+    fs::rename(scene.at("r/.git"), scene.at("r/moved")).unwrap();
+    scene.git_in("r", &["init", "-q"]);
+    assert!(!whole(guard.settle()).is_empty());
+    assert!(scene.exists("r/.git/worktrees/tree/gitdir") && !scene.exists("r/moved"));
+    assert_eq!(whole(other.settle()), []);
+}
+
 #[test]
 fn what_another_session_knows_of_a_directory_that_was_moved_away_says_nothing_of_the_one_there_now() {
     let scene = Scene::new();

@@ -573,3 +573,31 @@ fn refs_that_are_kept_otherwise_are_not_trusted() {
     let found = scene.report(|s| s.git(&["checkout", "-q", "b"]));
     assert!(found.contains(&(PathBuf::from(SETTINGS), What::Changed)), "{found:?}");
 }
+
+#[test]
+fn a_directory_that_is_made_again_has_the_mode_it_had() {
+    let scene = scene();
+    scene.write(".aws/credentials", "mine");
+    scene.write("deep/.aws/config", "mine");
+    scene.write("deep/file", "");
+    commit(&scene, "more");
+    let folders = [".aws", ".vscode", "deep/.aws"];
+    let modes = [0o700, 0o750, 0o500];
+    for (folder, mode) in folders.into_iter().zip(modes) {
+        fs::set_permissions(scene.at(folder), fs::Permissions::from_mode(mode)).unwrap();
+    }
+    let now = || folders.map(|folder| fs::metadata(scene.at(folder)).unwrap().permissions().mode() & 0o7777);
+    let remove = || {
+        fs::set_permissions(scene.at("deep/.aws"), fs::Permissions::from_mode(0o700)).unwrap();
+        for folder in folders {
+            fs::remove_dir_all(scene.at(folder)).unwrap();
+        }
+    };
+    assert!(!scene.report(|_| remove()).is_empty());
+    assert_eq!((now(), scene.exists("deep/.aws/config")), (modes, true));
+    // After a crash, too.
+    drop(scene.guard());
+    remove();
+    assert!(recover(&scene.store()).failures.is_empty());
+    assert_eq!(now(), modes);
+}
