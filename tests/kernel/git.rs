@@ -4,7 +4,7 @@
 #[cfg(test)]
 mod tests {
     use std::fs;
-    use std::os::unix::fs::{chown, symlink};
+    use std::os::unix::fs::{MetadataExt as _, chown, symlink};
     use std::path::Path;
 
     use serde_json::Value;
@@ -155,7 +155,7 @@ mod tests {
         // Another user chooses nothing.
         if nix::unistd::geteuid().is_root() {
             let file = world.home().join(".gitconfig");
-            let other = if world.actor == Actor::Root { 1000 } else { 1001 };
+            let other = fs::metadata(world.workspace()).unwrap().uid() + 1;
             chown(&file, Some(other), Some(other)).unwrap();
             let inside = world.shell(look).output().ok();
             assert!(

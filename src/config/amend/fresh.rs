@@ -44,7 +44,7 @@ pub fn fresh(loaded: &Loaded, beginning: &Beginning, dir: &AbsPath) -> Result<St
     if !roots.is_empty() {
         sandbox.push_str("  paths:\n");
         for root in roots {
-            let value = of_root(root, dir)?.written();
+            let value = of_root(root, &policy.roots, dir)?.written();
             sandbox.extend(["    ", &root.name, ": ", &value, "\n"]);
         }
     }
@@ -62,7 +62,7 @@ pub fn fresh(loaded: &Loaded, beginning: &Beginning, dir: &AbsPath) -> Result<St
     Ok(text)
 }
 
-fn of_root(root: &Root, dir: &AbsPath) -> Result<Flow, AmendError> {
+fn of_root(root: &Root, all: &[Root], dir: &AbsPath) -> Result<Flow, AmendError> {
     let pair = |key: &str, value| (key.to_owned(), value);
     let mut entries = vec![pair("root", flow::path(&root.path, dir)?)];
     if root.rights.has(Right::Write) {
@@ -70,6 +70,12 @@ fn of_root(root: &Root, dir: &AbsPath) -> Result<Flow, AmendError> {
     }
     if root.rights.has(Right::Execute) {
         entries.push(pair("execute", Flow::Word("true")));
+    } else if all
+        .iter()
+        .any(|outer| root.path.is_below(&outer.path) && outer.rights.has(Right::Execute))
+    {
+        // It would be what the root around it is.
+        entries.push(pair("execute", Flow::Word("false")));
     }
     let demand = |demand: Demand| Flow::Text(demand.to_string());
     let approval = vec![

@@ -95,6 +95,14 @@ pub fn outermost<T>(mut all: Vec<T>, old: &Policy, change: impl Fn(&T) -> &Chang
             let mut around = path.ancestors().filter(|above| *above != path);
             around.find_map(|above| speakers.get(&above).copied())
         };
+        // A root in one that is executed is executed, as it says nothing of that.
+        let gives = match speaker {
+            Some(speaker) if speaker.rights.has(Right::Execute) => Gives {
+                rights: gives.rights | Rights::EXECUTE,
+                ..gives
+            },
+            Some(_) | None => gives,
+        };
         if speaker.is_some_and(|speaker| speaker.holds(gives)) {
             dropped.insert(name);
             continue;
