@@ -22,12 +22,34 @@ pub(super) fn hides_a_name(reading: &Reading) -> Option<String> {
     let of_values = reading.values.iter().filter_map(Word::literal);
     let mut of_values = of_values.filter(|text| is_filled_in(text) || (runs_text && text.contains('\\')));
     let of_values = of_commands.or_else(|| of_values.next().map(told));
-    // A directory of modules, settings of git, a file that a shell reads first: where they lead no text says.
     of_values.or_else(|| {
-        let name = reading.assignments.first()?;
+        let mut names = reading.assignments.iter().filter_map(|text| text.split('=').next());
+        let name = names.find(|name| name.starts_with("GIT_CONFIG") || LEADS.contains(name))?;
         Some(format!("what `{name}` has programs read is known only when they run"))
     })
 }
+
+/// Variables that name directories of what interpreters load: which file is loaded no text says.
+const LEADS: &[&str] = &[
+    "PERL5LIB",
+    "PERLLIB",
+    "PERL5OPT",
+    "PYTHONPATH",
+    "PYTHONHOME",
+    "RUBYLIB",
+    "RUBYOPT",
+    "NODE_PATH",
+    "NODE_OPTIONS",
+    "CLASSPATH",
+    "LUA_PATH",
+    "LUA_CPATH",
+    "AWKPATH",
+    "TCLLIBPATH",
+    "R_LIBS",
+    "PHP_INI_SCAN_DIR",
+    "LD_LIBRARY_PATH",
+    "LD_PRELOAD",
+];
 
 /// What a program does with the words that it is given.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
