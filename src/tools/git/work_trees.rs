@@ -14,6 +14,8 @@ use crate::policy::AbsPath;
 
 /// The most work trees that are shown: each is a mount.
 const MOST: usize = 300;
+/// The most entries of a repository's list that are looked at: a command can write as many as it likes.
+const MOST_LOOKED_AT: usize = 10_000;
 
 /// What to show of the work trees of repositories whose settings these are, and of those of the roots: their `.git` files,
 /// and the links on the way to them.
@@ -38,7 +40,7 @@ pub(in crate::tools) fn work_trees<'a>(
     let mut left = MOST;
     for repository in &repositories {
         let listed = std::fs::read_dir(repository.as_path().join("worktrees"));
-        for entry in listed.into_iter().flatten().flatten() {
+        for entry in listed.into_iter().flatten().flatten().take(MOST_LOOKED_AT) {
             if left == 0 {
                 return shown;
             }
