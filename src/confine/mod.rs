@@ -66,6 +66,6 @@ mod worker_for;
 pub use awaiting::Stage;
 pub use confinement::{Confinement, Launch, Setup, Unlaunched};
 pub use error::ConfineError;
-pub use protocol::{Afterwards, CommandLimits, End, LimitKind, Place, StartFailure, Step, WorkerFor};
+pub use protocol::{CommandLimits, End, LimitKind, Place, StartFailure, Step, WorkerFor};
 pub use running::Running;
 pub use session::{Named, Session};
