@@ -34,7 +34,7 @@ impl Learned {
         settle(&all, &mut by);
         // Whoever accepted some by flag is asked about nothing in this round: it may not be wanted any more.
         if by.iter().all(Option::is_none) && !args.yes && args.include.is_empty() {
-            match self.ask(&all, executor, halted).await {
+            match self.ask(setting, &all, executor, halted).await {
                 Ok(answers) => by = answers,
                 Err(Unanswered::Stopped) => {
                     self.stopped = true;
@@ -59,6 +59,7 @@ impl Learned {
     /// Puts the proposals to a person.
     async fn ask(
         &self,
+        setting: &Setting<'_>,
         all: &[Proposal],
         executor: &Executor,
         halted: &mut mpsc::Receiver<Signal>,
@@ -74,7 +75,10 @@ impl Learned {
                 continue;
             }
             let changes: Vec<Change> = members.iter().map(|proposal| proposal.change.clone()).collect();
-            let diff = self.draft.difference(&changes).map_err(Unanswered::Failed)?;
+            let diff = self
+                .draft
+                .difference(&changes, setting.context)
+                .map_err(Unanswered::Failed)?;
             let question = ConfigQuestion {
                 description: format!(
                     "change {} so that the command may do what it was denied; risk: {risk}",

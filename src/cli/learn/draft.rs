@@ -119,8 +119,11 @@ impl Draft {
     }
 
     /// What these changes would do to the text, as a person reads it.
-    pub(super) fn difference(&self, changes: &[Change]) -> Result<String, Complaint> {
-        let all = self.with(changes.iter().map(|change| (change.clone(), AcceptedBy::Person)));
+    pub(super) fn difference(&self, changes: &[Change], context: &Context) -> Result<String, Complaint> {
+        let all = self.with(
+            changes.iter().map(|change| (change.clone(), AcceptedBy::Person)),
+            context,
+        );
         let text = self.amended(&all)?;
         Ok(unified(&self.text, &text))
     }
@@ -136,7 +139,10 @@ impl Draft {
     /// Why there is none; in a line, where the config would not load.
     pub(super) fn could(&self, args: &LearnArgs, changes: &[&Change], context: &Context) -> Result<Policy, String> {
         let told = |complaint: Complaint| complaint.into_parts().0;
-        let all = self.with(changes.iter().map(|change| ((*change).clone(), AcceptedBy::Person)));
+        let all = self.with(
+            changes.iter().map(|change| ((*change).clone(), AcceptedBy::Person)),
+            context,
+        );
         let text = self.amended(&all).map_err(told)?;
         let changes: Vec<&Change> = all.iter().map(|(change, _)| change).collect();
         let loaded = load_amended(&self.path, &text, context)
@@ -151,7 +157,7 @@ impl Draft {
         changes: Vec<(Change, AcceptedBy)>,
         context: &Context,
     ) -> Result<(), Complaint> {
-        let all = self.with(changes);
+        let all = self.with(changes, context);
         let text = self.amended(&all)?;
         let changes: Vec<&Change> = all.iter().map(|(change, _)| change).collect();
         let loaded = self.load(args, &text, &changes, context)?;
@@ -160,10 +166,22 @@ impl Draft {
     }
 
     /// What was accepted, with this, without what has become part of something larger.
-    fn with(&self, changes: impl IntoIterator<Item = (Change, AcceptedBy)>) -> Vec<(Change, AcceptedBy)> {
+    fn with(
+        &self,
+        changes: impl IntoIterator<Item = (Change, AcceptedBy)>,
+        context: &Context,
+    ) -> Vec<(Change, AcceptedBy)> {
         let mut all = self.accepted.clone();
         all.extend(changes);
-        outermost(all, &self.old, |(change, _)| change)
+        // What does not load is reported by the load that follows.
+        let after = self
+            .amended(&all)
+            .ok()
+            .and_then(|text| load_amended(&self.path, &text, context).ok());
+        match after {
+            Some(after) => outermost(all, &after.policy, |(change, _)| change),
+            None => all,
+        }
     }
 
     fn amended(&self, all: &[(Change, AcceptedBy)]) -> Result<String, Complaint> {
