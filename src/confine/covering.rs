@@ -81,7 +81,7 @@ impl Shown {
     /// It cannot be watched, and the command must not start.
     pub(super) fn watch(&self, guard: &Guard) -> Result<Option<Watch>, ProtectError> {
         if self.is_mounted {
-            Watch::set(guard, self.copies().into_iter().flat_map(Covers::places)).map(Some)
+            Watch::set(guard, self.copies()).map(Some)
         } else {
             Ok(None)
         }

@@ -132,14 +132,12 @@ impl ProtectedNames {
         both.is_some_and(|(growth, guard)| growth.is_too_much(guard))
     }
 
-    /// Takes away what leads git elsewhere; the first of it.
+    /// Takes away what leads git elsewhere; the first of it where the command is to be killed for it.
     pub(super) fn take_away(&mut self) -> Option<PathBuf> {
-        let (Some(watch), Some(guard)) = (&mut self.watch, &mut self.guard) else {
-            return None;
-        };
-        let (first, taken) = guard.take_away(watch)?;
+        let (watch, guard) = (self.watch.as_mut()?, self.guard.as_mut()?);
+        let (taken, first) = guard.take_away(watch);
         self.seized.extend(taken.into_iter().map(reported));
-        Some(first)
+        first
     }
 
     /// Leaves what was recorded for a command that does not come.

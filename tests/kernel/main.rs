@@ -34,6 +34,7 @@ mod fork_bomb;
 #[cfg(test)]
 mod git;
 #[cfg(test)]
+mod hook_links;
 mod hook_targets;
 #[cfg(test)]
 mod host;

@@ -78,8 +78,8 @@ pub(super) fn follow(
             }
         };
         let found = found.into_iter().filter(is_target);
-        // A mount on a single tracked file would keep git from replacing it.
-        if role == Role::GitHook && end.is_dir() {
+        // A mount on a script would keep git from replacing it at a checkout: that is watched.
+        if role == Role::GitConfig || role == Role::GitHook && end.is_dir() {
             targets.run_at_once.extend(found);
         } else {
             targets.others.extend(found);

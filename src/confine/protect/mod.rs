@@ -45,6 +45,7 @@ mod gitlist;
 mod gitscope;
 mod gittext;
 mod growth;
+mod held;
 mod inspect;
 mod intruders;
 mod journal;

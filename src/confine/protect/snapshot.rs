@@ -25,7 +25,7 @@ use super::sight::{Sight, made};
 use super::state::{Seen, State, glance};
 use super::tracked::Tips;
 use super::walk::{TICK, now};
-use super::watch::Watch;
+use super::watch::{Hostile, Watch};
 use super::work::Settled;
 use super::{MAX_FILE, MAX_TOTAL, ProtectError, Violation, known, room, settle, shown, stand_ins};
 
@@ -237,16 +237,26 @@ impl Guard {
         self.tips.are_made(root, git)
     }
 
-    /// Takes away what the watch has seen of a command, while that may still run: the first of it, and what was done.
-    pub(crate) fn take_away(&mut self, watch: &mut Watch) -> Option<(PathBuf, Vec<Violation>)> {
-        let hostile = watch.hostile(&self.roots);
-        let (root, path) = hostile.first()?;
-        let first = shown(&self.roots[usize::from(*root)], path);
-        self.has_seized = true;
-        Some((
-            first,
-            settle::take_away(&self.roots, &self.record, &self.store, hostile),
-        ))
+    /// Takes away what the watch has seen of a command, while that may still run: what was done, and the first of it where the
+    /// command is to be killed for it.
+    pub(crate) fn take_away(&mut self, watch: &mut Watch) -> (Vec<Violation>, Option<PathBuf>) {
+        let Hostile {
+            leads,
+            scripts,
+            is_killing,
+        } = watch.hostile(&self.roots);
+        let all: Vec<_> = leads.into_iter().chain(scripts).collect();
+        let first = all
+            .first()
+            .map(|(root, path)| shown(&self.roots[usize::from(*root)], path));
+        let first = first.filter(|_| is_killing);
+        self.has_seized |= first.is_some();
+        let taken = if all.is_empty() {
+            Vec::new()
+        } else {
+            settle::take_away(&self.roots, &self.record, &self.store, all)
+        };
+        (taken, first)
     }
 
     /// Makes, empty, what git would obey and is not there, for mounts to stand on; whether anything was made.
@@ -259,6 +269,11 @@ impl Guard {
 
     pub(super) fn roots(&self) -> &[Root] {
         &self.roots
+    }
+
+    /// What is protected by its path and run or obeyed at once.
+    pub(super) fn at_once(&self) -> &[PathBuf] {
+        &self.at_once
     }
 
     pub(super) fn sight(&self) -> &Sight {

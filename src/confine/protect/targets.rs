@@ -231,6 +231,14 @@ pub(super) fn inside<'a>(roots: &'a [Root], path: &'a Path) -> Option<(&'a Root,
     })
 }
 
+/// The number of that root, and the path there.
+pub(super) fn number<'a>(roots: &[Root], path: &'a Path) -> Option<(u16, &'a Path)> {
+    (0..).zip(roots).find_map(|(number, root)| {
+        let below = path.strip_prefix(&root.path).ok()?;
+        (!below.as_os_str().is_empty()).then_some((number, below))
+    })
+}
+
 /// What configs lead git to; paths as they are written.
 #[derive(Debug, Default)]
 struct Leads {

@@ -6,6 +6,9 @@
 //! that takes the place of one that holds a cover by its number. What does not lead
 //! to a git directory that was there at the start is hostile: it is taken away, and the command is killed. It is there for as
 //! long as that takes.
+//!
+//! So it is with the links that lead git to settings and hooks. The file that a hook is a link to is one of the sources, which
+//! git replaces at a checkout: a change of it is taken away a few times before the command is killed for it.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::ffi::OsStr;
@@ -17,6 +20,8 @@ use nix::sys::inotify::{AddWatchFlags, InitFlags, Inotify, InotifyEvent, WatchDe
 use nix::sys::stat::FileStat;
 
 use super::at::{self, Identity, join, split};
+use super::covers::Covers;
+use super::held::{Held, Leads, held};
 use super::inspect::{Surroundings, is_of_worktree, leads_to_git_directory};
 use super::names::is_dot_git;
 use super::place::Role;
@@ -32,11 +37,13 @@ const COMMON: &[u8] = b"commondir";
 const MOST_READS: usize = 1200;
 /// Longest text that leads somewhere.
 const LONGEST: u64 = 1 << 13;
+/// How often what a hook leads to is taken away from one command before that is killed: a rebase may write it several times.
+const MOST_TAKEN: u32 = 8;
 
 /// A place, by the number of its root and the path in it.
-type Place = (u16, Vec<u8>);
+pub(super) type Place = (u16, Vec<u8>);
 /// When an inode was changed last.
-type Changed = (i64, i64);
+pub(super) type Changed = (i64, i64);
 
 /// The git directories that were there when a command started, watched.
 #[derive(Debug)]
@@ -51,18 +58,34 @@ pub struct Watch {
     leads: Vec<(Place, Changed)>,
     /// The directories that hold what mounts cover, and which these were: a mount goes along when one is moved away.
     holders: Vec<(Place, Identity)>,
+    /// The links that lead git to what it obeys, and the files that hooks are links to.
+    held: Vec<Held>,
+    /// How often such a file was taken away.
+    taken: u32,
     /// What a command made or changed of them.
     touched: BTreeSet<Place>,
     /// Where a `.git` leads rightfully.
     around: HashSet<Place>,
 }
 
+/// What is to be taken away.
+#[derive(Debug, Default)]
+pub(super) struct Hostile {
+    /// It leads git elsewhere.
+    pub(super) leads: Vec<Place>,
+    /// It is a script that a hook is a link to.
+    pub(super) scripts: Vec<Place>,
+    /// Whether the command is to be killed.
+    pub(super) is_killing: bool,
+}
+
 impl Watch {
-    /// Watches the git directories that the guard has seen and no command made, and what holds the `covered` places.
+    /// Watches the git directories that the guard has seen and no command made, what holds the `covers`, and what leads to
+    /// them.
     ///
     /// # Errors
     /// They cannot be watched; the command must not start.
-    pub fn set(guard: &Guard, covered: impl Iterator<Item = (u16, Vec<u8>)>) -> Result<Self, ProtectError> {
+    pub fn set(guard: &Guard, covers: Option<&Covers>) -> Result<Self, ProtectError> {
         let roots = guard.roots();
         let inotify = Inotify::init(InitFlags::IN_CLOEXEC | InitFlags::IN_NONBLOCK);
         let inotify = inotify.map_err(|errno| ProtectError::io("watch", "git directories".into(), errno))?;
@@ -73,6 +96,8 @@ impl Watch {
             work_trees: HashMap::new(),
             leads: Vec::new(),
             holders: Vec::new(),
+            held: held(guard, covers),
+            taken: 0,
             touched: BTreeSet::new(),
             around: guard.git_directories(),
         };
@@ -96,7 +121,17 @@ impl Watch {
             watch.work_trees.insert((root, above.to_vec()), None);
             watch.lead(holder, root, link);
         }
-        let above: BTreeSet<Place> = covered.map(|(root, path)| (root, split(&path).0.to_vec())).collect();
+        let held: Vec<(Place, Leads)> = watch.held.iter().map(|held| (held.place.clone(), held.leads)).collect();
+        for ((root, path), _) in &held {
+            watch.add(&roots[usize::from(*root)], *root, split(path).0)?;
+        }
+        // Git removes a directory of scripts, and makes it again.
+        let links = held.into_iter().filter(|(_, leads)| *leads == Leads::Link);
+        let covered = covers.into_iter().flat_map(Covers::places);
+        let above: BTreeSet<Place> = covered
+            .chain(links.map(|(place, _)| place))
+            .map(|(root, path)| (root, split(&path).0.to_vec()))
+            .collect();
         for (root, path) in above.into_iter().filter(|(_, path)| !path.is_empty()) {
             if let Ok(stat) = at::stat(&roots[usize::from(root)].fd, &path) {
                 watch.holders.push(((root, path), Identity::of(&stat)));
@@ -109,8 +144,8 @@ impl Watch {
         let fail = |errno| ProtectError::io("watch", shown(holder, path), errno);
         let directory = match at::open_place(&holder.fd, path) {
             Ok(directory) => directory,
-            // Who removed it since is no command.
-            Err(Errno::ENOENT) => return Ok(()),
+            // Who removed it since is no command; and where a link leads there may be nothing yet.
+            Err(Errno::ENOENT | Errno::ENOTDIR) => return Ok(()),
             Err(errno) => return Err(fail(errno)),
         };
         let mask = AddWatchFlags::IN_CREATE | AddWatchFlags::IN_MOVED_TO | AddWatchFlags::IN_MODIFY;
@@ -134,11 +169,11 @@ impl Watch {
 
     /// Whether something is to be looked at again although nothing happened.
     pub fn is_restless(&self) -> bool {
-        !self.leads.is_empty() || !self.touched.is_empty() || !self.holders.is_empty()
+        !self.leads.is_empty() || !self.touched.is_empty() || !self.holders.is_empty() || !self.held.is_empty()
     }
 
     /// What leads git elsewhere now, and did not when the command started.
-    pub(super) fn hostile(&mut self, roots: &[Root]) -> Vec<Place> {
+    pub(super) fn hostile(&mut self, roots: &[Root]) -> Hostile {
         self.hear();
         // What is only shut leads nowhere.
         roots.iter().for_each(Root::open_again);
@@ -147,6 +182,11 @@ impl Watch {
             if let Some(now) = now.filter(|now| now != before) {
                 *before = now;
                 self.touched.insert((*root, path.clone()));
+            }
+        }
+        for held in &mut self.held {
+            if held.has_changed(&roots[usize::from(held.place.0)]) {
+                self.touched.insert(held.place.clone());
             }
         }
         let led = self.touched.iter().filter(|place| !self.is_harmless(roots, place));
@@ -161,16 +201,30 @@ impl Watch {
                 Err(_) => Some((*root, path.clone())),
             }
         });
-        let linked = self.leads.iter().filter_map(|((root, path), _)| {
-            let holder = &roots[usize::from(*root)];
-            match insist(holder, path) {
-                Err(Errno::ELOOP | Errno::ENOTDIR) => link_on_the_way(holder, *root, path),
-                Ok(_) | Err(Errno::ENOENT) => None,
-                Err(_) => Some((*root, path.clone())),
-            }
-        });
+        let leading = self.leads.iter().map(|(place, _)| place);
+        let linked = leading
+            .chain(self.held.iter().map(|held| &held.place))
+            .filter_map(|(root, path)| {
+                let holder = &roots[usize::from(*root)];
+                match insist(holder, path) {
+                    Err(Errno::ELOOP | Errno::ENOTDIR) => link_on_the_way(holder, *root, path),
+                    Ok(_) | Err(Errno::ENOENT) => None,
+                    Err(_) => Some((*root, path.clone())),
+                }
+            });
         let all: BTreeSet<Place> = led.cloned().chain(replaced).chain(linked).collect();
-        all.into_iter().collect()
+        let is_script = |place: &Place| self.held_at(place).is_some_and(|held| held.leads == Leads::Script);
+        let (scripts, leads): (Vec<Place>, Vec<Place>) = all.into_iter().partition(is_script);
+        self.taken += u32::from(!scripts.is_empty());
+        Hostile {
+            is_killing: !leads.is_empty() || self.taken > MOST_TAKEN,
+            leads,
+            scripts,
+        }
+    }
+
+    fn held_at(&self, place: &Place) -> Option<&Held> {
+        self.held.iter().find(|held| held.place == *place)
     }
 
     /// Notes what the kernel tells of. A command can make more of it than is read: what is left is read next time, and what
@@ -206,8 +260,9 @@ impl Watch {
                 continue;
             };
             let is_common = name == COMMON && self.common.contains(place);
-            if is_common || is_dot_git(name) && self.work_trees.contains_key(place) {
-                self.touched.insert((place.0, join(&place.1, name)));
+            let named = (place.0, join(&place.1, name));
+            if is_common || is_dot_git(name) && self.work_trees.contains_key(place) || self.held_at(&named).is_some() {
+                self.touched.insert(named);
             }
         }
         true
@@ -217,12 +272,16 @@ impl Watch {
     fn touch_all(&mut self) {
         let common = self.common.iter().map(|(root, git)| (*root, join(git, COMMON)));
         let trees = self.work_trees.keys().map(|(root, tree)| (*root, join(tree, b".git")));
-        self.touched.extend(common.chain(trees));
+        let held = self.held.iter().map(|held| held.place.clone());
+        self.touched.extend(common.chain(trees).chain(held));
     }
 
     fn is_harmless(&self, roots: &[Root], place: &Place) -> bool {
         let (root, path) = place;
         let holder = &roots[usize::from(*root)];
+        if let Some(held) = self.held_at(place) {
+            return held.is_harmless(holder);
+        }
         let (directory, name) = split(path);
         let seen = glance(&holder.fd, path, LONGEST);
         if name == COMMON {
@@ -288,7 +347,7 @@ fn insist(holder: &Root, path: &[u8]) -> nix::Result<FileStat> {
 }
 
 /// When the entry was changed last, if it is there.
-fn changed(holder: &Root, path: &[u8]) -> Option<Changed> {
+pub(super) fn changed(holder: &Root, path: &[u8]) -> Option<Changed> {
     let stat = at::stat(&holder.fd, path).ok()?;
     Some((stat.st_ctime, stat.st_ctime_nsec))
 }
@@ -309,9 +368,9 @@ mod tests {
         }
         fs::write(root.join(".git/HEAD"), "ref: refs/heads/main\n").unwrap();
         let mut guard = Guard::snapshot(std::slice::from_ref(&root), &[], &store).unwrap();
-        let mut watch = Watch::set(&guard, std::iter::empty()).unwrap();
+        let mut watch = Watch::set(&guard, None).unwrap();
         happens(&root, &mut watch);
-        let taken = guard.take_away(&mut watch).is_some();
+        let taken = guard.take_away(&mut watch).1.is_some();
         assert!(!taken || !root.join(".git/commondir").exists());
         assert!(guard.settle().errors.is_empty());
         taken
