@@ -8,7 +8,6 @@ use nix::fcntl::{OFlag, open};
 use nix::sys::prctl;
 use nix::sys::signal::Signal;
 use nix::sys::stat::Mode;
-use nix::unistd::getppid;
 
 use super::filter::{self, FilterError};
 use super::mounts::Mounts;
@@ -41,7 +40,7 @@ pub(super) fn confine(
     // The name only helps a person reading a process list.
     let _named = prctl::set_name(c"stockade-work");
     prctl::set_pdeathsig(Signal::SIGKILL).map_err(at(Step::ParentDeath))?;
-    if getppid() != outside.pid() {
+    if !outside.is_parent() {
         return Err(StartFailure::new(Step::ParentDeath, Errno::ESRCH, "the keeper is gone"));
     }
     prctl::set_child_subreaper(true).map_err(at(Step::ParentDeath))?;
@@ -49,8 +48,8 @@ pub(super) fn confine(
     let Some(plan) = plan else { return Ok((None, None)) };
     let mounts = match (outside, &plan.world) {
         (Outside::Keeper(_), None) => None,
-        (Outside::Init, Some(world)) => Some(Mounts::hold(world)?),
-        (Outside::Keeper(_), Some(_)) | (Outside::Init, None) => {
+        (Outside::Nothing, Some(world)) => Some(Mounts::hold(world)?),
+        (Outside::Keeper(_), Some(_)) | (Outside::Nothing, None) => {
             return Err(StartFailure::new(
                 Step::Setup,
                 Errno::EPROTO,

@@ -1,7 +1,7 @@
 //! The number of processes of a command's tree, counted by the kernel.
 //!
 //! `RLIMIT_NPROC` counts per user namespace. In the one that was made for a worker nothing runs but the worker, its
-//! runners, what they run, and the first process of the namespaces: so what is left for a command is known to
+//! runners, and what they run: so what is left for a command is known to
 //! the task. It is tried before it is relied on, because the kernel counts nothing that the host's root runs.
 
 use nix::errno::Errno;
@@ -12,8 +12,8 @@ use super::protocol::{CommandLimits, Counting, StartFailure, Step};
 use super::sys;
 use super::worker::Outside;
 
-/// The first process of the namespaces, and the worker.
-const OURS: u64 = 2;
+/// The worker.
+const OURS: u64 = 1;
 
 /// What a worker knows of the counting.
 #[derive(Debug, Default)]
@@ -37,8 +37,8 @@ impl Counter {
         let failed = |what: String| StartFailure::new(Step::SelfTest, Errno::EPROTO, what);
         match outside {
             Outside::Keeper(_) => return Err(failed("there is no user namespace to count in".to_owned())),
-            Outside::Init if self.is_proven => {}
-            Outside::Init => {
+            Outside::Nothing if self.is_proven => {}
+            Outside::Nothing => {
                 tasks_are_counted(OURS).map_err(failed)?;
                 self.is_proven = true;
             }

@@ -3,8 +3,7 @@
 //!
 //! What goes along with bwrap is a handful of descriptors, named in the arguments: the control socket, the link to the keeper,
 //! and the setup in sealed memory. The program itself is a descriptor too, so it need not be visible
-//! inside. Nothing of the agent runs before the worker stands in its layer; then bwrap's own first process (number 1 in
-//! there) is outside of it.
+//! inside. Either way the worker is the first process in there.
 
 use std::ffi::{CString, OsStr, OsString};
 use std::fs::File;
@@ -64,7 +63,7 @@ pub(crate) fn make(control: &OwnedFd, link: OwnedFd, keeper: Pid, session: &Path
         bare.furnish(&world.mounts, &kept)
     });
     match done {
-        Ok(()) => worker::begin(control, link, Outside::Init, setup, mark, session),
+        Ok(()) => worker::begin(control, link, Outside::Nothing, setup, mark, session),
         Err(failure) => refuse(control, failure),
     }
 }
@@ -147,6 +146,7 @@ fn become_bwrap(
         "--args".to_owned(),
         arguments.to_string(),
         "--die-with-parent".to_owned(),
+        "--as-pid-1".to_owned(),
         "--".to_owned(),
         format!("/proc/self/fd/{itself}"),
         INSIDE.to_owned(),
@@ -195,7 +195,7 @@ pub(crate) fn inside(arguments: impl Iterator<Item = OsString>) -> ! {
     }
     match settle_in().and_then(|()| unpack(setup)) {
         Ok(Luggage { setup, session }) => {
-            worker::begin(&control, link, Outside::Init, setup, None, Path::new(&session))
+            worker::begin(&control, link, Outside::Nothing, setup, None, Path::new(&session))
         }
         Err(failure) => refuse(&control, failure),
     }

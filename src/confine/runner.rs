@@ -139,9 +139,17 @@ fn stand(
             Ok(Some((RunnerRequest::Begin { .. }, _))) => {}
             Ok(_) | Err(_) => return Err(StartFailure::new(Step::ParentDeath, Errno::ESRCH, "the worker is gone")),
         },
-        Around::Nothing => {}
+        Around::Nothing => return Ok(signals),
     }
-    Ok(signals)
+    if sys::ptrace_attach_fails(worker) {
+        Ok(signals)
+    } else {
+        Err(StartFailure::new(
+            Step::SelfTest,
+            Errno::EPERM,
+            "the runner can trace the worker",
+        ))
+    }
 }
 
 impl Standing {

@@ -46,7 +46,7 @@ impl Canaries {
             readable: session.join(READABLE),
             absent: match outside {
                 Outside::Keeper(_) => None,
-                Outside::Init => Some(session.join(LOCK)),
+                Outside::Nothing => Some(session.join(LOCK)),
             },
         }
     }
@@ -101,11 +101,17 @@ pub(crate) fn signals_are_scoped(outside: Pid) -> bool {
 /// Tries what the worker must not be able to do.
 pub(crate) fn worker(canaries: &Canaries, outside: Outside, plan: &Plan) -> Result<(), String> {
     canaries.files()?;
-    if ruleset::has_scopes(&plan.landlock) && !signals_are_scoped(outside.pid()) {
-        return Err("a process outside can be signalled".to_owned());
-    }
-    if !sys::ptrace_attach_fails(outside.pid()) {
-        return Err("a process outside can be traced".to_owned());
+    match outside {
+        Outside::Keeper(keeper) => {
+            if ruleset::has_scopes(&plan.landlock) && !signals_are_scoped(keeper) {
+                return Err("a process outside can be signalled".to_owned());
+            }
+            if !sys::ptrace_attach_fails(keeper) {
+                return Err("a process outside can be traced".to_owned());
+            }
+        }
+        // Its runners try both with the worker.
+        Outside::Nothing => {}
     }
     if let Some(world) = &plan.world {
         // Nobody hears the worker where a listener refuses.

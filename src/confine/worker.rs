@@ -12,7 +12,7 @@ use std::time::Duration;
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::wait::waitpid;
-use nix::unistd::Pid;
+use nix::unistd::{Pid, getpid, getppid};
 
 use super::asking::Sampling;
 use super::attempted::Attempted;
@@ -63,21 +63,22 @@ pub(super) struct Active {
     pub(super) sampling: Sampling,
 }
 
-/// A process that stands outside the worker's layer, and what is around both.
+/// What stands outside the worker's layer and has a number where the worker is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Outside {
     /// The keeper; around it is the host.
     Keeper(Pid),
-    /// The first process of the worker's own PID namespace.
-    Init,
+    /// Nothing: the worker is the first process of a PID namespace.
+    Nothing,
 }
 
 impl Outside {
-    /// Its number here.
-    pub(crate) fn pid(self) -> Pid {
+    /// Whether the parent of this process is the one that it was started by.
+    pub(crate) fn is_parent(self) -> bool {
         match self {
-            Self::Keeper(pid) => pid,
-            Self::Init => Pid::from_raw(1),
+            Self::Keeper(pid) => getppid() == pid,
+            // A parent in another namespace has no number here. Its death was told by a pipe, or bwrap has asked for the signal.
+            Self::Nothing => getpid() == Pid::from_raw(1) && getppid() == Pid::from_raw(0),
         }
     }
 }
@@ -330,8 +331,8 @@ impl Worker<'_> {
     fn kill_everything(&self) {
         let alone = match self.outside {
             Outside::Keeper(pid) => self.compiled.is_some() && selftest::signals_are_scoped(pid),
-            // Nothing else is in the namespace, and its first process takes no signal from in there.
-            Outside::Init => true,
+            // All others in the namespace.
+            Outside::Nothing => true,
         };
         if alone {
             sweep::kill_scoped();

@@ -67,8 +67,7 @@ pub(crate) fn enter(network: NetworkNamespace, parent: Pid, kept: &[BorrowedFd<'
 }
 
 impl Bare {
-    /// Mounts as the plan says, and comes back as the second process in there, from which the worker is to become. The first
-    /// ends with it and never comes back. Of the descriptors only `kept` are left, and the standard streams.
+    /// Mounts as the plan says. Of the descriptors only `kept` are left, and the standard streams.
     ///
     /// # Errors
     /// What failed; the same is to be done about it as where [`enter`] fails.
@@ -81,15 +80,13 @@ impl Bare {
         ids.enter_as_oneself(&proc)?;
         drop(proc);
         privilege::drop_in_namespaces()?;
-        become_first(kept)
+        sys::close_all_but(kept).map_err(StartFailure::at(Step::Descriptors))
     }
 }
 
 /// Makes the other namespaces.
 fn begin(network: NetworkNamespace, gone: &OwnedFd) -> Result<(), StartFailure> {
     let failed = |what: &'static str| move |errno| StartFailure::new(Step::Namespaces, errno, what);
-    // The name only helps a person reading a process list.
-    let _named = prctl::set_name(c"stockade-init");
     prctl::set_pdeathsig(Signal::SIGKILL).map_err(StartFailure::at(Step::ParentDeath))?;
     // Its parent has no number in here; but while that lives, nothing hangs up.
     let mut fds = [PollFd::new(gone.as_fd(), PollFlags::empty())];
@@ -113,29 +110,13 @@ fn begin(network: NetworkNamespace, gone: &OwnedFd) -> Result<(), StartFailure> 
     }
 }
 
-/// Forks what comes back, and stays as the first process.
-fn become_first(kept: &[BorrowedFd<'_>]) -> Result<(), StartFailure> {
-    let at = StartFailure::at(Step::Fork);
-    match sys::fork().map_err(&at)? {
-        None => sys::close_all_but(kept).map_err(&at),
-        Some(worker) => {
-            // It runs no code but this, and holds nothing.
-            if sys::close_all_but(&[]).is_err() {
-                sys::exit_now(KILLED)
-            }
-            sys::exit_now(wait_for(worker))
-        }
-    }
-}
-
-/// Reaps whatever ends until this child does; its exit code.
+/// The exit code of this child, once it has ended.
 fn wait_for(child: Pid) -> i32 {
     loop {
-        match waitpid(Pid::from_raw(-1), None) {
-            Ok(WaitStatus::Exited(pid, code)) if pid == child => return code,
-            Ok(WaitStatus::Signaled(pid, ..)) if pid == child => return KILLED,
-            Ok(_) | Err(Errno::EINTR) => {}
-            Err(_) => return KILLED,
+        match waitpid(child, None) {
+            Ok(WaitStatus::Exited(_, code)) => return code,
+            Err(Errno::EINTR) => {}
+            Ok(_) | Err(_) => return KILLED,
         }
     }
 }

@@ -1,10 +1,10 @@
 //! The namespaces and mounts of a plan, made by Stockade itself.
 //!
-//! The process that is to become the worker enters a user namespace in which it may mount ([`ids`]), and
+//! A child of the stage enters a user namespace in which it may mount ([`ids`]), and
 //! forks: its child is the first process of a PID namespace. That one makes the other namespaces while the plan is
 //! still being made. Then it builds a tree of mounts step by step as the plan says ([`tree`]), makes it its root and lets
-//! go of the host's, gives up every capability, and forks the worker. It stays as number 1 in there: it reaps, and its end is
-//! the end of everything in the namespace ([`first`]). Outside, the process that began waits for it, as
+//! go of the host's, gives up every capability, and becomes the worker. Its end is
+//! the end of everything in the namespace ([`first`]), and nothing in there can stop or kill it. Outside, the process that began waits for it, as
 //! bwrap's does. [`mod@probe`] does all of it once, to see whether it works.
 //!
 //! **Everything is held by a descriptor.** A source is opened without following a link and must be the file

@@ -51,7 +51,7 @@ pub(crate) fn main(arguments: impl Iterator<Item = OsString>) -> ! {
     sys::exit_now(if told.is_ok() { code } else { 1 })
 }
 
-/// Comes back as the second process in there; or with what failed.
+/// Comes back as the first process in there; or with what failed.
 fn attempt(probed: &mut Probed) -> Result<(), StartFailure> {
     let parent = getppid();
     let closed = stage::close_all();
