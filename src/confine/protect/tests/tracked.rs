@@ -468,6 +468,30 @@ fn a_tracked_file_may_be_gone_only_where_head_is_without_it() {
 }
 
 #[test]
+fn a_file_that_no_commit_has_is_not_gone_because_head_is_without_it() {
+    let scene = scene();
+    scene.write(".envrc", "export KEY=1\n");
+    let found = scene.report(|s| fs::remove_file(s.at(".envrc")).unwrap());
+    assert_eq!(found, one(".envrc", What::Removed));
+    // Ignored, in a directory that is protected itself, and with a name that a branch has with another content.
+    scene.write(".gitignore", ".claude\n");
+    commit(&scene, "ignored");
+    scene.git(&["checkout", "-q", "b"]);
+    for (path, content) in [(".claude/settings.local.json", "{}"), (".npmrc", "mine")] {
+        scene.write(path, content);
+        scene.report(|s| {
+            fs::remove_file(s.at(path)).unwrap();
+            let _kept = fs::remove_dir(s.at(".claude"));
+        });
+        assert_eq!(fs::read_to_string(scene.at(path)).unwrap(), content);
+    }
+    // The twin: a commit has it so.
+    scene.write(".npmrc", "save-exact=true\n");
+    assert!(scene.report(|s| fs::remove_file(s.at(".npmrc")).unwrap()).is_empty());
+    assert!(!scene.exists(".npmrc"));
+}
+
+#[test]
 fn files_protected_by_their_path_and_our_own_never_stay() {
     let scene = scene();
     scene.git(&["checkout", "-q", "b"]);

@@ -79,6 +79,7 @@ pub(super) fn answer(objects: &mut Objects, tips: &[Id], head: Option<Id>, quest
     let asks = |number: &usize| questions[*number].now != Now::Other;
     let mut open: Vec<usize> = (0..questions.len()).filter(asks).collect();
     let (mut seen, mut trees) = (HashSet::new(), HashSet::new());
+    let mut proofs: Vec<Gone> = questions.iter().map(Gone::of).collect();
     while let Some(id) = queue.pop_front()
         && !open.is_empty()
         && seen.len() < MOST_COMMITS
@@ -92,7 +93,8 @@ pub(super) fn answer(objects: &mut Objects, tips: &[Id], head: Option<Id>, quest
         let is_of_head = head == Some(id) || met.is_some_and(|(met, _)| *met == id);
         if trees.insert(commit.tree) || is_of_head {
             open.retain(|number| {
-                let is_so = is_so(objects, &questions[*number], commit.tree, in_head, is_of_head);
+                let head = in_head.filter(|_| is_of_head);
+                let is_so = is_so(objects, &questions[*number], commit.tree, head, &mut proofs[*number]);
                 answers[*number].may_stay = is_so;
                 !is_so
             });
@@ -102,8 +104,26 @@ pub(super) fn answer(objects: &mut Objects, tips: &[Id], head: Option<Id>, quest
     answers
 }
 
-/// Whether the tree has what is there now.
-fn is_so(objects: &mut Objects, question: &Question, tree: Id, in_head: Option<Id>, is_of_head: bool) -> bool {
+/// What is known of a path where nothing is any more: both must be so.
+#[derive(Debug, Clone, Copy)]
+struct Gone {
+    /// A trusted commit has what was there: nothing is lost, and git may have removed it.
+    is_kept: bool,
+    /// HEAD is without it.
+    is_meant: bool,
+}
+
+impl Gone {
+    fn of(question: &Question) -> Self {
+        Self {
+            is_kept: !question.is_file,
+            is_meant: false,
+        }
+    }
+}
+
+/// Whether the tree has what is there now. `head` is the tree of HEAD where this commit is HEAD, or HEAD comes from it.
+fn is_so(objects: &mut Objects, question: &Question, tree: Id, head: Option<Id>, gone: &mut Gone) -> bool {
     match question.now {
         Now::File { blob, is_executable } => {
             let mode = if is_executable { 0o100_755 } else { 0o100_644 };
@@ -114,8 +134,11 @@ fn is_so(objects: &mut Objects, question: &Question, tree: Id, in_head: Option<I
         }
         // Nearly every commit lacks something. Only the one that HEAD is, or comes from, says that a file is meant to be gone.
         Now::Absent => {
-            let mut lacks = |tree| look(objects, tree, &question.path) == Found::Nothing;
-            is_of_head && lacks(tree) && in_head.is_some_and(lacks)
+            let there = look(objects, tree, &question.path);
+            gone.is_kept |= matches!(there, Found::Entry { id, .. } if question.before == Some(id));
+            gone.is_meant |= there == Found::Nothing
+                && head.is_some_and(|head| look(objects, head, &question.path) == Found::Nothing);
+            gone.is_kept && gone.is_meant
         }
         Now::Other => false,
     }
